@@ -11,6 +11,7 @@ import re
 import signal
 import socket
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, network, pathline, tap, tapping  # noqa: E402
@@ -21,6 +22,7 @@ CONTAINER, REMOTE = "10.91.0.2", "10.92.0.2"
 NS = {}
 SOURCES = ("tc:port", "tc:bridge", "tc:eth0")
 OUT = 4096
+PLACE = 1023 | OUT
 
 
 def make():
@@ -146,6 +148,88 @@ def test_reload():
     eq(seen, {100: 5, 101: 5, 200: 5, 201: 5}, "numbers of before and behind the reload")
 
 
+def counters(name):
+    """(packets, bytes from the IP header on) that an interface sent and received; frames have 14 bytes in front."""
+    s = json.loads(NS["host"].ip(f"-j -s link show dev {name}"))[0]["stats64"]
+    packets = s["rx"]["packets"] + s["tx"]["packets"]
+    return packets, s["rx"]["bytes"] + s["tx"]["bytes"] - 14 * packets
+
+
+def transfer(n_bytes, port):
+    """Of TCP, from the container; each side closes."""
+    wire = tapping.Wire("", CONTAINER, REMOTE)
+    wire.ns = {"a": NS["container"], "b": NS["remote"]}
+    return wire.tcp_transfer(n_bytes, port)
+
+
+def sent_again():
+    """Segments, by the kernels of both ends."""
+    tables = [NS[side].sh("cat /proc/net/snmp").splitlines() for side in ("container", "remote")]
+    pairs = [[line.split() for line in lines if line.startswith("Tcp:")] for lines in tables]
+    return sum(int(dict(zip(*pair))["RetransSegs"]) for pair in pairs)
+
+
+def flows(t):
+    return [r for r in t.lines() if "first_ts" in r]
+
+
+def test_flows():
+    """One flow of a connection that passes veth, bridge and NIC: packets and bytes of one of them, the others listed, and nothing sent
+    again that was not."""
+    udp(1, 7009)  # neighbours are known from now on
+    for sources in (SOURCES, ("packet:eth0", "xdp:bridge?mode=generic", "tc:port", "tc:bridge")):
+        t = tapping.Tap(NS["host"], f"flows-{len(sources)}", "-o", "jsonl", "--flows", "--flow-idle", "30s", *sources)
+        before, before_again = counters("eth0"), sent_again()
+        ok(transfer(2_000_000, 7010), "a transfer over all of them is whole")
+        udp(30, 7011)
+        ok(wait(lambda: t.look()["flows"]["elsewhere"] > 2000), "what is seen elsewhere is counted", t.look()["flows"])
+        t.end()
+        after = counters("eth0")
+        tcp, *more = [f for f in flows(t) if f["dport"] == 7010]
+        datagrams, *_ = [f for f in flows(t) if f["dport"] == 7011]
+        eq(more, [], "one flow")
+        eq((sum(f["pkts_fwd"] + f["pkts_rev"] for f in flows(t)), sum(f["bytes_fwd"] + f["bytes_rev"] for f in flows(t))),
+           (after[0] - before[0], after[1] - before[1]), "packets and bytes of one interface")
+        places = [tcp["obs"] & PLACE, tcp["obs_rev"] & PLACE, *(tcp[f"also_{i}"] for i in range(1, 7))]
+        both = {p + out for p, name in enumerate(sources, 1) for out in (0, OUT) if out == 0 or not name.startswith("xdp:")}
+        eq((set(places) - {0}, len(places) - places.count(0), tcp["also_more"]), (both, len(both), 0), "where it is counted, and the other places, with their directions")
+        ok(tcp["retrans_fwd"] + tcp["retrans_rev"] <= sent_again() - before_again, "no copy is taken for a segment that was sent again", tcp)
+        eq((datagrams["pkts_fwd"], datagrams["elsewhere_fwd"]), (30, 30 * (len(sources) - 1)), "each copy is counted apart")
+
+
+def test_other_way():
+    """A flow that goes another way is counted there, with all its packets, when the first place saw it no more."""
+    NS["host"].ip("link add way type veth peer name back")
+    network.sh(f"ip -n {NS['host']} link set back netns {NS['remote']} name way")
+    NS["host"].up("way", "10.93.0.1/24")
+    NS["remote"].up("way", "10.93.0.2/24")
+    network.wait_for_carrier((NS["host"], "way"), (NS["remote"], "way"))
+    t = tapping.Tap(NS["host"], "way", "-o", "jsonl", "--flows", "--flow-idle", "30s", "--rule", "take proto=udp dport=7020", "--rule", "skip", "tc:eth0", "tc:way")
+    with NS["remote"], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as r:
+        r.bind((REMOTE, 7020))
+        r.settimeout(60)
+        with NS["container"], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            def some(n):
+                for i in range(n):
+                    s.sendto(i.to_bytes(4, "big"), (REMOTE, 7020))
+                    r.recv(100)
+            some(100)
+            NS["host"].ip(f"route replace {REMOTE}/32 via 10.93.0.2 dev way")
+            sent = 100
+            while t.look()["flows"]["moved"] == 0 and sent < 3000:
+                some(5)
+                sent += 5
+                time.sleep(0.05)
+            some(20)
+            sent += 20
+    t.end()
+    flow, = flows(t)
+    eq((flow["pkts_fwd"], flow["obs"] & PLACE, flow["elsewhere_fwd"]), (sent, 1 | OUT, 0), "every packet is counted")
+    eq(flow["also_1"], 2 | OUT, "and the other place listed")
+    NS["host"].ip(f"route del {REMOTE}/32")
+    NS["host"].ip("link del way")
+
+
 make()
-lab.run(test_points, test_gone, test_reload)
+lab.run(test_points, test_gone, test_reload, test_flows, test_other_way)
 sys.exit(tap.end())
