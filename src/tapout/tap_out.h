@@ -15,7 +15,7 @@
  *   jsonl:PATH[?max_bytes=SIZE&keep=N]                    an object each (export/jsonl.h)
  *   file:PATH[?kind=KIND&header=yes]                      records one behind the other
  *
- * KIND is pkt64 (default) or pkt96 of packets, flow128 (default) or flow288 of flows.
+ * KIND is pkt64 (default but of udp) or pkt96 of packets, flow128 (default) or flow288 of flows.
  *
  * An output never waits for its receiver: what cannot be given away is counted by cause, and what
  * it got is what it delivered, what it counted, and what still waits.

@@ -11,7 +11,7 @@
 #include "tapout/tap_out.h"
 
 #define WAIT_NS       UINT64_C(20000000) /* that a record waits for its datagram to be full */
-#define FRAME_BYTES   1312               /* of a datagram: 20 records of 64 bytes */
+#define FRAME_BYTES   1312               /* of a datagram: 13 records of 96 bytes, 20 of 64 */
 #define LANES_DEFAULT 8
 
 struct udp_stats {
@@ -89,11 +89,16 @@ static void udp_close(struct pl_tap_out *out)
 static int configure(struct pl_tmpkt_sender_config *ret, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
+	const char *kind = pl_uri_get(uri, "kind");
 	uint64_t lanes = LANES_DEFAULT, records;
-	int r = pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, &ret->kind, diag);
+	int r = pl_tap_out_kind(kind, settings, &ret->kind, diag);
 
 	if (r < 0)
 		return r;
+	/* Whole, unless it is told otherwise: the weight of samples and TCP's timestamps are in the
+	 * longer half. */
+	if (kind == NULL && settings->kind == PL_FLAT_PKT96)
+		ret->kind = PL_FLAT_PKT96;
 	records = pl_tmpkt_fits(ret->kind, FRAME_BYTES);
 	r = pl_uri_get_size(uri, "records", 1, pl_tmpkt_fits(ret->kind, PL_TMPKT_DATAGRAM_BYTES),
 		&records, diag);

@@ -100,6 +100,17 @@ def test_two_hosts():
     eq((a["tap"]["clock"], b["tap"]["clock"]), ("kernel", "sender"), "and in the accounts; datagrams do not say it")
 
 
+def test_sampled_over():
+    """A sample that goes on to another host stands for all packets there, too: weights come along without being asked for."""
+    far = Tap("b", "weights-far", "-o", "jsonl", "--flows", f"udp://{B}:{PORT}")
+    near = Tap("a", "weights-near", "--rule", "take proto=udp dport=6001 sample=10", "--rule", "skip", "--to", f"udp://{B}:{PORT}", "packet:eth0")
+    udp_send(1000, port=6001)
+    ok(wait(lambda: far.look()["tmpkt"]["records"] == 100), "one in ten has come")
+    near.end()
+    far.end()
+    eq([(r["dport"], r["pkts_fwd"], r["records"], r["obs"] & 16384) for r in far.records], [(6001, 1000, 100, 16384)], "and stands for ten")
+
+
 def test_clock_told():
     """Datagrams that say which clock the records' times are of."""
     far = Tap("b", "told", "-o", "jsonl", f"udp://{B}:{PORT}")
@@ -381,5 +392,5 @@ def test_words():
 
 
 WIRE.make()
-lab.run(test_beside_tcpdump, test_two_hosts, test_clock_told, test_by_frames, test_mirrored, test_overrun, test_interface_goes, test_hostile, test_flows, test_loopback, test_query, test_kafka, test_words)
+lab.run(test_beside_tcpdump, test_two_hosts, test_sampled_over, test_clock_told, test_by_frames, test_mirrored, test_overrun, test_interface_goes, test_hostile, test_flows, test_loopback, test_query, test_kafka, test_words)
 sys.exit(tap.end())
