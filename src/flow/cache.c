@@ -14,6 +14,7 @@
 #include "flow/cache_state.h"
 #include "flow/elsewhere.h"
 #include "flow/record_of.h"
+#include "flow/role.h"
 #include "flow/tcp.h"
 
 #define AHEAD 8u
@@ -34,7 +35,8 @@ static void emit(struct pl_flow_cache *c, const struct pl_flow_entry *f, enum pl
 	n->ended_finished += reason == PL_FLOW_END_FINISHED;
 	n->ended_evicted += reason == PL_FLOW_END_EVICTED;
 	n->ended_shutdown += reason == PL_FLOW_END_SHUTDOWN;
-	pl_flow_record_of(&c->records[c->n_records++], f, pl_flow_other_of(c, f), reason, c->seq++);
+	pl_flow_record_of(&c->records[c->n_records++], f, pl_flow_other_of(c, f), reason, c->seq++,
+		c->listening);
 	if (c->n_records == PL_FLOW_RECORDS)
 		flush(c);
 }
@@ -70,7 +72,7 @@ static void settle(struct pl_flow_cache *c, struct pl_flow_entry *f, uint64_t no
 			continue;
 		if (f->packets[d] > UINT32_MAX - o->packets[d]) {
 			emit(c, f, PL_FLOW_END_ACTIVE);
-			pl_flow_record_restart(f, o, o->first_ts[d]);
+			pl_flow_record_restart(f, o, o->first_ts[d], c->listening);
 		}
 		pl_flow_take_over(f, o, d, &c->counters);
 	}
@@ -209,6 +211,7 @@ static void start(struct pl_flow_cache *c, struct pl_flow_entry *f, const struct
 	f->places = PL_FLOW_NOWHERE << 1;
 	f->heard[0] = pl_flow_heard(p->ts_ns);
 	f->first_ts = f->last_ts = p->ts_ns;
+	pl_flow_role_start(f, c->listening, p->tcp_flags);
 	c->counters.started++;
 }
 
@@ -262,7 +265,7 @@ static enum belongs goes_on(
 		((f->state & PL_FLOW_CLOSING) == 0 &&
 			c->clock_ns - f->first_ts >= c->config.active_ns)) {
 		emit(c, f, PL_FLOW_END_ACTIVE);
-		pl_flow_record_restart(f, pl_flow_other_of(c, f), p->ts_ns);
+		pl_flow_record_restart(f, pl_flow_other_of(c, f), p->ts_ns, c->listening);
 	}
 	return at;
 }

@@ -37,6 +37,7 @@
 
 struct pl_diag;
 struct pl_flow_cache;
+struct pl_flow_listening;
 
 #define PL_FLOW_BEHIND     256u
 #define PL_FLOW_RECORDS    64u /* at most so many are handed to the sink at once */
@@ -78,6 +79,10 @@ int pl_flow_cache_new(struct pl_flow_cache **ret, const struct pl_flow_config *c
 
 /* NULL is fine. What is in the cache is lost: pl_flow_cache_finish() comes first. */
 void pl_flow_cache_free(struct pl_flow_cache *cache);
+
+/* Who listens (listening.h), from now on; it stays the caller's. NULL: not known. Asked when a flow
+ * begins without a SYN, and when a record is made whose role nothing has told. */
+void pl_flow_cache_set_listening(struct pl_flow_cache *cache, const struct pl_flow_listening *set);
 
 /* Packets in the order seen; any number of them. A part of the table that grows with `n` is looked
  * through for flows that are over. */

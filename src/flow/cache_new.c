@@ -128,6 +128,11 @@ void pl_flow_cache_free(struct pl_flow_cache *cache)
 	free(cache);
 }
 
+void pl_flow_cache_set_listening(struct pl_flow_cache *cache, const struct pl_flow_listening *set)
+{
+	cache->listening = set;
+}
+
 const struct pl_flow_counters *pl_flow_cache_counters(const struct pl_flow_cache *cache)
 {
 	return &cache->counters;

@@ -18,6 +18,7 @@ struct pl_flow_cache {
 	pl_flow_sink *sink;
 	void *arg;
 	uint64_t seed[4];
+	const struct pl_flow_listening *listening; /* NULL: not known */
 	struct pl_flow_counters counters;
 	uint32_t seq, n_records;
 	struct pl_flow288 records[PL_FLOW_RECORDS];

@@ -128,7 +128,7 @@ struct pl_flow_entry {
 	uint8_t flags[2];
 	uint8_t handshake; /* enum pl_flow_handshake */
 	uint8_t opener;    /* direction of the SYN */
-	uint8_t role;      /* enum pl_flow_role, as SYNs or an earlier record tell it */
+	uint8_t role;      /* enum pl_flow_role, as SYNs, listening or an earlier record tell it */
 	uint8_t role_by;   /* enum pl_flow_role_by */
 
 	/* Of this record. */

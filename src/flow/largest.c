@@ -65,10 +65,12 @@ uint32_t pl_flow_cache_largest(
 			pl_flow_is_over(cache, f))
 			continue;
 		if (n < max) {
-			pl_flow_record_of(&ret[n], f, &cache->others[slot], (enum pl_flow_end)0, 0);
+			pl_flow_record_of(&ret[n], f, &cache->others[slot], (enum pl_flow_end)0, 0,
+				cache->listening);
 			sift_up(ret, n++);
 		} else {
-			pl_flow_record_of(&ret[0], f, &cache->others[slot], (enum pl_flow_end)0, 0);
+			pl_flow_record_of(&ret[0], f, &cache->others[slot], (enum pl_flow_end)0, 0,
+				cache->listening);
 			sift_down(ret, n);
 		}
 	}

@@ -80,7 +80,7 @@ static void model_role(struct mflow *f)
 		f->r.role_by = 2;
 	} else if (server >= 0) {
 		f->r.role = server == 0 ? 2 : 1;
-		f->r.role_by = 3;
+		f->r.role_by = PL_FLOW_ROLE_BY_PORTS;
 	}
 }
 

@@ -84,10 +84,11 @@ static void of_tcp(struct pl_flow288 *r, const struct pl_flow_entry *f, enum pl_
 }
 
 void pl_flow_record_of(struct pl_flow288 *ret, const struct pl_flow_entry *flow,
-	const struct pl_flow_other *other, enum pl_flow_end reason, uint32_t seq)
+	const struct pl_flow_other *other, enum pl_flow_end reason, uint32_t seq,
+	const struct pl_flow_listening *set)
 {
 	const uint64_t packets = (uint64_t)flow->packets[0] + flow->packets[1];
-	const struct pl_flow_told told = pl_flow_role_of(flow);
+	const struct pl_flow_told told = pl_flow_role_of(flow, set);
 
 	*ret = (struct pl_flow288){
 		.first_ts = flow->first_ts,
@@ -123,9 +124,10 @@ void pl_flow_record_of(struct pl_flow288 *ret, const struct pl_flow_entry *flow,
 		pl_flow_elsewhere_tell(ret, other);
 }
 
-void pl_flow_record_restart(struct pl_flow_entry *flow, struct pl_flow_other *other, uint64_t ts_ns)
+void pl_flow_record_restart(struct pl_flow_entry *flow, struct pl_flow_other *other, uint64_t ts_ns,
+	const struct pl_flow_listening *set)
 {
-	const struct pl_flow_told told = pl_flow_role_of(flow);
+	const struct pl_flow_told told = pl_flow_role_of(flow, set);
 
 	flow->role = told.role;
 	flow->role_by = told.by;

@@ -22,6 +22,32 @@ void pl_flow_role_syn(struct pl_flow_entry *flow, unsigned int d, uint8_t tcp_fl
 	flow->role_by = answer ? PL_FLOW_ROLE_BY_SYN_ACK : PL_FLOW_ROLE_BY_SYN;
 }
 
+/* Addresses in a tunnel may be those of other networks. */
+static struct pl_flow_told by_listening(
+	const struct pl_flow_entry *flow, const struct pl_flow_listening *set)
+{
+	const uint8_t role = set != NULL && (flow->place[0] & PL_OBS_TUNNEL) == 0
+				     ? pl_flow_listening_role(set, flow)
+				     : PL_FLOW_ROLE_UNKNOWN;
+
+	return (struct pl_flow_told){ role, role != PL_FLOW_ROLE_UNKNOWN
+						    ? PL_FLOW_ROLE_BY_LISTENING
+						    : PL_FLOW_ROLE_BY_NOTHING };
+}
+
+void pl_flow_role_start(
+	struct pl_flow_entry *flow, const struct pl_flow_listening *set, uint8_t tcp_flags)
+{
+	struct pl_flow_told told;
+
+	/* A SYN, with ACK or without, tells it better. */
+	if (set == NULL || (tcp_flags & PL_TCP_SYN) != 0)
+		return;
+	told = by_listening(flow, set);
+	flow->role = told.role;
+	flow->role_by = told.by;
+}
+
 /* Whether a is below the limit and b is not. */
 static bool alone_below(uint16_t a, uint16_t b, uint32_t limit)
 {
@@ -35,12 +61,16 @@ static bool serves(uint16_t a, uint16_t b)
 	       (!alone_below(b, a, SYSTEM_PORTS) && alone_below(a, b, CLIENT_PORTS));
 }
 
-struct pl_flow_told pl_flow_role_of(const struct pl_flow_entry *flow)
+struct pl_flow_told pl_flow_role_of(
+	const struct pl_flow_entry *flow, const struct pl_flow_listening *set)
 {
 	struct pl_flow_told told = { flow->role, flow->role_by };
 
 	if ((flow->state & PL_FLOW_GIVEN) != 0 || told.by != PL_FLOW_ROLE_BY_NOTHING ||
 		!pl_flow_has_ports(flow->proto))
+		return told;
+	told = by_listening(flow, set);
+	if (told.by != PL_FLOW_ROLE_BY_NOTHING)
 		return told;
 	if (serves(flow->dport, flow->sport))
 		told.role = PL_FLOW_ROLE_CLIENT;

@@ -7,13 +7,21 @@
 #pragma once
 
 #include "flow/entry.h"
+#include "flow/listening.h"
 
 /* A SYN or SYN-ACK of the connection, of direction `d`. Other flags beside them tell nothing. */
 void pl_flow_role_syn(struct pl_flow_entry *flow, unsigned int d, uint8_t tcp_flags);
+
+/* A new flow, of whose first packet these are the flags: its server may be gone when its record is
+ * made. `set` may be NULL. */
+void pl_flow_role_start(
+	struct pl_flow_entry *flow, const struct pl_flow_listening *set, uint8_t tcp_flags);
 
 struct pl_flow_told {
 	uint8_t role, by; /* enum pl_flow_role, enum pl_flow_role_by */
 };
 
-/* As a record says it: by the ports where nothing better told it. */
-struct pl_flow_told pl_flow_role_of(const struct pl_flow_entry *flow);
+/* As a record says it: where nothing told it so far by who listens (`set` may be NULL), else by the
+ * ports. */
+struct pl_flow_told pl_flow_role_of(
+	const struct pl_flow_entry *flow, const struct pl_flow_listening *set);

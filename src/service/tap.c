@@ -226,6 +226,15 @@ static int files(void *s, struct pl_confine *confine)
 	return r == 0 ? pl_confine_path(confine, t->o->rules_file, false) : r;
 }
 
+static int make_flows(struct pl_tap_service *t, struct pl_diag *diag)
+{
+	const int r = pl_flow_cache_new(&t->flows, &t->o->flow, take_flows, t, diag);
+
+	if (r == 0)
+		pl_tap_listening_begin(t);
+	return r;
+}
+
 static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
 {
 	struct pl_tap_service *t = s;
@@ -249,7 +258,7 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	if (r == 0)
 		r = pl_tmpkt_receiver_new(&t->receiver, EXPORTERS, take_received, t);
 	if (r == 0 && asked_for(t, PL_FLAT_FLOW288))
-		r = pl_flow_cache_new(&t->flows, &t->o->flow, take_flows, t, diag);
+		r = make_flows(t, diag);
 	if (r == 0)
 		r = opening->opened(opening->arg, diag);
 	if (r == 0)
@@ -279,10 +288,10 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 
 static void turn_outs(struct pl_tap_service *t)
 {
-	const uint64_t now_ns = pl_clock_mono_ns();
+	const uint64_t now_ns = pl_clock_mono_ns(), look_ns = pl_tap_listening_turn(t, now_ns);
 
 	expire_flows(t, now_ns);
-	t->due_ns = t->flows != NULL && t->live ? t->expire_ns : UINT64_MAX;
+	t->due_ns = t->flows != NULL && t->live && t->expire_ns < look_ns ? t->expire_ns : look_ns;
 	/* What is printed may depend on the time. */
 	if (t->o->print.records != NULL && t->live && now_ns + PRINT_NS < t->due_ns)
 		t->due_ns = now_ns + PRINT_NS;
@@ -409,18 +418,6 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 		       : PL_TURN_IDLE;
 }
 
-void pl_tap_service_rules(
-	struct pl_tap_service *t, const struct pl_tap_rules *rules, uint16_t point)
-{
-	t->tap.rules = *rules;
-	t->point = point;
-	for (unsigned int i = 0; i < t->n_kernels; i++)
-		pl_tap_kernel_rules(
-			t->kernels[i], rules, pl_tap_place_point(t, t->kernel_sources[i], point));
-	for (unsigned int i = 0; i < t->n_drops; i++)
-		pl_tap_drops_rules(t->drops[i], rules, point);
-}
-
 /* A file with a fault leaves the rules that are in force. */
 static void reload(void *s)
 {
@@ -497,7 +494,7 @@ int pl_tap_service_want(struct pl_tap_service *t, uint32_t kinds, struct pl_diag
 {
 	if (t->flows != NULL || (kinds & 1u << PL_FLAT_FLOW288) == 0)
 		return 0;
-	return pl_flow_cache_new(&t->flows, &t->o->flow, take_flows, t, diag);
+	return make_flows(t, diag);
 }
 
 static void conditions(void *s, struct pl_conditions *ret)
@@ -505,17 +502,6 @@ static void conditions(void *s, struct pl_conditions *ret)
 	struct pl_tap_service *t = s;
 
 	pl_condition_board_get(&t->conditions, ret);
-}
-
-bool pl_tap_complete(const struct pl_tap_service *t)
-{
-	if (t->counts_lost)
-		return false;
-	for (unsigned int i = 0; i < t->n_outs; i++) {
-		if (t->outs[i]->driver->lost(t->outs[i]) > 0)
-			return false;
-	}
-	return true;
 }
 
 void pl_tap_service_close(struct pl_tap_service *t)
@@ -534,6 +520,7 @@ void pl_tap_service_close(struct pl_tap_service *t)
 	for (unsigned int i = 0; i < t->n_outs; i++)
 		pl_tap_out_close(t->outs[i]);
 	pl_tmpkt_receiver_free(t->receiver);
+	pl_tap_listening_end(t);
 	pl_flow_cache_free(t->flows);
 	t->flows = NULL;
 	t->n_ports = t->n_outs = t->n_kernels = t->n_drops = 0;

@@ -10,6 +10,7 @@
 #include "netio/link.h"
 #include "netio/port.h"
 #include "runtime/runtime.h"
+#include "service/tap_listening.h"
 #include "tap/drops.h"
 #include "tap/kernel.h"
 #include "tap/receiver.h"
@@ -83,8 +84,10 @@ struct pl_tap_service {
 	const struct pl_tap_options *o;
 	struct pl_tap tap;
 	struct pl_tmpkt_receiver *receiver;
-	struct pl_flow_cache *flows; /* NULL: they are not asked for */
-	uint64_t newest_ns;          /* of the records' times, and when it came */
+	struct pl_flow_cache *flows;        /* NULL: they are not asked for */
+	struct pl_tap_listening *listening; /* NULL: not known, or not asked */
+	struct pl_tap_listening_stats listening_stats;
+	uint64_t newest_ns; /* of the records' times, and when it came */
 	uint64_t newest_mono_ns;
 	uint64_t passed_ns; /* as print.passed was told last */
 	uint64_t expire_ns; /* when flows that are over are looked for, monotonic */

@@ -45,3 +45,14 @@ void pl_tap_service_look(struct pl_tap_service *t, uint64_t now_ns)
 	pl_condition_board_put(&t->conditions, &list);
 	t->conditions_ns = now_ns + CONDITIONS_NS;
 }
+
+bool pl_tap_complete(const struct pl_tap_service *t)
+{
+	if (t->counts_lost)
+		return false;
+	for (unsigned int i = 0; i < t->n_outs; i++) {
+		if (t->outs[i]->driver->lost(t->outs[i]) > 0)
+			return false;
+	}
+	return true;
+}

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the rules of a tap from a file. */
+/* Rules of a tap: read from a file, and put in force. */
 #include "service/tap_rules.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "service/tap.h"
+#include "service/tap_places.h"
 
 #define LINE_BYTES 1024
 
@@ -75,4 +78,16 @@ int pl_tap_rules_fit_drops(const struct pl_tap_rules *rules, struct pl_diag *dia
 		return -EINVAL;
 	}
 	return 0;
+}
+
+void pl_tap_service_rules(
+	struct pl_tap_service *t, const struct pl_tap_rules *rules, uint16_t point)
+{
+	t->tap.rules = *rules;
+	t->point = point;
+	for (unsigned int i = 0; i < t->n_kernels; i++)
+		pl_tap_kernel_rules(
+			t->kernels[i], rules, pl_tap_place_point(t, t->kernel_sources[i], point));
+	for (unsigned int i = 0; i < t->n_drops; i++)
+		pl_tap_drops_rules(t->drops[i], rules, point);
 }

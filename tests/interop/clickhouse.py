@@ -35,7 +35,7 @@ KINDS = (
     ("flow288", "flows288", "file:{}?kind=flow288", ("--flows",)),
 )
 WORDS = (("end_reason", 1, ("idle", "active", "finished", "evicted", "shutdown")), ("role", 0, ("unknown", "client", "server")),
-         ("role_by", 0, ("nothing", "syn", "syn_ack", "ports")))
+         ("role_by", 0, ("nothing", "syn", "syn_ack", "listening", "ports")))
 OLDER = (("DateTime64(9, 'UTC')", "UInt64"), ("IPv6", "FixedString(16)"))
 
 CONFIG = """<yandex>

@@ -266,6 +266,45 @@ def test_flows():
     closes(stats, "flows")
 
 
+def test_listening():
+    """A tap that starts in the midst of a connection whose ports tell nothing: at the server's host the socket that listens does, and
+    the role stays when that is closed. At the client's host nothing listens: it is not known, and stays so."""
+    with NS["b"]:
+        server = socket.create_server((B, 40000))
+    with NS["a"]:
+        client = socket.create_connection((B, 40000), source_address=(A, 35000))
+    accepted, _ = server.accept()
+
+    def talk():
+        client.sendall(b"question")
+        accepted.recv(100)
+        accepted.sendall(b"answer")
+        client.recv(100)
+
+    taps = {side: Tap(side, f"listening-{side}", "-o", "jsonl", "--flows", "--flow-active", "1s", "--rule", "take port=40000", "--rule", "skip",
+                      "packet:eth0") for side in "ab"}
+    ok(taps["b"].look()["flows"]["listening"]["sockets"] >= 1, "the tap knows of the socket")
+
+    def records(side):
+        talk()
+        return [r for r in taps[side].lines() if r.get("end_reason") == "active"]
+
+    ok(wait(lambda: records("a") and records("b")), "a first record on each side")
+    server.close()
+    ok(wait(lambda: taps["b"].look()["flows"]["listening"]["sockets"] == 0), "the tap has found out that it listens no more")
+    n = {side: len(records(side)) for side in "ab"}
+    ok(wait(lambda: all(len(records(side)) > n[side] + 1 for side in "ab")), "and further ones")
+    client.close()
+    accepted.close()
+    for t in taps.values():
+        t.end()
+    rows = taps["b"].records
+    eq({(r["role"], r["role_by"]) if r["sport"] == 35000 else (r["sport"], r["role"], r["role_by"]) for r in rows},
+       {("client", "listening")} if rows[0]["sport"] == 35000 else {(40000, "server", "listening")}, "one role in all of its records, by what listens")
+    ok(rows[-1]["flow_flags"] == 1 and len(rows) > 3, "of which there are several", len(rows))
+    eq({(r["role"], r["role_by"]) for r in taps["a"].records}, {("unknown", "nothing")}, "at the client's host it is not known")
+
+
 def test_loopback():
     """Of a loopback each packet is there once, not as it leaves and again as it enters."""
     NS["a"].ip("link set lo up")
@@ -392,5 +431,5 @@ def test_words():
 
 
 WIRE.make()
-lab.run(test_beside_tcpdump, test_two_hosts, test_sampled_over, test_clock_told, test_by_frames, test_mirrored, test_overrun, test_interface_goes, test_hostile, test_flows, test_loopback, test_query, test_kafka, test_words)
+lab.run(test_beside_tcpdump, test_two_hosts, test_sampled_over, test_clock_told, test_by_frames, test_mirrored, test_overrun, test_interface_goes, test_hostile, test_flows, test_listening, test_loopback, test_query, test_kafka, test_words)
 sys.exit(tap.end())

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The addresses of a host and the ports at which it listens: who of a flow is the server, where no
+ * SYN tells it. Data alone: whoever owns the flow cache asks the kernel (netio/listening.h), fills
+ * a set and hands it over (pl_flow_cache_set_listening).
+ *
+ * Of UDP a socket that takes packets of anybody may be a client's. So it tells something only where
+ * its port is none of those that the kernel gives to clients, the peer's port is 1024 or above, and both ports
+ * differ (NTP, DHCP, resolvers and peers of one protocol have equal ports, or are clients of such).
+ *
+ * One thread fills it and asks it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "flow/entry.h"
+
+struct pl_flow_listening;
+
+/* Of each: addresses of the host, sockets that listen at one address. */
+#define PL_FLOW_LISTENING_MAX 4096u
+
+/* -ENOMEM. An empty set; it never takes more memory. */
+int pl_flow_listening_new(struct pl_flow_listening **ret);
+void pl_flow_listening_free(struct pl_flow_listening *set); /* NULL is fine */
+
+/* Filling it: cleared, then in any order, then ready. What has no room is left out and counted. */
+void pl_flow_listening_clear(struct pl_flow_listening *set);
+/* Ports that the kernel gives to clients. */
+void pl_flow_listening_clients(struct pl_flow_listening *set, uint16_t from, uint16_t to);
+/* 127.0.0.0/8 is always an address of the host. */
+void pl_flow_listening_local(struct pl_flow_listening *set, const struct pl_addr *addr);
+/* A socket of TCP or UDP; others are passed over. At ::, it takes IPv4 too unless v6only. */
+void pl_flow_listening_socket(struct pl_flow_listening *set, uint8_t proto,
+	const struct pl_addr *addr, uint16_t port, bool v6only);
+void pl_flow_listening_ready(struct pl_flow_listening *set);
+
+uint32_t pl_flow_listening_sockets(const struct pl_flow_listening *set); /* that are in it */
+uint32_t pl_flow_listening_left_out(const struct pl_flow_listening *set);
+
+/* Who of a flow listens: enum pl_flow_role of its source. Unknown where both do or neither. */
+uint8_t pl_flow_listening_role(
+	const struct pl_flow_listening *set, const struct pl_flow_entry *flow);
