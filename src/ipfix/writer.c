@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flows into the messages of IPFIX, by libfixbuf. */
+/* Flows into the messages of IPFIX. */
 #include "ipfix/writer.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fixbuf/public.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Seconds from the NTP epoch (1900) to that of Unix. */
-#define NTP_EPOCH     UINT64_C(2208988800)
-/* Of the headers of a message and of a set (RFC 7011 3.1, 3.3.2). */
-#define MESSAGE_BYTES 16
-#define SET_BYTES     4
-#define OPTIONS_BYTES 32 /* at most, of the template of options: 4 elements */
-#define SECOND_NS     UINT64_C(1000000000)
+#include "ipfix/message.h"
+
+#define DIRECTION_BYTES 1
+#define OPTIONS_BYTES   32 /* at most, of the template of options: 4 elements */
 
 enum {
 	ID_WHOLE = 256, /* internal: all that a record can have, in the order of struct record */
@@ -23,6 +18,8 @@ enum {
 	ID_V6,
 	ID_V6_ICMP,
 	ID_ACCOUNT,
+	ID_DIRECTED, /* the four again, with flowDirection */
+	ID_END = ID_DIRECTED + ID_ACCOUNT - ID_V4,
 };
 
 /* Flags of elements: which templates have them. All: no flag. */
@@ -38,6 +35,7 @@ enum {
 	HAS_MORE = 256,
 	HAS_BOTH = 512, /* directions */
 	HAS_PADDING = 1024,
+	HAS_DIRECTION = 2048,
 };
 
 /* As a record of a flow has them: four of each method, towards dst and towards src. */
@@ -62,8 +60,8 @@ struct record {
 	uint16_t sport, dport, icmp4, icmp6;
 	uint16_t vlan;
 	uint8_t tcp_flags, reverse_tcp_flags, proto, reason, direction;
-	uint8_t role, role_by;
-	uint8_t padding[7];
+	uint8_t role, role_by, egress;
+	uint8_t padding[6];
 };
 _Static_assert(sizeof(struct record) == 240, "no holes: with the end's padding to 8 bytes");
 
@@ -74,16 +72,9 @@ struct account {
 
 struct pl_ipfix {
 	struct pl_ipfix_options o;
-	fbInfoModel_t *model;
-	fBuf_t *buf; /* owns session and exporter */
-	fbSession_t *session;
-	fbExporter_t *exporter;
-	uint32_t flows; /* in the message that is being made */
-	uint32_t used;  /* bytes of it at most, and of a data record with the header of its set */
-	uint32_t record_bytes[ID_ACCOUNT + 1 - ID_WHOLE];
-	bool begun; /* there is something in it */
+	uint32_t record_bytes[ID_END - ID_WHOLE];
 	uint64_t mended;
-	uint8_t message[PL_IPFIX_MESSAGE_BYTES];
+	struct pl_ipfix_message m;
 };
 
 static fbInfoElementSpec_t elements[] = {
@@ -145,7 +136,8 @@ static fbInfoElementSpec_t elements[] = {
 	{ (char *)"biflowDirection", 1, HAS_BOTH },
 	{ (char *)"pathlineRole", 1, HAS_MORE },
 	{ (char *)"pathlineRoleBy", 1, HAS_MORE },
-	{ (char *)"paddingOctets", 7, HAS_PADDING },
+	{ (char *)"flowDirection", 1, HAS_DIRECTION },
+	{ (char *)"paddingOctets", 6, HAS_PADDING },
 	FB_IESPEC_NULL,
 };
 
@@ -192,43 +184,27 @@ static const char *const own_elements[] = {
 	"pathlineRole",
 	"pathlineRoleBy",
 };
-/* The one that is reserved for examples (RFC 5612): such elements are not sent. */
-#define EXAMPLE_PEN 32473u
-
-static void add_own_elements(fbInfoModel_t *model, uint32_t pen)
+static void add_own_elements(struct pl_ipfix *x)
 {
-	for (size_t i = 0; i < sizeof(own_elements) / sizeof(own_elements[0]); i++) {
-		fbInfoElement_t element = FB_IE_INIT_FULL(own_elements[i],
-			pen != 0 ? pen : EXAMPLE_PEN, (uint16_t)(i + 1), 4,
-			FB_IE_F_ENDIAN | FB_IE_QUANTITY, 0, 0, FB_UINT_32, NULL);
-
-		fbInfoModelAddElement(model, &element);
-	}
+	for (size_t i = 0; i < sizeof(own_elements) / sizeof(own_elements[0]); i++)
+		pl_ipfix_own_element(
+			&x->m, x->o.pen, own_elements[i], (uint16_t)(i + 1), FB_UINT_32);
 }
 
-/* Takes a call that can only fail by a mistake of this file: names and lengths are its own. */
-#define MUST(call)                                                                                 \
-	do {                                                                                       \
-		GError *error = NULL;                                                              \
-		if (!(call))                                                                       \
-			g_error("IPFIX: %s", error != NULL ? error->message : "no reason");        \
-	} while (0)
-
-static void add_template(struct pl_ipfix *x, fbInfoElementSpec_t *spec, uint16_t id, uint32_t flags)
+static void add_template(struct pl_ipfix *x, uint16_t id, uint32_t flags)
 {
-	fbTemplate_t *t = fbTemplateAlloc(x->model);
-	uint32_t bytes = SET_BYTES;
+	x->record_bytes[id - ID_WHOLE] =
+		pl_ipfix_template(&x->m, elements, id, flags, id == ID_WHOLE, 0, 0);
+}
 
-	for (const fbInfoElementSpec_t *e = spec; e->name != NULL; e++)
-		bytes += (e->flags & ~flags) == 0 ? e->len_override : 0;
-	x->record_bytes[id - ID_WHOLE] = bytes;
-	MUST(fbTemplateAppendSpecArray(t, spec, flags, &error));
-	if (id == ID_ACCOUNT)
-		fbTemplateSetOptionsScope(t, 1);
-	if (id == ID_WHOLE || id == ID_ACCOUNT)
-		MUST(fbSessionAddTemplate(x->session, TRUE, id, t, &error) != 0);
-	if (id != ID_WHOLE)
-		MUST(fbSessionAddTemplate(x->session, FALSE, id, t, &error) != 0);
+/* Templates of flows, from `first` on. */
+static void add_templates(struct pl_ipfix *x, unsigned int first, uint32_t each)
+{
+	static const uint32_t families[] = { HAS_V4 | HAS_PORTS, HAS_V4 | HAS_ICMP4,
+		HAS_V6 | HAS_PORTS, HAS_V6 | HAS_ICMP6 };
+
+	for (unsigned int i = 0; i < ID_ACCOUNT - ID_V4; i++)
+		add_template(x, (uint16_t)(first + i), each | families[i]);
 }
 
 static void make_session(struct pl_ipfix *x)
@@ -237,22 +213,18 @@ static void make_session(struct pl_ipfix *x)
 	const uint32_t each =
 		times[x->o.time] | (x->o.pen != 0 ? HAS_MORE : 0) | (x->o.biflow ? HAS_BOTH : 0);
 
-	x->session = fbSessionAlloc(x->model);
-	fbSessionSetDomain(x->session, x->o.domain);
-	add_template(x, elements, ID_WHOLE,
+	x->m.sequence = 0;
+	pl_ipfix_session(&x->m);
+	add_template(x, ID_WHOLE,
 		times[x->o.time] | HAS_V4 | HAS_V6 | HAS_PORTS | HAS_ICMP4 | HAS_ICMP6 | HAS_MORE |
-			HAS_BOTH | HAS_PADDING);
-	add_template(x, elements, ID_V4, each | HAS_V4 | HAS_PORTS);
-	add_template(x, elements, ID_V4_ICMP, each | HAS_V4 | HAS_ICMP4);
-	add_template(x, elements, ID_V6, each | HAS_V6 | HAS_PORTS);
-	add_template(x, elements, ID_V6_ICMP, each | HAS_V6 | HAS_ICMP6);
-	add_template(x, account_elements, ID_ACCOUNT, 0);
-	x->exporter = fbExporterAllocBuffer(x->message, sizeof(x->message));
-	x->buf = fBufAllocForExport(x->session, x->exporter);
-	fBufSetAutomaticMode(x->buf, FALSE);
-	x->flows = 0;
-	x->used = MESSAGE_BYTES;
-	x->begun = false;
+			HAS_BOTH | HAS_PADDING | HAS_DIRECTION);
+	add_templates(x, ID_V4, each);
+	if (x->o.directed)
+		add_templates(x, ID_DIRECTED, each | HAS_DIRECTION);
+	x->record_bytes[ID_ACCOUNT - ID_WHOLE] =
+		pl_ipfix_template(&x->m, account_elements, ID_ACCOUNT, 0, true, 1, 0);
+	(void)pl_ipfix_template(&x->m, account_elements, ID_ACCOUNT, 0, false, 1, 0);
+	pl_ipfix_open(&x->m);
 }
 
 int pl_ipfix_new(struct pl_ipfix **ret, const struct pl_ipfix_options *options)
@@ -262,8 +234,10 @@ int pl_ipfix_new(struct pl_ipfix **ret, const struct pl_ipfix_options *options)
 	if (x == NULL)
 		return -ENOMEM;
 	x->o = *options;
-	x->model = fbInfoModelAlloc();
-	add_own_elements(x->model, x->o.pen);
+	x->m.domain = options->domain;
+	x->m.send = options->send;
+	x->m.arg = options->arg;
+	add_own_elements(x);
 	make_session(x);
 	*ret = x;
 	return 0;
@@ -273,61 +247,13 @@ void pl_ipfix_free(struct pl_ipfix *x)
 {
 	if (x == NULL)
 		return;
-	fBufFree(x->buf);
-	fbInfoModelFree(x->model);
+	pl_ipfix_message_done(&x->m);
 	free(x);
 }
 
 void pl_ipfix_flush(struct pl_ipfix *x, uint32_t export_s)
 {
-	const uint32_t flows = x->flows;
-
-	if (!x->begun)
-		return;
-	MUST(fBufEmit(x->buf, &error));
-	x->flows = 0;
-	x->used = MESSAGE_BYTES;
-	x->begun = false;
-	/* libfixbuf would write the time at which the message was begun. */
-	memcpy(x->message + 4, &(uint32_t){ htonl(export_s) }, 4);
-	x->o.send(x->o.arg, x->message, (uint32_t)fbExporterGetMsgLen(x->exporter), flows);
-}
-
-/* Whether to try once more: the message was full, or must not have templates of options behind others,
- * and is sent; or, after one was sent, none was begun yet. libfixbuf says all that by the same error. */
-static bool again(struct pl_ipfix *x, int trial, GError *why, uint32_t export_s)
-{
-	if (trial > 0 || !g_error_matches(why, FB_ERROR_DOMAIN, FB_ERROR_EOM))
-		g_error("IPFIX: %s", why->message);
-	g_clear_error(&why);
-	pl_ipfix_flush(x, export_s);
-	return true;
-}
-
-static void append(struct pl_ipfix *x, uint16_t internal, uint16_t external, void *record,
-	size_t bytes, uint32_t export_s)
-{
-	int trial = 0;
-	GError *why;
-
-	MUST(fBufSetInternalTemplate(x->buf, internal, &error));
-	do {
-		why = NULL;
-		MUST(fBufSetExportTemplate(x->buf, external, &error));
-	} while (!fBufAppend(x->buf, record, bytes, &why) && again(x, trial++, why, export_s));
-	x->begun = true;
-}
-
-static void put_template(struct pl_ipfix *x, uint16_t id, uint32_t export_s)
-{
-	int trial = 0;
-	GError *why;
-
-	do {
-		why = NULL;
-	} while (
-		!fbSessionExportTemplate(x->session, id, &why) && again(x, trial++, why, export_s));
-	x->begun = true;
+	pl_ipfix_send(&x->m, export_s);
 }
 
 void pl_ipfix_account(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s)
@@ -336,48 +262,29 @@ void pl_ipfix_account(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint3
 		.process = 1, .flows = lost->records, .packets = lost->packets, .bytes = lost->bytes
 	};
 
-	x->used += x->record_bytes[ID_ACCOUNT - ID_WHOLE];
-	append(x, ID_ACCOUNT, ID_ACCOUNT, &account, sizeof(account), export_s);
+	x->m.used += x->record_bytes[ID_ACCOUNT - ID_WHOLE];
+	pl_ipfix_append(&x->m, ID_ACCOUNT, ID_ACCOUNT, &account, sizeof(account), export_s);
 }
 
 void pl_ipfix_templates(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s)
 {
 	pl_ipfix_flush(x, export_s);
+	/* That of options last: libfixbuf has no other template behind it in a message. */
+	for (unsigned int i = 0; x->o.directed && i < ID_ACCOUNT - ID_V4; i++)
+		pl_ipfix_put_template(&x->m, (uint16_t)(ID_DIRECTED + i), export_s);
 	for (unsigned int id = ID_V4; id <= ID_ACCOUNT; id++)
-		put_template(x, (uint16_t)id, export_s);
-	x->used += OPTIONS_BYTES;
+		pl_ipfix_put_template(&x->m, (uint16_t)id, export_s);
+	x->m.used += OPTIONS_BYTES;
 	pl_ipfix_account(x, lost, export_s);
 }
 
 void pl_ipfix_begin(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s)
 {
-	fBufFree(x->buf);
 	make_session(x);
 	pl_ipfix_templates(x, lost, export_s);
 }
 
 /* ---- flows ---- */
-
-static uint64_t ntp(uint64_t ns, uint64_t mask)
-{
-	const uint64_t seconds = ns / SECOND_NS + NTP_EPOCH;
-	const uint64_t fraction = ((ns % SECOND_NS) << 32) / SECOND_NS;
-
-	/* The era ends in 2036, and the readers' too: they take the nearest one. */
-	return ((seconds & UINT32_MAX) << 32 | fraction) & mask;
-}
-
-static uint64_t time_of(const struct pl_ipfix *x, uint64_t ns)
-{
-	switch (x->o.time) {
-	case PL_IPFIX_MICROSECONDS:
-		return ntp(ns, ~UINT64_C(0x7ff)); /* 11 bits are below a microsecond: 0 */
-	case PL_IPFIX_NANOSECONDS:
-		return ntp(ns, UINT64_MAX);
-	default:
-		return ns / 1000000;
-	}
-}
 
 /* flowEndReason (RFC 5102, element 136). */
 static uint8_t reason_of(uint8_t end)
@@ -399,12 +306,6 @@ static uint8_t direction_of(uint8_t role)
 	return role == PL_FLOW_ROLE_CLIENT   ? 1  /* the source is the initiator */
 	       : role == PL_FLOW_ROLE_SERVER ? 2  /* the destination is */
 					     : 0; /* arbitrary */
-}
-
-static uint32_t v4_of(const struct pl_addr *addr)
-{
-	return (uint32_t)addr->b[12] << 24 | (uint32_t)addr->b[13] << 16 |
-	       (uint32_t)addr->b[14] << 8 | addr->b[15];
 }
 
 /* The type of ICMP messages that answer others, or of those that they answer; else the same. */
@@ -450,13 +351,13 @@ static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flo
 {
 	const uint16_t icmp = (uint16_t)(f->sport << 8 | (f->dport & 0xff));
 
-	*r = (struct record){ .end = time_of(x, f->last_ts),
+	*r = (struct record){ .end = pl_ipfix_time(x->o.time, f->last_ts),
 		.bytes = f->bytes_fwd,
 		.packets = f->pkts_fwd,
 		.reverse_bytes = f->bytes_rev,
 		.reverse_packets = f->pkts_rev,
-		.src4 = v4_of(&f->src),
-		.dst4 = v4_of(&f->dst),
+		.src4 = pl_ipfix_v4(&f->src),
+		.dst4 = pl_ipfix_v4(&f->dst),
 		.handshake_server_us = f->hs_external_us,
 		.handshake_client_us = f->hs_internal_us,
 		.rtt_min_us = f->rtt_min_us,
@@ -483,8 +384,9 @@ static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flo
 		.reason = reason_of(f->end_reason),
 		.direction = direction_of(f->role),
 		.role = f->role,
-		.role_by = f->role_by };
-	r->start = f->first_ts <= f->last_ts ? time_of(x, f->first_ts) : r->end;
+		.role_by = f->role_by,
+		.egress = (f->obs & PL_OBS_OUT) != 0 };
+	r->start = f->first_ts <= f->last_ts ? pl_ipfix_time(x->o.time, f->first_ts) : r->end;
 	memcpy(r->rtt, (const uint8_t *)f + RTT_AT, RTT_BYTES);
 	memcpy(r->src6, f->src.b, sizeof(r->src6));
 	memcpy(r->dst6, f->dst.b, sizeof(r->dst6));
@@ -498,6 +400,13 @@ static uint16_t template_of(const struct pl_flow288 *f)
 	return v4 ? (icmp ? ID_V4_ICMP : ID_V4) : (icmp ? ID_V6_ICMP : ID_V6);
 }
 
+/* The direction is known of the first packet. A packet that came back may have been seen at another
+ * interface, or by a hook for one direction alone. */
+static uint16_t directed(uint16_t template)
+{
+	return (uint16_t)(template - ID_V4 + ID_DIRECTED);
+}
+
 struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow288 *flow)
 {
 	return (struct pl_ipfix_sum){ .records = x->o.biflow || flow->pkts_rev == 0 ? 1 : 2,
@@ -509,24 +418,26 @@ void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow288 *flow, uint32_t e
 {
 	const uint16_t template = template_of(flow);
 	const bool both = !x->o.biflow && flow->pkts_rev > 0;
-	const uint32_t bytes = x->record_bytes[template - ID_WHOLE] * (both ? 2 : 1);
+	const uint32_t bytes =
+		(x->record_bytes[template - ID_WHOLE] + DIRECTION_BYTES) * (both ? 2 : 1);
 	struct record r;
 
 	/* A flow goes into one message. */
-	if (x->used + bytes > sizeof(x->message))
+	if (x->m.used + bytes > sizeof(x->m.bytes))
 		pl_ipfix_flush(x, export_s);
-	x->used += bytes;
+	x->m.used += bytes;
 	fill(x, &r, flow);
-	append(x, ID_WHOLE, template, &r, sizeof(r), export_s);
+	pl_ipfix_append(&x->m, ID_WHOLE, x->o.directed ? directed(template) : template, &r,
+		sizeof(r), export_s);
 	if (both) {
 		const struct pl_flow288 back =
 			reversed(flow, template == ID_V4_ICMP || template == ID_V6_ICMP);
 
 		fill(x, &r, &back);
-		append(x, ID_WHOLE, template, &r, sizeof(r), export_s);
+		pl_ipfix_append(&x->m, ID_WHOLE, template, &r, sizeof(r), export_s);
 	}
 	x->mended += flow->first_ts > flow->last_ts;
-	x->flows++;
+	x->m.entries++;
 }
 
 uint64_t pl_ipfix_mended(const struct pl_ipfix *x)
@@ -536,5 +447,5 @@ uint64_t pl_ipfix_mended(const struct pl_ipfix *x)
 
 uint32_t pl_ipfix_waiting(const struct pl_ipfix *x)
 {
-	return x->flows;
+	return x->m.entries;
 }

@@ -5,8 +5,8 @@
  * read them, or one for both (RFC 5103). docs/protocols/ipfix.md has the elements. The engine owns no
  * socket and no clock: messages are given to a function.
  *
- * Templates, one each: IPv4 and IPv6, with ports and with ICMP type and code; and one of options,
- * the account of flows that were not exported. Every transport session begins with them
+ * Templates, one each: IPv4 and IPv6, with ports and with ICMP type and code, where directions are
+ * known also with them; and one of options, the account of flows that were not exported. Every transport session begins with them
  * (pl_ipfix_begin); over UDP they are repeated (pl_ipfix_templates).
  *
  * libfixbuf encodes. It ends the process when there is no memory for a few kilobytes.
@@ -31,6 +31,7 @@ enum pl_ipfix_time {
 struct pl_ipfix_options {
 	uint32_t domain; /* observation domain id */
 	bool biflow;     /* one data record for both directions */
+	bool directed;   /* packets come with the direction of their hook: PL_OBS_OUT says it */
 	enum pl_ipfix_time time;
 	/* Private enterprise number under which round-trip times, retransmissions, gaps, roles and more
 	 * of TCP are sent; 0: they are not. */

@@ -193,8 +193,9 @@ static int receive(struct pl_tap_service *t, unsigned int port, struct pl_diag *
 
 static int open_outs(struct pl_tap_service *t, struct pl_diag *diag)
 {
-	const struct pl_tap_out_settings settings = { .kind = t->o->out,
-		.exporter = t->o->exporter };
+	const struct pl_tap_out_settings settings = {
+		.kind = t->o->out, .exporter = t->o->exporter, .directed = pl_tap_is_of_this_host(t)
+	};
 	int r = 0;
 
 	if (t->o->n_to > PL_TAP_OUTS_MAX) {

@@ -34,6 +34,7 @@ struct pl_tap_out;
 struct pl_tap_out_settings {
 	enum pl_flat_kind kind; /* of the records that are put: PKT96, FLOW288 or DNS64 */
 	uint32_t exporter;
+	bool directed; /* every packet comes with the direction of its hook (PL_OBS_OUT) */
 };
 
 /* Numbers of an output: its own, and such as a client library tells of itself. */

@@ -8,15 +8,14 @@ import collections
 import json
 import os
 import shutil
-import signal
 import socket
 import struct
 import subprocess
 import sys
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import lab, network, pathline, tap, tapping  # noqa: E402
+from lib import collectors, lab, network, pathline, tap, tapping  # noqa: E402
+from lib.collectors import Nfdump, Pmacct, Tcp, ms  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
@@ -24,171 +23,6 @@ A, B = "10.79.0.1", "10.79.0.2"
 WIRE = tapping.Wire("ipfix", A, B)
 NS = WIRE.ns
 LONG = ("--flow-idle", "1h", "--flow-active", "1h")
-
-
-# ---- collectors of others ----
-
-class Nfdump:
-    """nfcapd on a port of UDP; what it kept, once it has ended."""
-
-    def __init__(self, at, namespace=None):
-        self.at, self.folder = at, lab.path(f"nfdump-{at}")
-        os.mkdir(self.folder)
-        command = ["nfcapd", "-w", self.folder, "-p", str(at), "-t", "86400"]
-        self.p = lab.start(namespace.command(*command) if namespace else command, log=lab.path(f"nfcapd-{at}"))
-        ok(wait(lambda: port_is_open(at, self.p)), "nfcapd is up", lab.read(f"nfcapd-{at}"))
-
-    def flows(self):
-        ok(wait(lambda: waiting_at(self.at, self.p) == 0), "nfcapd has read all that came")
-        self.p.send_signal(signal.SIGTERM)
-        self.p.wait(LIMIT)
-        said = subprocess.run(["nfdump", "-R", self.folder, "-o", "json"], capture_output=True, text=True, check=True).stdout
-        return [] if "No matching flows" in said else json.loads(said)
-
-
-def port_is_open(at, process):
-    """the collector's network has a socket of UDP at this port"""
-    with open(f"/proc/{process.pid}/net/udp", encoding="ascii") as four, open(f"/proc/{process.pid}/net/udp6", encoding="ascii") as six:
-        return f":{at:04X} " in four.read() + six.read()
-
-
-def waiting_at(at, process):
-    """Bytes that wait in the sockets of UDP at a port, in the network of a process."""
-    lines = []
-    for name in "udp", "udp6":
-        with open(f"/proc/{process.pid}/net/{name}", encoding="ascii") as f:
-            lines += [line.split() for line in f if f":{at:04X} " in line]
-    return sum(int(words[4].split(":")[1], 16) for words in lines)
-
-
-class Pmacct:
-    """nfacctd, likewise: a line of JSON for each flow."""
-
-    def __init__(self, at):
-        self.out = lab.path("pmacct.json")
-        config = lab.write("nfacctd.conf", f"nfacctd_ip: 127.0.0.1\nnfacctd_port: {at}\nplugins: print[p]\nprint_output_file[p]: {self.out}\n"
-                           "print_output[p]: json\nprint_refresh_time[p]: 2\ntimestamps_since_epoch: true\n"
-                           "aggregate[p]: src_host,dst_host,src_port,dst_port,proto,tcpflags,timestamp_start,timestamp_end\n")
-        self.p = lab.start(["nfacctd", "-f", config], log=lab.path("nfacctd"))
-        ok(wait(lambda: port_is_open(at, self.p) and "p/print ): JSON" in lab.read("nfacctd")), "nfacctd is up", lab.read("nfacctd"))
-
-    def flows(self):
-        if not os.path.exists(self.out):
-            return []
-        with open(self.out, encoding="utf-8") as f:
-            return [json.loads(line) for line in f.read().splitlines() if line.endswith("}")]
-
-
-# ---- a collector that shows everything ----
-
-class Reader:
-    """Messages of one transport session, by their templates. What is wrong in them stands in `faults`."""
-
-    def __init__(self):
-        self.templates, self.records, self.accounts, self.faults, self.numbers, self.domains = {}, [], [], [], [], set()
-        self.count = 0
-
-    def take(self, message):
-        version, length, at_s, number, domain = struct.unpack_from(">HHIII", message)
-        if (version, length) != (10, len(message)):
-            self.faults.append(f"version {version}, length {length} of {len(message)}")
-        if number != self.count:
-            self.faults.append(f"number {number}, wanted {self.count}")
-        self.numbers.append(number)
-        self.domains.add(domain)
-        self.export_s = at_s
-        at = 16
-        while at < len(message):
-            kind, size = struct.unpack_from(">HH", message, at)
-            self.take_set(kind, message[at + 4:at + size])
-            at += size
-
-    def take_set(self, kind, data):
-        if kind in (2, 3):
-            self.take_templates(data, 6 if kind == 3 else 4)
-            return
-        fields = self.templates.get(kind)
-        if fields is None:
-            self.faults.append(f"no template {kind}")
-            return
-        at, size = 0, sum(n for _, n in fields)
-        while at + size <= len(data):
-            record = {}
-            for name, n in fields:
-                record[name] = int.from_bytes(data[at:at + n], "big")
-                at += n
-            (self.accounts if 166 in record else self.records).append(record)
-            self.count += 1
-
-    def take_templates(self, data, head):
-        at = 0
-        while at + 4 <= len(data):
-            kind, n = struct.unpack_from(">HH", data, at)
-            at += head
-            fields = []
-            for _ in range(n):
-                element, size = struct.unpack_from(">HH", data, at)
-                at += 4
-                if element & 0x8000:
-                    fields.append(((struct.unpack_from(">I", data, at)[0], element & 0x7fff), size))
-                    at += 4
-                else:
-                    fields.append((element, size))
-            self.templates[kind] = fields
-
-
-class Tcp:
-    """A collector on a port of TCP; a Reader for each connection."""
-
-    def __init__(self, at=None):
-        self.sessions, self.open = [], []
-        self.server = socket.create_server(("127.0.0.1", at or 0))
-        self.at = self.server.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                s, _ = self.server.accept()
-            except OSError:
-                return
-            self.sessions.append(Reader())
-            self.open.append(s)
-            threading.Thread(target=self.read, args=(s, self.sessions[-1]), daemon=True).start()
-
-    def read(self, s, reader):
-        data = b""
-        while True:
-            try:
-                got = s.recv(65536)
-            except OSError:
-                return
-            if not got:
-                return
-            data += got
-            while len(data) >= 4 and len(data) >= (size := struct.unpack_from(">H", data, 2)[0]):
-                reader.take(data[:size])
-                data = data[size:]
-
-    def end(self):
-        """Closes its side, and reads what comes until the other one does."""
-        self.server.shutdown(socket.SHUT_RDWR)
-        self.server.close()
-        for s in self.open:
-            s.shutdown(socket.SHUT_WR)
-
-    def close(self):
-        self.server.shutdown(socket.SHUT_RDWR)
-        self.server.close()
-        for s in self.open:
-            s.shutdown(socket.SHUT_RDWR)
-            s.close()
-
-    def records(self):
-        return [r for reader in self.sessions for r in reader.records]
-
-    def faults(self):
-        return [f for reader in self.sessions for f in reader.faults]
 
 
 # ---- flows ----
@@ -225,19 +59,13 @@ def export(path, *outputs):
     return json.loads(run.stdout.splitlines()[-1])["outputs"], run
 
 
-def ms(text):
-    """Of nfdump's times, which are local ones: the test's network has UTC."""
-    import datetime
-    return round(datetime.datetime.fromisoformat(text + "+00:00").timestamp() * 1000)
-
-
 def test_collectors():
     """What nfdump and pmacct kept is what the flow cache made, direction by direction."""
     os.environ["TZ"] = "UTC"
     path, flows, want = traffic("small", "--connections", "20", "--duration", "3s")
     ok(100 < len(flows) < 700, f"{len(flows)} flows: their messages fit into a socket's buffer")
     nfdump, pmacct = Nfdump(lab.free_port(socket.SOCK_DGRAM)), Pmacct(lab.free_port(socket.SOCK_DGRAM))
-    outputs, run = export(path, *(f"ipfix://127.0.0.1:{c}" for c in (nfdump.at, pmacct_port(pmacct))))
+    outputs, run = export(path, *(f"ipfix://127.0.0.1:{c}" for c in (nfdump.at, pmacct.at)))
     eq([(o["records"], o["sent"], o["failed"], o["dropped"]) for o in outputs], [(len(flows), len(flows), 0, 0)] * 2, "all are sent")
     wait(lambda: len(pmacct.flows()) >= sum(want.values()))
     got = collections.Counter((f["ip_src"], f["ip_dst"], f["port_src"], f["port_dst"], {"tcp": 6, "udp": 17}[f["ip_proto"]], f["packets"], f["bytes"],
@@ -246,10 +74,6 @@ def test_collectors():
     got = collections.Counter((f["src4_addr"], f["dst4_addr"], f["src_port"], f["dst_port"], f["proto"], f["in_packets"], f["in_bytes"], ms(f["first"]),
                                ms(f["last"])) for f in nfdump.flows())
     eq((got - want, want - got), (collections.Counter(), collections.Counter()), "and so has nfdump")
-
-
-def pmacct_port(c):
-    return int(next(line for line in lab.read("nfacctd.conf").splitlines() if "port" in line).split(": ")[1])
 
 
 def test_both_directions():
@@ -281,12 +105,7 @@ def test_tshark():
         sink.settimeout(LIMIT)
         outputs, _ = export(path, f"ipfix://127.0.0.1:{at}{keys}")
         out = lab.path(f"ipfix-{at}.pcap")
-        with open(out, "wb") as f:
-            f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 101))
-            for _ in range(outputs[0]["messages"]):
-                data = sink.recv(65536)
-                ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 28 + len(data), 0, 0, 64, 17, 0, b"\x7f\0\0\1", b"\x7f\0\0\1")
-                f.write(struct.pack("<IIII", 1, 0, 28 + len(data), 28 + len(data)) + ip + struct.pack(">HHHH", 9, at, 8 + len(data), 0) + data)
+        collectors.write_capture(out, [sink.recv(65536) for _ in range(outputs[0]["messages"])], at)
         sink.close()
         said = subprocess.run(["tshark", "-n", "-r", out, "-d", f"udp.port=={at},cflow", "-V"], capture_output=True, text=True, check=True).stdout
         bad = [line.strip() for line in said.splitlines() if "alformed" in line or "xpert" in line or "No template found" in line]
@@ -312,6 +131,7 @@ def test_tcp():
     eq(collections.Counter(map(of_reader, collector.records())) == want, True, f"all {len(flows)} flows, direction by direction")
     eq(collector.faults(), [], "numbers in sequence, every template known")
     eq([a[166] for a in collector.sessions[0].accounts], [0], "the account says that nothing was lost")
+    eq([r for r in collector.records() if 61 in r], [], "and no direction, of which a capture says nothing")
     collector.close()
 
 
@@ -373,7 +193,10 @@ def test_live():
     for side, other, to in (("a", "b", B), ("b", "a", A)):
         mac = ":".join(f"{x:02x}" for x in NS[other].mac("eth0"))
         NS[side].ip(f"neigh replace {to} lladdr {mac} dev eth0 nud permanent")
-    t = tapping.Tap(NS["a"], "live", "--flows", *LONG, "--to", "ipfix://127.0.0.1", "packet:eth0?ring=65536")
+    with NS["a"]:
+        directed = Tcp()
+    t = tapping.Tap(NS["a"], "live", "--flows", *LONG, "--to", "ipfix://127.0.0.1", "--to", f"ipfix://127.0.0.1:{directed.at}?transport=tcp",
+                    "packet:eth0?ring=65536")
     before = moved()
     ok(WIRE.tcp_transfer(5_000_000), "a TCP transfer is whole")
     WIRE.udp_send(400)
@@ -387,6 +210,12 @@ def test_live():
     eq(sum(f["in_bytes"] for f in flows) + 14 * packets, octets, "and bytes, with the header of Ethernet")
     echoes = {(f["icmp_type"], f["icmp_code"]): f["in_packets"] for f in flows if f["proto"] == 1}
     eq((echoes[8, 0], echoes[0, 0]), (3, 3), "three echoes, and as many answers")
+    ok(wait(lambda: sum(r[2] for r in directed.records()) == packets), "another collector has them, too")
+    # TCP comes back within the flow, ICMP as a flow of its own.
+    eq({(r[4], r[8] == address(A), r.get(61)) for r in directed.records()},
+       {(6, True, 1), (6, False, None), (17, True, 1), (1, True, 1), (1, False, 0)},
+       "flowDirection: egress, ingress, and of the way back of a flow it is not said")
+    eq(directed.faults(), [], "every template known")
 
 
 def test_words():
@@ -395,7 +224,10 @@ def test_words():
         (["--flows", "--to", "ipfix://", "packet:lo"], 2, "ipfix://HOST[:PORT]"),
         (["--flows", "--to", "ipfix://h/x", "packet:lo"], 2, "ipfix://HOST[:PORT]"),
         (["--flows", "--to", "ipfix://::1", "packet:lo"], 2, "ipfix://[::1]"),
-        (["--flows", "--to", "ipfix://127.0.0.1:99999", "packet:lo"], 2, "99999"),
+        (["--flows", "--to", "ipfix://127.0.0.1:99999", "packet:lo"], 2, "ipfix: '127.0.0.1:99999'"),
+        (["--flows", "--to", "ipfix://no.such.invalid", "packet:lo"], 69, "ipfix://no.such.invalid:4739"),
+        (["--flows", "--to", "ipfix://127.0.0.1:0", "packet:lo"], 2, "ipfix: a collector has a port"),
+        (["--flows", "--to", "ipfix://:4739", "packet:lo"], 2, "ipfix://HOST[:PORT]"),
         (["--flows", "--to", "ipfix://127.0.0.1?transport=sctp", "packet:lo"], 2, "udp or tcp"),
         (["--flows", "--to", "ipfix://127.0.0.1?time=s", "packet:lo"], 2, "ms, us or ns"),
         (["--flows", "--to", "ipfix://127.0.0.1?pen=0", "packet:lo"], 2, "pen"),
@@ -405,7 +237,7 @@ def test_words():
     )
     for args, code, says in cases:
         run = pathline.run("tap", *args)
-        ok(run.returncode == code and says in run.stderr, f"tap {' '.join(args)}: {code}", f"{run.returncode} {run.stderr}")
+        ok(run.returncode == code and says in run.stderr and "udp:" not in run.stderr, f"tap {' '.join(args)}: {code}", f"{run.returncode} {run.stderr}")
     config = lab.write("tap.yaml", "taps: [{name: f, sources: ['packet:lo'], records: packets, to: ['ipfix://127.0.0.1']}]\n")
     run = pathline.run("config", "check", config)
     ok(run.returncode != 0 and "records: flows" in run.stderr, "config check: packets are not exported as IPFIX", run.stderr)

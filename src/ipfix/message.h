@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages of IPFIX by libfixbuf, for what stands beside this file: templates and data records in,
+ * whole messages out. It includes libfixbuf's header, so only files of this folder include it.
+ */
+#pragma once
+
+#include <fixbuf/public.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ipfix/writer.h"
+
+/* Of the headers of a message and of a set (RFC 7011 3.1, 3.3.2). */
+#define PL_IPFIX_HEADER_BYTES 16
+#define PL_IPFIX_SET_BYTES    4
+
+struct pl_ipfix_message {
+	fbInfoModel_t *model;
+	fBuf_t *buf; /* owns session and exporter */
+	fbSession_t *session;
+	fbExporter_t *exporter;
+	uint32_t domain;
+	uint32_t entries;  /* in the message that is being made; its owner counts them */
+	uint32_t used;     /* bytes of it at most; its owner adds to them */
+	uint32_t records;  /* data records in it */
+	uint32_t sequence; /* data records of the session before it */
+	bool begun;        /* there is something in it */
+	void (*send)(void *arg, const uint8_t *message, uint32_t bytes, uint32_t entries);
+	void *arg;
+	uint8_t bytes[PL_IPFIX_MESSAGE_BYTES];
+};
+
+/* Takes a call that can only fail by a mistake of its caller: names and lengths are its own. */
+#define PL_IPFIX_MUST(call)                                                                        \
+	do {                                                                                       \
+		GError *error = NULL;                                                              \
+		if (!(call))                                                                       \
+			g_error("IPFIX: %s", error != NULL ? error->message : "no reason");        \
+	} while (0)
+
+/* An element of an enterprise; pen 0: such elements are not sent. type: FB_UINT_32, … */
+void pl_ipfix_own_element(
+	struct pl_ipfix_message *m, uint32_t pen, const char *name, uint16_t id, int type);
+
+/* A session without templates takes the place of the one that is there, if any; sequence goes on from
+ * where the owner sets it. A message that was begun is gone. Templates that are added before it is opened are
+ * sent by pl_ipfix_put_template, later ones at once. */
+void pl_ipfix_session(struct pl_ipfix_message *m);
+void pl_ipfix_open(struct pl_ipfix_message *m);
+/* Elements of `spec` whose flags are all in `flags`. scope: so many are the scope of options. Returns
+ * the bytes of a data record with the header of its set. */
+uint32_t pl_ipfix_template(struct pl_ipfix_message *m, fbInfoElementSpec_t *spec, uint16_t id,
+	uint32_t flags, bool internal, uint16_t scope, uint32_t export_s);
+void pl_ipfix_message_done(struct pl_ipfix_message *m);
+
+/* A data record, from the layout of the internal template. What finds no room goes into the next
+ * message, after this one was sent. */
+void pl_ipfix_append(struct pl_ipfix_message *m, uint16_t internal, uint16_t external,
+	const void *record, size_t bytes, uint32_t export_s);
+void pl_ipfix_put_template(struct pl_ipfix_message *m, uint16_t id, uint32_t export_s);
+/* Sends what there is, if anything. */
+void pl_ipfix_send(struct pl_ipfix_message *m, uint32_t export_s);
+
+/* A time as elements have it. */
+uint64_t pl_ipfix_time(enum pl_ipfix_time form, uint64_t ns);
+/* An IPv4 address. */
+uint32_t pl_ipfix_v4(const struct pl_addr *addr);
