@@ -99,7 +99,7 @@ static int find_region(const struct pl_config *c, size_t i, struct pl_diag *diag
 	const struct pl_config_region *r = c->regions.items;
 
 	o->dta.path = NULL;
-	if (o->type != PL_OUTPUT_DTA || o->dta.to != NULL || o->dta.region == NULL)
+	if (o->type != PL_OUTPUT_DTA || o->to != NULL || o->dta.region == NULL)
 		return 0;
 	for (size_t k = 0; k < c->regions.n; k++) {
 		if (r[k].writer == PL_WRITER_OUTPUT && same(r[k].name, o->dta.region))
@@ -145,9 +145,10 @@ static int check_written(const struct pl_config *c, struct pl_diag *diag)
 /* Keys that mean nothing to any other type. */
 static int check_dta_strays(const struct pl_config_output *o, struct pl_diag *diag)
 {
-	const struct pl_output_stray strays[] = { { o->dta.to, "to" }, { o->dta.region, "region" },
-		{ o->dta.key.n > 0 ? "" : NULL, "key" },
-		{ o->dta.value.n > 0 ? "" : NULL, "value" } };
+	const struct pl_output_stray strays[] = {
+		{ o->type != PL_OUTPUT_IPFIX ? o->to : NULL, "to" }, { o->dta.region, "region" },
+		{ o->dta.key.n > 0 ? "" : NULL, "key" }, { o->dta.value.n > 0 ? "" : NULL, "value" }
+	};
 
 	return o->type == PL_OUTPUT_DTA
 		       ? 0

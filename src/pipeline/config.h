@@ -71,6 +71,7 @@ struct pl_config_output {
 	unsigned int paths_word, events_word, values_word;
 	bool paths, events, values; /* what that comes to */
 	char *where;
+	char *to; /* dta: a translator; ipfix: a collector */
 	/* Of outputs to servers. */
 	char *url;
 	unsigned int api; /* 0: v1, 1: v2 */
@@ -97,7 +98,7 @@ struct pl_config_output {
 		uint64_t events, paths, hops, flows, queues, drops, sync_ns;
 	} keep; /* of regions */
 	struct {
-		char *to, *region; /* region: a number at the translator, a name here */
+		char *region; /* a number at the translator, a name here */
 		unsigned int primitive, record, key_form, byte_order;
 		struct pl_conf_list key, value; /* char *, names of fields */
 		uint64_t list, ring;

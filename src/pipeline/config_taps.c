@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "export/ipfix_out.h"
 #include "flow/cache.h"
 #include "kafka/kafka.h"
 #include "lang/lang.h"
@@ -83,12 +84,7 @@ static int check_built(const char *kind, struct pl_diag *diag)
 {
 	if (strcmp(kind, "kafka") == 0)
 		return pl_kafka_check(diag);
-	if (strcmp(kind, "ipfix") != 0 || PL_HAVE_IPFIX)
-		return 0;
-	pl_diag_set(diag,
-		"this pathline was built without IPFIX: libfixbuf was missing; install its headers "
-		"(libfixbuf-dev) and build again");
-	return -ENOTSUP;
+	return strcmp(kind, "ipfix") == 0 ? pl_ipfix_built(diag) : 0;
 }
 
 int pl_tap_to_check(const char *uri, struct pl_diag *diag)

@@ -48,6 +48,17 @@ int pl_output_check_path(
 		       : pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
 }
 
+int pl_output_check_to(const struct pl_config_output *o, struct pl_diag *diag)
+{
+	const struct pl_output_stray strays[] = { { o->path, "path" }, { o->url, "url" },
+		{ o->database, "database" }, { o->bucket, "bucket" },
+		{ o->token_file, "token_file" }, { o->user, "user" },
+		{ o->spool_path, "spool.path" }, { o->dead_letter_path, "dead_letter.path" },
+		{ o->tls.ca, "tls.ca" }, { o->tls.cert, "tls.cert" } };
+
+	return pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
+}
+
 int pl_output_check_server(const struct pl_config_output *o, struct pl_diag *diag)
 {
 	bool tls = o->url != NULL && strncmp(o->url, "https:", 6) == 0;

@@ -52,6 +52,9 @@ int pl_output_check_endpoint(const struct pl_config_output *output, bool needs_p
 int pl_output_check_path(
 	const struct pl_config_output *output, const char *missing, struct pl_diag *diag);
 
+/* Of a kind that sends to an address (to): nothing of files and servers. */
+int pl_output_check_to(const struct pl_config_output *output, struct pl_diag *diag);
+
 /* Refuses keys that mean nothing to a kind: pairs of a value and its key's name. */
 struct pl_output_stray {
 	const char *value, *key;

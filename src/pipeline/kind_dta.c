@@ -15,7 +15,7 @@ static uint64_t store_of(const struct pl_config_output *o)
 {
 	uint64_t store = 0;
 
-	if (o->dta.to != NULL && o->dta.region != NULL)
+	if (o->to != NULL && o->dta.region != NULL)
 		(void)pl_parse_u64(o->dta.region, &store);
 	return store;
 }
@@ -50,12 +50,12 @@ static int check_target(const struct pl_config_output *o, struct pl_diag *diag)
 {
 	uint64_t store;
 
-	if (o->dta.to == NULL && o->dta.region == NULL)
+	if (o->to == NULL && o->dta.region == NULL)
 		pl_diag_set(diag, "to is missing, or region: where the reports go");
-	else if (o->dta.to != NULL && o->dta.region != NULL &&
+	else if (o->to != NULL && o->dta.region != NULL &&
 		 (pl_parse_u64(o->dta.region, &store) < 0 || store > UINT16_MAX))
 		pl_diag_set(diag, "with to, region is the number of a region at the translator");
-	else if (o->dta.to == NULL && o->dta.immediate)
+	else if (o->to == NULL && o->dta.immediate)
 		pl_diag_set(diag, "immediate needs to: readers of a region here are not woken");
 	else if (o->paths != (o->dta.record != PL_KIND_EVENT) ||
 		 o->events != (o->dta.record == PL_KIND_EVENT))
@@ -69,15 +69,12 @@ static int check_target(const struct pl_config_output *o, struct pl_diag *diag)
 
 static int check(const struct pl_config_output *o, struct pl_diag *diag)
 {
-	const struct pl_output_stray strays[] = { { o->path, "path" }, { o->url, "url" },
-		{ o->database, "database" }, { o->bucket, "bucket" },
-		{ o->token_file, "token_file" }, { o->user, "user" },
-		{ o->spool_path, "spool.path" }, { o->dead_letter_path, "dead_letter.path" },
-		{ o->tls.ca, "tls.ca" }, { o->tls.cert, "tls.cert" } };
 	struct pl_dta_map_options options;
 	struct pl_dta_map map;
-	int r = pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
+	int r = pl_output_check_to(o, diag);
 
+	if (r == 0 && o->to != NULL)
+		r = pl_dta_to_udp_check(o->to, diag);
 	if (r == 0)
 		r = check_target(o, diag);
 	map_options(o, &options);
@@ -97,8 +94,8 @@ static int open_out(struct pl_export **ret, const struct pl_config_output *o, ui
 	r = pl_dta_map_init(&map, &options, diag);
 	if (r < 0)
 		return r;
-	if (o->dta.to != NULL) {
-		r = pl_dta_to_udp(&to, o->dta.to, (uint32_t)o->dta.ring, o->dta.sequenced, diag);
+	if (o->to != NULL) {
+		r = pl_dta_to_udp(&to, o->to, (uint32_t)o->dta.ring, o->dta.sequenced, diag);
 	} else {
 		/* A file that someone cuts is a fault to be told, and no end of the process. */
 		r = pl_region_guard();
@@ -110,7 +107,7 @@ static int open_out(struct pl_export **ret, const struct pl_config_output *o, ui
 
 static uint64_t memory(const struct pl_config_output *o)
 {
-	return o->dta.to != NULL ? o->dta.ring * 1500 : REGION_BYTES;
+	return o->to != NULL ? o->dta.ring * 1500 : REGION_BYTES;
 }
 
 const struct pl_output_kind pl_output_kind_dta = {

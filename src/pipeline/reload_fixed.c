@@ -75,7 +75,7 @@ static bool same_server(const struct pl_config_output *a, const struct pl_config
 
 static bool same_dta(const struct pl_config_output *a, const struct pl_config_output *b)
 {
-	return same_text(a->dta.to, b->dta.to) && same_text(a->dta.region, b->dta.region) &&
+	return same_text(a->to, b->to) && same_text(a->dta.region, b->dta.region) &&
 	       same_text(a->dta.path, b->dta.path) && a->dta.primitive == b->dta.primitive &&
 	       a->dta.record == b->dta.record && a->dta.key_form == b->dta.key_form &&
 	       a->dta.byte_order == b->dta.byte_order &&

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Paths and hops into messages of IPFIX. */
+#include "ipfix/paths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipfix/message.h"
+
+/* Internal templates: all that a record can have. Those of collectors begin behind them. */
+enum { ID_PATH = 256, ID_HOP, ID_FIRST, ID_LAST = 65535 };
+
+/* Flags of elements: of both kinds of data record, of paths, of hops. */
+enum {
+	K_ALWAYS = 0,
+	K_MS = 1 << 0,
+	K_US = 1 << 1,
+	K_NS = 1 << 2,
+	K_PATH_ID = 1 << 3,
+	K_FLOW = 1 << 4,
+	K_V6 = 1 << 5,
+	K_V4 = 1 << 6,
+	K_PORTS = 1 << 7,
+	K_ICMP4 = 1 << 8,
+	K_ICMP6 = 1 << 9,
+};
+enum {
+	P_ALWAYS = 0,
+	P_FLOW = K_FLOW,
+	P_EXPORTER6 = 1 << 10,
+	P_EXPORTER4 = 1 << 11,
+	P_NODE = 1 << 12,
+	P_LATENCY = 1 << 13,
+	P_SEQ = 1 << 14,
+	P_FLOW_SEQ = 1 << 15,
+	P_FLOW_ID = 1 << 16,
+	P_LOST = 1 << 17,
+	P_VNI = 1 << 18,
+	P_EXPORTER_PORT = 1 << 19,
+	P_VLAN = 1 << 20,
+	P_DROP = 1 << 21,
+	P_HW_ID = 1 << 22,
+};
+enum {
+	H_ALWAYS = 0,
+	H_NODE = 1 << 10,
+	H_NODE_WIDE = 1 << 11,
+	H_INGRESS_TIME = 1 << 12,
+	H_EGRESS_TIME = 1 << 13,
+	H_LINK_LATENCY = 1 << 14,
+	H_QUEUE_BYTES = 1 << 15,
+	H_BUFFER_BYTES = 1 << 16,
+	H_INGRESS_PORT = 1 << 17,
+	H_EGRESS_PORT = 1 << 18,
+	H_INGRESS_PORT2 = 1 << 19,
+	H_EGRESS_PORT2 = 1 << 20,
+	H_HOP_LATENCY = 1 << 21,
+	H_QUEUE_DEPTH = 1 << 22,
+	H_TX_UTIL = 1 << 23,
+	H_BUFFER_DEPTH = 1 << 24,
+	H_CONGESTION = 1 << 25,
+	H_QUEUE = 1 << 26,
+	H_BUFFER = 1 << 27,
+	H_CLOCK = 1 << 28,
+	H_HOP_LIMIT = 1 << 29,
+};
+
+#define MEMBER(type, member, ...) type member;
+struct key {
+#define PL_IPFIX_KEY MEMBER
+#include "ipfix/paths.def"
+#undef PL_IPFIX_KEY
+} __attribute__((packed));
+struct path {
+	struct key key;
+#define PL_IPFIX_PATH MEMBER
+#include "ipfix/paths.def"
+#undef PL_IPFIX_PATH
+} __attribute__((packed));
+struct hop {
+	struct key key;
+#define PL_IPFIX_HOP MEMBER
+#include "ipfix/paths.def"
+#undef PL_IPFIX_HOP
+} __attribute__((packed));
+
+#define PL_IPFIX_KEY(type, member, name, id, flags)  { (char *)(name), sizeof(type), K_##flags },
+#define PL_IPFIX_PATH(type, member, name, id, flags) { (char *)(name), sizeof(type), P_##flags },
+static fbInfoElementSpec_t path_elements[] = {
+#include "ipfix/paths.def"
+	FB_IESPEC_NULL,
+};
+#undef PL_IPFIX_PATH
+#define PL_IPFIX_HOP(type, member, name, id, flags) { (char *)(name), sizeof(type), H_##flags },
+static fbInfoElementSpec_t hop_elements[] = {
+#include "ipfix/paths.def"
+	FB_IESPEC_NULL,
+};
+#undef PL_IPFIX_KEY
+#undef PL_IPFIX_HOP
+
+#define TYPE_OF(type)                                                                              \
+	_Generic(*(type *)NULL, uint8_t                                                            \
+		 : FB_UINT_8, uint16_t                                                             \
+		 : FB_UINT_16, uint32_t                                                            \
+		 : FB_UINT_32, int64_t                                                             \
+		 : FB_INT_64, default                                                              \
+		 : FB_UINT_64)
+static const struct {
+	const char *name;
+	uint16_t id; /* 0: not of the enterprise */
+	int type;
+} own_elements[] = {
+#define PL_IPFIX_KEY(type, member, name, id, flags) { name, id, TYPE_OF(type) },
+#define PL_IPFIX_PATH                               PL_IPFIX_KEY
+#define PL_IPFIX_HOP                                PL_IPFIX_KEY
+#include "ipfix/paths.def"
+#undef PL_IPFIX_KEY
+#undef PL_IPFIX_PATH
+#undef PL_IPFIX_HOP
+};
+
+/* A template of collectors. */
+struct set {
+	uint32_t flags;
+	uint16_t id, bytes; /* of a data record with the header of its set */
+	bool hop, sent, used;
+};
+
+struct pl_ipfix_paths {
+	struct pl_ipfix_paths_options o;
+	uint32_t time; /* K_MS, … */
+	uint16_t next_id;
+	unsigned int n;
+	struct set sets[PL_IPFIX_SETS_MAX];
+	struct pl_ipfix_message m;
+};
+
+/* ---- which values a record has ---- */
+
+struct value {
+	uint32_t present, flag;
+};
+
+static const struct value path_values[] = {
+	{ PL_PATH_HAS_path_id, K_PATH_ID },
+	{ PL_PATH_HAS_node, P_NODE },
+	{ PL_PATH_HAS_latency_ns, P_LATENCY },
+	{ PL_PATH_HAS_seq, P_SEQ },
+	{ PL_PATH_HAS_flow_seq, P_FLOW_SEQ },
+	{ PL_PATH_HAS_flow_id, P_FLOW_ID },
+	{ PL_PATH_HAS_lost_count, P_LOST },
+	{ PL_PATH_HAS_vni, P_VNI },
+	{ PL_PATH_HAS_exporter_port, P_EXPORTER_PORT },
+	{ PL_PATH_HAS_vlan, P_VLAN },
+	{ PL_PATH_HAS_drop_reason, P_DROP },
+	{ PL_PATH_HAS_hw_id, P_HW_ID },
+};
+
+static const struct value hop_values[] = {
+	{ PL_HOP_HAS_path_id, K_PATH_ID },
+	{ PL_HOP_HAS_node, H_NODE },
+	{ PL_HOP_HAS_node_wide, H_NODE_WIDE },
+	{ PL_HOP_HAS_ingress_ts_ns, H_INGRESS_TIME },
+	{ PL_HOP_HAS_egress_ts_ns, H_EGRESS_TIME },
+	{ PL_HOP_HAS_link_latency_ns, H_LINK_LATENCY },
+	{ PL_HOP_HAS_queue_bytes, H_QUEUE_BYTES },
+	{ PL_HOP_HAS_buffer_bytes, H_BUFFER_BYTES },
+	{ PL_HOP_HAS_ingress_port, H_INGRESS_PORT },
+	{ PL_HOP_HAS_egress_port, H_EGRESS_PORT },
+	{ PL_HOP_HAS_ingress_port2, H_INGRESS_PORT2 },
+	{ PL_HOP_HAS_egress_port2, H_EGRESS_PORT2 },
+	{ PL_HOP_HAS_hop_latency_ns, H_HOP_LATENCY },
+	{ PL_HOP_HAS_queue_depth, H_QUEUE_DEPTH },
+	{ PL_HOP_HAS_tx_util, H_TX_UTIL },
+	{ PL_HOP_HAS_buffer_depth, H_BUFFER_DEPTH },
+	{ PL_HOP_HAS_congestion, H_CONGESTION },
+	{ PL_HOP_HAS_queue, H_QUEUE },
+	{ PL_HOP_HAS_buffer, H_BUFFER },
+	{ PL_HOP_HAS_clock, H_CLOCK },
+	{ PL_HOP_HAS_hop_limit, H_HOP_LIMIT },
+};
+
+static uint32_t flags_of(const struct value *values, size_t n, uint32_t present)
+{
+	uint32_t flags = 0;
+
+	for (size_t i = 0; i < n; i++)
+		flags |= (present & values[i].present) != 0 ? values[i].flag : 0;
+	return flags;
+}
+
+#define FLAGS_OF(values, present) flags_of(values, sizeof(values) / sizeof((values)[0]), present)
+
+static bool is_v4(const struct pl_path *p)
+{
+	return pl_addr_is_v4(&p->src) && pl_addr_is_v4(&p->dst);
+}
+
+/* Of the flow; that of a path and of its hops. */
+static uint32_t flow_flags(const struct pl_path *p)
+{
+	const bool v4 = is_v4(p);
+	uint32_t flags;
+
+	if ((p->present & PL_PATH_HAS_src) == 0)
+		return 0;
+	flags = K_FLOW | (v4 ? K_V4 : K_V6);
+	if ((p->present & PL_PATH_HAS_sport) == 0)
+		return flags;
+	if (p->proto == (v4 ? 1 : 58))
+		return flags | (v4 ? K_ICMP4 : K_ICMP6);
+	return flags | K_PORTS;
+}
+
+static uint32_t path_flags(const struct pl_ipfix_paths *x, const struct pl_path *p)
+{
+	uint32_t flags = x->time | flow_flags(p) | FLAGS_OF(path_values, p->present);
+
+	if ((p->present & PL_PATH_HAS_exporter) != 0)
+		flags |= pl_addr_is_v4(&p->exporter) ? P_EXPORTER4 : P_EXPORTER6;
+	return flags;
+}
+
+/* ---- templates ---- */
+
+static void make_session(struct pl_ipfix_paths *x)
+{
+	static const uint32_t all = UINT32_MAX;
+
+	pl_ipfix_session(&x->m);
+	(void)pl_ipfix_template(&x->m, path_elements, ID_PATH, all, true, 0, 0);
+	(void)pl_ipfix_template(&x->m, hop_elements, ID_HOP, all, true, 0, 0);
+	pl_ipfix_open(&x->m);
+}
+
+/* The next number that no template has; there are more numbers than templates. */
+static uint16_t new_id(struct pl_ipfix_paths *x)
+{
+	for (unsigned int i = 0; i < x->n; i++) {
+		if (x->sets[i].id != x->next_id)
+			continue;
+		x->next_id = x->next_id < ID_LAST ? x->next_id + 1 : ID_FIRST;
+		i = UINT32_MAX; /* from the first on */
+	}
+	return x->next_id;
+}
+
+static struct set *set_of(struct pl_ipfix_paths *x, bool hop, uint32_t flags)
+{
+	const fbInfoElementSpec_t *e = hop ? hop_elements : path_elements;
+	struct set *s = x->sets;
+
+	for (; s < x->sets + x->n; s++) {
+		if (s->flags == flags && s->hop == hop)
+			return s;
+	}
+	if (x->n == PL_IPFIX_SETS_MAX)
+		return NULL;
+	*s = (struct set){
+		.flags = flags, .id = new_id(x), .bytes = PL_IPFIX_SET_BYTES, .hop = hop
+	};
+	x->n++;
+	x->next_id = x->next_id < ID_LAST ? x->next_id + 1 : ID_FIRST;
+	for (; e->name != NULL; e++)
+		s->bytes += (e->flags & ~flags) == 0 ? e->len_override : 0;
+	return s;
+}
+
+/* libfixbuf has templates in messages of their own, so those of a path come before its data records. */
+static void put_template(struct pl_ipfix_paths *x, struct set *s, uint32_t export_s)
+{
+	if (s->sent)
+		return;
+	(void)pl_ipfix_template(
+		&x->m, s->hop ? hop_elements : path_elements, s->id, s->flags, false, 0, export_s);
+	s->sent = true;
+}
+
+static void put(struct pl_ipfix_paths *x, struct set *s, const void *record, size_t bytes,
+	uint32_t export_s)
+{
+	pl_ipfix_append(&x->m, s->hop ? ID_HOP : ID_PATH, s->id, record, bytes, export_s);
+	x->m.used += s->bytes;
+	s->used = true;
+}
+
+/* ---- records ---- */
+
+static void fill_key(const struct pl_ipfix_paths *x, struct key *k, const struct pl_path *p)
+{
+	const uint64_t at = pl_ipfix_time(x->o.time, p->ts_ns);
+	const uint16_t icmp = (uint16_t)(p->sport << 8 | (p->dport & 0xff));
+
+	*k = (struct key){ .start_ms = at,
+		.end_ms = at,
+		.start_us = at,
+		.end_us = at,
+		.start_ns = at,
+		.end_ns = at,
+		.report_id = p->report_id,
+		.path_id = p->path_id,
+		.src6 = p->src,
+		.dst6 = p->dst,
+		.src4 = pl_ipfix_v4(&p->src),
+		.dst4 = pl_ipfix_v4(&p->dst),
+		.sport = p->sport,
+		.dport = p->dport,
+		.icmp4 = icmp,
+		.icmp6 = icmp,
+		.proto = p->proto };
+}
+
+/* forwardingStatus, without a reason: those of the element are not those of nodes. */
+enum { FORWARDED = 0x40, DROPPED = 0x80 };
+
+static void fill_path(const struct pl_ipfix_paths *x, struct path *r, const struct pl_path *p)
+{
+	*r = (struct path){ .exporter6 = p->exporter,
+		.exporter4 = pl_ipfix_v4(&p->exporter),
+		.node = p->node,
+		.latency_ns = p->latency_ns,
+		.seq = p->seq,
+		.flow_seq = p->flow_seq,
+		.flow_id = p->flow_id,
+		.lost = p->flow_id, /* the same bytes */
+		.vni = p->vni,
+		.flags = p->flags,
+		.exporter_port = p->exporter_port,
+		.vlan = p->vlan,
+		.dscp = p->dscp,
+		.forwarding = (p->flags & PL_FLAG_DROPPED) != 0 ? DROPPED : FORWARDED,
+		.hop_count = p->hop_count,
+		.mode = p->mode,
+		.drop_reason = p->drop_reason,
+		.hw_id = p->hw_id };
+	fill_key(x, &r->key, p);
+}
+
+static void fill_hop(struct hop *r, const struct key *key, const struct pl_hop *h)
+{
+	*r = (struct hop){ .key = *key,
+		.node = h->node,
+		.node_wide = h->node_wide,
+		.ingress_ns = h->ingress_ts_ns,
+		.egress_ns = h->egress_ts_ns,
+		.link_latency_ns = h->link_latency_ns,
+		.queue_bytes = h->ns_data_wide, /* the same bytes, and those of the next */
+		.buffer_bytes = h->node_wide,
+		.ingress_port = h->ingress_port,
+		.egress_port = h->egress_port,
+		.ingress_port2 = h->ingress_port2,
+		.egress_port2 = h->egress_port2,
+		.hop_latency_ns = h->hop_latency_ns,
+		.queue_depth = h->queue_depth,
+		.tx_util = h->tx_util,
+		.buffer_depth = h->buffer_depth,
+		.congestion = h->congestion,
+		.queue = h->queue,
+		.index = h->index,
+		.buffer = h->buffer,
+		.clock = h->clock,
+		.hop_limit = h->hop_limit };
+	r->key.path_id = h->path_id;
+}
+
+bool pl_ipfix_paths_put(struct pl_ipfix_paths *x, const struct pl_path *path,
+	const struct pl_hop *hops, uint32_t export_s)
+{
+	const uint32_t shared = x->time | flow_flags(path);
+	struct set *first = set_of(x, false, path_flags(x, path)), *sets[UINT8_MAX];
+	bool known = first != NULL;
+	uint32_t room = known ? first->bytes : 0;
+	struct path p;
+	struct hop h;
+
+	for (unsigned int i = 0; known && i < path->hop_count; i++) {
+		sets[i] = set_of(x, true, shared | FLAGS_OF(hop_values, hops[i].present));
+		known = sets[i] != NULL;
+		room += known ? sets[i]->bytes : 0;
+	}
+	if (!known)
+		return false;
+	if (x->m.used + room > sizeof(x->m.bytes))
+		pl_ipfix_send(&x->m, export_s);
+	put_template(x, first, export_s);
+	for (unsigned int i = 0; i < path->hop_count; i++)
+		put_template(x, sets[i], export_s);
+	fill_path(x, &p, path);
+	put(x, first, &p, sizeof(p), export_s);
+	for (unsigned int i = 0; i < path->hop_count; i++) {
+		fill_hop(&h, &p.key, &hops[i]);
+		put(x, sets[i], &h, sizeof(h), export_s);
+	}
+	x->m.entries++;
+	return true;
+}
+
+/* ---- the rest ---- */
+
+int pl_ipfix_paths_new(struct pl_ipfix_paths **ret, const struct pl_ipfix_paths_options *options)
+{
+	static const uint32_t times[] = { K_MS, K_US, K_NS };
+	struct pl_ipfix_paths *x = calloc(1, sizeof(*x));
+
+	if (x == NULL)
+		return -ENOMEM;
+	x->o = *options;
+	x->time = times[options->time];
+	x->m.domain = options->domain;
+	x->m.send = options->send;
+	x->m.arg = options->arg;
+	for (size_t i = 0; i < sizeof(own_elements) / sizeof(own_elements[0]); i++) {
+		if (own_elements[i].id != 0)
+			pl_ipfix_own_element(&x->m, options->pen, own_elements[i].name,
+				own_elements[i].id, own_elements[i].type);
+	}
+	pl_ipfix_paths_begin(x);
+	*ret = x;
+	return 0;
+}
+
+void pl_ipfix_paths_free(struct pl_ipfix_paths *x)
+{
+	if (x == NULL)
+		return;
+	pl_ipfix_message_done(&x->m);
+	free(x);
+}
+
+void pl_ipfix_paths_begin(struct pl_ipfix_paths *x)
+{
+	x->n = 0;
+	x->next_id = ID_FIRST;
+	x->m.sequence = 0;
+	make_session(x);
+}
+
+void pl_ipfix_paths_renew(struct pl_ipfix_paths *x, uint32_t export_s)
+{
+	unsigned int kept = 0;
+
+	pl_ipfix_send(&x->m, export_s);
+	for (unsigned int i = 0; i < x->n; i++) {
+		struct set s = x->sets[i];
+
+		if (!s.used)
+			continue;
+		s.sent = s.used = false;
+		x->sets[kept++] = s;
+	}
+	x->n = kept;
+	make_session(x);
+}
+
+void pl_ipfix_paths_flush(struct pl_ipfix_paths *x, uint32_t export_s)
+{
+	pl_ipfix_send(&x->m, export_s);
+}
+
+uint32_t pl_ipfix_paths_waiting(const struct pl_ipfix_paths *x)
+{
+	return x->m.entries;
+}
