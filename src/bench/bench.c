@@ -210,6 +210,12 @@ bool pl_bench_wanted(const struct pl_bench_ctx *ctx, const char *name)
 	return ctx->only == NULL || strcmp(ctx->only, name) == 0;
 }
 
+void pl_bench_leave_out(struct pl_bench_ctx *ctx, const char *name, const char *why)
+{
+	ctx->cases++;
+	pl_complain("benchmark %s is left out: %s", name, why);
+}
+
 int pl_bench_times(struct pl_bench_ctx *ctx, const struct pl_bench_times *t)
 {
 	char rate[32];

@@ -48,6 +48,9 @@ struct pl_bench_case {
  * prepare. */
 bool pl_bench_wanted(const struct pl_bench_ctx *ctx, const char *name);
 
+/* Says why a case that is wanted is not measured: what it compares with is not there. */
+void pl_bench_leave_out(struct pl_bench_ctx *ctx, const char *name, const char *why);
+
 /* Measures the case, if it is wanted, and prints one result. 0, or the negative errno of a run. A
  * case of which too few pairs counted has no result: pl_bench_run names it in the end. */
 int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c);

@@ -15,6 +15,7 @@
 #include "base/complain.h"
 #include "base/hash.h"
 #include "bench/bench.h"
+#include "bench/flow_peers.h"
 #include "flow/cache.h"
 
 enum { FLOWS = 1 << 16, PACKETS = 2 * FLOWS, BATCH = 256, SENT = 100, ANSWERED = 1000 };
@@ -184,6 +185,8 @@ static int run(struct pl_bench_ctx *ctx)
 	b.flooded = true;
 	if (r == 0)
 		r = one(ctx, &b, "flow/flood", 6);
+	if (r == 0)
+		r = pl_bench_flow_peers(ctx);
 out:
 	free(b.packets);
 	free(b.lines);
@@ -192,6 +195,7 @@ out:
 
 const struct pl_bench pl_bench_flow = {
 	.name = "flow",
-	.summary = "packet records to flow records, against adding to one known line per flow",
+	.summary =
+		"packet records to flow records, against adding to one known line per flow; with softflowd and pmacctd over a capture, against libpcap alone",
 	.run = run,
 };

@@ -18,6 +18,8 @@ SHORTEST = ("-o", "jsonl", "--pairs", "5", "--seconds", "0.001")
 RATES = (
     ("packet/tcp", (), {"packet/tcp"}),
     ("packet/udp", (), {"packet/udp"}),
+    ("flow/64k-udp", (), {"flow/64k-udp"}),
+    ("flow/capture", ("--size", "1MiB"), {"flow/capture"}),
     ("packet/tmpkt-20", (), {"packet/tmpkt-20"}),
     ("tap/xdp-tcp", (), {"tap/xdp-tcp"}),
     ("tap/tc-skip", (), {"tap/tc-skip"}),
@@ -69,6 +71,13 @@ def test_asked():
     ok(all(finite(row, "items", "rate", "ratio") and row["lost"] == 0 for row in rows.values()), "asked: every number is there", rows)
 
 
+def test_absent():
+    """A program to compare with that is not there is named, and its row left out."""
+    result = run("bench", *SHORTEST, "--size", "1MiB", "flow/capture-softflowd", env={**os.environ, "PATH": lab.path(".")}, timeout=120)
+    eq((result.returncode, result.stdout), (0, ""), "no row of a program that is not there")
+    ok("flow/capture-softflowd is left out: softflowd is not installed" in result.stderr, "which is named", result.stderr)
+
+
 def check_times(name, names):
     """Rows of times that something took, one by one."""
     rows = rows_of(name, ())
@@ -99,5 +108,5 @@ def test_unknown():
         ok(result.returncode != 0 and words in result.stderr, f"{name} is refused: {words}", result.stderr)
 
 
-lab.run(test_rates, test_asked, test_alert, test_web, test_unknown)
+lab.run(test_rates, test_asked, test_absent, test_alert, test_web, test_unknown)
 sys.exit(tap.end())
