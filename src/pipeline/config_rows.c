@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/privilege.h"
 #include "export/dta_to.h"
+#include "export/ipfix_out.h"
 #include "export/remote_write.h"
 #include "netio/port.h"
 #include "pipeline/config.h"
@@ -61,6 +62,17 @@ static int check_listen(const char *value, struct pl_diag *diag)
 	if (strcmp(value, "off") == 0 || pl_parse_endpoint(value, &addr, &port) == 0)
 		return 0;
 	pl_diag_set(diag, "\"%s\" is neither ADDRESS:PORT nor off", value);
+	return -EINVAL;
+}
+
+/* Which of both a type takes is its own to check. */
+static int check_to(const char *value, struct pl_diag *diag)
+{
+	if (strncmp(value, "ipfix:", 6) == 0)
+		return pl_ipfix_out_check(value, diag);
+	if (strncmp(value, "udp:", 4) == 0)
+		return pl_dta_to_udp_check(value, diag);
+	pl_diag_set(diag, "\"%s\" is neither udp://ADDRESS:PORT nor ipfix://HOST[:PORT]", value);
 	return -EINVAL;
 }
 
@@ -344,7 +356,7 @@ static const struct pl_conf_row output_rows[] = {
 	  .help = "region: counters of dropped packets by node and reason, 32 bytes each; 0 keeps none." },
 	{ .key = "keep.sync", .type = PL_CONF_DURATION, AT(keep.sync_ns), .def = "1s", .max = UINT64_C(3600000000000),
 	  .help = "region: interval at which new entries are written to disk, which is the most a power cut loses; 0s leaves it to the kernel." },
-	{ .key = "to", .type = PL_CONF_STRING, AT(to),
+	{ .key = "to", .type = PL_CONF_STRING, AT(to), .check = check_to,
 	  .help = "dta: translator that DTA reports are sent to, udp://ADDRESS:PORT; without it the output writes a region of this process. ipfix: collector that reports and their hops are sent to, ipfix://HOST[:PORT]?pen=N, with the keys transport=udp or tcp, time=ms, us or ns, domain=N; pen is the private enterprise number of what IPFIX has no elements for." },
 	{ .key = "region", .type = PL_CONF_STRING, AT(dta.region),
 	  .help = "dta: with to, number of the region at the translator, 0 by default; otherwise name of a region of this process that has writer: output." },

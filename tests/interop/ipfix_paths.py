@@ -163,14 +163,15 @@ def test_tcp():
 
 def test_words():
     cases = (("ipfix://h", "'pen=N' is missing"), ("udp://127.0.0.1:1", "ipfix://HOST[:PORT]?pen=N"), ("ipfix://h?pen=1&biflow=yes", "biflow"),
-             ("ipfix://h?pen=1&domain=x", "domain"), ("ipfix://?pen=1", "ipfix://HOST[:PORT]"))
+             ("ipfix://h?pen=1&domain=x", "domain"), ("ipfix://?pen=1", "ipfix://HOST[:PORT]"), ("http://h", "neither udp://ADDRESS:PORT nor ipfix://HOST[:PORT]"))
     for uri, says in cases:
         out = run("config", "check", config("wrong", uri))
         ok(out.returncode != 0 and says in out.stderr, f"{uri}: {says}", out.stderr)
-    text = lab.read("wrong.yaml")
+    config("right", "ipfix://h?pen=1")
+    text = lab.read("right.yaml")
     for change, says in ((("type: ipfix, to", "type: ipfix, events: true, to"), "cannot write events"), (("type: ipfix, to", "type: ipfix, path: x, to"), "path does not apply"),
-                         (("type: ipfix, to: 'ipfix://?pen=1'", "type: ipfix"), "to is missing"), (("type: ipfix, to", "type: jsonl, path: x, to"), "to does not apply"),
-                         (("type: ipfix, to: 'ipfix://?pen=1'", "type: dta, record: event, to: 'ipfix://h?pen=1'"), "udp://ADDRESS:PORT")):
+                         (("type: ipfix, to: 'ipfix://h?pen=1'", "type: ipfix"), "to is missing"), (("type: ipfix, to", "type: jsonl, path: x, to"), "to does not apply"),
+                         (("type: ipfix, to: 'ipfix://h?pen=1'", "type: dta, record: event, to: 'ipfix://h?pen=1'"), "udp://ADDRESS:PORT")):
         out = run("config", "check", lab.write("wrong2.yaml", text.replace(*change)))
         ok(out.returncode != 0 and says in out.stderr, f"{change[1]}: {says}", out.stderr)
     d = Daemon(config("unresolved", f"ipfix://no.such.invalid?pen={PEN}"), name="unresolved", ready=False)
