@@ -22,7 +22,7 @@
 static bool man, markdown;
 
 static const char *const topics[] = { "fields", "where", "causes", "events", "metrics", "queries",
-	NULL };
+	"ipfix", NULL };
 #define N_TOPICS (sizeof(topics) / sizeof(topics[0]) - 1)
 
 static const struct pl_opt *options(void)
@@ -108,6 +108,59 @@ static void add_queries(struct pl_buf *out)
 	}
 }
 
+struct element {
+	unsigned int id, bytes;
+	const char *name, *help;
+};
+
+static void add_elements(
+	struct pl_buf *out, const char *title, const struct element *elements, size_t n)
+{
+	pl_buf_printf(out, "%s:\n", title);
+	for (size_t i = 0; i < n; i++) {
+		char name[96];
+
+		/* Those of the standard are in docs/protocols/ipfix.md alone. */
+		if (elements[i].id == 0)
+			continue;
+		snprintf(name, sizeof(name), "%u %s (%u)", elements[i].id, elements[i].name,
+			elements[i].bytes);
+		pl_opt_help_row(name, elements[i].help, out);
+	}
+}
+
+#define ELEMENTS(out, title, list) add_elements(out, title, list, sizeof(list) / sizeof((list)[0]))
+
+/* What collectors of IPFIX are told under the number of an enterprise. */
+static void add_ipfix(struct pl_buf *out)
+{
+	static const struct element flows[] = {
+#define PL_IPFIX_FLOW(id, bytes, name, help) { id, bytes, name, help },
+#include "ipfix/flows.def"
+#undef PL_IPFIX_FLOW
+	};
+#define PATHS(type, member, name, id, flag, help) { id, sizeof(type), name, help },
+#define PL_IPFIX_KEY                              PATHS
+#define PL_IPFIX_PATH                             PATHS
+	static const struct element paths[] = {
+#include "ipfix/paths.def"
+	};
+#undef PL_IPFIX_PATH
+#define PL_IPFIX_HOP PATHS
+	static const struct element hops[] = {
+#include "ipfix/paths.def"
+	};
+#undef PL_IPFIX_KEY
+#undef PL_IPFIX_HOP
+
+	pl_buf_str(out,
+		"Elements of IPFIX under the private enterprise number of pen=N: id, name, bytes.\n"
+		"docs/protocols/ipfix.md also has those of the standard.\n\n");
+	ELEMENTS(out, "Flows (pathline tap --flows --to 'ipfix://HOST?pen=N')", flows);
+	ELEMENTS(out, "\nPaths (an output of the type ipfix)", paths);
+	ELEMENTS(out, "\nHops", hops);
+}
+
 /* Pages that are not about one command. */
 static bool add_topic(const char *name, struct pl_buf *out)
 {
@@ -123,6 +176,8 @@ static bool add_topic(const char *name, struct pl_buf *out)
 		add_metrics(out);
 	else if (strcmp(name, "queries") == 0)
 		add_queries(out);
+	else if (strcmp(name, "ipfix") == 0)
+		add_ipfix(out);
 	else
 		return false;
 	return true;
@@ -206,7 +261,8 @@ const struct pl_command pl_command_help = {
 	.description =
 		"Without a command it lists all commands. Topics: fields (the fields of records), where\n"
 		"(filter expressions), causes (the meaning of each counted cause), events (the kinds of\n"
-		"events), metrics (the families of the metrics page), queries (questions by name).",
+		"events), metrics (the families of the metrics page), queries (questions by name), ipfix\n"
+		"(elements of flows, paths and hops).",
 	.examples =
 		"  pathline help fields\n  pathline help read\n  pathline help --man read | man -l -\n",
 	.words = topics,

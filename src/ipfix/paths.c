@@ -85,14 +85,15 @@ struct hop {
 #undef PL_IPFIX_HOP
 } __attribute__((packed));
 
-#define PL_IPFIX_KEY(type, member, name, id, flags)  { (char *)(name), sizeof(type), K_##flags },
-#define PL_IPFIX_PATH(type, member, name, id, flags) { (char *)(name), sizeof(type), P_##flags },
+#define PL_IPFIX_KEY(type, member, name, id, flag, help) { (char *)(name), sizeof(type), K_##flag },
+#define PL_IPFIX_PATH(type, member, name, id, flag, help)                                          \
+	{ (char *)(name), sizeof(type), P_##flag },
 static fbInfoElementSpec_t path_elements[] = {
 #include "ipfix/paths.def"
 	FB_IESPEC_NULL,
 };
 #undef PL_IPFIX_PATH
-#define PL_IPFIX_HOP(type, member, name, id, flags) { (char *)(name), sizeof(type), H_##flags },
+#define PL_IPFIX_HOP(type, member, name, id, flag, help) { (char *)(name), sizeof(type), H_##flag },
 static fbInfoElementSpec_t hop_elements[] = {
 #include "ipfix/paths.def"
 	FB_IESPEC_NULL,
@@ -112,9 +113,9 @@ static const struct {
 	uint16_t id; /* 0: not of the enterprise */
 	int type;
 } own_elements[] = {
-#define PL_IPFIX_KEY(type, member, name, id, flags) { name, id, TYPE_OF(type) },
-#define PL_IPFIX_PATH                               PL_IPFIX_KEY
-#define PL_IPFIX_HOP                                PL_IPFIX_KEY
+#define PL_IPFIX_KEY(type, member, name, id, flag, help) { name, id, TYPE_OF(type) },
+#define PL_IPFIX_PATH                                    PL_IPFIX_KEY
+#define PL_IPFIX_HOP                                     PL_IPFIX_KEY
 #include "ipfix/paths.def"
 #undef PL_IPFIX_KEY
 #undef PL_IPFIX_PATH

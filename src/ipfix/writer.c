@@ -149,46 +149,21 @@ static fbInfoElementSpec_t account_elements[] = {
 	FB_IESPEC_NULL,
 };
 
-/* Elements under the private enterprise number, in the order of their ids, from 1 on. */
-static const char *const own_elements[] = {
-	"pathlineServerHandshakeMicroseconds",
-	"pathlineClientHandshakeMicroseconds",
-	"pathlineRttMinimumMicroseconds",
-	"pathlineRttMeanMicroseconds",
-	"pathlineRetransmittedPackets",
-	"pathlineReverseRetransmittedPackets",
-	"pathlineOutOfOrderPackets",
-	"pathlineReverseOutOfOrderPackets",
-	"pathlineGapMaximumMicroseconds",
-	"pathlineGapMeanMicroseconds",
-	"pathlineDuplicateAcks",
-	"pathlineReverseDuplicateAcks",
-	"pathlineZeroWindows",
-	"pathlineReverseZeroWindows",
-	"pathlineDestinationRttSequenceMinimumMicroseconds",
-	"pathlineDestinationRttSequenceMeanMicroseconds",
-	"pathlineDestinationRttSequenceCount",
-	"pathlineDestinationRttSequenceMissedCount",
-	"pathlineDestinationRttTimestampMinimumMicroseconds",
-	"pathlineDestinationRttTimestampMeanMicroseconds",
-	"pathlineDestinationRttTimestampCount",
-	"pathlineDestinationRttTimestampMissedCount",
-	"pathlineSourceRttSequenceMinimumMicroseconds",
-	"pathlineSourceRttSequenceMeanMicroseconds",
-	"pathlineSourceRttSequenceCount",
-	"pathlineSourceRttSequenceMissedCount",
-	"pathlineSourceRttTimestampMinimumMicroseconds",
-	"pathlineSourceRttTimestampMeanMicroseconds",
-	"pathlineSourceRttTimestampCount",
-	"pathlineSourceRttTimestampMissedCount",
-	"pathlineRole",
-	"pathlineRoleBy",
+/* Elements under the private enterprise number. */
+static const struct {
+	const char *name;
+	uint16_t id;
+} own_elements[] = {
+#define PL_IPFIX_FLOW(id, bytes, name, help) { name, id },
+#include "ipfix/flows.def"
+#undef PL_IPFIX_FLOW
 };
+
 static void add_own_elements(struct pl_ipfix *x)
 {
 	for (size_t i = 0; i < sizeof(own_elements) / sizeof(own_elements[0]); i++)
 		pl_ipfix_own_element(
-			&x->m, x->o.pen, own_elements[i], (uint16_t)(i + 1), FB_UINT_32);
+			&x->m, x->o.pen, own_elements[i].name, own_elements[i].id, FB_UINT_32);
 }
 
 static void add_template(struct pl_ipfix *x, uint16_t id, uint32_t flags)

@@ -7,6 +7,7 @@ usage: ipfix_paths.py PATHLINE [TEST…]
 import collections
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -174,6 +175,13 @@ def test_words():
                          (("type: ipfix, to: 'ipfix://h?pen=1'", "type: dta, record: event, to: 'ipfix://h?pen=1'"), "udp://ADDRESS:PORT")):
         out = run("config", "check", lab.write("wrong2.yaml", text.replace(*change)))
         ok(out.returncode != 0 and says in out.stderr, f"{change[1]}: {says}", out.stderr)
+    help_page = run("help", "ipfix").stdout
+    missing = [k for k in [*PATH.values(), *HOP.values(), (PEN, 110), (PEN, 112)] if isinstance(k, tuple) and f"\n  {k[1]} pathline" not in help_page]
+    eq(missing, [], "help has every element under the enterprise number")
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/protocols/ipfix.md"), encoding="utf-8") as f:
+        page = f.read()
+    names = [name for number, name in re.findall(r"(?m)^  (\d+) (pathline\w+) \(", help_page) if int(number) > 100]
+    eq((len(set(names)), [n for n in names if n not in page]), (32, []), "and the documents have those of paths and hops")
     d = Daemon(config("unresolved", f"ipfix://no.such.invalid?pen={PEN}"), name="unresolved", ready=False)
     d.p.wait()
     ok("ipfix://no.such.invalid:4739" in d.log(), "a host that there is not is named", d.log())
