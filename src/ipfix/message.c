@@ -3,6 +3,7 @@
 #include "ipfix/message.h"
 
 #include <arpa/inet.h>
+#include <fixbuf/public.h>
 #include <string.h>
 
 /* Seconds from the NTP epoch (1900) to that of Unix. */

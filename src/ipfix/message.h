@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Messages of IPFIX by libfixbuf, for what stands beside this file: templates and data records in,
- * whole messages out. It includes libfixbuf's header, so only files of this folder include it.
+ * whole messages out.
  */
 #pragma once
 
-#include <fixbuf/public.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "ipfix/writer.h"
+
+struct fbInfoModel_st;
+struct fbInfoElementSpec_st;
+struct fbSession_st;
+struct fbExporter_st;
+struct fBuf_st;
 
 /* Of the headers of a message and of a set (RFC 7011 3.1, 3.3.2). */
 #define PL_IPFIX_HEADER_BYTES 16
 #define PL_IPFIX_SET_BYTES    4
 
 struct pl_ipfix_message {
-	fbInfoModel_t *model;
-	fBuf_t *buf; /* owns session and exporter */
-	fbSession_t *session;
-	fbExporter_t *exporter;
+	struct fbInfoModel_st *model;
+	struct fBuf_st *buf; /* owns session and exporter */
+	struct fbSession_st *session;
+	struct fbExporter_st *exporter;
 	uint32_t domain;
 	uint32_t entries;  /* in the message that is being made; its owner counts them */
 	uint32_t used;     /* bytes of it at most; its owner adds to them */
@@ -50,8 +55,8 @@ void pl_ipfix_session(struct pl_ipfix_message *m);
 void pl_ipfix_open(struct pl_ipfix_message *m);
 /* Elements of `spec` whose flags are all in `flags`. scope: so many are the scope of options. Returns
  * the bytes of a data record with the header of its set. */
-uint32_t pl_ipfix_template(struct pl_ipfix_message *m, fbInfoElementSpec_t *spec, uint16_t id,
-	uint32_t flags, bool internal, uint16_t scope, uint32_t export_s);
+uint32_t pl_ipfix_template(struct pl_ipfix_message *m, struct fbInfoElementSpec_st *spec,
+	uint16_t id, uint32_t flags, bool internal, uint16_t scope, uint32_t export_s);
 void pl_ipfix_message_done(struct pl_ipfix_message *m);
 
 /* A data record, from the layout of the internal template. What finds no room goes into the next

@@ -3,6 +3,7 @@
 #include "ipfix/paths.h"
 
 #include <errno.h>
+#include <fixbuf/public.h>
 #include <stdlib.h>
 #include <string.h>
 
