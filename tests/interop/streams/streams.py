@@ -89,7 +89,7 @@ def number(value):
     if len(value) == 16:
         return int(value, 16)
     return {"idle": 1, "active": 2, "finished": 3, "evicted": 4, "shutdown": 5, "unknown": 0, "client": 1, "server": 2, "nothing": 0,
-            "syn": 1, "syn_ack": 2, "ports": 3}[value]
+            "syn": 1, "syn_ack": 2, "listening": 3, "ports": 4}[value]
 
 
 def main():
