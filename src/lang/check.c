@@ -258,6 +258,12 @@ static const char *item_name(const struct ast_item *item, const struct node *nod
 	return point != NULL ? point + 1 : item->expr->name;
 }
 
+/* Not a column that every record, or row of a sub-query, has. */
+static bool may_be_absent(const struct node *node)
+{
+	return node->op != N_COLUMN || node->column->absent >= 0 || node->column->present != 0;
+}
+
 static bool add_item(struct checker *c, const struct node *node, const char *name, uint32_t at)
 {
 	struct stage *stage = c->stage;
@@ -265,8 +271,11 @@ static bool add_item(struct checker *c, const struct node *node, const char *nam
 
 	if (!wide_enough(c, node))
 		return false;
-	if (stage->n_items == PL_QUERY_COLUMNS_MAX) {
-		pl_query_check_error(c, at, "more than %d columns", PL_QUERY_COLUMNS_MAX);
+	if (stage->n_items == PL_QUERY_ITEMS_MAX ||
+		(stage->n_items >= PL_QUERY_COLUMNS_MAX && may_be_absent(node))) {
+		pl_query_check_error(c, at,
+			"more than %d columns; up to %d where those behind are a record's own",
+			PL_QUERY_COLUMNS_MAX, PL_QUERY_ITEMS_MAX);
 		return false;
 	}
 	for (uint32_t i = 0; i < stage->n_items; i++) {
@@ -322,7 +331,7 @@ static bool check_items(struct checker *c)
 {
 	struct stage *stage = c->stage;
 
-	if (pl_query_row_schema(c->lx->arena, PL_QUERY_COLUMNS_MAX, &stage->out) < 0) {
+	if (pl_query_row_schema(c->lx->arena, PL_QUERY_ITEMS_MAX, &stage->out) < 0) {
 		pl_query_no_memory(c->lx);
 		return false;
 	}
@@ -350,7 +359,7 @@ static bool has_list(const struct schema *schema)
 static bool check_order(struct checker *c)
 {
 	const struct ast_select *select = c->select;
-	const char *names[PL_QUERY_COLUMNS_MAX];
+	const char *names[PL_QUERY_ITEMS_MAX];
 	struct stage *stage = c->stage;
 	char hint[NAME_MAX_LEN + 32];
 

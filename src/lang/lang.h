@@ -73,7 +73,8 @@
 #include "record/packet.h"
 
 #define PL_QUERY_TEXT_MAX    8192
-#define PL_QUERY_COLUMNS_MAX 64 /* a row has a bit for each */
+#define PL_QUERY_COLUMNS_MAX 64 /* a row has a bit for each, which says whether it is absent */
+#define PL_QUERY_ITEMS_MAX   96 /* of a row; those behind the first 64 are never absent */
 
 enum pl_query_type {
 	PL_QUERY_UNSIGNED,

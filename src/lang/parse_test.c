@@ -559,6 +559,37 @@ static void test_bounds(void)
 	pl_query_free(NULL);
 }
 
+/* A question of so many columns of a record, and one more item. */
+static void test_columns(void)
+{
+	static const struct {
+		const char *last, *stream;
+		int n, result;
+	} cases[] = {
+		{ "sport + 1", "flows288", 63, 0 },
+		{ "sport + 1", "flows288", 64, -EINVAL },
+		{ "sport", "flows288", 64, 0 },
+		{ "sport", "flows288", 95, 0 },
+		{ "sport", "flows288", 96, -EINVAL },
+		{ "loss", "segments", 63, 0 },
+		{ "loss", "segments", 64, -EINVAL },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[4096];
+		struct pl_diag diag = { 0 };
+		struct pl_query *q = NULL;
+		size_t n = (size_t)sprintf(text, "SELECT ");
+
+		for (int k = 0; k < cases[i].n; k++)
+			n += (size_t)sprintf(text + n, "dport AS a%d, ", k);
+		sprintf(text + n, "%s AS last FROM %s", cases[i].last, cases[i].stream);
+		eq(pl_query_parse(&q, text, &diag), cases[i].result, "%d columns, and %s",
+			cases[i].n, cases[i].last);
+		pl_query_free(q);
+	}
+}
+
 int main(void)
 {
 	test_faults();
@@ -566,5 +597,6 @@ int main(void)
 	test_forms();
 	test_into();
 	test_bounds();
+	test_columns();
 	return pl_test_done();
 }

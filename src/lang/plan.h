@@ -5,7 +5,7 @@
  * the form `groups`, and of these the items of the result are made. So expressions are evaluated
  * over records everywhere, by expr.c.
  *
- * Rows between stages begin with 8 bytes of which bit i tells that column i is absent, and with 16
+ * Rows between stages begin with 8 bytes of which bit i tells that column i, of the first 64, is absent, and with 16
  * bytes that say where they are from (struct row_origin); then come the columns, 16 bytes each.
  */
 #pragma once
@@ -246,7 +246,7 @@ struct stage {
 	const struct node *having;
 
 	uint32_t n_items;
-	const struct node *items[PL_QUERY_COLUMNS_MAX];
+	const struct node *items[PL_QUERY_ITEMS_MAX];
 	struct schema out;
 	int order; /* of the items; -1: none */
 	bool descending, has_limit, emit_first;
@@ -264,7 +264,7 @@ struct pl_query {
 	bool paths_of_hops;       /* columns of the path of a hop are read */
 	bool marks;               /* the column is read that tells marks of rules */
 	const char *into;         /* NULL: nothing is said */
-	struct pl_query_column columns[PL_QUERY_COLUMNS_MAX];
+	struct pl_query_column columns[PL_QUERY_ITEMS_MAX];
 };
 
 /* lang.c: what all windows that hold a time have in common, of windows that are not W_NONE: they

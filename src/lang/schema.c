@@ -214,7 +214,7 @@ int pl_query_row_schema(struct arena *arena, uint32_t n, struct schema *ret)
 		ret->columns[i] = (struct column){
 			.unit = "",
 			.offset = ROW_HEAD + i * CELL_BYTES,
-			.absent = (int8_t)i,
+			.absent = i < PL_QUERY_COLUMNS_MAX ? (int8_t)i : -1,
 			.mask = UINT64_MAX,
 		};
 	}

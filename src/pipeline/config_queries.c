@@ -148,7 +148,7 @@ int pl_config_query_value(const struct pl_config_query *config, const struct pl_
 {
 	const struct pl_query_column *columns;
 	const uint32_t n = pl_query_columns(query, &columns);
-	bool keys[PL_QUERY_COLUMNS_MAX];
+	bool keys[PL_QUERY_ITEMS_MAX];
 
 	(void)pl_query_key_columns(query, keys);
 	*ret = -1;

@@ -254,7 +254,7 @@ static void put_key_value(struct pl_buf *key, const struct pl_query_value *v)
 void pl_query_result_json(const struct pl_query *query, const char *name,
 	const struct pl_query_row *row, struct pl_buf *key, struct pl_buf *value)
 {
-	bool keys[PL_QUERY_COLUMNS_MAX] = { false };
+	bool keys[PL_QUERY_ITEMS_MAX] = { false };
 	const uint32_t n = pl_query_key_columns(query, keys);
 	bool first = true;
 

@@ -28,7 +28,7 @@
 #define PL_QUERY_RESULT_VERSION 1
 #define PL_QUERY_RESULT_LATE    "late"
 
-/* Which columns of the result name the group. `ret` has room for PL_QUERY_COLUMNS_MAX. Returns how
+/* Which columns of the result name the group. `ret` has room for PL_QUERY_ITEMS_MAX. Returns how
  * many do. */
 uint32_t pl_query_key_columns(const struct pl_query *query, bool *ret);
 /* Whether a column of the result is an estimate by its nature. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rows of a result: made of expressions, kept, put in order, given to the sink. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,12 @@
 static bool is_wide(uint8_t type)
 {
 	return type == PL_QUERY_ADDR || type == PL_QUERY_LIST;
+}
+
+/* By the word that a row begins with. */
+static bool is_absent(uint64_t head, uint32_t column)
+{
+	return column < PL_QUERY_COLUMNS_MAX && (head >> column & 1) != 0;
 }
 
 void pl_query_rows_make(struct pl_query_run *run, const struct node *const *items, uint32_t n,
@@ -26,6 +33,7 @@ void pl_query_rows_make(struct pl_query_run *run, const struct node *const *item
 			uint64_t value = type == PL_QUERY_BOOL ? v->b[k] : v->u[k], head;
 
 			if (v->some_absent && v->absent[k]) {
+				assert(i < PL_QUERY_COLUMNS_MAX);
 				memcpy(&head, to + (size_t)k * size, sizeof(head));
 				head |= (uint64_t)1 << i;
 				memcpy(to + (size_t)k * size, &head, sizeof(head));
@@ -110,8 +118,8 @@ static int in_order(const void *a, const void *b, void *arg)
 
 	memcpy(&head_a, a, sizeof(head_a));
 	memcpy(&head_b, b, sizeof(head_b));
-	no_a = head_a >> o->column & 1;
-	no_b = head_b >> o->column & 1;
+	no_a = is_absent(head_a, o->column);
+	no_b = is_absent(head_b, o->column);
 	if (no_a != no_b)
 		return no_a ? 1 : -1;
 	r = by_type((const uint8_t *)a + ROW_HEAD + (size_t)o->column * CELL_BYTES,
@@ -152,7 +160,7 @@ static void to_sink(struct pl_query_run *run, const struct stage *stage, const u
 	memcpy(&head, data, sizeof(head));
 	for (uint32_t i = 0; i < stage->n_items; i++)
 		to_value(&run->values[i], data + ROW_HEAD + (size_t)i * CELL_BYTES,
-			stage->items[i]->type, head >> i & 1);
+			stage->items[i]->type, is_absent(head, i));
 	run->row.values = run->values;
 	run->row.n = stage->n_items;
 	pl_query_origin_tell(run, &run->row, data);

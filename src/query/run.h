@@ -116,7 +116,7 @@ struct pl_query_run {
 	struct fold_room fold;
 	/* the window that closes, or the pane of a first crossing */
 	struct pl_query_row row;
-	struct pl_query_value values[PL_QUERY_COLUMNS_MAX];
+	struct pl_query_value values[PL_QUERY_ITEMS_MAX];
 	/* for a batch */
 	uint16_t sel[PL_QUERY_BATCH];
 	bool one_slot;                     /* the batch's slots are all the same */

@@ -631,6 +631,40 @@ static void test_rows_of_records(void)
 	end(&f);
 }
 
+static void all(void *arg, const struct pl_query_row *row)
+{
+	struct pl_query_value *values = arg;
+
+	memcpy(values, row->values, row->n * sizeof(*values));
+}
+
+/* Of more columns than a row has bits the first may be absent. */
+static void test_many_columns(void)
+{
+	const struct pl_flow288 flow = { .last_ts = 5, .bytes_fwd = 7, .elsewhere_rev = 9 };
+	struct pl_query_value values[PL_QUERY_ITEMS_MAX];
+	struct pl_query_run *run;
+	struct pl_query *query;
+	struct pl_diag diag;
+	char text[2048] = "SELECT bytes_fwd / pkts_fwd AS none, ";
+	size_t n = strlen(text);
+
+	for (int i = 1; i < 90; i++)
+		n += (size_t)sprintf(text + n, "bytes_fwd AS a%d, ", i);
+	strcpy(text + n, "elsewhere_rev FROM flows288");
+	eq(pl_query_parse(&query, text, &diag), 0);
+	eq(pl_query_run_new(&run, query, NULL, all, values, &diag), 0);
+	pl_query_feed(run, PL_FLAT_FLOW288, &flow, 1, 0);
+	pl_query_finish(run);
+	ok(values[0].absent, "the first is absent");
+	for (int i = 1; i < 90; i++)
+		if (values[i].absent || values[i].u != 7)
+			ok(false, "column %d", i);
+	ok(!values[90].absent && values[90].u == 9, "the last is not");
+	pl_query_run_free(run);
+	pl_query_free(query);
+}
+
 static void test_joins(void)
 {
 	static const char *const texts[] = {
@@ -713,6 +747,7 @@ int main(void)
 	test_ahead_is_idle();
 	test_aggregates();
 	test_rows_of_records();
+	test_many_columns();
 	test_joins();
 	test_refused();
 	return pl_test_done();

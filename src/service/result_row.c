@@ -169,7 +169,7 @@ static bool read_origin(struct pl_result_row *ret, const json_t *object)
 static bool read_row(struct pl_result_row *ret, const struct pl_query *query, const json_t *object)
 {
 	const struct pl_query_column *columns;
-	bool keys[PL_QUERY_COLUMNS_MAX] = { false };
+	bool keys[PL_QUERY_ITEMS_MAX] = { false };
 	bool good = read_window(object, &ret->row);
 
 	ret->row.n = pl_query_columns(query, &columns);

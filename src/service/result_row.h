@@ -13,7 +13,7 @@
 
 struct pl_result_row {
 	struct pl_query_row row; /* its values and points are those below */
-	struct pl_query_value values[PL_QUERY_COLUMNS_MAX];
+	struct pl_query_value values[PL_QUERY_ITEMS_MAX];
 	uint16_t exp[PL_QUERY_EXP_MAX];
 	bool has_late; /* the message says it; messages of older versions do not */
 };

@@ -90,7 +90,7 @@ struct pl_standing_query {
 	bool counted;                  /* its tap counts packets for it in the kernel */
 	uint64_t pushed_told;          /* stats.in_kernel, as the log was told last */
 	struct pl_standing_outs outs;
-	bool keys[PL_QUERY_COLUMNS_MAX];
+	bool keys[PL_QUERY_ITEMS_MAX];
 	int src, dst, sport, dport, proto, address; /* columns; -1: none */
 	struct pl_standing_limit *limits;           /* PL_STANDING_LIMITS */
 	struct pl_standing_stats stats;

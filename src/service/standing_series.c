@@ -37,7 +37,7 @@ int pl_standing_series_new(
 	struct pl_standing_series **ret, const struct pl_query *query, uint64_t max)
 {
 	struct pl_standing_series *s = calloc(1, sizeof(*s));
-	bool keys[PL_QUERY_COLUMNS_MAX];
+	bool keys[PL_QUERY_ITEMS_MAX];
 	uint32_t n, places = 2;
 
 	if (s == NULL)

@@ -11,7 +11,7 @@
 #include "show/row_out.h"
 
 #define PL_QUERY_OUT_EXTRA   5
-#define PL_QUERY_OUT_COLUMNS (PL_QUERY_COLUMNS_MAX + 2 + PL_QUERY_OUT_EXTRA)
+#define PL_QUERY_OUT_COLUMNS (PL_QUERY_ITEMS_MAX + 2 + PL_QUERY_OUT_EXTRA)
 
 struct pl_query_out {
 	const struct pl_query *query;

@@ -95,22 +95,12 @@ class Server:
             raise RuntimeError(f"{statement[:200]}: {e.read().decode()[:500]}") from e
 
 
-def answers(kind, table, path):
-    """All columns of a file; of flow288 by two questions, since one has at most 64."""
-    if kind != "flow288":
-        return pathline.answer(pathline.run("query", "-o", "jsonl", f"SELECT * FROM {table}", path).stdout)
-    names = list(pathline.jsonl(pathline.run("tap", "--flows", "-o", "jsonl", lab.path("trace.pcap")).stdout)[0])
-    halves = [pathline.answer(pathline.run("query", "-o", "jsonl", f"SELECT {', '.join(half)} FROM {table}", path).stdout)
-              for half in (names[:40], names[40:])]
-    return [{**left, **right} for left, right in zip(*halves, strict=True)]
-
-
 def same_rows(server, kind, table, to, options):
     """Every column of every row."""
     path = lab.path(f"records.{kind}")
     made = pathline.run("tap", *options, "--to", to.format(path), lab.path("trace.pcap"))
     eq(made.returncode, 0, f"{kind}: a file of records")
-    ours = answers(kind, table, path)
+    ours = pathline.answer(pathline.run("query", "-o", "jsonl", f"SELECT * FROM {table}", path).stdout)
     for row in ours:  # a word in our rows is a number in the record
         for name, first, words in WORDS:
             if name in row:
