@@ -53,6 +53,7 @@ static struct pl_flow288 flow(void)
 		.max_gap_us = 90000,
 		.iat_mean_us = 30,
 		.obs = PL_OBS_OUT | 12,
+		.obs_rev = 13,
 		.vlan = 100,
 		.role = PL_FLOW_ROLE_SERVER,
 		.role_by = PL_FLOW_ROLE_BY_SYN_ACK,
@@ -264,6 +265,8 @@ static void test_directions(void)
 	value(back, 0, 1, f.bytes_rev, "back: octetDeltaCount");
 	value(back, 0, 2, f.pkts_rev, "back: packetDeltaCount");
 	value(back, 0, 6, 0x13, "back: tcpControlBits");
+	value(row, 0, 138, 12, "observationPointId");
+	value(back, 0, 138, 13, "back: where it was counted");
 	value(back, 64512, 5, 6, "back: retransmitted");
 	value(back, 64512, 7, 8, "back: out of order");
 	value(back, 64512, 3, 950, "back: least round-trip time, of both directions");
@@ -280,7 +283,9 @@ static void test_directions(void)
 	f.proto = 1;
 	f.sport = 8;
 	f.dport = 0;
+	f.obs_rev = 0;
 	back = sent(x, &f);
+	value(back, 0, 138, 12, "back: of flow128, which does not say where it was");
 	value(back - 1, 0, 32, 8 << 8, "echo request");
 	value(back, 0, 32, 0, "back: echo reply");
 	f.sport = 3;
