@@ -21,7 +21,8 @@
  * the record says from how many packet records. Once a record of a flow was given away, its role and
  * which side is forward stay for the further ones.
  *
- * The table takes all of its memory at the start. A flow has its place in one of two lines of eight,
+ * The table takes all of its memory at the start; that for packets seen elsewhere, 128 bytes a flow,
+ * is there once it is written to. A flow has its place in one of two lines of eight,
  * chosen by a hash with a random seed of the cache's own (the record's flow_hash has a public key,
  * so its collisions can be made to order). When all sixteen are taken, the one that was to be over
  * first makes room: a flood evicts, and takes no memory.

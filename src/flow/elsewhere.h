@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The same packets at several places (entry.h). The state that is given with a flow is its own, of the same slot. A flow's packets of a direction count at one place,
- * that of the first; what other places see of it is listed and feeds nothing. Another place may be
- * where the flow goes now: it comes to count when it saw a packet PL_FLOW_LAG_NS or more behind the
- * last that was counted, and for as long again nothing came from the place that counts. What it saw
- * since the last that was counted is added then. One place for each direction is watched so.
+ * The same packets at several places (entry.h). In each direction a flow's packets count at one
+ * place, that of the first; those at other places are listed and numbered, and feed nothing else.
+ * Another place may be where the flow goes now. It comes to count when it saw a packet
+ * PL_FLOW_LAG_NS or more behind the last that was counted, and for as long again nothing came from
+ * the place that counts. Its packets since the last that was counted are added then. One
+ * place for each direction is watched so.
  *
- * Places are read in turns, so what one of them saw may come before or behind what another saw
- * at the same time. Two rules keep copies from being added: a place that gave copies before
- * adds nothing of PL_FLOW_COPY_NS behind the last counted packet; and what it saw before
- * a packet that is counted later is dropped.
+ * Places are read in turns, so packets of one may come before or behind those of another at
+ * the same time. Two rules keep copies from being added: a place that gave copies before adds
+ * nothing of PL_FLOW_COPY_NS behind the last counted packet; and packets elsewhere are dropped when
+ * one that is as new as the first of them is counted.
+ *
+ * The struct pl_flow_other that is given with a flow is that of the same slot.
  */
 #pragma once
 

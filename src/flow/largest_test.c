@@ -79,6 +79,13 @@ static void test_over(void)
 	pl_flow_cache_feed(cache, &p, 1);
 	eq(pl_flow_cache_largest(cache, found, 4), 1);
 	eq(found[0].sport, 2, "the one that goes on");
+	p = packet(EPOCH + 16 * SECOND, 0, 3, 6);
+	p.tcp_flags = RST;
+	pl_flow_cache_feed(cache, &p, 1);
+	eq(pl_flow_cache_largest(cache, found, 4), 2, "within a second of its end");
+	p = packet(EPOCH + 17 * SECOND, 0, 2, 17);
+	pl_flow_cache_feed(cache, &p, 1);
+	eq(pl_flow_cache_largest(cache, found, 4), 1, "and no more behind it");
 	pl_flow_cache_finish(cache);
 	eq(pl_flow_cache_largest(cache, found, 4), 0);
 	pl_flow_cache_free(cache);
