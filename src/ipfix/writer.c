@@ -376,8 +376,7 @@ static uint16_t template_of(const struct pl_flow288 *f)
 	return v4 ? (icmp ? ID_V4_ICMP : ID_V4) : (icmp ? ID_V6_ICMP : ID_V6);
 }
 
-/* The direction is known of the first packet. A packet that came back may have been seen at another
- * interface, or by a hook for one direction alone. */
+/* Of the first packet in each direction, where it counts. */
 static uint16_t directed(uint16_t template)
 {
 	return (uint16_t)(template - ID_V4 + ID_DIRECTED);
@@ -393,6 +392,7 @@ struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow28
 void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow288 *flow, uint32_t export_s)
 {
 	const uint16_t template = template_of(flow);
+	const uint16_t own = x->o.directed ? directed(template) : template;
 	const bool both = !x->o.biflow && flow->pkts_rev > 0;
 	const uint32_t bytes =
 		(x->record_bytes[template - ID_WHOLE] + DIRECTION_BYTES) * (both ? 2 : 1);
@@ -403,14 +403,16 @@ void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow288 *flow, uint32_t e
 		pl_ipfix_flush(x, export_s);
 	x->m.used += bytes;
 	fill(x, &r, flow);
-	pl_ipfix_append(&x->m, ID_WHOLE, x->o.directed ? directed(template) : template, &r,
-		sizeof(r), export_s);
+	pl_ipfix_append(&x->m, ID_WHOLE, own, &r, sizeof(r), export_s);
 	if (both) {
-		const struct pl_flow288 back =
+		struct pl_flow288 back =
 			reversed(flow, template == ID_V4_ICMP || template == ID_V6_ICMP);
 
+		/* What a tap of interfaces makes says where it was, entering at point 0 too. */
+		if (x->o.directed)
+			back.obs = flow->obs_rev;
 		fill(x, &r, &back);
-		pl_ipfix_append(&x->m, ID_WHOLE, template, &r, sizeof(r), export_s);
+		pl_ipfix_append(&x->m, ID_WHOLE, own, &r, sizeof(r), export_s);
 	}
 	x->mended += flow->first_ts > flow->last_ts;
 	x->m.entries++;
