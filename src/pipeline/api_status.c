@@ -15,6 +15,12 @@ static void text_member(struct pl_json *json, const char *key, const char *v)
 	pl_json_str(json, v);
 }
 
+static void bool_member(struct pl_json *json, const char *key, bool v)
+{
+	pl_json_key(json, key);
+	pl_json_bool(json, v);
+}
+
 static void time_member(struct pl_json *json, const char *key, const char *ns_key, uint64_t ts_ns)
 {
 	char text[PL_TIME_TEXT_MAX];
@@ -37,8 +43,7 @@ static void write_floods(struct pl_json *json, const struct pl_snapshot *s)
 		pl_port_flood_text(who, sizeof(who), f);
 		pl_json_object(json);
 		text_member(json, "sender", who);
-		pl_json_key(json, "apart");
-		pl_json_bool(json, f->lane > 0);
+		bool_member(json, "apart", f->lane > 0);
 		pl_json_number(json, "lane", f->lane);
 		pl_json_number(json, "drops", f->drops);
 		pl_json_number(json, "times", f->times);
@@ -61,8 +66,7 @@ static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
 		text_member(json, "uri", w->uri);
 		pl_json_number(json, "socket", w->index);
 		pl_json_number(json, "worker", w->id);
-		pl_json_key(json, "up");
-		pl_json_bool(json, error == 0);
+		bool_member(json, "up", error == 0);
 		if (error != 0)
 			text_member(json, "trouble", strerrordesc_np(error));
 		pl_stats_json(&pl_port_stats_list, &s->port, NULL, json);
@@ -111,8 +115,7 @@ static void write_output(struct pl_json *json, struct pl_output *output)
 	pl_output_stats(output, &s);
 	pl_json_object(json);
 	text_member(json, "name", pl_output_name(output));
-	pl_json_key(json, "up");
-	pl_json_bool(json, s.last_error == 0);
+	bool_member(json, "up", s.last_error == 0);
 	if (s.last_error != 0)
 		text_member(json, "trouble",
 			strerrordesc_np(s.last_error < 0 ? -s.last_error : s.last_error));
@@ -139,14 +142,10 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 		pl_format_addr(text, &s.address);
 		text_member(json, "address", pl_addr_is_unspecified(&s.address) ? "local" : text);
 		text_member(json, "form", pl_watch_form_name(s.form));
-		pl_json_key(json, "paths");
-		pl_json_bool(json, s.paths);
-		pl_json_key(json, "events");
-		pl_json_bool(json, s.events);
-		pl_json_key(json, "values");
-		pl_json_bool(json, s.values);
-		pl_json_key(json, "flows");
-		pl_json_bool(json, s.flows);
+		bool_member(json, "paths", s.paths);
+		bool_member(json, "events", s.events);
+		bool_member(json, "values", s.values);
+		bool_member(json, "flows", s.flows);
 		pl_json_number(json, "seen", s.seen);
 		pl_json_number(json, "filtered", s.filtered);
 		pl_json_number(json, "sent", s.sent);
@@ -198,14 +197,12 @@ static void write_status(struct pl_pipeline *p, struct pl_watch *live,
 	pl_json_number(
 		json, "uptime_s", now > p->started_ns ? (now - p->started_ns) / 1000000000u : 0);
 	text_member(json, "detect", detect_where(p));
-	pl_json_key(json, "ready");
-	pl_json_bool(json, parts->all_ready);
+	bool_member(json, "ready", parts->all_ready);
 	pl_json_key(json, "conditions");
 	pl_json_raw(json, parts->conditions.data, parts->conditions.len);
 	pl_json_key(json, "readiness");
 	pl_json_raw(json, parts->ready.data, parts->ready.len);
-	pl_json_key(json, "config_reload_ok");
-	pl_json_bool(json, p->last_reload_ok);
+	bool_member(json, "config_reload_ok", p->last_reload_ok);
 	pl_json_number(json, "workers", p->n_workers);
 	pl_json_number(json, "age_ns", pl_pipeline_age_ns(p));
 	pl_json_number(json, "exporters", exporters);
