@@ -491,7 +491,7 @@ def test_examples():
             dta(own)
         elif n == "marking.yaml":
             # Half a second each way; what is lost is asked for again.
-            ok(wait(lambda: exec_in(own, "h1", PYTHON, "-c", PING.replace("20)", "3)"), "10.1.1.1").returncode == 0),
+            ok(wait(lambda: exec_in(own, "h1", PYTHON, "-c", PING.replace("settimeout(60)", "settimeout(5)"), "10.1.1.1").returncode == 0),
                "marking: h2 answers h1")
             t = truth(own)
             ok(t["s1", "s2"]["line"]["in_packets"] > 0 and t["s1", "s3"]["line"]["in_packets"] < 9, "by s2 and not by s3", t)
