@@ -337,6 +337,8 @@ static int bool_value(struct parser *p, struct step *s, const char *text, size_t
 	return 0;
 }
 
+#define WORDS_TOLD 256 /* bytes of them in a message */
+
 static int word_value(
 	struct parser *p, struct step *s, const char *text, size_t at, const char *name)
 {
@@ -347,16 +349,22 @@ static int word_value(
 	int r = 0;
 
 	pl_buf_init(&list);
-	for (unsigned int v = 0; !found && (word = pl_form_word(form, v)) != NULL; v++) {
+	/* Some are numbered from 1 on. */
+	for (unsigned int v = 0; !found && ((word = pl_form_word(form, v)) != NULL || v == 0);
+		v++) {
+		if (word == NULL)
+			continue;
 		found = strcmp(word, text) == 0;
 		if (found)
 			s->value = v;
-		pl_buf_str(&list, v == 0 ? "" : ", ");
+		pl_buf_str(&list, list.len == 0 ? "" : ", ");
 		pl_buf_str(&list, word);
 	}
 	if (!found)
 		r = fail_at(p, at, "%s cannot be \"%s\"; it must be one of %s", name, text,
-			list.failed ? "those of its list" : list.data);
+			list.failed || list.len > WORDS_TOLD
+				? "the words that 'pathline help fields' lists"
+				: list.data);
 	pl_buf_done(&list);
 	return r;
 }
