@@ -16,6 +16,8 @@
 #include "netio/port.h"
 #include "service/decode_stats.h"
 #include "show/record_out.h"
+#include "tap/drops.h"
+#include "tap/kernel.h"
 
 #define BATCH_PATHS 1024
 #define BATCH_HOPS  8192
@@ -257,6 +259,16 @@ static int read_all(struct reader *rd, const struct pl_opt_list *files)
 	return PL_EXIT_OK;
 }
 
+static bool has_live(const struct pl_opt_list *files)
+{
+	for (size_t i = 0; i < files->n; i++) {
+		if (pl_tap_kernel_is(files->items[i]) || pl_tap_drops_is(files->items[i]) ||
+			(pl_port_uri_can(files->items[i]) & PL_PORT_CAN_LIVE) != 0)
+			return true;
+	}
+	return false;
+}
+
 /* As the tap prints them, which has what is to be said about packets. */
 static int read_packets(const struct pl_opt_list *files)
 {
@@ -306,7 +318,10 @@ static int run(int argc, char **argv)
 	}
 	if (args.packets) {
 		code = PL_EXIT_USAGE;
-		if (pl_decode_args_given(&args.decode))
+		if (has_live(&files))
+			pl_complain("read takes capture files; packets of an interface or a "
+				    "socket are for 'pathline tap'");
+		else if (pl_decode_args_given(&args.decode))
 			pl_complain("read: --packets makes records of packets, not of reports: "
 				    "leave out the settings of reports");
 		else
