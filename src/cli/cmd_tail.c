@@ -119,7 +119,7 @@ static int run(int argc, char **argv)
 		return PL_EXIT_USAGE;
 	}
 	if (args.flows && (args.events || args.paths || args.values)) {
-		pl_complain("--flows come by themselves: leave out --events, --paths and --values");
+		pl_complain("--flows is given alone: leave out --events, --paths and --values");
 		return PL_EXIT_USAGE;
 	}
 	if (args.from != NULL) {
@@ -160,7 +160,7 @@ const struct pl_command pl_command_tail = {
 	.description =
 		"Prints the records and events of a running daemon, and the values that it reads from regions\n"
 		"of telemetry memory, as they occur, until N records, SIGINT or SIGTERM. When the connection\n"
-		"is lost, tail connects again. Without --events, --paths or --values it prints all of them, or\n"
+		"is lost, tail connects again. Without --events, --paths or --values it prints all three, or\n"
 		"those that have all fields of the expression. --flows prints the flows that the daemon's\n"
 		"taps see instead, each when its record is made; --where is of the fields of flows then.\n"
 		"\n"

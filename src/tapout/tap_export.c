@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "export/curl.h"
 #include "runtime/say.h"
 
 #define BATCH_MAX       1000000
@@ -74,7 +75,7 @@ int pl_tap_export_target(const struct pl_uri *uri, const char *const ports[2], c
 		return -EINVAL;
 	}
 	*ret_name = slash + 1;
-	return 0;
+	return pl_curl_url_check(server, diag);
 }
 
 int pl_tap_export_keys(const struct pl_uri *uri, const char *who, uint64_t batch,

@@ -140,7 +140,7 @@ static int configure(struct config *ret, const char *target,
 	if (r == 0 && settings->kind != PL_FLAT_FLOW288) {
 		pl_diag_set(diag,
 			"ipfix: flows are exported, not %s (tap --flows; in the configuration records: flows)",
-			pl_flat(settings->kind)->stream);
+			pl_flat(pl_flat_short(settings->kind))->stream);
 		r = -EINVAL;
 	}
 	return r;

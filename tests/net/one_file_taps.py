@@ -170,7 +170,7 @@ def test_tail():
     dns = [line for line in lines("tail.jsonl") if json.loads(line)["dport"] == 53]
     ok(dns and wait(lambda: lines("tail-dns") == dns), "those that match")
     for args, code, says in ((["--flows", "-o", "csv", "-n", "1", "--where", "nothing == 1"], 2, "unknown field"),
-                             (["--flows", "--events"], 2, "by themselves")):
+                             (["--flows", "--events"], 2, "is given alone")):
         run_ = run("tail", "--url", d.web, *args)
         ok(run_.returncode == code and says in run_.stderr, f"refused: {says}", (run_.returncode, run_.stderr))
     ok("forms jsonl and record" in d.get("/api/v1/tail?kind=flows")[1], "forms that the API has not")
