@@ -60,14 +60,16 @@ void pl_ipfix_message_done(struct pl_ipfix_message *m)
 void pl_ipfix_send(struct pl_ipfix_message *m, uint32_t export_s)
 {
 	const uint32_t entries = m->entries;
+	uint32_t words[2];
 
 	if (!m->begun)
 		return;
 	PL_IPFIX_MUST(fBufEmit(m->buf, &error));
 	/* libfixbuf would write the time at which the message was begun, and counts from 0 in each
 	 * session of its own. */
-	memcpy(m->bytes + 4, &(uint32_t){ htonl(export_s) }, 4);
-	memcpy(m->bytes + 8, &(uint32_t){ htonl(m->sequence) }, 4);
+	words[0] = htonl(export_s);
+	words[1] = htonl(m->sequence);
+	memcpy(m->bytes + 4, words, sizeof(words));
 	m->sequence += m->records;
 	m->entries = m->records = 0;
 	m->used = PL_IPFIX_HEADER_BYTES;
