@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ask/stream_hex.h"
 #include "base/clock.h"
 #include "base/complain.h"
 #include "base/exit_code.h"
@@ -45,31 +46,11 @@ bool pl_query_is_daemon(const char *source)
 
 /* ---- lines ---- */
 
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* `size` bytes out of twice as many digits. */
-static bool read_hex(void *to, size_t size, const char *digits)
-{
-	uint8_t *p = to;
-
-	for (size_t i = 0; i < size; i++) {
-		const int high = digit(digits[2 * i]), low = digit(digits[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		p[i] = (uint8_t)(high << 4 | low);
-	}
-	return true;
-}
-
 static bool take_event(struct stream *s, const char *digits, size_t n)
 {
 	struct pl_event event;
 
-	if (n != RECORD_DIGITS || !read_hex(&event, sizeof(event), digits) ||
+	if (n != RECORD_DIGITS || !pl_stream_hex(&event, sizeof(event), digits) ||
 		event.record_version != PL_RECORD_VERSION)
 		return false;
 	(void)pl_query_feed(s->d->run, PL_QUERY_EVENTS, &event, 1, 0);
@@ -82,9 +63,9 @@ static bool take_path(struct stream *s, const char *digits, size_t n)
 	const size_t n_hops = n / RECORD_DIGITS - 1;
 
 	if (n < RECORD_DIGITS || n % RECORD_DIGITS != 0 || n_hops > HOPS_MAX ||
-		!read_hex(&path.path, sizeof(path.path), digits) ||
+		!pl_stream_hex(&path.path, sizeof(path.path), digits) ||
 		path.path.record_version != PL_RECORD_VERSION || path.path.hop_count != n_hops ||
-		!read_hex(s->hops, n_hops * sizeof(s->hops[0]), digits + RECORD_DIGITS))
+		!pl_stream_hex(s->hops, n_hops * sizeof(s->hops[0]), digits + RECORD_DIGITS))
 		return false;
 	path.n_hops = n_hops;
 	(void)pl_query_feed(s->d->run, PL_QUERY_PATHS, &path, 1, 0);

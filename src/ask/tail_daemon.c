@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ask/stream_hex.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/complain.h"
@@ -48,27 +49,11 @@ static bool begins(const char *line, size_t n, const char *with)
 	return n >= strlen(with) && memcmp(line, with, strlen(with)) == 0;
 }
 
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* "flow " and its bytes. False: it is of another layout. */
 static bool read_flow(struct pl_flow288 *ret, const char *line, size_t n)
 {
-	const char *p = line + 5;
-	uint8_t *to = (uint8_t *)ret;
-
-	if (!begins(line, n, "flow ") || n != 5 + 2 * sizeof(*ret) + 1)
-		return false;
-	for (size_t i = 0; i < sizeof(*ret); i++, p += 2) {
-		const int high = digit(p[0]), low = digit(p[1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		to[i] = (uint8_t)(high << 4 | low);
-	}
-	return true;
+	return begins(line, n, "flow ") && n == 5 + 2 * sizeof(*ret) + 1 &&
+	       pl_stream_hex(ret, sizeof(*ret), line + 5);
 }
 
 /* As take_line. */
