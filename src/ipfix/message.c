@@ -88,16 +88,22 @@ static bool again(struct pl_ipfix_message *m, int trial, GError *why, uint32_t e
 	return true;
 }
 
+uint32_t pl_ipfix_bytes(const fbInfoElementSpec_t *spec, uint32_t flags)
+{
+	uint32_t bytes = PL_IPFIX_SET_BYTES;
+
+	for (; spec->name != NULL; spec++)
+		bytes += (spec->flags & ~flags) == 0 ? spec->len_override : 0;
+	return bytes;
+}
+
 uint32_t pl_ipfix_template(struct pl_ipfix_message *m, fbInfoElementSpec_t *spec, uint16_t id,
 	uint32_t flags, bool internal, uint16_t scope, uint32_t export_s)
 {
 	fbTemplate_t *t = fbTemplateAlloc(m->model);
-	uint32_t bytes = PL_IPFIX_SET_BYTES;
 	int trial = 0;
 	GError *why;
 
-	for (const fbInfoElementSpec_t *e = spec; e->name != NULL; e++)
-		bytes += (e->flags & ~flags) == 0 ? e->len_override : 0;
 	PL_IPFIX_MUST(fbTemplateAppendSpecArray(t, spec, flags, &error));
 	if (scope > 0)
 		fbTemplateSetOptionsScope(t, scope);
@@ -106,7 +112,7 @@ uint32_t pl_ipfix_template(struct pl_ipfix_message *m, fbInfoElementSpec_t *spec
 	} while (fbSessionAddTemplate(m->session, internal, id, t, &why) == 0 &&
 		 again(m, trial++, why, export_s));
 	m->begun = m->begun || (m->buf != NULL && !internal);
-	return bytes;
+	return pl_ipfix_bytes(spec, flags);
 }
 
 void pl_ipfix_append(struct pl_ipfix_message *m, uint16_t internal, uint16_t external,

@@ -53,8 +53,10 @@ void pl_ipfix_own_element(
  * sent by pl_ipfix_put_template, later ones at once. */
 void pl_ipfix_session(struct pl_ipfix_message *m);
 void pl_ipfix_open(struct pl_ipfix_message *m);
+/* Bytes of a data record of the elements whose flags are all in `flags`, with the header of its set. */
+uint32_t pl_ipfix_bytes(const struct fbInfoElementSpec_st *spec, uint32_t flags);
 /* Elements of `spec` whose flags are all in `flags`. scope: so many are the scope of options. Returns
- * the bytes of a data record with the header of its set. */
+ * pl_ipfix_bytes(). */
 uint32_t pl_ipfix_template(struct pl_ipfix_message *m, struct fbInfoElementSpec_st *spec,
 	uint16_t id, uint32_t flags, bool internal, uint16_t scope, uint32_t export_s);
 void pl_ipfix_message_done(struct pl_ipfix_message *m);

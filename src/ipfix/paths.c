@@ -251,7 +251,6 @@ static uint16_t new_id(struct pl_ipfix_paths *x)
 
 static struct set *set_of(struct pl_ipfix_paths *x, bool hop, uint32_t flags)
 {
-	const fbInfoElementSpec_t *e = hop ? hop_elements : path_elements;
 	struct set *s = x->sets;
 
 	for (; s < x->sets + x->n; s++) {
@@ -260,13 +259,12 @@ static struct set *set_of(struct pl_ipfix_paths *x, bool hop, uint32_t flags)
 	}
 	if (x->n == PL_IPFIX_SETS_MAX)
 		return NULL;
-	*s = (struct set){
-		.flags = flags, .id = new_id(x), .bytes = PL_IPFIX_SET_BYTES, .hop = hop
-	};
+	*s = (struct set){ .flags = flags,
+		.id = new_id(x),
+		.bytes = pl_ipfix_bytes(hop ? hop_elements : path_elements, flags),
+		.hop = hop };
 	x->n++;
 	x->next_id = x->next_id < ID_LAST ? x->next_id + 1 : ID_FIRST;
-	for (; e->name != NULL; e++)
-		s->bytes += (e->flags & ~flags) == 0 ? e->len_override : 0;
 	return s;
 }
 

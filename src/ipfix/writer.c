@@ -297,8 +297,9 @@ static uint16_t answer_of(uint16_t type)
 	return type;
 }
 
-/* The flow as its other direction is: addresses, ports, counts. */
-static struct pl_flow288 reversed(const struct pl_flow288 *f, bool icmp)
+/* The flow as its other direction is: addresses, ports, counts. told: the record says where that was,
+ * as a tap of interfaces makes it; flow128 of others does not. */
+static struct pl_flow288 reversed(const struct pl_flow288 *f, bool icmp, bool told)
 {
 	struct pl_flow288 r = *f;
 
@@ -309,8 +310,7 @@ static struct pl_flow288 reversed(const struct pl_flow288 *f, bool icmp)
 	r.bytes_fwd = f->bytes_rev;
 	r.pkts_fwd = f->pkts_rev;
 	r.flags_fwd = f->flags_rev;
-	/* flow128 does not say where it was. */
-	r.obs = f->obs_rev != 0 ? f->obs_rev : f->obs;
+	r.obs = told || f->obs_rev != 0 ? f->obs_rev : f->obs;
 	r.retrans_fwd = f->retrans_rev;
 	r.ooo_fwd = f->ooo_rev;
 	r.dup_acks_fwd = f->dup_acks_rev;
@@ -405,12 +405,9 @@ void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow288 *flow, uint32_t e
 	fill(x, &r, flow);
 	pl_ipfix_append(&x->m, ID_WHOLE, own, &r, sizeof(r), export_s);
 	if (both) {
-		struct pl_flow288 back =
-			reversed(flow, template == ID_V4_ICMP || template == ID_V6_ICMP);
+		const struct pl_flow288 back = reversed(
+			flow, template == ID_V4_ICMP || template == ID_V6_ICMP, x->o.directed);
 
-		/* What a tap of interfaces makes says where it was, entering at point 0 too. */
-		if (x->o.directed)
-			back.obs = flow->obs_rev;
 		fill(x, &r, &back);
 		pl_ipfix_append(&x->m, ID_WHOLE, own, &r, sizeof(r), export_s);
 	}
