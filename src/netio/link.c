@@ -23,16 +23,23 @@ static void settle(int s, const char name[IFNAMSIZ])
 	(void)ioctl(s, SIOCETHTOOL, &req);
 }
 
+/* A socket to ask about the interface by `req`; -1: there is none. */
+static int open_to_ask(struct ifreq *req, const char *name)
+{
+	*req = (struct ifreq){ 0 };
+	memcpy(req->ifr_name, name, strnlen(name, sizeof(req->ifr_name) - 1));
+	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
 /* What is so now, without waiting to be told. Returns whether anything is there. */
 static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_up)
 {
-	struct ifreq req = { 0 };
-	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq req;
+	const int s = open_to_ask(&req, name);
 	bool there = false;
 
 	if (s < 0)
 		return false;
-	memcpy(req.ifr_name, name, strnlen(name, sizeof(req.ifr_name) - 1));
 	if (ioctl(s, SIOCGIFINDEX, &req) == 0) {
 		*ret_index = req.ifr_ifindex;
 		settle(s, req.ifr_name);
@@ -46,13 +53,12 @@ static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_u
 
 bool pl_link_identify(const char *name, struct pl_link_id *ret)
 {
-	struct ifreq req = { 0 };
-	const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq req;
+	const int s = open_to_ask(&req, name);
 
 	*ret = (struct pl_link_id){ 0 };
 	if (s < 0)
 		return false;
-	memcpy(req.ifr_name, name, strnlen(name, sizeof(req.ifr_name) - 1));
 	if (ioctl(s, SIOCGIFINDEX, &req) == 0) {
 		ret->ifindex = req.ifr_ifindex;
 		if (ioctl(s, SIOCGIFHWADDR, &req) == 0)
@@ -64,13 +70,12 @@ bool pl_link_identify(const char *name, struct pl_link_id *ret)
 
 bool pl_link_is_loopback(const char *name)
 {
-	struct ifreq req = { 0 };
-	const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq req;
+	const int s = open_to_ask(&req, name);
 	bool is;
 
 	if (s < 0)
 		return false;
-	memcpy(req.ifr_name, name, strnlen(name, sizeof(req.ifr_name) - 1));
 	is = ioctl(s, SIOCGIFFLAGS, &req) == 0 && (req.ifr_flags & IFF_LOOPBACK) != 0;
 	close(s);
 	return is;
