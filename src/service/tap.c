@@ -16,14 +16,13 @@
 #include "service/tap_rules.h"
 #include "service/tap_source.h"
 
-#define BATCHES_A_TURN 16
-#define DRAIN_TURNS    64  /* what sockets hold when it is told to end is taken, within reason */
-#define FILE_WAIT_MS   500 /* of a pipe; a signal may come just before the wait */
-#define PAUSE_MOST_NS  UINT64_C(100000000)
-#define PRINT_NS       UINT64_C(200000000)
-#define EXPIRE_NS      UINT64_C(1000000000)
-#define LOOK_NS        UINT64_C(100000000) /* shared: at a capture that has no more yet */
-#define EXPORTERS      4096                /* of tmpkt/1 that are followed */
+#define DRAIN_TURNS   64  /* what sockets hold when it is told to end is taken, within reason */
+#define FILE_WAIT_MS  500 /* of a pipe; a signal may come just before the wait */
+#define PAUSE_MOST_NS UINT64_C(100000000)
+#define PRINT_NS      UINT64_C(200000000)
+#define EXPIRE_NS     UINT64_C(1000000000)
+#define LOOK_NS       UINT64_C(100000000) /* shared: at a capture that has no more yet */
+#define EXPORTERS     4096                /* of tmpkt/1 that are followed */
 
 /* ---- records ---- */
 
@@ -163,7 +162,7 @@ static bool too_early(const struct pl_tap_service *t)
 /* Negative errno with diag: the port is broken. */
 static int receive(struct pl_tap_service *t, unsigned int port, struct pl_diag *diag)
 {
-	for (int i = 0; i < BATCHES_A_TURN && !pl_tap_service_enough(t); i++) {
+	for (int i = 0; i < PL_TAP_BATCHES_A_TURN && !pl_tap_service_enough(t); i++) {
 		int r;
 
 		if (!t->live && too_early(t))

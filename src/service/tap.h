@@ -17,11 +17,13 @@
 #include "tap/tap.h"
 #include "tapout/tap_out.h"
 
-#define PL_TAP_PORTS_MAX   64
-#define PL_TAP_OUTS_MAX    8
-#define PL_TAP_KERNELS_MAX 16
-#define PL_TAP_DROPS_MAX   8
-#define PL_TAP_PLACES_MAX  64
+#define PL_TAP_PORTS_MAX      64
+#define PL_TAP_OUTS_MAX       8
+#define PL_TAP_KERNELS_MAX    16
+#define PL_TAP_DROPS_MAX      8
+#define PL_TAP_PLACES_MAX     64
+
+#define PL_TAP_BATCHES_A_TURN 16 /* of each source */
 
 /* Where records are printed; its functions are called between two turns. */
 struct pl_tap_print {

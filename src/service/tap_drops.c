@@ -8,8 +8,6 @@
 #include "service/tap_rules.h"
 #include "tap/source.h"
 
-#define BATCHES_A_TURN 16
-
 /* ---- sources ---- */
 
 int pl_tap_source_makes(const char *uri, uint32_t kinds, struct pl_diag *diag)
@@ -60,7 +58,7 @@ unsigned int pl_tap_drops_fds(
 
 static int receive_one(struct pl_tap_service *t, struct pl_tap_drops *d, struct pl_diag *diag)
 {
-	for (int i = 0; i < BATCHES_A_TURN && !pl_tap_service_enough(t); i++) {
+	for (int i = 0; i < PL_TAP_BATCHES_A_TURN && !pl_tap_service_enough(t); i++) {
 		const int n = pl_tap_drops_recv(d, t->dropped, diag);
 
 		if (n <= 0)

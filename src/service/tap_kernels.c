@@ -4,8 +4,6 @@
 
 #include <errno.h>
 
-#define BATCHES_A_TURN 16
-
 /* Times of records of the kernel, some of which may be the NIC's. */
 static void note_kernel_clock(struct pl_tap_service *t, uint32_t n, uint32_t nic)
 {
@@ -18,7 +16,7 @@ static void note_kernel_clock(struct pl_tap_service *t, uint32_t n, uint32_t nic
 /* Rules and numbers were the kernel's to look after, but that of a record. */
 static int receive(struct pl_tap_service *t, unsigned int i, struct pl_diag *diag)
 {
-	for (int k = 0; k < BATCHES_A_TURN && !pl_tap_service_enough(t); k++) {
+	for (int k = 0; k < PL_TAP_BATCHES_A_TURN && !pl_tap_service_enough(t); k++) {
 		const int n = pl_tap_kernel_recv(t->kernels[i], t->made, diag);
 
 		/* News of the interface. */

@@ -8,19 +8,11 @@
 #include <sys/stat.h>
 
 #include "export/exposition.h"
-#include "tap/source.h"
+#include "service/tap_source.h"
 
 #define MAC_TEXT 18
 
 /* ---- numbers ---- */
-
-/* Whether packets are seen there: not records that others made, whose points are theirs. */
-static bool is_place(const char *uri)
-{
-	if (pl_tap_drops_is(uri) || pl_tap_source_is_tmpkt(uri))
-		return false;
-	return pl_tap_kernel_is(uri) || (pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) != 0;
-}
 
 /* The name is what stands between the first ':' and the query. */
 static void name_of(char ret[IF_NAMESIZE], const char *uri)
@@ -46,7 +38,7 @@ int pl_tap_places_find(struct pl_tap_service *t, struct pl_diag *diag)
 	t->n_places = 0;
 	t->netns = own_namespace();
 	for (size_t i = 0; i < t->o->n_sources; i++) {
-		if (!is_place(t->o->sources[i]))
+		if (!pl_tap_source_is_interface(t->o->sources[i]))
 			continue;
 		if (t->n_places == PL_TAP_PLACES_MAX) {
 			pl_diag_set(diag, "at most %d interfaces", PL_TAP_PLACES_MAX);

@@ -161,7 +161,7 @@ int pl_tap_open_sources(
 	return r;
 }
 
-static bool is_own(const char *uri)
+bool pl_tap_source_is_interface(const char *uri)
 {
 	return pl_tap_kernel_is(uri) || ((pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) != 0 &&
 						!pl_tap_source_is_tmpkt(uri));
@@ -172,6 +172,6 @@ bool pl_tap_is_of_this_host(const struct pl_tap_service *t)
 	bool own = t->o->n_sources > 0;
 
 	for (size_t i = 0; i < t->o->n_sources; i++)
-		own = own && is_own(t->o->sources[i]);
+		own = own && pl_tap_source_is_interface(t->o->sources[i]);
 	return own;
 }

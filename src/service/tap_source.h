@@ -9,6 +9,9 @@
 int pl_tap_open_sources(
 	struct pl_tap_service *t, const struct pl_rights *rights, struct pl_diag *diag);
 
+/* Whether packets are seen at an interface: not records that others made, nor drops. */
+bool pl_tap_source_is_interface(const char *uri);
+
 /* Whether all packets are of interfaces of this host, which says whose addresses these are and which way
  * a packet went. */
 bool pl_tap_is_of_this_host(const struct pl_tap_service *t);
