@@ -128,13 +128,14 @@ int pl_tap_export_files(const struct pl_uri *uri, struct pl_confine *confine)
 
 /* ---- running ---- */
 
-int pl_tap_export_open(struct pl_tap_out **ret, const struct pl_uri *uri,
+int pl_tap_export_open(struct pl_tap_out **ret, const char *target, const char *const *keys,
 	const struct pl_tap_out_settings *settings,
 	int (*open_export)(struct pl_tap_export *self, const struct pl_uri *uri,
 		const struct pl_tap_out_settings *settings, struct pl_diag *diag),
 	struct pl_diag *diag)
 {
 	struct pl_tap_export *self = calloc(1, sizeof(*self));
+	struct pl_uri uri;
 	int r;
 
 	if (self == NULL) {
@@ -143,7 +144,9 @@ int pl_tap_export_open(struct pl_tap_out **ret, const struct pl_uri *uri,
 	}
 	self->now_ns = pl_clock_mono_ns();
 	self->given = pl_flat(settings->kind)->size;
-	r = open_export(self, uri, settings, diag);
+	r = pl_uri_split(&uri, target, keys, diag);
+	if (r == 0)
+		r = open_export(self, &uri, settings, diag);
 	if (r < 0) {
 		free(self);
 		return r;

@@ -27,8 +27,9 @@ struct pl_tap_export {
 	struct pl_export_words told;
 };
 
-/* Opens what `open_export` opens, which sets kind and export. As pl_tap_out_driver.open. */
-int pl_tap_export_open(struct pl_tap_out **ret, const struct pl_uri *uri,
+/* Opens what `open_export` opens, which sets kind and export. keys: of the URI. As
+ * pl_tap_out_driver.open. */
+int pl_tap_export_open(struct pl_tap_out **ret, const char *target, const char *const *keys,
 	const struct pl_tap_out_settings *settings,
 	int (*open_export)(struct pl_tap_export *self, const struct pl_uri *uri,
 		const struct pl_tap_out_settings *settings, struct pl_diag *diag),

@@ -100,10 +100,7 @@ static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
 static int influx_open(struct pl_tap_out **ret, const char *target,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
-	struct pl_uri uri;
-	int r = pl_uri_split(&uri, target, keys, diag);
-
-	return r == 0 ? pl_tap_export_open(ret, &uri, settings, open_export, diag) : r;
+	return pl_tap_export_open(ret, target, keys, settings, open_export, diag);
 }
 
 static int influx_files(const char *target, struct pl_confine *confine)
