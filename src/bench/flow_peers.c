@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/complain.h"
 #include "base/file.h"
+#include "bench/walk_pcap.h"
 #include "netio/port.h"
 #include "wire/build.h"
 
@@ -220,26 +221,9 @@ static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 static int ceiling(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	const struct peers *p = arg;
-	const uint64_t start = pl_clock_cpu_ns();
-	char error[PCAP_ERRBUF_SIZE];
-	struct pcap_pkthdr *h;
-	const u_char *data;
 
-	do {
-		pcap_t *pcap = pcap_open_offline(p->capture, error);
-		uint64_t n = 0;
-
-		if (pcap == NULL)
-			return -EIO;
-		while (pcap_next_ex(pcap, &h, &data) == 1)
-			n++;
-		pcap_close(pcap);
-		if (n != p->packets)
-			return -EIO;
-		ret->items += n;
-		ret->ns = pl_clock_cpu_ns() - start;
-	} while (ret->ns < budget_ns);
-	return 0;
+	return pl_bench_walk_pcap(
+		p->capture, PCAP_TSTAMP_PRECISION_MICRO, p->packets, budget_ns, ret);
 }
 
 /* ---- programs ---- */

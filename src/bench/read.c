@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/complain.h"
 #include "bench/bench.h"
+#include "bench/walk_pcap.h"
 #include "decode/decode.h"
 #include "gen/gen.h"
 #include "netio/port.h"
@@ -34,28 +35,9 @@ static void discard(struct pl_record_batch *records, void *arg)
 
 static int walk_libpcap(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
-	struct read_bench *b = arg;
-	uint64_t start = pl_clock_cpu_ns();
-	char error[PCAP_ERRBUF_SIZE];
-	struct pcap_pkthdr *h;
-	const u_char *data;
+	const struct read_bench *b = arg;
 
-	do {
-		pcap_t *pcap = pcap_open_offline_with_tstamp_precision(
-			b->path, PCAP_TSTAMP_PRECISION_NANO, error);
-		uint64_t n = 0;
-
-		if (pcap == NULL)
-			return -EIO;
-		while (pcap_next_ex(pcap, &h, &data) == 1)
-			n++;
-		pcap_close(pcap);
-		if (n != b->packets)
-			return -EIO;
-		ret->items += n;
-		ret->ns = pl_clock_cpu_ns() - start;
-	} while (ret->ns < budget_ns);
-	return 0;
+	return pl_bench_walk_pcap(b->path, PCAP_TSTAMP_PRECISION_NANO, b->packets, budget_ns, ret);
 }
 
 /* One pass, opening included. */
