@@ -345,13 +345,29 @@ static void drain(struct jsonl *j, uint64_t now_ns, bool now)
 	atomic_store_explicit(&j->export.stats.last_error, 0, memory_order_relaxed);
 }
 
-/* Room for one more line of at most n bytes, after an attempt to make it. */
-static bool make_room(struct jsonl *j, size_t n, uint64_t now_ns)
+/* Room for one more line of at most n bytes, its end included, after an attempt to make it; false:
+ * the entry is dropped. */
+static bool begin_line(struct jsonl *j, size_t n, uint64_t now_ns)
 {
+	if (j->text.len + n > j->options.buffer_bytes)
+		drain(j, now_ns, false);
 	if (j->text.len + n <= j->options.buffer_bytes)
 		return true;
-	drain(j, now_ns, false);
-	return j->text.len + n <= j->options.buffer_bytes;
+	pl_count(&j->export.stats.dropped[j->cause], 1);
+	return false;
+}
+
+static void end_line(struct jsonl *j)
+{
+	pl_buf_chr(&j->text, '\n');
+	assert(!j->text.failed); /* allocated when opened, and room was made */
+}
+
+static void end_lines(struct jsonl *j, uint64_t now_ns)
+{
+	if (j->text.len >= CHUNK_BYTES)
+		drain(j, now_ns, false);
+	account(j);
 }
 
 static void jsonl_write_paths(
@@ -365,17 +381,12 @@ static void jsonl_write_paths(
 	for (uint32_t i = 0; i < batch->n_paths; i++) {
 		const struct pl_path *path = &batch->paths[i];
 
-		if (!make_room(j, pl_path_json_max(path->hop_count) + 1, now_ns)) {
-			pl_count(&e->stats.dropped[j->cause], 1);
+		if (!begin_line(j, pl_path_json_max(path->hop_count) + 1, now_ns))
 			continue;
-		}
 		pl_path_json(&j->text, path, batch->hops + batch->first_hop[i], path->hop_count);
-		pl_buf_chr(&j->text, '\n');
-		assert(!j->text.failed); /* allocated when opened, and room was made */
+		end_line(j);
 	}
-	if (j->text.len >= CHUNK_BYTES)
-		drain(j, now_ns, false);
-	account(j);
+	end_lines(j, now_ns);
 }
 
 static void jsonl_write_events(
@@ -387,17 +398,12 @@ static void jsonl_write_events(
 		return;
 	pl_count(&e->stats.accepted, n);
 	for (uint32_t i = 0; i < n; i++) {
-		if (!make_room(j, pl_event_json_max() + 1, now_ns)) {
-			pl_count(&e->stats.dropped[j->cause], 1);
+		if (!begin_line(j, pl_event_json_max() + 1, now_ns))
 			continue;
-		}
 		pl_event_json(&j->text, &events[i]);
-		pl_buf_chr(&j->text, '\n');
-		assert(!j->text.failed);
+		end_line(j);
 	}
-	if (j->text.len >= CHUNK_BYTES)
-		drain(j, now_ns, false);
-	account(j);
+	end_lines(j, now_ns);
 }
 
 static void jsonl_write_values(
@@ -407,17 +413,12 @@ static void jsonl_write_values(
 
 	pl_count(&e->stats.accepted, n);
 	for (uint32_t i = 0; i < n; i++) {
-		if (!make_room(j, pl_value_json_max() + 1, now_ns)) {
-			pl_count(&e->stats.dropped[j->cause], 1);
+		if (!begin_line(j, pl_value_json_max() + 1, now_ns))
 			continue;
-		}
 		pl_value_json(&j->text, &values[i]);
-		pl_buf_chr(&j->text, '\n');
-		assert(!j->text.failed);
+		end_line(j);
 	}
-	if (j->text.len >= CHUNK_BYTES)
-		drain(j, now_ns, false);
-	account(j);
+	end_lines(j, now_ns);
 }
 
 static void jsonl_write_flat(struct pl_export *e, enum pl_flat_kind kind, const void *records,
@@ -428,17 +429,12 @@ static void jsonl_write_flat(struct pl_export *e, enum pl_flat_kind kind, const 
 
 	pl_count(&e->stats.accepted, n);
 	for (uint32_t i = 0; i < n; i++, p += stride) {
-		if (!make_room(j, pl_flat_json_max(kind) + 1, now_ns)) {
-			pl_count(&e->stats.dropped[j->cause], 1);
+		if (!begin_line(j, pl_flat_json_max(kind) + 1, now_ns))
 			continue;
-		}
 		pl_flat_json(&j->text, kind, p);
-		pl_buf_chr(&j->text, '\n');
-		assert(!j->text.failed);
+		end_line(j);
 	}
-	if (j->text.len >= CHUNK_BYTES)
-		drain(j, now_ns, false);
-	account(j);
+	end_lines(j, now_ns);
 }
 
 static void jsonl_flush(struct pl_export *e, uint64_t now_ns, bool all)
