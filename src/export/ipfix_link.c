@@ -85,7 +85,7 @@ static void forget_unsent(struct pl_ipfix_link *l)
 	l->taken = 0;
 }
 
-/* What was in messages may not have arrived. */
+/* Entries in messages that were sent may not have arrived. */
 void pl_ipfix_link_drop(struct pl_ipfix_link *l, const char *words, uint64_t now_ns)
 {
 	if (l->fd >= 0)

@@ -111,7 +111,8 @@ static void put_batch(struct ipfix_out *o, const struct pl_record_batch *b)
 		put(o, b, i, at_s);
 }
 
-/* What waits goes into messages, as long as the connection takes them; those of a batch, at once. */
+/* Paths that wait go into messages, as long as the connection takes them; those of a batch, at
+ * once. */
 static void drain(struct ipfix_out *o)
 {
 	struct pl_export_taken none = { .events = NULL };

@@ -58,7 +58,7 @@ static void add_uncounted(struct pl_flow_other *o, unsigned int d, uint32_t pack
 		packets > UINT32_MAX - o->uncounted[d] ? UINT32_MAX : o->uncounted[d] + packets;
 }
 
-/* What was watched is not added. */
+/* Packets of the place that was watched are not added. */
 static void drop(struct pl_flow_entry *f, struct pl_flow_other *o, unsigned int d,
 	struct pl_flow_counters *c)
 {

@@ -39,7 +39,7 @@ static inline bool pl_flow_is_due(const struct pl_flow_entry *flow,
 	       now_ns - other->alone_ts[d] >= PL_FLOW_LAG_NS;
 }
 
-/* What has not been added when the flow ends never is. */
+/* Packets that have not been added when the flow ends never are. */
 void pl_flow_elsewhere_end(
 	struct pl_flow_entry *flow, struct pl_flow_other *other, struct pl_flow_counters *counters);
 

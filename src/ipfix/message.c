@@ -77,8 +77,9 @@ void pl_ipfix_send(struct pl_ipfix_message *m, uint32_t export_s)
 	m->send(m->arg, m->bytes, (uint32_t)fbExporterGetMsgLen(m->exporter), entries);
 }
 
-/* Whether to try once more: the message was full, or has templates before data records, or templates of
- * options behind others, which libfixbuf does not put into one, and is sent; or, after one was sent, none was begun yet. libfixbuf says all that by the same error. */
+/* Whether to try once more: the message was full, or has templates before data records, or templates
+ * of options behind others, which libfixbuf does not put into one, and is sent; or, after one was
+ * sent, none was begun yet. libfixbuf says all that by the same error. */
 static bool again(struct pl_ipfix_message *m, int trial, GError *why, uint32_t export_s)
 {
 	if (trial > 0 || !g_error_matches(why, FB_ERROR_DOMAIN, FB_ERROR_EOM))

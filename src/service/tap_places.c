@@ -70,7 +70,8 @@ uint16_t pl_tap_place_point(const struct pl_tap_service *t, size_t source, uint1
 
 /* ---- telling ---- */
 
-/* What the interface is now: one that goes and comes back has another number. A new name is followed by the number. */
+/* The interface as it is now: one that goes and comes back has another number. A new name is followed
+ * by the number. */
 static void look(struct pl_tap_place *place, struct pl_link_id *ret)
 {
 	char name[IF_NAMESIZE];
