@@ -44,7 +44,10 @@ enum {
 	X(9, STEPPED, "clock-stepped", "a clock was set while the block lasted")                       \
 	X(10, UNSYNCED, "clock-unsynced", "a kernel does not call its clock synchronised")             \
 	X(11, IN_USE, "bit-in-use",                                                                    \
-		"at the marker packets have the bit otherwise than the time says: others use it, or period or clock are wrong")
+		"at the marker packets have the bit otherwise than the time says: others use it, "     \
+		"or period or clock are wrong")                                                        \
+	X(12, LATE_CHANGE, "late-change",                                                              \
+		"a point without times changed its block too late: no numbers")
 
 enum {
 #define PL_MARK_ALARM_BIT(bit, id, name, help) PL_MARK_ALARM_##id = 1 << (bit),

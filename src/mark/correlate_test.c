@@ -96,6 +96,51 @@ static void segments(void)
 	pl_mark_correlator_free(c);
 }
 
+/* Points that take no times, and one that changed its block too late. */
+static void untimed(void)
+{
+	struct pl_mark_correlator *c = open_with(path, 1, 64);
+	struct pl_mark128 r = record(10, BLOCK, 1000, 20);
+
+	pl_mark_correlate(c, &r);
+	r = record(20, BLOCK, 1000, 0);
+	r.mark_flags |= PL_MARK_UNTIMED;
+	pl_mark_correlate(c, &r);
+	ok(got.n == 1 && got.results[0].has == PL_MARK_HAS_LOSS && got.results[0].alarms == 0,
+		"where one end has no times there is loss, and no delay");
+	put(c, 10, BLOCK + 1, 1000, 0);
+	r = record(20, BLOCK + 1, 700, 0);
+	r.mark_flags |= PL_MARK_UNTIMED | PL_MARK_LATE_CHANGE;
+	pl_mark_correlate(c, &r);
+	ok(got.n == 2 && got.results[1].has == 0 &&
+			got.results[1].alarms == PL_MARK_ALARM_LATE_CHANGE,
+		"a block that was changed too late has no loss, but an alarm");
+	pl_mark_correlator_free(c);
+}
+
+/* A point that took no times in the block before has no pulse for jitter. */
+static void untimed_before(void)
+{
+	struct pl_mark_correlator *c = open_with(path, 1, 64);
+
+	for (uint64_t k = 0; k < 2; k++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			struct pl_mark128 r = record(points[i], BLOCK + k, 10, 0);
+
+			r.method = PL_MARK_DOUBLE;
+			r.pulses = 1;
+			r.pulse_ns = (int64_t)(i * MS);
+			r.mark_flags |= k == 0 && i == 1 ? PL_MARK_UNTIMED : 0;
+			pl_mark_correlate(c, &r);
+		}
+	}
+	ok(got.n == 2 && (got.results[0].has & PL_MARK_HAS_DELAY) == 0 &&
+			(got.results[1].has & (PL_MARK_HAS_DELAY | PL_MARK_HAS_JITTER)) ==
+				PL_MARK_HAS_DELAY,
+		"delay of the block with times, and no jitter against the one without");
+	pl_mark_correlator_free(c);
+}
+
 static void missing(void)
 {
 	struct pl_mark_correlator *c = open_with(path, 3, 64);
@@ -298,6 +343,8 @@ static void refused(void)
 int main(void)
 {
 	segments();
+	untimed();
+	untimed_before();
 	missing();
 	clusters();
 	multipoint_delay();

@@ -22,7 +22,7 @@
 #include "mark/network.h"
 #include "record/record.h"
 
-#define PL_MARK_ALARM_KINDS 12
+#define PL_MARK_ALARM_KINDS 13
 /* Blocks that may be open at a time: those that are waited for, and those that clocks are ahead. */
 #define PL_MARK_WINDOWS     32u
 #define PL_MARK_WAIT_MOST   16u /* blocks of waiting, at most */

@@ -12,6 +12,7 @@ struct sum {
 	__int128 offsets_ns;
 	uint32_t pulses, reported;
 	bool sums_fit;
+	bool timed; /* all points took times */
 };
 
 static bool has_pulses(unsigned int method)
@@ -26,7 +27,8 @@ static uint32_t alarms_of(uint16_t flags)
 	       ((flags & PL_MARK_IS_BEYOND) != 0 ? PL_MARK_ALARM_BEYOND : 0u) |
 	       ((flags & PL_MARK_IS_STEPPED) != 0 ? PL_MARK_ALARM_STEPPED : 0u) |
 	       ((flags & PL_MARK_IS_SYNCED) == 0 ? PL_MARK_ALARM_UNSYNCED : 0u) |
-	       ((flags & PL_MARK_IN_USE) != 0 ? PL_MARK_ALARM_IN_USE : 0u);
+	       ((flags & PL_MARK_IN_USE) != 0 ? PL_MARK_ALARM_IN_USE : 0u) |
+	       ((flags & PL_MARK_LATE_CHANGE) != 0 ? PL_MARK_ALARM_LATE_CHANGE : 0u);
 }
 
 /* An end of the segment. Settings are held against the first record there was. */
@@ -34,7 +36,7 @@ static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_res
 	const struct pl_mark128 **first, const struct pl_mark128 *const *at_point,
 	const uint32_t *points, uint32_t n)
 {
-	struct sum sum = { .sums_fit = true };
+	struct sum sum = { .sums_fit = true, .timed = true };
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct pl_mark128 *r = at_point[points[i]];
@@ -51,6 +53,7 @@ static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_res
 			result->alarms |= PL_MARK_ALARM_CLOCK_DOMAIN;
 		result->alarms |= alarms_of(r->mark_flags);
 		sum.reported++;
+		sum.timed &= (r->mark_flags & PL_MARK_UNTIMED) == 0;
 		sum.packets += r->packets;
 		sum.offsets_ns += r->sum_ns;
 		/* Offsets are below two periods: then the sum of them fits. */
@@ -81,7 +84,8 @@ static bool is_delay(const struct pl_mark_correlator *c, struct pl_mark_result *
 
 static bool one_pulse(const struct pl_mark128 *a, const struct pl_mark128 *b)
 {
-	return a != NULL && b != NULL && a->pulses == 1 && b->pulses == 1;
+	return a != NULL && b != NULL && a->pulses == 1 && b->pulses == 1 &&
+	       ((a->mark_flags | b->mark_flags) & PL_MARK_UNTIMED) == 0;
 }
 
 static void compare_pulses(const struct pl_mark_correlator *c, struct pl_mark_result *ret,
@@ -183,7 +187,7 @@ static void add_numbers(struct pl_mark_result *ret, const struct pl_mark_correla
 	const struct block *b, const struct segment *s, const struct sum *in, const struct sum *out)
 {
 	const struct pl_mark128 *from = c->at_point[s->from[0]], *to = c->at_point[s->to[0]];
-	const bool link = s->n_from == 1 && s->n_to == 1;
+	const bool link = s->n_from == 1 && s->n_to == 1, timed = in->timed && out->timed;
 
 	if (ret->method == PL_MARK_PULSE) {
 		if (!link)
@@ -196,10 +200,11 @@ static void add_numbers(struct pl_mark_result *ret, const struct pl_mark_correla
 		ret->received = out->packets;
 		ret->loss = (int64_t)(in->packets - out->packets);
 		ret->has |= PL_MARK_HAS_LOSS;
-		add_mean(ret, c, in, out);
-		if (link && has_pulses(ret->method))
+		if (timed)
+			add_mean(ret, c, in, out);
+		if (link && timed && has_pulses(ret->method))
 			compare_pulses(c, ret, from, to);
-		if (link)
+		if (link && timed)
 			add_first(ret, c, from, to);
 	}
 	if (ret->loss < 0)
@@ -250,7 +255,8 @@ static void fill_absent(const struct pl_mark_correlator *c, const struct block *
 			/* Or it had no room for the flow. */
 			.mark_flags = s->record.mark_flags &
 				      (PL_MARK_IS_MARKER | PL_MARK_IS_SYNCED | PL_MARK_IS_PARTIAL |
-					      PL_MARK_NO_ROOM | PL_MARK_IS_STEPPED),
+					      PL_MARK_NO_ROOM | PL_MARK_IS_STEPPED |
+					      PL_MARK_UNTIMED | PL_MARK_LATE_CHANGE),
 			.point = s->record.point,
 			.clock_error_ns = s->record.clock_error_ns,
 			.tai_offset = s->record.tai_offset };
@@ -291,7 +297,7 @@ bool pl_mark_evaluate(struct pl_mark_result *ret, const struct pl_mark_correlato
 	if (ret->n_missing > 0)
 		ret->alarms |= PL_MARK_ALARM_MISSING;
 	if ((ret->alarms & (PL_MARK_ALARM_MISSING | PL_MARK_ALARM_CLOCK_DOMAIN |
-				   PL_MARK_ALARM_SETTINGS)) == 0)
+				   PL_MARK_ALARM_SETTINGS | PL_MARK_ALARM_LATE_CHANGE)) == 0)
 		add_numbers(ret, c, b, s, &in, &out);
 	return true;
 }

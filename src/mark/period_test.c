@@ -165,6 +165,9 @@ static void cells(void)
 		.flags = PL_MARK_IS_MARKER,
 		.tai_offset = 37,
 		.clock_error_ns = UINT64_MAX };
+	const struct pl_mark_point without = {
+		.method = PL_MARK_STEP, .period_ns = S, .flags = PL_MARK_UNTIMED
+	};
 	const struct pl_mark_flow flow = { .proto = 6, .flow_id = 9 };
 	struct pl_mark128 record;
 
@@ -182,6 +185,10 @@ static void cells(void)
 	eq(record.flow_id, 0, "without the flag there is no id");
 	eq(record.mark_flags, PL_MARK_IS_MARKER | PL_MARK_IS_BEYOND);
 	eq(record.clock_error_ns, UINT32_MAX);
+	pl_mark_record(&record, &without, &flow, 8, &a);
+	ok(record.packets == 5 && record.mark_flags == (PL_MARK_UNTIMED | PL_MARK_IS_BEYOND) &&
+			record.sum_ns == 0 && record.first_ns == 0 && record.pulse_ns == 0,
+		"a point without times has none in its records");
 }
 
 int main(void)

@@ -36,6 +36,8 @@ void pl_mark_record(struct pl_mark128 *ret, const struct pl_mark_point *point,
 	static const struct pl_mark_cell empty;
 	const struct pl_mark_cell *c = cell->block == block ? cell : &empty;
 
+	const bool timed = (point->flags & PL_MARK_UNTIMED) == 0;
+
 	*ret = (struct pl_mark128){
 		.ts_ns = block * point->period_ns - point->tai_offset * UINT64_C(1000000000),
 		.src = flow->src,
@@ -50,9 +52,9 @@ void pl_mark_record(struct pl_mark128 *ret, const struct pl_mark_point *point,
 		.period_ns = point->period_ns,
 		.packets = c->packets,
 		.bytes = c->bytes,
-		.sum_ns = c->sum_ns,
-		.first_ns = c->first_ns,
-		.pulse_ns = c->pulse_ns,
+		.sum_ns = timed ? c->sum_ns : 0,
+		.first_ns = timed ? c->first_ns : 0,
+		.pulse_ns = timed ? c->pulse_ns : 0,
 		.point = point->point,
 		.flow_id = flow->has_flow_id != 0 ? flow->flow_id : 0,
 		.late = c->late,

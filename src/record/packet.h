@@ -201,6 +201,9 @@ enum {
 	PL_MARK_IS_BEYOND = 32,  /* a packet was early or late by more than the guard band */
 	PL_MARK_IS_STEPPED = 64, /* the clock was set while the block lasted */
 	PL_MARK_IN_USE = 128,    /* a marker met packets that had the bit already */
+	PL_MARK_UNTIMED = 256,   /* no packet's time was taken: offsets are 0 and mean nothing */
+	PL_MARK_LATE_CHANGE =
+		512, /* the block was changed too late (mark/tick.h): counts are of no known one */
 };
 
 /* Kinds of such records, as data. */
