@@ -36,11 +36,24 @@ static __always_inline struct pl_mark_packet *packet_of(struct work *w)
 	return &w->packet;
 }
 
+/* The same without a clock: so far as the part of the block tells that user space says. */
+static __always_inline uint64_t into_block_by_tick(struct work *w)
+{
+	const uint64_t tick = tick_now();
+
+	w->block = pl_mark_tick_block(tick);
+	return pl_mark_tick_offset(tick, pl_mark_setup.period_ns, pl_mark_setup.guard_ns);
+}
+
 /* The block of the time, and how far it has gone: divided only once in a block. */
-static __always_inline uint64_t into_block(struct work *w, uint64_t now_ns)
+static __always_inline uint64_t into_block(struct work *w)
 {
 	const uint64_t period_ns = pl_mark_setup.period_ns;
+	uint64_t now_ns;
 
+	if (pl_mark_setup.ticks != 0)
+		return into_block_by_tick(w);
+	now_ns = bpf_ktime_get_tai_ns();
 	if (now_ns - w->since_ns >= period_ns) {
 		w->block = now_ns / period_ns;
 		w->since_ns = w->block * period_ns;
@@ -121,7 +134,7 @@ static __always_inline void meter(struct work *w, const struct pl_mark_packet *s
 		c->skipped += full ? 0 : n;
 		return;
 	}
-	into_ns = into_block(w, bpf_ktime_get_tai_ns());
+	into_ns = into_block(w);
 	at = pl_mark_see_in(
 		pl_mark_setup.method, w->block, into_ns, pl_mark_setup.period_ns, bits_of(s));
 	count(&f, &at, n, pl_mark_wire_bytes(s, len, n));
@@ -236,7 +249,9 @@ static __always_inline void mark_fragment(
 		c->fragments += n;
 		return;
 	}
-	k = pl_mark_block(bpf_ktime_get_tai_ns(), pl_mark_setup.period_ns);
+	k = pl_mark_setup.ticks != 0
+		    ? pl_mark_tick_block(tick_now())
+		    : pl_mark_block(bpf_ktime_get_tai_ns(), pl_mark_setup.period_ns);
 	bits = pl_mark_bits(pl_mark_setup.method, k, 0);
 	if (set_marks(skb, s, pl_mark_marks(&pl_mark_setup, s->marks, bits), true))
 		c->fragments += n;
@@ -313,7 +328,7 @@ SEC("tc") int pl_mark_marker(struct __sk_buff *skb)
 		c->skipped += full ? 0 : n;
 		return NEXT;
 	}
-	into_ns = into_block(w, bpf_ktime_get_tai_ns());
+	into_ns = into_block(w);
 	at = (struct pl_mark_seen){
 		.block = w->block, .offset_ns = (int64_t)into_ns, .what = PL_MARK_ON_TIME
 	};

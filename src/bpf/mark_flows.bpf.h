@@ -120,6 +120,15 @@ __attribute__((noinline)) int pl_mark_do_add_flow(struct work *w, uint32_t at)
 	return slot;
 }
 
+/* What block it is, and which part of it, as user space says. */
+static __always_inline uint64_t tick_now(void)
+{
+	uint32_t zero = 0;
+	const struct pl_mark_table *t = bpf_map_lookup_elem(&pl_mark_table, &zero);
+
+	return t != NULL ? *(volatile const uint64_t *)&t->tick : 0;
+}
+
 struct flow {
 	struct pl_mark_head *head;
 	uint32_t slot;

@@ -7,6 +7,7 @@
 
 #include "core/tap_rules.h"
 #include "mark/packet.h"
+#include "mark/tick.h"
 
 struct pl_mark_rules {
 	uint32_t n;
@@ -47,7 +48,7 @@ struct pl_mark_watch {
 };
 
 /* Of the pinned maps: flows (pl_mark_head), cells (pl_mark_cell), table (pl_mark_table) and state. */
-#define PL_MARK_PINS_VERSION 1
+#define PL_MARK_PINS_VERSION 2
 
 /* What outlives the process that reads (pinned): the map pl_mark_state. */
 struct pl_mark_state {

@@ -15,6 +15,7 @@ static const struct pl_opt *options(void)
 		PL_MARK_ARGS_BITS(args),
 		PL_MARK_ARGS_METHOD(args),
 		PL_MARK_ARGS_BLOCKS(args),
+		PL_MARK_ARGS_LOSS_ONLY(args),
 		{ PL_OPT_DURATION, 0, "check", &args.check_ns, "TIME",
 			"look for so long whether packets to be marked have a marking bit already, and "
 			"mark only if none has (default 2s; 0: mark at once)",

@@ -48,6 +48,7 @@ static const struct pl_opt *options(void)
 			"also native, by XDP in the driver, or generic, by XDP behind it, where the "
 			"interface must have GRO off",
 			modes },
+		PL_MARK_ARGS_LOSS_ONLY(args),
 		PL_MARK_ARGS_RECORDS(args, "format (default table, and nothing with --to)"),
 		PL_MARK_ARGS_RUNNING(args),
 		{ PL_OPT_HEADING, 0, "Captures", NULL, NULL, NULL, NULL },
@@ -329,10 +330,11 @@ static int check_kind(void)
 		{ "records", captures.records, true }, { "write", captures.write != NULL, true },
 		{ "direction", args.direction != NULL, false },
 		{ "mode", args.mode != NULL, false }, { "pin", args.pin != NULL, false },
-		{ "point", args.point != 0, false }, { "rules", args.rules_file != NULL, false },
-		{ "by", args.by != NULL, false }, { "count", args.count != 0, false },
-		{ "duration", args.duration_ns != 0, false }, { "web", args.web != NULL, false },
-		{ "user", args.user != NULL, false }, { "group", args.group != NULL, false } };
+		{ "loss-only", args.loss_only, false }, { "point", args.point != 0, false },
+		{ "rules", args.rules_file != NULL, false }, { "by", args.by != NULL, false },
+		{ "count", args.count != 0, false }, { "duration", args.duration_ns != 0, false },
+		{ "web", args.web != NULL, false }, { "user", args.user != NULL, false },
+		{ "group", args.group != NULL, false } };
 
 	for (size_t i = 0; i < sizeof(options_of) / sizeof(options_of[0]); i++) {
 		if (!options_of[i].given || options_of[i].of_captures != live)

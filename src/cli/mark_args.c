@@ -9,6 +9,7 @@
 #include "cli/mark_args.h"
 #include "mark/bits.h"
 #include "mark/guard.h"
+#include "mark/tick.h"
 #include "runtime/serve.h"
 #include "show/flat_out.h"
 #include "show/stdout.h"
@@ -80,7 +81,9 @@ uint64_t pl_mark_args_clock_error(const struct pl_mark_args *a)
 
 static int read_guard(const struct pl_mark_args *a, struct pl_mark_setup *ret)
 {
-	const struct pl_mark_spread spread = { .clock_ns = pl_mark_args_clock_error(a),
+	/* A block that is changed late is as one of another clock. */
+	const uint64_t slack = a->loss_only ? pl_mark_tick_slack(a->period_ns) : 0;
+	const struct pl_mark_spread spread = { .clock_ns = pl_mark_args_clock_error(a) + slack,
 		.delay_ns = a->delay_ns,
 		.deviation_ns = a->deviation_ns };
 	struct pl_mark_window window;
@@ -147,6 +150,23 @@ static int read_rules(const char *command, const struct pl_mark_args *a,
 	return pl_tap_rules_add(&o->rules, "take", &diag) < 0 ? PL_EXIT_FAILED : 0;
 }
 
+/* What needs the time of a packet. */
+static int check_loss_only(const struct pl_mark_args *a, struct pl_mark_host_options *o)
+{
+	const unsigned int method = o->kernel.setup.method;
+	const bool meter = o->kernel.role == PL_HOSTMARK_METER;
+
+	if (!a->loss_only)
+		return 0;
+	o->kernel.setup.ticks = 1;
+	if (method == PL_MARK_STEP || (method == PL_MARK_DOUBLE && meter))
+		return 0;
+	pl_complain(
+		"--loss-only takes no times, which method %s needs: take --method step%s, or leave out --loss-only",
+		pl_mark_methods[method - 1], meter ? " or double" : " with one --bit");
+	return PL_EXIT_USAGE;
+}
+
 static int read_args(const char *command, const struct pl_mark_args *a,
 	struct pl_mark_host_options *o, enum pl_hostmark_role role, bool rules)
 {
@@ -178,6 +198,8 @@ static int read_args(const char *command, const struct pl_mark_args *a,
 	code = check_numbers(a);
 	if (code == 0)
 		code = pl_mark_args_setup(a, &o->kernel.setup);
+	if (code == 0)
+		code = check_loss_only(a, o);
 	return code != 0 ? code : read_rules(command, a, o, rules);
 }
 
@@ -212,6 +234,8 @@ static void tell_begin(void *arg)
 	if (k->role != PL_HOSTMARK_EDGE)
 		pl_complain("period %.9g s, guard band %.9g s", (double)k->setup.period_ns / 1e9,
 			(double)k->setup.guard_ns / 1e9);
+	if (k->setup.ticks != 0)
+		pl_complain("loss only: no clock is read for a packet, records have no times");
 	if (((k->setup.colour | k->setup.second) & 3) != 0)
 		pl_complain(
 			"the bit is in the ECN field: where a flow uses ECN, marks forge congestion");

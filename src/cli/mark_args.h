@@ -19,7 +19,7 @@ struct pl_mark_args {
 	struct pl_opt_list bits, rules, to;
 	uint64_t period_ns, clock_error_ns, delay_ns, deviation_ns;
 	uint64_t flows, point, check_ns, count, duration_ns;
-	bool stats;
+	bool stats, loss_only;
 };
 
 #define PL_MARK_ARGS_DEV(a, does)                                                                  \
@@ -78,6 +78,14 @@ struct pl_mark_args {
 			"as evidence against a result; it must be below half of the period, a "                           \
 			"quarter with multiplexed and pulse",                                                             \
 			NULL                                                                                              \
+	}
+#define PL_MARK_ARGS_LOSS_ONLY(a)                                                                            \
+	{                                                                                                    \
+		PL_OPT_FLAG, 0, "loss-only", &(a).loss_only, NULL,                                           \
+			"count for loss alone: no clock is read for a packet, which takes half of the time " \
+			"then, and records have no times, so there is no delay; method step, at a meter "    \
+			"double too",                                                                        \
+			NULL                                                                                 \
 	}
 #define PL_MARK_ARGS_RECORDS(a, when)                                                              \
 	{ PL_OPT_U64, 0, "point", &(a).point, "NUMBER",                                            \

@@ -8,7 +8,7 @@
  *   meter    on packets that enter or leave, or XDP: they are counted in the block of their colour
  *   edge     clears the marking bits of packets that leave the domain, or enter it
  *
- * Blocks are of CLOCK_TAI. One thread.
+ * Blocks are of CLOCK_TAI. One thread, and with ticks (mark/tick.h) another one that sets them.
  */
 #pragma once
 
@@ -18,6 +18,7 @@
 #include "base/diag.h"
 #include "base/stats.h"
 #include "bpf/mark_kernel.h"
+#include "hostmark/ticker.h"
 #include "netio/rights.h"
 #include "netio/xdp.h"
 #include "tap/rules.h"
@@ -73,6 +74,13 @@ bool pl_hostmark_attached(const struct pl_hostmark *h);
 
 /* A marker only looks, until then. */
 void pl_hostmark_arm(struct pl_hostmark *h);
+
+/* Of a setup with ticks, whose programs read no clock, once threads may be started: keeps telling them
+ * their block. Negative errno with diag. */
+int pl_hostmark_start_ticks(struct pl_hostmark *h, struct pl_diag *diag);
+/* Tells them now, and says of which blocks counts are not known; to be asked before a block is read.
+ * Without ticks all 0. */
+struct pl_ticker_state pl_hostmark_tick(struct pl_hostmark *h);
 
 /* The block that is to be read next; 0: none was read yet. Kept with the pins. */
 uint64_t pl_hostmark_next(const struct pl_hostmark *h);

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "hostmark/hostmark.h"
 #include "hostmark/pins.h"
+#include "hostmark/ticker.h"
 #include "netio/iface.h"
 #include "netio/program.h"
 #include "netio/tc.h"
@@ -40,6 +41,7 @@ struct pl_hostmark {
 	struct pl_mark_head *heads;
 	struct pl_mark_cell *cells;
 	struct pl_mark_table *table;
+	struct pl_ticker *ticker; /* NULL: the program reads a clock */
 	size_t heads_bytes, cells_bytes;
 	uint64_t dying_ns; /* when flows were made DYING; 0: none are */
 	uint64_t dying;    /* how many */
@@ -147,6 +149,17 @@ static void *map_one(const struct bpf_map *map, size_t *bytes)
 		 page;
 	p = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
 	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Before a program reads the word. */
+static int open_ticker(struct pl_hostmark *h, struct pl_diag *diag)
+{
+	const struct pl_ticker_options o = { .tick = &h->table->tick,
+		.unsure = &h->table->unsure,
+		.period_ns = h->o.setup.period_ns,
+		.guard_ns = h->o.setup.guard_ns };
+
+	return h->o.setup.ticks != 0 ? pl_ticker_new(&h->ticker, &o, diag) : 0;
 }
 
 static int map_memory(struct pl_hostmark *h, struct pl_diag *diag)
@@ -356,6 +369,8 @@ int pl_hostmark_open(
 	if (r == 0)
 		r = begin_state(h, diag);
 	if (r == 0)
+		r = open_ticker(h, diag);
+	if (r == 0)
 		r = attach(h, diag);
 	if (r < 0) {
 		pl_hostmark_close(h);
@@ -373,6 +388,7 @@ void pl_hostmark_close(struct pl_hostmark *h)
 	/* One that failed before its first block leaves nothing that the next would trip over. */
 	if (h->fresh && h->state.next_block == 0)
 		pl_pins_remove(h->o.pin);
+	pl_ticker_free(h->ticker);
 	if (h->heads != NULL)
 		(void)munmap(h->heads, h->heads_bytes);
 	if (h->cells != NULL)
@@ -416,6 +432,18 @@ bool pl_hostmark_attached(const struct pl_hostmark *h)
 void pl_hostmark_arm(struct pl_hostmark *h)
 {
 	__atomic_store_n(&h->skel->bss->pl_mark_armed, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- without a clock ---- */
+
+int pl_hostmark_start_ticks(struct pl_hostmark *h, struct pl_diag *diag)
+{
+	return h->ticker != NULL ? pl_ticker_start(h->ticker, diag) : 0;
+}
+
+struct pl_ticker_state pl_hostmark_tick(struct pl_hostmark *h)
+{
+	return h->ticker != NULL ? pl_ticker_set(h->ticker) : (struct pl_ticker_state){ 0 };
 }
 
 /* ---- reading ---- */

@@ -74,6 +74,8 @@ struct pl_mark_setup {
 	/* Flows at a time, and slots of the table that they have: twice as many, so that one is
 	 * found near the place that its hash says. */
 	uint32_t flows, slots;
+	uint32_t ticks; /* 1: no clock is read, the table's tick says what block it is */
+	uint32_t zero;
 };
 
 /* ---- reading ---- */
@@ -453,6 +455,9 @@ struct pl_mark_table {
 	uint64_t seed; /* of the hash */
 	uint32_t far; /* slots from the one that its hash says, of the flow that was put furthest */
 	uint32_t zero;
+	/* Where the setup says so, and written by user space: mark/tick.h; and the last block of which
+	 * counts are not known, because the word was too old. */
+	uint64_t tick, unsure;
 };
 
 PL_MARK_INLINE uint32_t pl_mark_slot_of(

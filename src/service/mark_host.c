@@ -138,18 +138,34 @@ static void look_at_counts(struct pl_mark_host *h)
 	w->in_use = now.marker.in_use;
 }
 
+/* Of a program without a clock: sets its block, and tells of blocks in which that came too late. */
+static void tick(struct pl_mark_host *h)
+{
+	const struct pl_ticker_state s = pl_hostmark_tick(h->kernel);
+
+	if (s.late != h->late_changes)
+		pl_say("the block was changed %.3f s too late: counts up to block %" PRIu64
+		       " are of no known block, and have no loss",
+			(double)s.worst_ns / 1e9, s.unsure);
+	h->late_changes = s.late;
+	h->unsure = s.unsure;
+}
+
 /* What is the same in all records of a block. */
 static void set_point(struct pl_mark_host *h, uint64_t block)
 {
 	const struct pl_hostmark_options *k = &h->o->kernel;
 	uint32_t flags = k->role == PL_HOSTMARK_MARKER ? PL_MARK_IS_MARKER : 0;
 
+	tick(h);
 	look_at_counts(h);
 	read_clock(h);
 	flags |= h->clock.synced ? PL_MARK_IS_SYNCED : 0;
 	flags |= block <= h->stepped ? PL_MARK_IS_STEPPED : 0;
 	flags |= block <= h->no_room ? PL_MARK_NO_ROOM : 0;
 	flags |= block <= h->in_use ? PL_MARK_IN_USE : 0;
+	flags |= k->setup.ticks != 0 ? PL_MARK_UNTIMED : 0;
+	flags |= block <= h->unsure ? PL_MARK_LATE_CHANGE : 0;
 	if (block <= h->torn || !pl_hostmark_attached(h->kernel))
 		flags |= PL_MARK_IS_PARTIAL;
 	h->point = (struct pl_mark_point){ .point = h->o->point,
@@ -310,7 +326,7 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	}
 	begin_marking(h);
 	h->began = true;
-	return 0;
+	return pl_hostmark_start_ticks(h->kernel, diag);
 }
 
 /* ---- running ---- */

@@ -53,6 +53,7 @@ struct pl_mark_host {
 	/* Blocks up to these have seen the clock set; packets without room; bits in use; the
 	 * interface without its program. */
 	uint64_t stepped, no_room, in_use, torn;
+	uint64_t unsure;   /* and the program without a clock told its block too late */
 	uint64_t armed_ns; /* when a marker that looks will mark; 0: it does, or it is none */
 	struct pl_mark_point point; /* of the block that is read */
 	struct pl_mark128 batch[PL_MARK_HOST_BATCH];

@@ -126,6 +126,7 @@ void pl_mark_host_put_text(void *s, struct pl_buf *text)
 	pl_buf_printf(text, "; %" PRIu64 " flows, %" PRIu64 " blocks read", h->flows, h->blocks);
 	pl_account_add(text, h->missed, "blocks not read in time");
 	pl_account_add(text, h->steps, "times the clock was set");
+	pl_account_add(text, h->late_changes, "times the block was changed too late");
 	for (unsigned int i = 0; i < h->n_outs; i++) {
 		const uint64_t lost = h->outs[i]->driver->lost(h->outs[i]);
 

@@ -657,6 +657,11 @@ def test_usage():
                         (["mark", "--dev", "eth0", "--rule", "take", "--method", "double"], "bit"),
                         (["meter", "--dev", "eth0", "--period", "100ms", "--clock-error", "1ms", "--delay", "20ms", "--deviation", "5ms",
                           "--method", "multiplexed"], "0.036"),
+                        (["mark", "--dev", "eth0", "--rule", "take", "--loss-only", "--method", "multiplexed"], "method multiplexed needs"),
+                        (["mark", "--dev", "eth0", "--rule", "take", "--loss-only", "--bit", "dscp:0", "--bit", "dscp:1"], "method double needs"),
+                        (["meter", "--dev", "eth0", "--loss-only", "--method", "pulse"], "method pulse needs"),
+                        (["meter", "--dev", "eth0", "--loss-only", "--period", "200ms"], "0.106"),
+                        (["meter", "--loss-only", "--read", "x", "--read", "y"], "by --dev"),
                         (["meter", "--dev", "nothing0"], "nothing0"), (["meter", "--dev", "eth0", "--flows", "0"], "--flows"),
                         (["meter", "--dev", "eth0", "--mode", "native", "--direction", "out"], "enter only"),
                         (["meter", "--dev", "eth0", "--pin", "/tmp/no-such/there"], "BPF file system")):
@@ -664,7 +669,8 @@ def test_usage():
         ok(p.returncode != 0 and words in p.stderr, f"{' '.join(args)}: is told what is missing", (p.returncode, p.stderr))
 
 
-def main():
+def build():
+    """Two hosts, with a middle between them and a wire beside it."""
     if os.geteuid() != 0:
         tap.skip_all("missing: root")
     for program in ("bpftool", "ethtool", "tc", "tshark"):
@@ -688,6 +694,10 @@ def main():
     # Nothing but what a test sends is to be in the queue of eth1.
     NS["a"].ip(f"neigh replace {B1} lladdr {NS['b'].mac('eth1').hex(':')} dev eth1 nud permanent")
     NS["b"].ip(f"neigh replace {A1} lladdr {NS['a'].mac('eth1').hex(':')} dev eth1 nud permanent")
+
+
+def main():
+    build()
     lab.run(test_usage, test_loss, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
     return tap.end()
 

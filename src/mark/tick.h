@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The block of the time as a word that user space keeps and kernel programs read, so that they need
+ * no clock: a tick is the number of the block, and in its two lower bits which part of it lasts. A
+ * meter needs the parts: by their halves it finds the nearest block of a colour, by the others what
+ * stands outside the guard band.
+ *
+ * The word changes when its keeper is awake, so each change is late by a little. Up to
+ * pl_mark_tick_slack() that is a part of the guard band. Blocks in which the word was older than that
+ * have no known counts, and their records say so (PL_MARK_LATE_CHANGE).
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* The guard band behind the begin, the rest of the first half, the second, the guard band before the
+ * end. */
+#define PL_MARK_TICK_PARTS 4u
+
+/* By how much the word may be late: an eighth of the period. */
+static inline uint64_t pl_mark_tick_slack(uint64_t period_ns)
+{
+	return period_ns / 8;
+}
+
+/* Where a part of the block begins, from the block's begin on; and the offset that packets of the
+ * part are reckoned with. guard_ns: less than half of the period. */
+static inline uint64_t pl_mark_tick_offset(uint64_t tick, uint64_t period_ns, uint64_t guard_ns)
+{
+	switch (tick % PL_MARK_TICK_PARTS) {
+	case 0:
+		return 0;
+	case 1:
+		return guard_ns + 1;
+	case 2:
+		return period_ns / 2;
+	default:
+		return period_ns - guard_ns;
+	}
+}
+
+static inline uint64_t pl_mark_tick_block(uint64_t tick)
+{
+	return tick / PL_MARK_TICK_PARTS;
+}
+
+#ifndef __bpf__
+
+static inline uint64_t pl_mark_tick_at(uint64_t time_ns, uint64_t period_ns, uint64_t guard_ns)
+{
+	const uint64_t block = time_ns / period_ns, into = time_ns - block * period_ns;
+	uint64_t tick = block * PL_MARK_TICK_PARTS + PL_MARK_TICK_PARTS - 1;
+
+	while (pl_mark_tick_offset(tick, period_ns, guard_ns) > into)
+		tick--;
+	return tick;
+}
+
+static inline uint64_t pl_mark_tick_begin(uint64_t tick, uint64_t period_ns, uint64_t guard_ns)
+{
+	return pl_mark_tick_block(tick) * period_ns +
+	       pl_mark_tick_offset(tick, period_ns, guard_ns);
+}
+
+#endif
