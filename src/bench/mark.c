@@ -2,7 +2,8 @@
 /*
  * Alternate marking in the kernel: test runs of the marker and the meter over a packet of one flow,
  * and of the meter over packets of 1 k and 64 k flows that are drawn, against programs that do
- * nothing. What counts is what a packet takes longer.
+ * nothing. What counts is what a packet takes longer. Programs of loss-only are told their block, and
+ * read no clock.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -24,7 +25,7 @@
 
 struct mark_bench {
 	struct pl_bpf_bench *bare;
-	struct pl_bpf_mark *skel;
+	struct pl_bpf_mark *skel, *untimed;
 	uint8_t frame[BYTES];
 	struct pl_turn turn;
 	int subject, ceiling; /* programs */
@@ -46,33 +47,51 @@ static int least(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	return pl_turn_run(&b->turn, b->ceiling, budget_ns, ret);
 }
 
-static int load(struct mark_bench *b)
+/* Without a clock: step marking, whose block is told once. */
+static int load_one(struct pl_bpf_mark **ret, bool ticks)
 {
 	const struct pl_mark_setup setup = { .period_ns = 1000000000,
 		.guard_ns = 250000000,
-		.from_ns = 500000000,
-		.to_ns = 750000000,
-		.method = PL_MARK_MULTIPLEXED,
+		.from_ns = ticks ? 0 : 500000000,
+		.to_ns = ticks ? 0 : 750000000,
+		.method = ticks ? PL_MARK_STEP : PL_MARK_MULTIPLEXED,
 		.versions = PL_MARK_IP4 | PL_MARK_IP6,
 		.colour = 4,
 		.flows = FLOWS,
-		.slots = 2 * FLOWS };
+		.slots = 2 * FLOWS,
+		.ticks = ticks };
+	struct pl_mark_table table = { .tick = UINT64_C(4000000) };
 	struct pl_tap_rules rules = { 0 };
 	struct pl_diag diag = { .text = "" };
+	struct pl_bpf_mark *skel = *ret = pl_bpf_mark__open();
+	const uint32_t zero = 0;
+	int r;
+
+	if (skel == NULL)
+		return -errno;
+	memcpy((void *)&skel->rodata->pl_mark_setup, &setup, sizeof(setup));
+	(void)pl_tap_rules_add(&rules, "take", &diag);
+	memcpy(skel->bss->pl_mark_rules.rules, rules.rules, sizeof(rules.rules));
+	skel->bss->pl_mark_rules.n = rules.n;
+	skel->bss->pl_mark_armed = 1;
+	(void)bpf_map__set_max_entries(skel->maps.pl_mark_heads, 2 * FLOWS);
+	(void)bpf_map__set_max_entries(skel->maps.pl_mark_cells,
+		2 * FLOWS * (uint32_t)libbpf_num_possible_cpus() * PL_MARK_KEPT);
+	r = pl_bpf_mark__load(skel);
+	return r < 0 ? r
+		     : bpf_map_update_elem(
+			       bpf_map__fd(skel->maps.pl_mark_table), &zero, &table, BPF_ANY);
+}
+
+static int load(struct mark_bench *b)
+{
+	int r;
 
 	b->bare = pl_bpf_bench__open_and_load();
-	b->skel = pl_bpf_mark__open();
-	if (b->bare == NULL || b->skel == NULL)
+	if (b->bare == NULL)
 		return -errno;
-	memcpy((void *)&b->skel->rodata->pl_mark_setup, &setup, sizeof(setup));
-	(void)pl_tap_rules_add(&rules, "take", &diag);
-	memcpy(b->skel->bss->pl_mark_rules.rules, rules.rules, sizeof(rules.rules));
-	b->skel->bss->pl_mark_rules.n = rules.n;
-	b->skel->bss->pl_mark_armed = 1;
-	(void)bpf_map__set_max_entries(b->skel->maps.pl_mark_heads, 2 * FLOWS);
-	(void)bpf_map__set_max_entries(b->skel->maps.pl_mark_cells,
-		2 * FLOWS * (uint32_t)libbpf_num_possible_cpus() * PL_MARK_KEPT);
-	return pl_bpf_mark__load(b->skel);
+	r = load_one(&b->skel, false);
+	return r < 0 ? r : load_one(&b->untimed, true);
 }
 
 /* UDP over IPv4; sums are not looked at. */
@@ -89,7 +108,8 @@ static void make_frame(struct mark_bench *b)
 static int measure(struct pl_bench_ctx *ctx, struct mark_bench *b, const char *name,
 	const struct bpf_program *subject, uint32_t flows)
 {
-	const bool tc = subject != b->skel->progs.pl_mark_meter_xdp;
+	const bool tc = subject != b->skel->progs.pl_mark_meter_xdp &&
+			subject != b->untimed->progs.pl_mark_meter_xdp;
 	const struct pl_bench_case c = { .name = name,
 		.ceiling_name = "a program that does nothing",
 		.subject = measured,
@@ -113,18 +133,23 @@ static int measure(struct pl_bench_ctx *ctx, struct mark_bench *b, const char *n
 
 static int run_all(struct pl_bench_ctx *ctx, struct mark_bench *b)
 {
-	int r = measure(ctx, b, "mark/marker", b->skel->progs.pl_mark_marker, 0);
+	const struct pl_bpf_mark *s = b->skel, *u = b->untimed;
+	const struct {
+		const char *name;
+		const struct bpf_program *subject;
+		uint32_t flows;
+	} cases[] = { { "mark/marker", s->progs.pl_mark_marker, 0 },
+		{ "mark/marker-loss-only", u->progs.pl_mark_marker, 0 },
+		{ "mark/meter", s->progs.pl_mark_meter_in, 0 },
+		{ "mark/meter-loss-only", u->progs.pl_mark_meter_in, 0 },
+		{ "mark/meter-xdp", s->progs.pl_mark_meter_xdp, 0 },
+		{ "mark/meter-xdp-loss-only", u->progs.pl_mark_meter_xdp, 0 },
+		{ "mark/meter-xdp-1k-flows", s->progs.pl_mark_meter_xdp, 1024 },
+		{ "mark/meter-xdp-64k-flows", s->progs.pl_mark_meter_xdp, 65536 } };
+	int r = 0;
 
-	if (r == 0)
-		r = measure(ctx, b, "mark/meter", b->skel->progs.pl_mark_meter_in, 0);
-	if (r == 0)
-		r = measure(ctx, b, "mark/meter-xdp", b->skel->progs.pl_mark_meter_xdp, 0);
-	if (r == 0)
-		r = measure(
-			ctx, b, "mark/meter-xdp-1k-flows", b->skel->progs.pl_mark_meter_xdp, 1024);
-	if (r == 0)
-		r = measure(ctx, b, "mark/meter-xdp-64k-flows", b->skel->progs.pl_mark_meter_xdp,
-			65536);
+	for (size_t i = 0; r == 0 && i < sizeof(cases) / sizeof(cases[0]); i++)
+		r = measure(ctx, b, cases[i].name, cases[i].subject, cases[i].flows);
 	return r;
 }
 
@@ -141,6 +166,7 @@ static int run(struct pl_bench_ctx *ctx)
 	else
 		r = run_all(ctx, &b);
 	pl_bpf_mark__destroy(b.skel);
+	pl_bpf_mark__destroy(b.untimed);
 	pl_bpf_bench__destroy(b.bare);
 	return r;
 }
