@@ -20,6 +20,13 @@ static const struct pl_opt *options(void)
 			"look for so long whether packets to be marked have a marking bit already, and "
 			"mark only if none has (default 2s; 0: mark at once)",
 			NULL },
+		{ PL_OPT_STRING, 0, "probe", &args.probe, "HOST[:PORT]",
+			"send small UDP packets to this host by the interface, marked and counted as packets of "
+			"a rule are, so that there is loss and delay also while nobody else sends (default "
+			"port 9, discard)",
+			NULL },
+		{ PL_OPT_U64, 0, "probes", &args.probes, "COUNT",
+			"of them in each block, at most 1000 a second (default 10)", NULL },
 		{ PL_OPT_HEADING, 0, "Records of blocks", NULL, NULL, NULL, NULL },
 		PL_MARK_ARGS_RECORDS(args, "print the records in this form (default: none are)"),
 		PL_MARK_ARGS_RUNNING(args),
@@ -53,13 +60,13 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_mark = {
 	.name = "mark",
 	.summary = "colour packets that leave, so that meters tell their loss and delay",
-	.usage = "--dev INTERFACE --rule RULE [OPTION]…",
+	.usage = "--dev INTERFACE --rule RULE|--probe HOST [OPTION]…",
 	.description =
 		"Alternate marking (RFC 9341): chosen packets that leave by an interface get the colour of\n"
 		"the current block of time, in a bit of their header (--bit), and are counted by flow and\n"
 		"block. 'pathline meter' counts them elsewhere; the difference between two points is what\n"
-		"was lost between them, exact to the packet. No packet is added, and none gets longer, but\n"
-		"by 8 bytes with --bit altmark, the option of RFC 9343. With a second bit, or --method\n"
+		"was lost between them, exact to the packet. No packet is added unless --probe asks for some,\n"
+		"and none gets longer, but by 8 bytes with --bit altmark, the option of RFC 9343. With a second bit, or --method\n"
 		"multiplexed or pulse, one packet of each flow and block is marked to have its delay\n"
 		"measured. It works in the kernel (eBPF, Linux 6.1), before the queue of the interface, so\n"
 		"the queue is part of what is measured.\n"

@@ -30,6 +30,7 @@ void pl_mark_args_begin(struct pl_mark_args *a)
 	a->delay_ns = 50000000;
 	a->deviation_ns = 10000000;
 	a->check_ns = 2000000000;
+	a->probes = PL_OPT_NOT_GIVEN;
 }
 
 void pl_mark_args_done(struct pl_mark_args *a)
@@ -127,6 +128,27 @@ static int check_numbers(const struct pl_mark_args *a)
 	return 0;
 }
 
+static int read_probe(const struct pl_mark_args *a, struct pl_mark_host_options *o)
+{
+	const uint64_t n = a->probes == PL_OPT_NOT_GIVEN ? PL_PROBE_DEFAULT : a->probes;
+
+	if (a->probe == NULL && a->probes != PL_OPT_NOT_GIVEN) {
+		pl_complain("--probes: name the host that they go to by --probe");
+		return PL_EXIT_USAGE;
+	}
+	if (a->probe == NULL)
+		return 0;
+	if (n == 0 || n > UINT32_MAX || n > a->period_ns * PL_PROBE_SECOND_MAX / 1000000000) {
+		pl_complain("--probes %" PRIu64
+			    ": from 1 on, and at most %u a second; the period is %.9g s",
+			n, PL_PROBE_SECOND_MAX, (double)a->period_ns / 1e9);
+		return PL_EXIT_USAGE;
+	}
+	o->probe = a->probe;
+	o->probes = (uint32_t)n;
+	return 0;
+}
+
 static int read_rules(const char *command, const struct pl_mark_args *a,
 	struct pl_mark_host_options *o, bool required)
 {
@@ -139,11 +161,11 @@ static int read_rules(const char *command, const struct pl_mark_args *a,
 		}
 	}
 	o->rules_file = a->rules_file;
-	if (a->rules.n > 0 || a->rules_file != NULL)
+	if (a->rules.n > 0 || a->rules_file != NULL || a->probe != NULL)
 		return 0;
 	if (required) {
 		pl_complain(
-			"%s: say which packets by --rule or --rules, such as --rule \"take dst=10.0.0.0/8\"",
+			"%s: say which packets by --rule or --rules, such as --rule \"take dst=10.0.0.0/8\", or send some by --probe",
 			command);
 		return PL_EXIT_USAGE;
 	}
@@ -200,6 +222,8 @@ static int read_args(const char *command, const struct pl_mark_args *a,
 		code = pl_mark_args_setup(a, &o->kernel.setup);
 	if (code == 0)
 		code = check_loss_only(a, o);
+	if (code == 0)
+		code = read_probe(a, o);
 	return code != 0 ? code : read_rules(command, a, o, rules);
 }
 

@@ -14,11 +14,11 @@ struct pl_command;
 
 /* Static storage. */
 struct pl_mark_args {
-	const char *dev, *method, *by, *direction, *mode, *rules_file, *pin;
+	const char *dev, *method, *by, *direction, *mode, *rules_file, *pin, *probe;
 	const char *form, *user, *group, *web;
 	struct pl_opt_list bits, rules, to;
 	uint64_t period_ns, clock_error_ns, delay_ns, deviation_ns;
-	uint64_t flows, point, check_ns, count, duration_ns;
+	uint64_t flows, point, probes, check_ns, count, duration_ns;
 	bool stats, loss_only;
 };
 

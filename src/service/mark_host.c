@@ -298,6 +298,47 @@ static int open_outs(struct pl_mark_host *h, struct pl_diag *diag)
 	return r;
 }
 
+/* ---- probes ---- */
+
+/* Where they go, with a rule that they are marked by. */
+static int prepare_probe(struct pl_mark_host *h, struct pl_diag *diag)
+{
+	const struct pl_mark_setup *u = &h->o->kernel.setup;
+	int r;
+
+	if (h->o->probe == NULL)
+		return 0;
+	r = pl_probe_resolve(&h->probed, h->o->probe, diag);
+	if (r == 0 && (u->versions & (h->probed.sa.ss_family == AF_INET ? PL_MARK_IP4
+									: PL_MARK_IP6)) == 0) {
+		pl_diag_set(diag, "--probe %s: packets of this version of IP have no such --bit",
+			h->o->probe);
+		r = -EINVAL;
+	}
+	return r == 0 ? pl_probe_add_rule(&h->rules, &h->probed, diag) : r;
+}
+
+/* Not before packets are marked. */
+static void send_probe(struct pl_mark_host *h)
+{
+	if (h->probe != NULL && h->armed_ns == 0)
+		pl_probe_send(h->probe, pl_clock_read(CLOCK_TAI));
+}
+
+static int open_probe(struct pl_mark_host *h, struct pl_diag *diag)
+{
+	const struct pl_mark_setup *u = &h->o->kernel.setup;
+	const struct pl_probe_options o = { .dev = h->o->kernel.dev,
+		.to = h->probed,
+		.in_block = h->o->probes,
+		.period_ns = u->period_ns,
+		.from_ns = u->from_ns };
+
+	if (h->o->probe == NULL)
+		return 0;
+	return pl_probe_open(&h->probe, &o, pl_clock_read(CLOCK_TAI) + h->o->check_ns, diag);
+}
+
 static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
 {
 	struct pl_mark_host *h = s;
@@ -308,11 +349,15 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	if (h->o->rules_file != NULL)
 		r = pl_tap_rules_read(&h->rules, h->o->rules_file, diag);
 	if (r == 0)
+		r = prepare_probe(h, diag);
+	if (r == 0)
 		r = pl_hostmark_check_rules(&h->rules, diag);
 	kernel.rules = &h->rules;
 	kernel.rights = opening->rights;
 	if (r == 0)
 		r = pl_hostmark_open(&h->kernel, &kernel, diag);
+	if (r == 0)
+		r = open_probe(h, diag);
 	if (r == 0)
 		r = opening->opened(opening->arg, diag);
 	if (r == 0)
@@ -368,6 +413,7 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 		r = check_use(h, now_ns, diag);
 	if (r == 0 && h->armed_ns == 0) {
 		watch_clock(h);
+		send_probe(h);
 		read_blocks(h);
 	}
 	if (r < 0)
@@ -395,6 +441,8 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 		return h->armed_ns < due ? h->armed_ns : due;
 	tai = pl_clock_read(CLOCK_TAI);
 	at = pl_mark_read_at(pl_hostmark_next(h->kernel), period(h));
+	if (h->probe != NULL && pl_probe_due_ns(h->probe) < at)
+		at = pl_probe_due_ns(h->probe);
 	if (at <= tai)
 		return now_ns;
 	if (now_ns + (at - tai) < due)
@@ -428,6 +476,8 @@ void pl_mark_host_close(struct pl_mark_host *h)
 	for (unsigned int i = 0; i < h->n_outs; i++)
 		pl_tap_out_close(h->outs[i]);
 	h->n_outs = 0;
+	pl_probe_close(h->probe);
+	h->probe = NULL;
 	pl_hostmark_close(h->kernel);
 	h->kernel = NULL;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "hostmark/hostmark.h"
+#include "hostmark/probe.h"
 #include "runtime/runtime.h"
 #include "tapout/tap_out.h"
 
@@ -21,6 +22,8 @@ struct pl_mark_host_options {
 	/* A marker looks for so long whether somebody uses its bits, and marks only if nobody does;
 	 * 0: it marks at once. */
 	uint64_t check_ns;
+	const char *probe;     /* a marker sends packets there (hostmark/probe.h); NULL: none */
+	uint32_t probes;       /* of them in each block */
 	const char *const *to; /* outputs (tap_out.h) */
 	size_t n_to;
 	/* Gets the records too; NULL: nobody. `turned` behind those of a turn. */
@@ -46,6 +49,8 @@ struct pl_mark_host {
 	char uri[64];
 	struct pl_tap_rules rules;
 	struct pl_hostmark *kernel;
+	struct pl_udp_address probed;
+	struct pl_probe *probe; /* NULL: none */
 	struct pl_tap_out *outs[PL_MARK_HOST_TO_MAX];
 	unsigned int n_outs;
 	uint64_t outs_due_ns; /* when their next turn must be */

@@ -30,6 +30,11 @@ static void put(const struct pl_account *a, struct pl_mark_host *h)
 	pl_account_object_end(a);
 	if (role == PL_HOSTMARK_EDGE)
 		return;
+	if (h->probe != NULL) {
+		pl_account_object(a, "probes");
+		pl_account_stats(a, &pl_probe_stats_list, pl_probe_stats(h->probe));
+		pl_account_object_end(a);
+	}
 	pl_account_object(a, "blocks");
 	pl_account_stats(a, &stats_list, h);
 	pl_account_object_end(a);
@@ -67,6 +72,7 @@ void pl_mark_host_describe(struct pl_exposition *page)
 	pl_account_stats(&a, &pl_hostmark_marker_list, NULL);
 	pl_account_stats(&a, &pl_hostmark_meter_list, NULL);
 	pl_account_stats(&a, &pl_hostmark_edge_list, NULL);
+	pl_account_stats(&a, &pl_probe_stats_list, NULL);
 	pl_account_stats(&a, &stats_list, NULL);
 }
 
@@ -124,6 +130,14 @@ void pl_mark_host_put_text(void *s, struct pl_buf *text)
 	else
 		put_meter(text, &c.meter);
 	pl_buf_printf(text, "; %" PRIu64 " flows, %" PRIu64 " blocks read", h->flows, h->blocks);
+	if (h->probe != NULL) {
+		const struct pl_probe_stats *p = pl_probe_stats(h->probe);
+
+		pl_account_add(text, p->sent, "probes sent");
+		pl_account_add(text, p->unreachable + p->down + p->full + p->refused + p->failed,
+			"not sent");
+		pl_account_add(text, p->missed, "missed");
+	}
 	pl_account_add(text, h->missed, "blocks not read in time");
 	pl_account_add(text, h->steps, "times the clock was set");
 	pl_account_add(text, h->late_changes, "times the block was changed too late");
