@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipfix/message.h"
+#include "ipfix/sets.h"
 
-/* Internal templates: all that a record can have. Those of collectors begin behind them. */
-enum { ID_PATH = 256, ID_HOP, ID_FIRST, ID_LAST = 65535 };
+/* Kinds of data records. */
+enum { PATH, HOP };
 
 /* Flags of elements: of both kinds of data record, of paths, of hops. */
 enum {
@@ -102,41 +102,22 @@ static fbInfoElementSpec_t hop_elements[] = {
 #undef PL_IPFIX_KEY
 #undef PL_IPFIX_HOP
 
-#define TYPE_OF(type)                                                                              \
-	_Generic(*(type *)NULL, uint8_t                                                            \
-		 : FB_UINT_8, uint16_t                                                             \
-		 : FB_UINT_16, uint32_t                                                            \
-		 : FB_UINT_32, int64_t                                                             \
-		 : FB_INT_64, default                                                              \
-		 : FB_UINT_64)
-static const struct {
-	const char *name;
-	uint16_t id; /* 0: not of the enterprise */
-	int type;
-} own_elements[] = {
-#define PL_IPFIX_KEY(type, member, name, id, flag, help) { name, id, TYPE_OF(type) },
-#define PL_IPFIX_PATH                                    PL_IPFIX_KEY
-#define PL_IPFIX_HOP                                     PL_IPFIX_KEY
+static const struct pl_ipfix_own own_elements[] = {
+#define PL_IPFIX_KEY  PL_IPFIX_OWN
+#define PL_IPFIX_PATH PL_IPFIX_OWN
+#define PL_IPFIX_HOP  PL_IPFIX_OWN
 #include "ipfix/paths.def"
 #undef PL_IPFIX_KEY
 #undef PL_IPFIX_PATH
 #undef PL_IPFIX_HOP
 };
 
-/* A template of collectors. */
-struct set {
-	uint32_t flags;
-	uint16_t id, bytes; /* of a data record with the header of its set */
-	bool hop, sent, used;
-};
+static fbInfoElementSpec_t *const kinds[] = { [PATH] = path_elements, [HOP] = hop_elements };
 
 struct pl_ipfix_paths {
 	struct pl_ipfix_paths_options o;
 	uint32_t time; /* K_MS, … */
-	uint16_t next_id;
-	unsigned int n;
-	struct set sets[PL_IPFIX_SETS_MAX];
-	struct pl_ipfix_message m;
+	struct pl_ipfix_sets sets;
 };
 
 /* ---- which values a record has ---- */
@@ -225,67 +206,6 @@ static uint32_t path_flags(const struct pl_ipfix_paths *x, const struct pl_path 
 	return flags;
 }
 
-/* ---- templates ---- */
-
-static void make_session(struct pl_ipfix_paths *x)
-{
-	static const uint32_t all = UINT32_MAX;
-
-	pl_ipfix_session(&x->m);
-	(void)pl_ipfix_template(&x->m, path_elements, ID_PATH, all, true, 0, 0);
-	(void)pl_ipfix_template(&x->m, hop_elements, ID_HOP, all, true, 0, 0);
-	pl_ipfix_open(&x->m);
-}
-
-/* The next number that no template has; there are more numbers than templates. */
-static uint16_t new_id(struct pl_ipfix_paths *x)
-{
-	for (unsigned int i = 0; i < x->n; i++) {
-		if (x->sets[i].id != x->next_id)
-			continue;
-		x->next_id = x->next_id < ID_LAST ? x->next_id + 1 : ID_FIRST;
-		i = UINT32_MAX; /* from the first on */
-	}
-	return x->next_id;
-}
-
-static struct set *set_of(struct pl_ipfix_paths *x, bool hop, uint32_t flags)
-{
-	struct set *s = x->sets;
-
-	for (; s < x->sets + x->n; s++) {
-		if (s->flags == flags && s->hop == hop)
-			return s;
-	}
-	if (x->n == PL_IPFIX_SETS_MAX)
-		return NULL;
-	*s = (struct set){ .flags = flags,
-		.id = new_id(x),
-		.bytes = pl_ipfix_bytes(hop ? hop_elements : path_elements, flags),
-		.hop = hop };
-	x->n++;
-	x->next_id = x->next_id < ID_LAST ? x->next_id + 1 : ID_FIRST;
-	return s;
-}
-
-/* libfixbuf has templates in messages of their own, so those of a path come before its data records. */
-static void put_template(struct pl_ipfix_paths *x, struct set *s, uint32_t export_s)
-{
-	if (s->sent)
-		return;
-	(void)pl_ipfix_template(
-		&x->m, s->hop ? hop_elements : path_elements, s->id, s->flags, false, 0, export_s);
-	s->sent = true;
-}
-
-static void put(struct pl_ipfix_paths *x, struct set *s, const void *record, size_t bytes,
-	uint32_t export_s)
-{
-	pl_ipfix_append(&x->m, s->hop ? ID_HOP : ID_PATH, s->id, record, bytes, export_s);
-	x->m.used += s->bytes;
-	s->used = true;
-}
-
 /* ---- records ---- */
 
 static void fill_key(const struct pl_ipfix_paths *x, struct key *k, const struct pl_path *p)
@@ -369,31 +289,33 @@ bool pl_ipfix_paths_put(struct pl_ipfix_paths *x, const struct pl_path *path,
 	const struct pl_hop *hops, uint32_t export_s)
 {
 	const uint32_t shared = x->time | flow_flags(path);
-	struct set *first = set_of(x, false, path_flags(x, path)), *sets[UINT8_MAX];
+	struct pl_ipfix_sets *all = &x->sets;
+	struct pl_ipfix_set *first = pl_ipfix_set_of(all, PATH, path_flags(x, path)),
+			    *sets[UINT8_MAX];
 	bool known = first != NULL;
 	uint32_t room = known ? first->bytes : 0;
 	struct path p;
 	struct hop h;
 
 	for (unsigned int i = 0; known && i < path->hop_count; i++) {
-		sets[i] = set_of(x, true, shared | FLAGS_OF(hop_values, hops[i].present));
+		sets[i] = pl_ipfix_set_of(all, HOP, shared | FLAGS_OF(hop_values, hops[i].present));
 		known = sets[i] != NULL;
 		room += known ? sets[i]->bytes : 0;
 	}
 	if (!known)
 		return false;
-	if (x->m.used + room > sizeof(x->m.bytes))
-		pl_ipfix_send(&x->m, export_s);
-	put_template(x, first, export_s);
+	if (all->m.used + room > sizeof(all->m.bytes))
+		pl_ipfix_send(&all->m, export_s);
+	pl_ipfix_set_announce(all, first, export_s);
 	for (unsigned int i = 0; i < path->hop_count; i++)
-		put_template(x, sets[i], export_s);
+		pl_ipfix_set_announce(all, sets[i], export_s);
 	fill_path(x, &p, path);
-	put(x, first, &p, sizeof(p), export_s);
+	pl_ipfix_set_put(all, first, &p, sizeof(p), export_s);
 	for (unsigned int i = 0; i < path->hop_count; i++) {
 		fill_hop(&h, &p.key, &hops[i]);
-		put(x, sets[i], &h, sizeof(h), export_s);
+		pl_ipfix_set_put(all, sets[i], &h, sizeof(h), export_s);
 	}
-	x->m.entries++;
+	all->m.entries++;
 	return true;
 }
 
@@ -408,14 +330,13 @@ int pl_ipfix_paths_new(struct pl_ipfix_paths **ret, const struct pl_ipfix_paths_
 		return -ENOMEM;
 	x->o = *options;
 	x->time = times[options->time];
-	x->m.domain = options->domain;
-	x->m.send = options->send;
-	x->m.arg = options->arg;
-	for (size_t i = 0; i < sizeof(own_elements) / sizeof(own_elements[0]); i++) {
-		if (own_elements[i].id != 0)
-			pl_ipfix_own_element(&x->m, options->pen, own_elements[i].name,
-				own_elements[i].id, own_elements[i].type);
-	}
+	x->sets.kinds = kinds;
+	x->sets.n_kinds = sizeof(kinds) / sizeof(kinds[0]);
+	x->sets.m.domain = options->domain;
+	x->sets.m.send = options->send;
+	x->sets.m.arg = options->arg;
+	pl_ipfix_own_elements(&x->sets.m, options->pen, own_elements,
+		sizeof(own_elements) / sizeof(own_elements[0]));
 	pl_ipfix_paths_begin(x);
 	*ret = x;
 	return 0;
@@ -425,41 +346,26 @@ void pl_ipfix_paths_free(struct pl_ipfix_paths *x)
 {
 	if (x == NULL)
 		return;
-	pl_ipfix_message_done(&x->m);
+	pl_ipfix_message_done(&x->sets.m);
 	free(x);
 }
 
 void pl_ipfix_paths_begin(struct pl_ipfix_paths *x)
 {
-	x->n = 0;
-	x->next_id = ID_FIRST;
-	x->m.sequence = 0;
-	make_session(x);
+	pl_ipfix_sets_begin(&x->sets);
 }
 
 void pl_ipfix_paths_renew(struct pl_ipfix_paths *x, uint32_t export_s)
 {
-	unsigned int kept = 0;
-
-	pl_ipfix_send(&x->m, export_s);
-	for (unsigned int i = 0; i < x->n; i++) {
-		struct set s = x->sets[i];
-
-		if (!s.used)
-			continue;
-		s.sent = s.used = false;
-		x->sets[kept++] = s;
-	}
-	x->n = kept;
-	make_session(x);
+	pl_ipfix_sets_renew(&x->sets, export_s);
 }
 
 void pl_ipfix_paths_flush(struct pl_ipfix_paths *x, uint32_t export_s)
 {
-	pl_ipfix_send(&x->m, export_s);
+	pl_ipfix_send(&x->sets.m, export_s);
 }
 
 uint32_t pl_ipfix_paths_waiting(const struct pl_ipfix_paths *x)
 {
-	return x->m.entries;
+	return x->sets.m.entries;
 }

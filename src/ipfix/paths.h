@@ -8,11 +8,9 @@
  */
 #pragma once
 
+#include "ipfix/sets.h"
 #include "ipfix/writer.h"
 #include "record/record.h"
-
-/* Sets of values that a session has templates for; paths with others are not sent. */
-#define PL_IPFIX_SETS_MAX 128
 
 struct pl_ipfix_paths_options {
 	uint32_t domain;

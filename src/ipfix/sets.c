@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Templates by the values that they have. */
+#include "ipfix/sets.h"
+
+#include <fixbuf/public.h>
+
+/* Internal templates have all that a record can have. Those of collectors begin behind them. */
+enum { ID_FIRST = 256, ID_LAST = 65535 };
+
+static int type_of(const struct pl_ipfix_own *e)
+{
+	if (e->is_signed)
+		return FB_INT_64;
+	return e->bytes == 1   ? FB_UINT_8
+	       : e->bytes == 2 ? FB_UINT_16
+	       : e->bytes == 4 ? FB_UINT_32
+			       : FB_UINT_64;
+}
+
+void pl_ipfix_own_elements(
+	struct pl_ipfix_message *m, uint32_t pen, const struct pl_ipfix_own *elements, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (elements[i].id != 0)
+			pl_ipfix_own_element(
+				m, pen, elements[i].name, elements[i].id, type_of(&elements[i]));
+	}
+}
+
+static void make_session(struct pl_ipfix_sets *x)
+{
+	static const uint32_t all = UINT32_MAX;
+
+	pl_ipfix_session(&x->m);
+	for (unsigned int i = 0; i < x->n_kinds; i++)
+		(void)pl_ipfix_template(
+			&x->m, x->kinds[i], (uint16_t)(ID_FIRST + i), all, true, 0, 0);
+	pl_ipfix_open(&x->m);
+}
+
+void pl_ipfix_sets_begin(struct pl_ipfix_sets *x)
+{
+	x->n = 0;
+	x->next_id = (uint16_t)(ID_FIRST + x->n_kinds);
+	x->m.sequence = 0;
+	make_session(x);
+}
+
+static void step_id(struct pl_ipfix_sets *x)
+{
+	x->next_id = x->next_id < ID_LAST ? x->next_id + 1 : (uint16_t)(ID_FIRST + x->n_kinds);
+}
+
+/* The next number that no template has; there are more numbers than templates. */
+static uint16_t new_id(struct pl_ipfix_sets *x)
+{
+	for (unsigned int i = 0; i < x->n; i++) {
+		if (x->sets[i].id != x->next_id)
+			continue;
+		step_id(x);
+		i = UINT32_MAX; /* from the first on */
+	}
+	return x->next_id;
+}
+
+struct pl_ipfix_set *pl_ipfix_set_of(struct pl_ipfix_sets *x, uint8_t kind, uint32_t flags)
+{
+	struct pl_ipfix_set *s = x->sets;
+
+	for (; s < x->sets + x->n; s++) {
+		if (s->flags == flags && s->kind == kind)
+			return s;
+	}
+	if (x->n == PL_IPFIX_SETS_MAX)
+		return NULL;
+	*s = (struct pl_ipfix_set){ .flags = flags,
+		.id = new_id(x),
+		.bytes = (uint16_t)pl_ipfix_bytes(x->kinds[kind], flags),
+		.kind = kind };
+	x->n++;
+	step_id(x);
+	return s;
+}
+
+void pl_ipfix_set_announce(struct pl_ipfix_sets *x, struct pl_ipfix_set *s, uint32_t export_s)
+{
+	if (s->sent)
+		return;
+	(void)pl_ipfix_template(&x->m, x->kinds[s->kind], s->id, s->flags, false, 0, export_s);
+	s->sent = true;
+}
+
+void pl_ipfix_set_put(struct pl_ipfix_sets *x, struct pl_ipfix_set *s, const void *record,
+	size_t bytes, uint32_t export_s)
+{
+	pl_ipfix_append(&x->m, (uint16_t)(ID_FIRST + s->kind), s->id, record, bytes, export_s);
+	x->m.used += s->bytes;
+	s->used = true;
+}
+
+void pl_ipfix_sets_renew(struct pl_ipfix_sets *x, uint32_t export_s)
+{
+	unsigned int kept = 0;
+
+	pl_ipfix_send(&x->m, export_s);
+	for (unsigned int i = 0; i < x->n; i++) {
+		struct pl_ipfix_set s = x->sets[i];
+
+		if (!s.used)
+			continue;
+		s.sent = s.used = false;
+		x->sets[kept++] = s;
+	}
+	x->n = kept;
+	make_session(x);
+}

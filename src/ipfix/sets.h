@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Data records that have only the values which are known: each set of values that comes gets a template,
+ * which is sent before its first data record (decision 47). For what stands beside this file.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipfix/message.h"
+
+/* Templates of a session; what has other sets of values is not sent. */
+#define PL_IPFIX_SETS_MAX 128
+
+/* A template. */
+struct pl_ipfix_set {
+	uint32_t flags;
+	uint16_t id, bytes; /* of a data record with the header of its set */
+	uint8_t kind;
+	bool sent, used;
+};
+
+struct pl_ipfix_sets {
+	struct pl_ipfix_message m; /* whose domain, send and arg are set before */
+	/* Elements of each kind of data record, with flags; outlive it. */
+	struct fbInfoElementSpec_st *const *kinds;
+	unsigned int n_kinds;
+	uint16_t next_id;
+	unsigned int n;
+	struct pl_ipfix_set sets[PL_IPFIX_SETS_MAX];
+};
+
+/* An element of a list of a kind, as paths.def has them; id 0: not of the enterprise. */
+struct pl_ipfix_own {
+	const char *name;
+	uint16_t id;
+	uint8_t bytes;
+	bool is_signed;
+};
+#define PL_IPFIX_OWN(type, member, name, id, flag, help)                                           \
+	{ name, id, sizeof(type), _Generic(*(type *)NULL, int64_t : true, default : false) },
+void pl_ipfix_own_elements(
+	struct pl_ipfix_message *m, uint32_t pen, const struct pl_ipfix_own *elements, size_t n);
+
+/* A new transport session: numbers begin at 0, no template was sent. What waits is gone. */
+void pl_ipfix_sets_begin(struct pl_ipfix_sets *x);
+/* Sends what there is, and templates again before their next data records; those that were not used
+ * since the last time are forgotten. */
+void pl_ipfix_sets_renew(struct pl_ipfix_sets *x, uint32_t export_s);
+
+/* The template of data records of a kind with these flags; NULL: there are too many. It is valid until
+ * one of the above. */
+struct pl_ipfix_set *pl_ipfix_set_of(struct pl_ipfix_sets *x, uint8_t kind, uint32_t flags);
+/* libfixbuf has templates in messages of their own: those of data records that belong together are put
+ * before the first of them. */
+void pl_ipfix_set_announce(struct pl_ipfix_sets *x, struct pl_ipfix_set *s, uint32_t export_s);
+/* record: all that the kind can have, as its elements say. */
+void pl_ipfix_set_put(struct pl_ipfix_sets *x, struct pl_ipfix_set *s, const void *record,
+	size_t bytes, uint32_t export_s);
