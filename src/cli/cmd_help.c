@@ -150,8 +150,18 @@ static void add_ipfix(struct pl_buf *out)
 	static const struct element hops[] = {
 #include "ipfix/paths.def"
 	};
-#undef PL_IPFIX_KEY
 #undef PL_IPFIX_HOP
+#define PL_IPFIX_SEGMENT PATHS
+	static const struct element segments[] = {
+#include "ipfix/marks.def"
+	};
+#undef PL_IPFIX_KEY
+#undef PL_IPFIX_SEGMENT
+#define PL_IPFIX_POINT PATHS
+	static const struct element points[] = {
+#include "ipfix/marks.def"
+	};
+#undef PL_IPFIX_POINT
 
 	pl_buf_str(out,
 		"Elements of IPFIX under the private enterprise number of pen=N: id, name, bytes.\n"
@@ -159,6 +169,9 @@ static void add_ipfix(struct pl_buf *out)
 	ELEMENTS(out, "Flows (pathline tap --flows --to 'ipfix://HOST?pen=N')", flows);
 	ELEMENTS(out, "\nPaths (an output of the type ipfix)", paths);
 	ELEMENTS(out, "\nHops", hops);
+	ELEMENTS(out, "\nAlternate marking: results (pathline meter, tap --segments)", segments);
+	ELEMENTS(out, "\nAnd block records of points (pathline mark, meter --dev, tap --marks)",
+		points);
 }
 
 /* Pages that are not about one command. */

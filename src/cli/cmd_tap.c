@@ -33,7 +33,7 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		{ PL_OPT_LIST, 0, "to", &args.to, "OUTPUT",
-			"send the records there: udp://HOST:PORT, kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (flows), influx://HOST/DATABASE, region:PATH, jsonl:PATH or file:PATH; may be repeated",
+			"send the records there: udp://HOST:PORT, kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (flows, marks), influx://HOST/DATABASE, region:PATH, jsonl:PATH or file:PATH; may be repeated",
 			NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"print the records in this form (default table, and nothing with --to)",

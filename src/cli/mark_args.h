@@ -92,7 +92,8 @@ struct pl_mark_args {
 		"number of this measurement point, at most 32 bits, which no other has", NULL },   \
 		{ PL_OPT_LIST, 0, "to", &(a).to, "OUTPUT",                                         \
 			"send records of blocks there: udp://HOST:PORT, kafka://HOST/TOPIC, "      \
-			"clickhouse://HOST/TABLE, region:PATH or file:PATH; may be repeated",      \
+			"clickhouse://HOST/TABLE, ipfix://HOST?pen=N, region:PATH or file:PATH; "  \
+			"may be repeated",                                                         \
 			NULL },                                                                    \
 		{ PL_OPT_CHOICE, 'o', "output", &(a).form, "FORM", when, pl_out_forms },           \
 		{ PL_OPT_U64, 'n', "count", &(a).count, "COUNT",                                   \

@@ -109,7 +109,7 @@ int pl_tap_to_check(const char *uri, struct pl_diag *diag)
 	}
 	pl_diag_set(diag,
 		"'%s' is no output%s: records of a tap go to udp://HOST:PORT, kafka://HOST/TOPIC, "
-		"clickhouse://HOST/TABLE, ipfix://HOST (flows), influx://HOST/DATABASE, "
+		"clickhouse://HOST/TABLE, ipfix://HOST (flows, marks), influx://HOST/DATABASE, "
 		"region:PATH, jsonl:PATH or file:PATH",
 		uri, why);
 	return -EINVAL;

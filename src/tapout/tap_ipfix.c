@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output of flows as IPFIX: messages to a collector (export/ipfix_link.h), and the flows that wait
- * for a connection. */
+/* The output of flows, and of results and block records of alternate marking, as IPFIX: messages to a
+ * collector (export/ipfix_link.h), and the records that wait for a connection. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "export/ipfix_link.h"
+#include "ipfix/marks.h"
 #include "ipfix/writer.h"
 #include "netio/uri.h"
 #include "runtime/say.h"
 #include "tapout/tap_out.h"
 
-#define WAIT_NS     UINT64_C(1000000000)  /* that a flow waits for its message to be full */
+#define WAIT_NS     UINT64_C(1000000000)  /* that a record waits for its message to be full */
 #define REPEAT_NS   UINT64_C(60000000000) /* between templates, or accounts */
 #define TURN_NS     UINT64_C(10000000)    /* while the collector takes nothing */
 #define CLOSE_MS    10000                 /* at the end, without anything being taken */
-#define WAITING_MAX 65536u                /* flows that wait for a connection: 16 MiB */
+#define WAITING_MAX 65536u                /* records that wait for a connection: 16 MiB */
 
 struct ipfix_stats {
 #define PL_STAT PL_STAT_MEMBER
@@ -36,9 +37,25 @@ struct config {
 	bool biflow;
 };
 
+struct ipfix_out;
+
+/* What makes messages of one kind of records. */
+struct maker {
+	size_t bytes; /* of a record */
+	struct pl_ipfix_sum (*of)(const struct ipfix_out *self, const void *record);
+	/* False: it cannot be put. */
+	bool (*put)(struct ipfix_out *self, const void *record, uint32_t at_s);
+	void (*begin)(struct ipfix_out *self, uint32_t at_s); /* a new session */
+	void (*repeat)(struct ipfix_out *self, uint32_t at_s);
+	void (*flush)(struct ipfix_out *self, uint32_t at_s);
+	uint32_t (*waiting)(const struct ipfix_out *self);
+};
+
 struct ipfix_out {
 	struct pl_tap_out out; /* first */
-	struct pl_ipfix *writer;
+	const struct maker *maker;
+	struct pl_ipfix *writer;      /* of flows */
+	struct pl_ipfix_marks *marks; /* or of alternate marking */
 	struct pl_ipfix_link link;
 	bool tcp;
 	struct pl_ipfix_amount dropped; /* since the start */
@@ -46,15 +63,15 @@ struct ipfix_out {
 	uint64_t flush_ns;              /* UDP: when that is sent; 0: nothing waits */
 	uint64_t repeat_ns;             /* when templates or account are due */
 	struct ipfix_stats stats;
-	struct pl_flow288 *ring; /* TCP */
+	uint8_t *ring; /* TCP */
 	uint32_t first, n;
 };
 
 static const char *const keys[] = { PL_IPFIX_KEYS, "biflow", NULL };
 
-static void lose(struct ipfix_out *self, const struct pl_flow288 *flow)
+static void lose(struct ipfix_out *self, const void *record)
 {
-	const struct pl_ipfix_amount one = { 1, pl_ipfix_of(self->writer, flow) };
+	const struct pl_ipfix_amount one = { 1, self->maker->of(self, record) };
 
 	pl_ipfix_amount_add(&self->dropped, &one);
 }
@@ -78,22 +95,29 @@ static void tell(struct ipfix_out *self)
 
 /* ---- messages ---- */
 
-static void on_message(void *arg, const uint8_t *message, uint32_t bytes, uint32_t flows)
+static void on_message(void *arg, const uint8_t *message, uint32_t bytes, uint32_t records)
 {
 	struct ipfix_out *self = arg;
 
-	(void)flows;
+	(void)records;
 	pl_ipfix_link_send(&self->link, message, bytes, &self->making, pl_clock_mono_ns());
 	self->making = (struct pl_ipfix_amount){ 0 };
 }
 
-static void make(struct ipfix_out *self, const struct pl_flow288 *flow, uint32_t at_s)
+static void make(struct ipfix_out *self, const void *record, uint32_t at_s)
 {
-	const struct pl_ipfix_amount one = { 1, pl_ipfix_of(self->writer, flow) };
+	const struct pl_ipfix_amount one = { 1, self->maker->of(self, record) };
 
 	/* The message before is sent first, when it has no room. */
-	pl_ipfix_flow(self->writer, flow, at_s);
-	pl_ipfix_amount_add(&self->making, &one);
+	if (self->maker->put(self, record, at_s))
+		pl_ipfix_amount_add(&self->making, &one);
+	else
+		lose(self, record);
+}
+
+static uint8_t *waiting_at(const struct ipfix_out *self, uint32_t i)
+{
+	return self->ring + (self->first + i) % WAITING_MAX * self->maker->bytes;
 }
 
 /* Makes messages of what waits, as long as the connection takes them. */
@@ -102,29 +126,143 @@ static void drain(struct ipfix_out *self)
 	const uint32_t at_s = pl_ipfix_now_s();
 
 	while (self->n > 0 && pl_ipfix_link_ready(&self->link)) {
-		make(self, &self->ring[self->first], at_s);
+		make(self, waiting_at(self, 0), at_s);
 		self->first = (self->first + 1) % WAITING_MAX;
 		self->n--;
 		/* What waits in the ring outlives the connection; what is in a message does not. */
 		if (self->n == 0)
-			pl_ipfix_flush(self->writer, at_s);
+			self->maker->flush(self, at_s);
 	}
 }
 
-/* Flows in the message of a connection that broke go with it. */
+/* Records in the message of a connection that broke go with it. */
 static void begin(struct ipfix_out *self)
 {
-	struct pl_ipfix_sum lost;
-
 	pl_ipfix_amount_add(&self->link.failed, &self->making);
 	self->making = (struct pl_ipfix_amount){ 0 };
-	lost = lost_sum(self);
-	pl_ipfix_begin(self->writer, &lost, pl_ipfix_now_s());
+	self->maker->begin(self, pl_ipfix_now_s());
 	if (self->tcp)
-		pl_ipfix_flush(self->writer, pl_ipfix_now_s());
+		self->maker->flush(self, pl_ipfix_now_s());
+}
+
+/* ---- flows ---- */
+
+static struct pl_ipfix_sum of_flow(const struct ipfix_out *self, const void *record)
+{
+	return pl_ipfix_of(self->writer, record);
+}
+
+static bool put_flow(struct ipfix_out *self, const void *record, uint32_t at_s)
+{
+	pl_ipfix_flow(self->writer, record, at_s);
+	return true;
+}
+
+static void begin_flows(struct ipfix_out *self, uint32_t at_s)
+{
+	const struct pl_ipfix_sum lost = lost_sum(self);
+
+	pl_ipfix_begin(self->writer, &lost, at_s);
+}
+
+static void repeat_flows(struct ipfix_out *self, uint32_t at_s)
+{
+	const struct pl_ipfix_sum lost = lost_sum(self);
+
+	if (!self->tcp)
+		pl_ipfix_templates(self->writer, &lost, at_s);
+	else if (self->link.connected)
+		pl_ipfix_account(self->writer, &lost, at_s);
+	pl_ipfix_flush(self->writer, at_s);
+}
+
+static void flush_flows(struct ipfix_out *self, uint32_t at_s)
+{
+	pl_ipfix_flush(self->writer, at_s);
+}
+
+static uint32_t flows_waiting(const struct ipfix_out *self)
+{
+	return pl_ipfix_waiting(self->writer);
+}
+
+static const struct maker flows = { sizeof(struct pl_flow288), of_flow, put_flow, begin_flows,
+	repeat_flows, flush_flows, flows_waiting };
+
+/* ---- alternate marking ---- */
+
+static struct pl_ipfix_sum of_mark(const struct ipfix_out *self, const void *record)
+{
+	(void)self;
+	(void)record;
+	return (struct pl_ipfix_sum){ .records = 1 };
+}
+
+static bool put_segment(struct ipfix_out *self, const void *record, uint32_t at_s)
+{
+	return pl_ipfix_marks_segment(self->marks, record, at_s);
+}
+
+static bool put_point(struct ipfix_out *self, const void *record, uint32_t at_s)
+{
+	return pl_ipfix_marks_point(self->marks, record, at_s);
+}
+
+static void begin_marks(struct ipfix_out *self, uint32_t at_s)
+{
+	(void)at_s;
+	pl_ipfix_marks_begin(self->marks);
+}
+
+static void repeat_marks(struct ipfix_out *self, uint32_t at_s)
+{
+	if (!self->tcp)
+		pl_ipfix_marks_renew(self->marks, at_s);
+}
+
+static void flush_marks(struct ipfix_out *self, uint32_t at_s)
+{
+	pl_ipfix_marks_flush(self->marks, at_s);
+}
+
+static uint32_t marks_waiting(const struct ipfix_out *self)
+{
+	return pl_ipfix_marks_waiting(self->marks);
+}
+
+static const struct maker segments = { sizeof(struct pl_seg192), of_mark, put_segment, begin_marks,
+	repeat_marks, flush_marks, marks_waiting };
+static const struct maker points = { sizeof(struct pl_mark128), of_mark, put_point, begin_marks,
+	repeat_marks, flush_marks, marks_waiting };
+
+static const struct maker *maker_of(enum pl_flat_kind kind)
+{
+	return kind == PL_FLAT_FLOW288   ? &flows
+	       : kind == PL_FLAT_SEG192  ? &segments
+	       : kind == PL_FLAT_MARK128 ? &points
+					 : NULL;
 }
 
 /* ---- opening ---- */
+
+static int check_kind(
+	const struct config *c, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	const struct maker *maker = maker_of(settings->kind);
+
+	if (maker == NULL)
+		pl_diag_set(diag,
+			"ipfix: flows are exported (tap --flows; in the configuration records: flows), and records of alternate marking, not %s",
+			pl_flat(pl_flat_short(settings->kind))->stream);
+	else if (maker != &flows && c->target.pen == 0)
+		pl_diag_set(diag,
+			"ipfix: 'pen=N' is missing: the private enterprise number of what IPFIX has no elements for, such as loss");
+	else if (maker != &flows && c->biflow)
+		pl_diag_set(diag, "ipfix: biflow=yes is for flows");
+	else
+		return 0;
+	return -EINVAL;
+}
 
 static int configure(struct config *ret, const char *target,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
@@ -137,13 +275,7 @@ static int configure(struct config *ret, const char *target,
 		r = pl_ipfix_target_read(&ret->target, &uri, diag);
 	if (r == 0)
 		r = pl_uri_get_bool(&uri, "biflow", &ret->biflow, diag);
-	if (r == 0 && settings->kind != PL_FLAT_FLOW288) {
-		pl_diag_set(diag,
-			"ipfix: flows are exported, not %s (tap --flows; in the configuration records: flows)",
-			pl_flat(pl_flat_short(settings->kind))->stream);
-		r = -EINVAL;
-	}
-	return r;
+	return r == 0 ? check_kind(ret, settings, diag) : r;
 }
 
 static int ipfix_check(
@@ -159,21 +291,43 @@ static void ipfix_close(struct pl_tap_out *out)
 	struct ipfix_out *self = (struct ipfix_out *)out;
 
 	pl_ipfix_free(self->writer);
+	pl_ipfix_marks_free(self->marks);
 	pl_ipfix_link_close(&self->link);
 	free(self->ring);
 	free(self);
 }
 
+static int new_writer(
+	struct ipfix_out *self, const struct config *c, const struct pl_tap_out_settings *settings)
+{
+	const struct pl_ipfix_options of_flows = { .domain = settings->exporter,
+		.biflow = c->biflow,
+		.directed = settings->directed,
+		.time = c->target.time,
+		.pen = (uint32_t)c->target.pen,
+		.send = on_message,
+		.arg = self };
+	const struct pl_ipfix_marks_options of_marks = { .domain = settings->exporter,
+		.time = c->target.time,
+		.pen = (uint32_t)c->target.pen,
+		.send = on_message,
+		.arg = self };
+
+	return self->maker == &flows ? pl_ipfix_new(&self->writer, &of_flows)
+				     : pl_ipfix_marks_new(&self->marks, &of_marks);
+}
+
 static int open_parts(struct ipfix_out *self, const struct config *c,
-	const struct pl_ipfix_options *options, struct pl_diag *diag)
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	int r = pl_ipfix_link_open(&self->link, &c->target, diag);
 
 	self->tcp = c->target.tcp;
+	self->maker = maker_of(settings->kind);
 	if (r == 0)
-		r = pl_ipfix_new(&self->writer, options);
+		r = new_writer(self, c, settings);
 	if (r == 0 && self->tcp) {
-		self->ring = calloc(WAITING_MAX, sizeof(*self->ring));
+		self->ring = calloc(WAITING_MAX, self->maker->bytes);
 		r = self->ring != NULL ? 0 : -ENOMEM;
 	}
 	if (r == 0 && !self->tcp)
@@ -189,15 +343,7 @@ static int ipfix_open(struct pl_tap_out **ret, const char *target,
 	int r = configure(&c, target, settings, diag);
 
 	if (self != NULL && r == 0) {
-		const struct pl_ipfix_options o = { .domain = settings->exporter,
-			.biflow = c.biflow,
-			.directed = settings->directed,
-			.time = c.target.time,
-			.pen = (uint32_t)c.target.pen,
-			.send = on_message,
-			.arg = self };
-
-		r = open_parts(self, &c, &o, diag);
+		r = open_parts(self, &c, settings, diag);
 		if (r < 0)
 			ipfix_close(&self->out);
 	} else {
@@ -226,38 +372,31 @@ static void count(struct ipfix_out *self)
 	s->messages = l->messages;
 	s->refused = l->refused;
 	s->connections = l->connections;
-	s->mended = pl_ipfix_mended(self->writer);
+	s->mended = self->writer != NULL ? pl_ipfix_mended(self->writer) : 0;
 }
 
 static void ipfix_put(struct pl_tap_out *out, const void *records, uint32_t n)
 {
 	struct ipfix_out *self = (struct ipfix_out *)out;
-	const struct pl_flow288 *flows = records;
+	const uint8_t *record = records;
 	const uint32_t at_s = pl_ipfix_now_s();
 
 	self->stats.records += n;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!self->tcp) {
-			make(self, &flows[i], at_s);
-		} else if (self->n < WAITING_MAX) {
-			self->ring[(self->first + self->n++) % WAITING_MAX] = flows[i];
-		} else {
-			lose(self, &flows[i]);
-		}
+	for (uint32_t i = 0; i < n; i++, record += self->maker->bytes) {
+		if (!self->tcp)
+			make(self, record, at_s);
+		else if (self->n < WAITING_MAX)
+			memcpy(waiting_at(self, self->n++), record, self->maker->bytes);
+		else
+			lose(self, record);
 	}
 	count(self);
 }
 
 static void repeat(struct ipfix_out *self, uint64_t now_ns)
 {
-	const struct pl_ipfix_sum lost = lost_sum(self);
-
 	self->repeat_ns = now_ns + REPEAT_NS;
-	if (!self->tcp)
-		pl_ipfix_templates(self->writer, &lost, pl_ipfix_now_s());
-	else if (self->link.connected)
-		pl_ipfix_account(self->writer, &lost, pl_ipfix_now_s());
-	pl_ipfix_flush(self->writer, pl_ipfix_now_s());
+	self->maker->repeat(self, pl_ipfix_now_s());
 }
 
 static void turn_link(struct ipfix_out *self, uint64_t now_ns)
@@ -281,10 +420,10 @@ static uint64_t ipfix_turn(struct pl_tap_out *out, uint64_t now_ns)
 	if (now_ns >= self->repeat_ns)
 		repeat(self, now_ns);
 	if (self->flush_ns != 0 && now_ns >= self->flush_ns) {
-		pl_ipfix_flush(self->writer, pl_ipfix_now_s());
+		self->maker->flush(self, pl_ipfix_now_s());
 		self->flush_ns = 0;
 	}
-	if (self->flush_ns == 0 && pl_ipfix_waiting(self->writer) > 0)
+	if (self->flush_ns == 0 && self->maker->waiting(self) > 0)
 		self->flush_ns = now_ns + WAIT_NS;
 	count(self);
 	due = self->flush_ns != 0 && self->flush_ns < self->repeat_ns ? self->flush_ns
@@ -315,7 +454,7 @@ static void ipfix_finish(struct pl_tap_out *out)
 	struct ipfix_out *self = (struct ipfix_out *)out;
 	bool going_on = true;
 
-	pl_ipfix_flush(self->writer, pl_ipfix_now_s());
+	self->maker->flush(self, pl_ipfix_now_s());
 	if (!self->tcp)
 		(void)pl_ipfix_link_turn(&self->link, pl_clock_mono_ns());
 	while (self->tcp && going_on && (self->n > 0 || self->link.unsent.len > 0))
@@ -323,7 +462,7 @@ static void ipfix_finish(struct pl_tap_out *out)
 	if (self->link.unsent.len > 0)
 		pl_ipfix_link_drop(&self->link, "the collector takes nothing", pl_clock_mono_ns());
 	for (; self->n > 0; self->n--) {
-		lose(self, &self->ring[self->first]);
+		lose(self, waiting_at(self, 0));
 		self->first = (self->first + 1) % WAITING_MAX;
 	}
 	tell(self);

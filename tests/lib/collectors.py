@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Collectors of IPFIX: nfdump, pmacct, and one of the tests for what these do not show."""
+import collections
 import datetime
 import json
 import os
@@ -208,3 +209,33 @@ def write_capture(path, messages, port):
 def ms(text):
     """Of nfdump's times, which are local ones: the test's network has UTC."""
     return round(datetime.datetime.fromisoformat(text + "+00:00").timestamp() * 1000)
+
+
+def own_values(collector):
+    """(element, value) under an enterprise number, as often as they came."""
+    return collections.Counter((k[1], v) for r in collector.reader.records for k, v in r.items() if isinstance(k, tuple))
+
+
+class Tshark:
+    """What tshark reads in the messages that came to a collector: faults that it finds, and values under enterprise numbers."""
+
+    def __init__(self, path, collector):
+        write_capture(path, collector.messages, 4739)
+        self.command = ["tshark", "-n", "-r", path, "-d", "udp.port==4739,cflow"]
+        said = subprocess.run([*self.command, "-V"], capture_output=True, text=True, check=True).stdout
+        self.bad = [line.strip() for line in said.splitlines() if "alformed" in line or "xpert" in line or "No template found" in line or
+                    ("nknown" in line and "Code: " not in line and "Enterprise Private" not in line and "pen: (Unknown)" not in line
+                     and "PEN: (Unknown)" not in line)]
+        self.own = collections.Counter()
+        for line in said.splitlines():
+            if "Enterprise Private entry" in line:
+                kind, value = line.split("Type ")[1].split(": Value (hex bytes): ")
+                self.own[int(kind), int(value.replace(" ", ""), 16)] += 1
+
+    def texts(self, field):
+        """Values of a field, as often as they came."""
+        told = subprocess.run([*self.command, "-T", "fields", "-e", field], capture_output=True, text=True, check=True).stdout
+        return collections.Counter(v for v in told.replace("\n", ",").split(",") if v)
+
+    def numbers(self, field):
+        return collections.Counter({int(v): n for v, n in self.texts(field).items()})
