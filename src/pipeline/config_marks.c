@@ -85,7 +85,7 @@ const struct pl_conf_row pl_config_marks_rows[] = {
 	{ .key = "end_after", .type = PL_CONF_U64, AT(end_after), .def = "3", .min = 1, .max = 1000000,
 	  .help = "An event ends after so many blocks in a row without a reason for it. Changed by a reload." },
 	{ .key = "to", .type = PL_CONF_STRINGS, AT(to), .max = 8, .check = pl_tap_to_check,
-	  .help = "Where results go as records (seg192): udp://HOST:PORT (tmpkt/1), kafka://HOST/TOPIC, clickhouse://HOST/TABLE, region:PATH, file:PATH. Queries read them by from: with the name of the domain." },
+	  .help = "Where results go as records (seg192): udp://HOST:PORT (tmpkt/1), kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST?pen=N, region:PATH, file:PATH. Queries read them by from: with the name of the domain." },
 	{ .key = "blocks", .type = PL_CONF_U64, AT(blocks), .def = "16384", .min = 16, .max = 1 << 24,
 	  .help = "Blocks of flows that are waited for at a time, three for each flow; further ones are left out, those of who sends most first." },
 	{ 0 },
