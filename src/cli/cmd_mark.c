@@ -66,9 +66,9 @@ const struct pl_command pl_command_mark = {
 		"the current block of time, in a bit of their header (--bit), and are counted by flow and\n"
 		"block. 'pathline meter' counts them elsewhere; the difference between two points is what\n"
 		"was lost between them, exact to the packet. No packet is added unless --probe asks for some,\n"
-		"and none gets longer, but by 8 bytes with --bit altmark, the option of RFC 9343. With a second bit, or --method\n"
-		"multiplexed or pulse, one packet of each flow and block is marked to have its delay\n"
-		"measured. It works in the kernel (eBPF, Linux 6.1), before the queue of the interface, so\n"
+		"and none gets longer, but by 8 bytes with --bit altmark, the option of RFC 9343. With a second\n"
+		"bit, or --method multiplexed or pulse, one packet of each flow and block is marked to have its\n"
+		"delay measured. It works in the kernel (eBPF, Linux 6.1), before the queue of the interface, so\n"
 		"the queue is part of what is measured.\n"
 		"\n"
 		"Before it begins it looks whether the packets have the bit already, and refuses to mark if\n"
@@ -85,7 +85,8 @@ const struct pl_command pl_command_mark = {
 	.examples =
 		"  pathline mark --dev eth0 --rule 'take dst=10.1.0.0/16' --point 1 --to udp://192.0.2.10:40050\n"
 		"  pathline mark --dev eth0 --rule 'take proto=udp' --bit dscp:0 --bit dscp:1 -o jsonl\n"
-		"  pathline mark --dev eth0 --rule take --by none --period 10s --pin /sys/fs/bpf/marker\n",
+		"  pathline mark --dev eth0 --rule take --by none --period 10s --pin /sys/fs/bpf/marker\n"
+		"  pathline mark --dev eth0 --probe 192.0.2.20 --bit dscp:0 --bit dscp:1 -o jsonl\n",
 	.options = options,
 	.run = run,
 };
