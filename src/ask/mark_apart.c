@@ -88,6 +88,7 @@ bool pl_mark_find_apart(bool *ret, const struct pl_mark_capture *captures,
 	qsort(by_flow, n, sizeof(const void *), compare_by_flow);
 	for (size_t i = 0; i < n; i = next) {
 		struct span at_point[PL_MARK_READ_MAX] = { { 0, 0 } };
+		bool known = true; /* the blocks of its packets */
 
 		for (next = i; next < n && pl_mark_compare_flow(by_flow[next], by_flow[i]) == 0;
 			next++) {
@@ -96,6 +97,7 @@ bool pl_mark_find_apart(bool *ret, const struct pl_mark_capture *captures,
 
 			if (r->packets == 0)
 				continue;
+			known &= (r->mark_flags & PL_MARK_LATE_CHANGE) == 0;
 			s->first = s->last == 0 || r->block < s->first ? r->block : s->first;
 			s->last = r->block > s->last ? r->block : s->last;
 		}
@@ -104,7 +106,7 @@ bool pl_mark_find_apart(bool *ret, const struct pl_mark_capture *captures,
 			const struct span in = span_of(at_point, s->from, s->n_from),
 					  out = span_of(at_point, s->to, s->n_to);
 
-			if (in.last != 0 && out.last != 0)
+			if (known && in.last != 0 && out.last != 0)
 				votes[k] += speaks(captures, s, &in, &out);
 		}
 	}

@@ -6,6 +6,7 @@ usage: marking_loss_only.py PATHLINE [TEST…]
 """
 import os
 import signal
+import struct
 import sys
 import time
 
@@ -151,9 +152,28 @@ def test_killed():
     eq([row for row in rows if row.get("loss", 0) != 0], [], "no loss is told where nothing was lost")
 
 
+def test_apart():
+    """Flows in blocks that were changed too late do not speak of clocks that are seconds apart."""
+    late, files = UNTIMED | LATE, paths("apart")
+
+    def records(point, at):
+        for sport in range(1, 12):
+            for block in range(100, 116):
+                mine = block == (110 if sport == 11 else at)
+                flags = (UNTIMED if sport == 11 or not 103 < block < 109 else late) | (point == 1)
+                yield struct.pack("<Q16s16sHHBBHQQQQqqqIIIIIHH", block * 10**9, bytes(10) + b"\xff\xff\x0a\0\0\x01", bytes(10) + b"\xff\xff\x0a\0\0\x02",
+                                  sport, PORT, 17, 1, flags, block, 10**9, 5 * mine, 500 * mine, 0, 0, 0, point, 0, 0, 0, 2**32 - 1, 0, 0)
+    for point, (path, at) in enumerate(zip(files.values(), (104, 107)), 1):
+        with open(path, "wb") as f:
+            f.write(b"".join(records(point, at)))
+    rows = compared(files)
+    eq([(r.get("sent"), r.get("loss")) for r in rows if r["sport"] == 11 and r["block"] == 110], [(5, 0)], "a block beside them has its numbers")
+    eq({r.get("alarms") for r in rows if r["sport"] == 1 and r["block"] in (104, 107)}, {"clock-unsynced+late-change"}, "theirs have their own alarm")
+
+
 def main():
     marking.build()
-    lab.run(test_exact, test_marker_stopped, test_meter_stopped, test_killed)
+    lab.run(test_apart, test_exact, test_marker_stopped, test_meter_stopped, test_killed)
     return tap.end()
 
 
