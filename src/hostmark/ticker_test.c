@@ -147,7 +147,7 @@ static void thread(void)
 	word.tick = word.unsure = 0;
 	if (pl_ticker_new(&t, &o, NULL) < 0 || pl_ticker_start(t, NULL) < 0)
 		abort();
-	first = word.tick;
+	first = __atomic_load_n(&word.tick, __ATOMIC_ACQUIRE);
 	while (changes < 8) {
 		const uint64_t tick = __atomic_load_n(&word.tick, __ATOMIC_ACQUIRE);
 
