@@ -70,6 +70,27 @@ def test_exact():
     r.close()
 
 
+def test_stream():
+    """TCP whose segments the NIC is to make, through a queue that drops: loss is what the queue counted."""
+    one = "--loss-only", "--rule", "take proto=tcp"
+    k, s = warm(meter(*one, dev="eth1"), marker(*one, dev="eth1"))
+    NS["a"].sh("tc qdisc add dev eth1 root tbf rate 200mbit burst 2000 limit 40000")
+    ok(marking.WIRE.tcp_transfer(6_000_000, 5002), "a TCP transfer is whole")
+    ok(wait(lambda: quiet(s, 5002) and quiet(k, 5002)), "its blocks are read")
+    ok(marking.drops() > 5, "the queue dropped some", marking.drops())
+    eq(sums(s, 5002) - sums(k, 5002), marking.drops(), "loss by marking is what the queue dropped")
+    ok(sums(s, 5002) > 6_000_000 // 1448, "packets are those on the wire", sums(s, 5002))
+    eq([v for v in marking.loss(s, k, 5002).values() if v < 0 and not late_of(s, k)], [], "no block has more than was sent")
+    NS["a"].sh("tc qdisc del dev eth1 root")
+    s.end()
+    k.end()
+
+
+def late_of(*nodes):
+    """Whether a block was changed too late, because this machine stood still."""
+    return any(row["mark_flags"] & LATE for node in nodes for row in node.blocks())
+
+
 def old_block(word, begin, end):
     """Nothing is lost while a program has an old block from begin(nodes) to end(nodes): no result says that something was."""
     m, files, r = Middle(), paths(word), Receiver(B, PORT)
@@ -173,7 +194,7 @@ def test_apart():
 
 def main():
     marking.build()
-    lab.run(test_apart, test_exact, test_marker_stopped, test_meter_stopped, test_killed)
+    lab.run(test_apart, test_exact, test_stream, test_marker_stopped, test_meter_stopped, test_killed)
     return tap.end()
 
 
