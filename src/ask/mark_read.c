@@ -102,8 +102,8 @@ static void compare_captures(struct comparing *q)
 		const struct pl_mark128 *first = &q->records[i];
 
 		/* The blocks before it will not become more complete. */
-		pl_mark_correlate_until(
-			q->correlator, pl_mark_read_at(first->block, first->period_ns));
+		pl_mark_correlate_until(q->correlator,
+			pl_mark_read_at(first->method, first->block, first->period_ns));
 		for (uint32_t point = 1; point <= q->n; point++) {
 			const bool is = i < q->n_records && q->records[i].point == point &&
 					q->records[i].block == first->block &&

@@ -114,7 +114,8 @@ static void correlate(struct correlate_bench *b)
 	for (unsigned int i = 0; i < BATCH; i++)
 		pl_mark_correlate(b->correlator, turn(b, p));
 	if (p->block != block)
-		pl_mark_correlate_until(b->correlator, pl_mark_read_at(block, PERIOD_NS));
+		pl_mark_correlate_until(
+			b->correlator, pl_mark_read_at(PL_MARK_STEP, block, PERIOD_NS));
 }
 
 static void subtract(struct correlate_bench *b)

@@ -199,7 +199,7 @@ static void give(struct direction *d, const struct pl_mark128 *some,
 		return;
 	}
 	if (!last && pl_dp_sim_node_ns(d->m->sim, d->node[end]) <
-			     pl_mark_read_at(some->block, some->period_ns))
+			     pl_mark_read_at(some->method, some->block, some->period_ns))
 		return;
 	if (pl_mark_meter_stats(d->meters[end])->without_room > 0)
 		point.flags |= PL_MARK_NO_ROOM;
@@ -233,18 +233,19 @@ static void compare_ends(struct direction *d, uint64_t block, bool last)
 			i += is;
 		}
 		pl_mark_correlate_until(
-			d->correlator, pl_mark_read_at(some->block, d->m->cfg.period_ns));
+			d->correlator, pl_mark_read_at(some->method, some->block, some->period_ns));
 	}
 	if (i > 0)
 		memmove(d->records, d->records + i, (d->n - i) * sizeof(*d->records));
 	d->n -= i;
-	pl_mark_correlate_until(
-		d->correlator, last ? UINT64_MAX : pl_mark_read_at(block, d->m->cfg.period_ns) + 1);
+	pl_mark_correlate_until(d->correlator,
+		last ? UINT64_MAX
+		     : pl_mark_read_at(d->m->cfg.method, block, d->m->cfg.period_ns) + 1);
 }
 
 static uint64_t due_ns(const struct pl_lab_metering *m)
 {
-	return pl_mark_read_at(m->next, m->cfg.period_ns) + m->cfg.clock_ns;
+	return pl_mark_read_at(m->cfg.method, m->next, m->cfg.period_ns) + m->cfg.clock_ns;
 }
 
 static void tick(void *arg)

@@ -73,19 +73,27 @@ int pl_mark_where_parse(struct pl_mark_where *ret, unsigned int method, const ch
 	size_t n, struct pl_diag *diag)
 {
 	struct pl_mark_bit bits[2] = { { 0 }, { 0 } };
-	const bool two = method == PL_MARK_DOUBLE;
+	const bool two = method == PL_MARK_DOUBLE || method == PL_MARK_CYCLIC;
 
 	for (size_t i = 0; i < n && i < 2; i++) {
 		if (pl_mark_bit_parse(&bits[i], texts[i], diag) < 0)
 			return -EINVAL;
 	}
 	*ret = (struct pl_mark_where){ .colour = bits[0], .second = bits[1] };
+	if (method == PL_MARK_CYCLIC &&
+		(bits[0].carrier == PL_MARK_AT_OPTION || bits[1].carrier == PL_MARK_AT_OPTION)) {
+		pl_diag_set(diag,
+			"cyclic marking is in bits of the header: those of altmark have another meaning (RFC 9343)");
+		return -EINVAL;
+	}
 	if (n == 1 && bits[0].carrier == PL_MARK_AT_OPTION)
 		return 0;
 	if (n != (two ? 2u : 1u)) {
 		pl_diag_set(diag,
-			two ? "double marking has two bits: the colour and the delay's, or altmark, which has both"
-			    : "this method has one bit");
+			method == PL_MARK_CYCLIC
+				? "cyclic marking has two bits: those of the block's number modulo 4, the lower one first"
+			: two ? "double marking has two bits: the colour and the delay's, or altmark, which has both"
+			      : "this method has one bit");
 		return -EINVAL;
 	}
 	if (two && (bits[0].carrier == PL_MARK_AT_OPTION || bits[1].carrier == PL_MARK_AT_OPTION)) {
@@ -93,7 +101,7 @@ int pl_mark_where_parse(struct pl_mark_where *ret, unsigned int method, const ch
 		return -EINVAL;
 	}
 	if (two && bits[0].carrier == bits[1].carrier && bits[0].mask == bits[1].mask) {
-		pl_diag_set(diag, "both bits of double marking are the same one");
+		pl_diag_set(diag, "both bits are the same one");
 		return -EINVAL;
 	}
 	if (two && (bits[0].ipv4 != bits[1].ipv4 || bits[0].ipv6 != bits[1].ipv6)) {

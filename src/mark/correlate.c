@@ -388,7 +388,7 @@ static bool make_place(struct pl_mark_correlator *c, const struct pl_addr *sourc
 static uint64_t deadline_of(const struct pl_mark_correlator *c, const struct pl_mark128 *r)
 {
 	const uint64_t offset = c->config.utc ? r->tai_offset * UINT64_C(1000000000) : 0;
-	uint64_t at = pl_mark_read_at(r->block, r->period_ns);
+	uint64_t at = pl_mark_read_at(r->method, r->block, r->period_ns);
 
 	at = at > offset ? at - offset : 0;
 	return at > UINT64_MAX - c->config.patience_ns ? UINT64_MAX : at + c->config.patience_ns;

@@ -147,9 +147,9 @@ static void missing(void)
 
 	put(c, 10, BLOCK, 1000, 0);
 	put(c, 30, BLOCK, 985, 0);
-	pl_mark_correlate_until(c, pl_mark_read_at(BLOCK, PERIOD) + 100 * MS);
+	pl_mark_correlate_until(c, pl_mark_read_at(PL_MARK_STEP, BLOCK, PERIOD) + 100 * MS);
 	eq(got.n, 0, "a block is waited for");
-	pl_mark_correlate_until(c, pl_mark_read_at(BLOCK, PERIOD) + 100 * MS + 1);
+	pl_mark_correlate_until(c, pl_mark_read_at(PL_MARK_STEP, BLOCK, PERIOD) + 100 * MS + 1);
 	eq(got.n, 3, "until its deadline");
 	ok(got.results[0].has == 0 && got.results[0].alarms == PL_MARK_ALARM_MISSING &&
 			got.results[0].n_missing == 1 && got.missing[0][0] == 20,
@@ -160,7 +160,7 @@ static void missing(void)
 	eq(pl_mark_correlator_stats(c)->late, 1, "what comes later is late");
 	put(c, 20, BLOCK - 1, 990, 0);
 	eq(pl_mark_correlator_stats(c)->late, 2, "also of blocks of which nothing had come");
-	pl_mark_correlate_until(c, pl_mark_read_at(BLOCK + 20, PERIOD));
+	pl_mark_correlate_until(c, pl_mark_read_at(PL_MARK_STEP, BLOCK + 20, PERIOD));
 	put(c, 20, BLOCK, 990, 0);
 	eq(pl_mark_correlator_stats(c)->late, 3, "and when the block is forgotten");
 	eq(got.n, 3);

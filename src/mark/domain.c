@@ -77,7 +77,7 @@ static struct window *window_of(struct pl_mark_domain *d, uint64_t deadline_ns)
 
 static uint64_t deadline_of(const struct pl_mark_domain *d, const struct pl_mark128 *r)
 {
-	const uint64_t at = pl_mark_read_at(r->block, r->period_ns) + d->config.wait_ns,
+	const uint64_t at = pl_mark_read_at(r->method, r->block, r->period_ns) + d->config.wait_ns,
 		       offset = r->tai_offset * UINT64_C(1000000000);
 
 	return at > offset ? at - offset : 0;

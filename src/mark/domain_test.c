@@ -90,7 +90,7 @@ static void put(struct pl_mark_domain *d, const struct pl_mark128 *r, bool torn,
 /* When meters read block k. */
 static uint64_t read_at(uint64_t block)
 {
-	return pl_mark_read_at(block, PERIOD);
+	return pl_mark_read_at(PL_MARK_STEP, block, PERIOD);
 }
 
 static const struct pl_mark_segment_state *segment(const struct pl_mark_domain *d, uint32_t i)

@@ -56,9 +56,9 @@ static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_res
 		sum.timed &= (r->mark_flags & PL_MARK_UNTIMED) == 0;
 		sum.packets += r->packets;
 		sum.offsets_ns += r->sum_ns;
-		/* Offsets are below two periods: then the sum of them fits. */
+		/* Offsets are below three periods: then the sum of them fits. */
 		sum.sums_fit &=
-			r->packets == 0 || 2 * r->period_ns <= (uint64_t)INT64_MAX / r->packets;
+			r->packets == 0 || 3 * r->period_ns <= (uint64_t)INT64_MAX / r->packets;
 		sum.late += r->late;
 		sum.early += r->early;
 		sum.pulses += r->pulses;

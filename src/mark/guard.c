@@ -21,7 +21,9 @@ int pl_mark_guard_check(uint64_t *ret_guard_ns, unsigned int method, uint64_t pe
 		"the guard band is %.9g s (clocks %.9g + delay %.9g + 3 x deviation %.9g) and must be below %.9g s, %s of the period: take a period above %.9g s, or clocks that are closer",
 		(double)guard / 1e9, (double)spread->clock_ns / 1e9, (double)spread->delay_ns / 1e9,
 		(double)spread->deviation_ns / 1e9, (double)limit / 1e9,
-		limit < period_ns / 2 ? "a quarter" : "half",
-		(double)guard / 1e9 * (limit < period_ns / 2 ? 4 : 2));
+		limit < period_ns / 2 ? "a quarter"
+		: limit > period_ns   ? "one and a half times"
+				      : "half",
+		(double)guard / 1e9 * (double)period_ns / (double)limit);
 	return -EINVAL;
 }

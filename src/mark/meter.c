@@ -165,12 +165,13 @@ static void read_block(struct pl_mark_meter *m, uint64_t block)
 
 void pl_mark_meter_until(struct pl_mark_meter *m, uint64_t time_ns)
 {
-	const uint64_t now = time_ns / m->config.point.period_ns;
+	const struct pl_mark_point *p = &m->config.point;
+	const uint64_t now = time_ns / p->period_ns;
 
 	if (m->next == 0)
 		return;
 	for (unsigned int i = 1;
-		m->n > 0 && pl_mark_read_at(m->next, m->config.point.period_ns) <= time_ns; i++) {
+		m->n > 0 && pl_mark_read_at(p->method, m->next, p->period_ns) <= time_ns; i++) {
 		read_block(m, m->next++);
 		/* All that was counted is read by then, other flows are forgotten, and those that
 		 * never are would have a record for every block of the jump. */
@@ -178,8 +179,9 @@ void pl_mark_meter_until(struct pl_mark_meter *m, uint64_t time_ns)
 			m->next = now - JUMP_BLOCKS;
 	}
 	/* Without flows there is nothing to read: a time far ahead takes no longer. */
-	if (pl_mark_read_at(m->next, m->config.point.period_ns) <= time_ns)
-		m->next = (time_ns - m->config.point.period_ns / 2) / m->config.point.period_ns;
+	if (pl_mark_read_at(p->method, m->next, p->period_ns) <= time_ns)
+		m->next =
+			(time_ns - p->period_ns / 2) / p->period_ns + 1 - pl_mark_reach(p->method);
 }
 
 void pl_mark_meter_finish(struct pl_mark_meter *m)
@@ -200,7 +202,8 @@ void pl_mark_meter_finish(struct pl_mark_meter *m)
 
 static bool is_time(const struct pl_mark_meter *m, uint64_t time_ns)
 {
-	return time_ns / m->config.point.period_ns >= 2 && time_ns <= UINT64_MAX / 4;
+	return time_ns / m->config.point.period_ns > pl_mark_reach(m->config.point.method) &&
+	       time_ns <= UINT64_MAX / 4;
 }
 
 static void count_pulse_marking(struct flow *f, const struct pl_mark_seen *seen)
@@ -231,7 +234,7 @@ void pl_mark_meter_count(struct pl_mark_meter *m, const struct pl_mark_flow *flo
 	}
 	pl_mark_meter_until(m, time_ns);
 	if (m->next == 0)
-		m->next = time_ns / point->period_ns - 1;
+		m->next = time_ns / point->period_ns - pl_mark_reach(point->method);
 	/* Times of a capture may go back by a little. */
 	if (seen.block < m->next) {
 		m->stats.too_late += packets;
@@ -288,7 +291,7 @@ int pl_mark_meter_follow(struct pl_mark_meter *m, const struct pl_mark_flow *flo
 		return -EINVAL;
 	pl_mark_meter_until(m, time_ns);
 	if (m->next == 0)
-		m->next = block - 1;
+		m->next = block - pl_mark_reach(m->config.point.method);
 	f = flow_of(m, flow);
 	if (f == NULL)
 		return -ENOSPC;

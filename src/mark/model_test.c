@@ -10,10 +10,19 @@
 #define SEEDS   3000u
 #define EACH    40u /* packets of a block, about */
 #define LENGTH  8u  /* blocks */
-#define METHODS 3u
+#define METHODS 4u
 
 static struct test_path path;
-static const uint8_t methods[METHODS] = { PL_MARK_STEP, PL_MARK_DOUBLE, PL_MARK_MULTIPLEXED };
+static const uint8_t methods[METHODS] = { PL_MARK_STEP, PL_MARK_DOUBLE, PL_MARK_MULTIPLEXED,
+	PL_MARK_CYCLIC };
+
+/* What the method bears. */
+static uint64_t limit_of(uint8_t method)
+{
+	return method == PL_MARK_MULTIPLEXED ? PERIOD / 4
+	       : method == PL_MARK_CYCLIC    ? PERIOD / 2 * 3
+					     : PERIOD / 2;
+}
 
 struct truth {
 	uint64_t sent, lost, copies, windows;
@@ -131,7 +140,7 @@ static void within(void)
 
 	for (unsigned int seed = 1; seed <= SEEDS; seed++) {
 		const uint8_t method = methods[seed % METHODS];
-		const uint64_t limit = method == PL_MARK_MULTIPLEXED ? PERIOD / 4 : PERIOD / 2;
+		const uint64_t limit = limit_of(method);
 		uint64_t guard, spread;
 		uint32_t alarms;
 		unsigned int wrong;
@@ -145,13 +154,14 @@ static void within(void)
 			(int64_t)pl_rng_below(&rng, 2 * guard - spread - 1) - (int64_t)guard + 1;
 		make(&rng, spread);
 		evaluate(method == PL_MARK_MULTIPLEXED ? PERIOD / 4 * 3 - path.guard_ns
+			 : method == PL_MARK_CYCLIC    ? 0
 						       : PERIOD - path.guard_ns);
 		test_run(&path);
 		packets += path.n;
 		wrong = wrong_losses(&alarms);
 		if (wrong > 0 && bad++ == 0)
 			first_bad = seed;
-		if (method != PL_MARK_STEP)
+		if (method == PL_MARK_DOUBLE || method == PL_MARK_MULTIPLEXED)
 			bad_delays += wrong_delays();
 		alarmed += (alarms & PL_MARK_ALARM_BEYOND) != 0;
 	}
@@ -168,7 +178,7 @@ static void beyond(void)
 
 	for (unsigned int seed = 1; seed <= SEEDS; seed++) {
 		const uint8_t method = methods[seed % METHODS];
-		const uint64_t limit = method == PL_MARK_MULTIPLEXED ? PERIOD / 4 : PERIOD / 2;
+		const uint64_t limit = limit_of(method);
 		uint32_t alarms;
 
 		pl_rng_seed(&rng, 1000000 + seed);

@@ -186,8 +186,8 @@ static inline struct pl_mark_window pl_mark_pulse_window(
 	return w;
 }
 
-/* The colour bit of a packet that is sent at the time, and the second bit of double marking: bits 0
- * and 1 of the result. `pulse`: the packet is the first in the window of its block. */
+/* The colour bit of a packet that is sent at the time, and the second bit of double and of cyclic
+ * marking: bits 0 and 1 of the result. `pulse`: the packet is the first in the window of its block. */
 static inline unsigned int pl_mark_bits(unsigned int method, uint64_t block, unsigned int pulse)
 {
 	const unsigned int colour = (unsigned int)(block & 1);
@@ -199,6 +199,8 @@ static inline unsigned int pl_mark_bits(unsigned int method, uint64_t block, uns
 		return colour | (pulse & 1) << 1;
 	case PL_MARK_MULTIPLEXED:
 		return colour ^ (pulse & 1);
+	case PL_MARK_CYCLIC:
+		return (unsigned int)(block & 3);
 	default:
 		return colour;
 	}
@@ -216,6 +218,8 @@ static inline struct pl_mark_seen pl_mark_see(
 		return pl_mark_see_step(time_ns, period_ns, bits, bits >> 1);
 	case PL_MARK_MULTIPLEXED:
 		return pl_mark_see_multiplexed(time_ns, period_ns, bits);
+	case PL_MARK_CYCLIC:
+		return pl_mark_see_cyclic(time_ns, period_ns, bits, 2);
 	default:
 		return pl_mark_see_step(time_ns, period_ns, bits, 0);
 	}
@@ -234,6 +238,7 @@ static inline struct pl_mark_seen pl_mark_see_in(unsigned int method, uint64_t b
 	};
 	const bool other = ((block ^ bits) & 1) != 0;
 	bool late = other && into_ns < period_ns / 2, early = other && !late;
+	uint64_t away = 1; /* blocks */
 
 	if (method == PL_MARK_PULSE) {
 		late = false;
@@ -245,15 +250,21 @@ static inline struct pl_mark_seen pl_mark_see_in(unsigned int method, uint64_t b
 		late = other && 4 * into_ns < period_ns;
 		early = other && 4 * into_ns >= 3 * period_ns;
 		seen.pulse = other && !late && !early;
+	} else if (method == PL_MARK_CYCLIC) {
+		const unsigned int ahead = (bits - (unsigned int)block) & 3;
+
+		late = ahead == 3 || (ahead == 2 && into_ns < period_ns / 2);
+		early = ahead != 0 && !late;
+		away = ahead == 2 ? 2 : 1;
 	}
 	if (late) {
 		seen.what = PL_MARK_LATE;
-		seen.block--;
-		seen.offset_ns += (int64_t)period_ns;
+		seen.block -= away;
+		seen.offset_ns += (int64_t)(away * period_ns);
 	} else if (early) {
 		seen.what = PL_MARK_EARLY;
-		seen.block++;
-		seen.offset_ns -= (int64_t)period_ns;
+		seen.block += away;
+		seen.offset_ns -= (int64_t)(away * period_ns);
 	}
 	return seen;
 }
@@ -278,9 +289,11 @@ static inline uint64_t pl_mark_guard(const struct pl_mark_spread *s)
 }
 
 /* The guard band must be less: half a period (RFC 9341 5); a quarter where the middle of a block has
- * a meaning of its own. */
+ * a meaning of its own; one and a half where colours are numbers modulo four. */
 static inline uint64_t pl_mark_guard_limit(unsigned int method, uint64_t period_ns)
 {
+	if (method == PL_MARK_CYCLIC)
+		return period_ns + period_ns / 2;
 	return method == PL_MARK_MULTIPLEXED || method == PL_MARK_PULSE ? period_ns / 4
 									: period_ns / 2;
 }
@@ -295,8 +308,15 @@ static inline unsigned int pl_mark_is_beyond(
 	return seen->what == PL_MARK_EARLY && (uint64_t)-seen->offset_ns > guard_ns;
 }
 
-/* When block k has come to rest and is read: (k + 1.5) periods (RFC 9341 3.1). */
-static inline uint64_t pl_mark_read_at(uint64_t block, uint64_t period_ns)
+/* So many blocks a packet is from that of the meter's clock at most. */
+static inline uint64_t pl_mark_reach(unsigned int method)
 {
-	return (block + 1) * period_ns + period_ns / 2;
+	return method == PL_MARK_CYCLIC ? 2 : 1;
+}
+
+/* When block k has come to rest and is read: (k + 1.5) periods (RFC 9341 3.1), and one more for each
+ * block that its packets may be further away. */
+static inline uint64_t pl_mark_read_at(unsigned int method, uint64_t block, uint64_t period_ns)
+{
+	return (block + pl_mark_reach(method)) * period_ns + period_ns / 2;
 }

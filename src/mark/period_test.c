@@ -59,7 +59,7 @@ static void blocks(void)
 static void by_comparing(void)
 {
 	static const unsigned int methods[] = { PL_MARK_STEP, PL_MARK_PULSE, PL_MARK_DOUBLE,
-		PL_MARK_MULTIPLEXED };
+		PL_MARK_MULTIPLEXED, PL_MARK_CYCLIC };
 	struct pl_rng rng;
 	unsigned int wrong = 0;
 
@@ -67,11 +67,10 @@ static void by_comparing(void)
 	for (unsigned int i = 0; i < 200000; i++) {
 		const uint64_t period = 1000 + pl_rng_below(&rng, i % 2 == 0 ? 9 : 50000);
 		const uint64_t time = 1000000000 + pl_rng_below(&rng, 1000000000);
-		const unsigned int method = methods[i % 4],
-				   bits = method == PL_MARK_PULSE
-						  ? 1
-						  : (unsigned int)pl_rng_below(
-							    &rng, method == PL_MARK_DOUBLE ? 4 : 2);
+		const unsigned int method = methods[i % 5];
+		const bool two = method == PL_MARK_DOUBLE || method == PL_MARK_CYCLIC;
+		const unsigned int bits =
+			method == PL_MARK_PULSE ? 1 : (unsigned int)pl_rng_below(&rng, two ? 4 : 2);
 		const struct pl_mark_seen a = pl_mark_see(method, time, period, bits),
 					  b = pl_mark_see_in(method, time / period, time % period,
 						  period, bits);
@@ -121,6 +120,8 @@ static void guards(void)
 		{ PL_MARK_STEP, S, 500 * MS, 0, 0, 500 * MS, false },
 		{ PL_MARK_STEP, S, 500 * MS - 1, 0, 0, 500 * MS - 1, true },
 		{ PL_MARK_MULTIPLEXED, S, 250 * MS, 0, 0, 250 * MS, false },
+		{ PL_MARK_CYCLIC, S, 1500 * MS, 0, 0, 1500 * MS, false },
+		{ PL_MARK_CYCLIC, S, 1400 * MS, 39 * MS, 20 * MS, 1499 * MS, true },
 		{ PL_MARK_STEP, S, UINT64_MAX, 0, 0, UINT64_MAX, false },
 		{ PL_MARK_STEP, 999, 0, 0, 0, 0, false },
 		{ PL_MARK_STEP, 2 * PL_MARK_PERIOD_MAX_NS, 0, 0, 0, 0, false },
@@ -143,7 +144,9 @@ static void guards(void)
 		"the guard band is 0.036 s (clocks 0.001 + delay 0.02 + 3 x deviation 0.005) and must be below 0.025 s, a quarter of the period: take a period above 0.144 s, or clocks that are closer");
 	eq(pl_mark_pulse_window(PL_MARK_MULTIPLEXED, S, 17 * MS).to_ns, 733 * MS);
 	eq(pl_mark_pulse_window(PL_MARK_MULTIPLEXED, 100 * MS, 36 * MS).to_ns, 50 * MS, "none");
-	eq(pl_mark_read_at(7, S), 8500 * MS);
+	eq(pl_mark_read_at(PL_MARK_STEP, 7, S), 8500 * MS);
+	eq(pl_mark_read_at(PL_MARK_CYCLIC, 7, S), 9500 * MS,
+		"a packet may be a block further away");
 }
 
 static void cells(void)

@@ -67,15 +67,21 @@ void pl_mark_record(struct pl_mark128 *ret, const struct pl_mark_point *point,
 	};
 }
 
-static bool is_offset(int64_t ns, uint64_t period_ns)
+/* Packets are counted in a block that is so far away at most. */
+static uint64_t most_ns(const struct pl_mark128 *r)
 {
-	return ns <= 2 * (int64_t)period_ns && ns >= -2 * (int64_t)period_ns;
+	return (pl_mark_reach(r->method) + 1) * r->period_ns;
 }
 
-/* Of offsets below two periods each. Where the largest sum does not fit, none is reckoned with. */
+static bool is_offset(int64_t ns, const struct pl_mark128 *r)
+{
+	return ns <= (int64_t)most_ns(r) && ns >= -(int64_t)most_ns(r);
+}
+
+/* Where the largest sum does not fit, none is reckoned with. */
 static bool is_sum(const struct pl_mark128 *r)
 {
-	const uint64_t most = 2 * r->period_ns;
+	const uint64_t most = most_ns(r);
 	const uint64_t sum = r->sum_ns < 0 ? -(uint64_t)r->sum_ns : (uint64_t)r->sum_ns;
 
 	return r->packets > INT64_MAX / most || sum <= r->packets * most;
@@ -85,8 +91,8 @@ bool pl_mark_record_is_usable(const struct pl_mark128 *r)
 {
 	return r->period_ns >= PL_MARK_PERIOD_MIN_NS && r->period_ns <= PL_MARK_PERIOD_MAX_NS &&
 	       r->block > 0 && r->block < UINT64_MAX / 4 / r->period_ns && r->method != 0 &&
-	       r->method < PL_MARK_METHOD_MAX && is_offset(r->first_ns, r->period_ns) &&
-	       is_offset(r->pulse_ns, r->period_ns) && is_sum(r);
+	       r->method < PL_MARK_METHOD_MAX && is_offset(r->first_ns, r) &&
+	       is_offset(r->pulse_ns, r) && is_sum(r);
 }
 
 int pl_mark_compare_flow(const struct pl_mark128 *a, const struct pl_mark128 *b)

@@ -103,8 +103,8 @@ int pl_mark_compare_flow(const struct pl_mark128 *a, const struct pl_mark128 *b)
 int pl_mark_compare(const void *a, const void *b);
 
 /* Whether a meter can have made it: a record from elsewhere may be anything. Period, block and
- * method are possible, and offsets and their sum are within two periods a packet, so that what is
- * reckoned of several of them does not overflow. */
+ * method are possible, and offsets and their sum are within two periods a packet, three of cyclic
+ * marking, so that what is reckoned of several of them does not overflow. */
 bool pl_mark_record_is_usable(const struct pl_mark128 *r);
 
 #endif

@@ -38,6 +38,11 @@ static uint64_t period(const struct pl_mark_host *h)
 	return h->o->kernel.setup.period_ns;
 }
 
+static unsigned int method(const struct pl_mark_host *h)
+{
+	return h->o->kernel.setup.method;
+}
+
 /* Both clocks at one time. False: something always came between. */
 static bool read_both(uint64_t *ret_mono_ns, uint64_t *ret_tai_ns)
 {
@@ -118,7 +123,8 @@ static void take(
 /* The last block that a packet which came until now can be of. */
 static uint64_t reached(const struct pl_mark_host *h)
 {
-	return (pl_clock_read(CLOCK_TAI) + period(h) / 2) / period(h);
+	return (pl_clock_read(CLOCK_TAI) + period(h) / 2) / period(h) + pl_mark_reach(method(h)) -
+	       1;
 }
 
 /* What was counted since the last look is of blocks that are read now and later. */
@@ -191,15 +197,18 @@ static bool enough(const struct pl_mark_host *h)
 	return h->o->full != NULL && h->o->full(h->o->arg);
 }
 
-/* The first block that is seen whole: a marker's is the next one; to a meter packets of the next one
- * may have come already, early. */
+/* The first block that is seen whole: a marker's is the next one; to a meter packets of the next one,
+ * or the next two, may have come already, early. */
 static void begin_blocks(struct pl_mark_host *h)
 {
 	const uint64_t block = pl_clock_read(CLOCK_TAI) / period(h);
 
 	if (pl_hostmark_next(h->kernel) == 0)
 		pl_hostmark_set_next(
-			h->kernel, block + (h->o->kernel.role == PL_HOSTMARK_MARKER ? 1 : 2));
+			h->kernel, block + 1 +
+					   (h->o->kernel.role == PL_HOSTMARK_MARKER
+							   ? 0
+							   : pl_mark_reach(method(h))));
 }
 
 static void read_blocks(struct pl_mark_host *h)
@@ -214,7 +223,7 @@ static void read_blocks(struct pl_mark_host *h)
 		next = now - BEHIND;
 		pl_hostmark_set_next(h->kernel, next);
 	}
-	while (!enough(h) && pl_mark_read_at(next, period(h)) <= tai)
+	while (!enough(h) && pl_mark_read_at(method(h), next, period(h)) <= tai)
 		read_block(h, next++);
 }
 
@@ -440,7 +449,7 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	if (h->armed_ns != 0)
 		return h->armed_ns < due ? h->armed_ns : due;
 	tai = pl_clock_read(CLOCK_TAI);
-	at = pl_mark_read_at(pl_hostmark_next(h->kernel), period(h));
+	at = pl_mark_read_at(method(h), pl_hostmark_next(h->kernel), period(h));
 	if (h->probe != NULL && pl_probe_due_ns(h->probe) < at)
 		at = pl_probe_due_ns(h->probe);
 	if (at <= tai)

@@ -250,6 +250,39 @@ def test_loss():
     ok(delays and all(d >= 0.99 * hold * 1e9 for d in delays), "with its delay", delays)
 
 
+def test_cyclic():
+    """Colours of two bits: packets that take longer than a block are counted in their own."""
+    hold, dropped = 0.6, collections.Counter()
+
+    def choose(frame, n):
+        if int.from_bytes(frame[36:38], "big") != 6003 or n % 20 not in (3, 4, 11):
+            return False
+        dropped[6003] += 1
+        return True
+    m = Middle(choose, hold)
+    one = "--method", "cyclic", "--bit", "dscp:0", "--bit", "dscp:1", "--delay", "610ms", "--deviation", "20ms"
+    files = {name: lab.path(f"cyclic-{name}.mark128") for name in ("sent", "came")}
+    k, s = warm(meter(*one, "--to", "file:" + files["came"]), marker("--rule", "take proto=udp", *one, "--to", "file:" + files["sent"]))
+    r = Receiver(B, 6003)
+    for _ in range(4):
+        send(B, 6003, 300, 0.002)
+    ok(wait(lambda: sums(s, 6003) == 1200 and quiet(s, 6003)), "the marker has what was sent", sums(s, 6003))
+    ok(wait(lambda: r.take() == 1200 - dropped[6003]), "what the middle did not drop came")
+    ok(wait(lambda: sums(k, 6003) == 1200 - dropped[6003] and quiet(k, 6003)), "the meter has it", (sums(k, 6003), dropped))
+    r.close()
+    sent, came = s.end(), k.end()
+    m.end()
+    eq((sent["overflow"], came["overflow"]), (0, 0), "the accounts are clean")
+    ok(came["late"] > came["counted"] // 2, "packets came when the next block, or the one after it, had begun", came)
+    run = pathline.run("meter", "-o", "jsonl", *[x for name, path in files.items() for x in ("--read", f"{name}={path}")])
+    rows = [row for row in pathline.jsonl(run.stdout) if row["dport"] == 6003 and "loss" in row]
+    eq((sum(row["sent"] for row in rows), sum(row["loss"] for row in rows)), (1200, dropped[6003]), "loss is what the middle dropped")
+    ok(all(row["loss"] >= 0 for row in rows), "in each block", rows)
+    p = subprocess.run(NS["a"].command(PATHLINE, "mark", "--dev", "eth0", "--rule", "take", "--period", "500ms", "--delay", "610ms"),
+                       capture_output=True, text=True, timeout=LIMIT, check=False)
+    ok(p.returncode == 2 and "half of the period" in p.stderr, "one bit does not bear such a delay, and is refused", p.stderr)
+
+
 def drops():
     """Of the queue behind the marker, by its own books."""
     text = json.loads(NS["a"].sh("tc -s -j qdisc show dev eth1"))
@@ -698,7 +731,7 @@ def build():
 
 def main():
     build()
-    lab.run(test_usage, test_loss, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_cyclic, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
     return tap.end()
 
 

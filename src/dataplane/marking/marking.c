@@ -135,7 +135,8 @@ static void read_cells(struct point *point, uint64_t now_ns)
 {
 	const uint64_t period = point->as.period_ns, now = now_ns / period;
 
-	for (unsigned int i = 1; pl_mark_read_at(point->next, period) <= now_ns; i++) {
+	for (unsigned int i = 1; pl_mark_read_at(point->as.method, point->next, period) <= now_ns;
+		i++) {
 		point->stray += pl_dp_block_cells_read(
 			point->cells, &point->as, point->next, take_record, point);
 		point->next++;
@@ -425,6 +426,11 @@ static int refuse(const struct pl_dp_marking *m, const struct pl_dp_point_cfg *c
 	if (cfg->cells == NULL &&
 		(cfg->port == 0 || cfg->port > PL_DP_PORTS_MAX || !m->p->gates[cfg->port].there)) {
 		pl_diag_set(diag, "there is no port %u", cfg->port);
+		return -EINVAL;
+	}
+	if (cfg->cells != NULL && m->cfg.method == PL_MARK_CYCLIC) {
+		pl_diag_set(diag,
+			"cells of tables are of methods whose packets are a block away at most: give the point a port for the method cyclic");
 		return -EINVAL;
 	}
 	if (cfg->cells == NULL && *place != NULL) {
