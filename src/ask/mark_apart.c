@@ -31,7 +31,7 @@ static bool all_cover(
 	const struct pl_mark_capture *captures, const uint32_t *points, uint32_t n, uint64_t block)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (!pl_mark_capture_covers(&captures[points[i] - 1], block))
+		if (!pl_mark_capture_covers(&captures[points[i] - 1], block, points[i] == 1))
 			return false;
 	}
 	return true;
@@ -78,7 +78,7 @@ bool pl_mark_find_apart(bool *ret, const struct pl_mark_capture *captures,
 	const struct pl_mark128 *records, size_t n)
 {
 	const struct pl_mark128 **by_flow = calloc(n + 1, sizeof(const void *));
-	int64_t votes[PL_MARK_LINKS_MAX + 1] = { 0 };
+	int64_t votes[PL_MARK_SEGMENTS_MAX] = { 0 };
 	size_t next;
 
 	if (by_flow == NULL)

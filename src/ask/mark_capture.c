@@ -83,6 +83,15 @@ static void note_late(struct pl_mark_capture *c, uint64_t block)
 		c->late_to = block + 1;
 }
 
+/* Beside a colour: the hash says whether the packet, which was counted in the block, is one of those
+ * whose times are kept. */
+static void sample(struct pl_mark_capture *c, const struct pl_layers *layers,
+	const struct pl_mark_flow *flow, uint64_t block, uint64_t time_ns)
+{
+	if (!pl_mark_hashes_add(c->hashes, flow, block, pl_mark_hash(layers, 0), time_ns))
+		c->unsampled++;
+}
+
 /* Zero marking: the hash says whether the packet is one of those that are looked at. */
 static void choose(struct pl_mark_capture *c, const struct pl_layers *layers,
 	const struct pl_pkt96 *r, uint64_t time_ns)
@@ -111,7 +120,7 @@ static void take(void *arg, const struct pl_packet *p)
 	struct pl_mark_flow flow;
 	enum pl_mark_read read;
 	unsigned int bits = 0;
-	uint64_t too_late;
+	struct pl_mark_meter_stats before;
 
 	c->packets++;
 	c->first_ns = c->first_ns == 0 || time_ns < c->first_ns ? time_ns : c->first_ns;
@@ -132,7 +141,7 @@ static void take(void *arg, const struct pl_packet *p)
 		c->left_out++;
 		return;
 	}
-	if (c->hashes != NULL) {
+	if (c->options->unmarked) {
 		choose(c, &layers, &record, time_ns);
 		return;
 	}
@@ -145,10 +154,14 @@ static void take(void *arg, const struct pl_packet *p)
 	c->metered++;
 	c->long_ones += record.wire_len > LONG_BYTES;
 	flow = flow_of(c, &record, &option);
-	too_late = pl_mark_meter_stats(c->meter)->too_late;
+	before = *pl_mark_meter_stats(c->meter);
 	pl_mark_meter_count(c->meter, &flow, time_ns, bits, 1, record.wire_len);
-	if (pl_mark_meter_stats(c->meter)->too_late != too_late)
+	if (pl_mark_meter_stats(c->meter)->too_late != before.too_late)
 		note_late(c, time_ns / c->options->period_ns);
+	if (c->hashes != NULL && pl_mark_meter_stats(c->meter)->counted != before.counted)
+		sample(c, &layers, &flow,
+			pl_mark_see(c->options->method, time_ns, c->options->period_ns, bits).block,
+			time_ns);
 }
 
 bool pl_mark_capture_each(
@@ -201,10 +214,13 @@ bool pl_mark_capture_read(struct pl_mark_capture *c)
 	c->rules = o->rules;
 	if (o->samples != 0) {
 		c->hashes = pl_mark_hashes_new(o->samples);
-		if (c->hashes == NULL)
+		if (c->hashes == NULL) {
 			pl_complain("out of memory");
-		return c->hashes != NULL && pl_mark_capture_each(c->path, take, c);
+			return false;
+		}
 	}
+	if (o->unmarked)
+		return pl_mark_capture_each(c->path, take, c);
 	r = pl_mark_meter_new(&c->meter, &config, &diag);
 	if (r < 0) {
 		pl_complain("%s", r == -ENOMEM ? "out of memory" : diag.text);
@@ -245,10 +261,10 @@ static bool has_block(const struct pl_mark_capture *c, uint64_t block)
 	return from < c->n_records && c->records[from].block == block;
 }
 
-bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block)
+bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, bool marks)
 {
 	const uint64_t period = c->options->period_ns;
-	const uint64_t guard = c->point == 1 ? 0 : c->options->guard_ns;
+	const uint64_t guard = marks ? 0 : c->options->guard_ns;
 
 	if (c->of_file)
 		return has_block(c, block);

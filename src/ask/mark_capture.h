@@ -7,7 +7,8 @@
 #include "base/buf.h"
 #include "mark/meter.h"
 
-/* What became of the packets of a capture. packets = metered + the others. */
+/* What became of the packets of a capture. packets = metered + the others; beside a mark packets that
+ * are `unsampled` are metered. */
 #define PL_MARK_CAPTURE_COUNTS(X)                                                                  \
 	X(metered, "given to the meter, or to the hash")                                           \
 	X(not_ip, "are no IP, or broken")                                                          \
@@ -28,7 +29,8 @@ struct pl_mark_capture {
 	const struct pl_mark_read_options *options;
 	struct pl_tap_rules rules;
 	struct pl_mark_meter *meter;
-	struct pl_mark_hashes *hashes;    /* in place of a meter, where a hash chooses packets */
+	struct pl_mark_hashes
+		*hashes; /* where a hash chooses packets: in place of a meter, or beside it */
 	struct pl_mark_meter_stats stats; /* when all is read */
 	uint64_t first_ns, last_ns;       /* of any packets, on the points' time scale; 0: none */
 	uint64_t late_from,
@@ -55,8 +57,8 @@ bool pl_mark_capture_each(
 struct pl_pkt96 pl_mark_capture_record(const struct pl_packet *p, const struct pl_layers *layers);
 
 /* Whether the point saw the block from its beginning to its end: by packets of any kind, with the
- * guard band around it where packets come from elsewhere. A meter says so of each record: here it
+ * guard band around it unless it is where packets are marked. A meter says so of each record: here it
  * is whether it has any of the block. */
-bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block);
+bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, bool marks);
 /* Whether it saw any of it. */
 bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block);

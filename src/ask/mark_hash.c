@@ -15,121 +15,9 @@
 #include "ask/mark_capture.h"
 #include "base/complain.h"
 #include "base/exit_code.h"
-#include "base/hash.h"
 #include "base/num.h"
-#include "mark/select.h"
 #include "show/row_cells.h"
 #include "show/row_out.h"
-
-#define SETS_MAX (UINT32_C(1) << 20) /* flows' blocks of a point */
-#define PLACES   (2 * SETS_MAX)
-
-struct set {
-	struct pl_mark_flow flow;
-	uint64_t block;
-	uint32_t capacity; /* of its samples, which are on the heap */
-	struct pl_mark_samples samples;
-};
-
-struct pl_mark_hashes {
-	uint32_t room, n, capacity;
-	uint64_t seed;
-	struct set *sets;
-	uint32_t *places; /* hash table: place in sets and 1; 0: empty */
-};
-
-/* ---- what a point chose ---- */
-
-struct pl_mark_hashes *pl_mark_hashes_new(uint32_t room)
-{
-	struct pl_mark_hashes *h = calloc(1, sizeof(*h));
-
-	if (h == NULL)
-		return NULL;
-	h->room = room;
-	h->seed = pl_hash_seed();
-	h->places = calloc(PLACES, sizeof(*h->places));
-	if (h->places != NULL)
-		return h;
-	free(h);
-	return NULL;
-}
-
-void pl_mark_hashes_free(struct pl_mark_hashes *h)
-{
-	if (h == NULL)
-		return;
-	for (uint32_t i = 0; i < h->n; i++)
-		free(h->sets[i].samples.samples);
-	free(h->sets);
-	free(h->places);
-	free(h);
-}
-
-/* Where it is, or would be. The table is never full. */
-static uint32_t *place_of(
-	const struct pl_mark_hashes *h, const struct pl_mark_flow *flow, uint64_t block)
-{
-	uint32_t i = (uint32_t)pl_hash_mix(pl_hash(flow, sizeof(*flow), h->seed), block) % PLACES;
-
-	while (h->places[i] != 0) {
-		const struct set *s = &h->sets[h->places[i] - 1];
-
-		if (s->block == block && memcmp(&s->flow, flow, sizeof(*flow)) == 0)
-			break;
-		i = (i + 1) % PLACES;
-	}
-	return &h->places[i];
-}
-
-static const struct set *find(
-	const struct pl_mark_hashes *h, const struct pl_mark_flow *flow, uint64_t block)
-{
-	const uint32_t place = *place_of(h, flow, block);
-
-	return place != 0 ? &h->sets[place - 1] : NULL;
-}
-
-static struct set *add_set(
-	struct pl_mark_hashes *h, const struct pl_mark_flow *flow, uint64_t block, uint32_t *place)
-{
-	if (h->n == SETS_MAX)
-		return NULL;
-	if (h->n == h->capacity) {
-		const uint32_t capacity = h->capacity == 0 ? 256 : 2 * h->capacity;
-		struct set *more = realloc(h->sets, capacity * sizeof(*more));
-
-		if (more == NULL)
-			return NULL;
-		h->sets = more;
-		h->capacity = capacity;
-	}
-	h->sets[h->n] = (struct set){ .flow = *flow, .block = block };
-	pl_mark_samples_init(&h->sets[h->n].samples, NULL, h->room);
-	*place = ++h->n;
-	return &h->sets[h->n - 1];
-}
-
-bool pl_mark_hashes_add(struct pl_mark_hashes *h, const struct pl_mark_flow *flow, uint64_t block,
-	uint32_t hash, uint64_t time_ns)
-{
-	uint32_t *place = place_of(h, flow, block);
-	struct set *s = *place != 0 ? &h->sets[*place - 1] : add_set(h, flow, block, place);
-
-	if (s == NULL)
-		return false;
-	if (s->samples.n == s->capacity && s->capacity < h->room) {
-		const uint32_t capacity = s->capacity == 0 ? 8 : 2 * s->capacity;
-		struct pl_mark_sample *more = realloc(s->samples.samples, capacity * sizeof(*more));
-
-		if (more == NULL)
-			return false;
-		s->samples.samples = more;
-		s->capacity = capacity;
-	}
-	pl_mark_samples_add(&s->samples, hash, time_ns);
-	return true;
-}
 
 /* ---- rows ---- */
 
@@ -183,9 +71,7 @@ static const struct pl_column columns[COLUMNS] = {
 struct comparing {
 	const struct pl_mark_hash_question *q;
 	struct pl_row_out out;
-	struct pl_mark_samples from, to; /* of one comparison */
-	size_t room;                     /* of both, and of delays */
-	int64_t *delays;
+	struct pl_mark_chooser chooser;
 	struct {
 		uint64_t sampled, matched, lost;
 	} totals[PL_MARK_LINKS_MAX + 1];
@@ -203,23 +89,20 @@ static void put_names(struct pl_buf *out, const struct pl_mark_hash_question *q,
 		pl_buf_printf(out, "%s%s", i > 0 ? "+" : "", q->captures[points[i] - 1].name);
 }
 
-static void put_delays(struct row *row, const int64_t *ns, uint32_t n)
+static void put_delays(struct row *row, const struct pl_mark_chosen *c)
 {
-	__int128 sum = 0;
-
-	if (n == 0)
+	if (c->matched.matched == 0)
 		return;
-	for (uint32_t i = 0; i < n; i++)
-		sum += ns[i];
-	pl_row_cells_s64(&row->cells, LEAST, ns[0]);
-	pl_row_cells_s64(&row->cells, MEAN, (int64_t)(sum / n));
-	pl_row_cells_s64(&row->cells, MEDIAN, ns[(n - 1) / 2]);
-	pl_row_cells_s64(&row->cells, MOST, ns[n - 1]);
+	pl_row_cells_s64(&row->cells, LEAST, c->least_ns);
+	pl_row_cells_s64(&row->cells, MEAN, c->mean_ns);
+	pl_row_cells_s64(&row->cells, MEDIAN, c->median_ns);
+	pl_row_cells_s64(&row->cells, MOST, c->most_ns);
 }
 
-static void print_row(struct comparing *c, uint32_t segment, const struct set *set,
-	const struct pl_mark_matched *m, bool partial)
+static void print_row(struct comparing *c, uint32_t segment, const struct pl_mark_hashes_key *set,
+	const struct pl_mark_chosen *chosen, bool partial)
 {
+	const struct pl_mark_matched *m = &chosen->matched;
 	const struct pl_mark_hash_question *q = c->q;
 	const struct pl_mark_segment *s = &q->segments[segment];
 	struct row row = { .cells = { .values = { NULL } } };
@@ -248,7 +131,7 @@ static void print_row(struct comparing *c, uint32_t segment, const struct set *s
 	if (!partial)
 		pl_row_cells_s64(&row.cells, LOST, m->lost);
 	pl_row_cells_s64(&row.cells, DOUBLES, m->doubles);
-	put_delays(&row, c->delays, m->matched);
+	put_delays(&row, chosen);
 	if (partial)
 		row.cells.values[ALARMS] = "partial";
 	pl_row_out_add(&c->out, row.cells.values);
@@ -259,109 +142,62 @@ static void print_row(struct comparing *c, uint32_t segment, const struct set *s
 
 /* ---- comparison ---- */
 
-static bool grow(void **array, size_t bytes)
+static bool all_cover(
+	const struct pl_mark_hash_question *q, const uint32_t *points, uint32_t n, uint64_t block)
 {
-	void *more = realloc(*array, bytes);
-
-	if (more == NULL)
-		return false;
-	*array = more;
-	return true;
-}
-
-static bool make_room(struct comparing *c, size_t n)
-{
-	const size_t bytes = n * sizeof(struct pl_mark_sample);
-	void *from = c->from.samples, *to = c->to.samples, *delays = c->delays;
-	bool grown;
-
-	if (n <= c->room)
-		return true;
-	grown = grow(&from, bytes) && grow(&to, bytes) && grow(&delays, n * sizeof(*c->delays));
-	c->from.samples = from;
-	c->to.samples = to;
-	c->delays = delays;
-	if (grown)
-		c->room = n;
-	return grown;
-}
-
-static bool gather(struct comparing *c, struct pl_mark_samples *to, const struct set *set)
-{
-	if (set == NULL || set->samples.n == 0) {
-		to->bits =
-			set != NULL && set->samples.bits > to->bits ? set->samples.bits : to->bits;
-		return true;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!pl_mark_capture_covers(&q->captures[points[i] - 1], block, points[i] == 1))
+			return false;
 	}
-	if (!make_room(c, (size_t)to->n + set->samples.n))
-		return false;
-	memcpy(&to->samples[to->n], set->samples.samples,
-		set->samples.n * sizeof(*set->samples.samples));
-	to->n += set->samples.n;
-	to->bits = set->samples.bits > to->bits ? set->samples.bits : to->bits;
 	return true;
 }
 
-static bool compare_set(struct comparing *c, uint32_t segment, const struct set *set)
+static bool compare_set(struct comparing *c, uint32_t segment, const struct pl_mark_hashes_key *set)
 {
 	const struct pl_mark_segment *s = &c->q->segments[segment];
-	struct pl_mark_matched m;
-	bool partial = false, good = true;
+	struct pl_mark_chosen chosen;
 
-	c->from.n = c->to.n = c->from.bits = c->to.bits = 0;
-	for (uint32_t i = 0; i < s->n_from && good; i++) {
-		const struct pl_mark_capture *at = &c->q->captures[s->from[i] - 1];
-
-		good = gather(c, &c->from, find(at->hashes, &set->flow, set->block));
-		partial |= !pl_mark_capture_covers(at, set->block);
-	}
-	for (uint32_t i = 0; i < s->n_to && good; i++) {
-		const struct pl_mark_capture *at = &c->q->captures[s->to[i] - 1];
-
-		for (uint64_t k = set->block - 1; k <= set->block + 1 && good; k++)
-			good = gather(c, &c->to, find(at->hashes, &set->flow, k));
-		partial |= !pl_mark_capture_covers(at, set->block);
-	}
-	if (!good)
+	if (!pl_mark_choose(&c->chooser, &chosen, c->q->captures, s, set, 1))
 		return false;
-	pl_mark_samples_match(&m, c->delays, &c->from, &c->to);
-	print_row(c, segment, set, &m, partial);
+	print_row(c, segment, set, &chosen,
+		!all_cover(c->q, s->from, s->n_from, set->block) ||
+			!all_cover(c->q, s->to, s->n_to, set->block));
 	return true;
 }
 
 static int compare_sets(const void *left, const void *right)
 {
-	const struct set *const *a = left, *const *b = right;
+	const struct pl_mark_hashes_key *a = left, *b = right;
 
-	if ((*a)->block != (*b)->block)
-		return (*a)->block < (*b)->block ? -1 : 1;
-	return memcmp(&(*a)->flow, &(*b)->flow, sizeof((*a)->flow));
+	if (a->block != b->block)
+		return a->block < b->block ? -1 : 1;
+	return memcmp(&a->flow, &b->flow, sizeof(a->flow));
 }
 
 /* Each flow and block that a point of the segment's beginning has, once. */
 static bool compare_segment(struct comparing *c, uint32_t segment)
 {
 	const struct pl_mark_segment *s = &c->q->segments[segment];
-	const struct set **sets;
+	struct pl_mark_hashes_key *sets;
 	size_t n = 0;
 	bool good = true;
 
 	for (uint32_t i = 0; i < s->n_from; i++)
-		n += c->q->captures[s->from[i] - 1].hashes->n;
-	sets = calloc(n + 1, sizeof(const void *));
+		n += pl_mark_hashes_count(c->q->captures[s->from[i] - 1].hashes);
+	sets = calloc(n + 1, sizeof(*sets));
 	if (sets == NULL)
 		return false;
 	n = 0;
 	for (uint32_t i = 0; i < s->n_from; i++) {
 		const struct pl_mark_hashes *h = c->q->captures[s->from[i] - 1].hashes;
 
-		for (uint32_t k = 0; k < h->n; k++)
-			sets[n++] = &h->sets[k];
+		for (uint32_t k = 0; k < pl_mark_hashes_count(h); k++)
+			sets[n++] = pl_mark_hashes_key(h, k);
 	}
-	qsort(sets, n, sizeof(const void *), compare_sets);
+	qsort(sets, n, sizeof(*sets), compare_sets);
 	for (size_t i = 0; i < n && good && !pl_row_out_full(&c->out); i++) {
 		if (i == 0 || compare_sets(&sets[i - 1], &sets[i]) != 0)
-			good = compare_set(c, segment, sets[i]);
+			good = compare_set(c, segment, &sets[i]);
 	}
 	free(sets);
 	return good;
@@ -390,7 +226,7 @@ static void tell(const struct comparing *c)
 int pl_mark_hash_print(const struct pl_mark_hash_question *q)
 {
 	struct comparing *c = calloc(1, sizeof(*c));
-	bool good = c != NULL && make_room(c, 256);
+	bool good = c != NULL;
 	uint64_t sampled = 0;
 
 	if (good) {
@@ -407,11 +243,8 @@ int pl_mark_hash_print(const struct pl_mark_hash_question *q)
 		good = pl_row_out_end(&c->out) && good;
 		tell(c);
 	}
-	if (c != NULL) {
-		free(c->from.samples);
-		free(c->to.samples);
-		free(c->delays);
-	}
+	if (c != NULL)
+		pl_mark_chooser_done(&c->chooser);
 	free(c);
 	return !good ? PL_EXIT_FAILED : sampled == 0 ? PL_EXIT_NOTHING : PL_EXIT_OK;
 }

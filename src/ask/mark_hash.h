@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Zero marking: packets that a hash chooses at every point (RFC 5475; RFC 9342 7.2.2), their delays and
- * losses between points. */
+/* Zero marking: delays and losses between points of packets that a hash chooses (ask/mark_hashes.h). */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mark/correlate.h"
-
-/* What one point chose: samples of each flow and block. */
-struct pl_mark_hashes;
-
-struct pl_mark_hashes *pl_mark_hashes_new(uint32_t room); /* NULL: out of memory */
-void pl_mark_hashes_free(struct pl_mark_hashes *h);
-/* False: there is no memory, or no room for another flow's block. */
-bool pl_mark_hashes_add(struct pl_mark_hashes *h, const struct pl_mark_flow *flow, uint64_t block,
-	uint32_t hash, uint64_t time_ns);
+#include "ask/mark_hashes.h"
 
 struct pl_mark_capture;
 

@@ -26,7 +26,7 @@ struct comparing {
 	struct pl_mark_capture *captures; /* point n is captures[n - 1]; room for the most */
 	size_t n;
 	struct pl_mark_correlator *correlator;
-	struct pl_mark_segment segments[PL_MARK_LINKS_MAX + 1];
+	struct pl_mark_segment segments[PL_MARK_SEGMENTS_MAX];
 	uint32_t points[PL_MARK_READ_MAX];
 	uint32_t n_segments;
 	struct pl_mark_clusters clusters; /* of a network */
@@ -62,11 +62,21 @@ static bool gather(struct comparing *q)
 	return true;
 }
 
+/* Whether packets from there are marked at the point, which is then the first of their way. In a
+ * network with several ways only the first capture is known to be. */
+static bool marks_at(const struct comparing *q, const struct pl_addr *src, uint32_t point)
+{
+	if (pl_mark_rows_is_back(&q->rows, src))
+		return q->o->n_links == 0 && point == q->n;
+	return point == 1;
+}
+
 /* A point that was there and has no record of the flow saw no packet of it. */
 static void put_point(struct comparing *q, const struct pl_mark128 *some, uint32_t point,
 	const struct pl_mark128 *record)
 {
 	const struct pl_mark_capture *c = &q->captures[point - 1];
+	const bool marks = marks_at(q, &some->src, point);
 	struct pl_mark128 r = *some;
 
 	if (record != NULL) {
@@ -83,11 +93,11 @@ static void put_point(struct comparing *q, const struct pl_mark128 *some, uint32
 		/* Or it had no room for the flow. */
 		r.mark_flags |= c->absent_flags;
 	}
-	if (!pl_mark_capture_covers(c, r.block) ||
+	if (!pl_mark_capture_covers(c, r.block, marks) ||
 		(r.block >= c->late_from && r.block <= c->late_to))
 		r.mark_flags |= PL_MARK_IS_PARTIAL;
 	/* Nothing delays packets before the first point: a bit that does not fit is another's. */
-	if (point == 1 && !c->of_file && (r.mark_flags & PL_MARK_IS_BEYOND) != 0)
+	if (marks && !c->of_file && (r.mark_flags & PL_MARK_IS_BEYOND) != 0)
 		r.mark_flags |= PL_MARK_IN_USE;
 	pl_mark_correlate(q->correlator, &r);
 }
@@ -143,6 +153,11 @@ static void tell_capture(const struct pl_mark_capture *c, bool all)
 	if (c->stats.without_room > 0)
 		pl_complain("%s: %" PRIu64 " packets not counted: more flows than --flows", c->name,
 			c->stats.without_room);
+	if (!c->options->unmarked && c->unsampled > 0)
+		pl_complain(
+			"%s: %" PRIu64
+			" packets were not chosen from: there is no room for more blocks of flows",
+			c->name, c->unsampled);
 	if (c->long_ones > 0)
 		pl_complain(
 			"%s: %" PRIu64
@@ -361,12 +376,28 @@ static void number_points(struct comparing *q)
 		q->captures[i].number = q->captures[i].point;
 }
 
+/* The same segments in the opposite direction, behind those. */
+static void make_back(struct comparing *q)
+{
+	const uint32_t n = q->n_segments;
+
+	q->rows.there = n;
+	for (uint32_t i = 0; i < n && q->o->n_back > 0; i++) {
+		const struct pl_mark_segment *s = &q->segments[i];
+
+		q->segments[q->n_segments++] = (struct pl_mark_segment){
+			.from = s->to, .to = s->from, .n_from = s->n_to, .n_to = s->n_from
+		};
+	}
+}
+
 static int make_segments(struct comparing *q)
 {
 	if (q->o->n_links == 0)
 		make_path(q);
 	else if (!make_network(q))
 		return PL_EXIT_USAGE;
+	make_back(q);
 	return 0;
 }
 
@@ -423,6 +454,9 @@ static int print_results(struct comparing *q)
 	number_points(q);
 	q->rows.give = &q->out;
 	q->rows.quiet = q->o->quiet;
+	q->rows.back = q->o->back;
+	q->rows.n_back = q->o->n_back;
+	q->rows.sampled = q->o->samples != 0;
 	q->rows.captures = q->captures;
 	q->rows.segments = q->segments;
 	q->rows.n_segments = q->n_segments;
@@ -430,15 +464,20 @@ static int print_results(struct comparing *q)
 	q->rows.tai_offset = q->n_records > 0 ? q->records[0].tai_offset : 0;
 	/* A capture says nothing of its host's clock. */
 	q->rows.unsaid = q->o->of_files ? 0 : PL_MARK_ALARM_UNSYNCED;
-	pl_mark_rows_init(&q->rows, q->o->form);
+	if (!pl_mark_rows_init(&q->rows, q->o->form)) {
+		pl_complain("out of memory");
+		pl_mark_correlator_free(q->correlator);
+		return PL_EXIT_FAILED;
+	}
 	compare_captures(q);
-	good = pl_mark_out_end(&q->out);
+	good = pl_mark_out_end(&q->out) && !q->rows.no_memory;
 	if (q->rows.quiet)
 		pl_buf_done(&q->rows.out.buf);
 	else
 		good = pl_row_out_end(&q->rows.out) && good;
 	pl_mark_correlator_free(q->correlator);
 	pl_mark_rows_tell(&q->rows);
+	pl_mark_rows_done(&q->rows);
 	return good ? PL_EXIT_OK : PL_EXIT_FAILED;
 }
 
@@ -457,13 +496,13 @@ int pl_mark_read_captures(struct pl_mark_read_options *options)
 	}
 	q->o = options;
 	good = read_points(q);
-	if (options->samples != 0)
+	if (options->unmarked)
 		code = print_chosen(q);
 	else if (gather(q) && write_records(q))
 		code = options->records ? print_records(q) : print_results(q);
 	if (code == PL_EXIT_OK && !good)
 		code = PL_EXIT_FAILED;
-	if (code == PL_EXIT_OK && options->samples == 0 && q->n_records == 0)
+	if (code == PL_EXIT_OK && !options->unmarked && q->n_records == 0)
 		code = PL_EXIT_NOTHING;
 	pl_mark_out_close(&q->out);
 	for (size_t i = 0; i < q->n; i++)

@@ -7,11 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/addr.h"
 #include "mark/bits.h"
 #include "tap/rules.h"
 
-#define PL_MARK_READ_MAX  64 /* captures */
-#define PL_MARK_LINKS_MAX 256
+#define PL_MARK_READ_MAX     64 /* captures */
+#define PL_MARK_LINKS_MAX    256
+#define PL_MARK_BACK_MAX     16
+/* Those of a network and all of it, in both directions. */
+#define PL_MARK_SEGMENTS_MAX (2 * (PL_MARK_LINKS_MAX + 1))
 
 struct pl_mark_read_options {
 	const char *const
@@ -24,15 +28,18 @@ struct pl_mark_read_options {
 	 * compared. None: a path through all captures in their order. */
 	const char *const *links;
 	size_t n_links;
+	/* Packets from there pass the captures in the opposite order. */
+	struct pl_prefix back[PL_MARK_BACK_MAX];
+	unsigned int n_back;
 	struct pl_mark_where where;
 	uint8_t method; /* enum pl_mark_method */
 	uint64_t period_ns, guard_ns;
 	uint64_t clock_ns;   /* the most that clocks differ; 0: what records say */
 	uint32_t tai_offset; /* seconds that are added to times of captures */
 	uint32_t flows_max;
-	/* Zero marking: a hash chooses up to so many packets of each flow and block, and there is
-	 * no mark. 0: method says which there is. */
+	/* A hash chooses up to so many packets of each flow and block, whose delays are told; 0: none. */
 	uint32_t samples;
+	bool unmarked; /* zero marking: there is no mark, and method says nothing */
 	struct pl_tap_rules rules;
 	const char *form; /* one of pl_out_forms */
 	bool records;     /* prints the points' blocks instead of results */

@@ -29,6 +29,14 @@ enum column {
 	MEAN,
 	FIRST,
 	JITTER,
+	TWO_WAY,
+	TWO_WAY_MEAN,
+	SAMPLED,
+	MATCHED,
+	LEAST,
+	SAMPLES_MEAN,
+	MEDIAN,
+	MOST,
 	LATE,
 	EARLY,
 	SINCE,
@@ -59,6 +67,14 @@ static const struct pl_column columns[COLUMNS] = {
 	[MEAN] = { "mean_ns", 9, true, false, false },
 	[FIRST] = { "first_ns", 9, true, true, false },
 	[JITTER] = { "jitter_ns", 9, true, true, false },
+	[TWO_WAY] = { "two_way_ns", 10, true, true, false },
+	[TWO_WAY_MEAN] = { "two_way_mean_ns", 15, true, true, false },
+	[SAMPLED] = { "sampled", 7, true, true, false },
+	[MATCHED] = { "matched", 7, true, true, false },
+	[LEAST] = { "least_ns", 9, true, true, false },
+	[SAMPLES_MEAN] = { "samples_mean_ns", 15, true, true, false },
+	[MEDIAN] = { "median_ns", 9, true, true, false },
+	[MOST] = { "most_ns", 9, true, true, false },
 	[LATE] = { "late", 6, true, true, false },
 	[EARLY] = { "early", 6, true, true, false },
 	[SINCE] = { "since", 10, true, true, false },
@@ -111,6 +127,36 @@ static void put_delays(struct row *row, const struct pl_mark_result *r)
 		pl_row_cells_s64(&row->cells, FIRST, r->first_ns);
 	if ((r->has & PL_MARK_HAS_JITTER) != 0)
 		pl_row_cells_s64(&row->cells, JITTER, r->jitter_ns);
+}
+
+static void put_round(struct row *row, const struct pl_mark_round *round)
+{
+	if ((round->has & PL_MARK_HAS_DELAY) != 0)
+		pl_row_cells_s64(&row->cells, TWO_WAY, round->delay_ns);
+	if ((round->has & PL_MARK_HAS_MEAN) != 0)
+		pl_row_cells_s64(&row->cells, TWO_WAY_MEAN, round->mean_ns);
+}
+
+/* Of packets that a hash chose, which were counted in the block at both ends. */
+static void put_chosen(struct row *row, struct pl_mark_rows *q, const struct pl_mark_result *r)
+{
+	const struct pl_mark_hashes_key key = { .block = r->block, .flow = r->flow };
+	struct pl_mark_chosen chosen;
+
+	if (!pl_mark_choose(&q->chooser, &chosen, q->captures, &q->segments[r->segment], &key, 0)) {
+		if (!q->no_memory)
+			pl_complain("out of memory: delays of chosen packets are missing");
+		q->no_memory = true;
+		return;
+	}
+	pl_row_cells_u64(&row->cells, SAMPLED, chosen.matched.sampled);
+	pl_row_cells_u64(&row->cells, MATCHED, chosen.matched.matched);
+	if (chosen.matched.matched == 0)
+		return;
+	pl_row_cells_s64(&row->cells, LEAST, chosen.least_ns);
+	pl_row_cells_s64(&row->cells, SAMPLES_MEAN, chosen.mean_ns);
+	pl_row_cells_s64(&row->cells, MEDIAN, chosen.median_ns);
+	pl_row_cells_s64(&row->cells, MOST, chosen.most_ns);
 }
 
 /* Names with a plus between them: no form needs quotes for it. */
@@ -181,6 +227,33 @@ static void give_record(struct pl_mark_rows *q, const struct pl_mark_result *r, 
 	pl_mark_out_put(q->give, &record);
 }
 
+bool pl_mark_rows_is_back(const struct pl_mark_rows *q, const struct pl_addr *src)
+{
+	for (unsigned int i = 0; i < q->n_back; i++) {
+		if (pl_prefix_has(&q->back[i], src))
+			return true;
+	}
+	return false;
+}
+
+static void add_round(
+	struct pl_mark_rows *q, const struct pl_mark_result *r, struct pl_mark_round *ret)
+{
+	const uint32_t link = r->segment % q->there;
+	struct pl_mark_rounds *t = &q->rounds[link];
+
+	if (!pl_mark_two_way_add(q->two_way, r, link, r->segment >= q->there, ret)) {
+		if (!q->no_memory)
+			pl_complain("out of memory: two-way delays are missing");
+		q->no_memory = true;
+	}
+	if ((ret->has & PL_MARK_HAS_DELAY) == 0)
+		return;
+	t->least_ns = t->n == 0 || ret->delay_ns < t->least_ns ? ret->delay_ns : t->least_ns;
+	t->most_ns = t->n == 0 || ret->delay_ns > t->most_ns ? ret->delay_ns : t->most_ns;
+	t->n++;
+}
+
 void pl_mark_rows_add(void *arg, const struct pl_mark_result *result)
 {
 	struct pl_mark_rows *q = arg;
@@ -189,12 +262,16 @@ void pl_mark_rows_add(void *arg, const struct pl_mark_result *result)
 	const struct pl_mark_segment *s = &q->segments[r->segment];
 	uint32_t alarms = r->alarms & ~q->unsaid;
 	struct row row = { .cells = { .values = { NULL } } };
+	struct pl_mark_round round = { 0 };
 
+	if (pl_mark_rows_is_back(q, &r->flow.src) != (r->segment >= q->there))
+		return;
 	if (q->apart[r->segment]) {
 		alarms |= PL_MARK_ALARM_CLOCK_FAULT;
 		told.has = 0;
 	}
-
+	if (q->two_way != NULL)
+		add_round(q, r, &round);
 	add_total(q, r, alarms);
 	give_record(q, r, alarms);
 	if (q->quiet || pl_row_out_full(&q->out))
@@ -213,6 +290,9 @@ void pl_mark_rows_add(void *arg, const struct pl_mark_result *result)
 	row.cells.values[TO] = row.to.data;
 	put_loss(&row, r);
 	put_delays(&row, r);
+	put_round(&row, &round);
+	if (q->sampled && !q->apart[r->segment])
+		put_chosen(&row, q, r);
 	pl_row_cells_u64(&row.cells, LATE, r->late);
 	pl_row_cells_u64(&row.cells, EARLY, r->early);
 	if (q->guard_ns != 0)
@@ -226,9 +306,27 @@ void pl_mark_rows_add(void *arg, const struct pl_mark_result *result)
 	pl_buf_done(&row.to);
 }
 
-void pl_mark_rows_init(struct pl_mark_rows *q, const char *form)
+bool pl_mark_rows_init(struct pl_mark_rows *q, const char *form)
 {
-	pl_row_out_init(&q->out, form, columns, COLUMNS);
+	static struct pl_column told[COLUMNS];
+
+	if (q->n_back > 0) {
+		q->two_way = pl_mark_two_way_new();
+		if (q->two_way == NULL)
+			return false;
+	}
+	memcpy(told, columns, sizeof(told));
+	told[TWO_WAY].wide = q->n_back == 0;
+	told[SAMPLED].wide = told[LEAST].wide = told[MEDIAN].wide = told[MOST].wide = !q->sampled;
+	pl_row_out_init(&q->out, form, told, COLUMNS);
+	return true;
+}
+
+void pl_mark_rows_done(struct pl_mark_rows *q)
+{
+	pl_mark_two_way_free(q->two_way);
+	pl_mark_chooser_done(&q->chooser);
+	q->two_way = NULL;
 }
 
 /* ---- what is told at the end ---- */
@@ -254,6 +352,28 @@ void pl_mark_alarms_tell(const uint64_t alarms[32], uint64_t results)
 	}
 }
 
+static void tell_rounds(const struct pl_mark_rows *q)
+{
+	char least[32], most[32];
+	struct pl_buf names;
+
+	for (uint32_t i = 0; i < q->there && q->two_way != NULL; i++) {
+		const struct pl_mark_rounds *t = &q->rounds[i];
+
+		if (t->n == 0 || t->least_ns < 0)
+			continue;
+		pl_buf_init(&names);
+		put_names(&names, q, q->segments[i].from, q->segments[i].n_from);
+		pl_buf_str(&names, " and ");
+		put_names(&names, q, q->segments[i].to, q->segments[i].n_to);
+		pl_format_duration(least, sizeof(least), (uint64_t)t->least_ns);
+		pl_format_duration(most, sizeof(most), (uint64_t)t->most_ns);
+		fprintf(stderr, "%s: two-way delay %s to %s (%" PRIu64 ")\n",
+			names.data != NULL ? names.data : "", least, most, t->n);
+		pl_buf_done(&names);
+	}
+}
+
 void pl_mark_rows_tell(const struct pl_mark_rows *q)
 {
 	struct pl_buf names;
@@ -276,5 +396,6 @@ void pl_mark_rows_tell(const struct pl_mark_rows *q)
 		pl_mark_total_tell_delay(t);
 		fputc('\n', stderr);
 	}
+	tell_rounds(q);
 	pl_mark_alarms_tell(q->alarms, q->results);
 }

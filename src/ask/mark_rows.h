@@ -3,14 +3,22 @@
 #pragma once
 
 #include "ask/mark_capture.h"
+#include "ask/mark_hashes.h"
 #include "ask/mark_out.h"
 #include "mark/correlate.h"
+#include "mark/two_way.h"
 #include "show/row_out.h"
 
 /* Of a segment, over all results. */
 struct pl_mark_total {
 	uint64_t results, sent, received, with_loss, with_delay;
 	int64_t loss, least_ns, most_ns;
+};
+
+/* Two-way delays of a segment. */
+struct pl_mark_rounds {
+	uint64_t n;
+	int64_t least_ns, most_ns;
 };
 
 /* Adds a result, and says of the delays so far, if there are any, "; delay 1us to 2us (3)". */
@@ -25,20 +33,34 @@ struct pl_mark_rows {
 	const struct pl_mark_capture *captures; /* point n is captures[n - 1] */
 	const struct pl_mark_segment *segments;
 	uint32_t n_segments;
-	uint32_t tai_offset;               /* of the points' clocks, seconds */
-	uint64_t guard_ns;                 /* 0: not known */
-	uint32_t unsaid;                   /* alarms that are left out, bits */
-	bool apart[PL_MARK_LINKS_MAX + 1]; /* segments whose ends' clocks are periods apart */
-	bool quiet;                        /* nothing is printed */
-	struct pl_mark_out *give;          /* the results as records */
+	uint32_t tai_offset;              /* of the points' clocks, seconds */
+	uint64_t guard_ns;                /* 0: not known */
+	uint32_t unsaid;                  /* alarms that are left out, bits */
+	bool apart[PL_MARK_SEGMENTS_MAX]; /* segments whose ends' clocks are periods apart */
+	/* Of flows from there results of the segments from `there` on are told, of others those of
+	 * the segments before; those are the same segments in the opposite direction. */
+	const struct pl_prefix *back;
+	unsigned int n_back;
+	uint32_t there;
+	bool quiet;               /* nothing is printed */
+	bool sampled;             /* delays of packets that a hash chose are printed */
+	struct pl_mark_out *give; /* the results as records */
 	struct pl_row_out out;
-	struct pl_mark_total totals[PL_MARK_LINKS_MAX + 1];
+	struct pl_mark_two_way *two_way; /* NULL without `back` */
+	struct pl_mark_chooser chooser;
+	bool no_memory; /* two-way delays, or those of chosen packets, are missing */
+	struct pl_mark_total totals[PL_MARK_SEGMENTS_MAX];
+	struct pl_mark_rounds rounds[PL_MARK_LINKS_MAX + 1];
 	uint64_t alarms[32];
 	uint64_t results;
 };
 
-/* Of zeros, with what stands above `out`. */
-void pl_mark_rows_init(struct pl_mark_rows *rows, const char *form);
+/* Whether packets from the address pass the captures in the opposite order. */
+bool pl_mark_rows_is_back(const struct pl_mark_rows *rows, const struct pl_addr *src);
+
+/* Of zeros, with what stands above `out`. False: no memory. */
+bool pl_mark_rows_init(struct pl_mark_rows *rows, const char *form);
+void pl_mark_rows_done(struct pl_mark_rows *rows);
 /* pl_mark_correlator_config.result; arg: the rows. */
 void pl_mark_rows_add(void *rows, const struct pl_mark_result *result);
 /* The totals and the alarms, to standard error. */

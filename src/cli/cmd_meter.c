@@ -6,6 +6,7 @@
 
 #include "ask/mark_observe.h"
 #include "ask/mark_read.h"
+#include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
 #include "cli/mark_args.h"
@@ -15,13 +16,13 @@
 /* Of captures and interfaces, as given and by default; then of captures only. */
 static struct pl_mark_args args, defaults;
 static struct {
-	struct pl_opt_list files, links;
+	struct pl_opt_list files, links, back;
 	const char *write;
 	uint64_t tai_offset, square, reorder, samples;
 	bool records;
 } captures;
 
-#define SAMPLES_DEFAULT 64u
+#define SAMPLES_DEFAULT 64u /* with --method hash */
 #define SAMPLES_MAX     65536u
 
 static const char *const modes[] = { "tc", "native", "generic", NULL };
@@ -61,6 +62,10 @@ static const struct pl_opt *options(void)
 			"ways: its clusters are compared (RFC 9342); to be repeated (default: a path through "
 			"all captures)",
 			NULL },
+		{ PL_OPT_LIST, 0, "back", &captures.back, "PREFIX",
+			"packets from these addresses pass the captures in the opposite order: both directions "
+			"are compared, and two-way delay is told, in which clocks that differ cancel; to be repeated",
+			NULL },
 		{ PL_OPT_U64, 0, "tai-offset", &captures.tai_offset, "SECONDS",
 			"seconds by which the marker's clock is ahead of the captures' time of day: 37 where its kernel "
 			"knows TAI, 0 where nobody told it (default 0)",
@@ -81,8 +86,8 @@ static const struct pl_opt *options(void)
 			"block before are looked for, at most 31 (default 16)",
 			NULL },
 		{ PL_OPT_U64, 0, "samples", &captures.samples, "COUNT",
-			"with --method hash: packets of each flow and block that are chosen at most, from 2 to "
-			"65536 (default 64)",
+			"packets of each flow and block that a hash chooses at most, from 2 to 65536; beside marks "
+			"their delays are told, too (default none; with --method hash 64)",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Marking", NULL, NULL, NULL, NULL },
 		PL_MARK_ARGS_RULES(args, "which packets are counted (default all)"),
@@ -111,8 +116,10 @@ static int read_files(struct pl_mark_read_options *o, size_t files)
 	const struct {
 		const char *name;
 		bool given;
-	} of_captures[] = { { "rule", args.rules.n > 0 }, { "method", args.method != NULL },
-		{ "bit", args.bits.n > 0 }, { "flows", args.flows != PL_OPT_NOT_GIVEN },
+	} of_captures[] = { { "rule", args.rules.n > 0 }, { "back", captures.back.n > 0 },
+		{ "method", args.method != NULL }, { "bit", args.bits.n > 0 },
+		{ "flows", args.flows != PL_OPT_NOT_GIVEN },
+		{ "samples", captures.samples != PL_OPT_NOT_GIVEN },
 		{ "tai-offset", captures.tai_offset != 0 }, { "records", captures.records },
 		{ "write", captures.write != NULL && !pl_mark_read_is_of_results(captures.write) },
 		{ "stats", args.stats } };
@@ -147,9 +154,9 @@ static int hash_args(struct pl_mark_read_options *o)
 	const struct {
 		const char *name;
 		bool given;
-	} of_marks[] = { { "bit", args.bits.n > 0 }, { "records", captures.records },
-		{ "write", captures.write != NULL }, { "to", args.to.n > 0 },
-		{ "flows", args.flows != PL_OPT_NOT_GIVEN },
+	} of_marks[] = { { "bit", args.bits.n > 0 }, { "back", captures.back.n > 0 },
+		{ "records", captures.records }, { "write", captures.write != NULL },
+		{ "to", args.to.n > 0 }, { "flows", args.flows != PL_OPT_NOT_GIVEN },
 		{ "clock-error", args.clock_error_ns != PL_OPT_NOT_GIVEN },
 		{ "delay", args.delay_ns != defaults.delay_ns },
 		{ "deviation", args.deviation_ns != defaults.deviation_ns } };
@@ -161,13 +168,50 @@ static int hash_args(struct pl_mark_read_options *o)
 			of_marks[i].name);
 		return PL_EXIT_USAGE;
 	}
-	if (captures.samples < 2 || captures.samples > SAMPLES_MAX ||
-		o->period_ns < PL_MARK_PERIOD_MIN_NS || o->period_ns > PL_MARK_PERIOD_MAX_NS) {
-		pl_complain(
-			"meter: --samples is from 2 to %u, --period from 1us to 1h", SAMPLES_MAX);
+	if (o->period_ns < PL_MARK_PERIOD_MIN_NS || o->period_ns > PL_MARK_PERIOD_MAX_NS) {
+		pl_complain("meter: --period is from 1us to 1h");
 		return PL_EXIT_USAGE;
 	}
-	o->samples = (uint32_t)captures.samples;
+	o->unmarked = true;
+	return 0;
+}
+
+/* 0, or an exit code; complains. */
+static int sample_args(struct pl_mark_read_options *o)
+{
+	const bool given = captures.samples != PL_OPT_NOT_GIVEN;
+
+	o->samples = given ? (uint32_t)captures.samples : is_hash() ? SAMPLES_DEFAULT : 0;
+	if (given && (captures.samples < 2 || captures.samples > SAMPLES_MAX)) {
+		pl_complain("meter: --samples is from 2 to %u", SAMPLES_MAX);
+		return PL_EXIT_USAGE;
+	}
+	if (given && !is_hash() && (o->method == PL_MARK_PULSE || o->records)) {
+		pl_complain(
+			"--samples is of blocks that are compared by their colour: not for --method pulse, nor --records");
+		return PL_EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* Who passes the captures in the opposite order. 0, or an exit code; complains. */
+static int back_args(struct pl_mark_read_options *o)
+{
+	if (captures.back.n > PL_MARK_BACK_MAX) {
+		pl_complain("meter: at most %d --back", PL_MARK_BACK_MAX);
+		return PL_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < captures.back.n; i++) {
+		struct pl_prefix *p = &o->back[o->n_back++];
+		unsigned int bits = 0;
+
+		if (pl_parse_prefix(captures.back.items[i], &p->addr, &bits) < 0) {
+			pl_complain("--back %s: a prefix of IPv4 or IPv6, such as 10.1.0.0/16",
+				captures.back.items[i]);
+			return PL_EXIT_USAGE;
+		}
+		p->bits = (uint8_t)bits;
+	}
 	return 0;
 }
 
@@ -242,6 +286,10 @@ static int read_args(struct pl_mark_read_options *o)
 		return PL_EXIT_USAGE;
 	}
 	code = is_hash() ? hash_args(o) : mark_args(o, &spread);
+	if (code == 0)
+		code = back_args(o);
+	if (code == 0)
+		code = sample_args(o);
 	if (code != 0)
 		return code;
 	for (size_t i = 0; i < args.rules.n; i++) {
@@ -259,7 +307,8 @@ static int observe_args(struct pl_mark_observe_options *o)
 	const struct {
 		const char *name;
 		bool given;
-	} of_blocks[] = { { "link", captures.links.n > 0 },
+	} of_blocks[] = { { "samples", captures.samples != PL_OPT_NOT_GIVEN },
+		{ "link", captures.links.n > 0 }, { "back", captures.back.n > 0 },
 		{ "tai-offset", captures.tai_offset != 0 }, { "records", captures.records },
 		{ "write", captures.write != NULL },
 		{ "period", args.period_ns != defaults.period_ns }, { "by", args.by != NULL },
@@ -325,7 +374,8 @@ static int check_kind(void)
 		const char *name;
 		bool given, of_captures;
 	} options_of[] = { { "read", captures.files.n > 0, true },
-		{ "link", captures.links.n > 0, true },
+		{ "link", captures.links.n > 0, true }, { "back", captures.back.n > 0, true },
+		{ "samples", captures.samples != PL_OPT_NOT_GIVEN, true },
 		{ "tai-offset", captures.tai_offset != 0, true },
 		{ "records", captures.records, true }, { "write", captures.write != NULL, true },
 		{ "direction", args.direction != NULL, false },
@@ -352,10 +402,6 @@ static int check_kind(void)
 	}
 	if (!is_quic() && (captures.square != 0 || captures.reorder != PL_EFM_THRESHOLD)) {
 		pl_complain("--square and --reorder are options of --method quic");
-		return PL_EXIT_USAGE;
-	}
-	if (!is_hash() && captures.samples != SAMPLES_DEFAULT) {
-		pl_complain("--samples is an option of --method hash");
 		return PL_EXIT_USAGE;
 	}
 	return 0;
@@ -389,7 +435,7 @@ static int run(int argc, char **argv)
 	pl_mark_args_begin(&defaults);
 	memset(&captures, 0, sizeof(captures));
 	captures.reorder = PL_EFM_THRESHOLD;
-	captures.samples = SAMPLES_DEFAULT;
+	captures.samples = PL_OPT_NOT_GIVEN;
 	if (pl_command_parse(&pl_command_meter, argc, argv, &operands, &code) != 0)
 		return code;
 	if (operands.n > 0) {
@@ -403,6 +449,7 @@ static int run(int argc, char **argv)
 	pl_opt_list_done(&operands);
 	pl_opt_list_done(&captures.files);
 	pl_opt_list_done(&captures.links);
+	pl_opt_list_done(&captures.back);
 	pl_mark_args_done(&args);
 	return code;
 }
@@ -441,6 +488,10 @@ const struct pl_command pl_command_meter = {
 		"(clock error + delay + 3 x deviation) must be below half of the period, a quarter for the\n"
 		"methods pulse and multiplexed.\n"
 		"\n"
+		"With --back the captures have both directions of the flows: those from these prefixes are\n"
+		"compared in the opposite order, and the second of a flow's two rows of a block has their\n"
+		"two-way delay, which needs no clocks that agree but for the guard band: give --clock-error.\n"
+		"\n"
 		"--method quic reads what the ends of QUIC connections tell (RFC 9000 17.4, RFC 9506), from\n"
 		"one capture: a row for each direction with the round-trip time by the spin bit, the part\n"
 		"of it beyond the observer (half), and, where the ends set more bits and --bit says where,\n"
@@ -453,7 +504,8 @@ const struct pl_command pl_command_meter = {
 		"addresses and the first bytes behind the IP header, ends with so many bits of 0 that\n"
 		"--samples of a flow and block are left. A row has how many were chosen at the first point,\n"
 		"and came or were not found at the second, and their least, mean and largest delay; a packet\n"
-		"that takes longer than a period counts as not found.\n"
+		"that takes longer than a period counts as not found. Beside marks, --samples gives many\n"
+		"delays of each block, also where packets take several ways; a second bit gives one.\n"
 		"\n"
 		"On an interface --stats ends with all counters, SIGUSR1 prints them meanwhile.\n"
 		"Exit code 3: no packet could be counted.",
@@ -461,6 +513,7 @@ const struct pl_command pl_command_meter = {
 		"  pathline meter --dev eth0 --point 2 --to udp://192.0.2.10:40050\n"
 		"  pathline meter --dev eth0 --direction out --rule 'take proto=udp' --by none\n"
 		"  pathline meter --read in=a.pcap --read out=b.pcap\n"
+		"  pathline meter --method multiplexed --back 10.2.0.0/16 --clock-error 100ms --read a.pcap --read b.pcap\n"
 		"  pathline meter --method hash --samples 256 --read in=a.pcap --read out=b.pcap\n"
 		"  pathline meter --read sent.mark128 --read came.mark128\n"
 		"  pathline meter -w lost.seg192 --read in=a.pcap --read out=b.pcap\n"

@@ -182,6 +182,79 @@ def test_three_points():
     ok("in to far: sent 800" in run.stderr, "totals are told", run.stderr)
 
 
+def turned(frame):
+    """An IPv4 frame of the flow in the opposite direction: addresses and ports are swapped, so no checksum changes."""
+    ip = frame[14:]
+    return frame[:14] + ip[:12] + ip[16:20] + ip[12:16] + ip[22:24] + ip[20:22] + ip[24:]
+
+
+def test_two_way():
+    """Both directions of flows between two points whose clocks differ: losses of each direction, and two-way delays in which
+    the clocks cancel."""
+    carrier, ahead = carriers()[1], 80_000_000  # the second clock
+    dice = random.Random(SEED)
+    there = marked("double", send(dice, 3, 60))
+    back = marked("double", send(dice, 3, 60))
+    came, truth = network(dice, there)
+    came_back, truth_back = network(dice, back)
+    a = [(ns, carrier.make(flow, bits)) for flow, ns, bits, _ in there]
+    a += [(ns - ahead, turned(carrier.make(flow, bits))) for flow, ns, bits in came_back]
+    b = [(ns + ahead, carrier.make(flow, bits)) for flow, ns, bits in came]
+    b += [(ns, turned(carrier.make(flow, bits))) for flow, ns, bits, _ in back]
+    files = ["--read", "a=" + write(lab.path("round-a.pcap"), a + around()), "--read", "b=" + write(lab.path("round-b.pcap"), b + around())]
+    usual = ["--method", "double", *carrier.args, "--clock-error", "100ms", *files]
+    rows, run = results("--back", "192.0.2.0/24", *usual)
+    got, got_back, rounds = {}, {}, {}
+    for r in rows:
+        here = got if (r["from"], r["to"]) == ("a", "b") else got_back
+        key = ((r["sport"] if here is got else r["dport"]) - 1000, r["block"])
+        here[key] = (r["sent"], r["loss"], r.get("delay_ns"), r.get("alarms"))
+        if "two_way_ns" in r:
+            rounds[key] = r["two_way_ns"]
+    moved = lambda t, by: {key: (v["sent"], v["lost"], None if v["delay"] is None else v["delay"] + by, None) for key, v in t.items()}  # noqa: E731
+    eq(got, moved(truth, ahead), "loss on the way there; its delay has the difference of the clocks")
+    eq(got_back, moved(truth_back, -ahead), "loss on the way back, and its delay")
+    want = {k: truth[k]["delay"] + truth_back[k]["delay"] for k in truth if None not in (truth[k]["delay"], truth_back[k]["delay"])}
+    eq(rounds, want, "two-way delay is exact")
+    ok(len(want) > 3 and "a and b: two-way delay" in run.stderr, "and told at the end", run.stderr)
+    rows, _ = results("--back", "2001:db8::/32", *usual)
+    ok(rows and all("two_way_ns" not in r and (r["from"], r["to"]) == ("a", "b") for r in rows), "no flow comes from elsewhere")
+    # Three points: each part of the way has its two-way delay.
+    middle = write(lab.path("round-m.pcap"), [(ns + DELAY // 2, d) for ns, d in a[:len(there)]] +
+                   [(ns - DELAY // 2, d) for ns, d in a[len(there):]] + around())
+    rows, _ = results("--back", "192.0.2.1", *usual[:-2], "--read", "m=" + middle, *usual[-2:])
+    first = [r["two_way_ns"] for r in rows if r.get("two_way_ns") and {r["from"], r["to"]} == {"a", "m"}]
+    whole = {(r["sport"] if r["from"] == "a" else r["dport"], r["block"]): r["two_way_ns"] for r in rows
+             if "two_way_ns" in r and {r["from"], r["to"]} == {"a", "b"}}
+    eq((len(first) > 3, set(first)), (True, {DELAY}), "from a to m and back it is what the packets took")
+    eq({(port - 1000, block): ns for (port, block), ns in whole.items()}, want, "and of the whole way")
+    bad = pathline.run("meter", "--back", "10.1.0.0/40", *files)
+    eq((bad.returncode, "--back 10.1.0.0/40: a prefix of IPv4 or IPv6" in bad.stderr), (2, True), "a prefix that cannot be is refused")
+
+
+def test_cyclic():
+    """The number of the block modulo 4 in two bits: packets of 1.2 s in blocks of 1 s, exact where one bit is refused."""
+    carrier, dice = carriers()[1], random.Random(SEED)
+    sent = send(dice, 2, 60)
+    packets = [(flow, ns, ns // SECOND & 3, False) for flow, ns in sent]
+    kept = [p for p in packets if dice.random() > 0.03]
+    arrived = [(flow, ns + SECOND + dice.randrange(400_000_000), bits) for flow, ns, bits, _ in kept]
+    usual = [*carrier.args, "--delay", "1.2s", "--deviation", "60ms", *pair("cyclic", carrier, packets, arrived)]
+    rows, run = results("--method", "cyclic", *usual)
+    want = {}
+    for flow, ns, _, _ in packets:
+        want.setdefault((flow, ns // SECOND), [0, 0])[0] += 1
+    for flow, ns, _, _ in set(packets) - set(kept):
+        want[flow, ns // SECOND][1] += 1
+    eq({key_of(r): [r["sent"], r["loss"]] for r in rows if r["sent"]}, want, "loss of each block")
+    eq((run.returncode, {r.get("alarms") for r in rows}), (0, None) if not rows else (0, {None}), "without alarms")
+    run = pathline.run("meter", "--method", "double", *usual)
+    ok(run.returncode == 2 and "half of the period" in run.stderr, "colours of one bit are refused", run.stderr)
+    for bits, words in ((["--bit", "dscp:0"], "cyclic marking has two bits"), (["--bit", "altmark"], "those of altmark have another meaning")):
+        run = pathline.run("meter", "--method", "cyclic", *bits, *usual[4:])
+        ok(run.returncode == 2 and words in run.stderr, f"cyclic marking with {bits[1]}: is told what is missing", run.stderr)
+
+
 def test_network():
     """Two ways from a to d: the flow takes either packet by packet, and one of them loses."""
     carrier, dice = carriers()[0], random.Random(SEED)
@@ -601,18 +674,18 @@ def unmarked(flow, number, version, hops):
     return ether + b"\x86\xdd" + ip + udp, ends + b"\x11" + udp[:16]
 
 
-def evaluated(points, room):
+def evaluated(points, room, around=(-1, 0, 1)):
     """{(flow, block): (bits, sampled, matched, lost, doubles, delays)} by the definition: as few bits as leave a block no more
     packets than there is room for; of three blocks of the second point the most bits count."""
     counted = []
     for point in points:
         blocks = {}
-        for flow, ns, h in point:
-            blocks.setdefault((flow, ns // SECOND), []).append((h, ns))
+        for flow, ns, h, *block in point:
+            blocks.setdefault((flow, block[0] if block else ns // SECOND), []).append((h, ns))
         counted.append({key: next((b, seen) for b in range(33) if sum(h % 2**b == 0 for h, _ in seen) <= room) for key, seen in blocks.items()})
     out = {}
     for (flow, block), (bits, seen) in counted[0].items():
-        near = [counted[1].get((flow, block + i), (0, [])) for i in (-1, 0, 1)]
+        near = [counted[1].get((flow, block + i), (0, [])) for i in around]
         bits = max([bits] + [b for b, _ in near])
         came = {}
         for _, there in near:
@@ -660,12 +733,45 @@ def test_chosen_by_hash():
     for extra, said in ((["--bit", "dscp:1"], "--bit"), (["--samples", "1"], "from 2 to"), (["-w", "x.seg192"], "--write")):
         run = pathline.run("meter", "--method", "hash", *extra, *args)
         ok(run.returncode == 2 and said in run.stderr, "--method hash " + " ".join(extra) + ": refused", run.stderr)
-    run = pathline.run("meter", "--samples", "9", *args)
-    ok(run.returncode == 2 and "--method hash" in run.stderr, "--samples without it: refused", run.stderr)
     write(lab.path("cut.pcap"), [p for p in came if p[0] < (ZERO + 2) * SECOND])
     run = pathline.run("meter", "--method", "hash", "-o", "jsonl", *args[:2], "--read", lab.path("cut.pcap"))
     late = [r for r in pathline.jsonl(run.stdout) if r["block"] > ZERO + 2]
     eq({(r.get("lost"), r.get("alarms")) for r in late}, {(None, "partial")}, "behind the end of a capture nothing is known to be lost")
+
+
+def test_chosen_beside_colour():
+    """Hashed marking: the colour says which block a packet is of, also when it comes in the next one; loss is exact, and the packets
+    that a hash chose have the delays that they had."""
+    dice, room = random.Random(SEED), 32
+    sent, came, truth, counts = [], [], ([], []), {}
+    for flow, ns in send(dice, 2, 500):
+        number, block = dice.randrange(2**32), ns // SECOND
+        frame, fixed = unmarked(flow, number, 4, 60 if block & 1 else 64)  # dscp:0 is hops & 4
+        sent.append((ns, frame))
+        truth[0].append((flow, ns, bob(fixed), block))
+        count = counts.setdefault((flow, block), [0, 0])
+        count[0] += 1
+        if dice.random() < 0.04:
+            count[1] += 1
+            continue
+        later = ns + DELAY + dice.randrange(300_000_000)
+        came.append((later, unmarked(flow, number, 4, 52 if block & 1 else 56)[0]))
+        truth[1].append((flow, later, bob(fixed), block))
+    args = ["--read", "in=" + write(lab.path("beside-a.pcap"), sent + around()), "--read", "out=" + write(lab.path("beside-b.pcap"), came + around())]
+    usual = ["--method", "step", "--delay", "200ms", "--deviation", "50ms", *args]
+    rows, run = results("--samples", str(room), *usual)
+    got, want = {key_of(r): r for r in rows}, evaluated(truth, room, (0,))
+    eq(run.returncode, 0, "compared: " + run.stderr)
+    eq({k: [r["sent"], r["loss"]] for k, r in got.items()}, counts, "loss of every block, of all packets")
+    eq({k: (r["sampled"], r["matched"]) for k, r in got.items()}, {k: w[1:3] for k, w in want.items()}, "chosen, and found in the same block")
+    eq({k: (r["least_ns"], r["samples_mean_ns"], r["median_ns"], r["most_ns"]) for k, r in got.items()},
+       {k: (w[5][0], sum(w[5]) // len(w[5]), w[5][(len(w[5]) - 1) // 2], w[5][-1]) for k, w in want.items()}, "their delays")
+    ok(all(8 < w[1] <= room for w in want.values()), "there are many in each block", [w[1] for w in want.values()])
+    ok("samples" not in results(*usual)[1].stderr and "sampled" not in results(*usual)[0][0], "none without --samples")
+    ok("median_ns" in pathline.run("meter", "--samples", "9", *usual).stdout.splitlines()[0], "a table has them where they are asked for")
+    for extra, said in ((["--method", "pulse"], "not for --method pulse"), (["--records"], "nor --records"), (["--samples", "70000"], "from 2 to 65536")):
+        run = pathline.run("meter", "--samples", "9", *args, *extra)
+        ok(run.returncode == 2 and said in run.stderr, f"--samples with {' '.join(extra)}: refused", run.stderr)
 
 
 def test_forms():
@@ -691,5 +797,5 @@ if not with_scapy.there():
     tap.skip_all("missing: scapy")
 if shutil.which("tshark") is None:
     tap.skip_all("missing: tshark")
-lab.run(test_carriers, test_option_by_tshark, test_three_points, test_network, test_faults, test_clocks, test_incomplete, test_fragments, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_top, test_forms)
+lab.run(test_carriers, test_option_by_tshark, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_fragments, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
 sys.exit(tap.end())
