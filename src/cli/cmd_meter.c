@@ -97,8 +97,8 @@ static const struct pl_opt *options(void)
 			"of what no router changes chooses packets (RFC 9342, 7.2.2), of captures",
 			methods },
 		{ PL_OPT_LIST, 0, "bit", &args.bits, "BIT",
-			"where the mark is: dscp:N, tos:N, tclass:N, ecn:N, ipv4-reserved or altmark (in "
-			"Hop-by-Hop or Destination Options); twice for double marking, the colour first, "
+			"where the mark is: dscp:N, tos:N, tclass:N, ecn:N, ipv4-reserved, altmark (in "
+			"Hop-by-Hop or Destination Options) or, of captures, sfl:A/B (labels of MPLS); twice for double marking, the colour first, "
 			"but for altmark, which has both (default dscp:0); with --method quic spin:N, delay:N, "
 			"square:N, loss:N, reflection:N, trip:N and ecn-echo:N, bits 3 to 6 of the first byte "
 			"of short headers (default spin:5)",
@@ -480,7 +480,7 @@ const struct pl_command pl_command_meter = {
 		"\n"
 		"Bits: dscp:N (0 to 5), tos:N of IPv4 and tclass:N of IPv6 (2 to 7), ecn:N (0, 1),\n"
 		"ipv4-reserved (in front of DF), altmark (the IPv6 option of RFC 9343: both bits and an id\n"
-		"of the flow).\n"
+		"of the flow); of captures also sfl:A/B, labels of MPLS (RFC 8957) for colour 0 and 1.\n"
 		"\n"
 		"A result has packets sent and received, and loss, which is negative when more arrived than\n"
 		"was sent; the delay is that of the pulse, the mean delay is there when nothing was lost.\n"

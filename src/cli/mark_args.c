@@ -61,7 +61,8 @@ static int read_method(const struct pl_mark_args *a, struct pl_mark_setup *ret)
 		      : a->bits.n > 1   ? PL_MARK_DOUBLE
 					: PL_MARK_STEP;
 	if (pl_mark_where_parse(&where, ret->method, given ? a->bits.items : usual,
-		    given ? a->bits.n : 1, &diag) < 0) {
+		    given ? a->bits.n : 1, &diag) < 0 ||
+		pl_mark_where_is_written(&where, &diag) < 0) {
 		pl_complain("--bit: %s", diag.text);
 		return PL_EXIT_USAGE;
 	}

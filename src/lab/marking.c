@@ -23,6 +23,8 @@ static int check_bits(const struct pl_lab_marking_conf *c, bool with_int, struct
 	int r = pl_mark_where_parse(
 		&where, c->method, (const char *const *)c->bits.items, c->bits.n, diag);
 
+	if (r == 0)
+		r = pl_mark_where_is_written(&where, diag);
 	if (r < 0)
 		return r;
 	if (where.colour.carrier == PL_MARK_AT_OPTION) {

@@ -523,6 +523,9 @@ int pl_lab_metering_new(struct pl_lab_metering **ret, struct pl_lab_simulation *
 			"switches mark bits of headers, and altmark is an option: take dscp:N or ipv4-reserved");
 		return -EINVAL;
 	}
+	r = pl_mark_where_is_written(&cfg->where, diag);
+	if (r < 0)
+		return r;
 	m = calloc(1, sizeof(*m));
 	if (m == NULL)
 		return -ENOMEM;

@@ -9,6 +9,8 @@
 #include "mark/packet.h"
 #include "record/packet.h"
 
+#define LABEL_MAX 1048575u /* of MPLS: 20 bits */
+
 /* Names with a number: the first and last that it may be, and how far up in the byte 0 is. */
 static const struct {
 	const char *name;
@@ -21,8 +23,35 @@ static const struct {
 	{ "ecn:", 0, 1, 0, true, true },
 };
 
+/* A/B or A/B/C/D, all different. */
+static int parse_labels(struct pl_mark_bit *ret, const char *text, struct pl_diag *diag)
+{
+	const char *at = text + strlen("sfl:");
+	bool good = true;
+
+	*ret = (struct pl_mark_bit){ .carrier = PL_MARK_AT_LABEL, .ipv4 = true, .ipv6 = true };
+	for (const char *end; good && *at != '\0'; at = *end == '/' ? end + 1 : end) {
+		unsigned long label = strtoul(at, (char **)&end, 10);
+
+		good = *at >= '0' && *at <= '9' && label <= LABEL_MAX && ret->n_labels < 4 &&
+		       (*end == '\0' || (*end == '/' && end[1] != '\0'));
+		for (unsigned int i = 0; good && i < ret->n_labels; i++)
+			good = ret->labels[i] != label;
+		if (good)
+			ret->labels[ret->n_labels++] = (uint32_t)label;
+	}
+	if (good && (ret->n_labels == 2 || ret->n_labels == 4))
+		return 0;
+	pl_diag_set(diag,
+		"bit %.60s: sfl:A/B with different labels from 0 to %u, of colour 0 and 1, or sfl:A/B/C/D with those of the second bit",
+		text, LABEL_MAX);
+	return -EINVAL;
+}
+
 int pl_mark_bit_parse(struct pl_mark_bit *ret, const char *text, struct pl_diag *diag)
 {
+	if (strncmp(text, "sfl:", strlen("sfl:")) == 0)
+		return parse_labels(ret, text, diag);
 	if (strcmp(text, "ipv4-reserved") == 0) {
 		*ret = (struct pl_mark_bit){ .carrier = PL_MARK_AT_RESERVED, .ipv4 = true };
 		return 0;
@@ -64,7 +93,7 @@ int pl_mark_bit_parse(struct pl_mark_bit *ret, const char *text, struct pl_diag 
 		return -EINVAL;
 	}
 	pl_diag_set(diag,
-		"bit %s: dscp:N, tos:N, tclass:N, ecn:N, ipv4-reserved, altmark or altmark-dst are known",
+		"bit %s: dscp:N, tos:N, tclass:N, ecn:N, ipv4-reserved, altmark, altmark-dst or sfl:A/B are known",
 		text);
 	return -EINVAL;
 }
@@ -88,6 +117,13 @@ int pl_mark_where_parse(struct pl_mark_where *ret, unsigned int method, const ch
 	}
 	if (n == 1 && bits[0].carrier == PL_MARK_AT_OPTION)
 		return 0;
+	if (bits[0].carrier == PL_MARK_AT_LABEL || bits[1].carrier == PL_MARK_AT_LABEL) {
+		if (n == 1 && bits[0].n_labels == (two ? 4 : 2))
+			return 0;
+		pl_diag_set(diag, "this method has one bit of %s labels, sfl:%s, and no other",
+			two ? "four" : "two", two ? "A/B/C/D" : "A/B");
+		return -EINVAL;
+	}
 	if (n != (two ? 2u : 1u)) {
 		pl_diag_set(diag,
 			method == PL_MARK_CYCLIC
@@ -109,6 +145,15 @@ int pl_mark_where_parse(struct pl_mark_where *ret, unsigned int method, const ch
 		return -EINVAL;
 	}
 	return 0;
+}
+
+int pl_mark_where_is_written(const struct pl_mark_where *where, struct pl_diag *diag)
+{
+	if (where->colour.carrier != PL_MARK_AT_LABEL)
+		return 0;
+	pl_diag_set(
+		diag, "labels of MPLS (sfl:) are only read, in captures: pathline meter --read");
+	return -EINVAL;
 }
 
 /* The header is 20 bytes at least, or 40. */
@@ -137,6 +182,25 @@ static enum pl_mark_read read_option(
 	return PL_MARK_READ_OK;
 }
 
+/* The stack ends in front of the IP header. */
+static enum pl_mark_read read_label(
+	const struct pl_mark_bit *bit, const struct pl_layers *layers, unsigned int *ret_bits)
+{
+	if ((layers->flags & PL_LAYERS_MPLS) == 0)
+		return PL_MARK_READ_ELSEWHERE;
+	for (unsigned int i = layers->labels; i > 0; i--) {
+		const uint32_t label = pl_be32(layers->network - 4 * (size_t)i) >> 12;
+
+		for (unsigned int bits = 0; bits < bit->n_labels; bits++) {
+			if (bit->labels[bits] != label)
+				continue;
+			*ret_bits = bits;
+			return PL_MARK_READ_OK;
+		}
+	}
+	return PL_MARK_READ_ELSEWHERE;
+}
+
 enum pl_mark_read pl_mark_read(const struct pl_mark_where *where, const struct pl_layers *layers,
 	unsigned int *ret_bits, struct pl_altmark *ret_option)
 {
@@ -146,6 +210,8 @@ enum pl_mark_read pl_mark_read(const struct pl_mark_where *where, const struct p
 		return PL_MARK_READ_ELSEWHERE;
 	if (where->colour.carrier == PL_MARK_AT_OPTION)
 		return read_option(layers, ret_bits, ret_option);
+	if (where->colour.carrier == PL_MARK_AT_LABEL)
+		return read_label(&where->colour, layers, ret_bits);
 	*ret_bits = bit_of(&where->colour, layers);
 	if (where->second.carrier != 0)
 		*ret_bits |= bit_of(&where->second, layers) << 1;
@@ -171,6 +237,7 @@ bool pl_mark_write(const struct pl_mark_where *where, uint8_t *network, unsigned
 	const bool ipv4 = network[0] >> 4 == 4;
 
 	if (where->colour.carrier == PL_MARK_AT_OPTION ||
+		where->colour.carrier == PL_MARK_AT_LABEL ||
 		!(ipv4 ? where->colour.ipv4 : where->colour.ipv6))
 		return false;
 	write_bit(&where->colour, network, bits);

@@ -18,11 +18,14 @@ static const struct {
 	{ "ipv4-reserved", PL_MARK_AT_RESERVED, 0, true, false },
 	{ "altmark", PL_MARK_AT_OPTION, 0, false, true },
 	{ "altmark-dst", PL_MARK_AT_OPTION, 0, false, true },
+	{ "sfl:16/1048575", PL_MARK_AT_LABEL, 0, true, true },
+	{ "sfl:16/17/18/0", PL_MARK_AT_LABEL, 0, true, true },
 };
 
 static const char *const bad[] = { "", "dscp", "dscp:", "dscp:6", "dscp:00", "dscp:-1", "dscp:a",
 	"tos:0", "tos:1", "tclass:0", "tos:8", "ecn:2", "ipv4-reserved:1", "Altmark", "altmark-",
-	"flow-label:0" };
+	"flow-label:0", "sfl:", "sfl:1", "sfl:1/", "sfl:1/1", "sfl:1/2/3", "sfl:1/2/3/2",
+	"sfl:1/2/3/4/5", "sfl:1/1048576", "sfl:-1/2", "sfl:1//2", "sfl:1/2x", "sfl:a/b" };
 
 static void texts(void)
 {
@@ -49,9 +52,24 @@ static void pairs(void)
 				 *const same[] = { "dscp:0", "tos:2" },
 				 *const equal[] = { "dscp:0", "dscp:0" },
 				 *const option[] = { "altmark", "dscp:0" };
+	static const char *const labels[] = { "sfl:16/17", "dscp:0" }, *const four[] = {
+		"sfl:16/17/18/19", "dscp:0"
+	};
 	struct pl_mark_where where;
 	struct pl_diag diag;
 
+	ok(pl_mark_where_parse(&where, PL_MARK_STEP, labels, 1, &diag) == 0,
+		"two labels are one bit");
+	ok(pl_mark_where_is_written(&where, &diag) < 0, "%s", diag.text);
+	ok(pl_mark_where_parse(&where, PL_MARK_DOUBLE, four, 1, &diag) == 0, "four are two");
+	ok(pl_mark_where_parse(&where, PL_MARK_CYCLIC, four, 1, &diag) == 0,
+		"also of cyclic marking");
+	ok(pl_mark_where_parse(&where, PL_MARK_DOUBLE, labels, 1, &diag) < 0, "%s", diag.text);
+	ok(pl_mark_where_parse(&where, PL_MARK_STEP, four, 1, &diag) < 0, "%s", diag.text);
+	ok(pl_mark_where_parse(&where, PL_MARK_DOUBLE, four, 2, &diag) < 0, "%s", diag.text);
+	ok(pl_mark_where_parse(&where, PL_MARK_DOUBLE, two, 2, &diag) == 0 &&
+			pl_mark_where_is_written(&where, &diag) == 0,
+		"bits of the header are written, too");
 	ok(pl_mark_where_parse(&where, PL_MARK_STEP, two, 1, &diag) == 0, "step: one bit");
 	ok(pl_mark_where_parse(&where, PL_MARK_STEP, two, 2, &diag) < 0, "%s", diag.text);
 	ok(pl_mark_where_parse(&where, PL_MARK_STEP, two, 0, &diag) < 0, "%s", diag.text);

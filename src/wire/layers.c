@@ -273,6 +273,7 @@ static enum pl_verdict walk_mpls(struct walk *w)
 			w->ret->label = pl_be32(p) >> 12;
 			w->ret->flags |= PL_LAYERS_MPLS;
 		}
+		w->ret->labels = (uint8_t)(i + 1);
 		if ((p[2] & 1) == 0)
 			continue;
 		/* Nothing names what follows the bottom of the stack; the nibble tells IP from

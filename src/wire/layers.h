@@ -82,7 +82,7 @@ struct pl_flow {
 #define PL_LAYERS_NO_L4    0x04 /* the transport header is not whole; flow has no ports */
 #define PL_LAYERS_HOP_OPTS 0x08 /* hop_opts is set */
 #define PL_LAYERS_DST_OPTS 0x10 /* dst_opts is set */
-#define PL_LAYERS_MPLS     0x20 /* label is set */
+#define PL_LAYERS_MPLS     0x20 /* label and labels are set */
 
 struct pl_layers {
 	struct pl_flow flow;
@@ -96,6 +96,7 @@ struct pl_layers {
 	uint8_t flags;    /* PL_LAYERS_* */
 	uint16_t missing; /* bytes that are announced and not there (saturating) */
 	uint32_t label;   /* of the outer MPLS header, 20 bits; with PL_LAYERS_MPLS */
+	uint8_t labels;   /* in the stack, which ends in front of `network`; with PL_LAYERS_MPLS */
 	/* Only when `flags` says so; indeterminate otherwise, because the usual packet has none. */
 	struct pl_cursor hop_opts; /* inside of the IPv6 Hop-by-Hop options */
 	struct pl_cursor dst_opts; /* inside of the (last) IPv6 Destination Options */

@@ -62,6 +62,14 @@ def carriers():
         word = (0x12300 + flow) << 12 | (bits & 1) << 11 | (bits >> 1 & 1) << 10
         return HBHOptUnknown(otype=0x12, optlen=4, optdata=struct.pack(">I", word))
 
+    def labels(flow, bits, below):
+        """Behind two labels of the way, and with another one below where asked for: S is on the last."""
+        from scapy.contrib.mpls import MPLS
+        marked = MPLS(label=1000 + bits, cos=5, s=0 if below else 1, ttl=60)
+        stack = MPLS(label=16000, s=0, ttl=60) / MPLS(label=16001, s=0, ttl=60) / marked
+        inner = IP(src=f"10.0.0.{flow + 1}", dst="192.0.2.1") / rest(flow)
+        return bytes(Ether(src=MAC, dst=MAC, type=0x8847) / (stack / MPLS(label=77, s=1, ttl=60) if below else stack) / inner)
+
     return [
         Carrier("DSCP of IPv4", ["--bit", "dscp:0"], lambda flow, bits: v4(flow, tos=0xb8 & ~4 | (bits & 1) << 2)),
         Carrier("two bits of DSCP", ["--bit", "dscp:0", "--bit", "dscp:1"],
@@ -72,6 +80,8 @@ def carriers():
                 lambda flow, bits: v6(flow, IPv6ExtHdrHopByHop(options=[option(flow, bits)])), True),
         Carrier("AltMark behind padding in Destination Options", ["--bit", "altmark"],
                 lambda flow, bits: v6(flow, IPv6ExtHdrDestOpt(options=[Pad1(), Pad1(), option(flow, bits)])), True),
+        Carrier("synonymous flow labels of MPLS", ["--bit", "sfl:1000/1001"], lambda flow, bits: labels(flow, bits & 1, False)),
+        Carrier("four labels, above another one", ["--bit", "sfl:1000/1001/1002/1003"], lambda flow, bits: labels(flow, bits, True), True),
     ]
 
 

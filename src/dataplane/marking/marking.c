@@ -387,6 +387,9 @@ int pl_dp_marking_new(struct pl_dp_marking **ret, struct pl_dp_pipeline *p,
 			"a switch marks bits of the IP header: dscp, tos, tclass, ecn or ipv4-reserved");
 		return -EINVAL;
 	}
+	r = pl_mark_where_is_written(&cfg->where, diag);
+	if (r < 0)
+		return r;
 	m = calloc(1, sizeof(*m));
 	if (m == NULL)
 		return -ENOMEM;
