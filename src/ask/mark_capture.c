@@ -88,7 +88,7 @@ static void note_late(struct pl_mark_capture *c, uint64_t block)
 static void sample(struct pl_mark_capture *c, const struct pl_layers *layers,
 	const struct pl_mark_flow *flow, uint64_t block, uint64_t time_ns)
 {
-	if (!pl_mark_hashes_add(c->hashes, flow, block, pl_mark_hash(layers, 0), time_ns))
+	if (!pl_mark_hashes_add(c->hashes, flow, block, pl_mark_select_hash(layers, 0), time_ns))
 		c->unsampled++;
 }
 
@@ -103,7 +103,7 @@ static void choose(struct pl_mark_capture *c, const struct pl_layers *layers,
 		.proto = r->proto };
 
 	if (pl_mark_hashes_add(c->hashes, &flow, time_ns / c->options->period_ns,
-		    pl_mark_hash(layers, 0), time_ns))
+		    pl_mark_select_hash(layers, 0), time_ns))
 		c->metered++;
 	else
 		c->unsampled++;

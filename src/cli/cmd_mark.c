@@ -28,7 +28,10 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "probes", &args.probes, "COUNT",
 			"of them in each block, at most 1000 a second (default 10)", NULL },
 		{ PL_OPT_HEADING, 0, "Records of blocks", NULL, NULL, NULL, NULL },
-		PL_MARK_ARGS_RECORDS(args, "print the records in this form (default: none are)"),
+		PL_MARK_ARGS_RECORDS(args,
+			"HOST[:PORT]: mark packets to that host, whose pathline meter --from this one "
+			"prints loss and delay; else ",
+			"print the records in this form (default: none are)"),
 		PL_MARK_ARGS_RUNNING(args),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -60,7 +63,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_mark = {
 	.name = "mark",
 	.summary = "colour packets that leave, so that meters tell their loss and delay",
-	.usage = "--dev INTERFACE --rule RULE|--probe HOST [OPTION]…",
+	.usage = "--to HOST [OPTION]…|--dev INTERFACE --rule RULE|--probe HOST [OPTION]…",
 	.description =
 		"Alternate marking (RFC 9341): chosen packets that leave by an interface get the colour of\n"
 		"the current block of time, in a bit of their header (--bit), and are counted by flow and\n"
@@ -70,6 +73,10 @@ const struct pl_command pl_command_mark = {
 		"bit, or --method multiplexed or pulse, one packet of each flow and block is marked to have its\n"
 		"delay measured. It works in the kernel (eBPF, Linux 6.1), before the queue of the interface, so\n"
 		"the queue is part of what is measured.\n"
+		"\n"
+		"With --to HOST all packets to another host are marked, whose 'pathline meter --from' of this\n"
+		"one tells loss and delay: interface, rule and point are known then, and the method is\n"
+		"multiplexed, which has both in one bit.\n"
 		"\n"
 		"Before it begins it looks whether the packets have the bit already, and refuses to mark if\n"
 		"so. Data that TCP hands to the NIC to be taken apart into segments (TSO) is marked as a\n"
@@ -83,6 +90,7 @@ const struct pl_command pl_command_mark = {
 		"Every packet is accounted for by cause; --stats ends with all counters, SIGUSR1 prints\n"
 		"them meanwhile. The program leaves with the process, also after kill -9, but for --pin.",
 	.examples =
+		"  pathline mark --to 10.1.0.2\n"
 		"  pathline mark --dev eth0 --rule 'take dst=10.1.0.0/16' --point 1 --to udp://192.0.2.10:40050\n"
 		"  pathline mark --dev eth0 --rule 'take proto=udp' --bit dscp:0 --bit dscp:1 -o jsonl\n"
 		"  pathline mark --dev eth0 --rule take --by none --period 10s --pin /sys/fs/bpf/marker\n"

@@ -41,6 +41,10 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		PL_MARK_ARGS_DEV(args, "count on this interface"),
+		{ PL_OPT_STRING, 0, "from", &args.from, "HOST[:PORT]",
+			"print loss and delay of packets that another host marks by pathline mark --to, whose "
+			"records come to the UDP port (default 40051); the interface is that of the way to it",
+			NULL },
 		{ PL_OPT_CHOICE, 0, "direction", &args.direction, "WHICH",
 			"packets that enter by it: in (default), or that leave: out",
 			pl_mark_arg_directions },
@@ -50,7 +54,7 @@ static const struct pl_opt *options(void)
 			"interface must have GRO off",
 			modes },
 		PL_MARK_ARGS_LOSS_ONLY(args),
-		PL_MARK_ARGS_RECORDS(args, "format (default table, and nothing with --to)"),
+		PL_MARK_ARGS_RECORDS(args, "", "format (default table, and nothing with --to)"),
 		PL_MARK_ARGS_RUNNING(args),
 		{ PL_OPT_HEADING, 0, "Captures", NULL, NULL, NULL, NULL },
 		{ PL_OPT_LIST, 0, "read", &captures.files, "[NAME=]FILE",
@@ -369,7 +373,7 @@ static bool is_quic(void)
 /* An option that would change nothing. 0, or an exit code; complains. */
 static int check_kind(void)
 {
-	const bool live = args.dev != NULL;
+	const bool live = args.dev != NULL || args.from != NULL;
 	const struct {
 		const char *name;
 		bool given, of_captures;
@@ -413,7 +417,7 @@ static int meter(void)
 	static struct pl_mark_observe_options observe;
 	int code = check_kind();
 
-	if (code == 0 && args.dev != NULL)
+	if (code == 0 && (args.dev != NULL || args.from != NULL))
 		return pl_mark_args_serve(&pl_command_meter, &args, PL_HOSTMARK_METER, false,
 			args.to.n == 0 || args.form != NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -457,7 +461,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_meter = {
 	.name = "meter",
 	.summary = "loss and delay of traffic that is marked (alternate marking)",
-	.usage = "[OPTION]… --dev INTERFACE|--read [NAME=]FILE --read [NAME=]FILE…",
+	.usage = "[OPTION]… --from HOST|--dev INTERFACE|--read [NAME=]FILE --read [NAME=]FILE…",
 	.description =
 		"With --dev counts packets that 'pathline mark' coloured (alternate marking, RFC 9341) by\n"
 		"flow and block, on an interface, in the kernel (eBPF, Linux 6.1). Each block of each flow\n"
@@ -467,6 +471,10 @@ const struct pl_command pl_command_meter = {
 		"together (GRO), or are to be taken apart (TSO), are counted as they are on the wire. The\n"
 		"program leaves with the process, also after kill -9; with --pin it goes on counting, and\n"
 		"the next process reads the blocks that came meanwhile, if it begins within six periods.\n"
+		"\n"
+		"With --from prints loss and delay of packets that another host marks (pathline mark --to this\n"
+		"host), while both commands run: a row for each flow and block, when both have its record.\n"
+		"Method, bits and period must be the same at both, and are by default.\n"
 		"\n"
 		"With --read compares captures that were taken at points of a path, of traffic whose packets\n"
 		"carry the mark: loss to the packet, and one-way delay, for each flow, block and link, and\n"
@@ -510,6 +518,7 @@ const struct pl_command pl_command_meter = {
 		"On an interface --stats ends with all counters, SIGUSR1 prints them meanwhile.\n"
 		"Exit code 3: no packet could be counted.",
 	.examples =
+		"  pathline meter --from 10.1.0.1\n"
 		"  pathline meter --dev eth0 --point 2 --to udp://192.0.2.10:40050\n"
 		"  pathline meter --dev eth0 --direction out --rule 'take proto=udp' --by none\n"
 		"  pathline meter --read in=a.pcap --read out=b.pcap\n"

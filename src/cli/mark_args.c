@@ -7,10 +7,12 @@
 #include "cli/args.h"
 #include "cli/command.h"
 #include "cli/mark_args.h"
+#include "cli/mark_peer.h"
 #include "mark/bits.h"
 #include "mark/guard.h"
 #include "mark/tick.h"
 #include "runtime/serve.h"
+#include "service/mark_between.h"
 #include "show/flat_out.h"
 #include "show/stdout.h"
 
@@ -164,6 +166,8 @@ static int read_rules(const char *command, const struct pl_mark_args *a,
 	o->rules_file = a->rules_file;
 	if (a->rules.n > 0 || a->rules_file != NULL || a->probe != NULL)
 		return 0;
+	if (a->usual_rule != NULL)
+		return pl_tap_rules_add(&o->rules, a->usual_rule, &diag) < 0 ? PL_EXIT_FAILED : 0;
 	if (required) {
 		pl_complain(
 			"%s: say which packets by --rule or --rules, such as --rule \"take dst=10.0.0.0/8\", or send some by --probe",
@@ -269,11 +273,13 @@ static void tell_begin(void *arg)
 			"no note of the filter could be written: should this process and its keeper be killed, it stays");
 }
 
-static int serve(struct pl_mark_host *h, const struct pl_mark_args *a)
+int pl_mark_args_run(
+	struct pl_mark_host *h, struct pl_mark_between *b, const struct pl_mark_args *a)
 {
-	const struct pl_service service = { &pl_mark_host_ops, h };
-	const struct pl_runtime_options run = { .services = &service,
-		.n = 1,
+	const struct pl_service services[] = { { &pl_mark_host_ops, h },
+		{ &pl_mark_between_ops, b } };
+	const struct pl_runtime_options run = { .services = services,
+		.n = b != NULL ? 2 : 1,
 		.rights = { .user = a->user, .group = a->group },
 		.calls = PL_CONFINE_WRITER | PL_SANDBOX_CLOCK,
 		.duration_ns = a->duration_ns,
@@ -302,15 +308,24 @@ int pl_mark_args_serve(const struct pl_command *command, struct pl_mark_args *a,
 {
 	static struct pl_mark_host_options o;
 	static struct pl_flat_out out;
+	static struct pl_mark_peer peer;
 	struct pl_mark_host *h;
-	int code = read_args(command->name, a, &o, role, rules);
+	int code = pl_mark_peer_fill(&peer, a, role);
 
+	if (code == 0)
+		code = read_args(command->name, a, &o, role, rules);
 	if (code != 0)
 		return code;
 	h = calloc(1, sizeof(*h));
 	if (h == NULL) {
 		pl_complain("out of memory");
 		return PL_EXIT_FAILED;
+	}
+	h->o = &o;
+	if (peer.is && role == PL_HOSTMARK_METER) {
+		code = pl_mark_peer_compare(&peer, h, &o, a, form_of(a));
+		free(h);
+		return code;
 	}
 	if (prints) {
 		pl_flat_out_init(&out, PL_FLAT_MARK128, form_of(a), a->count);
@@ -319,8 +334,7 @@ int pl_mark_args_serve(const struct pl_command *command, struct pl_mark_args *a,
 		o.full = print_full;
 		o.arg = &out;
 	}
-	h->o = &o;
-	code = serve(h, a);
+	code = pl_mark_args_run(h, NULL, a);
 	pl_mark_host_close(h);
 	/* One that could not be begun prints no empty table. */
 	if (prints && !h->began)

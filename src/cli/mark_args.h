@@ -14,6 +14,8 @@ struct pl_command;
 
 /* Static storage. */
 struct pl_mark_args {
+	const char *from;       /* of a meter */
+	const char *usual_rule; /* where none was given; NULL: every packet, or none is an error */
 	const char *dev, *method, *by, *direction, *mode, *rules_file, *pin, *probe;
 	const char *form, *user, *group, *web;
 	struct pl_opt_list bits, rules, to;
@@ -87,10 +89,11 @@ struct pl_mark_args {
 			"double too",                                                                        \
 			NULL                                                                                 \
 	}
-#define PL_MARK_ARGS_RECORDS(a, when)                                                              \
+#define PL_MARK_ARGS_RECORDS(a, also, when)                                                        \
 	{ PL_OPT_U64, 0, "point", &(a).point, "NUMBER",                                            \
 		"number of this measurement point, at most 32 bits, which no other has", NULL },   \
 		{ PL_OPT_LIST, 0, "to", &(a).to, "OUTPUT",                                         \
+			also                                                                       \
 			"send records of blocks there: udp://HOST:PORT, kafka://HOST/TOPIC, "      \
 			"clickhouse://HOST/TABLE, ipfix://HOST?pen=N, region:PATH or file:PATH; "  \
 			"may be repeated",                                                         \
@@ -117,6 +120,12 @@ void pl_mark_args_done(struct pl_mark_args *a);
 
 /* Period, method, bits and guard band into *ret. 0, or an exit code; complains. */
 int pl_mark_args_setup(const struct pl_mark_args *a, struct pl_mark_setup *ret);
+
+struct pl_mark_between;
+/* Runs a host that was filled in, and, unless NULL, what compares its records with a marker's. An exit
+ * code; complains. */
+int pl_mark_args_run(
+	struct pl_mark_host *h, struct pl_mark_between *b, const struct pl_mark_args *a);
 
 /* Serves with what was given, in a role; rules: at least one must be given. An exit code;
  * complains. */

@@ -42,7 +42,7 @@ uint32_t pl_mark_bob(const uint8_t *bytes, uint32_t n, uint32_t start)
 	return w[2];
 }
 
-uint32_t pl_mark_hash(const struct pl_layers *layers, uint32_t start)
+uint32_t pl_mark_select_hash(const struct pl_layers *layers, uint32_t start)
 {
 	const uint8_t *ip = layers->network;
 	const size_t there = pl_cursor_left(&layers->transport);

@@ -20,7 +20,7 @@
 uint32_t pl_mark_bob(const uint8_t *bytes, uint32_t n, uint32_t start);
 
 /* Of a packet with an IP header. */
-uint32_t pl_mark_hash(const struct pl_layers *layers, uint32_t start);
+uint32_t pl_mark_select_hash(const struct pl_layers *layers, uint32_t start);
 
 struct pl_mark_sample {
 	uint32_t hash;

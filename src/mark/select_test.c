@@ -66,7 +66,7 @@ static uint32_t hash_of(uint8_t at, uint8_t value)
 
 	ip[at] = value;
 	layers.transport = pl_cursor(ip + 20, 20);
-	return pl_mark_hash(&layers, 0);
+	return pl_mark_select_hash(&layers, 0);
 }
 
 static void invariance(void)

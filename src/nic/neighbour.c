@@ -133,6 +133,36 @@ int pl_route_find(int ifindex, const struct pl_addr *to, struct pl_route *ret, s
 	return -ENETUNREACH;
 }
 
+int pl_route_interface(const struct pl_addr *to, int *ret_ifindex, struct pl_diag *diag)
+{
+	struct question q = { .u.h = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+				      .nlmsg_type = RTM_GETROUTE,
+				      .nlmsg_flags = NLM_F_REQUEST } };
+	struct rtmsg *m = NLMSG_DATA(&q.u.h);
+	struct answer a = { .u.bytes = { 0 } };
+	const void *out = NULL;
+	int r;
+
+	m->rtm_family = family(to);
+	m->rtm_dst_len = pl_addr_is_v4(to) ? 32 : 128;
+	add_addr(&q, RTA_DST, to);
+	r = ask(&q, &a, RTM_NEWROUTE, sizeof(struct rtmsg));
+	m = NLMSG_DATA(&a.u.h);
+	if (r == 0 && m->rtm_type == RTN_LOCAL) {
+		pl_diag_set(diag, "it is an address of this host");
+		return -ENETUNREACH;
+	}
+	if (r == 0 && m->rtm_type == RTN_UNICAST)
+		out = attr(&a, sizeof(*m), RTA_OIF, sizeof(uint32_t));
+	if (out == NULL) {
+		pl_diag_set(diag, "there is no route to it%s%s", r < 0 ? ": " : "",
+			r < 0 ? strerror(-r) : "");
+		return -ENETUNREACH;
+	}
+	memcpy(ret_ifindex, out, sizeof(uint32_t));
+	return 0;
+}
+
 int pl_neighbour_find(int ifindex, const struct pl_addr *host, uint8_t ret_mac[6])
 {
 	struct question q = { .u.h = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),

@@ -15,6 +15,10 @@ struct pl_route {
 int pl_route_find(
 	int ifindex, const struct pl_addr *to, struct pl_route *ret, struct pl_diag *diag);
 
+/* The interface by which packets to `to` leave. -ENETUNREACH with diag: there is no way, or it is this
+ * host. */
+int pl_route_interface(const struct pl_addr *to, int *ret_ifindex, struct pl_diag *diag);
+
 /* The MAC address of a host on the interface's link. -ENOENT: not known, pl_neighbour_ask finds it
  * out; -EAGAIN: being asked for; -EHOSTUNREACH: asked for in vain. */
 int pl_neighbour_find(int ifindex, const struct pl_addr *host, uint8_t ret_mac[6]);

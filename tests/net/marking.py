@@ -283,6 +283,83 @@ def test_cyclic():
     ok(p.returncode == 2 and "half of the period" in p.stderr, "one bit does not bear such a delay, and is refused", p.stderr)
 
 
+class Host(tapping.Printing):
+    """One of two commands that are told nothing but the other host."""
+
+    def __init__(self, side, *args):
+        command = args[0]
+        super().__init__(NS[side], f"host-{command}", Node.WORDS[command], "on eth0", *args, "--stats")
+
+    def rows(self, port):
+        return [r for r in self.lines() if r.get("dport") == port]
+
+    def end(self):
+        self.p.send_signal(signal.SIGTERM)
+        eq(self.p.wait(timeout=2 * LIMIT), 0, f"{self.name} ends well")
+        return self.lines()[-1]
+
+
+def test_two_commands():
+    """`mark --to HOST` and `meter --from HOST`, and no more: loss of every block to the packet, and delay, while both run."""
+    hold, dropped = 0.02, collections.Counter()
+
+    def choose(frame, n):
+        port = int.from_bytes(frame[36:38] if frame[12] == 8 else frame[56:58], "big")
+        if port not in (6004, 6005) or n % 25 not in (3, 4, 17):
+            return False
+        dropped[port] += 1
+        return True
+
+    m = Middle(choose, hold)
+    for there, here, port in ((B, A, 6004), (B6, A6, 6005)):
+        k = Host("b", "meter", "--from", here, "-o", "jsonl")
+        s = Host("a", "mark", "--to", there, "--check", "0")
+        warm(period=1)
+        r, n = Receiver(there, port), 0
+
+        def told():
+            """Blocks with a delay, told while traffic goes on."""
+            nonlocal n
+            send(there, port, 200, 0.002)
+            n += 200
+            return n >= 1000 and [x for x in k.rows(port) if "delay_ns" in x and x.get("sent")]
+        ok(wait(told), f"{there}: loss and delay are told while both run", k.errors() + s.errors())
+        ok(wait(lambda: r.take() == n - dropped[port]), "what the middle did not drop came")
+        ok(wait(lambda: sum(x.get("sent", 0) for x in k.rows(port)) == n), "all blocks are told", (n, k.rows(port)))
+        rows = [x for x in k.rows(port) if x.get("sent")]
+        eq(sum(x["loss"] for x in rows), dropped[port], "loss is what the middle dropped")
+        ok(all(x["loss"] >= 0 and x["sent"] == x["received"] + x["loss"] for x in rows), "in each block", rows)
+        ok(all(x["delay_ns"] >= 0.99 * hold * 1e9 for x in rows if "delay_ns" in x), "no delay is less than what the middle holds packets for")
+        eq({(x["from"], x["to"]) for x in rows}, {(here, "here")}, "from one host to the other")
+        r.close()
+        s.end()
+        stats = k.end()["between"]
+        eq((stats["domain"]["other_settings"], stats["domain"]["not_allowed"], stats["correlate"]["without_room"]), (0, 0, 0), "the accounts are clean")
+        ok(f"{here} to here: sent" in k.errors(), "totals are told at the end", k.errors())
+    m.end()
+
+
+def test_two_commands_refused():
+    """What the two commands cannot know, or what does not go together, is said."""
+    for args, words in ((["mark", "--to", A], "an address of this host"), (["mark", "--to", "203.0.113.9"], "no route"),
+                        (["meter", "--from", "b.example"], "the address of the host"), (["meter", "--from", "0.0.0.0"], "the address of the host"),
+                        (["mark", "--to", B, "--to", B1], "one host"), (["mark", "--to", B, "--point", "7"], "--point"),
+                        (["meter", "--from", B, "--read", "x.pcap"], "option for captures")):
+        p = subprocess.run(NS["a"].command(PATHLINE, *args), capture_output=True, text=True, timeout=LIMIT, check=False)
+        ok(p.returncode == 2 and words in p.stderr, f"{' '.join(args)}: refused", (p.returncode, p.stderr))
+    # A marker with another method, and one that is not asked.
+    m = Middle()
+    k = Host("b", "meter", "--from", A, "--method", "step", "-o", "jsonl")
+    s = Host("a", "mark", "--to", B, "--check", "0")
+    ok(wait(lambda: send(B, 6006, 1) and "another --method or --period" in k.errors()), "another method is told", k.errors())
+    ok(k.end()["between"]["domain"]["other_settings"] > 0, "and counted")
+    k = Host("b", "meter", "--from", A1, "--dev", "eth0", "-o", "jsonl")
+    ok(wait(lambda: send(B, 6006, 1) and f"records of {A} are left out: only those of {A1}" in k.errors()), "records of another host are told", k.errors())
+    ok(k.end()["between"]["domain"]["not_allowed"] > 0, "and counted")
+    s.end()
+    m.end()
+
+
 def drops():
     """Of the queue behind the marker, by its own books."""
     text = json.loads(NS["a"].sh("tc -s -j qdisc show dev eth1"))
@@ -731,7 +808,7 @@ def build():
 
 def main():
     build()
-    lab.run(test_usage, test_loss, test_cyclic, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
     return tap.end()
 
 
