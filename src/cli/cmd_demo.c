@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/simulate.h"
 #include "demo/demo.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -16,7 +17,7 @@ static const struct pl_opt *options(void)
 	static const char *const forms[] = { "table", "json", "jsonl", NULL };
 	static const struct pl_opt table[] = {
 		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
-			"stop after this time (default: 20s with --headless, else until q or SIGINT; packets: 30s)",
+			"stop after this time (default: 20s with --headless, else until q or SIGINT; packets: 30s; marking: 28s of simulated time)",
 			NULL },
 		{ PL_OPT_FLAG, 0, "headless", &args.headless, NULL,
 			"no live view, only the summary at the end", NULL },
@@ -34,12 +35,14 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-static const char *const words[] = { "packets", NULL };
+#define MARKING_NS (28 * SECOND_NS) /* of simulated time: the whole story */
+
+static const char *const words[] = { "packets", "marking", NULL };
 
 static int run(int argc, char **argv)
 {
 	struct pl_opt_list operands;
-	bool packets;
+	bool packets, marking;
 	int code;
 
 	args.headless = false;
@@ -51,16 +54,20 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_demo, argc, argv, &operands, &code) != 0)
 		return code;
 	packets = operands.n == 1 && strcmp(operands.items[0], words[0]) == 0;
-	code = packets ? 0 : (int)operands.n;
+	marking = operands.n == 1 && strcmp(operands.items[0], words[1]) == 0;
+	code = packets || marking ? 0 : (int)operands.n;
 	pl_opt_list_done(&operands);
 	if (code > 0 || args.rate <= 0 || (args.to != NULL && !packets)) {
-		pl_complain(code > 0         ? "demo: the only operand is \"packets\""
+		pl_complain(code > 0         ? "demo: operands are \"packets\" or \"marking\""
 			    : args.rate <= 0 ? "--rate must be greater than 0"
 					     : "--to is for demo packets");
 		return PL_EXIT_USAGE;
 	}
 	if (packets)
 		return pl_demo_packets(&args);
+	if (marking)
+		return pl_simulate_marking(args.duration_ns != 0 ? args.duration_ns : MARKING_NS,
+			args.seed, args.form);
 	if (args.headless && args.duration_ns == 0)
 		args.duration_ns = 20 * SECOND_NS;
 	pl_log_set_level(PL_LOG_WARNING);
@@ -70,7 +77,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_demo = {
 	.name = "demo",
 	.summary = "model a small network, collect its reports and show them; needs no privileges",
-	.usage = "[--headless] [-d TIME] [-o FORM] [packets]",
+	.usage = "[--headless] [-d TIME] [-o FORM] [packets|marking]",
 	.description =
 		"Sends the telemetry reports of a small network over loopback to a collector in this process\n"
 		"and shows the decoded telemetry, with a metrics page for Prometheus. Within the first minute\n"
@@ -83,11 +90,16 @@ const struct pl_command pl_command_demo = {
 		"and a slow server; at the end the flows with the most bytes are listed. With\n"
 		"--headless its 30 s pass as fast as they can.\n"
 		"\n"
-		"At the end it compares the accounts: every packet sent must have been received or counted as\n"
+		"demo marking shows alternate marking in the experiment that was published for it, in simulated\n"
+		"time: traffic of three senders fills the link that a measured flow takes; loss and delay by\n"
+		"one bit of its packets stand beside what the queue did to them, block by block.\n"
+		"\n"
+		"At the end demo compares the accounts: every packet sent must have been received or counted as\n"
 		"dropped. Exit code 1: the accounts do not agree.",
 	.examples = "  pathline demo\n"
 		    "  pathline demo --headless --duration 20s -o json\n"
 		    "  pathline demo packets\n"
+		    "  pathline demo marking\n"
 		    "  pathline demo packets --to kafka://127.0.0.1/packets\n",
 	.words = words,
 	.options = options,

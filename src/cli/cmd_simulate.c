@@ -12,6 +12,7 @@
 #include "base/complain.h"
 #include "base/num.h"
 #include "cli/command.h"
+#include "cli/simulate.h"
 #include "lab/faults.h"
 #include "lab/simulation.h"
 #include "lab/truth_books.h"
@@ -356,6 +357,18 @@ static int check_flows(const struct pl_lab_topology *t, struct run *run, struct 
 	return -EINVAL;
 }
 
+/* what: a file or shape; NULL: the experiment of pl_simulate_marking. */
+static int load(struct pl_lab_topology *ret, const char *what, struct pl_diag *diag)
+{
+	static const char congestion[] =
+#include "cli/congestion.inc"
+		;
+
+	return what != NULL ? pl_lab_topology_load(ret, what, diag)
+			    : pl_lab_topology_parse(ret, "congestion.yaml", congestion,
+				      sizeof(congestion) - 1, diag);
+}
+
 static int simulate(const char *what, const char *uri, struct run *run, struct pl_diag *diag)
 {
 	const bool paced = uri != NULL && pl_gen_is_live(uri);
@@ -371,7 +384,7 @@ static int simulate(const char *what, const char *uri, struct run *run, struct p
 	struct pl_gen_account acc = { 0 };
 	struct pl_lab_topology topology;
 	struct pl_port *port = NULL;
-	int r = pl_lab_topology_load(&topology, what, diag), end;
+	int r = load(&topology, what, diag), end;
 
 	if (args.truth != NULL || args.history != NULL || args.marking != NULL)
 		cfg.truth = (struct pl_dp_truth_ops){ true_path, true_event, run };
@@ -449,14 +462,8 @@ static int check_usage(const struct pl_opt_list *operands)
 	return -EINVAL;
 }
 
-static int run_simulate(int argc, char **argv)
+static void set_defaults(void)
 {
-	struct run run = { .datagrams = false };
-	struct pl_diag diag = { .text = "" };
-	struct pl_opt_list operands;
-	int exit_code = PL_EXIT_USAGE, r;
-	const char *uri;
-
 	args.duration_ns = UINT64_C(10) * 1000000000;
 	args.rate = 20000;
 	args.flows = 64;
@@ -466,33 +473,61 @@ static int run_simulate(int argc, char **argv)
 	args.delay_ns = UINT64_C(50000000);
 	args.deviation_ns = UINT64_C(10000000);
 	args.form = pl_out_forms[PL_OUT_TABLE];
+}
+
+/* An exit code; complains. */
+static int run_one(const char *what, const char *uri)
+{
+	struct run run = { .datagrams = uri != NULL &&
+					(pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0 };
+	struct pl_diag diag = { .text = "" };
+	int r;
+
+	run.last = &run.first;
+	pl_buf_init(&run.text);
+	r = simulate(what, uri, &run, &diag);
+	if (r < 0 && diag.text[0] == '\0')
+		pl_diag_set(&diag, "%s", strerror(-r));
+	if (r < 0)
+		pl_complain_diag(&diag);
+	(void)close_truth(&run);
+	free_list(run.first);
+	free_list(run.lent);
+	pl_lab_metering_free(run.marking);
+	free(run.rows.totals);
+	pl_lab_simulation_free(run.simulation);
+	pl_lab_faults_free(run.faults);
+	pl_lab_truth_history_free(run.history);
+	pl_buf_done(&run.text);
+	return run.unwritten  ? PL_EXIT_FAILED
+	       : r == 0       ? PL_EXIT_OK
+	       : run.usage    ? PL_EXIT_USAGE
+	       : r == -EINVAL ? PL_EXIT_CONFIG
+			      : PL_EXIT_FAILED;
+}
+
+int pl_simulate_marking(uint64_t duration_ns, uint64_t seed, const char *form)
+{
+	set_defaults();
+	args.flows = 0;
+	args.duration_ns = duration_ns;
+	args.seed = seed;
+	args.form = form;
+	args.marking = pl_mark_methods[PL_MARK_MULTIPLEXED - 1];
+	return run_one(NULL, NULL);
+}
+
+static int run_simulate(int argc, char **argv)
+{
+	struct pl_opt_list operands;
+	int exit_code = PL_EXIT_USAGE;
+
+	set_defaults();
 	if (pl_command_parse(&pl_command_simulate, argc, argv, &operands, &exit_code) != 0)
 		return exit_code;
-	if (check_usage(&operands) == 0) {
-		uri = operands.n == 2 ? operands.items[1] : args.file;
-		run.last = &run.first;
-		run.datagrams = uri != NULL && (pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0;
-		pl_buf_init(&run.text);
-		r = simulate(operands.items[0], uri, &run, &diag);
-		if (r < 0 && diag.text[0] == '\0')
-			pl_diag_set(&diag, "%s", strerror(-r));
-		if (r < 0)
-			pl_complain_diag(&diag);
-		exit_code = run.unwritten  ? PL_EXIT_FAILED
-			    : r == 0       ? PL_EXIT_OK
-			    : run.usage    ? PL_EXIT_USAGE
-			    : r == -EINVAL ? PL_EXIT_CONFIG
-					   : PL_EXIT_FAILED;
-		(void)close_truth(&run);
-		free_list(run.first);
-		free_list(run.lent);
-		pl_lab_metering_free(run.marking);
-		free(run.rows.totals);
-		pl_lab_simulation_free(run.simulation);
-		pl_lab_faults_free(run.faults);
-		pl_lab_truth_history_free(run.history);
-		pl_buf_done(&run.text);
-	}
+	if (check_usage(&operands) == 0)
+		exit_code =
+			run_one(operands.items[0], operands.n == 2 ? operands.items[1] : args.file);
 	pl_opt_list_done(&operands);
 	pl_opt_list_done(&args.faults);
 	pl_opt_list_done(&args.bits);

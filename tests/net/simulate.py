@@ -137,6 +137,14 @@ def test_congestion():
         eq([r for r in link if r["at_s"] < 6 and (r["loss"] != 0 or r.get("delay_ns", 101000) != 101000)], [], f"{method}: without background nothing")
 
 
+def test_demo():
+    """`pathline demo marking` is this experiment, and needs no file."""
+    rows, told = marked("congestion.yaml", "multiplexed", "--duration", "28s")
+    demo = run("demo", "marking", "-o", "jsonl")
+    eq((demo.returncode, jsonl(demo.stdout)), (0, rows), "the same rows")
+    ok("loss by marking is not the true one: 0 of " in told and "loss by marking is not the true one: 0 of " in demo.stderr, "and the truth", demo.stderr)
+
+
 def test_four_switches():
     """The open-source demonstration, in both of its modes: one link loses and delays, and marking says which."""
     for method, options, share in (("double", ("--bit", "dscp:0", "--bit", "dscp:1", "--period", "8s"), 0.05),
@@ -161,5 +169,5 @@ def test_marking_refused():
         ok(answer.returncode == 2 and says in answer.stderr, f"{args}: {answer.stderr.strip()}")
 
 
-lab.run(test_simulate, test_congestion, test_four_switches, test_marking_refused)
+lab.run(test_simulate, test_congestion, test_demo, test_four_switches, test_marking_refused)
 sys.exit(tap.end())
