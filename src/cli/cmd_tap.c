@@ -33,7 +33,7 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		{ PL_OPT_LIST, 0, "to", &args.to, "OUTPUT",
-			"send the records there: udp://HOST:PORT, kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (flows, marks), influx://HOST/DATABASE, region:PATH, jsonl:PATH or file:PATH; may be repeated",
+			"send the records there: udp://HOST:PORT, kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (flows, marks), influx://HOST/DATABASE, dta://HOST, region:PATH, jsonl:PATH or file:PATH; may be repeated",
 			NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"print the records in this form (default table, and nothing with --to)",
@@ -420,6 +420,8 @@ const struct pl_command pl_command_tap = {
 		"--to influx://HOST:8086/DATABASE writes them as points of InfluxDB (bucket=NAME and org= of\n"
 		"its version 2, token_file=FILE, and keys as of clickhouse://); --to jsonl:PATH as an object\n"
 		"of JSON in a line each (max_bytes=SIZE and keep=N: the file is rotated).\n"
+		"--to dta://ADDRESS:PORT appends them to a list of telemetry memory elsewhere, by a translator\n"
+		"(region=N, list=N).\n"
 		"--to region:PATH puts them into telemetry memory ('pathline help region'), which holds the\n"
 		"newest. spool=FOLDER of kafka:// keeps records on disk while no broker answers, and\n"
 		"format=json writes a message of JSON for each.\n"

@@ -89,23 +89,23 @@ struct pl_mark_args {
 			"double too",                                                                        \
 			NULL                                                                                 \
 	}
-#define PL_MARK_ARGS_RECORDS(a, also, when)                                                        \
-	{ PL_OPT_U64, 0, "point", &(a).point, "NUMBER",                                            \
-		"number of this measurement point, at most 32 bits, which no other has", NULL },   \
-		{ PL_OPT_LIST, 0, "to", &(a).to, "OUTPUT",                                         \
-			also                                                                       \
-			"send records of blocks there: udp://HOST:PORT, kafka://HOST/TOPIC, "      \
-			"clickhouse://HOST/TABLE, ipfix://HOST?pen=N, region:PATH or file:PATH; "  \
-			"may be repeated",                                                         \
-			NULL },                                                                    \
-		{ PL_OPT_CHOICE, 'o', "output", &(a).form, "FORM", when, pl_out_forms },           \
-		{ PL_OPT_U64, 'n', "count", &(a).count, "COUNT",                                   \
-			"stop after this many printed records", NULL },                            \
-	{                                                                                          \
-		PL_OPT_STRING, 0, "pin", &(a).pin, "FOLDER",                                       \
-			"keep program and counters in this folder of a BPF file system when the "  \
-			"process ends, for the next one to go on with; rm -r FOLDER ends it",      \
-			NULL                                                                       \
+#define PL_MARK_ARGS_RECORDS(a, also, when)                                                                   \
+	{ PL_OPT_U64, 0, "point", &(a).point, "NUMBER",                                                       \
+		"number of this measurement point, at most 32 bits, which no other has", NULL },              \
+		{ PL_OPT_LIST, 0, "to", &(a).to, "OUTPUT",                                                    \
+			also                                                                                  \
+			"send records of blocks there: udp://HOST:PORT, kafka://HOST/TOPIC, "                 \
+			"clickhouse://HOST/TABLE, ipfix://HOST?pen=N, dta://HOST, region:PATH or file:PATH; " \
+			"may be repeated",                                                                    \
+			NULL },                                                                               \
+		{ PL_OPT_CHOICE, 'o', "output", &(a).form, "FORM", when, pl_out_forms },                      \
+		{ PL_OPT_U64, 'n', "count", &(a).count, "COUNT",                                              \
+			"stop after this many printed records", NULL },                                       \
+	{                                                                                                     \
+		PL_OPT_STRING, 0, "pin", &(a).pin, "FOLDER",                                                  \
+			"keep program and counters in this folder of a BPF file system when the "             \
+			"process ends, for the next one to go on with; rm -r FOLDER ends it",                 \
+			NULL                                                                                  \
 	}
 #define PL_MARK_ARGS_RUNNING(a)                                                                    \
 	{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL }, PL_ARGS_WEB((a).web),            \

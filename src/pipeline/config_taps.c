@@ -77,7 +77,8 @@ static const struct {
 	const char *kind;
 	bool path;
 } outputs[] = { { "udp", false }, { "kafka", false }, { "clickhouse", false }, { "ipfix", false },
-	{ "influx", false }, { "region", true }, { "jsonl", true }, { "file", true } };
+	{ "influx", false }, { "dta", false }, { "region", true }, { "jsonl", true },
+	{ "file", true } };
 
 /* -ENOTSUP with diag: this build does not have it. */
 static int check_built(const char *kind, struct pl_diag *diag)
@@ -109,7 +110,7 @@ int pl_tap_to_check(const char *uri, struct pl_diag *diag)
 	}
 	pl_diag_set(diag,
 		"'%s' is no output%s: records of a tap go to udp://HOST:PORT, kafka://HOST/TOPIC, "
-		"clickhouse://HOST/TABLE, ipfix://HOST (flows, marks), influx://HOST/DATABASE, "
+		"clickhouse://HOST/TABLE, ipfix://HOST (flows, marks), influx://HOST/DATABASE, dta://HOST, "
 		"region:PATH, jsonl:PATH or file:PATH",
 		uri, why);
 	return -EINVAL;
@@ -133,7 +134,7 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 	{ .key = "records", .type = PL_CONF_CHOICE, AT(records), .def = "packets", .choices = records,
 	  .help = "Records that go to the outputs of the key to: of packets, of flows (both directions of a connection, with round-trip times and retransmissions), of DNS messages, or of drops: packets that the kernel drops, with its reasons." },
 	{ .key = "to", .type = PL_CONF_STRINGS, AT(to), .max = 8, .check = pl_tap_to_check,
-	  .help = "Where its records go: udp://HOST:PORT (tmpkt/1), kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (records: flows), influx://HOST/DATABASE, region:PATH, jsonl:PATH, file:PATH." },
+	  .help = "Where its records go: udp://HOST:PORT (tmpkt/1), kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (records: flows), influx://HOST/DATABASE, dta://HOST, region:PATH, jsonl:PATH, file:PATH." },
 	{ .key = "exporter", .type = PL_CONF_U64, AT(exporter), .def = "0", .max = UINT32_MAX,
 	  .help = "Number that identifies this exporter in tmpkt/1 datagrams, and its observation domain in IPFIX." },
 	{ .key = "flows.idle", .type = PL_CONF_DURATION, AT(flows.idle_ns), .def = "15s", .min = 1000000, .max = UINT64_C(864000000000000),

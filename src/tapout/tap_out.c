@@ -17,6 +17,7 @@ static const struct pl_tap_out_driver *const drivers[] = {
 	&pl_tap_out_clickhouse,
 	&pl_tap_out_influx,
 	&pl_tap_out_jsonl,
+	&pl_tap_out_dta,
 #if PL_HAVE_KAFKA
 	&pl_tap_out_kafka,
 #endif

@@ -101,7 +101,7 @@ int pl_tap_out_kind(const char *name, const struct pl_tap_out_settings *settings
 unsigned int pl_tap_out_drivers(const struct pl_tap_out_driver *const **ret);
 
 extern const struct pl_tap_out_driver pl_tap_out_udp, pl_tap_out_file, pl_tap_out_region,
-	pl_tap_out_clickhouse, pl_tap_out_influx, pl_tap_out_jsonl;
+	pl_tap_out_clickhouse, pl_tap_out_dta, pl_tap_out_influx, pl_tap_out_jsonl;
 #if PL_HAVE_KAFKA
 extern const struct pl_tap_out_driver pl_tap_out_kafka;
 #endif

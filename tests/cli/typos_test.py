@@ -10,7 +10,7 @@ from lib import lab, tap  # noqa: E402
 from lib.pathline import run  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 
-OUTPUTS = "records of a tap go to udp://HOST:PORT, kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (flows, marks), influx://HOST/DATABASE, region:PATH, jsonl:PATH or file:PATH"
+OUTPUTS = "records of a tap go to udp://HOST:PORT, kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (flows, marks), influx://HOST/DATABASE, dta://HOST, region:PATH, jsonl:PATH or file:PATH"
 MISSING = "No such file or directory"
 
 SOURCES = (

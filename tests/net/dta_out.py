@@ -286,9 +286,47 @@ def test_refused():
         ok(checked.returncode == 78 and said in checked.stderr, f"refused: {said}", checked.stderr)
 
 
+# ---- taps, meters and markers ----
+
+def test_records_of_taps():
+    """`--to dta://`: records as they are, in the list that was asked for, all confirmed by the translator."""
+    capture, want = path("traffic.pcap"), path("traffic.pkt64")
+    eq(run("gen", "packets", "--count", 20000, "-w", capture).returncode, 0, "a capture of 20000 packets")
+    eq(run("tap", "--to", f"file:{want}", capture).returncode, 0, "its records, in a file")
+    with open(want, "rb") as f:
+        want = f.read()
+    for name, how in (("packets", ("--value-bytes", 64, "--lists", 3)), ("flows", ("--value-bytes", 288,))):
+        made = run("region", "create", path(f"tap-{name}.plr"), "--primitive", "append", "--slots", 65536, *how)
+        eq(made.returncode, 0, f"a region for {name}")
+    p = lab.start([PATHLINE, "translate", "--stats", "--flush", "20ms", "udp://127.0.0.1:0", path("tap-packets.plr"), path("tap-flows.plr")],
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    port = p.stderr.readline().split(" into ")[0].rsplit(":", 1)[1]
+    for args, flag in (((f"dta://127.0.0.1:{port}?list=2",), ()), ((f"dta://127.0.0.1:{port}?region=1&kind=flow288",), ("--flows",))):
+        sent = run("tap", "--stats", *flag, "--to", *args, capture)
+        out = jsonl(sent.stdout)[-1]["outputs"][0] if sent.stdout else {}
+        ok(sent.returncode == 0 and out["records"] == out["delivered"] > 0, f"{args[0].split('?')[1]}: the translator confirmed all records", sent.stderr + str(out))
+    flows = run("tap", "--flows", "-o", "jsonl", capture)
+    p.send_signal(signal.SIGTERM)
+    account = jsonl(p.communicate(timeout=LIMIT)[0])[-1]
+    eq((sum(account["refused"].values()), account["lost"]), (0, 0), "it refused and lost nothing")
+    got = b"".join(bytes.fromhex(row["value"]) for row in region("dump", path("tap-packets.plr"), "--list", 2))
+    eq((len(got) // 64, got == want), (20000, True), "the list has every record, byte by byte")
+    eq(len(region("dump", path("tap-flows.plr"))), len(jsonl(flows.stdout)), "the other region has the flows")
+    # Nobody there.
+    gone = run("tap", "--stats", "--to", "dta://127.0.0.1:9", capture)
+    out = jsonl(gone.stdout)[-1]["outputs"][0]
+    eq((gone.returncode, out["delivered"], out["records"]), (1, 0, sum(out["dropped"].values()) + out["waiting"]), "without a translator all are dropped by cause")
+    ok("does not answer" in gone.stderr, "and it is said", gone.stderr)
+    for to, said in (("dta://", "a translator is dta://"), ("dta://x:1", "a translator is dta://"), ("dta://10.0.0.1:1?list=x", "list=x is no number"),
+                     ("dta://10.0.0.1:1?region=70000", "region=70000 is no number"), ("dta://10.0.0.1:1?lists=1", "lists")):
+        refused = run("tap", "--to", to, capture)
+        ok(refused.returncode == 2 and said in refused.stderr, f"{to}: refused", refused.stderr)
+
+
 daemon, far, far_port, wanted = test_memory()
 test_reload(daemon, far_port)
 test_end(daemon, far, wanted)
 test_absent()
+test_records_of_taps()
 test_refused()
 sys.exit(tap.end())

@@ -36,7 +36,7 @@ taps:
     records: flows
     to: ["file:{path("flows.flow128")}", "region:{path("tap.plr")}", "udp://127.0.0.1:{NOWHERE}",
       "clickhouse://127.0.0.1:{NOWHERE}/t", "ipfix://127.0.0.1:{NOWHERE}?transport=tcp",
-      "influx://127.0.0.1:{NOWHERE}/d", "jsonl:{path("flows.jsonl")}"]
+      "influx://127.0.0.1:{NOWHERE}/d", "dta://127.0.0.1:{NOWHERE}", "jsonl:{path("flows.jsonl")}"]
   - name: d
     sources: ["drops:"]
     records: drops

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The output into telemetry memory elsewhere, by a translator of Direct Telemetry Access: each record is
+ * an entry of a list (export/dta_append.h):
+ *
+ *   dta://ADDRESS[:PORT][?region=N&list=N&kind=KIND]
+ *
+ * PORT is 40040 without one; region=N: the number of the region, as the translator counts its files (0);
+ * list=N: of its lists (0).
+ */
+#include "export/dta_append.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "tapout/tap_export.h"
+
+static const struct pl_stat rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_tap_export_stats, __VA_ARGS__)
+#include "tapout/tap_dta_stats.def"
+#undef PL_STAT
+};
+static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };
+
+static const char *const keys[] = { "region", "list", "kind", NULL };
+
+static int read_number(const struct pl_uri *uri, const char *key, uint64_t most, uint64_t *ret,
+	struct pl_diag *diag)
+{
+	const char *text = pl_uri_get(uri, key);
+
+	*ret = 0;
+	if (text == NULL || (pl_parse_u64(text, ret) == 0 && *ret <= most))
+		return 0;
+	pl_diag_set(diag, "dta: %s=%.40s is no number from 0 to %llu", key, text,
+		(unsigned long long)most);
+	return -EINVAL;
+}
+
+/* address: of the translator, as export/dta_to.h takes it. */
+static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
+	char *address, size_t cap, struct pl_dta_append_options *ret, enum pl_flat_kind *ret_kind,
+	struct pl_diag *diag)
+{
+	const char *host = strncmp(uri->target, "//", 2) == 0 ? uri->target + 2 : "";
+	struct pl_addr addr;
+	uint64_t region, list;
+	int r;
+
+	/* An address alone has the usual port. */
+	if (pl_parse_addr(host, &addr) == 0) {
+		const bool bare = !pl_addr_is_v4(&addr) && host[0] != '[';
+
+		snprintf(address, cap, "udp://%s%.64s%s:%u", bare ? "[" : "", host, bare ? "]" : "",
+			PL_PORT_DTA);
+	} else {
+		snprintf(address, cap, "udp://%.70s", host);
+	}
+	if (pl_dta_to_udp_check(address, NULL) < 0) {
+		pl_diag_set(diag,
+			"a translator is dta://ADDRESS:PORT, such as dta://10.0.0.9:%u?list=1",
+			PL_PORT_DTA);
+		return -EINVAL;
+	}
+	r = read_number(uri, "region", UINT16_MAX, &region, diag);
+	if (r == 0)
+		r = read_number(uri, "list", UINT32_MAX, &list, diag);
+	if (r < 0)
+		return r;
+	*ret = (struct pl_dta_append_options){ .store = (uint16_t)region, .list = (uint32_t)list };
+	return pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, ret_kind, diag);
+}
+
+static int dta_check(
+	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	struct pl_dta_append_options o;
+	enum pl_flat_kind kind;
+	char address[96];
+	struct pl_uri uri;
+	int r = pl_uri_split(&uri, target, keys, diag);
+
+	return r == 0 ? read_uri(&uri, settings, address, sizeof(address), &o, &kind, diag) : r;
+}
+
+static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	struct pl_dta_append_options o;
+	struct pl_dta_to *to;
+	char address[96];
+	int r = read_uri(uri, settings, address, sizeof(address), &o, &self->kind, diag);
+
+	if (r == 0)
+		r = pl_dta_to_udp(&to, address, PL_DTA_TO_RING_DEFAULT, true, diag);
+	if (r == 0)
+		r = pl_dta_append_open(&self->export, &o, to);
+	if (r == -ENOMEM)
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	return r;
+}
+
+static int dta_open(struct pl_tap_out **ret, const char *target,
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	return pl_tap_export_open(ret, target, keys, settings, open_export, diag);
+}
+
+const struct pl_tap_out_driver pl_tap_out_dta = {
+	.scheme = "dta",
+	.check = dta_check,
+	.open = dta_open,
+	.put = pl_tap_export_put,
+	.turn = pl_tap_export_turn,
+	.finish = pl_tap_export_finish,
+	.lost = pl_tap_export_lost,
+	.conditions = pl_tap_export_conditions,
+	.numbers = { { &stats_list, pl_tap_export_counters } },
+	.close = pl_tap_export_close,
+};
