@@ -13,7 +13,6 @@ import re
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 import urllib.parse
@@ -23,41 +22,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
 from lib.pathline import gen, sent_by, start_gen  # noqa: E402
+from lib.servers import Alertmanager, Server, get  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
 from lib.wait import LIMIT, changes, wait  # noqa: E402
-
-
-def get(url, headers=None):
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=LIMIT) as r:
-        return r.read()
-
-
-class Server:
-    """A server from Debian on a port of its own, with a folder of its own; may be killed and started again."""
-
-    def __init__(self, name, args, ready):
-        self.name, self.port, self.ready = name, free_port(), ready
-        self.dir = tempfile.mkdtemp(dir=DIR)
-        self.args = [a.format(port=self.port, dir=self.dir) for a in args]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.log_path = os.path.join(DIR, f"{name}.{self.port}.log")
-        self.start()
-
-    def start(self):
-        self.p = lab.start(self.args, log=self.log_path)
-        ok(wait(lambda: get(self.url + self.ready) is not None), f"{self.name} is up", self.log())
-
-    def stop(self, how=signal.SIGTERM):
-        self.p.send_signal(how)
-        self.p.wait(timeout=60)
-
-    def log(self):
-        with open(self.log_path, errors="replace") as f:
-            return f.read()
-
-    def query(self, expr):
-        url = f"{self.url}/api/v1/query?" + urllib.parse.urlencode({"query": expr, "nocache": "1"})
-        return json.loads(get(url))["data"]["result"]
 
 
 def prometheus(scrape=None):
@@ -407,15 +374,12 @@ def test_alertmanager():
     if shutil.which("prometheus-alertmanager") is None:
         skip("Alertmanager", "missing: prometheus-alertmanager")
     else:
-        config = write("am.yml", "route:\n  receiver: none\nreceivers:\n  - name: none\n")
-        s = Server("Alertmanager", ["prometheus-alertmanager", f"--config.file={config}", "--storage.path={dir}",
-                                    "--web.listen-address=127.0.0.1:{port}", "--cluster.listen-address="], "/-/ready")
+        s = Alertmanager()
         d = Daemon("am", text.format(url=s.url + "/api/v2/alerts", extra=""))
         g = start_gen(d.port, "--rate", "1000", "--duration", "10m", "--queue", "const:100")
 
-        def alerts(active="true"):
-            found = json.loads(get(f"{s.url}/api/v2/alerts?active={active}"))
-            return [a for a in found if a["labels"]["alertname"] == "pathline_queue_depth"]
+        def alerts():
+            return s.alerts("pathline_queue_depth")
         ok(wait(lambda: len(alerts()) > 3), "Alertmanager has the queues that are full")
         # An alert that is not told again would last for four repeats.
         ok(changes(lambda: alerts()[0]["endsAt"], 5), "they are told again", alerts()[:1])
