@@ -67,7 +67,8 @@ static void make_text(struct listing *l)
 	pl_buf_chr(&l->text, '\0');
 }
 
-/* An expression that the language has not (about texts) is asked of the records behind it. */
+/* An expression that the language has not (a text that is longer than any) is asked of the records behind
+ * it. */
 static int parse(struct listing *l)
 {
 	struct pl_diag diag = { .text = "" };

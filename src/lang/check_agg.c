@@ -96,7 +96,9 @@ static bool type_fits(
 	else if (((kind >= AGG_SUM && kind <= AGG_STDDEV) || kind == AGG_EWMA) &&
 		 arg->type > PL_QUERY_DOUBLE)
 		need = "a number";
-	else if (kind != AGG_COUNT && arg->type >= PL_QUERY_BOOL)
+	else if (kind == AGG_APPROX_DISTINCT && arg->type == PL_QUERY_TEXT)
+		need = "a number or an address (of texts, count(distinct x) takes no more room)";
+	else if (kind != AGG_COUNT && arg->type >= PL_QUERY_BOOL && arg->type != PL_QUERY_TEXT)
 		need = "a number or an address";
 	if (need != NULL)
 		pl_query_check_error(c, arg->at, "%s needs %s, and this is of type %s", name, need,

@@ -11,7 +11,7 @@
 const char *pl_query_type_name(enum pl_query_type type)
 {
 	static const char *const names[PL_QUERY_TYPE_MAX] = { "unsigned number", "signed number",
-		"double", "address", "boolean", "list" };
+		"double", "address", "boolean", "list", "text" };
 
 	return names[type];
 }
@@ -53,6 +53,7 @@ const struct node *pl_query_column_node(struct checker *c, const struct column *
 	if (node != NULL)
 		node->column = column;
 	c->query->paths_of_hops = c->query->paths_of_hops || column->of_path;
+	c->query->texts = c->query->texts || column->type == PL_QUERY_TEXT;
 	/* A column of a stream: rows of sub-queries have no masks. */
 	c->query->marks =
 		c->query->marks || (column->type == PL_QUERY_BOOL && column->mask == PL_OBS_RULE &&
@@ -85,11 +86,6 @@ static const struct node *unknown_column(struct checker *c, const char *name, ui
 	if (c->stage->hops.n > 0 && strncmp(name, "hops.", 5) == 0)
 		return pl_query_check_error(c, at,
 			"a path has several hops: test them (any hop (…)), or read FROM hops");
-	if (c->stage->n_sources == 0 && pl_query_stream_has_text(c->stage->kind, name))
-		return pl_query_check_error(c, at,
-			"\"%s\" is a text, and questions have numbers, addresses and words of a list: "
-			"records as JSON have it",
-			name);
 	for (uint32_t i = 0; i < c->schema->n && n < 3 * PL_QUERY_COLUMNS_MAX; i++)
 		names[n++] = c->schema->columns[i].name;
 	for (const struct ast_item *i = c->aliases ? c->select->items : NULL;
@@ -237,7 +233,8 @@ static const struct node *comparison(struct checker *c, enum token_kind op, uint
 			pl_query_type_name((enum pl_query_type)b->type));
 	if (a->type == PL_QUERY_LIST)
 		return pl_query_check_error(c, at, "a list is not compared");
-	if ((a->type == PL_QUERY_BOOL || a->type == PL_QUERY_ADDR) && op != T_EQ && op != T_NE)
+	if ((a->type == PL_QUERY_BOOL || a->type == PL_QUERY_ADDR || a->type == PL_QUERY_TEXT) &&
+		op != T_EQ && op != T_NE)
 		return pl_query_check_error(c, at,
 			"values of type %s have no order: compare with = or !=",
 			pl_query_type_name((enum pl_query_type)a->type));

@@ -26,7 +26,7 @@ const struct ast_with *pl_query_find_with(const struct checker *c, const char *n
 static bool unknown_stream(struct checker *c, const struct ast_source *source)
 {
 	const char *names[PL_QUERY_STREAMS + 64];
-	char hint[NAME_MAX_LEN + 32], list[128];
+	char hint[NAME_MAX_LEN + 32], list[256];
 	size_t n = 0;
 	int used = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What paths, hops and events have and other records have not: values that may be missing, words,
- * ids, and the hops of a path. Conditions mean what they mean in --where (record/where.h).
+ * What paths, hops, events and values have and other records have not: values that may be missing,
+ * words, ids, texts, and the hops of a path. Conditions mean what they mean in --where (record/where.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,6 +161,57 @@ static bool is_column(struct checker *c, const struct ast *ast)
 	return ast->kind == A_NAME && pl_query_find_column(c->schema, ast->name, &n) != NULL;
 }
 
+/* An operand as it is written, without its quotes: an address or a number is a text beside one. */
+static size_t written(const struct checker *c, const struct ast *ast, const char **ret)
+{
+	const char *from = c->lx->text + ast->at;
+	const char *const end = c->lx->text + c->lx->len;
+	const char quote = *from == '\'' || *from == '"' ? *from++ : '\0';
+	size_t n = 0;
+
+	if (ast->kind == A_TEXT || ast->kind == A_NAME)
+		from = ast->name;
+	*ret = from;
+	if (from == ast->name)
+		return strlen(from);
+	while (from + n < end &&
+		(quote != '\0' ? from[n] != quote
+			       : pl_query_is_letter(from[n]) || pl_query_is_digit(from[n]) ||
+					 strchr(".:/", from[n]) != NULL))
+		n++;
+	return n;
+}
+
+static const struct node *text_constant(struct checker *c, const struct ast *ast)
+{
+	const char *from;
+	const size_t n = written(c, ast, &from);
+	struct node *node;
+
+	if (n > PL_TEXT_TOLD)
+		return pl_query_check_error(
+			c, ast->at, "no text has more than %d characters", PL_TEXT_TOLD);
+	node = pl_query_node(c, N_CONST, PL_QUERY_TEXT, ast->at);
+	if (node == NULL)
+		return NULL;
+	node->text = pl_query_arena_text(c->lx->arena, from, n);
+	return node->text != NULL ? node : NULL;
+}
+
+/* What may stand beside a text: anything that is written without blanks, but for a column of
+ * texts. */
+static bool is_text(struct checker *c, const struct ast *ast)
+{
+	const struct column *column;
+	int n;
+
+	if (ast->kind != A_NAME)
+		return ast->kind == A_TEXT || ast->kind == A_ADDR || ast->kind == A_PREFIX ||
+		       ast->kind == A_NUMBER;
+	column = pl_query_find_column(c->schema, ast->name, &n);
+	return column == NULL || column->type != PL_QUERY_TEXT;
+}
+
 const struct node *pl_query_check_beside(
 	struct checker *c, const struct ast *ast, const struct node *with, check_fn *check)
 {
@@ -170,6 +221,8 @@ const struct node *pl_query_check_beside(
 	char digits[32];
 	uint64_t v;
 
+	if (with != NULL && with->type == PL_QUERY_TEXT && is_text(c, ast))
+		return text_constant(c, ast);
 	if (pl_query_check_word(c, ast, with, &node))
 		return node;
 	/* Reasons, roles and a method have words, and are numbers as well. */

@@ -49,6 +49,9 @@ static void put_constant(struct pl_buf *out, const struct node *node)
 	case PL_QUERY_ADDR:
 		put_addr(out, &node->addr);
 		break;
+	case PL_QUERY_TEXT:
+		pl_buf_printf(out, "'%s'", node->text);
+		break;
 	default:
 		pl_buf_u64(out, node->u);
 		break;

@@ -460,7 +460,7 @@ int pl_query_export(const struct pl_query *query, const char *text, enum pl_quer
 			pl_export_refuse(
 				&e, stage->at, "ZIP, which is of one record in two queries, does");
 		else if (stage->pairs == NULL && other)
-			pl_export_refuse(&e, stage->at, "paths, hops and events do");
+			pl_export_refuse(&e, stage->at, "paths, hops, events and values do");
 	}
 	if (!e.failed)
 		put_statement(&e);

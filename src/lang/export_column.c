@@ -132,11 +132,17 @@ static void put_value(struct exporter *e, const struct column *column, uint64_t 
 		pl_export_refuse(e, at, "columns of this kind do");
 		return;
 	}
-	if (column->type == PL_QUERY_ADDR)
+	if (column->type == PL_QUERY_TEXT && e->dialect == PL_QUERY_CLICKHOUSE) {
+		/* Of a FixedString, without the zeros behind the text. */
+		pl_buf_str(e->out, "toStringCutToZero(");
 		put_field(e, field);
-	else
+		pl_buf_chr(e->out, ')');
+	} else if (column->type == PL_QUERY_ADDR || column->type == PL_QUERY_TEXT) {
+		put_field(e, field);
+	} else {
 		pl_export_bits(e, put_field, field, column->shift, mask,
 			ones(8 * pl_field_width(field)), at);
+	}
 }
 
 void pl_export_stream_column(struct exporter *e, const struct column *column, uint32_t at)

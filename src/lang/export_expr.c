@@ -2,6 +2,7 @@
 /* Expressions in SQL. An absent value is NULL there; but a comparison with NULL is NULL there
  * and false here, which counts below NOT, and as a value. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "lang/export_state.h"
@@ -176,6 +177,13 @@ static void put_addr(struct exporter *e, const struct pl_addr *addr)
 	pl_buf_printf(e->out, e->dialect == PL_QUERY_CLICKHOUSE ? "toIPv6('%s')" : "'%s'", text);
 }
 
+static void put_text(struct exporter *e, const struct node *node)
+{
+	if (strpbrk(node->text, "'\\") != NULL)
+		pl_export_refuse(e, node->at, "texts with quotes or \\ do");
+	pl_buf_printf(e->out, "'%s'", node->text);
+}
+
 static void put_constant(struct exporter *e, const struct node *node)
 {
 	switch (node->type) {
@@ -190,6 +198,9 @@ static void put_constant(struct exporter *e, const struct node *node)
 		break;
 	case PL_QUERY_ADDR:
 		put_addr(e, &node->addr);
+		break;
+	case PL_QUERY_TEXT:
+		put_text(e, node);
 		break;
 	default:
 		pl_export_number(e, node->u, node->at);

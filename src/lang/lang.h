@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queries over records of packets, DNS messages and flows (record/packet.h), and of paths, hops and
- * events (record/record.h), in a subset of SQL:
+ * Queries over records of packets, DNS messages and flows (record/packet.h), and of paths, hops,
+ * events and values (record/record.h), in a subset of SQL:
  *
  *   [FOLD name (variable = first, …) STEP { steps } [END { steps }]] …
  *   [WITH name AS (query), …]
@@ -9,7 +9,7 @@
  *   [ORDER BY column [DESC]] [LIMIT n] [EMIT FIRST | EMIT FINAL] [INTO 'output']
  *
  *   source   stream [TUMBLE(ts, 1s) | HOP(ts, 10s, 1s) | SESSION(ts, 30s)], the streams being those
- *            of pl_flat(), and paths, hops and events
+ *            of pl_flat(), and paths, hops, events and values
  *            (query) AS a [[LEFT | ANTI] JOIN (query) AS b ON key, … | ON a.x = b.y AND …] …
  *            stream AS a [LEFT | ANTI] JOIN stream AS b ON a.x = b.y AND … WITHIN 100ms, either of
  *            them as (SELECT * FROM stream WHERE pred) too
@@ -51,16 +51,17 @@
  * Columns are the fields of the record and those derived from them (lang/schema.c,
  * lang/records.c). Words of the language are written in either case, names of columns as they are.
  *
- * Over paths, hops and events every expression of --where (record/where.h) but on fields of texts
- * is a condition, with the same answer: words (event == path_change), ids in hexadecimal digits,
+ * Over paths, hops, events and values every expression of --where (record/where.h) is a condition,
+ * with the same answer: words (event == path_change), ids in hexadecimal digits, texts,
  * exists(x), missing(x), flags.dropped; of paths also hops.x > 5, all hops.x > 5, any hop (…), all
  * hops (…).
  *
- * Types are unsigned and signed 64-bit integers, doubles, addresses and booleans. Integers are
+ * Types are unsigned and signed 64-bit integers, doubles, addresses, booleans and texts. Integers are
  * unsigned but for differences, and what is made of these. A value that does not fit its type, a
  * division by zero and a result that is no finite number are absent, and counted. An absent value
  * satisfies no comparison, not even !=; an aggregate leaves it out; as a key it is a key of its
- * own.
+ * own. A text is one of a record (region, key, interface): it is equal to another or not, is a key,
+ * is counted, and put in order byte by byte.
  */
 #pragma once
 
@@ -83,15 +84,22 @@ enum pl_query_type {
 	PL_QUERY_ADDR,
 	PL_QUERY_BOOL,
 	PL_QUERY_LIST, /* of topk and hist */
+	PL_QUERY_TEXT, /* at most PL_TEXT_TOLD characters */
 	PL_QUERY_TYPE_MAX,
 };
 
 const char *pl_query_type_name(enum pl_query_type type);
 
 /* A stream: an enum pl_flat_kind, or one of these. */
-enum { PL_QUERY_PATHS = PL_FLAT_MAX, PL_QUERY_HOPS, PL_QUERY_EVENTS, PL_QUERY_STREAMS };
+enum {
+	PL_QUERY_PATHS = PL_FLAT_MAX,
+	PL_QUERY_HOPS,
+	PL_QUERY_EVENTS,
+	PL_QUERY_VALUES,
+	PL_QUERY_STREAMS,
+};
 
-const char *pl_query_stream_name(unsigned int stream); /* "packets", …, "paths", "hops", "events" */
+const char *pl_query_stream_name(unsigned int stream); /* "packets", …, "paths", "hops", … */
 /* By its name, in either case; PL_QUERY_STREAMS: there is none. */
 unsigned int pl_query_find_stream(const char *name);
 
@@ -110,7 +118,7 @@ struct pl_query_hop {
 	struct pl_path path;
 };
 
-/* Those of the stream of events are struct pl_event. */
+/* Those of the stream of events are struct pl_event, those of values struct pl_value. */
 
 struct pl_query;
 
@@ -130,7 +138,7 @@ struct pl_query_column {
 		*unit; /* "ns" (since the Unix epoch), "bytes", "us" or "": of a column of records
 			     as it is */
 	enum pl_query_type type;
-	uint8_t form; /* enum pl_form: of a column of paths, hops and events as it is; else U8 */
+	uint8_t form; /* enum pl_form: of a column of paths, hops, events and values as it is; else U8 */
 };
 
 struct pl_query_value;
@@ -150,6 +158,8 @@ bool pl_query_gives_early(const struct pl_query *query);
 bool pl_query_reads(const struct pl_query *query, unsigned int stream);
 /* Whether it asks for columns of the path that a hop belongs to. */
 bool pl_query_reads_paths_of_hops(const struct pl_query *query);
+/* Whether it asks for texts of records. */
+bool pl_query_reads_texts(const struct pl_query *query);
 /* Whether it asks for marks that rules of taps have set (PL_OBS_RULE). */
 bool pl_query_reads_marks(const struct pl_query *query);
 
@@ -182,6 +192,7 @@ struct pl_query_value {
 		double d;
 		bool b;
 		struct pl_addr addr;
+		const char *text; /* of the run, as long as it lasts */
 		struct {
 			const struct pl_query_item *items;
 			uint32_t n;

@@ -60,9 +60,9 @@ struct lexer {
 	uint32_t len, pos;
 	struct token token; /* the one to be looked at next */
 	unsigned int depth;
-	int error;        /* sticky: -EINVAL or -ENOMEM */
-	bool records;     /* it reads paths, hops or events: some columns have words and ids */
-	bool pipe;        /* the text is in the pipe form: "|" before the name of a step ends one */
+	int error;    /* sticky: -EINVAL or -ENOMEM */
+	bool records; /* it reads paths, hops, events or values: some columns have words and ids */
+	bool pipe;    /* the text is in the pipe form: "|" before the name of a step ends one */
 	const char *into; /* what INTO names; NULL: there is none */
 	struct arena *arena;
 	struct pl_diag *diag;

@@ -13,6 +13,8 @@ bool pl_query_same(const struct node *a, const struct node *b)
 		a->column != b->column || a->mask != b->mask || a->lo != b->lo ||
 		a->span != b->span)
 		return false;
+	if (a->op == N_CONST && a->type == PL_QUERY_TEXT)
+		return strcmp(a->text, b->text) == 0;
 	if ((a->op == N_CONST || a->op == N_PREFIX) && memcmp(&a->addr, &b->addr, 16) != 0)
 		return false;
 	return pl_query_same(a->a, b->a) && pl_query_same(a->b, b->b) && pl_query_same(a->c, b->c);

@@ -30,11 +30,11 @@ struct row_origin {
 struct column {
 	const char *name, *source, *unit; /* source: the alias of the sub-query it is of, or NULL */
 	uint32_t offset;
-	uint8_t width;  /* bytes */
+	uint8_t width;  /* bytes; of a text of records more than 8 */
 	uint8_t type;   /* enum pl_query_type */
 	bool qualified; /* only as source.name: the same as one that stands before */
 	int8_t absent;  /* bit of the row's first word; -1: never absent */
-	uint8_t form;   /* enum pl_form of a column of paths, hops and events; else U8 */
+	uint8_t form;   /* enum pl_form of a column of paths, hops, events and values; else U8 */
 	bool of_path;   /* of hops: of the path that the hop is of */
 	/* It is there when one of these bits is set in the 32 bits at the offset; 0: always */
 	uint32_t present, present_at;
@@ -92,6 +92,7 @@ struct node {
 	union {
 		uint64_t u;
 		double d;
+		const char *text; /* of the query */
 		struct pl_addr addr;
 	};
 };
@@ -263,6 +264,7 @@ struct pl_query {
 	uint64_t within_ns;       /* the longest WITHIN; 0: there is none */
 	bool paths_of_hops;       /* columns of the path of a hop are read */
 	bool marks;               /* the column is read that tells marks of rules */
+	bool texts;               /* columns of texts are read */
 	const char *into;         /* NULL: nothing is said */
 	struct pl_query_column columns[PL_QUERY_ITEMS_MAX];
 };
@@ -276,14 +278,12 @@ uint32_t pl_query_source_of(const struct stage *stage, uint32_t *number);
 
 /* schema.c */
 int pl_query_stream_schema(struct arena *arena, unsigned int stream, struct schema *ret);
-/* Whether records of the stream have a text of the name, which is no value of the language. */
-bool pl_query_stream_has_text(unsigned int kind, const char *name);
 const struct column *pl_query_find_column(
 	const struct schema *schema, const char *name, int *ret_n);
 /* Rows of columns with these names and types, to be filled in. */
 int pl_query_row_schema(struct arena *arena, uint32_t n, struct schema *ret);
 
-/* records.c: of paths, hops and events. */
+/* records.c: of paths, hops, events and values. */
 uint32_t pl_query_stream_size(unsigned int stream);
 int pl_query_record_schema(struct arena *arena, unsigned int stream, struct schema *ret);
 /* The hops of a path. */

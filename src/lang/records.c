@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The streams of paths, hops and events: their columns, out of fields.def. */
+/* The streams of paths, hops, events and values: their columns, out of fields.def. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@ static const struct {
 	[PL_QUERY_PATHS - PL_FLAT_MAX] = { "paths", sizeof(struct pl_query_path), PL_KIND_PATH },
 	[PL_QUERY_HOPS - PL_FLAT_MAX] = { "hops", sizeof(struct pl_query_hop), PL_KIND_HOP },
 	[PL_QUERY_EVENTS - PL_FLAT_MAX] = { "events", sizeof(struct pl_event), PL_KIND_EVENT },
+	[PL_QUERY_VALUES - PL_FLAT_MAX] = { "values", sizeof(struct pl_value), PL_KIND_VALUE },
 };
 
 /* Bytes 36 to 39 of a path with a version: there is one. The other fields of a path are there then. */
@@ -49,7 +50,8 @@ unsigned int pl_query_find_stream(const char *name)
 
 static bool has_words(uint8_t form)
 {
-	return form == PL_FORM_HEX64 || pl_form_word((enum pl_form)form, 0) != NULL ||
+	return form == PL_FORM_HEX64 || form == PL_FORM_TEXT ||
+	       pl_form_word((enum pl_form)form, 0) != NULL ||
 	       pl_form_word((enum pl_form)form, 1) != NULL;
 }
 
@@ -61,7 +63,7 @@ bool pl_query_has_records(const char *stream)
 
 static bool is_word_column(const char *name)
 {
-	for (int kind = PL_KIND_PATH; kind <= PL_KIND_EVENT; kind++) {
+	for (int kind = PL_KIND_PATH; kind < PL_KIND_MAX; kind++) {
 		size_t n;
 		const struct pl_field *fields = pl_fields((enum pl_record_kind)kind, &n);
 
@@ -107,17 +109,29 @@ static const char *unit_of(const struct pl_field *field)
 										   : field->unit;
 }
 
+/* The longest text with its end, no further than its record goes. */
+static uint8_t text_width(const struct pl_field *field)
+{
+	const size_t left = sizeof(struct pl_event) - field->offset;
+
+	return (uint8_t)(left < PL_TEXT_TOLD + 1 ? left : PL_TEXT_TOLD + 1);
+}
+_Static_assert(sizeof(struct pl_event) == sizeof(struct pl_value), "both have texts");
+
 /* A field of a record that stands `base` bytes into what is fed; `present_at` from its beginning. */
 static void add(struct schema *s, const struct pl_field *field, uint32_t base, uint32_t present_at)
 {
+	const bool text = field->form == PL_FORM_TEXT;
+
 	s->columns[s->n++] = (struct column){
 		.name = field->name,
 		.unit = unit_of(field),
 		.offset = base + field->offset,
-		.width = pl_field_width(field),
-		.type = field->form == PL_FORM_ADDR  ? PL_QUERY_ADDR
-			: field->form == PL_FORM_S64 ? PL_QUERY_SIGNED
-						     : PL_QUERY_UNSIGNED,
+		.width = text ? text_width(field) : pl_field_width(field),
+		.type = text                          ? PL_QUERY_TEXT
+			: field->form == PL_FORM_ADDR ? PL_QUERY_ADDR
+			: field->form == PL_FORM_S64  ? PL_QUERY_SIGNED
+						      : PL_QUERY_UNSIGNED,
 		.absent = -1,
 		.form = field->form,
 		.present = field->present,
@@ -126,11 +140,10 @@ static void add(struct schema *s, const struct pl_field *field, uint32_t base, u
 	};
 }
 
-/* Texts and bytes are no values of the language. */
+/* Bytes are no values of the language. */
 static bool is_column(const struct pl_field *field)
 {
-	return field->name[0] != '\0' && field->form != PL_FORM_TEXT &&
-	       field->form != PL_FORM_BYTES;
+	return field->name[0] != '\0' && field->form != PL_FORM_BYTES;
 }
 
 static void add_fields(struct schema *s, enum pl_record_kind kind, uint32_t present_at)
@@ -234,6 +247,10 @@ static const struct pl_field ts_of[PL_KIND_MAX] = {
 		.unit = "ns",
 		.offset = offsetof(struct pl_event, ts_ns),
 		.form = PL_FORM_U64 },
+	[PL_KIND_VALUE] = { .name = "ts",
+		.unit = "ns",
+		.offset = offsetof(struct pl_value, ts_ns),
+		.form = PL_FORM_U64 },
 };
 
 static int make(struct arena *arena, struct schema *ret)
@@ -255,7 +272,8 @@ int pl_query_record_schema(struct arena *arena, unsigned int stream, struct sche
 {
 	static const uint32_t present_at[] = { [PL_KIND_PATH] = offsetof(struct pl_path, present),
 		[PL_KIND_HOP] = offsetof(struct pl_hop, present),
-		[PL_KIND_EVENT] = offsetof(struct pl_event, present) };
+		[PL_KIND_EVENT] = offsetof(struct pl_event, present),
+		[PL_KIND_VALUE] = offsetof(struct pl_value, present) };
 	const enum pl_record_kind kind = records[stream - PL_FLAT_MAX].kind;
 	int r = make(arena, ret);
 
@@ -269,7 +287,7 @@ int pl_query_record_schema(struct arena *arena, unsigned int stream, struct sche
 	add(ret, &ts_of[kind], 0, present_at[kind]);
 	if (kind == PL_KIND_PATH)
 		return add_flags(arena, ret, 0, false);
-	if (kind == PL_KIND_EVENT)
+	if (kind == PL_KIND_EVENT || kind == PL_KIND_VALUE)
 		return 0;
 	for (size_t i = 1; i < sizeof(of_hop) / sizeof(of_hop[0]); i++)
 		add(ret, &of_hop[i], 0, present_at[kind]);

@@ -144,9 +144,10 @@ static struct column of_field(const struct pl_flat *flat, const struct pl_field 
 		.unit = field->unit,
 		.offset = field->offset,
 		.width = pl_field_width(field),
-		.type = field->form == PL_FORM_ADDR  ? PL_QUERY_ADDR
-			: field->form == PL_FORM_S64 ? PL_QUERY_SIGNED
-						     : PL_QUERY_UNSIGNED,
+		.type = field->form == PL_FORM_ADDR   ? PL_QUERY_ADDR
+			: field->form == PL_FORM_TEXT ? PL_QUERY_TEXT
+			: field->form == PL_FORM_S64  ? PL_QUERY_SIGNED
+						      : PL_QUERY_UNSIGNED,
 		.absent = -1,
 		.mask = UINT64_MAX,
 		.form = pl_form_of_flat_words(field->form) ? field->form : PL_FORM_U8,
@@ -168,11 +169,8 @@ int pl_query_stream_schema(struct arena *arena, unsigned int kind, struct schema
 		pl_query_arena_new(arena, (flat->n_fields + n_derived) * sizeof(*ret->columns));
 	if (ret->columns == NULL)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < flat->n_fields; i++) {
-		/* Texts are no values of the language. */
-		if (flat->fields[i].form != PL_FORM_TEXT)
-			ret->columns[ret->n++] = of_field(flat, &flat->fields[i]);
-	}
+	for (uint32_t i = 0; i < flat->n_fields; i++)
+		ret->columns[ret->n++] = of_field(flat, &flat->fields[i]);
 	ret->n_plain = ret->n;
 	for (size_t i = 0; i < n_derived; i++) {
 		const struct derived *d = &derived[i];
@@ -193,17 +191,6 @@ int pl_query_stream_schema(struct arena *arena, unsigned int kind, struct schema
 		};
 	}
 	return 0;
-}
-
-bool pl_query_stream_has_text(unsigned int kind, const char *name)
-{
-	const struct pl_flat *flat = kind < PL_FLAT_MAX ? pl_flat((enum pl_flat_kind)kind) : NULL;
-
-	for (uint32_t i = 0; flat != NULL && i < flat->n_fields; i++) {
-		if (flat->fields[i].form == PL_FORM_TEXT && strcmp(flat->fields[i].name, name) == 0)
-			return true;
-	}
-	return false;
 }
 
 int pl_query_row_schema(struct arena *arena, uint32_t n, struct schema *ret)

@@ -91,8 +91,7 @@ static void feed(struct pl_query_run *run, const struct pl_tap_count *counts, ui
 	run->one_slot = false;
 	pl_query_groups_add(run, &run->stages[0], &rows, run->slots);
 	run->counts = NULL;
-	run->stats.absent += run->eval.absent;
-	run->eval.absent = 0;
+	note_absent(run);
 }
 
 int pl_query_feed_counts(struct pl_query_run *run, const struct pl_tap_count *counts, uint32_t n)

@@ -7,7 +7,18 @@
 #include <math.h>
 #include <string.h>
 
+#include "query/texts.h"
 #include "query/vector.h"
+
+/* A text without room among those of the run is equal to none. */
+static void fill_text(struct evaluator *e, struct vector *v, const struct node *node, uint32_t n)
+{
+	const char *text = pl_query_text(e->texts, node->text, strlen(node->text));
+
+	v->some_absent = false;
+	for (uint32_t k = 0; k < n; k++)
+		v->u[k] = (uintptr_t)text;
+}
 
 static void fill(struct vector *v, const struct node *node, uint32_t n)
 {
@@ -273,7 +284,7 @@ static void compare(
 		COMPARE_LOOP(a->d[k], b->d[k]);
 	} else if (x == PL_QUERY_SIGNED && y == PL_QUERY_SIGNED) {
 		COMPARE_LOOP(a->i[k], b->i[k]);
-	} else if (x == PL_QUERY_UNSIGNED && y == PL_QUERY_UNSIGNED) {
+	} else if ((x == PL_QUERY_UNSIGNED && y == PL_QUERY_UNSIGNED) || x == PL_QUERY_TEXT) {
 		COMPARE_LOOP(a->u[k], b->u[k]);
 	} else if (x == PL_QUERY_SIGNED) {
 		COMPARE_LOOP((__int128)a->i[k], (__int128)b->u[k]);
@@ -445,12 +456,16 @@ void pl_query_eval(
 	struct vector *v = &e->vectors[at], *a, *b;
 	const uint32_t n = rows->n;
 
+	if (node->op == N_CONST && node->type == PL_QUERY_TEXT) {
+		fill_text(e, v, node, n);
+		return;
+	}
 	if (node->op == N_CONST) {
 		fill(v, node, n);
 		return;
 	}
 	if (node->op == N_COLUMN) {
-		pl_query_load(v, node->column, rows);
+		pl_query_load(e, v, node->column, rows);
 		return;
 	}
 	if (node->op == N_TEST) {

@@ -62,8 +62,7 @@ static void feed_batch(struct pl_query_run *run, unsigned int kind, const uint8_
 			pl_query_zip_give(run, &run->stages[i], records);
 	}
 	run->stats.records += n;
-	run->stats.absent += run->eval.absent;
-	run->eval.absent = 0;
+	note_absent(run);
 	if (!has_time(run) || of == NULL)
 		return;
 	note_times(run, of, kind, records, n, partition);
@@ -166,8 +165,7 @@ int pl_query_passed(struct pl_query_run *run, unsigned int kind, uint64_t ts_ns,
 		return 0;
 	pl_query_windows_note(&run->windows, kind, partition, (int64_t)ts_ns);
 	pl_query_run_until(run, pl_query_windows_goal(&run->windows));
-	run->stats.absent += run->eval.absent;
-	run->eval.absent = 0;
+	note_absent(run);
 	return 0;
 }
 
@@ -180,8 +178,7 @@ int pl_query_ended(struct pl_query_run *run, unsigned int kind, uint32_t partiti
 	pl_query_windows_ended(&run->windows, kind, partition);
 	if (has_time(run))
 		pl_query_run_until(run, pl_query_windows_goal(&run->windows));
-	run->stats.absent += run->eval.absent;
-	run->eval.absent = 0;
+	note_absent(run);
 	return 0;
 }
 
@@ -190,8 +187,7 @@ void pl_query_advance(struct pl_query_run *run, uint64_t now_ns)
 	pl_query_windows_tell(&run->windows, now_ns);
 	if (!run->finished && has_time(run))
 		pl_query_run_until(run, pl_query_windows_goal(&run->windows));
-	run->stats.absent += run->eval.absent;
-	run->eval.absent = 0;
+	note_absent(run);
 }
 
 void pl_query_finish(struct pl_query_run *run)
@@ -199,8 +195,7 @@ void pl_query_finish(struct pl_query_run *run)
 	if (!run->finished)
 		pl_query_run_until(run, INT64_MAX);
 	run->finished = true;
-	run->stats.absent += run->eval.absent;
-	run->eval.absent = 0;
+	note_absent(run);
 }
 
 int pl_query_take_records(struct pl_query_run *run, pl_query_record_sink *sink)

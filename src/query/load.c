@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "query/texts.h"
 #include "query/vector.h"
 
 /* A loop for each width and for all records or the selected ones; `use` is what is done with v. */
@@ -81,13 +82,35 @@ static void load_absent(struct vector *v, const struct column *column, const str
 	v->some_absent = some != 0;
 }
 
-void pl_query_load(struct vector *v, const struct column *column, const struct rows *rows)
+/* Texts as they stand in records. One without room is absent. */
+static void load_texts(
+	struct evaluator *e, struct vector *v, const struct column *column, const struct rows *rows)
+{
+	if (!v->some_absent)
+		memset(v->absent, 0, rows->n);
+	for (uint32_t k = 0; k < rows->n; k++) {
+		const char *from = (const char *)row_at(rows, k) + column->offset, *text;
+
+		if (v->absent[k])
+			continue;
+		text = pl_query_text(e->texts, from, column->width);
+		v->u[k] = (uintptr_t)text;
+		v->absent[k] = text == NULL;
+		e->no_text += text == NULL;
+		v->some_absent = v->some_absent || text == NULL;
+	}
+}
+
+void pl_query_load(
+	struct evaluator *e, struct vector *v, const struct column *column, const struct rows *rows)
 {
 	const uint64_t mask = column->mask, is = column->is, or_is = column->or_is;
 	const uint8_t shift = column->shift;
 
 	load_absent(v, column, rows);
-	if (column->type == PL_QUERY_ADDR || column->type == PL_QUERY_LIST) {
+	if (column->type == PL_QUERY_TEXT && column->width > sizeof(uint64_t)) {
+		load_texts(e, v, column, rows);
+	} else if (column->type == PL_QUERY_ADDR || column->type == PL_QUERY_LIST) {
 		for (uint32_t k = 0; k < rows->n; k++)
 			memcpy(&v->a[k], row_at(rows, k) + column->offset, 16);
 	} else if (column->type == PL_QUERY_BOOL && is == or_is) {

@@ -467,8 +467,7 @@ void pl_query_partial_close(
 	run->merged_late = 0;
 	pl_query_run_stages(run, true);
 	run->stats.windows++;
-	run->stats.absent += run->eval.absent;
-	run->eval.absent = 0;
+	note_absent(run);
 }
 
 /* ---- places ---- */

@@ -123,6 +123,8 @@ static void put_other(struct pl_json *json, const struct pl_query_value *v)
 		pl_json_strn(json, addr, pl_format_addr(addr, &v->addr));
 	else if (v->type == PL_QUERY_BOOL)
 		pl_json_bool(json, v->b);
+	else if (v->type == PL_QUERY_TEXT)
+		pl_json_str(json, v->text);
 	else
 		put_list(json, v);
 }
@@ -249,6 +251,8 @@ static void put_key_value(struct pl_buf *key, const struct pl_query_value *v)
 		pl_buf_str(key, v->b ? "yes" : "no");
 	else if (v->type == PL_QUERY_ADDR)
 		pl_buf_add(key, addr, pl_format_addr(addr, &v->addr));
+	else if (v->type == PL_QUERY_TEXT)
+		pl_buf_str(key, v->text);
 }
 
 void pl_query_result_json(const struct pl_query *query, const char *name,

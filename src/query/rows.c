@@ -99,6 +99,8 @@ static int by_type(const uint8_t *a, const uint8_t *b, uint8_t type)
 		return memcmp(a, b, 16);
 	memcpy(&x, a, 8);
 	memcpy(&y, b, 8);
+	if (type == PL_QUERY_TEXT)
+		return strcmp((const char *)(uintptr_t)x, (const char *)(uintptr_t)y);
 	memcpy(&d, a, 8);
 	memcpy(&e, b, 8);
 	if (type == PL_QUERY_DOUBLE)
@@ -146,6 +148,8 @@ static void to_value(struct pl_query_value *v, const uint8_t *cell, uint8_t type
 	memcpy(&n, cell, sizeof(n));
 	if (type == PL_QUERY_BOOL)
 		v->b = n != 0;
+	if (type == PL_QUERY_TEXT)
+		v->text = (const char *)(uintptr_t)n;
 	if (type == PL_QUERY_LIST) {
 		memcpy(&v->list.items, cell, sizeof(uintptr_t));
 		memcpy(&n, cell + 8, sizeof(n));

@@ -154,6 +154,14 @@ static inline struct session *session_of(const struct stage_run *s, uint32_t ent
 	return (struct session *)(void *)(link_of(s, entry) + 1);
 }
 
+/* Values that became absent since the last time. */
+static inline void note_absent(struct pl_query_run *run)
+{
+	run->stats.absent += run->eval.absent;
+	run->stats.texts_refused += run->eval.no_text;
+	run->eval.absent = run->eval.no_text = 0;
+}
+
 /* Records that were late since a window closed last. */
 static inline uint64_t late_since(const struct pl_query_run *run)
 {

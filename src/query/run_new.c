@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "query/origin.h"
+#include "query/texts.h"
 
 /* Panes that are open at a time when records come in order: those that the watermark is behind by,
  * those of a window, and each of a batch may need one of its own. */
@@ -92,6 +93,9 @@ static int make_room(struct pl_query_run *run)
 	}
 	if (folds > 0 && pl_query_folds_init(run, inputs, out) < 0)
 		return -ENOMEM;
+	if (run->query->texts && pl_query_texts_new(&run->eval.texts, run->config.seed) < 0)
+		return -ENOMEM;
+	run->bytes += run->query->texts ? pl_query_texts_bytes() : 0;
 	items = (uint64_t)PL_QUERY_BATCH * LIST_MAX * run->lists;
 	run->keys = calloc(PL_QUERY_BATCH, key);
 	run->acc = calloc(1, acc);
@@ -183,5 +187,6 @@ void pl_query_run_free(struct pl_query_run *run)
 	free(run->out_cells);
 	free(run->items);
 	free(run->eval.vectors);
+	pl_query_texts_free(run->eval.texts);
 	free(run);
 }

@@ -95,6 +95,20 @@ static bool pairs_name_flow(const struct pairs *pairs)
 		       equates(pairs, "sport", "dport") && equates(pairs, "dport", "sport"));
 }
 
+/* Whether texts are in its groups: each process has them at other addresses. */
+static bool has_texts(const struct stage *stage)
+{
+	bool some = false;
+
+	for (uint32_t i = 0; i < stage->n_keys; i++)
+		some = some || stage->keys[i].node->type == PL_QUERY_TEXT;
+	for (uint32_t a = 0; a < stage->n_aggs; a++) {
+		for (uint32_t i = 0; i < stage->aggs[a].n_args; i++)
+			some = some || stage->aggs[a].args[i]->type == PL_QUERY_TEXT;
+	}
+	return some;
+}
+
 /* Why records of different partitions would have to meet one by one; NULL: they need not. */
 static const char *why_together(const struct pl_query *query, uint32_t topics)
 {
@@ -183,6 +197,11 @@ enum pl_query_split pl_query_split(
 			*ret_why =
 				"a fold needs the records of a key in their order: group by src, "
 				"dst, sport, dport and proto, and read one topic";
+			return PL_QUERY_NO_SPLIT;
+		}
+		if (has_texts(stage)) {
+			*ret_why = "each member keeps texts for itself: group by other columns, or "
+				   "leave --group out";
 			return PL_QUERY_NO_SPLIT;
 		}
 		if (stage->emit_first) {

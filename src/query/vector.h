@@ -7,7 +7,7 @@
 
 struct vector {
 	union {
-		uint64_t u[PL_QUERY_BATCH];
+		uint64_t u[PL_QUERY_BATCH]; /* of texts their addresses (texts.h) */
 		int64_t i[PL_QUERY_BATCH];
 		double d[PL_QUERY_BATCH];
 		uint8_t b[PL_QUERY_BATCH];
@@ -31,11 +31,14 @@ static inline const uint8_t *row_at(const struct rows *rows, uint32_t i)
 
 struct evaluator {
 	struct vector *vectors; /* as many as the widest expression needs */
+	struct texts *texts;    /* NULL where no column is a text, or nothing is evaluated */
+	uint64_t no_text;       /* values without room there */
 	uint64_t absent;        /* values that overflow and division by zero made absent */
 };
 
 /* load.c: a column; a node of the kind N_TEST. */
-void pl_query_load(struct vector *v, const struct column *column, const struct rows *rows);
+void pl_query_load(struct evaluator *e, struct vector *v, const struct column *column,
+	const struct rows *rows);
 void pl_query_test(struct vector *v, const struct node *node, const struct rows *rows);
 void pl_query_exists(struct vector *v, const struct column *column, const struct rows *rows);
 

@@ -95,14 +95,27 @@ static bool read_other(const json_t *member, struct pl_query_value *v)
 		return json_is_array(member);
 	case PL_QUERY_UNSIGNED:
 	case PL_QUERY_SIGNED:
+	case PL_QUERY_TEXT:
 	case PL_QUERY_TYPE_MAX:
 		break;
 	}
 	return false;
 }
 
-static bool read_value(
-	const json_t *object, const struct pl_query_column *column, struct pl_query_value *v)
+/* Into the row: the message does not last. */
+static bool read_text(const json_t *member, struct pl_query_value *v, char text[PL_TEXT_TOLD + 1])
+{
+	const size_t n = json_string_length(member);
+
+	if (!json_is_string(member) || n > PL_TEXT_TOLD)
+		return false;
+	memcpy(text, json_string_value(member), n + 1);
+	v->text = text;
+	return strlen(text) == n;
+}
+
+static bool read_value(const json_t *object, const struct pl_query_column *column,
+	struct pl_query_value *v, char text[PL_TEXT_TOLD + 1])
 {
 	const json_t *member = json_object_get(object, column->name);
 
@@ -115,6 +128,8 @@ static bool read_value(
 		return read_unsigned(object, column->name, &v->u);
 	if (v->type == PL_QUERY_SIGNED)
 		return read_signed(object, column->name, &v->i);
+	if (v->type == PL_QUERY_TEXT)
+		return read_text(member, v, text);
 	return read_other(member, v);
 }
 
@@ -180,7 +195,7 @@ static bool read_row(struct pl_result_row *ret, const struct pl_query *query, co
 	(void)pl_query_key_columns(query, keys);
 	for (uint32_t i = 0; good && i < ret->row.n; i++)
 		good = read_value(json_object_get(object, keys[i] ? "key" : "val"), &columns[i],
-			&ret->values[i]);
+			&ret->values[i], ret->texts[i]);
 	return good;
 }
 

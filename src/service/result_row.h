@@ -8,12 +8,14 @@
 #include <stddef.h>
 
 #include "query/query.h"
+#include "record/record.h"
 
 #define PL_RESULT_ROW_MAX (256 * 1024) /* bytes of a message that are read */
 
 struct pl_result_row {
 	struct pl_query_row row; /* its values and points are those below */
 	struct pl_query_value values[PL_QUERY_ITEMS_MAX];
+	char texts[PL_QUERY_ITEMS_MAX][PL_TEXT_TOLD + 1]; /* of the values that are such */
 	uint16_t exp[PL_QUERY_EXP_MAX];
 	bool has_late; /* the message says it; messages of older versions do not */
 };

@@ -109,6 +109,8 @@ static void name_value(
 		pl_buf_add(out, addr, pl_format_addr(addr, &v->addr));
 	else if (v->type == PL_QUERY_BOOL)
 		pl_buf_str(out, v->b ? "yes" : "no");
+	else if (v->type == PL_QUERY_TEXT)
+		pl_buf_str(out, v->text);
 	else if (v->type == PL_QUERY_LIST)
 		pl_buf_str(out, "…");
 	else

@@ -41,6 +41,7 @@ static struct pl_column column_of(const struct pl_query_column *c)
 		.flag = c->type == PL_QUERY_BOOL,
 		.width = is_time(c)                     ? -30
 			 : c->type == PL_QUERY_ADDR     ? -15
+			 : c->type == PL_QUERY_TEXT     ? -16
 			 : pl_query_column_has_words(c) ? -16
 			 : c->type == PL_QUERY_LIST     ? -30
 			 : name > 8                     ? name
@@ -153,6 +154,9 @@ static void put_value(struct pl_buf *text, const struct pl_query_value *v)
 	case PL_QUERY_LIST:
 		put_list(text, v);
 		break;
+	case PL_QUERY_TEXT:
+		pl_buf_str(text, v->text);
+		break;
 	case PL_QUERY_TYPE_MAX:
 		break;
 	}
@@ -174,7 +178,7 @@ static void put_json_list(struct pl_buf *text, const struct pl_query_value *v)
 		put_value(&one, &item->value);
 		pl_json_object(&json);
 		pl_json_key(&json, "value");
-		if (item->value.type == PL_QUERY_ADDR)
+		if (item->value.type == PL_QUERY_ADDR || item->value.type == PL_QUERY_TEXT)
 			pl_json_strn(&json, one.data, one.len);
 		else if (item->value.type == PL_QUERY_BOOL)
 			pl_json_bool(&json, item->value.b);

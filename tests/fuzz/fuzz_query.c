@@ -4,7 +4,9 @@
 #include "fuzz.h"
 #include "query/query.h"
 
-enum { RECORDS = 8 };
+enum { RECORDS = 8, WIDEST = PL_FLAT_BYTES_MAX };
+
+_Static_assert(sizeof(struct pl_query_hop) <= WIDEST, "every kind of record fits");
 
 static void sink(void *arg, const struct pl_query_row *row)
 {
@@ -49,7 +51,7 @@ static void run(const struct pl_query *query, const uint8_t *data, size_t size)
 	const struct pl_query_config config = {
 		.max_groups = 16, .max_distinct = 32, .max_windows = 4, .partitions = 2
 	};
-	uint64_t records[RECORDS * sizeof(struct pl_query_hop) / sizeof(uint64_t)] = { 0 };
+	uint64_t records[RECORDS * WIDEST / sizeof(uint64_t)] = { 0 };
 	uint64_t read = 0;
 	const struct pl_query_stats *stats;
 	struct pl_query_run *run = NULL;

@@ -71,6 +71,8 @@ CONSTRUCTS = (
     "SELECT src, max(abs(tcp_seq - tcp_ack)) AS far, sum(least(wire_len, 100)) AS short, max(greatest(ttl, tos)) AS g, "
     "sum(if(tcp, wire_len, 0)) AS tcp_bytes FROM packets GROUP BY src",
     "SELECT DISTINCT src, dport FROM packets WHERE tcp and ttl < 100",
+    "SELECT interface, place, reason + 0 AS r, count(*) AS n FROM drops WHERE interface = eth0 and place != 'udp_queue_rcv_skb+0x2' GROUP BY interface, place, reason + 0",
+    "SELECT interface, last(place) AS p FROM drops WHERE interface in (eth0, 'eth1') GROUP BY interface ORDER BY interface LIMIT 3",
     "SELECT a.ts, a.src, a.sport, b.ts AS other, b.wire_len - a.wire_len AS longer FROM packets AS a JOIN packets AS b "
     "ON a.src = b.dst AND a.dst = b.src AND b.ts >= a.ts WITHIN 300ms WHERE a.tcp AND b.ttl > 20 AND not (a.ttl > b.ttl)",
     "SELECT a.ts, a.id, b.ts AS answered, b.rcode, b.response, coalesce(b.qtype, 0) AS q FROM (SELECT * FROM dns WHERE not response) AS a "

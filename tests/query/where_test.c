@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Paths, hops and events in queries. Conditions: random ones over random records against the
+ * Paths, hops, events and values in queries. Conditions: random ones over random records against the
  * evaluator of --where (record/where.c), which shares nothing with this one. Groups: against loops
  * over the same records.
  */
@@ -30,6 +30,7 @@ static struct pl_query_path paths[RECORDS];
 static struct pl_hop hops_of[RECORDS * HOPS_MAX];
 static struct pl_query_hop hops[RECORDS];
 static struct pl_event events[RECORDS];
+static struct pl_value values[RECORDS];
 
 static const uint64_t numbers[] = { 0, 1, 2, 3, 5, 7, 50, 100, 255, 1000, 65535, 0x12345678,
 	UINT32_MAX, INT64_MAX, UINT64_MAX };
@@ -37,6 +38,10 @@ static const uint64_t numbers[] = { 0, 1, 2, 3, 5, 7, 50, 100, 255, 1000, 65535,
 static const char *const addrs[] = { "10.0.0.1", "10.0.0.2", "10.1.2.3", "192.0.2.1", "fd00::1",
 	"fe80::5:1" };
 #define ADDRS (sizeof(addrs) / sizeof(addrs[0]))
+/* Some look like something else, some begin alike; the last is as long as a text may be. */
+static const char *const words[] = { "ddos", "lists", "lists-2", "17", "0x11", "10.0.0.1", "value",
+	"10.0.0.1/443", "a/b>c", "true", "a-text-as-long-as-it-may-be:39-characters" };
+#define WORDS (sizeof(words) / sizeof(words[0]))
 
 static unsigned int bytes_of(uint8_t form)
 {
@@ -72,6 +77,25 @@ static unsigned int words_of(uint8_t form)
 	return n;
 }
 
+/* Texts, where other fields are absent that lie in the same bytes. */
+static void fill_texts(const struct pl_field *fields, size_t n, uint8_t *record, uint32_t present)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *word = words[below(WORDS)];
+		/* Of the field whose text is shorter, zeros behind it. */
+		const size_t room = fields[i].offset >= 96   ? 32
+				    : fields[i].offset == 48 ? 32
+				    : fields[i].offset == 88 ? 40
+							     : 16;
+
+		if (fields[i].form != PL_FORM_TEXT || (fields[i].present & ~present) != 0)
+			continue;
+		memset(record + fields[i].offset, 0, room);
+		memcpy(record + fields[i].offset, word,
+			strlen(word) < room ? strlen(word) : room - 1);
+	}
+}
+
 /* A record of random fields; which of them are there is random, too. */
 static uint32_t fill(enum pl_record_kind kind, void *record)
 {
@@ -84,8 +108,7 @@ static uint32_t fill(enum pl_record_kind kind, void *record)
 		uint64_t v = numbers[below(NUMBERS)];
 		struct pl_addr a = { 0 };
 
-		if (fields[i].name[0] == '\0' || fields[i].form == PL_FORM_PRESENT ||
-			fields[i].form == PL_FORM_TEXT)
+		if (fields[i].name[0] == '\0' || fields[i].form >= PL_FORM_PRESENT)
 			continue;
 		if (fields[i].form == PL_FORM_FLAGS)
 			v = pl_rng_u64(&rng);
@@ -100,6 +123,7 @@ static uint32_t fill(enum pl_record_kind kind, void *record)
 		else
 			memcpy(to, &v, bytes_of(fields[i].form));
 	}
+	fill_texts(fields, n, record, present);
 	return present;
 }
 
@@ -128,6 +152,9 @@ static void make_records(void)
 		events[i] = (struct pl_event){ 0 };
 		events[i].present = fill(PL_KIND_EVENT, &events[i]);
 		events[i].ts_ns = i;
+		values[i] = (struct pl_value){ 0 };
+		values[i].present = fill(PL_KIND_VALUE, &values[i]);
+		values[i].ts_ns = i;
 	}
 	for (uint32_t i = 0; i < RECORDS * HOPS_MAX; i++)
 		hops_of[i].present = fill(PL_KIND_HOP, &hops_of[i]);
@@ -181,9 +208,14 @@ static void put_number(const struct pl_field *field)
 static void put_value(const struct pl_field *field)
 {
 	static const char *const quotes[] = { "", "", "", "\"", "'" };
-	const char *quote = quotes[below(5)];
+	const char *quote = quotes[field->form == PL_FORM_TEXT ? 3 + below(2) : below(5)];
 
 	put("%s", quote);
+	if (field->form == PL_FORM_TEXT) {
+		/* The longest has 41 characters, of which a field keeps 39 at most. */
+		put("%.39s%s", words[below(WORDS)], quote);
+		return;
+	}
 	if (field->form == PL_FORM_ADDR)
 		put("%s", addrs[below(ADDRS)]);
 	else if (is_word(field->form))
@@ -218,17 +250,18 @@ static const struct pl_field *any_field(enum pl_record_kind kind)
 	do
 		field = &fields[below(64) % n];
 	while (field->name[0] == '\0' || field->form == PL_FORM_FLAGS ||
-		field->form == PL_FORM_TEXT); /* texts are no values of the language */
+		field->form == PL_FORM_BYTES);
 	return field;
 }
 
 static void put_test(enum pl_record_kind kind, const char *prefix)
 {
 	const struct pl_field *field = any_field(kind);
-	const bool ordered = !is_word(field->form)
-				     ? field->form != PL_FORM_ADDR && field->form != PL_FORM_HEX64
-				     : field->form == PL_FORM_REPORT_VERSION ||
-					       field->form == PL_FORM_INT_VERSION;
+	const bool ordered = !is_word(field->form) ? field->form != PL_FORM_ADDR &&
+							     field->form != PL_FORM_HEX64 &&
+							     field->form != PL_FORM_TEXT
+						   : field->form == PL_FORM_REPORT_VERSION ||
+							     field->form == PL_FORM_INT_VERSION;
 
 	if (kind == PL_KIND_PATH && below(8) == 0) {
 		put_flag();
@@ -294,7 +327,7 @@ static const struct {
 	enum pl_record_kind kind;
 	const void *records;
 } streams[] = { { PL_QUERY_PATHS, PL_KIND_PATH, paths }, { PL_QUERY_HOPS, PL_KIND_HOP, hops },
-	{ PL_QUERY_EVENTS, PL_KIND_EVENT, events } };
+	{ PL_QUERY_EVENTS, PL_KIND_EVENT, events }, { PL_QUERY_VALUES, PL_KIND_VALUE, values } };
 
 /* The rows of a condition into taken[]; false: refused. */
 static bool ask(unsigned int which, const char *condition, struct pl_diag *diag)
@@ -327,6 +360,8 @@ static bool where_takes(const struct pl_where *w, unsigned int which, uint32_t i
 		return pl_where_match(w, &paths[i].path, paths[i].hops, paths[i].n_hops);
 	if (streams[which].stream == PL_QUERY_HOPS)
 		return pl_where_match_row(w, &hops[i].hop, hops[i].hop.present);
+	if (streams[which].stream == PL_QUERY_VALUES)
+		return pl_where_match_row(w, &values[i], values[i].present);
 	return pl_where_match_row(w, &events[i], events[i].present);
 }
 
@@ -372,7 +407,7 @@ static void test_random(void)
 	uint32_t some = 0, wrong = 0, n = 0;
 
 	for (uint32_t round = 0; round < ROUNDS && wrong < 5; round++) {
-		const unsigned int which = below(5) == 0 ? 1 : below(3) == 0 ? 2 : 0;
+		const unsigned int which = below(5) == 0 ? 1 : below(3) == 0 ? 2 + below(2) : 0;
 
 		if (round % 100 == 0)
 			make_records();
@@ -400,6 +435,8 @@ static void test_chosen(void)
 		{ 2, "event == path_change and phase == once" },
 		{ 2, "quantity == queue_depth or role == victim" },
 		{ 1, "link_latency_ns > -9223372036854775808 and clock != ok" },
+		{ 2, "query == ddos or key != 10.0.0.1" }, { 3, "region == lists-2" },
+		{ 3, "region != lists and key == 17" }, { 3, "name == value or missing(name)" },
 		{ 0, "seq == 1 and seq == 1 and seq == 1 and seq == 1 and seq == 1 and seq == 1 and "
 		     "seq == 1 and seq == 1 and seq == 1 and seq == 1 and seq == 1 and seq == 1 and "
 		     "seq == 1 and seq == 1 and seq == 1 and seq == 1 and seq == 1 and seq < 2" } };

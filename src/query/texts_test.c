@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Texts of records in questions: keys, aggregates, joins, order, and the room for them. */
+#include "query/texts.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/test.h"
+#include "query/query.h"
+#include "record/record.h"
+
+#define SECOND UINT64_C(1000000000)
+#define VALUES 12
+
+static struct pl_value values[VALUES];
+static struct pl_buf seen;
+
+/* Values of two regions in turn, in the second half of three; the name is there for every third. */
+static void make_values(void)
+{
+	static const char *const regions[] = { "last", "lists", "a" };
+
+	for (uint32_t i = 0; i < VALUES; i++) {
+		struct pl_value *v = &values[i];
+
+		*v = (struct pl_value){ .ts_ns = SECOND + i * SECOND / 4,
+			.record_version = 1,
+			.present = PL_VALUE_HAS_value | (i % 3 == 0 ? PL_VALUE_HAS_name : 0),
+			.value = i };
+		snprintf(v->region.c, sizeof(v->region.c), "%s",
+			regions[i < VALUES / 2 ? i % 2 : i % 3]);
+		snprintf(v->name.c, sizeof(v->name.c), "%s", i % 2 == 0 ? "even" : "odd");
+	}
+}
+
+static void put_value(const struct pl_query_value *v)
+{
+	if (v->absent)
+		pl_buf_chr(&seen, '-');
+	else if (v->type == PL_QUERY_TEXT)
+		pl_buf_str(&seen, v->text);
+	else if (v->type == PL_QUERY_UNSIGNED)
+		pl_buf_u64(&seen, v->u);
+	for (uint32_t i = 0; v->type == PL_QUERY_LIST && i < v->list.n; i++) {
+		put_value(&v->list.items[i].value);
+		pl_buf_printf(&seen, ":%u,", (unsigned int)v->list.items[i].count);
+	}
+}
+
+static void sink(void *arg, const struct pl_query_row *row)
+{
+	(void)arg;
+	for (uint32_t i = 0; i < row->n; i++) {
+		put_value(&row->values[i]);
+		pl_buf_chr(&seen, i + 1 < row->n ? ' ' : ';');
+	}
+}
+
+/* What the question answers over the values, a row behind the other. */
+static const char *answer(const char *question)
+{
+	const struct pl_query_config config = { .max_groups = 64 };
+	struct pl_diag diag = { .text = "" };
+	struct pl_query *query = NULL;
+	struct pl_query_run *run = NULL;
+
+	pl_buf_reset(&seen);
+	if (pl_query_parse(&query, question, &diag) < 0 ||
+		pl_query_run_new(&run, query, &config, sink, NULL, &diag) < 0)
+		pl_buf_str(&seen, diag.text);
+	if (run != NULL) {
+		pl_query_feed(run, PL_QUERY_VALUES, values, VALUES, 0);
+		pl_query_finish(run);
+	}
+	pl_query_run_free(run);
+	pl_query_free(query);
+	pl_buf_chr(&seen, '\0');
+	return seen.data;
+}
+
+static void test_answers(void)
+{
+	static const struct {
+		const char *question, *wanted;
+	} list[] = {
+		{ "SELECT region, count() AS n, max(value) AS m FROM values GROUP BY region ORDER BY region",
+			"a 2 11;last 5 9;lists 5 10;" },
+		{ "SELECT region, value FROM values WHERE region = lists AND value < 4",
+			"lists 1;lists 3;" },
+		{ "SELECT value FROM values WHERE region in ('a', nothing) or name = odd",
+			"3;8;9;11;" },
+		{ "SELECT value FROM values WHERE region != last and 'lists' != region", "8;11;" },
+		{ "SELECT value FROM values WHERE name != 'even'", "3;9;" },
+		{ "SELECT name, count() AS n FROM values GROUP BY name ORDER BY name DESC",
+			"odd 2;even 2;- 8;" },
+		{ "SELECT count(distinct region) AS n, count(distinct region, name) AS p FROM values",
+			"3 3;" },
+		{ "SELECT first(region) AS f, last(region) AS l, topk(region, 2) AS t FROM values",
+			"last a last:5,lists:5,;" },
+		{ "SELECT coalesce(name, region) AS c, count() AS n FROM values WHERE value < 4 GROUP BY coalesce(name, region) ORDER BY c",
+			"even 1;last 1;lists 1;odd 1;" },
+		{ "SELECT if(region = last, 1, 0) AS is_last, count() AS n FROM values GROUP BY if(region = 'last', 1, 0) ORDER BY is_last",
+			"0 7;1 5;" },
+		{ "SELECT region, n FROM (SELECT region, count() AS n FROM values GROUP BY region) AS x WHERE region != a and n > 4 GROUP BY region, n ORDER BY region",
+			"last 5;lists 5;" },
+		{ "SELECT a.region, a.n, b.m FROM (SELECT region, count() AS n FROM values GROUP BY region) AS a "
+		  "JOIN (SELECT region, count() AS m FROM values WHERE value > 7 GROUP BY region) AS b ON region ORDER BY n LIMIT 1",
+			"a 2 2;" },
+		{ "SELECT a.value, b.value AS then FROM values AS a JOIN values AS b ON region AND b.ts > a.ts WITHIN 500ms WHERE a.region = lists",
+			"1 3;3 5;5 7;" },
+		{ "values | distinct region over 10s | where region != a", "lists;last;" },
+	};
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+		const char *got = answer(list[i].question);
+
+		/* Rows of a window without ORDER BY have none. */
+		if (strcmp(got, "last;lists;") == 0)
+			got = "lists;last;";
+		streq(got, list[i].wanted, "%s", list[i].question);
+	}
+}
+
+/* A text that has no end, and the longest of a value's key. */
+static void test_ends(void)
+{
+	memset(values[0].region.c, 'x', sizeof(values[0].region.c));
+	memset(values[0].name.c, 0, sizeof(values[0].name.c));
+	values[0].present |= PL_VALUE_HAS_key;
+	memset(&values[0].bytes, 'k', sizeof(values[0].bytes));
+	streq(answer("SELECT region, key FROM values LIMIT 1"),
+		"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk;",
+		"texts end with their record");
+	make_values();
+}
+
+/* As many different texts as there is room for, and more: these are absent, and counted. */
+static void test_room(void)
+{
+	struct pl_query *query = NULL;
+	struct pl_query_run *run = NULL;
+	const struct pl_query_config config = { .max_groups = 1 << 18 };
+	uint32_t refused = 0;
+
+	pl_buf_reset(&seen);
+	ok(pl_query_parse(&query,
+		   "SELECT count() AS n, count(distinct key) AS k, count(distinct region) AS r FROM values",
+		   NULL) == 0 &&
+			pl_query_run_new(&run, query, &config, sink, NULL, NULL) == 0,
+		"a query of keys");
+	for (uint32_t i = 0; run != NULL && i < PL_QUERY_TEXTS_MAX + 100; i++) {
+		struct pl_value v = values[i % 2];
+
+		v.present |= PL_VALUE_HAS_key;
+		snprintf((char *)&v.bytes, sizeof(v.bytes), "key-%u", i);
+		pl_query_feed(run, PL_QUERY_VALUES, &v, 1, 0);
+	}
+	if (run != NULL) {
+		pl_query_finish(run);
+		refused = (uint32_t)pl_query_run_stats(run)->texts_refused;
+		pl_buf_chr(&seen, '\0');
+		streq(seen.data, "65636 65534 2;", "texts that had room are as they were");
+		eq(refused, 102, "the others are counted");
+	}
+	pl_query_run_free(run);
+	pl_query_free(query);
+}
+
+int main(void)
+{
+	pl_buf_init(&seen);
+	make_values();
+	test_answers();
+	test_ends();
+	test_room();
+	pl_buf_done(&seen);
+	return pl_test_done();
+}
