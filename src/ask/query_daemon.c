@@ -77,6 +77,27 @@ static bool take_path(struct stream *s, const char *digits, size_t n)
 	return true;
 }
 
+static bool take_value(struct stream *s, const char *digits, size_t n)
+{
+	struct pl_value value;
+
+	if (n != RECORD_DIGITS || !pl_stream_hex(&value, sizeof(value), digits) ||
+		value.record_version != PL_RECORD_VERSION)
+		return false;
+	(void)pl_query_feed(s->d->run, PL_QUERY_VALUES, &value, 1, 0);
+	return true;
+}
+
+static bool take_flow(struct stream *s, const char *digits, size_t n)
+{
+	struct pl_flow288 flow;
+
+	if (n != 2 * sizeof(flow) || !pl_stream_hex(&flow, sizeof(flow), digits))
+		return false;
+	(void)pl_query_feed_flat(s->d->run, PL_FLAT_FLOW288, &flow, 1, 0);
+	return true;
+}
+
 /* A whole line without its end. A line that is no record is counted. */
 static void take_line(struct stream *s, const char *line, size_t n)
 {
@@ -90,6 +111,10 @@ static void take_line(struct stream *s, const char *line, size_t n)
 		good = take_event(s, line + 6, n - 6);
 	else if (n >= 5 && memcmp(line, "path ", 5) == 0)
 		good = take_path(s, line + 5, n - 5);
+	else if (n >= 6 && memcmp(line, "value ", 6) == 0)
+		good = take_value(s, line + 6, n - 6);
+	else if (n >= 5 && memcmp(line, "flow ", 5) == 0)
+		good = take_flow(s, line + 5, n - 5);
 	else
 		good = n >= sizeof(alive) && memcmp(line, alive, sizeof(alive) - 1) == 0;
 	s->strange += !good;
@@ -131,16 +156,37 @@ static bool on_data(void *arg, const char *data, size_t n)
 
 /* ---- the stream ---- */
 
+bool pl_query_daemon_check(const struct pl_query *query, const char *const *sources, size_t n)
+{
+	bool others = false;
+	size_t daemons = 0;
+
+	for (size_t i = 0; i < n; i++)
+		daemons += pl_query_is_daemon(sources[i]);
+	for (int kind = 0; kind < PL_FLAT_MAX; kind++)
+		others = others ||
+			 (pl_query_reads(query, (unsigned int)kind) &&
+				 pl_flat_short((enum pl_flat_kind)kind) != PL_FLAT_FLOW128);
+	if (daemons == 0 || (n == 1 && !others))
+		return true;
+	pl_complain(
+		n > 1 ? "query: a daemon is the only source of a question"
+		      : "query: a daemon has flows, paths, hops, events and values; packets are "
+			"asked for where they are tapped, or by a standing query");
+	return false;
+}
+
 static void make_path(const struct stream *s, char *dst, size_t cap)
 {
 	const struct pl_query *q = s->d->query;
-	const bool events = pl_query_reads(q, PL_QUERY_EVENTS);
 	const bool paths = pl_query_reads(q, PL_QUERY_PATHS) || pl_query_reads(q, PL_QUERY_HOPS);
+	char kinds[40];
 
+	snprintf(kinds, sizeof(kinds), "%s%s%s", paths ? ",paths" : "",
+		pl_query_reads(q, PL_QUERY_EVENTS) ? ",events" : "",
+		pl_query_reads(q, PL_QUERY_VALUES) ? ",values" : "");
 	snprintf(dst, cap, "/api/v1/tail?kind=%s&form=record",
-		events && paths ? "events,paths"
-		: events        ? "events"
-				: "paths");
+		kinds[0] != '\0' ? kinds + 1 : "flows");
 }
 
 static void pause_stream(struct stream *s)

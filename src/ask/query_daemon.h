@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records of a running daemon as they come, the stream that pathline tail prints, as a source of a
- * question over paths, hops and events. */
+ * question over flows, or paths, hops, events and values. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,6 +23,10 @@ struct pl_query_daemon {
 
 /* http://, https:// or unix:PATH. */
 bool pl_query_is_daemon(const char *source);
+
+/* Of a question over records that are no paths, hops, events or values: whether no source is a daemon,
+ * or one alone that has all of them, flows; complains. */
+bool pl_query_daemon_check(const struct pl_query *query, const char *const *sources, size_t n);
 
 /* Until the end. An exit code; complains. */
 int pl_query_daemon_read(const struct pl_query_daemon *d, const char *url);

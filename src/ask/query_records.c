@@ -320,7 +320,7 @@ static bool is_history(const char *source)
 bool pl_query_reads_records(const struct pl_query *query)
 {
 	return pl_query_reads(query, PL_QUERY_PATHS) || pl_query_reads(query, PL_QUERY_HOPS) ||
-	       pl_query_reads(query, PL_QUERY_EVENTS);
+	       pl_query_reads(query, PL_QUERY_EVENTS) || pl_query_reads(query, PL_QUERY_VALUES);
 }
 
 static bool is_live(const char *source)
@@ -333,9 +333,15 @@ static bool has_events(const char *source)
 	return is_history(source) || pl_query_is_daemon(source);
 }
 
-/* Events are of one of them at least. 0, or an exit code; complains. */
+/* Values are a daemon's, and events of one of the sources at least. 0, or an exit code; complains. */
 static int check(const struct pl_query *query, const char *const *sources, size_t n)
 {
+	if (pl_query_reads(query, PL_QUERY_VALUES) && !pl_query_is_daemon(sources[0])) {
+		pl_complain(
+			"%s: values of regions come from the daemon that reads them (http://HOST:PORT, unix:PATH)",
+			sources[0]);
+		return PL_EXIT_USAGE;
+	}
 	if (!pl_query_reads(query, PL_QUERY_EVENTS))
 		return 0;
 	for (size_t i = 0; i < n; i++) {
@@ -370,7 +376,9 @@ int pl_query_records_live(
 		if (!pl_query_reads(query, stream) || has_file(stream, sources, n))
 			continue;
 		pl_complain(
-			"query: %s beside paths, hops or events are read from files, NAME.%s, and none is given",
+			pl_query_is_daemon(sources[0])
+				? "query: a daemon has %s, but not in one question with paths, hops, events or values (as files, NAME.%s, they go together)"
+				: "query: %s beside paths, hops or events are read from files, NAME.%s, and none is given",
 			pl_query_stream_name(stream), pl_flat((enum pl_flat_kind)stream)->name);
 		return PL_EXIT_USAGE;
 	}

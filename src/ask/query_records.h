@@ -16,7 +16,7 @@ struct pl_query_records {
 	void *arg;
 };
 
-/* True when the question reads one of these streams. */
+/* True when the question reads one of these streams, or values. */
 bool pl_query_reads_records(const struct pl_query *query);
 
 /* *ret: the sources are live, so that pl_query_reports_service has their records. 0, or an exit

@@ -519,6 +519,8 @@ int pl_query_sources_check(struct pl_asking *a, const char *const *sources, size
 	}
 	if (pl_query_reads_records(a->query) && !is_topic(sources[0]))
 		return pl_query_records_live(a->query, sources, n, &a->reports);
+	if (!pl_query_daemon_check(a->query, sources, n))
+		return PL_EXIT_USAGE;
 	if (a->args->decode_given) {
 		pl_complain(
 			"query: the question reads no paths or hops, and --report-port, --dialect "
@@ -531,7 +533,7 @@ int pl_query_sources_check(struct pl_asking *a, const char *const *sources, size
 		regions += is_region(sources[i]);
 	if (is_topic(sources[0]) && pl_query_reads_records(a->query)) {
 		pl_complain(
-			"query: a topic has records of packets, DNS messages or flows: paths, hops and events are read from a history");
+			"query: a topic has records of packets, DNS messages or flows: paths, hops and events are read from a history, values from a daemon");
 		return PL_EXIT_USAGE;
 	}
 	if (is_topic(sources[0]) && (n > 1 || pl_query_kinds_read(a, &kind) > 1)) {
@@ -556,7 +558,7 @@ bool pl_query_is_served(const struct pl_asking *a, const char *source)
 {
 	if (pl_query_reads_records(a->query))
 		return a->reports;
-	return !is_region(source) &&
+	return !is_region(source) && !pl_query_is_daemon(source) &&
 	       (is_topic(source) || pl_query_file_kind(source) == PL_FLAT_MAX);
 }
 
@@ -588,6 +590,7 @@ int pl_query_sources_read(struct pl_asking *a, const char *const *sources, size_
 	return pl_query_reads_records(a->query) ? read_records(a, sources, n)
 	       : is_topic(sources[0])           ? ask_topic(a, sources[0])
 	       : is_region(sources[0])          ? read_regions(a, sources, n)
+	       : pl_query_is_daemon(sources[0]) ? ask_daemon(a, sources[0])
 	       : served                         ? ask_tap(a, sources, n)
 						: pl_query_file_all(sources, n, &files);
 }

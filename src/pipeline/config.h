@@ -388,8 +388,8 @@ int pl_config_query_parse(const char *text, struct pl_query **ret, struct pl_dia
  * name. */
 int pl_config_query_value(const struct pl_config_query *config, const struct pl_query *query,
 	int *ret, struct pl_diag *diag);
-/* The stream of the collector that an entry of the key from names (lang/lang.h): paths, hops or
- * events; PL_QUERY_STREAMS: none. */
+/* The stream of the collector that an entry of the key from names (lang/lang.h): paths, hops,
+ * events or values; PL_QUERY_STREAMS: none. */
 unsigned int pl_config_query_stream(const char *from);
 /* The number of the tap of this name, or of the marking domain, which are taps behind them; -1:
  * there is none. */

@@ -28,7 +28,7 @@ static int check_name(const char *value, struct pl_diag *diag)
 		pl_config_query_stream(value) == PL_QUERY_STREAMS)
 		return 0;
 	pl_diag_set(diag,
-		"the name of a marking domain has 1 to %d letters, digits, '_', '-' and '.', and is none of paths, hops and events",
+		"the name of a marking domain has 1 to %d letters, digits, '_', '-' and '.', and is none of paths, hops, events and values",
 		NAME_BYTES);
 	return -EINVAL;
 }

@@ -121,7 +121,7 @@ const struct pl_conf_row pl_config_query_rows[] = {
 	{ .key = "query", .type = PL_CONF_STRING, AT(query), .required = true, .def = "ddos(threshold=45)", .check = check_query,
 	  .help = "The query: a text, or one of \"pathline help queries\" by name with parameters." },
 	{ .key = "from", .type = PL_CONF_STRINGS, AT(from), .required = true, .def = "eth0", .min = 1, .max = PL_CONFIG_FROM_MAX, .one = true, .check = check_from,
-	  .help = "Where its records come from: the name of a tap of this file, kafka://HOST/TOPIC, or paths, hops or events, which are those of the reports that this process collects; a list of several is one source, in the order of the records' times. A tap has all kinds of records that the query reads, a topic one: that which kind=pkt64, pkt96, dns64, flow128, flow288 or mark128 in the URI says." },
+	  .help = "Where its records come from: the name of a tap of this file, kafka://HOST/TOPIC, or paths, hops or events, which are those of the reports that this process collects, or values, which it reads in regions; a list of several is one source, in the order of the records' times. A tap has all kinds of records that the query reads, a topic one: that which kind=pkt64, pkt96, dns64, flow128, flow288 or mark128 in the URI says." },
 	{ .key = "reads", .type = PL_CONF_CHOICE, AT(reads), .def = "records", .choices = reads,
 	  .help = "Contents of its topic: records, which are asked here, or rows of the question called as this query is, which members of a group gave (pathline query --group … --to kafka://…); rows only go on to its outputs." },
 	{ .key = "group", .type = PL_CONF_STRING, AT(group),
@@ -374,7 +374,7 @@ static int check_names(
 		if (!is_topic(from[i]) && pl_config_query_stream(from[i]) == PL_QUERY_STREAMS &&
 			pl_config_tap_named(c, from[i]) < 0) {
 			pl_diag_set(diag,
-				"query %s: \"%s\" (the key from) is neither the name of a tap (the key taps) or marking domain (marks), nor kafka://HOST/TOPIC, nor paths, hops or events",
+				"query %s: \"%s\" (the key from) is neither the name of a tap (the key taps) or marking domain (marks), nor kafka://HOST/TOPIC, nor paths, hops, events or values",
 				q->name, from[i]);
 			return -EINVAL;
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hands records and events of the collector to another thread. */
+/* Hands records, events and values of the collector to another thread. */
 #include "service/report_feed.h"
 
 #include <errno.h>
@@ -12,14 +12,15 @@
 #include "base/clock.h"
 
 /* Of each buffer: what comes while the other thread does something else. */
-enum { ROOM_PATHS = 8192, ROOM_HOPS = 65536, ROOM_EVENTS = 4096 };
+enum { ROOM_PATHS = 8192, ROOM_HOPS = 65536, ROOM_EVENTS = 4096, ROOM_VALUES = 8192 };
 /* For room, while entries wait in the output's queues: longer than a reload takes. */
 #define PATIENCE_NS UINT64_C(1000000000)
 
 struct half {
 	struct pl_record_batch reports;
 	struct pl_event *events; /* ROOM_EVENTS */
-	uint32_t n_events;
+	struct pl_value *values; /* ROOM_VALUES */
+	uint32_t n_events, n_values;
 };
 
 struct pl_report_feed {
@@ -89,7 +90,7 @@ static void put_all(struct pl_report_feed *f, put_fn *put, const void *entries, 
 	pl_count(&f->e.stats.accepted, n);
 	do {
 		struct half *h = &f->halves[f->filling];
-		const bool empty = h->reports.n_paths + h->n_events == 0;
+		const bool empty = h->reports.n_paths + h->n_events + h->n_values == 0;
 		const uint32_t some = f->has_room ? put(h, entries, kept, n) : 0;
 
 		note(f, some, empty);
@@ -120,6 +121,17 @@ static uint32_t put_events(struct half *h, const void *events, uint32_t from, ui
 	return some;
 }
 
+static uint32_t put_values(struct half *h, const void *values, uint32_t from, uint32_t n)
+{
+	const uint32_t room = ROOM_VALUES - h->n_values, some = n - from < room ? n - from : room;
+
+	if (some > 0)
+		memcpy(h->values + h->n_values, (const struct pl_value *)values + from,
+			some * sizeof(*h->values));
+	h->n_values += some;
+	return some;
+}
+
 static void write_paths(struct pl_export *e, const struct pl_record_batch *batch, uint64_t now_ns)
 {
 	(void)now_ns;
@@ -133,6 +145,13 @@ static void write_events(
 	put_all(of(e), put_events, events, n);
 }
 
+static void write_values(
+	struct pl_export *e, const struct pl_value *values, uint32_t n, uint64_t now_ns)
+{
+	(void)now_ns;
+	put_all(of(e), put_values, values, n);
+}
+
 static void close_feed(struct pl_export *e)
 {
 	struct pl_report_feed *f = of(e);
@@ -140,6 +159,7 @@ static void close_feed(struct pl_export *e)
 	for (unsigned int i = 0; i < 2; i++) {
 		pl_record_batch_done(&f->halves[i].reports);
 		free(f->halves[i].events);
+		free(f->halves[i].values);
 	}
 	close(f->fd);
 	pthread_cond_destroy(&f->taken);
@@ -151,6 +171,7 @@ static const struct pl_export_ops ops = {
 	.name = "queries",
 	.write_paths = write_paths,
 	.write_events = write_events,
+	.write_values = write_values,
 	.close = close_feed,
 };
 
@@ -190,7 +211,9 @@ int pl_report_feed_make_room(struct pl_report_feed *f)
 
 		if (h->events == NULL)
 			h->events = malloc(ROOM_EVENTS * sizeof(*h->events));
-		if (h->events == NULL)
+		if (h->values == NULL)
+			h->values = malloc(ROOM_VALUES * sizeof(*h->values));
+		if (h->events == NULL || h->values == NULL)
 			r = -ENOMEM;
 		if (r == 0 && h->reports.paths == NULL)
 			r = pl_record_batch_init(&h->reports, ROOM_PATHS, ROOM_HOPS);
@@ -207,7 +230,8 @@ uint64_t pl_report_feed_memory(void)
 {
 	return 2 *
 	       (ROOM_PATHS * (sizeof(struct pl_path) + 2 * sizeof(uint32_t)) +
-		       ROOM_HOPS * sizeof(struct pl_hop) + ROOM_EVENTS * sizeof(struct pl_event));
+		       ROOM_HOPS * sizeof(struct pl_hop) + ROOM_EVENTS * sizeof(struct pl_event) +
+		       ROOM_VALUES * sizeof(struct pl_value));
 }
 
 int pl_report_feed_fd(const struct pl_report_feed *f)
@@ -233,9 +257,11 @@ void pl_report_feed_take(struct pl_report_feed *f, const struct pl_report_feed_s
 		sink->reports(sink->arg, &h->reports);
 	if (h->n_events > 0)
 		sink->events(sink->arg, h->events, h->n_events);
-	n = (uint64_t)h->reports.n_paths + h->n_events;
+	if (h->n_values > 0)
+		sink->values(sink->arg, h->values, h->n_values);
+	n = (uint64_t)h->reports.n_paths + h->n_events + h->n_values;
 	pl_count(&f->e.stats.delivered, n);
 	atomic_fetch_sub_explicit(&f->e.stats.queued, n, memory_order_relaxed);
 	pl_record_batch_clear(&h->reports);
-	h->n_events = 0;
+	h->n_events = h->n_values = 0;
 }

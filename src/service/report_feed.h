@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records and events of the collector for another thread of the process, as an exporter: its
+ * Records, events and values of the collector for another thread of the process, as an exporter: its
  * output's thread fills one buffer while the other thread takes what is in a second one. Without room
  * the output's thread waits for a second, and its queues fill; what finds no room then is dropped and
  * counted by the output (queue_full).
@@ -17,11 +17,12 @@
 
 struct pl_report_feed;
 
-/* Takes what came, in the order of the output's queues: reports with their hops, and events. It
- * lasts as long as the call. */
+/* Takes what came, in the order of the output's queues: reports with their hops, events, and values
+ * of regions. It lasts as long as the call. */
 struct pl_report_feed_sink {
 	void (*reports)(void *arg, const struct pl_record_batch *batch);
 	void (*events)(void *arg, const struct pl_event *events, uint32_t n);
+	void (*values)(void *arg, const struct pl_value *values, uint32_t n);
 	void *arg;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records and events handed to another thread: all of them, in their order, or counted. */
+/* Records, events and values handed to another thread: all of them, in their order, or counted. */
 #include "service/report_feed.h"
 
 #include <poll.h>
@@ -8,10 +8,10 @@
 
 #include "base/test.h"
 
-enum { HOPS = 3, PATHS = 100, EVENTS = 50 };
+enum { HOPS = 3, PATHS = 100, EVENTS = 50, VALUES = 70, GIVEN = PATHS + EVENTS + VALUES };
 
 struct seen {
-	uint64_t paths, hops, events, next_path, next_event;
+	uint64_t paths, hops, events, values, next_path, next_event, next_value;
 	bool good;
 };
 
@@ -40,6 +40,22 @@ static void events(void *arg, const struct pl_event *e, uint32_t n)
 	s->events += n;
 }
 
+static void values(void *arg, const struct pl_value *v, uint32_t n)
+{
+	struct seen *s = arg;
+
+	for (uint32_t i = 0; i < n; i++) {
+		s->good &= v[i].ts_ns >= s->next_value;
+		s->next_value = v[i].ts_ns + 1;
+	}
+	s->values += n;
+}
+
+static uint64_t all_of(const struct seen *s)
+{
+	return s->paths + s->events + s->values;
+}
+
 static bool readable(const struct pl_report_feed *feed)
 {
 	struct pollfd fd = { .fd = pl_report_feed_fd(feed), .events = POLLIN };
@@ -47,11 +63,12 @@ static bool readable(const struct pl_report_feed *feed)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* So many reports of so many hops, and events; their times go on from *ts. */
+/* So many reports of so many hops, events and values; their times go on from *ts. */
 static void give(struct pl_export *e, uint64_t *ts, uint32_t hop_count)
 {
 	static struct pl_record_batch batch;
 	static struct pl_event some[EVENTS];
+	static struct pl_value found[VALUES];
 
 	if (batch.paths == NULL)
 		ok(pl_record_batch_init(&batch, PATHS, PATHS * HOPS) == 0, "there is memory");
@@ -68,6 +85,9 @@ static void give(struct pl_export *e, uint64_t *ts, uint32_t hop_count)
 		some[i] = (struct pl_event){ .ts_ns = ++*ts };
 	pl_export_write_paths(e, &batch, 0);
 	pl_export_write_events(e, some, EVENTS, 0);
+	for (uint32_t i = 0; i < VALUES; i++)
+		found[i] = (struct pl_value){ .ts_ns = ++*ts };
+	pl_export_write_values(e, found, VALUES, 0);
 }
 
 static void check(const struct pl_export *e, uint64_t given, uint64_t taken, const char *when)
@@ -90,7 +110,7 @@ struct taker {
 static void *take_late(void *arg)
 {
 	struct taker *t = arg;
-	const struct pl_report_feed_sink sink = { reports, events, t->seen };
+	const struct pl_report_feed_sink sink = { reports, events, values, t->seen };
 	uint64_t last_ns = t->begun_ns;
 
 	while (!t->stop) {
@@ -117,11 +137,11 @@ static void give_many(struct pl_export *e, struct pl_report_feed *feed, struct s
 	ok(pthread_create(&thread, NULL, take_late, &t) == 0, "a thread takes them late");
 	for (int i = 0; i < 300; i++)
 		give(e, ts, HOPS);
-	*given += 300 * (PATHS + EVENTS);
+	*given += 300 * GIVEN;
 	atomic_store(&t.stop, true);
 	pthread_join(thread, NULL);
-	pl_report_feed_take(feed, &(struct pl_report_feed_sink){ reports, events, s });
-	check(e, *given, s->paths + s->events, "of those that waited");
+	pl_report_feed_take(feed, &(struct pl_report_feed_sink){ reports, events, values, s });
+	check(e, *given, all_of(s), "of those that waited");
 	ok(s->good, "and they came in their order");
 	dropped = pl_counter_read(&e->stats.dropped[PL_EXPORT_QUEUE_FULL]) - dropped;
 	ok(dropped == 0 || t.longest_ns >= UINT64_C(1000000000),
@@ -132,49 +152,48 @@ static void give_many(struct pl_export *e, struct pl_report_feed *feed, struct s
 int main(void)
 {
 	struct seen s = { .good = true };
-	const struct pl_report_feed_sink sink = { reports, events, &s };
+	const struct pl_report_feed_sink sink = { reports, events, values, &s };
 	struct pl_report_feed *feed;
 	uint64_t ts = 0, given = 0;
 	struct pl_export *e;
 
 	ok(pl_report_feed_new(&e, &feed) == 0, "it is made");
 	give(e, &ts, HOPS);
-	given += PATHS + EVENTS;
+	given += GIVEN;
 	pl_report_feed_take(feed, &sink);
-	eq(s.paths + s.events, 0, "without room nothing is kept");
+	eq(all_of(&s), 0, "without room nothing is kept");
 	eq(pl_counter_read(&e->stats.dropped[PL_EXPORT_QUEUE_FULL]), given, "which is counted");
 	ok(pl_report_feed_make_room(feed) == 0 && pl_report_feed_make_room(feed) == 0,
 		"room is made");
 	ok(!readable(feed), "nothing waits");
 
 	for (int turn = 0; turn < 3; turn++) {
-		const uint64_t before = s.paths + s.events;
+		const uint64_t before = all_of(&s);
 
 		give(e, &ts, HOPS);
 		give(e, &ts, 0);
-		given += 2 * (PATHS + EVENTS);
+		given += 2 * GIVEN;
 		ok(readable(feed), "something waits");
 		check(e, given, before, "before they are taken");
 		pl_report_feed_take(feed, &sink);
-		eq(s.paths + s.events - before, 2 * (PATHS + EVENTS), "all came");
+		eq(all_of(&s) - before, 2 * GIVEN, "all came");
 		ok(s.good && !readable(feed), "in their order, and nothing waits");
-		check(e, given, s.paths + s.events, "afterwards");
+		check(e, given, all_of(&s), "afterwards");
 	}
 	eq(s.hops, 3 * PATHS * HOPS, "with their hops");
 
 	/* More than there is room for: what is kept is whole. */
 	for (int i = 0; i < 200; i++)
 		give(e, &ts, HOPS);
-	given += 200 * (PATHS + EVENTS);
+	given += 200 * GIVEN;
 	pl_report_feed_take(feed, &sink);
-	check(e, given, s.paths + s.events, "of too many");
-	ok(pl_counter_read(&e->stats.dropped[PL_EXPORT_QUEUE_FULL]) > PATHS + EVENTS,
-		"some found no room");
+	check(e, given, all_of(&s), "of too many");
+	ok(pl_counter_read(&e->stats.dropped[PL_EXPORT_QUEUE_FULL]) > GIVEN, "some found no room");
 	ok(s.good, "and the others are whole and in their order");
 	give(e, &ts, HOPS);
-	given += PATHS + EVENTS;
+	given += GIVEN;
 	pl_report_feed_take(feed, &sink);
-	check(e, given, s.paths + s.events, "behind these");
+	check(e, given, all_of(&s), "behind these");
 	give_many(e, feed, &s, &ts, &given);
 	pl_export_close(e);
 	return pl_test_done();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The standing queries of a configuration as one service: over the records of the process's taps
- * and of topics, and over paths, hops and events of its collector, with results as events, gauges,
+ * and of topics, and over paths, hops, events and values of its collector, with results as events, gauges,
  * log lines, lines of files and messages of topics. It is opened before the taps, so that it is
  * drained after them, and after the collector, whose sources it ends before its own last rows.
  */

@@ -55,9 +55,10 @@ struct pl_standing_query;
  * neither makes the other's records late. */
 struct pl_standing_source {
 	char *from;
-	int tap;             /* -1: none */
-	unsigned int stream; /* of the collector: paths, hops or events; PL_QUERY_STREAMS: none */
-	uint32_t partition;  /* the first */
+	int tap; /* -1: none */
+	unsigned int
+		stream; /* of the collector: paths, hops, events or values; PL_QUERY_STREAMS: none */
+	uint32_t partition;     /* the first */
 	enum pl_flat_kind kind; /* of a topic */
 	struct pl_query_run *run;
 	struct pl_standing_query *query;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Takes records and events of the collector for standing queries. */
+/* Takes records, events and values of the collector for standing queries. */
 #include "service/standing_reports.h"
 
 #include <time.h>
@@ -63,9 +63,17 @@ static void events(void *arg, const struct pl_event *found, uint32_t n)
 		pl_standing_sources_events(s->queries[i], found, n);
 }
 
+static void values(void *arg, const struct pl_value *found, uint32_t n)
+{
+	const struct pl_standing *s = arg;
+
+	for (unsigned int i = 0; i < s->n; i++)
+		pl_standing_sources_values(s->queries[i], found, n);
+}
+
 void pl_standing_take_reports(struct pl_standing *s)
 {
-	const struct pl_report_feed_sink sink = { reports, events, s };
+	const struct pl_report_feed_sink sink = { reports, events, values, s };
 
 	if (s->feed != NULL)
 		pl_report_feed_take(s->feed, &sink);
@@ -75,7 +83,8 @@ int pl_standing_want_reports(struct pl_standing *s, uint32_t streams)
 {
 	const struct pl_output_options options = { .name = OUTPUT_NAME,
 		.paths = (streams & (1u << PL_QUERY_PATHS | 1u << PL_QUERY_HOPS)) != 0,
-		.events = (streams & 1u << PL_QUERY_EVENTS) != 0 };
+		.events = (streams & 1u << PL_QUERY_EVENTS) != 0,
+		.values = (streams & 1u << PL_QUERY_VALUES) != 0 };
 	int r;
 
 	if (s->output == NULL)

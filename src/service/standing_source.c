@@ -197,6 +197,17 @@ void pl_standing_sources_events(
 	}
 }
 
+void pl_standing_sources_values(
+	struct pl_standing_query *q, const struct pl_value *values, uint32_t n)
+{
+	const int64_t partition = partition_of(q, PL_QUERY_VALUES);
+
+	if (partition < 0)
+		return;
+	pl_query_clock(q->run, pl_clock_real_ns());
+	(void)pl_query_feed(q->run, PL_QUERY_VALUES, values, n, (uint32_t)partition);
+}
+
 uint32_t pl_standing_sources_streams(const struct pl_standing_query *q)
 {
 	uint32_t streams = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sources of a standing query: taps of the process, paths, hops and events of its collector, and
+ * The sources of a standing query: taps of the process, paths, hops, events and values of its collector, and
  * topics that it reads itself. A tap has every kind of records that the query reads, the others one.
  */
 #pragma once
@@ -35,6 +35,8 @@ void pl_standing_sources_reports(
 	struct pl_standing_query *q, const struct pl_record_batch *reports);
 void pl_standing_sources_events(
 	struct pl_standing_query *q, const struct pl_event *events, uint32_t n);
+void pl_standing_sources_values(
+	struct pl_standing_query *q, const struct pl_value *values, uint32_t n);
 /* Which streams of the collector it reads, as bits 1 << stream. */
 uint32_t pl_standing_sources_streams(const struct pl_standing_query *q);
 /* Which kinds of records it reads of the tap, as bits 1 << enum pl_flat_kind; packets are pkt96. */

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Questions over what a daemon has beside reports: values of its regions, as a standing query and asked over its API, and flows of its
+taps over the API. The daemon's own JSON lines say what the answers must be. usage: query_values.py PATHLINE"""
+import collections
+import json
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, tap  # noqa: E402
+from lib.lab import free_udp_port, path  # noqa: E402
+from lib.pathline import PATHLINE, Daemon, answer, jsonl, run  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import wait  # noqa: E402
+
+DTA, TAP = free_udp_port(), free_udp_port()
+# A window that outlasts the test: rows come when the asking ends.
+BY_REGION = ("SELECT region, name, count() AS n, max(value) AS most, count(distinct list) AS lists FROM values TUMBLE(ts, 10000h) "
+             "WHERE region != unwanted GROUP BY region, name")
+WORDS = "SELECT region, key, value FROM values WHERE region == sums or region == 'lists-2' and value < 3"
+FLOWS = "SELECT proto, dport, role, count() AS n, sum(bytes_fwd) AS b FROM flows288 TUMBLE(ts, 10000h) GROUP BY proto, dport, role"
+
+
+def create(name, *args):
+    made = run("region", "create", path(name + ".plr"), "--primitive", *args)
+    ok(made.returncode == 0, f"{name} is made", made.stderr)
+
+
+def write_config():
+    text = f"dta: {{listen: 'udp://127.0.0.1:{DTA}', flush: 20ms}}\nregions:\n"
+    for name, more in (("lists", ", name: queue_depth"), ("lists-2", "")):
+        text += f"  - {{name: {name}, path: {path(name + '.plr')}, writer: dta, read: {{every: 20ms}}, value: {{format: u32be{more}}}}}\n"
+    text += f"  - {{name: sums, path: {path('sums.plr')}, writer: dta, read: {{every: 20ms}}}}\n"
+    text += f"taps:\n  - {{name: t, records: flows, flows: {{idle: 1s}}, sources: ['udp://127.0.0.1:{TAP}'], to: ['file:{path('flows.flow288')}?kind=flow288']}}\n"
+    text += f"queries:\n  - {{name: by-region, query: \"{BY_REGION}\", from: values, lateness: 1h, to: ['file:{path('rows.jsonl')}']}}\n"
+    return lab.write("values.yaml", text + f"web: {{listen: '127.0.0.1:0'}}\noutputs:\n  - {{type: jsonl, path: {path('out.jsonl')}}}\n")
+
+
+def told():
+    return [v for v in jsonl(lab.read("out.jsonl")) if v["kind"] == "value"]
+
+
+def report(*args):
+    sent = run("report", *args, f"udp://127.0.0.1:{DTA}")
+    ok(sent.returncode == 0, f"report {args[0]} is sent", sent.stderr)
+
+
+def send():
+    for i in range(6):
+        report("append", "--store", i % 2, "--list", i % 3, "-d", i, "--data-form", "be32", "--sequenced")
+    for i in range(3):
+        report("increment", "--store", 2, "-k", i, "--key-form", "u32", "--by", 10 + i, "--sequenced")
+
+
+def ask(daemon, name, question):
+    """The command asks the daemon in the background."""
+    with open(path(name + ".rows"), "w", encoding="utf-8") as out:
+        return lab.start([PATHLINE, "query", "-o", "jsonl", question, daemon.web], log=path(name + ".err"), stdout=out)
+
+
+def streams(daemon):
+    return len(json.loads(daemon.get("/api/v1/status")[1])["streams"])
+
+
+def by_region(values):
+    groups = collections.defaultdict(list)
+    for v in values:
+        groups[v["region"], v.get("name")].append(v)
+    return {key: (len(vs), max(v["value"] for v in vs), len({v["list"] for v in vs if "list" in v})) for key, vs in groups.items()}
+
+
+def test_values():
+    for name in ("lists", "lists-2"):
+        create(name, "append", "--slots", 256, "--lists", 4, "--value-bytes", 4)
+    create("sums", "counters", "--slots", 1000)
+    d = Daemon(write_config())
+    asked = {"by": ask(d, "by", BY_REGION), "words": ask(d, "words", WORDS), "flows": ask(d, "flows", FLOWS)}
+    ok(wait(lambda: streams(d) == 3), "three questions are asked of the daemon", lab.read("by.err") + lab.read("flows.err"))
+    send()
+    ok(wait(lambda: len({(v["region"], v["number"], v.get("list")) for v in told()}) >= 7), "the daemon tells of the values", told())
+    ok(wait(lambda: sum(v.get("increase", 0) for v in told() if v["region"] == "sums") >= 33), "and of all increments", told())
+    run("gen", "packets", "--story", "--duration", "8s", "-w", path("trace.pcap"))
+    run("tap", "--to", f"udp://127.0.0.1:{TAP}?kind=pkt96", path("trace.pcap"))
+    ok(wait(lambda: d.metrics().get('pathline_flow_live{tap="t"}') == 0 and os.path.getsize(path("flows.flow288")) > 288 * 100), "flows are over")
+    for name, p in asked.items():
+        p.send_signal(signal.SIGINT)
+        eq(p.wait(60), 0, f"{name}: the command ends well")
+    eq(d.stop(), 0, "the daemon ends well")
+    check()
+
+
+def check():
+    wanted = by_region(told())
+    ok(len(wanted) == 3 and (wanted["lists", "queue_depth"][1], wanted["lists-2", None][2]) == (4, 3), "values of three regions", wanted)
+    rows = {(r["key"]["region"], r["key"]["name"]): (r["val"]["n"], r["val"]["most"], r["val"]["lists"]) for r in jsonl(lab.read("rows.jsonl"))}
+    eq(rows, wanted, "the standing query's rows are those of the JSON lines")
+    eq({(r["region"], r.get("name")): (r["n"], r["most"], r["lists"]) for r in answer(lab.read("by.rows"))}, wanted, "so are the command's over the API")
+    eq(sorted((r["region"], r.get("key", ""), r["value"]) for r in answer(lab.read("words.rows"))),
+       sorted((v["region"], v.get("key", ""), v["value"]) for v in told() if v["region"] == "sums" or (v["region"] == "lists-2" and v["value"] < 3)),
+       "conditions on texts, and keys of counters")
+    flows = collections.defaultdict(lambda: [0, 0])
+    for f in jsonl(run("query", "-o", "jsonl", "SELECT * FROM flows288", path("flows.flow288")).stdout):
+        of = flows[f["proto"], f["dport"], f["role"]]
+        of[0] += 1
+        of[1] += f["bytes_fwd"]
+    eq({(r["proto"], r["dport"], r["role"]): [r["n"], r["b"]] for r in answer(lab.read("flows.rows"))}, dict(flows),
+       "flows of the tap over the API are those of its file")
+
+
+def test_refused():
+    for question, source, says in (
+            ("SELECT count() AS n FROM values", path("trace.pcap"), "come from the daemon that reads them"),
+            ("SELECT count() AS n FROM packets", "http://127.0.0.1:1", "packets are asked for where they are tapped"),
+            ("SELECT a.src FROM flows AS a JOIN events AS b ON a.src = b.flow.src WITHIN 1s", "http://127.0.0.1:1", "not in one question"),
+            ("SELECT region FROM values WHERE region < a", "http://127.0.0.1:1", "have no order")):
+        refused = run("query", question, source)
+        ok(refused.returncode == 2 and says in refused.stderr, f"refused: {question}", refused.stderr)
+    two = run("query", "SELECT count() AS n FROM flows", "http://127.0.0.1:1", path("trace.pcap"))
+    ok(two.returncode == 2 and "the only source" in two.stderr, "a daemon beside a capture", two.stderr)
+
+
+lab.run(test_values, test_refused)
+sys.exit(tap.end())
