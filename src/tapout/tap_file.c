@@ -197,6 +197,36 @@ static int read_header(
 	return -EINVAL;
 }
 
+/* The kind that the name of a file says, NAME.flow288; PL_FLAT_MAX: it says none. */
+static enum pl_flat_kind kind_of_name(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	int kind = 0;
+
+	while (kind < PL_FLAT_MAX &&
+		(dot == NULL || strcmp(dot + 1, pl_flat((enum pl_flat_kind)kind)->name) != 0))
+		kind++;
+	return (enum pl_flat_kind)kind;
+}
+
+/* What kind= says, else the name; whoever reads the file goes by its name. */
+static int take_kind(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
+	enum pl_flat_kind *ret, struct pl_diag *diag)
+{
+	const enum pl_flat_kind named = kind_of_name(uri->target);
+	const char *said = pl_uri_get(uri, "kind");
+	int r;
+
+	if (said == NULL && named == settings->kind && pl_flat_short(named) != named)
+		said = pl_flat(named)->name;
+	r = pl_tap_out_kind(said, settings, ret, diag);
+	if (r < 0 || named == PL_FLAT_MAX || named == *ret)
+		return r;
+	pl_diag_set(diag, "%s: its name says %s, and the records for it are %s", uri->target,
+		pl_flat(named)->name, pl_flat(*ret)->name);
+	return -EINVAL;
+}
+
 static int file_check(
 	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
@@ -206,7 +236,7 @@ static int file_check(
 	int r = pl_uri_split(&uri, target, keys, diag);
 
 	if (r == 0)
-		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &kind, diag);
+		r = take_kind(&uri, settings, &kind, diag);
 	return r == 0 ? read_header(&uri, &header, &clocked, diag) : r;
 }
 
@@ -224,7 +254,7 @@ static int file_open(struct pl_tap_out **ret, const char *target,
 	self->fd = -1;
 	r = pl_uri_split(&uri, target, keys, diag);
 	if (r == 0)
-		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &self->kind, diag);
+		r = take_kind(&uri, settings, &self->kind, diag);
 	if (r == 0)
 		r = read_header(&uri, &self->header, &self->clocked, diag);
 	self->size = pl_flat(self->kind)->size;
