@@ -149,6 +149,21 @@ static void read_block(
 		close_file(f, number, n % size, to);
 }
 
+void pl_query_complain_unread(const char *path, enum pl_flat_kind kind,
+	bool (*reads)(void *arg, enum pl_flat_kind kind), void *arg)
+{
+	const struct pl_flat *has = pl_flat(kind), *longer = pl_flat(pl_flat_long(kind));
+
+	if (longer != has && reads(arg, pl_flat_long(kind)))
+		pl_complain(
+			"%s has records of %s (%s), and the question reads %s (%s), which have more: "
+			"ask FROM %s, or have the records written with kind=%s",
+			path, has->stream, has->name, longer->stream, longer->name, has->stream,
+			longer->name);
+	else
+		pl_complain("%s: the question does not read %s", path, has->stream);
+}
+
 static struct file *behind_others(struct file *files, size_t n)
 {
 	struct file *least = NULL;
@@ -170,8 +185,7 @@ static int open_all(
 		const enum pl_flat_kind kind = pl_query_file_kind(paths[i]);
 
 		if (!to->reads(to->arg, kind)) {
-			pl_complain("%s: the question does not read %s", paths[i],
-				pl_flat(kind)->stream);
+			pl_query_complain_unread(paths[i], kind, to->reads, to->arg);
 			return PL_EXIT_USAGE;
 		}
 		code = open_file(&files[i], paths[i], to);

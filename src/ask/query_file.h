@@ -30,6 +30,10 @@ struct pl_query_file {
 /* By its name. PL_FLAT_MAX: it is no file of records. */
 enum pl_flat_kind pl_query_file_kind(const char *path);
 
+/* Complains that the source of records of this kind has nothing that the question reads. */
+void pl_query_complain_unread(const char *path, enum pl_flat_kind kind,
+	bool (*reads)(void *arg, enum pl_flat_kind kind), void *arg);
+
 /* All records of the files, of several in the order of their times: a block of the file that is behind
  * the others. Up to 64. 0, or an exit code; complains. */
 int pl_query_file_all(const char *const *paths, size_t n, const struct pl_query_file *to);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/query_file.h"
 #include "base/complain.h"
 #include "base/exit_code.h"
 #include "memory/append.h"
@@ -102,7 +103,7 @@ static int read_region(
 		return PL_EXIT_USAGE;
 	}
 	if (!to->reads(to->arg, r.kind)) {
-		pl_complain("%s: the question does not read %s", path, pl_flat(r.kind)->stream);
+		pl_query_complain_unread(path, r.kind, to->reads, to->arg);
 		return PL_EXIT_USAGE;
 	}
 	pl_region_get_info(region, &info);

@@ -28,20 +28,12 @@
 #define CHART_COLS 100                  /* where no terminal says how many there are */
 #define IDLE_NS    UINT64_C(1000000000) /* of a live source: then windows close by the clock */
 
-/* The question with a mark under the character at fault. */
 void pl_complain_question(const char *text, const struct pl_diag *diag)
 {
-	const char *line = text, *end;
-
-	if (diag->column == 0) {
+	if (diag->column == 0)
 		pl_complain("%s", diag->text);
-		return;
-	}
-	for (unsigned int i = 1; i < diag->line && strchr(line, '\n') != NULL; i++)
-		line = strchr(line, '\n') + 1;
-	end = strchrnul(line, '\n');
-	pl_complain("column %u: %s\n  %.*s\n  %*s^", diag->column, diag->text, (int)(end - line),
-		line, (int)diag->column - 1, "");
+	else
+		pl_complain_at("", diag, text);
 }
 
 static void add_to_chart(struct pl_asking *a, const struct pl_query_row *row)

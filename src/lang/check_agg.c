@@ -8,11 +8,11 @@
 static const struct {
 	const char *name;
 	enum agg_kind kind;
-} names[] = { { "count", AGG_COUNT }, { "sum", AGG_SUM }, { "min", AGG_MIN }, { "max", AGG_MAX },
-	{ "avg", AGG_AVG }, { "stddev", AGG_STDDEV }, { "first", AGG_FIRST }, { "last", AGG_LAST },
-	{ "bit_or", AGG_BIT_OR }, { "approx_distinct", AGG_APPROX_DISTINCT },
-	{ "quantile", AGG_QUANTILE }, { "topk", AGG_TOPK }, { "hist", AGG_HIST },
-	{ "ewma", AGG_EWMA } };
+} names[] = { { "count", AGG_COUNT }, { "count_distinct", AGG_COUNT_DISTINCT }, { "sum", AGG_SUM },
+	{ "min", AGG_MIN }, { "max", AGG_MAX }, { "avg", AGG_AVG }, { "stddev", AGG_STDDEV },
+	{ "first", AGG_FIRST }, { "last", AGG_LAST }, { "bit_or", AGG_BIT_OR },
+	{ "approx_distinct", AGG_APPROX_DISTINCT }, { "quantile", AGG_QUANTILE },
+	{ "topk", AGG_TOPK }, { "hist", AGG_HIST }, { "ewma", AGG_EWMA } };
 
 static int find(const char *name)
 {

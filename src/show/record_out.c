@@ -27,12 +27,10 @@ const char *const pl_out_forms[] = {
 
 void pl_where_complain(const char *text, const struct pl_diag *diag)
 {
-	if (diag->column == 0) {
+	if (diag->column == 0)
 		pl_complain("--where: %s", diag->text);
-		return;
-	}
-	pl_complain("--where, column %u: %s\n  %s\n  %*s^", diag->column, diag->text, text,
-		(int)diag->column - 1, "");
+	else
+		pl_complain_at("--where, ", diag, text);
 }
 
 static void init(struct pl_record_out *out, const char *form, unsigned int kinds, uint64_t limit)

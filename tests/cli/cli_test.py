@@ -65,6 +65,13 @@ expect(['query', 'events', '--from', '5', '--from', '6', '.'], 2, err='--from 5 
 expect(['query', 'events', '--rule', 'mark', '.'], 2, err='--rule is of packets')
 expect(['query', 'portscan(threshold=abc)', 'nofile.pcap'], 2, err='column 20: threshold is a number such as 40, not "abc"')
 expect(['query', 'SELECT abc FROM packets', 'nofile.pcap'], 2, err='unknown column "abc"\n')
+long = expect(['query', 'SELECT src FROM packets WHERE ' + 'ttl = 1 and ' * 500 + 'nothing = 1', 'nofile.pcap'], 2, err='unknown column "nothing"')
+ok(len(long.stderr) < 400 and re.search(r'\n  …(.*) = 1 and nothing = 1\n {53}', long.stderr), 'of a long question what is near the fault', long.stderr)
+middle = expect(['query', 'SELECT src FROM drops WHERE ' + "place = 'ü' and " * 20 + 'nothing = 1' + ' and tcp' * 20, 'nofile.pcap'], 2)
+line, mark = middle.stderr.splitlines()[1:3]
+ok(line[len(mark) - 1:].startswith('nothing') and line.endswith('…') and line.startswith('  …') and len(line) < 110, 'the mark is under the character at fault', middle.stderr)
+long = expect(['read', '--where', 'node == 1 and ' * 200 + 'nodx == 1', 'nofile.pcap'], 2, err='--where, column 2801: ')
+ok(len(long.stderr) < 400 and long.stderr.splitlines()[2].index('^') == long.stderr.splitlines()[1].index('nodx'), 'of a long expression likewise', long.stderr)
 expect(['completion', 'csh'], 2)
 expect(['completion'], 2)
 expect(['bench', 'nothing-of-this-name'], 2, err='--list')

@@ -59,6 +59,8 @@ QUESTIONS = (
     ("SELECT dst, count(*) AS n FROM packets TUMBLE(ts, 1s) WHERE syn_only GROUP BY dst",
      f"SELECT (ts_ns / 1000000000) * 1000000000 AS window_start, dst, count(*) AS n FROM packets "
      "WHERE proto = 6 and (tcp_flags & 23) = 2 GROUP BY 1, dst"),
+    ("SELECT count_distinct(dst, dport) AS n, count_distinct(src) AS m FROM packets",
+     "SELECT (SELECT count(*) FROM (SELECT DISTINCT dst, dport FROM packets)) AS n, count(distinct src) AS m FROM packets"),
     ("SELECT src, count(distinct dst) AS n FROM packets TUMBLE(ts, 5s) GROUP BY src HAVING n >= 19",
      "SELECT (ts_ns / 5000000000) * 5000000000 AS window_start, src, count(distinct dst) AS n FROM packets GROUP BY 1, src HAVING n >= 19"),
     ("SELECT dport, avg(wire_len) AS a, bit_or(tcp_flags) AS f FROM packets WHERE tcp GROUP BY dport",
@@ -229,6 +231,22 @@ def test_wrong():
         ok(run.returncode == 2 and says.lower() in run.stderr.lower() and run.stdout == "", f"refused: {question}", run.stderr)
     run = pathline.run("query", "SELECT dst FROM flows", lab.path("records.pkt64"))
     ok(run.returncode == 2 and "does not read packets" in run.stderr, "a file of another stream", run.stderr)
+    capture = lab.path("kinds.pcap")
+    pathline.run("gen", "packets", "--duration", "1s", "-w", capture)
+    for name, options, stream in (("a.pkt96", (), "packets96"), ("a.flow288", ("--flows",), "flows288"), ("a.flow128", ("--flows",), "flows")):
+        eq(pathline.run("tap", *options, "--to", f"file:{lab.path(name)}", capture).returncode, 0, f"records into {name}")
+        n = [pathline.jsonl(pathline.run("query", "-o", "jsonl", f"SELECT count(*) AS n FROM {stream}", source).stdout)[0]["n"]
+             for source in (lab.path(name), capture)]
+        ok(n[0] == n[1] > 0, f"are those that its name says: {n[0]}", n)
+    for name, options, says in (("b.pkt96?kind=pkt64", (), "says pkt96, and the records for it are pkt64"),
+                                ("b.flow288", (), "says flow288, and the records for it are pkt64"), ("b.pkt64", ("--dns",), "are dns64")):
+        run = pathline.run("tap", *options, "--to", f"file:{lab.path(name)}", capture)
+        ok(run.returncode == 2 and says in run.stderr, f"refused: {name}", run.stderr)
+    run = pathline.run("query", "SELECT count(*) AS n FROM flows288", lab.path("a.flow128"))
+    ok(run.returncode == 2 and "ask FROM flows, or have the records written with kind=flow288" in run.stderr, "longer flows of a file of shorter ones", run.stderr)
+    eq(pathline.run("tap", "--flows", "--to", f"region:{lab.path('flows.plr')}", capture).returncode, 0, "flows into a region")
+    run = pathline.run("query", "SELECT count(*) AS n FROM flows288", f"region:{lab.path('flows.plr')}")
+    ok(run.returncode == 2 and "ask FROM flows, or have" in run.stderr, "and of a region", run.stderr)
     run = pathline.run("query", "SELECT dst FROM packets")
     ok(run.returncode == 2 and "missing SOURCE" in run.stderr, "no source", run.stderr)
 
