@@ -103,6 +103,13 @@ static void counting(void *arg, bool on)
 	pl_query_told(((const struct pl_asking *)arg)->run, on);
 }
 
+static void go_live(struct pl_asking *a)
+{
+	a->live = true;
+	if (a->chart != NULL)
+		pl_query_chart_follow(a->chart);
+}
+
 static void turned(void *arg)
 {
 	struct pl_asking *a = arg;
@@ -113,6 +120,8 @@ static void turned(void *arg)
 		capture_turned(a, i);
 	if (a->into != NULL)
 		pl_query_into_turn(a->into);
+	else if (a->chart != NULL)
+		pl_query_chart_turn(a->chart);
 	else
 		pl_query_out_write(&a->rows);
 }
@@ -121,7 +130,9 @@ static bool full(void *arg)
 {
 	const struct pl_asking *a = arg;
 
-	return a->into != NULL ? pl_query_into_full(a->into) : pl_query_out_full(&a->rows);
+	return a->into != NULL    ? pl_query_into_full(a->into)
+	       : a->chart != NULL ? a->chart->gone || a->chart->error != 0
+				  : pl_query_out_full(&a->rows);
 }
 
 static void tell_begin(void *arg)
@@ -229,7 +240,8 @@ static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)
 		pl_complain("out of memory");
 		return PL_EXIT_FAILED;
 	}
-	a->live = is_live(sources[0]);
+	if (is_live(sources[0]))
+		go_live(a);
 	a->captures = a->live ? 0 : n;
 	a->tap = t;
 	for (uint32_t i = 1; i < a->captures; i++)
@@ -301,7 +313,7 @@ static int ask_topic(struct pl_asking *a, const char *uri)
 		.arg = a };
 	int code;
 
-	a->live = true;
+	go_live(a);
 	source.o = &o;
 	code = serve(a, &service, tell_topic);
 	pl_kafka_source_close(&source);
@@ -319,19 +331,6 @@ static int ask_topic(struct pl_asking *a, const char *uri)
 	return PL_EXIT_UNAVAILABLE;
 }
 #endif
-
-int pl_query_kinds_read(const struct pl_asking *a, enum pl_flat_kind *ret)
-{
-	int n = 0;
-
-	for (int kind = PL_FLAT_MAX - 1; kind >= 0; kind--) {
-		if (!pl_query_reads(a->query, (enum pl_flat_kind)kind))
-			continue;
-		*ret = (enum pl_flat_kind)kind;
-		n++;
-	}
-	return n;
-}
 
 /* ---- from files of records ---- */
 
@@ -417,7 +416,7 @@ static int ask_reports(struct pl_asking *a, const char *const *sources, size_t n
 		.turned = turned,
 		.full = full,
 		.arg = a };
-	a->live = true;
+	go_live(a);
 	code = serve(a, &service, tell_reports);
 	pl_query_reports_close(r);
 	free(r);
@@ -447,7 +446,7 @@ static int ask_daemon(struct pl_asking *a, const char *url)
 		.full = full,
 		.arg = a };
 
-	a->live = true;
+	go_live(a);
 	return pl_query_daemon_read(&d, url);
 }
 
@@ -466,23 +465,6 @@ static int read_records(struct pl_asking *a, const char *const *sources, size_t 
 }
 
 /* ---- all of them ---- */
-
-/* Whether packets have all that the question reads; complains. */
-static bool made_of_packets(const struct pl_query *query)
-{
-	for (int kind = 0; kind < PL_FLAT_MAX; kind++) {
-		const bool account = kind == PL_FLAT_LINK128 || kind == PL_FLAT_SENT128;
-
-		if ((!account && kind != PL_FLAT_MARK128 && kind != PL_FLAT_SEG192) ||
-			!pl_query_reads(query, (enum pl_flat_kind)kind))
-			continue;
-		pl_complain(
-			account ? "query: accounts of links and flows (truth_links, truth_flows) are not made of packets: 'pathline simulate --truth-history FOLDER' and 'pathline lab truth' write them into the folder of the truth, which is to be named"
-				: "query: records of blocks (marks) and of what they come to (segments) are not made of packets: 'pathline meter --write' makes them; files NAME.mark128 and NAME.seg192, regions, topics and udp:// have them");
-		return false;
-	}
-	return true;
-}
 
 bool pl_query_is_member(const struct pl_asking *a, const char *const *sources, size_t n)
 {
@@ -544,7 +526,8 @@ int pl_query_sources_check(struct pl_asking *a, const char *const *sources, size
 	}
 	if (is_topic(sources[0]))
 		return 0;
-	if (files == 0 && regions == 0 && marks_itself(sources, n) && !made_of_packets(a->query))
+	if (files == 0 && regions == 0 && marks_itself(sources, n) &&
+		!pl_query_made_of_packets(a->query))
 		return PL_EXIT_USAGE;
 	if ((files != 0 && files != n) || (regions != 0 && regions != n)) {
 		pl_complain("query: %s cannot be read together with other sources",

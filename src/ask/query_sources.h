@@ -5,12 +5,12 @@
  */
 #pragma once
 
+#include "ask/query_chart.h"
 #include "ask/query_into.h"
 #include "ask/query_sql.h"
 #include "query/query.h"
 #include "record/clocks.h"
 #include "service/tap.h"
-#include "show/chart.h"
 #include "show/query_out.h"
 
 struct pl_asking {
@@ -18,9 +18,9 @@ struct pl_asking {
 	struct pl_query *query;
 	struct pl_query_run *run;
 	struct pl_query_out rows;
-	struct pl_query_into *into; /* rows go there; NULL: to standard output, in a form */
-	struct pl_chart *chart;     /* that form is a chart */
-	bool live, reports;         /* reports: they arrive */
+	struct pl_query_into *into;   /* rows go there; NULL: to standard output, in a form */
+	struct pl_query_chart *chart; /* that form is a chart */
+	bool live, reports;           /* reports: they arrive */
 	/* Of capture files, each with a partition of its own and its records in the order of their
 	 * times: how many there are, the tap that reads them, and the last record of each but for
 	 * flows, which come later. */
@@ -39,6 +39,8 @@ bool pl_query_is_member(const struct pl_asking *a, const char *const *sources, s
 
 /* The number of kinds of a tap's records that the question reads; *ret is the first of them. */
 int pl_query_kinds_read(const struct pl_asking *a, enum pl_flat_kind *ret);
+/* Whether packets have all that the question reads; complains. */
+bool pl_query_made_of_packets(const struct pl_query *query);
 
 /* Sources that do not go together, or with the question or its options, are told. 0, or an exit
  * code. */

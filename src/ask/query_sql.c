@@ -4,11 +4,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "ask/query_export.h"
 #include "ask/query_folder.h"
@@ -22,11 +19,8 @@
 #include "query/query.h"
 #include "service/kafka_source.h"
 #include "service/query_push.h"
-#include "show/stdout.h"
-#include "show/top_view.h"
 
-#define CHART_COLS 100                  /* where no terminal says how many there are */
-#define IDLE_NS    UINT64_C(1000000000) /* of a live source: then windows close by the clock */
+#define IDLE_NS UINT64_C(1000000000) /* of a live source: then windows close by the clock */
 
 void pl_complain_question(const char *text, const struct pl_diag *diag)
 {
@@ -38,29 +32,9 @@ void pl_complain_question(const char *text, const struct pl_diag *diag)
 
 static void add_to_chart(struct pl_asking *a, const struct pl_query_row *row)
 {
-	pl_chart_add(a->chart, row);
+	pl_query_chart_add(a->chart, row);
 	a->rows.n++;
 	a->rows.incomplete += row->incomplete;
-}
-
-static unsigned int columns_of_output(void)
-{
-	struct winsize size;
-
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		return size.ws_col;
-	return CHART_COLS;
-}
-
-/* False: it could not be written; complains. */
-static bool draw_chart(const struct pl_asking *a)
-{
-	struct pl_buf text;
-
-	setlocale(LC_CTYPE, ""); /* which characters the terminal has */
-	pl_buf_init(&text);
-	pl_chart_draw(a->chart, columns_of_output(), pl_top_ascii(), &text);
-	return pl_stdout_all(&text) == PL_EXIT_OK;
 }
 
 static void take_row(void *arg, const struct pl_query_row *row)
@@ -119,7 +93,7 @@ static int end_rows(struct pl_asking *a, int code)
 		if (!pl_query_into_end(a->into, ended ? stats : NULL))
 			code = PL_EXIT_FAILED;
 	} else if (a->chart != NULL) {
-		if (ended && !draw_chart(a))
+		if (ended && !pl_query_chart_end(a->chart))
 			code = PL_EXIT_FAILED;
 		pl_buf_done(&a->rows.text);
 	} else if (!pl_query_out_end(&a->rows, stats)) {
@@ -157,24 +131,26 @@ static int ask(struct pl_asking *a, const char *const *sources, size_t n)
 	return end_rows(a, code);
 }
 
-/* With rows that are drawn when all are there. */
+/* With rows that are drawn. */
 static int ask_chart(struct pl_asking *a, const char *const *sources, size_t n)
 {
 	struct pl_diag diag = { .text = "" };
+	struct pl_query_chart chart;
 	int code;
 
 	if (a->args->stats || a->args->count != 0) {
-		pl_complain("query: -o chart draws all rows at the end: without %s",
+		pl_complain("query: -o chart draws all rows: without %s",
 			a->args->stats ? "--stats" : "--count");
 		return PL_EXIT_USAGE;
 	}
-	if (pl_chart_new(&a->chart, a->query, &diag) < 0) {
+	if (pl_query_chart_init(&chart, a->query, &diag) < 0) {
 		pl_complain("query: %s", diag.text[0] != '\0' ? diag.text : strerror(ENOMEM));
 		return PL_EXIT_USAGE;
 	}
+	a->chart = &chart;
 	code = ask(a, sources, n);
-	pl_chart_free(a->chart);
 	a->chart = NULL;
+	pl_query_chart_done(&chart);
 	return code;
 }
 

@@ -32,9 +32,9 @@ struct pl_chart {
 	const struct pl_query_column *columns;
 	uint32_t n_columns, value; /* the column that is drawn */
 	struct point *points;
-	uint32_t n, room;
+	uint32_t n, room, added;
 	uint64_t left_out;
-	bool windowed, no_memory;
+	bool windowed, no_memory, follows;
 };
 
 /* One name, and its points in the order of time. */
@@ -152,17 +152,57 @@ static bool make_room(struct pl_chart *chart)
 	return true;
 }
 
+void pl_chart_follow(struct pl_chart *chart)
+{
+	chart->follows = true;
+}
+
+/* Those from that time on, in their order; how many. */
+static uint32_t keep_from(struct point *points, uint32_t n, int64_t from_ns)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (points[i].start_ns >= from_ns)
+			points[kept++] = points[i];
+	}
+	return kept;
+}
+
+/* Half of the rows go, the oldest; with windows, those of the older half of the time. */
+static void forget(struct pl_chart *chart)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	const uint32_t n = chart->n;
+
+	for (uint32_t i = 0; i < n && chart->windowed; i++) {
+		const int64_t start = chart->points[i].start_ns;
+
+		first = start < first ? start : first;
+		last = start > last ? start : last;
+	}
+	if (chart->windowed)
+		chart->n = keep_from(chart->points, n, first + (last - first) / 2 + 1);
+	/* All of them of one window, or there is none. */
+	if (chart->n == 0 || chart->n == n) {
+		chart->n = n / 2;
+		memmove(chart->points, chart->points + n - n / 2, (n / 2) * sizeof(*chart->points));
+	}
+}
+
 void pl_chart_add(struct pl_chart *chart, const struct pl_query_row *row)
 {
 	struct point *p;
 
+	if (chart->follows && chart->n == PL_CHART_LIVE)
+		forget(chart);
 	if (chart->n == PL_CHART_ROWS || !make_room(chart)) {
 		chart->left_out++;
 		return;
 	}
 	p = &chart->points[chart->n];
 	*p = (struct point){ .start_ns = row->windowed ? row->start_ns : 0,
-		.number = chart->n,
+		.number = chart->added++,
 		.absent = row->values[chart->value].absent };
 	if (!p->absent)
 		p->value = number_of(&row->values[chart->value]);
@@ -246,22 +286,32 @@ static void put_time(struct pl_buf *out, int64_t ns, int64_t step_ns)
 
 /* ---- without windows ---- */
 
-static void draw_bars(
-	const struct pl_chart *chart, unsigned int cols, bool ascii, struct pl_buf *out)
+/* So many of `most` as an area of so many lines has room for, beside `others` of them. */
+static uint32_t at_most(uint32_t most, unsigned int lines, unsigned int others)
 {
-	const uint32_t n = chart->n < PL_CHART_BARS ? chart->n : PL_CHART_BARS;
+	return lines != 0 && lines - others < most ? lines - others : most;
+}
+
+static void draw_bars(
+	const struct pl_chart *chart, const struct pl_chart_area *area, struct pl_buf *out)
+{
+	const unsigned int cols = area->cols;
+	const uint32_t most_bars = at_most(PL_CHART_BARS, area->lines, 3);
+	const uint32_t n = chart->n < most_bars ? chart->n : most_bars;
+	/* Of a stream that goes on the latest rows. */
+	const struct point *points = chart->points + (chart->follows ? chart->n - n : 0);
 	unsigned int width = 0, room;
 	double most = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const unsigned int length = length_of(chart->points[i].name);
+		const unsigned int length = length_of(points[i].name);
 
 		width = length > width ? length : width;
-		most = fmax(most, chart->points[i].value);
+		most = fmax(most, points[i].value);
 	}
 	room = cols > width + 13 + 8 ? cols - width - 13 : 8;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct point *p = &chart->points[i];
+		const struct point *p = &points[i];
 
 		put_name(out, p->name, width);
 		if (p->absent)
@@ -269,13 +319,14 @@ static void draw_bars(
 		else
 			put_number(out, 12, p->value);
 		pl_buf_chr(out, ' ');
-		put_bar(out, eighths_of(p->value, most, room), ascii);
+		put_bar(out, eighths_of(p->value, most, room), area->ascii);
 		while (out->len > 0 && out->data[out->len - 1] == ' ')
 			out->data[--out->len] = '\0';
 		pl_buf_chr(out, '\n');
 	}
 	if (chart->n > n)
-		pl_buf_printf(out, "%u more rows\n", chart->n - n);
+		pl_buf_printf(
+			out, "%u %s rows\n", chart->n - n, chart->follows ? "earlier" : "more");
 }
 
 /* ---- over time ---- */
@@ -384,9 +435,10 @@ static void draw_columns(
 }
 
 static void draw_lines(const struct axis *a, const struct series *series, uint32_t n,
-	unsigned int width, bool ascii, struct pl_buf *out)
+	unsigned int width, const struct pl_chart_area *area, struct pl_buf *out)
 {
-	const uint32_t shown = n < PL_CHART_LINES ? n : PL_CHART_LINES;
+	const uint32_t most = at_most(PL_CHART_LINES, area->lines, 4);
+	const uint32_t shown = n < most ? n : most;
 	double *values = calloc(a->windows, sizeof(*values));
 
 	if (values == NULL) {
@@ -399,7 +451,7 @@ static void draw_lines(const struct axis *a, const struct series *series, uint32
 		pl_buf_chr(out, ' ');
 		columns_of(a, &series[i], values);
 		for (uint32_t k = 0; k < a->windows; k++)
-			put_block(out, eighths_of(values[k], a->most, 1), ascii);
+			put_block(out, eighths_of(values[k], a->most, 1), area->ascii);
 		while (out->data[out->len - 1] == ' ')
 			out->data[--out->len] = '\0';
 		pl_buf_chr(out, '\n');
@@ -425,39 +477,61 @@ static uint32_t find_series(const struct point *points, uint32_t n, struct serie
 	return found;
 }
 
-static void draw_series(const struct pl_chart *chart, struct point *points, struct series *series,
-	unsigned int cols, bool ascii, struct pl_buf *out)
+/* The width of the names that are drawn. */
+static unsigned int width_of(const struct series *series, uint32_t n, unsigned int cols)
 {
-	const uint64_t step_ns = pl_query_step_ns(chart->query);
 	unsigned int width = 0;
-	uint32_t n;
-	struct axis a;
 
-	qsort(points, chart->n, sizeof(*points), by_name_and_time);
-	n = find_series(points, chart->n, series);
 	for (uint32_t i = 0; i < n && i < PL_CHART_LINES; i++) {
 		const unsigned int length = length_of(series[i].first->name);
 
 		width = length > width ? length : width;
 	}
-	if (width > cols / 2)
-		width = cols / 2;
-	a = axis_of(points, chart->n, step_ns > 0 ? step_ns : 1, cols - width - 14);
+	return width > cols / 2 ? cols / 2 : width;
+}
+
+/* Those of the last `room` windows. */
+static uint32_t keep_latest(struct point *points, uint32_t n, int64_t step_ns, unsigned int room)
+{
+	int64_t last = INT64_MIN;
+
+	for (uint32_t i = 0; i < n; i++)
+		last = points[i].start_ns > last ? points[i].start_ns : last;
+	return keep_from(points, n, last - (int64_t)(room - 1) * step_ns);
+}
+
+static void draw_series(const struct pl_chart *chart, struct point *points, struct series *series,
+	const struct pl_chart_area *area, struct pl_buf *out)
+{
+	const uint64_t step = pl_query_step_ns(chart->query), step_ns = step > 0 ? step : 1;
+	unsigned int width, room;
+	uint32_t n, n_points = chart->n;
+	struct axis a;
+
+	qsort(points, n_points, sizeof(*points), by_name_and_time);
+	n = find_series(points, n_points, series);
+	width = width_of(series, n, area->cols);
+	room = area->cols - width - 14;
+	if (chart->follows) {
+		n_points = keep_latest(points, n_points, (int64_t)step_ns, room);
+		n = find_series(points, n_points, series);
+	}
+	a = axis_of(points, n_points, step_ns, room);
 	if (n == 1 && series[0].first->name[0] == '\0')
-		draw_columns(&a, &series[0], ascii, out);
+		draw_columns(&a, &series[0], area->ascii, out);
 	else
-		draw_lines(&a, series, n, width, ascii, out);
+		draw_lines(&a, series, n, width, area, out);
 }
 
 static void draw_over_time(
-	const struct pl_chart *chart, unsigned int cols, bool ascii, struct pl_buf *out)
+	const struct pl_chart *chart, const struct pl_chart_area *area, struct pl_buf *out)
 {
 	struct point *points = malloc(chart->n * sizeof(*points));
 	struct series *series = malloc(chart->n * sizeof(*series));
 
 	if (points != NULL && series != NULL) {
 		memcpy(points, chart->points, chart->n * sizeof(*points));
-		draw_series(chart, points, series, cols, ascii, out);
+		draw_series(chart, points, series, area, out);
 	} else {
 		out->failed = true;
 	}
@@ -465,17 +539,22 @@ static void draw_over_time(
 	free(series);
 }
 
-void pl_chart_draw(const struct pl_chart *chart, unsigned int cols, bool ascii, struct pl_buf *out)
+void pl_chart_draw(
+	const struct pl_chart *chart, const struct pl_chart_area *area, struct pl_buf *out)
 {
-	cols = cols < COLS_LEAST ? COLS_LEAST : cols > COLS_MOST ? COLS_MOST : cols;
+	struct pl_chart_area fits = *area;
+
+	fits.cols = fits.cols < COLS_LEAST  ? COLS_LEAST
+		    : fits.cols > COLS_MOST ? COLS_MOST
+					    : fits.cols;
 	if (chart->n == 0)
 		return;
 	pl_buf_str(out, chart->columns[chart->value].name);
 	pl_buf_str(out, chart->windowed ? ", the largest of a window\n" : "\n");
 	if (chart->windowed)
-		draw_over_time(chart, cols, ascii, out);
+		draw_over_time(chart, &fits, out);
 	else
-		draw_bars(chart, cols, ascii, out);
+		draw_bars(chart, &fits, out);
 	if (chart->left_out > 0)
 		pl_buf_printf(out, "%" PRIu64 " rows beyond %u are left out%s\n", chart->left_out,
 			chart->n, chart->no_memory ? ": there is no memory" : "");

@@ -22,6 +22,7 @@
 #define PL_CHART_ROWS  200000u /* that are kept; further ones are counted */
 #define PL_CHART_BARS  50u     /* rows that are drawn without windows */
 #define PL_CHART_LINES 20u     /* names that are drawn with windows */
+#define PL_CHART_LIVE  50000u  /* rows that are kept of a stream that goes on, the latest */
 
 struct pl_chart;
 
@@ -33,5 +34,18 @@ void pl_chart_free(struct pl_chart *chart);
 /* A first crossing (EMIT FIRST) gives way to the row of its whole window. */
 void pl_chart_add(struct pl_chart *chart, const struct pl_query_row *row);
 
-/* Draws what was added, at most cols columns wide; with ascii by the characters ".:-=+*#%@". */
-void pl_chart_draw(const struct pl_chart *chart, unsigned int cols, bool ascii, struct pl_buf *out);
+/* Of a stream that goes on: rows of older windows, or older rows, give way to later ones, and a column
+ * is one window, the latest of which are drawn. Before the first row. */
+void pl_chart_follow(struct pl_chart *chart);
+
+struct pl_chart_area {
+	unsigned int cols;  /* at most so wide */
+	unsigned int lines; /* at most so high, PL_CHART_LEAST or more; 0: as high as it is */
+	bool ascii;         /* by the characters ".:-=+*#%@" */
+};
+
+#define PL_CHART_LEAST 12u
+
+/* Draws what was added. */
+void pl_chart_draw(
+	const struct pl_chart *chart, const struct pl_chart_area *area, struct pl_buf *out);

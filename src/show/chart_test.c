@@ -48,7 +48,7 @@ static void is(const struct pl_chart *chart, unsigned int cols, bool ascii, cons
 	struct pl_buf text;
 
 	pl_buf_init(&text);
-	pl_chart_draw(chart, cols, ascii, &text);
+	pl_chart_draw(chart, &(struct pl_chart_area){ .cols = cols, .ascii = ascii }, &text);
 	streq(text.data != NULL ? text.data : "", want);
 	pl_buf_done(&text);
 }
@@ -91,7 +91,7 @@ static void test_bars(void)
 		struct pl_buf text;
 
 		pl_buf_init(&text);
-		pl_chart_draw(chart, 80, false, &text);
+		pl_chart_draw(chart, &(struct pl_chart_area){ .cols = 80 }, &text);
 		ok(strstr(text.data, "\n3 more rows\n") != NULL, "what is not drawn is counted");
 		ok(strstr(text.data, "\n46             -\n") != NULL, "an absent value has no bar");
 		pl_buf_done(&text);
@@ -174,7 +174,7 @@ static void test_long(void)
 		add(chart, row, 1, second);
 	}
 	pl_buf_init(&text);
-	pl_chart_draw(chart, 64, false, &text);
+	pl_chart_draw(chart, &(struct pl_chart_area){ .cols = 64 }, &text);
 	ok(strstr(text.data, "each column the largest of 20 windows") != NULL,
 		"a column is of several windows");
 	ok(strstr(text.data, "         800 │                         █\n") != NULL,
@@ -182,6 +182,80 @@ static void test_long(void)
 	pl_buf_done(&text);
 	pl_chart_free(chart);
 	pl_query_free(q);
+}
+
+/* Of a stream that goes on: a window for each column, the latest. */
+static void test_latest(void)
+{
+	struct pl_query *q = query_of("SELECT count(*) AS n FROM packets TUMBLE(ts, 1s)");
+	struct pl_chart *chart = chart_of(q);
+	struct pl_buf text;
+
+	pl_chart_follow(chart);
+	for (uint32_t second = 0; second < 3 * PL_CHART_LIVE; second++) {
+		const struct pl_query_value row[] = { whole(
+			second + 3 == 3 * PL_CHART_LIVE ? 800 : 100) };
+
+		add(chart, row, 1, second);
+	}
+	pl_buf_init(&text);
+	pl_chart_draw(chart, &(struct pl_chart_area){ .cols = 64 }, &text);
+	ok(strstr(text.data, "largest of 2") == NULL, "a column is one window");
+	ok(strstr(text.data, "         800 │                                               █\n") !=
+			NULL,
+		"the spike is the last column but two");
+	ok(strstr(text.data, "2023-11-16T15:52:30Z to 2023-11-16T15:53:19Z\n") != NULL,
+		"the last 50 windows are drawn");
+	ok(strstr(text.data, "left out") == NULL, "rows that scrolled away are not missed");
+	pl_buf_done(&text);
+	pl_chart_free(chart);
+	pl_query_free(q);
+}
+
+static void draw_high(
+	const struct pl_chart *chart, unsigned int lines, unsigned int want, const char *more)
+{
+	struct pl_buf text;
+	unsigned int n = 0;
+
+	pl_buf_init(&text);
+	pl_chart_draw(chart, &(struct pl_chart_area){ .cols = 80, .lines = lines }, &text);
+	for (size_t i = 0; i < text.len; i++)
+		n += text.data[i] == '\n';
+	eq(n, want, "%u lines are room for %u", lines, want);
+	ok(strstr(text.data, more) != NULL, "of so much the chart has %s", more + 1);
+	pl_buf_done(&text);
+}
+
+/* As high as the terminal, and rows that go on without windows. */
+static void test_high(void)
+{
+	struct pl_query *q = query_of("SELECT dport, count(*) AS n FROM packets GROUP BY dport");
+	struct pl_query *over_time =
+		query_of("SELECT dport, count(*) AS n FROM packets TUMBLE(ts, 1s) GROUP BY dport");
+	struct pl_chart *bars = chart_of(q), *lines = chart_of(over_time);
+
+	pl_chart_follow(bars);
+	for (uint32_t i = 0; i < 30; i++) {
+		const struct pl_query_value row[] = { whole(i), whole(i + 1) };
+
+		add(bars, row, 2, -1);
+		add(lines, row, 2, 1);
+	}
+	draw_high(bars, 12, 11, "\n29          30 █");
+	draw_high(bars, 12, 11, "\n21 earlier rows");
+	draw_high(lines, 12, 11, "\n22 more lines");
+	draw_high(lines, 0, 23, "\n10 more lines");
+	for (uint32_t i = 0; i < 2 * PL_CHART_LIVE; i++) {
+		const struct pl_query_value row[] = { whole(i), whole(7) };
+
+		add(bars, row, 2, -1);
+	}
+	draw_high(bars, 12, 11, "\n99999           7 █");
+	pl_chart_free(bars);
+	pl_chart_free(lines);
+	pl_query_free(q);
+	pl_query_free(over_time);
 }
 
 static void test_refused(void)
@@ -207,6 +281,8 @@ int main(void)
 	test_columns();
 	test_lines();
 	test_long();
+	test_latest();
+	test_high();
 	test_refused();
 	return pl_test_done();
 }

@@ -4,17 +4,24 @@ are made here, byte by byte.
 
 usage: query.py PATHLINE
 """
+import fcntl
 import ipaddress
 import math
 import os
+import pty
 import random
+import re
+import select
+import signal
 import sqlite3
 import struct
 import sys
+import termios
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, pathline, tap  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 SEED = 20261124
 RECORDS = 30000
@@ -225,6 +232,67 @@ def test_chart():
         ok(run.returncode == 2 and says in run.stderr, f"refused: {says}", run.stderr)
 
 
+class Terminal:
+    """The command in a terminal of 80 columns and 24 lines."""
+
+    def __init__(self, *args):
+        self.end, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.said = lab.path("terminal.err")
+        with open(self.said, "w", encoding="utf-8") as err:
+            self.p = lab.start([pathline.PATHLINE, "query", *args], stdout=theirs, stderr=err, env=os.environ | {"LC_ALL": "C.UTF-8"})
+        os.close(theirs)
+        self.seen = b""
+
+    def read(self):
+        """What has come until now, as text."""
+        while select.select([self.end], [], [], 0)[0]:
+            try:
+                more = os.read(self.end, 65536)
+            except OSError:  # the command has ended
+                break
+            if not more:
+                break
+            self.seen += more
+        return self.seen.decode(errors="replace").replace("\r\n", "\n")
+
+    def finish(self):
+        code = self.p.wait(60)
+        text = self.read()
+        os.close(self.end)
+        return code, text
+
+
+def test_live_chart():
+    """Of a live source the terminal has the chart while rows come, drawn again in its place."""
+    capture, port = lab.path("chart.pcap"), lab.free_udp_port()
+    pathline.run("gen", "packets", "--duration", "5s", "-w", capture)
+    for question in ("SELECT proto, count(*) AS n FROM packets GROUP BY proto WINDOW 1s", "SELECT count(*) AS n FROM packets WINDOW 500ms"):
+        whole = Terminal("-o", "chart", question, capture).finish()
+        ok(whole[0] == 0 and "\x1b" not in whole[1] and "n, the largest" in whole[1], "of a capture it is drawn once", whole)
+        # A sender that reads a capture faster than it was taken gives the packets of some flows later than those of others.
+        live = Terminal("-o", "chart", "--lateness", "1s", question, f"udp://127.0.0.1:{port}")
+        ok(wait(lambda: "asking" in open(live.said, encoding="utf-8").read()), "it asks")
+        eq(pathline.run("tap", "--to", f"udp://127.0.0.1:{port}?kind=pkt96", capture).returncode, 0, "records are sent")
+        ok(wait(lambda: "n, the largest of a window\n" in live.read()), "a chart is there while the source goes on")
+        # The last window closes by the clock: all records have come.
+        ok(wait(lambda: " to 2023-11-14T22:13:24" in live.read()), "and is drawn again until the last window has closed")
+        live.p.send_signal(signal.SIGINT)
+        code, text = live.finish()
+        eq(code, 0, "it ends well")
+        drawings = re.split(r"\x1b\[(\d+)A\x1b\[J", text)
+        ok(len(drawings) >= 3, "it was drawn more than once", text)
+        eq([int(lines) for lines in drawings[1::2]], [d.count("\n") for d in drawings[:-1:2]], "each in the place of the one before")
+        eq(drawings[-1], whole[1], "the last is that of the capture")
+    piped = lab.start([pathline.PATHLINE, "query", "-o", "chart", question, f"udp://127.0.0.1:{port}"], stdout=open(lab.path("piped"), "w", encoding="utf-8"),
+                      stderr=open(lab.path("piped.err"), "w", encoding="utf-8"))
+    wait(lambda: "asking" in lab.read("piped.err"))
+    pathline.run("tap", "--to", f"udp://127.0.0.1:{port}?kind=pkt96", capture)
+    piped.send_signal(signal.SIGINT)
+    piped.wait(60)
+    ok(lab.read("piped").count("the largest of a window") <= 1 and "\x1b" not in lab.read("piped"), "what is no terminal gets it once", lab.read("piped"))
+
+
 def test_wrong():
     for question, says in WRONG:
         run = pathline.run("query", question, lab.path("records.pkt64"))
@@ -251,5 +319,5 @@ def test_wrong():
     ok(run.returncode == 2 and "missing SOURCE" in run.stderr, "no source", run.stderr)
 
 
-lab.run(test_questions, test_forms, test_chart, test_wrong)
+lab.run(test_questions, test_forms, test_chart, test_live_chart, test_wrong)
 sys.exit(tap.end())

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Draws rows of a question on standard output, of a live source again and again. */
+#include "ask/query_chart.h"
+
+#include <locale.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/complain.h"
+#include "show/stdout.h"
+#include "show/top_view.h"
+
+#define COLS_ELSE 100                 /* where no terminal says how many there are */
+#define PAUSE_NS  UINT64_C(200000000) /* between two drawings */
+
+int pl_query_chart_init(
+	struct pl_query_chart *c, const struct pl_query *query, struct pl_diag *diag)
+{
+	*c = (struct pl_query_chart){ .chart = NULL };
+	setlocale(LC_CTYPE, ""); /* which characters the terminal has */
+	c->ascii = pl_top_ascii();
+	return pl_chart_new(&c->chart, query, diag);
+}
+
+void pl_query_chart_done(struct pl_query_chart *c)
+{
+	pl_chart_free(c->chart);
+	c->chart = NULL;
+}
+
+/* Of the terminal; without one, no lines. */
+static struct pl_chart_area area_of(const struct pl_query_chart *c)
+{
+	struct pl_chart_area area = { .cols = COLS_ELSE, .ascii = c->ascii };
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+		area.cols = size.ws_col;
+		area.lines = size.ws_row > 0 ? size.ws_row - 1u : 0;
+	}
+	return area;
+}
+
+void pl_query_chart_follow(struct pl_query_chart *c)
+{
+	const struct pl_chart_area area = area_of(c);
+
+	c->follows = area.lines >= PL_CHART_LEAST && isatty(STDOUT_FILENO);
+	if (c->follows)
+		pl_chart_follow(c->chart);
+}
+
+void pl_query_chart_add(struct pl_query_chart *c, const struct pl_query_row *row)
+{
+	pl_chart_add(c->chart, row);
+	c->stale = true;
+}
+
+/* Lines of a terminal of so many columns: longer ones go on in the next line. */
+static unsigned int lines_of(const struct pl_buf *text, unsigned int cols)
+{
+	unsigned int lines = 0, width = 0;
+
+	for (size_t i = 0; i < text->len; i++) {
+		const char ch = text->data[i];
+
+		if (ch == '\n') {
+			lines += width > 0 ? (width - 1) / cols + 1 : 1;
+			width = 0;
+		} else {
+			width += (ch & 0xc0) != 0x80;
+		}
+	}
+	return lines;
+}
+
+/* In the place of the one before. */
+static void draw(struct pl_query_chart *c)
+{
+	struct pl_chart_area area = area_of(c);
+	struct pl_buf chart, text;
+
+	if (!c->follows || (area.lines != 0 && area.lines < PL_CHART_LEAST))
+		area.lines = 0;
+	pl_buf_init(&chart);
+	pl_buf_init(&text);
+	pl_chart_draw(c->chart, &area, &chart);
+	/* Up, and empty from there on: ECMA-48 CUU, ED. */
+	if (c->lines > 0)
+		pl_buf_printf(&text, "\x1b[%uA\x1b[J", c->lines);
+	pl_buf_add(&text, chart.data != NULL ? chart.data : "", chart.len);
+	text.failed = text.failed || chart.failed;
+	c->lines = c->follows ? lines_of(&chart, area.cols) : 0;
+	pl_buf_done(&chart);
+	pl_stdout_flush(&text, &c->gone, &c->error);
+	pl_buf_done(&text);
+	c->stale = false;
+	c->drawn_ns = pl_clock_mono_ns();
+}
+
+void pl_query_chart_turn(struct pl_query_chart *c)
+{
+	if (c->follows && c->stale && !c->gone && c->error == 0 &&
+		pl_clock_mono_ns() - c->drawn_ns >= PAUSE_NS)
+		draw(c);
+}
+
+bool pl_query_chart_end(struct pl_query_chart *c)
+{
+	if (c->stale && !c->gone && c->error == 0)
+		draw(c);
+	if (c->error == 0)
+		return true;
+	pl_complain("cannot write to standard output: %s", strerror(-c->error));
+	return false;
+}
