@@ -535,6 +535,110 @@ static void test_drops(void)
 	pl_buf_done(&text);
 }
 
+/* ---- hops of reports ---- */
+
+static struct {
+	uint32_t n;
+	uint64_t values[4][5];
+} told;
+
+static void tell(void *arg, const struct pl_query_row *row)
+{
+	(void)arg;
+	for (uint32_t i = 0; i < row->n && i < 5 && told.n < 4; i++)
+		told.values[told.n][i] = row->values[i].absent ? 0 : row->values[i].u;
+	told.n++;
+}
+
+/* Node 7: 100 packets, `deep` of which find 2000 in the queue and stay 3 ms; node 8 has neither. */
+static void ask_hops(const char *call, unsigned int deep)
+{
+	const struct pl_query_config config = { .max_groups = 16 };
+	struct pl_query_run *r = NULL;
+	struct pl_query *query = NULL;
+	struct pl_buf text;
+
+	told.n = 0;
+	pl_buf_init(&text);
+	ok(pl_query_builtin_text(&text, call, NULL) == 0 &&
+			pl_query_parse(&query, text.data, NULL) == 0 &&
+			pl_query_run_new(&r, query, &config, tell, NULL, NULL) == 0,
+		"%s", call);
+	for (unsigned int i = 0; r != NULL && i < 200; i++) {
+		const bool is_deep = i < 2 * deep && i % 2 == 0;
+		struct pl_query_hop h = { .hop = { .ts_ns = SECOND + i,
+						  .node = 7 + i % 2,
+						  .queue = 3,
+						  .queue_depth = is_deep ? 2000 : 10,
+						  .hop_latency_ns = is_deep ? 3000000 : 1000,
+						  .present = PL_HOP_HAS_node | PL_HOP_HAS_queue |
+							     PL_HOP_HAS_hop_latency_ns } };
+
+		/* The last ones do not say how deep it was. */
+		h.hop.present |= i < 180 ? PL_HOP_HAS_queue_depth : 0;
+		pl_query_feed(r, PL_QUERY_HOPS, &h, 1, 0);
+	}
+	if (r != NULL)
+		pl_query_finish(r);
+	pl_query_run_free(r);
+	pl_query_free(query);
+	pl_buf_done(&text);
+}
+
+static void test_hops(void)
+{
+	ask_hops("deep_queues", 5);
+	eq(told.n, 1, "a queue that 5 of 90 packets find deep");
+	ok(told.values[0][0] == 7 && told.values[0][1] == 3 && told.values[0][2] == 90 &&
+			told.values[0][3] == 5 && told.values[0][4] == 2000,
+		"with packets, how many found it deep, and how deep");
+	ask_hops("deep_queues(percent=6)", 5);
+	eq(told.n, 0, "5 of 90 are no more than 6 in a hundred");
+	ask_hops("deep_queues", 0);
+	eq(told.n, 0, "where none is deep nothing is told");
+	ask_hops("slow_hops", 4);
+	eq(told.n, 1, "a node in which packets stay long");
+	ok(told.values[0][0] == 7 && told.values[0][2] == 4 && told.values[0][3] == 3000000,
+		"how many, and how long");
+	ask_hops("slow_hops(packets=5)", 4);
+	eq(told.n, 0, "fewer than are asked for");
+	ask_hops("slow_hops(latency=3ms)", 4);
+	eq(told.n, 0, "3 ms are not above 3 ms");
+}
+
+/* Packets and bytes of two connections. */
+static void test_flow_bytes(void)
+{
+	const struct pl_query_config config = { .max_groups = 16 };
+	struct pl_query_run *r = NULL;
+	struct pl_query *query = NULL;
+	struct pl_buf text;
+	uint64_t n[PL_DROP_REASONS] = { 0 };
+
+	pl_buf_init(&text);
+	ok(pl_query_builtin_text(&text, "flow_bytes(bytes=300)", NULL) == 0 &&
+			pl_query_parse(&query, text.data, NULL) == 0 &&
+			pl_query_run_new(&r, query, &config, tell, n, NULL) == 0,
+		"flow_bytes");
+	told.n = 0;
+	for (unsigned int i = 0; i < 5; i++) {
+		const struct pl_pkt64 p = { .ts_ns = SECOND + i,
+			.sport = (uint16_t)(i % 2),
+			.dport = 443,
+			.proto = 6,
+			.wire_len = 100 };
+
+		pl_query_feed(r, PL_FLAT_PKT64, &p, 1, 0);
+	}
+	pl_query_finish(r);
+	eq(told.n, 1, "the connection of three packets, and not that of two");
+	ok(told.values[0][2] == 0 && told.values[0][3] == 443 && told.values[0][4] == 6,
+		"by its ports and protocol");
+	pl_query_run_free(r);
+	pl_query_free(query);
+	pl_buf_done(&text);
+}
+
 static void test_faults(void)
 {
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
@@ -586,6 +690,8 @@ int main(void)
 	test_burst();
 	test_delay();
 	test_drops();
+	test_hops();
+	test_flow_bytes();
 	test_faults();
 	test_list();
 	return pl_test_done();

@@ -18,7 +18,7 @@ from lib.tap import eq, ok  # noqa: E402
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 START = 1700000000 * 10**9
-FILES = {"packets": "g.pkt96", "packets96": "g.pkt96", "dns": "g.dns64", "flows": "g.flow128", "drops": "g.drop168", "segments": "g.seg192"}
+FILES = {"packets": "g.pkt96", "packets96": "g.pkt96", "dns": "g.dns64", "flows": "g.flow128", "drops": "g.drop168", "segments": "g.seg192", "hops": "g.pcap", "paths": "g.pcap"}
 
 
 class Dice:
@@ -82,6 +82,7 @@ def make():
     packets.sort(key=lambda p: p[7::-1])
     write("g.pkt96", packets)
     write("g.seg192", segments(dice))
+    run("gen", "int", "-n", 400, "--flows", 6, "-r", 100, "--queue", "exp:60", "-w", lab.path("g.pcap"))
     write("g.dns64", (struct.pack("<Q16s16sHHHHIIHBBI", START + i * 40_000_000, v4(10, 0, 0, 1 + dice.below(3)), v4(192, 0, 2, 253), i // 2,
                                   0x8180 if i % 2 else 0x0100, dice.of(1, 28, 46), (dice.of(0, 3) << 12 | dice.below(3) << 6) if i % 2 else 0,
                                   i // 2 % 9, i // 2 % 3, 12, 3, 90, 0xc0000205 if i % 4 == 1 else 0) for i in range(200)))
