@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queries: the text up to the first NUL; what follows it are the bytes of records, given as every
- * kind in two parts. Text that is refused says where and why; other text has a plan and runs. */
+ * kind in two parts. Text that is refused says where and why; other text has a plan, which runs, and
+ * becomes rules and counts of a tap, parts of a group's members, and SQL of other systems, or says what
+ * does not. */
+#include <errno.h>
+
 #include "fuzz.h"
+#include "lang/export.h"
+#include "lang/push.h"
+#include "lang/push_counts.h"
+#include "query/partial.h"
 #include "query/query.h"
 
 enum { RECORDS = 8, WIDEST = PL_FLAT_BYTES_MAX };
@@ -71,6 +79,47 @@ static void run(const struct pl_query *query, const uint8_t *data, size_t size)
 	pl_query_run_free(run);
 }
 
+static void translate(const struct pl_query *query, const char *text, size_t len)
+{
+	for (int dialect = 0; dialect < PL_QUERY_DIALECTS; dialect++) {
+		struct pl_diag diag = { 0 };
+		struct pl_buf out;
+		int r;
+
+		pl_buf_init(&out);
+		r = pl_query_export(query, text, (enum pl_query_dialect)dialect, &out, &diag);
+		must(r == 0 || r == -ENOTSUP);
+		must(r < 0 || (out.len > 0 && out.data[out.len - 1] == '\n'));
+		must(r == 0 || diag.text[0] != '\0');
+		must(r == 0 || diag.column <= len + 1);
+		pl_buf_done(&out);
+	}
+}
+
+/* A plan in other hands: a kernel's tap, the members of a group. */
+static void hand_on(const struct pl_query *query)
+{
+	static struct pl_query_push push;
+	struct pl_tap_count_plan counts;
+	const char *why = NULL;
+	struct pl_buf out;
+
+	pl_buf_init(&out);
+	for (int pkt64 = 0; pkt64 < 2; pkt64++) {
+		pl_query_push(query, pkt64 != 0, &push);
+		must(push.n <= PL_TAP_RULES_MAX);
+		pl_query_push_rest(query, pkt64 != 0, &out);
+		if (pl_query_push_counts(query, pkt64 != 0, &counts) == NULL)
+			pl_query_push_counts_text(query, &out);
+	}
+	must(!out.failed);
+	pl_buf_done(&out);
+	for (uint32_t topics = 1; topics < 3; topics++) {
+		(void)pl_query_split(query, topics, &why);
+		must(why != NULL && why[0] != '\0');
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const uint8_t *nul = memchr(data, 0, size);
@@ -92,6 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pl_query_explain(query, &plan);
 		must(!plan.failed && plan.len > 0);
 		pl_buf_done(&plan);
+		translate(query, text, len);
+		hand_on(query);
 		run(query, data + len, size - len);
 		pl_query_free(query);
 	}
