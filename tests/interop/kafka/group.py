@@ -122,6 +122,16 @@ def test_stalled(server):
         eq(m.end(), 0, "a member ends well")
 
 
+def test_more_members(server):
+    """Members to which no partition is given hold nothing back, and end well."""
+    table = begin(server, "more", 21)
+    members = [Member(table, QUESTION) for _ in range(PARTITIONS + 2)]
+    table.send(4)
+    check_rows(table, "more members than partitions")
+    for m in members:
+        eq(m.end(), 0, "a member ends well")
+
+
 def test_bad_last(server):
     """Messages that are none of ours, the last of their partition, hold nothing back either."""
     table = begin(server, "bad", 6)
@@ -445,7 +455,7 @@ def test_wire(server):
 
 def main():
     server = server_or_skip()
-    tests = (test_two_stages, test_join_and_leave, test_stalled, test_again, test_bad_last, test_ahead, test_small_messages, test_transactions,
+    tests = (test_two_stages, test_join_and_leave, test_stalled, test_more_members, test_again, test_bad_last, test_ahead, test_small_messages, test_transactions,
              test_transactions_moved, test_refused_for_good, test_topics, test_flows, test_joins, test_paused, test_restarted, test_wire)
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()
