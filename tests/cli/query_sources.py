@@ -180,5 +180,5 @@ for source in ("a.pcap", "long-a.flow288"):
 both = jsonl(run("query", "-o", "jsonl", "--lateness", "120s", "SELECT count(*) AS n FROM flows TUMBLE(ts, 1s)", path("long-a.flow288"), path("long-b.flow288")).stdout)
 eq(sum(r["n"] for r in both), len(flows) + len(jsonl(run("tap", "--flows", "-o", "jsonl", path("b.pcap")).stdout)), "two files are one stream of flows")
 wrong = run("query", ROLES, path("clock-b.flow128"))
-ok(wrong.returncode == 2 and "does not read flows" in wrong.stderr, "short ones have no roles", wrong.stderr)
+ok(wrong.returncode == 2 and "ask FROM flows, or have the records written with kind=flow288" in wrong.stderr, "short ones have no roles", wrong.stderr)
 sys.exit(tap.end())
