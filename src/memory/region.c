@@ -97,7 +97,10 @@ static int map_file(
 	if (options->populate && madvise(g->map, g->map_bytes,
 					 g->writer ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) < 0)
 		return failed(diag, "cannot populate the region", errno);
-	r = region_guard_enter(g);
+	g->guard.map = g->map;
+	g->guard.bytes = g->map_bytes;
+	g->guard.page_bytes = g->page_bytes;
+	r = pl_map_guard_enter(&g->guard);
 	return r < 0 ? failed(diag, "cannot map the region", -r) : 0;
 }
 
@@ -183,7 +186,7 @@ static void drop(struct pl_region *g)
 {
 	region_commit_stop(g);
 	if (g->map != NULL) {
-		region_guard_leave(g);
+		pl_map_guard_leave(&g->guard);
 		munmap(g->map, g->map_bytes);
 	}
 	if (g->fd >= 0)
@@ -402,7 +405,7 @@ int pl_region_close(struct pl_region *g)
 	if (g->writer) {
 		r = pl_region_sync(g);
 		/* What could not be written, or was cut off, is not vouched for. */
-		if (r == 0 && atomic_load(&g->lost_pages) == 0) {
+		if (r == 0 && atomic_load(&g->guard.lost_pages) == 0) {
 			__atomic_store_n(&g->state->clean, 1, __ATOMIC_RELEASE);
 			r = msync(g->map, PL_REGION_HEADER_BYTES, MS_SYNC) < 0 ? -errno : 0;
 		}
@@ -433,14 +436,14 @@ void pl_region_get_info(const struct pl_region *g, struct pl_region_info *ret)
 	ret->synced_ns = __atomic_load_n(&g->state->synced_ns, __ATOMIC_RELAXED);
 	ret->clocks = __atomic_load_n(&g->state->clocks, __ATOMIC_RELAXED);
 	ret->sync_failures = __atomic_load_n(&g->state->sync_failures, __ATOMIC_RELAXED);
-	ret->lost_pages = atomic_load(&g->lost_pages);
+	ret->lost_pages = atomic_load(&g->guard.lost_pages);
 }
 
 bool pl_region_is_cut(const struct pl_region *g)
 {
 	struct stat st;
 
-	return atomic_load(&g->lost_pages) > 0 ||
+	return atomic_load(&g->guard.lost_pages) > 0 ||
 	       (fstat(g->fd, &st) == 0 && (uint64_t)st.st_size < g->info.file_bytes);
 }
 
@@ -452,4 +455,9 @@ bool pl_region_is_at(const struct pl_region *g, const char *path)
 int pl_region_fd(const struct pl_region *g)
 {
 	return g->fd;
+}
+
+int pl_region_guard(void)
+{
+	return pl_map_guard_install();
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/map_guard.h"
 #include "memory/region.h"
 
 #define REGION_MAGIC      "PLREGION"
@@ -60,7 +61,7 @@ struct pl_region {
 	size_t map_bytes;
 	size_t page_bytes; /* of the file system */
 	struct region_state *state;
-	_Atomic uint64_t lost_pages;
+	struct pl_map_guard guard; /* of `map` */
 	int fd;
 	bool writer;
 	uint32_t mended; /* heads of lists, when it was opened; of the first: */
@@ -124,8 +125,3 @@ int region_ahead_sync(struct pl_region *region);
 int region_sync_part(const struct pl_region *region, uint64_t begin, uint64_t bytes);
 /* Has the region say what became of it: r is 0 or -errno, and returned. */
 int region_synced(struct pl_region *region, int r);
-
-/* The handler of SIGBUS knows the mapping from enter to leave; -ENOSPC when it knows as many as it
- * can. */
-int region_guard_enter(struct pl_region *region);
-void region_guard_leave(struct pl_region *region);

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* SIGBUS of a mapped file that someone cut: the page that vanished is replaced by one of zeros. */
+#include "base/map_guard.h"
+
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "memory/region_internal.h"
-
-#define REGIONS_MAX 256u
+#define GUARDS_MAX 256u
 
 /* Read by the handler in whatever thread it runs, without locks. */
-static _Atomic(struct pl_region *) guarded[REGIONS_MAX];
+static _Atomic(struct pl_map_guard *) guarded[GUARDS_MAX];
 static struct sigaction before;
 
-int region_guard_enter(struct pl_region *g)
+int pl_map_guard_enter(struct pl_map_guard *g)
 {
-	for (unsigned int i = 0; i < REGIONS_MAX; i++) {
-		struct pl_region *none = NULL;
+	for (unsigned int i = 0; i < GUARDS_MAX; i++) {
+		struct pl_map_guard *none = NULL;
 
 		if (atomic_compare_exchange_strong(&guarded[i], &none, g))
 			return 0;
@@ -24,10 +26,10 @@ int region_guard_enter(struct pl_region *g)
 	return -ENOSPC;
 }
 
-void region_guard_leave(struct pl_region *g)
+void pl_map_guard_leave(struct pl_map_guard *g)
 {
-	for (unsigned int i = 0; i < REGIONS_MAX; i++) {
-		struct pl_region *me = g;
+	for (unsigned int i = 0; i < GUARDS_MAX; i++) {
+		struct pl_map_guard *me = g;
 
 		atomic_compare_exchange_strong(&guarded[i], &me, NULL);
 	}
@@ -36,11 +38,11 @@ void region_guard_leave(struct pl_region *g)
 /* False when the address is of none of ours, or the kernel has no page to give. */
 static bool replace(const uint8_t *at)
 {
-	for (unsigned int i = 0; i < REGIONS_MAX; i++) {
-		struct pl_region *g = atomic_load(&guarded[i]);
+	for (unsigned int i = 0; i < GUARDS_MAX; i++) {
+		struct pl_map_guard *g = atomic_load(&guarded[i]);
 		uint8_t *page;
 
-		if (g == NULL || at < g->map || at >= g->map + g->map_bytes)
+		if (g == NULL || at < g->map || at >= g->map + g->bytes)
 			continue;
 		page = g->map + (size_t)(at - g->map) / g->page_bytes * g->page_bytes;
 		if (mmap(page, g->page_bytes, PROT_READ | PROT_WRITE,
@@ -80,7 +82,7 @@ static void install(void)
 	result = sigaction(SIGBUS, &action, &before) < 0 ? -errno : 0;
 }
 
-int pl_region_guard(void)
+int pl_map_guard_install(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
