@@ -13,32 +13,64 @@
 #include "base/prefetch.h"
 #include "flow/cache_state.h"
 #include "flow/elsewhere.h"
-#include "flow/record_of.h"
 #include "flow/role.h"
+#include "flow/step.h"
 #include "flow/tcp.h"
 
 #define AHEAD 8u
 
-static void flush(struct pl_flow_cache *c)
+/* The records are the sink's before it sees them: kept.h. */
+void pl_flow_flush(struct pl_flow_cache *c)
 {
-	if (c->n_records > 0)
-		c->sink(c->arg, c->records, c->n_records);
-	c->n_records = 0;
+	struct pl_flow_kept *k = c->kept;
+	const uint32_t n = k->n_records;
+	uint64_t packets = 0;
+
+	if (n == 0)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		packets += (uint64_t)k->records[i].pkts_fwd + k->records[i].pkts_rev;
+	k->next = (struct pl_flow_given){ k->given.records + n, k->given.packets + packets };
+	PL_FLOW_FENCE();
+	k->n_records = 0;
+	PL_FLOW_FENCE();
+	k->given = k->next;
+	k->held -= packets;
+	c->sink(c->arg, k->records, n);
+}
+
+static uint32_t slot_of(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
+{
+	return (uint32_t)(f - c->flows);
 }
 
 static void emit(struct pl_flow_cache *c, const struct pl_flow_entry *f, enum pl_flow_end reason)
 {
 	struct pl_flow_counters *n = &c->counters;
+	struct pl_flow_kept *k = c->kept;
 
 	n->ended_idle += reason == PL_FLOW_END_IDLE;
 	n->ended_active += reason == PL_FLOW_END_ACTIVE;
 	n->ended_finished += reason == PL_FLOW_END_FINISHED;
 	n->ended_evicted += reason == PL_FLOW_END_EVICTED;
 	n->ended_shutdown += reason == PL_FLOW_END_SHUTDOWN;
-	pl_flow_record_of(&c->records[c->n_records++], f, pl_flow_other_of(c, f), reason, c->seq++,
-		c->listening);
-	if (c->n_records == PL_FLOW_RECORDS)
-		flush(c);
+	pl_flow_make_record(c, &k->records[k->n_records], f, reason,
+		(uint32_t)(k->given.records + k->n_records));
+	pl_flow_step_then(c);
+	k->n_records++;
+	pl_flow_step_then(c);
+}
+
+/* Of an empty flow there is nothing to tell. */
+void pl_flow_give(
+	struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_flow_end reason, uint64_t ts_ns)
+{
+	c->kept->journal.ts = ts_ns;
+	pl_flow_step(c, PL_FLOW_STEP_GIVE, slot_of(c, f));
+	if (!pl_flow_is_empty(f))
+		emit(c, f, reason);
+	pl_flow_record_restart(f, pl_flow_other_of(c, f), ts_ns, c->listening);
+	pl_flow_step_end(c, 0);
 }
 
 /* A flow that saw its end is finished, whatever ended it here. */
@@ -55,55 +87,55 @@ static bool may_be_over(const struct pl_flow_cache *c, uint32_t due, uint32_t no
 	return due - now - 1 >= c->idle_ticks;
 }
 
-/* When the flow is over unless a packet comes. */
-static uint64_t due_ns(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
-{
-	return (f->state & PL_FLOW_CLOSING) != 0 ? f->ended_ts + c->config.end_ns
-						 : f->last_ts + c->config.idle_ns;
-}
-
 /* Places that have waited long enough by `now_ns` count. */
-static void settle(struct pl_flow_cache *c, struct pl_flow_entry *f, uint64_t now_ns)
+void pl_flow_settle(struct pl_flow_cache *c, struct pl_flow_entry *f, uint64_t now_ns)
 {
 	struct pl_flow_other *o = pl_flow_other_of(c, f);
 
 	for (unsigned int d = 0; d < 2; d++) {
+		uint32_t packets;
+
 		if (!pl_flow_is_due(f, o, d, now_ns))
 			continue;
-		if (f->packets[d] > UINT32_MAX - o->packets[d]) {
-			emit(c, f, PL_FLOW_END_ACTIVE);
-			pl_flow_record_restart(f, o, o->first_ts[d], c->listening);
-		}
+		packets = o->packets[d];
+		if (pl_flow_is_empty(f) || f->packets[d] > UINT32_MAX - packets)
+			pl_flow_give(c, f, PL_FLOW_END_ACTIVE, o->first_ts[d]);
+		pl_flow_step(c, PL_FLOW_STEP_TAKE, slot_of(c, f));
 		pl_flow_take_over(f, o, d, &c->counters);
+		pl_flow_step_end(c, packets);
 	}
 }
 
 /* The flow's last record. Places that wait may count until the flow was over, however late it is
  * looked at. */
-static void end(struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_flow_end reason)
+void pl_flow_end_of(struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_flow_end reason)
 {
-	const uint64_t due = due_ns(c, f);
+	const uint64_t due = pl_flow_due_ns(c, f), now = c->kept->clock_ns;
+	const uint32_t slot = slot_of(c, f);
 
-	settle(c, f, due < c->clock_ns ? due : c->clock_ns);
+	if ((f->places & PL_FLOW_WAITING) != 0)
+		pl_flow_settle(c, f, due < now ? due : now);
+	pl_flow_step(c, PL_FLOW_STEP_END, slot);
 	pl_flow_elsewhere_end(f, pl_flow_other_of(c, f), &c->counters);
-	emit(c, f, unless_closing(f, reason));
+	if (!pl_flow_is_empty(f))
+		emit(c, f, unless_closing(f, reason));
+	c->buckets[slot / PL_FLOW_WAYS].tag[slot % PL_FLOW_WAYS] = 0;
+	c->counters.live--;
+	pl_flow_step_end(c, 0);
 }
 
 static void end_over(struct pl_flow_cache *c, uint32_t bucket, uint32_t way)
 {
 	struct pl_flow_entry *f = &c->flows[bucket * PL_FLOW_WAYS + way];
 
-	if (!pl_flow_is_over(c, f))
-		return;
-	end(c, f, PL_FLOW_END_IDLE);
-	c->buckets[bucket].tag[way] = 0;
-	c->counters.live--;
+	if (pl_flow_is_over(c, f))
+		pl_flow_end_of(c, f, PL_FLOW_END_IDLE);
 }
 
 /* Ends flows of the bucket that are over. */
 static void sweep(struct pl_flow_cache *c, uint32_t bucket)
 {
-	const uint32_t now = pl_flow_tick(c->clock_ns);
+	const uint32_t now = pl_flow_tick(c->kept->clock_ns);
 	const struct pl_flow_bucket *b = &c->buckets[bucket];
 
 	for (uint32_t w = 0; w < PL_FLOW_WAYS; w++)
@@ -115,7 +147,7 @@ static void sweep(struct pl_flow_cache *c, uint32_t bucket)
  * the way behind each, so that no branch depends on them. */
 static uint32_t soonest(const struct pl_flow_cache *c, const struct pl_flow_place *place)
 {
-	const uint32_t now = pl_flow_tick(c->clock_ns);
+	const uint32_t now = pl_flow_tick(c->kept->clock_ns);
 	uint64_t least = UINT64_MAX;
 
 	for (unsigned int i = 0; i < 2 * PL_FLOW_WAYS; i++) {
@@ -155,8 +187,7 @@ static uint32_t new_slot(struct pl_flow_cache *c, const struct pl_flow_place *pl
 	if (slot != UINT32_MAX)
 		return slot;
 	slot = soonest(c, place);
-	end(c, &c->flows[slot], PL_FLOW_END_EVICTED);
-	c->counters.live--;
+	pl_flow_end_of(c, &c->flows[slot], PL_FLOW_END_EVICTED);
 	return slot;
 }
 
@@ -213,10 +244,15 @@ static void start(struct pl_flow_cache *c, struct pl_flow_entry *f, const struct
 	f->first_ts = f->last_ts = p->ts_ns;
 	pl_flow_role_start(f, c->listening, p->tcp_flags);
 	c->counters.started++;
+	c->counters.live++;
 }
 
-/* What a packet is to the flow in its slot. */
-enum belongs { FLOW_COUNTS, FLOW_ELSEWHERE, FLOW_ANOTHER };
+/* What a packet is to the flow in its slot, and the step that it is. */
+enum belongs {
+	FLOW_COUNTS = PL_FLOW_STEP_COUNT,
+	FLOW_ELSEWHERE = PL_FLOW_STEP_ELSEWHERE,
+	FLOW_ANOTHER = PL_FLOW_STEP_NEW
+};
 
 /* Whether the packet counts where it was seen, as the first of its direction does anywhere. The place
  * that counts is heard then, and no other has to wait. */
@@ -241,13 +277,13 @@ static enum belongs goes_on(
 	enum belongs at;
 
 	if (pl_flow_is_over(c, f)) {
-		end(c, f, PL_FLOW_END_IDLE);
+		pl_flow_end_of(c, f, PL_FLOW_END_IDLE);
 		return FLOW_ANOTHER;
 	}
 	if ((f->places & PL_FLOW_WAITING) != 0) {
-		settle(c, f, c->clock_ns);
+		pl_flow_settle(c, f, c->kept->clock_ns);
 		if (pl_flow_is_over(c, f)) {
-			end(c, f, PL_FLOW_END_IDLE);
+			pl_flow_end_of(c, f, PL_FLOW_END_IDLE);
 			return FLOW_ANOTHER;
 		}
 	}
@@ -255,18 +291,16 @@ static enum belongs goes_on(
 	/* What another place saw may be a copy of an earlier connection's. */
 	if (f->proto == PL_PROTO_TCP && (at == FLOW_COUNTS || p->ts_ns > f->last_ts) &&
 		pl_flow_tcp_reuses(f, d, p)) {
-		end(c, f, PL_FLOW_END_FINISHED);
+		pl_flow_end_of(c, f, PL_FLOW_END_FINISHED);
 		c->counters.reused++;
 		return FLOW_ANOTHER;
 	}
 	if (at == FLOW_ELSEWHERE)
 		return at;
-	if (f->packets[d] > UINT32_MAX - pl_pkt96_weight(p) ||
+	if (pl_flow_is_empty(f) || f->packets[d] > UINT32_MAX - pl_pkt96_weight(p) ||
 		((f->state & PL_FLOW_CLOSING) == 0 &&
-			c->clock_ns - f->first_ts >= c->config.active_ns)) {
-		emit(c, f, PL_FLOW_END_ACTIVE);
-		pl_flow_record_restart(f, pl_flow_other_of(c, f), p->ts_ns, c->listening);
-	}
+			c->kept->clock_ns - f->first_ts >= c->config.active_ns))
+		pl_flow_give(c, f, PL_FLOW_END_ACTIVE, p->ts_ns);
 	return at;
 }
 
@@ -304,7 +338,7 @@ static void sweep_all(struct pl_flow_cache *c)
 static void set_back(struct pl_flow_cache *c, uint64_t ts_ns)
 {
 	sweep_all(c);
-	c->clock_ns = ts_ns;
+	c->kept->clock_ns = ts_ns;
 	c->behind = 0;
 	c->counters.set_back++;
 	for (uint32_t i = 0; i < c->n_buckets; i++)
@@ -315,13 +349,13 @@ static void set_back(struct pl_flow_cache *c, uint64_t ts_ns)
 
 static void set_clock(struct pl_flow_cache *c, uint64_t ts_ns)
 {
-	if (ts_ns >= c->clock_ns) {
-		c->clock_ns = ts_ns;
+	if (ts_ns >= c->kept->clock_ns) {
+		c->kept->clock_ns = ts_ns;
 		c->behind = 0;
 		return;
 	}
 	c->counters.backwards++;
-	if (c->clock_ns - ts_ns <= c->config.idle_ns)
+	if (c->kept->clock_ns - ts_ns <= c->config.idle_ns)
 		c->behind = 0;
 	else if (++c->behind == PL_FLOW_BEHIND)
 		set_back(c, ts_ns);
@@ -355,13 +389,12 @@ static void feed_one(
 	if (!has_key(p, &c->counters))
 		return;
 	slot = find(c, place, p, &d);
-	if (slot != UINT32_MAX) {
+	if (slot != UINT32_MAX)
 		what = goes_on(c, &c->flows[slot], d, p);
-	} else {
+	else
 		slot = new_slot(c, place);
-		c->counters.live++;
-	}
 	f = &c->flows[slot];
+	pl_flow_step(c, (enum pl_flow_step)what, slot);
 	if (what == FLOW_ANOTHER) {
 		d = 0;
 		start(c, f, p);
@@ -370,9 +403,11 @@ static void feed_one(
 		pl_flow_elsewhere(f, pl_flow_other_of(c, f), d, p, &c->counters);
 	else
 		add(c, f, d, p);
+	pl_flow_step_then(c);
 	b = &c->buckets[slot / PL_FLOW_WAYS];
 	b->tag[slot % PL_FLOW_WAYS] = place->tag;
-	b->due[slot % PL_FLOW_WAYS] = pl_flow_tick(due_ns(c, f));
+	b->due[slot % PL_FLOW_WAYS] = pl_flow_tick(pl_flow_due_ns(c, f));
+	pl_flow_step_end(c, what != FLOW_ELSEWHERE ? pl_pkt96_weight(p) : 0);
 }
 
 static struct pl_flow_place fetch_buckets(const struct pl_flow_cache *c, const struct pl_pkt96 *p)
@@ -440,27 +475,21 @@ void pl_flow_cache_feed(struct pl_flow_cache *cache, const struct pl_pkt96 *pack
 
 void pl_flow_cache_expire(struct pl_flow_cache *cache, uint64_t now_ns)
 {
-	if (now_ns > cache->clock_ns)
-		cache->clock_ns = now_ns;
+	if (now_ns > cache->kept->clock_ns)
+		cache->kept->clock_ns = now_ns;
 	sweep_all(cache);
-	flush(cache);
+	pl_flow_flush(cache);
 }
 
 void pl_flow_cache_finish(struct pl_flow_cache *cache)
 {
-	for (uint32_t i = 0; i < cache->n_buckets; i++) {
-		struct pl_flow_bucket *b = &cache->buckets[i];
+	for (uint32_t slot = 0; slot < cache->n_buckets * PL_FLOW_WAYS; slot++) {
+		struct pl_flow_entry *f = &cache->flows[slot];
 
-		for (uint32_t w = 0; w < PL_FLOW_WAYS; w++) {
-			struct pl_flow_entry *f = &cache->flows[i * PL_FLOW_WAYS + w];
-
-			if (b->tag[w] != 0)
-				end(cache, f,
-					pl_flow_is_over(cache, f) ? PL_FLOW_END_IDLE
-								  : PL_FLOW_END_SHUTDOWN);
-			b->tag[w] = 0;
-		}
+		if (cache->buckets[slot / PL_FLOW_WAYS].tag[slot % PL_FLOW_WAYS] != 0)
+			pl_flow_end_of(cache, f,
+				pl_flow_is_over(cache, f) ? PL_FLOW_END_IDLE
+							  : PL_FLOW_END_SHUTDOWN);
 	}
-	cache->counters.live = 0;
-	flush(cache);
+	pl_flow_flush(cache);
 }

@@ -166,8 +166,8 @@ void pl_flow_elsewhere(struct pl_flow_entry *flow, struct pl_flow_other *other, 
 	const struct pl_pkt96 *packet, struct pl_flow_counters *counters)
 {
 	const uint64_t heard = pl_flow_heard_ns(flow, d);
-	bool fresh =
-		packet->ts_ns > flow->first_ts && packet->ts_ns - flow->first_ts >= PL_FLOW_LAG_NS;
+	bool fresh = !pl_flow_is_empty(flow) && packet->ts_ns > flow->first_ts &&
+		     packet->ts_ns - flow->first_ts >= PL_FLOW_LAG_NS;
 
 	make_hold(flow, other);
 	fresh = !list(other, packet->obs) && fresh;

@@ -124,7 +124,7 @@ struct pl_flow_entry {
 	uint8_t proto, state;
 	uint64_t first_ts, last_ts; /* of this record; the newest packet's */
 	uint8_t places;             /* PL_FLOW_WAITS, PL_FLOW_NOWHERE */
-	uint8_t zero;
+	uint8_t continued;          /* 1: an earlier process began it (state.h) */
 	uint8_t flags[2];
 	uint8_t handshake; /* enum pl_flow_handshake */
 	uint8_t opener;    /* direction of the SYN */
@@ -188,6 +188,12 @@ static inline struct pl_flow_rtt pl_flow_rtt_both(const struct pl_flow_entry *fl
 	return (struct pl_flow_rtt){ .sum_us = a.sum_us + b.sum_us,
 		.n = a.n + b.n,
 		.min_us = a.min_us < b.min_us ? a.min_us : b.min_us };
+}
+
+/* Whether its record was given away and no packet was counted since (state.h). */
+static inline bool pl_flow_is_empty(const struct pl_flow_entry *flow)
+{
+	return (flow->packets[0] | flow->packets[1]) == 0;
 }
 
 static inline bool pl_flow_has_ports(uint8_t proto)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "flow/cache_state.h"
-#include "flow/record_of.h"
 
 static uint64_t bytes_of(const struct pl_flow288 *f)
 {
@@ -61,16 +60,15 @@ uint32_t pl_flow_cache_largest(
 		const struct pl_flow_entry *f = &cache->flows[slot];
 		const uint32_t tag = cache->buckets[slot / PL_FLOW_WAYS].tag[slot % PL_FLOW_WAYS];
 
-		if (tag == 0 || (n == max && f->bytes[0] + f->bytes[1] <= bytes_of(&ret[0])) ||
+		if (tag == 0 || pl_flow_is_empty(f) ||
+			(n == max && f->bytes[0] + f->bytes[1] <= bytes_of(&ret[0])) ||
 			pl_flow_is_over(cache, f))
 			continue;
 		if (n < max) {
-			pl_flow_record_of(&ret[n], f, &cache->others[slot], (enum pl_flow_end)0, 0,
-				cache->listening);
+			pl_flow_make_record(cache, &ret[n], f, (enum pl_flow_end)0, 0);
 			sift_up(ret, n++);
 		} else {
-			pl_flow_record_of(&ret[0], f, &cache->others[slot], (enum pl_flow_end)0, 0,
-				cache->listening);
+			pl_flow_make_record(cache, &ret[0], f, (enum pl_flow_end)0, 0);
 			sift_down(ret, n);
 		}
 	}
@@ -85,5 +83,5 @@ uint32_t pl_flow_cache_room(const struct pl_flow_cache *cache)
 
 uint64_t pl_flow_cache_clock(const struct pl_flow_cache *cache)
 {
-	return cache->clock_ns;
+	return cache->kept->clock_ns;
 }

@@ -112,7 +112,9 @@ void pl_flow_record_of(struct pl_flow288 *ret, const struct pl_flow_entry *flow,
 		.flow_seq = seq,
 		.role = told.role,
 		.role_by = told.by,
-		.flow_flags = (flow->state & PL_FLOW_GIVEN) != 0 ? PL_FLOW_FURTHER : 0,
+		.flow_flags =
+			(uint16_t)(((flow->state & PL_FLOW_GIVEN) != 0 ? PL_FLOW_FURTHER : 0) |
+				   (flow->continued != 0 ? PL_FLOW_CONTINUED : 0)),
 		.records = flow->records,
 	};
 	if (packets > 1)

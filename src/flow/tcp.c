@@ -350,6 +350,19 @@ bool pl_flow_tcp_is_segment(const struct pl_pkt96 *packet)
 	       (packet->pay_len > 0 || (packet->tcp_flags & (PL_TCP_SYN | PL_TCP_FIN)) != 0);
 }
 
+void pl_flow_tcp_lost_sight(struct pl_flow_entry *flow)
+{
+	for (unsigned int d = 0; d < 2; d++) {
+		drop_sample(flow, d);
+		flow->missed[d][PL_FLOW_BY_TS] += flow->way[d].tsvals;
+		flow->way[d].tsvals = 0;
+		flow->way[d].known &= PL_WAY_ISN | PL_WAY_ACKED | PL_WAY_TSVAL_LAST;
+		flow->way[d].duplicate_acks = 0;
+	}
+	if (flow->handshake != PL_HANDSHAKE_NONE)
+		flow->handshake = PL_HANDSHAKE_OVER;
+}
+
 void pl_flow_tcp_moved(struct pl_flow_entry *flow, const struct pl_flow_other *o, unsigned int d)
 {
 	flow->flags[d] |= o->flags[d];

@@ -22,6 +22,10 @@ bool pl_flow_tcp_is_segment(const struct pl_pkt96 *packet);
  * but for flags and how many segments they were: what was awaited of either side is missed. */
 void pl_flow_tcp_moved(struct pl_flow_entry *flow, const struct pl_flow_other *o, unsigned int d);
 
+/* Packets of either direction may have passed that nobody saw: what was awaited is missed, and the next
+ * segment begins anew. A second time it changes nothing. */
+void pl_flow_tcp_lost_sight(struct pl_flow_entry *flow);
+
 /* Accounts a TCP packet of direction `d` (0 or 1). */
 void pl_flow_tcp_packet(struct pl_flow_entry *flow, unsigned int d, const struct pl_pkt96 *packet,
 	struct pl_flow_counters *counters);

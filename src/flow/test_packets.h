@@ -33,7 +33,8 @@ static void keep(void *arg, const struct pl_flow288 *records, uint32_t n)
 	k->calls++;
 }
 
-static struct pl_flow_cache *new_cache(const struct pl_flow_config *config, struct kept *kept)
+__attribute__((unused)) static struct pl_flow_cache *new_cache(
+	const struct pl_flow_config *config, struct kept *kept)
 {
 	struct pl_flow_cache *cache = NULL;
 	struct pl_diag diag = { .text = "" };

@@ -177,7 +177,10 @@ enum pl_flow_role_by {
 };
 
 /* Bits of pl_flow288.flow_flags. */
-enum { PL_FLOW_FURTHER = 1 /* an earlier record of the same flow was given away */ };
+enum {
+	PL_FLOW_FURTHER = 1,   /* an earlier record of the same flow was given away */
+	PL_FLOW_CONTINUED = 2, /* a process began the flow that ended before this one began */
+};
 
 /* pl_mark128.method */
 enum pl_mark_method {

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a flow cache keeps when its process ends: a header, then buckets, flows and what is known of them elsewhere (table.h,
+ * entry.h), each as one array. It lies in the memory of the process, or in a file that is mapped (state.h).
+ *
+ * A killed process has done its stores in the order in which its instructions stand, so a fence for the compiler
+ * is all that keeps an order here. What changes a flow is a step of one of these kinds; the journal is
+ * written before its first store and its kind is set to 0 behind its last. Who finds a kind there mends the flow
+ * (mend.c). The instants at which a kill can come, and what is done then:
+ *
+ *   COUNT      a packet is added to a flow: the numbers go back to what they were; the packet was not seen
+ *   ELSEWHERE  a packet at a place that does not count: likewise, of what is known elsewhere
+ *   NEW        a flow begins in a free slot; its tag is set last: the slot is free; the packet was not seen
+ *   TAKE       packets of another place are added: flow and what is known elsewhere go back; they wait again
+ *   GIVE       a record of a flow that goes on, then its next one begins. No record was made: nothing
+ *              is to be done. One was: the next record begins (once more, which changes nothing)
+ *   END        the last record, then the tag is cleared. No record was made: what is known elsewhere goes
+ *              back, the flow goes on. One was: the slot is free
+ *
+ * A record is made when n_records says so, which is stored behind its bytes. A step makes one at most. Records
+ * are handed to the sink between steps, and are no more the cache's before the sink sees them: `next` is what was given away
+ * then, n_records becomes 0, `given` becomes `next`. So a record is handed out once at most, and one that was
+ * handed out and not written is missing in the numbers of records (flow_seq).
+ *
+ * Times and TCP numbers of a flow may have half of the packet that was under way: times, counts and
+ * bits of `known` hold by themselves, and `state` goes back, so nothing of an earlier flow is read.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "flow/state.h"
+#include "flow/table.h"
+
+#define PL_FLOW_STATE_MAGIC   "plflows"
+#define PL_FLOW_STATE_VERSION 1u
+#define PL_FLOW_STATE_MAKING  UINT32_MAX /* the file is not whole yet */
+#define PL_FLOW_OUTAGES       64u
+
+/* Between stores that a kill must not find in another order. */
+#define PL_FLOW_FENCE()       atomic_signal_fence(memory_order_seq_cst)
+
+enum pl_flow_step {
+	PL_FLOW_STEP_NONE,
+	PL_FLOW_STEP_COUNT,
+	PL_FLOW_STEP_ELSEWHERE,
+	PL_FLOW_STEP_NEW,
+	PL_FLOW_STEP_TAKE,
+	PL_FLOW_STEP_GIVE,
+	PL_FLOW_STEP_END,
+	PL_FLOW_STEPS
+};
+
+struct pl_flow_journal {
+	uint32_t kind, slot; /* enum pl_flow_step */
+	/* Before the step. */
+	uint32_t n_records, records, packets[2];
+	uint64_t bytes[2], last_ts;
+	uint8_t state, places, flags[2];
+	uint32_t zero;
+	uint64_t ts;                /* GIVE: where the next record begins */
+	struct pl_flow_other other; /* ELSEWHERE, TAKE, END, where `state` says that it held */
+	struct pl_flow_entry entry; /* TAKE */
+};
+
+/* Records that were handed to the sink, and the packets in them. */
+struct pl_flow_given {
+	uint64_t records, packets;
+};
+
+/* A time in which no tap looked, of the packets' time scale. */
+struct pl_flow_outage {
+	uint64_t from, to;
+};
+
+/* Native byte order: it stays on its machine. */
+struct pl_flow_kept {
+	/* These stay as they are in all versions. */
+	char magic[8];
+	uint32_t version, live; /* flows */
+	uint64_t held;          /* packets in them, and in records that were not handed out */
+
+	/* These are written once. */
+	uint32_t check; /* CRC-32 of them, and of magic and version */
+	uint32_t n_buckets;
+	uint8_t boot[16]; /* the kernel's boot id */
+	uint64_t seed[4];
+
+	_Alignas(64) uint64_t clock_ns;
+	uint32_t n_records, n_outages;
+	struct pl_flow_given given, next;
+	uint64_t newest_ns,
+		newest_boot_ns; /* newest time of a packet, and when it came, by CLOCK_BOOTTIME */
+	_Alignas(64) struct pl_flow_journal journal;
+	uint32_t zero, n_points;
+	struct pl_flow_point points[PL_FLOW_POINTS];
+	struct pl_flow_outage outages[PL_FLOW_OUTAGES]; /* in their order */
+	struct pl_flow288 records[PL_FLOW_RECORDS];     /* that wait, of number given.records on */
+};
+
+/* A file that is mapped. */
+struct pl_flow_state {
+	char *path;
+	int fd;
+	struct pl_map_guard guard;
+	struct pl_flow_kept *kept;
+	uint64_t seen_lost; /* of guard.lost_pages */
+	uint32_t n_points;
+	struct pl_flow_point points[PL_FLOW_POINTS]; /* that the tap has now */
+	struct pl_flow_found found;
+	bool was_there;
+};
+
+/* Bytes of a state with so many buckets, and where its parts begin. */
+struct pl_flow_layout {
+	size_t buckets, flows, others, bytes;
+};
+
+static inline struct pl_flow_layout pl_flow_layout(uint32_t n_buckets)
+{
+	const size_t page = 4096, slots = (size_t)n_buckets * PL_FLOW_WAYS;
+	struct pl_flow_layout l = { .buckets = (sizeof(struct pl_flow_kept) + page - 1) / page *
+					       page };
+
+	l.flows = l.buckets + n_buckets * sizeof(struct pl_flow_bucket);
+	l.others = l.flows + slots * sizeof(struct pl_flow_entry);
+	l.bytes = l.others + slots * sizeof(struct pl_flow_other);
+	return l;
+}
+
+uint32_t pl_flow_kept_check(const struct pl_flow_kept *kept);
+/* A file for so many buckets in the place of what it holds: empty, with this seed. Negative errno with diag. */
+int pl_flow_state_make(struct pl_flow_state *state, uint32_t n_buckets, const uint64_t seed[4],
+	struct pl_diag *diag);
+
+/* Time between `first` and `last` in which no tap looked. */
+static inline uint64_t pl_flow_unseen(const struct pl_flow_kept *k, uint64_t first, uint64_t last)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < k->n_outages; i++) {
+		const struct pl_flow_outage *o = &k->outages[i];
+		const uint64_t from = o->from > first ? o->from : first,
+			       to = o->to < last ? o->to : last;
+
+		sum += to > from ? to - from : 0;
+	}
+	return sum;
+}

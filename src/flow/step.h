@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Steps of a flow cache whose memory is a file's: noted in its journal, as kept.h says. */
+#pragma once
+
+#include "flow/cache_state.h"
+
+static inline void pl_flow_note(struct pl_flow_cache *c, enum pl_flow_step kind, uint32_t slot)
+{
+	struct pl_flow_journal *j = &c->kept->journal;
+	const struct pl_flow_entry *f = &c->flows[slot];
+
+	j->slot = slot;
+	j->n_records = c->kept->n_records;
+	if (kind != PL_FLOW_STEP_NEW) {
+		memcpy(j->packets, f->packets, sizeof(j->packets));
+		memcpy(j->bytes, f->bytes, sizeof(j->bytes));
+		j->records = f->records;
+		j->last_ts = f->last_ts;
+		j->state = f->state;
+		j->places = f->places;
+		memcpy(j->flags, f->flags, sizeof(j->flags));
+	}
+	if (kind != PL_FLOW_STEP_NEW && kind != PL_FLOW_STEP_COUNT &&
+		(f->state & PL_FLOW_ELSEWHERE) != 0)
+		j->other = c->others[slot];
+	if (kind == PL_FLOW_STEP_TAKE)
+		j->entry = *f;
+	PL_FLOW_FENCE();
+	j->kind = kind;
+	PL_FLOW_FENCE();
+}
+
+static inline void pl_flow_step(struct pl_flow_cache *c, enum pl_flow_step kind, uint32_t slot)
+{
+	if (c->keeps)
+		pl_flow_note(c, kind, slot);
+}
+
+/* Between the stores of a step. */
+static inline void pl_flow_step_then(const struct pl_flow_cache *c)
+{
+	if (c->keeps)
+		PL_FLOW_FENCE();
+}
+
+/* `packets` more are in flows. Records that fill their room leave. */
+static inline void pl_flow_step_end(struct pl_flow_cache *c, uint64_t packets)
+{
+	if (c->keeps) {
+		PL_FLOW_FENCE();
+		c->kept->journal.kind = PL_FLOW_STEP_NONE;
+		PL_FLOW_FENCE();
+		c->kept->held += packets;
+		c->kept->live = (uint32_t)c->counters.live;
+	}
+	if (c->kept->n_records == PL_FLOW_RECORDS)
+		pl_flow_flush(c);
+}
