@@ -19,7 +19,7 @@
 static const struct pl_flow_config flow = PL_FLOW_CONFIG;
 
 static struct {
-	const char *form, *where, *user, *group, *web, *rules_file;
+	const char *form, *where, *user, *group, *web, *rules_file, *flow_state;
 	struct pl_opt_list to, rules, vxlan_ports;
 	uint64_t count, duration_ns, point, exporter;
 	double rate;
@@ -96,6 +96,9 @@ static const struct pl_opt *options(void)
 			"a flow that goes on gets a record after so long (default 60s)", NULL },
 		{ PL_OPT_U64, 0, "flow-table", &args.flow_table, "COUNT",
 			"flows at a time; further ones evict (default 65536)", NULL },
+		{ PL_OPT_STRING, 0, "flow-state", &args.flow_state, "FILE",
+			"keep the flows of live sources there, on tmpfs best (/run): the next tap with this file goes on with them, also after kill -9",
+			NULL },
 		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
 		PL_ARGS_WEB(args.web),
 		PL_ARGS_CONFINE(args.user, args.group),
@@ -230,6 +233,10 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 	}
 	if (check_kind(sources) != 0)
 		return PL_EXIT_USAGE;
+	if (args.flow_state != NULL && !args.flows) {
+		pl_complain("tap: --flow-state is for --flows");
+		return PL_EXIT_USAGE;
+	}
 	if (args.flow_table > PL_FLOW_MAX_FLOWS) {
 		pl_complain("--flow-table %" PRIu64 " is too large: at most %u", args.flow_table,
 			PL_FLOW_MAX_FLOWS);
@@ -253,6 +260,7 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 			.idle_ns = args.flow_idle_ns,
 			.active_ns = args.flow_active_ns,
 			.end_ns = flow.end_ns },
+		.flow_state = args.flow_state,
 		.rate = args.rate > 0 ? args.rate : 0 };
 	for (size_t i = 0; i < args.rules.n; i++) {
 		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0) {

@@ -168,6 +168,7 @@ struct pl_config_tap {
 	bool inner;
 	struct {
 		uint64_t idle_ns, active_ns, table;
+		char *state; /* file; NULL: none */
 	} flows;
 };
 

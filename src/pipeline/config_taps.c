@@ -143,6 +143,8 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 	  .help = "A flow that goes on gets a record after this time." },
 	{ .key = "flows.table", .type = PL_CONF_U64, AT(flows.table), .def = "65536", .min = 16, .max = PL_FLOW_MAX_FLOWS,
 	  .help = "Flows at a time; further ones evict." },
+	{ .key = "flows.state", .type = PL_CONF_STRING, AT(flows.state),
+	  .help = "File in which the flows of live sources outlive the process, on tmpfs best: the next one goes on with them; none: they end with it." },
 	{ 0 },
 };
 #undef AT
@@ -187,12 +189,6 @@ static int check_tap(const struct pl_config *c, const struct pl_config_tap *t, s
 	char *const *sources = t->sources.items;
 
 	for (size_t i = 0; i < t->sources.n; i++) {
-		if (is_capture(sources[i]) != is_capture(sources[0])) {
-			pl_diag_set(diag,
-				"tap %s: captures and live sources cannot be read by one tap",
-				t->name);
-			return -EINVAL;
-		}
 		for (size_t k = 0; k < c->sources.n; k++) {
 			if (strcmp(of_reports[k].uri, sources[i]) != 0 || is_capture(sources[i]))
 				continue;

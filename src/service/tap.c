@@ -15,6 +15,7 @@
 #include "service/tap_places.h"
 #include "service/tap_rules.h"
 #include "service/tap_source.h"
+#include "service/tap_state.h"
 
 #define DRAIN_TURNS   64  /* what sockets hold when it is told to end is taken, within reason */
 #define FILE_WAIT_MS  500 /* of a pipe; a signal may come just before the wait */
@@ -58,7 +59,7 @@ static bool asked_for(const struct pl_tap_service *t, enum pl_flat_kind kind)
 	return (t->o->kinds & 1u << kind) != 0;
 }
 
-static void take_flows(void *arg, const struct pl_flow288 *records, uint32_t n)
+void pl_tap_service_take_flows(void *arg, const struct pl_flow288 *records, uint32_t n)
 {
 	pl_tap_service_give(arg, PL_FLAT_FLOW288, records, n);
 }
@@ -73,6 +74,7 @@ void pl_tap_service_packets(struct pl_tap_service *t, const struct pl_pkt96 *rec
 	if (n > 0 && records[n - 1].ts_ns > t->newest_ns) {
 		t->newest_ns = records[n - 1].ts_ns;
 		t->newest_mono_ns = pl_clock_mono_ns();
+		pl_tap_state_came(t);
 	}
 }
 
@@ -82,6 +84,7 @@ static void expire_flows(struct pl_tap_service *t, uint64_t now_ns)
 	if (t->flows == NULL || !t->live || now_ns < t->expire_ns)
 		return;
 	t->expire_ns = now_ns + EXPIRE_NS;
+	pl_tap_state_look(t);
 	if (t->newest_ns != 0)
 		pl_flow_cache_expire(t->flows, t->newest_ns + (now_ns - t->newest_mono_ns));
 }
@@ -228,7 +231,9 @@ static int files(void *s, struct pl_confine *confine)
 
 static int make_flows(struct pl_tap_service *t, struct pl_diag *diag)
 {
-	const int r = pl_flow_cache_new(&t->flows, &t->o->flow, take_flows, t, diag);
+	const int r = t->o->flow_state != NULL ? pl_tap_state_open(t, diag)
+					       : pl_flow_cache_new(&t->flows, &t->o->flow,
+							 pl_tap_service_take_flows, t, diag);
 
 	if (r == 0)
 		pl_tap_listening_begin(t);
@@ -257,14 +262,15 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 		r = pl_tap_counts_begin(t, diag);
 	if (r == 0)
 		r = pl_tmpkt_receiver_new(&t->receiver, EXPORTERS, take_received, t);
-	if (r == 0 && asked_for(t, PL_FLAT_FLOW288))
+	/* A state is opened with the files, also where flows are only asked for later. */
+	if (r == 0 && (asked_for(t, PL_FLAT_FLOW288) || t->o->flow_state != NULL))
 		r = make_flows(t, diag);
 	if (r == 0)
 		r = opening->opened(opening->arg, diag);
 	if (r == 0)
 		r = open_outs(t, diag);
 	t->begun_ns = pl_clock_mono_ns();
-	t->due_ns = UINT64_MAX;
+	t->due_ns = t->state != NULL ? 0 : UINT64_MAX;
 	t->began = r == 0;
 	return r;
 }
@@ -391,11 +397,12 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 {
 	struct pl_tap_service *t = s;
 	const uint64_t before = t->tap.stats.packets;
-	int r;
+	int r = pl_tap_state_begin(t, diag);
 
 	if (!t->live)
 		keep_rate(t);
-	r = receive_all(t, polled, diag);
+	if (r == 0)
+		r = receive_all(t, polled, diag);
 	if (r == 0)
 		r = pl_tap_counts_turn(t, now_ns, diag);
 	if (r == 0)
@@ -459,6 +466,8 @@ static void drain(void *s)
 	struct pl_tap_service *t = s;
 	struct pl_diag diag = { .text = "" };
 
+	if (pl_tap_state_begin(t, &diag) < 0)
+		pl_say_diag(&diag);
 	for (unsigned int i = 0; i < t->n_kernels; i++)
 		pl_tap_kernel_stop(t->kernels[i]);
 	for (unsigned int i = 0; i < t->n_drops; i++)
@@ -480,7 +489,9 @@ static void drain(void *s)
 		if (t->tap.stats.packets + t->kernel_records == before)
 			break;
 	}
-	if (t->flows != NULL)
+	if (t->state != NULL)
+		pl_tap_state_leave(t);
+	else if (t->flows != NULL)
 		pl_flow_cache_finish(t->flows);
 	if (t->o->draining != NULL)
 		t->o->draining(t->o->draining_arg);
@@ -523,6 +534,7 @@ void pl_tap_service_close(struct pl_tap_service *t)
 	pl_tap_listening_end(t);
 	pl_flow_cache_free(t->flows);
 	t->flows = NULL;
+	pl_tap_state_close(t);
 	t->n_ports = t->n_outs = t->n_kernels = t->n_drops = 0;
 	t->receiver = NULL;
 }

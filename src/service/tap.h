@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/stats.h"
-#include "flow/cache.h"
+#include "flow/state.h"
 #include "netio/link.h"
 #include "netio/port.h"
 #include "runtime/runtime.h"
@@ -63,7 +63,8 @@ struct pl_tap_options {
 	uint32_t kinds;
 	enum pl_flat_kind out;
 	struct pl_flow_config flow;
-	double rate; /* of a capture file, records per second at most; 0: no limit */
+	const char *flow_state; /* file in which the flows outlive the process; NULL: they do not */
+	double rate;            /* of a capture file, records per second at most; 0: no limit */
 	/* Other services have the same loop: it never waits, and neither the end of a capture file
 	 * nor a broken source ends it. */
 	bool shared;
@@ -87,6 +88,8 @@ struct pl_tap_service {
 	struct pl_tap tap;
 	struct pl_tmpkt_receiver *receiver;
 	struct pl_flow_cache *flows;        /* NULL: they are not asked for */
+	struct pl_flow_state *state;        /* its file; NULL: none */
+	bool state_begun, state_cut;        /* what it held goes on; another process cut it */
 	struct pl_tap_listening *listening; /* NULL: not known, or not asked */
 	struct pl_tap_listening_stats listening_stats;
 	uint64_t newest_ns; /* of the records' times, and when it came */
@@ -153,6 +156,8 @@ void pl_tap_service_give(
 void pl_tap_service_packets(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n);
 /* The clock of the records that follow, told to outputs when it changes. */
 void pl_tap_service_clock(struct pl_tap_service *t, enum pl_clock_kind clock);
+/* The sink of the flow cache. */
+pl_flow_sink pl_tap_service_take_flows;
 /* Whether no more records are wanted. */
 bool pl_tap_service_enough(const struct pl_tap_service *t);
 /* Other rules and observation point, between two turns. */

@@ -231,6 +231,8 @@ static void put(const struct pl_account *a, struct pl_tap_service *t)
 		pl_account_object(a, "flows");
 		pl_account_stats(a, &pl_flow_counters_list, pl_flow_cache_counters(t->flows));
 		pl_account_stats(a, &pl_tap_listening_list, &t->listening_stats);
+		pl_account_stats(
+			a, &pl_flow_state_counters_list, pl_flow_cache_state_counters(t->flows));
 		pl_account_object_end(a);
 	}
 	pl_account_object(a, "ports");
@@ -265,6 +267,7 @@ void pl_tap_describe(struct pl_exposition *page)
 	pl_tap_drops_family(page);
 	pl_account_stats(&a, &pl_flow_counters_list, NULL);
 	pl_account_stats(&a, &pl_tap_listening_list, NULL);
+	pl_account_stats(&a, &pl_flow_state_counters_list, NULL);
 	pl_account_stats(&a, &pl_port_stats_list, NULL);
 	for (unsigned int i = 0; i < n; i++) {
 		for (unsigned int k = 0; k < PL_TAP_OUT_NUMBERS; k++) {

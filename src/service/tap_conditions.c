@@ -17,6 +17,10 @@ void pl_tap_service_conditions(
 		pl_condition_add(ret, PL_CONDITION_FAULT, "source_broken",
 			"tap %s: %u of its sources are broken, and not read until a restart", name,
 			broken);
+	if (t->state_cut)
+		pl_condition_add(ret, PL_CONDITION_FAULT, "flow_state_cut",
+			"tap %s: another process cut its flow state; flows end with this process",
+			name);
 	for (unsigned int i = 0; i < t->n_outs; i++) {
 		const struct pl_tap_out *out = t->outs[i];
 		const uint64_t lost = out->driver->lost(out);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "export/exposition.h"
+#include "flow/state.h"
 #include "service/tap_source.h"
 
 #define MAC_TEXT 18
@@ -81,6 +82,23 @@ static void look(struct pl_tap_place *place, struct pl_link_id *ret)
 		pl_link_identify(name, ret))
 		memcpy(place->name, name, sizeof(name));
 	place->ifindex = ret->ifindex;
+}
+
+uint32_t pl_tap_places_points(struct pl_tap_service *t, struct pl_flow_point *ret)
+{
+	memset(ret, 0, t->n_places * sizeof(*ret));
+	for (unsigned int i = 0; i < t->n_places; i++) {
+		struct pl_tap_place *place = &t->places[i];
+		struct pl_link_id id;
+
+		look(place, &id);
+		memcpy(ret[i].name, place->name, sizeof(place->name));
+		memcpy(ret[i].mac, id.mac, sizeof(id.mac));
+		ret[i].netns = t->netns;
+		ret[i].ifindex = (uint32_t)id.ifindex;
+		ret[i].point = pl_tap_place_point(t, place->source, t->point);
+	}
+	return t->n_places;
 }
 
 static void put_mac(char ret[MAC_TEXT], const uint8_t mac[6])

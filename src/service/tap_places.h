@@ -14,6 +14,10 @@ int pl_tap_places_find(struct pl_tap_service *t, struct pl_diag *diag);
 /* The observation point of source i, by the tap's own one. */
 uint16_t pl_tap_place_point(const struct pl_tap_service *t, size_t source, uint16_t point);
 
+struct pl_flow_point;
+/* What the observation points stand for, as the interfaces are now; how many. */
+uint32_t pl_tap_places_points(struct pl_tap_service *t, struct pl_flow_point *ret);
+
 /* The member "interfaces", an object for each. */
 void pl_tap_places_json(struct pl_tap_service *t, struct pl_json *json);
 /* The family of them: its head, and samples of a tap, of the name with the label `tap`, NULL:

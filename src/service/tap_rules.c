@@ -9,6 +9,7 @@
 
 #include "service/tap.h"
 #include "service/tap_places.h"
+#include "service/tap_state.h"
 
 #define LINE_BYTES 1024
 
@@ -85,6 +86,7 @@ void pl_tap_service_rules(
 {
 	t->tap.rules = *rules;
 	t->point = point;
+	pl_tap_state_points(t);
 	for (unsigned int i = 0; i < t->n_kernels; i++)
 		pl_tap_kernel_rules(
 			t->kernels[i], rules, pl_tap_place_point(t, t->kernel_sources[i], point));

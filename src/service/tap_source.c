@@ -110,7 +110,7 @@ static int open_kernel(struct pl_tap_service *t, size_t source, const struct pl_
 	return 0;
 }
 
-static bool is_live(const char *uri)
+bool pl_tap_source_is_live(const char *uri)
 {
 	return pl_tap_kernel_is(uri) || pl_tap_drops_is(uri) ||
 	       (pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) != 0;
@@ -149,7 +149,7 @@ int pl_tap_open_sources(
 
 	t->live = t->o->n_sources == 0; /* records are given */
 	for (size_t i = 0; r == 0 && i < t->o->n_sources; i++) {
-		const bool live = is_live(t->o->sources[i]);
+		const bool live = pl_tap_source_is_live(t->o->sources[i]);
 
 		if (i > 0 && live != t->live) {
 			pl_diag_set(diag, "capture files and live sources cannot be read together");

@@ -9,6 +9,9 @@
 int pl_tap_open_sources(
 	struct pl_tap_service *t, const struct pl_rights *rights, struct pl_diag *diag);
 
+/* Whether it goes on for ever; captures have an end. */
+bool pl_tap_source_is_live(const char *uri);
+
 /* Whether packets are seen at an interface: not records that others made, nor drops. */
 bool pl_tap_source_is_interface(const char *uri);
 

@@ -10,6 +10,7 @@
 #include "service/tap_counts.h"
 #include "service/tap_drops.h"
 #include "service/tap_rules.h"
+#include "service/tap_source.h"
 
 #define CONDITIONS_NS UINT64_C(100000000) /* between two looks at them */
 
@@ -93,6 +94,7 @@ static void read_tap(struct pl_taps_one *one, const struct pl_config_tap *t)
 	one->options.flow.max_flows = (uint32_t)t->flows.table;
 	one->options.flow.idle_ns = t->flows.idle_ns;
 	one->options.flow.active_ns = t->flows.active_ns;
+	one->options.flow_state = t->flows.state;
 	pl_config_tap_rules(t, &one->configured);
 	one->options.rules = one->configured;
 	one->service.o = &one->options;
@@ -149,12 +151,32 @@ int pl_taps_add(struct pl_taps *taps, const struct pl_taps_added *added, struct 
 	return 0;
 }
 
+/* Captures have their end; what is live goes on. */
+static int check_live(const struct pl_config_tap *t, struct pl_diag *diag)
+{
+	char *const *sources = t->sources.items;
+
+	for (size_t i = 0; i < t->sources.n; i++) {
+		const bool live = pl_tap_source_is_live(sources[i]);
+
+		if (live != pl_tap_source_is_live(sources[0])) {
+			pl_diag_set(diag, "captures and live sources cannot be read by one tap");
+			return -EINVAL;
+		}
+		if (!live && t->flows.state != NULL) {
+			pl_diag_set(diag, "flows.state is of live sources, not of captures");
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
 static int check_one(const struct pl_config_tap *t, struct pl_diag *diag)
 {
 	const struct pl_tap_out_settings settings = { .kind = kinds[t->records] };
 	char *const *sources = t->sources.items, *const *to = t->to.items;
 	struct pl_tap_rules rules = { .n = 0 };
-	int r = 0;
+	int r = check_live(t, diag);
 
 	pl_config_tap_rules(t, &rules);
 	for (size_t i = 0; r == 0 && i < t->sources.n; i++) {
@@ -181,6 +203,14 @@ int pl_taps_check(const struct pl_config *config, struct pl_diag *diag)
 		r = check_one(&t[i], &why);
 		if (r < 0)
 			pl_diag_set(diag, "tap %s: %s", t[i].name, why.text);
+		for (size_t k = 0; r == 0 && k < i && t[i].flows.state != NULL; k++) {
+			if (t[k].flows.state == NULL ||
+				strcmp(t[i].flows.state, t[k].flows.state) != 0)
+				continue;
+			pl_diag_set(
+				diag, "taps %zu and %zu have the same flows.state", k + 1, i + 1);
+			r = -EINVAL;
+		}
 	}
 	return r;
 }

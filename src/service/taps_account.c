@@ -39,6 +39,11 @@ static const void *of_listening(struct pl_tap_service *t)
 	return t->flows != NULL ? &t->listening_stats : NULL;
 }
 
+static const void *of_flow_state(struct pl_tap_service *t)
+{
+	return t->flows != NULL ? pl_flow_cache_state_counters(t->flows) : NULL;
+}
+
 /* A family comes once, with a sample for each tap that has it. */
 static void put_list(
 	struct pl_taps *all, const struct pl_stats *list, numbers *of, struct pl_exposition *page)
@@ -165,6 +170,7 @@ void pl_taps_put_page(void *taps, struct pl_exposition *page)
 		pl_tap_places_samples(&all->taps[i]->service, all->taps[i]->name, page);
 	put_list(all, &pl_flow_counters_list, of_flows, page);
 	put_list(all, &pl_tap_listening_list, of_listening, page);
+	put_list(all, &pl_flow_state_counters_list, of_flow_state, page);
 	put_drops(all, page);
 	put_ports(all, page);
 	for (unsigned int i = 0; i < all->n; i++) {
