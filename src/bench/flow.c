@@ -4,19 +4,20 @@
  * has them, of 64 k flows in a table of 128 k, in a fixed scramble so that none is near the one
  * before. TCP flows take turns to send bytes and acknowledge, with timestamps, so every packet is
  * looked at for a round-trip time; a microsecond lies between two packets. In the flood every packet
- * is a SYN of a new flow, which evicts another. The ceiling has the flow's number from the
+ * is a SYN of a new flow, which evicts another. Those of a state have the table in a file on tmpfs. The ceiling has the flow's number from the
  * benchmark: it adds packet and bytes to one line per flow, without a key, times or TCP.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/complain.h"
 #include "base/hash.h"
 #include "bench/bench.h"
 #include "bench/flow_peers.h"
-#include "flow/cache.h"
+#include "flow/state.h"
 
 enum { FLOWS = 1 << 16, PACKETS = 2 * FLOWS, BATCH = 256, SENT = 100, ANSWERED = 1000 };
 
@@ -28,6 +29,7 @@ struct flow_bench {
 	struct pl_pkt96 *packets; /* a first half forward, a second one back */
 	struct line *lines;
 	struct pl_flow_cache *cache;
+	struct pl_flow_state *state; /* NULL: its memory is the process's */
 	uint32_t at;
 	uint64_t now_ns, flood, sink;
 	bool flooded;
@@ -144,7 +146,26 @@ static void take(void *arg, const struct pl_flow288 *records, uint32_t n)
 		b->sink += records[i].bytes_fwd + records[i].flow_seq;
 }
 
-static int one(struct pl_bench_ctx *ctx, struct flow_bench *b, const char *name, uint8_t proto)
+/* The table in a file on tmpfs, as --flow-state has it; the file is unlinked at once. */
+static int new_kept(struct flow_bench *b, const struct pl_flow_config *config, struct pl_diag *diag)
+{
+	char path[] = "/dev/shm/pathline-bench-XXXXXX";
+	const struct pl_flow_state_options options = { .path = path };
+	const int fd = mkstemp(path);
+	int r = fd < 0 ? -errno : 0;
+
+	if (r < 0) {
+		pl_diag_set(diag, "no file in /dev/shm: %s", strerror(-r));
+		return r;
+	}
+	close(fd);
+	r = pl_flow_state_open(&b->state, &options, config, diag);
+	(void)unlink(path);
+	return r == 0 ? pl_flow_cache_new_kept(&b->cache, config, b->state, take, b, diag) : r;
+}
+
+static int one(
+	struct pl_bench_ctx *ctx, struct flow_bench *b, const char *name, uint8_t proto, bool kept)
 {
 	const struct pl_bench_case c = { .name = name,
 		.ceiling_name = "one known line",
@@ -153,18 +174,22 @@ static int one(struct pl_bench_ctx *ctx, struct flow_bench *b, const char *name,
 		.arg = b,
 		.warm_items = 4 * PACKETS };
 	struct pl_flow_config config = PL_FLOW_CONFIG;
+	struct pl_diag diag = { .text = "" };
 	int r;
 
 	config.max_flows = 2 * FLOWS;
-	r = pl_flow_cache_new(&b->cache, &config, take, b, NULL);
+	r = kept ? new_kept(b, &config, &diag)
+		 : pl_flow_cache_new(&b->cache, &config, take, b, &diag);
 	if (r < 0) {
-		pl_complain("benchmark %s: %s", name, strerror(-r));
-		return r;
+		pl_complain("benchmark %s: %s", name, diag.text);
+	} else {
+		fill(b, proto);
+		r = pl_bench_compare(ctx, &c);
 	}
-	fill(b, proto);
-	r = pl_bench_compare(ctx, &c);
 	pl_flow_cache_free(b->cache);
+	pl_flow_state_close(b->state);
 	b->cache = NULL;
+	b->state = NULL;
 	return r;
 }
 
@@ -179,12 +204,16 @@ static int run(struct pl_bench_ctx *ctx)
 		pl_complain("benchmark flow: %s", strerror(ENOMEM));
 		goto out;
 	}
-	r = one(ctx, &b, "flow/64k-tcp", 6);
+	r = one(ctx, &b, "flow/64k-tcp", 6, false);
 	if (r == 0)
-		r = one(ctx, &b, "flow/64k-udp", 17);
+		r = one(ctx, &b, "flow/64k-udp", 17, false);
+	if (r == 0)
+		r = one(ctx, &b, "flow/64k-tcp-state", 6, true);
 	b.flooded = true;
 	if (r == 0)
-		r = one(ctx, &b, "flow/flood", 6);
+		r = one(ctx, &b, "flow/flood", 6, false);
+	if (r == 0)
+		r = one(ctx, &b, "flow/flood-state", 6, true);
 	if (r == 0)
 		r = pl_bench_flow_peers(ctx);
 out:
