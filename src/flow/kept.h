@@ -93,7 +93,7 @@ struct pl_flow_kept {
 	uint64_t newest_ns,
 		newest_boot_ns; /* newest time of a packet, and when it came, by CLOCK_BOOTTIME */
 	_Alignas(64) struct pl_flow_journal journal;
-	uint32_t zero, n_points;
+	uint32_t clocks, n_points; /* clocks: bits, the caller's */
 	struct pl_flow_point points[PL_FLOW_POINTS];
 	struct pl_flow_outage outages[PL_FLOW_OUTAGES]; /* in their order */
 	struct pl_flow288 records[PL_FLOW_RECORDS];     /* that wait, of number given.records on */
@@ -106,6 +106,7 @@ struct pl_flow_state {
 	struct pl_map_guard guard;
 	struct pl_flow_kept *kept;
 	uint64_t seen_lost; /* of guard.lost_pages */
+	uint8_t boot[16];   /* the kernel's boot id */
 	uint32_t n_points;
 	struct pl_flow_point points[PL_FLOW_POINTS]; /* that the tap has now */
 	struct pl_flow_found found;

@@ -4,6 +4,7 @@
  * time, written from the rules and not from the code. All records must be equal, byte for byte;
  * their order, and with it their number, is the cache's own. PATHLINE_SEED repeats one run.
  */
+#include "flow/cache_state.h"
 #include "flow/random_model.h"
 #include "flow/test_packets.h"
 
@@ -217,6 +218,44 @@ static bool same_counters(const struct pl_flow_counters *got, const struct pl_fl
 	return good;
 }
 
+/* In memory as a file has it, each change noted in a journal. */
+static struct pl_flow_cache *new_kept(const struct pl_flow_config *config, struct kept *kept)
+{
+	const uint32_t n_buckets = pl_flow_buckets_for(config);
+	const size_t bytes = (pl_flow_layout(n_buckets).bytes + 63) / 64 * 64;
+	struct pl_flow_cache *c = pl_flow_cache_bare(config, keep, kept);
+	void *memory = aligned_alloc(64, bytes);
+
+	*kept = (struct kept){ 0 };
+	if (c == NULL || memory == NULL)
+		abort();
+	memset(memory, 0, bytes);
+	pl_flow_new_seed(((struct pl_flow_kept *)memory)->seed, c);
+	pl_flow_cache_place(c, memory, n_buckets);
+	return c;
+}
+
+/* Another process goes on at once, between two packets: nothing tells it. */
+static bool go_on(struct pl_flow_cache **cache, const struct pl_flow_config *config)
+{
+	struct pl_flow_cache *old = *cache, *c = pl_flow_cache_bare(config, old->sink, old->arg);
+	const uint64_t live = old->counters.live;
+	bool good;
+
+	if (c == NULL)
+		abort();
+	pl_flow_cache_place(c, old->kept, old->n_buckets);
+	pl_flow_mend(c);
+	good = c->counters.live == live && c->state_counters.damaged == 0 &&
+	       c->state_counters.torn == 0;
+	c->counters = old->counters;
+	c->behind = old->behind;
+	c->scanned = old->scanned;
+	pl_flow_cache_free(old);
+	*cache = c;
+	return good;
+}
+
 static bool run_once(uint64_t seed, struct pl_flow_counters *sum)
 {
 	struct pl_flow_config config = PL_FLOW_CONFIG;
@@ -225,7 +264,7 @@ static bool run_once(uint64_t seed, struct pl_flow_counters *sum)
 	struct kept got, want = { 0 };
 	struct pl_flow_cache *cache;
 	struct model model;
-	bool good;
+	bool good, same = true;
 
 	pl_rng_seed(&r.rng, seed);
 	r.slow = one_in(&r, 4);
@@ -241,7 +280,7 @@ static bool run_once(uint64_t seed, struct pl_flow_counters *sum)
 	}
 	if (one_in(&r, 2))
 		config.active_ns = 1 + pl_rng_below(&r.rng, 5 * SECOND);
-	cache = new_cache(&config, &got);
+	cache = seed % 2 == 0 ? new_kept(&config, &got) : new_cache(&config, &got);
 	model_init(&model, &config, r.slow ? 8 : 1000, &want);
 	for (uint32_t left = PACKETS; left > 0;) {
 		const uint32_t n = 1 + (uint32_t)pl_rng_below(&r.rng, left < 100 ? left : 100);
@@ -256,12 +295,16 @@ static bool run_once(uint64_t seed, struct pl_flow_counters *sum)
 			pl_flow_cache_expire(cache, r.now);
 			model_expire(&model, r.now);
 		}
+		if (cache->keeps)
+			same = go_on(&cache, &config) && same;
 	}
 	pl_flow_cache_finish(cache);
 	model_finish(&model);
-	good = same_records(&got, &want);
+	good = same_records(&got, &want) && same;
 	good = same_counters(pl_flow_cache_counters(cache), &model.c.n) && good;
 	pl_stats_add(&pl_flow_counters_list, sum, pl_flow_cache_counters(cache));
+	if (cache->keeps)
+		free(cache->kept);
 	pl_flow_cache_free(cache);
 	free(got.records);
 	free(want.records);

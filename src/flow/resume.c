@@ -101,7 +101,7 @@ static int begin_anew(struct pl_flow_cache *c, struct pl_diag *diag)
 	const struct pl_flow_given given = k->given;
 	const uint64_t clock_ns = k->clock_ns, newest_ns = k->newest_ns,
 		       newest_boot_ns = k->newest_boot_ns;
-	const uint32_t n_buckets = pl_flow_buckets_for(&c->config);
+	const uint32_t n_buckets = pl_flow_buckets_for(&c->config), clocks = k->clocks;
 	int r = 0;
 
 	if (n_buckets != c->n_buckets)
@@ -114,6 +114,7 @@ static int begin_anew(struct pl_flow_cache *c, struct pl_diag *diag)
 	k->clock_ns = clock_ns;
 	k->newest_ns = newest_ns;
 	k->newest_boot_ns = newest_boot_ns;
+	k->clocks = clocks;
 	k->n_outages = 0;
 	pl_flow_state_points(c->state, c->state->points, c->state->n_points);
 	return 0;
@@ -151,16 +152,17 @@ int pl_flow_cache_resume(struct pl_flow_cache *c, uint64_t boot_ns, struct pl_fl
 	return r;
 }
 
-void pl_flow_cache_came(struct pl_flow_cache *c, uint64_t newest_ns, uint64_t boot_ns)
+void pl_flow_cache_came(
+	struct pl_flow_cache *c, uint64_t newest_ns, uint64_t boot_ns, uint32_t clocks)
 {
 	c->kept->newest_ns = newest_ns;
 	c->kept->newest_boot_ns = boot_ns;
+	c->kept->clocks |= clocks;
 }
 
-void pl_flow_cache_newest(const struct pl_flow_cache *c, uint64_t *ret_ns, uint64_t *ret_boot_ns)
+uint32_t pl_flow_cache_clocks(const struct pl_flow_cache *c)
 {
-	*ret_ns = c->kept->newest_ns;
-	*ret_boot_ns = c->kept->newest_boot_ns;
+	return c->kept->clocks;
 }
 
 /* ---- leaving ---- */

@@ -88,11 +88,12 @@ struct pl_flow_resumed {
 int pl_flow_cache_resume(struct pl_flow_cache *cache, uint64_t boot_ns, struct pl_flow_resumed *ret,
 	struct pl_diag *diag);
 
-/* The newest packet has this time, and came at `boot_ns`: for how long nobody looked when the process dies. */
-void pl_flow_cache_came(struct pl_flow_cache *cache, uint64_t newest_ns, uint64_t boot_ns);
-/* The two as they were told last, also by an earlier process; 0: nothing came. */
-void pl_flow_cache_newest(
-	const struct pl_flow_cache *cache, uint64_t *ret_ns, uint64_t *ret_boot_ns);
+/* The newest packet has this time, and came at `boot_ns`: for how long nobody looked when the process dies. clocks:
+ * bits of the caller's that say which clocks times are of; they are added to those of before. */
+void pl_flow_cache_came(
+	struct pl_flow_cache *cache, uint64_t newest_ns, uint64_t boot_ns, uint32_t clocks);
+/* All of them, also of earlier processes. */
+uint32_t pl_flow_cache_clocks(const struct pl_flow_cache *cache);
 
 /* Gives a record of each flow away, as pl_flow_cache_finish() does, and leaves the flows in the file. Those
  * that saw their end, or are over at `now_ns`, end. The cache is to be freed then. */

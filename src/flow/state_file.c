@@ -138,17 +138,15 @@ static int make_room(struct pl_flow_state *s, size_t bytes, struct pl_diag *diag
 int pl_flow_state_make(
 	struct pl_flow_state *s, uint32_t n_buckets, const uint64_t seed[4], struct pl_diag *diag)
 {
-	uint8_t boot[16];
-	int r = read_boot(boot, diag);
+	int r;
 
 	unmap(s);
-	if (r == 0)
-		r = make_room(s, pl_flow_layout(n_buckets).bytes, diag);
+	r = make_room(s, pl_flow_layout(n_buckets).bytes, diag);
 	if (r == 0)
 		r = map(s, n_buckets, diag);
 	if (r < 0)
 		return r;
-	memcpy(s->kept->boot, boot, sizeof(boot));
+	memcpy(s->kept->boot, s->boot, sizeof(s->boot));
 	memcpy(s->kept->seed, seed, sizeof(s->kept->seed));
 	s->kept->n_buckets = n_buckets;
 	s->kept->version = PL_FLOW_STATE_VERSION;
@@ -205,6 +203,13 @@ static int open_once(struct pl_flow_state *s, struct stat *st, struct pl_diag *d
 	if (!S_ISREG(st->st_mode)) {
 		pl_diag_set(diag, "the flow state %s is no regular file", s->path);
 		return -EINVAL;
+	}
+	/* Who may write to it meanwhile could have us read anything as an index. */
+	if (st->st_uid != geteuid() || (st->st_mode & 022) != 0) {
+		pl_diag_set(diag,
+			"the flow state %s belongs to another user, or others may write it: it must be this user's alone",
+			s->path);
+		return -EKEYREJECTED;
 	}
 	r = lock(s, diag);
 	if (r < 0)
@@ -297,7 +302,6 @@ static int look(
 	struct pl_flow_state *s, const struct stat *st, uint32_t n_buckets, struct pl_diag *diag)
 {
 	struct pl_flow_kept k = { .version = 0 };
-	uint8_t boot[16];
 	ssize_t n = pread(s->fd, &k, offsetof(struct pl_flow_kept, clock_ns), 0);
 	int r;
 
@@ -312,10 +316,7 @@ static int look(
 	}
 	if (k.version == PL_FLOW_STATE_MAKING)
 		return 0;
-	r = read_boot(boot, diag);
-	if (r < 0)
-		return r;
-	s->found.lost = why_lost(&k, st->st_size, boot);
+	s->found.lost = why_lost(&k, st->st_size, s->boot);
 	if (s->found.lost == NULL) {
 		r = take(s, &k, n_buckets, diag);
 		return r < 0 ? r : 1;
@@ -345,7 +346,9 @@ int pl_flow_state_open(struct pl_flow_state **ret, const struct pl_flow_state_op
 	s->path = strdup(options->path);
 	s->n_points = options->n_points;
 	memcpy(s->points, options->points, options->n_points * sizeof(s->points[0]));
-	r = s->path != NULL ? open_file(s, &st, diag) : -ENOMEM;
+	r = s->path != NULL ? read_boot(s->boot, diag) : -ENOMEM;
+	if (r == 0)
+		r = open_file(s, &st, diag);
 	if (r == 0)
 		r = look(s, &st, n_buckets, diag);
 	if (r == 0)

@@ -60,7 +60,7 @@ static void feed(struct life *l, uint64_t ts_ns, uint16_t port, uint64_t boot_ns
 	const struct pl_pkt96 p = packet(ts_ns, 0, port, 17);
 
 	pl_flow_cache_feed(l->cache, &p, 1);
-	pl_flow_cache_came(l->cache, ts_ns, boot_ns);
+	pl_flow_cache_came(l->cache, ts_ns, boot_ns, 2);
 }
 
 static struct life a_life(void)
@@ -98,6 +98,7 @@ static void goes_on(void)
 	eq(l.resumed.flows, 2, "both flows go on");
 	eq(l.resumed.unseen_ns, 3 * SECOND, "nobody looked for three seconds");
 	eq(l.resumed.packets, 2, "all packets are counted");
+	eq(pl_flow_cache_clocks(l.cache), 2, "whose clock is known");
 	feed(&l, EPOCH + 5 * SECOND, 1, BOOT + 5 * SECOND);
 	die(&l);
 	begin(&l, &kept, BOOT + 7 * SECOND);
@@ -145,7 +146,7 @@ static void loses_sight(void)
 	p[2].tcp_ack = 11;
 	begin(&l, &kept, BOOT);
 	pl_flow_cache_feed(l.cache, p, 2);
-	pl_flow_cache_came(l.cache, p[1].ts_ns, BOOT);
+	pl_flow_cache_came(l.cache, p[1].ts_ns, BOOT, 1);
 	die(&l);
 	begin(&l, &kept, BOOT + 2 * SECOND);
 	pl_flow_cache_feed(l.cache, p + 2, 1);
@@ -317,6 +318,24 @@ static void one_at_a_time(void)
 	pl_flow_state_close(other.state);
 }
 
+/* Whoever else may write to the file could have an entry read as something else than was checked. */
+static void others_may_write(void)
+{
+	struct life l = a_life();
+	struct kept kept = { 0 };
+
+	begin(&l, &kept, BOOT);
+	die(&l);
+	if (chmod(path, 0620) < 0)
+		abort();
+	eq(open_state(&l), -EKEYREJECTED, "a file that a group may write is refused");
+	if (geteuid() != 0)
+		return;
+	if (chmod(path, 0600) < 0 || chown(path, 12345, 0) < 0)
+		abort();
+	eq(open_state(&l), -EKEYREJECTED, "and one of another user");
+}
+
 static void is_cut(void)
 {
 	struct life l = a_life();
@@ -360,6 +379,7 @@ int main(void)
 	differs();
 	half_made();
 	one_at_a_time();
+	others_may_write();
 	is_cut();
 	(void)unlink(path);
 	(void)rmdir(folder);

@@ -90,6 +90,17 @@ static void say_resumed(const struct pl_tap_service *t, const struct pl_flow_res
 			seconds, r->packets, r->records_packets, r->records);
 }
 
+/* Flows that go on have times of the clocks of before, too. */
+static void tell_clocks(struct pl_tap_service *t)
+{
+	const uint32_t clocks = pl_flow_cache_clocks(t->flows);
+
+	for (unsigned int kind = 0; kind < PL_STAMP_KINDS; kind++) {
+		if ((clocks & 1u << kind) != 0)
+			pl_tap_service_clock(t, (enum pl_clock_kind)kind);
+	}
+}
+
 int pl_tap_state_begin(struct pl_tap_service *t, struct pl_diag *diag)
 {
 	const struct pl_flow_found *found;
@@ -99,6 +110,7 @@ int pl_tap_state_begin(struct pl_tap_service *t, struct pl_diag *diag)
 	if (t->state == NULL || t->state_begun)
 		return 0;
 	t->state_begun = true;
+	tell_clocks(t);
 	found = pl_flow_state_found(t->state);
 	r = pl_flow_cache_resume(t->flows, pl_clock_read(CLOCK_BOOTTIME), &resumed, diag);
 	if (found->lost != NULL)
@@ -116,7 +128,8 @@ int pl_tap_state_begin(struct pl_tap_service *t, struct pl_diag *diag)
 void pl_tap_state_came(struct pl_tap_service *t)
 {
 	if (t->state != NULL)
-		pl_flow_cache_came(t->flows, t->newest_ns, pl_clock_read(CLOCK_BOOTTIME));
+		pl_flow_cache_came(
+			t->flows, t->newest_ns, pl_clock_read(CLOCK_BOOTTIME), t->clocks);
 }
 
 void pl_tap_state_look(struct pl_tap_service *t)
