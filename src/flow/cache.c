@@ -28,7 +28,7 @@ void pl_flow_flush(struct pl_flow_cache *c)
 
 	if (n == 0)
 		return;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n && c->keeps; i++)
 		packets += (uint64_t)k->records[i].pkts_fwd + k->records[i].pkts_rev;
 	k->next = (struct pl_flow_given){ k->given.records + n, k->given.packets + packets };
 	PL_FLOW_FENCE();
@@ -70,7 +70,7 @@ void pl_flow_give(
 	if (!pl_flow_is_empty(f))
 		emit(c, f, reason);
 	pl_flow_record_restart(f, pl_flow_other_of(c, f), ts_ns, c->listening);
-	pl_flow_step_end(c, 0);
+	pl_flow_step_made(c);
 }
 
 /* A flow that saw its end is finished, whatever ended it here. */
@@ -121,7 +121,7 @@ void pl_flow_end_of(struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_fl
 		emit(c, f, unless_closing(f, reason));
 	c->buckets[slot / PL_FLOW_WAYS].tag[slot % PL_FLOW_WAYS] = 0;
 	c->counters.live--;
-	pl_flow_step_end(c, 0);
+	pl_flow_step_made(c);
 }
 
 static void end_over(struct pl_flow_cache *c, uint32_t bucket, uint32_t way)

@@ -80,7 +80,7 @@ static void unmap(struct pl_flow_state *s)
 static int map(struct pl_flow_state *s, uint32_t n_buckets, struct pl_diag *diag)
 {
 	const size_t bytes = pl_flow_layout(n_buckets).bytes;
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, s->fd, 0);
 	int r;
 
 	if (at == MAP_FAILED)

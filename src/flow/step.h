@@ -4,7 +4,9 @@
 
 #include "flow/cache_state.h"
 
-static inline void pl_flow_note(struct pl_flow_cache *c, enum pl_flow_step kind, uint32_t slot)
+/* Out of line: a cache in memory of its own never comes here. */
+__attribute__((noinline)) static void pl_flow_note(
+	struct pl_flow_cache *c, enum pl_flow_step kind, uint32_t slot)
 {
 	struct pl_flow_journal *j = &c->kept->journal;
 	const struct pl_flow_entry *f = &c->flows[slot];
@@ -32,27 +34,35 @@ static inline void pl_flow_note(struct pl_flow_cache *c, enum pl_flow_step kind,
 
 static inline void pl_flow_step(struct pl_flow_cache *c, enum pl_flow_step kind, uint32_t slot)
 {
-	if (c->keeps)
+	if (__builtin_expect(c->keeps, 0))
 		pl_flow_note(c, kind, slot);
 }
 
 /* Between the stores of a step. */
 static inline void pl_flow_step_then(const struct pl_flow_cache *c)
 {
-	if (c->keeps)
+	if (__builtin_expect(c->keeps, 0))
 		PL_FLOW_FENCE();
 }
 
-/* `packets` more are in flows. Records that fill their room leave. */
+/* `packets` more are in flows. */
 static inline void pl_flow_step_end(struct pl_flow_cache *c, uint64_t packets)
 {
-	if (c->keeps) {
-		PL_FLOW_FENCE();
-		c->kept->journal.kind = PL_FLOW_STEP_NONE;
-		PL_FLOW_FENCE();
-		c->kept->held += packets;
-		c->kept->live = (uint32_t)c->counters.live;
-	}
+	struct pl_flow_kept *k = c->kept;
+
+	if (__builtin_expect(!c->keeps, 1))
+		return;
+	PL_FLOW_FENCE();
+	k->journal.kind = PL_FLOW_STEP_NONE;
+	PL_FLOW_FENCE();
+	k->held += packets;
+	k->live = (uint32_t)c->counters.live;
+}
+
+/* Behind a step that made a record: records that fill their room leave. */
+static inline void pl_flow_step_made(struct pl_flow_cache *c)
+{
+	pl_flow_step_end(c, 0);
 	if (c->kept->n_records == PL_FLOW_RECORDS)
 		pl_flow_flush(c);
 }

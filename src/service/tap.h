@@ -89,6 +89,7 @@ struct pl_tap_service {
 	struct pl_tmpkt_receiver *receiver;
 	struct pl_flow_cache *flows;        /* NULL: they are not asked for */
 	struct pl_flow_state *state;        /* its file; NULL: none */
+	uint64_t state_boot_ns;             /* when it was opened, by CLOCK_BOOTTIME */
 	bool state_begun, state_cut;        /* what it held goes on; another process cut it */
 	struct pl_tap_listening *listening; /* NULL: not known, or not asked */
 	struct pl_tap_listening_stats listening_stats;

@@ -30,6 +30,9 @@ int pl_tap_state_open(struct pl_tap_service *t, struct pl_diag *diag)
 			"a flow state is of sources that go on: captures have their end, and no process goes on with them");
 		return -EINVAL;
 	}
+	/* From now on packets are seen. */
+	t->state_boot_ns = pl_clock_read(CLOCK_BOOTTIME);
+	t->newest_mono_ns = pl_clock_mono_ns();
 	options.n_points = pl_tap_places_points(t, points);
 	r = pl_flow_state_open(&t->state, &options, &t->o->flow, diag);
 	if (r == 0)
@@ -112,14 +115,13 @@ int pl_tap_state_begin(struct pl_tap_service *t, struct pl_diag *diag)
 	t->state_begun = true;
 	tell_clocks(t);
 	found = pl_flow_state_found(t->state);
-	r = pl_flow_cache_resume(t->flows, pl_clock_read(CLOCK_BOOTTIME), &resumed, diag);
+	r = pl_flow_cache_resume(t->flows, t->state_boot_ns, &resumed, diag);
 	if (found->lost != NULL)
 		say_lost(t, found);
 	if (resumed.was_there)
 		say_resumed(t, &resumed);
 	say_torn(t, &resumed);
 	t->newest_ns = pl_flow_cache_clock(t->flows);
-	t->newest_mono_ns = pl_clock_mono_ns();
 	return r;
 }
 
