@@ -163,7 +163,8 @@ def test_traffic_goes_on():
 
 def test_orderly():
     """A tap that is told to end leaves a record of each flow; the next one's are further ones, and no time is unseen."""
-    line = Line("packet:eth0")
+    stored = lab.path("orderly.flow288")
+    line = Line("packet:eth0", "--to", f"file:{stored}?kind=flow288")
     line.start()
     line.send(frames())
     line.end()
@@ -183,6 +184,9 @@ def test_orderly():
     eq(goes_on(text)[:2], [0, FLOWS], "flows that are idle by now are over")
     line.end()
     eq(line.total(), line.sent, "and every packet is in one record")
+    rows = jsonl(run("query", "-o", "jsonl", "SELECT continued, further, count(*) AS n, sum(pkts_fwd) AS packets FROM flows288 GROUP BY continued, further", stored).stdout)
+    eq({(bool(r["continued"]), bool(r["further"])): (r["n"], r["packets"]) for r in rows}, {(False, False): (FLOWS, FLOWS), (True, True): (FLOWS, FLOWS)},
+       "a question tells them apart")
 
 
 def test_idle():
