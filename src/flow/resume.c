@@ -189,12 +189,15 @@ void pl_flow_cache_leave(struct pl_flow_cache *c, uint64_t now_ns)
 uint64_t pl_flow_cache_cut(struct pl_flow_cache *c, uint64_t *ret_pages)
 {
 	struct pl_flow_state *s = c->state;
-	const uint64_t lost = atomic_load(&s->guard.lost_pages), live = c->counters.live;
+	const uint64_t lost = atomic_load(&s->guard.lost_pages), live = c->counters.live,
+		       damaged = c->state_counters.damaged;
 
 	*ret_pages = lost - s->seen_lost;
 	if (*ret_pages == 0)
 		return 0;
 	pl_flow_mend(c);
 	s->seen_lost = lost;
+	/* Those whose buckets are gone have no bytes that could be wrong. */
+	c->state_counters.damaged = damaged + live - c->counters.live;
 	return live - c->counters.live;
 }

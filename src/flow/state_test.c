@@ -355,6 +355,8 @@ static void is_cut(void)
 	lost = pl_flow_cache_cut(l.cache, &pages);
 	ok(pages > 0 && lost > 0 && lost < 500, "%" PRIu64 " flows were in %" PRIu64 " pages", lost,
 		pages);
+	eq(pl_flow_cache_state_counters(l.cache)->damaged, lost, "all of them are counted");
+	eq(l.cache->counters.live, 500, "and began anew");
 	pl_flow_cache_finish(l.cache);
 	for (uint32_t i = 0; i < kept.n; i++)
 		packets += kept.records[i].pkts_fwd;

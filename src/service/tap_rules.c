@@ -85,8 +85,10 @@ void pl_tap_service_rules(
 	struct pl_tap_service *t, const struct pl_tap_rules *rules, uint16_t point)
 {
 	t->tap.rules = *rules;
-	t->point = point;
-	pl_tap_state_points(t);
+	if (t->point != point) {
+		t->point = point;
+		pl_tap_state_points(t);
+	}
 	for (unsigned int i = 0; i < t->n_kernels; i++)
 		pl_tap_kernel_rules(
 			t->kernels[i], rules, pl_tap_place_point(t, t->kernel_sources[i], point));

@@ -328,6 +328,7 @@ def test_cut():
         WIRE.send_frames(frames())
         ok(wait(lambda: "was cut by another process" in line.tap.errors()), "it is told", line.tap.errors())
         lost = int(re.search(r"(\d+) flows? (is|are) lost", line.tap.errors()).group(1))
+        eq(line.tap.look()["flows"]["damaged"], lost, "and counted")
         line.tap.end()
         eq(line.tap.code, 0, "it ends well")
         flows = len({r["sport"] for r in line.tap.records})
