@@ -25,7 +25,7 @@ struct pl_conditions;
 struct pl_pipeline;
 
 /* Opens every source: what may take rights that are given up before the start. Takes the
- * configuration over on success. rights: of a helper (pipeline/helper.h), which outlives the
+ * configuration over on success. rights: of a helper (netio/helper.h), which outlives the
  * pipeline, or NULL. -EINVAL, errno of what could not be opened, with diag. */
 int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
 	const struct pl_rights *rights, struct pl_diag *diag);

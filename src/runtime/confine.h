@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "base/privilege.h"
 #include "base/sandbox.h"
-#include "pipeline/helper.h"
+#include "netio/helper.h"
 
 #define PL_CONFINE_PATHS_MAX 640
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Keeps rights in a process of its own, which opens ports for the collector. */
-#include "pipeline/helper.h"
+#include "netio/helper.h"
 
 #include <errno.h>
 #include <linux/bpf.h>

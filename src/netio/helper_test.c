@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the helper does for a process that has no rights any more, and what it refuses to do. */
-#include "pipeline/helper.h"
+#include "netio/helper.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
