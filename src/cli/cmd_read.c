@@ -102,6 +102,11 @@ static void tell_lengths(struct pl_port *port, const char *path)
 			stats.length_lies == 1 ? " has" : "s have",
 			stats.length_lies == 1 ? "it" : "they",
 			stats.length_lies == 1 ? "it" : "they");
+	if (stats.bad_messages != 0)
+		pl_complain(
+			"%s: %llu message%s no packets as an output of the type raw writes them",
+			path, (unsigned long long)stats.bad_messages,
+			stats.bad_messages == 1 ? " has" : "s have");
 }
 
 /* One file from its beginning to its end, to its damage, or until no more is wanted. Complains;
@@ -112,13 +117,14 @@ static bool read_file(struct reader *rd, const char *path)
 	struct pl_port *port;
 	int r;
 
-	if (strstr(path, "://") != NULL) {
+	if (strstr(path, "://") != NULL && (pl_port_uri_can(path) & PL_PORT_CAN_REPLAY) == 0) {
 		pl_complain(
 			"%s is not a capture file; to receive from it use \"pathline listen %s\"",
 			path, path);
 		return false;
 	}
-	r = pl_port_open(&port, path, PL_PORT_RECV, &(struct pl_port_options){ 0 }, &diag);
+	r = pl_port_open(
+		&port, path, PL_PORT_RECV, &(struct pl_port_options){ .to_end = true }, &diag);
 	if (r < 0) {
 		pl_complain_diag(&diag);
 		return false;
@@ -222,7 +228,8 @@ static void finish(struct reader *rd)
 /* The decoder, the batch and the output; an exit code, 0 when good. */
 static int prepare(struct reader *rd)
 {
-	struct pl_decode_options decode = { 0 };
+	/* Datagrams that a topic has came to a port of reports, whichever it was. */
+	struct pl_decode_options decode = { .any_port = true };
 	struct pl_profile profile;
 	int r = pl_record_out_init(&rd->out, args.out.form, args.out.where, args.out.count);
 
@@ -263,6 +270,7 @@ static bool has_live(const struct pl_opt_list *files)
 {
 	for (size_t i = 0; i < files->n; i++) {
 		if (pl_tap_kernel_is(files->items[i]) || pl_tap_drops_is(files->items[i]) ||
+			strncmp(files->items[i], "kafka:", 6) == 0 ||
 			(pl_port_uri_can(files->items[i]) & PL_PORT_CAN_LIVE) != 0)
 			return true;
 	}
@@ -319,8 +327,8 @@ static int run(int argc, char **argv)
 	if (args.packets) {
 		code = PL_EXIT_USAGE;
 		if (has_live(&files))
-			pl_complain("read takes capture files; packets of an interface or a "
-				    "socket are for 'pathline tap'");
+			pl_complain("read --packets takes capture files; packets of an interface "
+				    "or a socket are for 'pathline tap'");
 		else if (pl_decode_args_given(&args.decode))
 			pl_complain("read: --packets makes records of packets, not of reports: "
 				    "leave out the settings of reports");
@@ -354,11 +362,13 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_read = {
 	.name = "read",
 	.summary = "decode capture files",
-	.usage = "[OPTION]… FILE…",
+	.usage = "[OPTION]… FILE|kafka://BROKER/TOPIC…",
 	.description =
 		"Decodes telemetry reports, and packets that carry INT or IOAM themselves, from capture\n"
 		"files (pcap, pcapng, gzip; \"-\" is standard input), in the order given. A damaged file is\n"
 		"decoded up to the damage (exit code 1, also when no packet is of a link type that is read).\n"
+		"kafka://BROKER/TOPIC is a topic of packets that an output of the type raw kept, which is\n"
+		"read from its oldest message to its end (docs/guide/kafka.md).\n"
 		"Exit code 3: no record matches --where. From a pipe, records are shown as they come.\n"
 		"\"pathline help fields\" lists the field names. With --stats, -o json prints one object per\n"
 		"line, the counters last, instead of one array; packets is always the sum of the verdicts,\n"

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "raw/port.h"
 #include "runtime/signals.h"
 #include "show/stdout.h"
 
@@ -52,6 +53,7 @@ int main(int argc, char **argv)
 
 	/* Ended children of a process that was told to ignore this are nobody's to wait for. */
 	(void)signal(SIGCHLD, SIG_DFL);
+	pl_raw_port_add();
 	pl_stdout_open();
 	pl_signals_on_end(pl_stdout_hurry);
 	code = dispatch(argc, argv);

@@ -8,7 +8,8 @@
  *   formatting pure functions from records to bytes, in each exporter's own header
  *   sending    this interface: open, write, flush, close; one thread calls them
  *
- * The unit of account is an entry: a path with its hops, an event, a value, or a point of a series. For the
+ * The unit of account is an entry: a path with its hops, an event, a value, a packet as it arrived, or a
+ * point of a series. For the
  * queue
  *   accepted + dropped[QUEUE_FULL] = offered,   accepted = taken + in the queue
  * and for the exporter behind it, at any quiet moment,
@@ -78,6 +79,10 @@ struct pl_export_ops {
 	/* Records of packets, flows and their like, each the first bytes of `stride`. NULL: takes none. */
 	void (*write_flat)(struct pl_export *e, enum pl_flat_kind kind, const void *records,
 		uint32_t n, uint32_t stride, uint64_t now_ns);
+	/* Packets as they arrived: n entries (raw/message.h) of `len` bytes together. NULL: takes
+	 * none. */
+	void (*write_packets)(
+		struct pl_export *e, const void *entries, size_t len, uint32_t n, uint64_t now_ns);
 	/* Once per interval, what the network looks like. NULL: takes none. */
 	void (*write_series)(struct pl_export *e, const struct pl_series_point *points, uint32_t n,
 		uint64_t now_ns);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "raw/message.h"
+
 #define RECORDS_MIN 1024
 #define RECORDS_MAX (1U << 24)
 
@@ -16,11 +18,13 @@ union slot {
 	struct pl_hop hop;
 	struct pl_event event;
 	struct pl_value value;
+	struct pl_raw_head packet; /* of an entry; its bytes are behind it */
+	uint8_t bytes[128];
 };
 
 _Static_assert(sizeof(union slot) == 128, "records are 128 bytes");
 
-enum kind { KIND_PATH, KIND_EVENT, KIND_VALUE };
+enum kind { KIND_PATH, KIND_EVENT, KIND_VALUE, KIND_PACKET };
 
 /* head and tail count records since the beginning; each side keeps its own line, with its own copy
  * of the other's position that it refreshes only when it seems to be out of room or work. */
@@ -144,6 +148,70 @@ void pl_export_queue_put_values(
 	atomic_store_explicit(&q->head, head, memory_order_release);
 }
 
+/* Copies into the slots from `at` on, `skip` bytes behind its beginning. */
+static void copy_in(
+	struct pl_export_queue *q, uint64_t at, size_t skip, const uint8_t *from, size_t len)
+{
+	while (len > 0) {
+		union slot *s = &q->slots[(at + skip / sizeof(*s)) & q->mask];
+		const size_t in = skip % sizeof(*s), room = sizeof(*s) - in;
+		const size_t n = len < room ? len : room;
+
+		memcpy(s->bytes + in, from, n);
+		from += n;
+		skip += n;
+		len -= n;
+	}
+}
+
+/* Slots of the entry of a packet of so many bytes. */
+static uint32_t slots_of(uint32_t len)
+{
+	return (uint32_t)((pl_raw_entry_size(len) + sizeof(union slot) - 1) / sizeof(union slot));
+}
+
+void pl_export_queue_put_packets(struct pl_export_queue *q, const struct pl_batch *batch)
+{
+	uint64_t head = atomic_load_explicit(&q->head, memory_order_relaxed);
+	uint64_t put = 0;
+
+	for (uint32_t i = 0; i < batch->n; i++) {
+		const struct pl_packet *p = &batch->pkts[i];
+		const uint32_t n = slots_of(p->len);
+
+		if (p->len > PL_RAW_LEN_MAX || !room(q, head, n))
+			continue; /* a shorter one may fit */
+		q->kinds[head & q->mask] = KIND_PACKET;
+		pl_raw_head_make(&q->slots[head & q->mask].packet, p);
+		copy_in(q, head, sizeof(struct pl_raw_head), p->data, p->len);
+		head += n;
+		put++;
+	}
+	pl_count(&q->stats.accepted, put);
+	pl_count(&q->stats.full_packets, batch->n - put);
+	atomic_store_explicit(&q->head, head, memory_order_release);
+}
+
+/* Copies the entry at `tail`; false when there is no room for it. */
+static bool take_packet(struct pl_export_queue *q, uint64_t tail, struct pl_export_taken *ret)
+{
+	const uint32_t len = q->slots[tail & q->mask].packet.len;
+	const size_t size = pl_raw_entry_size(len), bytes = sizeof(struct pl_raw_head) + len;
+	uint8_t *to = ret->packets + ret->packets_bytes;
+
+	if (ret->cap_packets - ret->packets_bytes < size)
+		return false;
+	for (size_t at = 0; at < bytes; at += sizeof(union slot)) {
+		const size_t n = bytes - at < sizeof(union slot) ? bytes - at : sizeof(union slot);
+
+		memcpy(to + at, q->slots[tail++ & q->mask].bytes, n);
+	}
+	memset(to + bytes, 0, size - bytes);
+	ret->packets_bytes += size;
+	ret->n_packets++;
+	return true;
+}
+
 /* Copies the path at `tail` with its hops; false when the batch has no room for it. */
 static bool take_path(struct pl_export_queue *q, uint64_t tail, struct pl_record_batch *paths)
 {
@@ -182,6 +250,12 @@ uint32_t pl_export_queue_take(
 				break;
 			ret->values[ret->n_values++] = at->value;
 			tail++;
+		} else if (q->kinds[tail & q->mask] == KIND_PACKET) {
+			const uint32_t n = slots_of(at->packet.len);
+
+			if (!take_packet(q, tail, ret))
+				break;
+			tail += n;
 		} else {
 			uint32_t n = 1U + at->path.hop_count;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ring between a worker and an exporter's thread: records as they are, 128 bytes each, a path
- * followed by its hops. One thread puts, one takes; neither waits. What does not fit is dropped
+ * followed by its hops; or packets as they arrived, entries of raw/message.h, in as many slots as each
+ * needs. One thread puts, one takes; neither waits. What does not fit is dropped
  * whole (a path never without its hops) and counted.
  */
 #pragma once
@@ -10,13 +11,14 @@
 
 #include "base/counter.h"
 #include "record/record.h"
+#include "wire/packet.h"
 
 struct pl_export_queue;
 
 struct pl_export_queue_stats {
 	struct pl_counter accepted; /* entries put; the producer writes */
 	/* entries dropped because the ring was full */
-	struct pl_counter full_paths, full_events, full_values;
+	struct pl_counter full_paths, full_events, full_values, full_packets;
 	struct pl_counter taken; /* the consumer writes */
 };
 
@@ -34,12 +36,18 @@ void pl_export_queue_put_events(
 void pl_export_queue_put_values(
 	struct pl_export_queue *q, const struct pl_value *values, uint32_t n);
 
+void pl_export_queue_put_packets(struct pl_export_queue *q, const struct pl_batch *batch);
+
 /* Room for what is no path; the numbers are zero before. */
 struct pl_export_taken {
 	struct pl_event *events;
 	struct pl_value *values;
 	uint32_t cap_events, cap_values;
 	uint32_t n_events, n_values;
+	/* Packets, as entries one behind the other; room for one at least where they are put. */
+	uint8_t *packets;
+	size_t cap_packets, packets_bytes;
+	uint32_t n_packets;
 };
 
 /*

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "base/test.h"
+#include "raw/message.h"
 
 static struct pl_record_batch in, out;
 static struct pl_event events[64];
@@ -145,12 +146,65 @@ static void two_threads(void)
 	pl_export_queue_free(q);
 }
 
+/* Datagrams of every length, among events, around the end of the ring and beyond it. */
+static void packets(void)
+{
+	static uint8_t body[2048], taken[1 << 16];
+	static struct pl_batch batch;
+	struct pl_export_queue *q = NULL;
+	uint64_t put = 0, got = 0, wrong = 0, events_got = 0;
+
+	for (size_t i = 0; i < sizeof(body); i++)
+		body[i] = (uint8_t)(i * 7);
+	eq(pl_export_queue_new(&q, 1), 0, "a queue of 1024 slots");
+	for (unsigned int round = 0; round < 500; round++) {
+		batch.n = 3;
+		for (unsigned int i = 0; i < batch.n; i++, put++)
+			batch.pkts[i] = (struct pl_packet){ .data = body + put % 100,
+				.len = (uint32_t)(put * 37 % 1500),
+				.ts_ns = put,
+				.link = PL_LINK_UDP };
+		pl_export_queue_put_packets(q, &batch);
+		pl_export_queue_put_events(q, events, 1);
+		rest = (struct pl_export_taken){ .events = events,
+			.cap_events = 64,
+			.packets = taken,
+			.cap_packets = sizeof(taken) };
+		pl_record_batch_clear(&out);
+		wrong += pl_export_queue_take(q, &out, &rest) != 4;
+		events_got += rest.n_events;
+		for (size_t at = 0; at < rest.packets_bytes; got++) {
+			struct pl_packet p;
+
+			if (pl_raw_next(taken, rest.packets_bytes, &at, &p) != 1)
+				break;
+			wrong += p.ts_ns != got || p.len != got * 37 % 1500 ||
+				 memcmp(p.data, body + got % 100, p.len) != 0;
+		}
+	}
+	eq(got, put, "all packets come out");
+	eq(wrong, 0, "as they went in");
+	eq(events_got, 500, "with the events between them");
+	batch.n = PL_BATCH_MAX;
+	for (unsigned int i = 0; i < batch.n; i++)
+		batch.pkts[i] = (struct pl_packet){ .data = body, .len = 1000, .ts_ns = i };
+	pl_export_queue_put_packets(q, &batch);
+	eq(pl_counter_read(&pl_export_queue_stats(q)->full_packets), 256 - 1024 / 9,
+		"nine slots each: what does not fit is counted");
+	rest = (struct pl_export_taken){ .packets = taken, .cap_packets = 2000 };
+	eq(pl_export_queue_take(q, &out, &rest), 1, "no more than there is room for");
+	rest = (struct pl_export_taken){ .packets = taken, .cap_packets = sizeof(taken) };
+	eq(pl_export_queue_take(q, &out, &rest), sizeof(taken) / 1064, "and then the others");
+	pl_export_queue_free(q);
+}
+
 int main(void)
 {
 	if (pl_record_batch_init(&in, 64, 2048) < 0 || pl_record_batch_init(&out, 64, 2048) < 0)
 		return EXIT_FAILURE;
 	limits();
 	two_threads();
+	packets();
 	pl_record_batch_done(&in);
 	pl_record_batch_done(&out);
 	return pl_test_done();

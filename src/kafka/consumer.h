@@ -52,8 +52,10 @@ void pl_kafka_own_group(char ret[PL_KAFKA_OWN_GROUP]);
 struct pl_kafka_consumer_config {
 	const struct pl_kafka_uri *uri; /* needed by open only; several topics need wait_ms */
 	enum pl_flat_kind kind;
-	bool raw;          /* messages are any bytes, not records of the kind */
-	const char *group; /* NULL: the URI's property group.id */
+	bool raw;           /* messages are any bytes, not records of the kind */
+	const char *format; /* of raw ones: header "f"; NULL: none is asked for. It lasts as long as
+			       the consumer */
+	const char *group;  /* NULL: the URI's property group.id */
 	uint32_t
 		wait_ms; /* how long open may wait for a broker to tell of the topic; 0: not at all */
 	/* How long brokers may gather a megabyte for an answer; 0: 100 ms. The property

@@ -164,6 +164,8 @@ static enum pl_kafka_verdict look(const struct pl_kafka_consumer *c, const rd_ka
 			i++)
 			pl_kafka_reading_header(reading, name, value, len);
 	}
+	if (c->config.raw)
+		return pl_kafka_reading_format(reading, c->config.format);
 	return pl_kafka_reading_end(reading, c->config.kind, m->payload != NULL ? m->len : 0);
 }
 
@@ -209,7 +211,7 @@ static bool take(
 		ret->at_end = true;
 		return true;
 	}
-	if (c->config.raw)
+	if (c->config.raw && c->config.format == NULL)
 		pl_kafka_reading_init(&reading);
 	else
 		verdict = look(c, m, &reading);

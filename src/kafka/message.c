@@ -47,7 +47,11 @@ void pl_kafka_headers_make(
 	const struct pl_kafka_message *message, struct pl_kafka_header ret[PL_KAFKA_HEADERS])
 {
 	ret[FORMAT].name = headers[FORMAT].name;
-	ret[FORMAT].len = format_of(message->kind, message->protobuf, (char *)ret[FORMAT].value);
+	ret[FORMAT].len =
+		message->format != NULL
+			? (size_t)snprintf((char *)ret[FORMAT].value, sizeof(ret[FORMAT].value),
+				  "%s", message->format)
+			: format_of(message->kind, message->protobuf, (char *)ret[FORMAT].value);
 	put(&ret[COUNT], COUNT, message->n);
 	put(&ret[EXPORTER], EXPORTER, message->exporter);
 	put(&ret[SEQUENCE], SEQUENCE, message->sequence);
@@ -132,6 +136,19 @@ void pl_kafka_reading_header(
 	}
 	memcpy(&le, value, len);
 	take_number(m, which, le64toh(le));
+}
+
+enum pl_kafka_verdict pl_kafka_reading_format(
+	const struct pl_kafka_reading *reading, const char *format)
+{
+	if ((reading->message.given & 1u << FORMAT) == 0)
+		return PL_KAFKA_NO_FORMAT;
+	if (reading->bad)
+		return PL_KAFKA_BAD_HEADER;
+	return reading->format_len == strlen(format) &&
+			       memcmp(reading->format, format, reading->format_len) == 0
+		       ? PL_KAFKA_GOOD
+		       : PL_KAFKA_OTHER_FORMAT;
 }
 
 enum pl_kafka_verdict pl_kafka_reading_end(

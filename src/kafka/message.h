@@ -4,7 +4,8 @@
  * nothing else, so that it is rows of ClickHouse's RowBinary. What else there is to say stands in
  * the message's headers, numbers little-endian:
  *
- *   f   format, "pkt64/1" (no terminator); of rows of Protocol Buffers "pkt64/1+proto"
+ *   f   format, "pkt64/1" (no terminator); of rows of Protocol Buffers "pkt64/1+proto"; of packets as
+ *       they arrived "raw/1" (raw/message.h), whose value is no records
  *   n   u32, records in the value
  *   x   u32, exporter: the producer's number
  *   s   u64, sequence number of the message among those of its producer
@@ -46,9 +47,10 @@ struct pl_kafka_message {
 	uint64_t oldest_ns, newest_ns;
 	uint64_t dropped;
 	enum pl_clock_kind
-		clock;  /* of the times; PL_STAMP_NONE: not told, or by a name not known */
-	uint32_t given; /* bits of the headers that were there, in the order above */
-	bool protobuf;  /* written only: the value is rows of record/protobuf.h */
+		clock;      /* of the times; PL_STAMP_NONE: not told, or by a name not known */
+	uint32_t given;     /* bits of the headers that were there, in the order above */
+	bool protobuf;      /* written only: the value is rows of record/protobuf.h */
+	const char *format; /* written only: header "f" of a value that is no records; NULL */
 };
 
 /* ---- written ---- */
@@ -81,3 +83,7 @@ void pl_kafka_reading_header(
  * numbers are then 0 (`given` says so), but n is counted. */
 enum pl_kafka_verdict pl_kafka_reading_end(
 	struct pl_kafka_reading *reading, enum pl_flat_kind kind, size_t len);
+/* Whether the headers are those of a message of another format, "raw/1". With PL_KAFKA_GOOD
+ * reading->message is complete but for its kind; n is what the header says, 0 when it is missing. */
+enum pl_kafka_verdict pl_kafka_reading_format(
+	const struct pl_kafka_reading *reading, const char *format);

@@ -64,7 +64,7 @@ static const struct pl_kafka_reserved reserved[] = {
 static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
 {
 	struct pl_kafka_producer *p = opaque;
-	struct pl_kafka_batch *batch = p->mode == PL_KAFKA_RECORDS ? message->_private : NULL;
+	struct pl_kafka_batch *batch = p->mode != PL_KAFKA_MESSAGES ? message->_private : NULL;
 	const uint64_t items = batch != NULL ? batch->n : 1;
 
 	(void)rk;
@@ -116,7 +116,7 @@ static int on_statistics(rd_kafka_t *rk, char *json, size_t len, void *opaque)
 
 static int check_config(const struct pl_kafka_producer_config *config, struct pl_diag *diag)
 {
-	const bool records = config->mode == PL_KAFKA_RECORDS;
+	const bool records = config->mode != PL_KAFKA_MESSAGES;
 	const bool json = config->uri->format == PL_KAFKA_FORMAT_JSON;
 
 	if (config->uri->format != PL_KAFKA_FORMAT_ANY && json == records) {
@@ -125,6 +125,11 @@ static int check_config(const struct pl_kafka_producer_config *config, struct pl
 			: config->uri->format == PL_KAFKA_FORMAT_PROTOBUF ? "protobuf"
 									  : "rowbinary",
 			records ? "records of fixed size, rowbinary or protobuf" : "json");
+		return -EINVAL;
+	}
+	if (config->mode == PL_KAFKA_ENTRIES && config->uri->format != PL_KAFKA_FORMAT_ANY) {
+		pl_diag_set(diag, "format= does not apply to this topic, whose format is %s",
+			config->format);
 		return -EINVAL;
 	}
 	if (config->buffers > PL_KAFKA_BUFFERS_MAX || config->buffers == 1) {
@@ -138,7 +143,7 @@ static int check_config(const struct pl_kafka_producer_config *config, struct pl
 static rd_kafka_conf_t *plain_conf(
 	const struct pl_kafka_producer_config *config, struct pl_diag *diag)
 {
-	const bool records = config->mode == PL_KAFKA_RECORDS;
+	const bool records = config->mode != PL_KAFKA_MESSAGES;
 	struct pl_kafka_setting all[32] = { { NULL, NULL } };
 
 	memcpy(all, common, sizeof(common));
@@ -210,7 +215,7 @@ static int open_client(struct pl_kafka_producer *p, const struct pl_kafka_produc
 
 static int make_pool(struct pl_kafka_producer *p, uint32_t wanted, struct pl_diag *diag)
 {
-	const size_t each = (size_t)p->records * p->size;
+	const size_t each = p->batch_bytes;
 	uint32_t n = wanted != 0 ? wanted : PL_KAFKA_BUFFERS_DEFAULT;
 	void *pool;
 
@@ -280,13 +285,16 @@ int pl_kafka_producer_open(struct pl_kafka_producer **ret,
 		pl_protobuf_template(config->kind, p->row);
 	}
 	p->records = config->uri->records;
+	p->format = config->format;
+	p->batch_bytes =
+		p->mode == PL_KAFKA_ENTRIES ? PL_KAFKA_ENTRIES_BYTES : (size_t)p->records * p->size;
 	p->undelivered = config->undelivered;
 	p->undelivered_message = config->undelivered_message;
 	p->arg = config->arg;
 	p->age_ns = config->age_ns != 0 ? config->age_ns : PL_KAFKA_AGE_NS;
 	snprintf(p->topic_name, sizeof(p->topic_name), "%s", config->uri->topic);
 	r = open_client(p, config, diag);
-	if (r == 0 && p->mode == PL_KAFKA_RECORDS)
+	if (r == 0 && p->mode != PL_KAFKA_MESSAGES)
 		r = make_pool(p, config->buffers, diag);
 	if (r < 0) {
 		release(p);

@@ -8,6 +8,8 @@
  * copied once, into one of a fixed number of buffers; librdkafka reads them there, and a delivery
  * report gives the buffer back: the buffers bound the number of messages on their way.
  *
+ * PL_KAFKA_ENTRIES: the same with entries of any length, which the caller writes (raw/message.h).
+ *
  * PL_KAFKA_MESSAGES: texts such as JSON results, each a message with a key, copied.
  *
  *   pl_kafka_producer_open(&p, &config, &diag);
@@ -36,12 +38,15 @@
 #define PL_KAFKA_PARTITIONS_MAX  4096
 #define PL_KAFKA_AGE_NS          20000000
 
-enum pl_kafka_mode { PL_KAFKA_RECORDS, PL_KAFKA_MESSAGES };
+#define PL_KAFKA_ENTRIES_BYTES   ((size_t)512 << 10) /* of a message of entries, at most */
+
+enum pl_kafka_mode { PL_KAFKA_RECORDS, PL_KAFKA_ENTRIES, PL_KAFKA_MESSAGES };
 
 struct pl_kafka_producer_config {
 	const struct pl_kafka_uri *uri; /* needed by open only */
 	enum pl_kafka_mode mode;
 	enum pl_flat_kind kind; /* of records */
+	const char *format;     /* header "f" of entries; lasts as long as the producer */
 	uint32_t exporter;      /* header "x" */
 	uint32_t buffers;       /* 0: 64, or two per partition when that is more */
 	/* A message is sent when its first record waited this long, 0: 20 ms; or when it is full,
@@ -52,7 +57,8 @@ struct pl_kafka_producer_config {
 	uint32_t wait_ms;
 	/* Takes back the records of a message that the brokers did not acknowledge, but may another
 	 * time; called in put, turn and close. True: they are the caller's again (`returned`); some
-	 * may have been stored all the same. False, or NULL: they are dropped. Of records only. */
+	 * may have been stored all the same. False, or NULL: they are dropped. Of records, and of
+	 * entries, which stand one behind the other. */
 	bool (*undelivered)(void *arg, const void *records, uint32_t n);
 	/* The same of a message: its key (NULL: none) and value, which last as long as the call. Also
 	 * of one that found no room in the client's queue. */
@@ -85,11 +91,24 @@ int pl_kafka_producer_open(struct pl_kafka_producer **ret,
  * -ENOBUFS (no buffer), -EAGAIN (partitions not known). */
 int pl_kafka_producer_put(struct pl_kafka_producer *p, uint64_t hash, const void *record);
 
+/* PL_KAFKA_ENTRIES: one entry of the time ts_ns, of `head` and then `body` and zeros up to
+ * `size` bytes, at most PL_KAFKA_ENTRIES_BYTES; copied. As pl_kafka_producer_put. */
+struct pl_kafka_entry {
+	const void *head, *body;
+	size_t head_len, body_len, size;
+	uint64_t ts_ns;
+};
+int pl_kafka_producer_put_entry(
+	struct pl_kafka_producer *p, uint64_t hash, const struct pl_kafka_entry *entry);
+
 /* Which clock the times of records are of that are put from now on; until then PL_STAMP_NONE. */
 void pl_kafka_producer_clock(struct pl_kafka_producer *p, enum pl_clock_kind clock);
 
 /* Whether a put with this hash would find room now; for whoever can wait instead of dropping. */
 bool pl_kafka_producer_room(const struct pl_kafka_producer *p, uint64_t hash);
+
+/* The same of an entry of so many bytes. */
+bool pl_kafka_producer_room_for(const struct pl_kafka_producer *p, uint64_t hash, size_t size);
 
 /* PL_KAFKA_MESSAGES: one message; key and value are copied. A key (NULL: none) chooses the
  * partition as Java's clients do. 0, or why it was dropped, which is counted: -ENOBUFS (the queue

@@ -126,6 +126,7 @@ static struct pl_kafka_batch *begin(struct pl_kafka_producer *p, uint32_t partit
 	p->n_free--;
 	TAILQ_INSERT_TAIL(&p->filling, batch, link);
 	batch->n = batch->clocks = 0;
+	batch->bytes = 0;
 	batch->partition = partition;
 	batch->oldest_ns = UINT64_MAX;
 	batch->newest_ns = 0;
@@ -145,7 +146,8 @@ static rd_kafka_headers_t *make_headers(
 		.newest_ns = batch->newest_ns,
 		.dropped = pl_kafka_producer_dropped(&p->stats),
 		.clock = pl_clock_of(batch->clocks),
-		.protobuf = p->protobuf };
+		.protobuf = p->protobuf,
+		.format = p->format };
 	struct pl_kafka_header made[PL_KAFKA_HEADERS];
 	rd_kafka_headers_t *headers = rd_kafka_headers_new(PL_KAFKA_HEADERS);
 
@@ -175,8 +177,7 @@ void pl_kafka_batch_send(struct pl_kafka_producer *p, struct pl_kafka_batch *bat
 	const rd_kafka_vu_t parts[] = {
 		{ .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic },
 		{ .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = (int32_t)batch->partition },
-		{ .vtype = RD_KAFKA_VTYPE_VALUE,
-			.u.mem = { batch->records, (size_t)batch->n * p->size } },
+		{ .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { batch->records, batch->bytes } },
 		{ .vtype = RD_KAFKA_VTYPE_TIMESTAMP,
 			.u.i64 = (int64_t)(batch->newest_ns / 1000000) },
 		{ .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers },
@@ -207,38 +208,85 @@ static inline void note_time(struct pl_kafka_batch *batch, uint64_t from_ns, uin
 		batch->newest_ns = to_ns;
 }
 
-int pl_kafka_producer_put(struct pl_kafka_producer *p, uint64_t hash, const void *record)
+/* The batch that takes the next `size` bytes of this hash, counted as put. NULL: dropped, and
+ * counted, with why in *ret. */
+static inline struct pl_kafka_batch *batch_for(
+	struct pl_kafka_producer *p, uint64_t hash, size_t size, int *ret)
 {
 	struct pl_kafka_batch *batch;
-	uint64_t times[2];
 	uint32_t partition;
 
-	assert(p->mode == PL_KAFKA_RECORDS);
 	p->stats.put++;
 	if (p->n_partitions == 0) {
 		p->stats.drop_no_partitions++;
-		return -EAGAIN;
+		*ret = -EAGAIN;
+		return NULL;
 	}
 	partition = (uint32_t)(hash % p->n_partitions);
 	batch = p->of_partition[partition];
+	if (batch != NULL && p->batch_bytes - batch->bytes < size) {
+		pl_kafka_batch_send(p, batch);
+		batch = NULL;
+	}
 	if (batch == NULL)
 		batch = begin(p, partition);
 	if (batch == NULL) {
 		p->stats.drop_no_buffer++;
-		return -ENOBUFS;
+		*ret = -ENOBUFS;
 	}
-	if (p->protobuf)
-		pl_protobuf_put(
-			p->kind, p->row, record, batch->records + (size_t)batch->n * p->size);
-	else
-		memcpy(batch->records + (size_t)batch->n * p->size, record, p->size);
-	/* Every kind begins with its time, a flow with those of its first and last packet. */
-	memcpy(times, record, sizeof(times));
-	note_time(batch, times[0], times[pl_flat_short(p->kind) == PL_FLAT_FLOW128]);
+	return batch;
+}
+
+/* `size` bytes were written behind the batch's. */
+static inline void added(struct pl_kafka_producer *p, struct pl_kafka_batch *batch, size_t size)
+{
+	batch->bytes += size;
 	batch->clocks |= 1u << p->clock;
 	p->waiting++;
 	if (++batch->n == p->records)
 		pl_kafka_batch_send(p, batch);
+}
+
+int pl_kafka_producer_put(struct pl_kafka_producer *p, uint64_t hash, const void *record)
+{
+	struct pl_kafka_batch *batch;
+	uint64_t times[2];
+	int r = 0;
+
+	assert(p->mode == PL_KAFKA_RECORDS);
+	batch = batch_for(p, hash, p->size, &r);
+	if (batch == NULL)
+		return r;
+	if (p->protobuf)
+		pl_protobuf_put(p->kind, p->row, record, batch->records + batch->bytes);
+	else
+		memcpy(batch->records + batch->bytes, record, p->size);
+	/* Every kind begins with its time, a flow with those of its first and last packet. */
+	memcpy(times, record, sizeof(times));
+	note_time(batch, times[0], times[pl_flat_short(p->kind) == PL_FLAT_FLOW128]);
+	added(p, batch, p->size);
+	return 0;
+}
+
+int pl_kafka_producer_put_entry(
+	struct pl_kafka_producer *p, uint64_t hash, const struct pl_kafka_entry *e)
+{
+	struct pl_kafka_batch *batch;
+	uint8_t *to;
+	int r = 0;
+
+	assert(p->mode == PL_KAFKA_ENTRIES && e->size <= p->batch_bytes &&
+		e->head_len + e->body_len <= e->size);
+	batch = batch_for(p, hash, e->size, &r);
+	if (batch == NULL)
+		return r;
+	to = batch->records + batch->bytes;
+	memcpy(to, e->head, e->head_len);
+	if (e->body_len > 0)
+		memcpy(to + e->head_len, e->body, e->body_len);
+	memset(to + e->head_len + e->body_len, 0, e->size - e->head_len - e->body_len);
+	note_time(batch, e->ts_ns, e->ts_ns);
+	added(p, batch, e->size);
 	return 0;
 }
 
@@ -251,6 +299,15 @@ bool pl_kafka_producer_room(const struct pl_kafka_producer *p, uint64_t hash)
 {
 	return p->n_partitions != 0 &&
 	       (p->n_free > 0 || p->of_partition[hash % p->n_partitions] != NULL);
+}
+
+bool pl_kafka_producer_room_for(const struct pl_kafka_producer *p, uint64_t hash, size_t size)
+{
+	const struct pl_kafka_batch *batch =
+		p->n_partitions != 0 ? p->of_partition[hash % p->n_partitions] : NULL;
+
+	return p->n_partitions != 0 &&
+	       (p->n_free > 0 || (batch != NULL && p->batch_bytes - batch->bytes >= size));
 }
 
 /* Hands a message to the client; 0, or what the client said. */

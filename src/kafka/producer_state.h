@@ -13,6 +13,7 @@ struct pl_kafka_batch {
 	TAILQ_ENTRY(pl_kafka_batch) link;
 	uint8_t *records;
 	uint32_t n;
+	size_t bytes; /* of its records */
 	uint32_t partition;
 	uint64_t oldest_ns, newest_ns; /* of its records */
 	uint32_t clocks;               /* bits 1 << enum pl_clock_kind, of its records */
@@ -32,8 +33,10 @@ struct pl_kafka_producer {
 	enum pl_kafka_mode mode;
 	enum pl_flat_kind kind;
 	uint32_t exporter;
-	uint32_t size; /* of a record, or of its row */
-	bool protobuf; /* rows are made of records, by this one */
+	const char *format; /* of entries */
+	uint32_t size;      /* of a record, or of its row */
+	size_t batch_bytes; /* of a full batch */
+	bool protobuf;      /* rows are made of records, by this one */
 	uint8_t row[PL_PROTOBUF_ROW_MAX];
 	uint32_t records; /* in a full batch */
 	uint64_t age_ns;

@@ -31,6 +31,11 @@ struct pl_port_driver {
 	int (*close)(struct pl_port *port); /* frees the port, whatever it returns */
 };
 
+/* Adds a driver of a folder above, PL_PORT_DRIVERS_MORE at most; before any other thread runs. What is
+ * added twice is there once. */
+#define PL_PORT_DRIVERS_MORE 4
+void pl_port_add(const struct pl_port_driver *driver);
+
 struct pl_port {
 	const struct pl_port_driver *driver;
 	enum pl_port_mode mode;

@@ -188,6 +188,7 @@ static int pcap_send(struct pl_port *port, const struct pl_batch *batch, struct 
 
 const struct pl_port_driver pl_port_pcap = {
 	.scheme = "pcap",
+	.can = PL_PORT_CAN_REPLAY,
 	.open = pcap_open,
 	.recv = pcap_recv,
 	.send = pcap_send,

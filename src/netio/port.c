@@ -18,6 +18,35 @@ static const struct pl_port_driver *const drivers[] = {
 #endif
 };
 
+/* Those of folders above. */
+static const struct pl_port_driver *more[PL_PORT_DRIVERS_MORE];
+static size_t n_more;
+
+#define N_OWN (sizeof(drivers) / sizeof(drivers[0]))
+
+void pl_port_add(const struct pl_port_driver *driver)
+{
+	for (size_t i = 0; i < n_more; i++) {
+		if (more[i] == driver)
+			return;
+	}
+	assert(n_more < PL_PORT_DRIVERS_MORE);
+	more[n_more++] = driver;
+}
+
+/* The driver of "SCHEME:…"; NULL: a bare file name, or another kind. */
+static const struct pl_port_driver *driver_named(const char *uri)
+{
+	for (size_t i = 0; i < N_OWN + n_more; i++) {
+		const struct pl_port_driver *d = i < N_OWN ? drivers[i] : more[i - N_OWN];
+		const size_t len = strlen(d->scheme);
+
+		if (strncmp(uri, d->scheme, len) == 0 && uri[len] == ':')
+			return d;
+	}
+	return NULL;
+}
+
 /*
  * "udp://REST" is a scheme, and so is "pcap:REST" for a driver that is not about hosts; anything
  * else without "://" is the name of a file.
@@ -25,28 +54,19 @@ static const struct pl_port_driver *const drivers[] = {
 static int find_driver(const char *uri, const struct pl_port_driver **ret_driver,
 	struct pl_uri *ret_uri, struct pl_diag *diag)
 {
-	const struct pl_port_driver *driver = NULL;
+	const struct pl_port_driver *driver = driver_named(uri);
 	const char *slashes = strstr(uri, "://"), *target = uri;
 
-	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]) && driver == NULL; i++) {
-		size_t len = strlen(drivers[i]->scheme);
-
-		if (strncmp(uri, drivers[i]->scheme, len) != 0 || uri[len] != ':')
-			continue;
-		driver = drivers[i];
-		target = uri + len + 1;
-		if (driver != &pl_port_udp) {
-			/* "packet://eth0" is what one writes once. */
-			if (driver != &pl_port_pcap && strncmp(target, "//", 2) == 0)
-				target += 2;
-			continue;
-		}
-		if (strncmp(target, "//", 2) != 0) {
+	if (driver != NULL) {
+		target = uri + strlen(driver->scheme) + 1;
+		if (driver == &pl_port_udp && strncmp(target, "//", 2) != 0) {
 			pl_diag_set(diag, "'%s': write %s://%s", uri, driver->scheme,
 				*target != '\0' ? target : "HOST:PORT");
 			return -EINVAL;
 		}
-		target += 2;
+		/* "packet://eth0" is what one writes once. */
+		if (driver != &pl_port_pcap && strncmp(target, "//", 2) == 0)
+			target += 2;
 	}
 	if (!PL_HAVE_BPF && strncmp(uri, "afxdp:", 6) == 0) {
 		pl_diag_set(diag,
@@ -58,8 +78,8 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 	if (driver == NULL && slashes != NULL && strcspn(uri, "/") == (size_t)(slashes - uri) + 1) {
 		pl_diag_set(diag,
 			"'%s': unknown kind of port '%.*s' (known: udp://HOST:PORT, afxdp:IFACE, "
-			"packet:IFACE, ioam6:, pcap:FILE)",
-			uri, (int)(slashes - uri), uri);
+			"packet:IFACE, ioam6:, pcap:FILE%s)",
+			uri, (int)(slashes - uri), uri, n_more > 0 ? ", kafka://BROKER/TOPIC" : "");
 		return -EINVAL;
 	}
 	if (driver == NULL)
@@ -68,7 +88,9 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 		pl_diag_set(diag,
 			driver == &pl_port_pcap  ? "'%s': no file name behind the colon"
 			: driver == &pl_port_udp ? "'%s': no address; write udp://HOST:PORT"
-						 : "'%s': no interface behind the colon",
+			: (driver->can & PL_PORT_CAN_INTERFACE) == 0
+				? "'%s': nothing behind the colon"
+				: "'%s': no interface behind the colon",
 			uri);
 		return -EINVAL;
 	}
@@ -127,18 +149,6 @@ int pl_port_uri_tap(const char *uri, struct pl_diag *diag)
 	if (r == 0 && (driver->can & PL_PORT_CAN_INTERFACE) != 0)
 		r = pl_iface_tap_rules(&parts, &rules, diag);
 	return r;
-}
-
-/* NULL: a bare file name. */
-static const struct pl_port_driver *driver_named(const char *uri)
-{
-	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
-		size_t len = strlen(drivers[i]->scheme);
-
-		if (strncmp(uri, drivers[i]->scheme, len) == 0 && uri[len] == ':')
-			return drivers[i];
-	}
-	return NULL;
 }
 
 uint32_t pl_port_uri_can(const char *uri)

@@ -14,6 +14,9 @@
  *   packet:IFACE?key=value&...     AF_PACKET socket with a mapped ring: copies of the frames, the
  *                                  host sees them too. CAP_NET_RAW at opening
  *
+ * A folder above adds kinds of its own (pl_port_add): raw/port.h has kafka://BROKER/TOPIC, packets that
+ * were kept.
+ *
  * Keys of afxdp: and packet:, which frames are received; all others stay the host's:
  *   port=N,...     UDP destination ports (32766,54321)
  *   dst=ADDR,...   destination addresses, v4 or v6, at most 16 (any)
@@ -119,6 +122,7 @@ struct pl_port_options {
 	 * (pl_packet.out); afxdp: takes what enters away from the host, as from a mirror port. The
 	 * keys that choose reports (port, dst, vlan, also) are refused. */
 	uint32_t tap_bytes;
+	bool to_end; /* kafka: ends where the topic ends, instead of waiting for more */
 };
 
 /* -EINVAL (bad URI), -EBADMSG (not a capture file), or the system's errno, with diag. For a capture
@@ -152,9 +156,10 @@ enum pl_port_can {
 		1 << 4, /* several sockets may share its address (keys sockets, rcvbuf) */
 	PL_PORT_CAN_DETECT = 1 << 5, /* the detector in the kernel can run in front of it */
 	PL_PORT_CAN_BOTH = 1 << 6,   /* a receiving port may send too (pl_port_options.sends) */
+	PL_PORT_CAN_REPLAY = 1 << 7, /* its packets were kept: time is that of the packets */
 };
 
-/* PL_PORT_CAN_* of the kind that a URI names; 0 for a bare file name and for a capture. */
+/* PL_PORT_CAN_* of the kind that a URI names; 0 for a bare file name. */
 uint32_t pl_port_uri_can(const char *uri);
 
 /* The kind of port a URI names: "udp", "pcap", …; NULL for a bare file name. */

@@ -146,8 +146,9 @@ static int check_written(const struct pl_config *c, struct pl_diag *diag)
 static int check_dta_strays(const struct pl_config_output *o, struct pl_diag *diag)
 {
 	const struct pl_output_stray strays[] = {
-		{ o->type != PL_OUTPUT_IPFIX ? o->to : NULL, "to" }, { o->dta.region, "region" },
-		{ o->dta.key.n > 0 ? "" : NULL, "key" }, { o->dta.value.n > 0 ? "" : NULL, "value" }
+		{ o->type != PL_OUTPUT_IPFIX && o->type != PL_OUTPUT_RAW ? o->to : NULL, "to" },
+		{ o->dta.region, "region" }, { o->dta.key.n > 0 ? "" : NULL, "key" },
+		{ o->dta.value.n > 0 ? "" : NULL, "value" }
 	};
 
 	return o->type == PL_OUTPUT_DTA
@@ -167,7 +168,7 @@ static int check_output(const struct pl_config_output *o, size_t number, struct 
 		wrong = "cannot write events";
 	else if (o->values && k->values == PL_CANNOT)
 		wrong = "cannot write values of regions";
-	else if (!o->paths && !o->events && !o->values && o->interval_ns == 0)
+	else if (!o->paths && !o->events && !o->values && !k->packets && o->interval_ns == 0)
 		wrong = k->series != PL_CANNOT
 				? "nothing to write: paths, events, values and interval are off"
 				: "nothing to write: paths, events and values are off";
@@ -239,7 +240,16 @@ static int name_outputs(struct pl_config *c, struct pl_diag *diag)
 static int check_where(const struct pl_config *c, struct pl_diag *diag)
 {
 	const struct pl_config_source *s = c->sources.items;
+	const struct pl_config_output *o = c->outputs.items;
 
+	for (size_t i = 0; c->detect_where < PL_DETECT_AUTO && i < c->outputs.n; i++) {
+		if (c->detect_where == PL_DETECT_USER || !pl_output_kinds[o[i].type]->packets)
+			continue;
+		pl_diag_set(diag,
+			"output %zu (%s, type raw): packets that the kernel reads do not arrive here: detect.where must be user or auto",
+			i + 1, o[i].name);
+		return -EINVAL;
+	}
 	if (c->detect_where != PL_DETECT_KERNEL && c->detect_where != PL_DETECT_BOTH)
 		return 0;
 	for (size_t i = 0; i < c->sources.n; i++) {

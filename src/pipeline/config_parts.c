@@ -244,6 +244,10 @@ enum pl_config_where pl_config_where(
 		return PL_DETECT_USER;
 	if (config->detect_where != PL_DETECT_AUTO)
 		return (enum pl_config_where)config->detect_where;
+	for (size_t i = 0; i < config->outputs.n; i++) {
+		if (pl_output_kinds[o[i].type]->packets)
+			return PL_DETECT_USER;
+	}
 	pl_config_copies(config, &copies);
 	if (copies.sample != 0 || copies.match)
 		return PL_DETECT_KERNEL;

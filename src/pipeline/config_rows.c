@@ -10,6 +10,7 @@
 #include "base/privilege.h"
 #include "export/dta_to.h"
 #include "export/ipfix_out.h"
+#include "export/raw_out.h"
 #include "export/remote_write.h"
 #include "netio/port.h"
 #include "pipeline/config.h"
@@ -72,7 +73,11 @@ static int check_to(const char *value, struct pl_diag *diag)
 		return pl_ipfix_out_check(value, diag);
 	if (strncmp(value, "udp:", 4) == 0)
 		return pl_dta_to_udp_check(value, diag);
-	pl_diag_set(diag, "\"%s\" is neither udp://ADDRESS:PORT nor ipfix://HOST[:PORT]", value);
+	if (strncmp(value, "kafka:", 6) == 0)
+		return pl_raw_out_check(value, diag);
+	pl_diag_set(diag,
+		"\"%s\" is none of udp://ADDRESS:PORT, ipfix://HOST[:PORT] and kafka://HOST[:PORT]/TOPIC",
+		value);
 	return -EINVAL;
 }
 
@@ -255,7 +260,7 @@ static const char *const log_formats[] = { "auto", "text", "logfmt", "json", NUL
 #define AT(member) .offset = offsetof(struct pl_config_source, member)
 static const struct pl_conf_row source_rows[] = {
 	{ .key = "uri", .type = PL_CONF_STRING, AT(uri), .required = true, .check = check_source,
-	  .help = "URI from which reports are received: udp://HOST:PORT (without a host, or with *, every address; [::] leaves those of IPv4 to a source 0.0.0.0 with the same port), afxdp:INTERFACE, packet:INTERFACE, ioam6: (IOAM traces that this kernel handles as a node), or pcap:FILE, which is read once, as fast as it can be decoded, and whose events follow the times of its packets." },
+	  .help = "URI from which reports are received: udp://HOST:PORT (without a host, or with *, every address; [::] leaves those of IPv4 to a source 0.0.0.0 with the same port), afxdp:INTERFACE, packet:INTERFACE, ioam6: (IOAM traces that this kernel handles as a node), pcap:FILE, which is read once, as fast as it can be decoded, and whose events follow the times of its packets, or kafka://HOST[:PORT],.../TOPIC, packets that an output of the type raw wrote, with their own times." },
 	{ .key = "sockets", .type = PL_CONF_U64, AT(sockets), .def = "1", .min = 1, .max = MAX_SOCKETS,
 	  .help = "udp: only: number of sockets that share the address, each with its own worker." },
 	{ .key = "rcvbuf", .type = PL_CONF_SIZE, AT(rcvbuf_bytes), .def = "0", .min = 0, .max = UINT64_C(1) << 30,
@@ -325,7 +330,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "name", .type = PL_CONF_STRING, AT(name), .check = check_name,
 	  .help = "Name of the output in metrics; by default its type and its place in the list." },
 	{ .key = "type", .type = PL_CONF_CHOICE, AT(type), .def = "jsonl", .choices = pl_config_output_types,
-	  .help = "Type of output: jsonl writes a file of JSON lines, influx writes to an InfluxDB server, remote_write to a server that accepts Prometheus remote write, webhook sends events to an Alertmanager or to a receiver of its webhooks, region keeps a history in a folder of regions that survives restarts, dta writes records into telemetry memory, ipfix sends reports and their hops to a collector of IPFIX." },
+	  .help = "Type of output: jsonl writes a file of JSON lines, influx writes to an InfluxDB server, remote_write to a server that accepts Prometheus remote write, webhook sends events to an Alertmanager or to a receiver of its webhooks, region keeps a history in a folder of regions that survives restarts, dta writes records into telemetry memory, ipfix sends reports and their hops to a collector of IPFIX, raw writes every packet as it arrived into a topic of Kafka, where it can be decoded later." },
 	{ .key = "path", .type = PL_CONF_STRING, AT(path),
 	  .help = "jsonl: the file. region: the folder, which is created if its parent exists." },
 	{ .key = "paths", .type = PL_CONF_CHOICE, AT(paths_word), .def = "auto", .choices = maybe,
@@ -357,7 +362,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "keep.sync", .type = PL_CONF_DURATION, AT(keep.sync_ns), .def = "1s", .max = UINT64_C(3600000000000),
 	  .help = "region: interval at which new entries are written to disk, which is the most a power cut loses; 0s leaves it to the kernel." },
 	{ .key = "to", .type = PL_CONF_STRING, AT(to), .check = check_to,
-	  .help = "dta: translator that DTA reports are sent to, udp://ADDRESS:PORT; without it the output writes a region of this process. ipfix: collector that reports and their hops are sent to, ipfix://HOST[:PORT]?pen=N, with the keys transport=udp or tcp, time=ms, us or ns, domain=N; pen is the private enterprise number of what IPFIX has no elements for." },
+	  .help = "dta: translator that DTA reports are sent to, udp://ADDRESS:PORT; without it the output writes a region of this process. ipfix: collector that reports and their hops are sent to, ipfix://HOST[:PORT]?pen=N, with the keys transport=udp or tcp, time=ms, us or ns, domain=N; pen is the private enterprise number of what IPFIX has no elements for. raw: kafka://HOST[:PORT],.../TOPIC, with properties of librdkafka as keys, and properties=FILE." },
 	{ .key = "region", .type = PL_CONF_STRING, AT(dta.region),
 	  .help = "dta: with to, number of the region at the translator, 0 by default; otherwise name of a region of this process that has writer: output." },
 	{ .key = "primitive", .type = PL_CONF_CHOICE, AT(dta.primitive), .def = "key-write", .choices = primitives,

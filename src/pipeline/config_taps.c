@@ -52,6 +52,7 @@ static int check_source(const char *value, struct pl_diag *diag)
 		return pl_tap_drops_check(value, diag);
 	/* A misspelt kind of port is not to pass for the name of a file. */
 	if (pl_port_uri_scheme(value) == NULL || strcmp(value, "pcap:-") == 0 ||
+		strncmp(value, "kafka:", 6) == 0 ||
 		((can & PL_PORT_CAN_LIVE) != 0 &&
 			(can & (PL_PORT_CAN_INTERFACE | PL_PORT_CAN_DATAGRAMS)) == 0)) {
 		pl_diag_set(diag,

@@ -19,7 +19,8 @@ enum pl_output_takes {
 
 struct pl_output_kind {
 	enum pl_output_takes paths, events, values, series;
-	bool page; /* the series are the families of the metrics page, all of them */
+	bool packets; /* packets as they arrived, always */
+	bool page;    /* the series are the families of the metrics page, all of them */
 	/* What follows from the other keys for paths_word and events_word, when they are auto. NULL:
 	 * nothing. */
 	void (*resolve)(struct pl_config_output *output);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "pipeline/series.h"
+#include "raw/message.h"
 #include "record/where.h"
 
 enum {
@@ -22,6 +23,7 @@ enum {
 	BATCH_HOPS = 1024,
 	BATCH_EVENTS = 256,
 	BATCH_VALUES = 256,
+	PACKETS_BYTES = 2 * PL_RAW_ENTRY_MAX,
 	IDLE_MS = 10,
 	FLUSH_MS = 200,
 };
@@ -45,7 +47,7 @@ struct pl_output {
 	pthread_t thread;
 	bool running;
 	/* What the workers look at once per batch. */
-	_Atomic bool paths, events, values;
+	_Atomic bool paths, events, values, packets;
 	/* Whoever finds the thread asleep and clears that wakes it. */
 	_Atomic bool asleep;
 	sem_t wake;
@@ -56,13 +58,16 @@ struct pl_output {
 	struct pl_tap *taps;
 	struct pl_where *where;
 	/* of queues freed */
-	uint64_t gone_accepted, gone_full_paths, gone_full_events, gone_full_values, gone_taken;
+	uint64_t gone_accepted, gone_full_paths, gone_full_events, gone_full_values,
+		gone_full_packets;
+	uint64_t gone_taken;
 
 	struct pl_counter filtered;
 	/* The thread's scratch. */
 	struct pl_record_batch batch;
 	struct pl_event batch_events[BATCH_EVENTS];
 	struct pl_value batch_values[BATCH_VALUES];
+	uint8_t *batch_packets; /* PACKETS_BYTES; NULL: the exporter takes none */
 	uint64_t woken_ns;
 	bool unflushed, news; /* anything, or events, was written since the last flush */
 	int last_error_said;
@@ -140,6 +145,12 @@ void pl_tap_values(struct pl_tap *tap, const struct pl_value *values, uint32_t n
 	wake(tap->output);
 }
 
+void pl_tap_packets(struct pl_tap *tap, const struct pl_batch *batch)
+{
+	if (atomic_load_explicit(&tap->output->packets, memory_order_relaxed))
+		pl_export_queue_put_packets(tap->queue, batch);
+}
+
 /* ---- the thread ---- */
 
 /* Keeps the reports the expression is true of, in their order. */
@@ -174,7 +185,9 @@ static bool round_of_queues(struct pl_output *o)
 		struct pl_export_taken taken = { .events = o->batch_events,
 			.values = o->batch_values,
 			.cap_events = BATCH_EVENTS,
-			.cap_values = BATCH_VALUES };
+			.cap_values = BATCH_VALUES,
+			.packets = o->batch_packets,
+			.cap_packets = o->batch_packets != NULL ? PACKETS_BYTES : 0 };
 
 		pl_record_batch_clear(&o->batch);
 		if (pl_export_queue_take(t->queue, &o->batch, &taken) == 0)
@@ -191,6 +204,9 @@ static bool round_of_queues(struct pl_output *o)
 		if (taken.n_values > 0)
 			pl_export_write_values(
 				o->export, taken.values, taken.n_values, pl_clock_mono_ns());
+		if (taken.n_packets > 0)
+			o->export->ops->write_packets(o->export, taken.packets, taken.packets_bytes,
+				taken.n_packets, pl_clock_mono_ns());
 		pthread_mutex_lock(&o->lock);
 	}
 	return any;
@@ -211,6 +227,7 @@ static void free_closed(struct pl_output *o)
 		o->gone_full_paths += pl_counter_read(&s->full_paths);
 		o->gone_full_events += pl_counter_read(&s->full_events);
 		o->gone_full_values += pl_counter_read(&s->full_values);
+		o->gone_full_packets += pl_counter_read(&s->full_packets);
 		o->gone_taken += pl_counter_read(&s->taken);
 		*link = t->next;
 		pl_export_queue_free(t->queue);
@@ -365,6 +382,7 @@ int pl_output_configure(
 	/* Never to an exporter that takes none. */
 	atomic_store_explicit(&o->values, options->values && o->export->ops->write_values != NULL,
 		memory_order_relaxed);
+	atomic_store_explicit(&o->packets, o->batch_packets != NULL, memory_order_relaxed);
 	return 0;
 }
 
@@ -389,6 +407,10 @@ int pl_output_new(struct pl_output **ret, const struct pl_output_options *option
 	if (o->name == NULL)
 		goto fail;
 	r = pl_record_batch_init(&o->batch, BATCH_PATHS, BATCH_HOPS);
+	if (r == 0 && export->ops->write_packets != NULL) {
+		o->batch_packets = malloc(PACKETS_BYTES);
+		r = o->batch_packets == NULL ? -ENOMEM : 0;
+	}
 	if (r < 0)
 		goto fail;
 	r = pl_output_configure(o, options, diag);
@@ -455,6 +477,7 @@ void pl_output_free(struct pl_output *o)
 	pl_series_free(o->series);
 	pl_where_free(o->where);
 	pl_record_batch_done(&o->batch);
+	free(o->batch_packets);
 	sem_destroy(&o->wake);
 	pthread_mutex_destroy(&o->lock);
 	free(o->name);
@@ -489,6 +512,7 @@ void pl_output_stats(struct pl_output *o, struct pl_output_stats *ret)
 		.full_paths = o->gone_full_paths,
 		.full_events = o->gone_full_events,
 		.full_values = o->gone_full_values,
+		.full_packets = o->gone_full_packets,
 		.taken = o->gone_taken,
 		.filtered = pl_counter_read(&o->filtered),
 		.spooled = atomic_load_explicit(&e->spooled, memory_order_relaxed),
@@ -504,9 +528,10 @@ void pl_output_stats(struct pl_output *o, struct pl_output_stats *ret)
 		s.accepted += pl_counter_read(&q->accepted);
 		s.full_events += pl_counter_read(&q->full_events);
 		s.full_values += pl_counter_read(&q->full_values);
+		s.full_packets += pl_counter_read(&q->full_packets);
 		s.full_paths += pl_counter_read(&q->full_paths);
 	}
-	s.full = s.full_paths + s.full_events + s.full_values;
+	s.full = s.full_paths + s.full_events + s.full_values + s.full_packets;
 	s.offered = s.accepted + s.full;
 	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
 		s.dropped[i] = pl_counter_read(&e->dropped[i]);

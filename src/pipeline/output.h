@@ -77,3 +77,5 @@ void pl_tap_close(struct pl_tap *tap); /* the worker puts no more; the tap is go
 void pl_tap_paths(struct pl_tap *tap, const struct pl_record_batch *batch);
 void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n);
 void pl_tap_values(struct pl_tap *tap, const struct pl_value *values, uint32_t n);
+/* Where the exporter takes packets (pl_export_ops.write_packets). */
+void pl_tap_packets(struct pl_tap *tap, const struct pl_batch *batch);

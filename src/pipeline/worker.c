@@ -242,6 +242,8 @@ static void count_twice(struct pl_worker *w, int sign)
 /* Decodes packets of the port, and gives what they carry to the rules and the outputs. */
 static void take(struct pl_worker *w, const struct pl_batch *packets)
 {
+	for (unsigned int i = 0; i < w->engine->n_taps; i++)
+		pl_tap_packets(w->engine->taps[i], packets);
 	pl_decode_batch(w->engine->decode, packets, &w->batch);
 	pl_worker_advise(w, packets);
 	flush_records(&w->batch, w);
@@ -313,7 +315,8 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 	w->uri = strdup(source->name);
 	w->source.name = w->uri;
 	w->source.uri = strdup(source->uri);
-	w->replays = source->feed == NULL && strncmp(source->uri, "pcap:", 5) == 0;
+	w->replays =
+		source->feed == NULL && (pl_port_uri_can(source->uri) & PL_PORT_CAN_REPLAY) != 0;
 	w->snap.cap_exporters = w->filling.cap_exporters = cap_exporters;
 	w->snap.exporters = calloc(cap_exporters + 1, sizeof(*w->snap.exporters));
 	w->filling.exporters = calloc(cap_exporters + 1, sizeof(*w->filling.exporters));

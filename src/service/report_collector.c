@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "runtime/notify.h"
+#include "tapout/kafka_files.h"
 #include "web/webconf.h"
 
 #define STATUS_NS (UINT64_C(10) * 1000000000u)
@@ -43,6 +44,8 @@ static int output_paths(struct pl_confine *c, const struct pl_config_output *o)
 		r = pl_confine_path(c, written[i], true);
 	for (size_t i = 0; r == 0 && i < sizeof(read) / sizeof(read[0]); i++)
 		r = pl_confine_path(c, read[i], false);
+	if (r == 0 && o->to != NULL && strncmp(o->to, "kafka:", 6) == 0)
+		r = pl_kafka_files(o->to, c);
 	return r;
 }
 
@@ -61,6 +64,8 @@ static int config_paths(struct pl_confine *c, const struct pl_config *config, co
 			: colon == NULL                          ? sources[i].uri
 								 : NULL,
 			false);
+		if (r == 0 && strncmp(sources[i].uri, "kafka:", 6) == 0)
+			r = pl_kafka_files(sources[i].uri, c);
 	}
 	for (size_t i = 0; r == 0 && i < config->outputs.n; i++)
 		r = output_paths(c, &outputs[i]);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The output of packets, against librdkafka's own cluster: whatever happens, each packet is delivered, on
+ * disk or dropped by a cause. */
+#include "export/raw_out.h"
+
+#include <errno.h>
+
+#include "base/test.h"
+#include "kafka/test_kafka.h"
+#include "raw/message.h"
+
+#define N 200 /* packets in a call */
+
+static struct test_cluster cluster;
+static struct pl_diag diag;
+static uint8_t entries[N * 128];
+static size_t entries_len;
+
+static void make_entries(void)
+{
+	static const uint8_t body[40];
+
+	for (unsigned int i = 0; i < N; i++) {
+		struct pl_packet p = { .link = PL_LINK_UDP, .len = sizeof(body), .ts_ns = i };
+		struct pl_raw_head head;
+
+		p.src = pl_addr_v4((const uint8_t[]){ 10, 0, 0, (uint8_t)i });
+		pl_raw_head_make(&head, &p);
+		memcpy(entries + entries_len, &head, sizeof(head));
+		entries_len += pl_raw_entry_size(p.len);
+	}
+}
+
+static struct pl_export *open_out(const char *topic, const char *keys, const char *spool)
+{
+	char uri[512];
+	struct pl_raw_out_options options = {
+		.uri = uri, .spool_path = spool, .spool_bytes = 8 << 20
+	};
+	struct pl_export *e = NULL;
+
+	snprintf(uri, sizeof(uri), "kafka://%s/%s%s",
+		rd_kafka_mock_cluster_bootstraps(cluster.mock), topic, keys);
+	eq(pl_raw_out_open(&e, &options, &diag), 0, "opens: %s", diag.text);
+	if (e == NULL) {
+		printf("Bail out! cannot go on\n");
+		exit(1);
+	}
+	return e;
+}
+
+static uint64_t dropped(const struct pl_export *e)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
+		sum += pl_counter_read(&e->stats.dropped[i]);
+	return sum;
+}
+
+static uint64_t queued(const struct pl_export *e)
+{
+	return atomic_load(&e->stats.queued);
+}
+
+static uint64_t spooled(const struct pl_export *e)
+{
+	return atomic_load(&e->stats.spooled);
+}
+
+static void balance(const struct pl_export *e, const char *when)
+{
+	eq(pl_counter_read(&e->stats.delivered) + dropped(e) + queued(e) + spooled(e),
+		pl_counter_read(&e->stats.accepted) + pl_counter_read(&e->stats.recovered),
+		"%s: accepted + recovered = delivered + dropped + queued + spooled", when);
+}
+
+static void write_some(struct pl_export *e, unsigned int times)
+{
+	for (unsigned int i = 0; i < times; i++) {
+		e->ops->write_packets(e, entries, entries_len, N, pl_clock_mono_ns());
+		pl_export_flush(e, pl_clock_mono_ns(), false);
+	}
+}
+
+/* Turns until so many are delivered. */
+static bool deliver(struct pl_export *e, uint64_t n)
+{
+	return eventually(pl_counter_read(&e->stats.delivered) == n,
+		pl_export_flush(e, pl_clock_mono_ns(), false));
+}
+
+static void delivered(void)
+{
+	struct pl_export_words words;
+	struct pl_export *e;
+
+	rd_kafka_mock_topic_create(cluster.mock, "good", 3, 1);
+	e = open_out("good", "", NULL);
+	/* No broker has told of the topic yet. */
+	write_some(e, 5);
+	ok(queued(e) > 0, "packets that come before wait");
+	balance(e, "before");
+	ok(deliver(e, 5 * N), "they are delivered");
+	write_some(e, 50);
+	ok(deliver(e, 55 * N), "and those that come then");
+	eq(dropped(e), 0, "nothing is dropped");
+	balance(e, "delivered");
+	e->ops->words(e, &words);
+	streq(words.trouble, "", "nothing is wrong");
+	pl_export_finish(e);
+	balance(e, "finished");
+	pl_export_close(e);
+}
+
+static void no_topic(void)
+{
+	struct pl_export *e = open_out("never", "?allow.auto.create.topics=false", NULL);
+	struct pl_export_words words;
+	uint64_t now = pl_clock_mono_ns();
+
+	/* Time is the caller's. */
+	e->ops->write_packets(e, entries, entries_len, N, now);
+	pl_export_flush(e, now + UINT64_C(6000000000), false);
+	e->ops->words(e, &words);
+	ok(strstr(words.trouble, "never") != NULL && strstr(words.trouble, "topic") != NULL,
+		"the topic is told of: %s", words.trouble);
+	eq(atomic_load(&e->stats.last_error), EIO, "as an error");
+	balance(e, "waiting for the topic");
+	pl_export_flush(e, now + UINT64_C(11000000000), false);
+	eq(dropped(e), N, "after ten seconds they are dropped");
+	e->ops->write_packets(e, entries, entries_len, N, now + UINT64_C(12000000000));
+	eq(pl_counter_read(&e->stats.dropped[PL_EXPORT_IO]), 2 * N, "and those that come then");
+	pl_export_finish(e);
+	balance(e, "finished");
+	pl_export_close(e);
+}
+
+static void closed(void)
+{
+	struct pl_export *e;
+
+	rd_kafka_mock_topic_create(cluster.mock, "closed", 1, 1);
+	e = open_out("closed", "", NULL);
+	write_some(e, 1);
+	ok(deliver(e, N), "a broker is there");
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	write_some(e, 10);
+	pl_export_finish(e);
+	eq(pl_counter_read(&e->stats.dropped[PL_EXPORT_CLOSED]), 10 * N,
+		"without a broker and a spool the end loses them");
+	eq(queued(e), 0, "nothing waits");
+	balance(e, "finished");
+	pl_export_close(e);
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+}
+
+static void spool(void)
+{
+	char folder[] = "/tmp/pathline-raw-XXXXXX", command[64];
+	struct pl_export *e;
+
+	if (mkdtemp(folder) == NULL) {
+		printf("Bail out! no folder\n");
+		exit(1);
+	}
+	rd_kafka_mock_topic_create(cluster.mock, "kept", 2, 1);
+	e = open_out("kept", "?delivery.timeout.ms=2000&socket.timeout.ms=1000", folder);
+	write_some(e, 1);
+	ok(deliver(e, N), "by way of the disk");
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	write_some(e, 20);
+	ok(eventually(spooled(e) == 20 * N, pl_export_flush(e, pl_clock_mono_ns(), false)),
+		"what is not acknowledged goes to disk");
+	write_some(e, 1);
+	eq(spooled(e), 21 * N, "and all behind it");
+	balance(e, "without a broker");
+	pl_export_finish(e);
+	eq(dropped(e), 0, "nothing is dropped");
+	balance(e, "finished");
+	pl_export_close(e);
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	e = open_out("kept", "", folder);
+	eq(pl_counter_read(&e->stats.recovered), 21 * N, "the next one finds them");
+	ok(deliver(e, 21 * N), "and sends them");
+	eq(spooled(e), 0, "the disk is empty");
+	balance(e, "recovered");
+	pl_export_finish(e);
+	pl_export_close(e);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	ok(system(command) == 0, "cleaned up");
+}
+
+static void refused(void)
+{
+	eq(pl_raw_out_check("kafka://h/t?format=json", &diag), -EINVAL, "another format");
+	ok(strstr(diag.text, "format=") != NULL, "is told: %s", diag.text);
+	eq(pl_raw_out_check("kafka://h/t?acks=nine", &diag), -EINVAL, "a bad property");
+	eq(pl_raw_out_check("kafka://h/t?transactional.id=x", &diag), -EINVAL, "a reserved one");
+	eq(pl_raw_out_check("kafka://h/t", &diag), 0, "a good one");
+}
+
+int main(void)
+{
+	make_entries();
+	cluster = test_cluster_start();
+	delivered();
+	no_topic();
+	closed();
+	spool();
+	refused();
+	test_cluster_stop(&cluster);
+	return pl_test_done();
+}

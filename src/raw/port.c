@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The port driver of topics of Kafka that hold packets. */
+#include "raw/port.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "kafka/consumer.h"
+#include "kafka/producer.h"
+#include "netio/driver.h"
+#include "raw/driver.h"
+#include "raw/message.h"
+
+#define COMMIT_NS   UINT64_C(1000000000)
+#define COMMIT_MS   5000  /* for an answer, when partitions go */
+#define FIND_MS     10000 /* for the topic, when its end is waited for */
+#define WAIT_MAX_MS 1000
+
+/* A partition. */
+struct place {
+	bool mine, ended;
+	bool done;    /* `next` is to be committed */
+	int64_t next; /* behind the last message whose packets were released */
+};
+
+struct raw_port {
+	struct pl_port port;
+	char *uri;
+	struct pl_kafka_consumer *consumer;
+	bool commits, to_end;
+	struct pl_kafka_block block; /* of which packets are lent, or left */
+	size_t at;                   /* of its value: what was taken */
+	bool holds;                  /* block is a message */
+	uint32_t n_mine, n_ended;
+	uint64_t damaged; /* messages that end within a packet, or of partitions beyond */
+	uint64_t committed_ns;
+	bool away; /* and this was told */
+	char told[256];
+	struct place places[PL_KAFKA_PARTITIONS_MAX];
+};
+
+/* ---- partitions ---- */
+
+static void assigned(void *arg, struct pl_kafka_position *positions, uint32_t n)
+{
+	struct raw_port *self = arg;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (positions[i].partition >= PL_KAFKA_PARTITIONS_MAX)
+			continue;
+		self->n_mine += !self->places[positions[i].partition].mine;
+		self->places[positions[i].partition] = (struct place){ .mine = true };
+	}
+}
+
+static void commit_one(struct raw_port *self, uint32_t partition, uint32_t wait_ms)
+{
+	struct place *p = &self->places[partition];
+	const struct pl_kafka_position position = { .partition = partition, .offset = p->next };
+
+	if (!self->commits || !p->done)
+		return;
+	/* A failure is counted by the consumer; packets come again then. */
+	(void)pl_kafka_consumer_commit(self->consumer, &position, 1, wait_ms, NULL);
+	p->done = false;
+}
+
+static void revoked(void *arg, const uint32_t *partitions, uint32_t n, bool lost)
+{
+	struct raw_port *self = arg;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct place *p = partitions[i] < PL_KAFKA_PARTITIONS_MAX
+					  ? &self->places[partitions[i]]
+					  : NULL;
+
+		if (p == NULL || !p->mine)
+			continue;
+		if (!lost)
+			commit_one(self, partitions[i], COMMIT_MS);
+		self->n_mine--;
+		self->n_ended -= p->ended;
+		*p = (struct place){ .mine = false };
+	}
+}
+
+static void commit(struct raw_port *self, uint64_t now_ns)
+{
+	if (!self->commits || now_ns - self->committed_ns < COMMIT_NS)
+		return;
+	self->committed_ns = now_ns;
+	for (uint32_t i = 0; i < PL_KAFKA_PARTITIONS_MAX; i++)
+		commit_one(self, i, 0);
+}
+
+/* ---- opening ---- */
+
+static bool parse(struct pl_kafka_uri *uri, const char *text, bool *to_end, struct pl_diag *diag)
+{
+	const char *until = NULL;
+
+	if (pl_kafka_uri_parse(uri, text, diag) < 0)
+		return false;
+	until = pl_kafka_uri_take(uri, "until");
+	if (until != NULL && strcmp(until, "end") != 0) {
+		pl_diag_set(diag, "until=%s: only until=end is known", until);
+		return false;
+	}
+	if (uri->format != PL_KAFKA_FORMAT_ANY) {
+		pl_diag_set(diag, "format= does not apply: a topic of packets is " PL_RAW_FORMAT);
+		return false;
+	}
+	*to_end |= until != NULL;
+	return true;
+}
+
+/* The oldest message first: a topic that is read to be decoded again has what was before. */
+static void from_oldest(struct pl_kafka_uri *uri)
+{
+	if (pl_kafka_uri_property(uri, "auto.offset.reset") != NULL ||
+		uri->n_properties == PL_KAFKA_PROPERTIES_MAX)
+		return;
+	uri->properties[uri->n_properties].name = "auto.offset.reset";
+	uri->properties[uri->n_properties++].value = "earliest";
+}
+
+static int open_consumer(struct raw_port *self, struct pl_diag *diag)
+{
+	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
+	char group[PL_KAFKA_OWN_GROUP];
+	struct pl_kafka_consumer_config config = { .uri = uri,
+		.raw = true,
+		.format = PL_RAW_FORMAT,
+		.wait_ms = self->to_end ? FIND_MS : 0,
+		.assigned = assigned,
+		.revoked = revoked,
+		.arg = self };
+	int r = uri == NULL ? -ENOMEM : 0;
+
+	if (r == 0 && !parse(uri, self->uri, &self->to_end, diag))
+		r = -EINVAL;
+	if (r == 0)
+		r = pl_kafka_uri_read_properties(uri, diag);
+	if (r == 0) {
+		from_oldest(uri);
+		self->commits = pl_kafka_uri_property(uri, "group.id") != NULL;
+		pl_kafka_own_group(group);
+		config.group = self->commits ? NULL : group;
+		r = pl_kafka_consumer_open(&self->consumer, &config, diag);
+	}
+	if (uri != NULL)
+		explicit_bzero(uri, sizeof(*uri));
+	free(uri);
+	return r;
+}
+
+int pl_raw_port_check(const char *text, struct pl_diag *diag)
+{
+	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
+	bool to_end = false;
+	int r = uri == NULL ? -ENOMEM : parse(uri, text, &to_end, diag) ? 1 : -EINVAL;
+
+	free(uri);
+	return r;
+}
+
+int pl_raw_port_open(struct pl_port **ret, const char *text, bool to_end)
+{
+	struct raw_port *self = calloc(1, sizeof(*self));
+
+	if (self == NULL)
+		return -ENOMEM;
+	self->uri = strdup(text);
+	/* Without its keys: values may be passwords. */
+	self->port.name = strndup(text, strcspn(text, "?"));
+	if (self->uri == NULL || self->port.name == NULL) {
+		free(self->uri);
+		free(self->port.name);
+		free(self);
+		return -ENOMEM;
+	}
+	self->to_end = to_end;
+	self->port.fd = -1;
+	self->port.clock = PL_STAMP_NONE;
+	*ret = &self->port;
+	return 0;
+}
+
+/* ---- receiving ---- */
+
+/* The message's packets were all released. */
+static void settle(struct raw_port *self)
+{
+	struct place *p = &self->places[self->block.partition];
+
+	self->holds = false;
+	if (!p->mine)
+		return;
+	p->next = self->block.next;
+	p->done = true;
+}
+
+/* A block that is no message with packets, or one to take packets of. */
+static void take_block(struct raw_port *self)
+{
+	struct place *p;
+
+	if (self->block.partition >= PL_KAFKA_PARTITIONS_MAX) {
+		self->damaged += !self->block.at_end;
+		return;
+	}
+	p = &self->places[self->block.partition];
+	if (self->block.at_end) {
+		self->n_ended += p->mine && !p->ended;
+		p->ended |= p->mine;
+		return;
+	}
+	self->at = 0;
+	self->holds = self->block.records != NULL;
+	if (!self->holds)
+		settle(self);
+}
+
+static int take_packets(struct raw_port *self, struct pl_batch *batch)
+{
+	int r = 1;
+
+	batch->n = 0;
+	while (batch->n < PL_BATCH_MAX && r == 1) {
+		r = pl_raw_next(
+			self->block.records, self->block.len, &self->at, &batch->pkts[batch->n]);
+		batch->n += r == 1;
+	}
+	if (r < 0) {
+		self->damaged++;
+		self->at = self->block.len;
+	}
+	if (batch->n == 0)
+		settle(self);
+	return (int)batch->n;
+}
+
+/* What the client says is told once, and again when it is over. */
+static int hear(struct raw_port *self, bool got, struct pl_diag *diag)
+{
+	const char *trouble = pl_kafka_consumer_trouble(self->consumer);
+
+	if (got && self->away) {
+		self->away = false;
+		pl_diag_set(diag, "reads again");
+		return -EAGAIN;
+	}
+	if (got || strncmp(trouble, self->told, sizeof(self->told) - 1) == 0)
+		return 0;
+	snprintf(self->told, sizeof(self->told), "%s", trouble);
+	self->away = true;
+	pl_diag_set(diag, "%s", self->told);
+	return -ENETDOWN;
+}
+
+static bool is_over(const struct raw_port *self)
+{
+	return self->to_end && self->n_mine > 0 && self->n_ended == self->n_mine;
+}
+
+/* Looks for a message: 1, or 0 and errors as recv. */
+static int look(struct raw_port *self, uint32_t wait_ms, struct pl_diag *diag)
+{
+	const int got = pl_kafka_consumer_recv(self->consumer, &self->block, wait_ms);
+	int r;
+
+	if (got > 0)
+		take_block(self);
+	r = hear(self, got > 0, diag);
+	if (r < 0)
+		return r;
+	if (is_over(self))
+		return -ENODATA;
+	return got;
+}
+
+int pl_raw_port_recv(
+	struct pl_port *port, struct pl_batch *batch, int timeout_ms, struct pl_diag *diag)
+{
+	struct raw_port *self = (struct raw_port *)port;
+	const uint64_t begin_ns = pl_clock_mono_ns();
+	uint64_t now_ns = begin_ns;
+	int n = 0, r = self->consumer == NULL ? open_consumer(self, diag) : 0;
+
+	while (r >= 0 && n == 0) {
+		const uint64_t ms = (now_ns - begin_ns) / 1000000;
+		const uint64_t left = timeout_ms < 0              ? WAIT_MAX_MS
+				      : ms < (uint64_t)timeout_ms ? (uint64_t)timeout_ms - ms
+								  : 0;
+
+		commit(self, now_ns);
+		if (!self->holds)
+			r = look(self, (uint32_t)(left < WAIT_MAX_MS ? left : WAIT_MAX_MS), diag);
+		if (r >= 0 && self->holds)
+			n = take_packets(self, batch);
+		if (r == 0 && n == 0 && left == 0)
+			break;
+		/* A signal may have ended a wait without an end. */
+		if (r == 0 && n == 0 && timeout_ms < 0)
+			break;
+		now_ns = pl_clock_mono_ns();
+	}
+	return n > 0 ? n : r < 0 ? r : 0;
+}
+
+void pl_raw_port_release(struct pl_port *port, struct pl_batch *batch)
+{
+	struct raw_port *self = (struct raw_port *)port;
+
+	(void)batch;
+	if (self->at == self->block.len)
+		settle(self);
+}
+
+void pl_raw_port_stats(struct pl_port *port)
+{
+	struct raw_port *self = (struct raw_port *)port;
+
+	port->stats.bad_messages =
+		self->damaged +
+		(self->consumer != NULL
+				? pl_kafka_consumer_bad(pl_kafka_consumer_stats(self->consumer))
+				: 0);
+}
+
+int pl_raw_port_close(struct pl_port *port)
+{
+	struct raw_port *self = (struct raw_port *)port;
+
+	/* Leaving the group, it tells `revoked`, which commits. */
+	pl_kafka_consumer_close(self->consumer);
+	explicit_bzero(self->uri, strlen(self->uri));
+	free(self->uri);
+	free(port->name);
+	free(self);
+	return 0;
+}
