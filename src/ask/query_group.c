@@ -118,7 +118,8 @@ static int check(struct member *m, const char *uri)
 		pl_complain_diag(&diag);
 		return PL_EXIT_USAGE;
 	}
-	if (pl_query_split(m->o.query, m->from.n_topics, &why) == PL_QUERY_NO_SPLIT) {
+	if (pl_query_split(m->o.query, pl_query_member_places(&m->from), &why) ==
+		PL_QUERY_NO_SPLIT) {
 		pl_complain("query: members of a group cannot share this question: %s", why);
 		return PL_EXIT_USAGE;
 	}

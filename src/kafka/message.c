@@ -111,6 +111,12 @@ void pl_kafka_reading_header(
 	unsigned int which = 0;
 	uint64_t le = 0;
 
+	if (strcmp(name, PL_KAFKA_PLACING) == 0) {
+		/* Another word may be of a later version. */
+		m->spread = len == strlen(PL_KAFKA_SPREAD) && value != NULL &&
+			    memcmp(value, PL_KAFKA_SPREAD, len) == 0;
+		return;
+	}
 	while (which < PL_KAFKA_HEADERS && strcmp(headers[which].name, name) != 0)
 		which++;
 	if (which == PL_KAFKA_HEADERS)

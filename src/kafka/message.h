@@ -14,6 +14,8 @@
  *   d   u64, records that the producer had dropped before
  *   c   which clock the records' times are of, "nic" (base/clock_kinds.def; no terminator)
  *
+ * A ninth is there only where records of a flow are in several partitions: p, "spread" (no terminator).
+ *
  * Knows nothing of librdkafka. What is read is from outside: any bytes are either a message or one
  * of the verdicts.
  */
@@ -28,6 +30,8 @@
 
 #define PL_KAFKA_HEADERS    8
 #define PL_KAFKA_FORMAT_MAX 16
+#define PL_KAFKA_PLACING    "p" /* the ninth header */
+#define PL_KAFKA_SPREAD     "spread"
 
 enum pl_kafka_verdict {
 	PL_KAFKA_GOOD,
@@ -48,6 +52,7 @@ struct pl_kafka_message {
 	uint64_t dropped;
 	enum pl_clock_kind
 		clock;      /* of the times; PL_STAMP_NONE: not told, or by a name not known */
+	bool spread;        /* records of a flow may be in other partitions too */
 	uint32_t given;     /* bits of the headers that were there, in the order above */
 	bool protobuf;      /* written only: the value is rows of record/protobuf.h */
 	const char *format; /* written only: header "f" of a value that is no records; NULL */

@@ -127,6 +127,10 @@ static int check_config(const struct pl_kafka_producer_config *config, struct pl
 			records ? "records of fixed size, rowbinary or protobuf" : "json");
 		return -EINVAL;
 	}
+	if (config->uri->spread && config->mode == PL_KAFKA_ENTRIES) {
+		pl_diag_set(diag, "partition=spread: packets of one source stay in one partition");
+		return -EINVAL;
+	}
 	if (config->mode == PL_KAFKA_ENTRIES && config->uri->format != PL_KAFKA_FORMAT_ANY) {
 		pl_diag_set(diag, "format= does not apply to this topic, whose format is %s",
 			config->format);
@@ -286,6 +290,7 @@ int pl_kafka_producer_open(struct pl_kafka_producer **ret,
 	}
 	p->records = config->uri->records;
 	p->format = config->format;
+	p->spread = config->uri->spread;
 	p->batch_bytes =
 		p->mode == PL_KAFKA_ENTRIES ? PL_KAFKA_ENTRIES_BYTES : (size_t)p->records * p->size;
 	p->undelivered = config->undelivered;
@@ -316,6 +321,7 @@ void pl_kafka_producer_close(
 		rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
 		rd_kafka_flush(p->rk, PURGE_MS);
 	}
+	pl_kafka_skew_end(&p->skew, p->n_partitions);
 	/* A report that did not come in that time will not: it was not acknowledged either. */
 	p->stats.drop_purged += p->waiting;
 	p->waiting = 0;

@@ -4,7 +4,8 @@
  *
  * PL_KAFKA_RECORDS: records of one fixed size (record/packet.h) are gathered into messages of up to
  * uri->records of them (message.h), one being filled per partition; partition = hash modulo their
- * number, so that a symmetric hash keeps both directions of a connection together. Records are
+ * number, so that a symmetric hash keeps both directions of a connection together; with uri->spread the
+ * partitions take turns, a message each. Records are
  * copied once, into one of a fixed number of buffers; librdkafka reads them there, and a delivery
  * report gives the buffer back: the buffers bound the number of messages on their way.
  *
@@ -141,6 +142,9 @@ void pl_kafka_producer_stats(
 	const struct pl_kafka_producer *p, struct pl_kafka_producer_stats *ret);
 /* What librdkafka told last, up to a second old. */
 const struct pl_kafka_client *pl_kafka_producer_client(const struct pl_kafka_producer *p);
+/* How even its partitions are. */
+struct pl_kafka_skew;
+const struct pl_kafka_skew *pl_kafka_producer_skew(const struct pl_kafka_producer *p);
 /* Sum of the rows drop_*. */
 uint64_t pl_kafka_producer_dropped(const struct pl_kafka_producer_stats *stats);
 /* The last error in words, empty when there was none; it may be over. */

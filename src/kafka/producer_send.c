@@ -95,6 +95,12 @@ void pl_kafka_producer_stats(const struct pl_kafka_producer *p, struct pl_kafka_
 	*ret = p->stats;
 	ret->waiting = p->waiting;
 	ret->free_buffers = p->n_free;
+	ret->skew_percent = p->skew.percent;
+}
+
+const struct pl_kafka_skew *pl_kafka_producer_skew(const struct pl_kafka_producer *p)
+{
+	return &p->skew;
 }
 
 const struct pl_kafka_client *pl_kafka_producer_client(const struct pl_kafka_producer *p)
@@ -149,11 +155,13 @@ static rd_kafka_headers_t *make_headers(
 		.protobuf = p->protobuf,
 		.format = p->format };
 	struct pl_kafka_header made[PL_KAFKA_HEADERS];
-	rd_kafka_headers_t *headers = rd_kafka_headers_new(PL_KAFKA_HEADERS);
+	rd_kafka_headers_t *headers = rd_kafka_headers_new(PL_KAFKA_HEADERS + 1);
 
 	pl_kafka_headers_make(&message, made);
 	for (unsigned int i = 0; i < PL_KAFKA_HEADERS; i++)
 		rd_kafka_header_add(headers, made[i].name, -1, made[i].value, (ssize_t)made[i].len);
+	if (p->spread)
+		rd_kafka_header_add(headers, PL_KAFKA_PLACING, -1, PL_KAFKA_SPREAD, -1);
 	return headers;
 }
 
@@ -187,6 +195,7 @@ void pl_kafka_batch_send(struct pl_kafka_producer *p, struct pl_kafka_batch *bat
 
 	TAILQ_REMOVE(&p->filling, batch, link);
 	p->of_partition[batch->partition] = NULL;
+	p->turn_of = batch->partition + 1;
 	p->sequence++;
 	err = code_of(p, rd_kafka_produceva(p->rk, parts, sizeof(parts) / sizeof(parts[0])));
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -208,6 +217,12 @@ static inline void note_time(struct pl_kafka_batch *batch, uint64_t from_ns, uin
 		batch->newest_ns = to_ns;
 }
 
+/* Of n_partitions, not 0. */
+static inline uint32_t partition_of(const struct pl_kafka_producer *p, uint64_t hash)
+{
+	return p->spread ? p->turn_of % p->n_partitions : (uint32_t)(hash % p->n_partitions);
+}
+
 /* The batch that takes the next `size` bytes of this hash, counted as put. NULL: dropped, and
  * counted, with why in *ret. */
 static inline struct pl_kafka_batch *batch_for(
@@ -222,10 +237,11 @@ static inline struct pl_kafka_batch *batch_for(
 		*ret = -EAGAIN;
 		return NULL;
 	}
-	partition = (uint32_t)(hash % p->n_partitions);
+	partition = partition_of(p, hash);
 	batch = p->of_partition[partition];
 	if (batch != NULL && p->batch_bytes - batch->bytes < size) {
 		pl_kafka_batch_send(p, batch);
+		partition = partition_of(p, hash);
 		batch = NULL;
 	}
 	if (batch == NULL)
@@ -242,6 +258,7 @@ static inline void added(struct pl_kafka_producer *p, struct pl_kafka_batch *bat
 {
 	batch->bytes += size;
 	batch->clocks |= 1u << p->clock;
+	pl_kafka_skew_count(&p->skew, batch->partition, 1);
 	p->waiting++;
 	if (++batch->n == p->records)
 		pl_kafka_batch_send(p, batch);
@@ -298,13 +315,13 @@ void pl_kafka_producer_clock(struct pl_kafka_producer *p, enum pl_clock_kind clo
 bool pl_kafka_producer_room(const struct pl_kafka_producer *p, uint64_t hash)
 {
 	return p->n_partitions != 0 &&
-	       (p->n_free > 0 || p->of_partition[hash % p->n_partitions] != NULL);
+	       (p->n_free > 0 || p->of_partition[partition_of(p, hash)] != NULL);
 }
 
 bool pl_kafka_producer_room_for(const struct pl_kafka_producer *p, uint64_t hash, size_t size)
 {
 	const struct pl_kafka_batch *batch =
-		p->n_partitions != 0 ? p->of_partition[hash % p->n_partitions] : NULL;
+		p->n_partitions != 0 ? p->of_partition[partition_of(p, hash)] : NULL;
 
 	return p->n_partitions != 0 &&
 	       (p->n_free > 0 || (batch != NULL && p->batch_bytes - batch->bytes >= size));
@@ -395,7 +412,9 @@ int pl_kafka_producer_send_hashed(
 		p->stats.drop_no_partitions++;
 		return -EAGAIN;
 	}
-	parts[4].u.i32 = (int32_t)(hash % p->n_partitions);
+	parts[4].u.i32 = (int32_t)partition_of(p, hash);
+	p->turn_of = (uint32_t)parts[4].u.i32 + 1;
+	pl_kafka_skew_count(&p->skew, (uint32_t)parts[4].u.i32, 1);
 	err = give_message(p, parts, sizeof(parts) / sizeof(parts[0]));
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR ||
 		pl_kafka_message_ended(p, err, NULL, 0, value, len))
@@ -439,6 +458,7 @@ void pl_kafka_producer_turn(struct pl_kafka_producer *p, uint64_t now_ns)
 	p->now_ns = now_ns;
 	rd_kafka_poll(p->rk, 0);
 	take_partitions(p, p->client.partitions);
+	pl_kafka_skew_turn(&p->skew, now_ns, p->n_partitions);
 	/* While acknowledgements are slow, what is left of the buffers is better filled. */
 	while (2 * p->n_lent <= p->n_buffers && (batch = TAILQ_FIRST(&p->filling)) != NULL &&
 		now_ns - batch->since_ns >= p->age_ns) {

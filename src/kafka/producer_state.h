@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "kafka/producer.h"
+#include "kafka/skew.h"
 #include "record/protobuf.h"
 
 /* A buffer: free, being filled (in `filling`, and its partition's), or lent to librdkafka. */
@@ -42,6 +43,9 @@ struct pl_kafka_producer {
 	uint64_t age_ns;
 	uint64_t now_ns; /* of the last turn */
 
+	bool spread;
+	uint32_t turn_of; /* spread: the partition that gets the next records */
+	struct pl_kafka_skew skew;
 	uint32_t n_partitions;                                        /* 0: not known */
 	struct pl_kafka_batch *of_partition[PL_KAFKA_PARTITIONS_MAX]; /* being filled, or NULL */
 

@@ -10,6 +10,7 @@
 
 #include "base/sandbox.h"
 #include "base/test.h"
+#include "kafka/skew.h"
 #include "kafka/test_kafka.h"
 
 #define PRODUCE 0 /* the protocol's number of the request */
@@ -729,6 +730,89 @@ static void test_bounds(void)
 	pl_kafka_producer_close(NULL, 0, NULL);
 }
 
+/* All records of one flow. */
+static void put_elephant(struct pl_kafka_producer *p, uint64_t n, uint64_t now_ns)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		const struct pl_pkt64 r = test_record(i);
+
+		(void)eventually(pl_kafka_producer_room(p, 5), pl_kafka_producer_turn(p, now_ns));
+		pl_kafka_producer_put(p, 5, &r);
+	}
+}
+
+static void test_spread(void)
+{
+	const struct pl_kafka_producer_config config = { .kind = PL_FLAT_PKT64, .wait_ms = 10000 };
+	const uint64_t now = pl_clock_mono_ns();
+	uint64_t of[4] = { 0 }, told = 0;
+	struct pl_kafka_producer *p;
+	rd_kafka_t *rk;
+
+	test_uri(&uri, &cluster, "spread", 4, "?records=16&partition=spread");
+	p = open_with(config);
+	pl_kafka_producer_turn(p, now);
+	put_elephant(p, 1600, now);
+	pl_kafka_producer_turn(p, now + 2 * PL_KAFKA_SKEW_NS);
+	eq(stats_of(p).skew_percent, 100, "spread: the partitions are even");
+	close_and_check(p, 60000, 1600, "spread");
+	rk = witness("spread", 4);
+	for (int i = 0; i < 100; i++) {
+		rd_kafka_message_t *m = witness_next(rk);
+		rd_kafka_headers_t *headers;
+		const void *value;
+		size_t len;
+
+		if (m == NULL)
+			break;
+		of[m->partition] += m->len / 64;
+		told += rd_kafka_message_headers(m, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR &&
+			rd_kafka_header_get_last(headers, "p", &value, &len) ==
+				RD_KAFKA_RESP_ERR_NO_ERROR &&
+			len == 6 && memcmp(value, "spread", 6) == 0;
+		rd_kafka_message_destroy(m);
+	}
+	witness_end(rk);
+	for (int i = 0; i < 4; i++)
+		eq(of[i], 400, "partition %d has a quarter", i);
+	eq(told, 100, "each message says that flows are in several");
+	test_uri(&uri, &cluster, "elephant", 4, "?records=16");
+	p = open_with(config);
+	pl_kafka_producer_turn(p, now);
+	put_elephant(p, 1600, now);
+	pl_kafka_producer_turn(p, now + 2 * PL_KAFKA_SKEW_NS);
+	eq(stats_of(p).skew_percent, 400, "by the hash all are in one");
+	eq(pl_kafka_producer_skew(p)->busiest, 1, "which one");
+	close_and_check(p, 60000, 1600, "elephant");
+}
+
+static void test_spread_texts(void)
+{
+	const struct pl_kafka_producer_config config = { .mode = PL_KAFKA_MESSAGES,
+		.wait_ms = 10000 };
+	uint64_t of[3] = { 0 };
+	struct pl_kafka_producer *p;
+	rd_kafka_t *rk;
+
+	test_uri(&uri, &cluster, "texts-spread", 3, "?partition=spread");
+	p = open_with(config);
+	for (int i = 0; i < 30; i++)
+		eq(pl_kafka_producer_send_hashed(p, 5, 1, "{}", 2), 0, "a text");
+	close_and_check(p, 60000, 30, "texts");
+	rk = witness("texts-spread", 3);
+	for (int i = 0; i < 30; i++) {
+		rd_kafka_message_t *m = witness_next(rk);
+
+		if (m == NULL)
+			break;
+		of[m->partition]++;
+		rd_kafka_message_destroy(m);
+	}
+	witness_end(rk);
+	for (int i = 0; i < 3; i++)
+		eq(of[i], 10, "partition %d has a third of the texts", i);
+}
+
 int main(void)
 {
 	seed = pl_hash_seed();
@@ -756,6 +840,8 @@ int main(void)
 	test_no_topic();
 	test_no_broker();
 	test_properties();
+	test_spread();
+	test_spread_texts();
 	test_bounds();
 	test_cluster_stop(&cluster);
 	return pl_test_done();

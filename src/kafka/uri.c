@@ -185,6 +185,15 @@ static int take_format(struct pl_kafka_uri *uri, const char *value, struct pl_di
 	return 0;
 }
 
+static int take_partition(struct pl_kafka_uri *uri, const char *value, struct pl_diag *diag)
+{
+	uri->spread = strcmp(value, "spread") == 0;
+	if (uri->spread || strcmp(value, "flow") == 0)
+		return 0;
+	pl_diag_set(diag, "'partition=%s' in the URI: not flow or spread", value);
+	return -EINVAL;
+}
+
 static int take_property(
 	struct pl_kafka_uri *uri, const char *name, const char *value, struct pl_diag *diag)
 {
@@ -220,6 +229,8 @@ static int take_key(struct pl_kafka_uri *uri, char *key, unsigned int *seen, str
 		own = 2;
 	else if (strcmp(key, "properties") == 0)
 		own = 4;
+	else if (strcmp(key, "partition") == 0)
+		own = 8;
 	if ((own & *seen) != 0 || (own == 0 && pl_kafka_uri_property(uri, key) != NULL)) {
 		pl_diag_set(diag, "key '%s' is given twice in the URI", key);
 		return -EINVAL;
@@ -233,6 +244,8 @@ static int take_key(struct pl_kafka_uri *uri, char *key, unsigned int *seen, str
 	case 4:
 		uri->properties_file = value;
 		return 0;
+	case 8:
+		return take_partition(uri, value, diag);
 	default:
 		return take_property(uri, key, value, diag);
 	}
@@ -296,6 +309,7 @@ int pl_kafka_uri_parse_topics(struct pl_kafka_uri *ret, const char *text, struct
 
 	ret->records = PL_KAFKA_RECORDS_DEFAULT;
 	ret->format = PL_KAFKA_FORMAT_ANY;
+	ret->spread = false;
 	ret->n_properties = 0;
 	ret->properties_file = NULL;
 	if (strncmp(text, PL_KAFKA_SCHEME, scheme) != 0) {

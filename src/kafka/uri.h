@@ -5,13 +5,14 @@
  *   kafka://HOST[:PORT][,HOST[:PORT]...]/TOPIC[,TOPIC...][?KEY=VALUE[&KEY=VALUE]...]
  *
  * Several topics are of a reader; they are kept in the order of their names, whatever theirs here.
- * Keys of ours are `records`, `format` and `properties`, a file of more properties, where passwords
+ * Keys of ours are `records`, `format`, `partition` and `properties`, a file of more properties, where passwords
  * are better placed than on a command line. Any other is a property of librdkafka by its own name,
  * kept as it stands: the client checks it when it is opened. Values are percent-decoded ("%26" is
  * an ampersand), and "+" is itself.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/diag.h"
@@ -42,6 +43,9 @@ struct pl_kafka_uri {
 	const char *topics[PL_KAFKA_TOPICS_MAX];
 	uint32_t records; /* per message, 1 to 4096 */
 	enum pl_kafka_format format;
+	/* partition=spread: a record goes into any partition, which gives each as many. Else, as
+	 * partition=flow says, into that of its flow's hash. */
+	bool spread;
 	const char *properties_file; /* NULL: none */
 	char file_text[PL_KAFKA_FILE_MAX];
 	unsigned int n_properties;

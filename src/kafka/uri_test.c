@@ -101,6 +101,8 @@ static void test_wrong(void)
 		{ "kafka://h/t?records=many", "records=many" },
 		{ "kafka://h/t?records=-1", "records=-1" },
 		{ "kafka://h/t?format=avro", "format=avro" },
+		{ "kafka://h/t?partition=3", "not flow or spread" },
+		{ "kafka://h/t?partition=flow&partition=spread", "given twice" },
 		{ "kafka://h/t?format=JSON", "format=JSON" },
 		{ "kafka://h/t?records=1&records=2", "'records' is given twice" },
 		{ "kafka://h/t?format=json&format=json", "'format' is given twice" },

@@ -265,6 +265,20 @@ static void note_clock(struct pl_query_member *m, enum pl_clock_kind clock)
 	pl_buf_done(&text);
 }
 
+/* Records whose flows are in several partitions would give wrong rows. */
+static bool is_spread(struct pl_query_member *m, const struct pl_kafka_message *message)
+{
+	struct pl_diag why = { .text = "" };
+
+	if (!message->spread || !m->by_flow)
+		return false;
+	pl_diag_set(&why,
+		"%s: its records were written with partition=spread, and this question needs a flow in one partition: add partition=spread to the URI of --from",
+		m->name);
+	pl_query_member_fail(m, -EINVAL, &why);
+	return true;
+}
+
 static void read_records(struct pl_query_member *m, uint64_t now_ns)
 {
 	struct pl_kafka_block block;
@@ -286,6 +300,8 @@ static void read_records(struct pl_query_member *m, uint64_t now_ns)
 		in->at_end = block.at_end;
 		if (block.records == NULL)
 			continue;
+		if (is_spread(m, &block.message))
+			break;
 		in->idle = false;
 		in->last_ns = now_ns;
 		note_clock(m, block.message.clock);

@@ -75,8 +75,12 @@ struct pl_query_member {
 	int failed;
 	struct pl_diag why, trouble;
 	struct pl_clocks clocks; /* of the records that it read */
+	bool by_flow;            /* all of a flow has to be in one partition */
 	bool two_stages, began, told_version;
 };
+
+/* As many topics as pl_query_split is to know of: in how many places the records of a flow may be. */
+uint32_t pl_query_member_places(const struct pl_kafka_uri *uri);
 
 extern const struct pl_service_ops pl_query_member_service;
 

@@ -173,6 +173,20 @@ static int open_partials(struct pl_query_member *m, struct pl_kafka_uri *uri, st
 	return m->outputs != NULL ? 0 : -ENOMEM;
 }
 
+uint32_t pl_query_member_places(const struct pl_kafka_uri *uri)
+{
+	return uri->spread && uri->n_topics == 1 ? 2 : uri->n_topics;
+}
+
+static void choose_split(struct pl_query_member *m, const struct pl_kafka_uri *uri)
+{
+	const uint32_t places = pl_query_member_places(uri);
+	const enum pl_query_split split = pl_query_split(m->o->query, places, NULL);
+
+	m->two_stages = split == PL_QUERY_TWO_STAGES;
+	m->by_flow = places == 1 && split != pl_query_split(m->o->query, 2, NULL);
+}
+
 int pl_query_member_open(struct pl_query_member *m, struct pl_diag *diag)
 {
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
@@ -181,8 +195,8 @@ int pl_query_member_open(struct pl_query_member *m, struct pl_diag *diag)
 
 	if (uri != NULL)
 		r = read_uri(m, uri, diag);
-	m->two_stages = uri != NULL &&
-			pl_query_split(m->o->query, uri->n_topics, NULL) == PL_QUERY_TWO_STAGES;
+	if (r == 0)
+		choose_split(m, uri);
 	m->sender.plan = pl_query_plan_hash(m->o->query);
 	m->sender.attempt = pl_hash_mix(pl_clock_real_ns(), pl_hash_seed()) | 1;
 	name_topic(m);

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "kafka/producer.h"
+#include "kafka/skew.h"
 #include "netio/uri.h"
 #include "record/flow_hash.h"
 #include "record/json.h"
@@ -41,6 +42,8 @@ struct kafka_out {
 	struct pl_kafka_client client; /* as librdkafka told last */
 	char trouble[256];             /* that was told last; of the spool, likewise */
 	char spool_trouble[256];
+	bool spread, skewed; /* partition=spread; the partitions are uneven, and this was told */
+	uint32_t busiest, partitions;
 };
 
 /* The whole URI, of the part behind "kafka:". */
@@ -186,6 +189,7 @@ static int open_producer(struct kafka_out *self, const char *target,
 		r = pl_kafka_producer_open(&self->producer, &config, diag);
 	self->kind = config.kind;
 	self->json = config.mode == PL_KAFKA_MESSAGES;
+	self->spread = uri != NULL && uri->spread;
 	pl_buf_init(&self->text);
 	if (r == 0 && self->json &&
 		pl_buf_reserve(&self->text, pl_flat_json_max(self->kind) + CLOCK_BYTES) == NULL) {
@@ -313,6 +317,25 @@ static void tell(const struct kafka_out *self, const char *trouble, char told[25
 	pl_say("%s: %s", self->out.name, told);
 }
 
+/* Once, until the partitions are even again. */
+static void look_skew(struct kafka_out *self)
+{
+	const struct pl_kafka_skew *skew = pl_kafka_producer_skew(self->producer);
+	const bool skewed = skew->percent >= PL_KAFKA_SKEW_HIGH;
+
+	self->busiest = skew->busiest;
+	self->partitions = skew->partitions;
+	if (skewed && !self->skewed)
+		pl_say("%s: partition %u gets %.1f times the mean of %u partitions: few flows have "
+		       "most of the records%s",
+			self->out.name, skew->busiest, (double)skew->percent / 100.0,
+			skew->partitions,
+			self->spread ? ""
+				     : "; partition=spread shares them evenly, for readers that "
+				       "need no flow in one partition");
+	self->skewed = skewed;
+}
+
 static uint64_t kafka_turn(struct pl_tap_out *out, uint64_t now_ns)
 {
 	struct kafka_out *self = (struct kafka_out *)out;
@@ -322,6 +345,7 @@ static uint64_t kafka_turn(struct pl_tap_out *out, uint64_t now_ns)
 	self->client = *pl_kafka_producer_client(self->producer);
 	if (pl_tap_spool_is_open(&self->spool))
 		empty_spool(self, now_ns);
+	look_skew(self);
 	tell(self, pl_kafka_producer_trouble(self->producer), self->trouble);
 	tell(self, self->spool.trouble.text, self->spool_trouble);
 	return self->stats.waiting > 0 || self->spool.stats.held > 0 ? now_ns + TURN_NS
@@ -354,6 +378,11 @@ static void kafka_conditions(
 	if (self->trouble[0] != '\0' && self->client.brokers_up == 0)
 		pl_condition_add(ret, PL_CONDITION_FAULT, "output_failing",
 			"tap %s: %s: no broker is up: %s", tap, self->out.name, self->trouble);
+	if (self->skewed)
+		pl_condition_add(ret, PL_CONDITION_WARNING, "partitions_uneven",
+			"tap %s: %s: partition %u gets %.1f times the mean of %u partitions", tap,
+			self->out.name, self->busiest, (double)self->stats.skew_percent / 100.0,
+			self->partitions);
 }
 
 static const void *kafka_counters(const struct pl_tap_out *out)

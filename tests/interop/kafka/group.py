@@ -5,12 +5,14 @@ the rows have to be those of a slow count in this file, each window and key once
 
     usage: group.py INTEROP_KAFKA FOLDER PATHLINE [TEST]…     (the program made from kafka.c; the server's jars, tools/kafka)
 """
+import argparse
 import collections
 import json
 import os
 import random
 import re
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -18,7 +20,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", ".."))
-from lib import lab, tap  # noqa: E402
+from lib import lab, pcap, tap  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
@@ -344,6 +346,54 @@ def test_flows(server):
         m.end()
 
 
+def frame(sport):
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 60, 0, 0, 64, 17, 0, bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2)))
+    return bytes(12) + b"\x08\x00" + ip + struct.pack("!HHHH", sport, 53, 40, 0) + bytes(32)
+
+
+def counts_by_partition(server, topic):
+    out = subprocess.run(["kcat", "-q", "-C", "-b", server.address, "-t", topic, "-o", "beginning", "-e", "-f", "%p %S %h\n"],
+                         capture_output=True, check=True).stdout
+    found = collections.Counter()
+    for line in re.findall(rb"(?m)^(\d+) (\d+) f=", out):
+        found[int(line[0])] += int(line[1]) // 64
+    return found, b",p=spread" in out
+
+
+def test_spread(server):
+    """Most packets are of one flow. Its partition gets them all, or with partition=spread each as many; then members join what they
+    count, and one that was not told does not give wrong rows."""
+    flows = [sport for i in range(24000) for sport in ([7] if i % 5 else [7, 1000 + i % 40])]
+    capture = pcap.write(lab.path("elephant.pcap"), map(frame, flows), start_ns=BASE, step_ns=SECOND * 3 // len(flows))
+    for topic in "elephant", "even":
+        server.create(topic, 4)
+    server.create("even.rows", 1)
+    skews = []
+    for topic, keys in ("elephant", ""), ("even", "partition=spread"):
+        run = subprocess.run([PATHLINE, "tap", "--stats", "-o", "json", "--to", server.uri(topic, keys), capture],
+                             capture_output=True, text=True, check=False, timeout=120)
+        output = json.loads(run.stdout.splitlines()[-1])["outputs"][0]
+        eq(output["delivered"], len(flows), f"{topic}: all are delivered")
+        skews.append(output["skew_percent"])
+    mean = len(flows) / 4
+    ok(skews[0] > 300 and skews[1] < 110, "the account says how uneven partitions are", skews)
+    one, told = counts_by_partition(server, "elephant")
+    ok(max(one.values()) > 3 * mean and not told, "by the flow's hash one partition has most", one)
+    even, told = counts_by_partition(server, "even")
+    ok(max(even.values()) < 1.1 * mean and told, "spread, each has as many, and the messages say so", even)
+    asked = [PATHLINE, "query", FLOWS, "--group", "unaware", "--to", "-", "--duration", "30s"]
+    run = subprocess.run([*asked, "--from", server.uri("even")], capture_output=True, text=True, check=False, timeout=120)
+    ok(run.returncode == 1 and "add partition=spread" in run.stderr, "a member that was not told refuses", run.stderr)
+    table = argparse.Namespace(server=server, topic="even", source="even")
+    members = [Member(table, FLOWS, uri="&partition=spread", group="aware") for _ in range(2)]
+    want = collections.Counter((BASE + i * (SECOND * 3 // len(flows)) // SECOND * SECOND, sport) for i, sport in enumerate(flows))
+    wait(lambda: len({(m["w0"], m["key"]["sport"]) for _, m in rows(table)}) >= len(want))
+    got = {(m["w0"], m["key"]["sport"]): m["val"]["n"] for _, m in rows(table)}
+    ok(got == dict(want), f"told, members give the {len(want)} rows of a slow count", list(got.items())[:3])
+    for m in members:
+        m.end()
+
+
 PAIRS = ("packets as a | where dport = 9 | left join (packets | where sport = 9) as b on a.src = b.dst and a.dst = b.src and "
          "a.sport = b.dport and a.dport = b.sport and proto within 300ms ")
 EACH = PAIRS + "| map a.sport, a.ts as t, b.wire_len as back"
@@ -456,7 +506,7 @@ def test_wire(server):
 def main():
     server = server_or_skip()
     tests = (test_two_stages, test_join_and_leave, test_stalled, test_more_members, test_again, test_bad_last, test_ahead, test_small_messages, test_transactions,
-             test_transactions_moved, test_refused_for_good, test_topics, test_flows, test_joins, test_paused, test_restarted, test_wire)
+             test_transactions_moved, test_refused_for_good, test_topics, test_flows, test_spread, test_joins, test_paused, test_restarted, test_wire)
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()
 
