@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "kafka/conf.h"
+#include "kafka/producer_renew.h"
 #include "kafka/producer_state.h"
 
 #define PURGE_MS 2000
@@ -99,14 +100,25 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
 	p->stats.errors++;
 	if (err == RD_KAFKA_RESP_ERR__FATAL)
 		rd_kafka_fatal_error(rk, text, sizeof(text));
-	pl_diag_set(&p->trouble, "%s", text[0] != '\0' ? text : reason);
+	/* A client that goes, or does not get through, is not what messages wait for. */
+	if (rk == p->old.rk)
+		return;
+	pl_diag_set(rk == p->next.rk ? &p->next_trouble : &p->trouble, "%s",
+		text[0] != '\0' ? text : reason);
 }
 
 static int on_statistics(rd_kafka_t *rk, char *json, size_t len, void *opaque)
 {
 	struct pl_kafka_producer *p = opaque;
+	struct pl_kafka_client next = { .partitions = 0 };
 
-	(void)rk;
+	if (rk == p->old.rk)
+		return 0;
+	if (rk == p->next.rk) {
+		p->next_ready = pl_kafka_client_read(&next, p->topic_name, json, len) == 0 &&
+				next.partitions > 0 && next.brokers_up > 0;
+		return 0;
+	}
 	if (pl_kafka_client_read(&p->client, p->topic_name, json, len) < 0)
 		pl_diag_set(&p->trouble, "librdkafka's statistics are not readable");
 	return 0; /* librdkafka frees the text */
@@ -190,6 +202,10 @@ static int open_client(struct pl_kafka_producer *p, const struct pl_kafka_produc
 
 	if (conf == NULL)
 		return -EINVAL;
+	if (pl_kafka_renew_init(&p->renew, conf) < 0) {
+		rd_kafka_conf_destroy(conf);
+		return -ENOMEM;
+	}
 	p->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
 	if (p->rk == NULL) {
 		rd_kafka_conf_destroy(conf);
@@ -254,6 +270,7 @@ static int make_pool(struct pl_kafka_producer *p, uint32_t wanted, struct pl_dia
 static void release(struct pl_kafka_producer *p)
 {
 	/* librdkafka first: until it is gone it may read the buffers. */
+	pl_kafka_producer_renew_done(p);
 	if (p->topic != NULL)
 		rd_kafka_topic_destroy(p->topic);
 	if (p->rk != NULL)
@@ -316,6 +333,7 @@ void pl_kafka_producer_close(
 		return;
 	while (!TAILQ_EMPTY(&p->filling))
 		pl_kafka_batch_send(p, TAILQ_FIRST(&p->filling));
+	pl_kafka_producer_renew_end(p, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
 	rd_kafka_flush(p->rk, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
 	if (p->waiting > 0) {
 		rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);

@@ -6,6 +6,7 @@
 
 #include "kafka/message.h"
 #include "kafka/producer.h"
+#include "kafka/producer_renew.h"
 #include "kafka/producer_state.h"
 
 /* ---- accounts ---- */
@@ -457,6 +458,7 @@ void pl_kafka_producer_turn(struct pl_kafka_producer *p, uint64_t now_ns)
 
 	p->now_ns = now_ns;
 	rd_kafka_poll(p->rk, 0);
+	pl_kafka_producer_renew(p, now_ns);
 	take_partitions(p, p->client.partitions);
 	pl_kafka_skew_turn(&p->skew, now_ns, p->n_partitions);
 	/* While acknowledgements are slow, what is left of the buffers is better filled. */

@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "kafka/producer.h"
+#include "kafka/renew.h"
 #include "kafka/skew.h"
 #include "record/protobuf.h"
 
@@ -27,9 +28,22 @@ TAILQ_HEAD(pl_kafka_batches, pl_kafka_batch);
 #define SIDE   ((uintptr_t)1)
 #define STORED ((uintptr_t)2)
 
+/* A client beside the present one. */
+struct pl_kafka_side {
+	rd_kafka_t *rk; /* NULL: there is none */
+	rd_kafka_topic_t *topic;
+};
+
 struct pl_kafka_producer {
 	rd_kafka_t *rk;
 	rd_kafka_topic_t *topic;
+	/* With new certificates (producer_renew.c): the next one, while it is not known whether it
+	 * gets through, and the one before, while messages of its are not acknowledged. */
+	struct pl_kafka_side next, old;
+	bool next_ready;
+	uint64_t next_ns; /* since when it is tried */
+	struct pl_diag next_trouble;
+	struct pl_kafka_renew renew;
 	char topic_name[PL_KAFKA_TOPIC_MAX + 1];
 	enum pl_kafka_mode mode;
 	enum pl_flat_kind kind;

@@ -34,11 +34,14 @@ def java(jars, *more):
 
 
 class Broker:
-    """`more`: further lines of the server's properties, of which the last one of a name counts. Several servers have names."""
+    """`more`: further lines of the server's properties, of which the last one of a name counts, or what makes them of the ports of
+    the server and its controller. Several servers have names."""
 
     def __init__(self, jars, more="", name="broker"):
         self.jars, self.port, self.starts, self.name = jars, lab.free_port(), 0, name
-        text = CONFIG.format(port=self.port, controller=lab.free_port(), data=lab.path(name)) + more
+        controller = lab.free_port()
+        text = CONFIG.format(port=self.port, controller=controller, data=lab.path(name)) + (
+            more(self.port, controller) if callable(more) else more)
         self.config = lab.write(f"{name}.properties", text)
         made = subprocess.run(java(jars, "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c",
                                     self.config), capture_output=True, text=True, check=False)

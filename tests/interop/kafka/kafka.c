@@ -144,6 +144,21 @@ static bool line_is_there(void)
 	return poll(&in, 1, 0) > 0;
 }
 
+/* Certificates that were taken up, and that were not, when there are more. */
+static void tell_renewals(const struct pl_kafka_producer *p)
+{
+	static uint64_t told;
+	struct pl_kafka_producer_stats s;
+
+	pl_kafka_producer_stats(p, &s);
+	if (s.renewals + s.renewals_failed == told)
+		return;
+	told = s.renewals + s.renewals_failed;
+	printf("renewals %" PRIu64 " failed %" PRIu64 " dropped %" PRIu64 "\n", s.renewals,
+		s.renewals_failed, pl_kafka_producer_dropped(&s));
+	fflush(stdout);
+}
+
 static void put_all(struct pl_kafka_producer *p, uint64_t n)
 {
 	bool more = true;
@@ -160,6 +175,7 @@ static void put_all(struct pl_kafka_producer *p, uint64_t n)
 			i++;
 		}
 		pl_kafka_producer_turn(p, pl_clock_mono_ns());
+		tell_renewals(p);
 		if (n == 0)
 			usleep(50000);
 	}

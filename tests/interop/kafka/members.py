@@ -170,4 +170,4 @@ def server_or_skip(more=""):
                            text=True, check=False, preexec_fn=lab.into_machine_network)
     if fetch.returncode != 0:
         tap.skip_all(re.sub(r"\s+", " ", fetch.stderr).strip())
-    return Server(JARS, PROPERTIES + more)
+    return Server(JARS, (lambda *ports: PROPERTIES + more(*ports)) if callable(more) else PROPERTIES + more)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * New certificates on disk: a second client is opened with them beside the first one. When a broker has
+ * told it of the topic, it gets all messages from then on, and the first one goes when its own are
+ * acknowledged. One that does not get through is given up, and tried again at the next look.
+ */
+#include "kafka/producer_renew.h"
+
+#include <string.h>
+
+#include "kafka/producer_state.h"
+
+static void close_client(struct pl_kafka_side *side)
+{
+	if (side->topic != NULL)
+		rd_kafka_topic_destroy(side->topic);
+	if (side->rk != NULL)
+		rd_kafka_destroy(side->rk);
+	*side = (struct pl_kafka_side){ .rk = NULL };
+}
+
+static void give_up(struct pl_kafka_producer *p, const char *why)
+{
+	p->stats.renewals_failed++;
+	pl_diag_set(&p->trouble, "new certificates are not taken up: %s", why);
+	close_client(&p->next);
+}
+
+static void open_next(struct pl_kafka_producer *p, uint64_t now_ns)
+{
+	rd_kafka_conf_t *conf = rd_kafka_conf_dup(rd_kafka_conf(p->rk));
+	char text[256] = "";
+
+	p->next_trouble = (struct pl_diag){ .text = "" };
+	p->next_ns = now_ns;
+	p->next_ready = false;
+	p->next.rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+	if (p->next.rk == NULL) {
+		/* A key that is not the certificate's, as while only one of both was renewed. */
+		rd_kafka_conf_destroy(conf);
+		give_up(p, text);
+		return;
+	}
+	p->next.topic = rd_kafka_topic_new(p->next.rk, p->topic_name, NULL);
+	if (p->next.topic == NULL)
+		give_up(p, rd_kafka_err2str(rd_kafka_last_error()));
+}
+
+static void take_over(struct pl_kafka_producer *p)
+{
+	p->old = (struct pl_kafka_side){ .rk = p->rk, .topic = p->topic };
+	p->rk = p->next.rk;
+	p->topic = p->next.topic;
+	p->next = (struct pl_kafka_side){ .rk = NULL };
+	p->renew.pending = false;
+	p->stats.renewals++;
+}
+
+void pl_kafka_producer_renew(struct pl_kafka_producer *p, uint64_t now_ns)
+{
+	if (p->old.rk != NULL) {
+		rd_kafka_poll(p->old.rk, 0);
+		if (rd_kafka_outq_len(p->old.rk) == 0)
+			close_client(&p->old);
+	}
+	if (p->next.rk != NULL) {
+		rd_kafka_poll(p->next.rk, 0);
+		if (p->next_ready)
+			take_over(p);
+		else if (now_ns - p->next_ns > PL_KAFKA_RENEW_TRY_NS)
+			give_up(p, p->next_trouble.text[0] != '\0' ? p->next_trouble.text
+								   : "no broker answered");
+		return;
+	}
+	if (p->old.rk == NULL && pl_kafka_renew_due(&p->renew, now_ns))
+		open_next(p, now_ns);
+}
+
+void pl_kafka_producer_renew_end(struct pl_kafka_producer *p, int timeout_ms)
+{
+	close_client(&p->next);
+	if (p->old.rk == NULL)
+		return;
+	rd_kafka_flush(p->old.rk, timeout_ms);
+	rd_kafka_purge(p->old.rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+	rd_kafka_flush(p->old.rk, timeout_ms < 2000 ? timeout_ms : 2000);
+}
+
+void pl_kafka_producer_renew_done(struct pl_kafka_producer *p)
+{
+	close_client(&p->next);
+	close_client(&p->old);
+	pl_kafka_renew_done(&p->renew);
+}
