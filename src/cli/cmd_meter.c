@@ -522,7 +522,7 @@ const struct pl_command pl_command_meter = {
 		"  pathline meter --dev eth0 --point 2 --to udp://192.0.2.10:40050\n"
 		"  pathline meter --dev eth0 --direction out --rule 'take proto=udp' --by none\n"
 		"  pathline meter --read in=a.pcap --read out=b.pcap\n"
-		"  pathline meter --method multiplexed --back 10.2.0.0/16 --clock-error 100ms --read a.pcap --read b.pcap\n"
+		"  pathline meter --back 10.2.0.0/16 --clock-error 100ms --read a.pcap --read b.pcap\n"
 		"  pathline meter --method hash --samples 256 --read in=a.pcap --read out=b.pcap\n"
 		"  pathline meter --read sent.mark128 --read came.mark128\n"
 		"  pathline meter -w lost.seg192 --read in=a.pcap --read out=b.pcap\n"
