@@ -9,6 +9,7 @@
 #include "base/test.h"
 #include "detect/units.h"
 #include "pipeline/pipeline.h"
+#include "raw/port.h"
 
 /* words: what the complaint must contain; NULL: it is accepted. */
 static const struct {
@@ -111,6 +112,30 @@ static const struct {
 		"regions: [{name: a, path: /a, writer: dta}]\n",
 		"source 1 and dta.listen both take the address :5000" },
 #if PL_HAVE_KAFKA
+	{ "packets into a topic, and out of one",
+		"sources: [{uri: 'kafka://h/r?until=end'}]\n"
+		"outputs: [{type: raw, to: 'kafka://h/kept?compression.codec=zstd', spool: {path: /s}}]\n",
+		NULL },
+	{ "raw without a topic", "outputs: [{type: raw}]\n", "to is missing" },
+	{ "raw to a collector of IPFIX", "outputs: [{type: raw, to: 'ipfix://h?pen=1'}]\n",
+		"kafka://HOST[:PORT]/TOPIC" },
+	{ "raw with an expression",
+		"outputs: [{type: raw, to: 'kafka://h/t', where: 'node == 1'}]\n",
+		"where does not apply" },
+	{ "raw that should write events",
+		"outputs: [{type: raw, to: 'kafka://h/t', events: true}]\n",
+		"cannot write events" },
+	{ "raw with a property that is refused",
+		"outputs: [{type: raw, to: 'kafka://h/t?acks=nine'}]\n", "acks" },
+	{ "raw where the kernel reads the packets",
+		"sources: [{uri: 'afxdp:eth0'}]\ndetect: {where: kernel}\n"
+		"outputs: [{type: raw, to: 'kafka://h/t'}]\n",
+		"detect.where must be user or auto" },
+	{ "a topic of packets with a word that is none",
+		"sources: [{uri: 'kafka://h/r?until=now'}]\n", "until=end" },
+	{ "a tap of a topic of packets",
+		"taps: [{name: a, sources: ['kafka://h/r'], to: ['file:/f']}]\n",
+		"is no source of a tap" },
 	{ "a source twice, without its keys",
 		"queries: [{name: a, query: ddos, from: ['kafka://h/x?k=v', 'kafka://h/x?k=v']}]\n",
 		"\"kafka://h/x\" stands twice in the key from" },
@@ -305,6 +330,7 @@ static void test_defaults(void)
 
 int main(void)
 {
+	pl_raw_port_add();
 	test_situations();
 	test_sources();
 	test_alerts();
