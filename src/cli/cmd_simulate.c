@@ -22,10 +22,12 @@
 #include "record/json.h"
 
 /* Where simulated time begins when nobody waits for it, as in captures of `gen`. */
-#define START_NS (UINT64_C(1700000000) * 1000000000)
-#define STEP_NS  UINT64_C(100000)
+#define START_NS        (UINT64_C(1700000000) * 1000000000)
+#define STEP_NS         UINT64_C(100000)
+#define DURATION_MAX_NS (UINT64_C(1000000) * 1000000000)
+#define STEPS           100u /* one after the other */
 /* What is under way when the hosts have stopped comes to its end. */
-#define END_NS   UINT64_C(1000000000)
+#define END_NS          UINT64_C(1000000000)
 
 static struct {
 	uint64_t duration_ns, seed, flows, bytes;
@@ -209,8 +211,11 @@ static int next(void *gen, uint64_t until_ns, struct pl_batch *ret)
 	/* The batch before is done with. */
 	free_list(run->lent);
 	run->lent = NULL;
-	while (run->first == NULL && pl_dp_sim_now(run->sim) + STEP_NS <= until_ns &&
-		pl_dp_sim_now(run->sim) < run->end_ns && run->failed == 0)
+	/* Not for long without coming back: a signal is to end it also where nothing is reported. */
+	for (unsigned int i = 0;
+		i < STEPS && run->first == NULL && pl_dp_sim_now(run->sim) + STEP_NS <= until_ns &&
+		pl_dp_sim_now(run->sim) < run->end_ns && run->failed == 0;
+		i++)
 		pl_dp_sim_run(run->sim, pl_dp_sim_now(run->sim) + STEP_NS);
 	if (run->failed != 0)
 		return run->failed;
@@ -455,7 +460,7 @@ static int check_usage(const struct pl_opt_list *operands)
 		pl_complain("simulate: --marking prints to standard output: give --truth a file");
 	else if (args.bits.n > 2)
 		pl_complain("simulate: --bit: at most two");
-	else if (args.duration_ns == 0 || args.duration_ns > UINT64_C(1000000) * 1000000000)
+	else if (args.duration_ns == 0 || args.duration_ns > DURATION_MAX_NS)
 		pl_complain("simulate: --duration is up to 1000000s");
 	else
 		return 0;
@@ -508,6 +513,10 @@ static int run_one(const char *what, const char *uri)
 
 int pl_simulate_marking(uint64_t duration_ns, uint64_t seed, const char *form)
 {
+	if (duration_ns > DURATION_MAX_NS) {
+		pl_complain("demo marking: --duration is up to 1000000s");
+		return PL_EXIT_USAGE;
+	}
 	set_defaults();
 	args.flows = 0;
 	args.duration_ns = duration_ns;
