@@ -197,18 +197,15 @@ static bool enough(const struct pl_mark_host *h)
 	return h->o->full != NULL && h->o->full(h->o->arg);
 }
 
-/* The first block that is seen whole: a marker's is the next one; to a meter packets of the next one,
- * or the next two, may have come already, early. */
+/* The first block that is seen whole. To a meter packets of the next one, or the next two, may have come
+ * already, early; and packets that passed the marker unmarked may look like those of the blocks that
+ * follow. */
 static void begin_blocks(struct pl_mark_host *h)
 {
 	const uint64_t block = pl_clock_read(CLOCK_TAI) / period(h);
 
 	if (pl_hostmark_next(h->kernel) == 0)
-		pl_hostmark_set_next(
-			h->kernel, block + 1 +
-					   (h->o->kernel.role == PL_HOSTMARK_MARKER
-							   ? 0
-							   : pl_mark_reach(method(h))));
+		pl_hostmark_set_next(h->kernel, block + 1 + pl_mark_reach(method(h)));
 }
 
 static void read_blocks(struct pl_mark_host *h)

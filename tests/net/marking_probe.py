@@ -94,6 +94,7 @@ def test_down():
     NS["a"].ip(f"neigh replace {B1} lladdr {NS['b'].mac('eth1').hex(':')} dev eth1 nud permanent")
     before = probes(s)["sent"]
     ok(wait(lambda: probes(s)["sent"] > before + 20), "and they go on")
+    ok(wait(lambda: any(r["dport"] == 6044 and r["packets"] for r in s.blocks())), "a block of them is read")
     s.end()
     eq(len({r["sport"] for r in s.blocks() if r["dport"] == 6044}), 1, "as the same flow")
 
