@@ -110,6 +110,14 @@ static void choose(struct pl_mark_capture *c, const struct pl_layers *layers,
 	c->long_ones += r->wire_len > LONG_BYTES;
 }
 
+/* Whether the capture has too little of the packet to say its flow, or its hash. */
+static bool is_cut(const struct pl_mark_capture *c, const struct pl_layers *layers)
+{
+	return (layers->flags & PL_LAYERS_NO_L4) != 0 ||
+	       (c->hashes != NULL && (layers->flags & PL_LAYERS_CUT) != 0 &&
+		       pl_cursor_left(&layers->transport) < PL_MARK_PAYLOAD_BYTES);
+}
+
 static void take(void *arg, const struct pl_packet *p)
 {
 	struct pl_mark_capture *c = arg;
@@ -134,6 +142,10 @@ static void take(void *arg, const struct pl_packet *p)
 	/* A router that makes fragments copies the mark into all of them. */
 	if ((layers.flags & PL_LAYERS_FRAGMENT) != 0) {
 		c->fragments++;
+		return;
+	}
+	if (is_cut(c, &layers)) {
+		c->cut++;
 		return;
 	}
 	record = pl_mark_capture_record(p, &layers);
@@ -268,6 +280,9 @@ bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, boo
 
 	if (c->of_file)
 		return has_block(c, block);
+	/* Without a marked packet it is not known that marked ones could be seen there. */
+	if (c->metered == 0 || c->cut > 0)
+		return false;
 	return c->first_ns != 0 && c->first_ns + guard <= block * period &&
 	       c->last_ns >= (block + 1) * period + guard;
 }

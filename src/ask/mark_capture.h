@@ -13,6 +13,7 @@
 	X(metered, "given to the meter, or to the hash")                                           \
 	X(not_ip, "are no IP, or broken")                                                          \
 	X(fragments, "are fragments behind the first")                                             \
+	X(cut, "are cut before their ports, or before what the hash takes")                        \
 	X(left_out, "are left out by --rule")                                                      \
 	X(elsewhere, "have no room for the mark (other version of IP, no option)")                 \
 	X(broken_option, "have a broken AltMark option")                                           \

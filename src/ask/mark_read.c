@@ -141,7 +141,14 @@ static void tell_capture(const struct pl_mark_capture *c, bool all)
 			c->stats.counted, c->stats.records);
 	}
 	if (c->packets > 0 && c->metered == 0)
-		pl_complain("%s: no packet can have the mark; --stats says why", c->name);
+		pl_complain(
+			"%s: no packet can have the mark, so every block is partial; --stats says why",
+			c->name);
+	if (c->cut > 0)
+		pl_complain(
+			"%s: %" PRIu64
+			" packets are cut too short to say which flow they are of, or their hash: every block is partial; capture more bytes of each (tcpdump -s)",
+			c->name, c->cut);
 	if (c->stats.too_late > 0)
 		pl_complain(
 			"%s: %" PRIu64

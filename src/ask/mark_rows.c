@@ -209,7 +209,10 @@ static void add_total(struct pl_mark_rows *q, const struct pl_mark_result *r, ui
 	q->results++;
 	for (unsigned int bit = 0; bit < 32; bit++)
 		q->alarms[bit] += alarms >> bit & 1;
-	pl_mark_total_add(&q->totals[r->segment], r);
+	if (pl_mark_result_is_sound(r))
+		pl_mark_total_add(&q->totals[r->segment], r);
+	else
+		q->totals[r->segment].results++;
 }
 
 /* The points as they are numbered by their meters. */
@@ -247,6 +250,12 @@ static void add_round(
 			pl_complain("out of memory: two-way delays are missing");
 		q->no_memory = true;
 	}
+	/* Packets do not come back before they left, whatever the clocks. */
+	if (((ret->has & PL_MARK_HAS_DELAY) != 0 && ret->delay_ns < 0) ||
+		((ret->has & PL_MARK_HAS_MEAN) != 0 && ret->mean_ns < 0)) {
+		ret->has = 0;
+		q->negative_rounds++;
+	}
 	if ((ret->has & PL_MARK_HAS_DELAY) == 0)
 		return;
 	t->least_ns = t->n == 0 || ret->delay_ns < t->least_ns ? ret->delay_ns : t->least_ns;
@@ -272,7 +281,9 @@ void pl_mark_rows_add(void *arg, const struct pl_mark_result *result)
 	}
 	if (q->two_way != NULL)
 		add_round(q, r, &round);
+	told.alarms = alarms;
 	add_total(q, r, alarms);
+	q->ways[r->segment >= q->there]++;
 	give_record(q, r, alarms);
 	if (q->quiet || pl_row_out_full(&q->out))
 		return;
@@ -316,7 +327,7 @@ bool pl_mark_rows_init(struct pl_mark_rows *q, const char *form)
 			return false;
 	}
 	memcpy(told, columns, sizeof(told));
-	told[TWO_WAY].wide = q->n_back == 0;
+	told[TWO_WAY].wide = told[TWO_WAY_MEAN].wide = q->n_back == 0;
 	told[SAMPLED].wide = told[LEAST].wide = told[MEDIAN].wide = told[MOST].wide = !q->sampled;
 	pl_row_out_init(&q->out, form, told, COLUMNS);
 	return true;
@@ -331,15 +342,21 @@ void pl_mark_rows_done(struct pl_mark_rows *q)
 
 /* ---- what is told at the end ---- */
 
+static void tell_duration(const char *before, int64_t ns)
+{
+	char text[32];
+
+	pl_format_duration(text, sizeof(text), ns < 0 ? -(uint64_t)ns : (uint64_t)ns);
+	fprintf(stderr, "%s%s%s", before, ns < 0 ? "-" : "", text);
+}
+
 void pl_mark_total_tell_delay(const struct pl_mark_total *t)
 {
-	char least[32], most[32];
-
-	if (t->with_delay == 0 || t->least_ns < 0)
+	if (t->with_delay == 0)
 		return;
-	pl_format_duration(least, sizeof(least), (uint64_t)t->least_ns);
-	pl_format_duration(most, sizeof(most), (uint64_t)t->most_ns);
-	fprintf(stderr, "; delay %s to %s (%" PRIu64 ")", least, most, t->with_delay);
+	tell_duration("; delay ", t->least_ns);
+	tell_duration(" to ", t->most_ns);
+	fprintf(stderr, " (%" PRIu64 ")", t->with_delay);
 }
 
 void pl_mark_alarms_tell(const uint64_t alarms[32], uint64_t results)
@@ -352,26 +369,41 @@ void pl_mark_alarms_tell(const uint64_t alarms[32], uint64_t results)
 	}
 }
 
+/* What became of --back. */
+static void tell_ways(const struct pl_mark_rows *q)
+{
+	if (q->negative_rounds > 0)
+		pl_complain(
+			"%" PRIu64
+			" two-way delays are below 0 and left out: packets pass the captures in the other order than --back says",
+			q->negative_rounds);
+	if (q->results > 0 && q->ways[1] == 0)
+		pl_complain("no packet is from the addresses of --back");
+	if (q->results > 0 && q->ways[0] == 0)
+		pl_complain(
+			"all packets are from the addresses of --back: none goes the other way");
+}
+
 static void tell_rounds(const struct pl_mark_rows *q)
 {
-	char least[32], most[32];
 	struct pl_buf names;
 
-	for (uint32_t i = 0; i < q->there && q->two_way != NULL; i++) {
+	for (uint32_t i = 0; i < q->there; i++) {
 		const struct pl_mark_rounds *t = &q->rounds[i];
 
-		if (t->n == 0 || t->least_ns < 0)
+		if (t->n == 0)
 			continue;
 		pl_buf_init(&names);
 		put_names(&names, q, q->segments[i].from, q->segments[i].n_from);
 		pl_buf_str(&names, " and ");
 		put_names(&names, q, q->segments[i].to, q->segments[i].n_to);
-		pl_format_duration(least, sizeof(least), (uint64_t)t->least_ns);
-		pl_format_duration(most, sizeof(most), (uint64_t)t->most_ns);
-		fprintf(stderr, "%s: two-way delay %s to %s (%" PRIu64 ")\n",
-			names.data != NULL ? names.data : "", least, most, t->n);
+		fprintf(stderr, "%s", names.data != NULL ? names.data : "");
+		tell_duration(": two-way delay ", t->least_ns);
+		tell_duration(" to ", t->most_ns);
+		fprintf(stderr, " (%" PRIu64 ")\n", t->n);
 		pl_buf_done(&names);
 	}
+	tell_ways(q);
 }
 
 void pl_mark_rows_tell(const struct pl_mark_rows *q)
@@ -396,6 +428,7 @@ void pl_mark_rows_tell(const struct pl_mark_rows *q)
 		pl_mark_total_tell_delay(t);
 		fputc('\n', stderr);
 	}
-	tell_rounds(q);
+	if (q->two_way != NULL)
+		tell_rounds(q);
 	pl_mark_alarms_tell(q->alarms, q->results);
 }

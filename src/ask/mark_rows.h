@@ -53,6 +53,7 @@ struct pl_mark_rows {
 	struct pl_mark_rounds rounds[PL_MARK_LINKS_MAX + 1];
 	uint64_t alarms[32];
 	uint64_t results;
+	uint64_t ways[2], negative_rounds; /* results of each direction */
 };
 
 /* Whether packets from the address pass the captures in the opposite order. */

@@ -96,7 +96,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_HEADING, 0, "Marking", NULL, NULL, NULL, NULL },
 		PL_MARK_ARGS_RULES(args, "which packets are counted (default all)"),
 		{ PL_OPT_CHOICE, 0, "method", &args.method, "METHOD",
-			"how packets are marked (default step; on an interface double with two bits); quic: "
+			"how packets are marked (default step; double with two bits); quic: "
 			"by the ends of QUIC connections (RFC 9506), of one capture; hash: not at all, a hash "
 			"of what no router changes chooses packets (RFC 9342, 7.2.2), of captures",
 			methods },
@@ -240,7 +240,9 @@ static int read_args(struct pl_mark_read_options *o)
 {
 	const struct pl_mark_spread spread = { pl_mark_args_clock_error(&args), args.delay_ns,
 		args.deviation_ns };
-	const char *method = args.method != NULL ? args.method : methods[0];
+	const char *method = args.method != NULL ? args.method
+			     : args.bits.n > 1   ? methods[PL_MARK_DOUBLE - 1]
+						 : methods[0];
 	struct pl_diag diag = { .text = "" };
 	int code;
 

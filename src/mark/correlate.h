@@ -79,6 +79,14 @@ struct pl_mark_result {
 	uint32_t n_missing;
 };
 
+/* Whether its counts are of all packets of a known block: sums are of such results. */
+static inline bool pl_mark_result_is_sound(const struct pl_mark_result *r)
+{
+	return (r->has & PL_MARK_HAS_LOSS) != 0 &&
+	       (r->alarms & (PL_MARK_ALARM_PARTIAL | PL_MARK_ALARM_NO_ROOM | PL_MARK_ALARM_STEPPED |
+				    PL_MARK_ALARM_BEYOND | PL_MARK_ALARM_CLOCK_FAULT)) == 0;
+}
+
 /* Packets go in at some points and come out at others; a path's link has one of each. */
 struct pl_mark_segment {
 	const uint32_t *from, *to; /* points */

@@ -85,14 +85,6 @@ static uint64_t deadline_of(const struct pl_mark_domain *d, const struct pl_mark
 
 /* ---- results ---- */
 
-/* Counts of these are of packets of no known block, or not of all packets. */
-static bool is_sound(const struct pl_mark_result *r)
-{
-	return (r->has & PL_MARK_HAS_LOSS) != 0 &&
-	       (r->alarms & (PL_MARK_ALARM_PARTIAL | PL_MARK_ALARM_NO_ROOM | PL_MARK_ALARM_STEPPED |
-				    PL_MARK_ALARM_BEYOND | PL_MARK_ALARM_CLOCK_FAULT)) == 0;
-}
-
 static void add_loss(struct pl_mark_sum *sum, const struct pl_mark_result *r)
 {
 	const uint64_t lost = r->loss > 0 ? (uint64_t)r->loss : 0;
@@ -159,7 +151,7 @@ static void take_result(void *arg, const struct pl_mark_result *r)
 	}
 	sum->flows++;
 	sum->alarms |= r->alarms;
-	if (is_sound(r))
+	if (pl_mark_result_is_sound(r))
 		add_loss(sum, r);
 	add_delay(sum, r);
 	if (w == NULL)

@@ -229,6 +229,10 @@ def test_two_way():
     ok(len(want) > 3 and "a and b: two-way delay" in run.stderr, "and told at the end", run.stderr)
     rows, _ = results("--back", "2001:db8::/32", *usual)
     ok(rows and all("two_way_ns" not in r and (r["from"], r["to"]) == ("a", "b") for r in rows), "no flow comes from elsewhere")
+    for back, said in ((["2001:db8::/32"], "no packet is from the addresses"), (["10.0.0.0/24", "192.0.2.1"], "none goes the other way"),
+                       (["10.0.0.0/24"], "below 0 and left out")):
+        rows, run = results(*(x for b in back for x in ("--back", b)), *usual)
+        ok(said in run.stderr and all(r.get("two_way_ns", 0) >= 0 for r in rows), f"--back {' '.join(back)}: {said}", run.stderr)
     # Three points: each part of the way has its two-way delay.
     middle = write(lab.path("round-m.pcap"), [(ns + DELAY // 2, d) for ns, d in a[:len(there)]] +
                    [(ns - DELAY // 2, d) for ns, d in a[len(there):]] + around())
@@ -349,6 +353,34 @@ def test_incomplete():
     rows, run = results("--read", a, "--read", b)
     ok(all("partial" in r.get("alarms", "") for r in rows if r["loss"] != 0), "packets that a capture has too late", rows)
     ok("packets not counted" in run.stderr, "are told", run.stderr)
+
+
+def test_too_little():
+    """A capture without a packet that can have the mark, and captures whose packets are cut: every block is partial, in no total, and the
+    reason is told."""
+    carrier, dice = carriers()[0], random.Random(SEED)
+    packets = marked("step", send(dice, 2, 50))
+    arrived = [(flow, ns + DELAY, bits) for flow, ns, bits, _ in packets]
+    a, b = pair("little", carrier, packets, arrived)[1::2]
+    write(lab.path("arp.pcap"), around())
+    cut = lab.path("cut.pcap")
+    with open(lab.path("little-b.pcap"), "rb") as f:
+        whole_file = f.read()
+    out, at = [whole_file[:24]], 24
+    while at < len(whole_file):
+        s, ns, n, wire = struct.unpack_from("<IIII", whole_file, at)
+        out.append(struct.pack("<IIII", s, ns, min(n, 36), wire) + whole_file[at + 16:at + 16 + min(n, 36)])
+        at += 16 + n
+    with open(cut, "wb") as f:
+        f.write(b"".join(out))
+    for name, other, said, more in (("no marks", lab.path("arp.pcap"), "no packet can have the mark", []), ("36 bytes of a packet", cut, "cut too short", []),
+                                    ("36 bytes, by hash", cut, "cut too short", ["--method", "hash"])):
+        rows, run = results(*more, "--read", a, "--read", "b=" + other)
+        eq({"partial" in r.get("alarms", "") for r in rows}, {True}, f"{name}: every block is partial")
+        ok(said in run.stderr, "and it is told why", run.stderr)
+        ok("lost 0 in 0 of" in run.stderr or more, "no total has them", run.stderr)
+    rows, run = results("--read", a, "--read", b)
+    eq((sum(r["loss"] for r in rows), {r.get("alarms") for r in rows}), (0, {None}), "nothing was lost")
 
 
 def test_fragments():
@@ -807,5 +839,5 @@ if not with_scapy.there():
     tap.skip_all("missing: scapy")
 if shutil.which("tshark") is None:
     tap.skip_all("missing: tshark")
-lab.run(test_carriers, test_option_by_tshark, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_fragments, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
+lab.run(test_carriers, test_option_by_tshark, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_too_little, test_fragments, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
 sys.exit(tap.end())
