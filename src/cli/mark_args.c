@@ -166,8 +166,12 @@ static int read_rules(const char *command, const struct pl_mark_args *a,
 	o->rules_file = a->rules_file;
 	if (a->rules.n > 0 || a->rules_file != NULL || a->probe != NULL)
 		return 0;
-	if (a->usual_rule != NULL)
-		return pl_tap_rules_add(&o->rules, a->usual_rule, &diag) < 0 ? PL_EXIT_FAILED : 0;
+	for (size_t i = 0; i < 2 && a->usual_rules[0] != NULL; i++) {
+		if (pl_tap_rules_add(&o->rules, a->usual_rules[i], &diag) < 0)
+			return PL_EXIT_FAILED;
+	}
+	if (a->usual_rules[0] != NULL)
+		return 0;
 	if (required) {
 		pl_complain(
 			"%s: say which packets by --rule or --rules, such as --rule \"take dst=10.0.0.0/8\", or send some by --probe",

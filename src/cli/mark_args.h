@@ -14,8 +14,9 @@ struct pl_command;
 
 /* Static storage. */
 struct pl_mark_args {
-	const char *from;       /* of a meter */
-	const char *usual_rule; /* where none was given; NULL: every packet, or none is an error */
+	const char *from; /* of a meter */
+	const char
+		*usual_rules[2]; /* where none was given; NULL: every packet, or none is an error */
 	const char *dev, *method, *by, *direction, *mode, *rules_file, *pin, *probe;
 	const char *form, *user, *group, *web;
 	struct pl_opt_list bits, rules, to;

@@ -11,14 +11,22 @@
 #include "base/exit_code.h"
 #include "base/num.h"
 #include "nic/neighbour.h"
+#include "pipeline/tap_to.h"
 #include "record/packet.h"
 #include "service/mark_between.h"
+
+/* What is said of them. */
+#define ADDRESSES                                                                                  \
+	"such as 10.1.0.2, fd00::2, 10.1.0.2:40051 or [fd00::2]:40051; link-local ones cannot be " \
+	"used"
 
 static bool is_somebody(const struct pl_addr *a)
 {
 	static const uint8_t any[4];
 
-	return !pl_addr_is_unspecified(a) &&
+	const bool link_local = a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
+
+	return !pl_addr_is_unspecified(a) && !link_local &&
 	       !(pl_addr_is_v4(a) && memcmp(a->b + 12, any, sizeof(any)) == 0);
 }
 
@@ -51,13 +59,16 @@ static int find_dev(struct pl_mark_peer *p, struct pl_mark_args *a, const char *
 	return 0;
 }
 
-static void make_rule(struct pl_mark_peer *p, struct pl_mark_args *a, const char *what)
+/* All packets of the other host but the records of blocks, which are as many flows as there are sockets. */
+static void make_rules(struct pl_mark_peer *p, struct pl_mark_args *a, const char *what)
 {
 	char host[PL_ADDR_TEXT_MAX];
 
 	pl_format_addr(host, &p->host);
-	snprintf(p->rule, sizeof(p->rule), "take %s=%s", what, host);
-	a->usual_rule = p->rule;
+	snprintf(p->rules[0], sizeof(p->rules[0]), "skip proto=udp dport=%u", p->port);
+	snprintf(p->rules[1], sizeof(p->rules[1]), "take %s=%s", what, host);
+	a->usual_rules[0] = p->rules[0];
+	a->usual_rules[1] = p->rules[1];
 }
 
 static void put_uri(struct pl_mark_peer *p)
@@ -87,7 +98,7 @@ static int fill(struct pl_mark_peer *p, struct pl_mark_args *a, const char *text
 	}
 	a->point = point;
 	p->is = true;
-	make_rule(p, a, what);
+	make_rules(p, a, what);
 	choose_method(a);
 	return find_dev(p, a, text);
 }
@@ -96,10 +107,16 @@ static int fill_marker(struct pl_mark_peer *p, struct pl_mark_args *a)
 {
 	for (size_t i = 0; i < a->to.n; i++) {
 		struct pl_mark_peer one = { .is = false };
+		struct pl_diag diag = { .text = "" };
 		int code;
 
-		if (!is_host(&one, a->to.items[i]))
+		if (!is_host(&one, a->to.items[i]) && pl_tap_to_check(a->to.items[i], &diag) == 0)
 			continue;
+		if (diag.text[0] != '\0') {
+			pl_complain("--to %s: no address of a host (%s), and no output (%s)",
+				a->to.items[i], ADDRESSES, diag.text);
+			return PL_EXIT_USAGE;
+		}
 		if (p->is) {
 			pl_complain("--to: one host; records go to others by --to udp://HOST:PORT");
 			return PL_EXIT_USAGE;
@@ -122,8 +139,13 @@ int pl_mark_peer_fill(struct pl_mark_peer *p, struct pl_mark_args *a, enum pl_ho
 	if (a->from == NULL)
 		return 0;
 	if (!is_host(p, a->from)) {
-		pl_complain("--from %s: the address of the host that marks, with or without a port",
-			a->from);
+		pl_complain(
+			"--from %s: the address of the host that marks (%s)", a->from, ADDRESSES);
+		return PL_EXIT_USAGE;
+	}
+	if (a->pin != NULL) {
+		pl_complain(
+			"--pin: with --from blocks are compared while the command runs; leave out --pin");
 		return PL_EXIT_USAGE;
 	}
 	return fill(p, a, a->from, PL_MARK_BETWEEN_METER, "src");
@@ -138,11 +160,21 @@ static struct {
 	struct pl_mark_rows rows;
 	struct pl_mark_out out; /* nobody gets records of results */
 	uint64_t count;         /* rows, at most; 0: no limit */
+	uint64_t compared;      /* results with numbers */
+	bool told_clock;
 } live;
 
+/* One line for each block says nothing new of clocks; and idle flows are no news. */
 static void print_result(void *arg, const struct pl_mark_result *result)
 {
 	(void)arg;
+	if ((result->alarms & PL_MARK_ALARM_UNSYNCED) != 0 && !live.told_clock)
+		pl_complain(
+			"one of the kernels does not call its clock synchronised: delays are as good as the clocks are");
+	live.told_clock |= (result->alarms & PL_MARK_ALARM_UNSYNCED) != 0;
+	live.compared += (result->has & PL_MARK_HAS_LOSS) != 0;
+	if ((result->has & PL_MARK_HAS_LOSS) != 0 && result->sent == 0 && result->received == 0)
+		return;
 	live.rows.tai_offset = result->tai_offset;
 	if (live.count == 0 || live.rows.results < live.count)
 		pl_mark_rows_add(&live.rows, result);
@@ -175,6 +207,7 @@ int pl_mark_peer_compare(const struct pl_mark_peer *peer, struct pl_mark_host *h
 	live.rows.n_segments = live.rows.there = 1;
 	live.rows.guard_ns = o->kernel.setup.guard_ns;
 	live.rows.give = &live.out;
+	live.rows.unsaid = PL_MARK_ALARM_UNSYNCED;
 	if (!pl_mark_rows_init(&live.rows, form))
 		return PL_EXIT_FAILED;
 	live.between.o = &options;
@@ -188,6 +221,12 @@ int pl_mark_peer_compare(const struct pl_mark_peer *peer, struct pl_mark_host *h
 		pl_mark_rows_tell(&live.rows);
 	else
 		pl_buf_done(&live.rows.out.buf);
+	if (code == PL_EXIT_OK && live.compared == 0) {
+		pl_complain(
+			"nothing was compared: no records of %s came to UDP port %u, or it sent no packets",
+			live.points[0].name, peer->port);
+		code = PL_EXIT_NOTHING;
+	}
 	pl_mark_host_close(h);
 	pl_mark_between_close(&live.between);
 	pl_mark_rows_done(&live.rows);

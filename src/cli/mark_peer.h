@@ -13,7 +13,7 @@ struct pl_mark_peer {
 	struct pl_addr host;
 	uint16_t port; /* of UDP, where the marker's records arrive */
 	char dev[IF_NAMESIZE];
-	char rule[80], uri[80];
+	char rules[2][80], uri[80];
 };
 
 /* The host of `mark --to HOST` or `meter --from HOST`, if there is one; interface, rule, point,

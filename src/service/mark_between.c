@@ -99,9 +99,15 @@ static int make_domain(struct pl_mark_between *b, struct pl_diag *diag)
 static int open_port(struct pl_mark_between *b, struct pl_diag *diag)
 {
 	char uri[32];
+	int r;
 
 	snprintf(uri, sizeof(uri), "udp://:%u", b->o->port);
-	return pl_port_open(&b->port, uri, PL_PORT_RECV, &(struct pl_port_options){ 0 }, diag);
+	r = pl_port_open(&b->port, uri, PL_PORT_RECV, &(struct pl_port_options){ 0 }, diag);
+	if (r == -EADDRINUSE)
+		pl_diag_set(diag,
+			"UDP port %u is in use, perhaps by another meter: name another one at both hosts, --from HOST:PORT and --to HOST:PORT",
+			b->o->port);
+	return r;
 }
 
 static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)

@@ -293,9 +293,9 @@ class Host(tapping.Printing):
     def rows(self, port):
         return [r for r in self.lines() if r.get("dport") == port]
 
-    def end(self):
+    def end(self, code=0):
         self.p.send_signal(signal.SIGTERM)
-        eq(self.p.wait(timeout=2 * LIMIT), 0, f"{self.name} ends well")
+        eq(self.p.wait(timeout=2 * LIMIT), code, f"{self.name} ends well")
         return self.lines()[-1]
 
 
@@ -343,19 +343,27 @@ def test_two_commands_refused():
     """What the two commands cannot know, or what does not go together, is said."""
     for args, words in ((["mark", "--to", A], "an address of this host"), (["mark", "--to", "203.0.113.9"], "no route"),
                         (["meter", "--from", "b.example"], "the address of the host"), (["meter", "--from", "0.0.0.0"], "the address of the host"),
+                        (["mark", "--to", "b.example"], "no address of a host"), (["mark", "--to", "fe80::1%eth0"], "link-local"),
+                        (["meter", "--from", "fe80::1"], "link-local"), (["meter", "--from", B, "--pin", "/sys/fs/bpf/x"], "leave out --pin"),
                         (["mark", "--to", B, "--to", B1], "one host"), (["mark", "--to", B, "--point", "7"], "--point"),
                         (["meter", "--from", B, "--read", "x.pcap"], "option for captures")):
         p = subprocess.run(NS["a"].command(PATHLINE, *args), capture_output=True, text=True, timeout=LIMIT, check=False)
         ok(p.returncode == 2 and words in p.stderr, f"{' '.join(args)}: refused", (p.returncode, p.stderr))
+    k = Host("b", "meter", "--from", A)
+    p = subprocess.run(NS["b"].command(PATHLINE, "meter", "--from", A), capture_output=True, text=True, timeout=LIMIT, check=False)
+    ok(p.returncode != 0 and "port 40051 is in use" in p.stderr and "--from HOST:PORT" in p.stderr, "a second meter says what to do", p.stderr)
+    k.p.send_signal(signal.SIGTERM)
+    eq(k.p.wait(timeout=2 * LIMIT), 3, "a meter that compared nothing says so by its exit code")
+    ok(f"nothing was compared: no records of {A} came" in k.errors(), "and in words", k.errors())
     # A marker with another method, and one that is not asked.
     m = Middle()
     k = Host("b", "meter", "--from", A, "--method", "step", "-o", "jsonl")
     s = Host("a", "mark", "--to", B, "--check", "0")
     ok(wait(lambda: send(B, 6006, 1) and "another --method or --period" in k.errors()), "another method is told", k.errors())
-    ok(k.end()["between"]["domain"]["other_settings"] > 0, "and counted")
+    ok(k.end(3)["between"]["domain"]["other_settings"] > 0, "and counted")
     k = Host("b", "meter", "--from", A1, "--dev", "eth0", "-o", "jsonl")
     ok(wait(lambda: send(B, 6006, 1) and f"records of {A} are left out: only those of {A1}" in k.errors()), "records of another host are told", k.errors())
-    ok(k.end()["between"]["domain"]["not_allowed"] > 0, "and counted")
+    ok(k.end(3)["between"]["domain"]["not_allowed"] > 0, "and counted")
     s.end()
     m.end()
 
