@@ -151,7 +151,7 @@ def test_tcp():
 
 def test_words():
     cases = (("ipfix://h", "'pen=N' is missing"), ("udp://127.0.0.1:1", "ipfix://HOST[:PORT]?pen=N"), ("ipfix://h?pen=1&biflow=yes", "biflow"),
-             ("ipfix://h?pen=1&domain=x", "domain"), ("ipfix://?pen=1", "ipfix://HOST[:PORT]"), ("http://h", "neither udp://ADDRESS:PORT nor ipfix://HOST[:PORT]"))
+             ("ipfix://h?pen=1&domain=x", "domain"), ("ipfix://?pen=1", "ipfix://HOST[:PORT]"), ("http://h", "is none of udp://ADDRESS:PORT, ipfix://HOST[:PORT] and kafka://HOST[:PORT]/TOPIC"))
     for uri, says in cases:
         out = run("config", "check", config("wrong", uri))
         ok(out.returncode != 0 and says in out.stderr, f"{uri}: {says}", out.stderr)
