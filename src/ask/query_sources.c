@@ -287,7 +287,15 @@ static void feed_partition(
 	struct pl_asking *a = arg;
 
 	pl_query_clock(a->run, clock_ns);
+	(void)pl_query_behind(a->run, a->topic_kind, partition, true);
 	(void)pl_query_feed(a->run, a->topic_kind, records, n, partition);
+}
+
+static void partition_at_end(void *arg, uint32_t partition)
+{
+	struct pl_asking *a = arg;
+
+	(void)pl_query_behind(a->run, a->topic_kind, partition, false);
 }
 
 static void note_clock(void *arg, enum pl_clock_kind clock)
@@ -307,6 +315,7 @@ static int ask_topic(struct pl_asking *a, const char *uri)
 	const struct pl_kafka_source_options o = { .uri = uri,
 		.kind = a->topic_kind,
 		.records = feed_partition,
+		.at_end = partition_at_end,
 		.clock = note_clock,
 		.turned = turned,
 		.full = full,

@@ -182,6 +182,15 @@ int pl_query_ended(struct pl_query_run *run, unsigned int kind, uint32_t partiti
 	return 0;
 }
 
+int pl_query_behind(struct pl_query_run *run, unsigned int kind, uint32_t partition, bool behind)
+{
+	if (partition >= run->config.partitions || run->finished)
+		return -EINVAL;
+	if (pl_query_reads(run->query, kind))
+		pl_query_windows_behind(&run->windows, kind, partition, behind);
+	return 0;
+}
+
 void pl_query_advance(struct pl_query_run *run, uint64_t now_ns)
 {
 	pl_query_windows_tell(&run->windows, now_ns);

@@ -135,6 +135,11 @@ void pl_query_clock(struct pl_query_run *run, uint64_t real_ns);
 int pl_query_passed(
 	struct pl_query_run *run, unsigned int stream, uint64_t ts_ns, uint32_t partition);
 
+/* Whether the partition is known to have records of the stream that were not fed yet: then it is not
+ * idle, however long none comes, as when much is stored and other partitions are read first. -EINVAL: no
+ * such partition. */
+int pl_query_behind(struct pl_query_run *run, unsigned int stream, uint32_t partition, bool behind);
+
 /* The partition has no records of the stream any more, or never: it holds back nothing. -EINVAL: no
  * such partition. */
 int pl_query_ended(struct pl_query_run *run, unsigned int stream, uint32_t partition);

@@ -113,6 +113,32 @@ static void test_member_without_partition(void)
 	end();
 }
 
+/* Much is stored, and one partition is read while others wait for longer than the idle time. */
+static void test_behind(void)
+{
+	begin(counts, 2, 200 * MS, 5 * SECOND);
+	pl_query_advance(run, SECOND);
+	for (uint32_t partition = 0; partition < 2; partition++) {
+		eq(pl_query_behind(run, PL_FLAT_PKT64, partition, true), 0);
+		feed(10 * SECOND, partition);
+	}
+	for (uint64_t s = 11; s < 40; s++)
+		feed(s * SECOND, 0);
+	pl_query_advance(run, 60 * SECOND);
+	eq(n_rows, 0, "what is stored in a partition is waited for, however long that takes");
+	feed(12 * SECOND, 1);
+	eq(pl_query_run_stats(run)->late, 0, "and is not late");
+	eq(n_rows, 1, "windows close as far as it has come");
+	pl_query_advance(run, 61 * SECOND);
+	eq(pl_query_behind(run, PL_FLAT_PKT64, 1, false), 0, "it was read to its end");
+	pl_query_advance(run, 66 * SECOND);
+	eq(n_rows, 1, "from then on its idle time runs");
+	pl_query_advance(run, 66 * SECOND + 1);
+	eq(n_rows, 28, "and then it holds nothing back");
+	eq(pl_query_behind(run, PL_FLAT_PKT64, 2, true), -EINVAL, "a partition that there is not");
+	end();
+}
+
 static void test_end_of_input(void)
 {
 	begin(counts, 2, 200 * MS, 5 * SECOND);
@@ -302,6 +328,7 @@ int main(int argc, char **argv)
 	printf("# seed %" PRIu64 "\n", seed);
 	test_never_seen_partition();
 	test_member_without_partition();
+	test_behind();
 	test_end_of_input();
 	test_replay();
 	test_random(seed, argc > 2 ? (unsigned int)atoi(argv[2]) : 1000);

@@ -125,6 +125,16 @@ void pl_query_windows_ended(struct windows *w, unsigned int kind, uint32_t parti
 	feed->used = false;
 }
 
+/* The idle time begins with the end of what there was. */
+void pl_query_windows_behind(struct windows *w, unsigned int kind, uint32_t partition, bool behind)
+{
+	struct feed *feed = &w->feeds[(uint32_t)kind * w->partitions + partition];
+
+	if (feed->behind && !behind)
+		feed->last_ns = w->now_ns;
+	feed->behind = behind;
+}
+
 void pl_query_windows_tell(struct windows *w, uint64_t now_ns)
 {
 	if (!w->now_known) {
@@ -167,7 +177,7 @@ int64_t pl_query_windows_goal(const struct windows *w)
 			continue;
 		if (__builtin_sub_overflow(feed->greatest, w->lateness, &mark))
 			mark = INT64_MIN;
-		if (w->now_known && w->now_ns - feed->last_ns > w->idle_ns) {
+		if (w->now_known && !feed->behind && w->now_ns - feed->last_ns > w->idle_ns) {
 			mark = moved(w, feed, mark);
 			greatest = mark > greatest ? mark : greatest;
 			continue;

@@ -20,6 +20,7 @@ struct pane {
 
 struct feed { /* of a kind and a partition */
 	bool used, seen;
+	bool behind; /* it has records that were not fed yet: it is not idle */
 	int64_t greatest;
 	uint64_t last_ns; /* pl_query_advance's time at its last record */
 };
@@ -66,6 +67,7 @@ void pl_query_windows_note(
 	struct windows *w, unsigned int kind, uint32_t partition, int64_t greatest);
 /* No record comes of it any more. */
 void pl_query_windows_ended(struct windows *w, unsigned int kind, uint32_t partition);
+void pl_query_windows_behind(struct windows *w, unsigned int kind, uint32_t partition, bool behind);
 void pl_query_windows_tell(struct windows *w, uint64_t now_ns);
 /* How far the watermark may go. */
 int64_t pl_query_windows_goal(const struct windows *w);

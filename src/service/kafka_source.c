@@ -102,6 +102,9 @@ static int turn(void *service, const struct pollfd *fds, uint64_t now_ns, struct
 		if (pl_kafka_consumer_recv(
 			    s->consumer, &block, i == 0 && !s->o->shared ? WAIT_MS : 0) <= 0)
 			break;
+		if (block.at_end && s->o->at_end != NULL &&
+			block.partition < PL_KAFKA_SOURCE_PARTITIONS)
+			s->o->at_end(s->o->arg, block.partition);
 		if (block.records == NULL)
 			continue;
 		if (s->o->clock != NULL)

@@ -18,6 +18,8 @@ struct pl_kafka_source_options {
 	/* clock_ns: pl_kafka_block_clock */
 	void (*records)(
 		void *arg, uint32_t partition, const void *records, uint32_t n, uint64_t clock_ns);
+	/* NULL, or told of a partition that was read to its end, behind its records. */
+	void (*at_end)(void *arg, uint32_t partition);
 	/* NULL, or told of each message: which clock its times are of. */
 	void (*clock)(void *arg, enum pl_clock_kind clock);
 	void (*turned)(void *arg); /* behind the records of a turn, and at least every 200 ms */

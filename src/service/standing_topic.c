@@ -19,7 +19,15 @@ static void records(void *arg, uint32_t partition, const void *data, uint32_t n,
 	const struct pl_standing_source *s = arg;
 
 	pl_query_clock(s->run, clock_ns);
+	(void)pl_query_behind(s->run, s->kind, s->partition + partition, true);
 	(void)pl_query_feed(s->run, s->kind, data, n, s->partition + partition);
+}
+
+static void at_end(void *arg, uint32_t partition)
+{
+	const struct pl_standing_source *s = arg;
+
+	(void)pl_query_behind(s->run, s->kind, s->partition + partition, false);
 }
 
 static void note_clock(void *arg, enum pl_clock_kind clock)
@@ -71,6 +79,7 @@ int pl_standing_topic_open(struct pl_standing_source *s, struct pl_diag *diag)
 	s->options = (struct pl_kafka_source_options){ .uri = s->from,
 		.kind = s->kind,
 		.records = records,
+		.at_end = at_end,
 		.clock = note_clock,
 		.turned = turned,
 		.full = full,
