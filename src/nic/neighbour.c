@@ -103,24 +103,30 @@ static bool addr_attr(
 	return true;
 }
 
-int pl_route_find(int ifindex, const struct pl_addr *to, struct pl_route *ret, struct pl_diag *diag)
+/* The kernel's route to an address, through an interface unless `out` is 0. */
+static int ask_route(const struct pl_addr *to, uint32_t out, struct answer *ret)
 {
-	const bool v4 = pl_addr_is_v4(to);
 	struct question q = { .u.h = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
 				      .nlmsg_type = RTM_GETROUTE,
 				      .nlmsg_flags = NLM_F_REQUEST } };
 	struct rtmsg *m = NLMSG_DATA(&q.u.h);
-	const uint32_t out = (uint32_t)ifindex;
-	struct answer a = { .u.bytes = { 0 } };
-	int r;
 
 	m->rtm_family = family(to);
-	m->rtm_dst_len = v4 ? 32 : 128;
+	m->rtm_dst_len = pl_addr_is_v4(to) ? 32 : 128;
 	add_addr(&q, RTA_DST, to);
-	add_attr(&q, RTA_OIF, &out, sizeof(out));
-	r = ask(&q, &a, RTM_NEWROUTE, sizeof(struct rtmsg));
+	if (out != 0)
+		add_attr(&q, RTA_OIF, &out, sizeof(out));
+	return ask(&q, ret, RTM_NEWROUTE, sizeof(struct rtmsg));
+}
+
+int pl_route_find(int ifindex, const struct pl_addr *to, struct pl_route *ret, struct pl_diag *diag)
+{
+	const bool v4 = pl_addr_is_v4(to);
+	struct answer a = { .u.bytes = { 0 } };
+	const struct rtmsg *m = NLMSG_DATA(&a.u.h);
+	int r = ask_route(to, (uint32_t)ifindex, &a);
+
 	if (r == 0) {
-		m = NLMSG_DATA(&a.u.h);
 		if (m->rtm_type != RTN_UNICAST ||
 			!addr_attr(&a, sizeof(*m), RTA_PREFSRC, v4, &ret->source))
 			r = -ENETUNREACH;
@@ -135,19 +141,11 @@ int pl_route_find(int ifindex, const struct pl_addr *to, struct pl_route *ret, s
 
 int pl_route_interface(const struct pl_addr *to, int *ret_ifindex, struct pl_diag *diag)
 {
-	struct question q = { .u.h = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
-				      .nlmsg_type = RTM_GETROUTE,
-				      .nlmsg_flags = NLM_F_REQUEST } };
-	struct rtmsg *m = NLMSG_DATA(&q.u.h);
 	struct answer a = { .u.bytes = { 0 } };
+	const struct rtmsg *m = NLMSG_DATA(&a.u.h);
 	const void *out = NULL;
-	int r;
+	int r = ask_route(to, 0, &a);
 
-	m->rtm_family = family(to);
-	m->rtm_dst_len = pl_addr_is_v4(to) ? 32 : 128;
-	add_addr(&q, RTA_DST, to);
-	r = ask(&q, &a, RTM_NEWROUTE, sizeof(struct rtmsg));
-	m = NLMSG_DATA(&a.u.h);
 	if (r == 0 && m->rtm_type == RTN_LOCAL) {
 		pl_diag_set(diag, "it is an address of this host");
 		return -ENETUNREACH;
