@@ -27,16 +27,6 @@ static struct span span_of(const struct span *at_point, const uint32_t *points, 
 	return ret;
 }
 
-static bool all_cover(
-	const struct pl_mark_capture *captures, const uint32_t *points, uint32_t n, uint64_t block)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		if (!pl_mark_capture_covers(&captures[points[i] - 1], block, points[i] == 1))
-			return false;
-	}
-	return true;
-}
-
 /*
  * Whether the flow speaks for clocks that are apart (1), or against it (-1): at both ends it begins,
  * and ends, while they are there; loss may hide where it begins, but lets nothing come later than
@@ -49,20 +39,23 @@ static int speaks(const struct pl_mark_capture *captures, const struct pl_mark_s
 		      ends = (int64_t)(out->last - in->last), differ = begins - ends;
 
 	if (begins == 0 && ends == 0)
-		return all_cover(captures, s->from, s->n_from, in->first - 1) &&
-				       all_cover(captures, s->to, s->n_to, in->first - 1) &&
-				       all_cover(captures, s->from, s->n_from, in->last + 1) &&
-				       all_cover(captures, s->to, s->n_to, in->last + 1)
+		return pl_mark_captures_cover(captures, s->from, s->n_from, in->first - 1) &&
+				       pl_mark_captures_cover(
+					       captures, s->to, s->n_to, in->first - 1) &&
+				       pl_mark_captures_cover(
+					       captures, s->from, s->n_from, in->last + 1) &&
+				       pl_mark_captures_cover(
+					       captures, s->to, s->n_to, in->last + 1)
 			       ? -1
 			       : 0;
 	if (differ > 2 || differ < -2)
 		return 0;
 	if (begins >= 2 && ends >= 2)
-		return all_cover(captures, s->to, s->n_to, in->first) &&
-		       all_cover(captures, s->from, s->n_from, out->last);
+		return pl_mark_captures_cover(captures, s->to, s->n_to, in->first) &&
+		       pl_mark_captures_cover(captures, s->from, s->n_from, out->last);
 	if (begins <= -2 && ends <= -2)
-		return all_cover(captures, s->from, s->n_from, out->first) &&
-		       all_cover(captures, s->to, s->n_to, in->last);
+		return pl_mark_captures_cover(captures, s->from, s->n_from, out->first) &&
+		       pl_mark_captures_cover(captures, s->to, s->n_to, in->last);
 	return 0;
 }
 

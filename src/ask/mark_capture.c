@@ -287,6 +287,23 @@ bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, boo
 	       c->last_ns >= (block + 1) * period + guard;
 }
 
+bool pl_mark_captures_cover(
+	const struct pl_mark_capture *captures, const uint32_t *points, uint32_t n, uint64_t block)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (!pl_mark_capture_covers(&captures[points[i] - 1], block, points[i] == 1))
+			return false;
+	}
+	return true;
+}
+
+void pl_mark_names_put(struct pl_buf *out, const struct pl_mark_capture *captures,
+	const uint32_t *points, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		pl_buf_printf(out, "%s%s", i > 0 ? "+" : "", captures[points[i] - 1].name);
+}
+
 bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block)
 {
 	const uint64_t period = c->options->period_ns;

@@ -63,3 +63,10 @@ struct pl_pkt96 pl_mark_capture_record(const struct pl_packet *p, const struct p
 bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, bool marks);
 /* Whether it saw any of it. */
 bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block);
+/* Whether all of these points saw the block from its beginning to its end, of packets that are marked at
+ * the first capture. Point n is captures[n - 1]. */
+bool pl_mark_captures_cover(
+	const struct pl_mark_capture *captures, const uint32_t *points, uint32_t n, uint64_t block);
+/* Names of points with a plus between them: no form needs quotes for it. */
+void pl_mark_names_put(struct pl_buf *out, const struct pl_mark_capture *captures,
+	const uint32_t *points, uint32_t n);

@@ -82,13 +82,6 @@ struct row {
 	struct pl_buf from, to;
 };
 
-static void put_names(struct pl_buf *out, const struct pl_mark_hash_question *q,
-	const uint32_t *points, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		pl_buf_printf(out, "%s%s", i > 0 ? "+" : "", q->captures[points[i] - 1].name);
-}
-
 static void put_delays(struct row *row, const struct pl_mark_chosen *c)
 {
 	if (c->matched.matched == 0)
@@ -120,8 +113,8 @@ static void print_row(struct comparing *c, uint32_t segment, const struct pl_mar
 	pl_row_cells_s64(&row.cells, SPORT, set->flow.sport);
 	pl_row_cells_s64(&row.cells, DPORT, set->flow.dport);
 	pl_row_cells_s64(&row.cells, PROTO, set->flow.proto);
-	put_names(&row.from, q, s->from, s->n_from);
-	put_names(&row.to, q, s->to, s->n_to);
+	pl_mark_names_put(&row.from, q->captures, s->from, s->n_from);
+	pl_mark_names_put(&row.to, q->captures, s->to, s->n_to);
 	row.cells.values[FROM] = row.from.data;
 	row.cells.values[TO] = row.to.data;
 	pl_row_cells_s64(&row.cells, BITS, m->bits);
@@ -142,16 +135,6 @@ static void print_row(struct comparing *c, uint32_t segment, const struct pl_mar
 
 /* ---- comparison ---- */
 
-static bool all_cover(
-	const struct pl_mark_hash_question *q, const uint32_t *points, uint32_t n, uint64_t block)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		if (!pl_mark_capture_covers(&q->captures[points[i] - 1], block, points[i] == 1))
-			return false;
-	}
-	return true;
-}
-
 static bool compare_set(struct comparing *c, uint32_t segment, const struct pl_mark_hashes_key *set)
 {
 	const struct pl_mark_segment *s = &c->q->segments[segment];
@@ -160,8 +143,8 @@ static bool compare_set(struct comparing *c, uint32_t segment, const struct pl_m
 	if (!pl_mark_choose(&c->chooser, &chosen, c->q->captures, s, set, 1))
 		return false;
 	print_row(c, segment, set, &chosen,
-		!all_cover(c->q, s->from, s->n_from, set->block) ||
-			!all_cover(c->q, s->to, s->n_to, set->block));
+		!pl_mark_captures_cover(c->q->captures, s->from, s->n_from, set->block) ||
+			!pl_mark_captures_cover(c->q->captures, s->to, s->n_to, set->block));
 	return true;
 }
 
@@ -211,9 +194,9 @@ static void tell(const struct comparing *c)
 		const struct pl_mark_segment *s = &c->q->segments[i];
 
 		pl_buf_init(&names);
-		put_names(&names, c->q, s->from, s->n_from);
+		pl_mark_names_put(&names, c->q->captures, s->from, s->n_from);
 		pl_buf_str(&names, " to ");
-		put_names(&names, c->q, s->to, s->n_to);
+		pl_mark_names_put(&names, c->q->captures, s->to, s->n_to);
 		fprintf(stderr,
 			"%s: of %" PRIu64 " chosen packets %" PRIu64 " came and %" PRIu64
 			" were not found\n",

@@ -159,14 +159,6 @@ static void put_chosen(struct row *row, struct pl_mark_rows *q, const struct pl_
 	pl_row_cells_s64(&row->cells, MOST, chosen.most_ns);
 }
 
-/* Names with a plus between them: no form needs quotes for it. */
-static void put_names(
-	struct pl_buf *out, const struct pl_mark_rows *q, const uint32_t *points, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		pl_buf_printf(out, "%s%s", i > 0 ? "+" : "", q->captures[points[i] - 1].name);
-}
-
 void pl_mark_alarms_put(struct pl_buf *out, uint32_t alarms)
 {
 	const char *sep = "";
@@ -183,7 +175,7 @@ static void put_words(struct row *row, const struct pl_mark_rows *q, const struc
 	uint32_t alarms)
 {
 	pl_mark_alarms_put(&row->alarms, alarms);
-	put_names(&row->missing, q, r->missing, r->n_missing);
+	pl_mark_names_put(&row->missing, q->captures, r->missing, r->n_missing);
 	row->cells.values[ALARMS] = row->alarms.len > 0 ? row->alarms.data : NULL;
 	row->cells.values[MISSING] = row->missing.len > 0 ? row->missing.data : NULL;
 }
@@ -295,8 +287,8 @@ void pl_mark_rows_add(void *arg, const struct pl_mark_result *result)
 		&row.cells, TS, r->block * r->period_ns - q->tai_offset * UINT64_C(1000000000));
 	pl_row_cells_u64(&row.cells, BLOCK, r->block);
 	put_flow(&row, &r->flow);
-	put_names(&row.from, q, s->from, s->n_from);
-	put_names(&row.to, q, s->to, s->n_to);
+	pl_mark_names_put(&row.from, q->captures, s->from, s->n_from);
+	pl_mark_names_put(&row.to, q->captures, s->to, s->n_to);
 	row.cells.values[FROM] = row.from.data;
 	row.cells.values[TO] = row.to.data;
 	put_loss(&row, r);
@@ -394,9 +386,9 @@ static void tell_rounds(const struct pl_mark_rows *q)
 		if (t->n == 0)
 			continue;
 		pl_buf_init(&names);
-		put_names(&names, q, q->segments[i].from, q->segments[i].n_from);
+		pl_mark_names_put(&names, q->captures, q->segments[i].from, q->segments[i].n_from);
 		pl_buf_str(&names, " and ");
-		put_names(&names, q, q->segments[i].to, q->segments[i].n_to);
+		pl_mark_names_put(&names, q->captures, q->segments[i].to, q->segments[i].n_to);
 		fprintf(stderr, "%s", names.data != NULL ? names.data : "");
 		tell_duration(": two-way delay ", t->least_ns);
 		tell_duration(" to ", t->most_ns);
@@ -416,9 +408,9 @@ void pl_mark_rows_tell(const struct pl_mark_rows *q)
 		if (t->results == 0)
 			continue;
 		pl_buf_init(&names);
-		put_names(&names, q, q->segments[i].from, q->segments[i].n_from);
+		pl_mark_names_put(&names, q->captures, q->segments[i].from, q->segments[i].n_from);
 		pl_buf_str(&names, " to ");
-		put_names(&names, q, q->segments[i].to, q->segments[i].n_to);
+		pl_mark_names_put(&names, q->captures, q->segments[i].to, q->segments[i].n_to);
 		fprintf(stderr,
 			"%s: sent %" PRIu64 ", received %" PRIu64 ", lost %" PRId64 " in %" PRIu64
 			" of %" PRIu64 " blocks of flows",
