@@ -15,7 +15,7 @@
 #include "record/packet.h"
 #include "service/mark_between.h"
 
-/* What is said of them. */
+/* What errors say of the addresses that a host may have. */
 #define ADDRESSES                                                                                  \
 	"such as 10.1.0.2, fd00::2, 10.1.0.2:40051 or [fd00::2]:40051; link-local ones cannot be " \
 	"used"

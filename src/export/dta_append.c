@@ -19,7 +19,7 @@ static struct dta_append *self(struct pl_export *e)
 	return (struct dta_append *)e;
 }
 
-/* What is known of reports that left: of those that were lost is known how many, not which. */
+/* Counts the fate of reports that left: the translator tells how many were lost, not which. */
 static void settle(struct dta_append *a, uint64_t now_ns)
 {
 	struct pl_export_stats *s = &a->export.stats;
@@ -33,7 +33,7 @@ static void settle(struct dta_append *a, uint64_t now_ns)
 	lost = a->to_lose < n ? a->to_lose : n;
 	a->to_lose -= lost;
 	a->settled = state.settled;
-	/* What was counted as lost at two places: there is no report left for it. */
+	/* A loss that was counted at two places: there is no report left for it. */
 	if (a->settled == a->to->taken)
 		a->to_lose = 0;
 	pl_count(&s->dropped[PL_EXPORT_IO], lost);
