@@ -98,9 +98,10 @@ static int open_uri(struct listener *l, const char *uri)
 		return PL_EXIT_USAGE;
 	}
 	for (unsigned int i = 0; i < (unsigned int)n; i++) {
-		struct pl_port_options each = {
-			.rights = pl_confine_rights(&l->confine), .index = i, .of = (unsigned int)n
-		};
+		struct pl_port_options each = { .rights = pl_confine_rights(&l->confine),
+			.index = i,
+			.of = (unsigned int)n,
+			.filter = l->o->filter };
 
 		if (i > 0)
 			each.with = l->ports[first];
@@ -198,15 +199,7 @@ static void sum_stats(const struct listener *l, struct pl_port_stats *ret)
 		struct pl_port_stats s;
 
 		pl_port_stats(l->ports[i], &s);
-		ret->packets += s.packets;
-		ret->bytes += s.bytes;
-		ret->kernel_drops += s.kernel_drops;
-		ret->filtered += s.filtered;
-		ret->no_socket += s.no_socket;
-		ret->fragments += s.fragments;
-		ret->outages += s.outages;
-		ret->cut += s.cut;
-		ret->errors += s.errors;
+		pl_port_stats_add(ret, &s);
 	}
 }
 

@@ -13,6 +13,7 @@ struct pl_listen_options {
 	const char *const *uris; /* n of them; none: the usual ports */
 	size_t n;
 	const struct pl_decode_options *decode;
+	const char *filter;       /* an expression of pcap-filter(7), of frames; NULL: none */
 	const char *user, *group; /* to become once the ports are open; NULL: none */
 	uint64_t duration_ns;     /* 0: until a signal ends it */
 	bool stats;               /* at the end as an object, where the form is JSON */

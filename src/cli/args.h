@@ -52,6 +52,15 @@ extern const char *const pl_arg_text_or_json[];
 			"become this group too (default the user's)", NULL                         \
 	}
 
+/* Which packets of captures and interfaces are looked at; filter is a const char *. */
+#define PL_ARGS_FILTER(filter)                                                                     \
+	{                                                                                          \
+		PL_OPT_STRING, 0, "filter", &(filter), "EXPR",                                     \
+			"look only at packets that match the expression, as of tcpdump: "          \
+			"\"udp port 6000 and net 10.0.0.0/8\" (man pcap-filter)",                  \
+			NULL                                                                       \
+	}
+
 /* text is a const char *. */
 #define PL_ARGS_TEXT_OR_JSON(text)                                                                 \
 	{                                                                                          \

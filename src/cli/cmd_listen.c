@@ -12,7 +12,7 @@ static struct {
 	struct pl_record_args out;
 	uint64_t duration_ns;
 	struct pl_decode_args decode;
-	const char *user, *group;
+	const char *filter, *user, *group;
 } args;
 
 static const struct pl_opt *options(void)
@@ -23,6 +23,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "duration", &args.duration_ns, "TIME",
 			"stop after this long: 30s, 5m", NULL },
 		PL_RECORD_ARGS_WHICH(args.out),
+		PL_ARGS_FILTER(args.filter),
 		PL_DECODE_ARGS(args.decode),
 		{ PL_OPT_HEADING, 0, "Rights", NULL, NULL, NULL, NULL },
 		PL_ARGS_CONFINE(args.user, args.group),
@@ -52,6 +53,7 @@ static int run(int argc, char **argv)
 			.decode = &decode,
 			.user = args.user,
 			.group = args.group,
+			.filter = args.filter,
 			.duration_ns = args.duration_ns,
 			.stats = args.out.stats };
 

@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/args.h"
 #include "cli/command.h"
 #include "cli/decode_args.h"
 #include "cli/record_args.h"
 #include "decode/advise.h"
 #include "decode/decode.h"
 #include "decode/hint.h"
+#include "netio/pcap_filter.h"
 #include "netio/port.h"
 #include "service/decode_stats.h"
 #include "show/record_out.h"
@@ -25,6 +27,7 @@
 static struct {
 	struct pl_record_args out;
 	struct pl_decode_args decode;
+	const char *filter;
 	bool packets;
 } args;
 
@@ -38,6 +41,7 @@ static const struct pl_opt *options(void)
 			"a record of every packet instead, as 'pathline tap FILE' makes it, whose help has "
 			"the fields",
 			NULL },
+		PL_ARGS_FILTER(args.filter),
 		PL_DECODE_ARGS(args.decode),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -123,8 +127,8 @@ static bool read_file(struct reader *rd, const char *path)
 			path, path);
 		return false;
 	}
-	r = pl_port_open(
-		&port, path, PL_PORT_RECV, &(struct pl_port_options){ .to_end = true }, &diag);
+	r = pl_port_open(&port, path, PL_PORT_RECV,
+		&(struct pl_port_options){ .to_end = true, .filter = args.filter }, &diag);
 	if (r < 0) {
 		pl_complain_diag(&diag);
 		return false;
@@ -280,7 +284,7 @@ static bool has_live(const struct pl_opt_list *files)
 /* As the tap prints them, which has what is to be said about packets. */
 static int read_packets(const struct pl_opt_list *files)
 {
-	const size_t most = files->n + 10;
+	const size_t most = files->n + 12;
 	char **words = calloc(most, sizeof(*words)), count[24];
 	int n = 0, code;
 
@@ -302,12 +306,32 @@ static int read_packets(const struct pl_opt_list *files)
 	}
 	if (args.out.stats)
 		words[n++] = (char *)"--stats";
+	if (args.filter != NULL) {
+		words[n++] = (char *)"--filter";
+		words[n++] = (char *)args.filter;
+	}
 	words[n++] = (char *)"--";
 	for (size_t i = 0; i < files->n; i++)
 		words[n++] = (char *)files->items[i];
 	code = pl_command_tap.run(n, words);
 	free(words);
 	return code;
+}
+
+/* False: it is not understood; complains. */
+static bool check_filter(void)
+{
+	struct pl_pcap_filter *filter;
+	struct pl_diag diag = { .text = "" };
+
+	if (args.filter == NULL)
+		return true;
+	if (pl_pcap_filter_new(&filter, args.filter, &diag) < 0) {
+		pl_complain_diag(&diag);
+		return false;
+	}
+	pl_pcap_filter_free(filter);
+	return true;
 }
 
 static int run(int argc, char **argv)
@@ -321,6 +345,10 @@ static int run(int argc, char **argv)
 		return code;
 	if (files.n == 0) {
 		pl_complain("read: missing FILE, a capture file (\"-\" is standard input)");
+		pl_opt_list_done(&files);
+		return PL_EXIT_USAGE;
+	}
+	if (!check_filter()) {
 		pl_opt_list_done(&files);
 		return PL_EXIT_USAGE;
 	}

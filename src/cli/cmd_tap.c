@@ -19,7 +19,7 @@
 static const struct pl_flow_config flow = PL_FLOW_CONFIG;
 
 static struct {
-	const char *form, *where, *user, *group, *web, *rules_file, *flow_state;
+	const char *form, *where, *filter, *user, *group, *web, *rules_file, *flow_state;
 	struct pl_opt_list to, rules, vxlan_ports;
 	uint64_t count, duration_ns, point, exporter;
 	double rate;
@@ -57,6 +57,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_STRING, 0, "rules", &args.rules_file, "FILE",
 			"rules from a file, one in a line, behind those of --rule; SIGHUP reads it again",
 			NULL },
+		PL_ARGS_FILTER(args.filter),
 		{ PL_OPT_FLAG, 0, "inner", &args.inner, NULL,
 			"of packets in a tunnel: the addresses and ports of the inner packet",
 			NULL },
@@ -252,6 +253,7 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 		.n_to = args.to.n,
 		.point = (uint16_t)args.point,
 		.inner = args.inner,
+		.filter = args.filter,
 		.rules_file = args.rules_file,
 		.exporter = (uint32_t)args.exporter,
 		.kinds = 1u << kind_of(),

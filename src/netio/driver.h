@@ -21,7 +21,8 @@ struct pl_port_driver {
 		const struct pl_port_options *options, struct pl_diag *diag);
 	int (*recv)(struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms,
 		struct pl_diag *diag);
-	void (*release)(struct pl_port *port, struct pl_batch *batch); /* NULL: nothing to do */
+	/* NULL: nothing to do. batch->n is what recv returned; the packets may stand otherwise. */
+	void (*release)(struct pl_port *port, struct pl_batch *batch);
 	int (*send)(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag);
 	/* Why a port that was to send too does not; NULL: the driver has no such ports. */
 	const char *(*why_not)(const struct pl_port *port);
@@ -42,8 +43,10 @@ struct pl_port {
 	char *name; /* freed by the driver's close */
 	int fd;     /* -1: nothing to poll */
 	uint16_t local_port;
-	bool lent;
-	bool sends;               /* PL_PORT_RECV: pl_port_send works too */
+	int lent;   /* how many packets the driver lends, whether they match the filter or not */
+	bool sends; /* PL_PORT_RECV: pl_port_send works too */
+	struct pl_pcap_filter
+		*filter;          /* NULL: packets are given out as they come; freed by port.c */
 	enum pl_clock_kind clock; /* of its packets, as far as is known before they come */
 	struct pl_port_stats stats;
 };

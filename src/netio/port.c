@@ -10,6 +10,7 @@
 
 #include "base/num.h"
 #include "netio/iface.h"
+#include "netio/pcap_filter.h"
 
 static const struct pl_port_driver *const drivers[] = {
 	&pl_port_pcap, &pl_port_udp, &pl_port_packet, &pl_port_ioam6,
@@ -98,11 +99,33 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 	return pl_uri_split(ret_uri, target, driver->keys, diag);
 }
 
+/* Whether a driver's packets are frames, or may be. */
+static bool has_frames(const struct pl_port_driver *driver)
+{
+	return driver != &pl_port_ioam6 && (driver->can & PL_PORT_CAN_DATAGRAMS) == 0;
+}
+
+static int make_filter(struct pl_pcap_filter **ret, const struct pl_port_driver *driver,
+	const char *uri, const char *expression, struct pl_diag *diag)
+{
+	*ret = NULL;
+	if (expression == NULL)
+		return 0;
+	if (!has_frames(driver)) {
+		pl_diag_set(diag,
+			"'%s': a filter needs whole frames; packet:IFACE, afxdp:IFACE and capture files have them",
+			uri);
+		return -EINVAL;
+	}
+	return pl_pcap_filter_new(ret, expression, diag);
+}
+
 int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode mode,
 	const struct pl_port_options *options, struct pl_diag *diag)
 {
 	static const struct pl_port_options defaults;
 	const struct pl_port_driver *driver;
+	struct pl_pcap_filter *filter;
 	struct pl_port *port = NULL;
 	struct pl_uri parts;
 	int r;
@@ -111,7 +134,10 @@ int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode m
 		options = &defaults;
 	assert(options->of == 0 || options->index < options->of);
 	assert(options->with == NULL || options->with->mode == mode);
+	assert(options->filter == NULL || mode == PL_PORT_RECV);
 	r = find_driver(uri, &driver, &parts, diag);
+	if (r == 0)
+		r = make_filter(&filter, driver, uri, options->filter, diag);
 	if (r < 0) {
 		if (options->fd > 0)
 			close(options->fd);
@@ -119,10 +145,13 @@ int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode m
 	}
 	assert(options->with == NULL || options->with->driver == driver);
 	r = driver->open(&port, &parts, mode, options, diag);
-	if (r < 0)
+	if (r < 0) {
+		pl_pcap_filter_free(filter);
 		return r;
+	}
 	port->driver = driver;
 	port->mode = mode;
+	port->filter = filter;
 	*ret_port = port;
 	return 0;
 }
@@ -187,14 +216,38 @@ int pl_port_fd(const struct pl_port *port)
 	return port->fd;
 }
 
+static void give_back(struct pl_port *port, struct pl_batch *batch)
+{
+	batch->n = (uint32_t)port->lent;
+	if (port->driver->release != NULL)
+		port->driver->release(port, batch);
+	port->lent = 0;
+	batch->n = 0;
+}
+
+/* How many of the lent packets match the filter; -EINVAL with diag: it cannot be asked of them. */
+static int filter_batch(struct pl_port *port, struct pl_batch *batch, struct pl_diag *diag)
+{
+	const int n = pl_pcap_filter_batch(port->filter, batch, (uint32_t)port->lent, diag);
+
+	if (n >= 0)
+		port->stats.not_matched += (uint64_t)(port->lent - n);
+	if (n <= 0)
+		give_back(port, batch);
+	return n;
+}
+
 int pl_port_recv(
 	struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
 {
 	uint64_t bytes = 0;
 	int n;
 
-	assert(port->mode == PL_PORT_RECV && !port->lent);
+	assert(port->mode == PL_PORT_RECV && port->lent == 0);
 	n = port->driver->recv(port, ret_batch, timeout_ms, diag);
+	port->lent = n > 0 ? n : 0;
+	if (n > 0 && port->filter != NULL)
+		n = filter_batch(port, ret_batch, diag);
 	if (n <= 0) {
 		ret_batch->n = 0;
 		return n;
@@ -205,17 +258,13 @@ int pl_port_recv(
 	ret_batch->n = (uint32_t)n;
 	port->stats.packets += (uint64_t)n;
 	port->stats.bytes += bytes;
-	port->lent = true;
 	return n;
 }
 
 void pl_port_release(struct pl_port *port, struct pl_batch *batch)
 {
-	assert(port->lent);
-	if (port->driver->release != NULL)
-		port->driver->release(port, batch);
-	port->lent = false;
-	batch->n = 0;
+	assert(port->lent > 0);
+	give_back(port, batch);
 }
 
 bool pl_port_sends(const struct pl_port *port, const char **ret_why)
@@ -286,5 +335,8 @@ void pl_port_stats_add(struct pl_port_stats *into, const struct pl_port_stats *f
 
 int pl_port_close(struct pl_port *port)
 {
-	return port == NULL ? 0 : port->driver->close(port);
+	if (port == NULL)
+		return 0;
+	pl_pcap_filter_free(port->filter);
+	return port->driver->close(port);
 }

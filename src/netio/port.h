@@ -123,6 +123,9 @@ struct pl_port_options {
 	 * keys that choose reports (port, dst, vlan, also) are refused. */
 	uint32_t tap_bytes;
 	bool to_end; /* kafka: ends where the topic ends, instead of waiting for more */
+	/* receive, where packets are frames: only those that match this expression of pcap-filter(7)
+	 * are given out (netio/pcap_filter.h), the others are counted (not_matched); NULL: all */
+	const char *filter;
 };
 
 /* -EINVAL (bad URI), -EBADMSG (not a capture file), or the system's errno, with diag. For a capture
@@ -181,7 +184,8 @@ uint16_t pl_port_local_port(const struct pl_port *port);
 int pl_port_fd(const struct pl_port *port);
 
 /*
- * Up to PL_BATCH_MAX packets into *ret_batch. Returns their number; 0 when none came within
+ * Up to PL_BATCH_MAX packets into *ret_batch. Returns their number; 0 when none came (or none of those
+ * that came matches the filter) within
  * timeout_ms (-1 = wait for ever; a signal also returns 0). At the end of a file -ENODATA. A
  * damaged file: the packets before the damage first, then -EBADMSG with diag, which names the file
  * and the byte. -ENETDOWN and -EAGAIN with diag: the interface went, came back or was renamed; call

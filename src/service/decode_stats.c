@@ -149,6 +149,9 @@ void pl_decode_stats_text(
 			"lost before pathline: %" PRIu64
 			" (no room in the socket or ring; ?rcvbuf= or ?ring= makes more)\n",
 			ports->kernel_drops);
+	if (ports != NULL && ports->not_matched > 0)
+		pl_buf_printf(
+			out, "that do not match the filter: %" PRIu64 "\n", ports->not_matched);
 	if (ports != NULL && ports->cut + ports->errors > 0)
 		pl_buf_printf(out, "cut: %" PRIu64 ", receive errors: %" PRIu64 "\n", ports->cut,
 			ports->errors);

@@ -52,6 +52,8 @@ struct pl_tap_options {
 	/* What taps in the kernel count instead of making records of it, of which all sources are
 	 * such; NULL: nothing. */
 	const struct pl_tap_count_plan *plan;
+	const char
+		*filter; /* an expression of pcap-filter(7): the others are left out; NULL: none */
 	const char *rules_file; /* more of them, read again by a reload; NULL: none */
 	uint16_t point; /* observation point; of several interfaces see service/tap_places.h */
 	bool inner;

@@ -327,6 +327,7 @@ void pl_tap_put_text(void *tap, struct pl_buf *text)
 		pl_buf_printf(text, " (clock %s)", pl_clock_name(pl_clock_of(t->clocks)));
 	pl_account_add(text, s->counted, "counted in the kernel");
 	pl_account_add(text, s->joined, "joined frames that count as one packet");
+	pl_account_add(text, ports.not_matched, "that do not match the filter");
 	pl_account_add(text, s->not_ip, "not IP");
 	pl_account_add(text, s->broken, "broken");
 	pl_account_add(text, s->skipped, "skipped by rules");

@@ -64,6 +64,7 @@ static int open_socket(struct pl_tap_service *t, size_t source, const char *uri,
 		.index = i,
 		.of = of,
 		.with = i > 0 ? t->ports[t->n_ports - i] : NULL,
+		.filter = t->o->filter,
 		.tap_bytes = tmpkt             ? 0
 			     : asks_for_dns(t) ? PL_TAP_DNS_BYTES
 			     : t->o->inner     ? PL_TAP_INNER_BYTES
@@ -116,6 +117,23 @@ bool pl_tap_source_is_live(const char *uri)
 	       (pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) != 0;
 }
 
+/* Filter expressions are asked of frames: -EINVAL with diag for a source that has none. */
+static int check_filter(const char *uri, struct pl_diag *diag)
+{
+	const char *name = strchr(uri, ':');
+
+	if (pl_tap_kernel_is(uri))
+		pl_diag_set(diag,
+			"%s: the tap in the kernel takes no filter expression; choose packets by --rule, or use packet:%.*s",
+			uri, (int)strcspn(name + 1, "?"), name + 1);
+	else if (pl_tap_drops_is(uri) || pl_tap_source_is_tmpkt(uri))
+		pl_diag_set(
+			diag, "%s: a filter expression needs frames, and these are records", uri);
+	else
+		return 0;
+	return -EINVAL;
+}
+
 static int open_source(struct pl_tap_service *t, size_t source, const struct pl_rights *rights,
 	struct pl_diag *diag)
 {
@@ -124,6 +142,8 @@ static int open_source(struct pl_tap_service *t, size_t source, const struct pl_
 	const bool counts = t->o->print.counts != NULL;
 	int tmpkt, n, r = pl_tap_source_check(uri, t->o->inner, asks_for_dns(t), counts, diag);
 
+	if (r == 0 && t->o->filter != NULL)
+		r = check_filter(uri, diag);
 	if (r == 0)
 		r = pl_tap_source_makes(uri, t->o->kinds, diag);
 	if (r < 0)
