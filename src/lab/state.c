@@ -20,6 +20,7 @@
 #include "lab/plan.h"
 
 #define NETNS_FOLDER "/run/netns/"
+#define VIEW_BYTES   48
 #define PATH_BYTES   (PL_LAB_FOLDER_MAX + 64)
 /* Others sweep folders, or take them, at the same moment. */
 #define TRIES        100
@@ -99,6 +100,34 @@ static int take_lock(const char *folder, int *ret_fd)
 	}
 	*ret_fd = fd;
 	return 1;
+}
+
+/* The folder of names that this process sees, as text; empty: there is none. Mounts of a container's own may put another
+ * one in its place while the folders of labs are shared. */
+static void view_of_names(char ret[VIEW_BYTES])
+{
+	struct stat st;
+
+	ret[0] = '\0';
+	if (stat(NETNS_FOLDER, &st) == 0)
+		snprintf(ret, VIEW_BYTES, "%llu:%llu\n", (unsigned long long)st.st_dev,
+			(unsigned long long)st.st_ino);
+}
+
+/* Whether names that the lab noted are where this process would look for them. */
+static bool sees_names(const struct pl_lab_state *s)
+{
+	char path[PATH_BYTES], view[VIEW_BYTES], *text;
+	size_t len;
+	bool same;
+
+	path_in(path, s->folder, "view");
+	if (pl_file_read(path, VIEW_BYTES, &text, &len) < 0)
+		return true;
+	view_of_names(view);
+	same = strcmp(text, view) == 0;
+	free(text);
+	return same;
 }
 
 /* Names are those of the plan only: nothing that leads elsewhere. */
@@ -247,7 +276,15 @@ int pl_lab_state_note(const struct pl_lab_state *s, const char *netns)
 {
 	char path[PATH_BYTES], line[PL_LAB_NETNS_MAX + 1];
 	int n = snprintf(line, sizeof(line), "%s\n", netns), fd, r = 0;
+	char view[VIEW_BYTES];
 
+	path_in(path, s->folder, "view");
+	if (access(path, F_OK) < 0) {
+		view_of_names(view);
+		r = pl_lab_state_write(s, "view", view);
+		if (r < 0)
+			return r;
+	}
 	path_in(path, s->folder, "netns");
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
@@ -285,9 +322,13 @@ unsigned int pl_lab_sweep_all(void)
 			continue;
 		snprintf(s.folder, sizeof(s.folder), "%.*s/%s",
 			PL_LAB_FOLDER_MAX - PL_LAB_LAB_NAME_MAX - 2, run, e->d_name);
-		if (take_lock(s.folder, &s.lock) == 1) {
+		if (take_lock(s.folder, &s.lock) != 1)
+			continue;
+		if (sees_names(&s)) {
 			pl_lab_state_sweep(&s);
 			n++;
+		} else {
+			pl_lab_state_leave(&s);
 		}
 	}
 	closedir(d);

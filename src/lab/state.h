@@ -15,7 +15,10 @@
  *   truth     regions of what happened, by the books of links (truth_log.h)
  *   NODE.log  what the commands of a node print; keeper.log
  *
- * Whoever can take the lock of a folder has before him what a killed lab left, and sweeps it.
+ *   view      which folder of names it saw, in /run/netns
+ *
+ * Whoever can take the lock of a folder has before him what a killed lab left, and sweeps it if he sees the same folder of
+ * names; who is to come up under the same name sweeps it in any case.
  */
 #pragma once
 

@@ -635,6 +635,25 @@ def test_other_mounts():
     is_clean("nothing is left")
 
 
+def test_other_names():
+    """Where the folder of names is another one, as in a container, names of a killed lab cannot be removed: it is left to who can."""
+    path = file_of(f"name: {NAME}\nshape: line:1\n")
+    script = f"mount -t tmpfs none /run/netns && {PATHLINE} lab up {path} && echo up && read go; {PATHLINE} lab show {path}; ls /run/netns | wc -l"
+    inside = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while (line := inside.stdout.readline()) not in ("up\n", ""):
+        pass
+    pid = keeper(NAME)
+    if not ok(pid > 0, "a lab"):
+        return
+    os.kill(pid, signal.SIGKILL)
+    ok(wait(lambda: not os.path.exists(f"/proc/{pid}")), "the keeper is killed")
+    wait(lambda: run("show", path).returncode != 0)
+    eq(listed()["folders"], [NAME], "another view of the names leaves the folder")
+    out, _ = inside.communicate("\n")
+    eq(out.splitlines()[-1:], ["0"], "who sees the names removes them")
+    is_clean("and nothing is left")
+
+
 def test_other_pids():
     """In another PID namespace the number of a lab's process is somebody else's, who is left alone."""
     path = file_of(f"name: {NAME}\nshape: line:1\n")
@@ -727,6 +746,6 @@ def test_unprivileged():
 os.makedirs("/run/netns", exist_ok=True)
 CLEAN = listed()
 lab.undo(PATHLINE, "lab", "down", NAME)
-lab.run(test_leaf_spine, test_dry_run, test_many_paths, test_impair, test_switches, test_mixed, test_traffic, test_examples, test_descriptors, test_names, test_name_taken_meanwhile, test_read_once, test_refused, test_commands, test_other_mounts, test_other_pids, test_killed, test_killed_in_the_midst,
+lab.run(test_leaf_spine, test_dry_run, test_many_paths, test_impair, test_switches, test_mixed, test_traffic, test_examples, test_descriptors, test_names, test_name_taken_meanwhile, test_read_once, test_refused, test_commands, test_other_mounts, test_other_names, test_other_pids, test_killed, test_killed_in_the_midst,
         test_unprivileged)
 sys.exit(tap.end())
