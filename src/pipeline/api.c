@@ -232,8 +232,10 @@ static int collect(struct best *b, struct pl_api_walk *walk, struct counts *ret)
 	const struct plan *plan = b->plan;
 	const struct pl_api_table *t = plan->table;
 	uint32_t spare = 0;
-	int r = t->begin != NULL ? t->begin(walk) : 0;
+	int r;
 
+	walk->table = t;
+	r = t->begin != NULL ? t->begin(walk) : 0;
 	if (r < 0)
 		return r;
 	for (;;) {

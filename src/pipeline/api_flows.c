@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Makes the rows of the API's table of flows. */
 #include "pipeline/api_tables.h"
+#include "pipeline/cells.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -124,7 +125,7 @@ static bool find_nodes(const struct pl_api_walk *walk, uint64_t path_id, char *d
 	struct pl_path_nodes nodes;
 
 	if (path != NULL) {
-		pl_metrics_path_text(path, dst, cap);
+		pl_cell_path_nodes(path, dst, cap);
 		return true;
 	}
 	return pl_path_book_find(path_id, &nodes) && pl_path_nodes_text(dst, &nodes) > 0;

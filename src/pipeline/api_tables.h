@@ -23,10 +23,11 @@ struct pl_api_walk {
 	struct pl_watch *live;        /* may be NULL */
 	const struct pl_api_records *records;
 	const struct pl_aggregate *aggregate; /* of one or the other */
+	const struct pl_api_table *table;
 	uint32_t pos;
 	void *rows; /* heap; freed by the caller */
 	size_t n_rows;
-	struct pl_core_units units; /* set by begin of the queues */
+	struct pl_core_units units; /* set by begin of what is made of the aggregate */
 	uint64_t overflow;          /* set by begin: readings that found no row of their own */
 };
 
@@ -38,6 +39,7 @@ struct pl_api_table {
 	const char *sort;                       /* the order without one asked for */
 	bool flows;                             /* needs the workers' top flows in the snapshot */
 	bool recorded;                          /* struct pl_api_records has it */
+	enum pl_agg_table cells;                /* of those that are made of the aggregate */
 	int (*begin)(struct pl_api_walk *walk); /* NULL: nothing to do. -ENOMEM */
 	bool (*next)(struct pl_api_walk *walk,
 		void *row); /* false behind the last; row is zeroed before */

@@ -29,6 +29,3 @@ struct pl_exporters {
 	uint64_t n_others;
 };
 int pl_metrics_exporters(const struct pl_pipeline *pipeline, struct pl_exporters *ret);
-
-/* The nodes of a path, "1>2>3"; a path longer than what is kept ends in ">…". */
-void pl_metrics_path_text(const struct pl_agg_path *path, char *dst, size_t cap);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The network on the metrics page: queues, ports, links, paths, out of the merged aggregates. */
+#include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/num.h"
-#include "detect/units.h"
+#include "pipeline/cells.h"
 #include "pipeline/metrics.h"
 #include "pipeline/metrics_page.h"
 
@@ -72,281 +74,120 @@ static void write_hist(struct pl_exposition *page, const struct pl_label *labels
 	pl_exposition_hist(page, labels, n, hist, bounds, &e);
 }
 
-/* Numbers as label texts: empty where the key has none, "other" in the overflow series. */
-struct port_labels {
-	char node[24], port[16], queue[16];
-	struct pl_label l[3];
+/* A cell's labels: empty where its key lacks a part, "other" in the overflow series. One more is for a column or an
+ * exemplar. */
+struct labels {
+	char text[PL_CELL_KEYS_MAX][24];
+	struct pl_label l[PL_CELL_KEYS_MAX + 1];
+	unsigned int n;
 };
 
-static void port_labels(struct port_labels *t, const struct pl_queue_key *key, bool other)
+static void make_labels(
+	struct labels *t, const struct pl_cell_table *table, const struct pl_cell *c, bool other)
 {
-	snprintf(t->node, sizeof(t->node), other ? "other" : "%llu", (unsigned long long)key->node);
-	t->port[0] = t->queue[0] = '\0';
-	if (other || (key->has & PL_KEY_HAS_PORT) != 0)
-		snprintf(t->port, sizeof(t->port), other ? "other" : "%u", key->port);
-	if (other || (key->has & PL_KEY_HAS_QUEUE) != 0)
-		snprintf(t->queue, sizeof(t->queue), other ? "other" : "%u", key->queue);
-	t->l[0] = (struct pl_label)TEXT("node", t->node);
-	t->l[1] = (struct pl_label)TEXT("port", t->port);
-	t->l[2] = (struct pl_label)TEXT("queue", t->queue);
+	t->n = 0;
+	for (unsigned int i = 0; i < table->n; i++) {
+		char *text = t->text[t->n];
+
+		if (table->columns[i].kind != PL_COLUMN_KEY)
+			continue;
+		text[0] = '\0';
+		if (other)
+			snprintf(text, sizeof(t->text[0]), "other");
+		else if ((c->present & UINT32_C(1) << i) != 0)
+			snprintf(text, sizeof(t->text[0]),
+				table->fields[i].form == PL_FORM_HEX64 ? "%016llx" : "%llu",
+				(unsigned long long)c->value[i]);
+		t->l[t->n++] = (struct pl_label)TEXT(table->fields[i].name, text);
+	}
 }
 
-enum queue_family {
-	QUEUE_PACKETS,
-	QUEUE_DEPTH,
-	QUEUE_DEPTH_MAX,
-	QUEUE_BYTES,
-	QUEUE_BYTES_MAX,
-	QUEUE_OCCUPANCY,
-	QUEUE_LATENCY,
-	QUEUE_JITTER,
-	QUEUE_FAMILIES
-};
+/* One of a table's families: of column i, or else of a histogram or the jitter. */
+enum family { FAMILY_DEPTHS = PL_CELL_COLUMNS_MAX, FAMILY_DELAYS, FAMILY_JITTER, FAMILIES };
 
-static void write_queue(const struct network *net, const struct pl_agg_queue *q, bool other,
-	enum queue_family family, struct pl_exposition *page)
+static void write_number(struct pl_exposition *page, struct labels *t,
+	const struct pl_column *column, const struct pl_cell *c, unsigned int i, const void *cell)
 {
-	const uint64_t unit = other ? 0 : pl_units_queue(&net->units, q->key.node);
-	struct port_labels t;
-	double jitter_ns;
-	uint32_t max;
+	char nodes[sizeof(c->nodes)];
 
-	port_labels(&t, &q->key, other);
-	if (family == QUEUE_PACKETS)
-		pl_exposition_u64(page, t.l, 3, q->packets);
-	else if (family == QUEUE_DEPTH && q->has_depth)
-		pl_exposition_u64(page, t.l, 3, q->last_depth);
-	else if (family == QUEUE_DEPTH_MAX && pl_aggregate_max(net->a, &q->depth_max, &max))
-		pl_exposition_u64(page, t.l, 3, max);
-	else if (family == QUEUE_BYTES && q->has_depth && unit != 0)
-		pl_exposition_u64(page, t.l, 3, q->last_depth * unit);
-	else if (family == QUEUE_BYTES_MAX && unit != 0 &&
-		 pl_aggregate_max(net->a, &q->depth_max, &max))
-		pl_exposition_u64(page, t.l, 3, max * unit);
-	else if (family == QUEUE_OCCUPANCY)
-		write_hist(page, t.l, 3, &q->depth, &net->depth,
-			pl_exemplar_show(
-				&q->depth_gate, &q->depth_exemplars, pl_aggregate_slot(net->a)));
-	else if (family == QUEUE_LATENCY)
-		write_hist(page, t.l, 3, &q->latency, &net->latency,
-			pl_exemplar_show(&q->latency_gate, &q->latency_exemplars,
-				pl_aggregate_slot(net->a)));
-	else if (family == QUEUE_JITTER && !other &&
-		 pl_agg_jitter(&q->jitter, &q->latency, &jitter_ns))
-		pl_exposition_double(page, t.l, 3, jitter_ns * 1e-9);
+	if ((c->present & UINT32_C(1) << i) == 0)
+		return;
+	if (column->label != NULL && column->text == NULL)
+		pl_cell_path_nodes(cell, nodes, sizeof(nodes));
+	if (column->label != NULL)
+		t->l[t->n++] = (struct pl_label)TEXT(
+			column->label, column->text != NULL ? column->text : nodes);
+	pl_exposition_u64(page, t->l, t->n, c->value[i]);
 }
 
-static void write_queues(const struct network *net, struct pl_exposition *page)
+static void write_cell(const struct network *net, enum pl_agg_table table, const void *cell,
+	bool other, unsigned int family, struct pl_exposition *page)
 {
-	const struct pl_aggregate *a = net->a;
-	static const struct {
-		const char *name, *unit, *help;
-		enum pl_metric_type type;
-	} rows[QUEUE_FAMILIES] = {
-		{ "pathline_queue_packets", NULL,
-			"Packets reported through a queue. At most aggregate.max_queues series, and other.",
-			PL_METRIC_COUNTER },
-		{ "pathline_queue_depth", NULL,
-			"Last reported occupancy, in the node's unit (bytes, cells or packets).",
-			PL_METRIC_GAUGE },
-		{ "pathline_queue_depth_max", NULL,
-			"Largest occupancy of this and the last slot of aggregate.slot, in the node's unit.",
-			PL_METRIC_GAUGE },
-		{ "pathline_queue_depth_bytes", "bytes",
-			"Last reported occupancy, of nodes whose unit is configured (units).",
-			PL_METRIC_GAUGE },
-		{ "pathline_queue_depth_max_bytes", "bytes",
-			"Largest occupancy of this and the last slot of aggregate.slot, of nodes whose unit is configured.",
-			PL_METRIC_GAUGE },
-		{ "pathline_queue_occupancy", NULL,
-			"Occupancies reported, in the node's unit; the sum divided by the count is their mean.",
-			PL_METRIC_HISTOGRAM },
-		{ "pathline_hop_latency_seconds", "seconds",
-			"Time within the node of packets through a queue.", PL_METRIC_HISTOGRAM },
-		{ "pathline_hop_jitter_seconds", "seconds",
-			"Jitter of the hop latency (RFC 3550, 6.4.1).", PL_METRIC_GAUGE },
-	};
-	const struct pl_agg_queue *q, *over = pl_aggregate_queue_overflow(a);
+	const uint64_t slot = pl_aggregate_slot(net->a);
+	struct pl_cell c;
+	struct labels t;
+	double ns;
 
-	for (unsigned int k = 0; k < QUEUE_FAMILIES; k++) {
+	pl_cell_read(&c, net->a, table, cell, other, &net->units);
+	make_labels(&t, &pl_cell_tables[table], &c, other);
+	if (family == FAMILY_DEPTHS)
+		write_hist(page, t.l, t.n, c.depths, &net->depth,
+			pl_exemplar_show(c.depths_gate, c.depths_exemplars, slot));
+	else if (family == FAMILY_DELAYS)
+		write_hist(page, t.l, t.n, c.delays, &net->latency,
+			pl_exemplar_show(c.delays_gate, c.delays_exemplars, slot));
+	else if (family != FAMILY_JITTER)
+		write_number(page, &t, &pl_cell_tables[table].columns[family], &c, family, cell);
+	else if (c.jitter != NULL && pl_agg_jitter(c.jitter, c.delays, &ns))
+		pl_exposition_double(page, t.l, t.n, ns * 1e-9);
+}
+
+/* A phrase as a sentence. */
+static void column_family(
+	struct pl_exposition *page, const struct pl_column *column, const struct pl_field *field)
+{
+	char help[256];
+
+	snprintf(help, sizeof(help), "%s.", field->help);
+	help[0] = (char)toupper((unsigned char)help[0]);
+	pl_exposition_family(page, column->family,
+		column->kind == PL_COLUMN_COUNTER ? PL_METRIC_COUNTER : PL_METRIC_GAUGE,
+		field->unit[0] != '\0' ? field->unit : NULL, help);
+}
+
+/* Begins a family; false: the table does not have it. */
+static bool begin_family(
+	const struct pl_cell_table *t, unsigned int family, struct pl_exposition *page)
+{
+	if (family == FAMILY_DEPTHS && t->depths != NULL)
+		pl_exposition_family(page, t->depths, PL_METRIC_HISTOGRAM, NULL, t->depths_help);
+	else if (family == FAMILY_DELAYS && t->delays != NULL)
+		pl_exposition_family(
+			page, t->delays, PL_METRIC_HISTOGRAM, "seconds", t->delays_help);
+	else if (family == FAMILY_JITTER && t->jitter != NULL)
+		pl_exposition_family(page, t->jitter, PL_METRIC_GAUGE, "seconds", t->jitter_help);
+	else if (family >= t->n || t->columns[family].family == NULL)
+		return false;
+	else if (family == 0 || t->columns[family - 1].family == NULL ||
+		 strcmp(t->columns[family - 1].family, t->columns[family].family) != 0)
+		column_family(page, &t->columns[family], &t->fields[family]);
+	return true;
+}
+
+static void write_table(
+	const struct network *net, enum pl_agg_table table, struct pl_exposition *page)
+{
+	const void *cell, *over = pl_cell_overflow(net->a, table);
+
+	for (unsigned int k = 0; k < FAMILIES; k++) {
 		uint32_t pos = 0;
 
-		pl_exposition_family(page, rows[k].name, rows[k].type, rows[k].unit, rows[k].help);
-		while ((q = pl_aggregate_queue(a, &pos)) != NULL)
-			write_queue(net, q, false, k, page);
-		if (over->seen_ns != 0)
-			write_queue(net, over, true, k, page);
-	}
-}
-
-static void write_ports(const struct network *net, struct pl_exposition *page)
-{
-	const struct pl_aggregate *a = net->a;
-	const struct pl_agg_port *x, *over = pl_aggregate_port_overflow(a);
-	struct port_labels t;
-	uint32_t pos = 0, max;
-
-	counter(page, "pathline_port_packets", NULL,
-		"Packets reported out of a port. At most aggregate.max_ports series, and other.");
-	while ((x = pl_aggregate_port(a, &pos)) != NULL) {
-		port_labels(&t, &x->key, false);
-		pl_exposition_u64(page, t.l, 2, x->packets);
-	}
-	if (over->seen_ns != 0) {
-		port_labels(&t, &over->key, true);
-		pl_exposition_u64(page, t.l, 2, over->packets);
-	}
-	gauge(page, "pathline_port_utilization", NULL,
-		"Last reported utilization of an egress port, in the exporter's unit.");
-	for (pos = 0; (x = pl_aggregate_port(a, &pos)) != NULL;) {
-		port_labels(&t, &x->key, false);
-		if (x->has_util)
-			pl_exposition_u64(page, t.l, 2, x->last_util);
-	}
-	gauge(page, "pathline_port_utilization_max", NULL,
-		"Largest utilization of this and the last slot of aggregate.slot, in the exporter's unit.");
-	for (pos = 0; (x = pl_aggregate_port(a, &pos)) != NULL;) {
-		port_labels(&t, &x->key, false);
-		if (pl_aggregate_max(a, &x->util_max, &max))
-			pl_exposition_u64(page, t.l, 2, max);
-	}
-}
-
-struct link_labels {
-	char text[4][24];
-	struct pl_label l[5];
-};
-
-static void link_labels(struct link_labels *t, const struct pl_link_key *key, bool other)
-{
-	static const char *const names[] = { "node", "port", "peer", "peer_port" };
-
-	memset(t->text, 0, sizeof(t->text));
-	snprintf(t->text[0], sizeof(t->text[0]), other ? "other" : "%llu",
-		(unsigned long long)key->a);
-	if (other || (key->has & PL_KEY_HAS_PORT) != 0)
-		snprintf(t->text[1], sizeof(t->text[1]), other ? "other" : "%u", key->a_port);
-	snprintf(t->text[2], sizeof(t->text[2]), other ? "other" : "%llu",
-		(unsigned long long)key->b);
-	if (other || (key->has & PL_KEY_HAS_INGRESS) != 0)
-		snprintf(t->text[3], sizeof(t->text[3]), other ? "other" : "%u", key->b_port);
-	for (unsigned int i = 0; i < 4; i++)
-		t->l[i] = (struct pl_label)TEXT(names[i], t->text[i]);
-}
-
-static void write_link(const struct network *net, const struct pl_agg_link *x, bool other,
-	unsigned int family, struct pl_exposition *page)
-{
-	struct link_labels t;
-	double jitter_ns;
-
-	link_labels(&t, &x->key, other);
-	if (family == 0)
-		pl_exposition_u64(page, t.l, 4, x->reports);
-	if (family == 1) {
-		for (unsigned int c = 0; c < PL_CLOCK_MAX; c++) {
-			t.l[4] = (struct pl_label)TEXT("clock", pl_clock_quality_name(c));
-			pl_exposition_u64(page, t.l, 5, x->clock[c]);
-		}
-	}
-	if (family == 2)
-		write_hist(page, t.l, 4, &x->latency, &net->latency,
-			pl_exemplar_show(&x->latency_gate, &x->latency_exemplars,
-				pl_aggregate_slot(net->a)));
-	if (family == 3 && !other && pl_agg_jitter(&x->jitter, &x->latency, &jitter_ns))
-		pl_exposition_double(page, t.l, 4, jitter_ns * 1e-9);
-}
-
-static void write_links(const struct network *net, struct pl_exposition *page)
-{
-	const struct pl_aggregate *a = net->a;
-	static const struct {
-		const char *name, *unit, *help;
-		enum pl_metric_type type;
-	} rows[] = {
-		{ "pathline_link_packets", NULL,
-			"Packets reported over a link. At most aggregate.max_links series, and other.",
-			PL_METRIC_COUNTER },
-		{ "pathline_link_clock_readings", NULL,
-			"Link latencies read, by quality of the clocks of the two nodes; only ok ones are in pathline_link_latency_seconds.",
-			PL_METRIC_COUNTER },
-		{ "pathline_link_latency_seconds", "seconds",
-			"Time from a node's egress to the next one's ingress, by the two nodes' clocks.",
-			PL_METRIC_HISTOGRAM },
-		{ "pathline_link_jitter_seconds", "seconds",
-			"Jitter of the link latency (RFC 3550, 6.4.1).", PL_METRIC_GAUGE },
-	};
-	const struct pl_agg_link *x, *over = pl_aggregate_link_overflow(a);
-
-	for (unsigned int k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
-		uint32_t pos = 0;
-
-		pl_exposition_family(page, rows[k].name, rows[k].type, rows[k].unit, rows[k].help);
-		while ((x = pl_aggregate_link(a, &pos)) != NULL)
-			write_link(net, x, false, k, page);
-		if (over->seen_ns != 0)
-			write_link(net, over, true, k, page);
-	}
-}
-
-void pl_metrics_path_text(const struct pl_agg_path *x, char *dst, size_t cap)
-{
-	size_t n = 0;
-
-	dst[0] = '\0';
-	for (unsigned int i = 0; i < x->hop_count && i < PL_PATH_STEPS_MAX && n < cap; i++)
-		n += (size_t)snprintf(dst + n, cap - n, i == 0 ? "%llu" : ">%llu",
-			(unsigned long long)x->steps[i].node);
-	if (x->hop_count > PL_PATH_STEPS_MAX && n < cap)
-		snprintf(dst + n, cap - n, ">…");
-}
-
-static void write_path(const struct network *net, const struct pl_agg_path *x, bool other,
-	unsigned int family, struct pl_exposition *page)
-{
-	char nodes[PL_PATH_STEPS_MAX * 21 + 8];
-	struct pl_label l[2] = { HEX("path_id", x->key.path_id), TEXT("nodes", nodes) };
-
-	if (other)
-		l[0] = (struct pl_label)TEXT("path_id", "other");
-	if (family == 0)
-		pl_exposition_u64(page, l, 1, x->reports);
-	if (family == 1 && !other) {
-		pl_metrics_path_text(x, nodes, sizeof(nodes));
-		pl_exposition_u64(page, l, 2, x->hop_count);
-	}
-	if (family == 2)
-		write_hist(page, l, 1, &x->latency, &net->latency,
-			pl_exemplar_show(&x->latency_gate, &x->latency_exemplars,
-				pl_aggregate_slot(net->a)));
-}
-
-static void write_paths(const struct network *net, struct pl_exposition *page)
-{
-	const struct pl_aggregate *a = net->a;
-	static const struct {
-		const char *name, *unit, *help;
-		enum pl_metric_type type;
-	} rows[] = {
-		{ "pathline_path_packets", NULL,
-			"Packets reported over a path. At most aggregate.max_paths series, and other.",
-			PL_METRIC_COUNTER },
-		{ "pathline_path_hops", NULL, "Hops of a path, with its nodes in order.",
-			PL_METRIC_GAUGE },
-		{ "pathline_path_latency_seconds", "seconds",
-			"Sum of a packet's hop latencies, where every hop gave one.",
-			PL_METRIC_HISTOGRAM },
-	};
-	const struct pl_agg_path *x, *over = pl_aggregate_path_overflow(a);
-
-	for (unsigned int k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
-		uint32_t pos = 0;
-
-		pl_exposition_family(page, rows[k].name, rows[k].type, rows[k].unit, rows[k].help);
-		while ((x = pl_aggregate_path(a, &pos)) != NULL)
-			write_path(net, x, false, k, page);
-		if (over->seen_ns != 0)
-			write_path(net, over, true, k, page);
+		if (!begin_family(&pl_cell_tables[table], k, page))
+			continue;
+		while ((cell = pl_cell_next(net->a, table, &pos)) != NULL)
+			write_cell(net, table, cell, false, k, page);
+		if (over != NULL)
+			write_cell(net, table, over, true, k, page);
 	}
 }
 
@@ -358,10 +199,8 @@ void pl_metrics_network(const struct pl_aggregate *merged, const struct pl_confi
 	network_bounds(&net, config);
 	/* It was checked when the file was read. */
 	(void)pl_config_units(config, &net.units, NULL);
-	write_queues(&net, page);
-	write_ports(&net, page);
-	write_links(&net, page);
-	write_paths(&net, page);
+	for (unsigned int table = 0; table < PL_AGG_TABLE_MAX; table++)
+		write_table(&net, table, page);
 }
 
 /* Samples of one histogram: its buckets, +Inf, sum and count. */
@@ -370,16 +209,30 @@ static uint64_t hist_series(const struct pl_exposition_bounds *b)
 	return (uint64_t)(b->last - b->first) / b->step + 1 + 3;
 }
 
+/* Samples of one cell. */
+static uint64_t cell_series(const struct pl_cell_table *t, const struct network *net)
+{
+	uint64_t n = t->jitter != NULL;
+
+	for (unsigned int i = 0; i < t->n; i++)
+		n += t->columns[i].family != NULL;
+	n += t->delays != NULL ? hist_series(&net->latency) : 0;
+	return n + (t->depths != NULL ? hist_series(&net->depth) : 0);
+}
+
 uint64_t pl_metrics_network_series(const struct pl_config *config)
 {
+	const uint64_t cells[PL_AGG_TABLE_MAX] = {
+		[PL_AGG_QUEUES] = config->aggregate.max_queues,
+		[PL_AGG_PORTS] = config->aggregate.max_ports,
+		[PL_AGG_LINKS] = config->aggregate.max_links,
+		[PL_AGG_PATHS] = config->aggregate.max_paths,
+	};
 	struct network net;
-	uint64_t latency, depth;
+	uint64_t n = 0;
 
 	network_bounds(&net, config);
-	latency = hist_series(&net.latency);
-	depth = hist_series(&net.depth);
-	return (QUEUE_FAMILIES - 2 + latency + depth) * (config->aggregate.max_queues + 1) +
-	       3 * (config->aggregate.max_ports + 1) +
-	       (1 + PL_CLOCK_MAX + latency) * (config->aggregate.max_links + 1) +
-	       (2 + latency) * (config->aggregate.max_paths + 1);
+	for (unsigned int i = 0; i < PL_AGG_TABLE_MAX; i++)
+		n += cell_series(&pl_cell_tables[i], &net) * (cells[i] + 1);
+	return n;
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "detect/units.h"
 #include "export/exposition.h"
 #include "export/process.h"
+#include "pipeline/cells.h"
 #include "pipeline/metrics.h"
 #include "pipeline/state.h"
 
@@ -45,18 +45,29 @@ static void begin(struct draft *d, const char *name)
 }
 
 /* In the order of the names. */
-static void label(struct draft *d, const char *name, bool other, bool there, uint64_t value)
+static void label(struct draft *d, const char *name, const char *text)
 {
-	uint32_t i = d->point.n_labels;
+	uint32_t i = d->point.n_labels++;
 
-	if (!other && !there)
-		return;
+	for (; i > 0 && strcmp(d->labels[i - 1].name, name) > 0; i--)
+		d->labels[i] = d->labels[i - 1];
+	d->labels[i] = (struct pl_series_label){ name, text };
+}
+
+/* Of column i, which is a part of the key. */
+static void key_label(struct draft *d, const struct pl_cell *c, const struct pl_field *field,
+	unsigned int i, bool other)
+{
+	char *text = d->texts[d->point.n_labels];
+
 	if (other)
-		snprintf(d->texts[i], TEXT_MAX, "other");
+		snprintf(text, TEXT_MAX, "other");
+	else if ((c->present & UINT32_C(1) << i) != 0)
+		snprintf(text, TEXT_MAX, field->form == PL_FORM_HEX64 ? "%016llx" : "%llu",
+			(unsigned long long)c->value[i]);
 	else
-		snprintf(d->texts[i], TEXT_MAX, "%llu", (unsigned long long)value);
-	d->labels[i] = (struct pl_series_label){ name, d->texts[i] };
-	d->point.n_labels++;
+		return;
+	label(d, field->name, text);
 }
 
 static void field(struct draft *d, const char *name, const char *metric, enum pl_series_kind kind,
@@ -169,121 +180,54 @@ static const struct interval_names latency_names = { "latency_count", "latency_m
 static const struct interval_names depth_names = { "depth_count", "depth_mean", "depth_p50",
 	"depth_p99", "depth_highest" };
 
-static void queue_point(struct draft *d, const struct pl_series *s, const struct pl_agg_queue *q,
-	const struct pl_agg_queue *before, bool other)
+/* before: the same cell at the last point; NULL: there was none. */
+static void cell_point(struct draft *d, const struct pl_series *s, enum pl_agg_table table,
+	const void *cell, const void *before, bool other)
 {
-	const uint64_t unit = other ? 0 : pl_units_queue(&s->units, q->key.node);
-	const struct pl_aggregate *agg = s->now;
-	uint32_t max;
+	const struct pl_cell_table *t = &pl_cell_tables[table];
+	struct pl_cell c, b = { 0 };
 
-	begin(d, "queue");
-	label(d, "node", other, true, q->key.node);
-	label(d, "port", other, (q->key.has & PL_KEY_HAS_PORT) != 0, q->key.port);
-	label(d, "queue", other, (q->key.has & PL_KEY_HAS_QUEUE) != 0, q->key.queue);
-	field(d, "packets", "pathline_queue_packets", PL_SERIES_COUNTER, q->packets);
-	if (q->has_depth && !other)
-		field(d, "depth", "pathline_queue_depth", PL_SERIES_GAUGE, q->last_depth);
-	if (q->has_depth && unit != 0)
-		field(d, "depth_bytes", "pathline_queue_depth_bytes", PL_SERIES_GAUGE,
-			q->last_depth * unit);
-	if (pl_aggregate_max(agg, &q->depth_max, &max)) {
-		field(d, "depth_max", "pathline_queue_depth_max", PL_SERIES_GAUGE, max);
-		if (unit != 0)
-			field(d, "depth_max_bytes", "pathline_queue_depth_max_bytes",
-				PL_SERIES_GAUGE, max * unit);
+	pl_cell_read(&c, s->now, table, cell, other, &s->units);
+	if (before != NULL)
+		pl_cell_read(&b, s->before, table, before, other, &s->units);
+	begin(d, t->name);
+	for (unsigned int i = 0; i < t->n; i++) {
+		const struct pl_column *column = &t->columns[i];
+
+		if (column->kind == PL_COLUMN_KEY)
+			key_label(d, &c, &t->fields[i], i, other);
+		else if (column->field != NULL && (c.present & UINT32_C(1) << i) != 0)
+			field(d, column->field, column->label == NULL ? column->family : NULL,
+				column->kind == PL_COLUMN_COUNTER ? PL_SERIES_COUNTER
+								  : PL_SERIES_GAUGE,
+				c.value[i]);
 	}
-	histogram(d, "pathline_hop_latency_seconds", &q->latency, &pl_bounds_latency);
-	interval(d, &latency_names, &q->latency, before != NULL ? &before->latency : NULL);
-	variation(d, &q->latency, before != NULL ? &before->latency : NULL);
-	if (!other)
-		jitter(d, "pathline_hop_jitter_seconds", &q->jitter, &q->latency);
-	if (q->has_depth)
-		interval(d, &depth_names, &q->depth, before != NULL ? &before->depth : NULL);
-	emit(d);
-}
-
-static void port_point(
-	struct draft *d, const struct pl_aggregate *agg, const struct pl_agg_port *x, bool other)
-{
-	uint32_t max;
-
-	begin(d, "port");
-	label(d, "node", other, true, x->key.node);
-	label(d, "port", other, (x->key.has & PL_KEY_HAS_PORT) != 0, x->key.port);
-	field(d, "packets", "pathline_port_packets", PL_SERIES_COUNTER, x->packets);
-	if (x->has_util && !other)
-		field(d, "utilization", "pathline_port_utilization", PL_SERIES_GAUGE, x->last_util);
-	if (!other && pl_aggregate_max(agg, &x->util_max, &max))
-		field(d, "utilization_max", "pathline_port_utilization_max", PL_SERIES_GAUGE, max);
-	emit(d);
-}
-
-static void link_point(
-	struct draft *d, const struct pl_agg_link *x, const struct pl_agg_link *before, bool other)
-{
-	static const char *const clocks[PL_CLOCK_MAX] = {
-		[PL_CLOCK_OK] = "clock_ok",
-		[PL_CLOCK_SKEWED] = "clock_skewed",
-		[PL_CLOCK_IMPLAUSIBLE] = "clock_implausible",
-		[PL_CLOCK_MIXED] = "clock_mixed",
-	};
-
-	begin(d, "link");
-	label(d, "node", other, true, x->key.a);
-	label(d, "peer", other, true, x->key.b);
-	label(d, "peer_port", other, (x->key.has & PL_KEY_HAS_INGRESS) != 0, x->key.b_port);
-	label(d, "port", other, (x->key.has & PL_KEY_HAS_PORT) != 0, x->key.a_port);
-	field(d, "packets", "pathline_link_packets", PL_SERIES_COUNTER, x->reports);
-	for (unsigned int i = 0; i < PL_CLOCK_MAX; i++)
-		field(d, clocks[i], NULL, PL_SERIES_COUNTER, x->clock[i]);
-	histogram(d, "pathline_link_latency_seconds", &x->latency, &pl_bounds_latency);
-	interval(d, &latency_names, &x->latency, before != NULL ? &before->latency : NULL);
-	variation(d, &x->latency, before != NULL ? &before->latency : NULL);
-	if (!other)
-		jitter(d, "pathline_link_jitter_seconds", &x->jitter, &x->latency);
-	emit(d);
-}
-
-static void path_point(
-	struct draft *d, const struct pl_agg_path *x, const struct pl_agg_path *before, bool other)
-{
-	begin(d, "path");
-	label(d, "path_id", other, true, 0);
-	if (!other)
-		snprintf(d->texts[0], TEXT_MAX, "%016llx", (unsigned long long)x->key.path_id);
-	field(d, "packets", "pathline_path_packets", PL_SERIES_COUNTER, x->reports);
-	if (!other)
-		field(d, "hops", NULL, PL_SERIES_GAUGE, x->hop_count);
-	histogram(d, "pathline_path_latency_seconds", &x->latency, &pl_bounds_latency);
-	interval(d, &latency_names, &x->latency, before != NULL ? &before->latency : NULL);
+	if (c.delays != NULL) {
+		histogram(d, t->delays, c.delays, &pl_bounds_latency);
+		interval(d, &latency_names, c.delays, b.delays);
+	}
+	if (t->jitter != NULL)
+		variation(d, c.delays, b.delays);
+	if (c.jitter != NULL)
+		jitter(d, t->jitter, c.jitter, c.delays);
+	if (c.depths != NULL && pl_hist_count(c.depths) > 0)
+		interval(d, &depth_names, c.depths, b.depths);
 	emit(d);
 }
 
 static void write_all(const struct pl_series *s, struct draft *d)
 {
-	const struct pl_aggregate *a = s->now, *b = s->before;
-	const struct pl_agg_queue *q, *q_over = pl_aggregate_queue_overflow(a);
-	const struct pl_agg_port *x, *x_over = pl_aggregate_port_overflow(a);
-	const struct pl_agg_link *l, *l_over = pl_aggregate_link_overflow(a);
-	const struct pl_agg_path *p, *p_over = pl_aggregate_path_overflow(a);
-	uint32_t pos = 0;
+	for (unsigned int table = 0; table < PL_AGG_TABLE_MAX; table++) {
+		const void *cell, *over = pl_cell_overflow(s->now, table);
+		uint32_t pos = 0;
 
-	while ((q = pl_aggregate_queue(a, &pos)) != NULL)
-		queue_point(d, s, q, pl_aggregate_find(b, PL_AGG_QUEUES, &q->key), false);
-	if (q_over->seen_ns != 0)
-		queue_point(d, s, q_over, pl_aggregate_queue_overflow(b), true);
-	for (pos = 0; (x = pl_aggregate_port(a, &pos)) != NULL;)
-		port_point(d, a, x, false);
-	if (x_over->seen_ns != 0)
-		port_point(d, a, x_over, true);
-	for (pos = 0; (l = pl_aggregate_link(a, &pos)) != NULL;)
-		link_point(d, l, pl_aggregate_find(b, PL_AGG_LINKS, &l->key), false);
-	if (l_over->seen_ns != 0)
-		link_point(d, l_over, pl_aggregate_link_overflow(b), true);
-	for (pos = 0; (p = pl_aggregate_path(a, &pos)) != NULL;)
-		path_point(d, p, pl_aggregate_find(b, PL_AGG_PATHS, &p->key), false);
-	if (p_over->seen_ns != 0)
-		path_point(d, p_over, pl_aggregate_path_overflow(b), true);
+		/* A cell begins with its key. */
+		while ((cell = pl_cell_next(s->now, table, &pos)) != NULL)
+			cell_point(d, s, table, cell, pl_aggregate_find(s->before, table, cell),
+				false);
+		if (over != NULL)
+			cell_point(d, s, table, over, pl_cell_overflow(s->before, table), true);
+	}
 }
 
 /* ---- snapshots ---- */
