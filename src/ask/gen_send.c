@@ -55,8 +55,7 @@ int pl_gen_open(struct pl_port **ret, const char *uri, const char *folder, struc
 	if (r == 0)
 		r = pl_confine_path(&confine, folder, true);
 	if (r == 0)
-		r = pl_confine(
-			&confine, folder != NULL ? PL_CONFINE_WRITER : PL_CONFINE_SENDER, diag);
+		r = pl_confine(&confine, diag);
 	if (r == 0 && pl_confine_gap(&confine) != NULL)
 		pl_complain("%s", pl_confine_gap(&confine));
 	if (r < 0) {

@@ -283,7 +283,7 @@ static int drop_rights(struct listener *l)
 {
 	struct pl_diag diag = { .text = "" };
 
-	return refuse(pl_confine(&l->confine, PL_CONFINE_READER, &diag), &diag);
+	return refuse(pl_confine(&l->confine, &diag), &diag);
 }
 
 static void complain(void *arg, const char *text)

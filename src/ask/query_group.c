@@ -143,7 +143,6 @@ static int serve(struct member *m)
 	const struct pl_runtime_options run = { .services = &service,
 		.n = 1,
 		.rights = { .user = m->args->user },
-		.calls = PL_CONFINE_READER,
 		.duration_ns = m->args->duration_ns,
 		.stats = m->args->stats,
 		.tell = pl_stderr_print,

@@ -154,7 +154,6 @@ static int serve(
 	const struct pl_runtime_options run = { .services = into ? both : service,
 		.n = into ? 2 : 1,
 		.rights = { .user = a->args->user, .group = a->args->group },
-		.calls = into ? PL_CONFINE_WRITER : PL_CONFINE_READER,
 		.duration_ns = a->args->duration_ns,
 		.stats = a->args->stats,
 		.tell = pl_stderr_print,

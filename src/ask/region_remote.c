@@ -90,7 +90,7 @@ static int give_up_rights(struct pl_diag *diag)
 	int r;
 
 	pl_confine_init(&c, &options);
-	r = pl_confine(&c, PL_CONFINE_SENDER, diag);
+	r = pl_confine(&c, diag);
 	if (r == 0 && pl_confine_gap(&c) != NULL)
 		pl_complain("%s", pl_confine_gap(&c));
 	pl_confine_end(&c);

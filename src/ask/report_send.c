@@ -285,7 +285,7 @@ static int send_all(struct job *j)
 	pl_signals_handle(on_stop, (const int[]){ 0 });
 	/* The socket is open: a translator's answers are read by a process that can do nothing
 	 * else. */
-	r = pl_confine_reader(PL_CONFINE_SENDER, NULL, 0);
+	r = pl_confine_reader(NULL, 0);
 	if (r != 0)
 		return r;
 	r = report_all(j);

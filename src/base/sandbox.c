@@ -26,7 +26,7 @@ static void note(struct pl_sandbox_state *state, const char *what)
 }
 
 struct wanted {
-	bool calls, files, strict;
+	bool calls, files;
 };
 
 /* -EINVAL with diag. */
@@ -43,11 +43,9 @@ static int read_switch(struct wanted *ret, struct pl_diag *diag)
 		ret->calls = false;
 	} else if (strcmp(text, "no-landlock") == 0) {
 		ret->files = false;
-	} else if (strcmp(text, "strict") == 0) {
-		ret->strict = true;
 	} else {
-		pl_diag_set(diag, "%s=%s: must be on, off, no-seccomp, no-landlock or strict",
-			SWITCH, text);
+		pl_diag_set(
+			diag, "%s=%s: must be on, off, no-seccomp or no-landlock", SWITCH, text);
 		return -EINVAL;
 	}
 	return 0;
@@ -90,7 +88,7 @@ int pl_sandbox_enter(const struct pl_sandbox_options *options, struct pl_sandbox
 		note(ret, "seccomp is switched off by " SWITCH);
 		return 0;
 	}
-	r = sandbox_calls_enter(options, wanted.strict, diag);
+	r = sandbox_calls_enter(options, diag);
 	if (r < 0 && !absent(r))
 		return r;
 	ret->seccomp = r == 0;

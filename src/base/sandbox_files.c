@@ -177,7 +177,7 @@ static int add_rules(const struct ruleset *set, const struct pl_sandbox_options 
 		(void)allow(set, "/etc", READS);
 	(void)allow(set, "/dev/null", READS | WRITE_FILE | TRUNCATE);
 	(void)allow(set, "/dev/tty", READS | WRITE_FILE | IOCTL_DEV);
-	if ((options->calls & PL_SANDBOX_RDMA) != 0)
+	if (options->rdma)
 		(void)allow(set, "/dev/infiniband", READS | WRITE_FILE | IOCTL_DEV);
 	for (size_t i = 0; r == 0 && i < options->n_paths; i++)
 		r = allow_path(set, &options->paths[i]);

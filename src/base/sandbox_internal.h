@@ -18,8 +18,7 @@
 #define SANDBOX_SANITIZER 0
 #endif
 
-/* strict: every refused call ends the process. -ENOSYS: the kernel, or this build, has none. */
-int sandbox_calls_enter(
-	const struct pl_sandbox_options *options, bool strict, struct pl_diag *diag);
+/* -ENOSYS: the kernel, or this build, has none. */
+int sandbox_calls_enter(const struct pl_sandbox_options *options, struct pl_diag *diag);
 /* The version (> 0), or negative errno; -ENOSYS, -EOPNOTSUPP: the kernel has none. */
 int sandbox_files_enter(const struct pl_sandbox_options *options, struct pl_diag *diag);

@@ -295,7 +295,6 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 	const struct pl_runtime_options run = { .services = &service,
 		.n = 1,
 		.rights = { .user = args.user, .group = args.group },
-		.calls = PL_CONFINE_WRITER,
 		.duration_ns = args.duration_ns,
 		.web = args.web,
 		.stats = args.stats,

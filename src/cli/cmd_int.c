@@ -319,7 +319,6 @@ static int serve(struct pl_int_host *h)
 	const struct pl_runtime_options run = { .services = &service,
 		.n = 1,
 		.rights = { .user = args.user, .group = args.group },
-		.calls = PL_CONFINE_READER,
 		.duration_ns = args.duration_ns,
 		.web = args.web,
 		.stats = args.out.stats,

@@ -131,7 +131,6 @@ static int serve(struct pl_one_process *p, struct pl_diag *diag)
 	const struct pl_runtime_options run = { .services = p->services,
 		.n = p->n,
 		.rights = { .user = c->user, .group = c->group, .core_dumps = c->core_dumps },
-		.calls = PL_CONFINE_DAEMON,
 		.log = true,
 		.begun = say_start,
 		.arg = p };

@@ -130,8 +130,6 @@ static int run_switch(void)
 		.services = &(struct pl_service){ &pl_switch_service, s },
 		.n = 1,
 		.rights = { .user = args.user, .group = args.group },
-		.calls = PL_CONFINE_READER | PL_SANDBOX_CLOCK |
-			 (program.conf.marking.to.n > 0 ? PL_SANDBOX_WRITE_FILES : 0),
 		.duration_ns = args.duration_ns,
 		.web = args.web,
 		.stats = args.stats,

@@ -316,7 +316,6 @@ static int serve(struct pl_tap_service *t)
 	const struct pl_runtime_options run = { .services = &service,
 		.n = 1,
 		.rights = { .user = args.user, .group = args.group },
-		.calls = PL_CONFINE_WRITER,
 		.duration_ns = args.duration_ns,
 		.web = args.web,
 		.stats = args.stats,

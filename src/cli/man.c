@@ -147,8 +147,8 @@ static void environment(struct pl_buf *out)
 	heading(out, "ENVIRONMENT");
 	paragraphs(out,
 		"PATHLINE_SANDBOX controls the sandbox of commands that serve, for debugging: off switches it\n"
-		"off, no-seccomp and no-landlock switch off one half, strict ends the process at the first\n"
-		"refused system call. A program with file capabilities ignores it.\n"
+		"off, no-seccomp and no-landlock switch off one half. A program with file capabilities\n"
+		"ignores it.\n"
 		"\n"
 		"PATHLINE_URL names the daemon that status, tail and top ask.");
 }

@@ -285,7 +285,6 @@ int pl_mark_args_run(
 	const struct pl_runtime_options run = { .services = services,
 		.n = b != NULL ? 2 : 1,
 		.rights = { .user = a->user, .group = a->group },
-		.calls = PL_CONFINE_WRITER | PL_SANDBOX_CLOCK,
 		.duration_ns = a->duration_ns,
 		.web = a->web,
 		.stats = a->stats,

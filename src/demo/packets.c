@@ -262,7 +262,7 @@ static int give_up_rights(const struct pl_packets_demo_options *o, struct pl_dia
 {
 	int r = o->to != NULL ? pl_tap_out_files(o->to, o->confine) : 0;
 
-	return r == 0 ? pl_confine(o->confine, PL_CONFINE_WRITER, diag) : r;
+	return r == 0 ? pl_confine(o->confine, diag) : r;
 }
 
 static int prepare(struct demo *d, struct pl_diag *diag)

@@ -84,7 +84,7 @@ static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag
 	struct demo *d = arg;
 
 	(void)config;
-	return pl_confine(&d->confine, PL_CONFINE_DAEMON, diag);
+	return pl_confine(&d->confine, diag);
 }
 
 static int open_daemon(struct demo *d, struct pl_diag *diag)

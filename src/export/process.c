@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/sandbox.h"
 #include "export/process.h"
 
 static unsigned int open_fds(void)
@@ -94,7 +93,4 @@ void pl_exposition_process(struct pl_exposition *page)
 	}
 	value(page, "process_start_time_seconds", PL_METRIC_GAUGE, "seconds",
 		"When the process began, since the Unix epoch.", start_time());
-	pl_exposition_family(page, "pathline_sandbox_refused", PL_METRIC_COUNTER, NULL,
-		"System calls that the sandbox refused; the log names each once.");
-	pl_exposition_u64(page, NULL, 0, pl_sandbox_refused());
 }

@@ -167,7 +167,7 @@ _Noreturn static void be_helper(int fd, const struct pl_helper_options *options)
 		.group = options->group,
 		.keep = PL_PRIVILEGE_NET_RAW | PL_PRIVILEGE_NET_ADMIN | PL_PRIVILEGE_BPF,
 	};
-	const struct pl_sandbox_options held = { .calls = PL_SANDBOX_HELPER };
+	const struct pl_sandbox_options held = { .helper = true };
 	struct pl_diag diag = { .text = "" };
 	struct pl_sandbox_state state;
 	sigset_t all;

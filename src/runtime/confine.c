@@ -89,9 +89,10 @@ static void raise_locked_memory(struct pl_confine *c)
 		      : "a larger ring of afxdp: cannot be created again when its interface comes back");
 }
 
-int pl_confine(struct pl_confine *c, unsigned int calls, struct pl_diag *diag)
+int pl_confine(struct pl_confine *c, struct pl_diag *diag)
 {
-	struct pl_sandbox_options options = { .calls = calls,
+	const struct pl_sandbox_options options = { .programs = c->interfaces || c->programs,
+		.rdma = c->rdma,
 		.paths = c->paths,
 		.n_paths = c->n_paths,
 		.tell = pl_say_is_by_log() ? tell : NULL };
@@ -99,12 +100,6 @@ int pl_confine(struct pl_confine *c, unsigned int calls, struct pl_diag *diag)
 
 	if (c->done)
 		return 0;
-	if (c->interfaces)
-		options.calls |= PL_SANDBOX_RAW | PL_SANDBOX_BPF;
-	if (c->programs)
-		options.calls |= PL_SANDBOX_BPF;
-	if (c->rdma)
-		options.calls |= PL_SANDBOX_RDMA;
 	if (c->afxdp || c->rdma)
 		raise_locked_memory(c);
 	r = pl_privilege_drop(&c->options, diag);

@@ -9,7 +9,7 @@
  *                                                         rights, where an interface needs them
  *   ... open what takes rights, with pl_confine_rights(&c) ...
  *   pl_confine_path(&c, "/var/lib/x.plr", true);
- *   pl_confine(&c, calls, &diag);                         no thread yet; for good
+ *   pl_confine(&c, &diag);                                no thread yet; for good
  *   ... open the rest, receive ...
  *   pl_confine_end(&c);
  */
@@ -36,14 +36,6 @@ struct pl_confine {
 	char gap[400];
 };
 
-/* The families of the commands. */
-#define PL_CONFINE_DAEMON                                                                          \
-	(PL_SANDBOX_READ_FILES | PL_SANDBOX_WRITE_FILES | PL_SANDBOX_NETWORK | PL_SANDBOX_PIN)
-#define PL_CONFINE_WRITER                                                                          \
-	(PL_SANDBOX_READ_FILES | PL_SANDBOX_WRITE_FILES | PL_SANDBOX_NETWORK) /* of regions */
-#define PL_CONFINE_READER (PL_SANDBOX_READ_FILES | PL_SANDBOX_NETWORK)
-#define PL_CONFINE_SENDER PL_SANDBOX_NETWORK
-
 /* The options' strings stay until the end. */
 void pl_confine_init(struct pl_confine *c, const struct pl_privilege_options *options);
 /* What is going to be opened; `sends`: by the software NIC, which sends through a packet socket. */
@@ -54,9 +46,9 @@ int pl_confine_begin(struct pl_confine *c, struct pl_diag *diag);
 const struct pl_rights *pl_confine_rights(const struct pl_confine *c);
 /* What may be read, or written, later. NULL is nothing; the string is copied. -ENOMEM, -E2BIG. */
 int pl_confine_path(struct pl_confine *c, const char *path, bool write);
-/* A second time it does nothing. Refusals are told by standard error, or as log lines
+/* A second time it does nothing. A refused call is told by standard error, or as a log line
  * (pl_say_by_log, before). Negative errno with diag: the process is to end. */
-int pl_confine(struct pl_confine *c, unsigned int calls, struct pl_diag *diag);
+int pl_confine(struct pl_confine *c, struct pl_diag *diag);
 /* For people: what does not hold it that should; NULL: all does. */
 const char *pl_confine_gap(const struct pl_confine *c);
 /* After pl_confine_init, whatever came after it. */

@@ -13,7 +13,7 @@
 #include "base/exit_code.h"
 
 /* `more`, unless it is NULL, adds files that are written. */
-static int give_up(unsigned int calls, const char *const *paths, size_t n,
+static int give_up(const char *const *paths, size_t n,
 	int (*more)(void *arg, struct pl_confine *confine), void *arg)
 {
 	const struct pl_privilege_options options = { .user = NULL };
@@ -27,7 +27,7 @@ static int give_up(unsigned int calls, const char *const *paths, size_t n,
 	if (r == 0 && more != NULL)
 		r = more(arg, &c);
 	if (r == 0)
-		r = pl_confine(&c, calls, &diag);
+		r = pl_confine(&c, &diag);
 	if (r < 0 && diag.text[0] == '\0')
 		pl_diag_set(&diag, "%s", strerror(-r));
 	if (r < 0)
@@ -38,9 +38,9 @@ static int give_up(unsigned int calls, const char *const *paths, size_t n,
 	return r == 0 ? 0 : r == -EPERM || r == -EACCES ? PL_EXIT_PRIVILEGE : PL_EXIT_FAILED;
 }
 
-int pl_confine_reader(unsigned int calls, const char *const *paths, size_t n)
+int pl_confine_reader(const char *const *paths, size_t n)
 {
-	return give_up(calls, paths, n, NULL, NULL);
+	return give_up(paths, n, NULL, NULL);
 }
 
 int pl_client_confine_writer(const struct pl_client_args *args,
@@ -49,7 +49,7 @@ int pl_client_confine_writer(const struct pl_client_args *args,
 	const char *const paths[] = { args->ca, args->cert, args->key, args->password_file,
 		args->token_file };
 
-	return give_up(PL_CONFINE_WRITER, paths, sizeof(paths) / sizeof(paths[0]), files, arg);
+	return give_up(paths, sizeof(paths) / sizeof(paths[0]), files, arg);
 }
 
 int pl_client_confine(const struct pl_client_args *args, const char *folder)
@@ -63,5 +63,5 @@ int pl_client_confine(const struct pl_client_args *args, const char *folder)
 	if (home != NULL && snprintf(terminals, sizeof(terminals), "%s/.terminfo", home) > 0 &&
 		access(terminals, R_OK | X_OK) < 0)
 		terminals[0] = '\0';
-	return pl_confine_reader(PL_CONFINE_READER, paths, sizeof(paths) / sizeof(paths[0]));
+	return pl_confine_reader(paths, sizeof(paths) / sizeof(paths[0]));
 }

@@ -7,9 +7,9 @@
 #include "runtime/confine.h"
 #include "web/client.h"
 
-/* calls: one of PL_CONFINE_*. Of the paths, which are read, some may be NULL. 0, or an exit code;
+/* Of the paths, which are read, some may be NULL. 0, or an exit code;
  * complains. */
-int pl_confine_reader(unsigned int calls, const char *const *paths, size_t n);
+int pl_confine_reader(const char *const *paths, size_t n);
 
 /* Gives up what asking takes no more (runtime/confine.h): afterwards the process reads files of
  * `args`, and `folder` (NULL: none). Before the first thread. 0, or an exit code; complains. */

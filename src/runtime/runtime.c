@@ -233,7 +233,7 @@ static int drop_rights(struct runtime *r, struct pl_diag *diag)
 		pl_diag_set(diag, "the files that are named: %s", strerror(-e));
 		return e;
 	}
-	return pl_confine(&r->confine, o->calls, diag);
+	return pl_confine(&r->confine, diag);
 }
 
 /* One service's rights are taken: the next one opens within its opening, so that all of them are

@@ -92,7 +92,6 @@ struct pl_runtime_options {
 	const struct pl_service *services; /* in the order in which they are opened */
 	unsigned int n;
 	struct pl_privilege_options rights;
-	unsigned int calls;   /* PL_CONFINE_* */
 	uint64_t duration_ns; /* 0: until it is told to end */
 	const char *web;      /* address of a page for its services; NULL: none */
 	bool stats;           /* `counters` in the end too */
