@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "chain/dta_account.h"
+#include "dta/account.h"
 #include "chain/dta_check.h"
 #include "chain/dta_conf.h"
 #include "chain/dta_lab.h"

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "chain/dta_account.h"
+#include "dta/account.h"
 
 #define ANSWER_NS UINT64_C(2000000000)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Joins the accounts of a chain's parts. */
-#include "chain/dta_account.h"
+#include "dta/account.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include <stddef.h>
 
 #include "base/test.h"
-#include "chain/dta_account.h"
+#include "dta/account.h"
 
 #define TRANSLATOR                                                                                 \
 	"{\"packets\":100,\"kernel_drops\":5,\"not_udp\":0,\"reports\":100,\"accepted\":90,"       \
