@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pathline lab: networks to try things in, up and down. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,6 +12,7 @@
 #include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "lab/check.h"
 #include "lab/control.h"
 #include "lab/plan.h"
 #include "lab/show.h"
@@ -17,8 +20,8 @@
 #include "lab/up.h"
 #include "show/stdout.h"
 
-static const char *const words[] = { "up", "down", "show", "exec", "impair", "truth", "traffic",
-	NULL };
+static const char *const words[] = { "up", "down", "show", "check", "exec", "impair", "truth",
+	"traffic", NULL };
 
 static struct {
 	const char *form, *tier;
@@ -166,6 +169,65 @@ static int show(const char *what)
 	return code;
 }
 
+/* Until the commands that end by themselves have, and then the others, one after the other. */
+static int finish(const struct pl_lab_found *f, struct pl_lab_sayings *s, struct pl_diag *diag)
+{
+	bool told = false;
+	int r;
+
+	while ((r = pl_lab_sayings_finish(f, s, diag)) == 1) {
+		for (unsigned int i = 0; i < s->n && !told; i++) {
+			if (s->all[i].pid == 0 || s->all[i].of->ready != NULL)
+				continue;
+			pl_complain("lab check: waits until '%s' ends", s->all[i].of->name);
+			told = true;
+		}
+		pl_lab_sayings_done(s);
+		(void)poll(NULL, 0, 50);
+	}
+	return r;
+}
+
+static int check_found(const struct pl_lab_found *f, struct pl_diag *diag)
+{
+	struct pl_lab_sayings *s = calloc(1, sizeof(*s));
+	struct pl_buf out = { 0 };
+	int r = s == NULL ? -ENOMEM : 0, code;
+
+	if (f->tier == PL_LAB_SIMULATED) {
+		pl_diag_set(diag,
+			"lab '%s' is simulated, in which no commands run: there is nothing to check",
+			f->name);
+		r = -EOPNOTSUPP;
+	} else if (!pl_lab_has_sayings(f)) {
+		pl_diag_set(diag, "lab '%s' has no commands with names: there is nothing to check",
+			f->name);
+		r = -ENOENT;
+	}
+	if (r == 0)
+		r = finish(f, s, diag);
+	if (r == 0)
+		r = pl_lab_check(f, s, is_json(), &out, diag);
+	code = r < 0 ? say(r, diag) : pl_stdout_all(&out);
+	if (r < 0)
+		pl_buf_done(&out);
+	if (s != NULL)
+		pl_lab_sayings_done(s);
+	free(s);
+	return code == PL_EXIT_OK && r == 0 ? PL_EXIT_FAILED : code;
+}
+
+static int check(const char *what)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_lab_found f;
+	int r = pl_lab_find(&f, what, &diag);
+	int code = r < 0 ? say(r, &diag) : check_found(&f, &diag);
+
+	pl_lab_found_done(&f);
+	return code;
+}
+
 static int execute(const char *const *words_in, size_t n)
 {
 	const char *argv[256] = { "sh" };
@@ -280,7 +342,7 @@ static void ask_for_lab(const char *word)
 
 	if (strcmp(word, "up") == 0) {
 		pl_complain(
-			"lab up: missing FILE: a file that describes a lab, or a shape such as leaf-spine:2x2x2");
+			"lab up: missing FILE: a file that describes a lab, a shape such as leaf-spine:2x2x2, or a network such as dta");
 		return;
 	}
 	pl_lab_names(&names);
@@ -306,7 +368,8 @@ static int check_given(const char *word, size_t n)
 	if (words[pl_opt_place(words, word)] == NULL) {
 		const char *near = pl_nearest(word, words, sizeof(words) / sizeof(words[0]) - 1);
 
-		pl_complain("lab needs one of: up, down, show, exec, impair, truth, traffic%s%s%s",
+		pl_complain(
+			"lab needs one of: up, down, show, check, exec, impair, truth, traffic%s%s%s",
 			near != NULL ? "; did you mean " : "", near != NULL ? near : "",
 			near != NULL ? "?" : "");
 		return PL_EXIT_USAGE;
@@ -353,6 +416,7 @@ static int run(int argc, char **argv)
 		code = strcmp(word, "up") == 0        ? up(operands.items[1])
 		       : strcmp(word, "down") == 0    ? down(operands.items[1])
 		       : strcmp(word, "show") == 0    ? show(operands.items[1])
+		       : strcmp(word, "check") == 0   ? check(operands.items[1])
 		       : strcmp(word, "exec") == 0    ? execute(operands.items + 1, operands.n - 1)
 		       : strcmp(word, "truth") == 0   ? truth(operands.items[1])
 		       : strcmp(word, "traffic") == 0 ? traffic(operands.items + 1, operands.n - 1)
@@ -364,14 +428,15 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_lab = {
 	.name = "lab",
 	.summary = "build a network on this machine: hosts, switches with INT, links with faults",
-	.usage = "up|down|show|truth FILE | exec FILE NODE… | impair FILE LINK… | traffic FILE…",
+	.usage =
+		"up|down|show|check|truth FILE | exec FILE NODE… | impair FILE LINK… | traffic FILE…",
 	.description =
 		"up builds the network that FILE describes, each node in a network namespace of its own,\n"
 		"and returns when it is there. Instead of a file, a shape with parameters: line:N, diamond,\n"
-		"leaf-spine:LxSxH (leaves, spines, hosts of a leaf) or wan-ring:N. Addresses of IPv4 and\n"
-		"IPv6 and all routes follow from the file (docs/guide/lab.md); every link between two nodes\n"
-		"is an interface that has the peer's name. With --dry-run it prints every step as a command\n"
-		"of the shell, and does nothing.\n"
+		"leaf-spine:LxSxH (leaves, spines, hosts of a leaf) or wan-ring:N, or a published network:\n"
+		"dta, intcollector, marking. Addresses of IPv4 and IPv6 and all routes follow from the file\n"
+		"(docs/guide/lab.md); every link between two nodes is an interface that has the peer's name.\n"
+		"With --dry-run it prints every step as a command of the shell, and does nothing.\n"
 		"\n"
 		"Switches forward by pathline switch, with INT, and report to the node collector, which the lab\n"
 		"adds (\"telemetry: none\" in the file: without): pathline lab exec FILE collector -- pathline top.\n"
@@ -384,7 +449,10 @@ const struct pl_command pl_command_lab = {
 		"The file may have a story: links impaired and restored, traffic started and stopped by time.\n"
 		"\n"
 		"exec FILE NODE [--] [COMMAND…] runs a command in a node, or a shell, and exits with its code.\n"
-		"show prints nodes, addresses and links of a lab that is up, and commands that ended. down ends\n"
+		"show prints nodes, addresses and links of a lab that is up, its commands with their accounts, and\n"
+		"those that ended. check waits until commands that end by themselves have, ends the others, the last\n"
+		"first, so that nothing is lost on the way, and says whether what they did is right: by the commands\n"
+		"that the file has for that, and by the accounts of generators, translator and collectors. down ends\n"
 		"its commands and removes all that it has. Labs that were killed leave nothing that the next\n"
 		"call does not remove.\n"
 		"All of them take the file, or the name of the lab.\n"
@@ -402,7 +470,8 @@ const struct pl_command pl_command_lab = {
 		"node sent and received: bulk (TCP, as much as goes), udp (constant rate), onoff, incast (all senders\n"
 		"at the same moments), request (TCP, one answer after the other), dns (UDP questions).\n"
 		"\n"
-		"Exit codes: 0; 1 a step failed, a name is taken, or the lab is not up; 69 the kernel or this\n"
+		"Exit codes: 0; 1 a step failed, a name is taken, the lab is not up, or check: an answer is wrong or\n"
+		"accounts do not close; 69 the kernel or this\n"
 		"build cannot do what the file wants; 77 a privilege is missing; 78 the file is wrong; exec:\n"
 		"that of the command.",
 	.examples = "  pathline lab up leaf-spine:4x2x2\n"

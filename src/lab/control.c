@@ -116,6 +116,15 @@ static void tell_truth(const struct pl_lab_control_ops *ops, int fd)
 	pl_lab_truth_books_done(&books);
 }
 
+/* What answers such a request with a text; NULL: nothing in this lab. */
+static pl_lab_control_fn *find_list(const struct pl_lab_control_ops *ops, const char *word)
+{
+	return strcmp(word, "commands") == 0  ? ops->commands
+	       : strcmp(word, "traffic") == 0 ? ops->traffic
+	       : strcmp(word, "flows") == 0   ? ops->flows
+					      : NULL;
+}
+
 static void handle(const struct pl_lab_control *c, int fd, const char *const *words, unsigned int n)
 {
 	const struct pl_lab_control_ops *ops = &c->ops;
@@ -130,11 +139,8 @@ static void handle(const struct pl_lab_control *c, int fd, const char *const *wo
 		if (r < 0 && diag.text[0] == '\0')
 			pl_diag_set(&diag, "%s", strerrordesc_np(-r));
 		answer(fd, r < 0 ? diag.text : "", -1);
-	} else if (n > 1 && strcmp(words[0], "traffic") == 0 && ops->traffic != NULL) {
-		r = ops->traffic(ops->arg, words + 1, n - 1, &text, &diag);
-		answer_text(fd, &text, r, &diag);
-	} else if (n > 1 && strcmp(words[0], "flows") == 0 && ops->flows != NULL) {
-		r = ops->flows(ops->arg, words + 1, n - 1, &text, &diag);
+	} else if (n > 1 && find_list(ops, words[0]) != NULL) {
+		r = find_list(ops, words[0])(ops->arg, words + 1, n - 1, &text, &diag);
 		answer_text(fd, &text, r, &diag);
 	} else {
 		answer(fd, "a request that is none", -1);

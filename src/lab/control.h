@@ -6,6 +6,8 @@
  *   truth                       the answer is "" and a descriptor of the text; the same is in
  *                               the lab's folder truth then, as records
  *   impair LINK KEY=VALUE…      "" or what was wrong
+ *   commands ask|finish         "" and a descriptor of a line for each command that has a name:
+ *                               NAME PID STATE (commands.h)
  *   traffic KIND RATE SIZE DURATION ON OFF FROM… TO
  *                               of a simulated lab: "" and a descriptor of the number of the first
  *                               flow and the simulated time at which it ends; numbers in bits per
@@ -22,17 +24,17 @@
 #define PL_LAB_REQUEST_MAX 4096
 #define PL_LAB_CLIENTS_MAX 8
 
+/* Words behind the first; what is answered is added to `out`. Negative errno with diag. */
+typedef int pl_lab_control_fn(void *arg, const char *const *words, unsigned int n,
+	struct pl_buf *out, struct pl_diag *diag);
+
 /* What a lab does when it is asked; NULL: it cannot. */
 struct pl_lab_control_ops {
 	void (*truth)(void *arg, struct pl_lab_truth_books *ret);
 	/* Negative errno with diag. */
 	int (*impair)(void *arg, const char *link, const char *const *words, unsigned int n,
 		struct pl_diag *diag);
-	/* Words behind the first; what is answered is added to `out`. Negative errno with diag. */
-	int (*traffic)(void *arg, const char *const *words, unsigned int n, struct pl_buf *out,
-		struct pl_diag *diag);
-	int (*flows)(void *arg, const char *const *words, unsigned int n, struct pl_buf *out,
-		struct pl_diag *diag);
+	pl_lab_control_fn *commands, *traffic, *flows;
 	void *arg;
 };
 

@@ -21,31 +21,21 @@
 #include "base/hash.h"
 #include "dataplane/truth_log.h"
 #include "lab/build.h"
+#include "lab/commands.h"
 #include "lab/control.h"
 #include "lab/keeping.h"
 #include "lab/teller.h"
 #include "lab/up.h"
 
-#define COMMANDS_MAX 1024
-#define READY_MS     60000
 /* 2 MB of the truth. */
-#define EVENTS       16384
-
-struct command {
-	pid_t pid;
-	unsigned int node;
-	const char *text;
-	bool serves; /* until it listens, the lab is not up */
-};
+#define EVENTS 16384
 
 struct keeper {
 	struct pl_lab_keeper *k;
 	struct pl_lab_plan plan;
 	struct pl_lab_build build;
-	struct command commands[COMMANDS_MAX];
-	unsigned int n_commands;
+	struct pl_lab_commands commands;
 	int signals;
-	struct rlimit descriptors;  /* as it was, for commands */
 	struct pl_lab_wires *wires; /* NULL: all links are bare */
 	struct pl_lab_control control;
 	struct pl_lab_teller *teller; /* NULL: there is no story */
@@ -58,74 +48,6 @@ static bool starter_is_gone(void *arg)
 	struct pollfd fd = { .fd = p->k->go, .events = POLLIN };
 
 	return poll(&fd, 1, 0) > 0 && (fd.revents & POLLHUP) != 0;
-}
-
-static void become_command(const struct keeper *p, const struct pl_lab_step *s)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	pl_lab_reset_signals();
-	(void)setsid();
-	if (setns(p->build.ns[s->node], CLONE_NEWNET) < 0 ||
-		pl_lab_redirect(p->k->t->nodes[s->node].name) < 0)
-		_exit(126);
-	/* Behind the last that is opened: until then those of the lab's process count. */
-	(void)setrlimit(RLIMIT_NOFILE, &p->descriptors);
-	execl("/bin/sh", "sh", "-c", s->command, (char *)NULL);
-	_exit(127);
-}
-
-static int start_commands(struct keeper *p, struct pl_diag *diag)
-{
-	for (size_t i = 0; i < p->plan.n; i++) {
-		const struct pl_lab_step *s = &p->plan.steps[i];
-		struct command *c = &p->commands[p->n_commands];
-
-		if (s->kind != PL_LAB_RUN)
-			continue;
-		if (p->n_commands == COMMANDS_MAX) {
-			pl_diag_set(diag, "more than %d commands", COMMANDS_MAX);
-			return -E2BIG;
-		}
-		*c = (struct command){
-			.pid = fork(), .node = s->node, .text = s->command, .serves = s->serves
-		};
-		if (c->pid < 0) {
-			pl_diag_set(diag, "a command: %s", strerrordesc_np(errno));
-			return -errno;
-		}
-		if (c->pid == 0)
-			become_command(p, s);
-		p->n_commands++;
-	}
-	return 0;
-}
-
-/* Before they forward, packets would be lost without anybody's telling. */
-static int await_programs(struct keeper *p, struct pl_diag *diag)
-{
-	const uint64_t until = pl_clock_mono_ns() + READY_MS * UINT64_C(1000000);
-
-	for (unsigned int i = 0; i < p->n_commands; i++) {
-		struct command *c = &p->commands[i];
-
-		while (c->serves && !pl_lab_listens(p->k->t->nodes[c->node].name)) {
-			if (starter_is_gone(p))
-				return -ECANCELED;
-			if (waitpid(c->pid, NULL, WNOHANG) == c->pid)
-				return pl_lab_say_ended(
-					p->k->t->nodes[c->node].name, c->text, diag);
-			if (pl_clock_mono_ns() > until) {
-				pl_diag_set(diag, "%s: '%s' does not listen within a minute",
-					p->k->t->nodes[c->node].name, c->text);
-				return -ETIMEDOUT;
-			}
-			(void)poll(NULL, 0, 5);
-		}
-	}
-	return 0;
 }
 
 /* Without root: a /run of our own, where namespaces have names. */
@@ -156,6 +78,26 @@ static int open_wires(struct keeper *p, struct pl_diag *diag)
 	return r;
 }
 
+/* Commands that start may need each other, so frames are carried meanwhile. */
+static bool wait_for_start(void *arg)
+{
+	const struct keeper *p = arg;
+	const uint64_t until = pl_clock_mono_ns() + UINT64_C(5000000);
+	uint64_t now;
+
+	while ((now = pl_clock_mono_ns()) < until) {
+		struct pollfd fd = { .fd = p->wires != NULL ? pl_lab_wires_fd(p->wires) : -1,
+			.events = POLLIN };
+		uint64_t next = p->wires != NULL ? pl_lab_wires_run(p->wires, now) : until;
+		struct timespec ts;
+
+		next = next > until ? until : next;
+		ts = pl_clock_timespec(next <= now ? 0 : next - now);
+		(void)ppoll(&fd, 1, &ts, NULL);
+	}
+	return !starter_is_gone(arg);
+}
+
 static void tell_truth(void *arg, struct pl_lab_truth_books *ret)
 {
 	const struct keeper *p = arg;
@@ -175,6 +117,14 @@ static int impair(
 	return -EINVAL;
 }
 
+static int commands(void *arg, const char *const *words, unsigned int n, struct pl_buf *out,
+	struct pl_diag *diag)
+{
+	struct keeper *p = arg;
+
+	return pl_lab_commands_serve(&p->commands, words, n, out, diag);
+}
+
 static void true_event(void *arg, const struct pl_event *event)
 {
 	pl_dp_truth_log_event(arg, event);
@@ -192,7 +142,9 @@ static int open_truth(struct keeper *p, struct pl_diag *diag)
 
 static int build(struct keeper *p, struct pl_diag *diag)
 {
-	const struct pl_lab_control_ops ops = { .truth = tell_truth, .impair = impair, .arg = p };
+	const struct pl_lab_control_ops ops = {
+		.truth = tell_truth, .impair = impair, .commands = commands, .arg = p
+	};
 
 	int r = p->k->tier == PL_LAB_UNPRIVILEGED ? make_own_run(diag) : 0;
 
@@ -215,35 +167,11 @@ static int build(struct keeper *p, struct pl_diag *diag)
 		r = open_truth(p, diag);
 	if (r == 0)
 		r = pl_lab_control_open(&p->control, &ops);
-	if (r == 0)
-		r = start_commands(p, diag);
-	return r == 0 ? await_programs(p, diag) : r;
-}
-
-/* Where lab show reads it, and in the log. */
-static void note_end(struct keeper *p, pid_t pid, int status)
-{
-	int fd = open("ended", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	for (unsigned int i = 0; i < p->n_commands; i++) {
-		struct command *c = &p->commands[i];
-		char line[512];
-		int n;
-
-		if (c->pid != pid)
-			continue;
-		n = snprintf(line, sizeof(line) - 1, "%s: '%.400s' ended with %s %d",
-			p->k->t->nodes[c->node].name, c->text,
-			WIFSIGNALED(status) ? "signal" : "exit code",
-			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-		dprintf(2, "%s\n", line);
-		line[n] = '\n';
-		if (fd >= 0 && write(fd, line, (size_t)n + 1) < 0)
-			dprintf(2, "ended: %s\n", strerrordesc_np(errno));
-		c->pid = 0;
-	}
-	if (fd >= 0)
-		close(fd);
+	p->commands.t = p->k->t;
+	p->commands.ns = p->build.ns;
+	p->commands.wait = wait_for_start;
+	p->commands.arg = p;
+	return r == 0 ? pl_lab_commands_start(&p->commands, &p->plan, diag) : r;
 }
 
 /* The first process of its namespace is the parent of all orphans. Whether to go on. */
@@ -256,7 +184,7 @@ static bool take_signal(struct keeper *p)
 	if (read(p->signals, &info, sizeof(info)) != sizeof(info))
 		return true;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		note_end(p, pid, status);
+		pl_lab_commands_ended(&p->commands, pid, status);
 		pl_lab_teller_ended(p->teller, pid);
 	}
 	return info.ssi_signo != SIGTERM && info.ssi_signo != SIGINT;
@@ -328,11 +256,11 @@ static int run(struct keeper *p)
 /* Two sockets for each link, and a descriptor for each node. */
 static void allow_descriptors(struct keeper *p)
 {
-	struct rlimit most;
+	struct rlimit most, *before = &p->commands.descriptors;
 
-	if (getrlimit(RLIMIT_NOFILE, &p->descriptors) < 0)
+	if (getrlimit(RLIMIT_NOFILE, before) < 0)
 		return;
-	most = (struct rlimit){ p->descriptors.rlim_max, p->descriptors.rlim_max };
+	most = (struct rlimit){ before->rlim_max, before->rlim_max };
 	(void)setrlimit(RLIMIT_NOFILE, &most);
 }
 

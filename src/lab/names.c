@@ -31,6 +31,15 @@ int pl_lab_find_node(const struct pl_lab_topology *t, const char *name, struct p
 	return -ENOENT;
 }
 
+const struct pl_lab_command *pl_lab_find_command(const struct pl_lab_topology *t, const char *name)
+{
+	for (unsigned int i = 0; i < t->n_commands; i++) {
+		if (t->commands[i].name != NULL && strcmp(t->commands[i].name, name) == 0)
+			return &t->commands[i];
+	}
+	return NULL;
+}
+
 int pl_lab_find_link(const struct pl_lab_topology *t, const char *name, unsigned int *ret_end,
 	struct pl_diag *diag)
 {

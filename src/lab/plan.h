@@ -37,7 +37,8 @@ struct pl_lab_step {
 	unsigned int bits;                /* 32 or 128 for a whole address */
 	unsigned int first_port, n_ports; /* in `ports` of the plan */
 	const char *command;              /* the topology's, or the plan's */
-	const char *file, *text;          /* the plan's */
+	const struct pl_lab_command *of; /* RUN: the topology's; NULL: a program of the lab's own */
+	const char *file, *text;         /* the plan's */
 	bool serves; /* RUN: the lab is up when this program listens at NODE.sock */
 };
 

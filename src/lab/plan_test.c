@@ -75,12 +75,16 @@ static const char golden[] =
 	"ip -n net-a -6 route add default via fd00:1:: dev r\n"
 	"ip -n net-b route add default via 10.1.1.0 dev r\n"
 	"ip -n net-b -6 route add default via fd00:1:0:1:: dev r\n"
-	"ip netns exec net-b sh -c 'echo '\\''x'\\''' &\n";
+	"ip netns exec net-b sh -c 'echo '\\''x'\\''' &\n"
+	"ip netns exec net-a sh -c 'serve' > s.log 2>&1 & until grep -qF 'it'\\''s up' s.log; do sleep 0.1; done\n"
+	"ip netns exec net-b sh -c 'ask' > q.log 2>&1 &\n";
 
 static void test_golden(void)
 {
 	eq(make("nodes: [{name: a}, {name: b, run: [\"echo 'x'\"]}, {name: r, kind: router}]\n"
-		"every_link: {bare: true}\nlinks:\n  - {ends: [a, r], rate: 5M}\n  - {ends: [b, r]}\n"),
+		"every_link: {bare: true}\nlinks:\n  - {ends: [a, r], rate: 5M}\n  - {ends: [b, r]}\n"
+		"run:\n  - {node: a, name: s, command: serve, ready: it's up}\n"
+		"  - {node: b, name: q, command: ask}\n"),
 		0);
 	pl_buf_reset(&text);
 	pl_lab_plan_text(&plan, &text);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "lab/plan.h"
+#include "lab/said.h"
 
 static const char *const tier_words[] = {
 	"root: network namespaces",
@@ -40,6 +41,16 @@ static unsigned int count(const struct pl_lab_topology *t, unsigned int kind)
 	return n;
 }
 
+/* Commands of a node. */
+static unsigned int runs(const struct pl_lab_topology *t, unsigned int node)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < t->n_commands; i++)
+		n += t->commands[i].node == node;
+	return n;
+}
+
 static unsigned int first_host(const struct pl_lab_topology *t)
 {
 	unsigned int i = 0;
@@ -52,6 +63,15 @@ static unsigned int first_host(const struct pl_lab_topology *t)
 static const char *kind_of(const struct pl_lab_node *n)
 {
 	return n->collector ? PL_LAB_COLLECTOR : pl_lab_kinds[n->kind];
+}
+
+static bool has_check(const struct pl_lab_topology *t)
+{
+	for (unsigned int i = 0; i < t->n_commands; i++) {
+		if (t->commands[i].check != NULL)
+			return true;
+	}
+	return false;
 }
 
 static void show_next_simulated(
@@ -114,6 +134,8 @@ void pl_lab_show_up(const struct pl_lab_topology *t, enum pl_lab_tier tier, cons
 		pl_buf_printf(out, "      pathline query paths %s/history\n", folder);
 	}
 	pl_buf_printf(out, "      pathline lab show %s, pathline lab down %s\n", t->name, t->name);
+	if (has_check(t))
+		pl_buf_printf(out, "      pathline lab check %s\n", t->name);
 }
 
 static void show_nodes(const struct pl_lab_topology *t, struct pl_buf *out)
@@ -130,8 +152,8 @@ static void show_nodes(const struct pl_lab_topology *t, struct pl_buf *out)
 		/* Nobody answers to a switch's addresses. */
 		if (n->kind == PL_LAB_SWITCH)
 			v4[0] = v6[0] = '-', v4[1] = v6[1] = '\0';
-		pl_buf_printf(out, "%-12s %-9s %-15s %-18s %5u %4zu\n", n->name, kind_of(n), v4, v6,
-			n->n_ports, n->run.n);
+		pl_buf_printf(out, "%-12s %-9s %-15s %-18s %5u %4u\n", n->name, kind_of(n), v4, v6,
+			n->n_ports, runs(t, i));
 	}
 }
 
@@ -178,8 +200,10 @@ static void json_nodes(struct pl_json *j, const struct pl_lab_topology *t)
 		}
 		pl_json_key(j, "run");
 		pl_json_array(j);
-		for (size_t k = 0; k < n->run.n; k++)
-			pl_json_str(j, ((char *const *)n->run.items)[k]);
+		for (unsigned int k = 0; k < t->n_commands; k++) {
+			if (t->commands[k].node == i)
+				pl_json_str(j, t->commands[k].text);
+		}
 		pl_json_array_end(j);
 		pl_json_object_end(j);
 	}
@@ -255,6 +279,28 @@ static void json_lines(struct pl_json *j, const struct pl_lab_found *f, const ch
 	free(text);
 }
 
+/* How the commands are that have names, or why nobody knows. */
+static void show_commands(const struct pl_lab_found *f, struct pl_json *j, struct pl_buf *out)
+{
+	struct pl_lab_sayings *s = calloc(1, sizeof(*s));
+	struct pl_diag diag = { .text = "out of memory" };
+
+	if (s == NULL || pl_lab_sayings_ask(f, s, &diag) < 0) {
+		if (j != NULL) {
+			member(j, "commands", diag.text);
+		} else {
+			pl_buf_printf(out, "\nCOMMANDS  %s\n", diag.text);
+		}
+	} else if (j != NULL) {
+		pl_lab_sayings_json(f, s, j);
+	} else {
+		pl_lab_sayings_text(f, s, out);
+	}
+	if (s != NULL)
+		pl_lab_sayings_done(s);
+	free(s);
+}
+
 void pl_lab_show(const struct pl_lab_found *f, bool json, struct pl_buf *out)
 {
 	struct pl_json j;
@@ -264,6 +310,8 @@ void pl_lab_show(const struct pl_lab_found *f, bool json, struct pl_buf *out)
 			tier_words[f->tier], (int)f->keeper, f->folder);
 		show_nodes(&f->topology, out);
 		show_links(&f->topology, out);
+		if (pl_lab_has_sayings(f))
+			show_commands(f, NULL, out);
 		show_lines(f, "ended", "ENDED (output is NODE.log in the folder)", out);
 		show_lines(f, "story", "STORY (done so far)", out);
 		return;
@@ -276,6 +324,8 @@ void pl_lab_show(const struct pl_lab_found *f, bool json, struct pl_buf *out)
 	pl_json_number(&j, "pid", (uint64_t)f->keeper);
 	json_nodes(&j, &f->topology);
 	json_links(&j, &f->topology);
+	if (pl_lab_has_sayings(f))
+		show_commands(f, &j, out);
 	json_lines(&j, f, "ended");
 	json_lines(&j, f, "story");
 	pl_json_object_end(&j);

@@ -273,7 +273,9 @@ static int build(struct simulated *p, struct pl_diag *diag)
 		.truth = { true_path, true_event, p },
 		.collect = collect,
 		.arg = p };
-	const struct pl_lab_control_ops ops = { tell_truth, impair, traffic, flows, p };
+	const struct pl_lab_control_ops ops = {
+		.truth = tell_truth, .impair = impair, .traffic = traffic, .flows = flows, .arg = p
+	};
 	const char *text = p->k->t->text;
 	int r = pl_lab_topology_parse(&p->topology, p->k->t->name, text, strlen(text), diag);
 

@@ -10,6 +10,7 @@
 #include "base/conf_tree.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "lab/run.h"
 
 const char *const pl_lab_kinds[] = { "host", "switch", "router", NULL };
 static const char *const telemetries[] = { "int", "none", NULL };
@@ -61,11 +62,7 @@ struct file_conf {
 	struct pl_lab_marking_conf marking;
 };
 
-struct run_conf {
-	char *node, *command;
-};
-
-static int check_node_name(const char *value, struct pl_diag *diag)
+int pl_lab_check_name(const char *value, struct pl_diag *diag)
 {
 	const char *why = NULL;
 
@@ -120,7 +117,7 @@ static int check_rate(const char *value, struct pl_diag *diag)
 	  .help = "Only a pair of the kernel's interfaces: faster, with rate and queue, but without delay, loss, impair and truth." }
 
 static const struct pl_conf_row node_rows[] = {
-	{ .key = "name", .type = PL_CONF_STRING, .offset = offsetof(struct node_conf, name), .required = true, .def = "h1", .check = check_node_name,
+	{ .key = "name", .type = PL_CONF_STRING, .offset = offsetof(struct node_conf, name), .required = true, .def = "h1", .check = pl_lab_check_name,
 	  .help = "Name of the node; 12 characters at most." },
 	{ .key = "kind", .type = PL_CONF_CHOICE, .offset = offsetof(struct node_conf, kind), .def = "host", .choices = pl_lab_kinds,
 	  .help = "host: an end; switch: forwards by pathline switch; router: forwards by the kernel." },
@@ -135,14 +132,6 @@ static const struct pl_conf_row link_rows[] = {
 	{ .key = "cost", .type = PL_CONF_U64, .offset = offsetof(struct link_conf, cost), .def = "1", .min = 1, .max = PL_LAB_COST_MAX,
 	  .help = "Cost of a path by this link; packets take the paths of the lowest sum, all equal ones." },
 	QUALITY("", offsetof(struct link_conf, q)),
-	{ 0 },
-};
-
-static const struct pl_conf_row run_rows[] = {
-	{ .key = "node", .type = PL_CONF_STRING, .offset = offsetof(struct run_conf, node), .required = true, .def = "h1",
-	  .help = "Name of the node." },
-	{ .key = "command", .type = PL_CONF_STRING, .offset = offsetof(struct run_conf, command), .required = true, .def = "pathline listen udp://:32766",
-	  .help = "Command of the shell." },
 	{ 0 },
 };
 
@@ -163,8 +152,8 @@ const struct pl_conf_row pl_lab_rows[] = {
 	  .help = "Hosts, switches, routers." },
 	{ .key = "links", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, links), .rows = link_rows, .item_size = sizeof(struct link_conf), .max = PL_LAB_LINKS_MAX,
 	  .help = "Links between nodes; a link's own rate, queue, delay and loss go before those of every_link." },
-	{ .key = "run", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, run), .rows = run_rows, .item_size = sizeof(struct run_conf), .max = 256,
-	  .help = "Commands in nodes, also of a shape, as long as the lab is up." },
+	{ .key = "run", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, run), .rows = pl_lab_run_rows, .item_size = sizeof(struct pl_lab_run_conf), .max = PL_LAB_RUN_MAX,
+	  .help = "Commands in nodes, also of a shape, as long as the lab is up; they start in this order." },
 	{ .key = "story", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, story), .rows = pl_lab_story_rows, .item_size = sizeof(struct pl_lab_story_conf), .max = PL_LAB_STORY_MAX,
 	  .help = "Steps that happen by themselves, by time: links impaired and restored, traffic started and stopped." },
 	{ 0 },
@@ -298,41 +287,18 @@ static int add_links(struct reader *r)
 	return 0;
 }
 
-/* The strings become the node's own. */
-static int take_commands(struct pl_lab_node *node, char **commands, size_t n)
-{
-	char **all;
-
-	if (n == 0)
-		return 0;
-	all = realloc(node->run.items, (node->run.n + n) * sizeof(*all));
-	if (all == NULL)
-		return -ENOMEM;
-	node->run.items = all;
-	for (size_t i = 0; i < n; i++) {
-		all[node->run.n++] = commands[i];
-		commands[i] = NULL;
-	}
-	return 0;
-}
-
 static int add_commands(struct reader *r)
 {
-	struct node_conf *nodes = r->conf.nodes.items;
-	struct run_conf *run = r->conf.run.items;
+	const struct node_conf *nodes = r->conf.nodes.items;
+	const char *key = NULL;
+	size_t at = 0;
 	int error = 0;
 
 	for (size_t i = 0; i < r->conf.nodes.n && error == 0; i++)
-		error = take_commands(
-			&r->t->nodes[r->own_nodes + i], nodes[i].run.items, nodes[i].run.n);
-	for (size_t i = 0; i < r->conf.run.n && error == 0; i++) {
-		int at = pl_lab_find_node(r->t, run[i].node, r->diag);
-
-		if (at < 0)
-			return place(r, "run", i, "node", 0);
-		error = take_commands(&r->t->nodes[at], &run[i].command, 1);
-	}
-	return error < 0 ? no_memory(r) : 0;
+		error = pl_lab_run_add(r->t, r->own_nodes + (unsigned int)i, &nodes[i].run);
+	if (error == 0)
+		error = pl_lab_run_make(r->t, &r->conf.run, &at, &key, r->diag);
+	return error == -ENOMEM ? no_memory(r) : error < 0 ? place(r, "run", at, key, 0) : 0;
 }
 
 /* "a/leaf-spine.yaml" is called leaf-spine. */
@@ -485,15 +451,31 @@ static bool is_file(const char *what)
 	       (n > 4 && strcmp(what + n - 4, ".yml") == 0);
 }
 
+/* The text becomes the topology's own. */
+static int load_text(
+	struct pl_lab_topology *ret, const char *name, char *text, struct pl_diag *diag)
+{
+	int error;
+
+	if (text == NULL)
+		return -ENOMEM;
+	error = pl_lab_topology_parse(ret, name, text, strlen(text), diag);
+	ret->text = text;
+	return error;
+}
+
 int pl_lab_topology_load(struct pl_lab_topology *ret, const char *what, struct pl_diag *diag)
 {
 	const struct pl_lab_quality plain = { .queue_bytes = 65536 };
+	const char *published = pl_lab_published(what);
 	char *text;
 	size_t len;
 	int error;
 
 	*ret = (struct pl_lab_topology){ .int_version = PL_LAB_INT_V21,
 		.int_fields = PL_LAB_INT_FIELDS };
+	if (published != NULL)
+		return load_text(ret, what, strdup(published), diag);
 	if (!is_file(what)) {
 		error = pl_lab_shape(ret, what, &plain, diag);
 		if (error == 0)
@@ -559,13 +541,15 @@ int pl_lab_topology_add_collector(struct pl_lab_topology *t, struct pl_diag *dia
 
 void pl_lab_topology_done(struct pl_lab_topology *t)
 {
-	for (unsigned int i = 0; i < t->n_nodes; i++) {
-		char **run = t->nodes[i].run.items;
+	for (unsigned int i = 0; i < t->n_commands; i++) {
+		struct pl_lab_command *c = &t->commands[i];
 
-		for (size_t k = 0; k < t->nodes[i].run.n; k++)
-			free(run[k]);
-		free(run);
+		free(c->name);
+		free(c->text);
+		free(c->ready);
+		free(c->check);
 	}
+	free(t->commands);
 	pl_lab_story_done(&t->story);
 	free(t->nodes);
 	free(t->links);

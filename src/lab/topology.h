@@ -32,6 +32,7 @@
 
 #define PL_LAB_NODES_MAX    512
 #define PL_LAB_LINKS_MAX    4096
+#define PL_LAB_RUN_MAX      256 /* commands in the list of them all */
 #define PL_LAB_PORTS_MAX    128
 #define PL_LAB_NAME_MAX     12 /* of a node: an interface has room for it and ".99" */
 #define PL_LAB_LAB_NAME_MAX 24 /* of a lab */
@@ -89,15 +90,25 @@ struct pl_lab_node {
 	bool collector; /* the lab's own: a host whose links are with switches only */
 	unsigned int n_ports;
 	unsigned int links[PL_LAB_PORTS_MAX]; /* of ports, from 0: port 1 first */
-	struct pl_addr v4, v6;   /* a host's first; of a switch or router that of its loopback */
-	struct pl_conf_list run; /* of char *: commands that run in it; owned */
+	struct pl_addr v4, v6; /* a host's first; of a switch or router that of its loopback */
+};
+
+/* What runs in a node as long as the lab is up, or until it ends by itself. */
+struct pl_lab_command {
+	unsigned int node;
+	char *name;  /* what it prints goes to NAME.log; NULL: to NODE.log */
+	char *text;  /* for the shell */
+	char *ready; /* text that it prints when others can use it; NULL: it has no such moment */
+	char *check; /* for the shell: exit code 0 when what it did is right; NULL: nothing to check */
+	bool account; /* prints its account when it gets SIGUSR1, and in the end */
 };
 
 struct pl_lab_topology {
 	char name[PL_LAB_LAB_NAME_MAX + 1];
 	struct pl_lab_node *nodes;
 	struct pl_lab_link *links;
-	unsigned int n_nodes, n_links;
+	struct pl_lab_command *commands; /* in the order in which they start; owned */
+	unsigned int n_nodes, n_links, n_commands;
 	unsigned int telemetry;   /* of enum pl_lab_telemetry */
 	unsigned int int_version; /* of enum pl_lab_int_version */
 	uint16_t int_fields;      /* instruction bits */
@@ -107,12 +118,18 @@ struct pl_lab_topology {
 	char *text;
 };
 
+/* The file of a published network, by its name; NULL: there is none. */
+const char *pl_lab_published(const char *name);
+
+/* Of a node or command: it is short, and may be that of a file and of an interface. */
+int pl_lab_check_name(const char *value, struct pl_diag *diag);
+
 /* Keys of the file, for help and manual. */
 extern const struct pl_conf_row pl_lab_rows[];
 
 /*
- * what: a shape as above, or the path of a file when it has a "/" or ends in ".yaml" or ".yml", or
- * is "-". -EINVAL with diag (file, line and column where there are any), -ENOMEM, errors of reading.
+ * what: a shape as above, the name of a published network, or the path of a file when it has a "/" or
+ * ends in ".yaml" or ".yml", or is "-". -EINVAL with diag (file, line and column where there are any), -ENOMEM, errors of reading.
  * The structure is to be freed with _done also after a failure.
  */
 int pl_lab_topology_load(struct pl_lab_topology *ret, const char *what, struct pl_diag *diag);
@@ -128,6 +145,8 @@ int pl_lab_topology_add_collector(struct pl_lab_topology *t, struct pl_diag *dia
 /* By name; -ENOENT with diag, which has the nearest name. A link is "A-B", in either order, or
  * "A-B.2" for the second of parallel ones; ret_end is the end that was named first. */
 int pl_lab_find_node(const struct pl_lab_topology *t, const char *name, struct pl_diag *diag);
+/* By its name; NULL: there is none. */
+const struct pl_lab_command *pl_lab_find_command(const struct pl_lab_topology *t, const char *name);
 int pl_lab_find_link(const struct pl_lab_topology *t, const char *name, unsigned int *ret_end,
 	struct pl_diag *diag);
 /* Of "A-B" both directions, of "A>B" that from A to B: the link, and bits of the ends that send. A bare

@@ -72,6 +72,7 @@ static void test_shapes(void)
 }
 
 #define TWO "nodes: [{name: a}, {name: b}, {name: s, kind: router}]\n"
+#define RUN "nodes: [{name: a}, {name: b}]\nrun:\n"
 
 static void test_refused(void)
 {
@@ -107,6 +108,14 @@ static void test_refused(void)
 		{ "name: a/b\nshape: line\n", 1, 7, "no name of a lab" },
 		{ "shape: line\nrun:\n  - {node: h3, command: x}\n", 3, 12,
 			"no node is called 'h3'" },
+		{ RUN "  - {node: a, command: x, ready: up}\n", 3, 24, "has a name, too" },
+		{ RUN "  - {node: a, command: x, account: true}\n", 3, 24, "has a name, too" },
+		{ RUN "  - {node: a, command: x, check: x}\n", 3, 24, "has a name, too" },
+		{ RUN "  - {node: a, command: x, name: b}\n", 3, 33, "name of a node's log" },
+		{ RUN "  - {node: a, command: x, name: keeper}\n", 3, 33, "of a node's log" },
+		{ RUN "  - {node: a, command: x, name: ../c}\n", 3, 33, "is not a letter" },
+		{ RUN "  - {node: a, command: x, name: c}\n  - {node: b, command: x, name: c}\n", 4,
+			33, "another command already" },
 		{ "shape: [line]\n", 1, 8, "shape" },
 		{ "{}\n", 0, 0, "no hosts" },
 		{ TWO "links:\n  - {ends: [a, s]}\n", 0, 0, "no path from 'a' to 'b'" },
@@ -271,8 +280,41 @@ static void test_qualities(void)
 	ok(t.links[0].quality.loss > 0.049 && t.links[0].quality.loss < 0.051);
 	eq(t.links[1].quality.rate_bps, 1000000000);
 	eq(t.links[1].quality.queue_bytes, 65536);
-	eq(t.nodes[1].run.n, 1);
-	streq(((char **)t.nodes[1].run.items)[0], "sleep 1");
+	eq(t.n_commands, 1);
+	eq(t.commands[0].node, 1);
+	streq(t.commands[0].text, "sleep 1");
+}
+
+static void test_commands(void)
+{
+	eq(parse("nodes: [{name: a, run: first}, {name: b, run: [second, third]}]\n"
+		 "links: [{ends: [a, b]}]\n"
+		 "run:\n  - {node: b, name: s, ready: up, account: true, check: 'true', command: fourth}\n"
+		 "  - {node: a, command: fifth}\n"),
+		0);
+	eq(t.n_commands, 5);
+	streq(t.commands[2].text, "third", "of nodes first");
+	eq(t.commands[2].node, 1);
+	ok(t.commands[2].name == NULL && !t.commands[2].account);
+	ok(pl_lab_find_command(&t, "s") == &t.commands[3], "by its name");
+	streq(t.commands[3].ready, "up");
+	streq(t.commands[3].check, "true");
+	ok(t.commands[3].account);
+	streq(t.commands[4].text, "fifth", "then those of the list, in order");
+	ok(pl_lab_find_command(&t, "fifth") == NULL);
+}
+
+/* What comes with the program is as good as a file. */
+static void test_published(void)
+{
+	static const char *const names[] = { "dta", "intcollector", "marking" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		eq(load(names[i]), 0, "%s: %s", names[i], diag.text);
+		streq(t.name, names[i]);
+		streq(t.text, pl_lab_published(names[i]), "its text makes it again");
+	}
+	ok(pl_lab_published("dt") == NULL);
 }
 
 int main(void)
@@ -284,6 +326,8 @@ int main(void)
 	test_unique();
 	test_paths();
 	test_qualities();
+	test_commands();
+	test_published();
 	pl_lab_topology_done(&t);
 	return pl_test_done();
 }

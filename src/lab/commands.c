@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Starts, watches and ends what runs in the nodes of a lab. */
+#include "lab/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "lab/keeping.h"
+
+#define READY_NS UINT64_C(60000000000)
+/* In which the text that says it is ready is looked for. */
+#define LOG_MAX  (1 << 20)
+
+static bool has_name(const struct pl_lab_running *r)
+{
+	return r->of != NULL && r->of->name != NULL;
+}
+
+static const char *log_of(const struct pl_lab_commands *c, const struct pl_lab_running *r)
+{
+	return has_name(r) ? r->of->name : c->t->nodes[r->node].name;
+}
+
+static void become(const struct pl_lab_commands *c, const struct pl_lab_running *r)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	pl_lab_reset_signals();
+	/* Until it has a handler, to be asked is no reason to end. */
+	if (r->of != NULL && r->of->account)
+		(void)signal(SIGUSR1, SIG_IGN);
+	(void)setsid();
+	if (setns(c->ns[r->node], CLONE_NEWNET) < 0 || pl_lab_redirect(log_of(c, r)) < 0)
+		_exit(126);
+	/* Behind the last that is opened: until then those of the lab's process count. */
+	(void)setrlimit(RLIMIT_NOFILE, &c->descriptors);
+	execl("/bin/sh", "sh", "-c", r->text, (char *)NULL);
+	_exit(127);
+}
+
+static bool says(const char *name, const char *text)
+{
+	char path[PL_LAB_NAME_MAX + sizeof(".log")], *log = NULL;
+	size_t len;
+	bool found;
+
+	snprintf(path, sizeof(path), "%s.log", name);
+	if (pl_file_read(path, LOG_MAX, &log, &len) < 0)
+		return false;
+	found = strstr(log, text) != NULL;
+	free(log);
+	return found;
+}
+
+static bool is_ready(const struct pl_lab_commands *c, const struct pl_lab_running *r)
+{
+	if (r->serves)
+		return pl_lab_listens(c->t->nodes[r->node].name);
+	return r->of == NULL || r->of->ready == NULL || says(r->of->name, r->of->ready);
+}
+
+/* Before they forward, packets would be lost without anybody's telling. */
+static int await(struct pl_lab_commands *c, struct pl_lab_running *r, struct pl_diag *diag)
+{
+	const uint64_t until_ns = pl_clock_mono_ns() + READY_NS;
+
+	while (!is_ready(c, r)) {
+		if (waitpid(r->pid, &r->status, WNOHANG) == r->pid) {
+			r->pid = 0;
+			return pl_lab_say_ended(log_of(c, r), r->text, diag);
+		}
+		if (pl_clock_mono_ns() > until_ns) {
+			pl_diag_set(diag, "%s: '%s' is not ready within a minute", log_of(c, r),
+				r->text);
+			return -ETIMEDOUT;
+		}
+		if (!c->wait(c->arg))
+			return -ECANCELED;
+	}
+	return 0;
+}
+
+static int start(struct pl_lab_commands *c, const struct pl_lab_step *s, struct pl_diag *diag)
+{
+	struct pl_lab_running *r = &c->all[c->n];
+
+	if (c->n == PL_LAB_COMMANDS_MAX) {
+		pl_diag_set(diag, "more than %d commands", PL_LAB_COMMANDS_MAX);
+		return -E2BIG;
+	}
+	*r = (struct pl_lab_running){
+		.node = s->node, .text = s->command, .of = s->of, .serves = s->serves
+	};
+	r->pid = fork();
+	if (r->pid < 0) {
+		pl_diag_set(diag, "a command: %s", strerrordesc_np(errno));
+		return -errno;
+	}
+	if (r->pid == 0)
+		become(c, r);
+	c->n++;
+	return r->of != NULL ? await(c, r, diag) : 0;
+}
+
+int pl_lab_commands_start(
+	struct pl_lab_commands *c, const struct pl_lab_plan *plan, struct pl_diag *diag)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < plan->n && r == 0; i++) {
+		if (plan->steps[i].kind == PL_LAB_RUN)
+			r = start(c, &plan->steps[i], diag);
+	}
+	/* The lab's own need no order: they start together. */
+	for (unsigned int i = 0; i < c->n && r == 0; i++) {
+		if (c->all[i].serves)
+			r = await(c, &c->all[i], diag);
+	}
+	return r;
+}
+
+static void put_end(int status, char ret[32])
+{
+	snprintf(ret, 32, "%s %d", WIFSIGNALED(status) ? "signal" : "exit code",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* Where lab show reads it, and in the log. */
+static void note_end(const struct pl_lab_commands *c, const struct pl_lab_running *r)
+{
+	int fd = open("ended", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600), n;
+	char line[512], how[32];
+
+	put_end(r->status, how);
+	n = snprintf(line, sizeof(line) - 1, "%s: '%.400s' ended with %s",
+		c->t->nodes[r->node].name, has_name(r) ? r->of->name : r->text, how);
+	dprintf(2, "%s\n", line);
+	line[n] = '\n';
+	if (fd >= 0 && write(fd, line, (size_t)n + 1) < 0)
+		dprintf(2, "ended: %s\n", strerrordesc_np(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
+void pl_lab_commands_ended(struct pl_lab_commands *c, pid_t pid, int status)
+{
+	for (unsigned int i = 0; i < c->n; i++) {
+		struct pl_lab_running *r = &c->all[i];
+
+		if (r->pid != pid)
+			continue;
+		r->pid = 0;
+		r->status = status;
+		note_end(c, r);
+	}
+}
+
+/* ---- asked and ended ---- */
+
+static void ask(const struct pl_lab_commands *c)
+{
+	for (unsigned int i = 0; i < c->n; i++) {
+		if (has_name(&c->all[i]) && c->all[i].of->account && c->all[i].pid != 0)
+			(void)kill(c->all[i].pid, SIGUSR1);
+	}
+}
+
+/* One step towards the end. */
+static void finish(struct pl_lab_commands *c)
+{
+	struct pl_lab_running *last = NULL;
+
+	for (unsigned int i = 0; i < c->n; i++) {
+		struct pl_lab_running *r = &c->all[i];
+
+		if (!has_name(r) || r->pid == 0)
+			continue;
+		if (r->of->ready == NULL)
+			return;
+		last = r;
+	}
+	if (last == NULL || last->told)
+		return;
+	last->told = true;
+	/* What the shell started for it, too. */
+	(void)kill(-last->pid, SIGTERM);
+}
+
+int pl_lab_commands_serve(struct pl_lab_commands *c, const char *const *words, unsigned int n,
+	struct pl_buf *out, struct pl_diag *diag)
+{
+	char state[32];
+
+	if (n == 1 && strcmp(words[0], "ask") == 0) {
+		ask(c);
+	} else if (n == 1 && strcmp(words[0], "finish") == 0) {
+		finish(c);
+	} else {
+		pl_diag_set(diag, "a request that is none");
+		return -EINVAL;
+	}
+	for (unsigned int i = 0; i < c->n; i++) {
+		const struct pl_lab_running *r = &c->all[i];
+
+		if (!has_name(r))
+			continue;
+		snprintf(state, sizeof(state), "%s", r->told ? "ending" : "running");
+		if (r->pid == 0)
+			put_end(r->status, state);
+		pl_buf_printf(out, "%s %d %s\n", r->of->name, (int)r->pid, state);
+	}
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Published networks, which the program brings with it: files of docs/examples/lab. */
+#include <string.h>
+
+#include "lab/topology.h"
+
+static const struct {
+	const char *name, *text;
+} networks[] = {
+	{
+		"dta",
+#include "lab/dta.inc"
+	},
+	{
+		"intcollector",
+#include "lab/intcollector.inc"
+	},
+	{
+		"marking",
+#include "lab/marking.inc"
+	},
+};
+
+const char *pl_lab_published(const char *name)
+{
+	for (size_t i = 0; i < sizeof(networks) / sizeof(networks[0]); i++) {
+		if (strcmp(networks[i].name, name) == 0)
+			return networks[i].text;
+	}
+	return NULL;
+}

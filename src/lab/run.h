@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The list `run` of a lab's file: commands in nodes, in the order in which they start. */
+#pragma once
+
+#include "base/conf.h"
+#include "base/diag.h"
+
+struct pl_lab_topology;
+
+struct pl_lab_run_conf {
+	char *node, *name, *command, *ready, *check;
+	bool account;
+};
+
+extern const struct pl_conf_row pl_lab_run_rows[];
+
+/* Commands of a node's own; the strings become the topology's. -ENOMEM. */
+int pl_lab_run_add(
+	struct pl_lab_topology *t, unsigned int node, const struct pl_conf_list *commands);
+/* Those of the list, behind others. -EINVAL with diag: which entry and key of it is wrong; -ENOMEM. */
+int pl_lab_run_make(struct pl_lab_topology *t, const struct pl_conf_list *conf, size_t *ret_at,
+	const char **ret_key, struct pl_diag *diag);
