@@ -481,6 +481,7 @@ const struct pl_command pl_command_lab = {
 		    "  pathline lab truth leaf-spine\n"
 		    "  pathline lab traffic leaf-spine incast h1 h3 h5 h8 --rate 50M\n"
 		    "  pathline lab down leaf-spine\n"
+		    "  pathline lab up dta && pathline lab check dta; pathline lab down dta\n"
 		    "  pathline lab up --dry-run network.yaml\n",
 	.options = options,
 	.words = words,

@@ -7,12 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask/dta_check.h"
 #include "ask/gen_send.h"
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/num.h"
 #include "cli/args.h"
 #include "gen/dta_gen.h"
+#include "memory/region.h"
 #include "netio/port.h"
+#include "show/stdout.h"
 
 static const char *const streams[] = { "key-write", "append", "increment", "postcards", "sketch",
 	"mix", "marple", "udp-report", "udp-flowcard", "int-paths", NULL };
@@ -23,6 +28,8 @@ static struct {
 	uint64_t interleave, hops, nodes, columns, rows, cell_bytes, count, duration_ns;
 	double zipf, loss, duplicate, swap, rate;
 	bool sequenced, immediate, value_is_key, key_lengths, lengths, no_length, flood, dry_run;
+	struct pl_opt_list against;
+	const char *output;
 } o;
 
 /* Of which 0 stands for a default further down. */
@@ -105,17 +112,23 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "seed", &o.seed, "NUMBER",
 			"the same seed gives the same bytes (default 1)", NULL },
 		{ PL_OPT_U64, 0, "reporters", &o.reporters, "COUNT",
-			"frames: number of reporters, from 10.0.0.200 up, in turn (default 1)",
+			"frames: number of reporters, from 10.0.0.200 up, in turn; with --against: that sent the same sketch (default 1)",
 			NULL },
 		{ PL_OPT_STRING, 0, "collector", &o.collector, "ADDR",
 			"frames: destination address (default 10.0.0.51)", NULL },
 		{ PL_OPT_STRING, 'w', "write", &o.file, "FILE", "write a capture file", NULL },
 		{ PL_OPT_FLAG, 0, "dry-run", &o.dry_run, NULL, "make the reports, send nothing",
 			NULL },
+		{ PL_OPT_HEADING, 0, "Looking up", NULL, NULL, NULL, NULL },
+		{ PL_OPT_LIST, 0, "against", &o.against, "REGION",
+			"send nothing: look up in this region what the stream of --count reports must have left there; repeated for other collectors and for epochs that ended",
+			NULL },
+		PL_ARGS_TEXT_OR_JSON(o.output),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
 	memset(&o, 0, sizeof(o));
+	o.output = pl_arg_text_or_json[0];
 	o.stream = streams[0];
 	o.form = pl_arg_dta_forms[PL_DTA_PATHLINE];
 	o.seed = 1;
@@ -294,6 +307,124 @@ static int send_stream(const char *uri, struct pl_diag *diag, int *ret_exit)
 	return r;
 }
 
+/* ---- looked up ---- */
+
+/* Of streams whose answers do not follow from their number alone nobody knows what is right. */
+static int check_against(const struct pl_opt_list *operands)
+{
+	const enum pl_dta_stream s = (enum pl_dta_stream)pl_opt_place(streams, o.stream);
+	struct refusal {
+		const char *text;
+		bool wrong;
+	};
+
+	if (check_numbers() < 0)
+		return -EINVAL;
+
+	const struct refusal rows[] = {
+		{ "needs --count", o.count == 0 },
+		{ "sends nothing: no destination, --write or --dry-run",
+			operands->n > 1 || o.file != NULL || o.dry_run },
+		{ "is for the streams key-write, append, increment, postcards and sketch",
+			s > PL_DTA_STREAM_SKETCH },
+		{ "needs --value-of-key, as the stream was made with it",
+			!o.value_is_key && s != PL_DTA_STREAM_APPEND &&
+				s != PL_DTA_STREAM_POSTCARDS },
+		{ "needs --lengths, as the stream was made with it",
+			!o.lengths && s == PL_DTA_STREAM_POSTCARDS },
+		{ "is for keys of 4 bytes in turn, which come once: no --zipf, --key-bytes, --key-lengths, --interleave, --loss, --duplicate, --swap",
+			o.zipf > 0 || (o.key_bytes != 0 && o.key_bytes != 4) || o.key_lengths ||
+				o.interleave > 1 || o.loss > 0 || o.duplicate > 0 || o.swap > 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].wrong) {
+			pl_complain("gen: --against %s", rows[i].text);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static void print_checked(const struct pl_dta_checked *c, struct pl_buf *out)
+{
+	const uint64_t expected = (uint64_t)(c->expected * (double)c->asked + 0.5);
+	struct pl_json j;
+
+	if (strcmp(o.output, "json") != 0) {
+		pl_buf_printf(out,
+			"%s: asked %" PRIu64 ", right %" PRIu64 ", wrong %" PRIu64
+			", not found %" PRIu64 " (%" PRIu64 " expected)\n",
+			c->primitive, c->asked, c->right, c->wrong, c->missing, expected);
+		return;
+	}
+	pl_json_init(&j, out);
+	pl_json_object(&j);
+	pl_json_key(&j, "primitive");
+	pl_json_str(&j, c->primitive);
+	pl_json_number(&j, "asked", c->asked);
+	pl_json_number(&j, "right", c->right);
+	pl_json_number(&j, "wrong", c->wrong);
+	pl_json_number(&j, "not_found", c->missing);
+	pl_json_number(&j, "not_found_expected", expected);
+	pl_json_object_end(&j);
+	pl_buf_chr(out, '\n');
+}
+
+/* Regions of the stream's primitive; the exit code after complaining, or 0. */
+static int look_up(const struct pl_dta_gen_cfg *cfg, struct pl_dta_checked *ret)
+{
+	static const char *const primitives[] = { "key-write", "append", "counters", "postcards",
+		"sketch" };
+	const struct pl_dta_made made = { .reports = o.count * (o.reporters > 1 ? o.reporters : 1),
+		.keys = cfg->keys < o.count ? cfg->keys : o.count,
+		.lists = cfg->lists,
+		.hops = cfg->hops,
+		.nodes = cfg->nodes,
+		.reporters = o.reporters > 1 ? (uint32_t)o.reporters : 1 };
+	struct pl_diag diag = { .text = "" };
+
+	(void)pl_region_guard();
+	if (cfg->stream == PL_DTA_STREAM_KEY_WRITE && o.count > cfg->keys) {
+		pl_complain("gen: --against: keys come once, but --count is more than --keys");
+		return PL_EXIT_USAGE;
+	}
+	if (pl_dta_check(&made, o.against.items, (unsigned int)o.against.n, ret, &diag) < 0) {
+		pl_complain_diag(&diag);
+		return PL_EXIT_FAILED;
+	}
+	if (strcmp(ret->primitive, primitives[cfg->stream]) == 0)
+		return 0;
+	pl_complain("gen: %s is a region of %s, the stream is %s", o.against.items[0],
+		ret->primitive, o.stream);
+	return PL_EXIT_FAILED;
+}
+
+static int run_against(void)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_dta_checked checked;
+	struct pl_dta_gen *gen = NULL;
+	struct pl_dta_gen_cfg cfg;
+	struct pl_buf out = { 0 };
+	int r = make_config(&cfg, true, &diag), code;
+
+	cfg.reporters = 1; /* each made the whole stream */
+	if (r == 0)
+		r = pl_dta_gen_new(&gen, &cfg, &diag);
+	if (r < 0) {
+		pl_complain_diag(&diag);
+		return PL_EXIT_USAGE;
+	}
+	code = look_up(pl_dta_gen_cfg(gen), &checked);
+	pl_dta_gen_free(gen);
+	if (code != 0)
+		return code;
+	print_checked(&checked, &out);
+	code = pl_stdout_all(&out);
+	return code == PL_EXIT_OK && checked.wrong > 0 ? PL_EXIT_FAILED : code;
+}
+
 static int run(int argc, char **argv)
 {
 	struct pl_diag diag = { .text = "" };
@@ -305,6 +436,8 @@ static int run(int argc, char **argv)
 	if (operands.n == 0 || strcmp(operands.items[0], "dta") != 0) {
 		pl_complain("gen: the kind comes first: pathline gen dta …");
 		exit_code = PL_EXIT_USAGE;
+	} else if (o.against.n > 0) {
+		exit_code = check_against(&operands) < 0 ? PL_EXIT_USAGE : run_against();
 	} else if (check_usage(&operands, destination(&operands)) < 0) {
 		exit_code = PL_EXIT_USAGE;
 	} else {
@@ -317,6 +450,7 @@ static int run(int argc, char **argv)
 			pl_complain("gen: %s", strerror(-r));
 	}
 	pl_opt_list_done(&operands);
+	pl_opt_list_done(&o.against);
 	return exit_code;
 }
 
@@ -328,6 +462,9 @@ const struct pl_command pl_gen_dta = {
 		"Generates streams for pathline translate: those of the published generator, which are\n"
 		"'--form tracking' with keys and values that count up, and more. Reports in frames and\n"
 		"files go to UDP port 40040. SIGUSR1 prints the number of reports sent so far.\n"
+		"\n"
+		"--against asks for what was made instead, with the options of the stream: exit code 1 when an\n"
+		"answer is wrong. Not found are keys that later ones wrote over, about as many as expected.\n"
 		"\n"
 		"marple imitates the results of Marple's queries on a trace and follows from --seed: of 16\n"
 		"reports 12 are packets of a flowlet (list 1), 3 flows with losses (list 0), 1 the timeouts\n"
@@ -342,6 +479,7 @@ const struct pl_command pl_gen_dta = {
 		"  pathline gen dta --stream increment --zipf 1.1 --keys 100000 udp://127.0.0.1:40040\n"
 		"  pathline gen dta --stream postcards --interleave 1000 --lengths -n 100000 -w p.pcap\n"
 		"  pathline gen dta --stream marple --zipf 1.1 --keys 100000 -n 100000 -w marple.pcap\n"
+		"  pathline gen dta --value-of-key -n 50000 --against last.plr\n"
 		"  pathline gen dta --stream mix --packed 8 --loss 0.01 -n 1000 -w mix.pcap\n",
 	.options = options,
 	.run = run,

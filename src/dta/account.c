@@ -146,11 +146,6 @@ void pl_dta_account_text(const struct pl_dta_account *a, struct pl_buf *out)
 			"no room    %10" PRIu64
 			" frames dropped by the kernel before collectors read them; included in lost on the wire\n",
 			a->collector_drops);
-	if (a->gone > 0)
-		pl_buf_printf(out,
-			"gone       %10" PRIu64
-			" times a collector ended without an account: operations since its last account count as lost\n",
-			a->gone);
 	pl_buf_printf(out, "accounts   %s\n", a->closed ? "close" : "DO NOT CLOSE");
 }
 
@@ -166,8 +161,8 @@ void pl_dta_account_json(const struct pl_dta_account *a, struct pl_json *json)
 		{ "operations", a->operations }, { "done", a->done }, { "lost", a->lost },
 		{ "full", a->full }, { "down", a->down }, { "outside", a->outside },
 		{ "executed", a->executed }, { "collector_drops", a->collector_drops },
-		{ "collectors_gone", a->gone }, { "lost_on_the_wire", wire_losses(a) },
-		{ "repeated", a->repeated }, { "connections", a->connections } };
+		{ "lost_on_the_wire", wire_losses(a) }, { "repeated", a->repeated },
+		{ "connections", a->connections } };
 
 	pl_json_object(json);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

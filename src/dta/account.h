@@ -14,8 +14,7 @@
  * (collector_drops). Of reliable ones they were sent again.
  *
  * Executed may be more than done where connections ended: what was executed and not acknowledged
- * any more is lost to the translator. What a collector executed that ended without an account,
- * after it last said, nobody knows: it counts as lost on the wire.
+ * any more is lost to the translator.
  */
 #pragma once
 
@@ -33,8 +32,7 @@ struct pl_dta_account {
 	uint64_t reports, accepted, duplicates, unreadable, refused, held;
 	uint64_t operations, done, lost, full, down, outside, repeated, connections;
 	uint64_t executed, collector_drops; /* by collectors, by their kernels */
-	uint64_t gone; /* collectors that ended without an account, and were started again */
-	bool closed;   /* every line above holds */
+	bool closed;                        /* every line above holds */
 };
 
 /* Adds a part's words. -EBADMSG with diag: they are no account. */

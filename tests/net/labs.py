@@ -503,12 +503,10 @@ def test_examples():
 
 def dta(own):
     """A report comes through the translator into the collector's memory."""
-    with_log = f"{RUN}/{own}/translator.log"
-    ok(wait(lambda: "translating" in open(with_log, encoding="utf-8").read()), "dta: the translator is ready")
-    sent = exec_in(own, "reporter", PATHLINE, "report", "key-write", "-k", "hello", "-d", "12345678", "udp://10.255.0.2:40040")
+    sent = exec_in(own, "reporter", PATHLINE, "report", "key-write", "-k", "hello", "-d", "1234", "udp://10.255.0.2:40040")
     eq(sent.returncode, 0, "dta: a report")
     ask = [PATHLINE, "region", "lookup", f"{RUN}/{own}/last.plr", "hello"]
-    ok(wait(lambda: "3132333435363738" in subprocess.run(ask, capture_output=True, text=True, check=False).stdout),
+    ok(wait(lambda: "31323334" in subprocess.run(ask, capture_output=True, text=True, check=False).stdout),
        "dta: is found in the collector's memory")
 
 

@@ -124,29 +124,6 @@ def test_same_answers():
 
 # ---- several ----
 
-CHAIN = f"""
-folder: {lab.DIR}
-stores:
-  - {{name: last, slots: 4096, value_bytes: 20}}
-  - {{name: sums, primitive: counters, slots: 700, rows: 3}}
-  - {{name: paths, primitive: postcards, slots: 2048, hops: 5}}
-  - {{name: lists, primitive: append, slots: 512, lists: 3, value_bytes: 8}}
-collectors:
-  - {{name: c1, interface: "udp://{FIRST}", listen: "{FIRST}:{TCP}", allow: [10.79.0.1/32]}}
-  - {{name: c2, interface: "udp://{SECOND}", listen: "{SECOND}:{TCP}", allow: [10.79.0.1/32]}}
-translator: {{listen: "udp://127.0.0.1:{DTA}", interface: "udp://{IP[4]['a']}"}}
-"""
-
-
-def of_chain(store, near, far, keys):
-    """By the chain's file, which knows the collectors, their files and the store's number."""
-    chain = [PATHLINE, "dta", "lookup", "-o", "jsonl", "-c", lab.write("chain.yaml", CHAIN), store]
-    for what, want, command in (("files", near, [*chain, *keys]),
-                                ("collectors", far, [*NS["a"].command(*chain), "--dev", device("udp", IP[4]["a"]), *keys])):
-        run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
-        ok(run.stdout == want and want, f"{store}: dta lookup asks the {what}", (run.stderr, run.stdout[:200], want[:200]))
-
-
 def test_two_collectors():
     stores = ("last", "sums", "paths", "lists")
     all_keys = {s: keys_of(s) for s in stores}
@@ -167,7 +144,6 @@ def test_two_collectors():
                     *all_keys[store], namespace=False)
         rows, want = ([json.loads(line) for line in run.stdout.splitlines()] for run in (far, near))
         ok(all(r.pop("server") == servers.split(",")[r["collector"]] for r in rows), f"{store}: it says who answered", rows[:2])
-        of_chain(store, near.stdout, far.stdout, all_keys[store])
         for r in want:
             r.pop("elsewhere", None)  # others are not asked
         def is_found(row):
@@ -373,14 +349,6 @@ def test_refused_arguments():
         says(look(where, "7"), 2, words)
     says(look(uri("a,b"), "--store", "2", "7"), 2, "stores 0 to 1")
     says(look(uri("a"), "--collector", "x.plr", "7"), 2, "--collector names files")
-    lab.write("chain.yaml", CHAIN)
-    lab.write("new.yaml", "lab: true\nstores: [{name: last, slots: 4096}]\n")
-    for more, code, words in ((["lookup", "-c", lab.path("chain.yaml"), "lost", "7"], 2, "no store 'lost'"),
-                              (["lookup", "-c", lab.path("chain.yaml"), "last", "7"], 1, "c1-last.plr"),
-                              (["lookup", "-c", lab.path("new.yaml"), "last", "7"], 78, "lookup needs the folder"),
-                              (["lookup", "last", "7"], 2, "dta needs one of"), (["up", "last", "-c", "x"], 2, "dta needs one of"),
-                              (["demo", "-o", "csv"], 2, "lookup only"), (["demo", "--all"], 2, "lookup only")):
-        says(subprocess.run([PATHLINE, "dta", *more], capture_output=True, text=True, timeout=LIMIT, check=False), code, words)
     for word in ("info", "dump", "verify"):
         run = subprocess.run([PATHLINE, "region", word, uri("a")], capture_output=True, text=True, timeout=LIMIT, check=False)
         says(run, 2, "lookup only")

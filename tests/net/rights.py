@@ -5,6 +5,7 @@ another user, and without any right; and that it does its work all the same. Wha
 src/base/sandbox_test.c. usage: rights.py PATHLINE"""
 
 import ctypes
+import json
 import os
 import pwd
 import re
@@ -197,20 +198,36 @@ def test_commands():
         look("listen at an interface", serve("listen-packet", "listen", "packet:lo"), "listening on", helper=True, end=(3,))
 
 
+LAB = """nodes:
+  - {{name: reporter}}
+  - {{name: translator, kind: router}}
+  - {{name: memory}}
+links:
+  - {{ends: [reporter, translator]}}
+  - {{ends: [translator, memory]}}
+run:
+  - {{name: c, node: memory, ready: collecting, command: "pathline region create --primitive key-write --slots 1024 --value-bytes 4 x.plr; exec pathline
+     collect --listen 10.1.1.1:7471 --allow 10.1.1.0/32 packet:translator x.plr"}}
+  - {{name: t, node: translator, ready: translating from, command: "exec pathline translate udp://:40040 'roce://10.1.1.1:7471/x?dev=packet:memory'"}}
+  - {{name: g, node: reporter, command: "exec pathline gen dta --rate 200 udp://10.255.0.1:40040"}}
+"""
+
+
 def test_chain():
-    """A chain: what starts its parts keeps its rights, and every part that holds sockets gives up its own."""
+    """A chain as a lab: what starts its parts keeps its rights, and every part that holds sockets gives up its own."""
     if not ROOT:
         skip("a chain in network namespaces", "takes root")
         return
-    config = lab.write("chain.yaml", f"folder: {lab.path('chain-regions')}\nlab: true\n"
-                       "stores: [{name: last, slots: 1024, reports: 10000000, rate: 200}]\n")
-    os.mkdir(lab.path("chain-regions"))
-    p = serve("chain", "dta", "up", "-c", config)
+    name = f"rights{os.getpid()}"
+    lab.undo(PATHLINE, "lab", "down", name)
+    up = subprocess.run([PATHLINE, "lab", "up", lab.write(f"{name}.yaml", LAB.format())], capture_output=True, text=True, check=False)
+    eq((up.returncode, up.stderr), (0, ""), "chain: up")
+    keeper = json.loads(subprocess.run([PATHLINE, "lab", "show", name, "-o", "json"], capture_output=True, text=True, check=True).stdout)["pid"]
 
     def commands():
         """The parts by the word that each was started with: collect, translate, gen."""
         found = {}
-        for child in children(p.pid):
+        for child in children(keeper):
             with open(f"/proc/{child}/cmdline", "rb") as f:
                 words = f.read().decode().split("\0")
             found[words[1] if len(words) > 2 else words[0]] = child
@@ -221,18 +238,18 @@ def test_chain():
         return {name for name, child in commands().items()
                 if {(int(t["CapEff"], 16), t["Seccomp"]) for t in status(child)} == {(0, "2" if FILTERS else "0")}}
     ok(wait(lambda: {"collect", "translate", "gen"} <= given_up()), "chain: collector, translator and generator hold no capability",
-       f"{commands()} {given_up()}\n{p.words()}")
-    for name, child in commands().items():
+       f"{commands()} {given_up()}")
+    for part, child in commands().items():
         tasks = status(child)
         for key in ("CapPrm", "CapInh", "CapAmb", "CapBnd"):
-            eq({t[key] for t in tasks}, {"0" * 16}, f"chain, {name}: {key} of every thread is empty")
-        held(f"chain, {name}", tasks)
+            eq({t[key] for t in tasks}, {"0" * 16}, f"chain, {part}: {key} of every thread is empty")
+        held(f"chain, {part}", tasks)
         for helper in children(child):
             eq({int(t["CapEff"], 16) for t in status(helper) if t["Pid"] == str(helper)}, {CAP_NET_ADMIN | CAP_NET_RAW | CAP_BPF},
-               f"chain, {name}: the helper keeps three rights")
-    ok(int(status(p.pid)[0]["CapEff"], 16) != 0, "chain: what starts them, in namespaces that it made, keeps its own")
-    p.send_signal(signal.SIGTERM)
-    eq(p.wait(timeout=60), 0, "chain: every answer is right, and accounts agree" + p.words()[-300:] * (p.returncode != 0))
+               f"chain, {part}: the helper keeps three rights")
+    ok(int(status(keeper)[0]["CapEff"], 16) != 0, "chain: what starts them, in namespaces that it made, keeps its own")
+    down = subprocess.run([PATHLINE, "lab", "down", name], capture_output=True, text=True, check=False)
+    eq(down.returncode, 0, "chain: down")
 
 
 def test_taps():

@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "ask/dta_check.h"
 #include "base/test.h"
-#include "chain/dta_check.h"
 #include "gen/dta_gen.h"
 #include "memory/append.h"
 #include "memory/counters.h"
@@ -15,28 +15,28 @@
 #include "memory/sketch.h"
 
 static char folder[] = "/tmp/pathline-check-XXXXXX";
-static char paths[2][64], name[] = "x";
+static char paths[2][64];
 static const char *const both[] = { paths[0], paths[1] };
 
-static struct pl_region *make(
-	const struct pl_dta_conf_store *s, unsigned int i, struct pl_store_params *ret_params)
+static struct pl_region *make(const struct pl_store_params *params, unsigned int i)
 {
-	const struct pl_dta_conf conf = { .seed = 99 };
 	struct pl_diag diag = { .text = "" };
 	struct pl_region *g = NULL;
 
-	pl_dta_conf_params(&conf, s, ret_params);
 	(void)unlink(paths[i]);
-	ok(pl_region_create(&g, paths[i], ret_params, NULL, &diag) == 0, "%s", diag.text);
+	ok(pl_region_create(&g, paths[i], params, NULL, &diag) == 0, "%s", diag.text);
 	return g;
 }
 
-static struct pl_dta_checked check(const struct pl_dta_conf_store *s, uint64_t made, unsigned int n)
+static struct pl_dta_checked check(uint64_t reports, unsigned int n)
 {
+	const struct pl_dta_made made = {
+		.reports = reports, .keys = 20, .lists = 2, .hops = 5, .nodes = 1000, .reporters = 2
+	};
 	struct pl_diag diag = { .text = "" };
 	struct pl_dta_checked c;
 
-	ok(pl_dta_check(s, made, both, n, &c, &diag) == 0, "%s", diag.text);
+	ok(pl_dta_check(&made, both, n, &c, &diag) == 0, "%s", diag.text);
 	eq(c.asked, c.right + c.wrong + c.missing);
 	return c;
 }
@@ -55,15 +55,11 @@ static uint32_t key_of(uint32_t k, bool published)
 
 static void test_key_write(bool published)
 {
-	const struct pl_dta_conf_store s = { .name = name,
-		.primitive = PL_KEY_WRITE - 1,
-		.hash = published,
-		.slots = 4096,
-		.value_bytes = 12,
-		.copies = 2,
-		.reporters = 1 };
-	struct pl_store_params p;
-	struct pl_region *g = make(&s, 0, &p);
+	const struct pl_store_params p = { .primitive = PL_KEY_WRITE,
+		.hash = published ? PL_HASH_DTA : PL_HASH_PATHLINE,
+		.seed = published ? 0 : 99,
+		.key_write = { .slots = 4096, .value_bytes = 12, .copies = 2 } };
+	struct pl_region *g = make(&p, 0);
 	struct pl_dta_checked c;
 	struct pl_key_write kw;
 	uint8_t value[12];
@@ -75,7 +71,7 @@ static void test_key_write(bool published)
 		be(value, sizeof(value), pl_dta_gen_value(k));
 		(void)pl_key_write_put(&kw, pl_key_write_key(&kw, &word, 4), value, 2);
 	}
-	c = check(&s, 3000, 1);
+	c = check(3000, 1);
 	ok(c.asked == 3000 && c.wrong == 0 && c.missing > 0, "later keys wrote over earlier ones");
 	ok(published ? (uint64_t)(c.expected * 3000 + 0.5) == c.missing
 		     : c.missing < c.expected * 3000 * 1.3 && c.missing > c.expected * 3000 * 0.7,
@@ -87,28 +83,26 @@ static void test_key_write(bool published)
 		be(value, sizeof(value), pl_dta_gen_value(2999) + 1);
 		(void)pl_key_write_put(&kw, pl_key_write_key(&kw, &word, 4), value, 2);
 	}
-	eq(check(&s, 3000, 1).wrong, 1);
-	eq(check(&s, 2999, 1).wrong, 0, "who did not ask is not told");
+	eq(check(3000, 1).wrong, 1);
+	eq(check(2999, 1).wrong, 0, "who did not ask is not told");
 	pl_region_close(g);
 }
 
 /* A list's entries in their order; one twice, one of another list, one that was never made. */
 static void test_append(void)
 {
-	const struct pl_dta_conf_store s = { .name = name,
-		.primitive = PL_APPEND - 1,
-		.slots = 64,
-		.value_bytes = 8,
-		.lists = 2,
-		.reporters = 1 };
+	const struct pl_store_params p = { .primitive = PL_APPEND,
+		.hash = PL_HASH_PATHLINE,
+		.seed = 99,
+		.append = {
+			.slots = 64, .lists = 2, .entry_bytes = 8, .batch_max = 16, .sealed = 1 } };
 	static const uint64_t bad[] = { 9, 2, 1000 };
-	struct pl_store_params p;
 	struct pl_dta_checked c;
 	struct pl_append a;
 	uint8_t entry[8];
 
 	for (size_t turn = 0; turn <= sizeof(bad) / sizeof(bad[0]); turn++) {
-		struct pl_region *g = make(&s, 0, &p);
+		struct pl_region *g = make(&p, 0);
 
 		(void)pl_append_init(&a, &p, pl_region_store(g, 0));
 		for (uint64_t v = 1; v <= 20; v++) {
@@ -119,24 +113,21 @@ static void test_append(void)
 			be(entry, sizeof(entry), bad[turn - 1]);
 			(void)pl_append_put(&a, 0, entry, 1);
 		}
-		c = check(&s, 20, 1);
+		c = check(20, 1);
 		ok(turn == 0 ? c.asked == 20 && c.right == 20 : c.right == 20 && c.wrong == 1,
 			"turn %zu: %" PRIu64 " right, %" PRIu64 " wrong", turn, c.right, c.wrong);
-		eq(check(&s, 24, 1).missing, turn == 0 ? 4 : 3, "two more of each are wanted");
+		eq(check(24, 1).missing, turn == 0 ? 4 : 3, "two more of each are wanted");
 		pl_region_close(g);
 	}
 }
 
 static void test_counters(void)
 {
-	const struct pl_dta_conf_store s = { .name = name,
-		.primitive = PL_COUNTERS - 1,
-		.slots = 4096,
-		.rows = 2,
-		.reports = 100,
-		.reporters = 1 };
-	struct pl_store_params p;
-	struct pl_region *g[2] = { make(&s, 0, &p), make(&s, 1, &p) };
+	const struct pl_store_params p = { .primitive = PL_COUNTERS,
+		.hash = PL_HASH_PATHLINE,
+		.seed = 99,
+		.counters = { .width = 4096, .rows = 2 } };
+	struct pl_region *g[2] = { make(&p, 0), make(&p, 1) };
 	struct pl_counters n[2];
 	struct pl_dta_checked c;
 
@@ -148,10 +139,10 @@ static void test_counters(void)
 
 		(void)pl_counters_add(&n[i % 2], pl_counters_key(&n[0], &word, 4), 1);
 	}
-	c = check(&s, 100, 2);
+	c = check(100, 2);
 	ok(c.asked == 20 && c.right == 20, "together they are whole");
-	ok(check(&s, 100, 1).missing > 0, "one alone is short");
-	eq(check(&s, 101, 2).missing, 1, "the first key is wanted once more");
+	ok(check(100, 1).missing > 0, "one alone is short");
+	eq(check(101, 2).missing, 1, "the first key is wanted once more");
 	{
 		const uint32_t word = key_of(0, false);
 
@@ -159,28 +150,24 @@ static void test_counters(void)
 			n[row].base[pl_counters_offset(
 				&n[row], pl_counters_key(&n[0], &word, 4), row)]++;
 	}
-	eq(check(&s, 101, 2).right, 20, "its rows were added to on both sides of a turn");
+	eq(check(101, 2).right, 20, "its rows were added to on both sides of a turn");
 	{
 		const uint32_t word = key_of(3, false);
 
 		(void)pl_counters_add(&n[0], pl_counters_key(&n[0], &word, 4), 1);
 	}
-	eq(check(&s, 101, 2).wrong, 20, "more than was reported, no sum can be believed");
+	eq(check(101, 2).wrong, 20, "more than was reported, no sum can be believed");
 	pl_region_close(g[0]);
 	pl_region_close(g[1]);
 }
 
 static void test_postcards(bool published)
 {
-	const struct pl_dta_conf_store s = { .name = name,
-		.primitive = PL_POSTCARDS - 1,
-		.hash = published,
-		.slots = 1024,
-		.hops = 5,
-		.copies = published ? 1 : 2,
-		.reporters = 1 };
-	struct pl_store_params p;
-	struct pl_region *g = make(&s, 0, &p);
+	const struct pl_store_params p = { .primitive = PL_POSTCARDS,
+		.hash = published ? PL_HASH_DTA : PL_HASH_PATHLINE,
+		.seed = published ? 0 : 99,
+		.postcards = { .chunks = 1024, .hops = 5, .copies = published ? 1 : 2 } };
+	struct pl_region *g = make(&p, 0);
 	struct pl_postcards cards;
 	struct pl_dta_checked c;
 	uint64_t made = 0;
@@ -199,9 +186,9 @@ static void test_postcards(bool published)
 		made += n;
 		eq(pl_postcards_put(&cards, pl_postcards_key(&cards, &word, 4), nodes, n), 0);
 	}
-	c = check(&s, made, 1);
+	c = check(made, 1);
 	ok(c.asked == 100 && c.wrong == 1 && c.right + c.missing == 99, "one path is another");
-	eq(check(&s, made + 14, 1).missing, c.missing + 4,
+	eq(check(made + 14, 1).missing, c.missing + 4,
 		"flows whose last card was not made are not asked");
 	pl_region_close(g);
 }
@@ -210,15 +197,14 @@ static void test_postcards(bool published)
  * not the last. */
 static void test_sketch(bool loglog)
 {
-	const struct pl_dta_conf_store s = { .name = name,
-		.primitive = PL_SKETCH - 1,
-		.kind = loglog,
-		.slots = 100,
-		.rows = 3,
-		.cell_bytes = 4,
-		.reporters = 2 };
-	struct pl_store_params p;
-	struct pl_region *g = make(&s, 0, &p), *other = make(&s, 1, &p);
+	const struct pl_store_params p = { .primitive = PL_SKETCH,
+		.hash = PL_HASH_PATHLINE,
+		.seed = 99,
+		.sketch = { .columns = 100,
+			.kind = loglog ? PL_SKETCH_HYPERLOGLOG : PL_SKETCH_COUNT_MIN,
+			.rows = loglog ? 1 : 3,
+			.cell_bytes = loglog ? 1 : 4 } };
+	struct pl_region *g = make(&p, 0), *other = make(&p, 1);
 	struct pl_sketch k;
 	uint8_t *cell;
 
@@ -237,47 +223,48 @@ static void test_sketch(bool loglog)
 	}
 	pl_sketch_complete(&k, 100);
 	/* 13 reports of 8 columns are an epoch: 26 of each reporter are two. */
-	eq(check(&s, 52, 2).right, 100, "the last epoch, whole");
-	eq(check(&s, 2 * 14, 2).right, 8, "or as much of it as was delivered");
+	eq(check(52, 2).right, 100, "the last epoch, whole");
+	eq(check(2 * 14, 2).right, 8, "or as much of it as was delivered");
 	/* A cell may be what it was by chance. */
-	ok(check(&s, 26, 1).wrong >= 90, "not the epoch before");
+	ok(check(26, 1).wrong >= 90, "not the epoch before");
 	pl_sketch_complete(&k, 60);
-	ok(check(&s, 52, 2).right == 60 && check(&s, 52, 2).missing == 40,
+	ok(check(52, 2).right == 60 && check(52, 2).missing == 40,
 		"what is not complete is missing");
 	cell = (uint8_t *)pl_region_store(g, 0) + pl_sketch_place(&k, 59, 1).offset;
 	(*cell)++;
-	ok(check(&s, 52, 2).right == 59 && check(&s, 52, 2).wrong == 1,
-		"a cell that is one too high");
-	eq(check(&s, 0, 2).asked, 0);
+	ok(check(52, 2).right == 59 && check(52, 2).wrong == 1, "a cell that is one too high");
+	eq(check(0, 2).asked, 0);
 	pl_region_close(g);
 	pl_region_close(other);
 }
 
 static void test_refused(void)
 {
-	const struct pl_dta_conf_store s = { .name = name, .primitive = 0, .reporters = 1 };
+	const struct pl_dta_made made = { .reports = 1 };
 	const char *many[2000];
-	struct pl_store_params p;
 	struct pl_diag diag = { .text = "" };
 	struct pl_dta_checked c;
 
 	/* A larger store first: its places would be looked for in the smaller one. */
-	for (unsigned int i = 0; i < 2; i++)
-		(void)pl_region_close(make(&(struct pl_dta_conf_store){ .primitive = 0,
-						   .slots = i == 0 ? 4096 : 64,
-						   .value_bytes = 4,
-						   .copies = 2 },
-			i, &p));
-	ok(pl_dta_check(&s, 1, both, 2, &c, &diag) < 0 &&
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct pl_store_params p = { .primitive = PL_KEY_WRITE,
+			.hash = PL_HASH_PATHLINE,
+			.seed = 99,
+			.key_write = {
+				.slots = i == 0 ? 4096 : 64, .value_bytes = 4, .copies = 2 } };
+
+		(void)pl_region_close(make(&p, i));
+	}
+	ok(pl_dta_check(&made, both, 2, &c, &diag) < 0 &&
 			strstr(diag.text, "differs from the store") != NULL,
 		"%s", diag.text);
 	for (size_t i = 0; i < 2000; i++)
 		many[i] = paths[0];
-	ok(pl_dta_check(&s, 1, many, 2000, &c, &diag) < 0 && strstr(diag.text, "2000") != NULL,
+	ok(pl_dta_check(&made, many, 2000, &c, &diag) < 0 && strstr(diag.text, "2000") != NULL,
 		"%s", diag.text);
 	(void)unlink(paths[0]);
 	diag.text[0] = '\0';
-	ok(pl_dta_check(&s, 1, both, 1, &c, &diag) < 0 && diag.text[0] != '\0', "%s", diag.text);
+	ok(pl_dta_check(&made, both, 1, &c, &diag) < 0 && diag.text[0] != '\0', "%s", diag.text);
 }
 
 int main(void)

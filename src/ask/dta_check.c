@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Compares regions with the stream that was generated. */
-#include "chain/dta_check.h"
+#include "ask/dta_check.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +15,6 @@
 #include "memory/region.h"
 #include "memory/sketch.h"
 
-#define NODES     1000u /* of the generator */
-#define PER_SUM   5u    /* increments of each key */
 #define REGIONS   1024u
 #define VALUE_MAX PL_VALUE_MAX
 #define INTERVALS 200
@@ -28,72 +24,8 @@ struct regions {
 	const void *store[REGIONS];
 	struct pl_store_params params;
 	unsigned int n;
-	uint64_t made; /* reports of the stream */
+	const struct pl_dta_made *made;
 };
-
-/* ---- the stream ---- */
-
-static uint64_t sums_of(const struct pl_dta_conf_store *s)
-{
-	return s->reports > PER_SUM ? s->reports / PER_SUM : 1;
-}
-
-static void word(const char *ret[24], unsigned int *n, const char *w)
-{
-	if (*n < 23)
-		ret[(*n)++] = w;
-}
-
-static void pair(
-	const char *ret[24], unsigned int *n, char text[24][24], const char *name, uint64_t v)
-{
-	word(ret, n, name);
-	snprintf(text[*n], 24, "%" PRIu64, v);
-	word(ret, n, text[*n]);
-}
-
-void pl_dta_check_stream(const struct pl_dta_conf_store *s, unsigned int number, const char *to,
-	const char *ret[24], char text[24][24])
-{
-	static const char *const streams[] = { "key-write", "append", "increment", "postcards",
-		"sketch" };
-	struct pl_store_params p;
-	unsigned int n = 0;
-
-	word(ret, &n, "gen");
-	word(ret, &n, "dta");
-	word(ret, &n, "--stream");
-	word(ret, &n, streams[s->primitive]);
-	pair(ret, &n, text, "--store", number);
-	pair(ret, &n, text, "-n", s->reports);
-	pair(ret, &n, text, "--rate", (uint64_t)s->rate);
-	switch (s->primitive) {
-	case 0:
-		word(ret, &n, "--value-of-key");
-		pair(ret, &n, text, "--value-bytes", s->value_bytes);
-		break;
-	case 1:
-		pair(ret, &n, text, "--lists", s->lists);
-		pair(ret, &n, text, "--value-bytes", s->value_bytes);
-		break;
-	case 2:
-		word(ret, &n, "--value-of-key");
-		pair(ret, &n, text, "--keys", sums_of(s));
-		break;
-	case 3:
-		word(ret, &n, "--lengths");
-		pair(ret, &n, text, "--hops", s->hops);
-		break;
-	default:
-		pl_dta_conf_params(&(struct pl_dta_conf){ 0 }, s, &p);
-		word(ret, &n, "--value-of-key");
-		pair(ret, &n, text, "--columns", s->slots);
-		pair(ret, &n, text, "--rows", p.sketch.rows);
-		pair(ret, &n, text, "--cell-bytes", p.sketch.cell_bytes);
-	}
-	word(ret, &n, to);
-	ret[n] = NULL;
-}
 
 /* ---- answers ---- */
 
@@ -190,34 +122,36 @@ static void add(struct pl_dta_checked *c, bool right, bool wrong)
 	c->missing += !right && !wrong;
 }
 
-static void check_key_write(
-	const struct pl_dta_conf_store *s, const struct regions *g, struct pl_dta_checked *c)
+static void check_key_write(const struct regions *g, struct pl_dta_checked *c)
 {
+	const size_t n = g->params.key_write.value_bytes;
+	const uint64_t made = g->made->reports;
 	struct pl_key_write kw[REGIONS];
 
 	for (unsigned int i = 0; i < g->n; i++)
 		(void)pl_key_write_init(&kw[i], &g->params, (void *)(uintptr_t)g->store[i]);
-	for (uint64_t k = 0; k < g->made; k++) {
+	for (uint64_t k = 0; k < made; k++) {
 		uint8_t key[4], want[VALUE_MAX], value[VALUE_MAX];
 		bool right = false, wrong = false;
 
 		put_key(g, key, k);
-		put_number(want, s->value_bytes, pl_dta_gen_value(k));
+		put_number(want, n, pl_dta_gen_value(k));
 		for (unsigned int i = 0; i < g->n; i++) {
 			if (pl_key_write_get(
 				    &kw[i], pl_key_write_key(&kw[i], key, sizeof(key)), 1, value)
 					.answer != PL_FOUND)
 				continue;
-			if (memcmp(value, want, s->value_bytes) == 0)
+			if (memcmp(value, want, n) == 0)
 				right = true;
 			else
 				wrong = true;
 		}
 		add(c, right, wrong);
 	}
-	c->expected = g->params.hash == PL_HASH_DTA
-			      ? overwritten_exactly(g, g->made, s->slots, key_write_slots)
-			      : overwritten(g->made, s->slots, s->copies);
+	c->expected =
+		g->params.hash == PL_HASH_DTA
+			? overwritten_exactly(g, made, g->params.key_write.slots, key_write_slots)
+			: overwritten(made, g->params.key_write.slots, g->params.key_write.copies);
 }
 
 /* With the hash of DTA entries of 4 bytes are little-endian. */
@@ -234,18 +168,19 @@ static uint64_t get_entry(const struct regions *g, const uint8_t *from, size_t n
 }
 
 /* The list of a collector: entries must be of this list, and rise. Returns how many are right. */
-static uint64_t check_list(const struct pl_dta_conf_store *s, const struct regions *g,
-	const struct pl_append *a, uint32_t list, uint64_t *ret_wrong)
+static uint64_t check_list(
+	const struct regions *g, const struct pl_append *a, uint32_t list, uint64_t *ret_wrong)
 {
+	const uint32_t lists = g->made->lists, bytes = g->params.append.entry_bytes;
 	struct pl_append_reader reader;
 	uint8_t entry[VALUE_MAX];
 	uint64_t last = 0, right = 0;
 
 	pl_append_reader_init(&reader, a, list, pl_append_oldest(a, list));
 	while (pl_append_read(&reader, entry, NULL, 1) == 1) {
-		const uint64_t v = get_entry(g, entry, s->value_bytes);
+		const uint64_t v = get_entry(g, entry, bytes);
 
-		if (v > last && v <= g->made && (v - 1) % s->lists == list)
+		if (v > last && v <= g->made->reports && (v - 1) % lists == list)
 			right++;
 		else
 			(*ret_wrong)++;
@@ -254,13 +189,14 @@ static uint64_t check_list(const struct pl_dta_conf_store *s, const struct regio
 	return right;
 }
 
-static void check_append(
-	const struct pl_dta_conf_store *s, const struct regions *g, struct pl_dta_checked *c)
+static void check_append(const struct regions *g, struct pl_dta_checked *c)
 {
-	const uint64_t room = s->slots - g->params.append.batch_max;
+	const uint64_t room = g->params.append.slots - g->params.append.batch_max;
+	const uint64_t made = g->made->reports;
+	const uint32_t lists = g->made->lists;
 
-	for (uint32_t list = 0; list < s->lists; list++) {
-		const uint64_t n = g->made / s->lists + (list < g->made % s->lists);
+	for (uint32_t list = 0; list < lists; list++) {
+		const uint64_t n = made / lists + (list < made % lists);
 		const uint64_t want = n < room ? n : room;
 		uint64_t right = 0, wrong = 0;
 
@@ -268,7 +204,7 @@ static void check_append(
 			struct pl_append a;
 
 			(void)pl_append_init(&a, &g->params, (void *)(uintptr_t)g->store[i]);
-			right += check_list(s, g, &a, list, &wrong);
+			right += check_list(g, &a, list, &wrong);
 		}
 		/* The ring holds a little more than is sure to be there. */
 		c->asked += want > right + wrong ? want : right + wrong;
@@ -294,10 +230,9 @@ static uint64_t row_of(const struct pl_counters *sums, const struct regions *g,
 	return sum;
 }
 
-static void check_counters(
-	const struct pl_dta_conf_store *s, const struct regions *g, struct pl_dta_checked *c)
+static void check_counters(const struct regions *g, struct pl_dta_checked *c)
 {
-	const uint64_t keys = sums_of(s);
+	const uint64_t keys = g->made->keys, made = g->made->reports;
 	struct pl_counters sums[REGIONS];
 	double total = 0;
 
@@ -306,7 +241,7 @@ static void check_counters(
 		total += pl_counters_total(&sums[i]);
 	}
 	for (uint64_t k = 0; k < keys; k++) {
-		const uint64_t want = g->made / keys + (k < g->made % keys);
+		const uint64_t want = made / keys + (k < made % keys);
 		uint64_t least = UINT64_MAX;
 		uint8_t key[4];
 
@@ -318,38 +253,49 @@ static void check_counters(
 
 			least = v < least ? v : least;
 		}
-		add(c, least >= want, total > (double)g->made);
+		add(c, least >= want, total > (double)made);
 	}
 }
 
-static int check_postcards(const struct pl_dta_conf_store *s, const struct regions *g,
-	struct pl_dta_checked *c, struct pl_diag *diag)
+/* Every node there is; to be freed. */
+static int make_nodes(struct pl_value_set *set, uint32_t n, struct pl_diag *diag)
 {
+	uint32_t *nodes = calloc(n, sizeof(*nodes));
+	int r = nodes == NULL ? -ENOMEM : 0;
+
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		nodes[i] = i + 1;
+	if (r == 0)
+		r = pl_value_set_init(set, nodes, n);
+	free(nodes);
+	if (r < 0)
+		pl_diag_set(diag, "%s", strerror(-r));
+	return r;
+}
+
+static int check_postcards(const struct regions *g, struct pl_dta_checked *c, struct pl_diag *diag)
+{
+	const struct pl_dta_made *m = g->made;
 	struct pl_postcards p[REGIONS];
 	struct pl_value_set set;
-	uint32_t nodes_known[NODES];
 	uint64_t sent = 0;
 
-	for (uint32_t i = 0; i < NODES; i++)
-		nodes_known[i] = i + 1;
-	if (pl_value_set_init(&set, nodes_known, NODES) < 0) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	if (make_nodes(&set, m->nodes, diag) < 0)
 		return -ENOMEM;
-	}
 	for (unsigned int i = 0; i < g->n; i++)
 		(void)pl_postcards_init(&p[i], &g->params, (void *)(uintptr_t)g->store[i]);
 	for (uint64_t flow = 0;; flow++) {
-		const unsigned int length = (unsigned int)(1 + flow % s->hops);
+		const unsigned int length = (unsigned int)(1 + flow % m->hops);
 		uint32_t want[PL_HOPS_MAX], nodes[PL_HOPS_MAX];
 		bool right = false, wrong = false;
 		uint8_t key[4];
 
 		sent += length;
-		if (sent > g->made)
+		if (sent > m->reports)
 			break; /* its last postcards were never made */
 		put_number(key, sizeof(key), flow);
 		for (unsigned int hop = 1; hop <= length; hop++)
-			want[hop - 1] = pl_dta_gen_node(flow, hop, NODES);
+			want[hop - 1] = pl_dta_gen_node(flow, hop, m->nodes);
 		for (unsigned int i = 0; i < g->n; i++) {
 			const struct pl_postcards_result r = pl_postcards_get(
 				&p[i], pl_postcards_key(&p[i], key, sizeof(key)), &set, nodes);
@@ -364,8 +310,10 @@ static int check_postcards(const struct pl_dta_conf_store *s, const struct regio
 		add(c, right, wrong);
 	}
 	c->expected = g->params.hash == PL_HASH_DTA
-			      ? overwritten_exactly(g, c->asked, s->slots, postcard_chunks)
-			      : overwritten(c->asked, s->slots, s->copies);
+			      ? overwritten_exactly(
+					g, c->asked, g->params.postcards.chunks, postcard_chunks)
+			      : overwritten(c->asked, g->params.postcards.chunks,
+					g->params.postcards.copies);
 	pl_value_set_done(&set);
 	return 0;
 }
@@ -388,10 +336,9 @@ static bool is_column(
 }
 
 /* The last epoch that was begun, column by column: of the collector that has it. */
-static void check_sketch(
-	const struct pl_dta_conf_store *s, const struct regions *g, struct pl_dta_checked *c)
+static void check_sketch(const struct regions *g, struct pl_dta_checked *c)
 {
-	const uint64_t made = g->made / s->reporters; /* by each */
+	const uint64_t made = g->made->reports / g->made->reporters; /* by each */
 	struct pl_sketch k[REGIONS];
 	uint64_t at_once, turns, delivered, left;
 	uint32_t epoch;
@@ -411,7 +358,7 @@ static void check_sketch(
 		for (unsigned int i = 0; i < g->n; i++) {
 			if (pl_sketch_completed(&k[i]) <= column)
 				continue;
-			if (is_column(&k[i], epoch, column, s->reporters))
+			if (is_column(&k[i], epoch, column, g->made->reporters))
 				right = true;
 			else
 				other = true;
@@ -426,40 +373,65 @@ static bool same_params(const struct pl_store_params *a, const struct pl_store_p
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-int pl_dta_check(const struct pl_dta_conf_store *s, uint64_t made, const char *const *paths,
-	unsigned int n, struct pl_dta_checked *ret, struct pl_diag *diag)
+static int open_all(
+	struct regions *g, const char *const *paths, unsigned int n, struct pl_diag *diag)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		int r = pl_region_open(&g->region[i], paths[i], PL_REGION_READ, NULL, diag);
+
+		if (r < 0)
+			return r;
+		g->n = i + 1;
+		if (i > 0 && !same_params(&g->params, pl_region_params(g->region[i]))) {
+			pl_diag_set(diag, "%s differs from the store %s", paths[i], paths[0]);
+			return -EINVAL;
+		}
+		g->params = *pl_region_params(g->region[i]);
+		g->store[i] = pl_region_store(g->region[i], pl_region_epoch(g->region[i]));
+	}
+	return 0;
+}
+
+/* More lists, or longer paths, than there is room for: it cannot have been this stream. */
+static int check_room(const struct regions *g, struct pl_diag *diag)
+{
+	const bool append = g->params.primitive == PL_APPEND;
+	const uint32_t made = append ? g->made->lists : g->made->hops;
+	const uint32_t room = append ? g->params.append.lists : g->params.postcards.hops;
+
+	if ((!append && g->params.primitive != PL_POSTCARDS) || made <= room)
+		return 0;
+	pl_diag_set(diag, "the stream has %u %s, the regions have %u", made,
+		append ? "lists" : "hops", room);
+	return -EINVAL;
+}
+
+int pl_dta_check(const struct pl_dta_made *made, const char *const *paths, unsigned int n,
+	struct pl_dta_checked *ret, struct pl_diag *diag)
 {
 	struct regions g = { .made = made };
-	int r = n == 0 ? -ENOENT : n > REGIONS ? -E2BIG : 0;
+	int r = n == 0 || n > REGIONS ? -E2BIG : 0;
 
-	if (r < 0)
-		pl_diag_set(diag,
-			"store '%s': %u regions and epochs, of which 1 to %u can be asked", s->name,
-			n, REGIONS);
 	*ret = (struct pl_dta_checked){ 0 };
-	for (unsigned int i = 0; r == 0 && i < n; i++) {
-		r = pl_region_open(&g.region[i], paths[i], PL_REGION_READ, NULL, diag);
-		if (r < 0)
-			break;
-		g.n = i + 1;
-		if (i > 0 && !same_params(&g.params, pl_region_params(g.region[i]))) {
-			pl_diag_set(diag, "%s differs from the store %s", paths[i], paths[0]);
-			r = -EINVAL;
-			break;
-		}
-		g.params = *pl_region_params(g.region[i]);
-		g.store[i] = pl_region_store(g.region[i], pl_region_epoch(g.region[i]));
-	}
+	if (r < 0)
+		pl_diag_set(
+			diag, "%u regions and epochs, of which 1 to %u can be asked", n, REGIONS);
+	else
+		r = open_all(&g, paths, n, diag);
+	if (r == 0)
+		r = check_room(&g, diag);
+	if (r == 0)
+		ret->primitive = pl_primitive_name(g.params.primitive);
 	if (r == 0 && g.params.primitive == PL_KEY_WRITE)
-		check_key_write(s, &g, ret);
+		check_key_write(&g, ret);
 	else if (r == 0 && g.params.primitive == PL_APPEND)
-		check_append(s, &g, ret);
+		check_append(&g, ret);
 	else if (r == 0 && g.params.primitive == PL_COUNTERS)
-		check_counters(s, &g, ret);
+		check_counters(&g, ret);
 	else if (r == 0 && g.params.primitive == PL_POSTCARDS)
-		r = check_postcards(s, &g, ret, diag);
+		r = check_postcards(&g, ret, diag);
 	else if (r == 0)
-		check_sketch(s, &g, ret);
+		check_sketch(&g, ret);
 	for (unsigned int i = 0; i < g.n; i++)
 		(void)pl_region_close(g.region[i]);
 	return r;
