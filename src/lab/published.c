@@ -19,6 +19,10 @@ static const struct {
 		"marking",
 #include "lab/marking.inc"
 	},
+	{
+		"marking-multiplexed",
+#include "lab/marking-multiplexed.inc"
+	},
 };
 
 const char *pl_lab_published(const char *name)

@@ -307,7 +307,8 @@ static void test_commands(void)
 /* What comes with the program is as good as a file. */
 static void test_published(void)
 {
-	static const char *const names[] = { "dta", "intcollector", "marking" };
+	static const char *const names[] = { "dta", "intcollector", "marking",
+		"marking-multiplexed" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		eq(load(names[i]), 0, "%s: %s", names[i], diag.text);
