@@ -422,7 +422,9 @@ static int run_against(void)
 		return code;
 	print_checked(&checked, &out);
 	code = pl_stdout_all(&out);
-	return code == PL_EXIT_OK && checked.wrong > 0 ? PL_EXIT_FAILED : code;
+	if (code == PL_EXIT_OK && checked.wrong > 0)
+		code = PL_EXIT_FAILED;
+	return code == PL_EXIT_OK && checked.right == 0 ? PL_EXIT_NOTHING : code;
 }
 
 static int run(int argc, char **argv)
@@ -464,7 +466,8 @@ const struct pl_command pl_gen_dta = {
 		"files go to UDP port 40040. SIGUSR1 prints the number of reports sent so far.\n"
 		"\n"
 		"--against asks for what was made instead, with the options of the stream: exit code 1 when an\n"
-		"answer is wrong. Not found are keys that later ones wrote over, about as many as expected.\n"
+		"answer is wrong, 3 when none is right. Not found are keys that later ones wrote over, about as\n"
+		"many as expected.\n"
 		"\n"
 		"marple imitates the results of Marple's queries on a trace and follows from --seed: of 16\n"
 		"reports 12 are packets of a flowlet (list 1), 3 flows with losses (list 0), 1 the timeouts\n"

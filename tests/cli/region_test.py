@@ -211,5 +211,24 @@ for form in ('table', 'wide', 'json', 'jsonl', 'csv', 'text'):
         r = region(*word, '-o', form)
         ok(r.returncode == 0 and r.stdout.strip() != '' and r.stderr == '', '%s -o %s' % (word[0], form), r.stderr)
 
-# A chain does not go into regions of another geometry; nothing is started, so this takes no rights.
+# What a stream must have left: refused where nobody knows what that is, and where the region is not its.
+for name, words in (('left', ['key-write', '--slots', '4096', '--value-bytes', '4']),
+                    ('leftlists', ['append', '--slots', '64', '--value-bytes', '4', '--lists', '2'])):
+    expect(['create', path(name), '--primitive', *words], 0)
+for words, code, text in (
+        (['--value-of-key'], 2, 'needs --count'), (['-n', '5'], 2, 'needs --value-of-key'),
+        (['-n', '5', '--stream', 'postcards'], 2, 'needs --lengths'), (['-n', '5', '--stream', 'marple'], 2, 'is for the streams'),
+        (['-n', '5', '--value-of-key', '--zipf', '1.1'], 2, 'no --zipf'), (['-n', '5', '--value-of-key', '--loss', '0.1'], 2, '--loss'),
+        (['-n', '5', '--value-of-key', '--keys', '4'], 2, 'more than --keys'), (['-n', '5', '--value-of-key', '--dry-run'], 2, 'sends nothing'),
+        (['-n', '5', '--value-of-key', 'udp://127.0.0.1:1'], 2, 'sends nothing'),
+        (['-n', '5', '--stream', 'append'], 1, 'a region of key-write, the stream is append'),
+        (['-n', '5', '--value-of-key', '--against', path('none')], 1, 'none'),
+        (['-n', '5', '--value-of-key', '--against', path('leftlists')], 1, 'differs from the store'),
+        (['-n', '5', '--value-of-key'], 3, 'key-write: asked 5, right 0, wrong 0, not found 5 (0 expected)'),
+        (['-n', '5', '--value-of-key', '-o', 'json'], 3, '"not_found":5')):
+    r = pathline.run('gen', 'dta', '--against', path('left'), *words)
+    ok(r.returncode == code and text in r.stdout + r.stderr, 'gen dta --against: %s' % text, '%d %s' % (r.returncode, r.stdout + r.stderr))
+r = pathline.run('gen', 'dta', '--stream', 'append', '--lists', '3', '-n', '5', '--against', path('leftlists'))
+ok(r.returncode == 1 and 'the stream has 3 lists, the regions have 2' in r.stderr, 'more lists than there are', r.stderr)
+
 sys.exit(tap.end())
