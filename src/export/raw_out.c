@@ -18,6 +18,8 @@
 #define PAYLOAD_MAX                                                                                \
 	(2 * PL_RAW_ENTRY_MAX > PL_KAFKA_ENTRIES_BYTES ? 2 * PL_RAW_ENTRY_MAX                      \
 						       : PL_KAFKA_ENTRIES_BYTES)
+/* Of the longest datagram. A frame may be longer. */
+#define LEAST      ((uint32_t)(sizeof(struct pl_raw_head) + 65536))
 #define TELL_NS    UINT64_C(5000000000)
 #define EARLY_NS   UINT64_C(10000000000)
 #define EARLY_MAX  ((size_t)8 << 20)
@@ -129,14 +131,18 @@ static void settle(struct raw_out *o)
 	struct pl_kafka_producer_stats now;
 	const struct pl_kafka_client *client = pl_kafka_producer_client(o->producer);
 	const char *trouble = pl_kafka_producer_trouble(o->producer);
+	const char *misfit = pl_kafka_producer_misfit(o->producer);
 	bool fails, works;
 
 	pl_kafka_producer_stats(o->producer, &now);
 	count(o, &now);
 	fails = pl_kafka_producer_dropped(&now) + now.returned != lost;
 	works = now.delivered != delivered;
-	if (fails || (trouble[0] != '\0' && client->brokers_up == 0) ||
-		(client->partitions == 0 && o->now_ns - o->began_ns > TELL_NS)) {
+	if (misfit[0] != '\0') {
+		say(o, misfit);
+		atomic_store_explicit(&o->export.stats.last_error, EMSGSIZE, memory_order_relaxed);
+	} else if (fails || (trouble[0] != '\0' && client->brokers_up == 0) ||
+		   (client->partitions == 0 && o->now_ns - o->began_ns > TELL_NS)) {
 		say(o, trouble[0] != '\0' ? trouble : "no broker told of the topic; is it there?");
 		atomic_store_explicit(&o->export.stats.last_error, EIO, memory_order_relaxed);
 	} else if (works) {
@@ -262,7 +268,7 @@ static bool keep_early(struct raw_out *o, const void *entries, size_t len, uint3
 {
 	if (o->spool != NULL || o->early.len + len > EARLY_MAX ||
 		o->now_ns - o->began_ns > EARLY_NS ||
-		(o->n_early == 0 && pl_kafka_producer_client(o->producer)->partitions > 0))
+		(o->n_early == 0 && pl_kafka_producer_knows(o->producer)))
 		return false;
 	pl_buf_add(&o->early, entries, len);
 	if (o->early.failed)
@@ -339,8 +345,8 @@ static void flush(struct pl_export *e, uint64_t now_ns, bool all)
 	(void)all;
 	pl_kafka_producer_turn(o->producer, now_ns);
 	look_at_time(o, now_ns);
-	if (o->n_early > 0 && (pl_kafka_producer_client(o->producer)->partitions > 0 ||
-				      now_ns - o->began_ns > EARLY_NS))
+	if (o->n_early > 0 &&
+		(pl_kafka_producer_knows(o->producer) || now_ns - o->began_ns > EARLY_NS))
 		send_early(o);
 	if (o->spool != NULL)
 		turn_spool(o, now_ns);
@@ -401,7 +407,7 @@ static const struct pl_export_ops ops = {
 static struct pl_kafka_producer_config config_of(const struct pl_kafka_uri *uri)
 {
 	return (struct pl_kafka_producer_config){
-		.uri = uri, .mode = PL_KAFKA_ENTRIES, .format = PL_RAW_FORMAT
+		.uri = uri, .mode = PL_KAFKA_ENTRIES, .format = PL_RAW_FORMAT, .least = LEAST
 	};
 }
 

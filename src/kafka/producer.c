@@ -11,6 +11,7 @@
 
 #include "kafka/conf.h"
 #include "kafka/producer_renew.h"
+#include "kafka/producer_room.h"
 #include "kafka/producer_state.h"
 
 #define PURGE_MS 2000
@@ -84,7 +85,11 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
 		p->stats.messages_delivered++;
 		p->stats.bytes_delivered += message->len;
 	} else {
-		pl_diag_set(&p->trouble, "%s", rd_kafka_err2str(message->err));
+		pl_diag_set(&p->trouble, "%s",
+			message->err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE &&
+					p->misfit.text[0] != '\0'
+				? p->misfit.text
+				: rd_kafka_err2str(message->err));
 	}
 	if (batch != NULL) {
 		p->n_lent--;
@@ -189,20 +194,20 @@ static rd_kafka_conf_t *make_conf(struct pl_kafka_producer *p,
 	rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
 	rd_kafka_conf_set_error_cb(conf, on_error);
 	rd_kafka_conf_set_stats_cb(conf, on_statistics);
+	if (p->resize != 0)
+		pl_kafka_producer_resized(p, conf);
 	return conf;
 }
 
-static int open_client(struct pl_kafka_producer *p, const struct pl_kafka_producer_config *config,
+static int new_client(struct pl_kafka_producer *p, const struct pl_kafka_producer_config *config,
 	struct pl_diag *diag)
 {
 	rd_kafka_conf_t *conf = make_conf(p, config, diag);
 	char text[256] = "";
-	unsigned int n = 0;
-	int r;
 
 	if (conf == NULL)
 		return -EINVAL;
-	if (pl_kafka_renew_init(&p->renew, conf) < 0) {
+	if (p->renew.n == 0 && pl_kafka_renew_init(&p->renew, conf) < 0) {
 		rd_kafka_conf_destroy(conf);
 		return -ENOMEM;
 	}
@@ -219,10 +224,26 @@ static int open_client(struct pl_kafka_producer *p, const struct pl_kafka_produc
 			rd_kafka_err2str(rd_kafka_last_error()));
 		return -EINVAL;
 	}
-	if (config->wait_ms == 0)
-		return 0;
-	r = pl_kafka_conf_partitions(
+	return 0;
+}
+
+static void drop_client(struct pl_kafka_producer *p)
+{
+	if (p->topic != NULL)
+		rd_kafka_topic_destroy(p->topic);
+	if (p->rk != NULL)
+		rd_kafka_destroy(p->rk);
+	p->topic = NULL;
+	p->rk = NULL;
+}
+
+static int ask_partitions(struct pl_kafka_producer *p,
+	const struct pl_kafka_producer_config *config, struct pl_diag *diag)
+{
+	unsigned int n = 0;
+	int r = pl_kafka_conf_partitions(
 		p->rk, p->topic, config->uri->brokers, config->wait_ms, &p->trouble, &n, diag);
+
 	if (r == 0 && n > PL_KAFKA_PARTITIONS_MAX) {
 		pl_diag_set(diag, "topic '%s' has %u partitions; %d is the limit", p->topic_name, n,
 			PL_KAFKA_PARTITIONS_MAX);
@@ -230,6 +251,23 @@ static int open_client(struct pl_kafka_producer *p, const struct pl_kafka_produc
 	}
 	p->n_partitions = n;
 	p->client.partitions = n;
+	return r;
+}
+
+static int open_client(struct pl_kafka_producer *p, const struct pl_kafka_producer_config *config,
+	struct pl_diag *diag)
+{
+	int r = new_client(p, config, diag);
+
+	if (r == 0 && config->wait_ms > 0)
+		r = ask_partitions(p, config, diag);
+	if (r == 0)
+		r = pl_kafka_producer_find_room(p, config->wait_ms, diag);
+	if (r < 0 || p->resize == 0)
+		return r;
+	drop_client(p);
+	r = new_client(p, config, diag);
+	p->resize = 0;
 	return r;
 }
 
@@ -270,11 +308,10 @@ static int make_pool(struct pl_kafka_producer *p, uint32_t wanted, struct pl_dia
 static void release(struct pl_kafka_producer *p)
 {
 	/* librdkafka first: until it is gone it may read the buffers. */
+	if (p->asked != NULL)
+		rd_kafka_queue_destroy(p->asked);
 	pl_kafka_producer_renew_done(p);
-	if (p->topic != NULL)
-		rd_kafka_topic_destroy(p->topic);
-	if (p->rk != NULL)
-		rd_kafka_destroy(p->rk);
+	drop_client(p);
 	if (p->pool != NULL)
 		munmap(p->pool, p->pool_bytes);
 	free(p->batches);
@@ -314,6 +351,7 @@ int pl_kafka_producer_open(struct pl_kafka_producer **ret,
 	p->undelivered_message = config->undelivered_message;
 	p->arg = config->arg;
 	p->age_ns = config->age_ns != 0 ? config->age_ns : PL_KAFKA_AGE_NS;
+	p->least = p->mode == PL_KAFKA_RECORDS ? p->size : config->least;
 	snprintf(p->topic_name, sizeof(p->topic_name), "%s", config->uri->topic);
 	r = open_client(p, config, diag);
 	if (r == 0 && p->mode != PL_KAFKA_MESSAGES)

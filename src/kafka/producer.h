@@ -13,6 +13,8 @@
  *
  * PL_KAFKA_MESSAGES: texts such as JSON results, each a message with a key, copied.
  *
+ * Messages, and batches of them, are made no larger than the topic takes.
+ *
  *   pl_kafka_producer_open(&p, &config, &diag);
  *   for each burst: pl_kafka_producer_put(p, hash, record) ...; pl_kafka_producer_turn(p, now_ns);
  *   pl_kafka_producer_close(p, timeout_ms, &stats);
@@ -56,6 +58,10 @@ struct pl_kafka_producer_config {
 	/* How long open may wait for a broker to tell of the topic. 0: not at all; records are
 	 * dropped (drop_no_partitions) until one has. */
 	uint32_t wait_ms;
+	/* Bytes that a message has at least room for: the longest entry that is to be expected, or the
+	 * longest text. Of records it is one of them. 0: not known. A topic that takes less is refused by
+	 * open, or with wait_ms 0 told of. */
+	uint32_t least;
 	/* Takes back the records of a message that the brokers did not acknowledge, but may another
 	 * time; called in put, turn and close. True: they are the caller's again (`returned`); some
 	 * may have been stored all the same. False, or NULL: they are dropped. Of records, and of
@@ -84,7 +90,8 @@ struct pl_kafka_producer;
 int pl_kafka_producer_check(const struct pl_kafka_producer_config *config, struct pl_diag *diag);
 
 /* -EINVAL (the configuration, or a property), -ENOENT (no such topic), -EACCES, -ETIMEDOUT (no
- * broker answered), -E2BIG (the topic has more partitions than there may be), -ENOMEM, with diag. */
+ * broker answered), -E2BIG (the topic has more partitions than there may be), -EMSGSIZE (it takes no
+ * messages that are large enough), -ENOMEM, with diag. */
 int pl_kafka_producer_open(struct pl_kafka_producer **ret,
 	const struct pl_kafka_producer_config *config, struct pl_diag *diag);
 
@@ -93,7 +100,8 @@ int pl_kafka_producer_open(struct pl_kafka_producer **ret,
 int pl_kafka_producer_put(struct pl_kafka_producer *p, uint64_t hash, const void *record);
 
 /* PL_KAFKA_ENTRIES: one entry of the time ts_ns, of `head` and then `body` and zeros up to
- * `size` bytes, at most PL_KAFKA_ENTRIES_BYTES; copied. As pl_kafka_producer_put. */
+ * `size` bytes, at most PL_KAFKA_ENTRIES_BYTES; copied. As pl_kafka_producer_put; -EMSGSIZE: the topic takes
+ * no message that is as long. */
 struct pl_kafka_entry {
 	const void *head, *body;
 	size_t head_len, body_len, size;
@@ -104,6 +112,9 @@ int pl_kafka_producer_put_entry(
 
 /* Which clock the times of records are of that are put from now on; until then PL_STAMP_NONE. */
 void pl_kafka_producer_clock(struct pl_kafka_producer *p, enum pl_clock_kind clock);
+
+/* Whether a broker has told of the topic, so that there are partitions to put into. */
+bool pl_kafka_producer_knows(const struct pl_kafka_producer *p);
 
 /* Whether a put with this hash would find room now; for whoever can wait instead of dropping. */
 bool pl_kafka_producer_room(const struct pl_kafka_producer *p, uint64_t hash);
@@ -147,6 +158,8 @@ struct pl_kafka_skew;
 const struct pl_kafka_skew *pl_kafka_producer_skew(const struct pl_kafka_producer *p);
 /* Sum of the rows drop_*. */
 uint64_t pl_kafka_producer_dropped(const struct pl_kafka_producer_stats *stats);
+/* Why the topic takes no message of `least` bytes, empty when it does; what is shorter is sent. */
+const char *pl_kafka_producer_misfit(const struct pl_kafka_producer *p);
 /* The last error in words, empty when there was none; it may be over. */
 const char *pl_kafka_producer_trouble(const struct pl_kafka_producer *p);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * New certificates on disk: a second client is opened with them beside the first one. When a broker has
+ * New certificates on disk, or a topic that takes less than the first client gathers: a second client is
+ * opened with them beside the first one. When a broker has
  * told it of the topic, it gets all messages from then on, and the first one goes when its own are
  * acknowledged. One that does not get through is given up, and tried again at the next look.
  */
@@ -8,7 +9,7 @@
 
 #include <string.h>
 
-#include "kafka/producer_state.h"
+#include "kafka/producer_room.h"
 
 static void close_client(struct pl_kafka_side *side)
 {
@@ -21,8 +22,11 @@ static void close_client(struct pl_kafka_side *side)
 
 static void give_up(struct pl_kafka_producer *p, const char *why)
 {
-	p->stats.renewals_failed++;
-	pl_diag_set(&p->trouble, "new certificates are not taken up: %s", why);
+	p->stats.renewals_failed += p->renew.pending;
+	pl_diag_set(&p->trouble, "%s: %s",
+		p->renew.pending ? "new certificates are not taken up"
+				 : "no second client, for smaller batches",
+		why);
 	close_client(&p->next);
 }
 
@@ -34,6 +38,8 @@ static void open_next(struct pl_kafka_producer *p, uint64_t now_ns)
 	p->next_trouble = (struct pl_diag){ .text = "" };
 	p->next_ns = now_ns;
 	p->next_ready = false;
+	if (p->resize != 0)
+		pl_kafka_producer_resized(p, conf);
 	p->next.rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
 	if (p->next.rk == NULL) {
 		/* A key that is not the certificate's, as while only one of both was renewed. */
@@ -52,8 +58,11 @@ static void take_over(struct pl_kafka_producer *p)
 	p->rk = p->next.rk;
 	p->topic = p->next.topic;
 	p->next = (struct pl_kafka_side){ .rk = NULL };
+	p->stats.renewals += p->renew.pending;
 	p->renew.pending = false;
-	p->stats.renewals++;
+	if (p->room_known && pl_kafka_producer_batch_fits(p))
+		p->resize = 0;
+	pl_kafka_producer_room_end(p); /* this one asks anew */
 }
 
 void pl_kafka_producer_renew(struct pl_kafka_producer *p, uint64_t now_ns)
@@ -72,7 +81,7 @@ void pl_kafka_producer_renew(struct pl_kafka_producer *p, uint64_t now_ns)
 								   : "no broker answered");
 		return;
 	}
-	if (p->old.rk == NULL && pl_kafka_renew_due(&p->renew, now_ns))
+	if (p->old.rk == NULL && (p->resize != 0 || pl_kafka_renew_due(&p->renew, now_ns)))
 		open_next(p, now_ns);
 }
 

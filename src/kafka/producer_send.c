@@ -7,6 +7,7 @@
 #include "kafka/message.h"
 #include "kafka/producer.h"
 #include "kafka/producer_renew.h"
+#include "kafka/producer_room.h"
 #include "kafka/producer_state.h"
 
 /* ---- accounts ---- */
@@ -107,6 +108,11 @@ const struct pl_kafka_skew *pl_kafka_producer_skew(const struct pl_kafka_produce
 const struct pl_kafka_client *pl_kafka_producer_client(const struct pl_kafka_producer *p)
 {
 	return &p->client;
+}
+
+const char *pl_kafka_producer_misfit(const struct pl_kafka_producer *p)
+{
+	return p->misfit.text;
 }
 
 const char *pl_kafka_producer_trouble(const struct pl_kafka_producer *p)
@@ -293,8 +299,16 @@ int pl_kafka_producer_put_entry(
 	uint8_t *to;
 	int r = 0;
 
-	assert(p->mode == PL_KAFKA_ENTRIES && e->size <= p->batch_bytes &&
+	assert(p->mode == PL_KAFKA_ENTRIES && e->size <= PL_KAFKA_ENTRIES_BYTES &&
 		e->head_len + e->body_len <= e->size);
+	if (e->size > p->batch_bytes) {
+		p->stats.put++;
+		p->stats.drop_too_large++;
+		pl_diag_set(&p->trouble,
+			"a message of %zu bytes is more than topic '%s' takes: raise %s",
+			e->size + PL_KAFKA_BESIDE, p->topic_name, p->room.setting);
+		return -EMSGSIZE;
+	}
 	batch = batch_for(p, hash, e->size, &r);
 	if (batch == NULL)
 		return r;
@@ -311,6 +325,11 @@ int pl_kafka_producer_put_entry(
 void pl_kafka_producer_clock(struct pl_kafka_producer *p, enum pl_clock_kind clock)
 {
 	p->clock = clock;
+}
+
+bool pl_kafka_producer_knows(const struct pl_kafka_producer *p)
+{
+	return p->n_partitions != 0;
 }
 
 bool pl_kafka_producer_room(const struct pl_kafka_producer *p, uint64_t hash)
@@ -440,6 +459,8 @@ void pl_kafka_producer_mark(struct pl_kafka_producer *p)
 static void take_partitions(struct pl_kafka_producer *p, uint64_t n)
 {
 	if (n == p->n_partitions || n == 0)
+		return;
+	if (!pl_kafka_producer_room_turn(p))
 		return;
 	if (n > PL_KAFKA_PARTITIONS_MAX) {
 		/* Those that are known go on; the rest of the topic gets no records. */

@@ -7,6 +7,7 @@
 
 #include "kafka/producer.h"
 #include "kafka/renew.h"
+#include "kafka/room.h"
 #include "kafka/skew.h"
 #include "record/protobuf.h"
 
@@ -44,6 +45,13 @@ struct pl_kafka_producer {
 	uint64_t next_ns; /* since when it is tried */
 	struct pl_diag next_trouble;
 	struct pl_kafka_renew renew;
+	/* How large messages may be (producer_room.c). `resize`: the client is to be another one, whose
+	 * batch.size is that, before anything is sent; 0: not. */
+	rd_kafka_queue_t *asked; /* NULL: no answer is waited for */
+	bool room_known;
+	struct pl_kafka_room room;
+	struct pl_diag misfit; /* why messages that are needed do not fit; empty: they do */
+	uint32_t least, resize;
 	char topic_name[PL_KAFKA_TOPIC_MAX + 1];
 	enum pl_kafka_mode mode;
 	enum pl_flat_kind kind;

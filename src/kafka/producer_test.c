@@ -538,12 +538,30 @@ static void test_too_large(void)
 	struct pl_kafka_producer_stats s;
 	struct pl_kafka_producer *p;
 
-	test_uri(&uri, &cluster, "large", 1, "?records=64&message.max.bytes=2000&batch.size=2000");
+	test_uri(&uri, &cluster, "large", 1, "?records=64&message.max.bytes=2000&linger.ms=1");
 	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
-	put_range(p, 0, 70, false);
-	s = close_and_check(p, 60000, 70, "larger than the client allows");
-	eq(s.drop_too_large, 64);
-	eq(s.delivered, 6, "the small one passes");
+	put_range(p, 0, 70, true);
+	s = close_and_check(p, 60000, 70, "messages of as many records as the client allows");
+	eq(s.delivered, 70);
+	eq(s.messages, 4, "23 records and 512 bytes beside them are below 2000");
+	test_uri(&uri, &cluster, "large", 1, "?message.max.bytes=1000");
+	eq(refused((struct pl_kafka_producer_config){
+		   .mode = PL_KAFKA_ENTRIES, .format = "raw/1", .least = 489, .wait_ms = 0 }),
+		-EMSGSIZE, "a message that is needed does not fit, without a broker");
+	ok(strstr(diag.text, "'large' takes messages of 1000 bytes, and 1001 are needed: raise "
+			     "message.max.bytes of the URI") != NULL,
+		"what to do is told: %s", diag.text);
+	p = open_with((struct pl_kafka_producer_config){
+		.mode = PL_KAFKA_ENTRIES, .format = "raw/1", .least = 488, .wait_ms = 60000 });
+	eq(pl_kafka_producer_put_entry(
+		   p, 1, &(struct pl_kafka_entry){ .head = text, .head_len = 496, .size = 496 }),
+		-EMSGSIZE, "an entry that fits in no message");
+	eq(pl_kafka_producer_put_entry(
+		   p, 1, &(struct pl_kafka_entry){ .head = text, .head_len = 488, .size = 488 }),
+		0, "one that does");
+	s = close_and_check(p, 60000, 2, "entries of any length");
+	eq(s.drop_too_large, 1);
+	eq(s.delivered, 1);
 	test_uri(&uri, &cluster, "large", 1, "?message.max.bytes=2000&batch.size=2000");
 	p = open_with(
 		(struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES, .wait_ms = 60000 });

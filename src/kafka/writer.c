@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
 #include "kafka/conf.h"
 #include "kafka/consumer_state.h"
+#include "kafka/room.h"
 
 struct pl_kafka_writer {
 	rd_kafka_t *rk;
@@ -222,65 +222,13 @@ int pl_kafka_writer_topic(struct pl_kafka_writer *w, const char *topic, uint32_t
 	return -EIO;
 }
 
-/* The number of a setting of a topic; false: the brokers do not tell it. */
-static bool read_setting(rd_kafka_event_t *event, const char *name, uint64_t *ret)
-{
-	const rd_kafka_ConfigResource_t **topics;
-	const rd_kafka_ConfigEntry_t **entries;
-	size_t n = 0;
-
-	if (event == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
-		return false;
-	topics = rd_kafka_DescribeConfigs_result_resources(
-		rd_kafka_event_DescribeConfigs_result(event), &n);
-	if (n != 1 || rd_kafka_ConfigResource_error(topics[0]) != RD_KAFKA_RESP_ERR_NO_ERROR)
-		return false;
-	entries = rd_kafka_ConfigResource_configs(topics[0], &n);
-	for (size_t i = 0; i < n; i++) {
-		const char *value = rd_kafka_ConfigEntry_value(entries[i]);
-
-		if (strcmp(rd_kafka_ConfigEntry_name(entries[i]), name) == 0 && value != NULL)
-			return pl_parse_u64(value, ret) == 0;
-	}
-	return false;
-}
-
-static bool topic_setting(struct pl_kafka_writer *w, const char *topic, const char *name,
-	uint32_t wait_ms, uint64_t *ret)
-{
-	rd_kafka_ConfigResource_t *of = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
-	rd_kafka_queue_t *queue = rd_kafka_queue_new(w->rk);
-	rd_kafka_event_t *event = NULL;
-	bool told;
-
-	if (of != NULL) {
-		rd_kafka_DescribeConfigs(w->rk, &of, 1, NULL, queue);
-		event = rd_kafka_queue_poll(queue, (int)wait_ms);
-		rd_kafka_ConfigResource_destroy(of);
-	}
-	told = read_setting(event, name, ret);
-	if (event != NULL)
-		rd_kafka_event_destroy(event);
-	rd_kafka_queue_destroy(queue);
-	return told;
-}
-
 uint32_t pl_kafka_writer_room(
 	struct pl_kafka_writer *w, const char *topic, uint32_t wait_ms, const char **ret_setting)
 {
-	uint64_t client = UINT32_MAX, of_topic;
-	char text[32];
-	size_t len = sizeof(text);
+	const struct pl_kafka_room room = pl_kafka_room_of(w->rk, topic, wait_ms);
 
-	*ret_setting = "message.max.bytes of the URI";
-	if (rd_kafka_conf_get(rd_kafka_conf(w->rk), "message.max.bytes", text, &len) ==
-		RD_KAFKA_CONF_OK)
-		(void)pl_parse_u64(text, &client);
-	if (topic_setting(w, topic, "max.message.bytes", wait_ms, &of_topic) && of_topic < client) {
-		*ret_setting = "max.message.bytes of the topic";
-		client = of_topic;
-	}
-	return client < UINT32_MAX ? (uint32_t)client : UINT32_MAX;
+	*ret_setting = room.setting;
+	return room.bytes;
 }
 
 /* ---- messages ---- */

@@ -183,10 +183,10 @@ static void empty_spool(struct topic_out *self, uint64_t now_ns)
 	if (pl_kafka_producer_stored(self->producer) == 0)
 		release_sent(self);
 	pl_spool_hold(self->spool);
-	while (self->client.brokers_up > 0 && now_ns >= self->again_ns &&
-		self->sent.waiting < ON_THEIR_WAY && self->sent_on < ON_THEIR_WAY &&
-		self->sent_bytes < BYTES_ON_WAY && pl_spool_peek(self->spool, &record) == 0 &&
-		send_spooled(self, &record))
+	while (pl_kafka_producer_knows(self->producer) && self->client.brokers_up > 0 &&
+		now_ns >= self->again_ns && self->sent.waiting < ON_THEIR_WAY &&
+		self->sent_on < ON_THEIR_WAY && self->sent_bytes < BYTES_ON_WAY &&
+		pl_spool_peek(self->spool, &record) == 0 && send_spooled(self, &record))
 		pl_spool_next(self->spool);
 	if (self->dirty && now_ns - self->synced_ns >= SYNC_NS) {
 		(void)pl_spool_sync(self->spool);
@@ -305,8 +305,9 @@ static void put_message(
 {
 	struct topic_out *self = (struct topic_out *)out;
 
-	/* What is in the spool goes first. */
-	if (self->out.stats.held > 0)
+	/* What is in the spool goes first; how large a batch may be is known once a broker told. */
+	if (self->out.stats.held > 0 ||
+		(self->spool != NULL && !pl_kafka_producer_knows(self->producer)))
 		put_spool(self, key, key_len, row, len);
 	else
 		(void)pl_kafka_producer_send(

@@ -147,8 +147,10 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 	r = pl_kafka_uri_parse(uri, text, diag);
 	if (r == 0)
 		r = pl_tap_out_kind(pl_kafka_uri_take(uri, "kind"), settings, &config->kind, diag);
-	if (r == 0 && uri->format == PL_KAFKA_FORMAT_JSON)
+	if (r == 0 && uri->format == PL_KAFKA_FORMAT_JSON) {
 		config->mode = PL_KAFKA_MESSAGES;
+		config->least = (uint32_t)pl_flat_json_max(config->kind) + CLOCK_BYTES;
+	}
 	config->uri = uri;
 	config->exporter = settings->exporter;
 	config->wait_ms = BROKER_WAIT_MS;

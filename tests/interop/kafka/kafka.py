@@ -338,6 +338,47 @@ def test_disk_full(server):
     eq((second["spool"]["held"], second["spool"]["damaged"]), (0, 0), "nothing is left, nothing was damaged")
 
 
+def test_message_size(server):
+    """Topics that take less than a message usually has: messages, and batches of them, are made as large as fits, also when the
+    broker was away at the start; where not even one record fits, a tap says so at the start."""
+    trace = lab.path("size.pcap")
+    pathline("gen", "packets", "--duration", "3s", "-w", trace)
+    want = sorted(packets_of(trace))
+    server.create("slim", 1, "max.message.bytes=20000")
+    run = pathline("tap", "--stats", "--to", server.uri("slim", "compression.codec=none&linger.ms=500"), trace)
+    account = json.loads(run.stdout.splitlines()[-1])["outputs"][0]
+    ok(len(want) > 4000 and (run.returncode, account["delivered"], sum(account["dropped"].values())) == (0, len(want), 0),
+       f"{len(want)} records in messages of what the topic takes", f"{run.stderr} {account}")
+    values = stored(server, "slim")
+    ok(sorted(values[at:at + 64] for at in range(0, len(values), 64)) == want, "all of them are there")
+    for keys, least in (("", 64), ("format=json", 600)):
+        server.create(f"tiny{least}", 1, "max.message.bytes=500")
+        run = pathline("tap", "--to", server.uri(f"tiny{least}", keys), trace)
+        said = re.search(r"takes messages of 500 bytes, and (\d+) are needed: raise max.message.bytes of the topic", run.stderr)
+        ok(run.returncode != 0 and said and int(said.group(1)) > least, f"{keys or 'records'}: refused, with what to do",
+           f"{run.returncode} {run.stderr}")
+    server.create("slimrows", 1, "max.message.bytes=2000")
+    run = pathline("query", "--stats", "SELECT src, dst, sport, count(*) AS n FROM packets TUMBLE(ts, 1s) GROUP BY src, dst, sport INTO "
+                   f"'{server.uri('slimrows', 'linger.ms=500')}'", trace)
+    account = json.loads(run.stdout.splitlines()[-1])["into"]
+    ok(account["rows"] > 200 and (account["delivered"], sum(account["dropped"].values())) == (account["rows"], 0),
+       "rows of a question go in batches that fit, too", f"{run.stderr} {account}")
+    server.create("slimmer", 1, "max.message.bytes=9000")
+    server.kill()
+    port = lab.free_udp_port()
+    keys = f"spool={lab.path('size.spool')}&compression.codec=none&linger.ms=500"
+    live = lab.start([PATHLINE, "tap", "--stats", "--to", server.uri("slimmer", keys), f"udp://127.0.0.1:{port}"], stdout=subprocess.PIPE,
+                     stderr=subprocess.PIPE, text=True)
+    ok(wait(lambda: pathline("tap", "--count", "1", "--to", f"udp://127.0.0.1:{port}", trace).returncode == 0), "a tap without a broker")
+    pathline("tap", "--to", f"udp://127.0.0.1:{port}", "--rate", "5000", trace)
+    server.start()
+    ok(wait(lambda: len(stored(server, "slimmer")) // 64 >= len(want), 120), "the broker comes, and has the records")
+    live.send_signal(signal.SIGTERM)
+    account = json.loads(live.communicate(timeout=60)[0].splitlines()[-1])["outputs"][0]
+    eq((sum(account["dropped"].values()), account["spool"]["held"], account["spool"]["dropped"]), (0, 0, 0),
+       "in messages of what its topic takes")
+
+
 def packets_of(trace):
     file = lab.path("all.pkt64")
     pathline("tap", "--to", "file:" + file, trace)
@@ -560,7 +601,7 @@ def main():
         tap.skip_all(re.sub(r"\s+", " ", fetch.stderr).strip())
     server = Server()
     tests = (test_exact, test_json, test_secured, test_topics, test_more_partitions, test_paused, test_closed_while_paused, test_killed,
-             test_spool, test_disk_full, test_standing, test_results, test_standing_results)
+             test_spool, test_disk_full, test_message_size, test_standing, test_results, test_standing_results)
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()
 

@@ -181,6 +181,22 @@ def test_spool(server):
     eq(len(set(entries)), sent, f"each is in the topic ({len(entries)} with those that are twice)")
 
 
+def test_size(server):
+    """A topic that takes less than a message of ours usually has gets smaller ones; one that takes no datagram is told of."""
+    server.create("slim", 1, "max.message.bytes=70000")
+    server.create("tiny", 1, "max.message.bytes=1000")
+    for topic, fits in ("slim", True), ("tiny", False):
+        port = lab.free_udp_port()
+        daemon, _ = keeper(server, topic, port, keys=f", spool: {{path: {lab.path(topic + '.spool')}}}")
+        sent = pathline.gen(port, "-n", 4000, "-r", "40000", "--int", "2.1", "--hops", 12)
+        if fits:
+            ok(settled(daemon, sent), "a topic of small messages: each report is acknowledged", daemon.log())
+            eq(len(in_topic(server, topic)[0]), sent, "and is there")
+        ok(fits or wait(lambda: "takes messages of 1000 bytes" in daemon.log() and "max.message.bytes of the topic" in daemon.log()),
+           f"{topic}: what is wrong is told", daemon.log())
+        daemon.stop()
+
+
 def test_refused(server):
     """What cannot work is told, and counted."""
     run_again = run("read", server.uri("not-there"))
@@ -201,7 +217,7 @@ def test_refused(server):
 
 def main():
     server = server_or_skip()
-    tests = test_replay, test_fixed, test_follow, test_spool, test_refused
+    tests = test_replay, test_fixed, test_follow, test_spool, test_size, test_refused
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()
 
