@@ -14,15 +14,16 @@
 #include "record/clickhouse.h"
 #include "record/duckdb.h"
 #include "record/flink.h"
+#include "record/goflow2.h"
 #include "record/protobuf.h"
 #include "show/stdout.h"
 
 #define LATENESS_MS 200 /* a question's by default */
 
-#define N_SYSTEMS   4
+#define N_SYSTEMS   5
 
 static const char *const words[N_SYSTEMS + 1] = { "clickhouse", "flink", "duckdb", "protobuf",
-	NULL };
+	"goflow2", NULL };
 
 static struct {
 	const char *table, *kafka, *group;
@@ -84,7 +85,7 @@ static enum pl_flat_kind kind_of(const char *word)
 /* False when an option was given that the system has no use for; complains. */
 static bool options_fit(const char *system)
 {
-	if (strcmp(system, "protobuf") == 0 &&
+	if ((strcmp(system, "protobuf") == 0 || strcmp(system, "goflow2") == 0) &&
 		(args.table != NULL || args.kafka != NULL || args.group != NULL)) {
 		pl_complain(
 			"schema: %s belongs to clickhouse and flink; a .proto file has no tables",
@@ -151,12 +152,18 @@ static int schema(const char *system, enum pl_flat_kind kind)
 
 	if (!options_fit(system))
 		return PL_EXIT_USAGE;
+	if (strcmp(system, "goflow2") == 0 && pl_flat_short(kind) != PL_FLAT_FLOW128) {
+		pl_complain("schema: goflow2 has flows: flow128 or flow288");
+		return PL_EXIT_USAGE;
+	}
 	code = take_topic(&uri);
 	if (code != 0)
 		return code;
 	pl_buf_init(&out);
 	if (strcmp(system, "protobuf") == 0)
 		pl_protobuf_schema(&out, kind);
+	else if (strcmp(system, "goflow2") == 0)
+		pl_goflow2_schema(&out);
 	else if (strcmp(system, "duckdb") == 0)
 		pl_duckdb_view(&out, kind, args.table != NULL ? args.table : pl_flat(kind)->stream);
 	else if (strcmp(system, "flink") == 0 && uri != NULL)
@@ -178,7 +185,7 @@ static int run(int argc, char **argv)
 		return code;
 	if (operands.n != 2)
 		pl_complain(
-			"schema: %s; use: schema clickhouse|flink|duckdb|protobuf "
+			"schema: %s; use: schema clickhouse|flink|duckdb|protobuf|goflow2 "
 			"pkt64|pkt96|dns64|flow128|mark128|seg192|link128|sent128|drop168|flow288",
 			operands.n == 0   ? "missing system and kind of record"
 			: operands.n == 1 ? "missing system or kind of record"
@@ -194,7 +201,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_schema = {
 	.name = "schema",
 	.summary = "print tables and schemas with which other systems read records",
-	.usage = "[OPTION]… clickhouse|flink|duckdb|protobuf KIND",
+	.usage = "[OPTION]… clickhouse|flink|duckdb|protobuf|goflow2 KIND",
 	.description =
 		"KIND is pkt64, pkt96, dns64, flow128, mark128, seg192, link128, sent128, drop168\n"
 		"or flow288.\n"
@@ -205,8 +212,9 @@ const struct pl_command pl_command_schema = {
 		"RowBinary (with PathlineFormatFactory.java, which is installed in\n"
 		"share/pathline/flink) or, with format=json in the URI, of JSON. duckdb prints a view\n"
 		"over a file of JSON lines, NAME.jsonl of the table. protobuf prints the\n"
-		".proto file of messages that 'tap --to kafka://HOST/TOPIC?format=protobuf' writes. 'pathline help\n"
-		"fields' explains the columns.",
+		".proto file of messages that 'tap --to kafka://HOST/TOPIC?format=protobuf' writes,\n"
+		"goflow2 that of 'tap --flows --to kafka://HOST/TOPIC?format=goflow2'. 'pathline help fields'\n"
+		"explains the columns.",
 	.options = options,
 	.examples = "  pathline schema clickhouse pkt64 | clickhouse-client -n\n"
 		    "  clickhouse-client -q 'INSERT INTO packets FORMAT RowBinary' < trace.pkt64\n"

@@ -322,7 +322,7 @@ int pl_kafka_consumer_open(struct pl_kafka_consumer **ret,
 
 	if (config->uri->format > PL_KAFKA_FORMAT_ROWBINARY) {
 		pl_diag_set(diag, "format=%s in the URI: only records of fixed size are read",
-			config->uri->format == PL_KAFKA_FORMAT_JSON ? "json" : "protobuf");
+			pl_kafka_format_name(config->uri->format));
 		return -EINVAL;
 	}
 	c = calloc(1, sizeof(*c));

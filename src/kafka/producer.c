@@ -134,13 +134,12 @@ static int on_statistics(rd_kafka_t *rk, char *json, size_t len, void *opaque)
 static int check_config(const struct pl_kafka_producer_config *config, struct pl_diag *diag)
 {
 	const bool records = config->mode != PL_KAFKA_MESSAGES;
-	const bool json = config->uri->format == PL_KAFKA_FORMAT_JSON;
+	const bool texts = config->uri->format == PL_KAFKA_FORMAT_JSON ||
+			   config->uri->format == PL_KAFKA_FORMAT_GOFLOW2;
 
-	if (config->uri->format != PL_KAFKA_FORMAT_ANY && json == records) {
+	if (config->uri->format != PL_KAFKA_FORMAT_ANY && texts == records) {
 		pl_diag_set(diag, "format=%s in the URI: this topic is for %s",
-			json                                              ? "json"
-			: config->uri->format == PL_KAFKA_FORMAT_PROTOBUF ? "protobuf"
-									  : "rowbinary",
+			pl_kafka_format_name(config->uri->format),
 			records ? "records of fixed size, rowbinary or protobuf" : "json");
 		return -EINVAL;
 	}

@@ -170,19 +170,29 @@ static int take_records(struct pl_kafka_uri *uri, const char *value, struct pl_d
 	return 0;
 }
 
+static const char *const format_names[] = { [PL_KAFKA_FORMAT_ANY] = "any",
+	[PL_KAFKA_FORMAT_ROWBINARY] = "rowbinary",
+	[PL_KAFKA_FORMAT_JSON] = "json",
+	[PL_KAFKA_FORMAT_PROTOBUF] = "protobuf",
+	[PL_KAFKA_FORMAT_GOFLOW2] = "goflow2" };
+
+const char *pl_kafka_format_name(enum pl_kafka_format format)
+{
+	return format_names[format];
+}
+
 static int take_format(struct pl_kafka_uri *uri, const char *value, struct pl_diag *diag)
 {
-	if (strcmp(value, "rowbinary") == 0) {
-		uri->format = PL_KAFKA_FORMAT_ROWBINARY;
-	} else if (strcmp(value, "json") == 0) {
-		uri->format = PL_KAFKA_FORMAT_JSON;
-	} else if (strcmp(value, "protobuf") == 0) {
-		uri->format = PL_KAFKA_FORMAT_PROTOBUF;
-	} else {
-		pl_diag_set(diag, "'format=%s' in the URI: not rowbinary, protobuf or json", value);
-		return -EINVAL;
+	for (enum pl_kafka_format f = PL_KAFKA_FORMAT_ROWBINARY; f <= PL_KAFKA_FORMAT_GOFLOW2;
+		f++) {
+		if (strcmp(value, format_names[f]) == 0) {
+			uri->format = f;
+			return 0;
+		}
 	}
-	return 0;
+	pl_diag_set(
+		diag, "'format=%s' in the URI: not rowbinary, protobuf, json or goflow2", value);
+	return -EINVAL;
 }
 
 static int take_partition(struct pl_kafka_uri *uri, const char *value, struct pl_diag *diag)

@@ -33,7 +33,11 @@ enum pl_kafka_format {
 	PL_KAFKA_FORMAT_ROWBINARY, /* records of fixed size, one behind the other */
 	PL_KAFKA_FORMAT_JSON,      /* one object per message */
 	PL_KAFKA_FORMAT_PROTOBUF,  /* rows of Protocol Buffers (record/protobuf.h) */
+	PL_KAFKA_FORMAT_GOFLOW2,   /* one direction of a flow per message (record/goflow2.h) */
 };
+
+/* "json"; of a format that was given. */
+const char *pl_kafka_format_name(enum pl_kafka_format format);
 
 struct pl_kafka_uri {
 	char text[PL_KAFKA_URI_MAX]; /* cut into the strings below: the structure is not copied */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The output into a topic of Kafka: messages of many records, whose bytes are the records, or JSON
- * objects, a message each. */
+ * objects and flows of goflow2, a message each. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "kafka/skew.h"
 #include "netio/uri.h"
 #include "record/flow_hash.h"
+#include "record/goflow2.h"
 #include "record/json.h"
 #include "runtime/say.h"
 #include "tapout/kafka_files.h"
@@ -33,7 +34,8 @@ struct kafka_out {
 	struct pl_kafka_producer *producer;
 	enum pl_flat_kind given; /* kind of the records that are put */
 	enum pl_flat_kind kind;  /* of those in the topic */
-	bool json;
+	bool json, goflow2;      /* a message is one object, or one direction of a flow */
+	uint32_t exporter;
 	struct pl_buf text; /* of a JSON object */
 	struct pl_tap_spool spool;
 	uint32_t size;            /* bytes of a record that is put */
@@ -133,6 +135,18 @@ struct spool_keys {
 	uint64_t bytes;
 };
 
+/* Of the longer records, which know where the way back was seen. */
+static int take_goflow2(struct pl_kafka_producer_config *config, struct pl_diag *diag)
+{
+	if (pl_flat_short(config->kind) != PL_FLAT_FLOW128) {
+		pl_diag_set(diag, "kafka: format=goflow2 is of flows: add --flows");
+		return -EINVAL;
+	}
+	config->mode = PL_KAFKA_MESSAGES;
+	config->least = PL_GOFLOW2_MAX;
+	return 0;
+}
+
 static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_uri *uri,
 	struct spool_keys *ret_spool, const char *target,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
@@ -147,6 +161,8 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 	r = pl_kafka_uri_parse(uri, text, diag);
 	if (r == 0)
 		r = pl_tap_out_kind(pl_kafka_uri_take(uri, "kind"), settings, &config->kind, diag);
+	if (r == 0 && uri->format == PL_KAFKA_FORMAT_GOFLOW2)
+		r = take_goflow2(config, diag);
 	if (r == 0 && uri->format == PL_KAFKA_FORMAT_JSON) {
 		config->mode = PL_KAFKA_MESSAGES;
 		config->least = (uint32_t)pl_flat_json_max(config->kind) + CLOCK_BYTES;
@@ -190,7 +206,9 @@ static int open_producer(struct kafka_out *self, const char *target,
 	if (r == 0)
 		r = pl_kafka_producer_open(&self->producer, &config, diag);
 	self->kind = config.kind;
-	self->json = config.mode == PL_KAFKA_MESSAGES;
+	self->goflow2 = uri != NULL && uri->format == PL_KAFKA_FORMAT_GOFLOW2;
+	self->json = uri != NULL && uri->format == PL_KAFKA_FORMAT_JSON;
+	self->exporter = settings->exporter;
 	self->spread = uri != NULL && uri->spread;
 	pl_buf_init(&self->text);
 	if (r == 0 && self->json &&
@@ -235,6 +253,20 @@ static void put_json(struct kafka_out *self, uint64_t hash, const uint8_t *recor
 	}
 	(void)pl_kafka_producer_send_hashed(self->producer, hash, pl_flat_time(self->given, record),
 		self->text.data, self->text.len);
+}
+
+static void put_goflow2(struct kafka_out *self, uint64_t hash, const uint8_t *record)
+{
+	uint8_t message[PL_GOFLOW2_MAX];
+
+	for (int reverse = 0; reverse < 2; reverse++) {
+		const size_t len =
+			pl_goflow2_put(message, self->given, record, reverse == 1, self->exporter);
+
+		if (len > 0)
+			(void)pl_kafka_producer_send_hashed(self->producer, hash,
+				pl_flat_time(self->given, record), message, len);
+	}
 }
 
 /* Records that the producer has no room for, of the topic's kind. */
@@ -283,6 +315,8 @@ static void kafka_put(struct pl_tap_out *out, const void *records, uint32_t n)
 		}
 		if (self->json)
 			put_json(self, hash, p);
+		else if (self->goflow2)
+			put_goflow2(self, hash, p);
 		else
 			(void)pl_kafka_producer_put(self->producer, hash, p);
 	}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A topic that a tap writes into a Kafka server, read by others: Kafka Streams answers one of our questions beside us; protoc
-reads messages of format=protobuf with the schema that `pathline schema protobuf` prints.
+reads messages of format=protobuf and format=goflow2 with the schemas that `pathline schema` prints.
 
 usage: streams.py PATHLINE KAFKA     (jars of tools/kafka)
 """
@@ -82,6 +82,90 @@ def test_protobuf(broker):
     ok(re.search(r" 0 records, [1-9]\d* messages that are none of ours", run.stderr), "a reader of RowBinary takes none of them, and says so", run.stderr)
 
 
+# Of goflow2's own flow.proto: what its readers have compiled in.
+GOFLOW2 = {"sampling_rate": 3, "sequence_num": 4, "src_addr": 6, "dst_addr": 7, "bytes": 9, "packets": 10, "proto": 20, "src_port": 21,
+           "dst_port": 22, "tcp_flags": 26, "vlan_id": 29, "etype": 30, "icmp_type": 31, "icmp_code": 32, "observation_domain_id": 70,
+           "observation_point_id": 71, "time_received_ns": 110, "time_flow_start_ns": 111, "time_flow_end_ns": 112}
+
+
+def values_of(topic, broker):
+    """The values of a topic's messages: kcat puts the length of each in front."""
+    made = subprocess.run(["kcat", "-q", "-C", "-b", broker.address, "-t", topic, "-o", "beginning", "-e", "-f", "%S\n%s"],
+                          capture_output=True, check=True).stdout
+    values = []
+    while made:
+        size, made = made.split(b"\n", 1)
+        values.append(made[:int(size)])
+        made = made[int(size):]
+    return values
+
+
+def is_delimited(value):
+    """Whether it is one message behind its length, a varint, and nothing else."""
+    n = at = 0
+    while value[at] > 127:
+        n |= (value[at] & 127) << 7 * at
+        at += 1
+    return (n | value[at] << 7 * at) == len(value) - at - 1
+
+
+def flow_messages(flow):
+    """What goflow2's readers are to get of a flow: one message for each way that has packets."""
+    found = []
+    icmp = flow["proto"] in (1, 58)
+    for way, back in (("fwd", False), ("rev", True)):
+        if flow["pkts_" + way] == 0:
+            continue
+        ends = [("dst", "dport"), ("src", "sport")] if back else [("src", "sport"), ("dst", "dport")]
+        m = {"sampling_rate": 1, "sequence_num": flow["flow_seq"], "src_addr": flow[ends[0][0]], "dst_addr": flow[ends[1][0]],
+             "bytes": flow["bytes_" + way], "packets": flow["pkts_" + way], "proto": flow["proto"], "tcp_flags": flow["flags_" + way],
+             "vlan_id": flow["vlan"], "etype": 0x86dd if ":" in flow["src"] else 0x800, "observation_domain_id": 77,
+             "observation_point_id": flow["obs_rev" if back else "obs"] & 1023, "time_received_ns": flow["last_ts"],
+             "time_flow_start_ns": flow["first_ts"], "time_flow_end_ns": flow["last_ts"]}
+        if icmp and not back:
+            m.update(icmp_type=flow["sport"], icmp_code=flow["dport"])
+        elif not icmp:
+            m.update(src_port=flow[ends[0][1]], dst_port=flow[ends[1][1]])
+        found.append(frozenset((k, v) for k, v in m.items() if v != 0))
+    return found
+
+
+def test_goflow2(broker):
+    """format=goflow2: protoc, with the schema that we print, reads each message; the numbers of fields are goflow2's."""
+    printed = pathline.run("schema", "goflow2", "flow288").stdout
+    eq({name: int(n) for name, n in re.findall(r"^  \w+ (\w+) = (\d+);$", printed, re.M)}, GOFLOW2, "fields and their numbers are goflow2's")
+    schema = lab.write("flow.proto", printed)
+    lines = lab.path("flows.jsonl")
+    with open(lines, "wb") as out:
+        run = subprocess.run([pathline.PATHLINE, "tap", "--flows", "--exporter", "77", "-o", "jsonl", "--to",
+                              broker.uri("goflow2", "?format=goflow2"), lab.path("trace.pcap")], stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    eq(run.returncode, 0, "a tap writes flows of goflow2: " + run.stderr)
+    values = values_of("goflow2", broker)
+    eq([v for v in values if not is_delimited(v)], [], "each is one message behind its length")
+    # A field of bytes is a tag, a length and the bytes: all of them are one message for protoc.
+    every = lab.write("every.proto", 'syntax = "proto3"; import "flow.proto"; message Every { repeated flowpb.FlowMessage flow = 1; }')
+    text = subprocess.run(["protoc", "--decode=Every", f"--proto_path={os.path.dirname(schema)}", every],
+                          input=b"".join(b"\x0a" + v for v in values), capture_output=True, check=True).stdout
+    got = []
+    for block in re.findall(rb"flow \{\n(.*?)\n\}", text, re.S):
+        pairs = re.findall(rb"^  (\w+): (.*)$", block, re.M)
+        got.append(frozenset((name.decode(), address_of(v) if v[:1] == b'"' else int(v)) for name, v in pairs))
+    flows = pathline.jsonl(lab.read("flows.jsonl"))
+    want = [m for flow in flows for m in flow_messages(flow)]
+    ok(len(flows) > 100 and len(want) > len(flows), f"{len(flows)} flows make {len(want)} messages")
+    ok(sorted(map(sorted, got)) == sorted(map(sorted, want)), "each field of each, as protoc reads it",
+       f"{[sorted(m) for m in set(got) - set(want)][:2]}\n{[sorted(m) for m in set(want) - set(got)][:2]}")
+    for options, says in (((), "--flows"), (("--flows",), "spool= goes with")):
+        more = "&spool=" + lab.path("none") if options else ""
+        run = pathline.run("tap", *options, "--to", broker.uri("goflow2", "?format=goflow2" + more), lab.path("trace.pcap"))
+        ok(run.returncode == 2 and says in run.stderr, f"refused: {says}", f"{run.returncode} {run.stderr}")
+
+
+def address_of(quoted):
+    raw = quoted[1:-1].decode("unicode_escape").encode("latin-1")
+    return str(ipaddress.ip_address(raw))
+
+
 def number(value):
     """A hash is hexadecimal digits in JSON; a reason, a role and the evidence of it are words."""
     if not isinstance(value, str) or "." in value or ":" in value:
@@ -105,7 +189,7 @@ def main():
         tap.skip("readers of topics", f"missing: {missing}")
         return tap.end()
     pathline.run("gen", "packets", "--story", "--duration", "12s", "-w", lab.path("trace.pcap"))
-    lab.run(test_streams, test_protobuf, given=(Broker(jars),))
+    lab.run(test_streams, test_protobuf, test_goflow2, given=(Broker(jars),))
     return tap.end()
 
 
