@@ -71,6 +71,34 @@ def test_two_stages(server):
         eq(m.end(), 0, f"a member ends well, with {lab.read(os.path.basename(m.log)).strip().splitlines()[-1]}")
 
 
+def test_killed_often(server):
+    """A hundred times one of three members is killed at a random instant, while it begins, reads, joins, writes, commits or
+    waits for its partitions, and another one is started; records flow on. The rows are those of the slow count, each the same
+    however often it comes: no record is missing, and none is counted twice."""
+    table = begin(server, "often", 22)
+    dice = random.Random(time.time_ns())
+    members = [Member(table, QUESTION, *PATIENT, session=1500) for _ in range(3)]
+    killed = seen = stood = 0
+    while killed < 100:
+        table.send(1)
+        # Mostly the group has not shared its partitions yet when the next one is killed; each fourth time it is at work.
+        if killed % 4 == 0:
+            stood += not wait(lambda: len(rows(table)) > seen, 120)
+            seen = len(rows(table))
+            table.send(1)
+        time.sleep(dice.choice((0.01, 0.1, 0.5, 1.5)) * dice.random())
+        at = dice.randrange(len(members))
+        members[at].kill()
+        killed += 1
+        # Often the next one is killed before it has said that it asks.
+        members[at] = Member(table, QUESTION, *PATIENT, session=1500, patient=dice.random() < 0.5)
+    eq(stood, 0, "rows came all the while")
+    table.send(3)
+    check_rows(table, f"{killed} members killed")
+    for m in members:
+        eq(m.end(), 0, "a member ends well")
+
+
 def test_again(server):
     """Messages hold records of windows that are done and of one that is open: what the next member reads again is not late."""
     table = begin(server, "again", 16)
@@ -394,6 +422,35 @@ def test_spread(server):
         m.end()
 
 
+def test_skew(server):
+    """While it runs a tap says that one partition gets most, by the flow's hash; with partition=spread it has nothing to say."""
+    flows = [7 if i % 5 else 1000 + i % 40 for i in range(2000)]
+    capture = pcap.write(lab.path("skew.pcap"), map(frame, flows), start_ns=BASE, step_ns=SECOND // len(flows))
+    taps = []
+    for topic, keys in ("hashed", ""), ("spread", "partition=spread"):
+        server.create(topic, 4)
+        log, port = lab.path(topic + ".tap"), lab.free_udp_port()
+        process = lab.start([PATHLINE, "tap", "--stats", "--to", server.uri(topic, keys), f"udp://127.0.0.1:{port}"], log=log,
+                            stdout=subprocess.PIPE, text=True)
+        taps.append((process, port))
+        wait(lambda: "tapping" in lab.read(topic + ".tap"))
+
+    def told():
+        for _, port in taps:
+            subprocess.run([PATHLINE, "tap", "--to", f"udp://127.0.0.1:{port}", "--rate", "2000", capture], capture_output=True, check=True)
+        return re.findall(r"partition \d gets (\d\.\d) times the mean of 4 partitions.*partition=spread", lab.read("hashed.tap"))
+
+    times = wait(told)
+    ok(times and 3 < float(times[0]) <= 4, "the tap says how uneven its partitions are, and what to do", lab.read("hashed.tap"))
+    accounts = []
+    for process, _ in taps:
+        process.send_signal(signal.SIGTERM)
+        accounts.append(json.loads(process.communicate(timeout=60)[0].splitlines()[-1])["outputs"][0])
+    eq(len(re.findall("times the mean", lab.read("hashed.tap"))), 1, "once")
+    ok("times the mean" not in lab.read("spread.tap") and accounts[1]["delivered"] >= len(flows) and accounts[1]["skew_percent"] < 150,
+       "spread evenly there is nothing to say", accounts[1])
+
+
 PAIRS = ("packets as a | where dport = 9 | left join (packets | where sport = 9) as b on a.src = b.dst and a.dst = b.src and "
          "a.sport = b.dport and a.dport = b.sport and proto within 300ms ")
 EACH = PAIRS + "| map a.sport, a.ts as t, b.wire_len as back"
@@ -505,8 +562,8 @@ def test_wire(server):
 
 def main():
     server = server_or_skip()
-    tests = (test_two_stages, test_join_and_leave, test_stalled, test_more_members, test_again, test_bad_last, test_ahead, test_small_messages, test_transactions,
-             test_transactions_moved, test_refused_for_good, test_topics, test_flows, test_spread, test_joins, test_paused, test_restarted, test_wire)
+    tests = (test_two_stages, test_killed_often, test_join_and_leave, test_stalled, test_more_members, test_again, test_bad_last, test_ahead, test_small_messages, test_transactions,
+             test_transactions_moved, test_refused_for_good, test_topics, test_flows, test_spread, test_skew, test_joins, test_paused, test_restarted, test_wire)
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()
 
