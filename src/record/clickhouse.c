@@ -74,12 +74,33 @@ static void put_optional(struct pl_buf *out, const struct pl_flat *flat)
 	}
 }
 
-static void put_table(
-	struct pl_buf *out, const struct pl_flat *flat, const char *table, const char *suffix)
+/* Of the message that a row came in: where it stands in the topic, and what its headers say. */
+static const struct {
+	const char *name, *type, *made_of, *help;
+} of_message[] = {
+#define HEADER(name) "_headers.value[indexOf(_headers.name, '" name "')]"
+	{ "kafka_partition", "UInt64", "_partition",
+		"partition of the message that the row came in" },
+	{ "kafka_offset", "UInt64", "_offset", "offset of that message" },
+	{ "message_records", "UInt32", "reinterpretAsUInt32(" HEADER("n") ")",
+		"rows of that message" },
+	{ "message_exporter", "UInt32", "reinterpretAsUInt32(" HEADER("x") ")",
+		"exporter that wrote it" },
+	{ "message_sequence", "UInt64", "reinterpretAsUInt64(" HEADER("s") ")",
+		"number of the message at its exporter, from 0 on at each start" },
+};
+#define N_OF_MESSAGE (sizeof(of_message) / sizeof(of_message[0]))
+
+static void put_of_message(struct pl_buf *out)
 {
-	pl_buf_str(out, "CREATE TABLE IF NOT EXISTS ");
-	put_name(out, table, suffix);
-	pl_buf_str(out, "\n(\n");
+	for (size_t i = 0; i < N_OF_MESSAGE; i++) {
+		pl_buf_printf(out, ",\n    %s %s COMMENT ", of_message[i].name, of_message[i].type);
+		put_text(out, of_message[i].help);
+	}
+}
+
+static void put_columns(struct pl_buf *out, const struct pl_flat *flat)
+{
 	for (uint32_t i = 0; i < flat->n_fields; i++) {
 		const struct pl_field *field = &flat->fields[i];
 
@@ -88,29 +109,47 @@ static void put_table(
 		pl_buf_printf(out, " %s COMMENT ", type_of(field));
 		put_text(out, field->help);
 	}
-	/* A table of an engine that only reads has no such columns. */
-	if (suffix[0] == '\0')
-		put_optional(out, flat);
-	pl_buf_str(out, "\n)\n");
+}
+
+static void begin_table(struct pl_buf *out, const char *table, const char *suffix)
+{
+	pl_buf_str(out, "CREATE TABLE IF NOT EXISTS ");
+	put_name(out, table, suffix);
+	pl_buf_str(out, "\n(\n");
+}
+
+/* Rows of the message's format only: a reader of RowBinary does not look at it. */
+static void put_view(struct pl_buf *out, const struct pl_flat *flat, const char *table)
+{
+	pl_buf_str(out, "CREATE MATERIALIZED VIEW IF NOT EXISTS ");
+	put_name(out, table, "_from_topic");
+	pl_buf_str(out, " TO ");
+	put_name(out, table, "");
+	pl_buf_str(out, " AS\nSELECT ");
+	for (uint32_t i = 0; i < flat->n_fields; i++) {
+		pl_buf_str(out, i > 0 ? ", " : "");
+		pl_clickhouse_put_stored(out, &flat->fields[i]);
+	}
+	for (size_t i = 0; i < N_OF_MESSAGE; i++)
+		pl_buf_printf(out, ",\n    %s AS %s", of_message[i].made_of, of_message[i].name);
+	pl_buf_str(out, "\nFROM ");
+	put_name(out, table, "_topic");
+	pl_buf_printf(out, "\nWHERE " HEADER("f") " = '%s/%d';\n", flat->name, PL_FLAT_VERSION);
 }
 
 static void put_topic(struct pl_buf *out, const struct pl_flat *flat, const char *table,
 	const struct pl_clickhouse_topic *topic)
 {
-	put_table(out, flat, table, "_topic");
-	pl_buf_str(out, "ENGINE = Kafka\nSETTINGS kafka_broker_list = ");
+	begin_table(out, table, "_topic");
+	put_columns(out, flat);
+	pl_buf_str(out, "\n)\nENGINE = Kafka\nSETTINGS kafka_broker_list = ");
 	put_text(out, topic->brokers);
 	pl_buf_str(out, ", kafka_topic_list = ");
 	put_text(out, topic->name);
 	pl_buf_str(out, ",\n    kafka_group_name = ");
 	put_text(out, topic->group);
-	pl_buf_str(out, ", kafka_format = 'RowBinary';\n\nCREATE MATERIALIZED VIEW IF NOT EXISTS ");
-	put_name(out, table, "_from_topic");
-	pl_buf_str(out, " TO ");
-	put_name(out, table, "");
-	pl_buf_str(out, " AS\nSELECT * FROM ");
-	put_name(out, table, "_topic");
-	pl_buf_str(out, ";\n");
+	pl_buf_str(out, ", kafka_format = 'RowBinary';\n\n");
+	put_view(out, flat, table);
 }
 
 void pl_clickhouse_tables(struct pl_buf *out, enum pl_flat_kind kind, const char *table,
@@ -121,9 +160,13 @@ void pl_clickhouse_tables(struct pl_buf *out, enum pl_flat_kind kind, const char
 
 	pl_buf_printf(out, "-- %s/%d: a row is %u bytes of RowBinary.\n", flat->name,
 		PL_FLAT_VERSION, flat->size);
-	put_table(out, flat, table, "");
-	pl_buf_printf(
-		out, "ENGINE = MergeTree\nPARTITION BY toDate(%s)\nORDER BY %s;\n", time, time);
+	begin_table(out, table, "");
+	put_columns(out, flat);
+	if (topic != NULL)
+		put_of_message(out);
+	put_optional(out, flat);
+	pl_buf_printf(out, "\n)\nENGINE = MergeTree\nPARTITION BY toDate(%s)\nORDER BY %s;\n", time,
+		time);
 	if (topic != NULL) {
 		pl_buf_chr(out, '\n');
 		put_topic(out, flat, table, topic);

@@ -26,7 +26,7 @@ void pl_clickhouse_header(struct pl_buf *out, enum pl_flat_kind kind);
 void pl_clickhouse_put_stored(struct pl_buf *out, const struct pl_field *field);
 
 /* Appends the statements: the table, named `table`, ordered by time; with a topic also one that
- * reads it (NAME_topic), and the view that moves its rows into the first (NAME_from_topic). Texts
- * may hold any character but NUL. */
+ * reads it (NAME_topic), and the view that moves its rows into the first (NAME_from_topic), which then
+ * has columns of the message that each row came in. Texts may hold any character but NUL. */
 void pl_clickhouse_tables(struct pl_buf *out, enum pl_flat_kind kind, const char *table,
 	const struct pl_clickhouse_topic *topic);

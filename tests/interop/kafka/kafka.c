@@ -8,6 +8,9 @@
  *                                                      after it
  *   interop_kafka consume URI N                        until N records were read, or 60 s
  *   interop_kafka members URI GROUP                    how many the group has
+ *   interop_kafka dump URI PARTITIONS                  what is in them: of each message a line with
+ *                                                      partition, offset, bytes of the value and
+ *                                                      headers as NAME=HEX, then the value
  *   interop_kafka raw URI PARTITION FILE               its messages, each behind its u32 length, as
  *                                                      values of pkt64
  *
@@ -288,6 +291,59 @@ static int raw(int32_t partition, const char *path)
 	return r;
 }
 
+static void dump_message(const rd_kafka_message_t *m)
+{
+	rd_kafka_headers_t *headers;
+	const char *name;
+	const void *value;
+	size_t len;
+
+	printf("%d %lld %zu", m->partition, (long long)m->offset, m->len);
+	for (size_t i = 0; rd_kafka_message_headers(m, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR &&
+			   rd_kafka_header_get_all(headers, i, &name, &value, &len) ==
+				   RD_KAFKA_RESP_ERR_NO_ERROR;
+		i++) {
+		printf(" %s=", name);
+		for (size_t at = 0; at < len; at++)
+			printf("%02x", ((const uint8_t *)value)[at]);
+	}
+	putchar('\n');
+	fwrite(m->payload, 1, m->len, stdout);
+}
+
+/* The witness: librdkafka without code of ours. */
+static int dump(int partitions)
+{
+	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
+	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	char text[256];
+	rd_kafka_t *rk;
+	int left = partitions;
+
+	rd_kafka_conf_set(conf, "bootstrap.servers", uri.brokers, text, sizeof(text));
+	rd_kafka_conf_set(conf, "group.id", "dump", text, sizeof(text));
+	rd_kafka_conf_set(conf, "enable.auto.commit", "false", text, sizeof(text));
+	rd_kafka_conf_set(conf, "enable.partition.eof", "true", text, sizeof(text));
+	rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+	for (int i = 0; i < partitions; i++)
+		rd_kafka_topic_partition_list_add(list, uri.topic, i)->offset =
+			RD_KAFKA_OFFSET_BEGINNING;
+	rd_kafka_assign(rk, list);
+	rd_kafka_topic_partition_list_destroy(list);
+	while (left > 0) {
+		rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, 60000);
+
+		if (m == NULL)
+			break;
+		if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+			dump_message(m);
+		left -= m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+		rd_kafka_message_destroy(m);
+	}
+	rd_kafka_destroy(rk);
+	return left == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 3 ? argv[1] : "";
@@ -304,6 +360,8 @@ int main(int argc, char **argv)
 		return raw(atoi(argv[3]), argv[4]);
 	if (strcmp(what, "produce") == 0 && argc > 4)
 		return produce(strtoull(argv[3], NULL, 10), (uint32_t)atoi(argv[4]));
+	if (strcmp(what, "dump") == 0)
+		return dump(atoi(argv[3]));
 	if (strcmp(what, "members") == 0)
 		return members(argv[3]);
 	return strcmp(what, "consume") == 0 ? consume(strtoull(argv[3], NULL, 10)) : 2;
