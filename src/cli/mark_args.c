@@ -11,8 +11,8 @@
 #include "mark/bits.h"
 #include "mark/guard.h"
 #include "mark/tick.h"
+#include "marks/to.h"
 #include "runtime/serve.h"
-#include "service/mark_between.h"
 #include "show/flat_out.h"
 #include "show/stdout.h"
 
@@ -164,13 +164,13 @@ static int read_rules(const char *command, const struct pl_mark_args *a,
 		}
 	}
 	o->rules_file = a->rules_file;
-	if (a->rules.n > 0 || a->rules_file != NULL || a->probe != NULL)
+	if (a->rules.n > 0 || a->rules_file != NULL)
 		return 0;
 	for (size_t i = 0; i < 2 && a->usual_rules[0] != NULL; i++) {
 		if (pl_tap_rules_add(&o->rules, a->usual_rules[i], &diag) < 0)
 			return PL_EXIT_FAILED;
 	}
-	if (a->usual_rules[0] != NULL)
+	if (a->usual_rules[0] != NULL || a->probe != NULL)
 		return 0;
 	if (required) {
 		pl_complain(
@@ -238,19 +238,37 @@ static int read_args(const char *command, const struct pl_mark_args *a,
 
 /* ---- serving ---- */
 
-static void print_records(void *arg, const struct pl_mark128 *records, uint32_t n)
+/* Who gets records beside outputs; NULL: nobody. */
+struct takers {
+	struct pl_flat_out *out;
+	struct pl_mark_to *to;
+};
+
+static void give_records(void *arg, const struct pl_mark128 *records, uint32_t n)
 {
-	pl_flat_out_add(arg, records, n);
+	const struct takers *t = arg;
+
+	if (t->out != NULL)
+		pl_flat_out_add(t->out, records, n);
+	if (t->to != NULL)
+		pl_mark_to_take(t->to, records, n);
 }
 
-static void print_turned(void *arg)
+static void give_turned(void *arg)
 {
-	pl_flat_out_write(arg);
+	const struct takers *t = arg;
+
+	if (t->out != NULL)
+		pl_flat_out_write(t->out);
+	if (t->to != NULL)
+		pl_mark_to_turned(t->to);
 }
 
-static bool print_full(void *arg)
+static bool give_full(void *arg)
 {
-	return pl_flat_out_full(arg);
+	const struct takers *t = arg;
+
+	return t->out != NULL && pl_flat_out_full(t->out);
 }
 
 static void tell_begin(void *arg)
@@ -278,12 +296,12 @@ static void tell_begin(void *arg)
 }
 
 int pl_mark_args_run(
-	struct pl_mark_host *h, struct pl_mark_between *b, const struct pl_mark_args *a)
+	struct pl_mark_host *h, const struct pl_service *beside, const struct pl_mark_args *a)
 {
 	const struct pl_service services[] = { { &pl_mark_host_ops, h },
-		{ &pl_mark_between_ops, b } };
+		beside != NULL ? *beside : (struct pl_service){ NULL, NULL } };
 	const struct pl_runtime_options run = { .services = services,
-		.n = b != NULL ? 2 : 1,
+		.n = beside != NULL ? 2 : 1,
 		.rights = { .user = a->user, .group = a->group },
 		.duration_ns = a->duration_ns,
 		.web = a->web,
@@ -312,6 +330,9 @@ int pl_mark_args_serve(const struct pl_command *command, struct pl_mark_args *a,
 	static struct pl_mark_host_options o;
 	static struct pl_flat_out out;
 	static struct pl_mark_peer peer;
+	static struct takers takers;
+	static struct pl_mark_to to;
+	const struct pl_service beside = { &pl_mark_to_ops, &to };
 	struct pl_mark_host *h;
 	int code = pl_mark_peer_fill(&peer, a, role);
 
@@ -332,13 +353,22 @@ int pl_mark_args_serve(const struct pl_command *command, struct pl_mark_args *a,
 	}
 	if (prints) {
 		pl_flat_out_init(&out, PL_FLAT_MARK128, form_of(a), a->count);
-		o.records = print_records;
-		o.turned = print_turned;
-		o.full = print_full;
-		o.arg = &out;
+		takers.out = &out;
 	}
-	code = pl_mark_args_run(h, NULL, a);
+	if (peer.is) {
+		pl_mark_peer_send(&peer, &to, a, &o);
+		takers.to = &to;
+	}
+	if (takers.out != NULL || takers.to != NULL) {
+		o.records = give_records;
+		o.turned = give_turned;
+		o.full = give_full;
+		o.arg = &takers;
+	}
+	code = pl_mark_args_run(h, takers.to != NULL ? &beside : NULL, a);
 	pl_mark_host_close(h);
+	if (takers.to != NULL)
+		pl_mark_to_close(&to);
 	/* One that could not be begun prints no empty table. */
 	if (prints && !h->began)
 		pl_buf_done(&out.rows.buf);

@@ -122,11 +122,10 @@ void pl_mark_args_done(struct pl_mark_args *a);
 /* Period, method, bits and guard band into *ret. 0, or an exit code; complains. */
 int pl_mark_args_setup(const struct pl_mark_args *a, struct pl_mark_setup *ret);
 
-struct pl_mark_between;
-/* Runs a host that was filled in, and, unless NULL, what compares its records with a marker's. An exit
- * code; complains. */
+/* Runs a host that was filled in, and, unless NULL, the service that gets its records. An exit code;
+ * complains. */
 int pl_mark_args_run(
-	struct pl_mark_host *h, struct pl_mark_between *b, const struct pl_mark_args *a);
+	struct pl_mark_host *h, const struct pl_service *beside, const struct pl_mark_args *a);
 
 /* Serves with what was given, in a role; rules: at least one must be given. An exit code;
  * complains. */

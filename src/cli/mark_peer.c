@@ -2,6 +2,7 @@
 /* What follows from the other host's address: the way to it, the packets, the numbers of the points. */
 #include "cli/mark_peer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,35 +10,83 @@
 #include "ask/mark_rows.h"
 #include "base/complain.h"
 #include "base/exit_code.h"
+#include "base/hash.h"
 #include "base/num.h"
+#include "marks/between.h"
 #include "nic/neighbour.h"
 #include "pipeline/tap_to.h"
-#include "record/packet.h"
-#include "service/mark_between.h"
+#include "service/tap_rules.h"
 
 /* What errors say of the addresses that a host may have. */
-#define ADDRESSES                                                                                  \
-	"such as 10.1.0.2, fd00::2, 10.1.0.2:40051 or [fd00::2]:40051; link-local ones cannot be " \
-	"used"
+#define ADDRESSES "such as 10.1.0.2, fd00::2, fe80::2%eth0, 10.1.0.2:40051 or [fd00::2]:40051"
+
+static bool is_link_local(const struct pl_addr *a)
+{
+	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
+}
 
 static bool is_somebody(const struct pl_addr *a)
 {
 	static const uint8_t any[4];
 
-	const bool link_local = a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
-
-	return !pl_addr_is_unspecified(a) && !link_local &&
+	return !pl_addr_is_unspecified(a) &&
 	       !(pl_addr_is_v4(a) && memcmp(a->b + 12, any, sizeof(any)) == 0);
 }
 
-/* An address, or one with a port. */
-static bool is_host(struct pl_mark_peer *p, const char *text)
+/* Takes "%eth0" out of "fe80::2%eth0" or "[fe80::2%eth0]:40051". */
+static bool cut_interface(char *text, char ret_dev[IF_NAMESIZE])
 {
+	char *from = strchr(text, '%');
+	size_t n;
+
+	ret_dev[0] = '\0';
+	if (from == NULL)
+		return true;
+	n = strcspn(from + 1, "]");
+	if (n == 0 || n >= IF_NAMESIZE)
+		return false;
+	memcpy(ret_dev, from + 1, n);
+	ret_dev[n] = '\0';
+	memmove(from, from + 1 + n, strlen(from + 1 + n) + 1);
+	return true;
+}
+
+/* An address, or one with a port; a link-local one with its interface. */
+static bool is_host(struct pl_mark_peer *p, const char *given)
+{
+	char text[128];
+
 	p->port = PL_MARK_BETWEEN_PORT;
-	if (pl_parse_addr(text, &p->host) == 0)
-		return is_somebody(&p->host);
-	return pl_parse_endpoint(text, &p->host, &p->port) == 0 && p->port != 0 &&
-	       is_somebody(&p->host);
+	if (strlen(given) >= sizeof(text))
+		return false;
+	snprintf(text, sizeof(text), "%s", given);
+	if (!cut_interface(text, p->dev))
+		return false;
+	if (pl_parse_addr(text, &p->host) < 0 &&
+		(pl_parse_endpoint(text, &p->host, &p->port) < 0 || p->port == 0))
+		return false;
+	return is_somebody(&p->host) && (p->dev[0] == '\0' || is_link_local(&p->host));
+}
+
+/* Of a link-local address: the one behind its %, or that of --dev. */
+static int find_own_link(struct pl_mark_peer *p, struct pl_mark_args *a, const char *text)
+{
+	if (p->dev[0] != '\0' && a->dev != NULL && strcmp(a->dev, p->dev) != 0) {
+		pl_complain("%s: --dev %s is another interface", text, a->dev);
+		return PL_EXIT_USAGE;
+	}
+	if (p->dev[0] == '\0' && a->dev == NULL) {
+		pl_complain("%s: a link-local address needs its interface: %s%%eth0", text, text);
+		return PL_EXIT_USAGE;
+	}
+	if (p->dev[0] == '\0' && strlen(a->dev) < sizeof(p->dev))
+		snprintf(p->dev, sizeof(p->dev), "%s", a->dev);
+	if (if_nametoindex(p->dev) == 0) {
+		pl_complain("%s: there is no interface %s", text, p->dev);
+		return PL_EXIT_USAGE;
+	}
+	a->dev = p->dev;
+	return 0;
 }
 
 static int find_dev(struct pl_mark_peer *p, struct pl_mark_args *a, const char *text)
@@ -45,6 +94,8 @@ static int find_dev(struct pl_mark_peer *p, struct pl_mark_args *a, const char *
 	struct pl_diag diag = { .text = "" };
 	int index;
 
+	if (is_link_local(&p->host))
+		return find_own_link(p, a, text);
 	if (a->dev != NULL)
 		return 0;
 	if (pl_route_interface(&p->host, &index, &diag) < 0) {
@@ -71,14 +122,29 @@ static void make_rules(struct pl_mark_peer *p, struct pl_mark_args *a, const cha
 	a->usual_rules[1] = p->rules[1];
 }
 
-static void put_uri(struct pl_mark_peer *p)
+/* Where the marker sends to, or the meter's records come from. */
+static struct pl_udp_address address_of(const struct pl_mark_peer *p)
 {
-	char host[PL_ADDR_TEXT_MAX];
-	const bool v4 = pl_addr_is_v4(&p->host);
+	struct pl_udp_address address;
 
-	pl_format_addr(host, &p->host);
-	snprintf(p->uri, sizeof(p->uri), "udp://%s%s%s:%u", v4 ? "" : "[", host, v4 ? "" : "]",
-		p->port);
+	pl_udp_address_set(&address, &p->host, p->port);
+	if (is_link_local(&p->host))
+		((struct sockaddr_in6 *)&address.sa)->sin6_scope_id = if_nametoindex(p->dev);
+	return address;
+}
+
+/* Those that were given: without any they follow from the host. */
+static uint64_t rules_of(const struct pl_mark_args *a, const struct pl_mark_host_options *o)
+{
+	struct pl_tap_rules rules = o->rules;
+	struct pl_diag diag = { .text = "" };
+
+	if (a->rules.n == 0 && a->rules_file == NULL)
+		return 0;
+	/* One that cannot be read is told when the service reads it. */
+	if (a->rules_file != NULL)
+		(void)pl_tap_rules_read(&rules, a->rules_file, &diag);
+	return pl_hash(rules.rules, rules.n * sizeof(rules.rules[0]), 0) | 1;
 }
 
 /* One bit for loss and delay, unless something else was asked for. */
@@ -98,6 +164,7 @@ static int fill(struct pl_mark_peer *p, struct pl_mark_args *a, const char *text
 	}
 	a->point = point;
 	p->is = true;
+	(void)pl_format_addr(p->name, &p->host);
 	make_rules(p, a, what);
 	choose_method(a);
 	return find_dev(p, a, text);
@@ -125,8 +192,9 @@ static int fill_marker(struct pl_mark_peer *p, struct pl_mark_args *a)
 		code = fill(p, a, a->to.items[i], PL_MARK_BETWEEN_MARKER, "dst");
 		if (code != 0)
 			return code;
-		put_uri(p);
-		a->to.items[i] = p->uri;
+		memmove(&a->to.items[i], &a->to.items[i + 1],
+			(--a->to.n - i) * sizeof(a->to.items[0]));
+		i--;
 	}
 	return 0;
 }
@@ -151,6 +219,18 @@ int pl_mark_peer_fill(struct pl_mark_peer *p, struct pl_mark_args *a, enum pl_ho
 	return fill(p, a, a->from, PL_MARK_BETWEEN_METER, "src");
 }
 
+void pl_mark_peer_send(const struct pl_mark_peer *peer, struct pl_mark_to *ret,
+	const struct pl_mark_args *a, const struct pl_mark_host_options *o)
+{
+	static struct pl_mark_to_options options;
+
+	options = (struct pl_mark_to_options){ .to = address_of(peer),
+		.name = peer->name,
+		.terms = pl_mark_terms_of(&o->kernel.setup, rules_of(a, o)),
+		.flows_max = o->kernel.flows_max != 0 ? o->kernel.flows_max : PL_HOSTMARK_FLOWS };
+	*ret = (struct pl_mark_to){ .o = &options, .fd = -1 };
+}
+
 /* ---- the meter ---- */
 
 static struct {
@@ -161,10 +241,12 @@ static struct {
 	struct pl_mark_out out; /* nobody gets records of results */
 	uint64_t count;         /* rows, at most; 0: no limit */
 	uint64_t compared;      /* results with numbers */
+	uint64_t unmarked;      /* packets of flows that the marker does not mark */
 	bool told_clock;
 } live;
 
-/* One line for each block says nothing new of clocks; and idle flows are no news. */
+/* One line for each block says nothing new of clocks; and idle flows are no news. What the marker has
+ * sent nothing of is of no rule of its own, or from elsewhere: no loss, and no surplus. */
 static void print_result(void *arg, const struct pl_mark_result *result)
 {
 	(void)arg;
@@ -172,9 +254,12 @@ static void print_result(void *arg, const struct pl_mark_result *result)
 		pl_complain(
 			"one of the kernels does not call its clock synchronised: delays are as good as the clocks are");
 	live.told_clock |= (result->alarms & PL_MARK_ALARM_UNSYNCED) != 0;
-	live.compared += (result->has & PL_MARK_HAS_LOSS) != 0;
-	if ((result->has & PL_MARK_HAS_LOSS) != 0 && result->sent == 0 && result->received == 0)
+	if ((result->has & PL_MARK_HAS_LOSS) != 0 && result->sent == 0 &&
+		(result->alarms & PL_MARK_ALARM_BEYOND) == 0) {
+		live.unmarked += result->received;
 		return;
+	}
+	live.compared += (result->has & PL_MARK_HAS_LOSS) != 0;
 	live.rows.tai_offset = result->tai_offset;
 	if (live.count == 0 || live.rows.results < live.count)
 		pl_mark_rows_add(&live.rows, result);
@@ -187,18 +272,29 @@ static bool is_full(void *arg)
 	       (live.count != 0 && live.rows.results >= live.count);
 }
 
+static void tell_nothing(const struct pl_mark_peer *peer)
+{
+	if (live.between.heard.stats.other_terms > 0)
+		pl_complain("nothing was compared: %s marks otherwise, as was said", peer->name);
+	else if (live.between.other_rules)
+		pl_complain("nothing was compared: no flow was chosen by the rules of both");
+	else
+		pl_complain(
+			"nothing was compared: no records of %s came to UDP port %u, or it sent no packets",
+			peer->name, peer->port);
+}
+
 int pl_mark_peer_compare(const struct pl_mark_peer *peer, struct pl_mark_host *h,
 	struct pl_mark_host_options *o, const struct pl_mark_args *a, const char *form)
 {
 	static const uint32_t points[] = { PL_MARK_BETWEEN_MARKER, PL_MARK_BETWEEN_METER };
-	const struct pl_mark_between_options options = { .from = peer->host,
-		.port = peer->port,
-		.method = (uint8_t)o->kernel.setup.method,
-		.period_ns = o->kernel.setup.period_ns,
+	const struct pl_mark_between_options options = { .from = address_of(peer),
+		.terms = pl_mark_terms_of(&o->kernel.setup, rules_of(a, o)),
 		.result = print_result };
+	const struct pl_service between = { &pl_mark_between_ops, &live.between };
 	int code;
 
-	pl_format_addr(live.points[0].name, &peer->host);
+	snprintf(live.points[0].name, sizeof(live.points[0].name), "%s", peer->name);
 	snprintf(live.points[1].name, sizeof(live.points[1].name), "here");
 	live.segment = (struct pl_mark_segment){ &points[0], &points[1], 1, 1 };
 	live.count = a->count;
@@ -210,21 +306,22 @@ int pl_mark_peer_compare(const struct pl_mark_peer *peer, struct pl_mark_host *h
 	live.rows.unsaid = PL_MARK_ALARM_UNSYNCED;
 	if (!pl_mark_rows_init(&live.rows, form))
 		return PL_EXIT_FAILED;
-	live.between.o = &options;
+	live.between = (struct pl_mark_between){ .o = &options, .fd = -1 };
 	o->records = pl_mark_between_take;
 	o->full = is_full;
 	o->arg = &live.between;
-	code = pl_mark_args_run(h, &live.between, a);
+	code = pl_mark_args_run(h, &between, a);
 	if (h->began && !pl_row_out_end(&live.rows.out))
 		code = PL_EXIT_FAILED;
 	if (h->began)
 		pl_mark_rows_tell(&live.rows);
 	else
 		pl_buf_done(&live.rows.out.buf);
+	if (live.unmarked > 0)
+		pl_complain("%" PRIu64 " packets of flows that %s does not mark are in no row",
+			live.unmarked, peer->name);
 	if (code == PL_EXIT_OK && live.compared == 0) {
-		pl_complain(
-			"nothing was compared: no records of %s came to UDP port %u, or it sent no packets",
-			live.points[0].name, peer->port);
+		tell_nothing(peer);
 		code = PL_EXIT_NOTHING;
 	}
 	pl_mark_host_close(h);

@@ -5,21 +5,27 @@
 #include <net/if.h>
 #include <stdbool.h>
 
-#include "base/addr.h"
+#include "base/num.h"
 #include "cli/mark_args.h"
+#include "marks/to.h"
 
 struct pl_mark_peer {
 	bool is; /* the command was given one */
 	struct pl_addr host;
 	uint16_t port; /* of UDP, where the marker's records arrive */
-	char dev[IF_NAMESIZE];
-	char rules[2][80], uri[80];
+	char name[PL_ADDR_TEXT_MAX];
+	char dev[IF_NAMESIZE]; /* of a link-local address as it was given, else of the route */
+	char rules[2][80];
 };
 
-/* The host of `mark --to HOST` or `meter --from HOST`, if there is one; interface, rule, point,
- * method and output that were not given come into *a, whose strings are then the peer's. 0, or an exit
- * code; complains. */
+/* The host of `mark --to HOST` or `meter --from HOST`, if there is one; interface, rule, point and
+ * method that were not given come into *a, whose strings are then the peer's, and the host is no output
+ * any more. 0, or an exit code; complains. */
 int pl_mark_peer_fill(struct pl_mark_peer *ret, struct pl_mark_args *a, enum pl_hostmark_role role);
+
+/* What a marker with those options sends to the peer; the peer outlives it. */
+void pl_mark_peer_send(const struct pl_mark_peer *peer, struct pl_mark_to *ret,
+	const struct pl_mark_args *a, const struct pl_mark_host_options *o);
 
 /* Runs the meter, whose options *o are those of the structure, and prints how its counts and those of
  * the peer differ. An exit code; complains. */

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Compares a marker's records that arrive with those of this host's meter. */
-#include "service/mark_between.h"
+#include "marks/between.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/num.h"
 #include "runtime/account.h"
 
-#define EXPORTERS  16u
-#define BLOCKS_MAX 65536u
+#define BLOCKS_MAX    65536u
 /* So that a sender who never ends lets the meter have its turn. */
-#define BATCHES    16
+#define DATAGRAMS_MAX 1024
+/* Of a block of 4096 flows all datagrams come at once. What finds no room is sent again. */
+#define ROOM_BYTES    (4 << 20)
 
 /* The meter's own records have no sender. */
 static const struct pl_addr nobody;
@@ -24,40 +28,109 @@ void pl_mark_between_take(void *arg, const struct pl_mark128 *records, uint32_t 
 {
 	struct pl_mark_between *b = arg;
 
-	pl_mark_domain_take(b->domain, &nobody, records, n, false, pl_clock_real_ns());
+	pl_mark_domain_take(b->domain, &nobody, records, n, b->other_rules, pl_clock_real_ns());
 }
 
 static void say_stranger(struct pl_mark_between *b, const struct pl_addr *from)
 {
 	char who[PL_ADDR_TEXT_MAX], wanted[PL_ADDR_TEXT_MAX];
 
-	if (b->said_stranger || pl_addr_equal(from, &b->o->from))
+	if (b->said_stranger)
 		return;
 	b->said_stranger = true;
 	pl_format_addr(who, from);
-	pl_format_addr(wanted, &b->o->from);
+	pl_format_addr(wanted, &b->from);
 	pl_say("records of %s are left out: only those of %s are compared (--from)", who, wanted);
 }
 
-static void say_settings(struct pl_mark_between *b)
+static void say_terms(struct pl_mark_between *b, const struct pl_mark_terms *theirs)
 {
-	if (b->said_settings || pl_mark_domain_stats(b->domain)->other_settings == 0)
+	char there[PL_MARK_TERMS_TEXT_MAX], here[PL_MARK_TERMS_TEXT_MAX];
+
+	if (pl_mark_terms_fit(&b->told, theirs))
 		return;
-	b->said_settings = true;
-	pl_say("the marker has another --method or --period than this meter: its records are left out");
+	b->told = *theirs;
+	pl_mark_terms_format(there, theirs);
+	pl_mark_terms_format(here, &b->o->terms);
+	pl_say("the marker has %s, this meter %s: nothing is compared unless they are the same",
+		there, here);
 }
 
-static void take_datagram(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
+/* Flows that only one of the two chose are no loss, and no surplus. */
+static void look_at_rules(struct pl_mark_between *b, const struct pl_mark_terms *theirs)
 {
-	struct pl_mark_between *b = arg;
-	const struct pl_addr *from = pl_tmpkt_receiver_from(b->receiver);
-
-	if (kind != PL_FLAT_MARK128)
+	if (b->other_rules || theirs->rules == b->o->terms.rules)
 		return;
-	say_stranger(b, from);
-	pl_mark_domain_take(b->domain, from, records, n, pl_tmpkt_receiver_torn(b->receiver),
+	b->other_rules = true;
+	pl_say("the marker chooses packets by other rules than this meter: flows of which only one of them has records are told as missing, not as lost");
+}
+
+static void answer(const struct pl_mark_between *b, const struct pl_udp_address *to,
+	const struct pl_mark_pair *header)
+{
+	const struct pl_mark_pair answer = { .what = PL_MARK_PAIR_ANSWER,
+		.run = header->run,
+		.seq = header->seq,
+		.terms = b->o->terms };
+	uint8_t bytes[PL_MARK_PAIR_HEADER_BYTES];
+
+	pl_mark_pair_put(bytes, &answer);
+	/* One that is not sent is as one that is lost: the marker sends its records again. */
+	(void)!sendto(b->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL,
+		(const struct sockaddr *)&to->sa, to->len);
+}
+
+static bool is_marker(const struct pl_mark_between *b, const struct pl_udp_address *sender,
+	const struct pl_addr *from)
+{
+	const struct sockaddr_in6 *a = (const struct sockaddr_in6 *)&sender->sa,
+				  *want = (const struct sockaddr_in6 *)&b->o->from.sa;
+
+	return pl_addr_equal(from, &b->from) &&
+	       (sender->sa.ss_family != AF_INET6 || a->sin6_scope_id == want->sin6_scope_id);
+}
+
+static void take_records(
+	struct pl_mark_between *b, const struct pl_mark_pair *header, const uint8_t *records)
+{
+	struct pl_mark128 aligned[PL_MARK_PAIR_RECORDS];
+	bool torn;
+
+	if (!pl_mark_heard(&b->heard, header, &torn))
+		return;
+	memcpy(aligned, records, header->count * sizeof(aligned[0]));
+	pl_mark_domain_take(b->domain, &b->from, aligned, header->count, torn || b->other_rules,
 		pl_clock_real_ns());
-	say_settings(b);
+}
+
+static void take_datagram(struct pl_mark_between *b, const struct pl_udp_address *sender,
+	const void *data, size_t len)
+{
+	struct pl_mark_heard_stats *s = &b->heard.stats;
+	struct pl_mark_pair header;
+	const uint8_t *records;
+	uint16_t port;
+	const struct pl_addr from = pl_udp_address_get(&sender->sa, &port);
+
+	s->datagrams++;
+	if (!is_marker(b, sender, &from)) {
+		s->strangers++;
+		say_stranger(b, &from);
+	} else if (!pl_mark_pair_parse(&header, &records, data, len) ||
+		   header.what != PL_MARK_PAIR_RECORDS_OF) {
+		s->unreadable++;
+		if (!b->said_unreadable)
+			pl_say("a datagram at the UDP port is none of a marker of this release: such ones are left out");
+		b->said_unreadable = true;
+	} else if (!pl_mark_terms_fit(&header.terms, &b->o->terms)) {
+		s->other_terms++;
+		say_terms(b, &header.terms);
+		answer(b, sender, &header);
+	} else {
+		look_at_rules(b, &header.terms);
+		take_records(b, &header, records);
+		answer(b, sender, &header);
+	}
 }
 
 /* Events have no reader here: results are printed. */
@@ -76,10 +149,10 @@ static int make_domain(struct pl_mark_between *b, struct pl_diag *diag)
 	char *points[] = { marker, meter };
 	const struct pl_mark_domain_config config = { .name = "between",
 		.network = &b->network,
-		.method = o->method,
-		.period_ns = o->period_ns,
+		.method = o->terms.method,
+		.period_ns = o->terms.period_ns,
 		.clock_ns = o->clock_ns,
-		.wait_ns = o->period_ns,
+		.wait_ns = o->terms.period_ns,
 		.blocks_max = BLOCKS_MAX,
 		.loss_above = 100,
 		.end_after = 1,
@@ -90,49 +163,62 @@ static int make_domain(struct pl_mark_between *b, struct pl_diag *diag)
 		.arg = o->arg };
 	int r;
 
-	b->allow[0] = (struct pl_prefix){ .addr = o->from, .bits = 128 };
+	b->allow[0] = (struct pl_prefix){ .addr = b->from, .bits = 128 };
 	b->allow[1] = (struct pl_prefix){ .addr = nobody, .bits = 128 };
 	r = pl_mark_network_make(&b->network, points, 2, NULL, 0, diag);
 	return r < 0 ? r : pl_mark_domain_new(&b->domain, &config, diag);
 }
 
+/* On every address of the marker's version of IP. */
 static int open_port(struct pl_mark_between *b, struct pl_diag *diag)
 {
-	char uri[32];
+	struct pl_udp_address own = b->o->from;
+	const int room = ROOM_BYTES, on = 1;
+	uint16_t port;
 	int r;
 
-	snprintf(uri, sizeof(uri), "udp://:%u", b->o->port);
-	r = pl_port_open(&b->port, uri, PL_PORT_RECV, &(struct pl_port_options){ 0 }, diag);
+	(void)pl_udp_address_get(&own.sa, &port);
+	if (own.sa.ss_family == AF_INET)
+		pl_udp_address_set(
+			&own, &(struct pl_addr){ .b = { [10] = 0xff, [11] = 0xff } }, port);
+	else
+		pl_udp_address_set(&own, &nobody, port);
+	b->fd = socket(own.sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (b->fd >= 0 && own.sa.ss_family == AF_INET6)
+		(void)setsockopt(b->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	if (b->fd >= 0 && bind(b->fd, (const struct sockaddr *)&own.sa, own.len) == 0) {
+		(void)setsockopt(b->fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+		return 0;
+	}
+	r = -errno;
+	pl_diag_set(diag, "UDP port %u: %s", port, strerror(-r));
 	if (r == -EADDRINUSE)
 		pl_diag_set(diag,
 			"UDP port %u is in use, perhaps by another meter: name another one at both hosts, --from HOST:PORT and --to HOST:PORT",
-			b->o->port);
+			port);
 	return r;
 }
 
 static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
 {
 	struct pl_mark_between *b = s;
-	int r = open_port(b, diag);
+	uint16_t port;
+	int r;
 
+	b->from = pl_udp_address_get(&b->o->from.sa, &port);
+	r = open_port(b, diag);
 	if (r == 0)
 		r = opening->opened(opening->arg, diag);
-	if (r == 0)
-		r = make_domain(b, diag);
-	if (r == 0)
-		r = pl_tmpkt_receiver_new(&b->receiver, EXPORTERS, take_datagram, b);
-	return r;
+	return r == 0 ? make_domain(b, diag) : r;
 }
 
 void pl_mark_between_close(struct pl_mark_between *b)
 {
-	if (b->port != NULL)
-		(void)pl_port_close(b->port);
-	pl_tmpkt_receiver_free(b->receiver);
+	if (b->fd >= 0)
+		close(b->fd);
 	pl_mark_domain_free(b->domain);
 	pl_mark_network_done(&b->network);
-	b->port = NULL;
-	b->receiver = NULL;
+	b->fd = -1;
 	b->domain = NULL;
 }
 
@@ -144,35 +230,39 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 
 	if (max == 0)
 		return 0;
-	ret[0] = (struct pollfd){ .fd = pl_port_fd(b->port), .events = POLLIN };
+	ret[0] = (struct pollfd){ .fd = b->fd, .events = POLLIN };
 	return 1;
 }
 
-/* What has arrived. Negative errno with diag. */
-static int receive(struct pl_mark_between *b, struct pl_diag *diag)
+/* What has arrived. False: there may be more. */
+static bool receive(struct pl_mark_between *b)
 {
-	for (int i = 0; i < BATCHES; i++) {
-		const int r = pl_port_recv(b->port, &b->batch, 0, diag);
+	uint8_t data[PL_MARK_PAIR_BYTES + 1];
 
-		if (r <= 0)
-			return r;
-		pl_tmpkt_receiver_feed(b->receiver, &b->batch);
-		pl_port_release(b->port, &b->batch);
+	for (int i = 0; i < DATAGRAMS_MAX; i++) {
+		struct pl_udp_address sender = { .len = sizeof(sender.sa) };
+		const ssize_t n = recvfrom(b->fd, data, sizeof(data), MSG_DONTWAIT,
+			(struct sockaddr *)&sender.sa, &sender.len);
+
+		/* An error is that of an answer before, which its receiver did not want. */
+		if (n < 0 && errno == EAGAIN)
+			return true;
+		if (n >= 0)
+			take_datagram(b, &sender, data, (size_t)n);
 	}
-	return 1;
+	return false;
 }
 
 static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct pl_mark_between *b = s;
-	const int r = receive(b, diag);
+	const bool all = receive(b);
 
 	(void)polled;
 	(void)now_ns;
-	if (r < 0)
-		return r;
+	(void)diag;
 	pl_mark_domain_turn(b->domain, pl_clock_real_ns());
-	return r > 0 ? PL_TURN_BUSY : PL_TURN_IDLE;
+	return all ? PL_TURN_IDLE : PL_TURN_BUSY;
 }
 
 static uint64_t due_ns(void *s, uint64_t now_ns)
@@ -189,9 +279,8 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 static void drain(void *s)
 {
 	struct pl_mark_between *b = s;
-	struct pl_diag diag = { .text = "" };
 
-	(void)receive(b, &diag);
+	(void)receive(b);
 	pl_mark_domain_finish(b->domain);
 }
 
@@ -199,12 +288,12 @@ static void drain(void *s)
 
 static void put(const struct pl_account *a, const struct pl_mark_between *b)
 {
-	const bool is = b != NULL && b->domain != NULL && b->receiver != NULL;
+	const bool is = b != NULL && b->domain != NULL;
 
 	if (b != NULL && !is)
 		return;
-	pl_account_object(a, "tmpkt");
-	pl_account_stats(a, &pl_tmpkt_stats_list, is ? pl_tmpkt_receiver_stats(b->receiver) : NULL);
+	pl_account_object(a, "heard");
+	pl_account_stats(a, &pl_mark_heard_stats_list, is ? &b->heard.stats : NULL);
 	pl_account_object_end(a);
 	pl_account_object(a, "domain");
 	pl_account_stats(

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Loss and delay between a marker on another host and the meter of this one, while both run: a service
- * beside the meter's (mark_host.h). The marker's records come as tmpkt/1, the meter's are handed over;
- * a block of a flow is told when both have it, or its time is over (mark/domain.h).
+ * beside the meter's (mark_host.h). The marker's records come as mkpair/1 (mark/pair.h), which is
+ * answered; the meter's are handed over. A block of a flow is told when both have it, or its time is
+ * over (mark/domain.h).
  */
 #pragma once
 
 #include "mark/domain.h"
-#include "netio/port.h"
+#include "mark/pair.h"
+#include "netio/udp_address.h"
 #include "runtime/runtime.h"
-#include "tap/receiver.h"
 
 #define PL_MARK_BETWEEN_PORT 40051u /* of UDP, where records of a marker arrive */
 
 struct pl_mark_between_options {
-	struct pl_addr from; /* the marker's host: records of others are left out */
-	uint16_t port;       /* of UDP, on every address */
-	uint8_t method;
-	uint64_t period_ns;
-	uint64_t clock_ns; /* the most that clocks differ; 0: what records say */
+	/* The marker's host: records of others are left out. Of a link-local address the interface is
+	 * told too. Its port is that of our socket. */
+	struct pl_udp_address from;
+	struct pl_mark_terms terms; /* of this meter */
+	uint64_t clock_ns;          /* the most that clocks differ; 0: what records say */
 	void (*result)(void *arg, const struct pl_mark_result *result);
 	void *arg;
 };
@@ -29,13 +30,15 @@ enum { PL_MARK_BETWEEN_MARKER = 1, PL_MARK_BETWEEN_METER = 2 };
 struct pl_mark_between {
 	const struct pl_mark_between_options *o;
 	/* Its own. */
-	struct pl_port *port;
-	struct pl_tmpkt_receiver *receiver;
+	int fd;
+	struct pl_addr from;
 	struct pl_mark_network network;
 	struct pl_prefix allow[2];
 	struct pl_mark_domain *domain;
-	struct pl_batch batch;
-	bool said_stranger, said_settings;
+	struct pl_mark_heard heard;
+	struct pl_mark_terms
+		told; /* of a marker that does not fit, the last of which that was said */
+	bool said_stranger, said_unreadable, other_rules;
 };
 
 extern const struct pl_service_ops pl_mark_between_ops;

@@ -286,9 +286,9 @@ def test_cyclic():
 class Host(tapping.Printing):
     """One of two commands that are told nothing but the other host."""
 
-    def __init__(self, side, *args):
+    def __init__(self, side, *args, dev="eth0"):
         command = args[0]
-        super().__init__(NS[side], f"host-{command}", Node.WORDS[command], "on eth0", *args, "--stats")
+        super().__init__(NS[side], f"host-{command}", Node.WORDS[command], f"on {dev}", *args, "--stats")
 
     def rows(self, port):
         return [r for r in self.lines() if r.get("dport") == port]
@@ -332,9 +332,10 @@ def test_two_commands():
         ok(all(x["delay_ns"] >= 0.99 * hold * 1e9 for x in rows if "delay_ns" in x), "no delay is less than what the middle holds packets for")
         eq({(x["from"], x["to"]) for x in rows}, {(here, "here")}, "from one host to the other")
         r.close()
-        s.end()
-        stats = k.end()["between"]
-        eq((stats["domain"]["other_settings"], stats["domain"]["not_allowed"], stats["correlate"]["without_room"]), (0, 0, 0), "the accounts are clean")
+        sent, stats = s.end()["to"]["sent"], k.end()["between"]
+        eq((stats["heard"]["strangers"], stats["heard"]["unreadable"], stats["heard"]["other_terms"], stats["correlate"]["without_room"]),
+           (0, 0, 0, 0), "the accounts are clean")
+        eq((sent["datagrams"], sent["given_up"]), (sent["answered"], 0), "every datagram with records is answered")
         ok(f"{here} to here: sent" in k.errors(), "totals are told at the end", k.errors())
     m.end()
 
@@ -343,8 +344,9 @@ def test_two_commands_refused():
     """What the two commands cannot know, or what does not go together, is said."""
     for args, words in ((["mark", "--to", A], "an address of this host"), (["mark", "--to", "203.0.113.9"], "no route"),
                         (["meter", "--from", "b.example"], "the address of the host"), (["meter", "--from", "0.0.0.0"], "the address of the host"),
-                        (["mark", "--to", "b.example"], "no address of a host"), (["mark", "--to", "fe80::1%eth0"], "link-local"),
-                        (["meter", "--from", "fe80::1"], "link-local"), (["meter", "--from", B, "--pin", "/sys/fs/bpf/x"], "leave out --pin"),
+                        (["mark", "--to", "b.example"], "no address of a host"), (["mark", "--to", "fe80::1%nothing0"], "no interface nothing0"),
+                        (["mark", "--to", "fe80::1%eth0", "--dev", "eth1"], "another interface"), (["mark", "--to", "10.84.0.2%eth0"], "no address"),
+                        (["meter", "--from", "fe80::1"], "needs its interface"), (["meter", "--from", B, "--pin", "/sys/fs/bpf/x"], "leave out --pin"),
                         (["mark", "--to", B, "--to", B1], "one host"), (["mark", "--to", B, "--point", "7"], "--point"),
                         (["meter", "--from", B, "--read", "x.pcap"], "option for captures")):
         p = subprocess.run(NS["a"].command(PATHLINE, *args), capture_output=True, text=True, timeout=LIMIT, check=False)
@@ -355,17 +357,125 @@ def test_two_commands_refused():
     k.p.send_signal(signal.SIGTERM)
     eq(k.p.wait(timeout=2 * LIMIT), 3, "a meter that compared nothing says so by its exit code")
     ok(f"nothing was compared: no records of {A} came" in k.errors(), "and in words", k.errors())
-    # A marker with another method, and one that is not asked.
+    # A marker that is not asked.
     m = Middle()
-    k = Host("b", "meter", "--from", A, "--method", "step", "-o", "jsonl")
     s = Host("a", "mark", "--to", B, "--check", "0")
-    ok(wait(lambda: send(B, 6006, 1) and "another --method or --period" in k.errors()), "another method is told", k.errors())
-    ok(k.end(3)["between"]["domain"]["other_settings"] > 0, "and counted")
     k = Host("b", "meter", "--from", A1, "--dev", "eth0", "-o", "jsonl")
     ok(wait(lambda: send(B, 6006, 1) and f"records of {A} are left out: only those of {A1}" in k.errors()), "records of another host are told", k.errors())
-    ok(k.end(3)["between"]["domain"]["not_allowed"] > 0, "and counted")
+    ok(wait(lambda: f"{B} does not answer" in s.errors()), "and the marker that nobody answers it", s.errors())
+    with NS["a"], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((A1, 0))
+        ok(wait(lambda: sock.sendto(b"TPK1" + bytes(156), (B1, 40051)) and "none of a marker" in k.errors()), "what cannot be read is told", k.errors())
+    heard = k.end(3)["between"]["heard"]
+    ok(heard["strangers"] > 0 and heard["unreadable"] > 0, "and counted", heard)
+    eq(heard["datagrams"], sum(heard[x] for x in ("accepted", "duplicates", "other_terms", "strangers", "unreadable")), "the accounts close")
     s.end()
     m.end()
+
+
+def test_two_commands_terms():
+    """Two hosts that mark and count by other bits, flows, periods or methods: both say so with what they have, and no number is told.
+    With other rules flows that one of them does not know are missing, not lost."""
+    m = Middle()
+    usual = "--method multiplexed --bit dscp:0 --by flow --period 1s"
+    for at, args, there in (("a", ("--bit", "dscp:2"), usual.replace("dscp:0", "dscp:2")), ("b", ("--bit", "tos:2"), usual.replace("dscp:0", "tos:2")),
+                            ("a", ("--by", "hosts"), usual.replace("by flow", "by hosts")), ("b", ("--period", "2s"), usual.replace("1s", "2s")),
+                            ("b", ("--method", "step"), usual.replace("multiplexed", "step")),
+                            ("a", ("--bit", "dscp:0", "--bit", "dscp:1"), usual.replace("multiplexed --bit dscp:0", "double --bit dscp:0 --bit dscp:1"))):
+        k = Host("b", "meter", "--from", A, "-o", "jsonl", *(args if at == "b" else ()))
+        s = Host("a", "mark", "--to", B, "--check", "0", *(args if at == "a" else ()))
+        marks, counts = (there, usual) if at == "a" else (usual, there)
+        ok(wait(lambda: f"marker has {marks}, this meter {counts}" in k.errors()), f"{' '.join(args)}: the meter says what both have", k.errors())
+        ok(wait(lambda: f"has {counts}, this marker {marks}" in s.errors()), "so does the marker", s.errors())
+        ok(wait(lambda: send(B, 6009, 20, 0.005) and k.rows(6009)), "blocks are told")
+        s.end()
+        stats = k.end(3)["between"]
+        eq([r for r in k.rows(6009) if "loss" in r or "delay_ns" in r], [], "without numbers")
+        ok(stats["heard"]["other_terms"] > 0, "it is counted", stats)
+        ok("marks otherwise" in k.errors(), "and told at the end", k.errors())
+    k = Host("b", "meter", "--from", A, "--rule", "take proto=udp dport=6011", "-o", "jsonl")
+    s = Host("a", "mark", "--to", B, "--check", "0", "--by", "flow")
+    ok(wait(lambda: send(B, 6010, 20, 0.005) and send(B, 6011, 20, 0.005) and any(r.get("sent") for r in k.rows(6011)) and k.rows(6010)), "flows that both choose, and one that only the marker does",
+       k.lines())
+    s.end()
+    k.end()
+    ok("by other rules" in k.errors() and "by other rules" in s.errors(), "other rules are told", k.errors())
+    eq({(r.get("loss"), r.get("missing")) for r in k.rows(6010)}, {(None, "here")}, "what the meter does not choose is missing, not lost")
+    k = Host("b", "meter", "--from", A, "-o", "jsonl")
+    s = Host("a", "mark", "--to", B, "--check", "0", "--rule", "take proto=udp dport=6011")
+    ok(wait(lambda: send(B, 6010, 20, 0.005) and send(B, 6011, 20, 0.005) and any(r.get("sent") for r in k.rows(6011))), "flows that both choose", k.lines())
+    s.end()
+    k.end()
+    eq([r for r in k.rows(6010) if "loss" in r], [], "what the marker does not choose has no numbers")
+    m.end()
+
+
+def test_two_commands_lossy():
+    """The path loses a third of the records, too: they are sent until they are answered, and every block is told, to the packet."""
+    dropped, records = collections.Counter(), [0, 0]
+
+    def choose(frame, n):
+        port = int.from_bytes(frame[36:38], "big")
+        if port == 40051:
+            records[0] += 1
+            records[1] += n % 3 == 0
+            return n % 3 == 0
+        if port != 6012 or n % 25 not in (3, 4, 17):
+            return False
+        dropped[port] += 1
+        return True
+    m = Middle(choose)
+    k = Host("b", "meter", "--from", A, "-o", "jsonl")
+    s = Host("a", "mark", "--to", B, "--check", "0")
+    warm(period=1)
+    r, n = Receiver(B, 6012), 0
+
+    def more():
+        nonlocal n
+        send(B, 6012, 100, 0.002)
+        n += 100
+        return n >= 1000 and records[1] >= 5
+    ok(wait(more), "records are lost on their way", records)
+    ok(wait(lambda: r.take() == n - dropped[6012]), "what the middle did not drop came")
+    ok(wait(lambda: sum(x.get("sent", 0) for x in k.rows(6012)) == n), "all blocks are told", (n, k.rows(6012)))
+    rows = [x for x in k.rows(6012) if x.get("sent")]
+    eq(sum(x["loss"] for x in rows), dropped[6012], "loss is what the middle dropped")
+    eq([x for x in k.rows(6012) if "missing" in x and x["block"] >= rows[0]["block"]], [], "no block is missing")
+    r.close()
+    sent, heard = s.end()["to"]["sent"], k.end()["between"]["heard"]
+    m.end()
+    ok(sent["again"] >= records[1] and sent["given_up"] == 0, "they were sent again", (sent, records))
+    eq((heard["lost"], heard["accepted"]), (0, sent["datagrams"]), "and each came once")
+
+
+def test_two_commands_link_local():
+    """Hosts that have nothing but link-local addresses."""
+    for side in "ab":
+        NS[side].sysctl("ipv6.conf.eth1.disable_ipv6", 0)
+
+    def address(side):
+        found = [x for x in NS[side].ip("-j addr show dev eth1 scope link").split('"') if x.startswith("fe80::")]
+        return found[0] if found else None
+    ok(wait(lambda: address("a") and address("b") and "tentative" not in NS["a"].ip("addr show dev eth1") + NS["b"].ip("addr show dev eth1")), "there are some")
+    a, b = address("a"), address("b")
+    k = Host("b", "meter", "--from", f"{a}%eth1", "-o", "jsonl", dev="eth1")
+    s = Host("a", "mark", "--to", f"[{b}%eth1]:40051", "--check", "0", dev="eth1")
+    warm(period=1)
+    n = 0
+    with NS["a"], socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+        def more():
+            nonlocal n
+            for _ in range(50):
+                sock.sendto(bytes(100), (b, 6013, 0, socket.if_nametoindex("eth1")))
+                n += 1
+            return [x for x in k.rows(6013) if "delay_ns" in x]
+        ok(wait(more), "loss and delay are told", k.errors() + s.errors())
+    ok(wait(lambda: sum(x.get("sent", 0) for x in k.rows(6013)) == n), "all blocks are told", (n, k.rows(6013)))
+    eq({(x["from"], x.get("loss")) for x in k.rows(6013) if x.get("sent")}, {(a, 0)}, "nothing was lost")
+    s.end()
+    k.end()
+    for side in "ab":
+        NS[side].sysctl("ipv6.conf.eth1.disable_ipv6", 1)
 
 
 def drops():
@@ -808,7 +918,8 @@ def build():
         NS[side].up("eth1", address + "/24")
     network.wait_for_carrier(*[(NS[side], dev) for side in "ab" for dev in ("eth0", "eth1")])
     # What a packet socket takes and sends again has its checksums.
-    NS["a"].sh("ethtool -K eth0 tx off")
+    for side in "ab":
+        NS[side].sh("ethtool -K eth0 tx off")
     # Nothing but what a test sends is to be in the queue of eth1.
     NS["a"].ip(f"neigh replace {B1} lladdr {NS['b'].mac('eth1').hex(':')} dev eth1 nud permanent")
     NS["b"].ip(f"neigh replace {A1} lladdr {NS['a'].mac('eth1').hex(':')} dev eth1 nud permanent")
@@ -816,7 +927,7 @@ def build():
 
 def main():
     build()
-    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
     return tap.end()
 
 
