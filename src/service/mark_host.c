@@ -9,11 +9,11 @@
 #include <sys/timex.h>
 
 #include "base/clock.h"
+#include "hostmark/step.h"
 #include "netio/tai.h"
 #include "service/tap_rules.h"
 
 #define LOOK_NS UINT64_C(1000000000)
-#define STEP_NS 1000000 /* clocks that move apart by more in a turn, and 1/1000 of it, were set */
 /* Blocks that can be behind the one to be read next: what later ones have not counted over. */
 #define BEHIND  (PL_MARK_KEPT - 2)
 
@@ -51,7 +51,7 @@ static bool read_both(uint64_t *ret_mono_ns, uint64_t *ret_tai_ns)
 
 		*ret_tai_ns = pl_clock_read(CLOCK_TAI);
 		*ret_mono_ns = pl_clock_mono_ns();
-		if (*ret_mono_ns - before < STEP_NS / 4)
+		if (*ret_mono_ns - before < PL_MARK_STEP_NS / 4)
 			return true;
 	}
 	return false;
@@ -61,26 +61,21 @@ static bool read_both(uint64_t *ret_mono_ns, uint64_t *ret_tai_ns)
  * the new one. */
 static void watch_clock(struct pl_mark_host *h)
 {
-	struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);
-	uint64_t now_ns, tai, block;
-	int64_t ahead, moved, most;
+	struct pl_mark_step step;
+	uint64_t now_ns, tai;
 
 	if (!read_both(&now_ns, &tai))
 		return;
-	block = tai / period(h);
-	ahead = (int64_t)(tai - now_ns);
-	moved = ahead - w->ahead_ns;
-	most = STEP_NS + (int64_t)((now_ns - w->turn_ns) / 1000);
-	if (w->turn_ns != 0 && (moved > most || -moved > most)) {
-		h->steps++;
-		pl_say("the clock was set by %.3f s: the blocks of this time are marked as such",
-			(double)moved / 1e9);
-		if (pl_hostmark_next(h->kernel) > block + 1)
-			pl_hostmark_set_next(h->kernel, block);
-		h->stepped = block + 1;
-	}
-	w->ahead_ns = ahead;
-	w->turn_ns = now_ns;
+	step = pl_mark_look_at_clock(
+		pl_hostmark_watch(h->kernel), now_ns, tai, period(h), pl_hostmark_next(h->kernel));
+	if (!step.is)
+		return;
+	h->steps++;
+	pl_say("the clock was set by %.3f s: the blocks of this time are marked as such",
+		(double)step.moved_ns / 1e9);
+	if (step.next != pl_hostmark_next(h->kernel))
+		pl_hostmark_set_next(h->kernel, step.next);
+	h->stepped = step.last;
 }
 
 /* ---- records ---- */
