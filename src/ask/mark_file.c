@@ -123,7 +123,7 @@ static bool make_point(struct pl_mark_capture *c, const struct pl_mark_capture *
 
 		if ((flags & PL_MARK_IS_SYNCED) == 0)
 			c->absent_flags &= (uint16_t)~PL_MARK_IS_SYNCED;
-		c->absent_flags |= flags & PL_MARK_NO_ROOM;
+		c->absent_flags |= flags & (PL_MARK_NO_ROOM | PL_MARK_TERMS_MASK);
 		c->records[i].point = c->point;
 	}
 	if (only)

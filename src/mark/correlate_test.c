@@ -141,6 +141,33 @@ static void untimed_before(void)
 	pl_mark_correlator_free(c);
 }
 
+/* A clock that was set while the block lasted, a table of flows that was full, a block seen in part: there
+ * are numbers, and no sum has them. */
+static void unsound(void)
+{
+	static const struct {
+		uint16_t flag;
+		uint32_t alarm;
+	} of[] = { { PL_MARK_IS_STEPPED, PL_MARK_ALARM_STEPPED },
+		{ PL_MARK_NO_ROOM, PL_MARK_ALARM_NO_ROOM },
+		{ PL_MARK_IS_PARTIAL, PL_MARK_ALARM_PARTIAL },
+		{ PL_MARK_IS_BEYOND, PL_MARK_ALARM_BEYOND } };
+	struct pl_mark_correlator *c = open_with(path, 1, 64);
+
+	for (unsigned int i = 0; i < 8; i++) {
+		for (unsigned int k = 0; k < 2; k++) {
+			struct pl_mark128 r = record(points[k], BLOCK + i, 10 - k, 0);
+
+			r.mark_flags |= k == i / 4 ? of[i % 4].flag : 0;
+			pl_mark_correlate(c, &r);
+		}
+		ok(got.n == i + 1 && got.results[i].alarms == of[i % 4].alarm &&
+				!pl_mark_result_is_sound(&got.results[i]),
+			"flag %u at point %u: an alarm, and in no sum", of[i % 4].flag, i / 4 + 1);
+	}
+	pl_mark_correlator_free(c);
+}
+
 static void missing(void)
 {
 	struct pl_mark_correlator *c = open_with(path, 3, 64);
@@ -221,6 +248,21 @@ static void unequal(void)
 	ok(got.n == 1 && got.results[0].has == 0 &&
 			(got.results[0].alarms & PL_MARK_ALARM_SETTINGS) != 0,
 		"points with other periods are not compared");
+	put(c, 10, BLOCK + 5, 10, 0);
+	r = record(20, BLOCK + 5, 9, 0);
+	r.mark_flags |= 3 << 10;
+	pl_mark_correlate(c, &r);
+	ok(got.n == 2 && got.results[1].loss == 1,
+		"a point that does not tell its bit is compared");
+	r = record(10, BLOCK + 6, 10, 0);
+	r.mark_flags |= 4 << 10;
+	pl_mark_correlate(c, &r);
+	r = record(20, BLOCK + 6, 9, 0);
+	r.mark_flags |= 3 << 10;
+	pl_mark_correlate(c, &r);
+	ok(got.n == 3 && got.results[2].has == 0 && got.results[2].alarms == PL_MARK_ALARM_SETTINGS,
+		"points that have another bit, or count other flows, are not");
+	got.n = 1;
 	r = record(20, BLOCK + 1, 9, 0);
 	r.tai_offset = 37;
 	put(c, 10, BLOCK + 1, 10, 0);
@@ -345,6 +387,7 @@ int main(void)
 	segments();
 	untimed();
 	untimed_before();
+	unsound();
 	missing();
 	clusters();
 	multipoint_delay();

@@ -31,6 +31,16 @@ static uint32_t alarms_of(uint16_t flags)
 	       ((flags & PL_MARK_LATE_CHANGE) != 0 ? PL_MARK_ALARM_LATE_CHANGE : 0u);
 }
 
+/* Points that have the mark elsewhere, or count other flows, where both told. */
+static bool differ(const struct pl_mark128 *a, const struct pl_mark128 *b)
+{
+	const unsigned int told = a->mark_flags & PL_MARK_TERMS_MASK,
+			   other = b->mark_flags & PL_MARK_TERMS_MASK;
+
+	return a->method != b->method || a->period_ns != b->period_ns ||
+	       (told != 0 && other != 0 && told != other);
+}
+
 /* An end of the segment. Settings are held against the first record there was. */
 static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_result *result,
 	const struct pl_mark128 **first, const struct pl_mark128 *const *at_point,
@@ -47,7 +57,7 @@ static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_res
 		}
 		if (*first == NULL)
 			*first = r;
-		if (r->method != (*first)->method || r->period_ns != (*first)->period_ns)
+		if (differ(r, *first))
 			result->alarms |= PL_MARK_ALARM_SETTINGS;
 		if (r->tai_offset != (*first)->tai_offset)
 			result->alarms |= PL_MARK_ALARM_CLOCK_DOMAIN;
@@ -253,10 +263,11 @@ static void fill_absent(const struct pl_mark_correlator *c, const struct block *
 			.period_ns = b->period_ns,
 			.method = s->record.method,
 			/* Or it had no room for the flow. */
-			.mark_flags = s->record.mark_flags &
-				      (PL_MARK_IS_MARKER | PL_MARK_IS_SYNCED | PL_MARK_IS_PARTIAL |
-					      PL_MARK_NO_ROOM | PL_MARK_IS_STEPPED |
-					      PL_MARK_UNTIMED | PL_MARK_LATE_CHANGE),
+			.mark_flags =
+				s->record.mark_flags &
+				(PL_MARK_IS_MARKER | PL_MARK_IS_SYNCED | PL_MARK_IS_PARTIAL |
+					PL_MARK_NO_ROOM | PL_MARK_IS_STEPPED | PL_MARK_UNTIMED |
+					PL_MARK_LATE_CHANGE | PL_MARK_TERMS_MASK),
 			.point = s->record.point,
 			.clock_error_ns = s->record.clock_error_ns,
 			.tai_offset = s->record.tai_offset };

@@ -42,6 +42,20 @@ static unsigned int place_of(const struct pl_mark_terms *t)
 	return t->place == PL_MARK_IN_DST ? PL_MARK_IN_HOP : t->place;
 }
 
+uint16_t pl_mark_terms_flags(const struct pl_mark_terms *terms)
+{
+	const unsigned int bit = terms->colour != 0 ? (unsigned int)__builtin_ctz(terms->colour)
+						    : 0,
+			   second = terms->second != 0
+					    ? (unsigned int)__builtin_ctz(terms->second) + 1
+					    : 0;
+	/* 28 places: nine bits in three versions, and the option. */
+	const unsigned int place =
+		terms->place != PL_MARK_IN_HEADER ? 27 : bit * 3 + (terms->versions - 1u) % 3;
+
+	return (uint16_t)((1 + ((place * 10 + second) * 3 + terms->by) % 63) << 10);
+}
+
 bool pl_mark_terms_fit(const struct pl_mark_terms *a, const struct pl_mark_terms *b)
 {
 	return a->period_ns == b->period_ns && a->method == b->method && a->by == b->by &&

@@ -31,6 +31,10 @@ struct pl_mark_terms {
 struct pl_mark_setup;
 struct pl_mark_terms pl_mark_terms_of(const struct pl_mark_setup *setup, uint64_t rules);
 
+/* Bits of mark_flags (PL_MARK_TERMS_MASK) that say where the bit is and what is counted together. Of other
+ * terms they are others, but for one in 63, which no two usual ones are. */
+uint16_t pl_mark_terms_flags(const struct pl_mark_terms *terms);
+
 /* Whether counts of the two are of the same blocks and flows. The places of the option are one: it is read
  * in both. Rules are not looked at. */
 bool pl_mark_terms_fit(const struct pl_mark_terms *a, const struct pl_mark_terms *b);

@@ -80,6 +80,21 @@ static void terms(void)
 				 : (uint8_t *)&t.period_ns) ^= 1;
 		ok(!pl_mark_terms_fit(&usual, &t), "%s does not fit", text_of(&t));
 	}
+	unsigned int same = 0;
+
+	for (unsigned int i = 0; i < 27; i++) {
+		/* dscp:0 to 5 by flow, hosts, none; and against them tos, tclass, ecn, the flag, the option. */
+		t = usual;
+		t.colour = 4u << i % 6;
+		t.by = (uint8_t)(i / 6 % 3);
+		t.versions = i < 18 ? 3 : 1;
+		t.colour = i == 18 ? 1 : i == 19 ? 2 : i == 20 ? PL_MARK_RESERVED : t.colour;
+		t.place = i == 21 ? PL_MARK_IN_HOP : PL_MARK_IN_HEADER;
+		same += i > 0 && pl_mark_terms_flags(&t) == pl_mark_terms_flags(&usual);
+		same += (pl_mark_terms_flags(&t) & ~PL_MARK_TERMS_MASK) != 0 ||
+			pl_mark_terms_flags(&t) == 0;
+	}
+	eq(same, 0, "no other usual terms have the number of those that are the default");
 	t = usual;
 	t.colour = 0;
 	t.place = PL_MARK_IN_HOP;

@@ -207,6 +207,8 @@ enum {
 	PL_MARK_UNTIMED = 256,   /* no packet's time was taken: offsets are 0 and mean nothing */
 	PL_MARK_LATE_CHANGE =
 		512, /* the block was changed too late (mark/tick.h): counts are of no known one */
+	/* A number of where the bit is and what is counted together (mark/pair.h); 0: not told. */
+	PL_MARK_TERMS_MASK = 0xfc00,
 };
 
 /* Kinds of such records, as data. */

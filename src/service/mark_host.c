@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "hostmark/step.h"
+#include "mark/pair.h"
 #include "netio/tai.h"
 #include "service/tap_rules.h"
 
@@ -156,6 +157,7 @@ static void tick(struct pl_mark_host *h)
 static void set_point(struct pl_mark_host *h, uint64_t block)
 {
 	const struct pl_hostmark_options *k = &h->o->kernel;
+	const struct pl_mark_terms terms = pl_mark_terms_of(&k->setup, 0);
 	uint32_t flags = k->role == PL_HOSTMARK_MARKER ? PL_MARK_IS_MARKER : 0;
 
 	tick(h);
@@ -167,6 +169,7 @@ static void set_point(struct pl_mark_host *h, uint64_t block)
 	flags |= block <= h->in_use ? PL_MARK_IN_USE : 0;
 	flags |= k->setup.ticks != 0 ? PL_MARK_UNTIMED : 0;
 	flags |= block <= h->unsure ? PL_MARK_LATE_CHANGE : 0;
+	flags |= pl_mark_terms_flags(&terms);
 	if (block <= h->torn || !pl_hostmark_attached(h->kernel))
 		flags |= PL_MARK_IS_PARTIAL;
 	h->point = (struct pl_mark_point){ .point = h->o->point,

@@ -478,6 +478,23 @@ def test_two_commands_link_local():
         NS[side].sysctl("ipv6.conf.eth1.disable_ipv6", 1)
 
 
+def test_terms():
+    """Records of points that have the mark in another bit, or count other flows, give no numbers: not from files, not by the daemon."""
+    m = Middle()
+    for word, args in (("bit", ("--bit", "dscp:2")), ("by", ("--by", "hosts"))):
+        files = {name: lab.path(f"terms-{word}-{name}.mark128") for name in ("sent", "came")}
+        k, s = warm(meter("--to", "file:" + files["came"], *args), marker("--rule", "take proto=udp", "--to", "file:" + files["sent"]))
+        send(B, 6014, 300, 0.005)
+        ok(wait(lambda: quiet(s, 6014) and (quiet(k, 6014) or word == "by")), "blocks are read")
+        s.end()
+        k.end()
+        run = pathline.run("meter", "-o", "jsonl", *[x for name, path in files.items() for x in ("--read", f"{name}={path}")])
+        rows = pathline.jsonl(run.stdout)
+        ok(rows and all("settings" in r["alarms"] and "loss" not in r for r in rows if "missing" not in r), f"another --{word}: no numbers", rows[:3])
+        ok("lost 0 in 0 of" in run.stderr, "and no totals", run.stderr)
+    m.end()
+
+
 def drops():
     """Of the queue behind the marker, by its own books."""
     text = json.loads(NS["a"].sh("tc -s -j qdisc show dev eth1"))
@@ -927,7 +944,7 @@ def build():
 
 def main():
     build()
-    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
     return tap.end()
 
 
