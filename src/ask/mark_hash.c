@@ -74,7 +74,7 @@ struct comparing {
 	struct pl_mark_chooser chooser;
 	struct {
 		uint64_t sampled, matched, lost;
-	} totals[PL_MARK_LINKS_MAX + 1];
+	} totals[PL_MARK_SEGMENTS_MAX / 2];
 };
 
 struct row {

@@ -13,6 +13,7 @@
 #include "ask/mark_hash.h"
 #include "ask/mark_out.h"
 #include "ask/mark_rows.h"
+#include "ask/mark_zoom.h"
 #include "ask/query_file.h"
 #include "base/complain.h"
 #include "base/exit_code.h"
@@ -291,24 +292,32 @@ static bool read_links(const struct comparing *q, struct pl_mark_arc *arcs)
 	return true;
 }
 
+/* The clusters of arcs, with room for all of them together and for each part that was asked for. */
+static bool make_clusters(struct comparing *q, const struct pl_mark_arc *arcs, uint32_t n)
+{
+	struct pl_diag diag = { 0 };
+
+	if (pl_mark_clusters_make(&q->clusters, arcs, n, &diag) < 0) {
+		pl_complain("%s", diag.text[0] != '\0' ? diag.text : "out of memory");
+		return false;
+	}
+	q->room =
+		calloc(pl_mark_clusters_room(&q->clusters) * (1 + q->o->n_zooms), sizeof(*q->room));
+	if (q->room == NULL) {
+		pl_complain("out of memory");
+		return false;
+	}
+	return true;
+}
+
 /* The clusters of the network, and all of it where that is more than one. */
 static bool make_network(struct comparing *q)
 {
 	struct pl_mark_arc arcs[PL_MARK_LINKS_MAX];
 	bool chosen[PL_MARK_LINKS_MAX];
-	struct pl_diag diag = { 0 };
 
-	if (!read_links(q, arcs))
+	if (!read_links(q, arcs) || !make_clusters(q, arcs, (uint32_t)q->o->n_links))
 		return false;
-	if (pl_mark_clusters_make(&q->clusters, arcs, (uint32_t)q->o->n_links, &diag) < 0) {
-		pl_complain("%s", diag.text[0] != '\0' ? diag.text : "out of memory");
-		return false;
-	}
-	q->room = calloc(pl_mark_clusters_room(&q->clusters), sizeof(*q->room));
-	if (q->room == NULL) {
-		pl_complain("out of memory");
-		return false;
-	}
 	for (uint32_t i = 0; i < q->clusters.n; i++) {
 		q->segments[q->n_segments++] = q->clusters.segments[i];
 		chosen[i] = true;
@@ -316,6 +325,41 @@ static bool make_network(struct comparing *q)
 	if (q->clusters.n > 1 &&
 		pl_mark_clusters_union(&q->segments[q->n_segments], &q->clusters, chosen, q->room))
 		q->n_segments++;
+	return true;
+}
+
+/* Among the segments that there are already. */
+static bool is_told(const struct comparing *q, const struct pl_mark_segment *s)
+{
+	bool is = false;
+
+	for (uint32_t i = 0; i < q->n_segments; i++) {
+		const struct pl_mark_segment *t = &q->segments[i];
+
+		is |= t->n_from == s->n_from && t->n_to == s->n_to &&
+		      memcmp(t->from, s->from, s->n_from * sizeof(*s->from)) == 0 &&
+		      memcmp(t->to, s->to, s->n_to * sizeof(*s->to)) == 0;
+	}
+	return is;
+}
+
+/* Parts that were asked for; those of a path are of its links. */
+static bool add_zooms(struct comparing *q)
+{
+	struct pl_mark_arc arcs[PL_MARK_READ_MAX];
+
+	for (uint32_t i = 0; i + 1 < q->n; i++)
+		arcs[i] = (struct pl_mark_arc){ i + 1, i + 2 };
+	if (q->o->n_zooms > 0 && q->o->n_links == 0 && !make_clusters(q, arcs, (uint32_t)q->n - 1))
+		return false;
+	for (size_t i = 0; i < q->o->n_zooms; i++) {
+		uint32_t *room = q->room + (1 + i) * pl_mark_clusters_room(&q->clusters);
+		struct pl_mark_segment *s = &q->segments[q->n_segments];
+
+		if (!pl_mark_zoom(s, &q->clusters, q->captures, q->n, q->o->zooms[i], room))
+			return false;
+		q->n_segments += !is_told(q, s);
+	}
 	return true;
 }
 
@@ -403,6 +447,8 @@ static int make_segments(struct comparing *q)
 	if (q->o->n_links == 0)
 		make_path(q);
 	else if (!make_network(q))
+		return PL_EXIT_USAGE;
+	if (!add_zooms(q))
 		return PL_EXIT_USAGE;
 	make_back(q);
 	return 0;

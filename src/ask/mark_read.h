@@ -14,8 +14,9 @@
 #define PL_MARK_READ_MAX     64 /* captures */
 #define PL_MARK_LINKS_MAX    256
 #define PL_MARK_BACK_MAX     16
-/* Those of a network and all of it, in both directions. */
-#define PL_MARK_SEGMENTS_MAX (2 * (PL_MARK_LINKS_MAX + 1))
+#define PL_MARK_ZOOMS_MAX    16
+/* Those of a network, all of it, and parts that were asked for, in both directions. */
+#define PL_MARK_SEGMENTS_MAX (2 * (PL_MARK_LINKS_MAX + 1 + PL_MARK_ZOOMS_MAX))
 
 struct pl_mark_read_options {
 	const char *const
@@ -28,6 +29,9 @@ struct pl_mark_read_options {
 	 * compared. None: a path through all captures in their order. */
 	const char *const *links;
 	size_t n_links;
+	/* "FROM+FROM>TO+TO": the clusters, or links, between these points taken together. */
+	const char *const *zooms;
+	size_t n_zooms;
 	/* Packets from there pass the captures in the opposite order. */
 	struct pl_prefix back[PL_MARK_BACK_MAX];
 	unsigned int n_back;

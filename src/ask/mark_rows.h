@@ -50,7 +50,7 @@ struct pl_mark_rows {
 	struct pl_mark_chooser chooser;
 	bool no_memory; /* two-way delays, or those of chosen packets, are missing */
 	struct pl_mark_total totals[PL_MARK_SEGMENTS_MAX];
-	struct pl_mark_rounds rounds[PL_MARK_LINKS_MAX + 1];
+	struct pl_mark_rounds rounds[PL_MARK_SEGMENTS_MAX / 2];
 	uint64_t alarms[32];
 	uint64_t results;
 	uint64_t ways[2], negative_rounds; /* results of each direction */

@@ -16,7 +16,7 @@
 /* Of captures and interfaces, as given and by default; then of captures only. */
 static struct pl_mark_args args, defaults;
 static struct {
-	struct pl_opt_list files, links, back;
+	struct pl_opt_list files, links, zooms, back;
 	const char *write;
 	uint64_t tai_offset, square, reorder, samples;
 	bool records;
@@ -65,6 +65,10 @@ static const struct pl_opt *options(void)
 			"captures between which packets pass no other, by name, in a network with several "
 			"ways: its clusters are compared (RFC 9342); to be repeated (default: a path through "
 			"all captures)",
+			NULL },
+		{ PL_OPT_LIST, 0, "zoom", &captures.zooms, "FROM>TO",
+			"beside links or clusters loss and delay of all of them between these captures, by name, "
+			"several with + (a+b>c); to be repeated",
 			NULL },
 		{ PL_OPT_LIST, 0, "back", &captures.back, "PREFIX",
 			"packets from these addresses pass the captures in the opposite order: both directions "
@@ -235,6 +239,13 @@ static int mark_args(struct pl_mark_read_options *o, const struct pl_mark_spread
 	return 0;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	const size_t n = strlen(text), m = strlen(end);
+
+	return n > m && strcmp(text + n - m, end) == 0;
+}
+
 /* 0, or an exit code; complains. */
 static int read_args(struct pl_mark_read_options *o)
 {
@@ -253,6 +264,8 @@ static int read_args(struct pl_mark_read_options *o)
 		.n = captures.files.n,
 		.links = captures.links.items,
 		.n_links = captures.links.n,
+		.zooms = captures.zooms.items,
+		.n_zooms = captures.zooms.n,
 		.method = (uint8_t)(pl_opt_place(methods, method) + 1),
 		.period_ns = args.period_ns,
 		.clock_ns = spread.clock_ns,
@@ -266,9 +279,17 @@ static int read_args(struct pl_mark_read_options *o)
 		.quiet = args.to.n > 0 && args.form == NULL,
 		.stats = args.stats,
 	};
-	if (o->n > PL_MARK_READ_MAX || o->n_links > PL_MARK_LINKS_MAX) {
-		pl_complain("meter: at most %d captures and %d links", PL_MARK_READ_MAX,
-			PL_MARK_LINKS_MAX);
+	if (o->n > PL_MARK_READ_MAX || o->n_links > PL_MARK_LINKS_MAX ||
+		o->n_zooms > PL_MARK_ZOOMS_MAX) {
+		pl_complain("meter: at most %d captures, %d links and %d --zoom", PL_MARK_READ_MAX,
+			PL_MARK_LINKS_MAX, PL_MARK_ZOOMS_MAX);
+		return PL_EXIT_USAGE;
+	}
+	if (o->write != NULL && !pl_mark_read_is_of_results(o->write) &&
+		!ends_with(o->write, ".mark128")) {
+		pl_complain(
+			"--write %s: by its name a file of counts, NAME.mark128, or of loss and delay, NAME.seg192",
+			o->write);
 		return PL_EXIT_USAGE;
 	}
 	if (captures.records && o->write != NULL && pl_mark_read_is_of_results(o->write)) {
@@ -314,9 +335,9 @@ static int observe_args(struct pl_mark_observe_options *o)
 		const char *name;
 		bool given;
 	} of_blocks[] = { { "samples", captures.samples != PL_OPT_NOT_GIVEN },
-		{ "link", captures.links.n > 0 }, { "back", captures.back.n > 0 },
-		{ "tai-offset", captures.tai_offset != 0 }, { "records", captures.records },
-		{ "write", captures.write != NULL },
+		{ "link", captures.links.n > 0 }, { "zoom", captures.zooms.n > 0 },
+		{ "back", captures.back.n > 0 }, { "tai-offset", captures.tai_offset != 0 },
+		{ "records", captures.records }, { "write", captures.write != NULL },
 		{ "period", args.period_ns != defaults.period_ns }, { "by", args.by != NULL },
 		{ "clock-error", args.clock_error_ns != PL_OPT_NOT_GIVEN },
 		{ "delay", args.delay_ns != defaults.delay_ns },
@@ -380,7 +401,8 @@ static int check_kind(void)
 		const char *name;
 		bool given, of_captures;
 	} options_of[] = { { "read", captures.files.n > 0, true },
-		{ "link", captures.links.n > 0, true }, { "back", captures.back.n > 0, true },
+		{ "link", captures.links.n > 0, true }, { "zoom", captures.zooms.n > 0, true },
+		{ "back", captures.back.n > 0, true },
 		{ "samples", captures.samples != PL_OPT_NOT_GIVEN, true },
 		{ "tai-offset", captures.tai_offset != 0, true },
 		{ "records", captures.records, true }, { "write", captures.write != NULL, true },
@@ -455,6 +477,7 @@ static int run(int argc, char **argv)
 	pl_opt_list_done(&operands);
 	pl_opt_list_done(&captures.files);
 	pl_opt_list_done(&captures.links);
+	pl_opt_list_done(&captures.zooms);
 	pl_opt_list_done(&captures.back);
 	pl_mark_args_done(&args);
 	return code;

@@ -4,6 +4,7 @@ made, for each place that a mark can have, and what is wrong with captures is sa
 
 usage: marking.py PATHLINE
 """
+import collections
 import functools
 import json
 import os
@@ -285,6 +286,21 @@ def test_network():
     for row in rows:
         sums[(row["from"], row["to"])] = sums.get((row["from"], row["to"]), 0) + row["loss"]
     eq(sums, {("a", "b+c"): 0, ("b+c", "d"): lost, ("a", "d"): lost}, "loss is on the cluster where it was")
+    links = [x for link in ("a>b", "a>c", "b>d", "c>d") for x in ("--link", link)]
+    last = write(lab.path("net-e.pcap"), sorted([(ns + DELAY, carrier.make(f, b)) for i, (f, ns, b) in enumerate(sorted(
+        [(f, ns + DELAY, b) for f, ns, b in seen[0] + kept], key=lambda p: p[1])) if i % 7]) + around())
+    behind = len(seen[0] + kept) - (len(seen[0] + kept) * 6 // 7)
+    rows, run = results(*args, "--read", f"e={last}", *links, "--link", "d>e", "--zoom", "b+c>e", "--zoom", "a>d")
+    sums = collections.Counter()
+    for row in rows:
+        sums[row["from"], row["to"]] += row["loss"]
+    eq(sums[("a", "d")], lost, "zoomed out: the two clusters between a and d")
+    ok(behind - 1 <= sums[("b+c", "e")] - lost <= behind + 1 and sums[("b+c", "e")] == sums[("b+c", "d")] + sums[("d", "e")], "and those behind b and c", sums)
+    for zoom, said in (("b>d", "the part of the network is b+c>d"), ("a>x", "names of captures"), ("a", "FROM>TO"), ("a+>d", "FROM>TO"), ("d>a", "d>e"), ("e>a", "no way leads")):
+        run = pathline.run("meter", *args, "--read", f"e={last}", *links, "--link", "d>e", "--zoom", zoom)
+        ok(run.returncode == 2 and said in run.stderr, f"--zoom {zoom} is refused", run.stderr)
+    rows, run = results(*args[:2], *args[4:6], *args[6:8], "--zoom", "a>c")
+    eq({(r["from"], r["to"]) for r in rows}, {("a", "c"), ("c", "d"), ("a", "d")}, "a part of a path")
     run = pathline.run("meter", *args, "--link", "a>x")
     ok(run.returncode == 2 and "a>x" in run.stderr, "a link to no capture is refused", run.stderr)
 
@@ -831,6 +847,9 @@ def test_forms():
     eq(sorted((r["point"], r["n"]) for r in pathline.jsonl(run.stdout)), [(1, 80), (2, 80)], "which queries read")
     run = pathline.run("query", "SELECT count(*) AS n FROM marks", lab.path("forms-a.pcap"))
     ok(run.returncode == 2 and "meter --write" in run.stderr, "packets are no blocks, and the query says so", run.stderr)
+    for name in ("counts.bin", "counts", ".mark128", "counts.mark128.gz"):
+        run = pathline.run("meter", "-w", lab.path(name) if name[0] != "." else name, *args)
+        ok(run.returncode == 2 and "by its name" in run.stderr and not os.path.exists(lab.path(name)), f"-w {name}: a name that says no form is refused", run.stderr)
     run = pathline.run("meter", "-w", "/nonexistent/x.mark128", *args)
     ok(run.returncode == 1 and "/nonexistent" in run.stderr, "a file that cannot be written", run.stderr)
 
