@@ -346,7 +346,7 @@ static int many(unsigned int seeds)
 			(unsigned long long)t.all.wrong_mean, (unsigned long long)t.all.alarms,
 			(unsigned long long)t.all.results);
 	}
-	printf("%u seeds, %u not right: %llu packets at links, %llu lost, %llu blocks of flows, %llu delays\n",
+	printf("# %u seeds, %u not right: %llu packets at links, %llu lost, %llu blocks of flows, %llu delays\n",
 		seeds, bad, (unsigned long long)sum.sent, (unsigned long long)sum.loss,
 		(unsigned long long)sum.results, (unsigned long long)sum.with_delay);
 	return bad == 0 ? 0 : 1;
@@ -355,7 +355,10 @@ static int many(unsigned int seeds)
 int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "long") == 0)
-		return many(argc > 2 ? (unsigned int)strtoul(argv[2], NULL, 10) : 2000);
+		eq(many(argc > 2 ? (unsigned int)strtoul(argv[2], NULL, 10) : 2000), 0,
+			"drawn networks");
+	if (argc > 1)
+		return pl_test_done();
 	of_methods();
 	beside_int();
 	with_clocks();

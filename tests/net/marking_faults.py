@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Alternate marking where something goes wrong: marker, meter and collector killed with kill -9 at random instants, two markers on one
+path, marks that strangers forge. A number that is told is right; what is not known is named.
+
+usage: marking_faults.py PATHLINE [TEST…]
+"""
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import marking  # noqa: E402
+from marking import A, B, B1, Host, Middle, NS, Receiver, lab, network, pathline  # noqa: E402
+from lib import tap, tapping  # noqa: E402
+from lib.pathline import PATHLINE  # noqa: E402
+from lib.roce import packet_socket  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
+
+PORT = 6040
+PERIOD = 1
+# A row with one of these has no number that is vouched for.
+UNSOUND = {"partial", "beyond-guard", "no-room", "clock-stepped", "clock-fault"}
+
+
+class Traffic:
+    """One flow of UDP from a, until it is told to end."""
+
+    def __init__(self, address, port, pause=0.001):
+        self.n, self.stop = 0, False
+        with NS["a"]:
+            self.s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.s.bind((A if address == B else marking.A1, 0))
+        self.to, self.pause = (address, port), pause
+        self.t = threading.Thread(target=self.run, daemon=True)
+        self.t.start()
+
+    def run(self):
+        while not self.stop:
+            self.s.sendto(bytes(100), self.to)
+            self.n += 1
+            time.sleep(self.pause)
+
+    def end(self):
+        self.stop = True
+        self.t.join(LIMIT)
+        self.s.close()
+        return self.n
+
+
+def pinned(command, side, bpf, number, to):
+    """A marker or meter that goes on where the last one was killed."""
+    role = ("--check", "0", "--point", "1", "--rule", f"take proto=udp dport={PORT}") if command == "mark" else \
+        ("--point", "2", "--rule", f"take proto=udp dport={PORT}")
+    return tapping.Printing(NS[side], f"{command}-{number}", "marker" if command == "mark" else "meter", "on eth1", command, "--dev", "eth1",
+                            "--period", f"{PERIOD}s", "--pin", f"{bpf}/{command}", "--to", f"udp://{B1}:6041", "-o", "jsonl", *role, *to)
+
+
+def collector(number):
+    config = f"""sources: []
+marks:
+  - {{name: lab, sources: ["udp://{B1}:6041"], points: [sender=1, receiver=2], period: {PERIOD}s, wait: 1s,
+     to: ["file:{lab.path(f'kill-{number}.seg192')}"]}}
+web: {{listen: "127.0.0.1:0"}}
+"""
+    return pathline.Daemon(lab.write(f"kill-{number}.yaml", config), name=f"kill-{number}", prefix=NS["b"].command())
+
+
+def alarms(row):
+    return set(row["alarms"].split("+")) if row.get("alarms") else set()
+
+
+def results(*args):
+    run = pathline.run("meter", "-o", "jsonl", *args)
+    return pathline.jsonl(run.stdout), run.stderr
+
+
+def check_rows(rows, n, what):
+    """Nothing was lost: no row says that something was, unless it says that it is not vouched for."""
+    told = [r for r in rows if r.get("loss") is not None and not alarms(r) & UNSOUND]
+    eq([r for r in told if r["loss"] != 0], [], f"{what}: no number that is told is wrong")
+    ok(all(r.get("missing") or alarms(r) for r in rows if r.get("loss") is None), f"{what}: what has no number is named", rows)
+    ok(len(told) > 3 and sum(r["sent"] for r in told) <= n, f"{what}: blocks are told ({len(told)} of {len(rows)})", rows)
+    return sum(r["sent"] for r in told), len(rows) - len(told)
+
+
+def test_killed_at_random():
+    """Marker, meter and daemon die by kill -9 one after the other, at instants that are drawn, and are started again."""
+    bpf, dice = lab.path("bpf-kill"), random.Random(9341)
+    os.mkdir(bpf)
+    network.sh(f"mount -t bpf bpf {bpf}")
+    lab.undo("umount", bpf)
+    r = Receiver(B1, PORT)
+    files = {"mark": [], "meter": []}
+
+    def start(command, number):
+        files[command].append(lab.path(f"kill-{command}-{number}.mark128"))
+        return pinned(command, "a" if command == "mark" else "b", bpf, number, ("--to", "file:" + files[command][-1]))
+    alive = {"daemon": collector(0), "meter": start("meter", 0), "mark": start("mark", 0)}
+    traffic = Traffic(B1, PORT)
+    time.sleep(3 * PERIOD)
+    victims = ["mark", "meter", "daemon"] * 3
+    dice.shuffle(victims)
+    for number, victim in enumerate(victims, 1):
+        time.sleep(dice.random() * 1.5 * PERIOD)
+        alive[victim].p.kill()
+        alive[victim].p.wait(LIMIT)
+        time.sleep(dice.random() * PERIOD / 2)
+        alive[victim] = collector(number) if victim == "daemon" else start(victim, number)
+    time.sleep(4 * PERIOD)
+    n = traffic.end()
+    ok(wait(lambda: r.take() == n), "all packets came", (n, r.got))
+    time.sleep(3 * PERIOD)
+    for node in alive.values():
+        node.p.terminate()
+        node.p.wait(2 * LIMIT)
+    # What the processes left, of each point in one file.
+    joined = {}
+    for command, parts in files.items():
+        joined[command] = lab.path(f"kill-{command}.mark128")
+        with open(joined[command], "wb") as f:
+            for part in parts:
+                with open(part, "rb") as p:
+                    data = p.read()
+                f.write(data[:len(data) // 128 * 128])
+    rows, said = results("--read", "sent=" + joined["mark"], "--read", "came=" + joined["meter"])
+    sent, without = check_rows(rows, n, "files")
+    ok(without > 0 or sent == n, "files: packets that are in no sum are of blocks that are named", (sent, n, said))
+    rows = []
+    for number in (0, *(i for i, v in enumerate(victims, 1) if v == "daemon")):
+        path = lab.path(f"kill-{number}.seg192")
+        with open(path, "rb") as f:
+            data = f.read()
+        with open(path, "wb") as f:
+            f.write(data[:len(data) // 192 * 192])
+        run = pathline.run("query", "-o", "jsonl", "SELECT * FROM segments", path)
+        rows += [row | {"alarms": "+".join(w for w in words(row))} for row in pathline.jsonl(run.stdout)]
+    check_rows(rows, n, "daemons")
+    r.close()
+
+
+def words(row):
+    """The names of a record's alarms."""
+    names = ["missing", "clock-domain", "settings", "negative-loss", "beyond-guard", "pulses", "clock-fault", "partial", "no-room", "clock-stepped",
+             "clock-unsynced", "bit-in-use", "late-change"]
+    value = row.get("alarms") or 0
+    return [name for bit, name in enumerate(names) if value >> bit & 1] if isinstance(value, int) else value.split("+")
+
+
+def test_two_markers():
+    """A second marker on the path finds the bit in use and does not begin; one that is told not to look says so in every block."""
+    m, r = Middle(), Receiver(B, PORT)
+    k = Host("b", "meter", "--from", A, "-o", "jsonl")
+    s = Host("a", "mark", "--to", B, "--check", "0")
+    traffic = Traffic(B, PORT, 0.005)
+    ok(wait(lambda: any(x.get("sent") for x in k.rows(PORT))), "one marker marks")
+    second = ("--dev", "eth0", "--rule", "take proto=udp")
+    p = subprocess.run(NS["a"].command(PATHLINE, "mark", *second, "--check", "60s"), capture_output=True, text=True, timeout=3 * LIMIT, check=False)
+    ok(p.returncode != 0 and "have a marking bit set already" in p.stderr, "the second one sees it, and ends", p.stderr)
+    other = tapping.Printing(NS["a"], "second", "marker", "on eth0", "mark", *second, "--check", "0", "-o", "jsonl")
+    ok(wait(lambda: any(x.get("packets") and x["mark_flags"] & 128 for x in other.lines())), "or says so in its records", other.errors())
+    other.p.terminate()
+    eq(other.p.wait(LIMIT), 0, "and ends well")
+    traffic.end()
+    s.end()
+    k.end()
+    m.end()
+    r.close()
+
+
+def frame(sport, dport, tos):
+    """UDP as from A, with a mark."""
+    ip = bytearray(bytes.fromhex("45000024000040004011 0000".replace(" ", "")) + socket.inet_aton(A) + socket.inet_aton(B))
+    ip[1] = tos
+    total = sum(int.from_bytes(ip[i:i + 2], "big") for i in range(0, 20, 2))
+    total = (total & 0xffff) + (total >> 16)
+    ip[10:12] = ((total & 0xffff) + (total >> 16) ^ 0xffff).to_bytes(2, "big")
+    udp = sport.to_bytes(2, "big") + dport.to_bytes(2, "big") + (16).to_bytes(2, "big") + bytes(2) + bytes(8)
+    return NS["b"].mac("eth0") + NS["a"].mac("eth0") + b"\x08\x00" + bytes(ip) + udp
+
+
+def test_forged():
+    """A stranger on the path sends packets with marks as if they came from the marker's host: those of a flow that the marker does not have
+    are in no sum; those of one that it has are more than was sent, which is an alarm."""
+    m, r = Middle(), Receiver(B, PORT)
+    k = Host("b", "meter", "--from", A, "-o", "jsonl")
+    s = Host("a", "mark", "--to", B, "--check", "0")
+    traffic = Traffic(B, PORT, 0.01)
+    sport = traffic.s.getsockname()[1]
+    ok(wait(lambda: any(x.get("sent") for x in k.rows(PORT))), "blocks are told")
+    forged = 0
+    with packet_socket(NS["m"], "right") as out:
+        def more():
+            nonlocal forged
+            for i in range(20):
+                out.send(frame(sport, PORT, 4 * (i & 1)))
+                out.send(frame(9, PORT + 1, 4 * (i & 1)))
+                forged += 1
+                time.sleep(0.01)
+            return any("negative-loss" in x.get("alarms", "") for x in k.rows(PORT))
+        ok(wait(more), "more than was sent is an alarm", k.rows(PORT))
+    time.sleep(3)
+    traffic.end()
+    s.end()
+    k.end()
+    # Their marks fit the time of none of the clocks: such blocks have alarms, and are in no sum.
+    rows = [x for x in k.rows(PORT + 1) if "loss" in x]
+    ok(all(x["loss"] < 0 and "beyond-guard" in alarms(x) for x in rows), "no block of a flow that the marker does not have is without an alarm", rows)
+    said = [int(line.split()[1]) for line in k.errors().splitlines() if "does not mark are in no row" in line]
+    ok(rows or said, "its packets are told", k.errors())
+    told = re.search(r"here: sent (\d+), received (\d+), lost (-?\d+)", k.errors())
+    eq(told.group(1), told.group(2), "no sum has them")
+    ok(all(x["loss"] <= 0 for x in k.rows(PORT) if "loss" in x), "and nothing is told as lost", k.rows(PORT))
+    m.end()
+    r.close()
+
+
+def main():
+    marking.build()
+    lab.run(test_killed_at_random, test_two_markers, test_forged)
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
