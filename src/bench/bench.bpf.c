@@ -237,11 +237,11 @@ struct {
 	__type(value, uint32_t);
 } pl_bench_then SEC(".maps");
 
-static __always_inline void put32(struct xdp_md *ctx, uint32_t at, uint32_t v)
+static __always_inline void put32(uint8_t *data, const uint8_t *end, uint32_t at, uint32_t v)
 {
-	uint8_t *p = (uint8_t *)(long)ctx->data + (at & 511);
+	uint8_t *p = data + (at & 511);
 
-	if (p + 4 <= (uint8_t *)(long)ctx->data_end)
+	if (p + 4 <= end)
 		*(uint32_t *)p = bpf_htonl(v);
 }
 
@@ -251,7 +251,7 @@ static __always_inline void put32(struct xdp_md *ctx, uint32_t at, uint32_t v)
  * in the order in which they were met first, a table that takes entries from a list finds them in
  * the order of memory, which no network does for it.
  */
-static __always_inline void draw(struct xdp_md *ctx)
+static __always_inline void draw(uint8_t *data, const uint8_t *end)
 {
 	uint32_t n = pl_bench_next++;
 	uint32_t x = n * 2654435769u;
@@ -259,13 +259,13 @@ static __always_inline void draw(struct xdp_md *ctx)
 	x = (x ^ x >> 16) * 0x7feb352d;
 	x = (x ^ x >> 15) * 0x846ca68b;
 	x ^= x >> 16;
-	put32(ctx, pl_bench_seq_at, n);
-	put32(ctx, pl_bench_src_at, 0x0a000000 | x % pl_bench_flows);
+	put32(data, end, pl_bench_seq_at, n);
+	put32(data, end, pl_bench_src_at, 0x0a000000 | x % pl_bench_flows);
 }
 
 SEC("xdp") int pl_bench_turn(struct xdp_md *ctx)
 {
-	draw(ctx);
+	draw((uint8_t *)(long)ctx->data, (uint8_t *)(long)ctx->data_end);
 	bpf_tail_call(ctx, &pl_bench_then, 0);
 	return XDP_ABORTED;
 }
@@ -280,9 +280,24 @@ struct {
 
 SEC("xdp.frags") int pl_bench_turn_frags(struct xdp_md *ctx)
 {
-	draw(ctx);
+	draw((uint8_t *)(long)ctx->data, (uint8_t *)(long)ctx->data_end);
 	bpf_tail_call(ctx, &pl_bench_then_frags, 0);
 	return XDP_ABORTED;
+}
+
+/* And for programs of traffic control. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} pl_bench_then_tc SEC(".maps");
+
+SEC("tc") int pl_bench_turn_tc(struct __sk_buff *skb)
+{
+	draw((uint8_t *)(long)skb->data, (uint8_t *)(long)skb->data_end);
+	bpf_tail_call(skb, &pl_bench_then_tc, 0);
+	return 2; /* TC_ACT_SHOT */
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

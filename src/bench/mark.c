@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Alternate marking in the kernel: test runs of the marker and the meter over a packet of one flow,
- * and of the meter over packets of 1 k and 64 k flows that are drawn, against programs that do
+ * and over packets of 1 k and 64 k flows that are drawn, against programs that do
  * nothing. What counts is what a packet takes longer. Programs of loss-only are told their block, and
  * read no clock.
  */
@@ -25,8 +25,8 @@
 
 struct mark_bench {
 	struct pl_bpf_bench *bare;
-	struct pl_bpf_mark *skel, *untimed;
-	uint8_t frame[BYTES];
+	struct pl_bpf_mark *skel, *untimed, *option;
+	uint8_t frame[BYTES], frame6[BYTES];
 	struct pl_turn turn;
 	int subject, ceiling; /* programs */
 };
@@ -47,16 +47,19 @@ static int least(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	return pl_turn_run(&b->turn, b->ceiling, budget_ns, ret);
 }
 
-/* Without a clock: step marking, whose block is told once. */
-static int load_one(struct pl_bpf_mark **ret, bool ticks)
+/* Without a clock: step marking, whose block is told once. option: of RFC 9343, put in and taken out. */
+static int load_one(struct pl_bpf_mark **ret, bool ticks, bool option)
 {
 	const struct pl_mark_setup setup = { .period_ns = 1000000000,
 		.guard_ns = 250000000,
 		.from_ns = ticks ? 0 : 500000000,
 		.to_ns = ticks ? 0 : 750000000,
-		.method = ticks ? PL_MARK_STEP : PL_MARK_MULTIPLEXED,
-		.versions = PL_MARK_IP4 | PL_MARK_IP6,
-		.colour = 4,
+		.method = ticks    ? PL_MARK_STEP
+			  : option ? PL_MARK_DOUBLE
+				   : PL_MARK_MULTIPLEXED,
+		.place = option ? PL_MARK_IN_HOP : PL_MARK_IN_HEADER,
+		.versions = (option ? 0u : PL_MARK_IP4) | PL_MARK_IP6,
+		.colour = option ? 0 : 4,
 		.flows = FLOWS,
 		.slots = 2 * FLOWS,
 		.ticks = ticks };
@@ -74,6 +77,7 @@ static int load_one(struct pl_bpf_mark **ret, bool ticks)
 	memcpy(skel->bss->pl_mark_rules.rules, rules.rules, sizeof(rules.rules));
 	skel->bss->pl_mark_rules.n = rules.n;
 	skel->bss->pl_mark_armed = 1;
+	(void)bpf_program__set_autoload(skel->progs.pl_mark_there_and_back, !ticks);
 	(void)bpf_map__set_max_entries(skel->maps.pl_mark_heads, 2 * FLOWS);
 	(void)bpf_map__set_max_entries(skel->maps.pl_mark_cells,
 		2 * FLOWS * (uint32_t)libbpf_num_possible_cpus() * PL_MARK_KEPT);
@@ -90,19 +94,27 @@ static int load(struct mark_bench *b)
 	b->bare = pl_bpf_bench__open_and_load();
 	if (b->bare == NULL)
 		return -errno;
-	r = load_one(&b->skel, false);
-	return r < 0 ? r : load_one(&b->untimed, true);
+	r = load_one(&b->skel, false, false);
+	if (r == 0)
+		r = load_one(&b->untimed, true, false);
+	return r < 0 ? r : load_one(&b->option, false, true);
 }
 
-/* UDP over IPv4; sums are not looked at. */
+/* UDP over IPv4, and over IPv6; sums are not looked at. */
 static void make_frame(struct mark_bench *b)
 {
 	static const uint8_t head[42] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 128,
 		0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x1f, 0x90, 0x1f, 0x90, 0,
 		108, 0, 0 };
 
+	static const uint8_t head6[62] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0,
+		0, 0, 0, 88, 17, 64, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xfd, 0, 0,
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x1f, 0x90, 0x1f, 0x90, 0, 88, 0, 0 };
+
 	memset(b->frame, 0, sizeof(b->frame));
 	memcpy(b->frame, head, sizeof(head));
+	memset(b->frame6, 0, sizeof(b->frame6));
+	memcpy(b->frame6, head6, sizeof(head6));
 }
 
 static int measure(struct pl_bench_ctx *ctx, struct mark_bench *b, const char *name,
@@ -123,9 +135,10 @@ static int measure(struct pl_bench_ctx *ctx, struct mark_bench *b, const char *n
 	b->ceiling = bpf_program__fd(
 		tc ? b->bare->progs.pl_bench_next_program : b->bare->progs.pl_bench_pass_only);
 	b->turn = (struct pl_turn){ .bare = b->bare,
-		.frame = b->frame,
+		.frame = subject == b->option->progs.pl_mark_there_and_back ? b->frame6 : b->frame,
 		.frame_bytes = BYTES,
 		.flows = flows,
+		.tc = tc,
 		.seq_at = SEQ_AT,
 		.src_at = SRC_AT };
 	return pl_bench_compare(ctx, &c);
@@ -144,6 +157,14 @@ static int run_all(struct pl_bench_ctx *ctx, struct mark_bench *b)
 		{ "mark/meter-loss-only", u->progs.pl_mark_meter_in, 0 },
 		{ "mark/meter-xdp", s->progs.pl_mark_meter_xdp, 0 },
 		{ "mark/meter-xdp-loss-only", u->progs.pl_mark_meter_xdp, 0 },
+		{ "mark/marker-and-edge", s->progs.pl_mark_there_and_back, 0 },
+		{ "mark/marker-and-edge-option", b->option->progs.pl_mark_there_and_back, 0 },
+		{ "mark/marker-1k-flows", s->progs.pl_mark_marker, 1024 },
+		{ "mark/marker-64k-flows", s->progs.pl_mark_marker, 65536 },
+		{ "mark/marker-loss-only-1k-flows", u->progs.pl_mark_marker, 1024 },
+		{ "mark/marker-loss-only-64k-flows", u->progs.pl_mark_marker, 65536 },
+		{ "mark/meter-1k-flows", s->progs.pl_mark_meter_in, 1024 },
+		{ "mark/meter-64k-flows", s->progs.pl_mark_meter_in, 65536 },
 		{ "mark/meter-xdp-1k-flows", s->progs.pl_mark_meter_xdp, 1024 },
 		{ "mark/meter-xdp-64k-flows", s->progs.pl_mark_meter_xdp, 65536 } };
 	int r = 0;
@@ -167,6 +188,7 @@ static int run(struct pl_bench_ctx *ctx)
 		r = run_all(ctx, &b);
 	pl_bpf_mark__destroy(b.skel);
 	pl_bpf_mark__destroy(b.untimed);
+	pl_bpf_mark__destroy(b.option);
 	pl_bpf_bench__destroy(b.bare);
 	return r;
 }

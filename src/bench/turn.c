@@ -63,10 +63,12 @@ static int same_frame(
 /* Two calls: to begin one costs milliseconds, so the second one is as long as the budget. */
 static int drawn(const struct pl_turn *t, int fd, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
-	const int turn = bpf_program__fd(
-		t->frags ? t->bare->progs.pl_bench_turn_frags : t->bare->progs.pl_bench_turn);
-	const int then = bpf_map__fd(
-		t->frags ? t->bare->maps.pl_bench_then_frags : t->bare->maps.pl_bench_then);
+	const int turn = bpf_program__fd(t->tc      ? t->bare->progs.pl_bench_turn_tc
+					 : t->frags ? t->bare->progs.pl_bench_turn_frags
+						    : t->bare->progs.pl_bench_turn);
+	const int then = bpf_map__fd(t->tc      ? t->bare->maps.pl_bench_then_tc
+				     : t->frags ? t->bare->maps.pl_bench_then_frags
+						: t->bare->maps.pl_bench_then);
 	const uint32_t zero = 0;
 	uint64_t repeat = REPEAT_MANY;
 	uint32_t ns = 0;

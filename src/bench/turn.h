@@ -17,6 +17,7 @@ struct pl_turn {
 	uint32_t frame_bytes;
 	uint32_t flows;          /* 0: the frame stays as it is, its number too */
 	bool frags;              /* the program knows packets of several pieces (xdp.frags) */
+	bool tc;                 /* it is one of traffic control */
 	uint32_t seq_at, src_at; /* where number and source stand; 0: where a report has them */
 };
 
