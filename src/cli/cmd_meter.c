@@ -184,6 +184,25 @@ static int hash_args(struct pl_mark_read_options *o)
 	return 0;
 }
 
+/* As on an interface: what none matches is left alone. 0, or an exit code; complains. */
+static int rule_args(struct pl_tap_rules *ret)
+{
+	struct pl_diag diag = { .text = "" };
+	const char *text = "skip";
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < args.rules.n; i++) {
+		text = args.rules.items[i];
+		r = pl_tap_rules_add(ret, text, &diag);
+	}
+	if (r == 0 && args.rules.n > 0)
+		r = pl_tap_rules_add(ret, "skip", &diag);
+	if (r == 0)
+		return 0;
+	pl_complain("--rule %s: %s", text, diag.text);
+	return PL_EXIT_USAGE;
+}
+
 /* 0, or an exit code; complains. */
 static int sample_args(struct pl_mark_read_options *o)
 {
@@ -254,7 +273,6 @@ static int read_args(struct pl_mark_read_options *o)
 	const char *method = args.method != NULL ? args.method
 			     : args.bits.n > 1   ? methods[PL_MARK_DOUBLE - 1]
 						 : methods[0];
-	struct pl_diag diag = { .text = "" };
 	int code;
 
 	const size_t files = pl_mark_read_files(captures.files.items, captures.files.n);
@@ -319,13 +337,7 @@ static int read_args(struct pl_mark_read_options *o)
 		code = sample_args(o);
 	if (code != 0)
 		return code;
-	for (size_t i = 0; i < args.rules.n; i++) {
-		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0) {
-			pl_complain("--rule %s: %s", args.rules.items[i], diag.text);
-			return PL_EXIT_USAGE;
-		}
-	}
-	return 0;
+	return rule_args(&o->rules);
 }
 
 /* For an observer of QUIC. 0, or an exit code; complains. */
@@ -379,13 +391,7 @@ static int observe_args(struct pl_mark_observe_options *o)
 		pl_complain("meter: %s", diag.text);
 		return PL_EXIT_USAGE;
 	}
-	for (size_t i = 0; i < args.rules.n; i++) {
-		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0) {
-			pl_complain("--rule %s: %s", args.rules.items[i], diag.text);
-			return PL_EXIT_USAGE;
-		}
-	}
-	return 0;
+	return rule_args(&o->rules);
 }
 
 static bool is_quic(void)

@@ -399,6 +399,17 @@ def test_too_little():
     eq((sum(r["loss"] for r in rows), {r.get("alarms") for r in rows}), (0, {None}), "nothing was lost")
 
 
+def test_rules():
+    """Packets that no rule matches are left alone, in captures as on an interface."""
+    carrier = carriers()[0]
+    packets = marked("step", send(random.Random(SEED), 3, 20))
+    args = pair("rules", carrier, packets, [(f, ns + DELAY, b) for f, ns, b, _ in packets])
+    for rules, ports in ((["take sport=1001"], {1001}), (["skip sport=1001", "take proto=udp"], {1000, 1002}), (["take proto=tcp"], set()), ([], {1000, 1001, 1002})):
+        for method in ("step", "hash"):
+            rows, run = results("--method", method, *[x for r in rules for x in ("--rule", r)], *args)
+            eq({r["sport"] for r in rows}, ports, f"--method {method} --rule {rules}")
+
+
 def test_fragments():
     """A router that makes fragments copies the mark: packets are counted once."""
     from scapy.all import Ether, IP, fragment
@@ -858,5 +869,5 @@ if not with_scapy.there():
     tap.skip_all("missing: scapy")
 if shutil.which("tshark") is None:
     tap.skip_all("missing: tshark")
-lab.run(test_carriers, test_option_by_tshark, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_too_little, test_fragments, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
+lab.run(test_carriers, test_option_by_tshark, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_too_little, test_rules, test_fragments, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
 sys.exit(tap.end())
