@@ -234,6 +234,15 @@ static void pulse_marking(void)
 	eq(result(2)->since, ZERO, "and the result says from where");
 	eq(result(2)->sent, 2000);
 	start(PL_MARK_PULSE);
+	lose(1, 900, 999);
+	test_run(&path);
+	ok(loss_is(1, 0) && loss_is(2, 100) && loss_is(3, 0), "N5: 1 to 2 lose 100");
+	start(PL_MARK_PULSE);
+	lose(1, 0, 99);
+	test_run(&path);
+	ok(lacks(1, PL_MARK_HAS_LOSS | PL_MARK_HAS_DELAY) && loss_is(2, 100) && loss_is(3, 0),
+		"N6: 0 to 2 lose 100");
+	start(PL_MARK_PULSE);
 	lose(1, 950, 999);
 	lose(2, 0, 49);
 	test_run(&path);

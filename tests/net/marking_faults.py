@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Alternate marking where something goes wrong: marker, meter and collector killed with kill -9 at random instants, two markers on one
+"""Alternate marking of two hosts, from the commands and from captures of the same run; and where something goes wrong: marker, meter and collector killed with kill -9 at random instants, two markers on one
 path, marks that strangers forge. A number that is told is right; what is not known is named.
 
 usage: marking_faults.py PATHLINE [TEST…]
@@ -8,6 +8,7 @@ import os
 import random
 import re
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -220,9 +221,61 @@ def test_forged():
     r.close()
 
 
+class Taken(Middle):
+    """Keeps what comes and goes, with its time: captures of both sides of what it drops."""
+
+    def __init__(self, choose):
+        self.came, self.went = [], []
+        super().__init__(choose)
+
+    def one(self, i, frame, go):
+        dropped = self.dropped
+        if i == 0:
+            self.came.append((time.time_ns(), frame))
+        super().one(i, frame, go)
+        if i == 0 and self.dropped == dropped:
+            self.went.append((time.time_ns(), frame))
+
+
+def capture(name, packets):
+    path = lab.path(name)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<IHHiIII", 0xa1b23c4d, 2, 4, 0, 0, 262144, 1))
+        for ns, data in packets:
+            f.write(struct.pack("<IIII", *divmod(ns, 10**9), len(data), len(data)) + data)
+    return path
+
+
+def test_captures_of_the_run():
+    """A link drops 1 % of what two commands measure: they tell loss to the packet within two blocks of the end, and the captures of both
+    sides of the link tell the same of every block."""
+    m = Taken(lambda frame, n: frame[12:14] == b"\x08\0" and frame[36:38] == PORT.to_bytes(2, "big") and n % 100 == 50)
+    r = Receiver(B, PORT)
+    k = Host("b", "meter", "--from", A, "-o", "jsonl")
+    s = Host("a", "mark", "--to", B, "--check", "0")
+    marking.warm(period=1)
+    traffic = Traffic(B, PORT, 0.002)
+    ok(wait(lambda: m.dropped >= 20 and len([x for x in k.rows(PORT) if "delay_ns" in x]) >= 3), "loss and delay are told", k.errors())
+    n, end = traffic.end(), time.clock_gettime(time.CLOCK_TAI)
+    ok(wait(lambda: sum(x.get("sent", 0) for x in k.rows(PORT)) == n), "all packets are told", (n, k.rows(PORT)))
+    live = {x["block"]: (x["sent"], x["received"], x["loss"]) for x in k.rows(PORT) if x.get("sent")}
+    ok(max(live) <= int(end), "the last block is that of the last packet, or the one before it", (live, end))
+    eq((sum(x[2] for x in live.values()), r.take()), (m.dropped, n - m.dropped), "loss is what the link dropped")
+    came, ahead = len(m.came), round(time.clock_gettime(time.CLOCK_TAI) - time.time())
+    s.end()
+    k.end()
+    m.end()
+    rows, said = results("--method", "multiplexed", "--tai-offset", str(ahead), "--rule", f"take proto=udp dport={PORT}",
+                         "--read", "in=" + capture("run-in.pcap", m.came[:came]), "--read", "out=" + capture("run-out.pcap", m.went))
+    sound = {x["block"]: (x["sent"], x["received"], x["loss"]) for x in rows if x.get("sent") and not alarms(x) & UNSOUND}
+    eq({b: v for b, v in sound.items() if live.get(b) != v}, {}, "the captures tell the same, block by block")
+    ok(len(sound) >= len(live) - 2, "of all but the first and the last block", (sound, live, said))
+    r.close()
+
+
 def main():
     marking.build()
-    lab.run(test_killed_at_random, test_two_markers, test_forged)
+    lab.run(test_captures_of_the_run, test_killed_at_random, test_two_markers, test_forged)
     return tap.end()
 
 
