@@ -29,6 +29,7 @@ enum column {
 	MEAN,
 	FIRST,
 	JITTER,
+	CLOCK_ERROR,
 	TWO_WAY,
 	TWO_WAY_MEAN,
 	SAMPLED,
@@ -67,6 +68,7 @@ static const struct pl_column columns[COLUMNS] = {
 	[MEAN] = { "mean_ns", 9, true, false, false },
 	[FIRST] = { "first_ns", 9, true, true, false },
 	[JITTER] = { "jitter_ns", 9, true, true, false },
+	[CLOCK_ERROR] = { "clock_error_ns", 14, true, true, false },
 	[TWO_WAY] = { "two_way_ns", 10, true, true, false },
 	[TWO_WAY_MEAN] = { "two_way_mean_ns", 15, true, true, false },
 	[SAMPLED] = { "sampled", 7, true, true, false },
@@ -127,6 +129,9 @@ static void put_delays(struct row *row, const struct pl_mark_result *r)
 		pl_row_cells_s64(&row->cells, FIRST, r->first_ns);
 	if ((r->has & PL_MARK_HAS_JITTER) != 0)
 		pl_row_cells_s64(&row->cells, JITTER, r->jitter_ns);
+	if ((r->has & (PL_MARK_HAS_DELAY | PL_MARK_HAS_MEAN | PL_MARK_HAS_FIRST)) != 0 &&
+		r->clock_error_ns != UINT64_MAX)
+		pl_row_cells_u64(&row->cells, CLOCK_ERROR, r->clock_error_ns);
 }
 
 static void put_round(struct row *row, const struct pl_mark_round *round)

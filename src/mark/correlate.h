@@ -31,7 +31,7 @@ enum {
 	X(0, MISSING, "missing", "a point did not report the block: no numbers")                       \
 	X(1, CLOCK_DOMAIN, "clock-domain",                                                             \
 		"TAI offsets of the points differ: their clocks are seconds apart, no numbers")        \
-	X(2, SETTINGS, "settings", "points differ in method, period, --bit or --by: no numbers")                    \
+	X(2, SETTINGS, "settings", "points differ in method, period, --bit or --by: no numbers")       \
 	X(3, NEGATIVE, "negative-loss",                                                                \
 		"more arrived than was sent: duplicates, or a wrong block")                            \
 	X(4, BEYOND, "beyond-guard",                                                                   \

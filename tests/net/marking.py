@@ -425,8 +425,8 @@ def test_two_commands_lossy():
         dropped[port] += 1
         return True
     m = Middle(choose)
-    k = Host("b", "meter", "--from", A, "-o", "jsonl")
-    s = Host("a", "mark", "--to", B, "--check", "0")
+    k = Host("b", "meter", "--from", A, "--clock-error", "2ms", "-o", "jsonl")
+    s = Host("a", "mark", "--to", B, "--clock-error", "2ms", "--check", "0")
     warm(period=1)
     r, n = Receiver(B, 6012), 0
 
@@ -440,6 +440,7 @@ def test_two_commands_lossy():
     ok(wait(lambda: sum(x.get("sent", 0) for x in k.rows(6012)) == n), "all blocks are told", (n, k.rows(6012)))
     rows = [x for x in k.rows(6012) if x.get("sent")]
     eq(sum(x["loss"] for x in rows), dropped[6012], "loss is what the middle dropped")
+    eq({x.get("clock_error_ns") for x in rows if "delay_ns" in x}, {2_000_000}, "beside each delay is by how much it may be wrong")
     eq([x for x in k.rows(6012) if "missing" in x and x["block"] >= rows[0]["block"]], [], "no block is missing")
     r.close()
     sent, heard = s.end()["to"]["sent"], k.end()["between"]["heard"]
