@@ -38,7 +38,9 @@ static void options(const struct pl_config *config)
 				strncmp(uri, s->uri, strcspn(s->uri, "?")) == 0);
 		sockets += pl_config_sockets(s);
 	}
-	must(pl_config_workers(config) == sockets && sockets <= PL_WORKERS_MAX);
+	/* And one each for tables in the kernel, one for questions and marks. */
+	must(pl_config_workers(config) >= sockets && pl_config_workers(config) <= PL_WORKERS_MAX);
+	must(config->queries.n + config->marks.n == 0 || pl_config_workers(config) > sockets);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -273,9 +273,43 @@ def test_captures_of_the_run():
     r.close()
 
 
+def test_company():
+    """Several points on one host, beside a tap and INT's source and sink on the same interfaces: each meter has what the marker has, of
+    packets with INT and of others."""
+    def it(role, side, *args):
+        return tapping.Printing(NS[side], f"int-{role}", role, "INT " + role, "int", role, "--dev", "eth1", "--stats", *args)
+    rule = "--bit", "ipv4-reserved", "--rule", f"take proto=udp port={PORT}-{PORT + 1}"
+    sink = it("sink", "b", "--node", "2")
+    source = it("source", "a", "--node", "1", "--rule", f"take proto=udp dport={PORT + 1}")
+    t = tapping.Tap(NS["b"], "beside", "-o", "jsonl", "tc:eth1")
+    nodes = [marking.meter("--direction", "in", *rule, dev="eth1", name=f"meter-{i}") for i in (1, 2)]
+    s = marking.marker(*rule, dev="eth1")
+    marking.warm(s, *nodes)
+    r = [Receiver(B1, PORT), Receiver(B1, PORT + 1)]
+    traffic = [Traffic(B1, PORT, 0.002), Traffic(B1, PORT + 1, 0.002)]
+    time.sleep(3)
+    n = [x.end() for x in traffic]
+    ok(wait(lambda: [x.take() for x in r] == n), "all come", n)
+    for i in (0, 1):
+        ok(wait(lambda i=i: marking.sums(s, PORT + i) == n[i] and marking.quiet(s, PORT + i)), "the marker has what was sent", (n, marking.sums(s, PORT + i)))
+        for node in nodes:
+            ok(wait(lambda i=i, node=node: marking.sums(node, PORT + i) == n[i]), f"{node.name} has it", (n, marking.sums(node, PORT + i)))
+            eq([v for v in marking.loss(s, node, PORT + i).values() if v], [], "in every block")
+    t.end()
+    for node in (s, *nodes):
+        node.end()
+    for node in (source, sink):
+        node.p.terminate()
+        eq(node.p.wait(2 * LIMIT), 0, f"{node.name} ends well")
+    sent, came = source.lines()[-1]["source"], sink.lines()[-1]["sink"]
+    eq((sent["instrumented"], came["stripped"] + came["copies"]), (n[1], n[1]), "packets had INT on their way")
+    for x in r:
+        x.close()
+
+
 def main():
     marking.build()
-    lab.run(test_captures_of_the_run, test_killed_at_random, test_two_markers, test_forged)
+    lab.run(test_captures_of_the_run, test_company, test_killed_at_random, test_two_markers, test_forged)
     return tap.end()
 
 
