@@ -324,15 +324,45 @@ static const char *form_of(const struct pl_mark_args *a)
 									: form;
 }
 
+/* Records are printed, sent to a peer, or only given to outputs. */
+static int serve(struct pl_mark_host *h, struct pl_mark_host_options *o,
+	const struct pl_mark_args *a, const struct pl_mark_peer *peer, bool prints)
+{
+	static struct pl_flat_out out;
+	static struct pl_mark_to to;
+	static struct takers takers;
+	const struct pl_service beside = { &pl_mark_to_ops, &to };
+	int code;
+
+	if (prints) {
+		pl_flat_out_init(&out, PL_FLAT_MARK128, form_of(a), a->count);
+		takers.out = &out;
+	}
+	if (peer->is) {
+		pl_mark_peer_send(peer, &to, a, o);
+		takers.to = &to;
+	}
+	o->records = give_records;
+	o->turned = give_turned;
+	o->full = give_full;
+	o->arg = &takers;
+	code = pl_mark_args_run(h, peer->is ? &beside : NULL, a);
+	pl_mark_host_close(h);
+	if (peer->is)
+		pl_mark_to_close(&to);
+	/* One that could not be begun prints no empty table. */
+	if (prints && !h->began)
+		pl_buf_done(&out.rows.buf);
+	else if (prints && !pl_flat_out_end(&out))
+		code = PL_EXIT_FAILED;
+	return code;
+}
+
 int pl_mark_args_serve(const struct pl_command *command, struct pl_mark_args *a,
 	enum pl_hostmark_role role, bool rules, bool prints)
 {
 	static struct pl_mark_host_options o;
-	static struct pl_flat_out out;
 	static struct pl_mark_peer peer;
-	static struct takers takers;
-	static struct pl_mark_to to;
-	const struct pl_service beside = { &pl_mark_to_ops, &to };
 	struct pl_mark_host *h;
 	int code = pl_mark_peer_fill(&peer, a, role);
 
@@ -346,34 +376,10 @@ int pl_mark_args_serve(const struct pl_command *command, struct pl_mark_args *a,
 		return PL_EXIT_FAILED;
 	}
 	h->o = &o;
-	if (peer.is && role == PL_HOSTMARK_METER) {
+	if (peer.is && role == PL_HOSTMARK_METER)
 		code = pl_mark_peer_compare(&peer, h, &o, a, form_of(a));
-		free(h);
-		return code;
-	}
-	if (prints) {
-		pl_flat_out_init(&out, PL_FLAT_MARK128, form_of(a), a->count);
-		takers.out = &out;
-	}
-	if (peer.is) {
-		pl_mark_peer_send(&peer, &to, a, &o);
-		takers.to = &to;
-	}
-	if (takers.out != NULL || takers.to != NULL) {
-		o.records = give_records;
-		o.turned = give_turned;
-		o.full = give_full;
-		o.arg = &takers;
-	}
-	code = pl_mark_args_run(h, takers.to != NULL ? &beside : NULL, a);
-	pl_mark_host_close(h);
-	if (takers.to != NULL)
-		pl_mark_to_close(&to);
-	/* One that could not be begun prints no empty table. */
-	if (prints && !h->began)
-		pl_buf_done(&out.rows.buf);
-	else if (prints && !pl_flat_out_end(&out))
-		code = PL_EXIT_FAILED;
+	else
+		code = serve(h, &o, a, &peer, prints);
 	free(h);
 	return code;
 }
