@@ -32,8 +32,10 @@ static void bytes(void)
 
 	pl_mark_pair_put(got, &header);
 	ok(memcmp(got, want, sizeof(want)) == 0, "the header's bytes are those of the document");
-	ok(pl_mark_pair_parse(&back, &records, got, sizeof(want)) &&
-			memcmp(&back, &header, sizeof(header)) == 0,
+	ok(pl_mark_pair_parse(&back, &records, got, sizeof(want)) && back.what == header.what &&
+			back.count == 0 && back.run == header.run && back.seq == header.seq &&
+			back.oldest == header.oldest && back.terms.rules == 0 &&
+			pl_mark_terms_fit(&back.terms, &usual),
 		"and read as what was written");
 	for (size_t n = 0; n < sizeof(got); n++) {
 		if (n != sizeof(want) && pl_mark_pair_parse(&back, &records, got, n))
