@@ -44,7 +44,7 @@ int pl_query_into_init(struct pl_query_into *into, const struct pl_query *query,
 	pl_buf_init(&into->key);
 	pl_buf_init(&into->line);
 	pl_buf_init(&into->text);
-	if (is_stdout(uri) || pl_result_out_check(uri, &diag) == 0)
+	if (is_stdout(uri) || pl_result_out_check(uri, query, &diag) == 0)
 		return 0;
 	pl_complain("query: --into %s%s", diag.text, strchr(uri, ':') == NULL ? ", or to -" : "");
 	return PL_EXIT_USAGE;
@@ -55,7 +55,7 @@ static int open_out(struct pl_query_into *into, struct pl_diag *diag)
 	int r = 0;
 
 	if (!is_stdout(into->uri))
-		r = pl_result_out_open(&into->out, into->uri, BROKER_WAIT_MS, diag);
+		r = pl_result_out_open(&into->out, into->uri, into->query, BROKER_WAIT_MS, diag);
 	into->began = r == 0;
 	return r;
 }
@@ -117,6 +117,8 @@ const struct pl_service_ops pl_query_into_service = {
 
 void pl_query_into_add(struct pl_query_into *into, const struct pl_query_row *row)
 {
+	struct pl_result_item item = { .query = into->query, .name = into->name, .row = row };
+
 	if (pl_query_into_full(into))
 		return;
 	into->rows++;
@@ -129,11 +131,15 @@ void pl_query_into_add(struct pl_query_into *into, const struct pl_query_row *ro
 	pl_buf_reset(&into->key);
 	pl_buf_reset(&into->line);
 	pl_query_result_json(into->query, into->name, row, &into->key, &into->line);
-	if (into->key.failed || into->line.failed)
+	if (into->key.failed || into->line.failed) {
 		pl_result_out_refuse(into->out);
-	else
-		pl_result_out_put(
-			into->out, into->key.data, into->key.len, into->line.data, into->line.len);
+		return;
+	}
+	item.key = into->key.data;
+	item.key_len = into->key.len;
+	item.line = into->line.data;
+	item.len = into->line.len;
+	pl_result_out_put(into->out, &item);
 }
 
 void pl_query_into_turn(struct pl_query_into *into)

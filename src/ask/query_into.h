@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of a query into an output (service/result_out.h) or as JSON lines to standard output. */
+/* Rows of a query into an output (tapout/result_out.h) or as JSON lines to standard output. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "query/query.h"
 #include "runtime/runtime.h"
-#include "service/result_out.h"
+#include "tapout/result_out.h"
 
 struct pl_query_into {
 	const struct pl_query *query;

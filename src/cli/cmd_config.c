@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "pipeline/metrics.h"
 #include "service/daemon.h"
+#include "service/standing.h"
 #include "service/taps.h"
 #include "show/stdout.h"
 
@@ -75,7 +76,7 @@ static int check(const char *path)
 
 	if (code != 0)
 		return code;
-	if (pl_taps_check(&c, &diag) < 0) {
+	if (pl_taps_check(&c, &diag) < 0 || pl_standing_check(&c, &diag) < 0) {
 		pl_complain_diag(&diag);
 		pl_config_done(&c);
 		return PL_EXIT_CONFIG;

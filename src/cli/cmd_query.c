@@ -36,7 +36,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 'n', "count", &args.sql.count, "COUNT", "stop after this many rows",
 			NULL },
 		{ PL_OPT_STRING, 0, "into", &args.sql.into, "OUTPUT",
-			"rows of a question go there as JSON objects: file:PATH (lines, added), kafka://HOST/TOPIC (a message each), or - (lines)",
+			"rows of a question go there as JSON objects: file:PATH (lines, added), kafka://HOST/TOPIC (a message each), or - (lines); or by their columns: influx://HOST/DATABASE, clickhouse://HOST/TABLE",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Questions", NULL, NULL, NULL, NULL },
 		{ PL_OPT_FLAG, 0, "explain", &args.sql.explain, NULL,

@@ -10,7 +10,9 @@
 #include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "export/clickhouse_rows.h"
 #include "kafka/uri.h"
+#include "pipeline/config.h"
 #include "record/clickhouse.h"
 #include "record/duckdb.h"
 #include "record/flink.h"
@@ -26,25 +28,28 @@ static const char *const words[N_SYSTEMS + 1] = { "clickhouse", "flink", "duckdb
 	"goflow2", NULL };
 
 static struct {
-	const char *table, *kafka, *group;
+	const char *table, *kafka, *group, *query;
 } args;
 
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_STRING, 0, "table", &args.table, "NAME",
-			"name of the table (default packets, packets96, dns or flows)", NULL },
+			"name of the table (default packets, packets96, dns or flows; of rows: rows)",
+			NULL },
 		{ PL_OPT_STRING, 0, "kafka", &args.kafka, "URI",
 			"fill the table from a topic: kafka://HOST:PORT/TOPIC, as tap --to has it",
 			NULL },
 		{ PL_OPT_STRING, 0, "group", &args.group, "NAME",
 			"group of consumers that reads the topic (default clickhouse or flink)",
 			NULL },
+		{ PL_OPT_STRING, 0, "query", &args.query, "QUESTION",
+			"clickhouse: instead of KIND, the table for the rows of a question", NULL },
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
 	args.table = args.kafka = NULL;
-	args.group = NULL;
+	args.group = args.query = NULL;
 	return table;
 }
 
@@ -174,6 +179,34 @@ static int schema(const char *system, enum pl_flat_kind kind)
 	return pl_stdout_all(&out);
 }
 
+/* The table for rows of a question, as 'query --into clickhouse://…' and standing queries write them. */
+static int schema_of_rows(const struct pl_opt_list *operands)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_query *query = NULL;
+	struct pl_buf out;
+
+	if (operands->n != 1 || strcmp(operands->items[0], "clickhouse") != 0) {
+		pl_complain("schema: rows of a question have a table of ClickHouse: "
+			    "schema clickhouse --query QUESTION");
+		return PL_EXIT_USAGE;
+	}
+	if (args.kafka != NULL || args.group != NULL) {
+		pl_complain("schema: --%s reads records of a topic; --query makes a table for rows",
+			args.kafka != NULL ? "kafka" : "group");
+		return PL_EXIT_USAGE;
+	}
+	if (pl_config_query_parse(args.query, &query, &diag) < 0) {
+		pl_complain("schema: %s", diag.text);
+		return PL_EXIT_USAGE;
+	}
+	pl_buf_init(&out);
+	pl_clickhouse_rows_table(
+		query, "rows of a question", args.table != NULL ? args.table : "rows", &out);
+	pl_query_free(query);
+	return pl_stdout_all(&out);
+}
+
 static int run(int argc, char **argv)
 {
 	struct pl_opt_list operands;
@@ -183,6 +216,11 @@ static int run(int argc, char **argv)
 
 	if (pl_command_parse(&pl_command_schema, argc, argv, &operands, &code) != 0)
 		return code;
+	if (args.query != NULL) {
+		code = schema_of_rows(&operands);
+		pl_opt_list_done(&operands);
+		return code;
+	}
 	if (operands.n != 2)
 		pl_complain(
 			"schema: %s; use: schema clickhouse|flink|duckdb|protobuf|goflow2 "
@@ -201,7 +239,8 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_schema = {
 	.name = "schema",
 	.summary = "print tables and schemas with which other systems read records",
-	.usage = "[OPTION]… clickhouse|flink|duckdb|protobuf|goflow2 KIND",
+	.usage =
+		"[OPTION]… clickhouse|flink|duckdb|protobuf|goflow2 KIND | clickhouse --query QUESTION",
 	.description =
 		"KIND is pkt64, pkt96, dns64, flow128, mark128, seg192, link128, sent128, drop168\n"
 		"or flow288.\n"
@@ -210,17 +249,21 @@ const struct pl_command pl_command_schema = {
 		"them into files and topics; their bytes are rows of RowBinary. With --kafka ClickHouse\n"
 		"fills the table from the topic. flink prints a table over a topic, for messages of\n"
 		"RowBinary (with PathlineFormatFactory.java, which is installed in\n"
-		"share/pathline/flink) or, with format=json in the URI, of JSON. duckdb prints a view\n"
+		"share/pathline/flink) or, with format=json in the URI, of JSON. With --query clickhouse\n"
+		"prints the table into which rows of the question go (--into and 'to:' with\n"
+		"clickhouse://HOST/TABLE). duckdb prints a view\n"
 		"over a file of JSON lines, NAME.jsonl of the table. protobuf prints the\n"
 		".proto file of messages that 'tap --to kafka://HOST/TOPIC?format=protobuf' writes,\n"
 		"goflow2 that of 'tap --flows --to kafka://HOST/TOPIC?format=goflow2'. 'pathline help fields'\n"
 		"explains the columns.",
 	.options = options,
-	.examples = "  pathline schema clickhouse pkt64 | clickhouse-client -n\n"
-		    "  clickhouse-client -q 'INSERT INTO packets FORMAT RowBinary' < trace.pkt64\n"
-		    "  pathline schema --kafka kafka://10.0.0.3/packets clickhouse pkt64\n"
-		    "  pathline schema --kafka kafka://10.0.0.3/packets flink pkt64\n"
-		    "  pathline schema protobuf pkt64 > pkt64.proto\n",
+	.examples =
+		"  pathline schema clickhouse pkt64 | clickhouse-client -n\n"
+		"  clickhouse-client -q 'INSERT INTO packets FORMAT RowBinary' < trace.pkt64\n"
+		"  pathline schema --kafka kafka://10.0.0.3/packets clickhouse pkt64\n"
+		"  pathline schema --kafka kafka://10.0.0.3/packets flink pkt64\n"
+		"  pathline schema protobuf pkt64 > pkt64.proto\n"
+		"  pathline schema clickhouse --query 'ddos(threshold=45)' --table ddos | clickhouse-client -n\n",
 	.words = words,
 	.run = run,
 };

@@ -99,7 +99,7 @@ static void put_percent(struct pl_buf *out, const char *text)
 	}
 }
 
-static void put_quoted(struct pl_buf *out, const char *name)
+void pl_clickhouse_put_name(struct pl_buf *out, const char *name)
 {
 	pl_buf_chr(out, '`');
 	for (; *name != '\0'; name++) {
@@ -110,19 +110,28 @@ static void put_quoted(struct pl_buf *out, const char *name)
 	pl_buf_chr(out, '`');
 }
 
+static void put_records(struct pl_buf *statement, enum pl_flat_kind kind)
+{
+	const struct pl_flat *flat = pl_flat(kind);
+
+	for (uint32_t i = 0; i < flat->n_fields; i++) {
+		pl_buf_str(statement, i == 0 ? " (" : ", ");
+		pl_clickhouse_put_stored(statement, &flat->fields[i]);
+	}
+	pl_buf_str(statement, ") FORMAT RowBinary");
+}
+
 static void put_url(struct pl_buf *out, const struct pl_clickhouse_options *o)
 {
-	const struct pl_flat *flat = pl_flat(o->kind);
 	struct pl_buf statement;
 
 	pl_buf_init(&statement);
 	pl_buf_str(&statement, "INSERT INTO ");
-	put_quoted(&statement, o->table);
-	for (uint32_t i = 0; i < flat->n_fields; i++) {
-		pl_buf_str(&statement, i == 0 ? " (" : ", ");
-		pl_clickhouse_put_stored(&statement, &flat->fields[i]);
-	}
-	pl_buf_str(&statement, ") FORMAT RowBinary");
+	pl_clickhouse_put_name(&statement, o->table);
+	if (o->columns != NULL)
+		pl_buf_printf(&statement, " (%s) FORMAT JSONEachRow", o->columns);
+	else
+		put_records(&statement, o->kind);
 	pl_buf_chr(&statement, '\0');
 	pl_buf_str(out, o->server);
 	if (o->database != NULL) {
@@ -157,9 +166,11 @@ int pl_clickhouse_open(struct pl_export **ret, const struct pl_clickhouse_option
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	format->size = pl_flat(options->kind)->size;
+	if (options->columns == NULL)
+		format->size = pl_flat(options->kind)->size;
 	sender.url = url.data;
-	sender.spool_kind = pl_flat(options->kind)->name;
+	sender.spool_kind =
+		options->columns != NULL ? options->columns : pl_flat(options->kind)->name;
 	r = pl_sender_open(ret, &sender, &ops, format, now_ns, diag);
 	pl_buf_done(&url);
 	return r;

@@ -19,6 +19,8 @@ struct pl_clickhouse_options {
 	const char *server;           /* "http://HOST:PORT" or https */
 	const char *database, *table; /* any characters; database NULL: the user's default */
 	enum pl_flat_kind kind;
+	/* Of rows of a question (export/clickhouse_rows.h) instead of records: these. NULL: records */
+	const char *columns;
 	struct pl_sender_options sender; /* url aside */
 };
 
@@ -30,6 +32,9 @@ int pl_clickhouse_open(struct pl_export **ret, const struct pl_clickhouse_option
  * delivered, queued or counted as dropped. */
 void pl_clickhouse_write(
 	struct pl_export *e, const void *records, uint32_t n, uint32_t stride, uint64_t now_ns);
+
+/* Appends a name of ClickHouse in its quotes. */
+void pl_clickhouse_put_name(struct pl_buf *out, const char *name);
 
 /* For tests: what an answer to n records means. */
 void pl_clickhouse_answer(const struct pl_http_answer *answer, uint32_t n, struct pl_ruling *ret);

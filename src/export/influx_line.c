@@ -46,7 +46,22 @@ static uint64_t tell_apart(struct key *k, uint64_t ts_ns)
 	return ts_ns;
 }
 
-static bool time_good(uint64_t ts_ns, uint64_t real_ns)
+bool pl_influx_place(
+	void *format, const char *tags, size_t len, bool passing, uint64_t ts_ns, uint64_t *ret_ns)
+{
+	struct key *k = find_key(format, tags, len, false);
+	uint64_t before;
+
+	if (k == NULL)
+		return false;
+	before = k->ts_ns;
+	*ret_ns = tell_apart(k, ts_ns);
+	if (passing)
+		k->ts_ns = before;
+	return true;
+}
+
+bool pl_influx_time_good(uint64_t ts_ns, uint64_t real_ns)
 {
 	return ts_ns >= TIME_LEAST_NS && ts_ns <= real_ns + TIME_AHEAD_NS && ts_ns <= INT64_MAX;
 }
@@ -252,7 +267,7 @@ int pl_influx_format_event(
 	char fields[64 + 2 * PL_PATH_NODES_TEXT] = " count=1i", nodes[PL_PATH_NODES_TEXT];
 	struct pl_path_nodes now, old;
 
-	if (!time_good(event->ts_ns, real_ns))
+	if (!pl_influx_time_good(event->ts_ns, real_ns))
 		return -ERANGE;
 	if (pl_event_paths(event, &now, &old)) {
 		int n = snprintf(fields, sizeof(fields), " count=1i,path_nodes=\"%s\"",
@@ -269,7 +284,7 @@ int pl_influx_format_value(
 {
 	struct influx *x = format;
 
-	if (!time_good(value->ts_ns, real_ns))
+	if (!pl_influx_time_good(value->ts_ns, real_ns))
 		return -ERANGE;
 	return put_line(x, &x->value, value, "pathline_value", " count=1i", value->ts_ns, out);
 }
@@ -292,7 +307,7 @@ int pl_influx_format_flat(void *format, enum pl_flat_kind kind, const void *reco
 
 	if (names[kind] == NULL)
 		return -ENODATA;
-	if (!time_good(ts_ns, real_ns))
+	if (!pl_influx_time_good(ts_ns, real_ns))
 		return -ERANGE;
 	if (x->kind != kind)
 		pl_influx_make_flat(x, kind);
@@ -306,7 +321,7 @@ int pl_influx_format_path(void *format, const struct pl_path *path, const struct
 	char index[] = " index=000i";
 	int r = path->hop_count > 0 ? 0 : -ENODATA;
 
-	if (!time_good(path->ts_ns, real_ns))
+	if (!pl_influx_time_good(path->ts_ns, real_ns))
 		return -ERANGE;
 	atomic_store_explicit(&x->many_lines, true, memory_order_relaxed);
 	for (unsigned int i = 0; r == 0 && i < path->hop_count; i++) {
@@ -321,7 +336,7 @@ int pl_influx_format_path(void *format, const struct pl_path *path, const struct
 /* Names of measurements, keys of tags and fields, values of tags: comma, equals sign and space are
  * escaped; what cannot be escaped (a line's end, other control characters) becomes "?". A backslash
  * stands for itself, but at the end it would take the next character with it. */
-static void add_escaped(struct pl_buf *out, const char *text)
+void pl_influx_escape(struct pl_buf *out, const char *text)
 {
 	size_t len = strlen(text);
 
@@ -342,9 +357,9 @@ static void add_labels(struct pl_buf *out, const struct pl_series_point *point, 
 		if (point->labels[i].value[0] == '\0')
 			continue; /* an empty tag is no tag */
 		pl_buf_chr(out, ',');
-		add_escaped(out, point->labels[i].name);
+		pl_influx_escape(out, point->labels[i].name);
 		pl_buf_chr(out, '=');
-		add_escaped(out, fold ? "other" : point->labels[i].value);
+		pl_influx_escape(out, fold ? "other" : point->labels[i].value);
 	}
 }
 
@@ -355,7 +370,7 @@ static bool add_field(struct pl_buf *out, const struct pl_series_field *f, char 
 	if (f->name == NULL || f->kind == PL_SERIES_HIST || (number && !isfinite(f->f64)))
 		return false;
 	pl_buf_chr(out, before);
-	add_escaped(out, f->name);
+	pl_influx_escape(out, f->name);
 	if (number) {
 		pl_buf_chr(out, '=');
 		pl_buf_double(out, f->f64);
@@ -379,10 +394,10 @@ int pl_influx_format_point(
 	struct key *k;
 	bool any = false;
 
-	if (!time_good(point->ts_ns, real_ns))
+	if (!pl_influx_time_good(point->ts_ns, real_ns))
 		return -ERANGE;
 	pl_buf_str(out, "pathline_");
-	add_escaped(out, point->name);
+	pl_influx_escape(out, point->name);
 	tags = out->len;
 	add_labels(out, point, false);
 	if (out->failed)

@@ -64,3 +64,10 @@ int pl_influx_format_path(void *format, const struct pl_path *path, const struct
 	uint64_t real_ns, struct pl_buf *out);
 int pl_influx_format_point(
 	void *format, const struct pl_series_point *point, uint64_t real_ns, struct pl_buf *out);
+/* Names of measurements, keys of tags and fields, values of tags. */
+void pl_influx_escape(struct pl_buf *out, const char *text);
+bool pl_influx_time_good(uint64_t ts_ns, uint64_t real_ns);
+/* The time that a point with these tags, and its measurement, gets; one that is passing may be replaced
+ * by the next of its time. False: it is one set of tags too many. */
+bool pl_influx_place(
+	void *format, const char *tags, size_t len, bool passing, uint64_t ts_ns, uint64_t *ret_ns);

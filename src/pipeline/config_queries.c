@@ -88,12 +88,14 @@ static int check_topic(const char *value, struct pl_diag *diag)
 static int check_to(const char *value, struct pl_diag *diag)
 {
 	if (strcmp(value, "events") == 0 || strcmp(value, "metrics") == 0 ||
-		strcmp(value, "log") == 0 || (strncmp(value, "file:", 5) == 0 && value[5] != '\0'))
+		strcmp(value, "log") == 0 ||
+		(strncmp(value, "file:", 5) == 0 && value[5] != '\0') ||
+		strncmp(value, "influx://", 9) == 0 || strncmp(value, "clickhouse://", 13) == 0)
 		return 0;
 	if (is_topic(value))
 		return check_topic(value, diag);
 	pl_diag_set(diag,
-		"\"%s\": results go to events, metrics, log, file:PATH or kafka://HOST/TOPIC",
+		"\"%s\": results go to events, metrics, log, file:PATH, kafka://HOST/TOPIC, influx://HOST/DATABASE or clickhouse://HOST/TABLE; outputs of records of a fixed form, and alerts, get their events",
 		value);
 	return -EINVAL;
 }
@@ -127,7 +129,7 @@ const struct pl_conf_row pl_config_query_rows[] = {
 	{ .key = "group", .type = PL_CONF_STRING, AT(group),
 	  .help = "reads: rows: the consumer group that keeps the position, so that a restart goes on there. Without one each start begins where auto.offset.reset says: with new rows, unless it is earliest." },
 	{ .key = "to", .type = PL_CONF_STRINGS, AT(to), .def = "[events]", .min = 1, .max = 8, .check = check_to,
-	  .help = "Where its results go: events (to all outputs that take events, to alerts, tail and history), metrics (a gauge for each group), log, file:PATH (JSON lines), kafka://HOST/TOPIC (a JSON object in a message; with spool=FOLDER rows wait on disk while no broker is there). Of events and the log there is one for a group and window, and one more when the value has doubled." },
+	  .help = "Where its results go: events (to all outputs that take events, to alerts, tail and history), metrics (a gauge for each group), log, file:PATH (JSON lines), kafka://HOST/TOPIC (a JSON object in a message; with spool=FOLDER rows wait on disk while no broker is there), influx://HOST/DATABASE (a line: the group's columns are tags, the others fields), clickhouse://HOST/TABLE (a row; pathline schema clickhouse --query prints the table). Of events and the log there is one for a group and window, and one more when the value has doubled." },
 	{ .key = "value", .type = PL_CONF_STRING, AT(value),
 	  .help = "Column of the result that is the value of its events; by default the first number that names no group." },
 	{ .key = "groups", .type = PL_CONF_U64, AT(groups), .def = "65536", .min = 1, .max = 1 << 26,

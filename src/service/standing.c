@@ -236,7 +236,8 @@ static int plan(struct change *ch, const struct pl_config *config, struct pl_dia
 		if (r == 0)
 			r = pl_standing_outs_make(&ch->outs[i], &c[i], q->query, diag);
 		if (r == 0)
-			r = pl_standing_outs_open(&ch->outs[i], ch->s->queries, ch->s->n, diag);
+			r = pl_standing_outs_open(
+				&ch->outs[i], q->query, ch->s->queries, ch->s->n, diag);
 		if (r == 0 && fresh)
 			r = pl_standing_sources_open(q, diag);
 	}
@@ -366,7 +367,8 @@ static int open_service(void *arg, const struct pl_service_opening *opening, str
 	int r = opening->opened(opening->arg, diag);
 
 	for (unsigned int i = 0; r == 0 && i < s->n; i++) {
-		r = pl_standing_outs_open(&s->queries[i]->outs, NULL, 0, diag);
+		r = pl_standing_outs_open(
+			&s->queries[i]->outs, s->queries[i]->query, NULL, 0, diag);
 		if (r == 0)
 			r = pl_standing_sources_open(s->queries[i], diag);
 	}

@@ -32,6 +32,10 @@ struct pl_standing {
 	bool began;
 };
 
+/* Whether outputs have a form for the rows of the configuration's queries; opens nothing. Negative
+ * errno with diag. */
+int pl_standing_check(const struct pl_config *config, struct pl_diag *diag);
+
 /* The queries of the configuration. `put` and `arg` are set, the rest is zero. Negative errno with
  * diag: what was made is the caller's to close. */
 int pl_standing_init(struct pl_standing *s, struct pl_taps *taps, const struct pl_config *config,

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "kafka/uri.h"
 #include "query/result_json.h"
+#include "service/standing.h"
 #include "service/standing_query.h"
 
 #define WAYS     8
@@ -68,6 +69,8 @@ void pl_standing_reopen(struct pl_standing_query *q)
 		if (pl_line_file_reopen(&q->outs.files[i], &diag) < 0)
 			pl_error("query", "%s: %s", q->name, diag.text);
 	}
+	for (unsigned int i = 0; i < q->outs.n_topics; i++)
+		pl_result_out_reopen(q->outs.topics[i].out);
 }
 
 /* ---- topics ---- */
@@ -82,15 +85,16 @@ static int add_topic(struct pl_standing_outs *outs, const char *uri)
 
 /* The topic of this URI that one of the queries has open and that nobody is to take over yet; NULL:
  * there is none. */
-static struct pl_standing_to_topic *find_open(
-	const char *uri, struct pl_standing_query *const *queries, unsigned int n)
+static struct pl_standing_to_topic *find_open(const char *uri, const struct pl_query *query,
+	struct pl_standing_query *const *queries, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		struct pl_standing_outs *outs = &queries[i]->outs;
 
 		for (unsigned int k = 0; k < outs->n_topics; k++) {
 			if (outs->topics[k].out != NULL && !outs->topics[k].claimed &&
-				strcmp(outs->topics[k].uri, uri) == 0)
+				strcmp(outs->topics[k].uri, uri) == 0 &&
+				pl_result_out_fits(uri, queries[i]->query, query))
 				return &outs->topics[k];
 		}
 	}
@@ -98,12 +102,12 @@ static struct pl_standing_to_topic *find_open(
 }
 
 /* A broker that is away keeps no daemon from starting: it is not waited for. */
-static int open_topic(struct pl_standing_to_topic *t, struct pl_standing_query *const *queries,
-	unsigned int n, struct pl_diag *diag)
+static int open_topic(struct pl_standing_to_topic *t, const struct pl_query *query,
+	struct pl_standing_query *const *queries, unsigned int n, struct pl_diag *diag)
 {
-	t->from = find_open(t->uri, queries, n);
+	t->from = find_open(t->uri, query, queries, n);
 	if (t->from == NULL)
-		return pl_result_out_open(&t->out, t->uri, 0, diag);
+		return pl_result_out_open(&t->out, t->uri, query, 0, diag);
 	t->from->claimed = true;
 	return 0;
 }
@@ -178,6 +182,37 @@ static void close_topic(struct pl_standing_to_topic *t)
 
 /* ---- all of them ---- */
 
+/* As pl_result_out_check, of a query of the configuration. */
+static int check_out(const struct pl_config_query *config, const struct pl_query *query,
+	const char *to, struct pl_diag *diag)
+{
+	struct pl_diag why = { .text = "" };
+	int r;
+
+	if (pl_result_out_driver(to) == NULL)
+		return 0;
+	r = pl_result_out_check(to, query, &why);
+	if (r < 0)
+		pl_diag_set(diag, "query %s: %s", config->name, why.text);
+	return r;
+}
+
+int pl_standing_check(const struct pl_config *config, struct pl_diag *diag)
+{
+	const struct pl_config_query *c = config->queries.items;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < config->queries.n; i++) {
+		struct pl_query *query = NULL;
+
+		r = pl_config_query_parse(c[i].query, &query, diag);
+		for (size_t k = 0; r == 0 && k < c[i].to.n; k++)
+			r = check_out(&c[i], query, ((char *const *)c[i].to.items)[k], diag);
+		pl_query_free(query);
+	}
+	return r;
+}
+
 int pl_standing_outs_make(struct pl_standing_outs *ret, const struct pl_config_query *config,
 	const struct pl_query *query, struct pl_diag *diag)
 {
@@ -185,13 +220,16 @@ int pl_standing_outs_make(struct pl_standing_outs *ret, const struct pl_config_q
 	int r = pl_config_query_value(config, query, &ret->value, diag);
 
 	for (size_t i = 0; r == 0 && i < config->to.n; i++) {
+		r = check_out(config, query, to[i], diag);
+		if (r < 0)
+			break;
 		ret->events |= strcmp(to[i], "events") == 0;
 		ret->metrics |= strcmp(to[i], "metrics") == 0;
 		ret->log |= strcmp(to[i], "log") == 0;
 		if (strncmp(to[i], PL_RESULT_FILE, strlen(PL_RESULT_FILE)) == 0)
 			r = pl_line_file_make(
 				&ret->files[ret->n_files++], to[i] + strlen(PL_RESULT_FILE));
-		if (strncmp(to[i], PL_KAFKA_SCHEME, strlen(PL_KAFKA_SCHEME)) == 0)
+		else if (pl_result_out_driver(to[i]) != NULL)
 			r = add_topic(ret, to[i]);
 	}
 	if (r == 0 && ret->metrics)
@@ -199,15 +237,15 @@ int pl_standing_outs_make(struct pl_standing_outs *ret, const struct pl_config_q
 	return r;
 }
 
-int pl_standing_outs_open(struct pl_standing_outs *outs, struct pl_standing_query *const *queries,
-	unsigned int n, struct pl_diag *diag)
+int pl_standing_outs_open(struct pl_standing_outs *outs, const struct pl_query *query,
+	struct pl_standing_query *const *queries, unsigned int n, struct pl_diag *diag)
 {
 	int r = 0;
 
 	for (unsigned int i = 0; r == 0 && i < outs->n_files; i++)
 		r = pl_line_file_open(&outs->files[i], diag);
 	for (unsigned int i = 0; r == 0 && i < outs->n_topics; i++)
-		r = open_topic(&outs->topics[i], queries, n, diag);
+		r = open_topic(&outs->topics[i], query, queries, n, diag);
 	return r;
 }
 
@@ -411,10 +449,18 @@ static void log_row(
 }
 
 /* To those that take all rows. */
-static void put_row(struct pl_standing_query *q)
+static void put_row(struct pl_standing_query *q, const struct pl_query_row *row)
 {
 	struct pl_standing_outs *outs = &q->outs;
 	const bool failed = q->key.failed || q->line.failed;
+	/* Behind the key stands its end. */
+	const struct pl_result_item item = { .query = q->query,
+		.name = q->name,
+		.row = row,
+		.key = q->key.data,
+		.line = q->line.data,
+		.key_len = failed ? 0 : q->key.len - 1,
+		.len = q->line.len };
 
 	if (failed)
 		q->stats.lines_failed += outs->n_files;
@@ -423,12 +469,10 @@ static void put_row(struct pl_standing_query *q)
 			write_file(q, &outs->files[i]);
 	}
 	for (unsigned int i = 0; i < outs->n_topics; i++) {
-		/* Behind the key stands its end. */
 		if (failed)
 			pl_result_out_refuse(outs->topics[i].out);
 		else
-			pl_result_out_put(outs->topics[i].out, q->key.data, q->key.len - 1,
-				q->line.data, q->line.len);
+			pl_result_out_put(outs->topics[i].out, &item);
 	}
 }
 
@@ -439,7 +483,7 @@ static void give_row(struct pl_standing_query *q, const struct pl_query_row *row
 	const char *key;
 
 	pl_buf_chr(&q->key, '\0');
-	put_row(q);
+	put_row(q, row);
 	if (q->key.failed || q->line.failed)
 		return;
 	key = strchr(q->key.data, '|');

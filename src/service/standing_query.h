@@ -14,7 +14,7 @@
 #include "query/query.h"
 #include "record/clocks.h"
 #include "record/record.h"
-#include "service/result_out.h"
+#include "tapout/result_out.h"
 #if PL_HAVE_KAFKA
 #include "service/kafka_source.h"
 #endif
@@ -30,7 +30,7 @@ struct pl_standing_stats {
 };
 extern const struct pl_stats pl_standing_stats_list;
 
-/* A topic that rows go to. At a reload the output goes on for whoever has the same URI. */
+/* A topic, or a server, that rows go to. At a reload the output goes on for whoever has the same URI. */
 struct pl_standing_to_topic {
 	char *uri;
 	struct pl_result_out *out;         /* NULL: not opened, or to be taken over */
@@ -107,10 +107,10 @@ struct pl_standing_query {
  * failure. Negative errno with diag. */
 int pl_standing_outs_make(struct pl_standing_outs *ret, const struct pl_config_query *config,
 	const struct pl_query *query, struct pl_diag *diag);
-/* Opens files and topics, but for topics that one of the n queries has open: these are taken over.
+/* Opens files, topics and servers, but for those that one of the n queries has open: these are taken over.
  * As above. */
-int pl_standing_outs_open(struct pl_standing_outs *outs, struct pl_standing_query *const *queries,
-	unsigned int n, struct pl_diag *diag);
+int pl_standing_outs_open(struct pl_standing_outs *outs, const struct pl_query *query,
+	struct pl_standing_query *const *queries, unsigned int n, struct pl_diag *diag);
 /* Nothing is to be taken over from these queries. */
 void pl_standing_outs_unclaim(struct pl_standing_query *const *queries, unsigned int n);
 /* Takes over the topics that are to be. */

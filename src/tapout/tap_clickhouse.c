@@ -30,9 +30,8 @@ static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0])
 
 static const char *const keys[] = { "kind", "database", PL_TAP_EXPORT_KEYS, NULL };
 
-/* What the URI says; server: of its text. */
-static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
-	char *server, size_t cap, struct pl_clickhouse_options *ret, struct pl_diag *diag)
+int pl_tap_clickhouse_uri(const struct pl_uri *uri, char *server, size_t cap,
+	struct pl_clickhouse_options *ret, struct pl_diag *diag)
 {
 	static const char *const ports[2] = { ":8123", ":8443" };
 	static const char form[] = "a table of ClickHouse is clickhouse://HOST:PORT/TABLE";
@@ -43,12 +42,19 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 		r = -EINVAL;
 	}
 	if (r == 0)
-		r = pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, &ret->kind, diag);
-	if (r == 0)
 		r = pl_tap_export_keys(uri, "clickhouse", BATCH, &ret->sender, diag);
 	ret->server = server;
 	ret->database = pl_uri_get(uri, "database");
 	return r;
+}
+
+/* What the URI says; server: of its text. */
+static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
+	char *server, size_t cap, struct pl_clickhouse_options *ret, struct pl_diag *diag)
+{
+	const int r = pl_tap_clickhouse_uri(uri, server, cap, ret, diag);
+
+	return r == 0 ? pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, &ret->kind, diag) : r;
 }
 
 static int clickhouse_check(

@@ -87,7 +87,8 @@ int pl_tap_export_keys(const struct pl_uri *uri, const char *who, uint64_t batch
 	ret->password_file = pl_uri_get(uri, "password_file");
 	ret->ca_file = pl_uri_get(uri, "ca");
 	ret->spool_path = pl_uri_get(uri, "spool");
-	ret->memory_bytes = MEMORY_DEFAULT;
+	if (ret->memory_bytes == 0)
+		ret->memory_bytes = MEMORY_DEFAULT;
 	if (ret->password_file != NULL && ret->user == NULL) {
 		pl_diag_set(diag, "%s: password_file= needs user=", who);
 		return -EINVAL;

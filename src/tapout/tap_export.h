@@ -2,7 +2,9 @@
 /* What outputs share that are exporters (export/exporter.h): their accounts, words and end. */
 #pragma once
 
+#include "export/clickhouse.h"
 #include "export/exporter.h"
+#include "export/influx.h"
 #include "export/sender.h"
 #include "netio/uri.h"
 #include "tapout/tap_out.h"
@@ -48,7 +50,7 @@ void pl_tap_export_close(struct pl_tap_out *out);
 
 /*
  * Keys of the URI that say how requests are made, and their meaning; `who` begins what is wrong. batch: records
- * of a request without the key. -EINVAL with diag.
+ * of a request without the key; ret->memory_bytes: likewise, 0 is 64 MiB. -EINVAL with diag.
  */
 #define PL_TAP_EXPORT_KEYS                                                                         \
 	"user", "password_file", "tls", "ca", "batch", "memory", "spool", "spool_bytes"
@@ -63,6 +65,13 @@ void pl_tap_export_room(struct pl_sender_options *o, uint64_t record_bytes);
  */
 int pl_tap_export_target(const struct pl_uri *uri, const char *const ports[2], const char *form,
 	char *server, size_t cap, const char **ret_name, struct pl_diag *diag);
+
+/* What "//HOST[:PORT]/DATABASE?KEY=VALUE" of InfluxDB, and "//HOST[:PORT]/TABLE?…" of ClickHouse, say,
+ * but for the kind of records; server: of its text. -EINVAL with diag. */
+int pl_tap_influx_uri(const struct pl_uri *uri, char *server, size_t cap,
+	struct pl_influx_options *ret, struct pl_sender_options *sender, struct pl_diag *diag);
+int pl_tap_clickhouse_uri(const struct pl_uri *uri, char *server, size_t cap,
+	struct pl_clickhouse_options *ret, struct pl_diag *diag);
 
 /* Files that the keys name. */
 int pl_tap_export_files(const struct pl_uri *uri, struct pl_confine *confine);

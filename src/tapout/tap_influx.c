@@ -33,10 +33,8 @@ static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0])
 static const char *const keys[] = { "kind", "bucket", "org", "token_file", PL_TAP_EXPORT_KEYS,
 	NULL };
 
-/* What the URI says; server: of its text. */
-static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
-	char *server, size_t cap, struct pl_influx_options *ret, struct pl_sender_options *sender,
-	enum pl_flat_kind *ret_kind, struct pl_diag *diag)
+int pl_tap_influx_uri(const struct pl_uri *uri, char *server, size_t cap,
+	struct pl_influx_options *ret, struct pl_sender_options *sender, struct pl_diag *diag)
 {
 	static const char *const ports[2] = { ":8086", ":8086" };
 	static const char form[] =
@@ -61,9 +59,17 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 		pl_diag_set(diag, "influx: token_file= or user=, not both");
 		return -EINVAL;
 	}
-	if (r == 0)
-		r = pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, ret_kind, diag);
 	return r == 0 ? pl_tap_export_keys(uri, "influx", BATCH, sender, diag) : r;
+}
+
+/* What the URI says; server: of its text. */
+static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
+	char *server, size_t cap, struct pl_influx_options *ret, struct pl_sender_options *sender,
+	enum pl_flat_kind *ret_kind, struct pl_diag *diag)
+{
+	const int r = pl_tap_influx_uri(uri, server, cap, ret, sender, diag);
+
+	return r == 0 ? pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, ret_kind, diag) : r;
 }
 
 static int influx_check(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Servers from Debian on ports of their own: Alertmanager and others that are asked over HTTP."""
+"""Servers from Debian on ports of their own: Alertmanager, InfluxDB, ClickHouse and others that are asked over HTTP."""
 import json
 import os
 import signal
 import tempfile
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -55,3 +56,79 @@ class Alertmanager(Server):
     def alerts(self, name, active="true"):
         found = json.loads(get(f"{self.url}/api/v2/alerts?active={active}"))
         return [a for a in found if a["labels"]["alertname"] == name]
+
+
+class Influx(Server):
+    """InfluxDB 1."""
+
+    def __init__(self):
+        config = write("influx.conf", f"""reporting-disabled = true
+bind-address = "127.0.0.1:{free_port()}"
+[meta]
+  dir = "{DIR}/influx/meta"
+[data]
+  dir = "{DIR}/influx/data"
+  wal-dir = "{DIR}/influx/wal"
+[http]
+  bind-address = "127.0.0.1:PORT"
+  log-enabled = false
+[monitor]
+  store-enabled = false
+""")
+        super().__init__("InfluxDB", ["sh", "-c", f"sed -i s/PORT/{{port}}/ {config}; exec influxd -config {config}"], "/ping")
+
+    def ask(self, question, database):
+        """Series, each with its columns and values; times in nanoseconds."""
+        data = urllib.parse.urlencode({"q": question, "epoch": "ns", "db": database}).encode()
+        with urllib.request.urlopen(self.url + "/query", data=data, timeout=LIMIT) as r:
+            return json.load(r)["results"][0].get("series", [])
+
+    def rows(self, question, database):
+        return [dict(zip(s["columns"], v)) for s in self.ask(question, database) for v in s["values"]]
+
+
+CLICKHOUSE = """<yandex>
+ <logger><level>warning</level><console>1</console></logger>
+ <http_port>{port}</http_port><listen_host>127.0.0.1</listen_host>
+ <path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path><users_config>{folder}/users.xml</users_config>
+ <default_profile>default</default_profile><default_database>default</default_database>
+ <mark_cache_size>67108864</mark_cache_size>
+</yandex>
+"""
+CLICKHOUSE_USERS = """<yandex>
+ <profiles><default><max_memory_usage>1000000000</max_memory_usage></default></profiles>
+ <users><default><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
+ </default></users>
+ <quotas><default></default></quotas>
+</yandex>
+"""
+
+
+class ClickHouse:
+    def __init__(self):
+        port = self.port = free_port()
+        folder = lab.path("server")
+        os.mkdir(folder)
+        write("server/users.xml", CLICKHOUSE_USERS)
+        config = write("server/config.xml", CLICKHOUSE.format(port=port, folder=folder))
+        self.url = f"http://127.0.0.1:{port}/"
+        self.config, self.folder = config, folder
+        self.begin()
+
+    def begin(self):
+        self.process = lab.start(["clickhouse-server", f"--config-file={self.config}"], log=lab.path("server.log"), cwd=self.folder)
+        if not wait(lambda: self.ask("SELECT 1") == "1\n"):
+            raise RuntimeError(lab.read("server.log"))
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+    def ask(self, statement, body=None, **settings):
+        """With a body, the statement goes into the address."""
+        url = self.url + "?" + urllib.parse.urlencode({**settings, **({"query": statement} if body is not None else {})})
+        try:
+            with urllib.request.urlopen(url, data=statement.encode() if body is None else body, timeout=LIMIT) as r:
+                return r.read().decode()
+        except urllib.error.HTTPError as e:
+            raise RuntimeError(f"{statement[:200]}: {e.read().decode()[:500]}") from e

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the rows of a query go, each as a JSON object (query/result_json.h):
+ * Where the rows of a query go, as a JSON object (query/result_json.h):
  *
  *   file:PATH                          a line each, added to the file
  *   kafka://HOST[:PORT],…/TOPIC[?spool=FOLDER&spool_bytes=SIZE&…]
  *                                      a message each, with the key of its group (kafka/uri.h);
  *                                      with a spool, rows that no broker takes wait on disk
+ *
+ * or by their columns, with the keys of taps (tapout/tap_influx.c, tap_clickhouse.c) but for kind=:
+ *
+ *   influx://HOST[:PORT]/DATABASE[?series=GROUPS&…]
+ *                                      a line each (export/influx_rows.h)
+ *   clickhouse://HOST[:PORT]/TABLE[?…] a row each (export/clickhouse_rows.h)
  *
  * An output never waits for its receiver. What it got is what it delivered, what waits, and what it
  * dropped, by cause (result_stats.def). One thread at a time.
@@ -18,13 +24,16 @@
 
 #include "base/diag.h"
 #include "base/stats.h"
+#include "query/query.h"
 #include "runtime/confine.h"
 
-#define PL_RESULT_FILE "file:"
+#define PL_RESULT_FILE       "file:"
+#define PL_RESULT_INFLUX     "influx://"
+#define PL_RESULT_CLICKHOUSE "clickhouse://"
 
 struct pl_result_stats {
 #define PL_STAT PL_STAT_MEMBER
-#include "service/result_stats.def"
+#include "tapout/result_stats.def"
 #undef PL_STAT
 };
 extern const struct pl_stats pl_result_stats_list;
@@ -34,15 +43,27 @@ uint64_t pl_result_lost(const struct pl_result_stats *stats);
 
 struct pl_result_out;
 
+/* A row, and the same as a JSON object with its group's key, which may be empty: the row is of no
+ * group. */
+struct pl_result_item {
+	const struct pl_query *query;
+	const char *name; /* of the query */
+	const struct pl_query_row *row;
+	const char *key, *line;
+	size_t key_len, len;
+};
+
 /* One of the kinds above; for result_out.c. */
 struct pl_result_driver {
-	int (*open)(struct pl_result_out **ret, const char *uri, uint32_t wait_ms,
-		struct pl_diag *diag);
-	void (*put)(struct pl_result_out *out, const char *key, size_t key_len, const char *row,
-		size_t len);
+	int (*check)(const char *uri, const struct pl_query *query, struct pl_diag *diag);
+	int (*files)(const char *uri, struct pl_confine *confine);
+	int (*open)(struct pl_result_out **ret, const char *uri, const struct pl_query *query,
+		uint32_t wait_ms, struct pl_diag *diag);
+	void (*put)(struct pl_result_out *out, const struct pl_result_item *item);
 	uint64_t (*turn)(struct pl_result_out *out, uint64_t now_ns);
 	bool (*settled)(struct pl_result_out *out, bool all);
 	void (*mark)(struct pl_result_out *out);
+	void (*reopen)(struct pl_result_out *out); /* NULL: there is nothing to do */
 	void (*finish)(struct pl_result_out *out, uint32_t wait_ms);
 	void (*close)(struct pl_result_out *out);
 };
@@ -55,18 +76,23 @@ struct pl_result_out {
 	uint64_t refused; /* rows that could not be made, of stats.drop_failed */
 };
 
-/* Whether the text names one of the kinds; opens nothing. -EINVAL with diag. */
-int pl_result_out_check(const char *uri, struct pl_diag *diag);
+/* Whether the text names one of the kinds; NULL: none. */
+const struct pl_result_driver *pl_result_out_driver(const char *uri);
+/* Whether it does, and the kind has a form for the columns of the query; opens nothing. -EINVAL with
+ * diag. */
+int pl_result_out_check(const char *uri, const struct pl_query *query, struct pl_diag *diag);
 /* Files that it will open, to be told before rights are given up. Negative errno. */
 int pl_result_out_files(const char *uri, struct pl_confine *confine);
 
 /* wait_ms: how long a broker may take to tell of the topic; 0: it is not asked now. Negative errno
  * with diag. */
-int pl_result_out_open(
-	struct pl_result_out **ret, const char *uri, uint32_t wait_ms, struct pl_diag *diag);
-/* A row, copied. The key may be empty: the row is of no group. */
-void pl_result_out_put(
-	struct pl_result_out *out, const char *key, size_t key_len, const char *row, size_t len);
+int pl_result_out_open(struct pl_result_out **ret, const char *uri, const struct pl_query *query,
+	uint32_t wait_ms, struct pl_diag *diag);
+/* Whether an output that is open for one query takes the rows of another one. */
+bool pl_result_out_fits(
+	const char *uri, const struct pl_query *query, const struct pl_query *other);
+/* A row, copied. */
+void pl_result_out_put(struct pl_result_out *out, const struct pl_result_item *item);
 /* A row that could not be made. */
 void pl_result_out_refuse(struct pl_result_out *out);
 /* Gives away what waits. When it is to be called next; UINT64_MAX: no need. now_ns is monotonic. */
@@ -76,12 +102,13 @@ uint64_t pl_result_out_turn(struct pl_result_out *out, uint64_t now_ns);
  * those before the last one are, there may be another mark. */
 bool pl_result_out_settled(struct pl_result_out *out, bool all);
 void pl_result_out_mark(struct pl_result_out *out);
+/* Credentials are read anew, and what an operator had to mend is tried again at once (SIGHUP). */
+void pl_result_out_reopen(struct pl_result_out *out);
 /* Gives away all that waits, for so long at most; then nothing waits, and nothing is put. */
 void pl_result_out_finish(struct pl_result_out *out, uint32_t wait_ms);
 void pl_result_out_close(struct pl_result_out *out); /* NULL is allowed */
 
 extern const struct pl_result_driver pl_result_topic; /* result_topic.c */
-int pl_result_topic_check(const char *uri, struct pl_diag *diag);
-int pl_result_topic_files(const char *uri, struct pl_confine *confine);
+extern const struct pl_result_driver pl_result_server; /* result_server.c */
 /* The folder of the spool that a URI names, into `ret`; empty: none. */
 void pl_result_topic_spool(const char *uri, char *ret, size_t cap);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where rows of a query go: which kind, and that of files. */
-#include "service/result_out.h"
+#include "tapout/result_out.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/line_file.h"
+#include "export/clickhouse_rows.h"
 #include "kafka/uri.h"
 #include "runtime/say.h"
 
@@ -14,7 +15,7 @@
 
 static const struct pl_stat stat_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_result_stats, __VA_ARGS__)
-#include "service/result_stats.def"
+#include "tapout/result_stats.def"
 #undef PL_STAT
 };
 const struct pl_stats pl_result_stats_list = { stat_rows,
@@ -41,12 +42,26 @@ struct file_out {
 	uint64_t due_ns;
 };
 
-static int open_file(
-	struct pl_result_out **ret, const char *uri, uint32_t wait_ms, struct pl_diag *diag)
+static int check_file(const char *uri, const struct pl_query *query, struct pl_diag *diag)
+{
+	(void)uri;
+	(void)query;
+	(void)diag;
+	return 0;
+}
+
+static int file_files(const char *uri, struct pl_confine *confine)
+{
+	return pl_confine_path(confine, uri + strlen(PL_RESULT_FILE), true);
+}
+
+static int open_file(struct pl_result_out **ret, const char *uri, const struct pl_query *query,
+	uint32_t wait_ms, struct pl_diag *diag)
 {
 	struct file_out *self = calloc(1, sizeof(*self));
 	int r;
 
+	(void)query;
 	(void)wait_ms;
 	if (self == NULL)
 		return -ENOMEM;
@@ -78,15 +93,12 @@ static void write_file(struct file_out *self)
 		pl_say("%s: %s", self->out.name, strerror(-r));
 }
 
-static void put_line(
-	struct pl_result_out *out, const char *key, size_t key_len, const char *row, size_t len)
+static void put_line(struct pl_result_out *out, const struct pl_result_item *item)
 {
 	struct file_out *self = (struct file_out *)out;
 
-	(void)key;
-	(void)key_len;
 	out->stats.waiting++;
-	if (pl_line_file_add(&self->file, row, len))
+	if (pl_line_file_add(&self->file, item->line, item->len))
 		write_file(self);
 }
 
@@ -128,6 +140,8 @@ static void close_file(struct pl_result_out *out)
 }
 
 static const struct pl_result_driver to_file = {
+	.check = check_file,
+	.files = file_files,
 	.open = open_file,
 	.put = put_line,
 	.turn = turn_file,
@@ -144,56 +158,76 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-static const struct pl_result_driver *driver_of(const char *uri)
+const struct pl_result_driver *pl_result_out_driver(const char *uri)
 {
-	return begins(uri, PL_KAFKA_SCHEME) ? &pl_result_topic
+	return begins(uri, PL_KAFKA_SCHEME)        ? &pl_result_topic
+	       : begins(uri, PL_RESULT_INFLUX)     ? &pl_result_server
+	       : begins(uri, PL_RESULT_CLICKHOUSE) ? &pl_result_server
 	       : begins(uri, PL_RESULT_FILE) && uri[strlen(PL_RESULT_FILE)] != '\0' ? &to_file
 										    : NULL;
 }
 
-int pl_result_out_check(const char *uri, struct pl_diag *diag)
+int pl_result_out_check(const char *uri, const struct pl_query *query, struct pl_diag *diag)
 {
-	if (begins(uri, PL_KAFKA_SCHEME))
-		return pl_result_topic_check(uri, diag);
-	if (driver_of(uri) != NULL)
-		return 0;
-	pl_diag_set(diag, "\"%s\": rows go to file:PATH or kafka://HOST/TOPIC", uri);
+	const struct pl_result_driver *driver = pl_result_out_driver(uri);
+
+	if (driver != NULL)
+		return driver->check(uri, query, diag);
+	pl_diag_set(diag,
+		"\"%s\": rows go to file:PATH, kafka://HOST/TOPIC, influx://HOST/DATABASE or clickhouse://HOST/TABLE",
+		uri);
 	return -EINVAL;
 }
 
 int pl_result_out_files(const char *uri, struct pl_confine *confine)
 {
-	if (begins(uri, PL_KAFKA_SCHEME))
-		return pl_result_topic_files(uri, confine);
-	return pl_confine_path(confine, uri + strlen(PL_RESULT_FILE), true);
+	return pl_result_out_driver(uri)->files(uri, confine);
 }
 
-int pl_result_out_open(
-	struct pl_result_out **ret, const char *uri, uint32_t wait_ms, struct pl_diag *diag)
+bool pl_result_out_fits(const char *uri, const struct pl_query *query, const struct pl_query *other)
 {
+	struct pl_buf one, two;
+	bool same;
+
+	if (!begins(uri, PL_RESULT_CLICKHOUSE))
+		return true;
+	pl_buf_init(&one);
+	pl_buf_init(&two);
+	pl_clickhouse_rows_columns(query, &one);
+	pl_clickhouse_rows_columns(other, &two);
+	same = !one.failed && !two.failed && one.len == two.len &&
+	       memcmp(one.data, two.data, one.len) == 0;
+	pl_buf_done(&one);
+	pl_buf_done(&two);
+	return same;
+}
+
+int pl_result_out_open(struct pl_result_out **ret, const char *uri, const struct pl_query *query,
+	uint32_t wait_ms, struct pl_diag *diag)
+{
+	const struct pl_result_driver *driver = pl_result_out_driver(uri);
 	char *name = strndup(uri, strcspn(uri, "?"));
-	int r = pl_result_out_check(uri, diag);
+	int r = pl_result_out_check(uri, query, diag);
 
 	if (r == 0 && name == NULL)
 		r = -ENOMEM;
 	if (r == 0)
-		r = driver_of(uri)->open(ret, uri, wait_ms, diag);
+		r = driver->open(ret, uri, query, wait_ms, diag);
 	if (r == -ENOMEM)
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 	if (r < 0) {
 		free(name);
 		return r;
 	}
-	(*ret)->driver = driver_of(uri);
+	(*ret)->driver = driver;
 	(*ret)->name = name;
 	return 0;
 }
 
-void pl_result_out_put(
-	struct pl_result_out *out, const char *key, size_t key_len, const char *row, size_t len)
+void pl_result_out_put(struct pl_result_out *out, const struct pl_result_item *item)
 {
 	out->stats.rows++;
-	out->driver->put(out, key, key_len, row, len);
+	out->driver->put(out, item);
 }
 
 void pl_result_out_refuse(struct pl_result_out *out)
@@ -216,6 +250,12 @@ bool pl_result_out_settled(struct pl_result_out *out, bool all)
 void pl_result_out_mark(struct pl_result_out *out)
 {
 	out->driver->mark(out);
+}
+
+void pl_result_out_reopen(struct pl_result_out *out)
+{
+	if (out->driver->reopen != NULL)
+		out->driver->reopen(out);
 }
 
 void pl_result_out_finish(struct pl_result_out *out, uint32_t wait_ms)

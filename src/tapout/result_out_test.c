@@ -9,7 +9,7 @@
 #include "base/test.h"
 #include "kafka/kafka.h"
 #include "kafka/test_kafka.h"
-#include "service/result_out.h"
+#include "tapout/result_out.h"
 
 #define ROWS     50
 #define PRODUCE  0 /* the request's number in Kafka's protocol */
@@ -38,7 +38,11 @@ static void put(struct pl_result_out *out, int from, int to)
 		const int key_len = snprintf(key, sizeof(key), "q|%d", i % 5);
 		const int len = snprintf(row, sizeof(row), "{\"n\":%d}", i);
 
-		pl_result_out_put(out, key, (size_t)key_len, row, (size_t)len);
+		const struct pl_result_item item = {
+			.key = key, .key_len = (size_t)key_len, .line = row, .len = (size_t)len
+		};
+
+		pl_result_out_put(out, &item);
 		/* Copies were taken. */
 		memset(key, 'x', sizeof(key));
 		memset(row, 'x', sizeof(row));
@@ -50,7 +54,7 @@ static struct pl_result_out *open_out(const char *uri, uint32_t wait_ms)
 	struct pl_diag diag = { .text = "" };
 	struct pl_result_out *out = NULL;
 
-	if (!ok(pl_result_out_open(&out, uri, wait_ms, &diag) == 0, "%s: %s", uri, diag.text))
+	if (!ok(pl_result_out_open(&out, uri, NULL, wait_ms, &diag) == 0, "%s: %s", uri, diag.text))
 		exit(1);
 	return out;
 }
@@ -107,7 +111,7 @@ static void test_refused(void)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct pl_diag diag = { .text = "" };
 
-		ok(pl_result_out_check(wrong[i].uri, &diag) < 0 &&
+		ok(pl_result_out_check(wrong[i].uri, NULL, &diag) < 0 &&
 				strstr(diag.text, wrong[i].says) != NULL,
 			"%s is refused: %s", wrong[i].uri, diag.text);
 	}
@@ -226,7 +230,8 @@ static void test_spool(void)
 	check_account(out, 30, "a broker that is away");
 	eq(pl_result_lost(&out->stats), 0, "nothing is dropped");
 	ok(out->stats.held >= 10, "what the client has no room for is on disk");
-	ok(pl_result_out_open(&other, uri, 0, &diag) == -EBUSY, "one at a time: %s", diag.text);
+	ok(pl_result_out_open(&other, uri, NULL, 0, &diag) == -EBUSY, "one at a time: %s",
+		diag.text);
 	pl_result_out_finish(out, 100);
 	eq(out->stats.held, 30, "in the end all of them are");
 	check_account(out, 30, "a spool");
@@ -261,7 +266,7 @@ static int be_victim(int uri_fd)
 
 	if (read(uri_fd, uri, sizeof(uri)) != sizeof(uri))
 		return 1;
-	if (pl_result_out_open(&out, uri, 60000, NULL) < 0)
+	if (pl_result_out_open(&out, uri, NULL, 60000, NULL) < 0)
 		return 2;
 	(void)eventually(out->stats.waiting >= ROWS, pl_result_out_turn(out, pl_clock_mono_ns()));
 	return out->stats.delivered > 0 ? 3 : out->stats.waiting == ROWS ? 0 : 4;

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "kafka/kafka.h"
 #include "kafka/uri.h"
-#include "service/result_out.h"
+#include "tapout/result_out.h"
 
 void pl_result_topic_spool(const char *uri, char *ret, size_t cap)
 {
@@ -276,13 +276,14 @@ static int open_producer(struct topic_out *self, struct pl_kafka_uri *uri, const
 	return r;
 }
 
-static int open_topic(
-	struct pl_result_out **ret, const char *text, uint32_t wait_ms, struct pl_diag *diag)
+static int open_topic(struct pl_result_out **ret, const char *text, const struct pl_query *query,
+	uint32_t wait_ms, struct pl_diag *diag)
 {
 	struct topic_out *self = calloc(1, sizeof(*self));
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
 	int r = self != NULL && uri != NULL ? 0 : -ENOMEM;
 
+	(void)query;
 	if (r == 0) {
 		pl_buf_init(&self->entry);
 		r = open_producer(self, uri, text, wait_ms, diag);
@@ -300,18 +301,17 @@ static int open_topic(
 	return 0;
 }
 
-static void put_message(
-	struct pl_result_out *out, const char *key, size_t key_len, const char *row, size_t len)
+static void put_message(struct pl_result_out *out, const struct pl_result_item *item)
 {
 	struct topic_out *self = (struct topic_out *)out;
 
 	/* What is in the spool goes first; how large a batch may be is known once a broker told. */
 	if (self->out.stats.held > 0 ||
 		(self->spool != NULL && !pl_kafka_producer_knows(self->producer)))
-		put_spool(self, key, key_len, row, len);
+		put_spool(self, item->key, item->key_len, item->line, item->len);
 	else
-		(void)pl_kafka_producer_send(
-			self->producer, key_len > 0 ? key : NULL, key_len, row, len);
+		(void)pl_kafka_producer_send(self->producer, item->key_len > 0 ? item->key : NULL,
+			item->key_len, item->line, item->len);
 	count(self);
 }
 
@@ -375,21 +375,12 @@ static void finish_topic(struct pl_result_out *out, uint32_t wait_ms)
 	count(self);
 }
 
-const struct pl_result_driver pl_result_topic = {
-	.open = open_topic,
-	.put = put_message,
-	.turn = turn_topic,
-	.settled = settled,
-	.mark = mark,
-	.finish = finish_topic,
-	.close = close_topic,
-};
-
-int pl_result_topic_check(const char *uri, struct pl_diag *diag)
+static int check_topic(const char *uri, const struct pl_query *query, struct pl_diag *diag)
 {
 	struct pl_kafka_uri *parsed = calloc(1, sizeof(*parsed));
 	int r = parsed == NULL ? -ENOMEM : pl_kafka_uri_parse(parsed, uri, diag);
 
+	(void)query;
 	if (r == 0 && parsed->format != PL_KAFKA_FORMAT_ANY &&
 		parsed->format != PL_KAFKA_FORMAT_JSON) {
 		pl_diag_set(diag, "kafka: rows of a query are JSON objects: leave format= out");
@@ -400,7 +391,7 @@ int pl_result_topic_check(const char *uri, struct pl_diag *diag)
 }
 
 /* The folder of the spool has to be there before rights are given up. */
-int pl_result_topic_files(const char *uri, struct pl_confine *confine)
+static int topic_files(const char *uri, struct pl_confine *confine)
 {
 	char spool[PL_KAFKA_URI_MAX];
 	int r = pl_kafka_files(uri, confine);
@@ -412,29 +403,45 @@ int pl_result_topic_files(const char *uri, struct pl_confine *confine)
 	}
 	return r;
 }
+
+const struct pl_result_driver pl_result_topic = {
+	.check = check_topic,
+	.files = topic_files,
+	.open = open_topic,
+	.put = put_message,
+	.turn = turn_topic,
+	.settled = settled,
+	.mark = mark,
+	.finish = finish_topic,
+	.close = close_topic,
+};
 #else
-static int open_topic(
-	struct pl_result_out **ret, const char *text, uint32_t wait_ms, struct pl_diag *diag)
-{
-	(void)ret;
-	(void)text;
-	(void)wait_ms;
-	return pl_kafka_check(diag);
-}
-
-/* It is never opened. */
-const struct pl_result_driver pl_result_topic = { .open = open_topic };
-
-int pl_result_topic_check(const char *uri, struct pl_diag *diag)
+static int check_topic(const char *uri, const struct pl_query *query, struct pl_diag *diag)
 {
 	(void)uri;
+	(void)query;
 	return pl_kafka_check(diag);
 }
 
-int pl_result_topic_files(const char *uri, struct pl_confine *confine)
+static int topic_files(const char *uri, struct pl_confine *confine)
 {
 	(void)uri;
 	(void)confine;
 	return 0;
 }
+
+static int open_topic(struct pl_result_out **ret, const char *text, const struct pl_query *query,
+	uint32_t wait_ms, struct pl_diag *diag)
+{
+	(void)ret;
+	(void)text;
+	(void)query;
+	(void)wait_ms;
+	return pl_kafka_check(diag);
+}
+
+/* It is never opened. */
+const struct pl_result_driver pl_result_topic = { .check = check_topic,
+	.files = topic_files,
+	.open = open_topic };
 #endif
