@@ -21,7 +21,7 @@
 
 /* An address of a record, which stands at a multiple of 8: else the kernel's compiler copies it
  * byte by byte, and whoever reads it as words waits for all of them. */
-#define PL_TAP_WORDS(addr) __builtin_assume_aligned((addr).b, 8)
+#define PL_TAP_WORDS(addr) __builtin_assume_aligned(&(addr), 8)
 
 enum pl_tap_action { PL_TAP_TAKE, PL_TAP_SKIP, PL_TAP_MARK };
 enum pl_tap_ruling { PL_TAP_RULED_TAKE, PL_TAP_RULED_SKIP, PL_TAP_RULED_NOT_SAMPLED };
