@@ -98,6 +98,16 @@ static bool take_flow(struct stream *s, const char *digits, size_t n)
 	return true;
 }
 
+static bool take_packet(struct stream *s, const char *digits, size_t n)
+{
+	struct pl_pkt96 packet;
+
+	if (n != 2 * sizeof(packet) || !pl_stream_hex(&packet, sizeof(packet), digits))
+		return false;
+	(void)pl_query_feed_flat(s->d->run, PL_FLAT_PKT96, &packet, 1, 0);
+	return true;
+}
+
 /* A whole line without its end. A line that is no record is counted. */
 static void take_line(struct stream *s, const char *line, size_t n)
 {
@@ -115,6 +125,8 @@ static void take_line(struct stream *s, const char *line, size_t n)
 		good = take_value(s, line + 6, n - 6);
 	else if (n >= 5 && memcmp(line, "flow ", 5) == 0)
 		good = take_flow(s, line + 5, n - 5);
+	else if (n >= 7 && memcmp(line, "packet ", 7) == 0)
+		good = take_packet(s, line + 7, n - 7);
 	else
 		good = n >= sizeof(alive) && memcmp(line, alive, sizeof(alive) - 1) == 0;
 	s->strange += !good;
@@ -158,21 +170,27 @@ static bool on_data(void *arg, const char *data, size_t n)
 
 bool pl_query_daemon_check(const struct pl_query *query, const char *const *sources, size_t n)
 {
-	bool others = false;
+	bool others = false, flows = false, packets = false;
 	size_t daemons = 0;
 
 	for (size_t i = 0; i < n; i++)
 		daemons += pl_query_is_daemon(sources[i]);
-	for (int kind = 0; kind < PL_FLAT_MAX; kind++)
-		others = others ||
-			 (pl_query_reads(query, (unsigned int)kind) &&
-				 pl_flat_short((enum pl_flat_kind)kind) != PL_FLAT_FLOW128);
-	if (daemons == 0 || (n == 1 && !others))
+	for (int kind = 0; kind < PL_FLAT_MAX; kind++) {
+		const enum pl_flat_kind is = pl_flat_short((enum pl_flat_kind)kind);
+		const bool read = pl_query_reads(query, (unsigned int)kind);
+
+		flows |= read && is == PL_FLAT_FLOW128;
+		packets |= read && is == PL_FLAT_PKT64;
+		others |= read && is != PL_FLAT_FLOW128 && is != PL_FLAT_PKT64;
+	}
+	if (daemons == 0 || (n == 1 && !others && !(flows && packets)))
 		return true;
-	pl_complain(
+	pl_complain("%s",
 		n > 1 ? "query: a daemon is the only source of a question"
-		      : "query: a daemon has flows, paths, hops, events and values; packets are "
-			"asked for where they are tapped, or by a standing query");
+		: others
+			? "query: a daemon has packets, flows, paths, hops, events and values; others are "
+			  "asked for where they are tapped, or by a standing query"
+			: "query: flows and packets of a daemon come by themselves, not in one question");
 	return false;
 }
 
@@ -186,7 +204,9 @@ static void make_path(const struct stream *s, char *dst, size_t cap)
 		pl_query_reads(q, PL_QUERY_EVENTS) ? ",events" : "",
 		pl_query_reads(q, PL_QUERY_VALUES) ? ",values" : "");
 	snprintf(dst, cap, "/api/v1/tail?kind=%s&form=record",
-		kinds[0] != '\0' ? kinds + 1 : "flows");
+		kinds[0] != '\0'                                                       ? kinds + 1
+		: pl_query_reads(q, PL_FLAT_PKT64) || pl_query_reads(q, PL_FLAT_PKT96) ? "packets"
+										       : "flows");
 }
 
 static void pause_stream(struct stream *s)

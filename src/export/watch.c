@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "export/watch_state.h"
 #include "record/json.h"
@@ -27,12 +28,15 @@ const char *pl_watch_form_name(enum pl_watch_form form)
 static void put_hex(struct pl_buf *out, const void *bytes, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
+	char *to = pl_buf_reserve(out, 2 * n);
 	const uint8_t *p = bytes;
 
-	for (size_t i = 0; i < n; i++) {
-		pl_buf_chr(out, digits[p[i] >> 4]);
-		pl_buf_chr(out, digits[p[i] & 15]);
+	for (size_t i = 0; to != NULL && i < n; i++) {
+		*to++ = digits[p[i] >> 4];
+		*to++ = digits[p[i] & 15];
 	}
+	if (to != NULL)
+		pl_buf_advance(out, 2 * n);
 }
 
 static void put_record(struct pl_buf *out, const char *word, const void *record, size_t n)
@@ -131,12 +135,14 @@ static void format_value(struct pl_buf *out, enum pl_watch_form form, const stru
 	pl_buf_chr(out, '\n');
 }
 
-static void format_flow(struct pl_buf *out, enum pl_watch_form form, const struct pl_flow288 *flow)
+static void format_flat(
+	struct pl_buf *out, enum pl_watch_form form, enum pl_flat_kind kind, const void *record)
 {
 	if (form == PL_WATCH_RECORD)
-		put_record(out, "flow ", flow, sizeof(*flow));
+		put_record(out, kind == PL_FLAT_FLOW288 ? "flow " : "packet ", record,
+			pl_flat(kind)->size);
 	else
-		pl_flat_json(out, PL_FLAT_FLOW288, flow);
+		pl_flat_json(out, kind, record);
 	pl_buf_chr(out, '\n');
 }
 
@@ -212,20 +218,23 @@ static bool offer_value(struct pl_watch *live, const struct pl_value *value)
 	return good;
 }
 
-static void offer_flow(struct pl_watch *live, const struct pl_flow288 *flow)
+static void offer_flat(struct pl_watch *live, enum pl_flat_kind kind, const void *record)
 {
 	for (unsigned int i = 0; i < live->max_clients; i++) {
 		struct pl_watch_client *c = &live->clients[i];
 
-		if (!c->used || !c->flows)
+		if (!c->used || c->flat != kind)
 			continue;
 		c->stats.seen++;
-		if (c->flow_where != NULL && !pl_where_match_row(c->flow_where, flow, 0)) {
+		if (c->flat_where != NULL && !pl_where_match_row(c->flat_where, record, 0)) {
 			c->stats.filtered++;
 			continue;
 		}
+		/* A tap writes nothing down for who does not read. */
+		if (pl_watch_client_full(c, FLAT_LINE_MAX))
+			continue;
 		pl_buf_reset(&live->line);
-		format_flow(&live->line, c->form, flow);
+		format_flat(&live->line, c->form, kind, record);
 		(void)pl_watch_client_put(c);
 	}
 }
@@ -301,14 +310,55 @@ static void write_values(
 	account(e, n, delivered);
 }
 
+static bool wanted(const struct pl_watch *live, enum pl_flat_kind kind)
+{
+	return atomic_load_explicit(&live->n_flat[kind], memory_order_relaxed) > 0;
+}
+
 void pl_watch_flows(struct pl_watch *live, const struct pl_flow288 *flows, uint32_t n)
 {
-	if (atomic_load_explicit(&live->n_flows, memory_order_relaxed) == 0)
+	if (!wanted(live, PL_FLAT_FLOW288))
 		return;
 	pthread_mutex_lock(&live->lock);
 	for (uint32_t i = 0; i < n; i++)
-		offer_flow(live, &flows[i]);
+		offer_flat(live, PL_FLAT_FLOW288, &flows[i]);
 	unlock_and_wake(live);
+}
+
+static void keep(struct pl_watch *live, const struct pl_pkt96 *packets, uint32_t n)
+{
+	const uint32_t room = PENDING_MAX - live->n_pending, kept = n < room ? n : room;
+
+	if (kept > 0)
+		memcpy(live->pending + live->n_pending, packets, kept * sizeof(*packets));
+	live->n_pending += kept;
+	if (n > kept)
+		atomic_fetch_add(&live->missed_packets, n - kept);
+}
+
+void pl_watch_packets(struct pl_watch *live, const struct pl_pkt96 *packets, uint32_t n)
+{
+	if (!wanted(live, PL_FLAT_PKT96)) {
+		live->n_pending = 0;
+		return;
+	}
+	if (live->n_pending + n == 0)
+		return;
+	if (pthread_mutex_trylock(&live->lock) != 0) {
+		keep(live, packets, n);
+		return;
+	}
+	for (uint32_t i = 0; i < live->n_pending; i++)
+		offer_flat(live, PL_FLAT_PKT96, &live->pending[i]);
+	live->n_pending = 0;
+	for (uint32_t i = 0; i < n; i++)
+		offer_flat(live, PL_FLAT_PKT96, &packets[i]);
+	unlock_and_wake(live);
+}
+
+bool pl_watch_wants_packets(const struct pl_watch *live)
+{
+	return wanted(live, PL_FLAT_PKT96);
 }
 
 static void close_live(struct pl_export *e)
@@ -320,6 +370,7 @@ static void close_live(struct pl_export *e)
 	free(live->clients);
 	free(live->recent);
 	free(live->recent_values);
+	free(live->pending);
 	pl_buf_done(&live->line);
 	pthread_mutex_destroy(&live->lock);
 	free(live);
@@ -368,7 +419,9 @@ int pl_watch_new(
 	live->clients = calloc(live->max_clients, sizeof(*live->clients));
 	live->recent = calloc(live->max_recent, sizeof(*live->recent));
 	live->recent_values = calloc(live->max_recent, sizeof(*live->recent_values));
-	if (live->clients == NULL || live->recent == NULL || live->recent_values == NULL)
+	live->pending = calloc(PENDING_MAX, sizeof(*live->pending));
+	if (live->clients == NULL || live->recent == NULL || live->recent_values == NULL ||
+		live->pending == NULL)
 		goto fail;
 	for (unsigned int i = 0; i < live->max_clients; i++) {
 		live->clients[i].live = live;
@@ -388,7 +441,7 @@ uint64_t pl_watch_memory(const struct pl_watch_options *options)
 {
 	return clients_of(options) * (sizeof(struct pl_watch_client) + buffer_of(options)) +
 	       (uint64_t)recent_of(options) * (sizeof(struct pl_event) + sizeof(struct pl_value)) +
-	       2 * pl_path_json_max(PL_BATCH_HOPS_MIN);
+	       PENDING_MAX * sizeof(struct pl_pkt96) + 2 * pl_path_json_max(PL_BATCH_HOPS_MIN);
 }
 
 void pl_watch_set_hooks(struct pl_watch *live, const struct pl_watch_hooks *hooks)

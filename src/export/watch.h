@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Records and events to whoever watches: an exporter whose other end are clients that come and go
- * (`pathline tail`, the events and values of /api/v1/), and flows of taps beside them. It also remembers the latest of both.
+ * (`pathline tail`, the events and values of /api/v1/), and flows and packets of taps beside them. It also remembers the latest of both.
  *
  * Each client has a bounded buffer of lines made when it opened, with its own kinds, expression and
  * form. What does not fit is dropped for that client, counted, and told to it in its stream, where
@@ -9,7 +9,8 @@
  *
  *   {"kind":"dropped","count":3,"cause":"slow_client"}   this client did not read fast enough
  *   {"kind":"dropped","count":9,"cause":"queue_full"}    before filtering, for every client: the
- *                                                        output's thread did not keep up
+ *                                                        output's thread did not keep up; of
+ *                                                        packets: nor did their readers
  *   {"kind":"alive",…}                                   nothing else for 10 s
  *
  * No data line begins with these. For the output's account an entry is delivered when every client
@@ -17,8 +18,8 @@
  * + sent + dropped` holds for each client.
  *
  * One thread is the exporter's; the functions here are for any one other thread, and
- * pl_watch_flows() for a third. They share a lock that no packet path takes but that of a tap while
- * somebody watches its flows.
+ * pl_watch_flows() and pl_watch_packets() for a third. They share a lock that no packet path takes but
+ * that of a tap while somebody watches its flows; for packets nobody waits for it.
  */
 #pragma once
 
@@ -36,7 +37,7 @@ enum pl_watch_form {
 	PL_WATCH_WIDE,
 	PL_WATCH_CSV, /* of one kind */
 	PL_WATCH_TEXT,
-	/* A line each: "event ", "path ", "value " or "flow ", and the record's bytes in hexadecimal digits, of
+	/* A line each: "event ", "path ", "value ", "flow " or "packet ", and the record's bytes in hexadecimal digits, of
 	 * a path with its hops behind it. For programs that have the same records. */
 	PL_WATCH_RECORD,
 	PL_WATCH_FORM_MAX,
@@ -75,6 +76,7 @@ struct pl_watch_request {
 	/* Flows of taps, by themselves: no other kind comes with them, and the form is jsonl or
 	 * record. */
 	bool flows;
+	bool packets;      /* likewise packets */
 	const char *where; /* NULL = all */
 	enum pl_watch_form form;
 	struct pl_addr address; /* whose it is, for the statistics */
@@ -92,13 +94,19 @@ bool pl_watch_ready(struct pl_watch_client *client, uint64_t now_ns);
 /* Flows of a tap, for who watches them. */
 void pl_watch_flows(struct pl_watch *live, const struct pl_flow288 *flows, uint32_t n);
 
+/* Packets of a tap likewise. Up to 4096 that come while a reader has the lock are kept for the next
+ * call, which may bring none; further ones are left out, and told as queue_full. */
+void pl_watch_packets(struct pl_watch *live, const struct pl_pkt96 *packets, uint32_t n);
+/* Whether somebody watches packets. Any thread. */
+bool pl_watch_wants_packets(const struct pl_watch *live);
+
 /* What the output's queues dropped before the exporter saw it, ever; growth is told to the
  * clients. */
 void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events, uint64_t values);
 
 struct pl_watch_stats {
 	struct pl_addr address;
-	bool paths, events, values, flows;
+	bool paths, events, values, flows, packets;
 	enum pl_watch_form form;
 	uint64_t seen, filtered, sent, dropped; /* entries of its kinds; sent: into its buffer */
 	uint64_t missed;                        /* of the output's queues while it was there */

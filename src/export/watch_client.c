@@ -46,6 +46,21 @@ static size_t dropped_notice(char dst[NOTICE_MAX], uint64_t count, const char *c
 		"{\"kind\":\"dropped\",\"count\":%" PRIu64 ",\"cause\":\"%s\"}\n", count, cause);
 }
 
+static void drop_one(struct pl_watch_client *c)
+{
+	c->untold++;
+	c->stats.dropped++;
+}
+
+bool pl_watch_client_full(struct pl_watch_client *c, size_t most)
+{
+	const bool full = c->live->buffer_bytes - c->len < most + NOTICE_MAX;
+
+	if (full)
+		drop_one(c);
+	return full;
+}
+
 bool pl_watch_client_put(struct pl_watch_client *c)
 {
 	const struct pl_buf *line = &c->live->line;
@@ -53,8 +68,7 @@ bool pl_watch_client_put(struct pl_watch_client *c)
 	size_t n = c->untold > 0 ? dropped_notice(notice, c->untold, "slow_client") : 0;
 
 	if (line->failed || c->live->buffer_bytes - c->len < line->len + n) {
-		c->untold++;
-		c->stats.dropped++;
+		drop_one(c);
 		return false;
 	}
 	if (n > 0)
@@ -74,22 +88,25 @@ static int compile_rows(struct pl_where **ret, enum pl_record_kind kind, bool wa
 	return wanted ? pl_where_new_over(ret, fields, n, where, diag) : 0;
 }
 
-static int compile_flows(
+/* Flows, or packets. */
+static int compile_flat(
 	struct pl_watch_client *c, const struct pl_watch_request *r, struct pl_diag *diag)
 {
-	const struct pl_flat *flat = pl_flat(PL_FLAT_FLOW288);
+	const enum pl_flat_kind kind = r->flows ? PL_FLAT_FLOW288 : PL_FLAT_PKT96;
+	const struct pl_flat *flat = pl_flat(kind);
+	const char *name = r->flows ? "flows" : "packets";
 
-	if (r->paths || r->events || r->values) {
-		pl_diag_set(diag, "flows come by themselves: ask for no other kind with them");
+	if (r->paths || r->events || r->values || (r->flows && r->packets)) {
+		pl_diag_set(diag, "%s come by themselves: ask for no other kind with them", name);
 		return -EINVAL;
 	}
 	if (r->form != PL_WATCH_JSONL && r->form != PL_WATCH_RECORD) {
-		pl_diag_set(diag, "flows come in the forms jsonl and record");
+		pl_diag_set(diag, "%s come in the forms jsonl and record", name);
 		return -EINVAL;
 	}
-	c->flows = true;
+	c->flat = kind;
 	return r->where == NULL ? 0
-				: pl_where_new_over(&c->flow_where, flat->fields, flat->n_fields,
+				: pl_where_new_over(&c->flat_where, flat->fields, flat->n_fields,
 					  r->where, diag);
 }
 
@@ -100,8 +117,8 @@ static int compile(
 	bool any = !r->paths && !r->events && !r->values;
 	int p = 0, e, v;
 
-	if (r->flows)
-		return compile_flows(c, r, diag);
+	if (r->flows || r->packets)
+		return compile_flat(c, r, diag);
 	c->paths = r->paths || any;
 	c->events = r->events || any;
 	c->values = r->values || any;
@@ -125,7 +142,8 @@ static int compile(
 static uint64_t missed_of(const struct pl_watch_client *c)
 {
 	return (c->paths ? c->live->missed_paths : 0) + (c->events ? c->live->missed_events : 0) +
-	       (c->values ? c->live->missed_values : 0);
+	       (c->values ? c->live->missed_values : 0) +
+	       (c->flat == PL_FLAT_PKT96 ? atomic_load(&c->live->missed_packets) : 0);
 }
 
 static void header(struct pl_watch_client *c)
@@ -168,8 +186,8 @@ static void forget(struct pl_watch_client *c)
 	pl_where_free(c->path_where);
 	pl_where_free(c->event_where);
 	pl_where_free(c->value_where);
-	pl_where_free(c->flow_where);
-	c->path_where = c->event_where = c->value_where = c->flow_where = NULL;
+	pl_where_free(c->flat_where);
+	c->path_where = c->event_where = c->value_where = c->flat_where = NULL;
 	c->used = false;
 }
 
@@ -191,7 +209,9 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 		pl_diag_set(diag, "%u streams are open, which is the limit", live->max_clients);
 		return -EBUSY;
 	}
-	*c = (struct pl_watch_client){ .live = live, .ring = c->ring, .form = request->form };
+	*c = (struct pl_watch_client){
+		.live = live, .ring = c->ring, .flat = PL_FLAT_MAX, .form = request->form
+	};
 	r = compile(c, request, diag);
 	if (r == 0 && c->form == PL_WATCH_CSV && c->paths + c->events + c->values > 1) {
 		pl_diag_set(diag, "CSV has one header: ask for paths, for events or for values");
@@ -206,7 +226,8 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	c->stats.paths = c->paths;
 	c->stats.events = c->events;
 	c->stats.values = c->values;
-	c->stats.flows = c->flows;
+	c->stats.flows = c->flat == PL_FLAT_FLOW288;
+	c->stats.packets = c->flat == PL_FLAT_PKT96;
 	c->stats.form = c->form;
 	c->missed_from = missed_of(c);
 	c->read_ns = now_ns;
@@ -214,7 +235,8 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	want = c->paths && !others_want_paths(live, c);
 	c->used = true;
 	live->n_clients++;
-	atomic_fetch_add(&live->n_flows, c->flows);
+	if (c->flat < PL_FLAT_MAX)
+		atomic_fetch_add(&live->n_flat[c->flat], 1);
 	hooks = live->hooks;
 	pthread_mutex_unlock(&live->lock);
 	if (want && hooks.want != NULL)
@@ -231,7 +253,8 @@ void pl_watch_close(struct pl_watch_client *c)
 
 	pthread_mutex_lock(&live->lock);
 	cease = c->paths && !others_want_paths(live, c);
-	atomic_fetch_sub(&live->n_flows, c->flows);
+	if (c->flat < PL_FLAT_MAX)
+		atomic_fetch_sub(&live->n_flat[c->flat], 1);
 	forget(c);
 	live->n_clients--;
 	hooks = live->hooks;

@@ -13,15 +13,18 @@ enum {
 	BUFFER_MIN = 64 * 1024,
 	BUFFER_DEFAULT = 1024 * 1024,
 	NOTICE_MAX = 128,
+	PENDING_MAX = 4096,
+	FLAT_LINE_MAX = 4096, /* bytes of a record of a tap as a line, or less */
 };
 #define ALIVE_NS (UINT64_C(10) * 1000000000u)
 
 struct pl_watch_client {
 	struct pl_watch *live;
 	bool used;
-	bool paths, events, values, flows;
+	bool paths, events, values;
+	enum pl_flat_kind flat; /* FLOW288 or PKT96, of taps; PL_FLAT_MAX: none */
 	enum pl_watch_form form;
-	struct pl_where *path_where, *event_where, *value_where, *flow_where;
+	struct pl_where *path_where, *event_where, *value_where, *flat_where;
 	struct pl_watch_stats stats;
 	uint64_t untold;      /* dropped, not yet said in the stream */
 	uint64_t missed_from; /* missed_of() when it came, and what of it was told */
@@ -37,7 +40,11 @@ struct pl_watch {
 	struct pl_watch_hooks hooks;
 	struct pl_watch_client *clients;
 	unsigned int max_clients, n_clients;
-	_Atomic unsigned int n_flows; /* clients that want flows */
+	_Atomic unsigned int n_flat[PL_FLAT_MAX]; /* clients that want these */
+	/* Of the tap's thread: packets that came while a reader had the lock, PENDING_MAX at most. */
+	struct pl_pkt96 *pending;
+	uint32_t n_pending;
+	_Atomic uint64_t missed_packets; /* beyond them */
 	size_t buffer_bytes;
 	uint64_t missed_paths, missed_events, missed_values; /* in the output's queues */
 	struct pl_event *recent;                             /* a ring of max_recent */
@@ -52,3 +59,5 @@ struct pl_watch {
 /* The line in live->line goes in whole, behind the word about what was dropped before it, or not at
  * all. */
 bool pl_watch_client_put(struct pl_watch_client *c);
+/* Whether a line of so many bytes may have no room; then one is dropped. */
+bool pl_watch_client_full(struct pl_watch_client *c, size_t most);

@@ -2,10 +2,12 @@
 #include "export/watch.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/test.h"
+#include "export/watch_state.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -288,8 +290,58 @@ static void threads(void)
 	pl_export_close(f.e);
 }
 
+/* A tap waits for no reader, and writes nothing for one that does not read: both are told. */
+static void packets(void)
+{
+	static struct pl_pkt96 some[600];
+	static char text[200000];
+	struct pl_watch_client *c, *slow_one;
+	struct pl_watch_stats s;
+	struct fixture f;
+
+	setup(&f, 3, 0);
+	ok(!pl_watch_wants_packets(f.live));
+	pl_watch_packets(f.live, some, 5);
+	c = open_client(&f, (struct pl_watch_request){ .packets = true, .form = PL_WATCH_RECORD });
+	slow_one = open_client(
+		&f, (struct pl_watch_request){
+			    .packets = true, .form = PL_WATCH_JSONL, .where = "dport == 7" });
+	ok(pl_watch_wants_packets(f.live) && !pl_watch_ready(c, 0), "none from before it came");
+	some[1].dport = 7;
+	pl_watch_packets(f.live, some, 3);
+	pthread_mutex_lock(&f.live->lock);
+	for (unsigned int i = 0; i < 10; i++)
+		pl_watch_packets(f.live, some, 410);
+	pthread_mutex_unlock(&f.live->lock);
+	drain(c, text, sizeof(text), 0);
+	eq(count(text, "packet 0000"), 3);
+	ok(strstr(text, "\"count\":4,\"cause\":\"queue_full\"") != NULL,
+		"it did not wait, and says what it did not keep");
+	pl_watch_packets(f.live, NULL, 0);
+	drain(c, text, sizeof(text), 0);
+	ok(count(text, "packet 0000") > 250, "what it kept comes with the next, as there is room");
+	pl_watch_flows(f.live, &(struct pl_flow288){ 0 }, 1);
+	ok(pl_watch_stats(f.live, 0, &s) && s.packets && !s.flows);
+	eq(s.seen, 4099, "flows are not packets");
+	for (unsigned int i = 0; i < 600; i++)
+		some[i].dport = 7;
+	pl_watch_packets(f.live, some, 600);
+	for (unsigned int i = 0; i < 2; i++) {
+		ok(pl_watch_stats(f.live, i, &s));
+		eq(s.seen, s.filtered + s.sent + s.dropped);
+		ok(s.dropped > 0, "client %u: %" PRIu64 " of %" PRIu64 " have no room", i,
+			s.dropped, s.seen);
+	}
+	pl_watch_close(c);
+	ok(pl_watch_wants_packets(f.live), "another one is there");
+	pl_watch_close(slow_one);
+	ok(!pl_watch_wants_packets(f.live));
+	pl_export_close(f.e);
+}
+
 int main(void)
 {
+	packets();
 	kinds_and_filters();
 	refusals();
 	slow();

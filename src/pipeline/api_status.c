@@ -146,6 +146,7 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 		bool_member(json, "events", s.events);
 		bool_member(json, "values", s.values);
 		bool_member(json, "flows", s.flows);
+		bool_member(json, "packets", s.packets);
 		pl_json_number(json, "seen", s.seen);
 		pl_json_number(json, "filtered", s.filtered);
 		pl_json_number(json, "sent", s.sent);

@@ -16,6 +16,7 @@
 #include "memory/history.h"
 #include "pipeline/api.h"
 #include "service/tapped.h"
+#include "service/taps.h"
 
 #define OUTPUT_NAME   "live"
 #define QUEUE_RECORDS 16384
@@ -262,7 +263,7 @@ static const struct pl_http_stream_ops stream_ops = { .read = stream_read,
 	.ready = stream_ready,
 	.close = stream_close };
 
-/* "events,paths,values", or "flows" */
+/* "events,paths,values", "flows" or "packets" */
 static bool parse_kinds(const char *text, struct pl_watch_request *ret)
 {
 	while (*text != '\0') {
@@ -276,13 +277,15 @@ static bool parse_kinds(const char *text, struct pl_watch_request *ret)
 			ret->values = true;
 		else if (n == 5 && strncmp(text, "flows", 5) == 0)
 			ret->flows = true;
+		else if (n == 7 && strncmp(text, "packets", 7) == 0)
+			ret->packets = true;
 		else
 			return false;
 		text += n;
 		if (*text == ',')
 			text++;
 	}
-	return ret->paths || ret->events || ret->values || ret->flows;
+	return ret->paths || ret->events || ret->values || ret->flows || ret->packets;
 }
 
 static bool parse_form(const char *text, struct pl_watch_request *ret)
@@ -315,7 +318,7 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 	ret->where = has_where > 0 ? where : NULL;
 	if (has_kind > 0 && !parse_kinds(kind, ret)) {
 		pl_http_problem(reply, 400, "bad_kind",
-			"kind is flows, or events, paths, values, or several of these with commas between");
+			"kind is flows, or packets, or events, paths, values, or several of these with commas between");
 		return false;
 	}
 	if (has_form > 0 && !parse_form(form, ret)) {
@@ -324,6 +327,35 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 		return false;
 	}
 	return true;
+}
+
+/* Whether taps have flows, or all packets; false: the reply says what is in the way. */
+static bool taps_have(const struct pl_daemon_api *api, bool packets, struct pl_http_reply *reply)
+{
+	char text[256];
+	bool any = false;
+
+	if (api->taps == NULL) {
+		pl_http_problem(reply, 404, "no_taps",
+			"no tap is configured (the key taps), so there are neither flows nor packets");
+		return false;
+	}
+	for (unsigned int i = 0; packets && i < api->taps->n; i++) {
+		const struct pl_taps_one *one = api->taps->taps[i];
+
+		any |= one->packets != PL_TAPS_NO_PACKETS;
+		if (one->packets != PL_TAPS_SOME_PACKETS)
+			continue;
+		snprintf(text, sizeof(text),
+			"the tap %s leaves to the kernel what standing queries filter and count, so it lacks the other packets; with rules: [take] it makes records of all",
+			one->name);
+		pl_http_problem(reply, 404, "in_kernel", text);
+		return false;
+	}
+	if (packets && !any)
+		pl_http_problem(reply, 404, "no_packets",
+			"no tap of this process makes records of packets (records: packets with an output, or a query of packets)");
+	return any || !packets;
 }
 
 static void page_tail(void *arg, const struct pl_http_request *request, struct pl_http_reply *reply)
@@ -337,11 +369,8 @@ static void page_tail(void *arg, const struct pl_http_request *request, struct p
 
 	if (!parse_request(request, &wanted, where, reply))
 		return;
-	if (wanted.flows && api->taps == NULL) {
-		pl_http_problem(reply, 404, "no_taps",
-			"no tap is configured (the key taps), so there are no flows");
+	if ((wanted.flows || wanted.packets) && !taps_have(api, wanted.packets, reply))
 		return;
-	}
 	s = calloc(1, sizeof(*s));
 	tell_missed(api);
 	r = s == NULL ? -ENOMEM : open_stream(s, api, &wanted, &why.diag);

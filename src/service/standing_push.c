@@ -132,6 +132,11 @@ static void push_tap(
 	rules_for(one, queries, n, &rules);
 	if (only != NULL && only->n_sources > 1)
 		only = NULL;
+	/* Who asks the daemon for packets was told that there are records of all. */
+	if (one->all->watch != NULL && pl_watch_wants_packets(one->all->watch)) {
+		rules.n = 0;
+		only = NULL;
+	}
 	if (!one->all->began) {
 		one->options.plan = NULL;
 		if (only != NULL && pl_taps_may_push(one) &&

@@ -31,16 +31,38 @@ static void take(void *arg, enum pl_flat_kind kind, const void *records, uint32_
 
 	if (kind == PL_FLAT_FLOW288 && one->all->watch != NULL)
 		pl_watch_flows(one->all->watch, records, n);
+	if (kind == PL_FLAT_PKT96 && one->all->watch != NULL)
+		pl_watch_packets(one->all->watch, records, n);
 	if (one->added != NULL && kind == one->added->in)
 		one->added->sink(one->added->arg, kind, records, n);
 	else if ((one->kinds & 1u << kind) != 0 && one->all->take != NULL)
 		one->all->take(one->all->arg, one->index, kind, records, n);
 }
 
+bool pl_taps_may_push(const struct pl_taps_one *one)
+{
+	return one->added == NULL && one->options.n_to == 0 && one->configured.n == 0;
+}
+
+/* For those who ask for packets. */
+static void note_packets(struct pl_taps_one *one)
+{
+	const bool counts =
+		one->options.plan != NULL && (one->service.counting || !one->all->began);
+	const bool some = pl_taps_may_push(one) && (one->options.rules.n > 0 || counts);
+
+	atomic_store(&one->packets, (one->options.kinds & 1u << PL_FLAT_PKT96) == 0
+					    ? PL_TAPS_NO_PACKETS
+				    : some ? PL_TAPS_SOME_PACKETS
+					   : PL_TAPS_PACKETS);
+}
+
 static void turned(void *arg)
 {
 	const struct pl_taps_one *one = arg;
 
+	if (one->all->watch != NULL)
+		pl_watch_packets(one->all->watch, NULL, 0);
 	if (one->all->turned != NULL)
 		one->all->turned(one->all->arg);
 }
@@ -63,8 +85,9 @@ static void counts(void *arg, const struct pl_tap_count *some, uint32_t n)
 
 static void counting(void *arg, bool on)
 {
-	const struct pl_taps_one *one = arg;
+	struct pl_taps_one *one = arg;
 
+	note_packets(one);
 	if (one->all->counting != NULL)
 		one->all->counting(one->all->arg, one->index, on);
 }
@@ -98,6 +121,7 @@ static void read_tap(struct pl_taps_one *one, const struct pl_config_tap *t)
 	pl_config_tap_rules(t, &one->configured);
 	one->options.rules = one->configured;
 	one->service.o = &one->options;
+	note_packets(one);
 }
 
 int pl_taps_init(struct pl_taps *ret, const struct pl_config *config)
@@ -238,15 +262,11 @@ int pl_taps_want(struct pl_taps *taps, unsigned int tap, uint32_t wanted, struct
 		return r;
 	one->kinds = wanted;
 	one->options.kinds |= wanted;
+	note_packets(one);
 	return 0;
 }
 
 /* ---- what queries have it do ---- */
-
-bool pl_taps_may_push(const struct pl_taps_one *one)
-{
-	return one->added == NULL && one->options.n_to == 0 && one->configured.n == 0;
-}
 
 void pl_taps_push(struct pl_taps_one *one, const struct pl_tap_rules *rules)
 {
@@ -255,6 +275,7 @@ void pl_taps_push(struct pl_taps_one *one, const struct pl_tap_rules *rules)
 	one->options.rules = *rules;
 	if (one->all->began)
 		pl_tap_service_rules(&one->service, rules, one->options.point);
+	note_packets(one);
 }
 
 void pl_taps_stop_counts(struct pl_taps_one *one)
@@ -293,6 +314,7 @@ static void change(void *arg)
 			}
 			pl_tap_service_rules(
 				&one->service, &one->options.rules, one->options.point);
+			note_packets(one);
 		}
 	}
 }

@@ -38,7 +38,12 @@ struct pl_taps_one {
 	const struct pl_taps_added *added;        /* NULL: it is the configuration's */
 	const struct pl_service_opening *opening; /* while they open */
 	unsigned int first, n_fds;                /* in the descriptors of all */
+	_Atomic unsigned int packets;             /* enum pl_taps_packets */
 };
+
+/* Of which packets a tap makes records: of none, of those that its standing queries want, of all that
+ * its rules take. */
+enum pl_taps_packets { PL_TAPS_NO_PACKETS, PL_TAPS_SOME_PACKETS, PL_TAPS_PACKETS };
 
 #define PL_TAPS_SOCKETS_MAX 192 /* of all taps: the loop polls 256 descriptors */
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Questions over what a daemon has beside reports: values of its regions, as a standing query and asked over its API, and flows of its
-taps over the API. The daemon's own JSON lines say what the answers must be. usage: query_values.py PATHLINE"""
+"""Questions over what a daemon has beside reports: values of its regions, as a standing query and asked over its API, and flows and packets of
+its taps over the API. The daemon's own JSON lines say what the answers must be. usage: query_values.py PATHLINE"""
 import collections
 import json
 import os
+import re
 import signal
 import sys
 
@@ -20,6 +21,7 @@ DTA, TAP = free_udp_port(), free_udp_port()
 BY_REGION = ("SELECT region, name, count() AS n, max(value) AS most, count(distinct list) AS lists FROM values TUMBLE(ts, 10000h) "
              "WHERE region != unwanted GROUP BY region, name")
 WORDS = "SELECT region, key, value FROM values WHERE region == sums or region == 'lists-2' and value < 3"
+PACKETS = "SELECT src, dport, count() AS n, sum(wire_len) AS b, min(point) AS p FROM packets96 TUMBLE(ts, 10000h) WHERE tcp GROUP BY src, dport"
 FLOWS = "SELECT proto, dport, role, count() AS n, sum(bytes_fwd) AS b FROM flows288 TUMBLE(ts, 10000h) GROUP BY proto, dport, role"
 
 
@@ -109,10 +111,79 @@ def check():
        "flows of the tap over the API are those of its file")
 
 
+def taps_config(taps, more=""):
+    text = "taps:\n" + "".join(f"  - {{name: {name}, sources: ['{source}'], {keys}}}\n" for name, source, keys in taps)
+    return lab.write("taps.yaml", text + more + "web: {listen: '127.0.0.1:0'}\n")
+
+
+def test_packets():
+    """Packets of two taps, as each is tapped; those of a tap of flows alone are none."""
+    ports = [free_udp_port(), free_udp_port()]
+    d = Daemon(taps_config([(f"t{i}", f"udp://127.0.0.1:{ports[i]}", f"to: ['file:{path(f'p{i}.pkt96')}']") for i in range(2)] +
+                           [("f", f"udp://127.0.0.1:{free_udp_port()}", f"records: flows, to: ['jsonl:{path('f.jsonl')}']")]), name="packets")
+    p = ask(d, "packets", PACKETS)
+    ok(wait(lambda: streams(d) == 1), "a question of packets is asked of the daemon", lab.read("packets.err"))
+    sent = run("gen", "packets", "--story", "--duration", "3s", "-w", path("short.pcap"))
+    for i, port in enumerate(ports):
+        sent = run("tap", "--point", 3 + i, "--to", f"udp://127.0.0.1:{port}?kind=pkt96", path("short.pcap"))
+        eq(sent.returncode, 0, "packets are sent")
+    n = len(jsonl(run("tap", "-o", "jsonl", path("short.pcap")).stdout))
+    ok(wait(lambda: json.loads(d.get("/api/v1/status")[1])["streams"][0]["seen"] == 2 * n), "the stream has seen all")
+    stream = json.loads(d.get("/api/v1/status")[1])["streams"][0]
+    eq((stream["packets"], stream["sent"] + stream["dropped"]), (True, 2 * n), "each is sent or counted")
+    ok(wait(lambda: json.loads(d.get("/api/v1/status")[1])["streams"][0]["waiting_bytes"] == 0), "all are read")
+    p.send_signal(signal.SIGINT)
+    eq(p.wait(60), 0, "the command ends well")
+    ok("by themselves" in d.get("/api/v1/tail?kind=packets,flows&form=jsonl")[1], "packets beside flows")
+    ok("forms jsonl and record" in d.get("/api/v1/tail?kind=packets&form=csv")[1], "forms that there are not")
+    d.stop()
+    whole = answer(run("query", "-o", "jsonl", PACKETS, path("p0.pkt96"), path("p1.pkt96")).stdout)
+    got = answer(lab.read("packets.rows"))
+    if stream["dropped"] == 0:
+        eq(sorted(map(str, got)), sorted(map(str, whole)), "the answer is that over the taps' files")
+    else:
+        ok("were dropped on the way" in lab.read("packets.err"), "what was dropped is told", lab.read("packets.err"))
+    ok(len(whole) > 10, f"{len(whole)} rows")
+
+
+def test_slow():
+    """A reader that does not read: the tap goes on, and what it missed is counted and told."""
+    port = free_udp_port()
+    d = Daemon(taps_config([("t", f"udp://127.0.0.1:{port}", f"to: ['file:{path('slow.pkt96')}']")]), name="slow")
+    p = ask(d, "slow", "SELECT count() AS n FROM packets TUMBLE(ts, 10000h)")
+    ok(wait(lambda: streams(d) == 1), "a question is asked")
+    p.send_signal(signal.SIGSTOP)
+
+    def some_are_dropped():
+        run("tap", "--to", f"udp://127.0.0.1:{port}?kind=pkt96", path("trace.pcap"))
+        return json.loads(d.get("/api/v1/status")[1])["streams"][0]["dropped"] > 0
+    ok(wait(some_are_dropped), "some have no room")
+    p.send_signal(signal.SIGCONT)
+    ok(wait(lambda: json.loads(d.get("/api/v1/status")[1])["streams"][0]["waiting_bytes"] == 0), "the rest is read")
+    s = json.loads(d.get("/api/v1/status")[1])["streams"][0]
+    p.send_signal(signal.SIGINT)
+    p.wait(60)
+    told = int(re.search(r"(\d+) records were dropped", lab.read("slow.err")).group(1))
+    eq((s["seen"], told, answer(lab.read("slow.rows"))[0]["n"]), (s["sent"] + s["dropped"], s["dropped"], s["sent"]), "seen = sent + dropped, and told")
+    d.stop()
+
+
+def test_no_packets():
+    d = Daemon(taps_config([("f", f"udp://127.0.0.1:{free_udp_port()}", f"records: flows, to: ['jsonl:{path('f.jsonl')}']")]), name="none")
+    refused = run("query", "SELECT count() AS n FROM packets", d.web)
+    ok(refused.returncode != 0 and "no tap of this process makes records of packets" in refused.stderr, "a tap of flows alone", refused.stderr)
+    d.stop()
+    d = Daemon(lab.write("bare.yaml", "web: {listen: '127.0.0.1:0'}\n"), name="bare")
+    refused = run("query", "SELECT count() AS n FROM packets", d.web)
+    ok(refused.returncode != 0 and "no tap is configured" in refused.stderr, "no tap at all", refused.stderr)
+    d.stop()
+
+
 def test_refused():
     for question, source, says in (
             ("SELECT count() AS n FROM values", path("trace.pcap"), "come from the daemon that reads them"),
-            ("SELECT count() AS n FROM packets", "http://127.0.0.1:1", "packets are asked for where they are tapped"),
+            ("SELECT count() AS n FROM dns", "http://127.0.0.1:1", "asked for where they are tapped"),
+            ("SELECT a.src FROM flows AS a JOIN packets AS b ON a.src = b.src WITHIN 1s", "http://127.0.0.1:1", "not in one question"),
             ("SELECT a.src FROM flows AS a JOIN events AS b ON a.src = b.flow.src WITHIN 1s", "http://127.0.0.1:1", "not in one question"),
             ("SELECT region FROM values WHERE region < a", "http://127.0.0.1:1", "have no order")):
         refused = run("query", question, source)
@@ -121,5 +192,5 @@ def test_refused():
     ok(two.returncode == 2 and "the only source" in two.stderr, "a daemon beside a capture", two.stderr)
 
 
-lab.run(test_values, test_refused)
+lab.run(test_values, test_packets, test_slow, test_no_packets, test_refused)
 sys.exit(tap.end())

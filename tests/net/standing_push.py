@@ -96,6 +96,42 @@ def test_push():
         ok(rows(name) == rows(name + ".w") and rows(name), f"{len(rows(name))} rows: {question[:70]}", (rows(name)[:3], rows(name + ".w")[:3]))
 
 
+def ask_packets(d, name):
+    with open(lab.path(name + ".rows"), "w", encoding="utf-8") as out:
+        return lab.start([*WIRE.ns["b"].command(), pathline.PATHLINE, "query", "-o", "jsonl", "SELECT count() AS n FROM packets TUMBLE(ts, 10000h)", d.web],
+                         log=lab.path(name + ".err"), stdout=out)
+
+
+def test_asked_packets():
+    """Who asks a daemon for packets gets all of them: a tap that leaves some to the kernel has none to give, and one that is being
+    watched leaves none to it."""
+    def config(rules, question=QUERIES[1][1]):
+        return lab.write("asked.yaml", f"web: {{listen: '127.0.0.1:0'}}\ntaps:\n  - {{name: t, sources: ['tc:eth0'], rules: [{rules}]}}\nqueries:\n"
+                         f"  - {{name: q, query: \"{question}\", from: t, to: ['file:{lab.path('asked.jsonl')}']}}\n")
+    for how in (QUERIES[1][1], QUERIES[2][1]):
+        d = pathline.Daemon(config("", how), prefix=WIRE.ns["b"].command(), name="asked")
+        p = ask_packets(d, "refused")
+        ok(p.wait(60) != 0 and "leaves to the kernel what standing queries" in lab.read("refused.err"), "packets of the tap are refused", lab.read("refused.err"))
+        if how is QUERIES[1][1]:
+            d.stop()
+    config("take", how)
+    d.p.send_signal(signal.SIGHUP)
+    ok(d.wait_for("is in use") and wait(lambda: metrics(d)['pathline_query_in_kernel{query="q"}'] == 0), "with a rule of its own it makes records of all", d.log())
+    p = ask_packets(d, "watched")
+    with WIRE.ns["b"]:
+        ok(wait(lambda: len(json.loads(d.get("/api/v1/status")[1])["streams"]) == 1), "then they are given", lab.read("watched.err"))
+    config("", how)
+    d.p.send_signal(signal.SIGHUP)
+    ok(d.wait_for("is in use", count=2), "the rule is taken away", d.log())
+    eq(metrics(d)['pathline_query_in_kernel{query="q"}'], 0, "while somebody watches the kernel leaves nothing out")
+    WIRE.udp_send(20, size=100, port=6003)
+    with WIRE.ns["b"]:
+        ok(wait(lambda: json.loads(d.get("/api/v1/status")[1])["streams"][0]["sent"] >= 20), "which no query wants")
+    p.send_signal(signal.SIGINT)
+    ok(p.wait(60) == 0, "the watcher ends well", lab.read("watched.err"))
+    eq(d.stop(), 0, "and so does the daemon")
+
+
 WIRE.make()
-lab.run(test_push)
+lab.run(test_push, test_asked_packets)
 sys.exit(tap.end())
