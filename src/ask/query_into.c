@@ -46,7 +46,7 @@ int pl_query_into_init(struct pl_query_into *into, const struct pl_query *query,
 	pl_buf_init(&into->text);
 	if (is_stdout(uri) || pl_result_out_check(uri, query, &diag) == 0)
 		return 0;
-	pl_complain("query: --into %s%s", diag.text, strchr(uri, ':') == NULL ? ", or to -" : "");
+	pl_complain("query: --into: %s%s", diag.text, strchr(uri, ':') == NULL ? ", or to -" : "");
 	return PL_EXIT_USAGE;
 }
 

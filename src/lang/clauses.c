@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lang/ast.h"
+#include "lang/plan.h"
 
 int pl_query_parse_items(struct lexer *lx, struct ast_item **ret)
 {
@@ -28,6 +29,9 @@ int pl_query_parse_items(struct lexer *lx, struct ast_item **ret)
 	return lx->error;
 }
 
+/* Of a window: each may have groups of its own, and a record is in as many windows at most. */
+#define PANES_MAX 65536
+
 int pl_query_parse_duration(struct lexer *lx, uint64_t *ret)
 {
 	if (lx->token.kind != T_NUMBER || !lx->token.duration)
@@ -47,6 +51,9 @@ int pl_query_parse_step(struct lexer *lx, struct ast_window *window)
 	if (lx->error == 0 && window->step_ns > window->size_ns)
 		return pl_query_fail(
 			lx, at, "a step longer than the window would leave records out");
+	if (lx->error == 0 && window->size_ns / pl_query_windows_pane(window) > PANES_MAX)
+		return pl_query_fail(lx, at,
+			"windows of so many parts: window and step have to be multiples of at least a 65536th of the window");
 	return lx->error;
 }
 
