@@ -62,7 +62,8 @@ uint64_t pl_bench_size_bytes(const struct pl_bench_ctx *ctx, uint64_t fallback);
 /* --broker: HOST:PORT of Kafka; NULL: none was given. */
 const char *pl_bench_broker(const struct pl_bench_ctx *ctx);
 
-/* --records and --question: a file of pkt64 records and what is asked of it; NULL: not given. */
+/* --records and --question: a file of records, pkt64 or dns64, or both with a comma between, and what is
+ * asked of them; NULL: not given. */
 const char *pl_bench_records(const struct pl_bench_ctx *ctx);
 const char *pl_bench_question(const struct pl_bench_ctx *ctx);
 

@@ -33,6 +33,7 @@
 #define KEY_BYTES   offsetof(struct least_flow, packets)
 #define BLOCK       64u
 #define LARGE_PAGE  ((size_t)2 << 20)
+#define INPUTS_MAX  2
 
 /* What the least program knows of a flow, or of a pair of addresses. */
 struct least_flow {
@@ -43,9 +44,22 @@ struct least_flow {
 	uint64_t pad; /* a line of the cache each */
 };
 
+/* A file of the caller's: records of 64 bytes in the order of time. */
+struct input {
+	struct pl_pkt64 *records; /* or struct pl_dns64 */
+	uint32_t n;
+	enum pl_flat_kind kind;
+};
+
+_Static_assert(sizeof(struct pl_pkt64) == sizeof(struct pl_dns64) &&
+		       offsetof(struct pl_pkt64, ts_ns) == offsetof(struct pl_dns64, ts_ns),
+	"records of a file are as long as those of another, and begin with their time");
+
 struct query_bench {
 	struct pl_pkt64 *records;
 	uint32_t n;
+	struct input inputs[INPUTS_MAX]; /* of the caller's; the first one's are `records` */
+	uint32_t n_inputs;
 	struct pl_query *queries[RUNS_MAX];
 	struct pl_query_run *runs[RUNS_MAX];
 	uint32_t n_runs;
@@ -327,6 +341,39 @@ static int sonata(struct pl_bench_ctx *ctx, struct query_bench *b)
 
 /* ---- a question of the caller's ---- */
 
+/* The input whose next records are the earliest; NULL: all were fed. */
+static struct input *next_input(struct query_bench *b, const uint32_t at[INPUTS_MAX])
+{
+	struct input *next = NULL;
+	uint64_t ts_ns = 0;
+
+	for (uint32_t i = 0; i < b->n_inputs; i++) {
+		struct input *in = &b->inputs[i];
+
+		if (at[i] == in->n || (next != NULL && in->records[at[i]].ts_ns >= ts_ns))
+			continue;
+		next = in;
+		ts_ns = in->records[at[i]].ts_ns;
+	}
+	return next;
+}
+
+/* Of several streams a batch of each in turn, by their times. */
+static void feed_all(struct query_bench *b)
+{
+	const uint32_t most = b->n_inputs == 1 ? b->n : PL_QUERY_BATCH;
+	uint32_t at[INPUTS_MAX] = { 0 };
+	struct input *in;
+
+	while ((in = next_input(b, at)) != NULL) {
+		uint32_t *from = &at[in - b->inputs];
+		const uint32_t n = in->n - *from < most ? in->n - *from : most;
+
+		pl_query_feed(b->runs[0], in->kind, in->records + *from, n, 0);
+		*from += n;
+	}
+}
+
 static int answer(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct query_bench *b = arg;
@@ -341,10 +388,11 @@ static int answer(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 		if (r < 0)
 			break;
 		start = pl_clock_cpu_ns();
-		pl_query_feed(b->runs[0], PL_FLAT_PKT64, b->records, b->n, 0);
+		feed_all(b);
 		pl_query_finish(b->runs[0]);
 		ret->ns += pl_clock_cpu_ns() - start;
-		ret->items += b->n;
+		for (uint32_t i = 0; i < b->n_inputs; i++)
+			ret->items += b->inputs[i].n;
 		b->lost = lost(b);
 		pl_query_run_free(b->runs[0]);
 		b->runs[0] = NULL;
@@ -352,27 +400,47 @@ static int answer(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	return r;
 }
 
-static int read_records(struct query_bench *b, const char *path)
+static int read_input(struct input *in, const char *path)
 {
+	const char *end = strrchr(path, '.');
 	FILE *f = fopen(path, "re");
 	int r = 0;
 
+	in->kind = end != NULL && strcmp(end, ".dns64") == 0 ? PL_FLAT_DNS64 : PL_FLAT_PKT64;
 	if (f == NULL) {
 		r = -errno;
 	} else {
 		fseek(f, 0, SEEK_END);
-		b->n = (uint32_t)((size_t)ftell(f) / sizeof(*b->records));
+		in->n = (uint32_t)((size_t)ftell(f) / sizeof(*in->records));
 		rewind(f);
-		b->records = aligned_alloc(64, (size_t)b->n * sizeof(*b->records));
-		if (b->records == NULL)
+		in->records = aligned_alloc(64, (size_t)in->n * sizeof(*in->records));
+		if (in->records == NULL)
 			r = -ENOMEM;
-		else if (b->n == 0 || fread(b->records, sizeof(*b->records), b->n, f) != b->n)
+		else if (in->n == 0 || fread(in->records, sizeof(*in->records), in->n, f) != in->n)
 			r = -ENODATA;
 		fclose(f);
 	}
 	if (r < 0)
 		pl_complain("benchmark query/asked: %s: %s", path,
-			r == -ENODATA ? "no records of pkt64" : strerror(-r));
+			r == -ENODATA ? "no records of pkt64 or dns64" : strerror(-r));
+	return r;
+}
+
+/* "FILE" or "FILE,FILE" */
+static int read_records(struct query_bench *b, const char *paths)
+{
+	char *copy = strdup(paths), *rest = copy, *path;
+	int r = copy != NULL ? 0 : -ENOMEM;
+
+	while (r == 0 && b->n_inputs < INPUTS_MAX && (path = strsep(&rest, ",")) != NULL)
+		r = read_input(&b->inputs[b->n_inputs++], path);
+	if (r == 0 && rest != NULL) {
+		pl_complain("benchmark query/asked: %d files of records at most", INPUTS_MAX);
+		r = -EINVAL;
+	}
+	free(copy);
+	b->records = b->inputs[0].records;
+	b->n = b->inputs[0].n;
 	return r;
 }
 
@@ -441,7 +509,8 @@ static int run(struct pl_bench_ctx *ctx)
 
 	if (pl_bench_records(ctx) != NULL) {
 		r = asked(ctx, &b);
-		free(b.records);
+		for (uint32_t i = 0; i < b.n_inputs; i++)
+			free(b.inputs[i].records);
 		return r;
 	}
 	b.n = (uint32_t)(pl_bench_size_bytes(ctx, UINT64_C(64) << 20) / sizeof(*b.records));
