@@ -108,7 +108,7 @@ void pl_result_out_reopen(struct pl_result_out *out);
 void pl_result_out_finish(struct pl_result_out *out, uint32_t wait_ms);
 void pl_result_out_close(struct pl_result_out *out); /* NULL is allowed */
 
-extern const struct pl_result_driver pl_result_topic; /* result_topic.c */
+extern const struct pl_result_driver pl_result_topic;  /* result_topic.c */
 extern const struct pl_result_driver pl_result_server; /* result_server.c */
 /* The folder of the spool that a URI names, into `ret`; empty: none. */
 void pl_result_topic_spool(const char *uri, char *ret, size_t cap);
