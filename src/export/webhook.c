@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "record/path_book.h"
 #include "record/put.h"
 
-enum { TIME_MAX = 40, TEXT_MAX = 160, ALERT_TEXT_MAX = 8192 };
+enum { TIME_MAX = 40, TEXT_MAX = 160, PLACE_MAX = 256, ALERT_TEXT_MAX = 8192 };
 
 #define REPEAT_DEFAULT  (UINT64_C(60) * 1000000000)
 #define RESOLVE_DEFAULT (UINT64_C(300) * 1000000000)
@@ -208,17 +209,46 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 	pl_json_object_end(&j);
 }
 
-static void write_annotations(struct webhook *w, const struct pl_event *e)
+/* Behind what is there, as far as there is room. */
+__attribute__((format(printf, 2, 3))) static void add_place(
+	char dst[PLACE_MAX], const char *fmt, ...)
 {
-	const bool bytes = (e->present & PL_EVENT_HAS_unit) != 0;
-	char text[TEXT_MAX], kind[64], value[64] = "", place[160] = "";
-	char summary[sizeof(kind) + sizeof(place) + sizeof(value)], nodes[PL_PATH_NODES_TEXT];
+	const size_t n = strlen(dst);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(dst + n, PLACE_MAX - n, fmt, args);
+	va_end(args);
+}
+
+/* An event, which may come from elsewhere, has any of these. */
+static void put_place(char dst[PLACE_MAX], const struct pl_event *e)
+{
 	const struct pl_text16 query = pl_event_get_query(e);
 	const struct pl_text40 key = pl_event_get_key(e);
 	char words[PL_TEXT_TOLD + 1];
-	const bool region = region_of(words, e);
+
+	dst[0] = '\0';
+	if (region_of(words, e))
+		add_place(dst, " in region %s at %" PRIu64, words, pl_event_get_place(e));
+	if ((e->present & PL_EVENT_HAS_query) != 0)
+		add_place(dst, " %s", plain(words, query.c, sizeof(query.c)));
+	if ((e->present & PL_EVENT_HAS_key) != 0)
+		add_place(dst, " of %s", plain(words, key.c, sizeof(key.c)));
+	if ((e->present & PL_EVENT_HAS_node) != 0)
+		add_place(dst, " at node %" PRIu64, e->node);
+	if ((e->present & PL_EVENT_HAS_port) != 0)
+		add_place(dst, " port %u", e->port);
+	if ((e->present & PL_EVENT_HAS_queue) != 0)
+		add_place(dst, " queue %u", e->queue);
+}
+
+static void write_annotations(struct webhook *w, const struct pl_event *e)
+{
+	const bool bytes = (e->present & PL_EVENT_HAS_unit) != 0;
+	char text[TEXT_MAX], kind[64], value[64] = "", place[PLACE_MAX];
+	char summary[sizeof(kind) + sizeof(place) + sizeof(value)], nodes[PL_PATH_NODES_TEXT];
 	struct pl_path_nodes now, old;
-	size_t n = 0;
 	struct pl_json j;
 
 	snprintf(kind, sizeof(kind), "%s", pl_event_kind_name(e->event));
@@ -226,21 +256,7 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 		*p = *p == '_' ? ' ' : *p;
 	if ((e->present & PL_EVENT_HAS_value) != 0)
 		snprintf(value, sizeof(value), ": %" PRIu64 "%s", e->value, bytes ? " bytes" : "");
-	if (region)
-		n += (size_t)snprintf(place, sizeof(place), " in region %s at %" PRIu64, words,
-			pl_event_get_place(e));
-	if ((e->present & PL_EVENT_HAS_query) != 0)
-		n += (size_t)snprintf(
-			place, sizeof(place), " %s", plain(words, query.c, sizeof(query.c)));
-	if ((e->present & PL_EVENT_HAS_key) != 0)
-		n += (size_t)snprintf(
-			place + n, sizeof(place) - n, " of %s", plain(words, key.c, sizeof(key.c)));
-	if ((e->present & PL_EVENT_HAS_node) != 0)
-		n += (size_t)snprintf(place, sizeof(place), " at node %" PRIu64, e->node);
-	if ((e->present & PL_EVENT_HAS_port) != 0)
-		n += (size_t)snprintf(place + n, sizeof(place) - n, " port %u", e->port);
-	if ((e->present & PL_EVENT_HAS_queue) != 0)
-		snprintf(place + n, sizeof(place) - n, " queue %u", e->queue);
+	put_place(place, e);
 	snprintf(summary, sizeof(summary), "%s%s%s", kind, place, value);
 
 	pl_buf_reset(&w->annotation_text);

@@ -130,6 +130,27 @@ static void of_a_query(void)
 	pl_webhook_format.free(f);
 }
 
+/* One from elsewhere may say that it has everything: all places stand in the summary, one behind the
+ * other. */
+static void of_all_places(void)
+{
+	void *f = new_format(PL_WEBHOOK_ALERTMANAGER);
+	struct pl_event e = queue_event(PL_PHASE_ONCE, NOW, 1);
+	const char *said;
+
+	pl_event_set_query(&e, (struct pl_text16){ "a-query-of-15-c" });
+	pl_event_set_key(&e, (struct pl_text40){ "a-key-that-is-as-long-as-a-key-can-be-x" });
+	e.event = PL_EVENT_QUERY;
+	e.present |= PL_EVENT_HAS_region;
+	said = tell(f, &e, NOW);
+	/* Texts lie where numbers do. */
+	ok(strstr(said, " a-query-of-15-c of a-key-that-is-as-long-as-a-key-can-be-x at node ") !=
+				NULL &&
+			strstr(said, " queue 3: ") != NULL,
+		"each behind the other: %s", said);
+	pl_webhook_format.free(f);
+}
+
 static void once(void)
 {
 	const struct pl_path_nodes nodes = { 3, 3, { 1, 5, 2 } };
@@ -237,6 +258,7 @@ int main(void)
 	begin_and_end();
 	once();
 	of_a_query();
+	of_all_places();
 	many();
 	bodies();
 	pl_buf_done(&out);
