@@ -86,12 +86,35 @@ static void put_out(struct pl_switch *s, struct pl_switch_port *port, struct pl_
 	const uint32_t i = port->batch.n++;
 
 	port->packets[i] = pkt;
-	port->out_len = pkt->len;
 	port->batch.pkts[i] = (struct pl_packet){
 		.data = pkt->data, .len = pkt->len, .wire_len = pkt->len, .link = PL_LINK_ETHERNET
 	};
 	if (port->batch.n == PL_BATCH_MAX)
 		send_batch(s, port);
+}
+
+/* A frame is handed over when its last bit has left: at a rate that is later, and later still when
+ * telemetry made it longer. There is one of a port, whose queues give no other before. */
+static void start_sending(
+	struct pl_switch *s, struct pl_switch_port *port, struct pl_dp_packet *pkt)
+{
+	uint64_t last_bit_ns = pkt->out_ns;
+
+	if (pkt->len != port->queued_len)
+		last_bit_ns = pl_dp_port_grew(
+			port->queues, (int32_t)pkt->len - (int32_t)port->queued_len);
+	if (last_bit_ns <= s->now_ns) {
+		put_out(s, port, pkt);
+	} else {
+		port->sending = pkt;
+		port->last_bit_ns = last_bit_ns;
+	}
+}
+
+static void end_sending(struct pl_switch *s, struct pl_switch_port *port)
+{
+	put_out(s, port, port->sending);
+	port->sending = NULL;
 }
 
 static void out(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
@@ -100,7 +123,7 @@ static void out(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 	struct pl_switch_port *port = s->by_number[pkt->out_port];
 
 	if (stage == PL_DP_EGRESS)
-		put_out(s, port, pkt);
+		start_sending(s, port, pkt);
 	else if (!pl_dp_port_enqueue(port->queues, pkt, s->now_ns))
 		pl_dp_pipeline_dropped(s->pipeline, pkt, s->now_ns);
 }
@@ -127,8 +150,8 @@ static void dropped(void *arg, const struct pl_dp_packet *pkt, enum pl_dp_stage 
 	pl_dp_truth_log_event(s->truth, &e);
 }
 
-/* What is due leaves its queue, passes the egress tables and goes out; copies that come to the queue
- * meanwhile wait for the next time, or a mirror to its own port would never end. */
+/* What is sent goes out, and what is due leaves its queue and passes the egress tables; copies that
+ * come to the queue meanwhile wait for the next time, or a mirror to its own port would never end. */
 static void serve(struct pl_switch *s)
 {
 	time_now(s);
@@ -137,16 +160,13 @@ static void serve(struct pl_switch *s)
 		struct pl_dp_packet *pkt;
 		uint32_t held = pl_dp_port_held(port->queues);
 
+		if (port->sending != NULL && port->last_bit_ns <= s->now_ns)
+			end_sending(s, port);
 		for (; held > 0 && pl_dp_port_next(port->queues) <= s->now_ns &&
 			(pkt = pl_dp_port_dequeue(port->queues, s->now_ns)) != NULL;
 			held--) {
-			const uint32_t len = pkt->len;
-
-			port->out_len = len;
+			port->queued_len = pkt->len;
 			pl_dp_pipeline_egress(s->pipeline, &pkt, 1);
-			if (port->out_len != len)
-				(void)pl_dp_port_grew(
-					port->queues, (int32_t)port->out_len - (int32_t)len);
 		}
 	}
 	for (unsigned int i = 0; i < s->n_ports; i++) {
@@ -252,6 +272,10 @@ static void went_down(struct pl_switch *s, struct pl_switch_port *port, bool dow
 	if (!down) {
 		came_back(s, port);
 		return;
+	}
+	if (port->sending != NULL) {
+		end_sending(s, port);
+		send_batch(s, port);
 	}
 	for (pkt = pl_dp_port_flush(port->queues); pkt != NULL; pkt = next) {
 		next = pkt->next;
@@ -446,7 +470,10 @@ static uint64_t due_ns(void *sw, uint64_t now_ns)
 	uint64_t next = UINT64_MAX, due = UINT64_MAX;
 
 	for (unsigned int i = 0; i < s->n_ports; i++) {
-		const uint64_t t = pl_dp_port_next(s->ports[i].queues);
+		const struct pl_switch_port *port = &s->ports[i];
+		/* Nothing leaves a queue before. */
+		const uint64_t t =
+			port->sending != NULL ? port->last_bit_ns : pl_dp_port_next(port->queues);
 
 		if (t < next)
 			next = t;
@@ -472,7 +499,7 @@ static void drain(void *sw)
 		for (unsigned int k = 0; k < s->ports[i].n_lanes; k++)
 			(void)receive(s, &s->ports[i], s->ports[i].lanes[k], &diag);
 	}
-	/* What waits for its time in a queue is not sent before it, but booked. */
+	/* What waits for its time is not sent before it, but booked. */
 	for (unsigned int i = 0; i < s->n_ports; i++)
 		went_down(s, &s->ports[i], true);
 }
@@ -482,6 +509,7 @@ void pl_switch_close(struct pl_switch *s)
 	pl_switch_control_close(s->control);
 	pl_switch_marking_close(s);
 	for (unsigned int i = 0; i < s->n_ports; i++) {
+		pl_dp_packet_free(s->ports[i].sending);
 		pl_dp_port_free(s->ports[i].queues);
 		for (unsigned int k = 0; k < s->ports[i].n_lanes; k++)
 			(void)pl_port_close(s->ports[i].lanes[k]);

@@ -23,7 +23,10 @@ struct pl_switch_port {
 	unsigned int n_lanes, readable;             /* readable: a bit for each lane */
 	bool down;
 	struct pl_dp_port *queues;
-	uint32_t out_len; /* of the packet that passed the egress tables last */
+	uint32_t queued_len; /* of the packet that left the queues last, while it was in them */
+	/* The frame whose last bit has not left, at the port's rate, and when it will; NULL: none. */
+	struct pl_dp_packet *sending;
+	uint64_t last_bit_ns;
 	/* Frames that are to be sent, and the packets that hold them. */
 	struct pl_batch batch;
 	struct pl_dp_packet *packets[PL_BATCH_MAX];

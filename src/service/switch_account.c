@@ -39,6 +39,15 @@ static uint64_t held(const struct pl_switch *s)
 	return n;
 }
 
+static uint64_t sending(const struct pl_switch *s)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; s != NULL && i < s->n_ports; i++)
+		n += s->ports[i].sending != NULL;
+	return n;
+}
+
 static void put_drops(const struct pl_account *a, const struct pl_dp_books *k)
 {
 	for (unsigned int i = 1; k != NULL && i < PL_DP_DROP_MAX; i++)
@@ -73,6 +82,9 @@ static void put(const struct pl_account *a, const struct pl_switch *s)
 		"Packets that an action behind the queues kept.", eg != NULL ? eg->consumed : 0);
 	PL_COUNT(a, "switch_", "packets_out", "Packets that left the egress tables to their port.",
 		eg != NULL ? eg->out : 0);
+	PL_LEVEL(a, "switch_", "packets_sending",
+		"Packets that are being sent, their last bit not yet, at the rate of their port; packets_out = frames_sent + frames_unsent + packets_sending.",
+		sending(s));
 	PL_SPLIT(a, "switch_", "dropped_ingress",
 		"Packets dropped before their queue, by cause; packets + packets_made = packets_queued + dropped_ingress + packets_consumed.");
 	put_drops(a, in);
@@ -127,6 +139,8 @@ void pl_switch_put_text(void *sw, struct pl_buf *text)
 		pl_buf_printf(text, ", %" PRIu64 " kept by actions", in->consumed + eg->consumed);
 	if (held(s) > 0)
 		pl_buf_printf(text, ", %" PRIu64 " in queues", held(s));
+	if (sending(s) > 0)
+		pl_buf_printf(text, ", %" PRIu64 " being sent", sending(s));
 	if (s->cut + s->no_memory + s->unsent + s->kernel_drops > 0)
 		pl_buf_printf(text,
 			"; %" PRIu64 " cut, %" PRIu64 " without memory, %" PRIu64

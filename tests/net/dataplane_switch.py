@@ -22,6 +22,7 @@ from lib.tap import eq, ok  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
 SEED = 20261125
+SO_TIMESTAMPNS = 35
 SOCKET = lab.path("s1.sock")
 HOSTS = {"a": ("10.81.1.2", "fd81:1::2"), "b": ("10.81.2.2", "fd81:2::2")}
 GATEWAYS = {"a": ("10.81.1.1", "fd81:1::1"), "b": ("10.81.2.1", "fd81:2::1")}
@@ -128,7 +129,7 @@ def closes(account, what):
        f"{what}: packets before the queue are all accounted for")
     dropped = sum(account["dropped_egress"].values())
     eq(account["packets_queued"], account["packets_out"] + dropped + account["packets_held"], f"{what}: those in it too")
-    eq(account["packets_out"], account["frames_sent"] + account["frames_unsent"], f"{what}: packets behind it too")
+    eq(account["packets_out"], account["frames_sent"] + account["frames_unsent"] + account["packets_sending"], f"{what}: packets behind it too")
 
 
 def checksum(data):
@@ -608,18 +609,20 @@ def test_end():
         ok(wait(lambda: s.account()["packets"] >= 400), "they came")
         account = s.account()
         ok(account["packets_held"] > 20, f"{account['packets_held']} packets wait")
+        eq(account["packets_sending"], 1, "and one is being sent")
         closes(account, "full queues")
         eq(account["packets_held"], sum(p["queued"] for p in s.ask("ports")["ports"]), "ports say how many")
         eq(s.end(), 0, "it ends")
     last = json.loads(lab.read("switch.json").splitlines()[-1])
     account = last["switch"] if "switch" in last else last
     closes(account, "at the end")
-    eq(account["packets_held"], 0, "nothing is held")
+    eq((account["packets_held"], account["packets_sending"], account["frames_unsent"]), (0, 0, 1), "nothing is held, and one was not sent to its end")
     ok(account["dropped_egress"]["port"] > 20, "what waited is booked as dropped")
     text = lab.read("switch.log")
     numbers = {k: int(n) for n, k in re.findall(r"(\d+) (?:frames )?(received|made|sent|kept)", text)}
     dropped = sum(int(n) for n in re.findall(r"(\d+) dropped \(", text))
-    eq(numbers["received"] + numbers["made"], numbers["sent"] + dropped + numbers.get("kept", 0), f"the words add up: {text}")
+    unsent = sum(int(n) for n in re.findall(r"(\d+) not taken", text))
+    eq(numbers["received"] + numbers["made"], numbers["sent"] + dropped + numbers.get("kept", 0) + unsent, f"the words add up: {text}")
 
 
 def test_mirror_loop():
@@ -702,6 +705,45 @@ def test_rate():
         eq(dropped, port["queue_dropped"], "drops of the queue have its cause")
 
 
+def at_rate(rate):
+    return write("rate.yaml", lab.read(os.path.basename(router())).replace('uri: "packet:p2" }', f'uri: "packet:p2", rate: {rate} }}'))
+
+
+def test_last_bit():
+    """A frame leaves with its last bit at the port's rate, not before it, by the kernel's stamp at its receiver; a reload keeps it."""
+    frame, rate, times = 1000, 40000, []
+    with NS["b"]:
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        receiver.bind((HOSTS["b"][0], 9))
+        receiver.settimeout(LIMIT)
+    with NS["a"]:
+        client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with Switch(at_rate(rate)) as s:
+        for i in range(4):
+            before = time.clock_gettime_ns(time.CLOCK_REALTIME)
+            client.sendto(bytes(frame - 42), (HOSTS["b"][0], 9))
+            if i == 2:
+                s.process.send_signal(signal.SIGHUP)
+            seconds, ns = struct.unpack("qq", receiver.recvmsg(2000, 100)[1][0][2])
+            times.append(seconds * 10**9 + ns - before)
+        ok(min(times) >= 8 * frame * 10**9 // rate, f"no frame comes before its last bit: {times}")
+        ok(wait(lambda: s.account()["reloads"] == 1), "the file was read again")
+        closes(s.account(), "last bit")
+    receiver.close()
+    mac = host_mac("b")
+    with Switch(at_rate(8)) as s:
+        client.sendto(bytes(frame - 42), (HOSTS["b"][0], 9))
+        ok(wait(lambda: s.account()["packets_sending"] == 1), "a frame is being sent")
+        closes(s.account(), "being sent")
+        NS["s"].ip("link del p2")
+        ok(wait(lambda: not s.ask("ports")["ports"][1]["up"]), "the port goes")
+        account = s.account()
+        eq((account["packets_sending"], account["frames_unsent"]), (0, 1), "the frame was not sent to its end, and is counted")
+        closes(account, "gone with a frame")
+    wire_one("b", mac)
+
+
 def blocks(path, point):
     """Packets of the point's records in the file, by block: fields of mark128/1 where docs/formats/records.md has them."""
     ret = {}
@@ -751,6 +793,6 @@ marking:
 
 
 wire()
-lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_own_addresses, test_reload, test_page, test_rate, test_marking, test_hostile_clients,
+lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_own_addresses, test_reload, test_page, test_rate, test_last_bit, test_marking, test_hostile_clients,
         test_hostile_packets, test_port_goes, test_port_vanishes, test_other_mac, test_end, test_mirror_loop, test_kill)
 sys.exit(tap.end())
