@@ -57,6 +57,7 @@ struct reader {
 	struct pl_record_batch records;
 	struct pl_record_out out;
 	struct pl_batch packets;
+	struct pl_port_stats ports; /* of all files */
 };
 
 static uint64_t verdicts(const struct reader *rd, enum pl_verdict v)
@@ -117,6 +118,7 @@ static void tell_lengths(struct pl_port *port, const char *path)
  * false when something was wrong. */
 static bool read_file(struct reader *rd, const char *path)
 {
+	struct pl_port_stats stats;
 	struct pl_diag diag = { 0 };
 	struct pl_port *port;
 	int r;
@@ -145,6 +147,8 @@ static bool read_file(struct reader *rd, const char *path)
 	if (r < 0 && r != -ENODATA)
 		pl_complain_diag(&diag);
 	tell_lengths(port, path);
+	pl_port_stats(port, &stats);
+	pl_port_stats_add(&rd->ports, &stats);
 	(void)pl_port_close(port);
 	return r >= 0 || r == -ENODATA;
 }
@@ -208,7 +212,8 @@ static void finish(struct reader *rd)
 	bool json = rd->out.form == PL_OUT_JSON || rd->out.form == PL_OUT_JSONL;
 
 	if (args.out.stats && json) {
-		pl_decode_stats_json(&rd->out.buf, rd->decode, NULL);
+		pl_decode_stats_json(
+			&rd->out.buf, rd->decode, args.filter != NULL ? &rd->ports : NULL);
 		pl_record_out_write(&rd->out);
 		return;
 	}
@@ -220,6 +225,9 @@ static void finish(struct reader *rd)
 
 		pl_buf_init(&text);
 		pl_decode_stats_text(&text, rd->decode, NULL);
+		if (args.filter != NULL)
+			pl_buf_printf(&text, "that do not match the filter: %" PRIu64 "\n",
+				rd->ports.not_matched);
 		if (text.len > 0)
 			fputs(text.data, stderr);
 		pl_buf_done(&text);
@@ -265,7 +273,8 @@ static int read_all(struct reader *rd, const struct pl_opt_list *files)
 	good &= pl_record_out_good(&rd->out);
 	if (!good)
 		return PL_EXIT_FAILED;
-	if (args.out.where != NULL && rd->out.printed == 0 && !rd->out.gone)
+	if ((args.out.where != NULL || args.filter != NULL) && rd->out.printed == 0 &&
+		!rd->out.gone)
 		return PL_EXIT_NOTHING;
 	return PL_EXIT_OK;
 }

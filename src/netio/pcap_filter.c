@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pcap/pcap.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,50 +20,89 @@ static const struct {
 	[PL_LINK_SLL] = { "cooked Linux captures", DLT_LINUX_SLL },
 	[PL_LINK_SLL2] = { "cooked Linux captures (v2)", DLT_LINUX_SLL2 },
 };
-#define N_LINKS (sizeof(links) / sizeof(links[0]))
+#define N_LINKS     (sizeof(links) / sizeof(links[0]))
+
+/* Loads from there on are no bytes of a frame: the kernel answers them where it runs the program itself. */
+#define ASKS_KERNEL 0xfffff000u
 
 struct pl_pcap_filter {
+	char *expression;
+	bool compiled[N_LINKS];
 	struct bpf_program programs[N_LINKS];
 	char why[N_LINKS][PCAP_ERRBUF_SIZE]; /* not empty: there is no program, and why */
 };
 
-/* 0, or -EINVAL with the words of libpcap in f->why. */
-static int compile(struct pl_pcap_filter *f, size_t link, const char *expression)
+static bool asks_kernel(const struct bpf_program *program)
 {
-	pcap_t *dead = pcap_open_dead(links[link].dlt, (int)PL_CAPTURE_PACKET_MAX);
-	int r = 0;
+	for (unsigned int i = 0; i < program->bf_len; i++) {
+		const struct bpf_insn *in = &program->bf_insns[i];
 
+		if (BPF_CLASS(in->code) == BPF_LD && BPF_MODE(in->code) == BPF_ABS &&
+			in->k >= ASKS_KERNEL)
+			return true;
+	}
+	return false;
+}
+
+/* For frames of a link, the first time that there are such. -ENOMEM; or f->why has the words of libpcap. */
+static int compile(struct pl_pcap_filter *f, size_t link)
+{
+	pcap_t *dead;
+
+	if (f->compiled[link])
+		return 0;
+	dead = pcap_open_dead(links[link].dlt, (int)PL_CAPTURE_PACKET_MAX);
 	if (dead == NULL)
 		return -ENOMEM;
-	if (pcap_compile(dead, &f->programs[link], expression, 1, PCAP_NETMASK_UNKNOWN) != 0) {
-		strncpy(f->why[link], pcap_geterr(dead), sizeof(f->why[link]) - 1);
-		r = -EINVAL;
+	f->compiled[link] = true;
+	if (pcap_compile(dead, &f->programs[link], f->expression, 1, PCAP_NETMASK_UNKNOWN) != 0) {
+		snprintf(f->why[link], sizeof(f->why[link]), "%s", pcap_geterr(dead));
+	} else if (asks_kernel(&f->programs[link])) {
+		snprintf(f->why[link], sizeof(f->why[link]),
+			"inbound, outbound and ifindex are asked of the kernel alone");
+		pcap_freecode(&f->programs[link]);
 	}
 	pcap_close(dead);
-	return r;
+	return 0;
+}
+
+static bool has_program(const struct pl_pcap_filter *f, size_t link)
+{
+	return f->compiled[link] && f->why[link][0] == '\0';
+}
+
+/* What some link understands is an expression. */
+static int check(struct pl_pcap_filter *f, struct pl_diag *diag)
+{
+	if (strlen(f->expression) > PL_PCAP_FILTER_MAX) {
+		pl_diag_set(diag,
+			"the filter is longer than %d characters, which takes long to compile; many addresses are rules of a tap (--rules FILE)",
+			PL_PCAP_FILTER_MAX);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < N_LINKS; i++) {
+		const int r = compile(f, i);
+
+		if (r < 0 || has_program(f, i))
+			return r;
+	}
+	pl_diag_set(diag, "the filter '%s': %s (see man pcap-filter)", f->expression,
+		f->why[PL_LINK_ETHERNET]);
+	return -EINVAL;
 }
 
 int pl_pcap_filter_new(struct pl_pcap_filter **ret, const char *expression, struct pl_diag *diag)
 {
 	struct pl_pcap_filter *f = calloc(1, sizeof(*f));
-	size_t understood = 0;
+	int r;
 
 	if (f == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < N_LINKS; i++) {
-		const int r = compile(f, i, expression);
-
-		if (r == -ENOMEM) {
-			pl_pcap_filter_free(f);
-			return r;
-		}
-		understood += r == 0;
-	}
-	if (understood == 0) {
-		pl_diag_set(diag, "the filter '%s': %s (see man pcap-filter)", expression,
-			f->why[PL_LINK_ETHERNET]);
+	f->expression = strdup(expression);
+	r = f->expression != NULL ? check(f, diag) : -ENOMEM;
+	if (r < 0) {
 		pl_pcap_filter_free(f);
-		return -EINVAL;
+		return r;
 	}
 	*ret = f;
 	return 0;
@@ -73,9 +113,10 @@ void pl_pcap_filter_free(struct pl_pcap_filter *f)
 	if (f == NULL)
 		return;
 	for (size_t i = 0; i < N_LINKS; i++) {
-		if (f->why[i][0] == '\0')
+		if (has_program(f, i))
 			pcap_freecode(&f->programs[i]);
 	}
+	free(f->expression);
 	free(f);
 }
 
@@ -95,14 +136,16 @@ static int cannot_ask(
 }
 
 int pl_pcap_filter_batch(
-	const struct pl_pcap_filter *f, struct pl_batch *batch, uint32_t n, struct pl_diag *diag)
+	struct pl_pcap_filter *f, struct pl_batch *batch, uint32_t n, struct pl_diag *diag)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct pl_packet *p = &batch->pkts[i];
 
-		if (p->link >= N_LINKS || f->why[p->link][0] != '\0')
+		if (p->link < N_LINKS && compile(f, p->link) < 0)
+			return -ENOMEM;
+		if (p->link >= N_LINKS || !has_program(f, p->link))
 			return cannot_ask(f, p, diag);
 		if (bpf_filter(f->programs[p->link].bf_insns, p->data, p->wire_len, p->len) == 0)
 			continue;

@@ -90,6 +90,30 @@ static void test_links(void)
 	ok(strstr(diag.text, "whole frames") != NULL, "%s", diag.text);
 }
 
+/* Not those that no byte of a frame answers, and none that take minutes to compile. */
+static void test_refused(void)
+{
+	static const char *const kernel[] = { "inbound", "not outbound", "udp and ifindex 2" };
+	char text[PL_PCAP_FILTER_MAX + 20] = "udp";
+
+	fill(PL_LINK_ETHERNET, 50);
+	for (size_t i = 0; i < sizeof(kernel) / sizeof(kernel[0]); i++) {
+		struct pl_diag diag = { .text = "" };
+
+		eq(ask(kernel[i], N, &diag), -EINVAL, "%s", kernel[i]);
+		ok(strstr(diag.text, "of the kernel alone") != NULL, "%s", diag.text);
+	}
+	while (strlen(text) <= PL_PCAP_FILTER_MAX) {
+		struct pl_diag diag = { .text = "" };
+
+		strcat(text, " or udp");
+		if (strlen(text) > PL_PCAP_FILTER_MAX) {
+			eq(ask(text, 0, &diag), -EINVAL, "one that is too long");
+			ok(strstr(diag.text, "--rules") != NULL, "%s", diag.text);
+		}
+	}
+}
+
 static void test_expressions(void)
 {
 	static const char *const bad[] = { "udp prot 5000", "(ip", "host 10.0.0.300", "port 70000",
@@ -107,6 +131,7 @@ int main(void)
 {
 	test_batch();
 	test_links();
+	test_refused();
 	test_expressions();
 	return pl_test_done();
 }

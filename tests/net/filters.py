@@ -88,7 +88,9 @@ def test_reports():
     for last in (1, 2):
         r = run("read", "-o", "jsonl", "--stats", "--filter", f"src host 192.0.2.{last}", file)
         *paths, stats = jsonl(r.stdout)
-        eq((r.returncode, stats["packets"], len(paths)), (0, 200, 200), f"reports of exporter {last} alone")
+        eq((r.returncode, stats["packets"], len(paths), stats["port"]["not_matched"]), (0, 200, 200, 200), f"reports of exporter {last} alone")
+    r = run("read", "--stats", "--filter", "src host 192.0.2.3", file)
+    eq((r.returncode, "that do not match the filter: 400" in r.stderr), (3, True), "of none")
 
 
 def test_listen():
@@ -125,6 +127,8 @@ def test_refused():
             (("read", "--filter", "udp prot 53", capture), 2, "udp prot 53"),
             (("tap", "--filter", "udp prot 53", capture), 2, "udp prot 53"),
             (("read", "--filter", "udp", ppp), 1, "not read"),
+            (("tap", "--filter", "not inbound", capture), 1, "kernel alone"),
+            (("tap", "--filter", " or ".join(["udp"] * 1000), capture), 2, "--rules"),
             (("listen", "--filter", "udp"), 2, "whole frames"),
             (("listen", "--filter", "udp", "udp://127.0.0.1:0"), 2, "whole frames"),
             (("tap", "--filter", "udp", "udp://127.0.0.1:0"), 2, "needs frames"),
