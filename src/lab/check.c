@@ -147,7 +147,8 @@ static void put_text(const struct pl_lab_sayings *s, const struct result *res, s
 				pl_buf_printf(out, "%-12s %s\n", c->of->of->name, line);
 		}
 		if (c->code != 0)
-			pl_buf_printf(out, "%-12s exit code %d\n", c->of->of->name, c->code);
+			pl_buf_printf(out, "%-12s check ended with exit code %d\n", c->of->of->name,
+				c->code);
 	}
 	for (unsigned int i = 0; i < s->n; i++) {
 		if (!ended_well(&s->all[i]))

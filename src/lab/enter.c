@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lab/keeping.h"
 #include "lab/plan.h"
 #include "lab/up.h"
 
@@ -149,6 +150,8 @@ static int run_command(void *arg)
 {
 	char *const *argv = arg;
 
+	/* As the lab's own commands find it. */
+	pl_lab_lead_path();
 	execvp(argv[0], argv);
 	fprintf(stderr, "%s: %s\n", argv[0], strerrordesc_np(errno));
 	return errno == ENOENT ? 127 : 126;
