@@ -29,8 +29,8 @@ class Nfdump:
 
     def flows(self):
         ok(wait(lambda: waiting_at(self.at, self.p) == 0), "nfcapd has read all that came")
-        self.p.send_signal(signal.SIGTERM)
-        self.p.wait(LIMIT)
+        # nfcapd looks whether a signal came, and then waits for a datagram: one that comes between wakes nobody.
+        ok(wait(lambda: self.p.send_signal(signal.SIGTERM) or self.p.poll() is not None), "nfcapd ends")
         said = subprocess.run(["nfdump", "-R", self.folder, "-o", "json"], capture_output=True, text=True, check=True).stdout
         return [] if "No matching flows" in said else json.loads(said)
 
