@@ -1,106 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline bench: which benchmarks to run, how long, and how results are printed. */
+/* pathline bench: runs the benchmarks, which are a program of their own. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "bench/driver.h"
 #include "cli/command.h"
 
-static uint64_t pairs, size_bytes;
-static double seconds;
-static const char *output, *broker, *records, *question;
-static bool list;
-
-static const struct pl_opt *options(void)
-{
-	static const char *const formats[] = { "table", "jsonl", NULL };
-	static const struct pl_opt table[] = {
-		{ PL_OPT_CHOICE, 'o', "output", &output, "FORMAT", "how to print results",
-			formats },
-		{ PL_OPT_U64, 0, "pairs", &pairs, "N",
-			"runs of the benchmark and of its ceiling, alternating (at least 5; default 7)",
-			NULL },
-		{ PL_OPT_DOUBLE, 0, "seconds", &seconds, "S", "length of one run (default 0.5)",
-			NULL },
-		{ PL_OPT_SIZE, 0, "size", &size_bytes, "SIZE",
-			"size of the generated input, for benchmarks that generate it", NULL },
-		{ PL_OPT_STRING, 0, "broker", &broker, "HOST:PORT",
-			"a Kafka broker for the benchmarks that need one (default librdkafka's mock cluster)",
-			NULL },
-		{ PL_OPT_STRING, 0, "records", &records, "FILE",
-			"a file of records for query/asked: NAME.pkt64 or NAME.dns64, or both with a comma between",
-			NULL },
-		{ PL_OPT_STRING, 0, "question", &question, "QUESTION",
-			"the question of query/asked: a text or a name", NULL },
-		{ PL_OPT_FLAG, 0, "list", &list, NULL, "list the benchmarks", NULL },
-		{ .type = PL_OPT_END },
-	};
-
-	pairs = 7;
-	seconds = 0.5;
-	size_bytes = 0;
-	output = "table";
-	broker = records = question = NULL;
-	list = false;
-	return table;
-}
-
-/* All of them when none is named. */
-static int run_named(const struct pl_opt_list *names, struct pl_bench_ctx *ctx)
-{
-	int code = PL_EXIT_OK;
-
-	for (size_t i = 0; i < names->n; i++) {
-		if (pl_bench_find(names->items[i]) == NULL) {
-			const char *near = pl_bench_nearest(names->items[i]);
-
-			pl_complain(
-				"unknown benchmark '%s'%s%s%s; 'pathline bench --list' lists them",
-				names->items[i], near != NULL ? ", did you mean '" : "",
-				near != NULL ? near : "", near != NULL ? "'?" : "");
-			return PL_EXIT_USAGE;
-		}
-	}
-	if (names->n == 0 && pl_bench_run_all(ctx) < 0)
-		code = PL_EXIT_FAILED;
-	for (size_t i = 0; i < names->n; i++) {
-		if (pl_bench_run(ctx, names->items[i]) < 0)
-			code = PL_EXIT_FAILED;
-	}
-	return code == PL_EXIT_OK && ctx->lacked ? PL_EXIT_UNAVAILABLE : code;
-}
+/* From the folder of this program: where both are installed, and where both are built. */
+static const char *const places[] = { "../libexec/pathline/pathline-bench",
+	"../../tests/bench/pathline-bench" };
 
 static int run(int argc, char **argv)
 {
-	struct pl_bench_ctx ctx = { 0 };
-	struct pl_opt_list names;
-	int code = PL_EXIT_OK;
+	char self[PATH_MAX], path[PATH_MAX + 64];
+	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
 
-	if (pl_command_parse(&pl_command_bench, argc, argv, &names, &code) != 0)
-		return code;
-	ctx.budget_ns = (uint64_t)(seconds * 1e9);
-	ctx.size_bytes = size_bytes;
-	ctx.broker = broker;
-	ctx.records = records;
-	ctx.question = question;
-	ctx.pairs = (unsigned int)pairs;
-	ctx.jsonl = strcmp(output, "jsonl") == 0;
-	if (list) {
-		pl_bench_list();
-	} else if ((records == NULL) != (question == NULL)) {
-		pl_complain("--records and --question go together");
-		code = PL_EXIT_USAGE;
-	} else if (pairs < PL_BENCH_PAIRS_MIN || pairs > PL_BENCH_PAIRS_MAX) {
-		pl_complain(
-			"--pairs must be from %d to %d", PL_BENCH_PAIRS_MIN, PL_BENCH_PAIRS_MAX);
-		code = PL_EXIT_USAGE;
-	} else if (!(seconds >= 0.001 && seconds <= 3600)) {
-		pl_complain("--seconds must be from 0.001 to 3600");
-		code = PL_EXIT_USAGE;
-	} else {
-		code = run_named(&names, &ctx);
+	(void)argc;
+	self[n > 0 ? n : 0] = '\0';
+	slash = strrchr(self, '/');
+	for (size_t i = 0; slash != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - self), self, places[i]);
+		execv(path, argv);
+		if (errno == ENOENT || errno == ENOTDIR)
+			continue;
+		pl_complain("%s: %s", path, strerror(errno));
+		return PL_EXIT_UNAVAILABLE;
 	}
-	pl_opt_list_done(&names);
-	return code;
+	pl_complain("the benchmarks (pathline-bench) are not installed beside this program; "
+		    "in the source tree \"make bench\" builds and runs them");
+	return PL_EXIT_UNAVAILABLE;
 }
 
 const struct pl_command pl_command_bench = {
@@ -111,27 +42,11 @@ const struct pl_command pl_command_bench = {
 		"Runs the named benchmarks or cases, or all of them. Each benchmark alternates with its\n"
 		"ceiling, the fastest way to do its job on this machine, and the ratio is the median of the\n"
 		"ratios of neighbouring runs: on a shared machine the ratio is stable even when the rates\n"
-		"are not. The round-trip time between two cores, measured before and after, shows whether\n"
-		"the machine was disturbed.\n"
+		"are not. 'pathline bench --list' lists the benchmarks, 'pathline bench --help' the options.\n"
 		"\n"
-		"Where the two run on two processors (over a wire, between threads), pairs count only if\n"
-		"that time stayed the same to a third. Such a case is given up after six times --pairs\n"
-		"times --seconds and 30 seconds more: 51 seconds by default. With fewer than 5 pairs it has\n"
-		"no result: the other cases are measured all the same, those without a result are named at\n"
-		"the end, and the exit code is 69.\n"
-		"\n"
-		"With -o jsonl each result is an object with name, items, seconds, rate, ns_per_item,\n"
-		"ceiling_name, ceiling_rate, ratio, ratio_min, ratio_max, pairs, pairs_discarded,\n"
-		"pingpong_before_ns and pingpong_after_ns.\n"
-		"\n"
-		"latency and alert measure times under load instead: items, median_ns, p99_ns, max_ns,\n"
-		"lost and load_rate. alert/first-… begins at the time stamp of the packet that crosses\n"
-		"the threshold, alert/window-… where the record time lets the window close: the window\n"
-		"(100 ms) and its lateness (200 ms) are not in the figure. It ends when a webhook on\n"
-		"loopback has read the alert. alert/kafka-… has a topic between tap and query.",
+		"The benchmarks are a program of their own, pathline-bench, which is built with the tests.",
 	.examples = "  pathline bench decode-int\n  pathline bench -o jsonl --pairs 11 read udp\n"
 		    "  pathline bench xdp-detect/3-hops-1-flow\n"
 		    "  pathline bench alert/first-80%\n",
-	.options = options,
 	.run = run,
 };

@@ -59,7 +59,7 @@ struct pl_core_env {
 	const struct pl_core_hop *hops;
 	struct pl_core_known known;
 	struct pl_fast_marks marks;
-	struct pl_fast_memo *memos; /* of whoever takes the fast path (detect/frames.c) */
+	struct pl_fast_memo *memos; /* of whoever takes the fast path (tests/bpf/frames.c) */
 	/* Of tables that the kernel program steps too; NULL: nobody else has them. */
 	struct pl_core_turn *turn;
 	/* Brings what the program told into out. */

@@ -11,9 +11,9 @@
 #include <inttypes.h>
 
 #include "base/test.h"
-#include "detect/frames.h"
 #include "detect/tables.h"
 #include "forms.h"
+#include "tests/bpf/frames.h"
 
 #define MS UINT64_C(1000000)
 
