@@ -162,8 +162,3 @@ uint32_t pl_crc32(uint32_t crc, const void *p, size_t n)
 {
 	return multiplication ? by_multiplication(crc, p, n) : pl_crc32_plain(crc, p, n);
 }
-
-const char *pl_crc32_name(void)
-{
-	return multiplication ? "pclmul" : "plain";
-}

@@ -17,9 +17,6 @@ uint32_t pl_crc32(uint32_t crc, const void *p, size_t n);
  * other. */
 uint32_t pl_crc32_plain(uint32_t crc, const void *p, size_t n);
 
-/* Which way pl_crc32 goes: "pclmul" or "plain". */
-const char *pl_crc32_name(void);
-
 /*
  * A reflected 32-bit CRC of any polynomial, four bytes or one at a time. The register is bare:
  * begin with all ones and invert the end to get what pl_crc32 gives. Short keys share their

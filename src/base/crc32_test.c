@@ -79,7 +79,6 @@ int main(void)
 	pl_rng_seed(&rng, 32);
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)pl_rng_u64(&rng);
-	printf("# pl_crc32 goes by %s\n", pl_crc32_name());
 	eq(pl_crc32(0, "123456789", 9), 0xCBF43926, "the check value");
 	lengths(data);
 	parts(data, &rng);

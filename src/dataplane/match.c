@@ -75,12 +75,6 @@ int pl_dp_key_add(struct pl_dp_key *key, const char *text, struct pl_diag *diag)
 	return 0;
 }
 
-void pl_dp_key_put(const struct pl_dp_key *key, unsigned int i, struct pl_buf *out)
-{
-	pl_buf_printf(
-		out, "%s %s", pl_dp_fields[key->fields[i].field].name, kinds[key->fields[i].kind]);
-}
-
 /* ---- reading matches ---- */
 
 /* Where a value of field i goes. */

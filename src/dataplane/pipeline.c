@@ -152,11 +152,6 @@ uint64_t pl_dp_pipeline_seed(const struct pl_dp_pipeline *p)
 	return p->seed;
 }
 
-const char *pl_dp_pipeline_name(const struct pl_dp_pipeline *p)
-{
-	return p->name;
-}
-
 struct pl_dp_pool *pl_dp_pipeline_pool(const struct pl_dp_pipeline *p)
 {
 	return p->pool;

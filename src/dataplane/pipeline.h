@@ -145,7 +145,6 @@ void pl_dp_pipeline_dropped(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, 
 void pl_dp_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, unsigned int port);
 uint32_t pl_dp_pipeline_node_id(const struct pl_dp_pipeline *p);
 uint64_t pl_dp_pipeline_seed(const struct pl_dp_pipeline *p);
-const char *pl_dp_pipeline_name(const struct pl_dp_pipeline *p);
 struct pl_dp_pool *pl_dp_pipeline_pool(const struct pl_dp_pipeline *p);
 /* False: there is no such port. */
 bool pl_dp_pipeline_port_of(

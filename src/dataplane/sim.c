@@ -506,11 +506,6 @@ const struct pl_dp_flow_books *pl_dp_sim_flow_books(const struct pl_dp_sim *s, u
 	return flow != 0 && flow <= s->n_flows ? &s->flows[flow - 1].books : NULL;
 }
 
-unsigned int pl_dp_sim_links(const struct pl_dp_sim *s)
-{
-	return s->n_links;
-}
-
 const struct pl_dp_link *pl_dp_sim_link_at(const struct pl_dp_sim *s, unsigned int link)
 {
 	return link < s->n_links ? s->links[link].link : NULL;

@@ -154,8 +154,6 @@ extern const struct pl_stats pl_dp_flow_stats;
 int pl_dp_sim_flow(struct pl_dp_sim *s, uint32_t *ret_flow);
 uint32_t pl_dp_sim_flows(const struct pl_dp_sim *s);
 const struct pl_dp_flow_books *pl_dp_sim_flow_books(const struct pl_dp_sim *s, uint32_t flow);
-
-unsigned int pl_dp_sim_links(const struct pl_dp_sim *s);
 const struct pl_dp_link *pl_dp_sim_link_at(const struct pl_dp_sim *s, unsigned int link);
 /* NULL: there is none. */
 const struct pl_dp_port *pl_dp_sim_port_at(

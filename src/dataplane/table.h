@@ -62,7 +62,6 @@ struct pl_dp_entry {
 
 /* Adds "FIELD KIND" to a key that is zeroed at first. -EINVAL with diag. */
 int pl_dp_key_add(struct pl_dp_key *key, const char *text, struct pl_diag *diag);
-void pl_dp_key_put(const struct pl_dp_key *key, unsigned int i, struct pl_buf *out);
 
 /* "[priority N] FIELD=VALUE…". -EINVAL with diag. */
 int pl_dp_match_parse(const struct pl_dp_key *key, const char *text, size_t len,

@@ -452,26 +452,6 @@ int pl_dp_traffic_stop(struct pl_dp_traffic *t, uint32_t flow)
 	return 0;
 }
 
-int pl_dp_traffic_rate(struct pl_dp_traffic *t, uint32_t flow, double rate)
-{
-	struct flow *f = find(t, flow);
-	struct pl_dp_flow_cfg cfg;
-	int r;
-
-	if (f == NULL)
-		return -ENOENT;
-	cfg = f->cfg;
-	cfg.rate = rate;
-	r = check(&cfg, NULL);
-	if (r != 0)
-		return r;
-	f->cfg.rate = rate;
-	/* The packet that is due next stays so. */
-	f->base = f->next;
-	f->base_serial = f->serial;
-	return 0;
-}
-
 const struct pl_dp_traffic_books *pl_dp_traffic_books(const struct pl_dp_traffic *t)
 {
 	return &t->books;

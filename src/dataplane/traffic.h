@@ -55,9 +55,8 @@ int pl_dp_traffic_add(struct pl_dp_traffic *t, const struct pl_dp_flow_cfg *cfg,
 /* For the hosts' `receive`: requests are answered and answers counted. */
 void pl_dp_traffic_receive(void *traffic, const struct pl_dp_packet *pkt);
 
-/* Ends a flow, or changes its rate from the next packet on. -ENOENT, -EINVAL. */
+/* Ends a flow. -ENOENT. */
 int pl_dp_traffic_stop(struct pl_dp_traffic *t, uint32_t flow);
-int pl_dp_traffic_rate(struct pl_dp_traffic *t, uint32_t flow, double rate);
 
 struct pl_dp_traffic_books {
 	uint64_t sent, replies; /* packets, requests among them; answers */

@@ -143,11 +143,6 @@ bool pl_query_reads(const struct pl_query *query, unsigned int stream)
 	return false;
 }
 
-bool pl_query_reads_texts(const struct pl_query *query)
-{
-	return query->texts;
-}
-
 bool pl_query_reads_paths_of_hops(const struct pl_query *query)
 {
 	return query->paths_of_hops;

@@ -158,8 +158,6 @@ bool pl_query_gives_early(const struct pl_query *query);
 bool pl_query_reads(const struct pl_query *query, unsigned int stream);
 /* Whether it asks for columns of the path that a hop belongs to. */
 bool pl_query_reads_paths_of_hops(const struct pl_query *query);
-/* Whether it asks for texts of records. */
-bool pl_query_reads_texts(const struct pl_query *query);
 /* Whether it asks for marks that rules of taps have set (PL_OBS_RULE). */
 bool pl_query_reads_marks(const struct pl_query *query);
 

@@ -546,9 +546,3 @@ bool pl_region_input_step(struct pl_region_input *in, const struct pl_region_roo
 		return !in->final_over;
 	return in->walking && !(in->scans && in->scan.n_waiting > 0);
 }
-
-uint64_t pl_region_input_memory(const struct pl_store_params *p)
-{
-	return sizeof(struct pl_region_input) + pl_scan_memory(p) +
-	       (p->primitive == PL_APPEND ? p->append.lists * sizeof(struct pl_append_reader) : 0);
-}

@@ -98,8 +98,6 @@ void pl_region_input_wake(struct pl_region_input *in);
 uint64_t pl_region_input_due_ns(const struct pl_region_input *in);
 
 const struct pl_region_input_stats *pl_region_input_stats(const struct pl_region_input *in);
-/* The heap that it takes for a region of these parameters, beside the file. */
-uint64_t pl_region_input_memory(const struct pl_store_params *params);
 
 /* ---- typing (region_values.c) ---- */
 

@@ -222,8 +222,3 @@ const struct pl_query_stats *pl_query_run_stats(const struct pl_query_run *run)
 {
 	return &run->stats;
 }
-
-uint64_t pl_query_run_bytes(const struct pl_query_run *run)
-{
-	return run->bytes;
-}

@@ -165,5 +165,3 @@ void pl_query_advance(struct pl_query_run *run, uint64_t now_ns);
 void pl_query_finish(struct pl_query_run *run);
 
 const struct pl_query_stats *pl_query_run_stats(const struct pl_query_run *run);
-/* Bytes set aside. */
-uint64_t pl_query_run_bytes(const struct pl_query_run *run);

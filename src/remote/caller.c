@@ -184,11 +184,6 @@ uint64_t pl_caller_next_ns(const struct pl_caller *c)
 	return pl_connector_next_ns(c->manage.connector);
 }
 
-const struct pl_connector_counters *pl_caller_counters(const struct pl_caller *c)
-{
-	return pl_connector_counters(c->manage.connector);
-}
-
 /* ---- calls ---- */
 
 int pl_call_open(struct pl_call **ret, struct pl_caller *c, const char *server,

@@ -39,7 +39,6 @@ void pl_caller_batch(struct pl_caller *c, const struct pl_batch *in, uint64_t no
  * closed is known to be. */
 bool pl_caller_send(struct pl_caller *c, uint64_t now_ns, struct pl_frames *out);
 uint64_t pl_caller_next_ns(const struct pl_caller *c);
-const struct pl_connector_counters *pl_caller_counters(const struct pl_caller *c);
 
 /* `server` is for messages; `path` to its address and `port` are where it is. `ours` has the
  * store's name and this side's queue pair, RC. -EINVAL, -ENOMEM, -ENOSPC, with diag. */

@@ -532,16 +532,6 @@ void pl_reader_source(struct pl_reader *r, unsigned int i, struct pl_store_sourc
 	*ret = (struct pl_store_source){ read_runs, &r->lines[i] };
 }
 
-uint64_t pl_reader_reads(const struct pl_reader *r)
-{
-	return pl_counter_read(&pl_requester_counters(r->requester)->read_responses);
-}
-
-uint64_t pl_reader_repeats(const struct pl_reader *r)
-{
-	return pl_counter_read(&pl_requester_counters(r->requester)->repeated);
-}
-
 /* ---- the end ---- */
 
 void pl_reader_free(struct pl_reader *r)

@@ -59,7 +59,3 @@ void pl_reader_source(struct pl_reader *r, unsigned int i, struct pl_store_sourc
  * another one meanwhile, or is another region. Negative errno as pl_reader_connect.
  */
 int pl_reader_unchanged(struct pl_reader *r, unsigned int i, struct pl_diag *diag);
-
-/* READs that were answered, and packets sent again. */
-uint64_t pl_reader_reads(const struct pl_reader *r);
-uint64_t pl_reader_repeats(const struct pl_reader *r);
