@@ -193,6 +193,7 @@ static int set_value(const struct pl_conf_place *p, const struct pl_conf_row *ro
 	case PL_CONF_CHOICE:
 		return pl_conf_set_choice(p, row, node);
 	case PL_CONF_DOUBLE:
+	case PL_CONF_RATE:
 		return pl_conf_set_double(p, row, node);
 	default:
 		return pl_conf_set_number(p, row, node);
@@ -480,4 +481,70 @@ void pl_conf_done(const struct pl_conf_row *rows, void *conf)
 			free_list(rows, field(rows, conf));
 		}
 	}
+}
+
+/* A word stands for itself: each $ is doubled, as in a file. */
+static char *quoted(const char *word)
+{
+	char *text = malloc(2 * strlen(word) + 1), *to = text;
+
+	for (; text != NULL && *word != '\0'; word++) {
+		if (*word == '$')
+			*to++ = '$';
+		*to++ = *word;
+	}
+	if (text != NULL)
+		*to = '\0';
+	return text;
+}
+
+/* The list in place of the one that is there. */
+static int set_words(const struct pl_conf_place *p, const struct pl_conf_row *row,
+	const struct pl_conf_node *nodes, size_t n)
+{
+	struct pl_conf_list *target = field(row, p->conf),
+			    list = { .items = calloc(n, sizeof(char *)) };
+	char count[32];
+	int r = list.items == NULL ? pl_conf_no_memory(p->diag) : 0;
+
+	snprintf(count, sizeof(count), "%zu times", n);
+	if (r == 0 && !pl_conf_in_range(row, n))
+		r = pl_conf_out_of_range(p, row, nodes, count);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		r = pl_conf_make_string(p, row, &nodes[i], &((char **)list.items)[i]);
+		list.n += r == 0;
+	}
+	if (r == 0) {
+		free_list(row, target);
+		*target = list;
+	} else {
+		free_list(row, &list);
+	}
+	return r;
+}
+
+int pl_conf_set(const struct pl_conf_row *row, const char *name, const char *const *words, size_t n,
+	void *conf, struct pl_diag *diag)
+{
+	struct pl_conf_place p = { .conf = conf, .prefix = "", .diag = diag };
+	struct pl_conf_node *nodes = calloc(n, sizeof(*nodes));
+	bool made = nodes != NULL;
+	int r;
+
+	assert(n > 0 && (n == 1 || row->type == PL_CONF_STRINGS));
+	pl_conf_set_path(p.path, "%s", name);
+	for (size_t i = 0; made && i < n; i++) {
+		nodes[i].text = quoted(words[i]);
+		made = nodes[i].text != NULL;
+	}
+	if (!made)
+		r = pl_conf_no_memory(diag);
+	else if (row->type == PL_CONF_STRINGS)
+		r = set_words(&p, row, nodes, n);
+	else
+		r = set_value(&p, row, nodes);
+	for (size_t i = 0; nodes != NULL && i < n; i++)
+		free(nodes[i].text);
+	free(nodes);
+	return r;
 }

@@ -31,6 +31,7 @@ enum pl_conf_type {
 	PL_CONF_BOOL,     /* bool */
 	PL_CONF_U64,      /* uint64_t */
 	PL_CONF_DOUBLE,   /* double */
+	PL_CONF_RATE,     /* double, per second: 10k */
 	PL_CONF_SIZE,     /* uint64_t, bytes */
 	PL_CONF_DURATION, /* uint64_t, ns */
 	/* char *, heap, owned by the configuration; NULL when absent without default */
@@ -68,6 +69,9 @@ struct pl_conf_row {
 	bool one; /* STRINGS: a list of one entry may be written as that entry */
 	/* extra check of a STRING value (a URI, an address): 0, or negative with diag text set */
 	int (*check)(const char *value, struct pl_diag *diag);
+	/* Of a command that has the row as an option (base/conf_opt.h): the option's name, NULL = as
+	 * the key; and its placeholder, NULL = by the type. */
+	const char *option, *value;
 };
 
 /* Sets every default. The structure must be zeroed before. -ENOMEM. */
@@ -77,6 +81,11 @@ int pl_conf_defaults(const struct pl_conf_row *rows, void *ret_conf);
  * failure nothing is left allocated in ret_conf. */
 int pl_conf_parse(const struct pl_conf_row *rows, const char *name, const char *text, size_t len,
 	void *ret_conf, struct pl_diag *diag);
+
+/* Sets one row from words as they stand, without variables: of PL_CONF_STRINGS all of them, else the
+ * only one. Messages call the value `name`. -EINVAL with diag, -ENOMEM. */
+int pl_conf_set(const struct pl_conf_row *row, const char *name, const char *const *words, size_t n,
+	void *conf, struct pl_diag *diag);
 
 /* Where in a text that was parsed a value stands, by the path that messages use:
  * "tables[2].entries[0]". For checks of what only fits together or not after parsing. Sets line and

@@ -81,6 +81,8 @@ static const char *wanted(enum pl_conf_type type)
 		return "a whole number";
 	case PL_CONF_DOUBLE:
 		return "a number";
+	case PL_CONF_RATE:
+		return "a rate such as 1000, 10k or 2.5M";
 	case PL_CONF_SIZE:
 		return "a size such as 4096, 64KiB or 1GiB";
 	case PL_CONF_DURATION:
@@ -226,7 +228,8 @@ int pl_conf_set_double(const struct pl_conf_place *p, const struct pl_conf_row *
 	const struct pl_conf_node *node)
 {
 	double v;
-	int error = pl_parse_double(node->text, &v);
+	int error = row->type == PL_CONF_RATE ? pl_parse_rate(node->text, &v)
+					      : pl_parse_double(node->text, &v);
 
 	if (error == -EINVAL)
 		return pl_conf_wrong_kind(p, row, node);

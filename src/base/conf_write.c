@@ -83,7 +83,7 @@ static bool is_absent(const struct pl_conf_row *row, const void *value)
 {
 	if (row->def != NULL || row->required || row->min == 0)
 		return false;
-	if (row->type == PL_CONF_DOUBLE)
+	if (row->type == PL_CONF_DOUBLE || row->type == PL_CONF_RATE)
 		return *(const double *)value == 0;
 	return (row->type == PL_CONF_U64 || row->type == PL_CONF_SIZE ||
 		       row->type == PL_CONF_DURATION) &&
@@ -104,6 +104,7 @@ static void add_scalar(struct pl_buf *out, const struct pl_conf_row *row, const 
 		pl_buf_u64(out, *(const uint64_t *)value);
 		break;
 	case PL_CONF_DOUBLE:
+	case PL_CONF_RATE:
 		pl_buf_double(out, *(const double *)value);
 		break;
 	case PL_CONF_SIZE:

@@ -261,6 +261,7 @@ static const char *type_word(enum pl_conf_type type)
 		[PL_CONF_BOOL] = "true or false",
 		[PL_CONF_U64] = "number",
 		[PL_CONF_DOUBLE] = "number",
+		[PL_CONF_RATE] = "rate",
 		[PL_CONF_SIZE] = "size, such as 64KiB or 1GiB",
 		[PL_CONF_DURATION] = "duration, such as 250us or 10s",
 		[PL_CONF_STRING] = "text",
