@@ -37,7 +37,6 @@ struct pl_translate_options {
 	size_t n_store_rates;
 	const char *const *above; /* "STORE=VALUE[@OFFSET+WIDTH]" */
 	size_t n_above;
-	bool configured; /* errors name keys of the configuration, not options */
 	uint64_t epoch_ns;
 	const char *keep_epochs;
 	/* Called after writes into regions of this process that have an immediate value. NULL:

@@ -61,8 +61,7 @@ int pl_translate_stores(const struct pl_translate_options *o, const struct pl_tr
 			if (put_rate(o->store_rates[i], one, ret, out->n_stores) == 0)
 				continue;
 			pl_diag_set(diag,
-				"%s %s: write RATE or STORE=RATE with a rate above 0 and a store from 0 to %u; leave it out for no limit",
-				o->configured ? "dta.store_rates:" : "--store-rate",
+				"store rate %s: write RATE or STORE=RATE with a rate above 0 and a store from 0 to %u; leave it out for no limit",
 				o->store_rates[i], out->n_stores - 1);
 			return -EINVAL;
 		}
@@ -70,9 +69,8 @@ int pl_translate_stores(const struct pl_translate_options *o, const struct pl_tr
 	for (size_t i = 0; i < o->n_above; i++) {
 		if (put_above(o->above[i], ret, out->n_stores) < 0) {
 			pl_diag_set(diag,
-				"%s %s: write STORE=VALUE or STORE=VALUE@OFFSET+WIDTH with a store from 0 to %u",
-				o->configured ? "dta.above:" : "--above", o->above[i],
-				out->n_stores - 1);
+				"above %s: write STORE=VALUE or STORE=VALUE@OFFSET+WIDTH with a store from 0 to %u",
+				o->above[i], out->n_stores - 1);
 			return -EINVAL;
 		}
 	}

@@ -2,6 +2,8 @@
 /* Options that several commands share. */
 #include "cli/args.h"
 
+#include <errno.h>
+
 #include "base/num.h"
 #include "cli/command.h"
 
@@ -25,6 +27,22 @@ int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers,
 			*numbers[i].v = 0;
 	}
 	return 0;
+}
+
+int pl_args_configure(struct pl_config *ret, const struct pl_conf_opts *opts)
+{
+	struct pl_diag diag = { .text = "" };
+	int r = pl_config_defaults(ret);
+
+	if (r == 0)
+		r = pl_conf_opts_set(opts, ret, &diag);
+	if (r == 0)
+		return 0;
+	if (r == -ENOMEM)
+		pl_complain("out of memory");
+	else
+		pl_complain_diag(&diag);
+	return r == -ENOMEM ? PL_EXIT_FAILED : PL_EXIT_USAGE;
 }
 
 int pl_arg_prefixes(

@@ -8,7 +8,8 @@
 #include <stddef.h>
 
 #include "base/addr.h"
-#include "base/opt.h"
+#include "base/conf_opt.h"
+#include "pipeline/config.h"
 
 /* In the order of enum pl_dta_form. */
 extern const char *const pl_arg_dta_forms[];
@@ -77,6 +78,10 @@ struct pl_arg_number {
  * their defaults. A zero that was given is no default: then an exit code, else 0; complains. */
 void pl_arg_numbers_begin(const struct pl_arg_number *numbers, size_t n);
 int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers, size_t n);
+
+/* The configuration's defaults, and over them the options that were given. 0, or an exit code;
+ * complains. */
+int pl_args_configure(struct pl_config *ret, const struct pl_conf_opts *opts);
 
 /* Reads the values of an option, --allow for one, into at most max prefixes. 0, or an exit code;
  * complains. */

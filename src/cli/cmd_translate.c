@@ -5,73 +5,26 @@
 #include <string.h>
 
 #include "base/complain.h"
-#include "chain/translator.h"
+#include "chain/configured.h"
 #include "cli/args.h"
 #include "cli/command.h"
 #include "runtime/serve.h"
 #include "show/stdout.h"
 
-static const char *const forms[] = { "plain", "tracking", NULL };
-
 static struct {
-	const char *form;
-	uint64_t collectors, batch, cache_rows, merge, reporters, sketch_reporters, columns;
-	uint64_t flush_ns, count, duration_ns, nack_tries, nack_interval_ns, nack_port;
-	double reporter_rate;
-	struct pl_opt_list allow, above, store_rates;
-	const char *keep_epochs, *user, *group, *web;
-	uint64_t epoch_ns;
-	bool partial, stats;
+	struct pl_conf_opts dta; /* options that are rows of the configuration */
+	uint64_t collectors, count, duration_ns;
+	const char *user, *group, *web;
+	bool stats;
 } args;
 
 static const struct pl_opt *options(void)
 {
-	static const struct pl_opt table[] = {
-		{ PL_OPT_HEADING, 0, "Reports", NULL, NULL, NULL, NULL },
-		{ PL_OPT_CHOICE, 0, "form", &args.form, "FORM",
-			"form of reports that are not in pathline's own form (default tracking)",
-			forms },
-		{ PL_OPT_LIST, 0, "allow", &args.allow, "PREFIX",
-			"accept reports from these addresses only; may be repeated", NULL },
-		{ PL_OPT_RATE, 0, "reporter-rate", &args.reporter_rate, "RATE",
-			"most reports per second of one reporter", NULL },
-		{ PL_OPT_LIST, 0, "store-rate", &args.store_rates, "[STORE=]RATE",
-			"most reports per second into each region, or into region STORE; may be repeated",
-			NULL },
-		{ PL_OPT_U64, 0, "reporters", &args.reporters, "COUNT",
-			"most reporters known at a time (default 1024)", NULL },
-		{ PL_OPT_U64, 0, "nack-tries", &args.nack_tries, "COUNT",
-			"number of requests (NACKs) for a missing report (default 10); 0: none",
-			NULL },
-		{ PL_OPT_DURATION, 0, "nack-interval", &args.nack_interval_ns, "TIME",
-			"time between the first two NACKs, doubled up to 16 times its length (default 1ms)",
-			NULL },
-		{ PL_OPT_U64, 0, "nack-port", &args.nack_port, "PORT",
-			"UDP port where reporters of the tracking form receive NACKs (default their source port; published reporters use 40044)",
-			NULL },
-		{ PL_OPT_LIST, 0, "above", &args.above, "STORE=VALUE[@OFFSET+WIDTH]",
-			"accept only reports greater than VALUE into region STORE: increments, sums of paths, or the number of WIDTH bytes at OFFSET of values and entries",
-			NULL },
-		{ PL_OPT_HEADING, 0, "Gathering", NULL, NULL, NULL, NULL },
-		{ PL_OPT_DURATION, 0, "flush", &args.flush_ns, "TIME",
-			"longest time that entries, increments and postcards wait (default 100ms); longest epoch of a sketch (default 10s)",
-			NULL },
-		{ PL_OPT_U64, 0, "batch", &args.batch, "COUNT",
-			"append: entries per write (default 16, or the largest batch of the region)",
-			NULL },
-		{ PL_OPT_U64, 0, "merge", &args.merge, "COUNT",
-			"counters: increments merged into one addition (default 64)", NULL },
-		{ PL_OPT_U64, 0, "cache-rows", &args.cache_rows, "COUNT",
-			"keys gathered at a time (default 4096 counters, 32768 flows)", NULL },
-		{ PL_OPT_FLAG, 0, "partial", &args.partial, NULL,
-			"postcards: also write incomplete paths", NULL },
-		{ PL_OPT_U64, 0, "sketch-reporters", &args.sketch_reporters, "COUNT",
-			"sketch: number of reporters that deliver each sketch (default 1)", NULL },
-		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
+	static const char *const operands[] = { "dta.listen", "dta.to", NULL };
+	static const struct pl_opt more[] = {
 		{ PL_OPT_U64, 0, "collectors", &args.collectors, "COUNT",
 			"number of collectors that the regions belong to: all regions of the first, then of the second (default 1)",
 			NULL },
-		PL_ARGS_EPOCHS(args.epoch_ns, args.keep_epochs, "when their reporters do"),
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many reports",
 			NULL },
 		PL_ARGS_WEB(args.web),
@@ -80,54 +33,25 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
-	return table;
+	return pl_conf_opts(&args.dta, pl_config_rows, "dta.", operands, more);
 }
 
-/* Of which 0 stands for a default further down. */
-static const struct pl_arg_number numbers[] = { { "batch", &args.batch }, { "merge", &args.merge },
-	{ "cache-rows", &args.cache_rows }, { "reporters", &args.reporters },
-	{ "sketch-reporters", &args.sketch_reporters }, { "flush", &args.flush_ns },
-	{ "nack-interval", &args.nack_interval_ns } };
-
-#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
-
-/* Numbers that have less room further down. 0, or an exit code; complains. */
-static int check_args(const struct pl_opt_list *operands)
+/* 0, or an exit code; complains. */
+static int check_args(const struct pl_config *config, const struct pl_opt_list *operands)
 {
-	const uint64_t *const words[] = { &args.batch, &args.cache_rows, &args.merge,
-		&args.reporters, &args.sketch_reporters, &args.nack_tries };
+	const bool roce = operands->n > 1 && pl_translate_is_roce(operands->items[1]);
+	const char *wrong = NULL;
 
-	if (pl_arg_numbers_end("translate", numbers, NUMBERS) != 0)
-		return PL_EXIT_USAGE;
-	if (operands->n < 2) {
-		pl_complain(
-			"translate: missing SOURCE or DESTINATION: give a port or capture file, then region files or roce://");
-		return PL_EXIT_USAGE;
-	}
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (*words[i] > 1u << 28) {
-			pl_complain("translate: %" PRIu64 " is too large", *words[i]);
-			return PL_EXIT_USAGE;
-		}
-	}
-	if (args.reporter_rate == 0) {
-		pl_complain(
-			"--reporter-rate 0 would refuse every report; leave the option out for no limit");
-		return PL_EXIT_USAGE;
-	}
-	if (args.nack_port > UINT16_MAX) {
-		pl_complain("translate: not a port number: %" PRIu64, args.nack_port);
-		return PL_EXIT_USAGE;
-	}
-	if (pl_translate_is_roce(operands->items[1]) && (operands->n > 2 || args.collectors != 1)) {
-		pl_complain(
-			"translate: roce:// must be the only destination; it names all collectors and stores");
-		return PL_EXIT_USAGE;
-	}
-	if (pl_translate_is_roce(operands->items[1]) &&
-		(args.epoch_ns != 0 || args.keep_epochs != NULL)) {
-		pl_complain(
-			"translate: with roce:// the collector keeps the epochs: use pathline collect --epoch");
+	if (operands->n < 2)
+		wrong = "missing SOURCE or DESTINATION: give a port or capture file, then region files or roce://";
+	else if (roce && (operands->n > 2 || args.collectors != 1))
+		wrong = "roce:// must be the only destination; it names all collectors and stores";
+	else if (roce && (config->dta.epoch_ns != 0 || config->dta.keep_epochs != NULL))
+		wrong = "with roce:// the collector keeps the epochs: use pathline collect --epoch";
+	else if (operands->n - 1 > PL_CONFIG_REGIONS_MAX)
+		wrong = "more than 256 regions";
+	if (wrong != NULL) {
+		pl_complain("translate: %s", wrong);
 		return PL_EXIT_USAGE;
 	}
 	if (args.collectors == 0 || args.collectors > PL_COLLECTORS_MAX ||
@@ -140,6 +64,32 @@ static int check_args(const struct pl_opt_list *operands)
 	return 0;
 }
 
+/* 0, or an exit code; complains. */
+static int read_args(struct pl_config *config, struct pl_translate_configured *ret,
+	const struct pl_opt_list *operands)
+{
+	int code = pl_args_configure(config, &args.dta), r = 0;
+
+	if (code == 0)
+		code = check_args(config, operands);
+	if (code != 0)
+		return code;
+	config->dta.listen = strdup(operands->items[0]);
+	if (pl_translate_is_roce(operands->items[1]))
+		config->dta.to = strdup(operands->items[1]);
+	for (size_t i = 1; r == 0 && config->dta.to == NULL && i < operands->n; i++)
+		r = pl_config_add_region(config, PL_WRITER_DTA, operands->items[i],
+			strlen(operands->items[i]), operands->items[i]);
+	if (r < 0 || config->dta.listen == NULL) {
+		pl_complain("out of memory");
+		return PL_EXIT_FAILED;
+	}
+	pl_translate_configure(ret, config);
+	ret->options.collectors = (unsigned int)args.collectors;
+	ret->options.count = args.count;
+	return 0;
+}
+
 static void tell_begin(void *arg)
 {
 	const struct pl_translate *x = arg;
@@ -149,40 +99,10 @@ static void tell_begin(void *arg)
 			x->out.n_stores * x->out.collectors);
 }
 
-static void read_args(struct pl_translate_options *o, const struct pl_opt_list *operands)
+static int translate(
+	struct pl_translate *x, struct pl_config *config, const struct pl_opt_list *operands)
 {
-	*o = (struct pl_translate_options){
-		.uri = operands->items[0],
-		.to = operands->items + 1,
-		.n_to = operands->n - 1,
-		.collectors = (unsigned int)args.collectors,
-		.plain = strcmp(args.form, "plain") == 0,
-		.n_allow = (unsigned int)args.allow.n,
-		.reporter_rate = args.reporter_rate > 0 ? args.reporter_rate : 0,
-		.reporters = (uint32_t)args.reporters,
-		.nack_tries = (uint32_t)args.nack_tries,
-		.nack_port = (uint32_t)args.nack_port,
-		.nack_interval_ns = args.nack_interval_ns,
-		.flush_ns = args.flush_ns,
-		.partial = args.partial,
-		.sketch_reporters = (uint32_t)args.sketch_reporters,
-		.cache_rows = (uint32_t)args.cache_rows,
-		.merge = (uint32_t)args.merge,
-		.batch = (uint32_t)args.batch,
-		.store_rates = args.store_rates.items,
-		.n_store_rates = args.store_rates.n,
-		.above = args.above.items,
-		.n_above = args.above.n,
-		.epoch_ns = args.epoch_ns,
-		.keep_epochs = args.keep_epochs,
-		.count = args.count,
-	};
-}
-
-static int translate(struct pl_translate *x, const struct pl_opt_list *operands)
-{
-	static struct pl_prefix allow[PL_ACCESS_MAX];
-	static struct pl_translate_options options;
+	static struct pl_translate_configured configured;
 	const struct pl_service service = { &pl_translate_service, x };
 	const struct pl_runtime_options run = { .services = &service,
 		.n = 1,
@@ -194,15 +114,11 @@ static int translate(struct pl_translate *x, const struct pl_opt_list *operands)
 		.print = pl_stdout_print,
 		.begun = tell_begin,
 		.arg = x };
-	int code = check_args(operands), r;
+	int code = read_args(config, &configured, operands), r;
 
-	if (code == 0)
-		code = pl_arg_prefixes("allow", &args.allow, allow, PL_ACCESS_MAX);
 	if (code != 0)
 		return code;
-	read_args(&options, operands);
-	options.allow = allow;
-	x->o = &options;
+	x->o = &configured.options;
 	code = pl_serve(&run);
 	if (code == 0 && pl_translate_lost(x)) {
 		code = PL_EXIT_FAILED;
@@ -220,15 +136,12 @@ static int translate(struct pl_translate *x, const struct pl_opt_list *operands)
 static int run(int argc, char **argv)
 {
 	struct pl_opt_list operands = { 0 };
+	struct pl_config config = { .fault = "" };
 	struct pl_translate *x;
 	int code;
 
 	memset(&args, 0, sizeof(args));
-	args.form = "tracking";
 	args.collectors = 1;
-	args.nack_tries = 10;
-	args.reporter_rate = -1; /* not given */
-	pl_arg_numbers_begin(numbers, NUMBERS);
 	if (pl_command_parse(&pl_command_translate, argc, argv, &operands, &code) != 0)
 		return code;
 	x = calloc(1, sizeof(*x));
@@ -236,12 +149,11 @@ static int run(int argc, char **argv)
 		pl_complain("out of memory");
 		code = PL_EXIT_FAILED;
 	} else {
-		code = translate(x, &operands);
+		code = translate(x, &config, &operands);
 	}
 	free(x);
-	pl_opt_list_done(&args.allow);
-	pl_opt_list_done(&args.above);
-	pl_opt_list_done(&args.store_rates);
+	pl_config_done(&config);
+	pl_conf_opts_done(&args.dta);
 	pl_opt_list_done(&operands);
 	return code;
 }

@@ -114,6 +114,7 @@ enum pl_config_writer { PL_WRITER_OTHER, PL_WRITER_DTA, PL_WRITER_RDMA, PL_WRITE
 
 #define PL_CONFIG_REGIONS_MAX  256
 #define PL_CONFIG_PREFIXES_MAX 64
+#define PL_CONFIG_ACCESS_MAX   256 /* prefixes of dta.allow */
 /* Reserved by IEEE 802.1Q as the wildcard of management operations. */
 #define PL_CONFIG_ANY_VLAN     4095
 
@@ -365,6 +366,11 @@ bool pl_config_reads(const struct pl_config *config);
 /* Whether it has a translator, a memory server or a tap. */
 bool pl_config_has_services(const struct pl_config *config);
 unsigned int pl_config_regions_of(const struct pl_config *config, enum pl_config_writer writer);
+/* What is wrong in `rdma` beyond its single keys; NULL: nothing. */
+const char *pl_config_wrong_rdma(const struct pl_config *config);
+/* A region more, with the defaults of its keys. -ENOMEM. */
+int pl_config_add_region(struct pl_config *config, enum pl_config_writer writer, const char *name,
+	size_t name_len, const char *path);
 /* Whether what both say of these is the same, regions of other writers aside. */
 bool pl_config_same_services(const struct pl_config *a, const struct pl_config *b);
 /* How many series these can have on the metrics page at most. */

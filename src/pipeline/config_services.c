@@ -3,6 +3,7 @@
  * server. */
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -12,9 +13,12 @@
 #include "pipeline/config_words.h"
 #include "record/record.h"
 
-#define ROCE       "roce://"
-#define VERBS      "verbs:"
-#define NAME_BYTES 64
+#define ROCE          "roce://"
+#define VERBS         "verbs:"
+#define NAME_BYTES    64
+
+#define SILENT_NS     UINT64_C(300000000000) /* the default of rdma.silent */
+#define SILENT_MIN_NS UINT64_C(1000000000)
 
 /* In the order of enum pl_config_writer. */
 static const char *const writers[] = { "other", "dta", "rdma", "output", NULL };
@@ -170,6 +174,28 @@ unsigned int pl_config_regions_of(const struct pl_config *c, enum pl_config_writ
 	return n;
 }
 
+int pl_config_add_region(struct pl_config *c, enum pl_config_writer writer, const char *name,
+	size_t name_len, const char *path)
+{
+	struct pl_config_region *r = reallocarray(c->regions.items, c->regions.n + 1, sizeof(*r)),
+				*one;
+
+	if (r == NULL)
+		return -ENOMEM;
+	c->regions.items = r;
+	one = &r[c->regions.n];
+	memset(one, 0, sizeof(*one));
+	if (pl_conf_defaults(pl_config_region_rows, one) < 0)
+		return -ENOMEM;
+	c->regions.n++;
+	free(one->name);
+	free(one->path);
+	one->name = strndup(name, name_len);
+	one->path = strdup(path);
+	one->writer = writer;
+	return one->name != NULL && one->path != NULL ? 0 : -ENOMEM;
+}
+
 static int check_regions(const struct pl_config *c, struct pl_diag *diag)
 {
 	const struct pl_config_region *r = c->regions.items;
@@ -269,30 +295,47 @@ static int check_dta(const struct pl_config *c, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-static int check_rdma(const struct pl_config *c, struct pl_diag *diag)
+/* Of an RDMA NIC the rules for requests are its own. */
+static const char *wrong_for_nic(const struct pl_config *c)
 {
-	const unsigned int n = pl_config_regions_of(c, PL_WRITER_RDMA);
-	const char *interface = c->rdma.interface, *wrong = NULL;
+	if (c->rdma.check_mac || c->rdma.any_mac || c->rdma.min_ttl != 0 ||
+		c->rdma.vlan != PL_CONFIG_ANY_VLAN || c->rdma.max_jump != 0)
+		return "check_mac, any_mac, min_ttl, vlan and max_jump need the software NIC, not an "
+		       "RDMA NIC";
+	if (c->rdma.silent_ns != SILENT_NS)
+		return "silent needs the software NIC, not an RDMA NIC";
+	return NULL;
+}
+
+const char *pl_config_wrong_rdma(const struct pl_config *c)
+{
+	const char *interface = c->rdma.interface;
 
 	if (interface == NULL)
-		wrong = n > 0 ? "a region has writer: rdma, but there is no rdma.interface: no memory "
-				"server runs"
-			      : NULL;
-	else if (n == 0)
-		wrong = "rdma.interface without a region that has writer: rdma: peers have nothing to write";
-	else if (strcmp(c->rdma.listen, "none") == 0 && c->rdma.cm_port == 0 &&
-		 c->rdma.peer_switch.controller == NULL)
-		wrong = "rdma.listen is none and rdma.cm_port 0: no peer can connect";
-	else if (c->rdma.peers_each > c->rdma.peers)
-		wrong = "rdma.peers_each is more than rdma.peers";
-	else if (strncmp(interface, VERBS, strlen(VERBS)) == 0 &&
-		 (c->rdma.check_mac || c->rdma.any_mac || c->rdma.min_ttl != 0 ||
-			 c->rdma.vlan != PL_CONFIG_ANY_VLAN || c->rdma.max_jump != 0))
-		wrong = "rdma.check_mac, any_mac, min_ttl, vlan and max_jump need the software NIC, not "
-			"an RDMA NIC";
+		return pl_config_regions_of(c, PL_WRITER_RDMA) > 0
+			       ? "a region has writer: rdma, but there is no rdma.interface: no memory "
+				 "server runs"
+			       : NULL;
+	if (pl_config_regions_of(c, PL_WRITER_RDMA) == 0)
+		return "an interface without a region that has writer: rdma: peers have nothing to "
+		       "write";
+	if (strcmp(c->rdma.listen, "none") == 0 && c->rdma.cm_port == 0 &&
+		c->rdma.peer_switch.controller == NULL)
+		return "listen is none and cm_port 0: no peer can connect";
+	if (c->rdma.peers_each > c->rdma.peers)
+		return "peers_each is more than peers";
+	if (c->rdma.silent_ns > 0 && c->rdma.silent_ns < SILENT_MIN_NS)
+		return "silent is at least 1s, or 0s";
+	return strncmp(interface, VERBS, strlen(VERBS)) == 0 ? wrong_for_nic(c) : NULL;
+}
+
+static int check_rdma(const struct pl_config *c, struct pl_diag *diag)
+{
+	const char *wrong = pl_config_wrong_rdma(c);
+
 	if (wrong == NULL)
 		return 0;
-	pl_diag_set(diag, "%s", wrong);
+	pl_diag_set(diag, "rdma: %s", wrong);
 	return -EINVAL;
 }
 

@@ -24,44 +24,12 @@ static uint32_t put_events(void *arg, const struct pl_event *events, uint32_t n)
 	return pl_pipeline_put_events(p->collector.daemon.pipeline, events, n);
 }
 
-/* ---- options of the configuration ---- */
-
-/* The configuration has checked them. */
-static unsigned int read_prefixes(const struct pl_conf_list *list, struct pl_prefix *ret)
-{
-	char *const *texts = list->items;
-	unsigned int bits;
-
-	for (size_t i = 0; i < list->n; i++) {
-		(void)pl_parse_prefix(texts[i], &ret[i].addr, &bits);
-		ret[i].bits = (uint8_t)bits;
-	}
-	return (unsigned int)list->n;
-}
-
-/* Names and paths of the regions that a writer has; how many. */
-static unsigned int list_regions(const struct pl_config *c, enum pl_config_writer writer,
-	const char **names, const char **paths)
-{
-	const struct pl_config_region *r = c->regions.items;
-	unsigned int n = 0;
-
-	for (size_t i = 0; i < c->regions.n; i++) {
-		if (r[i].writer != writer)
-			continue;
-		if (names != NULL)
-			names[n] = r[i].name;
-		paths[n++] = r[i].path;
-	}
-	return n;
-}
-
 /* Those that another process or an output writes: here they are shown. */
 static unsigned int list_shown(const struct pl_config *c, const char **names, const char **paths)
 {
-	unsigned int n = list_regions(c, PL_WRITER_OTHER, names, paths);
+	unsigned int n = pl_list_regions(c, PL_WRITER_OTHER, names, paths);
 
-	return n + list_regions(c, PL_WRITER_OUTPUT, names + n, paths + n);
+	return n + pl_list_regions(c, PL_WRITER_OUTPUT, names + n, paths + n);
 }
 
 /* Where the translator notes keys for the reader of this process: of key-write, which does not hold
@@ -89,108 +57,21 @@ static int make_keys(struct pl_one_process *p)
 
 static void read_dta(struct pl_one_process *p)
 {
-	const struct pl_config *c = &p->config;
+	struct pl_translate_options *o = &p->dta.options;
 
-	p->translate_options = (struct pl_translate_options){
-		.uri = c->dta.listen,
-		.to = p->paths,
-		.n_to = list_regions(c, PL_WRITER_DTA, p->names, p->paths),
-		.names = p->names,
-		.collectors = 1,
-		.plain = c->dta.form == 1,
-		.allow = p->dta_allow,
-		.n_allow = read_prefixes(&c->dta.allow, p->dta_allow),
-		.reporter_rate = c->dta.reporter_rate,
-		.reporters = (uint32_t)c->dta.reporters,
-		.nack_tries = (uint32_t)c->dta.nack_tries,
-		.nack_port = (uint32_t)c->dta.nack_port,
-		.nack_interval_ns = c->dta.nack_interval_ns,
-		.flush_ns = c->dta.flush_ns,
-		.store_rates = c->dta.store_rates.items,
-		.n_store_rates = c->dta.store_rates.n,
-		.above = c->dta.above.items,
-		.n_above = c->dta.above.n,
-		.batch = (uint32_t)c->dta.batch,
-		.merge = (uint32_t)c->dta.merge,
-		.cache_rows = (uint32_t)c->dta.cache_rows,
-		.configured = true,
-		.partial = c->dta.partial,
-		.sketch_reporters = (uint32_t)c->dta.sketch_reporters,
-		.epoch_ns = c->dta.epoch_ns,
-		.keep_epochs = c->dta.keep_epochs,
-		.written = wake,
-		.written_arg = p,
-		.keys = p->keys,
-	};
-	if (c->dta.to != NULL) {
-		p->paths[0] = c->dta.to;
-		p->translate_options.keys = NULL;
-		p->translate_options.n_to = 1;
-		p->translate_options.names = NULL;
-	}
-	p->translate.o = &p->translate_options;
-}
-
-/* The configuration has checked it. NULL without one. */
-static const struct pl_collector_switch *read_switch(struct pl_one_process *p)
-{
-	const struct pl_config *c = &p->config;
-
-	if (c->rdma.peer_switch.controller == NULL)
-		return NULL;
-	p->peer_switch = (struct pl_collector_switch){
-		.controller = c->rdma.peer_switch.controller,
-		.qpn = (uint32_t)c->rdma.peer_switch.queue_pair,
-		.psn = (uint32_t)c->rdma.peer_switch.first,
-		.v1 = c->rdma.peer_switch.version == 0,
-	};
-	(void)pl_parse_addr(c->rdma.peer_switch.gid, &p->peer_switch.gid);
-	return &p->peer_switch;
+	pl_translate_configure(&p->dta, &p->config);
+	o->written = wake;
+	o->written_arg = p;
+	o->keys = p->config.dta.to == NULL ? p->keys : NULL;
+	p->translate.o = o;
 }
 
 static void read_rdma(struct pl_one_process *p)
 {
-	const struct pl_config *c = &p->config;
-	const struct pl_config_region *r = c->regions.items;
-	uint32_t n = 0;
-
-	for (size_t i = 0; i < c->regions.n; i++) {
-		if (r[i].writer == PL_WRITER_RDMA)
-			p->stores[n++] = (struct pl_collector_store){ r[i].name, r[i].path };
-	}
-	p->memory_options = (struct pl_memory_server_options){
-		.collector = { .uri = c->rdma.interface,
-			.listen = strcmp(c->rdma.listen, "none") == 0 ? NULL : c->rdma.listen,
-			.cm_port = (uint16_t)c->rdma.cm_port,
-			.stores = p->stores,
-			.n_stores = n,
-			.allow = p->rdma_allow,
-			.n_allow = read_prefixes(&c->rdma.allow, p->rdma_allow),
-			.readers = p->rdma_allow_read,
-			.n_readers = read_prefixes(&c->rdma.allow_read, p->rdma_allow_read),
-			.proxies = p->proxies,
-			.n_proxies = read_prefixes(&c->rdma.proxies, p->proxies),
-			.max_peers = (uint32_t)c->rdma.peers,
-			.max_each = (uint32_t)c->rdma.peers_each,
-			.peer_switch = read_switch(p),
-			.rules = { .check_mac = c->rdma.check_mac,
-				.check_vlan = c->rdma.vlan != PL_CONFIG_ANY_VLAN,
-				.vlan = c->rdma.vlan != PL_CONFIG_ANY_VLAN ? (uint16_t)c->rdma.vlan
-									   : 0,
-				.min_ttl = (uint8_t)c->rdma.min_ttl,
-				.max_jump = (uint32_t)c->rdma.max_jump },
-			.any_mac = c->rdma.any_mac,
-			.may_read = c->rdma.read,
-			.silent_ns = c->rdma.silent_ns,
-			.sync_ns = c->rdma.sync_ns },
-		.epoch_ns = c->rdma.epoch_ns,
-		.keep_epochs = c->rdma.keep_epochs,
-		.save = c->rdma.save,
-		.save_every_ns = c->rdma.save_every_ns,
-		.written = wake,
-		.written_arg = p,
-	};
-	p->memory.o = &p->memory_options;
+	pl_memory_configure(&p->rdma, &p->config);
+	p->rdma.options.written = wake;
+	p->rdma.options.written_arg = p;
+	p->memory.o = &p->rdma.options;
 }
 
 /* ---- reload ---- */
@@ -243,9 +124,9 @@ static int attach(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
 {
 	struct pl_one_process *p = arg;
 
-	for (unsigned int i = 0; i < p->translate_options.n_to; i++) {
+	for (unsigned int i = 0; i < p->dta.options.n_to; i++) {
 		if (p->keys[i] != NULL)
-			pl_pipeline_name_keys(pipeline, p->names[i], p->keys[i]);
+			pl_pipeline_name_keys(pipeline, p->dta.names[i], p->keys[i]);
 	}
 	return p->has_queries ? pl_standing_attach(&p->queries, pipeline, diag) : 0;
 }

@@ -6,9 +6,8 @@
  */
 #pragma once
 
-#include "chain/memory_server.h"
+#include "chain/configured.h"
 #include "chain/region_reader.h"
-#include "chain/translator.h"
 #include "marks/marks.h"
 #include "memory/key_names.h"
 #include "service/report_collector.h"
@@ -19,23 +18,16 @@ struct pl_one_process {
 	struct pl_config config; /* of the parts but the collector; as it was at the start */
 	struct pl_report_collector_options collector_options;
 	struct pl_report_collector collector;
-	struct pl_translate_options translate_options;
+	struct pl_translate_configured dta;
 	struct pl_translate translate;
-	struct pl_memory_server_options memory_options;
+	struct pl_memory_configured rdma;
 	struct pl_memory_server memory;
 	struct pl_region_readers readers;
 	struct pl_taps taps;
 	struct pl_standing queries;
 	struct pl_marks marks;
 	struct pl_taps_added marks_taps[PL_CONFIG_MARKS_MAX];
-	/* What the options point to. */
-	const char *names[PL_CONFIG_REGIONS_MAX], *paths[PL_CONFIG_REGIONS_MAX];
-	struct pl_key_names *keys[PL_CONFIG_REGIONS_MAX]; /* as names, of those with writer: dta */
-	struct pl_collector_store stores[PL_CONFIG_REGIONS_MAX];
-	struct pl_prefix dta_allow[PL_CONFIG_PREFIXES_MAX];
-	struct pl_prefix rdma_allow[PL_CONFIG_PREFIXES_MAX], proxies[PL_CONFIG_PREFIXES_MAX];
-	struct pl_prefix rdma_allow_read[PL_CONFIG_PREFIXES_MAX];
-	struct pl_collector_switch peer_switch;
+	struct pl_key_names *keys[PL_CONFIG_REGIONS_MAX]; /* of regions with writer: dta */
 	struct pl_service services[PL_SERVICES_MAX];
 	unsigned int n;
 	bool has_queries; /* their service is among them */

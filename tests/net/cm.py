@@ -426,7 +426,7 @@ def run_each(uri):
         c.stop()
     for args in (["--peers", "4", "--peers-each", "5"],):
         bad = pathline.run("collect", *args, uri, lab.path("last.plr"))
-        ok(bad.returncode == 2 and "--peers-each at most --peers" in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
+        ok(bad.returncode == 2 and "peers_each is more than peers" in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
 
 
 def run_guesses(uri):
@@ -625,7 +625,7 @@ def run_rules(uri):
     ok(found(83, 83), f"{uri}: --max-jump: the next number is taken")
     eq(values(80, 81, 82), {80: 80}, "a jump of 100 is, of more is not, forward or back")
     eq(c.stop()["causes"]["window"], 2, "which is counted")
-    for bad in (["--min-ttl", "256"], ["--vlan", "4095"], ["--max-jump", "9000000"]):
+    for bad in (["--min-ttl", "256"], ["--vlan", "4096"], ["--max-jump", "9000000"]):
         refused = pathline.run("collect", *bad, uri, lab.path("last.plr"))
         ok(refused.returncode == 2 and bad[0] in refused.stderr, f"{' '.join(bad)} is refused", refused.stderr)
     for rule in (["--check-mac"], ["--min-ttl", "1"], ["--vlan", "0"], ["--max-jump", "1"]):

@@ -587,7 +587,7 @@ def run_ipv6(uri):
         controller = socket.create_server((IP6["a"], 19876), family=socket.AF_INET6)
     controller.settimeout(LIMIT)
     c = roce.Collector(NS["b"], "--listen", "none", "--cm-port", 0, "--controller", f"[{IP6['a']}]:19876",
-                       "--switch", f"{IP6['a']},0x263,0", "--switch-v2", uri, path("records.plr"), until=None)
+                       "--switch-gid", IP6["a"], "--switch-roce", "v2", uri, path("records.plr"), until=None)
     tcp, _ = controller.accept()
     told = b""
     while len(told) < 34 and (more := tcp.recv(34 - len(told))):

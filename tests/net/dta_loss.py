@@ -235,10 +235,10 @@ for store in (0, 1):
 s = t.stop()
 ok(entries("r0") == list(range(1000)) and 0 < len(entries("r1")) < 1000
    and s["accepted"] + s["refused"]["store_quota"] == 2000, "20 per second into region 1, as many as come into region 0", s)
-for wrong in (("--store-rate", 0), ("--store-rate", "1=0"), ("--store-rate", "2=5"), ("--store-rate", "=5"),
-              ("--store-rate", "1=5=6"), ("--reporter-rate", 0)):
-    r = pathline.run("translate", *wrong, "udp://127.0.0.1:0", path("r0"), path("r1"))
-    ok(r.returncode == 2 and wrong[0] in r.stderr, "refused: " + " ".join(map(str, wrong)), r.stderr)
+for wrong, why in ((0, '"--store-rate": "0" is neither'), ("1=0", '"--store-rate": "1=0"'), ("2=5", "store rate 2=5: "),
+                   ("=5", '"--store-rate": "=5"'), ("1=5=6", '"--store-rate": "1=5=6"')):
+    r = pathline.run("translate", "--store-rate", wrong, "udp://127.0.0.1:0", path("r0"), path("r1"))
+    ok(r.returncode == 2 and why in r.stderr, f"refused: --store-rate {wrong}", r.stderr)
 
 # What is confirmed may have been refused, and the reporter is told.
 create("refusing")

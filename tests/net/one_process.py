@@ -251,7 +251,7 @@ def test_refused():
                         "dta: {listen: 'udp://:40040', above: ['1=5']}"),
                        (b"neither RATE nor STORE=RATE", "dta: {store_rates: ['0=0']}"),
                        (b"neither STORE=VALUE", "dta: {above: ['5']}"),
-                       (b"more than rdma.peers", "regions: [{name: a, path: /a, writer: rdma}]\n"
+                       (b"peers_each is more than peers", "regions: [{name: a, path: /a, writer: rdma}]\n"
                         "rdma: {interface: 'udp://127.0.0.1', peers_each: 65}"),
                        (b"need the software NIC", "regions: [{name: a, path: /a, writer: rdma}]\n"
                         "rdma: {interface: 'verbs:mlx5_0', vlan: 5}"),

@@ -164,8 +164,8 @@ def refusals():
         told(server, b"x" * 34)
         code = c.wait()
     ok(code > 0 and "did not return the announcement unchanged" in c.err, "nor when it answers something else", c.err)
-    r = pathline.run("collect", "--controller", "10.1.1.1:1", "--switch", "10.1.1.1", "packet:lo", "x")
-    ok(r.returncode == 2 and "--switch" in r.stderr, "a switch without its queue pair is refused", r.stderr)
+    r = pathline.run("collect", "--controller", "10.1.1.1:1", "--switch-gid", "10.1.1", "packet:lo", "x")
+    ok(r.returncode == 2 and "--switch-gid" in r.stderr, "a GID that is none is refused", r.stderr)
 
 
 def test_switch():
