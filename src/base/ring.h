@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -102,6 +103,7 @@ static inline size_t pl_ring_push(struct pl_ring *ring, const void *items, size_
 		ring->popped_seen = atomic_load_explicit(&ring->popped, memory_order_acquire);
 		room = (size_t)(ring->mask + 1 - (pushed - ring->popped_seen));
 	}
+	assert(room <= ring->mask + 1);
 	if (n > room)
 		n = room;
 	if (n == 0)
@@ -127,6 +129,7 @@ static inline size_t pl_ring_pop(struct pl_ring *ring, void *ret_items, size_t n
 		ring->pushed_seen = atomic_load_explicit(&ring->pushed, memory_order_acquire);
 		there = (size_t)(ring->pushed_seen - popped);
 	}
+	assert(there <= ring->mask + 1);
 	if (n > there)
 		n = there;
 	if (n == 0)

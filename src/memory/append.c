@@ -40,6 +40,7 @@ unsigned int pl_append_place(const struct pl_append *a, uint32_t list, uint64_t 
 {
 	uint64_t slot = first % a->slots, fit = a->slots - slot;
 
+	assert(list < a->lists && n <= a->slots);
 	ret[0] = (struct pl_extent){ slot_offset(a, list, slot),
 		(n < fit ? n : fit) * a->entry_stride };
 	if (n <= fit)
@@ -113,6 +114,7 @@ static void put_batch(
 	uint8_t *begin = a->base + list * a->list_stride;
 	uint64_t slot = number % a->slots;
 
+	assert(a->base != NULL && n <= a->batch_max);
 	/* The head that was published before is seen before what is written now: the reader's
 	 * margin of batch_max entries counts on it. */
 	pl_words_release();

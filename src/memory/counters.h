@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <assert.h>
+
 #include "memory/hashing.h"
 #include "memory/store.h"
 
@@ -35,6 +37,7 @@ static inline struct pl_key pl_counters_key(
 static inline uint64_t pl_counters_offset(
 	const struct pl_counters *c, struct pl_key key, unsigned int row)
 {
+	assert(row < c->rows);
 	return (row * c->row_stride + pl_key_slot(&c->hashing, key, row, c->width)) * 8;
 }
 

@@ -220,6 +220,7 @@ bool pl_key_write_slot(
 {
 	uint64_t words[SLOT_MAX / 8] = { 0 }, any = 0;
 
+	assert(i < kw->slots);
 	pl_words_load(words, kw->base + i * kw->slot_bytes, 8 * n_words(kw));
 	for (uint32_t k = 0; k < n_words(kw); k++)
 		any |= words[k];

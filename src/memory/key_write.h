@@ -18,6 +18,8 @@
  */
 #pragma once
 
+#include <assert.h>
+
 #include "memory/hashing.h"
 #include "memory/store.h"
 
@@ -46,6 +48,7 @@ static inline struct pl_key pl_key_write_key(
 static inline uint64_t pl_key_write_offset(
 	const struct pl_key_write *kw, struct pl_key key, unsigned int copy)
 {
+	assert(copy < kw->copies);
 	return pl_key_slot(&kw->hashing, key, copy, kw->slots) * kw->slot_bytes;
 }
 

@@ -19,6 +19,8 @@
  */
 #pragma once
 
+#include <assert.h>
+
 #include "memory/hashing.h"
 #include "memory/store.h"
 
@@ -46,6 +48,7 @@ static inline uint64_t pl_postcards_offset(
 	/* The published code hashes the key alone. */
 	if (p->hashing.kind == PL_HASH_DTA)
 		return (~(uint32_t)key.h & (p->chunks - 1)) * p->chunk_bytes;
+	assert(copy < p->copies);
 	return pl_key_slot(&p->hashing, key, copy, p->chunks) * p->chunk_bytes;
 }
 

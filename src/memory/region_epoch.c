@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Epochs: which half holds which, the next one begun, old ones copied to files of their own. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -13,7 +14,10 @@
 
 static uint8_t *half_of(const struct pl_region *g, uint64_t epoch)
 {
-	return g->map + g->info.data_offset + (epoch % g->info.halves) * g->info.half_stride;
+	const uint64_t at = g->info.data_offset + (epoch % g->info.halves) * g->info.half_stride;
+
+	assert(at + g->info.store_bytes <= g->map_bytes);
+	return g->map + at;
 }
 
 static void publish(struct pl_region *g, uint64_t epoch, unsigned int flags)
@@ -27,6 +31,7 @@ static void empty(struct pl_region *g, uint64_t epoch)
 {
 	uint64_t *w = (void *)half_of(g, epoch);
 
+	assert(g->writer);
 	for (uint64_t i = 0; i < g->info.store_bytes / 8; i++)
 		__atomic_store_n(&w[i], 0, __ATOMIC_RELAXED);
 }

@@ -2,6 +2,7 @@
 /* Merges columns into a sketch, and reads it. */
 #include "memory/sketch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 
@@ -26,6 +27,7 @@ struct pl_extent pl_sketch_place(const struct pl_sketch *s, uint64_t first, uint
 {
 	uint64_t column_bytes = (uint64_t)s->rows * s->cell_bytes;
 
+	assert(first <= s->columns && n <= s->columns - first);
 	return (struct pl_extent){ PL_SKETCH_CELLS_AT + first * column_bytes, n * column_bytes };
 }
 
@@ -40,6 +42,7 @@ static uint64_t largest(const struct pl_sketch *s)
 
 static inline uint8_t *cell_of(const struct pl_sketch *s, uint64_t i)
 {
+	assert(i < (uint64_t)s->columns * s->rows);
 	return s->base + PL_SKETCH_CELLS_AT + i * s->cell_bytes;
 }
 

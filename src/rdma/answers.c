@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Answers: what waits with each queue pair, and how it becomes packets. */
+#include <assert.h>
 #include <string.h>
 
 #include "rdma/responder_state.h"
@@ -8,6 +9,7 @@ void pl_responder_due(struct pl_responder *r, struct pl_responder_qp *qp)
 {
 	const uint32_t place = (uint32_t)(qp - r->qps);
 
+	assert(!qp->due && place < r->options.max_qps);
 	qp->due = true;
 	qp->next_due = PL_RDMA_INDEX_NONE;
 	if (r->due_first == PL_RDMA_INDEX_NONE)
@@ -116,6 +118,7 @@ static void shape(struct pl_responder_qp *qp, const struct pl_frames *out)
 	const struct pl_packet *last = &out->batch.pkts[out->batch.n - 1];
 	uint64_t tail[2];
 
+	assert(out->batch.n > 0);
 	if (!qp->plain || qp->c.path.may_fragment || last->len != PL_RDMA_ATOMIC_ACK)
 		return;
 	memcpy(qp->atomic_ack, last->data, PL_RDMA_ATOMIC_ACK);
@@ -201,6 +204,8 @@ bool pl_responder_answers(struct pl_responder *r, struct pl_frames *out)
 
 		if (!answer_qp(r, qp, out))
 			return false;
+		assert(qp->due &&
+			(qp->next_due != PL_RDMA_INDEX_NONE || r->due_last == r->due_first));
 		r->due_first = qp->next_due;
 		qp->due = false;
 	}

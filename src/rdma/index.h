@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -70,6 +71,7 @@ static inline uint32_t pl_rdma_index_find(const struct pl_rdma_index *index, uin
 /* A key that is not 0 and not there. */
 static inline void pl_rdma_index_add(struct pl_rdma_index *index, uint32_t key, uint32_t place)
 {
+	assert(key != 0 && pl_rdma_index_cell(index, key)->key == 0);
 	*pl_rdma_index_cell(index, key) = (struct pl_rdma_index_cell){ key, place };
 }
 

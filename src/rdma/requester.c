@@ -211,6 +211,7 @@ void pl_requester_finish(
 	const struct pl_requester_message *m = pl_requester_message(conn, 0);
 	uint32_t place;
 
+	assert(q->promised > 0 && q->completions_n < q->options.max_completions);
 	q->promised--;
 	if (result != PL_RDMA_RESULT_OK || !m->work.quiet) {
 		if (q->completions_n == 0)
@@ -224,8 +225,10 @@ void pl_requester_finish(
 		q->completions_n++;
 	}
 	/* Only now: until then those behind it must not push it out of the peer's memory. */
-	if (m->sent && pl_requester_asks(m))
+	if (m->sent && pl_requester_asks(m)) {
+		assert(conn->asked > 0);
 		conn->asked--;
+	}
 	conn->first = conn->first + 1 < conn->c.messages ? conn->first + 1 : 0;
 	conn->n--;
 	if (conn->cursor > 0)

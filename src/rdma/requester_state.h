@@ -3,6 +3,8 @@
  * (answers). */
 #pragma once
 
+#include <assert.h>
+
 #include "rdma/index.h"
 #include "rdma/pace.h"
 #include "rdma/requester.h"
@@ -65,6 +67,8 @@ static inline struct pl_requester_message *pl_requester_message(
 	const struct pl_requester_conn *conn, uint32_t i)
 {
 	const uint32_t place = conn->first + i;
+
+	assert(i < conn->n && conn->first < conn->c.messages);
 
 	return &conn->messages[place < conn->c.messages ? place : place - conn->c.messages];
 }

@@ -237,6 +237,7 @@ int pl_responder_qp_remove(struct pl_responder *r, uint32_t qpn)
 	if (qpn == 0 || qp == NULL)
 		return -ENOENT;
 	undue(r, qp);
+	assert(r->completions_promised >= qp->posted);
 	r->completions_promised -= qp->posted;
 	pl_rdma_index_remove(&r->qp_index, qpn);
 	qp_done(qp);
@@ -312,6 +313,8 @@ void pl_responder_complete(struct pl_responder *r, const struct pl_rdma_completi
 {
 	const uint32_t room = completions_room(r);
 
+	assert(r->completions_n < room);
+	assert(done->kind == PL_RDMA_DONE_ERROR || r->completions_promised > 0);
 	r->completions[(r->completions_first + r->completions_n) % room] = *done;
 	r->completions_n++;
 	if (done->kind == PL_RDMA_DONE_ERROR)
@@ -347,8 +350,10 @@ uint32_t pl_responder_completions(
 		ret[n] = r->completions[r->completions_first];
 		r->completions_first = (r->completions_first + 1) % room;
 		r->completions_n--;
-		if (ret[n].kind == PL_RDMA_DONE_ERROR)
+		if (ret[n].kind == PL_RDMA_DONE_ERROR) {
+			assert(r->errors_waiting > 0);
 			r->errors_waiting--;
+		}
 	}
 	return n;
 }

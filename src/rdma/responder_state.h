@@ -175,6 +175,7 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 static inline void pl_responder_remember(
 	struct pl_responder_qp *qp, const struct pl_rdma_memory *memory)
 {
+	assert(qp->remembered < qp->c.depth);
 	qp->memory[qp->remembered] = *memory;
 	qp->remembered = qp->remembered + 1 < qp->c.depth ? qp->remembered + 1 : 0;
 }
@@ -189,11 +190,13 @@ static inline bool pl_responder_may_say(const struct pl_responder_qp *qp, uint32
 	return qp->answer_room - qp->answers_n >= n;
 }
 
-/* Where the i-th answer that waits stands, or will; i is at most answer_room. */
+/* Where the i-th answer that waits stands, or will; i is below answer_room. */
 static inline struct pl_rdma_answer *pl_responder_answer(
 	const struct pl_responder_qp *qp, uint32_t i)
 {
 	const uint32_t at = qp->answers_first + i;
+
+	assert(i < qp->answer_room && qp->answers_first < qp->answer_room);
 
 	return &qp->answers[at < qp->answer_room ? at : at - qp->answer_room];
 }
@@ -205,6 +208,7 @@ void pl_responder_due(struct pl_responder *r, struct pl_responder_qp *qp);
 static inline void pl_responder_queue(
 	struct pl_responder *r, struct pl_responder_qp *qp, const struct pl_rdma_answer *answer)
 {
+	assert(qp->answers_n < qp->answer_room);
 	*pl_responder_answer(qp, qp->answers_n) = *answer;
 	qp->answers_n++;
 	if (!qp->due)
