@@ -6,9 +6,25 @@
 
 #include "base/num.h"
 #include "cli/command.h"
+#include "show/stdout.h"
 
 const char *const pl_arg_dta_forms[] = { "plain", "tracking", "pathline", NULL };
 const char *const pl_arg_text_or_json[] = { "text", "json", NULL };
+
+struct pl_runtime_options pl_args_runtime(const struct pl_args_service *s,
+	const struct pl_service *services, unsigned int n, void (*begun)(void *arg), void *arg)
+{
+	return (struct pl_runtime_options){ .services = services,
+		.n = n,
+		.rights = { .user = s->user, .group = s->group },
+		.duration_ns = s->duration_ns,
+		.web = s->web,
+		.stats = s->stats,
+		.tell = pl_stderr_print,
+		.print = pl_stdout_print,
+		.begun = begun,
+		.arg = arg };
+}
 
 void pl_arg_numbers_begin(const struct pl_arg_number *numbers, size_t n)
 {

@@ -10,6 +10,7 @@
 #include "base/addr.h"
 #include "base/conf_opt.h"
 #include "pipeline/config.h"
+#include "runtime/runtime.h"
 
 /* In the order of enum pl_dta_form. */
 extern const char *const pl_arg_dta_forms[];
@@ -52,6 +53,21 @@ extern const char *const pl_arg_text_or_json[];
 		PL_OPT_STRING, 0, "group", &(group), "NAME",                                       \
 			"become this group too (default the user's)", NULL                         \
 	}
+
+/* What a command that runs a service is told beside the service's own options. */
+struct pl_args_service {
+	const char *user, *group, *web;
+	uint64_t duration_ns;
+	bool stats;
+};
+
+#define PL_ARGS_SERVICE(s)                                                                         \
+	PL_ARGS_WEB((s).web), PL_ARGS_CONFINE((s).user, (s).group),                                \
+		PL_ARGS_SERVING((s).duration_ns, (s).stats)
+
+/* Options of a process that runs so, and prints to the terminal. */
+struct pl_runtime_options pl_args_runtime(const struct pl_args_service *s,
+	const struct pl_service *services, unsigned int n, void (*begun)(void *arg), void *arg);
 
 /* Which packets of captures and interfaces are looked at; filter is a const char *. */
 #define PL_ARGS_FILTER(filter)                                                                     \

@@ -15,9 +15,9 @@
 
 static struct {
 	struct pl_conf_opts rdma; /* options that are rows of the configuration */
-	const char *user, *group, *web;
-	uint64_t workers, duration_ns;
-	bool on_immediate, stats;
+	struct pl_args_service service;
+	uint64_t workers;
+	bool on_immediate;
 } args;
 
 static const struct pl_opt *options(void)
@@ -29,9 +29,7 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_U64, 0, "workers", &args.workers, "COUNT",
 			"threads that handle writes with immediate (default 1)", NULL },
-		PL_ARGS_WEB(args.web),
-		PL_ARGS_CONFINE(args.user, args.group),
-		PL_ARGS_SERVING(args.duration_ns, args.stats),
+		PL_ARGS_SERVICE(args.service),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -137,16 +135,8 @@ static void tell_begin(void *arg)
 static int collect(struct collect *x, const struct pl_opt_list *operands)
 {
 	const struct pl_service service = { &pl_memory_service, &x->server };
-	const struct pl_runtime_options run = { .services = &service,
-		.n = 1,
-		.rights = { .user = args.user, .group = args.group },
-		.duration_ns = args.duration_ns,
-		.web = args.web,
-		.stats = args.stats,
-		.tell = pl_stderr_print,
-		.print = pl_stdout_print,
-		.begun = tell_begin,
-		.arg = x };
+	const struct pl_runtime_options run =
+		pl_args_runtime(&args.service, &service, 1, tell_begin, x);
 	int code = read_args(x, operands), r;
 
 	if (code != 0)

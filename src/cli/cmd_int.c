@@ -11,7 +11,6 @@
 #include "decode/decode.h"
 #include "runtime/serve.h"
 #include "service/int_host.h"
-#include "show/stdout.h"
 
 #define BATCH_PATHS 256
 #define BATCH_HOPS  4096
@@ -22,11 +21,12 @@ static const char *const modes[] = { "auto", "native", "generic", NULL };
 static const char *const pass_or_drop[] = { "pass", "drop", NULL };
 
 static struct {
-	const char *dev, *mode, *malformed, *outside, *user, *group, *web, *rules_file;
+	const char *dev, *mode, *malformed, *outside, *rules_file;
+	struct pl_args_service service;
 	struct pl_record_args out;
 	struct pl_opt_list to, rules;
 	uint64_t node, dscp, bitmap, hops, mtu, every, hw_id;
-	uint64_t change_ns, refresh_ns, ring_bytes, duration_ns;
+	uint64_t change_ns, refresh_ns, ring_bytes;
 } args;
 
 static const struct pl_opt *options(void)
@@ -94,9 +94,7 @@ static const struct pl_opt *options(void)
 			"hardware id in reports, 0 to 63 (default 0)", NULL },
 		PL_RECORD_ARGS_FORM(args.out),
 		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
-		PL_ARGS_WEB(args.web),
-		PL_ARGS_CONFINE(args.user, args.group),
-		PL_ARGS_SERVING(args.duration_ns, args.out.stats),
+		PL_ARGS_SERVICE(args.service),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -144,7 +142,7 @@ static int printer_open(struct printer *p)
 
 	if (code != 0)
 		return code;
-	p->out.lines = args.out.stats;
+	p->out.lines = args.service.stats;
 	if (pl_decode_new(&p->decode, &decode) < 0 ||
 		pl_record_batch_init(&p->records, BATCH_PATHS, BATCH_HOPS) < 0) {
 		pl_complain("out of memory");
@@ -316,16 +314,8 @@ static void tell_begin(void *arg)
 static int serve(struct pl_int_host *h)
 {
 	const struct pl_service service = { &pl_int_host_ops, h };
-	const struct pl_runtime_options run = { .services = &service,
-		.n = 1,
-		.rights = { .user = args.user, .group = args.group },
-		.duration_ns = args.duration_ns,
-		.web = args.web,
-		.stats = args.out.stats,
-		.tell = pl_stderr_print,
-		.print = pl_stdout_print,
-		.begun = tell_begin,
-		.arg = h };
+	const struct pl_runtime_options run =
+		pl_args_runtime(&args.service, &service, 1, tell_begin, h);
 	const int code = pl_serve(&run);
 
 	return code != 0 ? code : pl_int_host_complete(h) ? PL_EXIT_OK : PL_EXIT_FAILED;

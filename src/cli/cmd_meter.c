@@ -130,7 +130,7 @@ static int read_files(struct pl_mark_read_options *o, size_t files)
 		{ "samples", captures.samples != PL_OPT_NOT_GIVEN },
 		{ "tai-offset", captures.tai_offset != 0 }, { "records", captures.records },
 		{ "write", captures.write != NULL && !pl_mark_read_is_of_results(captures.write) },
-		{ "stats", args.stats } };
+		{ "stats", args.service.stats } };
 
 	if (files < o->n) {
 		pl_complain(
@@ -295,7 +295,7 @@ static int read_args(struct pl_mark_read_options *o)
 		.to = args.to.items,
 		.n_to = args.to.n,
 		.quiet = args.to.n > 0 && args.form == NULL,
-		.stats = args.stats,
+		.stats = args.service.stats,
 	};
 	if (o->n > PL_MARK_READ_MAX || o->n_links > PL_MARK_LINKS_MAX ||
 		o->n_zooms > PL_MARK_ZOOMS_MAX) {
@@ -377,7 +377,7 @@ static int observe_args(struct pl_mark_observe_options *o)
 	*o = (struct pl_mark_observe_options){
 		.path = captures.files.items[0],
 		.form = args.form != NULL ? args.form : pl_out_forms[PL_OUT_TABLE],
-		.stats = args.stats,
+		.stats = args.service.stats,
 		.observer = {
 			.efm = { .square = (uint32_t)captures.square,
 				.threshold = captures.reorder < UINT32_MAX
@@ -416,9 +416,11 @@ static int check_kind(void)
 		{ "mode", args.mode != NULL, false }, { "pin", args.pin != NULL, false },
 		{ "loss-only", args.loss_only, false }, { "point", args.point != 0, false },
 		{ "rules", args.rules_file != NULL, false }, { "by", args.by != NULL, false },
-		{ "count", args.count != 0, false }, { "duration", args.duration_ns != 0, false },
-		{ "web", args.web != NULL, false }, { "user", args.user != NULL, false },
-		{ "group", args.group != NULL, false } };
+		{ "count", args.count != 0, false },
+		{ "duration", args.service.duration_ns != 0, false },
+		{ "web", args.service.web != NULL, false },
+		{ "user", args.service.user != NULL, false },
+		{ "group", args.service.group != NULL, false } };
 
 	for (size_t i = 0; i < sizeof(options_of) / sizeof(options_of[0]); i++) {
 		if (!options_of[i].given || options_of[i].of_captures != live)

@@ -18,9 +18,8 @@ static const char *const words[] = { "check", "table", "counters", "meters", "re
 	"tables", "account", NULL };
 
 static struct {
-	const char *file, *socket, *form, *web, *user, *group;
-	uint64_t duration_ns;
-	bool stats;
+	const char *file, *socket, *form;
+	struct pl_args_service service;
 } args;
 
 /* Of each change of the request, its line of standard input (unsigned int). */
@@ -36,9 +35,7 @@ static const struct pl_opt *options(void)
 			"control socket of the switch that is asked", NULL },
 		PL_ARGS_TEXT_OR_JSON(args.form),
 		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
-		PL_ARGS_WEB(args.web),
-		PL_ARGS_CONFINE(args.user, args.group),
-		PL_ARGS_SERVING(args.duration_ns, args.stats),
+		PL_ARGS_SERVICE(args.service),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -112,7 +109,9 @@ static void tell_begin(void *arg)
 
 static int run_switch(void)
 {
+	struct pl_runtime_options run;
 	struct pl_dp_program program;
+	struct pl_service service;
 	struct pl_switch *s;
 	int code = load(&program, true);
 
@@ -126,17 +125,9 @@ static int run_switch(void)
 	}
 	s->program = &program;
 	s->file = args.file;
-	code = pl_serve(&(struct pl_runtime_options){
-		.services = &(struct pl_service){ &pl_switch_service, s },
-		.n = 1,
-		.rights = { .user = args.user, .group = args.group },
-		.duration_ns = args.duration_ns,
-		.web = args.web,
-		.stats = args.stats,
-		.tell = pl_stderr_print,
-		.print = pl_stdout_print,
-		.begun = tell_begin,
-		.arg = s });
+	service = (struct pl_service){ &pl_switch_service, s };
+	run = pl_args_runtime(&args.service, &service, 1, tell_begin, s);
+	code = pl_serve(&run);
 	/* What cannot be used is in its file. */
 	if (code == PL_EXIT_USAGE)
 		code = PL_EXIT_CONFIG;

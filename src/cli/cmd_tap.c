@@ -11,7 +11,6 @@
 #include "runtime/serve.h"
 #include "service/tap_account.h"
 #include "show/flat_out.h"
-#include "show/stdout.h"
 #include "tap/drops.h"
 #include "tap/kernel.h"
 #include "tap/source.h"
@@ -19,13 +18,14 @@
 static const struct pl_flow_config flow = PL_FLOW_CONFIG;
 
 static struct {
-	const char *form, *where, *filter, *user, *group, *web, *rules_file, *flow_state;
+	const char *form, *where, *filter, *rules_file, *flow_state;
 	struct pl_opt_list to, rules, vxlan_ports;
-	uint64_t count, duration_ns, point, exporter;
+	uint64_t count, point, exporter;
+	struct pl_args_service service;
 	double rate;
 	uint64_t flow_idle_ns, flow_active_ns, flow_table;
 	bool community_id;
-	bool inner, flows, dns, drops, marks, segments, stats;
+	bool inner, flows, dns, drops, marks, segments;
 } args;
 
 static const struct pl_opt *options(void)
@@ -101,9 +101,7 @@ static const struct pl_opt *options(void)
 			"keep the flows of live sources there, on tmpfs best (/run): the next tap with this file goes on with them, also after kill -9",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
-		PL_ARGS_WEB(args.web),
-		PL_ARGS_CONFINE(args.user, args.group),
-		PL_ARGS_SERVING(args.duration_ns, args.stats),
+		PL_ARGS_SERVICE(args.service),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -305,7 +303,7 @@ static const char *form_of(void)
 {
 	const char *form = args.form != NULL ? args.form : pl_out_forms[PL_OUT_TABLE];
 
-	return args.stats && strcmp(form, pl_out_forms[PL_OUT_JSON]) == 0
+	return args.service.stats && strcmp(form, pl_out_forms[PL_OUT_JSON]) == 0
 		       ? pl_out_forms[PL_OUT_JSONL]
 		       : form;
 }
@@ -313,16 +311,8 @@ static const char *form_of(void)
 static int serve(struct pl_tap_service *t)
 {
 	const struct pl_service service = { &pl_tap_service_ops, t };
-	const struct pl_runtime_options run = { .services = &service,
-		.n = 1,
-		.rights = { .user = args.user, .group = args.group },
-		.duration_ns = args.duration_ns,
-		.web = args.web,
-		.stats = args.stats,
-		.tell = pl_stderr_print,
-		.print = pl_stdout_print,
-		.begun = tell_begin,
-		.arg = t };
+	const struct pl_runtime_options run =
+		pl_args_runtime(&args.service, &service, 1, tell_begin, t);
 	const int code = pl_serve(&run);
 
 	if (code != 0)

@@ -9,13 +9,11 @@
 #include "cli/args.h"
 #include "cli/command.h"
 #include "runtime/serve.h"
-#include "show/stdout.h"
 
 static struct {
 	struct pl_conf_opts dta; /* options that are rows of the configuration */
-	uint64_t collectors, count, duration_ns;
-	const char *user, *group, *web;
-	bool stats;
+	struct pl_args_service service;
+	uint64_t collectors, count;
 } args;
 
 static const struct pl_opt *options(void)
@@ -27,9 +25,7 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many reports",
 			NULL },
-		PL_ARGS_WEB(args.web),
-		PL_ARGS_CONFINE(args.user, args.group),
-		PL_ARGS_SERVING(args.duration_ns, args.stats),
+		PL_ARGS_SERVICE(args.service),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -104,16 +100,8 @@ static int translate(
 {
 	static struct pl_translate_configured configured;
 	const struct pl_service service = { &pl_translate_service, x };
-	const struct pl_runtime_options run = { .services = &service,
-		.n = 1,
-		.rights = { .user = args.user, .group = args.group },
-		.duration_ns = args.duration_ns,
-		.web = args.web,
-		.stats = args.stats,
-		.tell = pl_stderr_print,
-		.print = pl_stdout_print,
-		.begun = tell_begin,
-		.arg = x };
+	const struct pl_runtime_options run =
+		pl_args_runtime(&args.service, &service, 1, tell_begin, x);
 	int code = read_args(config, &configured, operands), r;
 
 	if (code != 0)

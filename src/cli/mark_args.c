@@ -14,7 +14,6 @@
 #include "marks/to.h"
 #include "runtime/serve.h"
 #include "show/flat_out.h"
-#include "show/stdout.h"
 
 const char *const pl_mark_arg_by[] = { "flow", "hosts", "none", NULL };
 const char *const pl_mark_arg_directions[] = { "in", "out", NULL };
@@ -300,16 +299,8 @@ int pl_mark_args_run(
 {
 	const struct pl_service services[] = { { &pl_mark_host_ops, h },
 		beside != NULL ? *beside : (struct pl_service){ NULL, NULL } };
-	const struct pl_runtime_options run = { .services = services,
-		.n = beside != NULL ? 2 : 1,
-		.rights = { .user = a->user, .group = a->group },
-		.duration_ns = a->duration_ns,
-		.web = a->web,
-		.stats = a->stats,
-		.tell = pl_stderr_print,
-		.print = pl_stdout_print,
-		.begun = tell_begin,
-		.arg = h };
+	const struct pl_runtime_options run =
+		pl_args_runtime(&a->service, services, beside != NULL ? 2 : 1, tell_begin, h);
 	const int code = pl_serve(&run);
 
 	return code != 0 ? code : pl_mark_host_complete(h) ? PL_EXIT_OK : PL_EXIT_FAILED;
@@ -320,8 +311,9 @@ static const char *form_of(const struct pl_mark_args *a)
 {
 	const char *form = a->form != NULL ? a->form : pl_out_forms[PL_OUT_TABLE];
 
-	return a->stats && strcmp(form, pl_out_forms[PL_OUT_JSON]) == 0 ? pl_out_forms[PL_OUT_JSONL]
-									: form;
+	return a->service.stats && strcmp(form, pl_out_forms[PL_OUT_JSON]) == 0
+		       ? pl_out_forms[PL_OUT_JSONL]
+		       : form;
 }
 
 /* Records are printed, sent to a peer, or only given to outputs. */

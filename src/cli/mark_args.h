@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/opt.h"
+#include "cli/args.h"
 #include "service/mark_host.h"
 
 extern const char *const pl_mark_arg_by[], *const pl_mark_arg_directions[];
@@ -18,11 +19,12 @@ struct pl_mark_args {
 	const char
 		*usual_rules[2]; /* where none was given; NULL: every packet, or none is an error */
 	const char *dev, *method, *by, *direction, *mode, *rules_file, *pin, *probe;
-	const char *form, *user, *group, *web;
+	const char *form;
+	struct pl_args_service service;
 	struct pl_opt_list bits, rules, to;
 	uint64_t period_ns, clock_error_ns, delay_ns, deviation_ns;
-	uint64_t flows, point, probes, check_ns, count, duration_ns;
-	bool stats, loss_only;
+	uint64_t flows, point, probes, check_ns, count;
+	bool loss_only;
 };
 
 #define PL_MARK_ARGS_DEV(a, does)                                                                  \
@@ -109,8 +111,7 @@ struct pl_mark_args {
 			NULL                                                                                  \
 	}
 #define PL_MARK_ARGS_RUNNING(a)                                                                    \
-	{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL }, PL_ARGS_WEB((a).web),            \
-		PL_ARGS_CONFINE((a).user, (a).group), PL_ARGS_SERVING((a).duration_ns, (a).stats)
+	{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL }, PL_ARGS_SERVICE((a).service)
 
 /* That was given, or the default. */
 uint64_t pl_mark_args_clock_error(const struct pl_mark_args *a);
