@@ -19,7 +19,7 @@
 
 struct ipfix_out {
 	struct pl_export export;
-	struct pl_ipfix_paths *writer;
+	struct pl_ipfix_sets *writer;
 	struct pl_ipfix_link link;
 	bool tcp;
 	uint64_t renew_ns;
@@ -122,7 +122,7 @@ static void drain(struct ipfix_out *o)
 		if (pl_export_queue_take(o->waiting, &o->batch, &none) == 0)
 			return;
 		put_batch(o, &o->batch);
-		pl_ipfix_paths_flush(o->writer, pl_ipfix_now_s());
+		pl_ipfix_sets_flush(o->writer, pl_ipfix_now_s());
 	}
 }
 
@@ -158,13 +158,13 @@ static void flush(struct pl_export *e, uint64_t now_ns, bool all)
 	(void)all;
 	o->now_ns = now_ns;
 	if (pl_ipfix_link_turn(&o->link, now_ns))
-		pl_ipfix_paths_begin(o->writer);
+		pl_ipfix_sets_begin(o->writer);
 	if (o->tcp) {
 		drain(o);
 	} else {
-		pl_ipfix_paths_flush(o->writer, pl_ipfix_now_s());
+		pl_ipfix_sets_flush(o->writer, pl_ipfix_now_s());
 		if (now_ns >= o->renew_ns) {
-			pl_ipfix_paths_renew(o->writer, pl_ipfix_now_s());
+			pl_ipfix_sets_renew(o->writer, pl_ipfix_now_s());
 			o->renew_ns = now_ns + RENEW_NS;
 		}
 	}
@@ -188,7 +188,7 @@ static void close_out(struct pl_export *e)
 	struct ipfix_out *o = self(e);
 
 	pl_ipfix_link_close(&o->link);
-	pl_ipfix_paths_free(o->writer);
+	pl_ipfix_sets_free(o->writer);
 	pl_export_queue_free(o->waiting);
 	pl_record_batch_done(&o->batch);
 	pthread_mutex_destroy(&o->lock);
@@ -248,7 +248,7 @@ int pl_ipfix_out_check(const char *uri, struct pl_diag *diag)
 
 static int open_parts(struct ipfix_out *o, const struct config *c, struct pl_diag *diag)
 {
-	const struct pl_ipfix_paths_options writer = { .domain = (uint32_t)c->domain,
+	const struct pl_ipfix_sets_options writer = { .domain = (uint32_t)c->domain,
 		.time = c->target.time,
 		.pen = (uint32_t)c->target.pen,
 		.send = on_message,

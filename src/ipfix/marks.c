@@ -2,9 +2,7 @@
 /* Results and block records of alternate marking into messages of IPFIX. */
 #include "ipfix/marks.h"
 
-#include <errno.h>
 #include <fixbuf/public.h>
-#include <stdlib.h>
 
 /* Kinds of data records. */
 enum { SEGMENT, POINT };
@@ -91,11 +89,11 @@ static const struct pl_ipfix_own own_elements[] = {
 #undef PL_IPFIX_POINT
 };
 
-struct pl_ipfix_marks {
-	struct pl_ipfix_marks_options o;
-	uint32_t time; /* K_MS, … */
-	struct pl_ipfix_sets sets;
-};
+static const struct pl_ipfix_schema schema = { .kinds = kinds,
+	.n_kinds = sizeof(kinds) / sizeof(kinds[0]),
+	.own = own_elements,
+	.n_own = sizeof(own_elements) / sizeof(own_elements[0]),
+	.times = { K_MS, K_US, K_NS } };
 
 /* ---- the flow ---- */
 
@@ -116,12 +114,12 @@ static uint32_t flow_flags(const struct pl_addr *src, const struct pl_addr *dst,
 #define KEY_OF(x, r)                                                                               \
 	(struct key)                                                                               \
 	{                                                                                          \
-		.start_ms = pl_ipfix_time((x)->o.time, (r)->ts_ns),                                \
-		.end_ms = pl_ipfix_time((x)->o.time, (r)->ts_ns + (r)->period_ns),                 \
-		.src6 = (r)->src, .dst6 = (r)->dst, .src4 = pl_ipfix_v4(&(r)->src),                \
-		.dst4 = pl_ipfix_v4(&(r)->dst), .sport = (r)->sport, .dport = (r)->dport,          \
-		.proto = (r)->proto, .flow_id = (r)->flow_id, .block = (r)->block,                 \
-		.period_ns = (r)->period_ns, .method = (r)->method, .tai_offset = (r)->tai_offset, \
+		.start_ms = pl_ipfix_time((x)->unit, (r)->ts_ns),                                  \
+		.end_ms = pl_ipfix_time((x)->unit, (r)->ts_ns + (r)->period_ns), .src6 = (r)->src, \
+		.dst6 = (r)->dst, .src4 = pl_ipfix_v4(&(r)->src), .dst4 = pl_ipfix_v4(&(r)->dst),  \
+		.sport = (r)->sport, .dport = (r)->dport, .proto = (r)->proto,                     \
+		.flow_id = (r)->flow_id, .block = (r)->block, .period_ns = (r)->period_ns,         \
+		.method = (r)->method, .tai_offset = (r)->tai_offset,                              \
 		.clock_error_ns = (r)->clock_error_ns, .late = (r)->late, .early = (r)->early      \
 	}
 
@@ -157,22 +155,22 @@ static uint32_t segment_flags(const struct pl_seg192 *s)
 	return flags;
 }
 
-static bool put(struct pl_ipfix_marks *x, uint8_t kind, uint32_t flags, const void *record,
+static bool put(struct pl_ipfix_sets *x, uint8_t kind, uint32_t flags, const void *record,
 	size_t bytes, uint32_t export_s)
 {
-	struct pl_ipfix_set *set = pl_ipfix_set_of(&x->sets, kind, flags | x->time);
+	struct pl_ipfix_set *set = pl_ipfix_set_of(x, kind, flags | x->time);
 
 	if (set == NULL)
 		return false;
-	if (x->sets.m.used + set->bytes > sizeof(x->sets.m.bytes))
-		pl_ipfix_send(&x->sets.m, export_s);
-	pl_ipfix_set_announce(&x->sets, set, export_s);
-	pl_ipfix_set_put(&x->sets, set, record, bytes, export_s);
-	x->sets.m.entries++;
+	if (x->m.used + set->bytes > sizeof(x->m.bytes))
+		pl_ipfix_send(&x->m, export_s);
+	pl_ipfix_set_announce(x, set, export_s);
+	pl_ipfix_set_put(x, set, record, bytes, export_s);
+	x->m.entries++;
 	return true;
 }
 
-bool pl_ipfix_marks_segment(struct pl_ipfix_marks *x, const struct pl_seg192 *s, uint32_t export_s)
+bool pl_ipfix_marks_segment(struct pl_ipfix_sets *x, const struct pl_seg192 *s, uint32_t export_s)
 {
 	struct segment r = { .key = KEY_OF(x, s),
 		.segment = s->segment,
@@ -216,7 +214,7 @@ static uint32_t point_flags(const struct pl_mark128 *m)
 	return flags;
 }
 
-bool pl_ipfix_marks_point(struct pl_ipfix_marks *x, const struct pl_mark128 *m, uint32_t export_s)
+bool pl_ipfix_marks_point(struct pl_ipfix_sets *x, const struct pl_mark128 *m, uint32_t export_s)
 {
 	struct point r = { .key = KEY_OF(x, m),
 		.point = m->point,
@@ -236,51 +234,7 @@ bool pl_ipfix_marks_point(struct pl_ipfix_marks *x, const struct pl_mark128 *m, 
 
 /* ---- the rest ---- */
 
-int pl_ipfix_marks_new(struct pl_ipfix_marks **ret, const struct pl_ipfix_marks_options *options)
+int pl_ipfix_marks_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_sets_options *options)
 {
-	static const uint32_t times[] = { K_MS, K_US, K_NS };
-	struct pl_ipfix_marks *x = calloc(1, sizeof(*x));
-
-	if (x == NULL)
-		return -ENOMEM;
-	x->o = *options;
-	x->time = times[options->time];
-	x->sets.kinds = kinds;
-	x->sets.n_kinds = sizeof(kinds) / sizeof(kinds[0]);
-	x->sets.m.domain = options->domain;
-	x->sets.m.send = options->send;
-	x->sets.m.arg = options->arg;
-	pl_ipfix_own_elements(&x->sets.m, options->pen, own_elements,
-		sizeof(own_elements) / sizeof(own_elements[0]));
-	pl_ipfix_marks_begin(x);
-	*ret = x;
-	return 0;
-}
-
-void pl_ipfix_marks_free(struct pl_ipfix_marks *x)
-{
-	if (x == NULL)
-		return;
-	pl_ipfix_message_done(&x->sets.m);
-	free(x);
-}
-
-void pl_ipfix_marks_begin(struct pl_ipfix_marks *x)
-{
-	pl_ipfix_sets_begin(&x->sets);
-}
-
-void pl_ipfix_marks_renew(struct pl_ipfix_marks *x, uint32_t export_s)
-{
-	pl_ipfix_sets_renew(&x->sets, export_s);
-}
-
-void pl_ipfix_marks_flush(struct pl_ipfix_marks *x, uint32_t export_s)
-{
-	pl_ipfix_send(&x->sets.m, export_s);
-}
-
-uint32_t pl_ipfix_marks_waiting(const struct pl_ipfix_marks *x)
-{
-	return x->sets.m.entries;
+	return pl_ipfix_sets_new(ret, &schema, options);
 }

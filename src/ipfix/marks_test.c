@@ -16,12 +16,12 @@ static void take_marks(void *arg, const uint8_t *m, uint32_t bytes, uint32_t rec
 	take(arg, m, bytes, 0);
 }
 
-static struct pl_ipfix_marks *begun(enum pl_ipfix_time time)
+static struct pl_ipfix_sets *begun(enum pl_ipfix_time time)
 {
-	const struct pl_ipfix_marks_options o = {
+	const struct pl_ipfix_sets_options o = {
 		.domain = 9, .time = time, .pen = PEN, .send = take_marks
 	};
-	struct pl_ipfix_marks *x = NULL;
+	struct pl_ipfix_sets *x = NULL;
 
 	memset(&got, 0, sizeof(got));
 	told = 0;
@@ -92,12 +92,12 @@ static const struct want wanted[] = { { 0, 152, START / 1000000 },
 
 static void whole(void)
 {
-	struct pl_ipfix_marks *x = begun(PL_IPFIX_MILLISECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_MILLISECONDS);
 	const struct pl_seg192 s = a_segment();
 
 	eq(pl_ipfix_marks_segment(x, &s, 1001), true);
-	eq(pl_ipfix_marks_waiting(x), 1);
-	pl_ipfix_marks_flush(x, 1002);
+	eq(pl_ipfix_sets_waiting(x), 1);
+	pl_ipfix_sets_flush(x, 1002);
 	eq(told, 1, "a message of one result");
 	eq(got.n, 1, "which is a data record");
 	eq(got.malformed + got.wrong_sequence, 0, "well formed, in sequence");
@@ -105,7 +105,7 @@ static void whole(void)
 	for (size_t i = 0; i < WANTED; i++)
 		value(&got.rows[0], wanted[i].pen, wanted[i].id, wanted[i].value, "element");
 	eq(got.rows[0].n, WANTED, "and no other value");
-	pl_ipfix_marks_free(x);
+	pl_ipfix_sets_free(x);
 }
 
 /* Without each of the optional numbers, alone. */
@@ -119,7 +119,7 @@ static void absent(void)
 		{ PL_SEG_HAS_first_ns, 237, 1 }, { PL_SEG_HAS_jitter_ns, 238, 1 },
 		{ PL_SEG_HAS_since, 239, 1 }, { PL_SEG_HAS_clock_error_ns, 206, 1 },
 		{ PL_SEG_HAS_flow_id, 201, 1 }, { PL_SEG_HAS_missing_point, 227, 1 } };
-	struct pl_ipfix_marks *x = begun(PL_IPFIX_MILLISECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_MILLISECONDS);
 	const size_t n = sizeof(values) / sizeof(values[0]);
 
 	for (size_t i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ static void absent(void)
 		s.has &= ~values[i].has;
 		(void)pl_ipfix_marks_segment(x, &s, 1001);
 	}
-	pl_ipfix_marks_flush(x, 1001);
+	pl_ipfix_sets_flush(x, 1001);
 	eq(got.n, n);
 	for (size_t i = 0; i < n; i++) {
 		for (uint16_t k = 0; k < values[i].n; k++)
@@ -136,13 +136,13 @@ static void absent(void)
 				"element %u is not there", values[i].id + k);
 		eq(got.rows[i].n, WANTED - values[i].n, "and all others are");
 	}
-	pl_ipfix_marks_free(x);
+	pl_ipfix_sets_free(x);
 }
 
 /* Counted by hosts, or all together; of IPv6; without ports. */
 static void flows(void)
 {
-	struct pl_ipfix_marks *x = begun(PL_IPFIX_NANOSECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_NANOSECONDS);
 	struct pl_seg192 s = a_segment();
 
 	s.sport = s.dport = 0;
@@ -155,7 +155,7 @@ static void flows(void)
 	(void)pl_ipfix_marks_segment(x, &s, 1001);
 	s.proto = 17;
 	(void)pl_ipfix_marks_segment(x, &s, 1001);
-	pl_ipfix_marks_flush(x, 1001);
+	pl_ipfix_sets_flush(x, 1001);
 	eq(got.n, 4);
 	ok(has(&got.rows[0], 0, 8) && !has(&got.rows[0], 0, 4) && !has(&got.rows[0], 0, 7),
 		"of hosts: addresses alone");
@@ -166,7 +166,7 @@ static void flows(void)
 	ok(has(&got.rows[3], 0, 28) && has(&got.rows[3], 0, 7), "UDP has, also 0");
 	ok(has(&got.rows[3], 0, 156) && has(&got.rows[3], 0, 157) && !has(&got.rows[3], 0, 152),
 		"time=ns");
-	pl_ipfix_marks_free(x);
+	pl_ipfix_sets_free(x);
 }
 
 static struct pl_mark128 a_point(void)
@@ -196,7 +196,7 @@ static void points(void)
 	static const struct want of_point[] = { { 0, 138, 77 }, { 0, 2, 10 }, { 0, 1, 1000 },
 		{ PEN, 251, 1 }, { PEN, 252, 1 }, { PEN, 253, (uint64_t)-3 },
 		{ PEN, 254, (uint64_t)-4 }, { PEN, 255, 5 }, { PEN, 206, 6 } };
-	struct pl_ipfix_marks *x = begun(PL_IPFIX_MILLISECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_MILLISECONDS);
 	struct pl_mark128 m = a_point();
 
 	(void)pl_ipfix_marks_point(x, &m, 1001);
@@ -211,7 +211,7 @@ static void points(void)
 	m = a_point();
 	m.method = PL_MARK_PULSE;
 	(void)pl_ipfix_marks_point(x, &m, 1001);
-	pl_ipfix_marks_flush(x, 1001);
+	pl_ipfix_sets_flush(x, 1001);
 	eq(got.n, 4);
 	for (size_t i = 0; i < sizeof(of_point) / sizeof(of_point[0]); i++)
 		value(&got.rows[0], of_point[i].pen, of_point[i].id, of_point[i].value, "element");
@@ -225,21 +225,21 @@ static void points(void)
 			!has(&got.rows[3], PEN, 253),
 		"method pulse counts on");
 	eq(got.malformed + got.wrong_sequence, 0);
-	pl_ipfix_marks_free(x);
+	pl_ipfix_sets_free(x);
 }
 
 /* Templates again over UDP, and too many sets of values. */
 static void templates(void)
 {
-	struct pl_ipfix_marks *x = begun(PL_IPFIX_MILLISECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_MILLISECONDS);
 	struct pl_seg192 s = a_segment();
 	unsigned int put = 0, before;
 
 	(void)pl_ipfix_marks_segment(x, &s, 1001);
-	pl_ipfix_marks_renew(x, 1001);
+	pl_ipfix_sets_renew(x, 1001);
 	before = got.template_sets;
 	(void)pl_ipfix_marks_segment(x, &s, 1001);
-	pl_ipfix_marks_flush(x, 1001);
+	pl_ipfix_sets_flush(x, 1001);
 	ok(got.template_sets == before + 1 && got.n == 2, "a template is sent again");
 	for (uint32_t i = 0; i < 256; i++) {
 		s.has = i;
@@ -247,8 +247,8 @@ static void templates(void)
 	}
 	eq(put, PL_IPFIX_SETS_MAX - 1,
 		"as many sets of values as there are templates, with the first");
-	pl_ipfix_marks_free(x);
-	pl_ipfix_marks_free(NULL);
+	pl_ipfix_sets_free(x);
+	pl_ipfix_sets_free(NULL);
 }
 
 int main(void)

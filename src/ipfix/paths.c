@@ -2,9 +2,7 @@
 /* Paths and hops into messages of IPFIX. */
 #include "ipfix/paths.h"
 
-#include <errno.h>
 #include <fixbuf/public.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ipfix/sets.h"
@@ -114,11 +112,11 @@ static const struct pl_ipfix_own own_elements[] = {
 
 static fbInfoElementSpec_t *const kinds[] = { [PATH] = path_elements, [HOP] = hop_elements };
 
-struct pl_ipfix_paths {
-	struct pl_ipfix_paths_options o;
-	uint32_t time; /* K_MS, … */
-	struct pl_ipfix_sets sets;
-};
+static const struct pl_ipfix_schema schema = { .kinds = kinds,
+	.n_kinds = sizeof(kinds) / sizeof(kinds[0]),
+	.own = own_elements,
+	.n_own = sizeof(own_elements) / sizeof(own_elements[0]),
+	.times = { K_MS, K_US, K_NS } };
 
 /* ---- which values a record has ---- */
 
@@ -197,7 +195,7 @@ static uint32_t flow_flags(const struct pl_path *p)
 	return flags | K_PORTS;
 }
 
-static uint32_t path_flags(const struct pl_ipfix_paths *x, const struct pl_path *p)
+static uint32_t path_flags(const struct pl_ipfix_sets *x, const struct pl_path *p)
 {
 	uint32_t flags = x->time | flow_flags(p) | FLAGS_OF(path_values, p->present);
 
@@ -208,9 +206,9 @@ static uint32_t path_flags(const struct pl_ipfix_paths *x, const struct pl_path 
 
 /* ---- records ---- */
 
-static void fill_key(const struct pl_ipfix_paths *x, struct key *k, const struct pl_path *p)
+static void fill_key(const struct pl_ipfix_sets *x, struct key *k, const struct pl_path *p)
 {
-	const uint64_t at = pl_ipfix_time(x->o.time, p->ts_ns);
+	const uint64_t at = pl_ipfix_time(x->unit, p->ts_ns);
 	const uint16_t icmp = (uint16_t)(p->sport << 8 | (p->dport & 0xff));
 
 	*k = (struct key){ .start_ms = at,
@@ -235,7 +233,7 @@ static void fill_key(const struct pl_ipfix_paths *x, struct key *k, const struct
 /* forwardingStatus, without a reason: those of the element are not those of nodes. */
 enum { FORWARDED = 0x40, DROPPED = 0x80 };
 
-static void fill_path(const struct pl_ipfix_paths *x, struct path *r, const struct pl_path *p)
+static void fill_path(const struct pl_ipfix_sets *x, struct path *r, const struct pl_path *p)
 {
 	*r = (struct path){ .exporter6 = p->exporter,
 		.exporter4 = pl_ipfix_v4(&p->exporter),
@@ -285,11 +283,11 @@ static void fill_hop(struct hop *r, const struct key *key, const struct pl_hop *
 	r->key.path_id = h->path_id;
 }
 
-bool pl_ipfix_paths_put(struct pl_ipfix_paths *x, const struct pl_path *path,
+bool pl_ipfix_paths_put(struct pl_ipfix_sets *x, const struct pl_path *path,
 	const struct pl_hop *hops, uint32_t export_s)
 {
 	const uint32_t shared = x->time | flow_flags(path);
-	struct pl_ipfix_sets *all = &x->sets;
+	struct pl_ipfix_sets *all = x;
 	struct pl_ipfix_set *first = pl_ipfix_set_of(all, PATH, path_flags(x, path)),
 			    *sets[UINT8_MAX];
 	bool known = first != NULL;
@@ -321,51 +319,7 @@ bool pl_ipfix_paths_put(struct pl_ipfix_paths *x, const struct pl_path *path,
 
 /* ---- the rest ---- */
 
-int pl_ipfix_paths_new(struct pl_ipfix_paths **ret, const struct pl_ipfix_paths_options *options)
+int pl_ipfix_paths_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_sets_options *options)
 {
-	static const uint32_t times[] = { K_MS, K_US, K_NS };
-	struct pl_ipfix_paths *x = calloc(1, sizeof(*x));
-
-	if (x == NULL)
-		return -ENOMEM;
-	x->o = *options;
-	x->time = times[options->time];
-	x->sets.kinds = kinds;
-	x->sets.n_kinds = sizeof(kinds) / sizeof(kinds[0]);
-	x->sets.m.domain = options->domain;
-	x->sets.m.send = options->send;
-	x->sets.m.arg = options->arg;
-	pl_ipfix_own_elements(&x->sets.m, options->pen, own_elements,
-		sizeof(own_elements) / sizeof(own_elements[0]));
-	pl_ipfix_paths_begin(x);
-	*ret = x;
-	return 0;
-}
-
-void pl_ipfix_paths_free(struct pl_ipfix_paths *x)
-{
-	if (x == NULL)
-		return;
-	pl_ipfix_message_done(&x->sets.m);
-	free(x);
-}
-
-void pl_ipfix_paths_begin(struct pl_ipfix_paths *x)
-{
-	pl_ipfix_sets_begin(&x->sets);
-}
-
-void pl_ipfix_paths_renew(struct pl_ipfix_paths *x, uint32_t export_s)
-{
-	pl_ipfix_sets_renew(&x->sets, export_s);
-}
-
-void pl_ipfix_paths_flush(struct pl_ipfix_paths *x, uint32_t export_s)
-{
-	pl_ipfix_send(&x->sets.m, export_s);
-}
-
-uint32_t pl_ipfix_paths_waiting(const struct pl_ipfix_paths *x)
-{
-	return x->sets.m.entries;
+	return pl_ipfix_sets_new(ret, &schema, options);
 }

@@ -12,30 +12,10 @@
 #include "ipfix/writer.h"
 #include "record/record.h"
 
-struct pl_ipfix_paths_options {
-	uint32_t domain;
-	enum pl_ipfix_time time;
-	uint32_t pen;
-	/* Takes a whole message, in which so many paths end. */
-	void (*send)(void *arg, const uint8_t *message, uint32_t bytes, uint32_t paths);
-	void *arg;
-};
-
-struct pl_ipfix_paths;
-
-/* -ENOMEM. */
-int pl_ipfix_paths_new(struct pl_ipfix_paths **ret, const struct pl_ipfix_paths_options *options);
-void pl_ipfix_paths_free(struct pl_ipfix_paths *x); /* NULL is allowed */
-
-/* A new transport session: numbers begin at 0, no template was sent. What waits is gone. */
-void pl_ipfix_paths_begin(struct pl_ipfix_paths *x);
-/* Over UDP, now and then: templates are sent again, each before its next data record; those that
- * were not used since the last time are forgotten. */
-void pl_ipfix_paths_renew(struct pl_ipfix_paths *x, uint32_t export_s);
+/* -ENOMEM. Freed, begun, renewed and flushed by sets.h. */
+int pl_ipfix_paths_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_sets_options *options);
 
 /* False: it was not put, as there are too many sets of values. Its data records are in one message where
  * they fit into one. */
-bool pl_ipfix_paths_put(struct pl_ipfix_paths *x, const struct pl_path *path,
+bool pl_ipfix_paths_put(struct pl_ipfix_sets *x, const struct pl_path *path,
 	const struct pl_hop *hops, uint32_t export_s);
-void pl_ipfix_paths_flush(struct pl_ipfix_paths *x, uint32_t export_s);
-uint32_t pl_ipfix_paths_waiting(const struct pl_ipfix_paths *x); /* in the message being made */

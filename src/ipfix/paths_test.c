@@ -16,12 +16,12 @@ static void take_paths(void *arg, const uint8_t *m, uint32_t bytes, uint32_t pat
 	take(arg, m, bytes, 0);
 }
 
-static struct pl_ipfix_paths *begun(enum pl_ipfix_time time)
+static struct pl_ipfix_sets *begun(enum pl_ipfix_time time)
 {
-	const struct pl_ipfix_paths_options o = {
+	const struct pl_ipfix_sets_options o = {
 		.domain = 9, .time = time, .pen = PEN, .send = take_paths
 	};
-	struct pl_ipfix_paths *x = NULL;
+	struct pl_ipfix_sets *x = NULL;
 
 	memset(&got, 0, sizeof(got));
 	told = 0;
@@ -174,12 +174,12 @@ static unsigned int fields_of(unsigned int row)
 
 static void test_values(void)
 {
-	struct pl_ipfix_paths *x = begun(PL_IPFIX_MILLISECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_MILLISECONDS);
 	const struct pl_path p = a_path();
 
 	eq(pl_ipfix_paths_put(x, &p, hops, 1001), true);
-	eq(pl_ipfix_paths_waiting(x), 1);
-	pl_ipfix_paths_flush(x, 1002);
+	eq(pl_ipfix_sets_waiting(x), 1);
+	pl_ipfix_sets_flush(x, 1002);
 	eq(told, 1, "a message in which a path ends");
 	eq(got.messages, 2, "templates, then path and hops in one message");
 	eq(got.n, 3, "a data record of the path and one of each hop");
@@ -193,13 +193,13 @@ static void test_values(void)
 			has(&got.rows[1], 0, 153) && got.rows[1].n == fields_of(1) + 4,
 		"nor of the first hop, which has the key of the path");
 	eq(got.rows[2].n, fields_of(2) + 7, "nor of the second, which does not know its path id");
-	pl_ipfix_paths_free(x);
+	pl_ipfix_sets_free(x);
 }
 
 /* Another family, no flow at all, a drop, a summary of losses; each with a template of its own. */
 static void test_kinds(void)
 {
-	struct pl_ipfix_paths *x = begun(PL_IPFIX_NANOSECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_NANOSECONDS);
 	struct pl_path p = a_path();
 
 	p.hop_count = 0;
@@ -215,7 +215,7 @@ static void test_kinds(void)
 	p.present = PL_PATH_HAS_lost_count;
 	p.flow_id = 4711;
 	eq(pl_ipfix_paths_put(x, &p, NULL, 1001), true);
-	pl_ipfix_paths_flush(x, 1002);
+	pl_ipfix_sets_flush(x, 1002);
 	eq(got.n, 2);
 	memeq(find(&got.rows[0], 0, 27)->bytes, p.src.b, 16, "sourceIPv6Address");
 	memeq(find(&got.rows[0], 0, 131)->bytes, p.exporter.b, 16, "exporterIPv6Address");
@@ -227,14 +227,14 @@ static void test_kinds(void)
 	value(&got.rows[1], PEN, 108, 4711, "lost packets");
 	ok(!has(&got.rows[1], PEN, 107) && !has(&got.rows[1], 0, 4) && !has(&got.rows[1], 0, 195),
 		"no flow id, no flow");
-	pl_ipfix_paths_free(x);
+	pl_ipfix_sets_free(x);
 }
 
 /* More sets of values than there are templates; they are forgotten when they were not used for the time
  * between two renewals, and numbers of templates are not used again at once. */
 static void test_sets(void)
 {
-	struct pl_ipfix_paths *x = begun(PL_IPFIX_MILLISECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_MILLISECONDS);
 	struct pl_path p = a_path();
 	const uint32_t all = p.present & ~(uint32_t)PL_PATH_HAS_sport;
 	unsigned int put = 0;
@@ -251,56 +251,56 @@ static void test_sets(void)
 					  (i >> 7 & 1) * PL_PATH_HAS_flow_id);
 		put += pl_ipfix_paths_put(x, &p, NULL, 1001);
 	}
-	pl_ipfix_paths_flush(x, 1001);
+	pl_ipfix_sets_flush(x, 1001);
 	eq(put, PL_IPFIX_SETS_MAX, "as many sets as there are templates");
 	ok(got.n == put && told == put, "each of them was sent");
 	eq(got.n_templates, put);
 	eq(pl_ipfix_paths_put(x, &p, NULL, 1001), false, "the last found none");
-	pl_ipfix_paths_renew(x, 1060);
-	pl_ipfix_paths_renew(x, 1120);
+	pl_ipfix_sets_renew(x, 1060);
+	pl_ipfix_sets_renew(x, 1120);
 	eq(pl_ipfix_paths_put(x, &p, NULL, 1121), true, "after two renewals it does");
-	pl_ipfix_paths_flush(x, 1121);
+	pl_ipfix_sets_flush(x, 1121);
 	eq(got.n_templates, put + 1, "under a number of its own");
 	eq(got.malformed + got.wrong_sequence, 0, "in one sequence with all before");
-	pl_ipfix_paths_free(x);
+	pl_ipfix_sets_free(x);
 }
 
 static void test_renewal(void)
 {
-	struct pl_ipfix_paths *x = begun(PL_IPFIX_MILLISECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_MILLISECONDS);
 	const struct pl_path p = a_path();
 	uint32_t sets;
 
 	for (unsigned int i = 0; i < 100; i++)
 		eq(pl_ipfix_paths_put(x, &p, hops, 1001), true);
-	pl_ipfix_paths_flush(x, 1002);
+	pl_ipfix_sets_flush(x, 1002);
 	sets = got.template_sets;
 	eq(sets, 1, "templates are sent once");
 	eq(told, 100);
 	ok(got.longest <= PL_IPFIX_MESSAGE_BYTES && got.messages > 5, "in messages of that size");
-	pl_ipfix_paths_renew(x, 1060);
+	pl_ipfix_sets_renew(x, 1060);
 	eq(got.template_sets, sets, "a renewal alone sends nothing");
 	eq(pl_ipfix_paths_put(x, &p, hops, 1061), true);
-	pl_ipfix_paths_flush(x, 1061);
+	pl_ipfix_sets_flush(x, 1061);
 	eq(got.template_sets, sets + 1, "what is used again is told again");
 	eq(got.n_templates, 3, "under its number");
 	eq(got.malformed + got.wrong_sequence, 0, "in sequence");
-	pl_ipfix_paths_begin(x);
+	pl_ipfix_sets_begin(x);
 	got.next = 0;
 	eq(pl_ipfix_paths_put(x, &p, hops, 1062), true);
-	pl_ipfix_paths_flush(x, 1062);
+	pl_ipfix_sets_flush(x, 1062);
 	eq(got.sequence, 0, "a new session counts from 0");
 	eq(got.template_sets, sets + 2, "and tells all again");
 	eq(got.malformed + got.wrong_sequence, 0, "well formed");
-	pl_ipfix_paths_free(x);
-	pl_ipfix_paths_free(NULL);
+	pl_ipfix_sets_free(x);
+	pl_ipfix_sets_free(NULL);
 }
 
 /* So many hops that they take several messages: all are there, and the path ends once. */
 static void test_long(void)
 {
 	static struct pl_hop many[255];
-	struct pl_ipfix_paths *x = begun(PL_IPFIX_MILLISECONDS);
+	struct pl_ipfix_sets *x = begun(PL_IPFIX_MILLISECONDS);
 	struct pl_path p = a_path();
 
 	for (unsigned int i = 0; i < 255; i++) {
@@ -309,12 +309,12 @@ static void test_long(void)
 	}
 	p.hop_count = 255;
 	eq(pl_ipfix_paths_put(x, &p, many, 1001), true);
-	pl_ipfix_paths_flush(x, 1001);
+	pl_ipfix_sets_flush(x, 1001);
 	ok(got.n == 256 && told == 1 && got.messages > 10, "a path of 255 hops");
 	eq(got.malformed + got.wrong_sequence, 0, "well formed, in sequence");
 	for (unsigned int i = 0; i < 255; i++)
 		value(&got.rows[i + 1], PEN, 146, i, "index");
-	pl_ipfix_paths_free(x);
+	pl_ipfix_sets_free(x);
 }
 
 int main(void)

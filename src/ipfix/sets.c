@@ -2,7 +2,9 @@
 /* Templates by the values that they have. */
 #include "ipfix/sets.h"
 
+#include <errno.h>
 #include <fixbuf/public.h>
+#include <stdlib.h>
 
 /* Internal templates have all that a record can have. Those of collectors begin behind them. */
 enum { ID_FIRST = 256, ID_LAST = 65535 };
@@ -17,13 +19,13 @@ static int type_of(const struct pl_ipfix_own *e)
 			       : FB_UINT_64;
 }
 
-void pl_ipfix_own_elements(
-	struct pl_ipfix_message *m, uint32_t pen, const struct pl_ipfix_own *elements, size_t n)
+static void add_own_elements(struct pl_ipfix_sets *x, uint32_t pen)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (elements[i].id != 0)
-			pl_ipfix_own_element(
-				m, pen, elements[i].name, elements[i].id, type_of(&elements[i]));
+	for (size_t i = 0; i < x->schema->n_own; i++) {
+		const struct pl_ipfix_own *e = &x->schema->own[i];
+
+		if (e->id != 0)
+			pl_ipfix_own_element(&x->m, pen, e->name, e->id, type_of(e));
 	}
 }
 
@@ -32,23 +34,51 @@ static void make_session(struct pl_ipfix_sets *x)
 	static const uint32_t all = UINT32_MAX;
 
 	pl_ipfix_session(&x->m);
-	for (unsigned int i = 0; i < x->n_kinds; i++)
+	for (unsigned int i = 0; i < x->schema->n_kinds; i++)
 		(void)pl_ipfix_template(
-			&x->m, x->kinds[i], (uint16_t)(ID_FIRST + i), all, true, 0, 0);
+			&x->m, x->schema->kinds[i], (uint16_t)(ID_FIRST + i), all, true, 0, 0);
 	pl_ipfix_open(&x->m);
 }
 
 void pl_ipfix_sets_begin(struct pl_ipfix_sets *x)
 {
 	x->n = 0;
-	x->next_id = (uint16_t)(ID_FIRST + x->n_kinds);
+	x->next_id = (uint16_t)(ID_FIRST + x->schema->n_kinds);
 	x->m.sequence = 0;
 	make_session(x);
 }
 
+int pl_ipfix_sets_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_schema *schema,
+	const struct pl_ipfix_sets_options *options)
+{
+	struct pl_ipfix_sets *x = calloc(1, sizeof(*x));
+
+	if (x == NULL)
+		return -ENOMEM;
+	x->schema = schema;
+	x->unit = options->time;
+	x->time = schema->times[options->time];
+	x->m.domain = options->domain;
+	x->m.send = options->send;
+	x->m.arg = options->arg;
+	add_own_elements(x, options->pen);
+	pl_ipfix_sets_begin(x);
+	*ret = x;
+	return 0;
+}
+
+void pl_ipfix_sets_free(struct pl_ipfix_sets *x)
+{
+	if (x == NULL)
+		return;
+	pl_ipfix_message_done(&x->m);
+	free(x);
+}
+
 static void step_id(struct pl_ipfix_sets *x)
 {
-	x->next_id = x->next_id < ID_LAST ? x->next_id + 1 : (uint16_t)(ID_FIRST + x->n_kinds);
+	x->next_id =
+		x->next_id < ID_LAST ? x->next_id + 1 : (uint16_t)(ID_FIRST + x->schema->n_kinds);
 }
 
 /* The next number that no template has; there are more numbers than templates. */
@@ -75,7 +105,7 @@ struct pl_ipfix_set *pl_ipfix_set_of(struct pl_ipfix_sets *x, uint8_t kind, uint
 		return NULL;
 	*s = (struct pl_ipfix_set){ .flags = flags,
 		.id = new_id(x),
-		.bytes = (uint16_t)pl_ipfix_bytes(x->kinds[kind], flags),
+		.bytes = (uint16_t)pl_ipfix_bytes(x->schema->kinds[kind], flags),
 		.kind = kind };
 	x->n++;
 	step_id(x);
@@ -86,7 +116,8 @@ void pl_ipfix_set_announce(struct pl_ipfix_sets *x, struct pl_ipfix_set *s, uint
 {
 	if (s->sent)
 		return;
-	(void)pl_ipfix_template(&x->m, x->kinds[s->kind], s->id, s->flags, false, 0, export_s);
+	(void)pl_ipfix_template(
+		&x->m, x->schema->kinds[s->kind], s->id, s->flags, false, 0, export_s);
 	s->sent = true;
 }
 
@@ -113,4 +144,14 @@ void pl_ipfix_sets_renew(struct pl_ipfix_sets *x, uint32_t export_s)
 	}
 	x->n = kept;
 	make_session(x);
+}
+
+void pl_ipfix_sets_flush(struct pl_ipfix_sets *x, uint32_t export_s)
+{
+	pl_ipfix_send(&x->m, export_s);
+}
+
+uint32_t pl_ipfix_sets_waiting(const struct pl_ipfix_sets *x)
+{
+	return x->m.entries;
 }

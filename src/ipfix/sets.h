@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ipfix/message.h"
+#include "ipfix/writer.h"
 
 /* Templates of a session; what has other sets of values is not sent. */
 #define PL_IPFIX_SETS_MAX 128
@@ -22,16 +23,6 @@ struct pl_ipfix_set {
 	bool sent, used;
 };
 
-struct pl_ipfix_sets {
-	struct pl_ipfix_message m; /* whose domain, send and arg are set before */
-	/* Elements of each kind of data record, with flags; outlive it. */
-	struct fbInfoElementSpec_st *const *kinds;
-	unsigned int n_kinds;
-	uint16_t next_id;
-	unsigned int n;
-	struct pl_ipfix_set sets[PL_IPFIX_SETS_MAX];
-};
-
 /* An element of a list of a kind, as paths.def has them; id 0: not of the enterprise. */
 struct pl_ipfix_own {
 	const char *name;
@@ -41,14 +32,48 @@ struct pl_ipfix_own {
 };
 #define PL_IPFIX_OWN(type, member, name, id, flag, help)                                           \
 	{ name, id, sizeof(type), _Generic(*(type *)NULL, int64_t : true, default : false) },
-void pl_ipfix_own_elements(
-	struct pl_ipfix_message *m, uint32_t pen, const struct pl_ipfix_own *elements, size_t n);
+
+/* The kinds of data record that an output has. Static. */
+struct pl_ipfix_schema {
+	struct fbInfoElementSpec_st *const *kinds; /* elements of each, with flags */
+	const struct pl_ipfix_own *own;            /* elements of the enterprise */
+	size_t n_own;
+	uint8_t n_kinds;
+	uint32_t times[3]; /* the flag of elements by enum pl_ipfix_time */
+};
+
+struct pl_ipfix_sets_options {
+	uint32_t domain;
+	enum pl_ipfix_time time;
+	uint32_t pen; /* not 0 */
+	/* Takes a whole message, in which so many paths, results or block records end. */
+	void (*send)(void *arg, const uint8_t *message, uint32_t bytes, uint32_t entries);
+	void *arg;
+};
+
+struct pl_ipfix_sets {
+	struct pl_ipfix_message m;
+	const struct pl_ipfix_schema *schema;
+	enum pl_ipfix_time unit;
+	uint32_t time; /* of the schema's flags */
+	uint16_t next_id;
+	unsigned int n;
+	struct pl_ipfix_set sets[PL_IPFIX_SETS_MAX];
+};
+
+/* -ENOMEM. */
+int pl_ipfix_sets_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_schema *schema,
+	const struct pl_ipfix_sets_options *options);
+void pl_ipfix_sets_free(struct pl_ipfix_sets *x); /* NULL is allowed */
 
 /* A new transport session: numbers begin at 0, no template was sent. What waits is gone. */
 void pl_ipfix_sets_begin(struct pl_ipfix_sets *x);
 /* Sends what there is, and templates again before their next data records; those that were not used
  * since the last time are forgotten. */
 void pl_ipfix_sets_renew(struct pl_ipfix_sets *x, uint32_t export_s);
+void pl_ipfix_sets_flush(struct pl_ipfix_sets *x, uint32_t export_s);
+/* Paths, results or block records in the message being made. */
+uint32_t pl_ipfix_sets_waiting(const struct pl_ipfix_sets *x);
 
 /* The template of data records of a kind with these flags; NULL: there are too many. It is valid until
  * one of the above. */

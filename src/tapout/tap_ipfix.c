@@ -54,8 +54,8 @@ struct maker {
 struct ipfix_out {
 	struct pl_tap_out out; /* first */
 	const struct maker *maker;
-	struct pl_ipfix *writer;      /* of flows */
-	struct pl_ipfix_marks *marks; /* or of alternate marking */
+	struct pl_ipfix *writer;     /* of flows */
+	struct pl_ipfix_sets *marks; /* or of alternate marking */
 	struct pl_ipfix_link link;
 	bool tcp;
 	struct pl_ipfix_amount dropped; /* since the start */
@@ -211,23 +211,23 @@ static bool put_point(struct ipfix_out *self, const void *record, uint32_t at_s)
 static void begin_marks(struct ipfix_out *self, uint32_t at_s)
 {
 	(void)at_s;
-	pl_ipfix_marks_begin(self->marks);
+	pl_ipfix_sets_begin(self->marks);
 }
 
 static void repeat_marks(struct ipfix_out *self, uint32_t at_s)
 {
 	if (!self->tcp)
-		pl_ipfix_marks_renew(self->marks, at_s);
+		pl_ipfix_sets_renew(self->marks, at_s);
 }
 
 static void flush_marks(struct ipfix_out *self, uint32_t at_s)
 {
-	pl_ipfix_marks_flush(self->marks, at_s);
+	pl_ipfix_sets_flush(self->marks, at_s);
 }
 
 static uint32_t marks_waiting(const struct ipfix_out *self)
 {
-	return pl_ipfix_marks_waiting(self->marks);
+	return pl_ipfix_sets_waiting(self->marks);
 }
 
 static const struct maker segments = { sizeof(struct pl_seg192), of_mark, put_segment, begin_marks,
@@ -291,7 +291,7 @@ static void ipfix_close(struct pl_tap_out *out)
 	struct ipfix_out *self = (struct ipfix_out *)out;
 
 	pl_ipfix_free(self->writer);
-	pl_ipfix_marks_free(self->marks);
+	pl_ipfix_sets_free(self->marks);
 	pl_ipfix_link_close(&self->link);
 	free(self->ring);
 	free(self);
@@ -307,7 +307,7 @@ static int new_writer(
 		.pen = (uint32_t)c->target.pen,
 		.send = on_message,
 		.arg = self };
-	const struct pl_ipfix_marks_options of_marks = { .domain = settings->exporter,
+	const struct pl_ipfix_sets_options of_marks = { .domain = settings->exporter,
 		.time = c->target.time,
 		.pen = (uint32_t)c->target.pen,
 		.send = on_message,
