@@ -393,6 +393,41 @@ static void round_trips(void)
 	ok(done > 5000, "%u round trips (seed %" PRIu64 ")", done, seed);
 }
 
+/* v0.5's words of queue and congestion: 8 bits of the queue and 24 of the value; INTCollector's are
+ * 16 and 16. */
+static void congestion_words(void)
+{
+	static const struct {
+		enum pl_dialect dialect;
+		uint32_t queue, congestion;
+	} rows[] = {
+		{ PL_DIALECT_SPEC, 0x02000003, 0x04000005 },
+		{ PL_DIALECT_HOST_INT, 0x02000003, 0x04000005 },
+		{ PL_DIALECT_INTCOLLECTOR, 0x00020003, 0x00040005 },
+	};
+	const struct pl_int_hop hop = {
+		.have = PL_INT_HAS(PL_INT_F_QUEUE) | PL_INT_HAS(PL_INT_F_PORTS2),
+		.queue = 2,
+		.queue_depth = 3,
+		.congestion_queue = 4,
+		.congestion = 5,
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint8_t bytes[8];
+		struct pl_build b = pl_build(bytes, sizeof(bytes));
+		struct pl_int_layout l;
+
+		eq(pl_int_layout_make(&l, PL_INT_V05,
+			   PL_INT_BIT(PL_INT_F_QUEUE) | PL_INT_BIT(PL_INT_F_PORTS2), 0,
+			   rows[i].dialect),
+			0);
+		eq(pl_int_put_block(&b, &l, &hop), 0);
+		eq(pl_be32(bytes), rows[i].queue, "%s", pl_dialect_name(rows[i].dialect));
+		eq(pl_be32(bytes + 4), rows[i].congestion, "%s", pl_dialect_name(rows[i].dialect));
+	}
+}
+
 int main(void)
 {
 	vectors();
@@ -400,5 +435,6 @@ int main(void)
 	hostile();
 	truncation();
 	round_trips();
+	congestion_words();
 	return pl_test_done();
 }

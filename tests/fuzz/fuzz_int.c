@@ -60,8 +60,8 @@ static void read_hop(struct pl_int_hop *h, const uint8_t *block, const struct pl
 			break;
 		case PL_INT_F_PORTS2:
 			if (l->version == PL_INT_V05) {
-				h->congestion_queue = (uint32_t)v >> 24;
-				h->congestion = v & 0xffffff;
+				h->congestion_queue = (uint32_t)v >> queue_bits;
+				h->congestion = v & ((1u << queue_bits) - 1);
 			} else {
 				unsigned int half = l->ports2_16 ? 16 : 32;
 
