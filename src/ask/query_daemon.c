@@ -88,23 +88,15 @@ static bool take_value(struct stream *s, const char *digits, size_t n)
 	return true;
 }
 
-static bool take_flow(struct stream *s, const char *digits, size_t n)
+/* A record of a tap. */
+static bool take_tapped(struct stream *s, const char *line, size_t n)
 {
-	struct pl_flow288 flow;
+	union pl_stream_tapped record;
+	const struct pl_watch_kind *kind = pl_stream_tapped(&record, line, n);
 
-	if (n != 2 * sizeof(flow) || !pl_stream_hex(&flow, sizeof(flow), digits))
+	if (kind == NULL)
 		return false;
-	(void)pl_query_feed_flat(s->d->run, PL_FLAT_FLOW288, &flow, 1, 0);
-	return true;
-}
-
-static bool take_packet(struct stream *s, const char *digits, size_t n)
-{
-	struct pl_pkt96 packet;
-
-	if (n != 2 * sizeof(packet) || !pl_stream_hex(&packet, sizeof(packet), digits))
-		return false;
-	(void)pl_query_feed_flat(s->d->run, PL_FLAT_PKT96, &packet, 1, 0);
+	(void)pl_query_feed_flat(s->d->run, kind->flat, &record, 1, 0);
 	return true;
 }
 
@@ -123,12 +115,8 @@ static void take_line(struct stream *s, const char *line, size_t n)
 		good = take_path(s, line + 5, n - 5);
 	else if (n >= 6 && memcmp(line, "value ", 6) == 0)
 		good = take_value(s, line + 6, n - 6);
-	else if (n >= 5 && memcmp(line, "flow ", 5) == 0)
-		good = take_flow(s, line + 5, n - 5);
-	else if (n >= 7 && memcmp(line, "packet ", 7) == 0)
-		good = take_packet(s, line + 7, n - 7);
-	else
-		good = n >= sizeof(alive) && memcmp(line, alive, sizeof(alive) - 1) == 0;
+	else if (n < sizeof(alive) || memcmp(line, alive, sizeof(alive) - 1) != 0)
+		good = take_tapped(s, line, n);
 	s->strange += !good;
 }
 
@@ -168,29 +156,42 @@ static bool on_data(void *arg, const char *data, size_t n)
 
 /* ---- the stream ---- */
 
+/* The kinds of taps whose records the question reads, as bits. ret_others: it reads those of a kind that
+ * no tap makes. */
+static uint32_t kinds_of(const struct pl_query *query, bool *ret_others)
+{
+	uint32_t tapped = 0;
+
+	for (unsigned int kind = 0; kind < PL_FLAT_MAX; kind++) {
+		const enum pl_flat_kind made = pl_flat_long((enum pl_flat_kind)kind);
+
+		if (!pl_query_reads(query, kind))
+			continue;
+		if (pl_watch_kind_of(made) != NULL)
+			tapped |= 1u << made;
+		else
+			*ret_others = true;
+	}
+	return tapped;
+}
+
 bool pl_query_daemon_check(const struct pl_query *query, const char *const *sources, size_t n)
 {
-	bool others = false, flows = false, packets = false;
+	uint32_t tapped;
+	bool others = false;
 	size_t daemons = 0;
 
 	for (size_t i = 0; i < n; i++)
 		daemons += pl_query_is_daemon(sources[i]);
-	for (int kind = 0; kind < PL_FLAT_MAX; kind++) {
-		const enum pl_flat_kind is = pl_flat_short((enum pl_flat_kind)kind);
-		const bool read = pl_query_reads(query, (unsigned int)kind);
-
-		flows |= read && is == PL_FLAT_FLOW128;
-		packets |= read && is == PL_FLAT_PKT64;
-		others |= read && is != PL_FLAT_FLOW128 && is != PL_FLAT_PKT64;
-	}
-	if (daemons == 0 || (n == 1 && !others && !(flows && packets)))
+	tapped = kinds_of(query, &others);
+	if (daemons == 0 || (n == 1 && !others && (tapped & (tapped - 1)) == 0))
 		return true;
 	pl_complain("%s",
 		n > 1 ? "query: a daemon is the only source of a question"
 		: others
-			? "query: a daemon has packets, flows, paths, hops, events and values; others are "
-			  "asked for where they are tapped, or by a standing query"
-			: "query: flows and packets of a daemon come by themselves, not in one question");
+			? "query: a daemon has packets, flows, dns, drops, paths, hops, events and values; others "
+			  "are asked for where they come from, or by a standing query"
+			: "query: packets, flows, dns and drops of a daemon come by themselves, not in one question");
 	return false;
 }
 
@@ -198,15 +199,16 @@ static void make_path(const struct stream *s, char *dst, size_t cap)
 {
 	const struct pl_query *q = s->d->query;
 	const bool paths = pl_query_reads(q, PL_QUERY_PATHS) || pl_query_reads(q, PL_QUERY_HOPS);
+	bool others = false;
+	const uint32_t tapped = kinds_of(q, &others);
 	char kinds[40];
 
 	snprintf(kinds, sizeof(kinds), "%s%s%s", paths ? ",paths" : "",
 		pl_query_reads(q, PL_QUERY_EVENTS) ? ",events" : "",
 		pl_query_reads(q, PL_QUERY_VALUES) ? ",values" : "");
 	snprintf(dst, cap, "/api/v1/tail?kind=%s&form=record",
-		kinds[0] != '\0'                                                       ? kinds + 1
-		: pl_query_reads(q, PL_FLAT_PKT64) || pl_query_reads(q, PL_FLAT_PKT96) ? "packets"
-										       : "flows");
+		tapped == 0 ? kinds + 1
+			    : pl_watch_kind_of((enum pl_flat_kind)__builtin_ctz(tapped))->name);
 }
 
 static void pause_stream(struct stream *s)

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "export/watch.h"
 
 static inline int pl_stream_digit(char c)
 {
@@ -25,4 +28,28 @@ static inline bool pl_stream_hex(void *to, size_t size, const char *digits)
 		p[i] = (uint8_t)(high << 4 | low);
 	}
 	return true;
+}
+
+/* A record of a tap. */
+union pl_stream_tapped {
+	struct pl_flow288 flow;
+	struct pl_pkt96 packet;
+	struct pl_dns64 dns;
+	struct pl_drop168 drop;
+};
+
+/* The kind of the record in a line of n characters, without its end; NULL: it is none of a tap, or of
+ * another layout. */
+static inline const struct pl_watch_kind *pl_stream_tapped(
+	union pl_stream_tapped *ret, const char *line, size_t n)
+{
+	const struct pl_watch_kind *kind;
+
+	for (unsigned int i = 0; (kind = pl_watch_kind_at(i)) != NULL; i++) {
+		const size_t word = strlen(kind->word), size = pl_flat(kind->flat)->size;
+
+		if (n == word + 2 * size && memcmp(line, kind->word, word) == 0)
+			return pl_stream_hex(ret, size, line + word) ? kind : NULL;
+	}
+	return NULL;
 }

@@ -31,7 +31,7 @@ struct tail {
 	uint64_t printed, dropped;
 	unsigned int skip; /* lines that are a header said before */
 	bool began;        /* a header was printed */
-	struct pl_flat_out flows;
+	struct pl_flat_out tapped;
 	bool gone; /* nobody reads any more */
 	int error;
 };
@@ -49,26 +49,19 @@ static bool begins(const char *line, size_t n, const char *with)
 	return n >= strlen(with) && memcmp(line, with, strlen(with)) == 0;
 }
 
-/* "flow " and its bytes. False: it is of another layout. */
-static bool read_flow(struct pl_flow288 *ret, const char *line, size_t n)
+/* As take_line, of a record of a tap. */
+static bool take_tapped(struct tail *t, const char *line, size_t n)
 {
-	return begins(line, n, "flow ") && n == 5 + 2 * sizeof(*ret) + 1 &&
-	       pl_stream_hex(ret, sizeof(*ret), line + 5);
-}
+	union pl_stream_tapped record;
 
-/* As take_line. */
-static bool take_flow(struct tail *t, const char *line, size_t n)
-{
-	struct pl_flow288 flow;
-
-	if (!read_flow(&flow, line, n)) {
+	if (pl_stream_tapped(&record, line, n - 1) != t->args->tapped) {
 		t->error = -EPROTO;
 		return false;
 	}
-	pl_flat_out_add(&t->flows, &flow, 1);
-	pl_flat_out_write(&t->flows);
+	pl_flat_out_add(&t->tapped, &record, 1);
+	pl_flat_out_write(&t->tapped);
 	t->printed++;
-	return !pl_flat_out_full(&t->flows);
+	return !pl_flat_out_full(&t->tapped);
 }
 
 /* A whole line, its end included. False when no more is wanted. */
@@ -87,8 +80,8 @@ static bool take_line(struct tail *t, const char *line, size_t n)
 			print(t, line, n);
 		return !t->gone && t->error == 0;
 	}
-	if (t->args->flows)
-		return take_flow(t, line, n);
+	if (t->args->tapped != NULL)
+		return take_tapped(t, line, n);
 	if (t->skip > 0) {
 		t->skip--;
 		if (!t->began)
@@ -146,7 +139,7 @@ unsigned int pl_tail_kinds(const struct pl_tail_daemon *args)
 /* Lines of the header that the form begins with. */
 static unsigned int header_lines(const struct pl_tail_daemon *args)
 {
-	if (args->flows)
+	if (args->tapped != NULL)
 		return 0;
 	if (strcmp(args->form, "csv") == 0)
 		return 1;
@@ -163,14 +156,15 @@ static bool make_path(const struct pl_tail_daemon *args, char *dst, size_t cap)
 	snprintf(dst, cap, "/api/v1/tail");
 	snprintf(kind, sizeof(kind), "%s%s%s", args->events ? ",events" : "",
 		args->paths ? ",paths" : "", args->values ? ",values" : "");
-	if (args->flows)
-		snprintf(kind, sizeof(kind), ",flows");
-	if (pl_tail_kinds(args) > 0 || args->flows)
+	if (args->tapped != NULL)
+		snprintf(kind, sizeof(kind), ",%s", args->tapped->name);
+	if (pl_tail_kinds(args) > 0 || args->tapped != NULL)
 		good = pl_client_parameter(dst, cap, "kind", kind + 1);
 	if (good && args->where != NULL)
 		good = pl_client_parameter(dst, cap, "where", args->where);
-	/* Of flows this program makes the form. */
-	return good && pl_client_parameter(dst, cap, "form", args->flows ? "record" : args->form);
+	/* Of records of taps this program makes the form. */
+	return good &&
+	       pl_client_parameter(dst, cap, "form", args->tapped != NULL ? "record" : args->form);
 }
 
 /* Until no more is wanted. The exit code. */
@@ -186,7 +180,7 @@ static int follow(struct pl_client *client, struct tail *t, const char *path)
 		t->skip = header_lines(t->args);
 		pl_buf_reset(&t->line);
 		r = pl_client_stream(client, path, on_data, t, t->args->stopped, &began, &diag);
-		if (*t->args->stopped || t->gone || t->flows.rows.gone ||
+		if (*t->args->stopped || t->gone || t->tapped.rows.gone ||
 			(t->args->limit > 0 && t->printed >= t->args->limit))
 			return PL_EXIT_OK;
 		if (t->error != 0) {
@@ -235,7 +229,8 @@ int pl_tail_daemon(const struct pl_tail_daemon *args)
 	pl_buf_init(&t.line);
 	pl_buf_init(&t.clean);
 	t.line.limit = LINE_MAX_BYTES;
-	pl_flat_out_init(&t.flows, PL_FLAT_FLOW288, args->form, args->limit);
+	if (args->tapped != NULL)
+		pl_flat_out_init(&t.tapped, args->tapped->flat, args->form, args->limit);
 	code = pl_client_confine(args->client, NULL);
 	if (code == 0)
 		code = follow(client, &t, path);
@@ -244,7 +239,7 @@ int pl_tail_daemon(const struct pl_tail_daemon *args)
 			"%" PRIu64
 			" entries were dropped on the way: this command, or the daemon's stream, did not keep up",
 			t.dropped);
-	if (args->flows && !pl_flat_out_end(&t.flows) && code == PL_EXIT_OK)
+	if (args->tapped != NULL && !pl_flat_out_end(&t.tapped) && code == PL_EXIT_OK)
 		code = PL_EXIT_FAILED;
 	pl_buf_done(&t.line);
 	pl_buf_done(&t.clean);

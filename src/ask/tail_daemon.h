@@ -8,16 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "export/watch.h"
 #include "web/client.h"
 
 struct pl_tail_daemon {
 	const struct pl_client_args *client;
 	const char *where, *form;
-	bool events, paths, values; /* none: all of them, but for flows */
-	bool flows;                 /* of taps, alone */
-	bool show_loss;             /* entries that were dropped are told in the stream */
-	uint64_t limit;             /* 0: none */
-	volatile int *stopped;      /* set by a signal */
+	bool events, paths, values;         /* none: all of them */
+	const struct pl_watch_kind *tapped; /* records of taps, alone; NULL: none */
+	bool show_loss;                     /* entries that were dropped are told in the stream */
+	uint64_t limit;                     /* 0: none */
+	volatile int *stopped;              /* set by a signal */
 };
 
 /* The number of kinds that are asked for; 0 is all of them. */

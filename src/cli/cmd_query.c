@@ -243,7 +243,7 @@ const struct pl_command pl_command_query = {
 		"Records of paths, hops and events come from the folder of a history, paths and hops also from\n"
 		"captures and from the ports where reports arrive (udp://:32766; see 'pathline listen'),\n"
 		"and all three from a running daemon (http://HOST:8400, unix:PATH; see 'pathline tail'),\n"
-		"which also has packets and flows of its taps, and values of the regions that it reads.\n"
+		"which also has packets, flows, DNS messages and drops of its taps, and values of its regions.\n"
 		"Rows of a live source come as windows close; without a window, at the end.\n"
 		"They go to standard output, or as JSON objects to what --into names, which the question\n"
 		"may also say itself: … INTO 'kafka://HOST/TOPIC'.\n"

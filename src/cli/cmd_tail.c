@@ -14,7 +14,8 @@
 static struct {
 	struct pl_client_args client;
 	const char *where, *form, *from, *since;
-	bool events, paths, values, flows, show_loss, follow;
+	bool events, paths, values, show_loss, follow;
+	bool flows, packets, dns, drops;
 	uint64_t limit;
 } args;
 
@@ -33,6 +34,11 @@ static const struct pl_opt *options(void)
 			"values only: new contents of regions of telemetry memory", NULL },
 		{ PL_OPT_FLAG, 0, "flows", &args.flows, NULL,
 			"flows that the daemon's taps see, as they end, and nothing else", NULL },
+		{ PL_OPT_FLAG, 0, "packets", &args.packets, NULL,
+			"packets that the daemon's taps make records of, and nothing else", NULL },
+		{ PL_OPT_FLAG, 0, "dns", &args.dns, NULL, "DNS messages likewise", NULL },
+		{ PL_OPT_FLAG, 0, "drops", &args.drops, NULL,
+			"packets that the kernel dropped likewise", NULL },
 		{ PL_OPT_U64, 'n', "count", &args.limit, "N", "stop after N records", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"format (default table); json is one array and works with --from only",
@@ -98,6 +104,33 @@ static int tail_history(void)
 					      : pl_tail_history(&history);
 }
 
+/* The kind of taps that is asked for; NULL: none. */
+static const struct pl_watch_kind *tapped_kind(void)
+{
+	return pl_watch_kind_of(args.flows     ? PL_FLAT_FLOW288
+				: args.packets ? PL_FLAT_PKT96
+				: args.dns     ? PL_FLAT_DNS64
+				: args.drops   ? PL_FLAT_DROP168
+					       : PL_FLAT_MAX);
+}
+
+/* False: it complained. */
+static bool check_tapped(void)
+{
+	const int n = args.flows + args.packets + args.dns + args.drops;
+
+	if (args.from != NULL && (args.values || n > 0)) {
+		pl_complain("a history (--from) has no values of regions, and no records of taps");
+		return false;
+	}
+	if (n > 1 || (n == 1 && (args.events || args.paths || args.values))) {
+		pl_complain("--%s is given alone, without another kind of records",
+			tapped_kind()->name);
+		return false;
+	}
+	return true;
+}
+
 static int run(int argc, char **argv)
 {
 	struct pl_tail_daemon daemon;
@@ -114,14 +147,8 @@ static int run(int argc, char **argv)
 		pl_complain("tail takes no operand: give an expression with --where");
 		return PL_EXIT_USAGE;
 	}
-	if (args.from != NULL && (args.values || args.flows)) {
-		pl_complain("a history (--from) has no values of regions, and no flows of taps");
+	if (!check_tapped())
 		return PL_EXIT_USAGE;
-	}
-	if (args.flows && (args.events || args.paths || args.values)) {
-		pl_complain("--flows is given alone: leave out --events, --paths and --values");
-		return PL_EXIT_USAGE;
-	}
 	if (args.from != NULL) {
 		catch_signals();
 		r = pl_client_confine(&args.client, args.from);
@@ -141,11 +168,11 @@ static int run(int argc, char **argv)
 		.events = args.events,
 		.paths = args.paths,
 		.values = args.values,
-		.flows = args.flows,
+		.tapped = tapped_kind(),
 		.show_loss = args.show_loss,
 		.limit = args.limit,
 		.stopped = &stop_flag };
-	if (strcmp(args.form, "csv") == 0 && !args.flows && pl_tail_kinds(&daemon) != 1) {
+	if (strcmp(args.form, "csv") == 0 && daemon.tapped == NULL && pl_tail_kinds(&daemon) != 1) {
 		pl_complain("CSV has one header: give --events, --paths or --values");
 		return PL_EXIT_USAGE;
 	}
@@ -156,13 +183,15 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_tail = {
 	.name = "tail",
 	.summary = "print records, events and values of a running daemon, or of its history",
-	.usage = "[--from FOLDER] [--where EXPR] [--events | --paths | --values | --flows]",
+	.usage =
+		"[--from FOLDER] [--where EXPR] [--events | --paths | --values | --flows | --packets | --dns | --drops]",
 	.description =
 		"Prints the records and events of a running daemon, and the values that it reads from regions\n"
 		"of telemetry memory, as they occur, until N records, SIGINT or SIGTERM. When the connection\n"
 		"is lost, tail connects again. Without --events, --paths or --values it prints all three, or\n"
-		"those that have all fields of the expression. --flows prints the flows that the daemon's\n"
-		"taps see instead, each when its record is made; --where is of the fields of flows then.\n"
+		"those that have all fields of the expression. --flows, --packets, --dns and --drops print\n"
+		"records of the daemon's taps instead, each when it is made (a flow's when it ends); --where\n"
+		"is of their fields then.\n"
 		"\n"
 		"A slow reader does not slow the daemon: the daemon drops entries for this reader and counts\n"
 		"them, and tail prints their number at the end on standard error.\n"
@@ -176,6 +205,7 @@ const struct pl_command pl_command_tail = {
 		    "  pathline tail --where 'flags.dropped or hops.queue_depth > 100'\n"
 		    "  pathline tail --values --where 'region == lists and value > 100'\n"
 		    "  pathline tail --flows -o wide --where 'retrans_fwd > 10'\n"
+		    "  pathline tail --drops --where 'reason != NO_SOCKET'\n"
 		    "  pathline tail --events -o jsonl --where 'node == 3' | jq .value\n"
 		    "  pathline tail --from /var/lib/pathline/history --since 10m --events\n"
 		    "  pathline tail --from lost.seg192 --follow\n",

@@ -23,6 +23,29 @@ const char *pl_watch_form_name(enum pl_watch_form form)
 	return names[form];
 }
 
+static const struct pl_watch_kind kinds[] = {
+	{ PL_FLAT_FLOW288, "flows", "flow " },
+	{ PL_FLAT_PKT96, "packets", "packet " },
+	{ PL_FLAT_DNS64, "dns", "dns " },
+	{ PL_FLAT_DROP168, "drops", "drop " },
+};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+const struct pl_watch_kind *pl_watch_kind_at(unsigned int i)
+{
+	return i < N_KINDS ? &kinds[i] : NULL;
+}
+
+const struct pl_watch_kind *pl_watch_kind_of(enum pl_flat_kind flat)
+{
+	for (size_t i = 0; i < N_KINDS; i++) {
+		if (kinds[i].flat == flat)
+			return &kinds[i];
+	}
+	return NULL;
+}
+
 /* ---- the exporter's thread ---- */
 
 static void put_hex(struct pl_buf *out, const void *bytes, size_t n)
@@ -139,8 +162,7 @@ static void format_flat(
 	struct pl_buf *out, enum pl_watch_form form, enum pl_flat_kind kind, const void *record)
 {
 	if (form == PL_WATCH_RECORD)
-		put_record(out, kind == PL_FLAT_FLOW288 ? "flow " : "packet ", record,
-			pl_flat(kind)->size);
+		put_record(out, pl_watch_kind_of(kind)->word, record, pl_flat(kind)->size);
 	else
 		pl_flat_json(out, kind, record);
 	pl_buf_chr(out, '\n');
@@ -310,55 +332,66 @@ static void write_values(
 	account(e, n, delivered);
 }
 
+/* ---- the taps' thread ---- */
+
 static bool wanted(const struct pl_watch *live, enum pl_flat_kind kind)
 {
 	return atomic_load_explicit(&live->n_flat[kind], memory_order_relaxed) > 0;
 }
 
-void pl_watch_flows(struct pl_watch *live, const struct pl_flow288 *flows, uint32_t n)
+bool pl_watch_wants_tapped(const struct pl_watch *live)
 {
-	if (!wanted(live, PL_FLAT_FLOW288))
-		return;
-	pthread_mutex_lock(&live->lock);
-	for (uint32_t i = 0; i < n; i++)
-		offer_flat(live, PL_FLAT_FLOW288, &flows[i]);
-	unlock_and_wake(live);
+	bool any = false;
+
+	for (size_t i = 0; i < N_KINDS; i++)
+		any |= wanted(live, kinds[i].flat);
+	return any;
 }
 
-static void keep(struct pl_watch *live, const struct pl_pkt96 *packets, uint32_t n)
+static void keep(struct pl_watch *live, enum pl_flat_kind kind, const void *records, uint32_t n)
 {
-	const uint32_t room = PENDING_MAX - live->n_pending, kept = n < room ? n : room;
+	struct pl_watch_pending *p = &live->pending[kind];
+	const uint32_t size = pl_flat(kind)->size, room = PENDING_BYTES / size - p->n,
+		       kept = n < room ? n : room;
 
 	if (kept > 0)
-		memcpy(live->pending + live->n_pending, packets, kept * sizeof(*packets));
-	live->n_pending += kept;
+		memcpy(p->records + (size_t)p->n * size, records, (size_t)kept * size);
+	p->n += kept;
 	if (n > kept)
-		atomic_fetch_add(&live->missed_packets, n - kept);
+		atomic_fetch_add(&live->missed_flat[kind], n - kept);
 }
 
-void pl_watch_packets(struct pl_watch *live, const struct pl_pkt96 *packets, uint32_t n)
+static void offer_all(
+	struct pl_watch *live, enum pl_flat_kind kind, const uint8_t *records, uint32_t n)
 {
-	if (!wanted(live, PL_FLAT_PKT96)) {
-		live->n_pending = 0;
+	for (uint32_t i = 0; i < n; i++)
+		offer_flat(live, kind, records + (size_t)i * pl_flat(kind)->size);
+}
+
+void pl_watch_tapped(struct pl_watch *live, enum pl_flat_kind kind, const void *records, uint32_t n)
+{
+	struct pl_watch_pending *p = &live->pending[kind];
+
+	if (!wanted(live, kind)) {
+		p->n = 0;
 		return;
 	}
-	if (live->n_pending + n == 0)
+	if (p->n + n == 0)
 		return;
 	if (pthread_mutex_trylock(&live->lock) != 0) {
-		keep(live, packets, n);
+		keep(live, kind, records, n);
 		return;
 	}
-	for (uint32_t i = 0; i < live->n_pending; i++)
-		offer_flat(live, PL_FLAT_PKT96, &live->pending[i]);
-	live->n_pending = 0;
-	for (uint32_t i = 0; i < n; i++)
-		offer_flat(live, PL_FLAT_PKT96, &packets[i]);
+	offer_all(live, kind, p->records, p->n);
+	p->n = 0;
+	offer_all(live, kind, records, n);
 	unlock_and_wake(live);
 }
 
-bool pl_watch_wants_packets(const struct pl_watch *live)
+void pl_watch_turned(struct pl_watch *live)
 {
-	return wanted(live, PL_FLAT_PKT96);
+	for (size_t i = 0; i < N_KINDS; i++)
+		pl_watch_tapped(live, kinds[i].flat, NULL, 0);
 }
 
 static void close_live(struct pl_export *e)
@@ -370,7 +403,8 @@ static void close_live(struct pl_export *e)
 	free(live->clients);
 	free(live->recent);
 	free(live->recent_values);
-	free(live->pending);
+	for (size_t i = 0; i < N_KINDS; i++)
+		free(live->pending[kinds[i].flat].records);
 	pl_buf_done(&live->line);
 	pthread_mutex_destroy(&live->lock);
 	free(live);
@@ -419,10 +453,13 @@ int pl_watch_new(
 	live->clients = calloc(live->max_clients, sizeof(*live->clients));
 	live->recent = calloc(live->max_recent, sizeof(*live->recent));
 	live->recent_values = calloc(live->max_recent, sizeof(*live->recent_values));
-	live->pending = calloc(PENDING_MAX, sizeof(*live->pending));
-	if (live->clients == NULL || live->recent == NULL || live->recent_values == NULL ||
-		live->pending == NULL)
+	if (live->clients == NULL || live->recent == NULL || live->recent_values == NULL)
 		goto fail;
+	for (size_t i = 0; i < N_KINDS; i++) {
+		live->pending[kinds[i].flat].records = malloc(PENDING_BYTES);
+		if (live->pending[kinds[i].flat].records == NULL)
+			goto fail;
+	}
 	for (unsigned int i = 0; i < live->max_clients; i++) {
 		live->clients[i].live = live;
 		live->clients[i].ring = malloc(live->buffer_bytes);
@@ -441,7 +478,7 @@ uint64_t pl_watch_memory(const struct pl_watch_options *options)
 {
 	return clients_of(options) * (sizeof(struct pl_watch_client) + buffer_of(options)) +
 	       (uint64_t)recent_of(options) * (sizeof(struct pl_event) + sizeof(struct pl_value)) +
-	       PENDING_MAX * sizeof(struct pl_pkt96) + 2 * pl_path_json_max(PL_BATCH_HOPS_MIN);
+	       N_KINDS * PENDING_BYTES + 2 * pl_path_json_max(PL_BATCH_HOPS_MIN);
 }
 
 void pl_watch_set_hooks(struct pl_watch *live, const struct pl_watch_hooks *hooks)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Records and events to whoever watches: an exporter whose other end are clients that come and go
- * (`pathline tail`, the events and values of /api/v1/), and flows and packets of taps beside them. It also remembers the latest of both.
+ * (`pathline tail`, the events and values of /api/v1/), and records of taps beside them. It also
+ * remembers the latest events and values.
  *
  * Each client has a bounded buffer of lines made when it opened, with its own kinds, expression and
  * form. What does not fit is dropped for that client, counted, and told to it in its stream, where
@@ -10,7 +11,7 @@
  *   {"kind":"dropped","count":3,"cause":"slow_client"}   this client did not read fast enough
  *   {"kind":"dropped","count":9,"cause":"queue_full"}    before filtering, for every client: the
  *                                                        output's thread did not keep up; of
- *                                                        packets: nor did their readers
+ *                                                        taps: nor did their readers
  *   {"kind":"alive",…}                                   nothing else for 10 s
  *
  * No data line begins with these. For the output's account an entry is delivered when every client
@@ -18,8 +19,8 @@
  * + sent + dropped` holds for each client.
  *
  * One thread is the exporter's; the functions here are for any one other thread, and
- * pl_watch_flows() and pl_watch_packets() for a third. They share a lock that no packet path takes but
- * that of a tap while somebody watches its flows; for packets nobody waits for it.
+ * pl_watch_tapped() and pl_watch_turned() for a third, that of the taps, which never waits for the lock
+ * that they share.
  */
 #pragma once
 
@@ -37,12 +38,25 @@ enum pl_watch_form {
 	PL_WATCH_WIDE,
 	PL_WATCH_CSV, /* of one kind */
 	PL_WATCH_TEXT,
-	/* A line each: "event ", "path ", "value ", "flow " or "packet ", and the record's bytes in hexadecimal digits, of
-	 * a path with its hops behind it. For programs that have the same records. */
+	/* A line each: "event ", "path ", "value " or the word of a kind of taps, and the record's bytes in
+	 * hexadecimal digits, of a path with its hops behind it. For programs that have the same
+	 * records. */
 	PL_WATCH_RECORD,
 	PL_WATCH_FORM_MAX,
 };
 const char *pl_watch_form_name(enum pl_watch_form form); /* "api", "jsonl", "table", … */
+
+/* A kind of records of taps. They come by themselves: no other kind comes with them, and the form is
+ * jsonl or record. */
+struct pl_watch_kind {
+	enum pl_flat_kind flat;
+	const char *name; /* of many, in a request: "packets" */
+	const char *word; /* of one, with a space, in the form record: "packet " */
+};
+/* Those that there are; NULL behind the last. */
+const struct pl_watch_kind *pl_watch_kind_at(unsigned int i);
+/* By what it makes; NULL: it is none of them. */
+const struct pl_watch_kind *pl_watch_kind_of(enum pl_flat_kind flat);
 
 struct pl_watch_options {
 	unsigned int max_clients; /* 0: 8 */
@@ -73,11 +87,8 @@ void pl_watch_set_hooks(struct pl_watch *live, const struct pl_watch_hooks *hook
 
 struct pl_watch_request {
 	bool paths, events, values; /* none: those that `where` can be asked of */
-	/* Flows of taps, by themselves: no other kind comes with them, and the form is jsonl or
-	 * record. */
-	bool flows;
-	bool packets;      /* likewise packets */
-	const char *where; /* NULL = all */
+	uint32_t flat;              /* of taps, 1 << enum pl_flat_kind: one of them, alone */
+	const char *where;          /* NULL = all */
 	enum pl_watch_form form;
 	struct pl_addr address; /* whose it is, for the statistics */
 };
@@ -91,14 +102,14 @@ void pl_watch_close(struct pl_watch_client *client);
 size_t pl_watch_read(struct pl_watch_client *client, char *dst, size_t cap, uint64_t now_ns);
 bool pl_watch_ready(struct pl_watch_client *client, uint64_t now_ns);
 
-/* Flows of a tap, for who watches them. */
-void pl_watch_flows(struct pl_watch *live, const struct pl_flow288 *flows, uint32_t n);
-
-/* Packets of a tap likewise. Up to 4096 that come while a reader has the lock are kept for the next
- * call, which may bring none; further ones are left out, and told as queue_full. */
-void pl_watch_packets(struct pl_watch *live, const struct pl_pkt96 *packets, uint32_t n);
-/* Whether somebody watches packets. Any thread. */
-bool pl_watch_wants_packets(const struct pl_watch *live);
+/* Records of a tap, for who watches them. Up to 384 KiB of a kind that come while a reader has the lock
+ * are kept for the next call; further ones are left out, and told as queue_full. */
+void pl_watch_tapped(
+	struct pl_watch *live, enum pl_flat_kind kind, const void *records, uint32_t n);
+/* There are no more of them for now. */
+void pl_watch_turned(struct pl_watch *live);
+/* Whether somebody watches records of taps. Any thread. */
+bool pl_watch_wants_tapped(const struct pl_watch *live);
 
 /* What the output's queues dropped before the exporter saw it, ever; growth is told to the
  * clients. */
@@ -106,7 +117,8 @@ void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events, uin
 
 struct pl_watch_stats {
 	struct pl_addr address;
-	bool paths, events, values, flows, packets;
+	bool paths, events, values;
+	enum pl_flat_kind flat; /* PL_FLAT_MAX: none */
 	enum pl_watch_form form;
 	uint64_t seen, filtered, sent, dropped; /* entries of its kinds; sent: into its buffer */
 	uint64_t missed;                        /* of the output's queues while it was there */

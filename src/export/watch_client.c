@@ -88,15 +88,15 @@ static int compile_rows(struct pl_where **ret, enum pl_record_kind kind, bool wa
 	return wanted ? pl_where_new_over(ret, fields, n, where, diag) : 0;
 }
 
-/* Flows, or packets. */
+/* Records of taps. */
 static int compile_flat(
 	struct pl_watch_client *c, const struct pl_watch_request *r, struct pl_diag *diag)
 {
-	const enum pl_flat_kind kind = r->flows ? PL_FLAT_FLOW288 : PL_FLAT_PKT96;
+	const enum pl_flat_kind kind = (enum pl_flat_kind)__builtin_ctz(r->flat);
 	const struct pl_flat *flat = pl_flat(kind);
-	const char *name = r->flows ? "flows" : "packets";
+	const char *name = pl_watch_kind_of(kind)->name;
 
-	if (r->paths || r->events || r->values || (r->flows && r->packets)) {
+	if (r->paths || r->events || r->values || r->flat != 1u << kind) {
 		pl_diag_set(diag, "%s come by themselves: ask for no other kind with them", name);
 		return -EINVAL;
 	}
@@ -117,7 +117,7 @@ static int compile(
 	bool any = !r->paths && !r->events && !r->values;
 	int p = 0, e, v;
 
-	if (r->flows || r->packets)
+	if (r->flat != 0)
 		return compile_flat(c, r, diag);
 	c->paths = r->paths || any;
 	c->events = r->events || any;
@@ -143,7 +143,7 @@ static uint64_t missed_of(const struct pl_watch_client *c)
 {
 	return (c->paths ? c->live->missed_paths : 0) + (c->events ? c->live->missed_events : 0) +
 	       (c->values ? c->live->missed_values : 0) +
-	       (c->flat == PL_FLAT_PKT96 ? atomic_load(&c->live->missed_packets) : 0);
+	       (c->flat < PL_FLAT_MAX ? atomic_load(&c->live->missed_flat[c->flat]) : 0);
 }
 
 static void header(struct pl_watch_client *c)
@@ -226,8 +226,7 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	c->stats.paths = c->paths;
 	c->stats.events = c->events;
 	c->stats.values = c->values;
-	c->stats.flows = c->flat == PL_FLAT_FLOW288;
-	c->stats.packets = c->flat == PL_FLAT_PKT96;
+	c->stats.flat = c->flat;
 	c->stats.form = c->form;
 	c->missed_from = missed_of(c);
 	c->read_ns = now_ns;

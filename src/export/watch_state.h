@@ -13,7 +13,7 @@ enum {
 	BUFFER_MIN = 64 * 1024,
 	BUFFER_DEFAULT = 1024 * 1024,
 	NOTICE_MAX = 128,
-	PENDING_MAX = 4096,
+	PENDING_BYTES = 384 * 1024,
 	FLAT_LINE_MAX = 4096, /* bytes of a record of a tap as a line, or less */
 };
 #define ALIVE_NS (UINT64_C(10) * 1000000000u)
@@ -22,7 +22,7 @@ struct pl_watch_client {
 	struct pl_watch *live;
 	bool used;
 	bool paths, events, values;
-	enum pl_flat_kind flat; /* FLOW288 or PKT96, of taps; PL_FLAT_MAX: none */
+	enum pl_flat_kind flat; /* PL_FLAT_MAX: none */
 	enum pl_watch_form form;
 	struct pl_where *path_where, *event_where, *value_where, *flat_where;
 	struct pl_watch_stats stats;
@@ -34,6 +34,12 @@ struct pl_watch_client {
 	size_t at, len;       /* first byte waiting, bytes waiting */
 };
 
+/* Records of a kind that came while a reader had the lock; of the taps' thread. */
+struct pl_watch_pending {
+	uint8_t *records; /* PENDING_BYTES; NULL: not a kind of taps */
+	uint32_t n;
+};
+
 struct pl_watch {
 	struct pl_export export;
 	pthread_mutex_t lock; /* everything below */
@@ -41,10 +47,8 @@ struct pl_watch {
 	struct pl_watch_client *clients;
 	unsigned int max_clients, n_clients;
 	_Atomic unsigned int n_flat[PL_FLAT_MAX]; /* clients that want these */
-	/* Of the tap's thread: packets that came while a reader had the lock, PENDING_MAX at most. */
-	struct pl_pkt96 *pending;
-	uint32_t n_pending;
-	_Atomic uint64_t missed_packets; /* beyond them */
+	struct pl_watch_pending pending[PL_FLAT_MAX];
+	_Atomic uint64_t missed_flat[PL_FLAT_MAX]; /* beyond them */
 	size_t buffer_bytes;
 	uint64_t missed_paths, missed_events, missed_values; /* in the output's queues */
 	struct pl_event *recent;                             /* a ring of max_recent */

@@ -300,32 +300,34 @@ static void packets(void)
 	struct fixture f;
 
 	setup(&f, 3, 0);
-	ok(!pl_watch_wants_packets(f.live));
-	pl_watch_packets(f.live, some, 5);
-	c = open_client(&f, (struct pl_watch_request){ .packets = true, .form = PL_WATCH_RECORD });
-	slow_one = open_client(
-		&f, (struct pl_watch_request){
-			    .packets = true, .form = PL_WATCH_JSONL, .where = "dport == 7" });
-	ok(pl_watch_wants_packets(f.live) && !pl_watch_ready(c, 0), "none from before it came");
+	ok(!pl_watch_wants_tapped(f.live));
+	pl_watch_tapped(f.live, PL_FLAT_PKT96, some, 5);
+	c = open_client(&f,
+		(struct pl_watch_request){ .flat = 1u << PL_FLAT_PKT96, .form = PL_WATCH_RECORD });
+	slow_one = open_client(&f, (struct pl_watch_request){ .flat = 1u << PL_FLAT_PKT96,
+					   .form = PL_WATCH_JSONL,
+					   .where = "dport == 7" });
+	ok(pl_watch_wants_tapped(f.live) && !pl_watch_ready(c, 0), "none from before it came");
 	some[1].dport = 7;
-	pl_watch_packets(f.live, some, 3);
+	pl_watch_tapped(f.live, PL_FLAT_PKT96, some, 3);
 	pthread_mutex_lock(&f.live->lock);
 	for (unsigned int i = 0; i < 10; i++)
-		pl_watch_packets(f.live, some, 410);
+		pl_watch_tapped(f.live, PL_FLAT_PKT96, some, 410);
 	pthread_mutex_unlock(&f.live->lock);
 	drain(c, text, sizeof(text), 0);
 	eq(count(text, "packet 0000"), 3);
 	ok(strstr(text, "\"count\":4,\"cause\":\"queue_full\"") != NULL,
 		"it did not wait, and says what it did not keep");
-	pl_watch_packets(f.live, NULL, 0);
+	pl_watch_turned(f.live);
 	drain(c, text, sizeof(text), 0);
 	ok(count(text, "packet 0000") > 250, "what it kept comes with the next, as there is room");
-	pl_watch_flows(f.live, &(struct pl_flow288){ 0 }, 1);
-	ok(pl_watch_stats(f.live, 0, &s) && s.packets && !s.flows);
+	pl_watch_tapped(f.live, PL_FLAT_FLOW288, &(struct pl_flow288){ 0 }, 1);
+	ok(pl_watch_stats(f.live, 0, &s));
+	eq(s.flat, PL_FLAT_PKT96);
 	eq(s.seen, 4099, "flows are not packets");
 	for (unsigned int i = 0; i < 600; i++)
 		some[i].dport = 7;
-	pl_watch_packets(f.live, some, 600);
+	pl_watch_tapped(f.live, PL_FLAT_PKT96, some, 600);
 	for (unsigned int i = 0; i < 2; i++) {
 		ok(pl_watch_stats(f.live, i, &s));
 		eq(s.seen, s.filtered + s.sent + s.dropped);
@@ -333,15 +335,54 @@ static void packets(void)
 			s.dropped, s.seen);
 	}
 	pl_watch_close(c);
-	ok(pl_watch_wants_packets(f.live), "another one is there");
+	ok(pl_watch_wants_tapped(f.live), "another one is there");
 	pl_watch_close(slow_one);
-	ok(!pl_watch_wants_packets(f.live));
+	ok(!pl_watch_wants_tapped(f.live));
+	pl_export_close(f.e);
+}
+
+/* Each kind of taps goes to those who asked for it, kept while the lock is taken or not. */
+static void every_kind(void)
+{
+	static char text[200000];
+	struct pl_watch_client *c[PL_FLAT_MAX] = { NULL };
+	const struct pl_watch_kind *kind;
+	struct pl_watch_stats s;
+	struct fixture f;
+	/* Of every kind the record of zeros. */
+	static const uint8_t records[6 * 288];
+	unsigned int n;
+
+	setup(&f, 8, 0);
+	for (n = 0; (kind = pl_watch_kind_at(n)) != NULL; n++)
+		c[n] = open_client(&f, (struct pl_watch_request){
+					       .flat = 1u << kind->flat, .form = PL_WATCH_RECORD });
+	for (unsigned int i = 0; (kind = pl_watch_kind_at(i)) != NULL; i++) {
+		pl_watch_tapped(f.live, kind->flat, records, 2);
+		pthread_mutex_lock(&f.live->lock);
+		pl_watch_tapped(f.live, kind->flat, records, 1 + i);
+		pthread_mutex_unlock(&f.live->lock);
+	}
+	pl_watch_tapped(f.live, PL_FLAT_MARK128, records, 1);
+	pl_watch_turned(f.live);
+	for (unsigned int i = 0; (kind = pl_watch_kind_at(i)) != NULL; i++) {
+		drain(c[i], text, sizeof(text), 0);
+		eq(count(text, "\n"), 3 + i, "%s", kind->name);
+		eq(count(text, kind->word), 3 + i, "%s", kind->name);
+		eq(strcspn(text, "\n"), strlen(kind->word) + 2 * (size_t)pl_flat(kind->flat)->size);
+		ok(pl_watch_stats(f.live, i, &s));
+		eq(s.sent, 3 + i);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		pl_watch_close(c[i]);
+	ok(n > 1 && !pl_watch_wants_tapped(f.live));
 	pl_export_close(f.e);
 }
 
 int main(void)
 {
 	packets();
+	every_kind();
 	kinds_and_filters();
 	refusals();
 	slow();

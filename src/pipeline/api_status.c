@@ -132,6 +132,7 @@ static void write_output(struct pl_json *json, struct pl_output *output)
 
 static void write_streams(struct pl_json *json, struct pl_watch *live)
 {
+	const struct pl_watch_kind *kind;
 	struct pl_watch_stats s;
 	char text[PL_ADDR_TEXT_MAX];
 
@@ -145,8 +146,8 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 		bool_member(json, "paths", s.paths);
 		bool_member(json, "events", s.events);
 		bool_member(json, "values", s.values);
-		bool_member(json, "flows", s.flows);
-		bool_member(json, "packets", s.packets);
+		for (unsigned int k = 0; (kind = pl_watch_kind_at(k)) != NULL; k++)
+			bool_member(json, kind->name, s.flat == kind->flat);
 		pl_json_number(json, "seen", s.seen);
 		pl_json_number(json, "filtered", s.filtered);
 		pl_json_number(json, "sent", s.sent);

@@ -263,29 +263,41 @@ static const struct pl_http_stream_ops stream_ops = { .read = stream_read,
 	.ready = stream_ready,
 	.close = stream_close };
 
-/* "events,paths,values", "flows" or "packets" */
+static bool parse_kind(const char *text, size_t n, struct pl_watch_request *ret)
+{
+	const struct pl_watch_kind *kind;
+
+	if (n == 6 && strncmp(text, "events", 6) == 0)
+		return ret->events = true;
+	if (n == 5 && strncmp(text, "paths", 5) == 0)
+		return ret->paths = true;
+	if (n == 6 && strncmp(text, "values", 6) == 0)
+		return ret->values = true;
+	for (unsigned int i = 0; (kind = pl_watch_kind_at(i)) != NULL; i++) {
+		if (n != strlen(kind->name) || strncmp(text, kind->name, n) != 0)
+			continue;
+		ret->flat |= 1u << kind->flat;
+		return true;
+	}
+	return false;
+}
+
+/* "events,paths,values", or a kind of taps; that they come by themselves is told by who makes them. */
 static bool parse_kinds(const char *text, struct pl_watch_request *ret)
 {
+	bool any = false;
+
 	while (*text != '\0') {
 		size_t n = strcspn(text, ",");
 
-		if (n == 6 && strncmp(text, "events", 6) == 0)
-			ret->events = true;
-		else if (n == 5 && strncmp(text, "paths", 5) == 0)
-			ret->paths = true;
-		else if (n == 6 && strncmp(text, "values", 6) == 0)
-			ret->values = true;
-		else if (n == 5 && strncmp(text, "flows", 5) == 0)
-			ret->flows = true;
-		else if (n == 7 && strncmp(text, "packets", 7) == 0)
-			ret->packets = true;
-		else
+		any = parse_kind(text, n, ret);
+		if (!any)
 			return false;
 		text += n;
 		if (*text == ',')
 			text++;
 	}
-	return ret->paths || ret->events || ret->values || ret->flows || ret->packets;
+	return any;
 }
 
 static bool parse_form(const char *text, struct pl_watch_request *ret)
@@ -318,7 +330,7 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 	ret->where = has_where > 0 ? where : NULL;
 	if (has_kind > 0 && !parse_kinds(kind, ret)) {
 		pl_http_problem(reply, 400, "bad_kind",
-			"kind is flows, or packets, or events, paths, values, or several of these with commas between");
+			"kind is flows, packets, dns or drops, or events, paths, values, or several of these three with commas between");
 		return false;
 	}
 	if (has_form > 0 && !parse_form(form, ret)) {
@@ -329,22 +341,26 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 	return true;
 }
 
-/* Whether taps have flows, or all packets; false: the reply says what is in the way. */
-static bool taps_have(const struct pl_daemon_api *api, bool packets, struct pl_http_reply *reply)
+/* Whether taps have all records of the kind; false: the reply says what is in the way. */
+static bool taps_have(const struct pl_daemon_api *api, const struct pl_watch_kind *kind,
+	struct pl_http_reply *reply)
 {
-	char text[256];
+	char text[256], code[24];
 	bool any = false;
 
 	if (api->taps == NULL) {
 		pl_http_problem(reply, 404, "no_taps",
-			"no tap is configured (the key taps), so there are neither flows nor packets");
+			"no tap is configured (the key taps), so there are no records of taps");
 		return false;
 	}
-	for (unsigned int i = 0; packets && i < api->taps->n; i++) {
+	for (unsigned int i = 0; i < api->taps->n; i++) {
 		const struct pl_taps_one *one = api->taps->taps[i];
+		const uint32_t makes = one->makes;
 
-		any |= one->packets != PL_TAPS_NO_PACKETS;
-		if (one->packets != PL_TAPS_SOME_PACKETS)
+		if ((makes & 1u << kind->flat) == 0)
+			continue;
+		any = true;
+		if ((makes & PL_TAPS_PARTIAL) == 0)
 			continue;
 		snprintf(text, sizeof(text),
 			"the tap %s leaves to the kernel what standing queries filter and count, so it lacks the other packets; with rules: [take] it makes records of all",
@@ -352,10 +368,27 @@ static bool taps_have(const struct pl_daemon_api *api, bool packets, struct pl_h
 		pl_http_problem(reply, 404, "in_kernel", text);
 		return false;
 	}
-	if (packets && !any)
-		pl_http_problem(reply, 404, "no_packets",
-			"no tap of this process makes records of packets (records: packets with an output, or a query of packets)");
-	return any || !packets;
+	if (any)
+		return true;
+	snprintf(code, sizeof(code), "no_%s", kind->name);
+	snprintf(text, sizeof(text),
+		"no tap of this process makes records of %s (records: %s with an output, or a query of %s)",
+		kind->name, kind->name, kind->name);
+	pl_http_problem(reply, 404, code, text);
+	return false;
+}
+
+/* The same for all that were asked for. */
+static bool taps_have_all(
+	const struct pl_daemon_api *api, uint32_t wanted, struct pl_http_reply *reply)
+{
+	const struct pl_watch_kind *kind;
+
+	for (unsigned int i = 0; (kind = pl_watch_kind_at(i)) != NULL; i++) {
+		if ((wanted & 1u << kind->flat) != 0 && !taps_have(api, kind, reply))
+			return false;
+	}
+	return true;
 }
 
 static void page_tail(void *arg, const struct pl_http_request *request, struct pl_http_reply *reply)
@@ -369,7 +402,7 @@ static void page_tail(void *arg, const struct pl_http_request *request, struct p
 
 	if (!parse_request(request, &wanted, where, reply))
 		return;
-	if ((wanted.flows || wanted.packets) && !taps_have(api, wanted.packets, reply))
+	if (!taps_have_all(api, wanted.flat, reply))
 		return;
 	s = calloc(1, sizeof(*s));
 	tell_missed(api);

@@ -132,8 +132,8 @@ static void push_tap(
 	rules_for(one, queries, n, &rules);
 	if (only != NULL && only->n_sources > 1)
 		only = NULL;
-	/* Who asks the daemon for packets was told that there are records of all. */
-	if (one->all->watch != NULL && pl_watch_wants_packets(one->all->watch)) {
+	/* Who asks the daemon for records of taps was told that there are those of all packets. */
+	if (one->all->watch != NULL && pl_watch_wants_tapped(one->all->watch)) {
 		rules.n = 0;
 		only = NULL;
 	}

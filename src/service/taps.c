@@ -29,10 +29,8 @@ static void take(void *arg, enum pl_flat_kind kind, const void *records, uint32_
 {
 	const struct pl_taps_one *one = arg;
 
-	if (kind == PL_FLAT_FLOW288 && one->all->watch != NULL)
-		pl_watch_flows(one->all->watch, records, n);
-	if (kind == PL_FLAT_PKT96 && one->all->watch != NULL)
-		pl_watch_packets(one->all->watch, records, n);
+	if (one->all->watch != NULL)
+		pl_watch_tapped(one->all->watch, kind, records, n);
 	if (one->added != NULL && kind == one->added->in)
 		one->added->sink(one->added->arg, kind, records, n);
 	else if ((one->kinds & 1u << kind) != 0 && one->all->take != NULL)
@@ -44,17 +42,13 @@ bool pl_taps_may_push(const struct pl_taps_one *one)
 	return one->added == NULL && one->options.n_to == 0 && one->configured.n == 0;
 }
 
-/* For those who ask for packets. */
-static void note_packets(struct pl_taps_one *one)
+static void note_kinds(struct pl_taps_one *one)
 {
 	const bool counts =
 		one->options.plan != NULL && (one->service.counting || !one->all->began);
 	const bool some = pl_taps_may_push(one) && (one->options.rules.n > 0 || counts);
 
-	atomic_store(&one->packets, (one->options.kinds & 1u << PL_FLAT_PKT96) == 0
-					    ? PL_TAPS_NO_PACKETS
-				    : some ? PL_TAPS_SOME_PACKETS
-					   : PL_TAPS_PACKETS);
+	atomic_store(&one->makes, one->options.kinds | (some ? PL_TAPS_PARTIAL : 0));
 }
 
 static void turned(void *arg)
@@ -62,7 +56,7 @@ static void turned(void *arg)
 	const struct pl_taps_one *one = arg;
 
 	if (one->all->watch != NULL)
-		pl_watch_packets(one->all->watch, NULL, 0);
+		pl_watch_turned(one->all->watch);
 	if (one->all->turned != NULL)
 		one->all->turned(one->all->arg);
 }
@@ -87,7 +81,7 @@ static void counting(void *arg, bool on)
 {
 	struct pl_taps_one *one = arg;
 
-	note_packets(one);
+	note_kinds(one);
 	if (one->all->counting != NULL)
 		one->all->counting(one->all->arg, one->index, on);
 }
@@ -121,7 +115,7 @@ static void read_tap(struct pl_taps_one *one, const struct pl_config_tap *t)
 	pl_config_tap_rules(t, &one->configured);
 	one->options.rules = one->configured;
 	one->service.o = &one->options;
-	note_packets(one);
+	note_kinds(one);
 }
 
 int pl_taps_init(struct pl_taps *ret, const struct pl_config *config)
@@ -262,7 +256,7 @@ int pl_taps_want(struct pl_taps *taps, unsigned int tap, uint32_t wanted, struct
 		return r;
 	one->kinds = wanted;
 	one->options.kinds |= wanted;
-	note_packets(one);
+	note_kinds(one);
 	return 0;
 }
 
@@ -275,7 +269,7 @@ void pl_taps_push(struct pl_taps_one *one, const struct pl_tap_rules *rules)
 	one->options.rules = *rules;
 	if (one->all->began)
 		pl_tap_service_rules(&one->service, rules, one->options.point);
-	note_packets(one);
+	note_kinds(one);
 }
 
 void pl_taps_stop_counts(struct pl_taps_one *one)
@@ -314,7 +308,7 @@ static void change(void *arg)
 			}
 			pl_tap_service_rules(
 				&one->service, &one->options.rules, one->options.point);
-			note_packets(one);
+			note_kinds(one);
 		}
 	}
 }

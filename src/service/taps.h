@@ -38,12 +38,12 @@ struct pl_taps_one {
 	const struct pl_taps_added *added;        /* NULL: it is the configuration's */
 	const struct pl_service_opening *opening; /* while they open */
 	unsigned int first, n_fds;                /* in the descriptors of all */
-	_Atomic unsigned int packets;             /* enum pl_taps_packets */
+	/* For those who ask the daemon: the kinds of records that it makes, 1 << enum pl_flat_kind. */
+	_Atomic uint32_t makes;
 };
 
-/* Of which packets a tap makes records: of none, of those that its standing queries want, of all that
- * its rules take. */
-enum pl_taps_packets { PL_TAPS_NO_PACKETS, PL_TAPS_SOME_PACKETS, PL_TAPS_PACKETS };
+/* Of `makes`: of the packets that its standing queries want, not of all that its rules take. */
+#define PL_TAPS_PARTIAL     (1u << 31)
 
 #define PL_TAPS_SOCKETS_MAX 192 /* of all taps: the loop polls 256 descriptors */
 
@@ -59,7 +59,7 @@ struct pl_taps {
 	void (*counts)(void *arg, unsigned int tap, const struct pl_tap_count *counts, uint32_t n);
 	void (*counting)(void *arg, unsigned int tap, bool on);
 	void *arg;
-	struct pl_watch *watch; /* viewers of flows; NULL: there can be none */
+	struct pl_watch *watch; /* viewers of records; NULL: there can be none */
 	uint64_t conditions_ns; /* of the next look at them */
 	struct pl_condition_board conditions;
 	bool began;

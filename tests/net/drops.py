@@ -313,8 +313,9 @@ def test_query():
 
 
 def test_daemon():
-    """Drops of a configuration: to a file and by reason on its page; what does not go together is refused."""
+    """Drops of a configuration: to a file, by reason on its page, and to who asks it; what does not go together is refused."""
     config, file = lab.path("drops.yaml"), lab.path("daemon.drop168")
+    question = "SELECT interface, place, reason, count(*) AS n FROM drops TUMBLE(ts, 10000h) GROUP BY interface, place, reason"
     text = """taps:
   - name: lost
     sources: ["%s"]
@@ -334,11 +335,20 @@ web:
             run = pathline.run("run", "-c", config)
         ok(run.returncode != 0 and says in run.stderr, f"{source} with records: {kind}, asked for {stream}: {says}", (run.returncode, run.stderr))
     with open(config, "w", encoding="utf-8") as f:
-        f.write(text % ("drops:eth0", "drops", file, "drops"))
+        f.write(text % ("drops:eth0", "drops", file + '", "jsonl:' + lab.path("daemon.jsonl"), "drops"))
     with NS["b"]:
         p = lab.start([pathline.PATHLINE, "run", "-c", config], log=lab.path("daemon.log"))
     url = wait(lambda: re.search(r"http://[\d.]+:\d+", lab.read("daemon.log")))
     ok(url, "it is up", lab.read("daemon.log"))
+    asked = {"query": ["query", "-o", "jsonl", question, url.group(0)], "tail": ["tail", "--url", url.group(0), "--drops", "-o", "jsonl"]}
+    with NS["b"]:
+        asked = {name: lab.start([pathline.PATHLINE, *args], log=lab.path(f"asked-{name}.log"), stdout=open(lab.path(f"asked-{name}"), "wb"))
+                 for name, args in asked.items()}
+
+    def streams():
+        with NS["b"], urllib.request.urlopen(url.group(0) + "/api/v1/status", timeout=LIMIT) as answer:
+            return [(s["drops"], s["seen"], s["waiting_bytes"]) for s in json.load(answer)["streams"]]
+    ok(wait(lambda: streams() == [(True, 0, 0)] * 2), "it is asked for drops", (lab.read("asked-query.log"), lab.read("asked-tail.log")))
     udp("a", 35, (B, 4071))
 
     def page():
@@ -346,9 +356,16 @@ web:
             return answer.read().decode()
     ok(wait(lambda: re.search(r'pathline_tap_drops_total\{reason="NO_SOCKET",tap="lost"\} 35\n', page())), "drops by reason are on its page",
        [x for x in page().splitlines() if "drops" in x])
+    ok(wait(lambda: streams() == [(True, 35, 0)] * 2), "those who asked have read all", streams())
+    for name, one in asked.items():
+        one.send_signal(signal.SIGINT)
+        ok(wait(lambda one=one: one.poll() is not None), f"{name} ends", lab.read(f"asked-{name}.log"))
     p.send_signal(signal.SIGTERM)
     ok(wait(lambda: p.poll() is not None), "it ends", lab.read("daemon.log"))
     eq(os.path.getsize(file), 35 * RECORD.size, "and the file has a record of each")
+    whole = pathline.run("query", "-o", "jsonl", question, file).stdout
+    eq(*(sorted(str(pathline.answer(rows))) for rows in (lab.read("asked-query"), whole)), "the answer is that over the file")
+    eq(lab.read("asked-tail").splitlines(), lab.read("daemon.jsonl").splitlines(), "and tail printed them")
 
 
 def test_words():

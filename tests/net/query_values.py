@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Questions over what a daemon has beside reports: values of its regions, as a standing query and asked over its API, and flows and packets of
-its taps over the API. The daemon's own JSON lines say what the answers must be. usage: query_values.py PATHLINE"""
+"""Questions over what a daemon has beside reports: values of its regions, as a standing query and asked over its API, and records of
+its taps over the API. What the daemon wrote itself says what the answers must be. usage: query_values.py PATHLINE"""
 import collections
 import json
 import os
@@ -168,10 +168,38 @@ def test_slow():
     d.stop()
 
 
-def test_no_packets():
+def test_dns():
+    """DNS messages of a tap: asked of the daemon they are those of its file, and tail prints them."""
+    port, question = free_udp_port(), "SELECT client, count() AS n, count(distinct name_hash) AS names FROM dns TUMBLE(ts, 10000h) GROUP BY client"
+    d = Daemon(taps_config([("d", f"udp://127.0.0.1:{port}", f"records: dns, to: ['file:{path('d.dns64')}']")]), name="dns")
+    p = ask(d, "dns", question)
+    with open(path("tail.rows"), "w", encoding="utf-8") as out:
+        tail = lab.start([PATHLINE, "tail", "--url", d.web, "--dns", "-o", "jsonl", "--where", "qtype == 1"], log=path("tail.err"), stdout=out)
+    ok(wait(lambda: [s["dns"] for s in json.loads(d.get("/api/v1/status")[1])["streams"]] == [True, True]), "DNS messages are asked of the daemon",
+       lab.read("dns.err") + lab.read("tail.err"))
+    run("gen", "packets", "--story", "--duration", "5s", "-w", path("dns.pcap"))
+    sent = run("tap", "--dns", "--to", f"udp://127.0.0.1:{port}", path("dns.pcap"))
+    messages = jsonl(run("tap", "--dns", "-o", "jsonl", path("dns.pcap")).stdout)
+    ok(sent.returncode == 0 and len(messages) > 20, f"{len(messages)} DNS messages are sent", sent.stderr)
+    status = lambda: json.loads(d.get("/api/v1/status")[1])["streams"]  # noqa: E731
+    ok(wait(lambda: [s["seen"] for s in status()] == [len(messages)] * 2 and not any(s["waiting_bytes"] for s in status())), "both streams have seen all", status())
+    for process in (p, tail):
+        process.send_signal(signal.SIGINT)
+        eq(process.wait(60), 0, "it ends well")
+    no = d.get("/api/v1/tail?kind=drops&form=jsonl")[1]
+    ok("no_drops" in no and "no tap of this process makes records of drops" in no, "drops there are none", no)
+    d.stop()
+    whole = answer(run("query", "-o", "jsonl", question, path("d.dns64")).stdout)
+    eq(sorted(map(str, answer(lab.read("dns.rows")))), sorted(map(str, whole)), "the answer is that over the tap's file")
+    ok(len(whole) > 1, f"{len(whole)} rows")
+    eq(sorted(map(str, jsonl(lab.read("tail.rows")))), sorted(str(m) for m in messages if m["qtype"] == 1), "tail prints those that match")
+
+
+def test_none():
     d = Daemon(taps_config([("f", f"udp://127.0.0.1:{free_udp_port()}", f"records: flows, to: ['jsonl:{path('f.jsonl')}']")]), name="none")
-    refused = run("query", "SELECT count() AS n FROM packets", d.web)
-    ok(refused.returncode != 0 and "no tap of this process makes records of packets" in refused.stderr, "a tap of flows alone", refused.stderr)
+    for kind in ("packets", "dns", "drops"):
+        for refused in (run("query", f"SELECT count() AS n FROM {kind}", d.web), run("tail", "--url", d.web, f"--{kind}")):
+            ok(refused.returncode != 0 and f"no tap of this process makes records of {kind}" in refused.stderr, f"{kind} of a tap of flows alone", refused.stderr)
     d.stop()
     d = Daemon(lab.write("bare.yaml", "web: {listen: '127.0.0.1:0'}\n"), name="bare")
     refused = run("query", "SELECT count() AS n FROM packets", d.web)
@@ -182,7 +210,8 @@ def test_no_packets():
 def test_refused():
     for question, source, says in (
             ("SELECT count() AS n FROM values", path("trace.pcap"), "come from the daemon that reads them"),
-            ("SELECT count() AS n FROM dns", "http://127.0.0.1:1", "asked for where they are tapped"),
+            ("SELECT count() AS n FROM marks", "http://127.0.0.1:1", "asked for where they come from"),
+            ("SELECT a.client FROM dns AS a JOIN packets AS b ON a.client = b.src WITHIN 1s", "http://127.0.0.1:1", "not in one question"),
             ("SELECT a.src FROM flows AS a JOIN packets AS b ON a.src = b.src WITHIN 1s", "http://127.0.0.1:1", "not in one question"),
             ("SELECT a.src FROM flows AS a JOIN events AS b ON a.src = b.flow.src WITHIN 1s", "http://127.0.0.1:1", "not in one question"),
             ("SELECT region FROM values WHERE region < a", "http://127.0.0.1:1", "have no order")):
@@ -192,5 +221,5 @@ def test_refused():
     ok(two.returncode == 2 and "the only source" in two.stderr, "a daemon beside a capture", two.stderr)
 
 
-lab.run(test_values, test_packets, test_slow, test_no_packets, test_refused)
+lab.run(test_values, test_packets, test_slow, test_dns, test_none, test_refused)
 sys.exit(tap.end())
