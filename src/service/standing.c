@@ -385,6 +385,14 @@ static void add_conditions(const struct pl_standing_query *q, struct pl_conditio
 			pl_condition_add(ret, PL_CONDITION_FAULT, "query_file_failing",
 				"query %s: %s cannot be written", q->name, q->outs.files[k].path);
 	}
+	for (unsigned int k = 0; k < q->outs.n_topics; k++) {
+		const struct pl_result_out *out = q->outs.topics[k].out;
+		struct pl_diag why = { .text = "" };
+
+		if (out != NULL && pl_result_out_failing(out, &why))
+			pl_condition_add(ret, PL_CONDITION_FAULT, "output_failing",
+				"query %s: %s: %s", q->name, out->name, why.text);
+	}
 }
 
 static void turn_outs(struct pl_standing *s, uint64_t now_ns)

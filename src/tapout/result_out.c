@@ -252,6 +252,11 @@ void pl_result_out_mark(struct pl_result_out *out)
 	out->driver->mark(out);
 }
 
+bool pl_result_out_failing(const struct pl_result_out *out, struct pl_diag *ret)
+{
+	return out->driver->failing != NULL && out->driver->failing(out, ret);
+}
+
 void pl_result_out_reopen(struct pl_result_out *out)
 {
 	if (out->driver->reopen != NULL)

@@ -64,6 +64,7 @@ struct pl_result_driver {
 	bool (*settled)(struct pl_result_out *out, bool all);
 	void (*mark)(struct pl_result_out *out);
 	void (*reopen)(struct pl_result_out *out); /* NULL: there is nothing to do */
+	bool (*failing)(const struct pl_result_out *out, struct pl_diag *ret); /* NULL: never */
 	void (*finish)(struct pl_result_out *out, uint32_t wait_ms);
 	void (*close)(struct pl_result_out *out);
 };
@@ -102,6 +103,8 @@ uint64_t pl_result_out_turn(struct pl_result_out *out, uint64_t now_ns);
  * those before the last one are, there may be another mark. */
 bool pl_result_out_settled(struct pl_result_out *out, bool all);
 void pl_result_out_mark(struct pl_result_out *out);
+/* Whether its receiver takes nothing at the moment, and why. */
+bool pl_result_out_failing(const struct pl_result_out *out, struct pl_diag *ret);
 /* Credentials are read anew, and what an operator had to mend is tried again at once (SIGHUP). */
 void pl_result_out_reopen(struct pl_result_out *out);
 /* Gives away all that waits, for so long at most; then nothing waits, and nothing is put. */

@@ -246,6 +246,18 @@ static void mark(struct pl_result_out *out)
 	self->marked = pl_counter_read(&self->export->stats.accepted);
 }
 
+static bool server_failing(const struct pl_result_out *out, struct pl_diag *ret)
+{
+	const struct server_out *self = (const struct server_out *)out;
+	const int error = atomic_load(&self->export->stats.last_error);
+
+	if (error != 0)
+		pl_diag_set(ret, "%s",
+			self->told.trouble[0] != '\0' ? self->told.trouble
+						      : strerror(error < 0 ? -error : error));
+	return error != 0;
+}
+
 static void reopen_server(struct pl_result_out *out)
 {
 	struct server_out *self = (struct server_out *)out;
@@ -300,6 +312,7 @@ const struct pl_result_driver pl_result_server = {
 	.settled = settled,
 	.mark = mark,
 	.reopen = reopen_server,
+	.failing = server_failing,
 	.finish = finish_server,
 	.close = close_server,
 };

@@ -364,6 +364,17 @@ static void mark(struct pl_result_out *out)
 		pl_kafka_producer_mark(self->producer);
 }
 
+/* Before a broker was asked nothing is known. */
+static bool topic_failing(const struct pl_result_out *out, struct pl_diag *ret)
+{
+	const struct topic_out *self = (const struct topic_out *)out;
+	const bool failing = self->trouble[0] != '\0' && self->client.brokers_up == 0;
+
+	if (failing)
+		pl_diag_set(ret, "no broker is up: %s", self->trouble);
+	return failing;
+}
+
 static void finish_topic(struct pl_result_out *out, uint32_t wait_ms)
 {
 	struct topic_out *self = (struct topic_out *)out;
@@ -412,6 +423,7 @@ const struct pl_result_driver pl_result_topic = {
 	.turn = turn_topic,
 	.settled = settled,
 	.mark = mark,
+	.failing = topic_failing,
 	.finish = finish_topic,
 	.close = close_topic,
 };

@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, network, tap  # noqa: E402
-from lib.lab import path  # noqa: E402
+from lib.lab import free_port, path  # noqa: E402
 from lib.network import sh  # noqa: E402
 from lib.pathline import PATHLINE, Daemon, region, run, total  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
@@ -308,7 +308,24 @@ def test_small_mtu():
     server.communicate(timeout=LIMIT)
 
 
-tests = [test_services, test_reload, test_profile, test_translator_region, test_readers, test_tap_region, test_alone, test_epochs, test_small_mtu]
+def test_rows():
+    """Where rows of standing queries go is away: each of them is told."""
+    run("gen", "packets", "--story", "--duration", "3s", "-w", path("rows.pcap"))
+    port, to = free_port(), ["kafka://127.0.0.1:{}/rows", "influx://127.0.0.1:{}/rows", "clickhouse://127.0.0.1:{}/rows"]
+    outs = ", ".join(f"'{one.format(port)}'" for one in to)
+    d = daemon("rows", f"""taps: [{{name: t, sources: ['pcap:{path('rows.pcap')}']}}]
+queries: [{{name: top, query: 'SELECT dst, count(*) AS n FROM packets TUMBLE(ts, 1s) GROUP BY dst', from: t, to: [{outs}]}}]
+""")
+    for one in to:
+        scheme = one.split(":")[0]
+        wait(lambda scheme=scheme: f"query top: {scheme}://" in d.get("/readyz?verbose")[1])
+        all_tell(d, "queries", "output_failing", f"query top: {one.format(port)}: ", f"{scheme} is away")
+    ok("no broker is up" in d.get("/readyz?verbose")[1], "of brokers it says so", d.get("/readyz?verbose")[1])
+    eq(d.metrics().get('pathline_condition{part="queries",condition="output_failing"}'), 3, "three outputs")
+    d.stop()
+
+
+tests = [test_rows, test_services, test_reload, test_profile, test_translator_region, test_readers, test_tap_region, test_alone, test_epochs, test_small_mtu]
 for test in tests:
     if not sys.argv[2:] or test.__name__ in sys.argv[2:]:
         test()

@@ -143,6 +143,8 @@ def test_away(influx, clickhouse):
     eq(total(page, "pathline_query_output_rows_total"), total(page, "pathline_query_output_waiting") + total(page, "pathline_query_output_spool_held"),
        "rows = waiting + held")
     ok(re.search("influx://127.0.0.1.*onnect", d.log()), "the daemon says so", d.log())
+    failing = wait(lambda: d.metrics().get('pathline_condition{part="queries",condition="output_failing"}') == 2)
+    ok(failing and d.get("/readyz")[0] == 503, "and it is not ready", d.get("/readyz?verbose")[1])
     d.p.kill()
     d.p.wait()
     influx.start()
@@ -157,6 +159,7 @@ def test_away(influx, clickhouse):
     d.p.send_signal(signal.SIGHUP)
     ok(wait(lambda: len(of_clickhouse(clickhouse, "away")) >= len(rows)), "once it is there it is filled", d.log())
     ok(wait(lambda: total(d.metrics(), "pathline_query_output_spool_held") == 0), "spools are empty", d.log())
+    ok(wait(lambda: d.get("/readyz")[0] == 200), "it is ready", d.get("/readyz?verbose")[1])
     eq(d.stop(), 0, "it ends well")
     same(of_influx(influx, "away"), [as_influx(r) for r in rows], "InfluxDB after it was away")
     same([dict(t) for t in {tuple(sorted((k, str(v) if isinstance(v, list) else v) for k, v in r.items())) for r in of_clickhouse(clickhouse, "away")}],
