@@ -212,9 +212,10 @@ const struct pl_command pl_command_run = {
 		"SIGHUP reads the configuration again and reopens files; if the new configuration is bad,\n"
 		"the old one stays in use. SIGUSR1 logs the account of packets and records. SIGTERM and\n"
 		"SIGINT stop the daemon: it empties sockets and outputs within the time of the key 'drain';\n"
-		"a second signal ends it at once. The configuration bounds all memory: the daemon allocates\n"
-		"its tables, queues and buffers at the start and never enlarges them; it counts entries that\n"
-		"find no room. It logs the sum at the start; \"pathline config check\" prints it too.",
+		"another signal, a second later or more, ends it at once, with the accounts until then.\n"
+		"The configuration bounds all memory: the daemon allocates its tables, queues and buffers at\n"
+		"the start and never enlarges them; it counts entries that find no room. It logs the sum at\n"
+		"the start; \"pathline config check\" prints it too.",
 	.examples = "  pathline run\n"
 		    "  pathline run -c /etc/pathline/pathline.conf\n"
 		    "  pathline run --web.listen-address 0.0.0.0:8400\n",

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "runtime/ending.h"
 #include "runtime/notify.h"
 #include "runtime/pages.h"
 #include "runtime/signals.h"
@@ -17,7 +17,7 @@
 #define WAIT_MAX_NS UINT64_C(1000000000)
 #define FLUSH_NS    UINT64_C(1000000000) /* between looks for log lines that were folded */
 
-static volatile sig_atomic_t to_stop, to_reload, to_tell, to_turn, ending, hup_ends;
+static volatile sig_atomic_t to_stop, to_reload, to_tell, to_turn, hup_ends;
 
 static struct runtime {
 	const struct pl_runtime_options *o;
@@ -39,26 +39,21 @@ static struct runtime {
 
 static void on_signal(int signo)
 {
-	static const char text[] = "pathline: stopped at once\n";
-
 	switch (signo) {
-	case SIGHUP:
-		if (hup_ends != 0)
-			to_stop = 1;
-		else
-			to_reload = 1;
-		break;
 	case SIGUSR1:
 		to_tell = 1;
 		break;
 	case SIGUSR2:
 		to_turn = 1;
 		break;
-	default:
-		if (ending != 0) {
-			(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
-			_exit(1);
+	case SIGHUP:
+		if (hup_ends == 0) {
+			to_reload = 1;
+			break;
 		}
+		__attribute__((fallthrough));
+	default:
+		pl_ending_signal(to_stop == 0);
 		to_stop = 1;
 	}
 }
@@ -88,19 +83,31 @@ static void catch_signals(struct runtime *r)
 	int also[4] = { SIGUSR1, SIGUSR2 };
 	struct sigaction hup;
 
-	to_stop = to_reload = to_tell = to_turn = ending = 0;
+	to_stop = to_reload = to_tell = to_turn = 0;
+	pl_ending_reset();
 	hup_ends = !reloads(r->o);
 	if (hup_ends == 0 || sigaction(SIGHUP, NULL, &hup) < 0 || hup.sa_handler != SIG_IGN)
 		also[2] = SIGHUP;
 	pl_signals_catch(&r->signals, on_signal, also);
 }
 
-/* The last words may take long: a second TERM or INT ends the process meanwhile. */
-static void hear_the_end(void)
+/* The last words may take long: a further TERM or INT ends the process meanwhile. */
+static void hear_the_end(const struct runtime *r)
 {
+	struct pl_buf accounts;
 	sigset_t set;
 
-	ending = 1;
+	pl_buf_init(&accounts);
+	for (unsigned int i = 0; i < r->o->n; i++) {
+		const struct pl_service *s = &r->o->services[i];
+
+		if (s->ops->account == NULL)
+			continue;
+		pl_buf_printf(&accounts, "%s: ", s->ops->name);
+		s->ops->account(s->s, &accounts);
+		pl_buf_chr(&accounts, '\n');
+	}
+	pl_ending_begins(&accounts);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -539,8 +546,8 @@ static int loop(struct runtime *r, struct pl_diag *diag)
 /* In the order against the stream: those opened last feed nobody. */
 static void drain(struct runtime *r)
 {
-	hear_the_end();
 	enter(r);
+	hear_the_end(r);
 	for (unsigned int i = r->o->n; i-- > 1;) {
 		if (r->o->services[i].ops->drain != NULL)
 			r->o->services[i].ops->drain(r->o->services[i].s);

@@ -20,6 +20,17 @@ uint64_t pl_standing_topics_lost(const struct pl_standing_query *q)
 	return lost;
 }
 
+static uint64_t topics_waiting(const struct pl_standing_query *q)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < q->outs.n_topics; i++) {
+		if (q->outs.topics[i].out != NULL)
+			n += q->outs.topics[i].out->stats.waiting;
+	}
+	return n;
+}
+
 static void put_list(const struct pl_standing *s, const struct pl_stats *list, bool of_run,
 	struct pl_exposition *page)
 {
@@ -151,6 +162,7 @@ void pl_standing_put_text(void *arg, struct pl_buf *text)
 		pl_account_add(text, q->stats.events_dropped, "events dropped");
 		pl_account_add(text, q->stats.lines_failed, "lines not written");
 		pl_account_add(text, pl_standing_topics_lost(q), "rows not delivered");
+		pl_account_add(text, topics_waiting(q), "rows waiting for their output");
 		pl_account_add(
 			text, pl_standing_topics_refused(q), "records of partitions beyond 4096");
 		if (q->clocks.told) {

@@ -312,6 +312,23 @@ void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text)
 		pl_buf_printf(text, ", %u rule%s, then %s", n, n == 1 ? "" : "s", rest);
 }
 
+/* Records that an output holds: what its numbers have under that name. */
+static uint64_t waiting(const struct pl_tap_out *out)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < PL_TAP_OUT_NUMBERS; i++) {
+		const struct pl_tap_out_numbers *numbers = &out->driver->numbers[i];
+		const void *object = numbers->stats != NULL ? numbers->counters(out) : NULL;
+
+		for (unsigned int k = 0; object != NULL && k < numbers->stats->n; k++) {
+			if (strcmp(numbers->stats->rows[k].name, "waiting") == 0)
+				n += pl_stat_read(&numbers->stats->rows[k], object);
+		}
+	}
+	return n;
+}
+
 void pl_tap_put_text(void *tap, struct pl_buf *text)
 {
 	struct pl_tap_service *t = tap;
@@ -345,10 +362,14 @@ void pl_tap_put_text(void *tap, struct pl_buf *text)
 	pl_account_add(text, d->lost, "lost");
 	pl_account_add(text, d->datagrams - d->accepted - d->duplicates, "malformed");
 	for (unsigned int i = 0; i < t->n_outs; i++) {
-		const uint64_t lost = t->outs[i]->driver->lost(t->outs[i]);
+		const uint64_t lost = t->outs[i]->driver->lost(t->outs[i]),
+			       left = waiting(t->outs[i]);
 
 		if (lost > 0)
 			pl_buf_printf(text, "; %s did not take %" PRIu64 " records",
 				t->outs[i]->name, lost);
+		if (left > 0)
+			pl_buf_printf(
+				text, "; %" PRIu64 " records wait for %s", left, t->outs[i]->name);
 	}
 }

@@ -9,10 +9,11 @@ import os
 import re
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import tap  # noqa: E402
-from lib.lab import free_udp_port, path, start  # noqa: E402
+from lib.lab import free_port, free_udp_port, path, start  # noqa: E402
 from lib.pathline import PATHLINE, Daemon, jsonl, run  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
@@ -181,6 +182,34 @@ def test_tail():
     eq(d.stop(), 0, "it ends well")
 
 
+def with_receiver_away(name, to, query=""):
+    """A daemon with a tap whose packets have come, and nobody who takes what it makes of them."""
+    port = free_udp_port()
+    with open(path(name + ".yaml"), "w", encoding="utf-8") as f:
+        f.write(f"web: {{listen: '127.0.0.1:0'}}\ndrain: 60s\ntaps: [{{name: t, sources: ['udp://127.0.0.1:{port}'], to: [{to}]}}]\n{query}")
+    d = Daemon(path(name + ".yaml"), name=name)
+    sent = run("tap", "--to", f"udp://127.0.0.1:{port}?kind=pkt96", path("trace.pcap"))
+    n = int(re.search(r"(\d+) records", sent.stderr).group(1))
+    ok(wait(lambda: of_tap(d, "tap_packets_total", "t") == n), "packets have come", sent.stderr)
+    return d, n
+
+
+def test_signals():
+    """Signals to end that come together, as timeout(1) sends them, are one: the accounts are told. Who sends another one later is
+    told what is not delivered."""
+    d, n = with_receiver_away("together", f"'clickhouse://127.0.0.1:{free_port()}/x'")
+    for _ in range(20):
+        d.p.send_signal(signal.SIGTERM)
+        time.sleep(0.001)
+    eq(d.p.wait(60), 1, "it ends in its time, and says that something is lost")
+    ok(f"did not take {n} records" in d.log() and "at once" not in d.log(), "with its account", d.log())
+    d, n = with_receiver_away("later", "", "queries: [{name: q, query: 'SELECT dst, count(*) AS n FROM packets TUMBLE(ts, 1s) GROUP BY dst', from: t, "
+                              f"to: ['kafka://127.0.0.1:{free_port()}/x']}}]\n")
+    ok(wait(lambda: d.p.send_signal(signal.SIGTERM) or d.p.poll() is not None), "a signal later ends it at once")
+    ok(d.p.returncode == 1 and "stopped at once by a further signal" in d.log(), "which it says", d.log())
+    ok(re.search(rf"\nqueries: q: {n} records, (\d+) rows, \1 rows waiting for their output\ntaps: t: {n} packets", d.log()), "and what is not delivered", d.log())
+
+
 def test_refused():
     for said, text in (("captures and live sources", "{name: a, sources: ['pcap:x', 'udp://:1']}"),
                        ("is no source of a tap", "{name: a, sources: ['upd://:1']}"),
@@ -200,5 +229,6 @@ def test_refused():
 test_taps()
 test_tapped()
 test_tail()
+test_signals()
 test_refused()
 sys.exit(tap.end())
