@@ -112,7 +112,7 @@ static bool difference(
 
 /* Field names of what happened within the interval. */
 struct interval_names {
-	const char *count, *mean, *p50, *p99, *max;
+	const char *count, *mean, *p50, *p99, *bound; /* bound: no value was above it */
 };
 
 static void interval(struct draft *d, const struct interval_names *names,
@@ -141,7 +141,7 @@ static void interval(struct draft *d, const struct interval_names *names,
 			last = i;
 	}
 	if (pl_hist_upper(last) != UINT64_MAX)
-		field(d, names->max, NULL, PL_SERIES_GAUGE, pl_hist_upper(last));
+		field(d, names->bound, NULL, PL_SERIES_GAUGE, pl_hist_upper(last));
 }
 
 /* Jitter in the point's own unit, and in the metrics' one. */
@@ -176,9 +176,9 @@ static void emit(struct draft *d)
 /* ---- cells ---- */
 
 static const struct interval_names latency_names = { "latency_count", "latency_mean_ns",
-	"latency_p50_ns", "latency_p99_ns", "latency_max_ns" };
+	"latency_p50_ns", "latency_p99_ns", "latency_bound_ns" };
 static const struct interval_names depth_names = { "depth_count", "depth_mean", "depth_p50",
-	"depth_p99", "depth_highest" };
+	"depth_p99", "depth_bound" };
 
 /* before: the same cell at the last point; NULL: there was none. */
 static void cell_point(struct draft *d, const struct pl_series *s, enum pl_agg_table table,

@@ -151,6 +151,11 @@ def test_values(influx):
     ok(wait(told), "InfluxDB: idle queues stay in the charts", recent[:3])
     eq(d.stop(), 0, "stops with 0")
     compare(influx, "one", f"{DIR}/one.jsonl", "InfluxDB")
+    bounds = influx.rows("SELECT max(latency_bound_ns) AS hop_latency_ns, max(depth_bound) AS queue_depth FROM pathline_queue", "one")[0]
+    for i, name in enumerate(HOP_FIELDS):
+        if name in bounds:
+            largest = max(hop[3 + i] for hop in hops_of_file(f"{DIR}/one.jsonl")[0])
+            ok(largest <= bounds[name] < 1.19 * largest, f"InfluxDB: the bound of {name} is near its largest value", (largest, bounds[name]))
 
 
 def test_killed(influx):
