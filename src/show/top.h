@@ -37,6 +37,7 @@ struct pl_top_screen {
 	unsigned int n_columns;
 	unsigned int sort;    /* column it is sorted by at first */
 	const char *identity; /* keys that tell one row from another, with blanks between */
+	const char *beyond; /* what the table has no rows for ("overflow"); NULL: it does not say */
 };
 
 extern const struct pl_top_screen pl_top_screens[];
@@ -67,6 +68,9 @@ void pl_top_titles(struct pl_buf *out, const struct pl_top_screen *screen, unsig
 	bool descending, unsigned int cols);
 void pl_top_row(struct pl_buf *out, const struct pl_top_screen *screen, const json_t *row,
 	unsigned int cols, bool ascii);
+
+/* "12 of 40": rows that match, of all; behind it how much the table has no rows for. */
+void pl_top_counts(struct pl_buf *out, const struct pl_top_screen *screen, const json_t *table);
 
 /* Cuts to so many columns. */
 void pl_top_cut(char *text, unsigned int cols);

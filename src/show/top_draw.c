@@ -146,9 +146,8 @@ static void draw_foot(struct top *t, unsigned int rows, unsigned int cols, struc
 		pl_buf_printf(line, "! %s", t->trouble);
 		attribute = A_REVERSE;
 	} else {
-		pl_buf_printf(line, "%s%" PRIu64 " of %" PRIu64, t->frozen ? "FROZEN  " : "",
-			pl_json_member_u64(v->table, "matched"),
-			pl_json_member_u64(v->table, "total"));
+		pl_buf_str(line, t->frozen ? "FROZEN  " : "");
+		pl_top_counts(line, pl_top_view_screen(v), v->table);
 		if (v->where[0] != '\0')
 			pl_buf_printf(line, "  filter: %s", v->where);
 		pl_buf_printf(

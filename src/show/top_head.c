@@ -94,3 +94,13 @@ void pl_top_sums(struct pl_buf *out, const json_t *status, const json_t *before,
 		pl_json_member_u64(status, "levels_raised"));
 	add_line(out, line, cols);
 }
+
+void pl_top_counts(struct pl_buf *out, const struct pl_top_screen *screen, const json_t *table)
+{
+	const uint64_t beyond = pl_json_member_u64(table, "overflow");
+
+	pl_buf_printf(out, "%" PRIu64 " of %" PRIu64, pl_json_member_u64(table, "matched"),
+		pl_json_member_u64(table, "total"));
+	if (beyond > 0 && screen->beyond != NULL)
+		pl_buf_printf(out, ", and %" PRIu64 " %s", beyond, screen->beyond);
+}

@@ -130,24 +130,27 @@ static const struct pl_top_column values[] = {
 	{ "BYTES", "bytes", 0, PL_TOP_TEXT },
 };
 
-#define SCREEN(n, by, id)                                                                          \
+#define SCREEN(n, by, id, more)                                                                    \
 	{                                                                                          \
-		.name = #n, .columns = (n), .n_columns = N(n), .sort = (by), .identity = (id)      \
+		.name = #n, .columns = (n), .n_columns = N(n), .sort = (by), .identity = (id),     \
+		.beyond = (more)                                                                   \
 	}
 
 const struct pl_top_screen pl_top_screens[] = {
-	SCREEN(queues, 4, "node port queue"),
-	SCREEN(links, 7, "node port peer peer_port"),
-	SCREEN(ports, 4, "node port"),
-	SCREEN(paths, 4, "path_id"),
-	SCREEN(events, 0, "time"),
-	SCREEN(exporters, 3, "exporter node hw_id"),
-	SCREEN(drops, 3, "place name cause"),
-	SCREEN(flows, 0, "flow"),
-	SCREEN(regions, 6, "region"),
-	SCREEN(values, 0, "time region list number"),
-	{ "segments", pl_top_segment_columns, PL_TOP_SEGMENT_COLUMNS, 4, "domain segment" },
-	{ "tapped", pl_top_tapped_columns, PL_TOP_TAPPED_COLUMNS, 3, "tap flow" },
+	SCREEN(queues, 4, "node port queue", "readings of other queues (aggregate.max_queues)"),
+	SCREEN(links, 7, "node port peer peer_port",
+		"readings of other links (aggregate.max_links)"),
+	SCREEN(ports, 4, "node port", "readings of other ports (aggregate.max_ports)"),
+	SCREEN(paths, 4, "path_id", "readings of other paths (aggregate.max_paths)"),
+	SCREEN(events, 0, "time", "earlier ones"),
+	SCREEN(exporters, 3, "exporter node hw_id",
+		"reports of other exporters (decode.max_exporters)"),
+	SCREEN(drops, 3, "place name cause", NULL),
+	SCREEN(flows, 0, "flow", "flows with fewer packets"),
+	SCREEN(regions, 6, "region", NULL),
+	SCREEN(values, 0, "time region list number", "earlier ones"),
+	{ "segments", pl_top_segment_columns, PL_TOP_SEGMENT_COLUMNS, 4, "domain segment", NULL },
+	{ "tapped", pl_top_tapped_columns, PL_TOP_TAPPED_COLUMNS, 3, "tap flow", NULL },
 };
 const unsigned int pl_top_n_screens = N(pl_top_screens);
 

@@ -374,9 +374,38 @@ static void test_tapped(void)
 	json_decref(page);
 }
 
+static void test_counts(void)
+{
+	static const struct {
+		const char *screen, *table, *says;
+	} rows[] = {
+		{ "queues", "{\"matched\": 2, \"total\": 4, \"overflow\": 0}", "2 of 4" },
+		{ "queues", "{\"matched\": 2, \"total\": 4, \"overflow\": 812}",
+			"2 of 4, and 812 readings of other queues (aggregate.max_queues)" },
+		{ "links", "{\"matched\": 4, \"total\": 4, \"overflow\": 1}",
+			"4 of 4, and 1 readings of other links (aggregate.max_links)" },
+		{ "events", "{\"matched\": 4, \"total\": 4, \"overflow\": 9}",
+			"4 of 4, and 9 earlier ones" },
+		{ "segments", "{\"matched\": 4, \"total\": 4}", "4 of 4" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		json_t *table = json_loads(rows[i].table, 0, NULL);
+		struct pl_buf out;
+
+		pl_buf_init(&out);
+		pl_top_counts(&out, pl_top_screen_find(rows[i].screen), table);
+		pl_buf_chr(&out, '\0');
+		streq(out.data, rows[i].says);
+		pl_buf_done(&out);
+		json_decref(table);
+	}
+}
+
 int main(void)
 {
 	test_lines();
+	test_counts();
 	test_whole_numbers();
 	test_large_numbers();
 	test_nodes();

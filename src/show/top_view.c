@@ -121,8 +121,9 @@ static void print_table(const struct pl_top_view *v, uint64_t most, struct pl_bu
 			pl_top_ascii());
 		pl_buf_chr(out, '\n');
 	}
-	pl_buf_printf(out, "%s: %" PRIu64 " of %" PRIu64 "\n", pl_top_view_screen(v)->name,
-		pl_json_member_u64(v->table, "matched"), pl_json_member_u64(v->table, "total"));
+	pl_buf_printf(out, "%s: ", pl_top_view_screen(v)->name);
+	pl_top_counts(out, pl_top_view_screen(v), v->table);
+	pl_buf_chr(out, '\n');
 }
 
 int pl_top_view_print(
