@@ -16,7 +16,7 @@ static const struct {
 	int dlt;
 } links[] = {
 	[PL_LINK_ETHERNET] = { "Ethernet", DLT_EN10MB },
-	[PL_LINK_RAW_IP] = { "IP packets without a link's header", DLT_RAW },
+	[PL_LINK_RAW_IP] = { "IP packets without a link's header (raw IP, BSD loopback)", DLT_RAW },
 	[PL_LINK_SLL] = { "cooked Linux captures", DLT_LINUX_SLL },
 	[PL_LINK_SLL2] = { "cooked Linux captures (v2)", DLT_LINUX_SLL2 },
 };
@@ -120,6 +120,14 @@ void pl_pcap_filter_free(struct pl_pcap_filter *f)
 	free(f);
 }
 
+int pl_pcap_filter_refuse(const char *uri, struct pl_diag *diag)
+{
+	pl_diag_set(diag,
+		"'%s': a filter needs whole frames; packet:IFACE, afxdp:IFACE and capture files have them",
+		uri);
+	return -EINVAL;
+}
+
 static int cannot_ask(
 	const struct pl_pcap_filter *f, const struct pl_packet *p, struct pl_diag *diag)
 {
@@ -128,9 +136,9 @@ static int cannot_ask(
 			f->why[p->link]);
 	else if (p->link == PL_LINK_UDP)
 		pl_diag_set(diag,
-			"a filter needs whole frames: these are the contents of datagrams, received by a socket");
+			"a filter needs whole frames; these are the contents of datagrams, received by a socket");
 	else
-		pl_diag_set(diag, "a filter cannot be asked of frames of this kind of link%s",
+		pl_diag_set(diag, "the filter cannot be asked of frames of this kind of link%s",
 			p->link == PL_LINK_UNKNOWN ? ", which is not read" : "");
 	return -EINVAL;
 }

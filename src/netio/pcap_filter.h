@@ -22,6 +22,8 @@ struct pl_pcap_filter;
 /* -EINVAL with diag: libpcap does not understand it. Names of hosts and services are looked up
  * here. */
 int pl_pcap_filter_new(struct pl_pcap_filter **ret, const char *expression, struct pl_diag *diag);
+/* Says that the source has no frames that a filter could be asked of. -EINVAL. */
+int pl_pcap_filter_refuse(const char *uri, struct pl_diag *diag);
 void pl_pcap_filter_free(struct pl_pcap_filter *filter); /* NULL is allowed */
 
 /* The packets that match move to the front of the batch, in their order. Returns how many these are;

@@ -111,12 +111,8 @@ static int make_filter(struct pl_pcap_filter **ret, const struct pl_port_driver 
 	*ret = NULL;
 	if (expression == NULL)
 		return 0;
-	if (!has_frames(driver)) {
-		pl_diag_set(diag,
-			"'%s': a filter needs whole frames; packet:IFACE, afxdp:IFACE and capture files have them",
-			uri);
-		return -EINVAL;
-	}
+	if (!has_frames(driver))
+		return pl_pcap_filter_refuse(uri, diag);
 	return pl_pcap_filter_new(ret, expression, diag);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "netio/pcap_filter.h"
 #include "netio/tc.h"
 #include "netio/uri.h"
 #include "service/tap_drops.h"
@@ -124,13 +125,12 @@ static int check_filter(const char *uri, struct pl_diag *diag)
 
 	if (pl_tap_kernel_is(uri))
 		pl_diag_set(diag,
-			"%s: the tap in the kernel takes no filter expression; choose packets by --rule, or use packet:%.*s",
+			"'%s': the tap in the kernel takes no filter; choose packets by --rule, or use packet:%.*s",
 			uri, (int)strcspn(name + 1, "?"), name + 1);
-	else if (pl_tap_drops_is(uri) || pl_tap_source_is_tmpkt(uri))
-		pl_diag_set(
-			diag, "%s: a filter expression needs frames, and these are records", uri);
 	else
-		return 0;
+		return pl_tap_drops_is(uri) || pl_tap_source_is_tmpkt(uri)
+			       ? pl_pcap_filter_refuse(uri, diag)
+			       : 0;
 	return -EINVAL;
 }
 

@@ -122,18 +122,20 @@ def test_live():
 
 def test_refused():
     capture = pcap.write(lab.path("one.pcap"), mixed(random.Random(1), 10))
+    loopback = pcap.write(lab.path("loopback.pcap"), [b"\2\0\0\0" + frame[14:] for frame in WIRE.frames(2)], link=0)
     ppp = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop", "captures", "linktype-ppp.pcap")
     for args, code, words in (
             (("read", "--filter", "udp prot 53", capture), 2, "udp prot 53"),
             (("tap", "--filter", "udp prot 53", capture), 2, "udp prot 53"),
             (("read", "--filter", "udp", ppp), 1, "not read"),
+            (("read", "--filter", "ether host 02:00:00:00:00:01", loopback), 1, "BSD loopback"),
             (("tap", "--filter", "not inbound", capture), 1, "kernel alone"),
             (("tap", "--filter", " or ".join(["udp"] * 1000), capture), 2, "--rules"),
             (("listen", "--filter", "udp"), 2, "whole frames"),
             (("listen", "--filter", "udp", "udp://127.0.0.1:0"), 2, "whole frames"),
-            (("tap", "--filter", "udp", "udp://127.0.0.1:0"), 2, "needs frames"),
-            (("tap", "--filter", "udp", "packet:lo?carries=tmpkt"), 2, "needs frames"),
-            (("tap", "--drops", "--filter", "udp", "drops:"), 2, "needs frames"),
+            (("tap", "--filter", "udp", "udp://127.0.0.1:0"), 2, "needs whole frames"),
+            (("tap", "--filter", "udp", "packet:lo?carries=tmpkt"), 2, "needs whole frames"),
+            (("tap", "--drops", "--filter", "udp", "drops:"), 2, "needs whole frames"),
             (("tap", "--filter", "udp", "tc:lo"), 2, "--rule"),
             (("tap", "--filter", "udp", "xdp:lo"), 2, "packet:lo")):
         r = run(*args)
