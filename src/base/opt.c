@@ -146,6 +146,13 @@ static int assign(
 	int error = 0;
 
 	switch (opt->type) {
+	case PL_OPT_ONCE:
+		if (*(const char **)opt->target != NULL) {
+			pl_diag_set(diag, "option %s is given twice", shown);
+			return -EINVAL;
+		}
+		*(const char **)opt->target = value;
+		return 0;
 	case PL_OPT_STRING:
 		*(const char **)opt->target = value;
 		return 0;

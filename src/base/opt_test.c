@@ -10,7 +10,7 @@
 
 static struct {
 	bool stats, verbose;
-	const char *where, *output;
+	const char *where, *output, *only;
 	uint64_t count, buffer_bytes, every_ns;
 	double rate, share;
 	struct pl_opt_list sets;
@@ -32,6 +32,7 @@ static const struct pl_opt table[] = {
 	{ PL_OPT_DOUBLE, 0, "share", &v.share, NULL, "how much of it" },
 	{ PL_OPT_CHOICE, 'o', "output", &v.output, "FORM", "form", .choices = outputs },
 	{ PL_OPT_LIST, 0, "set", &v.sets, "KEY=VALUE", "set a key" },
+	{ PL_OPT_ONCE, 0, "only", &v.only, "WHAT", "one of them" },
 	{ PL_OPT_END },
 };
 
@@ -121,6 +122,8 @@ static void test_bad(void)
 		{ "x --share x", "option --share must be a number such as 0.5 or 1e3, not \"x\"" },
 		{ "x -o jsn", "option -o must be one of table, json, not \"jsn\"" },
 		{ "x a b --set 1 -x", "unknown option -x" },
+		{ "x --only a --only a", "option --only is given twice" },
+		{ "x --only=a b --only=c", "option --only is given twice" },
 	};
 	struct pl_opt_list rest;
 	struct pl_diag diag;
@@ -151,6 +154,7 @@ static void test_help(void)
 		"      --share VALUE           how much of it\n"
 		"  -o, --output FORM           form (table, json)\n"
 		"      --set KEY=VALUE         set a key\n"
+		"      --only WHAT             one of them\n"
 		"  -h, --help                  show this help\n";
 	struct pl_buf out;
 

@@ -72,7 +72,7 @@ struct pl_runtime_options pl_args_runtime(const struct pl_args_service *s,
 /* Which packets of captures and interfaces are looked at; filter is a const char *. */
 #define PL_ARGS_FILTER(filter)                                                                     \
 	{                                                                                          \
-		PL_OPT_STRING, 0, "filter", &(filter), "EXPR",                                     \
+		PL_OPT_ONCE, 0, "filter", &(filter), "EXPR",                                       \
 			"look only at packets that match the expression, as of tcpdump: "          \
 			"\"udp port 6000 and net 10.0.0.0/8\" (man pcap-filter)",                  \
 			NULL                                                                       \

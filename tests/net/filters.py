@@ -129,6 +129,8 @@ def test_refused():
             (("tap", "--filter", "udp prot 53", capture), 2, "udp prot 53"),
             (("read", "--filter", "udp", ppp), 1, "not read"),
             (("read", "--filter", "ether host 02:00:00:00:00:01", loopback), 1, "BSD loopback"),
+            (("tap", "--filter", "udp", "--filter", "port 53", capture), 2, "--filter is given twice"),
+            (("read", "--filter=udp", "--filter=udp", capture), 2, "--filter is given twice"),
             (("tap", "--filter", "not inbound", capture), 1, "kernel alone"),
             (("tap", "--filter", " or ".join(["udp"] * 1000), capture), 2, "--rules"),
             (("listen", "--filter", "udp"), 2, "whole frames"),
