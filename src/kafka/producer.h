@@ -139,8 +139,8 @@ uint64_t pl_kafka_producer_stored(const struct pl_kafka_producer *p);
 int pl_kafka_producer_send_hashed(
 	struct pl_kafka_producer *p, uint64_t hash, uint64_t ts_ns, const void *value, size_t len);
 
-/* PL_KAFKA_MESSAGES: whether every message that was sent before the last mark has ended, delivered,
- * returned or dropped; then there may be another mark. In turn it becomes so. */
+/* Whether everything that was put or sent before the last mark has ended, delivered, returned or
+ * dropped; then there may be another mark. In turn it becomes so. */
 bool pl_kafka_producer_settled(const struct pl_kafka_producer *p);
 void pl_kafka_producer_mark(struct pl_kafka_producer *p);
 

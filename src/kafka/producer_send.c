@@ -124,6 +124,8 @@ const char *pl_kafka_producer_trouble(const struct pl_kafka_producer *p)
 
 void pl_kafka_batch_free(struct pl_kafka_producer *p, struct pl_kafka_batch *batch)
 {
+	p->older -= batch->side != p->side;
+	batch->side = p->side;
 	/* The last one back is the first one out: its memory may still be in a cache. */
 	TAILQ_INSERT_HEAD(&p->free, batch, link);
 	p->n_free++;
@@ -139,6 +141,7 @@ static struct pl_kafka_batch *begin(struct pl_kafka_producer *p, uint32_t partit
 	p->n_free--;
 	TAILQ_INSERT_TAIL(&p->filling, batch, link);
 	batch->n = batch->clocks = 0;
+	batch->side = p->side;
 	batch->bytes = 0;
 	batch->partition = partition;
 	batch->oldest_ns = UINT64_MAX;
@@ -449,9 +452,10 @@ bool pl_kafka_producer_settled(const struct pl_kafka_producer *p)
 
 void pl_kafka_producer_mark(struct pl_kafka_producer *p)
 {
-	assert(p->mode == PL_KAFKA_MESSAGES && p->older == 0);
-	p->older = p->waiting;
-	p->side ^= 1;
+	assert(p->older == 0);
+	/* A buffer that is being filled may get more: it is older all the same. */
+	p->older = p->mode == PL_KAFKA_MESSAGES ? p->waiting : p->n_buffers - p->n_free;
+	p->side ^= SIDE;
 }
 
 /* Partitions are only ever added while a topic lives. What is being filled goes where it was meant

@@ -16,7 +16,8 @@ struct pl_kafka_batch {
 	TAILQ_ENTRY(pl_kafka_batch) link;
 	uint8_t *records;
 	uint32_t n;
-	size_t bytes; /* of its records */
+	uintptr_t side; /* of the producer, when it was begun */
+	size_t bytes;   /* of its records */
 	uint32_t partition;
 	uint64_t oldest_ns, newest_ns; /* of its records */
 	uint32_t clocks;               /* bits 1 << enum pl_clock_kind, of its records */
@@ -81,8 +82,8 @@ struct pl_kafka_producer {
 	enum pl_clock_kind clock; /* of records that are put now */
 	uint64_t sequence;
 	uint64_t waiting; /* items being filled or lent */
-	/* PL_KAFKA_MESSAGES: of those, messages of before the last mark; the bit that those have
-	 * which are sent now. And those that the caller still has. */
+	/* Messages, and buffers, of before the last mark; the bit that those have which are sent or
+	 * begun now. And messages that the caller still has. */
 	uint64_t older, stored;
 	uintptr_t side;
 	struct pl_kafka_producer_stats stats;
