@@ -14,6 +14,7 @@ struct dta_out {
 	struct pl_dta_map map;
 	uint64_t *ends;
 	uint64_t first, next; /* of the entries in the ring */
+	uint64_t marked;      /* `next` at the last mark */
 	uint32_t cap;
 	uint64_t lost, to_lose; /* reports lost so far; those that no entry was charged with yet */
 	uint64_t bytes, errors;
@@ -194,6 +195,16 @@ static void flush(struct pl_export *e, uint64_t now_ns, bool all)
 	settle(o, now_ns);
 }
 
+static void mark(struct pl_export *e)
+{
+	self(e)->marked = self(e)->next;
+}
+
+static bool settled(struct pl_export *e)
+{
+	return self(e)->first >= self(e)->marked;
+}
+
 /* Neither a region nor a socket is taken up again by name. */
 static void words(struct pl_export *e, struct pl_export_words *ret)
 {
@@ -217,6 +228,8 @@ static const struct pl_export_ops ops = {
 	.write_paths = write_paths,
 	.write_events = write_events,
 	.flush = flush,
+	.mark = mark,
+	.settled = settled,
 	.words = words,
 	.close = close_out,
 };

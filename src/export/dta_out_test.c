@@ -319,21 +319,32 @@ static void test_udp(void)
 	ok(take(fd, 10, &from) >= 10, "ten reports come");
 	closes(e, 0, PL_EXPORT_IO, 0);
 	eq(atomic_load(&e->stats.queued), 10, "what is not confirmed is not delivered");
+	pl_export_mark(e);
+	ok(!pl_export_settled(e), "nor settled");
 	answer(fd, &from, 9, 0);
 	until_queued(e, 0);
+	ok(pl_export_settled(e), "and then it is");
 	closes(e, 10, PL_EXPORT_IO, 0);
 	write_paths(e, 10, 0);
 	pl_export_flush(e, pl_clock_mono_ns(), false);
 	(void)take(fd, 10, &from);
 	/* Taken up to number 14, of which the translator gave up two. */
+	pl_export_mark(e);
+	write_paths(e, 10, 0);
 	answer(fd, &from, 14, 2);
-	until_queued(e, 5);
-	closes(e, 13, PL_EXPORT_IO, 2);
+	until_queued(e, 15);
+	ok(!pl_export_settled(e), "some of those before the mark");
+	answer(fd, &from, 19, 2);
+	until_queued(e, 10);
+	ok(pl_export_settled(e), "all of those before the mark, and none behind it");
+	answer(fd, &from, 29, 2);
+	until_queued(e, 0);
+	closes(e, 28, PL_EXPORT_IO, 2);
 	/* The ring takes so many, and no more without an answer. */
 	write_paths(e, 80, 0);
 	pl_export_flush(e, pl_clock_mono_ns(), false);
 	ok(pl_counter_read(&e->stats.dropped[PL_EXPORT_MEMORY]) >= 80 - 64, "the ring is full");
-	closes(e, 13, PL_EXPORT_IO, 2);
+	closes(e, 28, PL_EXPORT_IO, 2);
 	pl_export_close(e);
 	close(fd);
 }

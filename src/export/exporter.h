@@ -89,6 +89,12 @@ struct pl_export_ops {
 	/* Sends what is due: call at least once a second, and with `all` before closing. NULL: nothing
 	 * waits. */
 	void (*flush)(struct pl_export *e, uint64_t now_ns, bool all);
+	/* For sources that can be read again from a position (netio/port.h). A mark stands behind all
+	 * that was accepted so far; the next one comes when the last is settled. Settled: of what
+	 * was accepted before the mark nothing is lost when the process ends, for it is delivered,
+	 * on disk, or dropped and counted. NULL, both: it is settled once nothing is queued. */
+	void (*mark)(struct pl_export *e);
+	bool (*settled)(struct pl_export *e);
 	/* Lets go of files and connections and takes them up again by name (SIGHUP). 0 or -errno;
 	 * on failure goes on with what it had. NULL: it holds none. */
 	int (*reopen)(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag);
@@ -139,6 +145,19 @@ static inline void pl_export_flush(struct pl_export *e, uint64_t now_ns, bool al
 {
 	if (e->ops->flush != NULL)
 		e->ops->flush(e, now_ns, all);
+}
+
+static inline void pl_export_mark(struct pl_export *e)
+{
+	if (e->ops->mark != NULL)
+		e->ops->mark(e);
+}
+
+static inline bool pl_export_settled(struct pl_export *e)
+{
+	if (e->ops->settled != NULL)
+		return e->ops->settled(e);
+	return atomic_load_explicit(&e->stats.queued, memory_order_relaxed) == 0;
 }
 
 static inline int pl_export_reopen(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag)

@@ -28,6 +28,7 @@ struct ipfix_out {
 	uint64_t full;                   /* that found no room in it, as of the last look */
 	struct pl_ipfix_amount making, sent, failed; /* as of the last look: of the link */
 	uint64_t bytes, errors;
+	uint64_t marked; /* entries that were queued so far, at the last mark */
 	uint64_t now_ns; /* of the present call */
 	char endpoint[128];
 	pthread_mutex_t lock; /* of trouble */
@@ -173,6 +174,24 @@ static void flush(struct pl_export *e, uint64_t now_ns, bool all)
 
 /* ---- the rest ---- */
 
+/* They leave in the order in which they came; what finds no room is dropped before it is queued. */
+static uint64_t ever_queued(const struct pl_export *e)
+{
+	return pl_counter_read(&e->stats.accepted) -
+	       pl_counter_read(&e->stats.dropped[PL_EXPORT_MEMORY]) -
+	       pl_counter_read(&e->stats.dropped[PL_EXPORT_EMPTY]);
+}
+
+static void mark(struct pl_export *e)
+{
+	self(e)->marked = ever_queued(e);
+}
+
+static bool settled(struct pl_export *e)
+{
+	return ever_queued(e) - queued(self(e)) >= self(e)->marked;
+}
+
 static void words(struct pl_export *e, struct pl_export_words *ret)
 {
 	struct ipfix_out *o = self(e);
@@ -200,6 +219,8 @@ static const struct pl_export_ops ops = {
 	.write_paths = write_paths,
 	.write_events = write_events,
 	.flush = flush,
+	.mark = mark,
+	.settled = settled,
 	.words = words,
 	.close = close_out,
 };

@@ -38,6 +38,10 @@ struct raw_out {
 	uint64_t now_ns;
 	size_t given_bytes; /* of the spool's oldest record, and entries */
 	uint32_t given;
+	/* The producer's mark is one, for two: the exporter's, which waits for it or stands with it, and
+	 * what left the spool, which stays on disk until it is acknowledged. */
+	bool marked, mark_waits, mark_stands;
+	bool passed, passed_before; /* something left the spool since the mark; and before it */
 	bool dirty;
 	uint64_t synced_ns;
 	char name[256];
@@ -233,14 +237,37 @@ static void empty_spool(struct raw_out *o)
 	struct pl_spool_record record;
 	uint32_t left = SPOOL_A_TURN;
 
-	if (pl_kafka_producer_client(o->producer)->brokers_up == 0)
+	if (pl_kafka_producer_client(o->producer)->brokers_up == 0 || o->passed_before)
 		return;
+	pl_spool_hold(o->spool);
 	while (left > 0 && pl_spool_peek(o->spool, &record) == 0 && give(o, &record, &left)) {
 		pl_spool_next(o->spool);
 		o->given = 0;
 		o->given_bytes = 0;
+		o->passed = true;
 	}
 	count_spool(o);
+}
+
+/* What was put before the mark has ended: it is delivered, dropped, or back in the spool. */
+static void end_mark(struct raw_out *o)
+{
+	o->marked = o->mark_stands = o->passed_before = false;
+	if (o->spool != NULL && !o->passed)
+		pl_spool_release(o->spool);
+}
+
+static void turn_mark(struct raw_out *o)
+{
+	if (o->marked && pl_kafka_producer_settled(o->producer))
+		end_mark(o);
+	if (o->marked || (!o->mark_waits && !o->passed))
+		return;
+	pl_kafka_producer_mark(o->producer);
+	o->marked = true;
+	o->mark_stands = o->mark_waits;
+	o->passed_before = o->passed;
+	o->mark_waits = o->passed = false;
 }
 
 static void turn_spool(struct raw_out *o, uint64_t now_ns)
@@ -350,7 +377,22 @@ static void flush(struct pl_export *e, uint64_t now_ns, bool all)
 		send_early(o);
 	if (o->spool != NULL)
 		turn_spool(o, now_ns);
+	turn_mark(o);
 	settle(o);
+}
+
+static void mark(struct pl_export *e)
+{
+	self(e)->mark_waits = true;
+	turn_mark(self(e));
+}
+
+static bool settled(struct pl_export *e)
+{
+	struct raw_out *o = self(e);
+
+	turn_mark(o);
+	return !o->mark_waits && !o->mark_stands && o->n_early == 0 && !o->dirty;
 }
 
 static void finish(struct pl_export *e)
@@ -362,9 +404,13 @@ static void finish(struct pl_export *e)
 	/* There was time to deliver before. */
 	pl_kafka_producer_close(o->producer, 0, &last);
 	o->producer = NULL;
+	o->mark_waits = o->passed = false;
+	/* Of entries that were given up without a word from the client nothing is known: they stay. */
+	if (last.drop_purged == o->seen.drop_purged)
+		end_mark(o);
 	count(o, &last);
-	if (o->spool != NULL)
-		(void)pl_spool_sync(o->spool);
+	if (o->spool != NULL && pl_spool_sync(o->spool) == 0)
+		o->dirty = false;
 }
 
 static void words(struct pl_export *e, struct pl_export_words *ret)
@@ -397,6 +443,8 @@ static const struct pl_export_ops ops = {
 	.write_events = write_events,
 	.write_packets = write_packets,
 	.flush = flush,
+	.mark = mark,
+	.settled = settled,
 	.finish = finish,
 	.words = words,
 	.close = close_out,

@@ -4,6 +4,9 @@
 #include "export/raw_out.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/test.h"
 #include "kafka/test_kafka.h"
@@ -191,6 +194,87 @@ static void spool(void)
 	ok(system(command) == 0, "cleaned up");
 }
 
+/* A mark is settled when all that was put before it has ended. */
+static void marks(void)
+{
+	struct pl_export *e;
+
+	rd_kafka_mock_topic_create(cluster.mock, "marked", 3, 1);
+	e = open_out("marked", "", NULL);
+	pl_export_mark(e);
+	ok(pl_export_settled(e), "nothing came: nothing waits");
+	write_some(e, 1);
+	pl_export_mark(e);
+	ok(!pl_export_settled(e), "what came before a broker told of the topic waits");
+	ok(deliver(e, N), "delivered");
+	ok(pl_export_settled(e), "and settled");
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	write_some(e, 2);
+	pl_export_mark(e);
+	write_some(e, 1);
+	ok(!pl_export_settled(e), "what no broker acknowledged is not");
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	ok(eventually(pl_export_settled(e), pl_export_flush(e, pl_clock_mono_ns(), false)),
+		"what it did is");
+	ok(pl_counter_read(&e->stats.delivered) >= 3 * N, "all before the mark is delivered");
+	pl_export_finish(e);
+	pl_export_close(e);
+}
+
+/* What left the spool stays on disk until it is acknowledged: a process that is killed in between loses
+ * none of it. */
+static void killed(void)
+{
+	char folder[] = "/tmp/pathline-raw-XXXXXX", command[64];
+	struct pl_export *e;
+	int status = 0;
+	pid_t child;
+
+	if (mkdtemp(folder) == NULL) {
+		printf("Bail out! no folder\n");
+		exit(1);
+	}
+	rd_kafka_mock_topic_create(cluster.mock, "killed", 2, 1);
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	e = open_out("killed", "", folder);
+	write_some(e, 20);
+	pl_export_mark(e);
+	ok(eventually(pl_export_settled(e),
+		   pl_export_flush(e, pl_clock_mono_ns() + UINT64_C(2000000000), false)),
+		"what is on the device is settled");
+	eq(pl_counter_read(&e->stats.delivered), 0, "though nothing is delivered");
+	pl_export_finish(e);
+	pl_export_close(e);
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		if (freopen("/dev/null", "w", stdout) == NULL)
+			_exit(1);
+		e = open_out("killed", "", folder);
+		/* Acknowledgements are taken by the next call. */
+		if (!eventually(spooled(e) == 0 && queued(e) == 20 * N,
+			    pl_export_flush(e, pl_clock_mono_ns(), false)))
+			_exit(1);
+		raise(SIGKILL);
+	}
+	waitpid(child, &status, 0);
+	ok(WIFSIGNALED(status), "killed with all of it on its way");
+	e = open_out("killed", "", folder);
+	eq(pl_counter_read(&e->stats.recovered), 20 * N, "the next one finds all");
+	ok(deliver(e, 20 * N), "and sends it");
+	ok(eventually(pl_export_settled(e), pl_export_flush(e, pl_clock_mono_ns(), false)),
+		"settled");
+	pl_export_finish(e);
+	pl_export_close(e);
+	e = open_out("killed", "", folder);
+	eq(pl_counter_read(&e->stats.recovered), 0, "nothing is left");
+	pl_export_finish(e);
+	pl_export_close(e);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	ok(system(command) == 0, "cleaned up");
+}
+
 static void refused(void)
 {
 	eq(pl_raw_out_check("kafka://h/t?format=json", &diag), -EINVAL, "another format");
@@ -208,6 +292,8 @@ int main(void)
 	no_topic();
 	closed();
 	spool();
+	marks();
+	killed();
 	refused();
 	test_cluster_stop(&cluster);
 	return pl_test_done();

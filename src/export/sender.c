@@ -35,6 +35,7 @@ _Static_assert(offsetof(struct sender, export) == 0, "an exporter begins with th
 /* The chunk that a formatter appended to h is an entry, or goes away again. */
 static void settle_chunk(struct sender *s, struct held *h, size_t before, int r)
 {
+	s->entered++;
 	if (r == 0 && !h->text.failed && h->text.len > before) {
 		h->ends[h->n++] = (uint32_t)h->text.len;
 		s->queued++;
@@ -250,10 +251,37 @@ static void sender_flush(struct pl_export *e, uint64_t now_ns, bool all)
 
 		if (r < 0)
 			s->spool_error = -r;
+		s->unsynced = s->unsynced && r < 0;
 		s->synced_ns = now_ns;
 	}
 	pl_sender_account(s);
 	pthread_mutex_unlock(&s->lock);
+}
+
+static void sender_mark(struct pl_export *e)
+{
+	struct sender *s = self(e);
+
+	pthread_mutex_lock(&s->lock);
+	s->marked = s->entered;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Batches keep their place in what came however often they step aside, so the mark waits for each of
+ * them in memory. What the spool has counts once it is on the device. */
+static bool sender_settled(struct pl_export *e)
+{
+	struct sender *s = self(e);
+	const struct work *w = &s->work;
+	bool waits;
+
+	pthread_mutex_lock(&s->lock);
+	waits = s->unsynced || (s->open != NULL && s->open->n > 0 && s->open->first < s->marked) ||
+		(w->active && !w->spooled && !w->copied && w->held->first < s->marked);
+	for (uint32_t i = 0; i < s->n_ring; i++)
+		waits = waits || s->ring[(s->head + i) % s->n_all]->first < s->marked;
+	pthread_mutex_unlock(&s->lock);
+	return !waits;
 }
 
 static int sender_reopen(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag)
@@ -495,6 +523,8 @@ const struct pl_export_ops pl_sender_ops = {
 	.write_flat = sender_write_flat,
 	.write_series = sender_write_series,
 	.flush = sender_flush,
+	.mark = sender_mark,
+	.settled = sender_settled,
 	.reopen = sender_reopen,
 	.finish = sender_finish,
 	.words = sender_words,

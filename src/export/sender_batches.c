@@ -121,6 +121,7 @@ static int put_record(struct sender *s, struct pl_spool_record *r)
 	int result = pl_spool_put(s->spool, r);
 
 	s->spool_error = result == -EXFULL ? 0 : -result;
+	s->unsynced = s->unsynced || result == 0;
 	return result;
 }
 
@@ -198,6 +199,7 @@ static void copy_work(struct sender *s)
 		make_record(s, &w->chunks, w->lo, false, w->suspect, &r) < 0)
 		return;
 	w->copied = pl_spool_put_copy(s->spool, &r, &w->copy) == 0;
+	s->unsynced = s->unsynced || w->copied;
 }
 
 void pl_sender_drop_copy(struct sender *s)
@@ -248,6 +250,7 @@ struct held *pl_sender_room(struct sender *s, uint64_t now_ns)
 	if (s->open == NULL) {
 		s->open = take_buffer(s);
 		s->open->begun_ns = now_ns;
+		s->open->first = s->entered;
 	}
 	return s->open;
 }

@@ -28,6 +28,7 @@ struct held {
 	uint32_t n;
 	bool suspect;
 	uint64_t begun_ns; /* monotonic: when its first entry came */
+	uint64_t first;    /* entries that came before it */
 };
 
 /* What is being sent: entries lo … n of a batch, of them those before hi in the next request. What
@@ -66,12 +67,15 @@ struct sender {
 	uint32_t head, n_ring;
 	struct held *open; /* being filled; NULL: none yet */
 	uint64_t queued;
+	uint64_t entered; /* entries that came so far, also those that were dropped at once */
+	uint64_t marked;  /* of them, those before the last mark */
 
 	struct pl_spool *spool;
 	struct pl_spool_counts seen; /* spool's counts that are in the statistics already */
 	uint8_t *record;             /* where a batch becomes a record */
 	uint32_t record_cap;
 	uint64_t synced_ns;
+	bool unsynced; /* something was put into it since */
 	int spool_error;
 
 	struct work work;

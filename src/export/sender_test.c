@@ -475,6 +475,75 @@ static void test_disk_full(void)
 	pl_export_close(e);
 }
 
+/* A mark is settled when all before it is delivered, on disk or dropped, whatever comes behind it. */
+static void test_marks(void)
+{
+	struct pl_sender_options o = quick(NULL);
+	struct pl_export *e;
+
+	restart(HANGS);
+	e = sender(&o);
+	pl_export_mark(e);
+	ok(pl_export_settled(e), "nothing came: nothing waits");
+	offer(e, 0, 250);
+	ok(pl_export_settled(e), "what comes behind a mark is none of its");
+	pl_export_mark(e);
+	ok(!pl_export_settled(e), "what waits in memory is not settled");
+	pl_export_flush(e, pl_clock_mono_ns() + 1000 * MS, false);
+	ok(requests(1) && !pl_export_settled(e), "nor what is being sent");
+	become(FINE);
+	ok(drained(e) && pl_export_settled(e), "what is delivered is");
+	restart(AWAY);
+	offer(e, 250, 1);
+	pl_export_mark(e);
+	pl_export_flush(e, pl_clock_mono_ns() + 1000 * MS, false);
+	ok(requests(1), "a server that is away");
+	offer(e, 251, 20000);
+	ok(pl_counter_read(&e->stats.dropped[PL_EXPORT_MEMORY]) > 0, "costs entries");
+	ok(!pl_export_settled(e), "the one that is being sent stays, and is before them all");
+	become(FINE);
+	ok(drained(e) && pl_export_settled(e), "until the server is back");
+	pl_export_close(e);
+}
+
+/* One that steps aside keeps the mark waiting. */
+static void test_mark_aside(void)
+{
+	struct pl_sender_options o = quick(NULL);
+	struct pl_export *e;
+
+	o.memory_bytes = 1 << 20;
+	o.doubt_after = 1;
+	restart(ILL);
+	e = sender(&o);
+	offer(e, 0, 100);
+	pl_export_mark(e);
+	offer(e, 100, 300);
+	pl_export_flush(e, pl_clock_mono_ns() + 1000 * MS, false);
+	ok(requests(8), "all of them were doubted, and stood behind others");
+	ok(!pl_export_settled(e), "the first ones are not settled");
+	become(FINE);
+	ok(drained(e) && pl_export_settled(e), "and then they are");
+	pl_export_close(e);
+}
+
+static void test_mark_spooled(void)
+{
+	struct pl_sender_options o = quick(fresh("marked"));
+	struct pl_export *e;
+
+	restart(AWAY);
+	e = sender(&o);
+	offer(e, 0, 20000);
+	pl_export_mark(e);
+	ok(!pl_export_settled(e), "some is on disk, and some in memory");
+	pl_export_flush(e, pl_clock_mono_ns() + 2000 * MS, false);
+	ok(pl_export_settled(e), "all is on the device");
+	eq(pl_counter_read(&e->stats.delivered), 0, "though nothing is delivered");
+	pl_export_finish(e);
+	pl_export_close(e);
+}
+
 static void test_kind(void)
 {
 	struct pl_sender_options o = quick(fresh("kind"));
@@ -516,6 +585,9 @@ int main(void)
 	test_spool(false);
 	test_spool(true);
 	test_newest();
+	test_marks();
+	test_mark_aside();
+	test_mark_spooled();
 	for (unsigned int i = 0; i < 8; i++)
 		test_killed((i & 1) != 0 ? AWAY : HANGS, (i & 2) != 0 ? 500 : 0, (i & 4) != 0);
 	test_hangs(false);
