@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs the thread of an output, and accounts for its records. */
-#include "pipeline/output.h"
+#include "pipeline/output_state.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,58 +21,12 @@
 enum {
 	BATCH_PATHS = 256,
 	BATCH_HOPS = 1024,
-	BATCH_EVENTS = 256,
-	BATCH_VALUES = 256,
 	PACKETS_BYTES = 2 * PL_RAW_ENTRY_MAX,
 	IDLE_MS = 10,
 	FLUSH_MS = 200,
 };
 /* To be woken costs a worker microseconds: not more often than this. */
 #define WAKE_MIN_NS UINT64_C(1000000)
-
-struct pl_tap {
-	struct pl_output *output;
-	struct pl_tap *next;
-	struct pl_export_queue *queue;
-	bool closed; /* under the output's lock */
-};
-
-struct pl_output {
-	char *name;
-	uint32_t queue_records;
-	struct pl_export *export;
-	struct pl_series *series; /* NULL: none are wanted */
-	bool late;
-	uint64_t interval_ns;
-	pthread_t thread;
-	bool running;
-	/* What the workers look at once per batch. */
-	_Atomic bool paths, events, values, packets;
-	/* Whoever finds the thread asleep and clears that wakes it. */
-	_Atomic bool asleep;
-	sem_t wake;
-
-	pthread_mutex_t lock; /* all below, up to the counters */
-	bool stop, reopen;
-	uint64_t deadline_ns;
-	struct pl_tap *taps;
-	struct pl_where *where;
-	/* of queues freed */
-	uint64_t gone_accepted, gone_full_paths, gone_full_events, gone_full_values,
-		gone_full_packets;
-	uint64_t gone_taken;
-
-	struct pl_counter filtered;
-	/* The thread's scratch. */
-	struct pl_record_batch batch;
-	struct pl_event batch_events[BATCH_EVENTS];
-	struct pl_value batch_values[BATCH_VALUES];
-	uint8_t *batch_packets; /* PACKETS_BYTES; NULL: the exporter takes none */
-	uint64_t woken_ns;
-	bool unflushed, news; /* anything, or events, was written since the last flush */
-	int last_error_said;
-	uint64_t refused_said;
-};
 
 /* ---- the workers' side ---- */
 
@@ -184,8 +138,8 @@ static bool round_of_queues(struct pl_output *o)
 	for (struct pl_tap *t = o->taps; t != NULL; t = t->next) {
 		struct pl_export_taken taken = { .events = o->batch_events,
 			.values = o->batch_values,
-			.cap_events = BATCH_EVENTS,
-			.cap_values = BATCH_VALUES,
+			.cap_events = PL_OUTPUT_BATCH,
+			.cap_values = PL_OUTPUT_BATCH,
 			.packets = o->batch_packets,
 			.cap_packets = o->batch_packets != NULL ? PACKETS_BYTES : 0 };
 
@@ -348,6 +302,7 @@ static void *output_loop(void *arg)
 			flushed_ns = now;
 			free_closed(o);
 		}
+		pl_output_turn_marks(o);
 		if (stop && ((!any && atomic_load(&o->export->stats.queued) == 0) ||
 				    now >= o->deadline_ns))
 			break;
@@ -356,6 +311,9 @@ static void *output_loop(void *arg)
 	}
 	pthread_mutex_unlock(&o->lock);
 	pl_export_finish(o->export);
+	pthread_mutex_lock(&o->lock);
+	pl_output_end_marks(o);
+	pthread_mutex_unlock(&o->lock);
 	return NULL;
 }
 
@@ -455,6 +413,8 @@ uint64_t pl_output_stop(struct pl_output *o, uint64_t deadline_ns)
 		wake(o);
 		pthread_join(o->thread, NULL);
 		o->running = false;
+	} else if (atomic_load(&o->end) == PL_OUTPUT_RUNS) {
+		atomic_store(&o->end, PL_OUTPUT_ENDED_WITH_REST);
 	}
 	pl_output_stats(o, &s);
 	return s.undelivered;

@@ -79,3 +79,9 @@ void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n
 void pl_tap_values(struct pl_tap *tap, const struct pl_value *values, uint32_t n);
 /* Where the exporter takes packets (pl_export_ops.write_packets). */
 void pl_tap_packets(struct pl_tap *tap, const struct pl_batch *batch);
+
+/* A mark behind all that was put so far; it may be set again at any time. Settled, 1: of what was put
+ * before it nothing is lost when the process ends, for it is delivered, on disk, or dropped and
+ * counted. 0: not yet. -1: never, for the output ended before. */
+void pl_tap_mark(struct pl_tap *tap);
+int pl_tap_settled(const struct pl_tap *tap);
