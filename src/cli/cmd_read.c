@@ -114,10 +114,26 @@ static void tell_lengths(struct pl_port *port, const char *path)
 			stats.bad_messages == 1 ? " has" : "s have");
 }
 
+static void mark(void *reader)
+{
+	(void)reader;
+}
+
+/* Records of packets that were released are shown by then. */
+static bool shown(void *reader, uint32_t wait_ms)
+{
+	struct reader *rd = reader;
+
+	(void)wait_ms;
+	pl_record_out_write(&rd->out);
+	return rd->out.error == 0 && !rd->out.gone;
+}
+
 /* One file from its beginning to its end, to its damage, or until no more is wanted. Complains;
  * false when something was wrong. */
 static bool read_file(struct reader *rd, const char *path)
 {
+	const struct pl_port_reader reader = { .mark = mark, .settled = shown, .arg = rd };
 	struct pl_port_stats stats;
 	struct pl_diag diag = { 0 };
 	struct pl_port *port;
@@ -130,7 +146,9 @@ static bool read_file(struct reader *rd, const char *path)
 		return false;
 	}
 	r = pl_port_open(&port, path, PL_PORT_RECV,
-		&(struct pl_port_options){ .to_end = true, .filter = args.filter }, &diag);
+		&(struct pl_port_options){
+			.to_end = true, .filter = args.filter, .reader = &reader },
+		&diag);
 	if (r < 0) {
 		pl_complain_diag(&diag);
 		return false;

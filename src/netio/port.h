@@ -96,6 +96,16 @@ enum pl_port_mode { PL_PORT_RECV, PL_PORT_SEND };
 struct pl_xdp_program;
 struct pl_rights;
 
+/* What became of packets that were released, for ports that remember how far their reader is. mark: all
+ * that were released so far. settled: of what came of those before the last mark nothing is lost when
+ * the process ends; it waits for that up to wait_ms. Called by the port's thread within recv, and by
+ * whoever closes the port. */
+struct pl_port_reader {
+	void (*mark)(void *arg);
+	bool (*settled)(void *arg, uint32_t wait_ms);
+	void *arg;
+};
+
 /* Options beyond the URI; zero is the default. */
 struct pl_port_options {
 	unsigned int index,
@@ -123,6 +133,8 @@ struct pl_port_options {
 	 * keys that choose reports (port, dst, vlan, also) are refused. */
 	uint32_t tap_bytes;
 	bool to_end; /* kafka: ends where the topic ends, instead of waiting for more */
+	/* kafka: outlives the port. NULL: packets that were released are settled */
+	const struct pl_port_reader *reader;
 	/* receive, where packets are frames: only those that match this expression of pcap-filter(7)
 	 * are given out (netio/pcap_filter.h), the others are counted (not_matched); NULL: all */
 	const char *filter;

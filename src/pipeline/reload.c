@@ -380,6 +380,18 @@ static void say_changes(const struct plan *plan)
 			"detect changed: new rules apply from now on; flows and level events are kept");
 }
 
+/* Before workers lose their taps to outputs that go, and when these have ended. */
+static void unsettle(const struct plan *plan, bool unsettled)
+{
+	const struct pl_pipeline *p = plan->p;
+	bool any = false;
+
+	for (unsigned int i = 0; i < plan->outputs_before; i++)
+		any = any || plan->output_gone[i];
+	for (unsigned int i = 0; any && i < p->n_workers; i++)
+		pl_worker_unsettle(p->workers[i], unsettled);
+}
+
 int pl_pipeline_reload(struct pl_pipeline *p, struct pl_config *config, struct pl_diag *diag)
 {
 	struct plan plan = { .p = p, .to = config, .outputs_before = p->n_outputs };
@@ -407,12 +419,14 @@ int pl_pipeline_reload(struct pl_pipeline *p, struct pl_config *config, struct p
 		pthread_mutex_unlock(&p->lock);
 		return r;
 	}
+	unsettle(&plan, true);
 	apply(&plan);
 	say_changes(&plan);
 	for (unsigned int i = plan.outputs_before; i-- > 0;) {
 		if (plan.output_gone[i])
 			drop_output(p, i, config->drain_ns);
 	}
+	unsettle(&plan, false);
 	pl_config_done(&p->config);
 	p->config = *config;
 	memset(config, 0, sizeof(*config));

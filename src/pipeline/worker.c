@@ -398,10 +398,11 @@ void pl_worker_free(struct pl_worker *w)
 	if (w == NULL)
 		return;
 	assert(!w->started);
-	pl_engine_free(w->engine);
-	pl_record_batch_done(&w->batch);
+	/* It may ask what became of its packets. */
 	if (w->port != NULL)
 		pl_port_close(w->port);
+	pl_engine_free(w->engine);
+	pl_record_batch_done(&w->batch);
 	free(w->snap.exporters);
 	free(w->filling.exporters);
 	free(w->uri);

@@ -172,7 +172,10 @@ struct pl_worker {
 	unsigned int id;        /* in report ids */
 	int cpu;                /* to pin to, -1 = none */
 	struct pl_worker_source source;
-	struct pl_port *port; /* the thread's; NULL while the source is lost */
+	struct pl_port *port;         /* the thread's; NULL while the source is lost */
+	struct pl_port_reader reader; /* what its packets become is settled as the taps say */
+	_Atomic bool
+		unsettled; /* taps were closed whose outputs have not ended: nothing is settled */
 	pthread_t thread;
 	bool started;
 
@@ -244,6 +247,10 @@ bool pl_worker_advice(struct pl_worker *worker, unsigned int i, char *dst, size_
 void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
 void pl_worker_join(struct pl_worker *worker);
 void pl_worker_free(struct pl_worker *worker);
+
+/* From here on nothing counts as settled (pl_port_reader), until it is called again with false: while
+ * outputs end that the worker has no tap of any more. Any thread. */
+void pl_worker_unsettle(struct pl_worker *worker, bool unsettled);
 
 /* Asks for a fresh snapshot at the next quiet point, unless one is asked for; answered says whether
  * it is there, take makes it `snap` once it is, and until the next one. Without waiting. Only of a

@@ -6,13 +6,61 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/num.h"
 
 /* Between attempts to open a lost source: doubled from the one to the other. */
-#define PAUSE_MIN_NS (UINT64_C(100) * 1000000u)
-#define PAUSE_MAX_NS (UINT64_C(1) * 1000000000u)
+#define PAUSE_MIN_NS   (UINT64_C(100) * 1000000u)
+#define PAUSE_MAX_NS   (UINT64_C(1) * 1000000000u)
+
+#define SETTLE_LOOK_US 1000
+
+/* ---- what became of the packets ---- */
+
+static void mark_taps(void *arg)
+{
+	const struct pl_engine *e = ((const struct pl_worker *)arg)->engine;
+
+	for (unsigned int i = 0; i < e->n_taps; i++)
+		pl_tap_mark(e->taps[i]);
+}
+
+/* As pl_tap_settled, of all taps; -1: nor is it worth to wait. */
+static int taps_settled(struct pl_worker *w)
+{
+	int all = atomic_load_explicit(&w->unsettled, memory_order_acquire) ? -1 : 1;
+
+	for (unsigned int i = 0; i < w->engine->n_taps; i++) {
+		const int one = pl_tap_settled(w->engine->taps[i]);
+
+		if (one < all)
+			all = one;
+	}
+	return all;
+}
+
+static bool settled(void *arg, uint32_t wait_ms)
+{
+	const uint64_t until = pl_clock_mono_ns() + wait_ms * UINT64_C(1000000);
+	int all = taps_settled(arg);
+
+	while (all == 0 && pl_clock_mono_ns() < until) {
+		usleep(SETTLE_LOOK_US);
+		all = taps_settled(arg);
+	}
+	return all == 1;
+}
+
+void pl_worker_unsettle(struct pl_worker *w, bool unsettled)
+{
+	/* Pairs with the acquire in taps_settled: the outputs have ended. */
+	atomic_store_explicit(&w->unsettled, unsettled, memory_order_release);
+}
+
+/* ---- the port ---- */
 
 int pl_worker_open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag)
 {
@@ -24,8 +72,10 @@ int pl_worker_open_port(struct pl_worker *w, struct pl_port **ret, struct pl_dia
 		.rights = w->source.rights,
 		.lanes = true,
 		.v6only = w->source.v6only,
+		.reader = &w->reader,
 	};
 
+	w->reader = (struct pl_port_reader){ .mark = mark_taps, .settled = settled, .arg = w };
 	return w->source.open != NULL
 		       ? w->source.open(w->source.open_arg, &w->source, ret, diag)
 		       : pl_port_open(ret, w->source.uri, PL_PORT_RECV, &options, diag);

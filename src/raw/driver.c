@@ -39,7 +39,7 @@ static int open_port(struct pl_port **ret, const struct pl_uri *uri, enum pl_por
 	}
 	if (r == 0 && pl_raw_port_check(text, diag) < 0)
 		r = -EINVAL;
-	return r < 0 ? r : pl_raw_port_open(ret, text, options->to_end);
+	return r < 0 ? r : pl_raw_port_open(ret, text, options->to_end, options->reader);
 }
 #else
 static int check(const struct pl_uri *uri, struct pl_diag *diag)

@@ -7,7 +7,8 @@
 
 /* 1, or -EINVAL with diag. */
 int pl_raw_port_check(const char *uri, struct pl_diag *diag);
-int pl_raw_port_open(struct pl_port **ret, const char *uri, bool to_end);
+int pl_raw_port_open(
+	struct pl_port **ret, const char *uri, bool to_end, const struct pl_port_reader *reader);
 int pl_raw_port_recv(
 	struct pl_port *port, struct pl_batch *batch, int timeout_ms, struct pl_diag *diag);
 void pl_raw_port_release(struct pl_port *port, struct pl_batch *batch);

@@ -16,14 +16,17 @@
 
 #define COMMIT_NS   UINT64_C(1000000000)
 #define COMMIT_MS   5000  /* for an answer, when partitions go */
+#define SETTLE_MS   3000  /* then, for what came of packets that were released */
 #define FIND_MS     10000 /* for the topic, when its end is waited for */
 #define WAIT_MAX_MS 1000
 
 /* A partition. */
 struct place {
 	bool mine, ended;
-	bool done;    /* `next` is to be committed */
+	bool news;    /* `next` is not marked yet */
+	bool marked;  /* `mark` is to be committed once it is settled */
 	int64_t next; /* behind the last message whose packets were released */
+	int64_t mark; /* that, when the reader got its mark */
 };
 
 struct raw_port {
@@ -31,15 +34,18 @@ struct raw_port {
 	char *uri;
 	struct pl_kafka_consumer *consumer;
 	bool commits, to_end;
-	struct pl_kafka_block block; /* of which packets are lent, or left */
-	size_t at;                   /* of its value: what was taken */
-	bool holds;                  /* block is a message */
+	const struct pl_port_reader *reader; /* NULL: what is released is settled */
+	bool marked;                         /* some place is */
+	struct pl_kafka_block block;         /* of which packets are lent, or left */
+	size_t at;                           /* of its value: what was taken */
+	bool holds;                          /* block is a message */
 	uint32_t n_mine, n_ended;
 	uint64_t damaged; /* messages that end within a packet, or of partitions beyond */
-	uint64_t committed_ns;
+	uint64_t marked_ns;
 	bool away; /* and this was told */
 	char told[256];
 	struct place places[PL_KAFKA_PARTITIONS_MAX];
+	struct pl_kafka_position positions[PL_KAFKA_PARTITIONS_MAX]; /* of a commit */
 };
 
 /* ---- partitions ---- */
@@ -56,22 +62,56 @@ static void assigned(void *arg, struct pl_kafka_position *positions, uint32_t n)
 	}
 }
 
-static void commit_one(struct raw_port *self, uint32_t partition, uint32_t wait_ms)
+/* Marks that stand already go with the new one. */
+static void mark(struct raw_port *self)
 {
-	struct place *p = &self->places[partition];
-	const struct pl_kafka_position position = { .partition = partition, .offset = p->next };
+	bool any = false;
 
-	if (!self->commits || !p->done)
+	for (uint32_t i = 0; i < PL_KAFKA_PARTITIONS_MAX; i++) {
+		struct place *p = &self->places[i];
+
+		if (!p->news)
+			continue;
+		p->mark = p->next;
+		p->marked = any = true;
+		p->news = false;
+	}
+	if (any && self->reader != NULL)
+		self->reader->mark(self->reader->arg);
+	self->marked = self->marked || any;
+}
+
+/* Positions that are marked, once they are settled, for which it waits up to settle_ms. */
+static void commit(struct raw_port *self, uint32_t settle_ms, uint32_t wait_ms)
+{
+	uint32_t n = 0;
+
+	if (!self->marked ||
+		(self->reader != NULL && !self->reader->settled(self->reader->arg, settle_ms)))
 		return;
+	for (uint32_t i = 0; i < PL_KAFKA_PARTITIONS_MAX; i++) {
+		struct place *p = &self->places[i];
+
+		if (!p->marked)
+			continue;
+		self->positions[n++] =
+			(struct pl_kafka_position){ .partition = i, .offset = p->mark };
+		p->marked = false;
+	}
+	self->marked = false;
 	/* A failure is counted by the consumer; packets come again then. */
-	(void)pl_kafka_consumer_commit(self->consumer, &position, 1, wait_ms, NULL);
-	p->done = false;
+	(void)pl_kafka_consumer_commit(self->consumer, self->positions, n, wait_ms, NULL);
 }
 
 static void revoked(void *arg, const uint32_t *partitions, uint32_t n, bool lost)
 {
 	struct raw_port *self = arg;
 
+	if (self->commits && !lost) {
+		commit(self, 0, COMMIT_MS);
+		mark(self);
+		commit(self, SETTLE_MS, COMMIT_MS);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		struct place *p = partitions[i] < PL_KAFKA_PARTITIONS_MAX
 					  ? &self->places[partitions[i]]
@@ -79,21 +119,21 @@ static void revoked(void *arg, const uint32_t *partitions, uint32_t n, bool lost
 
 		if (p == NULL || !p->mine)
 			continue;
-		if (!lost)
-			commit_one(self, partitions[i], COMMIT_MS);
 		self->n_mine--;
 		self->n_ended -= p->ended;
 		*p = (struct place){ .mine = false };
 	}
 }
 
-static void commit(struct raw_port *self, uint64_t now_ns)
+static void turn_positions(struct raw_port *self, uint64_t now_ns)
 {
-	if (!self->commits || now_ns - self->committed_ns < COMMIT_NS)
+	if (!self->commits)
 		return;
-	self->committed_ns = now_ns;
-	for (uint32_t i = 0; i < PL_KAFKA_PARTITIONS_MAX; i++)
-		commit_one(self, i, 0);
+	commit(self, 0, 0);
+	if (self->marked || now_ns - self->marked_ns < COMMIT_NS)
+		return;
+	self->marked_ns = now_ns;
+	mark(self);
 }
 
 /* ---- opening ---- */
@@ -167,7 +207,8 @@ int pl_raw_port_check(const char *text, struct pl_diag *diag)
 	return r;
 }
 
-int pl_raw_port_open(struct pl_port **ret, const char *text, bool to_end)
+int pl_raw_port_open(
+	struct pl_port **ret, const char *text, bool to_end, const struct pl_port_reader *reader)
 {
 	struct raw_port *self = calloc(1, sizeof(*self));
 
@@ -183,6 +224,7 @@ int pl_raw_port_open(struct pl_port **ret, const char *text, bool to_end)
 		return -ENOMEM;
 	}
 	self->to_end = to_end;
+	self->reader = reader;
 	self->port.fd = -1;
 	self->port.clock = PL_STAMP_NONE;
 	*ret = &self->port;
@@ -200,7 +242,7 @@ static void settle(struct raw_port *self)
 	if (!p->mine)
 		return;
 	p->next = self->block.next;
-	p->done = true;
+	p->news = true;
 }
 
 /* A block that is no message with packets, or one to take packets of. */
@@ -296,7 +338,7 @@ int pl_raw_port_recv(
 				      : ms < (uint64_t)timeout_ms ? (uint64_t)timeout_ms - ms
 								  : 0;
 
-		commit(self, now_ns);
+		turn_positions(self, now_ns);
 		if (!self->holds)
 			r = look(self, (uint32_t)(left < WAIT_MAX_MS ? left : WAIT_MAX_MS), diag);
 		if (r >= 0 && self->holds)

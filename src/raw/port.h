@@ -7,8 +7,9 @@
  * Packets come with the times, addresses and link that they had. Without the property group.id the port
  * reads all partitions, from the oldest message on unless auto.offset.reset says otherwise, and
  * commits nothing. With one it shares the partitions with the other members of the group, and what is
- * committed, once a second, are positions behind messages whose packets were all released: after a
- * kill packets may come again, and none is left out. Packets of one source stay in their order.
+ * committed, once a second, are positions behind messages whose packets were all released, and are
+ * settled as options.reader says: after a kill packets may come again, and what came of none is left
+ * out. Packets of one source stay in their order.
  *
  * until=end, or options.to_end: -ENODATA when every partition was read to its end. Otherwise the
  * port waits for more. Messages of another format, and those that end within a packet, are counted

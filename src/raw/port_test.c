@@ -67,9 +67,11 @@ static void produce(const char *topic, uint32_t from, uint32_t n)
 	eq(stats.delivered, n, "all are in the topic");
 }
 
-static struct pl_port *open_port(const char *topic, const char *keys)
+static struct pl_port *open_for(
+	const char *topic, const char *keys, const struct pl_port_reader *reader)
 {
-	const struct pl_port_options options = { .to_end = strstr(keys, "group.id") == NULL };
+	const struct pl_port_options options = { .to_end = strstr(keys, "group.id") == NULL,
+		.reader = reader };
 	struct pl_port *port = NULL;
 	char text[512];
 
@@ -77,6 +79,11 @@ static struct pl_port *open_port(const char *topic, const char *keys)
 		rd_kafka_mock_cluster_bootstraps(cluster.mock), topic, keys);
 	eq(pl_port_open(&port, text, PL_PORT_RECV, &options, &diag), 0, "opens: %s", diag.text);
 	return port;
+}
+
+static struct pl_port *open_port(const char *topic, const char *keys)
+{
+	return open_for(topic, keys, NULL);
 }
 
 static uint32_t next_of[SOURCES], seen, wrong;
@@ -197,6 +204,58 @@ static void group(void)
 	pl_port_close(port);
 }
 
+/* A reader whose records are settled when the test says so. */
+static bool is_settled;
+static unsigned int marks;
+
+static void take_mark(void *arg)
+{
+	(void)arg;
+	marks++;
+}
+
+static bool tell_settled(void *arg, uint32_t wait_ms)
+{
+	(void)arg;
+	(void)wait_ms;
+	return is_settled;
+}
+
+static const struct pl_port_reader reader = { .mark = take_mark, .settled = tell_settled };
+
+static void unsettled(void)
+{
+	static const char keys[] = "?group.id=careful&session.timeout.ms=6000";
+	struct pl_port *port;
+
+	rd_kafka_mock_topic_create(cluster.mock, "unsettled", 1, 1);
+	produce("unsettled", 0, 1000);
+	port = open_for("unsettled", keys, &reader);
+	begin();
+	(void)read_on(port, 1000);
+	(void)eventually(marks > 0, (void)pl_port_recv(port, &batch, 100, &diag));
+	eq(marks, 1, "what was released has a mark, and no other comes before it is settled");
+	pl_port_close(port);
+	port = open_for("unsettled", keys, &reader);
+	begin();
+	(void)read_on(port, 1000);
+	eq(seen, 1000, "what was not settled comes again");
+	is_settled = true;
+	(void)eventually(marks > 1, (void)pl_port_recv(port, &batch, 100, &diag));
+	(void)pl_port_recv(port, &batch, 100, &diag);
+	is_settled = false;
+	produce("unsettled", 1000, 500);
+	(void)read_on(port, 1500);
+	eq(seen, 1500, "more comes");
+	pl_port_close(port);
+	produce("unsettled", 1500, 20);
+	port = open_for("unsettled", keys, &reader);
+	begin();
+	(void)read_on(port, 520);
+	eq(seen, 520, "what came behind the settled mark comes again, and no more");
+	pl_port_close(port);
+}
+
 static void refused(void)
 {
 	const struct pl_port_options options = { .to_end = true };
@@ -226,6 +285,7 @@ int main(void)
 	to_the_end();
 	others();
 	group();
+	unsettled();
 	refused();
 	test_cluster_stop(&cluster);
 	return pl_test_done();

@@ -5,11 +5,16 @@ a daemon whose source is the topic. A reader of its own (struct, kcat) is the wi
 
     usage: raw.py INTEROP_KAFKA FOLDER PATHLINE [TEST]…     (the program made from kafka.c; the server's jars, tools/kafka)
 """
+import http.server
 import json
 import os
+import random
+import re
 import struct
 import subprocess
 import sys
+import threading
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", ".."))
@@ -21,6 +26,7 @@ from lib.wait import wait  # noqa: E402
 from members import FAST, PATHLINE, QUICK, server_or_skip  # noqa: E402
 
 ONLY = sys.argv[4:]
+SOON = "session.timeout.ms=1000&heartbeat.interval.ms=200&fetch.min.bytes=1"  # a killed member is missed after a second
 pathline.PATHLINE = PATHLINE
 REPORTS = 3000
 # Versions and dialects that one port receives, and damaged ones among them.
@@ -156,6 +162,91 @@ def test_follow(server):
     ok(got | set(plain(before)) == were, "both together have each report", f"{len(got)} {len(were)}")
 
 
+class Database:
+    """Takes points of hops over HTTP as InfluxDB does. While it holds, requests get no answer, and it keeps nothing of them."""
+
+    def __init__(self):
+        self.hops, self.lines, self.holds = set(), 0, threading.Event()
+        database = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                if database.holds.is_set():
+                    self.connection.recv(1)  # until the daemon is gone
+                    return
+                found = re.findall(r"^pathline_hop,node=(\d+)\S* \S*ingress_ts_ns=(\d+)i", body, re.M)
+                database.hops.update((int(node), int(ts)) for node, ts in found)
+                database.lines += len(found)
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *args):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+def into_database(server, topic, name, database):
+    config = lab.write(name + ".yaml", f"""sources:
+  - uri: '{server.uri(topic, f"group.id={topic}&{SOON}")}'
+outputs:
+  - {{name: kept, type: influx, url: '{database.url}', database: any, paths: true, events: false, gzip: false,
+     batch: {{age: 100ms}}}}
+web: {{listen: '127.0.0.1:0'}}
+decode: {{admit: first}}
+drain: 30s
+""")
+    return pathline.Daemon(config, name=name)
+
+
+def hops_of(path):
+    return {(h["node"], h["ingress_ts_ns"]) for r in lines_of(path) for h in r["hops"]}
+
+
+def test_killed(server):
+    """A daemon whose database is slow and still is killed at any instant, and another one goes on: each report reaches it."""
+    seed = int(os.environ.get("SEED", "0")) or random.randrange(1, 1 << 30)
+    chance = random.Random(seed)
+    server.create("killed", 2)
+    port = lab.free_udp_port()
+    keeping, live = keeper(server, "killed", port)
+    database = Database()
+    source = pathline.start_gen(port, "-n", 12000, "-r", "500", "--int", "2.1")
+    dropped, read_again, holding = 0, 0, 0
+    for life in range(6):
+        daemon = into_database(server, "killed", f"life{life}", database)
+        ok(wait(lambda: pathline.came(daemon.metrics()) > 0), f"life {life}: it reads (seed {seed})", daemon.log())
+        time.sleep(chance.uniform(0, 1.5))
+        database.holds.set()
+        before = pathline.came(daemon.metrics())
+        # What was decoded a second ago and more would be committed, if that were enough.
+        ok(wait(lambda: pathline.came(daemon.metrics()) > before + 500), f"life {life}: it decodes while nothing is taken")
+        time.sleep(chance.uniform(0, 1.5))
+        values = daemon.metrics()
+        holding += kept(values, "waiting") > 0
+        dropped += sum(v for k, v in values.items() if k.startswith("pathline_output_dropped_total"))
+        read_again += pathline.came(values)
+        daemon.kill()
+        database.holds.clear()
+    sent = pathline.sent_by(source)
+    ok(settled(keeping, sent), "all reports are in the topic", keeping.log())
+    eq((keeping.stop(), dropped, holding), (0, 0, 6), "nothing was dropped, and each life ended with something on its way")
+    daemon = into_database(server, "killed", "last", database)
+    wanted = hops_of(live)
+    ok(wait(lambda: len(wanted - database.hops) == 0), f"every hop of {sent} reports is in the database (seed {seed})",
+       f"{len(wanted - database.hops)} of {len(wanted)} are missing\n{daemon.log()[-500:]}")
+    eq(len(database.hops - wanted), 0, "and no other")
+    eq(daemon.stop(), 0, "the last one ends well")
+    lines = database.lines
+    ok(lines > len(wanted), "some were written twice", lines)
+    rest = run("read", "-o", "jsonl", server.uri("killed", f"group.id=killed&{SOON}"))
+    eq((rest.returncode, rest.stdout), (0, ""), "it left nothing that its group would read again")
+
+
 def test_spool(server):
     """Without a broker reports go to the spool, and from there into the topic: emitted = delivered + dropped by cause."""
     server.create("spool", 2)
@@ -217,7 +308,7 @@ def test_refused(server):
 
 def main():
     server = server_or_skip()
-    tests = test_replay, test_fixed, test_follow, test_spool, test_size, test_refused
+    tests = test_replay, test_fixed, test_follow, test_killed, test_spool, test_size, test_refused
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()
 
