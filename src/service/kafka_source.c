@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "runtime/account.h"
-#include "tapout/kafka_files.h"
+#include "runtime/kafka_files.h"
 
 #define WAIT_MS         200 /* for a message; a signal may come just before the wait */
 #define BROKER_WAIT_MS  10000

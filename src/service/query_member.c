@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "query/result_json.h"
+#include "runtime/kafka_files.h"
 #include "runtime/say.h"
 #include "service/query_member_parts.h"
-#include "tapout/kafka_files.h"
 
 #define WAIT_MS         50 /* for a message; both topics are looked at, and signals come between */
 #define MESSAGES_A_TURN 64

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "runtime/kafka_files.h"
 #include "runtime/notify.h"
-#include "tapout/kafka_files.h"
 #include "web/webconf.h"
 
 #define STATUS_NS (UINT64_C(10) * 1000000000u)

@@ -8,7 +8,7 @@
 #include "service/standing_source.h"
 
 #if PL_HAVE_KAFKA
-#include "tapout/kafka_files.h"
+#include "runtime/kafka_files.h"
 
 #define LEAST_MS 50
 

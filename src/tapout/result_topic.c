@@ -27,8 +27,8 @@ void pl_result_topic_spool(const char *uri, char *ret, size_t cap)
 #if PL_HAVE_KAFKA
 #include "export/spool.h"
 #include "kafka/producer.h"
+#include "runtime/kafka_files.h"
 #include "runtime/say.h"
-#include "tapout/kafka_files.h"
 
 #define TURN_NS         UINT64_C(10000000)
 #define SYNC_NS         UINT64_C(1000000000)

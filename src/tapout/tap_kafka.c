@@ -14,8 +14,8 @@
 #include "record/flow_hash.h"
 #include "record/goflow2.h"
 #include "record/json.h"
+#include "runtime/kafka_files.h"
 #include "runtime/say.h"
-#include "tapout/kafka_files.h"
 #include "tapout/tap_out.h"
 #include "tapout/tap_spool.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lists the files that a Kafka client opens. */
-#include "tapout/kafka_files.h"
+#include "runtime/kafka_files.h"
 
 #include <errno.h>
 #include <stdlib.h>
