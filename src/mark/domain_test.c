@@ -477,6 +477,11 @@ static void test_allow(void)
 	put(d, &r, false, read_at(FIRST));
 	ok(pl_mark_domain_stats(d)->not_allowed == 1);
 	ok(pl_mark_domain_correlated(d)->taken == 1);
+	/* Out of a region or a topic: whoever may write there. */
+	r.point = 2;
+	pl_mark_domain_take(d, &(struct pl_addr){ { 0 } }, &r, 1, false, read_at(FIRST));
+	ok(pl_mark_domain_stats(d)->not_allowed == 1);
+	ok(pl_mark_domain_correlated(d)->taken == 2);
 	pl_mark_domain_free(d);
 	config.wait_ns = 16 * PERIOD;
 	ok(pl_mark_domain_new(&d, &config, NULL) < 0);
