@@ -14,6 +14,14 @@
 
 /* ---- the metrics page ---- */
 
+static const struct pl_stat topic_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_marks_topic_stats, __VA_ARGS__)
+#include "marks/topic_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_marks_topic_list = { topic_rows,
+	sizeof(topic_rows) / sizeof(topic_rows[0]) };
+
 typedef const void *numbers(const struct pl_marks_one *one);
 
 static const void *of_domain(const struct pl_marks_one *one)
@@ -43,6 +51,27 @@ static void put_list(const struct pl_marks *marks, const struct pl_stats *list, 
 			const struct pl_label label = TEXT("domain", marks->items[i]->name);
 
 			pl_exposition_u64(page, &label, 1, pl_stat_read(stat, of(marks->items[i])));
+		}
+	}
+}
+
+static void put_topics(const struct pl_marks *marks, struct pl_exposition *page)
+{
+	for (unsigned int k = 0; k < pl_marks_topic_list.n; k++) {
+		const struct pl_stat *stat = &pl_marks_topic_list.rows[k];
+
+		if (!pl_exposition_stat(page, stat))
+			continue;
+		for (unsigned int i = 0; i < marks->n; i++) {
+			const struct pl_marks_one *one = marks->items[i];
+
+			for (unsigned int t = 0; t < one->n_topics; t++) {
+				const struct pl_label labels[] = { TEXT("domain", one->name),
+					TEXT("topic", one->topics[t].name) };
+
+				pl_exposition_u64(
+					page, labels, 2, pl_stat_read(stat, &one->topics[t].stats));
+			}
 		}
 	}
 }
@@ -176,6 +205,7 @@ static void put_all(const struct pl_marks *marks, struct pl_exposition *page)
 	put_list(marks, &pl_mark_domain_stats_list, of_domain, page);
 	put_list(marks, &pl_mark_correlator_stats_list, of_correlator, page);
 	put_list(marks, &pl_marks_region_list, of_regions, page);
+	put_topics(marks, page);
 	pl_exposition_family(page, "pathline_mark_events_dropped", PL_METRIC_COUNTER, NULL,
 		"Events of a marking domain that found no room.");
 	for (unsigned int i = 0; i < marks->n; i++) {
@@ -386,6 +416,11 @@ void pl_marks_put_json(void *arg, struct pl_json *json)
 		pl_account_stats(&a, &pl_mark_domain_stats_list, of_domain(one));
 		pl_account_stats(&a, &pl_mark_correlator_stats_list, of_correlator(one));
 		pl_account_stats(&a, &pl_marks_region_list, of_regions(one));
+		for (unsigned int k = 0; k < one->n_topics; k++) {
+			pl_account_object(&a, one->topics[k].name);
+			pl_account_stats(&a, &pl_marks_topic_list, &one->topics[k].stats);
+			pl_account_object_end(&a);
+		}
 		pl_account_counter(&a, "events_dropped", NULL, NULL, one->events_dropped);
 		pl_account_object_end(&a);
 	}

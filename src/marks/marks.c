@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/num.h"
 
 #define REGIONS_NS   UINT64_C(100000000)
+#define TOPICS_NS    UINT64_C(20000000)
 /* So that a writer who never ends does not keep the process: a million records of a list. */
 #define FINISH_TURNS 256u
 
@@ -46,7 +48,7 @@ static void take_entries(void *arg, const struct pl_mark128 *records, uint32_t n
 	static const struct pl_addr nobody;
 	struct pl_marks_one *one = arg;
 
-	/* Who may append is the region's business. */
+	/* Who may append or produce is the business of the region or topic. */
 	pl_mark_domain_take(one->domain, &nobody, records, n, torn, pl_clock_real_ns());
 }
 
@@ -80,16 +82,22 @@ static void read_config(struct pl_mark_domain_config *ret, struct pl_marks_one *
 	}
 }
 
-static void add_sources(struct pl_marks_one *one, const struct pl_config_marks *m)
+static int add_sources(struct pl_marks_one *one, const struct pl_config_marks *m)
 {
 	char *const *sources = m->sources.items;
 
+	one->topics = calloc(PL_MARKS_SOURCES_MAX, sizeof(*one->topics));
+	if (one->topics == NULL)
+		return -ENOMEM;
 	for (size_t i = 0; i < m->sources.n; i++) {
 		if (pl_config_marks_is_region(sources[i]))
 			one->regions[one->n_regions++].path = strchr(sources[i], ':') + 1;
+		else if (pl_config_marks_is_topic(sources[i]))
+			one->topics[one->n_topics++].uri = sources[i];
 		else
 			one->ports[one->n_ports++] = sources[i];
 	}
+	return 0;
 }
 
 static int add_domain(struct pl_marks *marks, const struct pl_config_marks *m, struct pl_diag *diag)
@@ -103,7 +111,9 @@ static int add_domain(struct pl_marks *marks, const struct pl_config_marks *m, s
 	marks->items[marks->n++] = one;
 	one->all = marks;
 	one->name = m->name;
-	add_sources(one, m);
+	r = add_sources(one, m);
+	if (r < 0)
+		return r;
 	one->to = m->to.items;
 	one->n_to = m->to.n;
 	r = pl_config_marks_network(m, &one->network, diag);
@@ -130,6 +140,9 @@ void pl_marks_close(struct pl_marks *marks)
 
 		for (unsigned int k = 0; k < one->n_regions; k++)
 			pl_marks_region_close(&one->regions[k]);
+		for (unsigned int k = 0; k < one->n_topics; k++)
+			pl_marks_topic_close(&one->topics[k]);
+		free(one->topics);
 		pl_mark_domain_free(one->domain);
 		pl_mark_network_done(&one->network);
 		free(one);
@@ -208,6 +221,8 @@ static int files(void *s, struct pl_confine *confine)
 
 		for (unsigned int k = 0; r == 0 && k < one->n_regions; k++)
 			r = pl_confine_path(confine, one->regions[k].path, false);
+		for (unsigned int k = 0; r == 0 && k < one->n_topics; k++)
+			r = pl_marks_topic_files(one->topics[k].uri, confine);
 	}
 	return r;
 }
@@ -233,6 +248,58 @@ static bool read_regions(struct pl_marks *marks, uint64_t now_ns, bool first)
 	return more;
 }
 
+/* Once when it goes, and when it is back. */
+static void tell_topic(struct pl_marks_topic *t)
+{
+	const char *trouble = pl_marks_topic_trouble(t);
+
+	if ((trouble != NULL) == t->away)
+		return;
+	t->away = trouble != NULL;
+	if (t->away)
+		pl_warn("marks", "%s: cannot be read, and is waited for: %s", t->name, trouble);
+	else
+		pl_notice("marks", "%s: is read again", t->name);
+}
+
+static bool read_topics_of(struct pl_marks_one *one)
+{
+	bool more = false;
+
+	for (unsigned int k = 0; k < one->n_topics; k++) {
+		more |= pl_marks_topic_turn(&one->topics[k], take_entries, one);
+		tell_topic(&one->topics[k]);
+	}
+	return more;
+}
+
+static bool read_topics(struct pl_marks *marks)
+{
+	bool more = false;
+
+	for (unsigned int i = 0; i < marks->n; i++)
+		more |= read_topics_of(marks->items[i]);
+	return more;
+}
+
+static int open_topics(struct pl_marks *marks, struct pl_diag *diag)
+{
+	struct pl_diag why = { .text = "" };
+	int r = 0;
+
+	for (unsigned int i = 0; i < marks->n; i++) {
+		struct pl_marks_one *one = marks->items[i];
+
+		for (unsigned int k = 0; r == 0 && k < one->n_topics; k++)
+			r = pl_marks_topic_open(&one->topics[k], one->topics[k].uri, &why);
+		if (r < 0) {
+			pl_diag_set(diag, "marks %s: %s", one->name, why.text);
+			return r;
+		}
+	}
+	return 0;
+}
+
 static void look_at_conditions(struct pl_marks *marks)
 {
 	struct pl_conditions list;
@@ -247,6 +314,14 @@ static void look_at_conditions(struct pl_marks *marks)
 					"marks %s: %s cannot be read, and is looked for", one->name,
 					one->regions[k].path);
 		}
+		for (unsigned int k = 0; k < one->n_topics; k++) {
+			const char *trouble = pl_marks_topic_trouble(&one->topics[k]);
+
+			if (trouble != NULL)
+				pl_condition_add(&list, PL_CONDITION_FAULT, "topic_unreadable",
+					"marks %s: %s cannot be read, and is waited for: %s",
+					one->name, one->topics[k].name, trouble);
+		}
 	}
 	pl_condition_board_put(&marks->conditions, &list);
 }
@@ -260,11 +335,22 @@ static bool has_regions(const struct pl_marks *marks)
 	return false;
 }
 
+static bool has_topics(const struct pl_marks *marks)
+{
+	for (unsigned int i = 0; i < marks->n; i++) {
+		if (marks->items[i]->n_topics > 0)
+			return true;
+	}
+	return false;
+}
+
 static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
 {
 	struct pl_marks *marks = s;
-	const int r = opening->opened(opening->arg, diag);
+	int r = opening->opened(opening->arg, diag);
 
+	if (r == 0)
+		r = open_topics(marks, diag);
 	if (r < 0)
 		return r;
 	/* Blocks of before the start are over. */
@@ -290,8 +376,17 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 	(void)diag;
 	if (has_regions(marks) && now_ns >= marks->regions_ns) {
 		more = read_regions(marks, now_ns, false);
-		look_at_conditions(marks);
 		marks->regions_ns = more ? now_ns : now_ns + REGIONS_NS;
+	}
+	if (has_topics(marks) && now_ns >= marks->topics_ns) {
+		const bool some = read_topics(marks);
+
+		marks->topics_ns = some ? now_ns : now_ns + TOPICS_NS;
+		more |= some;
+	}
+	if (now_ns >= marks->conditions_ns) {
+		look_at_conditions(marks);
+		marks->conditions_ns = now_ns + REGIONS_NS;
 	}
 	for (unsigned int i = 0; i < marks->n; i++)
 		pl_mark_domain_turn(marks->items[i]->domain, pl_clock_real_ns());
@@ -303,6 +398,9 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	const struct pl_marks *marks = s;
 	const uint64_t real_ns = pl_clock_real_ns();
 	uint64_t due = has_regions(marks) ? marks->regions_ns : UINT64_MAX;
+
+	if (has_topics(marks) && marks->topics_ns < due)
+		due = marks->topics_ns;
 
 	for (unsigned int i = 0; i < marks->n; i++) {
 		const uint64_t at = pl_mark_domain_due_ns(marks->items[i]->domain);
@@ -322,7 +420,9 @@ void pl_marks_finish(void *arg)
 	struct pl_marks_one *one = arg;
 
 	for (unsigned int i = 0; i < FINISH_TURNS; i++) {
-		if (!read_regions_of(one, pl_clock_mono_ns(), false))
+		const bool regions = read_regions_of(one, pl_clock_mono_ns(), false);
+
+		if (!read_topics_of(one) && !regions)
 			break;
 	}
 	pl_mark_domain_turn(one->domain, pl_clock_real_ns());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The marking domains of a configuration as one service: block records that points send as tmpkt/1,
- * or append to regions, become loss and delay of segments (mark/domain.h), on the metrics page, in a
+ * append to regions or put into topics of Kafka, become loss and delay of segments (mark/domain.h), on the metrics page, in a
  * table, and as events. Sockets are those of a tap of the domain's name; so the taps are drained
  * before.
  */
@@ -9,6 +9,7 @@
 
 #include "mark/domain.h"
 #include "marks/region.h"
+#include "marks/topic.h"
 #include "pipeline/config.h"
 #include "runtime/runtime.h"
 #include "tap/receiver.h"
@@ -36,6 +37,8 @@ struct pl_marks_one {
 	struct pl_marks_region regions[PL_MARKS_SOURCES_MAX];
 	unsigned int n_regions;
 	struct pl_marks_region_stats region_stats;
+	struct pl_marks_topic *topics; /* n_topics; NULL: none */
+	unsigned int n_topics;
 	uint64_t events_dropped;
 };
 
@@ -46,7 +49,8 @@ struct pl_marks {
 	uint32_t (*put)(void *arg, const struct pl_event *events, uint32_t n);
 	void *arg;
 	bool began;
-	uint64_t regions_ns; /* when they are read next */
+	uint64_t regions_ns;               /* when they are read next */
+	uint64_t topics_ns, conditions_ns; /* likewise */
 	struct pl_condition_board conditions;
 };
 

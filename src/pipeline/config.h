@@ -382,6 +382,7 @@ void pl_config_tap_rules(const struct pl_config_tap *tap, struct pl_tap_rules *r
 /* enum pl_mark_method. */
 unsigned int pl_config_marks_method(const struct pl_config_marks *marks);
 bool pl_config_marks_is_region(const char *source);
+bool pl_config_marks_is_topic(const char *source);
 struct pl_mark_network;
 /* Its points and segments; as pl_mark_network_make. */
 int pl_config_marks_network(

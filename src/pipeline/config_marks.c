@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
+#include "kafka/kafka.h"
+#include "kafka/uri.h"
 #include "lang/lang.h"
 #include "mark/domain.h"
 #include "mark/guard.h"
@@ -38,17 +41,45 @@ bool pl_config_marks_is_region(const char *source)
 	return strncmp(source, REGION, strlen(REGION)) == 0;
 }
 
+bool pl_config_marks_is_topic(const char *source)
+{
+	return strncmp(source, PL_KAFKA_SCHEME, strlen(PL_KAFKA_SCHEME)) == 0;
+}
+
+static int check_topic(const char *value, struct pl_diag *diag)
+{
+	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
+	int r = uri == NULL ? -ENOMEM : pl_kafka_check(diag);
+
+	if (r == 0)
+		r = pl_kafka_uri_parse(uri, value, diag);
+	if (r == 0 && uri->format > PL_KAFKA_FORMAT_ROWBINARY) {
+		pl_diag_set(diag, "kafka: block records have format=rowbinary");
+		r = -EINVAL;
+	}
+	if (r == 0 && pl_kafka_uri_property(uri, "group.id") != NULL) {
+		pl_diag_set(diag,
+			"kafka: group.id does not apply: a domain needs the records of all its points, and so all partitions");
+		r = -EINVAL;
+	}
+	free(uri);
+	return r < 0 ? -EINVAL : 0;
+}
+
 static int check_source(const char *value, struct pl_diag *diag)
 {
 	char port[PL_URI_TEXT_MAX];
 
 	if (pl_config_marks_is_region(value) && value[strlen(REGION)] != '\0')
 		return 0;
+	if (pl_config_marks_is_topic(value))
+		return check_topic(value, diag);
 	if (strncmp(value, "udp:", 4) == 0)
 		return pl_tap_source_tmpkt(value, port, sizeof(port), diag) < 0 ? -EINVAL : 0;
 	pl_diag_set(diag,
 		"\"%s\" is no source of block records: udp://HOST:PORT (where 'pathline mark' and "
-		"'pathline meter' send with --to) or region:PATH (a region of lists of mark128)",
+		"'pathline meter' send with --to), kafka://HOST/TOPIC (likewise) or region:PATH (a "
+		"region of lists of mark128)",
 		value);
 	return -EINVAL;
 }
@@ -59,7 +90,7 @@ const struct pl_conf_row pl_config_marks_rows[] = {
 	{ .key = "name", .type = PL_CONF_STRING, AT(name), .required = true, .def = "backbone", .check = check_name,
 	  .help = "Name of the marking domain, in metrics and events." },
 	{ .key = "sources", .type = PL_CONF_STRINGS, AT(sources), .required = true, .def = "[\"udp://:32768\"]", .min = 1, .max = 16, .check = check_source,
-	  .help = "Where block records of the points come from: udp://HOST:PORT (tmpkt/1, as pathline mark and meter send with --to) or region:PATH (a region of lists of mark128, whoever appends to it)." },
+	  .help = "Where block records of the points come from: udp://HOST:PORT (tmpkt/1, as pathline mark and meter send with --to), kafka://HOST/TOPIC (all partitions of a topic of mark128) or region:PATH (a region of lists of mark128, whoever appends to it)." },
 	{ .key = "allow", .type = PL_CONF_STRINGS, AT(allow), .max = PL_CONFIG_PREFIXES_MAX, .check = pl_config_check_prefix,
 	  .help = "Take records that come by UDP from these addresses only. Changed by a reload." },
 	{ .key = "points", .type = PL_CONF_STRINGS, AT(points), .required = true, .def = "[sender=1, receiver=2]", .min = 2, .max = PL_MARK_POINTS_MAX,

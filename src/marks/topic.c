@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads a topic of block records. */
+#include "marks/topic.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kafka/consumer.h"
+#include "runtime/kafka_files.h"
+
+#define MESSAGES_A_TURN 64
+#define GATHER_MS       10        /* by the brokers: the domain waits for records half a second */
+#define HAS_SEQUENCE    (1u << 3) /* of pl_kafka_message.given */
+
+/* ---- messages ---- */
+
+/* NULL: there are too many. */
+static struct pl_marks_sender *sender_of(
+	struct pl_marks_topic *t, const struct pl_kafka_message *m, uint32_t point)
+{
+	for (unsigned int i = 0; i < t->n_senders; i++) {
+		if (t->senders[i].exporter == m->exporter && t->senders[i].point == point)
+			return &t->senders[i];
+	}
+	if (t->n_senders == PL_MARK_POINTS_MAX)
+		return NULL;
+	t->senders[t->n_senders] =
+		(struct pl_marks_sender){ .exporter = m->exporter, .point = point };
+	return &t->senders[t->n_senders++];
+}
+
+/* A topic loses nothing, so that what is missing was not sent: it was dropped, waits for the leader of
+ * another partition, or stands in one that is read later. Without its number nobody knows. */
+static bool is_torn(struct pl_marks_topic *t, const struct pl_kafka_message *m, uint32_t point)
+{
+	struct pl_marks_sender *s = sender_of(t, m, point);
+	bool torn;
+
+	if (s == NULL || (m->given & HAS_SEQUENCE) == 0)
+		return true;
+	torn = !s->used || m->sequence != s->next || m->dropped != s->dropped;
+	s->used = true;
+	s->next = m->sequence + 1;
+	s->dropped = m->dropped;
+	return torn;
+}
+
+static void take(struct pl_marks_topic *t, const struct pl_kafka_block *block,
+	pl_marks_topic_sink *sink, void *arg)
+{
+	const struct pl_mark128 *records = block->records;
+	bool torn;
+
+	if (block->at_end)
+		return;
+	t->stats.messages++;
+	if (records == NULL) {
+		t->stats.bad++;
+		return;
+	}
+	t->stats.good++;
+	t->stats.records += block->message.n;
+	torn = is_torn(t, &block->message, records[0].point);
+	t->stats.torn += torn;
+	sink(arg, records, block->message.n, torn);
+}
+
+bool pl_marks_topic_turn(struct pl_marks_topic *t, pl_marks_topic_sink *sink, void *arg)
+{
+	int n = 0;
+
+	if (t->consumer == NULL)
+		return false;
+	for (; n < MESSAGES_A_TURN; n++) {
+		struct pl_kafka_block block;
+
+		if (pl_kafka_consumer_recv(t->consumer, &block, 0) <= 0)
+			break;
+		take(t, &block, sink, arg);
+	}
+	t->stats.errors = pl_kafka_consumer_stats(t->consumer)->errors;
+	snprintf(t->trouble, sizeof(t->trouble), "%s", pl_kafka_consumer_trouble(t->consumer));
+	return n == MESSAGES_A_TURN;
+}
+
+const char *pl_marks_topic_trouble(const struct pl_marks_topic *t)
+{
+	const struct pl_kafka_consumer_stats *stats;
+
+	if (t->consumer == NULL || t->trouble[0] == '\0')
+		return NULL;
+	stats = pl_kafka_consumer_stats(t->consumer);
+	return pl_kafka_consumer_client(t->consumer)->brokers_up == 0 ||
+			       stats->assignments == stats->revocations
+		       ? t->trouble
+		       : NULL;
+}
+
+/* ---- life ---- */
+
+int pl_marks_topic_files(const char *uri, struct pl_confine *confine)
+{
+	return pl_kafka_files(uri, confine);
+}
+
+int pl_marks_topic_open(struct pl_marks_topic *t, const char *text, struct pl_diag *diag)
+{
+	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
+	char group[PL_KAFKA_OWN_GROUP];
+	const struct pl_kafka_consumer_config config = {
+		.uri = uri, .kind = PL_FLAT_MARK128, .group = group, .gather_ms = GATHER_MS
+	};
+	int r = uri == NULL ? -ENOMEM : pl_kafka_uri_parse(uri, text, diag);
+
+	if (r == 0)
+		r = pl_kafka_uri_read_properties(uri, diag);
+	pl_kafka_own_group(group);
+	if (r == 0)
+		r = pl_kafka_consumer_open(&t->consumer, &config, diag);
+	snprintf(t->name, sizeof(t->name), "%.*s", (int)strcspn(text, "?"), text);
+	if (uri != NULL)
+		explicit_bzero(uri, sizeof(*uri));
+	free(uri);
+	return r;
+}
+
+void pl_marks_topic_close(struct pl_marks_topic *t)
+{
+	pl_kafka_consumer_close(t->consumer);
+	t->consumer = NULL;
+}
