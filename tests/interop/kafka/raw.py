@@ -23,7 +23,7 @@ from lib.pathline import jsonl, run, total  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
-from members import FAST, PATHLINE, QUICK, server_or_skip  # noqa: E402
+from members import FAST, JARS, PATHLINE, PROPERTIES, QUICK, Server, server_or_skip  # noqa: E402
 
 ONLY = sys.argv[4:]
 SOON = "session.timeout.ms=1000&heartbeat.interval.ms=200&fetch.min.bytes=1"  # a killed member is missed after a second
@@ -272,6 +272,91 @@ def test_spool(server):
     eq(len(set(entries)), sent, f"each is in the topic ({len(entries)} with those that are twice)")
 
 
+def small_server(megabytes):
+    """A server whose log folder is a file system of its own, and what takes the room there; None without the right to mount one."""
+    if not lab.mount(lab.path("small"), f"{megabytes}m"):
+        return None, None
+    # Without room its own topics are not to be what fails first.
+    server = Server(JARS, PROPERTIES + "log.index.size.max.bytes=65536\nlog.segment.bytes=1048576\n", name="small")
+    return server, lab.path("small/other")
+
+
+def leave_room(path, room):
+    """Takes the rest of the file system."""
+    fs = os.statvfs(os.path.dirname(path))
+    with open(path, "wb") as f:
+        f.write(bytes(fs.f_bavail * fs.f_bsize - room))
+
+
+def test_broker_full(server):
+    """The disk of the broker fills, and the broker ends: each datagram of a collector and each record of a tap is delivered, in a
+    spool, or dropped by a cause. When there is room again, what was spooled is delivered."""
+    del server
+    small, other = small_server(64)
+    if small is None:
+        tap.skip("a broker whose disk is full", "no right to mount a small disk")
+        return
+    for topic in "datagrams", "packets":
+        small.create(topic, 2)
+    port, folder = lab.free_udp_port(), lab.path("datagrams-spool")
+    config = lab.write("datagrams.yaml", f"""sources:
+  - uri: udp://127.0.0.1:{port}
+outputs:
+  - {{name: kept, type: raw, to: '{small.uri("datagrams", "delivery.timeout.ms=2000&compression.codec=none")}', spool: {{path: {folder}}}}}
+web: {{listen: '127.0.0.1:0'}}
+decode: {{admit: first}}
+""")
+    daemon = pathline.Daemon(config, name="datagrams")
+    trace = lab.path("packets.pcap")
+    run("gen", "packets", "--duration", "20s", "-w", trace)
+    packets = len(run("tap", "-o", "jsonl", trace).stdout.splitlines())
+    records = small.uri("packets", f"spool={lab.path('packets-spool')}&delivery.timeout.ms=2000&compression.codec=none")
+    sent = pathline.gen(port, "-n", 1000, "-r", "10000", "--int", "2.1")
+    ok(wait(lambda: kept(daemon.metrics(), "delivered_total") == sent), "with room all is delivered", daemon.log())
+    leave_room(other, 2 << 20)
+    tapping = lab.start([PATHLINE, "tap", "--stats", "--rate", str(packets // 5), "--to", records, trace], stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True)
+    sent += pathline.gen(port, "-n", 20000, "-r", "5000", "--int", "2.1", "--hops", 6, "--seed", 2)
+    ok(wait(lambda: small.process.poll() is not None), "the broker ends without room", lab.read("small1.log")[-1000:])
+    ok("No space left on device" in lab.read("small1.log"), "for that reason", lab.read("small1.log")[-1000:])
+    out, _ = tapping.communicate(timeout=120)
+    first = json.loads(out.splitlines()[-1])["outputs"][0]
+    spool = first["spool"]
+    eq(first["put"], first["delivered"] + first["returned"] + sum(first["dropped"].values()), "tap: put = delivered + returned + dropped")
+    eq(first["delivered"] + spool["held"] + spool["dropped"] + sum(first["dropped"].values()), packets,
+       f"tap: delivered + spooled + dropped, of every record ({first['delivered']} + {spool['held']} + {spool['dropped']})")
+    ok(spool["held"] > 0, "some are in its spool", spool)
+    ok(wait(lambda: kept(daemon.metrics(), "waiting") == 0 and pathline.came(daemon.metrics()) == sent), "collector: nothing is on its way")
+    values = daemon.metrics()
+    dropped = sum(v for k, v in values.items() if k.startswith("pathline_output_dropped_total") and "kept" in k)
+    eq(kept(values, "delivered_total") + kept(values, "spooled") + dropped, sent, "collector: delivered + spooled + dropped, of every datagram "
+       f"({kept(values, 'delivered_total')} + {kept(values, 'spooled')} + {int(dropped)})")
+    ok(kept(values, "spooled") > 0, "some are in its spool")
+    os.unlink(other)
+    small.start()
+    ok(wait(lambda: kept(daemon.metrics(), "spooled") + kept(daemon.metrics(), "waiting") == 0), "with room again it is delivered", daemon.log())
+    values = daemon.metrics()
+    eq((kept(values, "delivered_total"), dropped), (sent, 0), "collector: each datagram, and none is dropped")
+    # A message whose acknowledgement was lost may be there twice.
+    eq(len({e for of in in_topic(small, "datagrams").values() for e in of}), sent, "and is in the topic")
+    eq(daemon.stop(), 0, "the daemon ends well")
+    tapping = lab.start([PATHLINE, "tap", "--stats", "--to", records, f"udp://127.0.0.1:{lab.free_udp_port()}"], stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True)
+    ok(wait(lambda: stored_records(small, "packets") >= first["delivered"] + spool["held"]), "the next tap sends what was spooled",
+       (stored_records(small, "packets"), first))
+    tapping.terminate()
+    out, _ = tapping.communicate(timeout=60)
+    second = json.loads(out.splitlines()[-1])["outputs"][0]
+    eq((second["delivered"], second["spool"]["held"], second["spool"]["dropped"] + second["spool"]["damaged"]), (spool["held"], 0, 0),
+       "each record of it, and nothing is left")
+
+
+def stored_records(server, topic):
+    made = subprocess.run(["kcat", "-q", "-C", "-b", server.address, "-t", topic, "-o", "beginning", "-e", "-f", "%S\n"],
+                          capture_output=True, text=True, check=True).stdout
+    return sum(map(int, made.split())) // 64
+
+
 def test_size(server):
     """A topic that takes less than a message of ours usually has gets smaller ones; one that takes no datagram is told of."""
     server.create("slim", 1, "max.message.bytes=70000")
@@ -308,7 +393,7 @@ def test_refused(server):
 
 def main():
     server = server_or_skip()
-    tests = test_replay, test_fixed, test_follow, test_killed, test_spool, test_size, test_refused
+    tests = test_replay, test_fixed, test_follow, test_killed, test_spool, test_broker_full, test_size, test_refused
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()
 
