@@ -226,6 +226,16 @@ static void make_quality(
 		ret->queue_bytes = 65536;
 }
 
+/* Where the i-th of a list begins. */
+static void note_place(const struct reader *r, const char *list, size_t i, unsigned int *ret_line,
+	unsigned int *ret_column)
+{
+	const struct pl_conf_node *n = item(child(&r->tree.nodes[0], list), i);
+
+	*ret_line = n != NULL ? n->line : 0;
+	*ret_column = n != NULL ? n->column : 0;
+}
+
 static int no_memory(struct reader *r)
 {
 	pl_diag_set(r->diag, "out of memory");
@@ -252,6 +262,7 @@ static int add_nodes(struct reader *r)
 		}
 		if (at < 0)
 			return no_memory(r);
+		note_place(r, "nodes", i, &r->t->nodes[at].line, &r->t->nodes[at].column);
 	}
 	return 0;
 }
@@ -283,6 +294,7 @@ static int add_links(struct reader *r)
 		if (at < 0)
 			return no_memory(r);
 		r->t->links[at].cost = (uint32_t)links[i].cost;
+		note_place(r, "links", i, &r->t->links[at].line, &r->t->links[at].column);
 	}
 	return 0;
 }

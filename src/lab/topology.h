@@ -79,9 +79,10 @@ struct pl_lab_end {
 struct pl_lab_link {
 	struct pl_lab_end end[2];
 	struct pl_lab_quality quality;
-	uint32_t cost; /* of a path that takes it, 1 and more */
-	bool host;     /* one of its ends is a host's */
-	bool down;     /* no path takes it */
+	uint32_t cost;             /* of a path that takes it, 1 and more */
+	bool host;                 /* one of its ends is a host's */
+	bool down;                 /* no path takes it */
+	unsigned int line, column; /* in the file; 0: of a shape */
 };
 
 struct pl_lab_node {
@@ -90,7 +91,8 @@ struct pl_lab_node {
 	bool collector; /* the lab's own: a host whose links are with switches only */
 	unsigned int n_ports;
 	unsigned int links[PL_LAB_PORTS_MAX]; /* of ports, from 0: port 1 first */
-	struct pl_addr v4, v6; /* a host's first; of a switch or router that of its loopback */
+	struct pl_addr v4, v6;     /* a host's first; of a switch or router that of its loopback */
+	unsigned int line, column; /* in the file; 0: of a shape */
 };
 
 /* What runs in a node as long as the lab is up, or until it ends by itself. */
