@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "lab/apply.h"
 #include "lab/check.h"
 #include "lab/control.h"
 #include "lab/plan.h"
@@ -20,8 +21,8 @@
 #include "lab/up.h"
 #include "show/stdout.h"
 
-static const char *const words[] = { "up", "down", "show", "check", "exec", "impair", "truth",
-	"traffic", NULL };
+static const char *const words[] = { "up", "down", "show", "check", "apply", "exec", "impair",
+	"truth", "traffic", NULL };
 
 static struct {
 	const char *form, *tier;
@@ -166,6 +167,31 @@ static int show(const char *what)
 		pl_lab_show(&f, is_json(), &out);
 	code = r < 0 ? say(r, &diag) : pl_stdout_all(&out);
 	pl_lab_found_done(&f);
+	return code;
+}
+
+static int apply(const char *what)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_buf lines = { 0 }, out = { 0 };
+	struct pl_lab_topology want;
+	struct pl_lab_found f = { .pidfd = -1 };
+	int r = pl_lab_topology_load(&want, what, &diag), code;
+
+	if (r == -ENOENT || r == -EACCES)
+		r = -EINVAL;
+	if (r == 0)
+		r = pl_lab_find(&f, strcmp(what, "-") == 0 ? want.name : what, &diag);
+	if (r == 0) {
+		snprintf(diag.file, sizeof(diag.file), "%s", what);
+		r = pl_lab_apply(&f, &want, &lines, &diag);
+	}
+	if (r == 0)
+		pl_lab_show_applied(&f, &lines, is_json(), &out);
+	code = r < 0 ? say(r, &diag) : pl_stdout_all(&out);
+	pl_buf_done(&lines);
+	pl_lab_found_done(&f);
+	pl_lab_topology_done(&want);
 	return code;
 }
 
@@ -369,7 +395,7 @@ static int check_given(const char *word, size_t n)
 		const char *near = pl_nearest(word, words, sizeof(words) / sizeof(words[0]) - 1);
 
 		pl_complain(
-			"lab needs one of: up, down, show, check, exec, impair, truth, traffic%s%s%s",
+			"lab needs one of: up, down, show, check, apply, exec, impair, truth, traffic%s%s%s",
 			near != NULL ? "; did you mean " : "", near != NULL ? near : "",
 			near != NULL ? "?" : "");
 		return PL_EXIT_USAGE;
@@ -417,6 +443,7 @@ static int run(int argc, char **argv)
 		       : strcmp(word, "down") == 0    ? down(operands.items[1])
 		       : strcmp(word, "show") == 0    ? show(operands.items[1])
 		       : strcmp(word, "check") == 0   ? check(operands.items[1])
+		       : strcmp(word, "apply") == 0   ? apply(operands.items[1])
 		       : strcmp(word, "exec") == 0    ? execute(operands.items + 1, operands.n - 1)
 		       : strcmp(word, "truth") == 0   ? truth(operands.items[1])
 		       : strcmp(word, "traffic") == 0 ? traffic(operands.items + 1, operands.n - 1)
@@ -429,7 +456,7 @@ const struct pl_command pl_command_lab = {
 	.name = "lab",
 	.summary = "build a network on this machine: hosts, switches with INT, links with faults",
 	.usage =
-		"up|down|show|check|truth FILE | exec FILE NODE… | impair FILE LINK… | traffic FILE…",
+		"up|down|show|check|apply|truth FILE | exec FILE NODE… | impair FILE LINK… | traffic FILE…",
 	.description =
 		"up builds the network that FILE describes, each node in a network namespace of its own,\n"
 		"and returns when it is there. Instead of a file, a shape with parameters: line:N, diamond,\n"
@@ -458,6 +485,12 @@ const struct pl_command pl_command_lab = {
 		"call does not remove.\n"
 		"All of them take the file, or the name of the lab.\n"
 		"\n"
+		"apply FILE has the lab that is up become what FILE says now, while packets flow: links, also those\n"
+		"that impair changed, costs, INT and marking of switches, which read their files again, commands (those\n"
+		"that came, went or changed are started and ended, others go on), the story, which begins anew when it\n"
+		"is another. It says what it changed. Nodes, links and addresses stay: for others it changes nothing\n"
+		"and says so.\n"
+		"\n"
 		"impair FILE LINK KEY=VALUE… changes a link while packets flow: rate, queue, delay, jitter,\n"
 		"loss, to_bad, to_good, bad_loss, lose, duplicate, corrupt, reorder, reorder_time, down.\n"
 		"LINK is A-B for both directions, A>B for that from A to B. truth prints a JSON object for\n"
@@ -471,14 +504,15 @@ const struct pl_command pl_command_lab = {
 		"node sent and received: bulk (TCP, as much as goes), udp (constant rate), onoff, incast (all senders\n"
 		"at the same moments), request (TCP, one answer after the other), dns (UDP questions).\n"
 		"\n"
-		"Exit codes: 0; 1 a step failed, a name is taken, the lab is not up, or check: an answer is wrong or\n"
-		"accounts do not close; 69 the kernel or this\n"
+		"Exit codes: 0; 1 a step failed, a name is taken, the lab is not up, apply: a command did not start, or\n"
+		"check: an answer is wrong or accounts do not close; 69 the kernel or this\n"
 		"build cannot do what the file wants; 77 a privilege is missing; 78 the file is wrong; exec:\n"
 		"that of the command.",
 	.examples = "  pathline lab up leaf-spine:4x2x2\n"
 		    "  pathline lab exec leaf-spine h1 -- ping -c 3 10.1.7.1\n"
 		    "  pathline lab show leaf-spine\n"
 		    "  pathline lab impair leaf-spine leaf1-spine2 delay=5ms loss=0.01\n"
+		    "  pathline lab apply ./office.yaml\n"
 		    "  pathline lab truth leaf-spine\n"
 		    "  pathline lab traffic leaf-spine incast h1 h3 h5 h8 --rate 50M\n"
 		    "  pathline lab down leaf-spine\n"

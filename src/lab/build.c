@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "lab/change.h"
 #include "netio/rtnl.h"
 #include "netio/rtnl_net.h"
 
@@ -247,6 +248,84 @@ int pl_lab_build_run(struct pl_lab_build *b, struct pl_diag *diag)
 		r = do_step(b, &b->plan->steps[i]);
 		if (r < 0)
 			say_failed(b, &b->plan->steps[i], r, diag);
+	}
+	if (home >= 0) {
+		if (setns(home, CLONE_NEWNET) < 0 && r == 0)
+			r = -errno;
+		close(home);
+	}
+	return r;
+}
+
+static const struct pl_lab_step *next_route(const struct pl_lab_plan *p, size_t *at)
+{
+	while (*at < p->n && p->steps[*at].kind != PL_LAB_ROUTE)
+		++*at;
+	return *at < p->n ? &p->steps[(*at)++] : NULL;
+}
+
+/* In both plans the destinations are the same, in the same order. */
+static int set_routes(struct pl_lab_build *b, const struct pl_lab_plan *was, struct pl_buf *out,
+	struct pl_diag *diag)
+{
+	const struct pl_lab_plan *p = b->plan;
+	const struct pl_lab_step *is, *s;
+	bool told[PL_LAB_NODES_MAX] = { false };
+	size_t i = 0, k = 0;
+	int r = 0;
+
+	while (r == 0 && (s = next_route(p, &i)) != NULL && (is = next_route(was, &k)) != NULL) {
+		if (s->n_ports == is->n_ports &&
+			memcmp(p->ports + s->first_port, was->ports + is->first_port,
+				s->n_ports * sizeof(*p->ports)) == 0)
+			continue;
+		if (!told[s->node])
+			pl_lab_change_tell(out, "routes", "set", p->t->nodes[s->node].name);
+		told[s->node] = true;
+		r = do_step(b, s);
+		if (r < 0)
+			say_failed(b, s, r, diag);
+	}
+	return r;
+}
+
+/* Of ends that are no switch's: that has them in its file. */
+static int set_bare_rate(
+	struct pl_lab_build *b, unsigned int link, struct pl_buf *out, struct pl_diag *diag)
+{
+	const struct pl_lab_topology *t = b->plan->t;
+	char name[PL_LAB_LINK_TEXT_MAX];
+	int r = 0;
+
+	pl_lab_link_text(t, &t->links[link], name);
+	pl_lab_change_tell(out, "link", "set", name);
+	for (unsigned int side = 0; side < 2 && r == 0; side++) {
+		const struct pl_lab_step s = { .kind = PL_LAB_RATE,
+			.node = t->links[link].end[side].node,
+			.link = link,
+			.side = side };
+
+		if (t->nodes[s.node].kind == PL_LAB_SWITCH)
+			continue;
+		r = do_step(b, &s);
+		if (r < 0)
+			say_failed(b, &s, r, diag);
+	}
+	return r;
+}
+
+int pl_lab_build_again(struct pl_lab_build *b, const struct pl_lab_plan *was, struct pl_buf *out,
+	struct pl_diag *diag)
+{
+	const struct pl_lab_topology *t = b->plan->t;
+	int home = open(OWN_NETNS, O_RDONLY | O_CLOEXEC);
+	int r = home < 0 ? -errno : set_routes(b, was, out, diag);
+
+	for (unsigned int i = 0; i < t->n_links && r == 0; i++) {
+		if (t->links[i].quality.bare &&
+			!pl_lab_change_same_quality(
+				&was->t->links[i].quality, &t->links[i].quality))
+			r = set_bare_rate(b, i, out, diag);
 	}
 	if (home >= 0) {
 		if (setns(home, CLONE_NEWNET) < 0 && r == 0)

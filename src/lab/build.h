@@ -27,4 +27,8 @@ int pl_lab_check_names(const struct pl_lab_plan *plan, struct pl_diag *diag);
  * errors with diag, which has the step that failed as a command. Undoing is the caller's: the names
  * are in the state, and all else goes with them and the descriptors. */
 int pl_lab_build_run(struct pl_lab_build *b, struct pl_diag *diag);
+/* The plan has taken the place of `was`, whose network has been built and has the same nodes and links:
+ * routes and rates of bare links that are others are set. A line for each node and link (change.h). */
+int pl_lab_build_again(struct pl_lab_build *b, const struct pl_lab_plan *was, struct pl_buf *out,
+	struct pl_diag *diag);
 void pl_lab_build_close(struct pl_lab_build *b);

@@ -14,11 +14,14 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "lab/change.h"
 #include "lab/keeping.h"
 
 #define READY_NS UINT64_C(60000000000)
 /* In which the text that says it is ready is looked for. */
 #define LOG_MAX  (1 << 20)
+/* Until those that are asked to end are killed. */
+#define END_NS   UINT64_C(2000000000)
 
 static bool has_name(const struct pl_lab_running *r)
 {
@@ -76,7 +79,8 @@ static int await(struct pl_lab_commands *c, struct pl_lab_running *r, struct pl_
 	const uint64_t until_ns = pl_clock_mono_ns() + READY_NS;
 
 	while (!is_ready(c, r)) {
-		if (waitpid(r->pid, &r->status, WNOHANG) == r->pid) {
+		/* Once the lab is up, whoever waits sees to all that end. */
+		if (r->pid == 0 || waitpid(r->pid, &r->status, WNOHANG) == r->pid) {
 			r->pid = 0;
 			return pl_lab_say_ended(log_of(c, r), r->text, diag);
 		}
@@ -91,36 +95,52 @@ static int await(struct pl_lab_commands *c, struct pl_lab_running *r, struct pl_
 	return 0;
 }
 
-static int start(struct pl_lab_commands *c, const struct pl_lab_step *s, struct pl_diag *diag)
+/* There is room for it. */
+static struct pl_lab_running *add(struct pl_lab_commands *c, const struct pl_lab_step *s)
 {
-	struct pl_lab_running *r = &c->all[c->n];
+	struct pl_lab_running *r = &c->all[c->n++];
 
-	if (c->n == PL_LAB_COMMANDS_MAX) {
-		pl_diag_set(diag, "more than %d commands", PL_LAB_COMMANDS_MAX);
-		return -E2BIG;
-	}
 	*r = (struct pl_lab_running){
-		.node = s->node, .text = s->command, .of = s->of, .serves = s->serves
+		.node = s->node, .text = s->command, .of = s->of, .serves = s->serves, .waits = true
 	};
-	r->pid = fork();
-	if (r->pid < 0) {
+	return r;
+}
+
+static int start(struct pl_lab_commands *c, struct pl_lab_running *r, struct pl_diag *diag)
+{
+	const pid_t pid = fork();
+
+	if (pid < 0) {
 		pl_diag_set(diag, "a command: %s", strerrordesc_np(errno));
 		return -errno;
 	}
-	if (r->pid == 0)
+	if (pid == 0)
 		become(c, r);
-	c->n++;
+	r->pid = pid;
+	r->waits = false;
 	return r->of != NULL ? await(c, r, diag) : 0;
+}
+
+int pl_lab_commands_check(const struct pl_lab_plan *plan, struct pl_diag *diag)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < plan->n; i++)
+		n += plan->steps[i].kind == PL_LAB_RUN;
+	if (n <= PL_LAB_COMMANDS_MAX)
+		return 0;
+	pl_diag_set(diag, "more than %d commands", PL_LAB_COMMANDS_MAX);
+	return -E2BIG;
 }
 
 int pl_lab_commands_start(
 	struct pl_lab_commands *c, const struct pl_lab_plan *plan, struct pl_diag *diag)
 {
-	int r = 0;
+	int r = pl_lab_commands_check(plan, diag);
 
 	for (size_t i = 0; i < plan->n && r == 0; i++) {
 		if (plan->steps[i].kind == PL_LAB_RUN)
-			r = start(c, &plan->steps[i], diag);
+			r = start(c, add(c, &plan->steps[i]), diag);
 	}
 	/* The lab's own need no order: they start together. */
 	for (unsigned int i = 0; i < c->n && r == 0; i++) {
@@ -162,8 +182,162 @@ void pl_lab_commands_ended(struct pl_lab_commands *c, pid_t pid, int status)
 			continue;
 		r->pid = 0;
 		r->status = status;
-		note_end(c, r);
+		if (!r->dismissed)
+			note_end(c, r);
 	}
+}
+
+/* ---- others in their place ---- */
+
+static bool goes_on(const struct pl_lab_running *r, const struct pl_lab_step *s)
+{
+	if (r->of == NULL || s->of == NULL)
+		return r->of == NULL && s->of == NULL && r->node == s->node;
+	return !r->waits && pl_lab_change_same_command(r->of, s->of);
+}
+
+/* Of each RUN step of the plan the command that goes on, by its place + 1; 0: there is none. Two that
+ * are the same have a command each. */
+static void match(const struct pl_lab_commands *c, const struct pl_lab_plan *plan,
+	unsigned int ret_by_step[PL_LAB_COMMANDS_MAX], bool ret_goes_on[PL_LAB_COMMANDS_MAX])
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < plan->n; i++) {
+		if (plan->steps[i].kind != PL_LAB_RUN)
+			continue;
+		ret_by_step[n] = 0;
+		for (unsigned int k = 0; k < c->n && ret_by_step[n] == 0; k++) {
+			if (ret_goes_on[k] || !goes_on(&c->all[k], &plan->steps[i]))
+				continue;
+			ret_goes_on[k] = true;
+			ret_by_step[n] = k + 1;
+		}
+		n++;
+	}
+}
+
+/* With all that its shell started. */
+static int end(struct pl_lab_commands *c, struct pl_lab_running *r)
+{
+	const uint64_t until_ns = pl_clock_mono_ns() + END_NS;
+	const pid_t group = r->pid;
+	bool killed = false;
+
+	if (group == 0)
+		return 0;
+	(void)kill(-group, SIGTERM);
+	/* Who waits has the kernel forget those that have ended. */
+	while (kill(-group, 0) == 0) {
+		if (!killed && pl_clock_mono_ns() > until_ns) {
+			(void)kill(-group, SIGKILL);
+			killed = true;
+		}
+		if (!c->wait(c->arg))
+			return -ECANCELED;
+	}
+	return 0;
+}
+
+static const char *told_name(const struct pl_lab_running *r)
+{
+	return has_name(r) ? r->of->name : r->text;
+}
+
+/* By its name, which goes on, or may have been another one's: what is said from now on is its own. */
+static void begin_log(const struct pl_lab_running *r)
+{
+	char path[PL_LAB_NAME_MAX + sizeof(".log")], old[PL_LAB_NAME_MAX + sizeof(".log.1")];
+
+	if (!has_name(r))
+		return;
+	snprintf(path, sizeof(path), "%s.log", r->of->name);
+	snprintf(old, sizeof(old), "%s.log.1", r->of->name);
+	if (rename(path, old) < 0 && errno != ENOENT)
+		dprintf(2, "%s: %s\n", path, strerrordesc_np(errno));
+}
+
+static int end_others(struct pl_lab_commands *c, const bool *stay, const struct pl_lab_topology *t,
+	struct pl_buf *out)
+{
+	int r = 0;
+
+	for (unsigned int i = c->n; i-- > 0 && r == 0;) {
+		struct pl_lab_running *one = &c->all[i];
+
+		if (stay[i] || one->waits)
+			continue;
+		/* One that comes again under its name is told of as it starts. */
+		if (!has_name(one) || pl_lab_find_command(t, one->of->name) == NULL)
+			pl_lab_change_tell(out, "command", "ended", told_name(one));
+		one->dismissed = true;
+		r = end(c, one);
+	}
+	return r;
+}
+
+/* In the order of the plan; old: a copy of all that there are. */
+static void take_places(struct pl_lab_commands *c, const struct pl_lab_plan *plan,
+	const struct pl_lab_running *old, const unsigned int *by_step)
+{
+	c->n = 0;
+	for (size_t i = 0; i < plan->n; i++) {
+		struct pl_lab_running *next;
+		unsigned int was;
+
+		if (plan->steps[i].kind != PL_LAB_RUN)
+			continue;
+		was = by_step[c->n];
+		next = add(c, &plan->steps[i]);
+		if (was == 0)
+			continue;
+		next->pid = old[was - 1].pid;
+		next->told = old[was - 1].told;
+		next->waits = old[was - 1].waits;
+		next->status = old[was - 1].status;
+	}
+}
+
+/* Those that are not started yet. */
+static int start_others(struct pl_lab_commands *c, const struct pl_lab_topology *was,
+	struct pl_buf *out, struct pl_diag *diag)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; i < c->n && r == 0; i++) {
+		struct pl_lab_running *one = &c->all[i];
+		bool again;
+
+		if (!one->waits)
+			continue;
+		again = has_name(one) && pl_lab_find_command(was, one->of->name) != NULL;
+		pl_lab_change_tell(out, "command", again ? "restarted" : "started", told_name(one));
+		begin_log(one);
+		r = start(c, one, diag);
+	}
+	return r;
+}
+
+int pl_lab_commands_become(struct pl_lab_commands *c, const struct pl_lab_topology *t,
+	const struct pl_lab_plan *plan, struct pl_buf *out, struct pl_diag *diag)
+{
+	struct pl_lab_running *old = calloc(PL_LAB_COMMANDS_MAX, sizeof(*old));
+	const struct pl_lab_topology *was = c->t;
+	unsigned int by_step[PL_LAB_COMMANDS_MAX];
+	bool stay[PL_LAB_COMMANDS_MAX] = { false };
+	int r = old == NULL ? -ENOMEM : 0;
+
+	match(c, plan, by_step, stay);
+	if (r == 0)
+		r = end_others(c, stay, t, out);
+	if (r == 0) {
+		memcpy(old, c->all, sizeof(c->all));
+		take_places(c, plan, old, by_step);
+		c->t = t;
+		r = start_others(c, was, out, diag);
+	}
+	free(old);
+	return r;
 }
 
 /* ---- asked and ended ---- */
@@ -215,8 +389,11 @@ int pl_lab_commands_serve(struct pl_lab_commands *c, const char *const *words, u
 
 		if (!has_name(r))
 			continue;
-		snprintf(state, sizeof(state), "%s", r->told ? "ending" : "running");
-		if (r->pid == 0)
+		snprintf(state, sizeof(state), "%s",
+			r->waits  ? "not started"
+			: r->told ? "ending"
+				  : "running");
+		if (r->pid == 0 && !r->waits)
 			put_end(r->status, state);
 		pl_buf_printf(out, "%s %d %s\n", r->of->name, (int)r->pid, state);
 	}

@@ -120,6 +120,7 @@ static void tell_truth(const struct pl_lab_control_ops *ops, int fd)
 static pl_lab_control_fn *find_list(const struct pl_lab_control_ops *ops, const char *word)
 {
 	return strcmp(word, "commands") == 0  ? ops->commands
+	       : strcmp(word, "apply") == 0   ? ops->apply
 	       : strcmp(word, "traffic") == 0 ? ops->traffic
 	       : strcmp(word, "flows") == 0   ? ops->flows
 					      : NULL;
@@ -218,7 +219,7 @@ static int read_attached(int memory, struct pl_buf *out)
 	return 0;
 }
 
-static int read_answer(int fd, struct pl_buf *out, struct pl_diag *diag)
+static int read_answer(int fd, int patience_ms, struct pl_buf *out, struct pl_diag *diag)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
@@ -235,7 +236,7 @@ static int read_answer(int fd, struct pl_buf *out, struct pl_diag *diag)
 	int memory, r;
 	ssize_t n;
 
-	if (poll(&p, 1, PATIENCE_MS) <= 0)
+	if (poll(&p, 1, patience_ms) <= 0)
 		return -ETIMEDOUT;
 	n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
 	if (n <= 0)
@@ -274,7 +275,8 @@ int pl_lab_ask(const struct pl_lab_found *f, const char *const *words, unsigned 
 			r = send(fd, text.data, text.len, MSG_NOSIGNAL) < 0 ? -errno : 0;
 	}
 	if (r == 0)
-		r = read_answer(fd, out, diag);
+		/* What is applied may have to wait for commands; the lab's end ends it. */
+		r = read_answer(fd, strcmp(words[0], "apply") == 0 ? -1 : PATIENCE_MS, out, diag);
 	if (fd >= 0)
 		close(fd);
 	pl_buf_done(&text);

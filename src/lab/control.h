@@ -8,6 +8,8 @@
  *   impair LINK KEY=VALUE…      "" or what was wrong
  *   commands ask|finish         "" and a descriptor of a line for each command that has a name:
  *                               NAME PID STATE (commands.h)
+ *   apply FILE                  the lab becomes what this file in its folder says, which goes: "" and a
+ *                               descriptor of a line for each thing that was changed (change.h)
  *   traffic KIND RATE SIZE DURATION ON OFF FROM… TO
  *                               of a simulated lab: "" and a descriptor of the number of the first
  *                               flow and the simulated time at which it ends; numbers in bits per
@@ -34,7 +36,7 @@ struct pl_lab_control_ops {
 	/* Negative errno with diag. */
 	int (*impair)(void *arg, const char *link, const char *const *words, unsigned int n,
 		struct pl_diag *diag);
-	pl_lab_control_fn *commands, *traffic, *flows;
+	pl_lab_control_fn *apply, *commands, *traffic, *flows;
 	void *arg;
 };
 

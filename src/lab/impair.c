@@ -143,6 +143,41 @@ int pl_lab_impair_word(struct pl_lab_impairments *i, const char *word, struct pl
 	return -EINVAL;
 }
 
+static bool same_dist(const struct pl_dist *a, const struct pl_dist *b)
+{
+	return a->kind == b->kind && (a->kind == PL_DIST_DEFAULT || (a->a == b->a && a->b == b->b));
+}
+
+static bool same_value(
+	const struct key *k, const struct pl_lab_impairments *a, const struct pl_lab_impairments *b)
+{
+	const void *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
+
+	switch (k->form) {
+	case SHARE:
+		return *(const double *)x == *(const double *)y;
+	case TIME:
+		return *(const uint64_t *)x == *(const uint64_t *)y;
+	case FLAG:
+		return *(const bool *)x == *(const bool *)y;
+	case OWN:
+		return true;
+	}
+	return false;
+}
+
+bool pl_lab_impairments_same(const struct pl_lab_impairments *a, const struct pl_lab_impairments *b)
+{
+	for (size_t k = 0; k < KEYS; k++) {
+		if (!same_value(&keys[k], a, b))
+			return false;
+	}
+	return a->port.rate_bps == b->port.rate_bps &&
+	       a->port.classes[0].limit_bytes == b->port.classes[0].limit_bytes &&
+	       same_dist(&a->link.jitter, &b->link.jitter) && a->link.n_lose == b->link.n_lose &&
+	       memcmp(a->link.lose, b->link.lose, a->link.n_lose * sizeof(a->link.lose[0])) == 0;
+}
+
 int pl_lab_impairments_check(const struct pl_lab_impairments *i, struct pl_diag *diag)
 {
 	struct pl_dp_link *link = NULL;

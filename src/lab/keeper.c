@@ -20,10 +20,13 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "dataplane/truth_log.h"
+#include "lab/apply.h"
 #include "lab/build.h"
+#include "lab/change.h"
 #include "lab/commands.h"
 #include "lab/control.h"
 #include "lab/keeping.h"
+#include "lab/reload.h"
 #include "lab/teller.h"
 #include "lab/up.h"
 
@@ -32,6 +35,9 @@
 
 struct keeper {
 	struct pl_lab_keeper *k;
+	const struct pl_lab_topology *t; /* as the lab is now */
+	struct pl_lab_topology *applied; /* owned; NULL: it is as it came up */
+	bool up, stop;
 	struct pl_lab_plan plan;
 	struct pl_lab_build build;
 	struct pl_lab_commands commands;
@@ -78,10 +84,27 @@ static int open_wires(struct keeper *p, struct pl_diag *diag)
 	return r;
 }
 
+/* The first process of its namespace is the parent of all orphans. Whether to go on. */
+static bool take_signal(struct keeper *p)
+{
+	struct signalfd_siginfo info;
+	int status;
+	pid_t pid;
+
+	if (read(p->signals, &info, sizeof(info)) != sizeof(info))
+		return !p->stop;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		pl_lab_commands_ended(&p->commands, pid, status);
+		pl_lab_teller_ended(p->teller, pid);
+	}
+	p->stop |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+	return !p->stop;
+}
+
 /* Commands that start may need each other, so frames are carried meanwhile. */
 static bool wait_for_start(void *arg)
 {
-	const struct keeper *p = arg;
+	struct keeper *p = arg;
 	const uint64_t until = pl_clock_mono_ns() + UINT64_C(5000000);
 	uint64_t now;
 
@@ -95,7 +118,7 @@ static bool wait_for_start(void *arg)
 		ts = pl_clock_timespec(next <= now ? 0 : next - now);
 		(void)ppoll(&fd, 1, &ts, NULL);
 	}
-	return !starter_is_gone(arg);
+	return p->up ? take_signal(p) : !starter_is_gone(arg);
 }
 
 static void tell_truth(void *arg, struct pl_lab_truth_books *ret)
@@ -125,6 +148,104 @@ static int commands(void *arg, const char *const *words, unsigned int n, struct 
 	return pl_lab_commands_serve(&p->commands, words, n, out, diag);
 }
 
+/* ---- another file ---- */
+
+/* All that can be found out before anything is changed. */
+static int check_change(struct keeper *p, const struct pl_lab_topology *want,
+	const struct pl_lab_plan *plan, struct pl_diag *diag)
+{
+	const struct pl_lab_reload reload = { &p->commands, &p->plan, plan };
+	int r = pl_lab_commands_check(plan, diag);
+
+	for (unsigned int i = 0; i < want->n_links && r == 0; i++) {
+		struct pl_lab_impairments as;
+
+		pl_lab_impairments_of(&want->links[i].quality, &as);
+		if (!want->links[i].quality.bare)
+			r = pl_lab_impairments_check(&as, diag);
+	}
+	return r == 0 ? pl_lab_reload_check(&reload, diag) : r;
+}
+
+/* One that is the same goes on; another one begins anew, without what the one before still does. */
+static int change_story(struct keeper *p, const struct pl_lab_topology *was, struct pl_buf *out)
+{
+	if (pl_lab_change_same_story(&was->story, &p->t->story)) {
+		pl_lab_teller_keep(p->teller, p->t);
+		return 0;
+	}
+	pl_lab_teller_free(p->teller);
+	(void)unlink("story");
+	pl_lab_change_tell(out, "story", p->t->story.n > 0 ? "begun" : "ended", "");
+	return pl_lab_teller_new(&p->teller, p->t, p->wires, p->build.ns, pl_clock_mono_ns());
+}
+
+static void say_partly(int error, struct pl_diag *diag)
+{
+	char why[sizeof(diag->text)];
+
+	snprintf(why, sizeof(why), "%s",
+		diag->text[0] != '\0' ? diag->text : strerrordesc_np(-error));
+	pl_diag_set(diag, "%s; all but the commands from there on is as the file says", why);
+}
+
+/* The switches have changed: the rest follows, and cannot be refused any more. */
+static int become(struct keeper *p, struct pl_lab_topology *want, struct pl_lab_plan *plan,
+	struct pl_buf *out, struct pl_diag *diag)
+{
+	struct pl_lab_topology *applied = p->applied;
+	const struct pl_lab_topology *was = p->t;
+	struct pl_lab_plan before = p->plan;
+	int r, one;
+
+	p->t = p->applied = want;
+	p->plan = *plan;
+	r = pl_lab_apply_note(want);
+	one = pl_lab_build_again(&p->build, &before, out, diag);
+	r = r == 0 ? one : r;
+	one = p->wires != NULL ? pl_lab_wires_become(p->wires, want, out, diag) : 0;
+	r = r == 0 ? one : r;
+	one = change_story(p, was, out);
+	r = r == 0 ? one : r;
+	one = pl_lab_commands_become(&p->commands, want, &p->plan, out, diag);
+	if (one < 0)
+		say_partly(one, diag);
+	/* The lab ends, or has no memory: then their texts are those before. */
+	if (p->commands.t != want)
+		return one;
+	pl_lab_plan_done(&before);
+	if (applied != NULL)
+		pl_lab_topology_done(applied);
+	free(applied);
+	return r == 0 ? one : r;
+}
+
+static int apply(void *arg, const char *const *words, unsigned int n, struct pl_buf *out,
+	struct pl_diag *diag)
+{
+	struct keeper *p = arg;
+	struct pl_lab_topology *want = NULL;
+	struct pl_lab_plan plan = { .t = NULL };
+	int r = n == 1 ? pl_lab_apply_read(&want, p->k->t->name, words[0], true, diag) : -EINVAL;
+
+	if (r == 0)
+		r = pl_lab_change_check(p->t, want, false, diag);
+	if (r == 0)
+		r = pl_lab_plan_make(&plan, want, diag);
+	if (r == 0)
+		r = check_change(p, want, &plan, diag);
+	if (r == 0)
+		r = pl_lab_reload_run(
+			&(struct pl_lab_reload){ &p->commands, &p->plan, &plan }, out, diag);
+	if (r == 0)
+		return become(p, want, &plan, out, diag);
+	pl_lab_plan_done(&plan);
+	if (want != NULL)
+		pl_lab_topology_done(want);
+	free(want);
+	return r;
+}
+
 static void true_event(void *arg, const struct pl_event *event)
 {
 	pl_dp_truth_log_event(arg, event);
@@ -142,9 +263,11 @@ static int open_truth(struct keeper *p, struct pl_diag *diag)
 
 static int build(struct keeper *p, struct pl_diag *diag)
 {
-	const struct pl_lab_control_ops ops = {
-		.truth = tell_truth, .impair = impair, .commands = commands, .arg = p
-	};
+	const struct pl_lab_control_ops ops = { .truth = tell_truth,
+		.impair = impair,
+		.apply = apply,
+		.commands = commands,
+		.arg = p };
 
 	int r = p->k->tier == PL_LAB_UNPRIVILEGED ? make_own_run(diag) : 0;
 
@@ -174,29 +297,12 @@ static int build(struct keeper *p, struct pl_diag *diag)
 	return r == 0 ? pl_lab_commands_start(&p->commands, &p->plan, diag) : r;
 }
 
-/* The first process of its namespace is the parent of all orphans. Whether to go on. */
-static bool take_signal(struct keeper *p)
-{
-	struct signalfd_siginfo info;
-	int status;
-	pid_t pid;
-
-	if (read(p->signals, &info, sizeof(info)) != sizeof(info))
-		return true;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		pl_lab_commands_ended(&p->commands, pid, status);
-		pl_lab_teller_ended(p->teller, pid);
-	}
-	return info.ssi_signo != SIGTERM && info.ssi_signo != SIGINT;
-}
-
 /* Until it is told to end. */
 static void keep(struct keeper *p)
 {
 	struct pollfd fds[3 + PL_LAB_CLIENTS_MAX];
-	bool go_on = true;
 
-	while (go_on) {
+	while (!p->stop) {
 		uint64_t now = pl_clock_mono_ns(), next = pl_lab_teller_run(p->teller, now), wait;
 		struct timespec ts;
 
@@ -213,7 +319,7 @@ static void keep(struct keeper *p)
 		if (ppoll(fds, 3 + PL_LAB_CLIENTS_MAX, next == UINT64_MAX ? NULL : &ts, NULL) <= 0)
 			continue;
 		if (fds[0].revents != 0)
-			go_on = take_signal(p);
+			(void)take_signal(p);
 		pl_lab_control_serve(&p->control, fds + 2);
 	}
 }
@@ -248,6 +354,7 @@ static int run(struct keeper *p)
 		r = pl_lab_teller_new(
 			&p->teller, p->k->t, p->wires, p->build.ns, pl_clock_mono_ns());
 	r = pl_lab_tell_verdict(p->k, r, &diag);
+	p->up = r == 0;
 	if (r == 0)
 		keep(p);
 	return r;
@@ -273,6 +380,7 @@ int pl_lab_keep(struct pl_lab_keeper *k)
 	assert(getpid() == 1);
 	if (p != NULL) {
 		p->k = k;
+		p->t = k->t;
 		pl_lab_control_init(&p->control);
 		for (unsigned int i = 0; i < PL_LAB_NETNSES; i++)
 			p->build.ns[i] = -1;
@@ -295,6 +403,9 @@ int pl_lab_keep(struct pl_lab_keeper *k)
 		pl_dp_truth_log_free(p->truth);
 		pl_lab_build_close(&p->build);
 		pl_lab_plan_done(&p->plan);
+		if (p->applied != NULL)
+			pl_lab_topology_done(p->applied);
+		free(p->applied);
 		free(p);
 	}
 	/* The folder is below the /run of the machine, maybe. */

@@ -331,3 +331,52 @@ void pl_lab_show(const struct pl_lab_found *f, bool json, struct pl_buf *out)
 	pl_json_object_end(&j);
 	pl_buf_chr(out, '\n');
 }
+
+/* ---- changed ---- */
+
+static void json_changes(const struct pl_lab_found *f, char *at, struct pl_buf *out)
+{
+	struct pl_json j;
+	char *line;
+
+	pl_json_init(&j, out);
+	pl_json_object(&j);
+	member(&j, "lab", f->name);
+	pl_json_key(&j, "changes");
+	pl_json_array(&j);
+	while ((line = strsep(&at, "\n")) != NULL && line[0] != '\0') {
+		const char *kind = strsep(&line, "\t"), *did = strsep(&line, "\t");
+
+		pl_json_object(&j);
+		member(&j, "kind", kind);
+		member(&j, "did", did != NULL ? did : "");
+		member(&j, "name", line != NULL ? line : "");
+		pl_json_object_end(&j);
+	}
+	pl_json_array_end(&j);
+	pl_json_object_end(&j);
+	pl_buf_chr(out, '\n');
+}
+
+void pl_lab_show_applied(
+	const struct pl_lab_found *f, struct pl_buf *lines, bool json, struct pl_buf *out)
+{
+	char *at, *line;
+
+	at = lines->len > 0 ? lines->data : NULL;
+	if (json) {
+		json_changes(f, at, out);
+		return;
+	}
+	pl_buf_printf(out,
+		at != NULL ? "lab '%s' is as the file says now\n"
+			   : "lab '%s' is as the file says already: nothing was changed\n",
+		f->name);
+	while ((line = strsep(&at, "\n")) != NULL && line[0] != '\0') {
+		const char *kind = strsep(&line, "\t"), *did = strsep(&line, "\t");
+
+		pl_buf_printf(out,
+			line != NULL && line[0] != '\0' ? "%-8s %-10s %s\n" : "%-8s %s%s\n", kind,
+			did != NULL ? did : "", line != NULL ? line : "");
+	}
+}

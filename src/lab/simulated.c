@@ -19,6 +19,8 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "dataplane/truth_log.h"
+#include "lab/apply.h"
+#include "lab/change.h"
 #include "lab/control.h"
 #include "lab/faults.h"
 #include "lab/keeping.h"
@@ -195,6 +197,40 @@ static int impair(
 	return pl_lab_simulation_impair(p->simulation, &p->topology, link, words, n, diag);
 }
 
+/* Costs, and what links are like; no commands run here. */
+static int apply(void *arg, const char *const *words, unsigned int n, struct pl_buf *out,
+	struct pl_diag *diag)
+{
+	struct simulated *p = arg;
+	struct pl_lab_topology *want = NULL;
+	bool costs = false;
+	int r = n == 1 ? pl_lab_apply_read(&want, p->topology.name, words[0], false, diag)
+		       : -EINVAL;
+
+	if (r == 0)
+		r = pl_lab_change_check(&p->topology, want, true, diag);
+	for (unsigned int i = 0; r == 0 && i < want->n_links; i++)
+		costs |= want->links[i].cost != p->topology.links[i].cost;
+	if (costs)
+		r = pl_lab_simulation_reroute(p->simulation, want, diag);
+	if (costs && r == 0)
+		pl_lab_change_tell(out, "routes", "set", "all switches");
+	if (r == 0)
+		r = pl_lab_simulation_become(p->simulation, want, out, diag);
+	if (r == 0)
+		r = pl_lab_apply_note(want);
+	if (r == 0) {
+		const struct pl_lab_topology before = p->topology;
+
+		p->topology = *want;
+		*want = before;
+	}
+	if (want != NULL)
+		pl_lab_topology_done(want);
+	free(want);
+	return r;
+}
+
 static int read_host(const struct simulated *p, const char *word, unsigned int *ret)
 {
 	uint64_t v;
@@ -273,9 +309,12 @@ static int build(struct simulated *p, struct pl_diag *diag)
 		.truth = { true_path, true_event, p },
 		.collect = collect,
 		.arg = p };
-	const struct pl_lab_control_ops ops = {
-		.truth = tell_truth, .impair = impair, .traffic = traffic, .flows = flows, .arg = p
-	};
+	const struct pl_lab_control_ops ops = { .truth = tell_truth,
+		.impair = impair,
+		.apply = apply,
+		.traffic = traffic,
+		.flows = flows,
+		.arg = p };
 	const char *text = p->k->t->text;
 	int r = pl_lab_topology_parse(&p->topology, p->k->t->name, text, strlen(text), diag);
 

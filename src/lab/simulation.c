@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "dataplane/sim_switch.h"
 #include "dataplane/traffic.h"
+#include "lab/change.h"
 #include "lab/program.h"
 #include "lab/wires.h"
 
@@ -105,25 +106,35 @@ static int add_host(struct maker *m, unsigned int node)
 }
 
 /* A link that is as fast as the machine has a rate of its own here. */
+/* Of a link of which the topology does not say all. */
+static struct pl_lab_impairments as_built(const struct pl_lab_quality *q)
+{
+	const uint64_t limit =
+		q->rate_bps != 0 && q->queue_bytes != 0 ? q->queue_bytes : QUEUE_BYTES;
+
+	return (struct pl_lab_impairments){
+		.port = { .n_classes = 1,
+			.rate_bps = q->rate_bps != 0 ? q->rate_bps : PL_LAB_SIMULATION_RATE_BPS,
+			.classes = { { .limit_bytes =
+					       (uint32_t)(limit < UINT32_MAX ? limit
+									     : UINT32_MAX) } } },
+		.link = { .delay_ns = q->delay_ns != 0 ? q->delay_ns : DELAY_NS, .loss = q->loss },
+	};
+}
+
 static int add_link(struct maker *m, unsigned int i)
 {
 	const struct pl_lab_link *l = &m->t->links[i];
-	const struct pl_lab_quality *q = &l->quality;
-	const struct pl_dp_link_cfg cfg = { .delay_ns = q->delay_ns != 0 ? q->delay_ns : DELAY_NS,
-		.loss = q->loss };
-	struct pl_dp_port_cfg port = { .n_classes = 1,
-		.rate_bps = q->rate_bps != 0 ? q->rate_bps : PL_LAB_SIMULATION_RATE_BPS };
-	uint64_t limit = q->rate_bps != 0 && q->queue_bytes != 0 ? q->queue_bytes : QUEUE_BYTES;
+	const struct pl_lab_impairments as = as_built(&l->quality);
 	unsigned int link;
 	int r = 0;
 
-	port.classes[0].limit_bytes = (uint32_t)(limit < UINT32_MAX ? limit : UINT32_MAX);
 	for (unsigned int e = 0; r == 0 && e < 2; e++)
 		r = pl_dp_sim_port_set(
-			m->s->sim, m->s->nodes[l->end[e].node], l->end[e].port, &port, m->diag);
+			m->s->sim, m->s->nodes[l->end[e].node], l->end[e].port, &as.port, m->diag);
 	if (r == 0)
 		r = pl_dp_sim_link(m->s->sim, m->s->nodes[l->end[0].node], l->end[0].port,
-			m->s->nodes[l->end[1].node], l->end[1].port, &cfg, &link, m->diag);
+			m->s->nodes[l->end[1].node], l->end[1].port, &as.link, &link, m->diag);
 	for (unsigned int e = 0; r == 0 && e < 2; e++)
 		m->s->senders[i][e] =
 			(struct sender){ m->s->nodes[l->end[e].node], l->end[e].port, link + e };
@@ -405,22 +416,35 @@ void pl_lab_simulation_free(struct pl_lab_simulation *s)
 
 /* ---- links ---- */
 
-static int change(struct pl_lab_simulation *s, const struct sender *d, const char *const *words,
-	unsigned int n, bool set, struct pl_diag *diag)
+/* What a direction is like now. */
+static struct pl_lab_impairments as_it_is(struct pl_lab_simulation *s, const struct sender *d)
 {
-	struct pl_lab_impairments i = { .port = *pl_dp_port_get(
-						pl_dp_sim_port_at(s->sim, d->node, d->port)),
-		.link = *pl_dp_link_get(pl_dp_sim_link_at(s->sim, d->link)) };
+	return (struct pl_lab_impairments){
+		.port = *pl_dp_port_get(pl_dp_sim_port_at(s->sim, d->node, d->port)),
+		.link = *pl_dp_link_get(pl_dp_sim_link_at(s->sim, d->link)),
+	};
+}
+
+static int set(struct pl_lab_simulation *s, const struct sender *d,
+	const struct pl_lab_impairments *as, struct pl_diag *diag)
+{
+	int r = pl_dp_sim_port_set(s->sim, d->node, d->port, &as->port, diag);
+
+	return r == 0 ? pl_dp_sim_link_set(s->sim, d->link, &as->link, diag) : r;
+}
+
+static int change(struct pl_lab_simulation *s, const struct sender *d, const char *const *words,
+	unsigned int n, bool now, struct pl_diag *diag)
+{
+	struct pl_lab_impairments i = as_it_is(s, d);
 	int r = 0;
 
 	for (unsigned int k = 0; k < n && r == 0; k++)
 		r = pl_lab_impair_word(&i, words[k], diag);
 	if (i.port.rate_bps == 0)
 		i.port.rate_bps = PL_LAB_SIMULATION_RATE_BPS;
-	if (r == 0 && set)
-		r = pl_dp_sim_port_set(s->sim, d->node, d->port, &i.port, diag);
-	if (r == 0 && set)
-		return pl_dp_sim_link_set(s->sim, d->link, &i.link, diag);
+	if (r == 0 && now)
+		return set(s, d, &i, diag);
 	return r == 0 ? pl_lab_impairments_check(&i, diag) : r;
 }
 
@@ -435,6 +459,28 @@ int pl_lab_simulation_impair(struct pl_lab_simulation *s, const struct pl_lab_to
 	for (unsigned int i = 0; i < 4 && r == 0; i++) {
 		if ((ends >> i % 2 & 1) != 0)
 			r = change(s, &s->senders[at][i % 2], words, n, i >= 2, diag);
+	}
+	return r;
+}
+
+int pl_lab_simulation_become(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
+	struct pl_buf *out, struct pl_diag *diag)
+{
+	char name[PL_LAB_LINK_TEXT_MAX];
+	int r = 0;
+
+	for (unsigned int i = 0; i < t->n_links && r == 0; i++) {
+		const struct pl_lab_impairments as = as_built(&t->links[i].quality),
+						a = as_it_is(s, &s->senders[i][0]),
+						b = as_it_is(s, &s->senders[i][1]);
+
+		if (pl_lab_impairments_same(&a, &as) && pl_lab_impairments_same(&b, &as))
+			continue;
+		pl_lab_link_text(t, &t->links[i], name);
+		pl_lab_change_tell(out, "link", "set", name);
+		r = set(s, &s->senders[i][0], &as, diag);
+		if (r == 0)
+			r = set(s, &s->senders[i][1], &as, diag);
 	}
 	return r;
 }

@@ -48,6 +48,11 @@ const struct pl_flow *pl_lab_simulation_flow(const struct pl_lab_simulation *s, 
 /* Changes a link from now on, as pl_lab_wires_impair does. -EINVAL, -ENOENT with diag. */
 int pl_lab_simulation_impair(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
 	const char *link, const char *const *words, unsigned int n, struct pl_diag *diag);
+/* Links become what a topology with the same nodes and links says, also those that were impaired. A line
+ * for each that is changed (change.h). -EINVAL with diag. */
+struct pl_buf;
+int pl_lab_simulation_become(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
+	struct pl_buf *out, struct pl_diag *diag);
 /* Switches forward by the shortest paths of the topology as it is now, with links that are down: all
  * entries of a switch change between two packets. From timers, or between runs. -ENOSPC, -ENOMEM,
  * -EINVAL with diag. */

@@ -59,6 +59,12 @@ void pl_lab_teller_free(struct pl_lab_teller *l)
 	free(l);
 }
 
+void pl_lab_teller_keep(struct pl_lab_teller *l, const struct pl_lab_topology *t)
+{
+	if (l != NULL)
+		l->t = t;
+}
+
 /* One write for each line: processes that send write there too. */
 void pl_lab_story_note(const struct pl_lab_story_step *step, const char *what, const char *text)
 {

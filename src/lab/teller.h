@@ -19,6 +19,8 @@ int pl_lab_teller_new(struct pl_lab_teller **ret, const struct pl_lab_topology *
 void pl_lab_teller_free(struct pl_lab_teller *l);
 /* Does what there is to do; when it has to be called next, UINT64_MAX: never. */
 uint64_t pl_lab_teller_run(struct pl_lab_teller *l, uint64_t now_ns);
+/* Another topology takes the place of its own, with the same story. */
+void pl_lab_teller_keep(struct pl_lab_teller *l, const struct pl_lab_topology *t);
 /* A child of this process has ended. */
 void pl_lab_teller_ended(struct pl_lab_teller *l, pid_t pid);
 /* A line of what was done, with what more there is to say; also for a simulated lab. */

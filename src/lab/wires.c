@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "dataplane/agenda.h"
 #include "dataplane/drop_event.h"
+#include "lab/change.h"
 #include "lab/plan.h"
 #include "lab/truth_books.h"
 #include "wire/layers.h"
@@ -409,6 +410,17 @@ int pl_lab_wires_impair(struct pl_lab_wires *w, const char *link, const char *co
 	return r;
 }
 
+static int restore(struct pl_lab_wires *w, struct direction *d, struct pl_diag *diag)
+{
+	const struct pl_lab_impairments as = of_topology(w, d);
+	int r = pl_dp_port_set(d->port, &as.port, diag);
+
+	if (r == 0)
+		r = pl_dp_link_set(d->dp, &as.link, diag);
+	changed(w, d);
+	return r;
+}
+
 int pl_lab_wires_restore(struct pl_lab_wires *w, const char *link, struct pl_diag *diag)
 {
 	unsigned int ends;
@@ -417,15 +429,39 @@ int pl_lab_wires_restore(struct pl_lab_wires *w, const char *link, struct pl_dia
 	if (at < 0)
 		return at;
 	for (unsigned int i = 0; i < 2 && r == 0; i++) {
-		struct direction *d = &w->d[2 * (unsigned int)at + i];
-		const struct pl_lab_impairments as = of_topology(w, d);
+		if ((ends >> i & 1) != 0)
+			r = restore(w, &w->d[2 * (unsigned int)at + i], diag);
+	}
+	return r;
+}
 
-		if ((ends >> i & 1) == 0)
+/* Whether it is as the topology says. */
+static bool is_restored(const struct pl_lab_wires *w, const struct direction *d)
+{
+	const struct pl_lab_impairments as = of_topology(w, d),
+					is = { .port = *pl_dp_port_get(d->port),
+						.link = *pl_dp_link_get(d->dp) };
+
+	return pl_lab_impairments_same(&is, &as);
+}
+
+int pl_lab_wires_become(struct pl_lab_wires *w, const struct pl_lab_topology *t, struct pl_buf *out,
+	struct pl_diag *diag)
+{
+	char name[PL_LAB_LINK_TEXT_MAX];
+	int r = 0;
+
+	w->t = t;
+	for (unsigned int i = 0; i < t->n_links && r == 0; i++) {
+		struct direction *d = &w->d[2 * i];
+
+		if (t->links[i].quality.bare || (is_restored(w, d) && is_restored(w, d + 1)))
 			continue;
-		r = pl_dp_port_set(d->port, &as.port, diag);
+		pl_lab_link_text(t, &t->links[i], name);
+		pl_lab_change_tell(out, "link", "set", name);
+		r = restore(w, d, diag);
 		if (r == 0)
-			r = pl_dp_link_set(d->dp, &as.link, diag);
-		changed(w, d);
+			r = restore(w, d + 1, diag);
 	}
 	return r;
 }

@@ -50,6 +50,11 @@ int pl_lab_wires_impair(struct pl_lab_wires *w, const char *link, const char *co
 	unsigned int n, struct pl_diag *diag);
 /* The same link, as the topology has it. */
 int pl_lab_wires_restore(struct pl_lab_wires *w, const char *link, struct pl_diag *diag);
+/* The topology, with the same nodes and links, takes the place of the one before, and what is not as it
+ * says becomes so: also what was impaired. A line for each such link (change.h). Whether links can be
+ * so is for the caller to have checked. Negative errno with diag. */
+int pl_lab_wires_become(struct pl_lab_wires *w, const struct pl_lab_topology *t, struct pl_buf *out,
+	struct pl_diag *diag);
 /* A JSON object in a line for each direction of each link: what is set, and all accounts. */
 struct pl_lab_truth_books;
 void pl_lab_wires_truth(struct pl_lab_wires *w, uint64_t now_ns, struct pl_lab_truth_books *ret);
@@ -59,6 +64,9 @@ void pl_lab_wires_truth(struct pl_lab_wires *w, uint64_t now_ns, struct pl_lab_t
 void pl_lab_impairments_of(const struct pl_lab_quality *q, struct pl_lab_impairments *ret);
 /* One KEY=VALUE over what is there. -EINVAL with diag, which has the nearest key. */
 int pl_lab_impair_word(struct pl_lab_impairments *i, const char *word, struct pl_diag *diag);
+/* Whether every key has the same value. */
+bool pl_lab_impairments_same(
+	const struct pl_lab_impairments *a, const struct pl_lab_impairments *b);
 /* Whether a link and its port would take them: tried on ones that nothing goes through. -EINVAL with
  * diag, -ENOMEM. */
 int pl_lab_impairments_check(const struct pl_lab_impairments *i, struct pl_diag *diag);

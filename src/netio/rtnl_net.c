@@ -109,7 +109,7 @@ int pl_rtnl_route(
 	const struct pl_addr *to, unsigned int bits, const struct pl_rtnl_hop *hops, unsigned int n)
 {
 	struct pl_rtnl_request q;
-	struct rtmsg *m = pl_rtnl_begin(&q, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
+	struct rtmsg *m = pl_rtnl_begin(&q, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
 	int r;
 
 	if (n > PL_RTNL_HOPS_MAX)

@@ -33,7 +33,8 @@ int pl_rtnl_veth_between(const struct pl_rtnl_end *a, const struct pl_rtnl_end *
 int pl_rtnl_address(const char *interface, const struct pl_addr *addr, unsigned int bits);
 /* For good: it is never asked for. */
 int pl_rtnl_neighbour(const char *interface, const struct pl_addr *addr, const uint8_t mac[6]);
-/* -E2BIG beyond PL_RTNL_HOPS_MAX next hops. bits 0 is the default route. */
+/* -E2BIG beyond PL_RTNL_HOPS_MAX next hops. bits 0 is the default route. In the place of
+ * the one that there is to the same destination. */
 int pl_rtnl_route(const struct pl_addr *to, unsigned int bits, const struct pl_rtnl_hop *hops,
 	unsigned int n);
 /* The interface sends so many bits per second at most, from a queue of so many bytes (a token
