@@ -7,6 +7,7 @@
 #include "dataplane/telemetry/act.h"
 #include "dataplane/telemetry/exports.h"
 #include "dataplane/telemetry/ioam_node.h"
+#include "wire/roce.h"
 
 static void say(struct pl_diag *diag, const char *action, const struct pl_diag *inner)
 {
@@ -364,9 +365,12 @@ static int make_roce(struct pl_dp_pipeline *p, const char *text, void **ret, str
 {
 	struct pl_dp_roce_config c = { .value = { .kind = PL_KIND_HOP } };
 	struct pl_diag inner = { 0 };
-	uint64_t qpn = 0, psn = 0, rkey = 0, slots = 1, slot = 0;
+	static const char *const services[] = { "uc", "rc", NULL }, *const forms[] = { "v1", "v2",
+		NULL };
+	uint64_t qpn = 0, psn = 0, rkey = 0, slots = 1, slot = 0, imm = 0;
+	unsigned int service = 0, form = 1;
 	struct pl_dp_to_args to;
-	struct pl_dp_arg rows[7 + PL_DP_TO_ARGS] = {
+	struct pl_dp_arg rows[10 + PL_DP_TO_ARGS] = {
 		{ "qpn", PL_DP_ARG_U64, &qpn, 0xffffff, NULL, false },
 		{ "psn", PL_DP_ARG_U64, &psn, 0xffffff, NULL, false },
 		{ "rkey", PL_DP_ARG_U64, &rkey, UINT32_MAX, NULL, false },
@@ -374,8 +378,11 @@ static int make_roce(struct pl_dp_pipeline *p, const char *text, void **ret, str
 		{ "slots", PL_DP_ARG_U64, &slots, UINT32_MAX, NULL, false },
 		{ "slot", PL_DP_ARG_SIZE, &slot, 4096, NULL, false },
 		{ "value", PL_DP_ARG_FIELDS, &c.value, 0, NULL, false },
+		{ "service", PL_DP_ARG_CHOICE, &service, 0, services, false },
+		{ "form", PL_DP_ARG_CHOICE, &form, 0, forms, false },
+		{ "immediate", PL_DP_ARG_U64, &imm, UINT32_MAX, NULL, false },
 	};
-	size_t n = 7 + pl_dp_to_args(&to, rows + 7);
+	size_t n = 10 + pl_dp_to_args(&to, rows + 10);
 	char stream[16];
 	struct roce *s;
 
@@ -394,6 +401,10 @@ static int make_roce(struct pl_dp_pipeline *p, const char *text, void **ret, str
 	c.rkey = (uint32_t)rkey;
 	c.slots = (uint32_t)slots;
 	c.slot_bytes = (uint32_t)slot;
+	c.service = service == 1 ? PL_ROCE_RC : PL_ROCE_UC;
+	c.v1 = form == 0;
+	c.has_imm = rows[9].given;
+	c.imm = (uint32_t)imm;
 	s->out = (uint16_t)to.out;
 	pl_dp_act_node_init(&s->node, p, NULL);
 	if (pl_dp_roce_init(&s->roce, &c, pl_dp_pipeline_pool(p), &inner) < 0) {
@@ -434,7 +445,7 @@ static enum pl_dp_run run_roce(void *state, struct pl_dp_packet *pkt, const stru
 const struct pl_dp_extern pl_dp_extern_ROCE_WRITE = {
 	.name = "roce_write",
 	.args = "to=ADDRESS from=ADDRESS out=PORT mac=MAC qpn=N rkey=N va=N value=FIELDS "
-		"[slots=N] [slot=BYTES] [psn=N]",
+		"[slots=N] [slot=BYTES] [psn=N] [service=uc|rc] [form=v1|v2] [immediate=N]",
 	.help = "write fields of the node's hop into a peer's memory by RDMA, slot after slot",
 	.ingress = true,
 	.egress = true,

@@ -433,6 +433,8 @@ static void test_errors(void)
 		{ "dta " TO " key=flow value=quue_depth", "help fields" },
 		{ "roce_write " TO " qpn=1 rkey=1 value=node", "rkey and va" },
 		{ "roce_write " TO " qpn=1 rkey=1 va=0 value=node slot=2", "too small" },
+		{ "roce_write " TO " qpn=1 rkey=1 va=0 value=node form=v3", "one of v1, v2" },
+		{ "roce_write " TO " qpn=1 rkey=1 va=0 value=node service=ud", "one of uc, rc" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -83,8 +83,12 @@ struct pl_dp_roce_config {
 	struct pl_dp_datagram to; /* dport is RoCE's own */
 	uint32_t qpn, psn, rkey;  /* of the peer; the first PSN */
 	uint64_t va;
-	uint32_t slots;       /* of slot_bytes each, written in turn; 0: 1 */
-	uint32_t slot_bytes;  /* 0: as many as the value has */
+	uint32_t slots;      /* of slot_bytes each, written in turn; 0: 1 */
+	uint32_t slot_bytes; /* 0: as many as the value has */
+	uint8_t service; /* PL_ROCE_UC, PL_ROCE_RC; whether it is acknowledged is not looked at */
+	bool v1;         /* RoCEv1, to the MAC address alone; else RoCEv2 */
+	bool has_imm;    /* each WRITE is with immediate */
+	uint32_t imm;
 	struct pl_pack value; /* packed, little-endian */
 };
 

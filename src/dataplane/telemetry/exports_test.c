@@ -203,6 +203,7 @@ static void test_roce(void)
 {
 	const struct pl_dp_node node = { .id = 5 };
 	struct pl_dp_roce_config c = { .to = { .src = pl_addr_v4(a), .dst = pl_addr_v4(a + 4) },
+		.service = PL_ROCE_UC,
 		.qpn = 0x123456,
 		.psn = 0xffffff,
 		.rkey = 0xabcdef01,
@@ -249,6 +250,26 @@ static void test_roce(void)
 				PL_ROCE_F_OK);
 		eq(w.va, c.va, "inside the peer's slots");
 		eq(shared[1], 1);
+		pl_dp_packet_free(out);
+	}
+	/* as the P4-to-RDMA switch writes */
+	{
+		struct pl_dp_packet *out;
+		struct pl_roce w = { .va = 0 };
+
+		c.service = PL_ROCE_RC;
+		c.v1 = c.has_imm = true;
+		c.imm = 0x41414141;
+		eq(pl_dp_roce_init(&r, &c, pool, NULL), 0);
+		out = pl_dp_roce_write(&r, &node, pkt);
+		if (ok(out != NULL, "a WRITE"))
+			eq(pl_roce_parse(&w, pl_cursor(out->data, out->len), PL_LINK_ETHERNET),
+				PL_ROCE_F_OK);
+		eq(w.opcode, 0x0b);
+		eq(w.imm, 0x41414141);
+		ok(w.path.v1 && w.ack_req && w.migrated, "RoCEv1, acknowledged if anybody does");
+		ok(pl_addr_equal(&w.path.src, &c.to.src) && pl_addr_equal(&w.path.dst, &c.to.dst),
+			"GIDs");
 		pl_dp_packet_free(out);
 	}
 	c.slot_bytes = 11;
