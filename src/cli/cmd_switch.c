@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ask/switch_client.h"
+#include "ask/switch_controller.h"
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/command.h"
@@ -15,7 +16,7 @@
 #include "show/stdout.h"
 
 static const char *const words[] = { "check", "table", "counters", "meters", "registers", "ports",
-	"tables", "account", NULL };
+	"tables", "account", "controller", NULL };
 
 static struct {
 	const char *file, *socket, *form;
@@ -236,24 +237,32 @@ static int show(struct pl_buf *answer)
 	return code;
 }
 
+/* The control socket, of `program` where only its file is given; 0, or an exit code after complaining. */
+static int find_socket(struct pl_dp_program *program, const char **ret_path)
+{
+	int code;
+
+	*ret_path = args.socket;
+	if (args.socket != NULL)
+		return 0;
+	code = load(program, false);
+	if (code != 0)
+		return code;
+	*ret_path = program->conf.control;
+	if (*ret_path != NULL)
+		return 0;
+	pl_complain("switch: %s has no control socket; add \"control: PATH\"", args.file);
+	return PL_EXIT_CONFIG;
+}
+
 static int ask(const struct pl_buf *request)
 {
 	struct pl_dp_program program = { .text = NULL };
 	struct pl_diag diag = { .text = "" };
-	const char *path = args.socket;
 	struct pl_buf answer;
-	int code = 0, r = 0;
+	const char *path;
+	int code = find_socket(&program, &path), r = 0;
 
-	if (path == NULL) {
-		code = load(&program, false);
-		if (code != 0)
-			return code;
-		path = program.conf.control;
-	}
-	if (path == NULL) {
-		pl_complain("switch: %s has no control socket; add \"control: PATH\"", args.file);
-		code = PL_EXIT_CONFIG;
-	}
 	pl_buf_init(&answer);
 	if (code == 0)
 		r = pl_switch_ask(path, request, &answer, &diag);
@@ -386,12 +395,44 @@ static int run_table(const struct pl_opt_list *operands)
 	return PL_EXIT_USAGE;
 }
 
+/* ADDRESS:PORT TABLE ENTRY */
+static int run_controller(const struct pl_opt_list *operands)
+{
+	struct pl_dp_program program = { .text = NULL };
+	struct pl_diag diag = { .text = "" };
+	struct pl_switch_controller c = { .listen = NULL };
+	int code, r;
+
+	if (operands->n != 4) {
+		pl_complain(
+			"switch controller: write ADDRESS:PORT TABLE ENTRY, with {va}, {rkey} and {qpn} in the entry");
+		return PL_EXIT_USAGE;
+	}
+	c.listen = operands->items[1];
+	c.table = operands->items[2];
+	c.entry = operands->items[3];
+	code = find_socket(&program, &c.socket);
+	if (code == 0) {
+		r = pl_switch_controller_run(&c, &diag);
+		if (r < 0 && diag.text[0] == '\0')
+			pl_diag_set(&diag, "%s", strerror(-r));
+		if (r < 0)
+			pl_complain_diag(&diag);
+		code = r == -EINVAL ? PL_EXIT_USAGE : r < 0 ? PL_EXIT_FAILED : PL_EXIT_OK;
+	}
+	if (program.text != NULL)
+		pl_dp_program_done(&program);
+	return code;
+}
+
 static int run_word(const struct pl_opt_list *operands)
 {
 	const char *word = operands->items[0];
 
 	if (strcmp(word, "table") == 0)
 		return run_table(operands);
+	if (strcmp(word, "controller") == 0)
+		return run_controller(operands);
 	if (operands->n > 2 ||
 		(operands->n == 2 && strcmp(word, "counters") != 0 && strcmp(word, "meters") != 0 &&
 			strcmp(word, "registers") != 0)) {
@@ -426,7 +467,7 @@ const struct pl_command pl_command_switch = {
 	.name = "switch",
 	.summary = "forward packets as a software switch with match-action tables",
 	.usage =
-		"-c FILE | check -c FILE | table WORD… | counters | meters | registers [NAME] | ports | tables | account",
+		"-c FILE | check -c FILE | table WORD… | counters | meters | registers [NAME] | ports | tables | account | controller ADDRESS:PORT TABLE ENTRY",
 	.description =
 		"Forwards packets between the interfaces of a YAML file, by its tables: exact, longest\n"
 		"prefix, ternary, range, and windows of the time of day. Actions route, forward, rewrite,\n"
@@ -444,6 +485,11 @@ const struct pl_command pl_command_switch = {
 		"  table dump TABLE                    entries, with the packets they matched\n"
 		"  counters, meters, registers [NAME]  cells that are not 0\n"
 		"  ports, tables, account              state and counters\n"
+		"  controller ADDRESS:PORT TABLE ENTRY waits for collectors as the controller of the P4-to-RDMA\n"
+		"                                      collector does: each connects and says where the switch is to\n"
+		"                                      write (pathline collect --controller), which comes into ENTRY in\n"
+		"                                      place of {va}, {rkey} and {qpn}. Any host that reaches the port\n"
+		"                                      can say where the switch writes\n"
 		"\n"
 		"No packet is lost by a change, and none sees a part of it. SIGHUP reads the\n"
 		"file again: tables, groups, meters, queues and addresses change, all at once; entries of the\n"
