@@ -461,7 +461,7 @@ const struct pl_command pl_command_lab = {
 		"up builds the network that FILE describes, each node in a network namespace of its own,\n"
 		"and returns when it is there. Instead of a file, a shape with parameters: line:N, diamond,\n"
 		"leaf-spine:LxSxH (leaves, spines, hosts of a leaf) or wan-ring:N, or a published network:\n"
-		"dta, intcollector, marking, marking-multiplexed. Addresses of IPv4 and IPv6 and all routes\n"
+		"dta, intcollector, marking, marking-multiplexed, p4-to-rdma. Addresses of IPv4 and IPv6 and all routes\n"
 		"follow from the file (docs/guide/lab.md); every link between two nodes is an interface that has\n"
 		"the peer's name.\n"
 		"With --dry-run it prints every step as a command of the shell, and does nothing.\n"

@@ -23,6 +23,10 @@ static const struct {
 		"marking-multiplexed",
 #include "lab/marking-multiplexed.inc"
 	},
+	{
+		"p4-to-rdma",
+#include "lab/p4-to-rdma.inc"
+	},
 };
 
 const char *pl_lab_published(const char *name)

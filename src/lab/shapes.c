@@ -169,7 +169,7 @@ static const struct shape *find(const char *text, size_t n, struct pl_diag *diag
 	snprintf(word, sizeof(word), "%.*s", (int)n, text);
 	near = pl_nearest(word, names, SHAPES);
 	pl_diag_set(diag,
-		"no shape '%s'%s%s%s: there are line:N, diamond, leaf-spine:LxSxH and wan-ring:N, and the networks dta, intcollector, marking and marking-multiplexed; a file is named with a / or ends in .yaml",
+		"no shape '%s'%s%s%s: there are line:N, diamond, leaf-spine:LxSxH and wan-ring:N, and the networks dta, intcollector, marking, marking-multiplexed and p4-to-rdma; a file is named with a / or ends in .yaml",
 		word, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
 		near != NULL ? "'?" : "");
 	return NULL;

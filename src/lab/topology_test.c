@@ -308,7 +308,7 @@ static void test_commands(void)
 static void test_published(void)
 {
 	static const char *const names[] = { "dta", "intcollector", "marking",
-		"marking-multiplexed" };
+		"marking-multiplexed", "p4-to-rdma" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		eq(load(names[i]), 0, "%s: %s", names[i], diag.text);
