@@ -177,6 +177,14 @@ static void true_event(void *arg, const struct pl_event *event)
 	write_truth(run);
 }
 
+static void block(void *arg, const struct pl_mark128 *record)
+{
+	struct run *run = arg;
+
+	if (run->history != NULL)
+		pl_lab_truth_history_mark(run->history, record);
+}
+
 /* ---- as a source of packets to send ---- */
 
 static void free_list(struct report *r)
@@ -383,6 +391,7 @@ static int simulate(const char *what, const char *uri, struct run *run, struct p
 		.rate = args.rate,
 		.flows = (unsigned int)args.flows,
 		.bytes = (uint32_t)args.bytes,
+		.block = block,
 		.collect = collect,
 		.arg = run };
 	const struct pl_gen_source source = { next, due_ns, skip_to, run, cfg.start_ns, NULL };
@@ -562,7 +571,8 @@ const struct pl_command pl_command_simulate = {
 		"--truth-history has the same as the folder of a history, for questions over it and the\n"
 		"reports together: pathline query QUESTION FOLDER reports.pcap. Records of the truth have\n"
 		"no exporter; docs/guide/simulate.md has questions that join the two. Accounts of links, queues\n"
-		"and flows are in it, too: the streams truth_links and truth_flows.\n"
+		"and flows are in it, too: the streams truth_links and truth_flows; and of a network whose file has\n"
+		"marking the block records of its switches: the stream marks.\n"
 		"\n"
 		"--marking prints loss and delay by alternate marking of each link, for each flow and block,\n"
 		"beside what its queue and link did to the same packets: dropped, lost, time in the queue,\n"

@@ -16,7 +16,8 @@
 struct pl_lab_truth_history {
 	const char *folder;   /* borrowed */
 	FILE *paths, *events; /* a path has its hops behind it */
-	uint64_t n_paths, n_hops, n_events;
+	FILE *marks;          /* opened now: later the process has no right to */
+	uint64_t n_paths, n_hops, n_events, n_marks;
 	int failed;
 };
 
@@ -56,7 +57,8 @@ int pl_lab_truth_history_new(
 	t->folder = folder;
 	t->paths = tmpfile();
 	t->events = t->paths != NULL ? tmpfile() : NULL;
-	if (t->events == NULL) {
+	t->marks = t->events != NULL ? tmpfile() : NULL;
+	if (t->marks == NULL) {
 		r = -errno;
 		pl_diag_set(diag, "a temporary file for the truth: %s", strerror(errno));
 		pl_lab_truth_history_free(t);
@@ -85,6 +87,12 @@ void pl_lab_truth_history_event(struct pl_lab_truth_history *t, const struct pl_
 {
 	put(t, t->events, event, sizeof(*event), 1);
 	t->n_events++;
+}
+
+void pl_lab_truth_history_mark(struct pl_lab_truth_history *t, const struct pl_mark128 *record)
+{
+	put(t, t->marks, record, sizeof(*record), 1);
+	t->n_marks++;
 }
 
 /* ---- at the end ---- */
@@ -134,6 +142,31 @@ static int rewound(FILE *f)
 	return fflush(f) != 0 || fseeko(f, 0, SEEK_SET) != 0 ? -errno : 0;
 }
 
+/* In place of those of a run before. */
+static int copy_marks(struct pl_lab_truth_history *t)
+{
+	char path[4096], bytes[32768];
+	size_t n;
+	FILE *f;
+	int r;
+
+	if (snprintf(path, sizeof(path), "%s/" PL_LAB_TRUTH_MARKS, t->folder) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	if (t->n_marks == 0)
+		return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+	r = rewound(t->marks);
+	f = r == 0 ? fopen(path, "we") : NULL;
+	if (f == NULL)
+		return r == 0 ? -errno : r;
+	while (r == 0 && (n = fread(bytes, 1, sizeof(bytes), t->marks)) > 0) {
+		if (fwrite(bytes, 1, n, f) != n)
+			r = -errno;
+	}
+	if (r == 0 && ferror(t->marks))
+		r = -EIO;
+	return fclose(f) != 0 && r == 0 ? -errno : r;
+}
+
 /* Lists that stay empty are there too: a question may read them. */
 static uint64_t at_least_one(uint64_t n)
 {
@@ -164,6 +197,7 @@ int pl_lab_truth_history_write(struct pl_lab_truth_history *t, struct pl_diag *d
 		return r;
 	r = copy_paths(t, h);
 	r = r == 0 ? copy_events(t, h) : r;
+	r = r == 0 ? copy_marks(t) : r;
 	end = pl_history_close(h);
 	r = r == 0 ? end : r;
 	if (r < 0)
@@ -179,5 +213,7 @@ void pl_lab_truth_history_free(struct pl_lab_truth_history *t)
 		fclose(t->paths);
 	if (t->events != NULL)
 		fclose(t->events);
+	if (t->marks != NULL)
+		fclose(t->marks);
 	free(t);
 }

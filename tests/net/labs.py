@@ -475,6 +475,49 @@ def test_traffic():
     is_clean("nothing is left")
 
 
+QUEUE_LOSS = """SELECT i.block, i.packets - o.packets AS loss, q.n AS dropped
+    FROM (SELECT block, sum(packets) AS packets FROM marks WHERE point = 3001 GROUP BY block) AS i
+    JOIN (SELECT block, sum(packets) AS packets FROM marks WHERE point = 3502 GROUP BY block) AS o ON block
+    LEFT JOIN (SELECT ts / 1s AS block, count(*) AS n FROM events
+          WHERE event = 'packet_drop' and node = 3 and drop_reason = 71 GROUP BY ts / 1s) AS q ON block"""
+LINK_LOSS = "SELECT point, sum(packets) AS loss FROM marks WHERE point = 3502 or point = 4002 GROUP BY point"
+LINK_DROPS = "SELECT count(*) AS loss FROM events WHERE event = 'packet_drop' and node = 4 and exists(peer.node) GROUP BY node"
+
+
+def test_causes():
+    """Loss by marking has its cause: in the queue of a switch block by block, and on the link behind it."""
+    text = f"""name: {NAME}
+telemetry: none
+marking: {{method: step}}
+nodes: [{{name: h1}}, {{name: h2}}, {{name: s1, kind: switch}}, {{name: s2, kind: switch}}]
+links:
+  - {{ends: [h1, s1]}}
+  - {{ends: [h2, s2]}}
+  - {{ends: [s1, s2], rate: 1M, queue: 10kB}}
+"""
+    eq(run("up", file_of(text)).returncode, 0, "up")
+    lab.undo(PATHLINE, "lab", "down", NAME)
+    eq(run("impair", NAME, "s1>s2", "loss=0.1").returncode, 0, "a link that loses, behind a queue that fills")
+    got = run("traffic", NAME, "udp", "h1", "h2", "--rate", "2M", "--duration", "3s", "-o", "json")
+    t = json.loads(got.stdout)
+    folder, link = f"{RUN}/{NAME}", truth(NAME)["s1", "s2"]["line"]
+
+    marks, drops = (f"{folder}/s1.mark128", f"{folder}/s2.mark128"), (f"{folder}/truth", f"{folder}/truth-s1")
+
+    def ask(question, sources=(*marks, *drops)):
+        out = subprocess.run([PATHLINE, "query", "-o", "jsonl", question, *sources],
+                             capture_output=True, text=True, check=False)
+        return [json.loads(line) for line in out.stdout.splitlines() if "loss" in line] if out.returncode == 0 else out.stderr
+    in_all = t["senders"][0]["sent"] - t["receiver"]["came"]
+    ok(wait(lambda: sum(r["loss"] for r in ask(QUEUE_LOSS)) + link["lost_random"] == in_all), f"marking finds {in_all} losses, as hosts do", ask(QUEUE_LOSS))
+    rows = ask(QUEUE_LOSS)
+    eq([r for r in rows if r["loss"] != r.get("dropped", 0)], [], "in the queue block by block those that it dropped")
+    ok(sum(r["loss"] for r in rows) > 0 and len([r for r in rows if r["loss"]]) >= 3, "in each block of the traffic", rows)
+    passed = {r["point"]: r["loss"] for r in ask(LINK_LOSS, marks)}
+    eq((passed[3502] - passed[4002], ask(LINK_DROPS, drops)[0]["loss"]), (link["lost_random"],) * 2, "and on the link those that it lost")
+    eq(run("down", NAME).returncode, 0, "down")
+
+
 def test_examples():
     """The networks that come with the guide."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "examples", "lab")
@@ -767,6 +810,6 @@ def test_unprivileged():
 os.makedirs("/run/netns", exist_ok=True)
 CLEAN = listed()
 lab.undo(PATHLINE, "lab", "down", NAME)
-lab.run(test_leaf_spine, test_dry_run, test_many_paths, test_impair, test_switches, test_mixed, test_traffic, test_examples, test_descriptors, test_names, test_name_taken_meanwhile, test_read_once, test_refused, test_commands, test_other_mounts, test_other_names, test_other_pids, test_killed, test_killed_in_the_midst,
+lab.run(test_leaf_spine, test_dry_run, test_many_paths, test_impair, test_switches, test_mixed, test_traffic, test_causes, test_examples, test_descriptors, test_names, test_name_taken_meanwhile, test_read_once, test_refused, test_commands, test_other_mounts, test_other_names, test_other_pids, test_killed, test_killed_in_the_midst,
         test_unprivileged)
 sys.exit(tap.end())

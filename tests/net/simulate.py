@@ -137,6 +137,36 @@ def test_congestion():
         eq([r for r in link if r["at_s"] < 6 and (r["loss"] != 0 or r.get("delay_ns", 101000) != 101000)], [], f"{method}: without background nothing")
 
 
+CAUSES = """SELECT i.block, i.packets - o.packets AS before_link, q.n AS queue, o.packets - a.packets AS on_link, l.n AS link
+    FROM (SELECT block, sum(packets) AS packets FROM marks WHERE point >= 6001 and point <= 6004 GROUP BY block) AS i
+    JOIN (SELECT block, sum(packets) AS packets FROM marks WHERE point = 6505 GROUP BY block) AS o ON block
+    JOIN (SELECT block, sum(packets) AS packets FROM marks WHERE point = 7001 GROUP BY block) AS a ON block
+    LEFT JOIN (SELECT ingress_ts_ns / 1s AS block, count(*) AS n FROM hops
+          WHERE flags.dropped and node = 6 and drop_reason = 71 GROUP BY ingress_ts_ns / 1s) AS q ON block
+    LEFT JOIN (SELECT ingress_ts_ns / 1s AS block, count(*) AS n FROM hops
+          WHERE flags.dropped and node = 6 and drop_reason = 0 GROUP BY ingress_ts_ns / 1s) AS l ON block"""
+
+
+def test_causes():
+    """Loss by marking of the published experiment, whose link loses packets, too: block by block it is what the truth has dropped in
+    the queue, and lost on the link."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "examples", "marking")
+    with open(os.path.join(folder, "congestion.yaml"), encoding="utf-8") as f:
+        text = f.read()
+    for method in ("step", "multiplexed"):
+        with open(path("marked.yaml"), "w", encoding="utf-8") as f:
+            f.write(f"{text}marking: {{method: {method}}}\n")
+        answer = run("simulate", "--flows", "0", "--duration", "15s", "--impair", "s1>s2:loss=0.01", "--truth-history", path(method), path("marked.yaml"))
+        eq(answer.returncode, 0, f"{method}: {answer.stderr.strip()}")
+        dropped, lost = (int(answer.stderr.split(what, 1)[1].split(";", 1)[0]) for what in ("dropped by nodes: ", "lost on links: "))
+        rows = [r for r in jsonl(run("query", "-o", "jsonl", CAUSES, path(method)).stdout) if "block" in r]
+        eq([r for r in rows if (r["before_link"], r["on_link"]) != (r.get("queue", 0), r.get("link", 0))], [], f"{method}: every loss has its cause, block by block")
+        eq((len(rows), sum(r["before_link"] for r in rows), sum(r["on_link"] for r in rows)), (15, dropped, lost), f"{method}: {dropped} and {lost}, all of them")
+        ok(dropped > 1000 and lost > 500, f"{method}: of both there are some")
+    answer = run("simulate", "--duration", "1s", "--truth-history", path("plain"), "line:2")
+    eq((answer.returncode, os.path.exists(path("plain/marks.mark128"))), (0, False), "without marking there are no blocks")
+
+
 def test_demo():
     """`pathline demo marking` is this experiment, and needs no file."""
     rows, told = marked("congestion.yaml", "multiplexed", "--duration", "28s")
@@ -169,5 +199,5 @@ def test_marking_refused():
         ok(answer.returncode == 2 and says in answer.stderr, f"{args}: {answer.stderr.strip()}")
 
 
-lab.run(test_simulate, test_congestion, test_demo, test_four_switches, test_marking_refused)
+lab.run(test_simulate, test_congestion, test_causes, test_demo, test_four_switches, test_marking_refused)
 sys.exit(tap.end())
