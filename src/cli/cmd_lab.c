@@ -226,7 +226,8 @@ static int check_found(const struct pl_lab_found *f, struct pl_diag *diag)
 			f->name);
 		r = -EOPNOTSUPP;
 	} else if (!pl_lab_has_sayings(f)) {
-		pl_diag_set(diag, "lab '%s' has no commands with names: there is nothing to check",
+		pl_diag_set(diag,
+			"lab '%s' has nothing to check: no command under \"run\" of its file has a \"name\", with which it is waited for and its \"check\" is made",
 			f->name);
 		r = -ENOENT;
 	}

@@ -260,7 +260,7 @@ def test_status():
 def test_nothing_to_check():
     up(f"name: {NAME}\nshape: line:1\n")
     got = run("check", NAME)
-    ok(got.returncode == 1 and "nothing to check" in got.stderr, "a lab without such commands", got.stderr)
+    ok(got.returncode == 1 and "nothing to check: no command under \"run\"" in got.stderr, "a lab without such commands", got.stderr)
     down()
     got = run("check", NAME)
     ok(got.returncode == 1 and "no lab called" in got.stderr, "one that is not up", got.stderr)
