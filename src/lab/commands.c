@@ -163,8 +163,8 @@ static void note_end(const struct pl_lab_commands *c, const struct pl_lab_runnin
 	char line[512], how[32];
 
 	put_end(r->status, how);
-	n = snprintf(line, sizeof(line) - 1, "%s: '%.400s' ended with %s",
-		c->t->nodes[r->node].name, has_name(r) ? r->of->name : r->text, how);
+	n = snprintf(line, sizeof(line) - 1, "%s: '%.400s' ended with %s, output in %s.log",
+		c->t->nodes[r->node].name, has_name(r) ? r->of->name : r->text, how, log_of(c, r));
 	dprintf(2, "%s\n", line);
 	line[n] = '\n';
 	if (fd >= 0 && write(fd, line, (size_t)n + 1) < 0)

@@ -303,6 +303,7 @@ static void show_commands(const struct pl_lab_found *f, struct pl_json *j, struc
 
 void pl_lab_show(const struct pl_lab_found *f, bool json, struct pl_buf *out)
 {
+	char title[PL_LAB_FOLDER_MAX + 32];
 	struct pl_json j;
 
 	if (!json) {
@@ -312,7 +313,8 @@ void pl_lab_show(const struct pl_lab_found *f, bool json, struct pl_buf *out)
 		show_links(&f->topology, out);
 		if (pl_lab_has_sayings(f))
 			show_commands(f, NULL, out);
-		show_lines(f, "ended", "ENDED (output is NODE.log in the folder)", out);
+		snprintf(title, sizeof(title), "ENDED (output in %s)", f->folder);
+		show_lines(f, "ended", title, out);
 		show_lines(f, "story", "STORY (done so far)", out);
 		return;
 	}

@@ -337,7 +337,9 @@ static int build(struct simulated *p, struct pl_diag *diag)
 static void note_collector_end(struct simulated *p, int status)
 {
 	char line[128];
-	int n = snprintf(line, sizeof(line), PL_LAB_COLLECTOR ": 'pathline run' ended with %s %d\n",
+	int n = snprintf(line, sizeof(line),
+		PL_LAB_COLLECTOR ": 'pathline run' ended with %s %d, output in " PL_LAB_COLLECTOR
+				 ".log\n",
 		WIFSIGNALED(status) ? "signal" : "exit code",
 		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 

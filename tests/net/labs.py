@@ -376,8 +376,9 @@ def test_switches():
     ok(page.returncode == 0 and "links: 4 of 4" in page.stdout, "top asks the collector", page.stdout + page.stderr)
     eq(shown(NAME)["ended"], [], "no program has ended")
     os.kill(pid_of(NAME, "switch -c s1.yaml"), signal.SIGKILL)
-    dead = "s1: 'exec pathline switch -c s1.yaml' ended with signal 9"
+    dead = "s1: 'exec pathline switch -c s1.yaml' ended with signal 9, output in s1.log"
     ok(wait(lambda: shown(NAME)["ended"] == [dead]), "show says which switch died", shown(NAME)["ended"])
+    ok(f"ENDED (output in {RUN}/{NAME})\n{dead}\n" in run("show", NAME).stdout, "and where it said why", run("show", NAME).stdout)
     ok(dead in run("show", NAME).stdout, "in words also")
     eq(run("down", NAME).returncode, 0, "down")
     is_clean("nothing is left")
