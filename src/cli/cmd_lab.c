@@ -101,6 +101,11 @@ static int print_plan(const struct pl_lab_topology *t, struct pl_diag *diag)
 	return pl_stdout_all(&out);
 }
 
+static void interrupted(void)
+{
+	pl_complain("lab up: interrupted; the lab is taken down");
+}
+
 static int bring_up(const struct pl_lab_topology *t, struct pl_diag *diag)
 {
 	uint64_t began = pl_clock_mono_ns();
@@ -118,7 +123,7 @@ static int bring_up(const struct pl_lab_topology *t, struct pl_diag *diag)
 	if (r == 0)
 		r = pl_lab_run_folder(run, diag);
 	if (r == 0)
-		r = pl_lab_up(t, tier, diag);
+		r = pl_lab_up(t, tier, interrupted, diag);
 	if (r < 0)
 		return say(r, diag);
 	snprintf(folder, sizeof(folder), "%s/%s", run, t->name);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -111,12 +112,54 @@ struct pipes {
 	int go[2], verdict[2];
 };
 
+/* Those that interrupt wait until the lab is up, or nothing is left of it. A descriptor of them. */
+static int hold_signals(sigset_t *ret_before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return sigprocmask(SIG_BLOCK, &set, ret_before) < 0
+		       ? -errno
+		       : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Those that came are done with. */
+static void release_signals(int fd, const sigset_t *before)
+{
+	struct signalfd_siginfo info;
+
+	while (read(fd, &info, sizeof(info)) > 0)
+		continue;
+	close(fd);
+	(void)sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* Who wanted the lab does not want it any more. */
+static bool is_interrupted(int verdict, int signals)
+{
+	struct pollfd fds[] = { { .fd = verdict, .events = POLLIN },
+		{ .fd = signals, .events = POLLIN } };
+
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		continue;
+	return fds[0].revents == 0 && fds[1].revents != 0;
+}
+
 /* Waits for the keeper's word. When there is none, its end has to be told. */
-static int wait_for_verdict(int fd, struct pl_diag *diag)
+static int wait_for_verdict(
+	const struct pl_lab_keeper *k, int fd, int signals, struct pl_diag *diag)
 {
 	struct pl_lab_verdict said;
 	ssize_t n;
 
+	if (is_interrupted(fd, signals)) {
+		k->interrupted();
+		pl_diag_set(diag, "lab '%s' did not come up: interrupted, nothing is left of it",
+			k->t->name);
+		return -EINTR;
+	}
 	do
 		n = read(fd, &said, sizeof(said));
 	while (n < 0 && errno == EINTR);
@@ -139,7 +182,7 @@ static void be_keeper(struct pl_lab_keeper *k, struct pipes *p)
 	_exit(k->tier == PL_LAB_SIMULATED ? pl_lab_keep_simulated(k) : pl_lab_keep(k));
 }
 
-static int start(struct pl_lab_keeper *k, struct pipes *p, struct pl_diag *diag)
+static int start(struct pl_lab_keeper *k, struct pipes *p, int signals, struct pl_diag *diag)
 {
 	char number[16];
 	pid_t pid;
@@ -165,7 +208,7 @@ static int start(struct pl_lab_keeper *k, struct pipes *p, struct pl_diag *diag)
 	if (pwrite(k->state->lock, number, strlen(number), 0) < 0 || write(p->go[1], "g", 1) != 1)
 		r = -errno;
 	if (r == 0)
-		r = wait_for_verdict(p->verdict[0], diag);
+		r = wait_for_verdict(k, p->verdict[0], signals, diag);
 	if (r < 0) {
 		/* It undoes what it made, and ends; a killed one did not. */
 		close(p->go[1]);
@@ -186,25 +229,32 @@ static void close_pipe(int p[2])
 	}
 }
 
-int pl_lab_up(const struct pl_lab_topology *t, enum pl_lab_tier tier, struct pl_diag *diag)
+int pl_lab_up(const struct pl_lab_topology *t, enum pl_lab_tier tier, void (*interrupted)(void),
+	struct pl_diag *diag)
 {
 	struct pl_lab_state state = { .lock = -1 };
-	struct pl_lab_keeper k = { .t = t, .tier = tier, .state = &state };
+	struct pl_lab_keeper k = {
+		.t = t, .tier = tier, .state = &state, .interrupted = interrupted
+	};
 	struct pipes p = { { -1, -1 }, { -1, -1 } };
-	int r;
+	sigset_t before;
+	int r, signals;
 
 	(void)pl_lab_sweep_all();
 	(void)signal(SIGPIPE, SIG_IGN);
+	signals = hold_signals(&before);
+	if (signals < 0)
+		return signals;
 	r = pl_lab_state_make(&state, t->name, diag);
 	if (r < 0)
-		return r;
+		goto out;
 	r = pl_lab_state_write(&state, "tier", pl_lab_tiers[tier]);
 	if (r == 0)
 		r = pl_lab_state_write(&state, "topology", t->text);
 	if (r == 0 && (pipe2(p.go, O_CLOEXEC) < 0 || pipe2(p.verdict, O_CLOEXEC) < 0))
 		r = -errno;
 	if (r == 0) {
-		r = start(&k, &p, diag);
+		r = start(&k, &p, signals, diag);
 		pl_lab_state_leave(&state);
 	} else {
 		pl_lab_state_sweep(&state);
@@ -213,6 +263,8 @@ int pl_lab_up(const struct pl_lab_topology *t, enum pl_lab_tier tier, struct pl_
 		pl_diag_set(diag, "lab '%s': %s", t->name, strerrordesc_np(-r));
 	close_pipe(p.go);
 	close_pipe(p.verdict);
+out:
+	release_signals(signals, &before);
 	return r;
 }
 

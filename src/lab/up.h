@@ -18,10 +18,12 @@ int pl_lab_choose_tier(enum pl_lab_tier *ret, const char *wanted, struct pl_diag
 
 /*
  * t: as pl_lab_topology_load made it. Returns once the lab is up and its commands are started;
- * after a failure nothing is left of it. -EEXIST, -EBUSY: a name is taken; -EPERM: no tier; -EINVAL:
+ * after a failure nothing is left of it. SIGINT and SIGTERM have it taken down again, for which
+ * `interrupted` is called before that is waited for: -EINTR with diag. -EEXIST, -EBUSY: a name is taken; -EPERM: no tier; -EINVAL:
  * the file; -EOPNOTSUPP: this build or kernel has not got what the file wants. With diag.
  */
-int pl_lab_up(const struct pl_lab_topology *t, enum pl_lab_tier tier, struct pl_diag *diag);
+int pl_lab_up(const struct pl_lab_topology *t, enum pl_lab_tier tier, void (*interrupted)(void),
+	struct pl_diag *diag);
 
 /* Ends the lab, its commands, and removes what it had. -ENOENT with diag when it is not up. */
 int pl_lab_down(const char *what, char ret_name[PL_LAB_LAB_NAME_MAX + 1], struct pl_diag *diag);
@@ -39,6 +41,7 @@ struct pl_lab_keeper {
 	struct pl_lab_state *state;
 	int go; /* readable once the lock has the keeper's number, and closed by its starter's end */
 	int verdict; /* a struct pl_lab_verdict goes there */
+	void (*interrupted)(void);
 };
 
 /* What the child of pl_lab_up does until it ends; the exit code. */

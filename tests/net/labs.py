@@ -744,6 +744,37 @@ def test_other_pids():
     is_clean("nothing is left")
 
 
+def test_interrupted():
+    """Ctrl-C while a lab comes up takes it down, says so, and comes back when nothing is left."""
+    path = file_of(f"name: {NAME}\nshape: line:1\nrun:\n  - {{node: h1, name: slow, command: exec sleep 1000, ready: never}}\n")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        up = subprocess.Popen([PATHLINE, "lab", "up", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        lab.running.append(up)
+        ok(wait(lambda: len(listed()["names"]) == 5 and any("sleep" in p for p in processes_of("slow"))), "a lab that never is ready")
+        up.send_signal(number)
+        out, err = up.communicate(timeout=120)
+        lab.running.remove(up)
+        left = listed()
+        eq((left["names"], left["folders"]), ([], []), f"{number.name}: no name and no folder is left as it ends")
+        ok(up.returncode == 1 and out == "" and "the lab is taken down" in err and "nothing is left of it" in err, "and it says so", err)
+        is_clean("nothing is left")
+
+
+def processes_of(name):
+    """Command lines of those that run below the lab's folder, when NAME.log is there."""
+    if not os.path.exists(f"{RUN}/{NAME}/{name}.log"):
+        return []
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd") == f"{RUN}/{NAME}":
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    found.append(f.read().decode(errors="replace"))
+        except OSError:
+            continue
+    return found
+
+
 def test_killed():
     path = file_of(COMMANDS)
     eq(run("up", path).returncode, 0, "a lab")
@@ -811,6 +842,6 @@ def test_unprivileged():
 os.makedirs("/run/netns", exist_ok=True)
 CLEAN = listed()
 lab.undo(PATHLINE, "lab", "down", NAME)
-lab.run(test_leaf_spine, test_dry_run, test_many_paths, test_impair, test_switches, test_mixed, test_traffic, test_causes, test_examples, test_descriptors, test_names, test_name_taken_meanwhile, test_read_once, test_refused, test_commands, test_other_mounts, test_other_names, test_other_pids, test_killed, test_killed_in_the_midst,
+lab.run(test_leaf_spine, test_dry_run, test_many_paths, test_impair, test_switches, test_mixed, test_traffic, test_causes, test_examples, test_descriptors, test_names, test_name_taken_meanwhile, test_read_once, test_refused, test_commands, test_other_mounts, test_other_names, test_other_pids, test_interrupted, test_killed, test_killed_in_the_midst,
         test_unprivileged)
 sys.exit(tap.end())
