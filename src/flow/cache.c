@@ -61,7 +61,7 @@ static void emit(struct pl_flow_cache *c, const struct pl_flow_entry *f, enum pl
 	pl_flow_step_then(c);
 }
 
-/* Of an empty flow there is nothing to tell. */
+/* An empty flow has nothing to report. */
 void pl_flow_give(
 	struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_flow_end reason, uint64_t ts_ns)
 {
@@ -79,9 +79,9 @@ static enum pl_flow_end unless_closing(const struct pl_flow_entry *f, enum pl_fl
 	return (f->state & PL_FLOW_CLOSING) != 0 ? PL_FLOW_END_FINISHED : reason;
 }
 
-/* Whether a flow with this tick may be over: its tick is not ahead of the clock, or so far as none
- * can be. After a silence of 2^32 ticks, 52 days, to within the idle timeout, a flow seems not to
- * be: it is ended that much later, or by its next packet. */
+/* True when a flow with this due tick may be over: the tick is not ahead of the clock, or further
+ * ahead than any can be. A silence of 2^32 ticks, 52 days, within the idle timeout of it, seems to
+ * be none: the scan ends the flow that much later, or its next packet does. */
 static bool may_be_over(const struct pl_flow_cache *c, uint32_t due, uint32_t now)
 {
 	return due - now - 1 >= c->idle_ticks;
@@ -143,8 +143,8 @@ static void sweep(struct pl_flow_cache *c, uint32_t bucket)
 			end_over(c, bucket, w);
 }
 
-/* Of both buckets the flow that is to be over first: the least of ticks ahead, with the number of
- * the way behind each, so that no branch depends on them. */
+/* Way of the flow in both buckets that is to be over first: the least of the ticks ahead, each with
+ * its way's number below it, so that no branch depends on them. */
 static uint32_t soonest(const struct pl_flow_cache *c, const struct pl_flow_place *place)
 {
 	const uint32_t now = pl_flow_tick(c->kept->clock_ns);
@@ -222,7 +222,7 @@ static uint32_t find(const struct pl_flow_cache *c, const struct pl_flow_place *
 	return UINT32_MAX;
 }
 
-/* Of a new flow; what is behind them holds nothing yet. */
+/* Bytes to clear of a new flow; the rest is not read before it is written. */
 static size_t cleared_bytes(uint8_t proto)
 {
 	return proto == PL_PROTO_TCP ? offsetof(struct pl_flow_entry, rtt)
@@ -247,15 +247,15 @@ static void start(struct pl_flow_cache *c, struct pl_flow_entry *f, const struct
 	c->counters.live++;
 }
 
-/* What a packet is to the flow in its slot, and the step that it is. */
+/* Relation of a packet to the flow in its slot; the value is the journal's step. */
 enum belongs {
 	FLOW_COUNTS = PL_FLOW_STEP_COUNT,
 	FLOW_ELSEWHERE = PL_FLOW_STEP_ELSEWHERE,
 	FLOW_ANOTHER = PL_FLOW_STEP_NEW
 };
 
-/* Whether the packet counts where it was seen, as the first of its direction does anywhere. The place
- * that counts is heard then, and no other has to wait. */
+/* Tells whether the packet counts where it was seen, as the first of its direction does anywhere. A
+ * packet at the place that counts ends the wait of any other place. */
 static enum belongs place_of(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
 {
 	if (pl_flow_same_place(f->place[d], p->obs) && (f->places & 5u << d) == 0)
@@ -270,7 +270,7 @@ static enum belongs place_of(struct pl_flow_entry *f, unsigned int d, const stru
 	return FLOW_COUNTS;
 }
 
-/* What becomes of a known flow before the packet is counted. */
+/* Prepares a known flow for its packet, and tells where the packet belongs. */
 static enum belongs goes_on(
 	struct pl_flow_cache *c, struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
 {
@@ -288,7 +288,7 @@ static enum belongs goes_on(
 		}
 	}
 	at = place_of(f, d, p);
-	/* What another place saw may be a copy of an earlier connection's. */
+	/* A packet at another place may be a copy of one of an earlier connection. */
 	if (f->proto == PL_PROTO_TCP && (at == FLOW_COUNTS || p->ts_ns > f->last_ts) &&
 		pl_flow_tcp_reuses(f, d, p)) {
 		pl_flow_end_of(c, f, PL_FLOW_END_FINISHED);
@@ -333,8 +333,9 @@ static void sweep_all(struct pl_flow_cache *c)
 		sweep(c, i);
 }
 
-/* What is over by the wrong clock ends before it is set back, and flows from the time after it at once
- * then, so that the scan's place makes no difference. Their ticks do not tell these. */
+/* Sets the clock back. Flows that are over by the wrong clock end first, then flows of a time after
+ * the new clock at once, so that the position of the scan makes no difference; ticks do not tell
+ * the latter. */
 static void set_back(struct pl_flow_cache *c, uint64_t ts_ns)
 {
 	sweep_all(c);
@@ -361,7 +362,7 @@ static void set_clock(struct pl_flow_cache *c, uint64_t ts_ns)
 		set_back(c, ts_ns);
 }
 
-/* Whether the packet has all of a key; counted otherwise. */
+/* True when the packet has a complete key; otherwise the cause is counted. */
 static bool has_key(const struct pl_pkt96 *p, struct pl_flow_counters *n)
 {
 	if ((p->obs & PL_OBS_FRAGMENT) != 0 && (p->frag_off & 0x7fff) != 0) {

@@ -41,7 +41,7 @@ struct pl_flow_cache;
 struct pl_flow_listening;
 
 #define PL_FLOW_BEHIND     256u
-#define PL_FLOW_RECORDS    64u /* at most so many are handed to the sink at once */
+#define PL_FLOW_RECORDS    64u /* most records in one call of the sink */
 
 /* Largest values of a configuration: beyond them fields of a flow record could overflow. */
 #define PL_FLOW_MAX_FLOWS  (1u << 26)
@@ -49,10 +49,12 @@ struct pl_flow_listening;
 #define PL_FLOW_ACTIVE_MAX UINT64_C(86400000000000)
 
 struct pl_flow_config {
-	uint32_t max_flows; /* rounded up to a multiple of 8 */
-	uint64_t idle_ns;   /* a flow without packets for so long is over */
-	uint64_t active_ns; /* a flow gets a record after so long, with its next packet */
-	uint64_t end_ns;    /* after a RST or the second FIN a flow is over; idle_ns at most */
+	uint32_t max_flows; /* slots of the table; rounded up to a multiple of 8 */
+	uint64_t idle_ns;   /* a flow is over after so long without a packet */
+	uint64_t active_ns; /* a flow that goes on gets a record after so long, at its next
+			     * packet */
+	uint64_t end_ns;    /* a flow is over so long after a RST or its second FIN; idle_ns at
+			     * most */
 };
 
 #define PL_FLOW_CONFIG                                                                             \
@@ -74,28 +76,29 @@ typedef void pl_flow_sink(void *arg, const struct pl_flow288 *records, uint32_t 
 /* Bytes that a cache of this configuration takes. */
 uint64_t pl_flow_cache_bytes(const struct pl_flow_config *config);
 
-/* 0; -EINVAL with the reason in `diag` (may be NULL), or -ENOMEM. */
+/* Returns 0, -EINVAL with the reason in `diag` (may be NULL), or -ENOMEM. */
 int pl_flow_cache_new(struct pl_flow_cache **ret, const struct pl_flow_config *config,
 	pl_flow_sink *sink, void *arg, struct pl_diag *diag);
 
-/* NULL is fine. What is in the cache is lost: pl_flow_cache_finish() comes first. */
+/* Frees the cache; NULL is fine. Flows still in it are lost: call pl_flow_cache_finish() first. */
 void pl_flow_cache_free(struct pl_flow_cache *cache);
 
-/* Who listens (listening.h), from now on; it stays the caller's. NULL: not known. Asked when a flow
- * begins without a SYN, and when a record is made whose role nothing has told. */
+/* Sets the listening ports of the host (listening.h), from now on; the set stays the caller's, and
+ * NULL says that they are not known. The cache asks it when a flow begins without a SYN, and when
+ * it makes a record of a flow whose role is not known yet. */
 void pl_flow_cache_set_listening(struct pl_flow_cache *cache, const struct pl_flow_listening *set);
 
-/* Packets in the order seen; any number of them. A part of the table that grows with `n` is looked
- * through for flows that are over. */
+/* Counts `n` packets, in the order seen. Each call also looks for flows that are over, in a part of
+ * the table that grows with `n`. */
 void pl_flow_cache_feed(struct pl_flow_cache *cache, const struct pl_pkt96 *packets, uint32_t n);
 
 /* Sets the clock on to `now_ns`, on the packets' time scale (an earlier time does nothing), ends
- * all flows that are over, and hands all finished records to the sink. To be called every second or
- * so: between calls up to PL_FLOW_RECORDS records wait. */
+ * all flows that are over, and hands all finished records to the sink. The caller calls it every
+ * second or so: between calls up to PL_FLOW_RECORDS records wait. */
 void pl_flow_cache_expire(struct pl_flow_cache *cache, uint64_t now_ns);
 
 /* Ends all flows and hands their records to the sink. The cache is empty then and can go on. */
 void pl_flow_cache_finish(struct pl_flow_cache *cache);
 
-/* As of now; valid as long as the cache. */
+/* Counters as of now; valid as long as the cache. */
 const struct pl_flow_counters *pl_flow_cache_counters(const struct pl_flow_cache *cache);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The flow cache from inside: for its files. */
+/* Inside of the flow cache, for its own files. */
 #pragma once
 
 #include "flow/cache.h"
@@ -10,13 +10,14 @@
 struct pl_flow_cache {
 	struct pl_flow_kept *kept;
 	struct pl_flow_bucket *buckets;
-	struct pl_flow_entry *flows; /* of bucket b from b * PL_FLOW_WAYS on */
+	struct pl_flow_entry *flows; /* flows of bucket b begin at b * PL_FLOW_WAYS */
 	struct pl_flow_other
-		*others; /* of the same slot; what nothing was seen of elsewhere is not touched */
+		*others; /* packets elsewhere, of the flow in the same slot; untouched if there are
+			  * none */
 	uint32_t n_buckets, scanned;
-	uint32_t idle_ticks; /* a flow's tick is at most so far ahead */
+	uint32_t idle_ticks; /* idle timeout; no flow's tick is further ahead */
 	uint32_t behind;     /* packets in a row that are far behind the clock */
-	bool keeps;          /* the memory is a file's: steps are noted in its journal */
+	bool keeps;          /* the memory is that of a file: the journal notes each step */
 	struct pl_flow_config config;
 	pl_flow_sink *sink;
 	void *arg;
@@ -27,7 +28,8 @@ struct pl_flow_cache {
 	struct pl_flow_state_counters state_counters;
 };
 
-/* Whether the flow is over by the clock. One of a time after it was there when it was set back. */
+/* True when the flow is over by the clock. A flow later than the clock is from before the clock was
+ * set back, and over. */
 static inline bool pl_flow_is_over(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
 {
 	return f->last_ts > c->kept->clock_ns ||
@@ -47,7 +49,7 @@ static inline uint32_t pl_flow_tick(uint64_t ns)
 	return (uint32_t)(ns >> PL_FLOW_TICK);
 }
 
-/* The record that the flow would have now. */
+/* Makes the record that the flow would have now. */
 static inline void pl_flow_make_record(const struct pl_flow_cache *c, struct pl_flow288 *ret,
 	const struct pl_flow_entry *f, enum pl_flow_end reason, uint32_t seq)
 {
@@ -56,16 +58,17 @@ static inline void pl_flow_make_record(const struct pl_flow_cache *c, struct pl_
 		ret->unseen_ns = pl_flow_unseen(c->kept, ret->first_ts, ret->last_ts);
 }
 
-/* When the flow is over unless a packet comes. */
+/* Time at which the flow is over unless a packet comes. */
 static inline uint64_t pl_flow_due_ns(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
 {
 	return (f->state & PL_FLOW_CLOSING) != 0 ? f->ended_ts + c->config.end_ns
 						 : f->last_ts + c->config.idle_ns;
 }
 
-/* cache.c, for resume.c. Last records: pl_flow_end_of() frees the slot, too. */
+/* cache.c, for resume.c. pl_flow_end_of() makes the flow's last record and frees its slot. */
 void pl_flow_end_of(struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_flow_end reason);
-/* A record of a flow that goes on; ts_ns: where the next one begins. An empty flow's begins anew with its packet. */
+/* Makes a record of a flow that goes on; the next record begins at ts_ns. That of an empty flow
+ * begins with its next packet instead. */
 void pl_flow_give(
 	struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_flow_end reason, uint64_t ts_ns);
 void pl_flow_flush(struct pl_flow_cache *c);
@@ -75,11 +78,12 @@ void pl_flow_settle(struct pl_flow_cache *c, struct pl_flow_entry *f, uint64_t n
 uint32_t pl_flow_buckets_for(const struct pl_flow_config *config);
 int pl_flow_config_check(const struct pl_flow_config *config, struct pl_diag *diag);
 void pl_flow_new_seed(uint64_t ret[4], const void *salt);
-/* A cache without memory for its table. */
+/* Makes a cache without memory for its table. */
 struct pl_flow_cache *pl_flow_cache_bare(
 	const struct pl_flow_config *config, pl_flow_sink *sink, void *arg);
-/* The table is in this memory, laid out for so many buckets (kept.h). */
+/* Places the table into this memory, which is laid out for n_buckets (kept.h). */
 void pl_flow_cache_place(struct pl_flow_cache *c, void *memory, uint32_t n_buckets);
 
-/* mend.c: makes whole what a killed process left, and leaves out what cannot be right, of any bytes. */
+/* mend.c: repairs what a killed process left, and leaves out flows that cannot be right, whatever
+ * the bytes are. */
 void pl_flow_mend(struct pl_flow_cache *c);

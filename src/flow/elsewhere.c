@@ -23,7 +23,7 @@ static void make_hold(struct pl_flow_entry *f, struct pl_flow_other *o)
 	f->state |= PL_FLOW_ELSEWHERE;
 }
 
-/* Whether the first packet of the direction in this record was at this place. */
+/* True when the first packet of a direction in this record was at this place. */
 static bool is_first(const struct pl_flow_other *o, uint16_t place)
 {
 	for (unsigned int d = 0; d < 2; d++) {
@@ -33,7 +33,7 @@ static bool is_first(const struct pl_flow_other *o, uint16_t place)
 	return false;
 }
 
-/* Whether the record knew the place before. */
+/* Lists the place. True when the record knew it before. */
 static bool list(struct pl_flow_other *o, uint16_t obs)
 {
 	const uint16_t place = obs & PL_FLOW_PLACE;
@@ -82,7 +82,7 @@ static bool is_later(uint64_t a, uint64_t b)
 	return a >> PL_FLOW_HEARD > b >> PL_FLOW_HEARD;
 }
 
-/* Whether a packet later than the last that was counted makes its place the one to watch. */
+/* True when a packet later than the last one counted makes its place the one to watch. */
 static bool is_better(const struct pl_flow_entry *f, const struct pl_flow_other *o, unsigned int d,
 	const struct pl_pkt96 *p, uint64_t heard, bool fresh)
 {
@@ -93,8 +93,8 @@ static bool is_better(const struct pl_flow_entry *f, const struct pl_flow_other 
 		       (fresh && has(o, d, PL_OTHER_COPIES)));
 }
 
-/* Whether the packet may be no copy of one that was counted, and is of the place that is watched.
- * Fresh is a place that saw nothing of the flow for so long that it does not see the same. */
+/* True when the packet is at the watched place and may be no copy of one that was counted. fresh:
+ * the place saw nothing of the flow for so long that it does not see the same packets. */
 static bool is_watched(struct pl_flow_entry *f, struct pl_flow_other *o, unsigned int d,
 	const struct pl_pkt96 *p, uint64_t heard, bool fresh, struct pl_flow_counters *c)
 {

@@ -19,19 +19,19 @@
 #include "flow/cache.h"
 #include "flow/entry.h"
 
-#define PL_FLOW_LAG_NS  UINT64_C(1000000000) /* a place's packets come at most so late */
-#define PL_FLOW_COPY_NS UINT64_C(1000000)    /* from one place of a host to another */
+#define PL_FLOW_LAG_NS  UINT64_C(1000000000) /* packets of one place come at most so late */
+#define PL_FLOW_COPY_NS UINT64_C(1000000)    /* time from one place of a host to another */
 
-/* A packet of direction `d` at a place that does not count. */
+/* Accounts a packet of direction `d` at a place that does not count. */
 void pl_flow_elsewhere(struct pl_flow_entry *flow, struct pl_flow_other *other, unsigned int d,
 	const struct pl_pkt96 *packet, struct pl_flow_counters *counters);
 
-/* The place that waits in direction `d` counts from now on, and what it saw is added. The record has
- * room for it. */
+/* From now on the watched place of direction `d` counts, and its packets are added to the record,
+ * which has room for them. */
 void pl_flow_take_over(struct pl_flow_entry *flow, struct pl_flow_other *other, unsigned int d,
 	struct pl_flow_counters *counters);
 
-/* Whether the place that waits in direction `d`, if one does, is to count at `now_ns`. */
+/* True when direction `d` has a place that waits and is to count at `now_ns`. */
 static inline bool pl_flow_is_due(const struct pl_flow_entry *flow,
 	const struct pl_flow_other *other, unsigned int d, uint64_t now_ns)
 {
@@ -39,12 +39,12 @@ static inline bool pl_flow_is_due(const struct pl_flow_entry *flow,
 	       now_ns - other->alone_ts[d] >= PL_FLOW_LAG_NS;
 }
 
-/* Packets that have not been added when the flow ends never are. */
+/* Ends the watching: packets that have not been added when the flow ends never are. */
 void pl_flow_elsewhere_end(
 	struct pl_flow_entry *flow, struct pl_flow_other *other, struct pl_flow_counters *counters);
 
-/* After a record whose flow goes on. */
+/* Begins the next record of a flow that goes on. */
 void pl_flow_elsewhere_restart(struct pl_flow_entry *flow, struct pl_flow_other *other);
 
-/* What the record says of places. */
+/* Writes the places into the record. */
 void pl_flow_elsewhere_tell(struct pl_flow288 *ret, const struct pl_flow_other *other);

@@ -18,25 +18,27 @@
 enum { PL_PROTO_TCP = 6, PL_PROTO_UDP = 17, PL_PROTO_SCTP = 132 };
 enum { PL_TCP_FIN = 1, PL_TCP_SYN = 2, PL_TCP_RST = 4, PL_TCP_ACK = 16 };
 
-/* What one side sent, and how its peer answered. Sequence numbers are compared modulo 2^32. */
+/* State of one sender of a TCP connection, and how its peer answered. Sequence numbers are compared
+ * modulo 2^32. */
 struct pl_flow_way {
-	uint64_t newest_ts;   /* when `end` was reached */
-	uint64_t sample_ts;   /* when the segment up to sample_end passed */
-	uint64_t tsval_ts[2]; /* when each tsval passed first */
-	uint32_t end;         /* behind the highest sequence number seen */
+	uint64_t newest_ts;   /* time at which `end` was reached */
+	uint64_t sample_ts;   /* time at which the segment up to sample_end passed */
+	uint64_t tsval_ts[2]; /* time at which each tsval passed first */
+	uint32_t end;         /* sequence number behind the highest seen */
 	uint32_t sample_end;
 	uint32_t acked;    /* highest acknowledgement of the peer */
-	uint32_t tsval[2]; /* timestamps whose echoes are awaited, in their order */
+	uint32_t tsval[2]; /* timestamps whose echoes are awaited, the oldest first */
 	uint32_t tsval_last;
-	uint16_t ip_id; /* of the packet that reached `end` */
+	uint16_t ip_id; /* IP id of the packet that reached `end` */
 	uint16_t window;
-	uint8_t duplicate_acks; /* of the peer, since it last acknowledged more; 255 for more */
+	uint8_t duplicate_acks; /* ACKs that the peer repeated since its last new one; 255 for
+				 * more */
 	uint8_t known;          /* PL_WAY_* */
-	uint8_t tsvals;         /* how many are awaited */
+	uint8_t tsvals;         /* number of timestamps in tsval */
 	uint8_t zero;
 };
 
-/* Which members of a way hold something. */
+/* Members of a way that hold something. */
 enum {
 	PL_WAY_END = 1,
 	PL_WAY_SAMPLE = 2,
@@ -51,39 +53,40 @@ enum {
 struct pl_flow_rtt {
 	uint64_t sum_us;
 	uint32_t n;
-	uint32_t min_us; /* holds with n */
+	uint32_t min_us; /* holds when n > 0 */
 };
 
-/* What few connections have, of one record. */
+/* Counts of one record that few connections have. */
 struct pl_flow_rare {
 	uint32_t retrans[2], ooo[2], zero_win[2], keepalives[2], gaps[2];
-	uint32_t fast[2], timeout[2], spurious[2]; /* of retrans */
+	uint32_t fast[2], timeout[2], spurious[2]; /* causes of retransmissions, in retrans too */
 };
 
 #define PL_FLOW_ALSO  6u
-#define PL_FLOW_PLACE (PL_OBS_POINT_MASK | PL_OBS_OUT) /* of obs: the place */
-#define PL_FLOW_HEARD 10 /* of `heard`: ticks of 2^10 ns, about a microsecond */
+#define PL_FLOW_PLACE (PL_OBS_POINT_MASK | PL_OBS_OUT) /* bits of obs that name the place */
+#define PL_FLOW_HEARD 10 /* log2 of the ns in a tick of `heard`, about a microsecond */
 
-/* pl_flow_other.known, shifted by the direction */
+/* Bits of pl_flow_other.known, shifted by the direction. */
 enum {
-	PL_OTHER_WATCHED = 1, /* `obs` holds: a place other than the one that counts */
-	PL_OTHER_COPIES = 4,  /* which gave copies of packets that were counted */
-	PL_OTHER_MOVED = 16, /* `first_obs` holds: the place that counts is not that of the first */
-	PL_OTHER_SAMPLED = 64, /* some of its packets were sampled */
+	PL_OTHER_WATCHED = 1,  /* `obs` holds: the place that is watched, not the one that counts */
+	PL_OTHER_COPIES = 4,   /* the watched place gave copies of packets that were counted */
+	PL_OTHER_MOVED = 16,   /* `first_obs` holds: another place counts now than at first */
+	PL_OTHER_SAMPLED = 64, /* some packets of the watched place were sampled */
 };
 
-/* Of packets at other places than the one that counts: apart from the flow, since few taps have several
- * places, and memory that nobody touches is not there. */
+/* Packets at places that do not count: apart from the flow, since few taps have several places, and
+ * memory that is never written takes no room. */
 struct pl_flow_other {
-	/* What the watched place saw since the last packet that was counted; holds with `packets`. */
+	/* Packets of the watched place since the last one that was counted; these hold when packets
+	 * > 0. */
 	uint64_t bytes[2], first_ts[2], last_ts[2];
 	uint64_t alone_ts[2]; /* holds with PL_FLOW_WAITS */
 	uint32_t packets[2], records[2], segments[2], max_gap_us[2];
 
-	uint32_t uncounted[2];       /* packets of this record that stay so; UINT32_MAX for more */
-	uint16_t obs[2];             /* of the watched place's first packet */
-	uint16_t first_obs[2];       /* of the first packet in this record */
-	uint16_t also[PL_FLOW_ALSO]; /* places, in the order seen in this record */
+	uint32_t uncounted[2];       /* packets of this record left out; UINT32_MAX for more */
+	uint16_t obs[2];             /* obs of the watched place's first packet */
+	uint16_t first_obs[2];       /* obs of the first packet in this record */
+	uint16_t also[PL_FLOW_ALSO]; /* other places, in the order seen in this record */
 	uint8_t flags[2];
 	uint8_t known; /* PL_OTHER_* */
 	uint8_t n_also : 7, more : 1;
@@ -98,59 +101,58 @@ enum pl_flow_handshake {
 	PL_HANDSHAKE_OVER
 };
 
-/* pl_flow_entry.state */
+/* Bits of pl_flow_entry.state. */
 enum {
 	PL_FLOW_FIN_FWD = 1,
 	PL_FLOW_FIN_REV = 2, /* PL_FLOW_FIN_FWD << 1 */
 	PL_FLOW_RST = 4,
 	PL_FLOW_CLOSING = 8,     /* RST or both FIN: `ended_ts` holds */
-	PL_FLOW_ENDS = 15,       /* all of these */
-	PL_FLOW_GIVEN = 16,      /* a record was given away: the role stays */
+	PL_FLOW_ENDS = 15,       /* all of the above */
+	PL_FLOW_GIVEN = 16,      /* a record was given to the sink: the role stays */
 	PL_FLOW_TIMED = 32,      /* `rtt` holds */
 	PL_FLOW_MARRED = 64,     /* `rare` holds */
 	PL_FLOW_ELSEWHERE = 128, /* the flow's struct pl_flow_other holds */
 };
 
-/* pl_flow_entry.places, shifted by the direction */
+/* Bits of pl_flow_entry.places, shifted by the direction. */
 enum {
-	PL_FLOW_WAITS = 1, /* the watched place is to count, unless the one that counts is heard */
-	PL_FLOW_WAITING = 3, /* both of these */
-	PL_FLOW_NOWHERE = 4, /* no place counts yet: the next does */
+	PL_FLOW_WAITS = 1, /* the watched place is to count, unless the present one has a packet */
+	PL_FLOW_WAITING = 3, /* PL_FLOW_WAITS of both directions */
+	PL_FLOW_NOWHERE = 4, /* no place counts yet: that of the next packet will */
 };
 
 struct pl_flow_entry {
 	struct pl_addr src, dst;
 	uint16_t sport, dport, vlan;
 	uint8_t proto, state;
-	uint64_t first_ts, last_ts; /* of this record; the newest packet's */
+	uint64_t first_ts, last_ts; /* first packet of this record; newest packet */
 	uint8_t places;             /* PL_FLOW_WAITS, PL_FLOW_NOWHERE */
-	uint8_t continued;          /* 1: an earlier process began it (state.h) */
+	uint8_t continued;          /* 1: an earlier process began the flow (state.h) */
 	uint8_t flags[2];
 	uint8_t handshake; /* enum pl_flow_handshake */
 	uint8_t opener;    /* direction of the SYN */
-	uint8_t role;      /* enum pl_flow_role, as SYNs, listening or an earlier record tell it */
+	uint8_t role;      /* enum pl_flow_role, from SYNs, listening ports or an earlier record */
 	uint8_t role_by;   /* enum pl_flow_role_by */
 
-	/* Of this record. */
+	/* Counts of this record. */
 	uint64_t bytes[2];
 	uint32_t packets[2];
 	uint32_t records;
-	uint16_t place[2]; /* obs of the first packet at the place that counts; of [0] the bit for
-			      sampled: any of this record was, of [1] none */
+	uint16_t place[2]; /* obs of the first packet at the place that counts. PL_OBS_SAMPLED of
+			    * [0]: any packet of this record was sampled; of [1] it is never set */
 	uint64_t max_gap_ns;
-	uint32_t missed[2][PL_FLOW_METHODS]; /* segments that gave no time */
-	uint32_t heard[2]; /* newest packet that was counted, in ticks modulo 2^32 */
+	uint32_t missed[2][PL_FLOW_METHODS]; /* segments that gave no round-trip time */
+	uint32_t heard[2]; /* time of the newest packet that was counted, in ticks modulo 2^32 */
 
 	struct pl_flow_way way[2];
 
 	uint64_t syn_ts, syn_ack_ts, ended_ts;
 	uint32_t isn[2];
-	uint32_t hole_from[2],
-		hole_to[2]; /* the newest range that was skipped and not seen since */
-	uint32_t hs_external_us, hs_internal_us; /* of this record */
-	uint32_t dup_acks[2];                    /* of this record */
+	uint32_t hole_from[2], hole_to[2]; /* newest range that was skipped and not seen since */
+	uint32_t hs_external_us, hs_internal_us; /* handshake times, in this record */
+	uint32_t dup_acks[2];                    /* duplicate ACKs, in this record */
 
-	struct pl_flow_rtt rtt[2][PL_FLOW_METHODS]; /* of this record; 0: between tap and dst */
+	struct pl_flow_rtt rtt[2][PL_FLOW_METHODS]; /* of this record; [0]: between tap and dst */
 	struct pl_flow_rare rare;
 };
 
@@ -161,7 +163,7 @@ _Static_assert(offsetof(struct pl_flow_entry, rtt) == 320, "round-trip times are
 _Static_assert(sizeof(struct pl_flow_other) == 128, "what is seen elsewhere is two lines");
 _Static_assert(sizeof(struct pl_flow_entry) == 448, "a flow is seven lines");
 
-/* For something that few connections have. */
+/* Counts that few connections have: zeroed at the first use, and marked as held. */
 static inline struct pl_flow_rare *pl_flow_rare_of(struct pl_flow_entry *flow)
 {
 	if ((flow->state & PL_FLOW_MARRED) == 0)
@@ -170,14 +172,14 @@ static inline struct pl_flow_rare *pl_flow_rare_of(struct pl_flow_entry *flow)
 	return &flow->rare;
 }
 
-/* What is known of the round-trip times between the tap and side d by a method. */
+/* Round-trip times between the tap and side d by method m; 0 when there are none. */
 static inline struct pl_flow_rtt pl_flow_rtt_of(
 	const struct pl_flow_entry *flow, unsigned int d, enum pl_flow_method m)
 {
 	return (flow->state & PL_FLOW_TIMED) != 0 ? flow->rtt[d][m] : (struct pl_flow_rtt){ 0 };
 }
 
-/* By both methods. */
+/* Round-trip times between the tap and side d by both methods. */
 static inline struct pl_flow_rtt pl_flow_rtt_both(const struct pl_flow_entry *flow, unsigned int d)
 {
 	const struct pl_flow_rtt a = pl_flow_rtt_of(flow, d, PL_FLOW_BY_SEQ),
@@ -190,7 +192,7 @@ static inline struct pl_flow_rtt pl_flow_rtt_both(const struct pl_flow_entry *fl
 		.min_us = a.min_us < b.min_us ? a.min_us : b.min_us };
 }
 
-/* Whether its record was given away and no packet was counted since (state.h). */
+/* True when the flow's record was given away and no packet was counted since (state.h). */
 static inline bool pl_flow_is_empty(const struct pl_flow_entry *flow)
 {
 	return (flow->packets[0] | flow->packets[1]) == 0;
@@ -211,8 +213,9 @@ static inline uint32_t pl_flow_heard(uint64_t ts_ns)
 	return (uint32_t)(ts_ns >> PL_FLOW_HEARD);
 }
 
-/* When the newest packet of direction d was counted, to a tick. After a silence of 2^32 ticks, 73
- * minutes, while the other direction goes on, it seems to be newer, but not newer than `last_ts`. */
+/* Time at which the newest packet of direction d was counted, to a tick. After a silence of 2^32
+ * ticks, 73 minutes, while the other direction goes on, the time seems to be newer, but not newer
+ * than `last_ts`. */
 static inline uint64_t pl_flow_heard_ns(const struct pl_flow_entry *flow, unsigned int d)
 {
 	const uint64_t last = flow->last_ts >> PL_FLOW_HEARD;
@@ -220,7 +223,7 @@ static inline uint64_t pl_flow_heard_ns(const struct pl_flow_entry *flow, unsign
 	return (last - ((uint32_t)last - flow->heard[d])) << PL_FLOW_HEARD;
 }
 
-/* Whether sequence number a is behind b: RFC 9293 3.4. */
+/* True when sequence number a is behind b (RFC 9293 3.4). */
 static inline bool pl_seq_after(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) > 0;

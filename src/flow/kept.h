@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a flow cache keeps when its process ends: a header, then buckets, flows and what is known of them elsewhere (table.h,
- * entry.h), each as one array. It lies in the memory of the process, or in a file that is mapped (state.h).
+ * State of a flow cache that stays when its process ends: a header, then buckets, flows and their
+ * packets at other places (table.h, entry.h), each as one array. It lies in the memory of the
+ * process, or in a file that is mapped (state.h).
  *
  * A killed process has done its stores in the order in which its instructions stand, so a fence for the compiler
  * is all that keeps an order here. What changes a flow is a step of one of these kinds; the journal is
@@ -35,10 +36,10 @@
 
 #define PL_FLOW_STATE_MAGIC   "plflows"
 #define PL_FLOW_STATE_VERSION 1u
-#define PL_FLOW_STATE_MAKING  UINT32_MAX /* the file is not whole yet */
+#define PL_FLOW_STATE_MAKING  UINT32_MAX /* version of a file that is still being made */
 #define PL_FLOW_OUTAGES       64u
 
-/* Between stores that a kill must not find in another order. */
+/* Fence between stores whose order must hold when the process is killed. */
 #define PL_FLOW_FENCE()       atomic_signal_fence(memory_order_seq_cst)
 
 enum pl_flow_step {
@@ -54,14 +55,14 @@ enum pl_flow_step {
 
 struct pl_flow_journal {
 	uint32_t kind, slot; /* enum pl_flow_step */
-	/* Before the step. */
+	/* State before the step. */
 	uint32_t n_records, records, packets[2];
 	uint64_t bytes[2], last_ts;
 	uint8_t state, places, flags[2];
 	uint32_t zero;
-	uint64_t ts;                /* GIVE: where the next record begins */
-	struct pl_flow_other other; /* ELSEWHERE, TAKE, END, where `state` says that it held */
-	struct pl_flow_entry entry; /* TAKE */
+	uint64_t ts;                /* for GIVE: begin of the next record */
+	struct pl_flow_other other; /* for ELSEWHERE, TAKE, END, if `state` has PL_FLOW_ELSEWHERE */
+	struct pl_flow_entry entry; /* for TAKE */
 };
 
 /* Records that were handed to the sink, and the packets in them. */
@@ -69,51 +70,52 @@ struct pl_flow_given {
 	uint64_t records, packets;
 };
 
-/* A time in which no tap looked, of the packets' time scale. */
+/* Time in which no tap looked, on the packets' time scale. */
 struct pl_flow_outage {
 	uint64_t from, to;
 };
 
-/* Native byte order: it stays on its machine. */
+/* State of a cache, in native byte order: the file stays on its machine. */
 struct pl_flow_kept {
-	/* These stay as they are in all versions. */
+	/* These members stay in place in all versions. */
 	char magic[8];
-	uint32_t version, live; /* flows */
-	uint64_t held;          /* packets in them, and in records that were not handed out */
+	uint32_t version, live; /* flows in the table */
+	uint64_t held;          /* packets in the table and in records that were not handed out */
 
-	/* These are written once. */
-	uint32_t check; /* CRC-32 of them, and of magic and version */
+	/* These members are written once. */
+	uint32_t check; /* CRC-32 of these, and of magic and version */
 	uint32_t n_buckets;
-	uint8_t boot[16]; /* the kernel's boot id */
+	uint8_t boot[16]; /* boot id of the kernel */
 	uint64_t seed[4];
 
 	_Alignas(64) uint64_t clock_ns;
 	uint32_t n_records, n_outages;
 	struct pl_flow_given given, next;
 	uint64_t newest_ns,
-		newest_boot_ns; /* newest time of a packet, and when it came, by CLOCK_BOOTTIME */
+		newest_boot_ns; /* newest time of a packet; CLOCK_BOOTTIME when it came */
 	_Alignas(64) struct pl_flow_journal journal;
-	uint32_t clocks, n_points; /* clocks: bits, the caller's */
+	uint32_t clocks, n_points; /* clocks: bits of the caller */
 	struct pl_flow_point points[PL_FLOW_POINTS];
-	struct pl_flow_outage outages[PL_FLOW_OUTAGES]; /* in their order */
-	struct pl_flow288 records[PL_FLOW_RECORDS];     /* that wait, of number given.records on */
+	struct pl_flow_outage outages[PL_FLOW_OUTAGES]; /* the oldest first */
+	struct pl_flow288 records[PL_FLOW_RECORDS];     /* waiting records, the first of number
+							 * given.records */
 };
 
-/* A file that is mapped. */
+/* A state file that is mapped. */
 struct pl_flow_state {
 	char *path;
 	int fd;
 	struct pl_map_guard guard;
 	struct pl_flow_kept *kept;
-	uint64_t seen_lost; /* of guard.lost_pages */
-	uint8_t boot[16];   /* the kernel's boot id */
+	uint64_t seen_lost; /* guard.lost_pages when it was last looked at */
+	uint8_t boot[16];   /* boot id of the kernel */
 	uint32_t n_points;
-	struct pl_flow_point points[PL_FLOW_POINTS]; /* that the tap has now */
+	struct pl_flow_point points[PL_FLOW_POINTS]; /* points that the tap has now */
 	struct pl_flow_found found;
 	bool was_there;
 };
 
-/* Bytes of a state with so many buckets, and where its parts begin. */
+/* Size of a state with n_buckets, and offsets of its parts. */
 struct pl_flow_layout {
 	size_t buckets, flows, others, bytes;
 };
@@ -131,11 +133,12 @@ static inline struct pl_flow_layout pl_flow_layout(uint32_t n_buckets)
 }
 
 uint32_t pl_flow_kept_check(const struct pl_flow_kept *kept);
-/* A file for so many buckets in the place of what it holds: empty, with this seed. Negative errno with diag. */
+/* Makes an empty state for n_buckets with this seed in the file, in place of what it held. Returns
+ * 0, or a negative errno with diag. */
 int pl_flow_state_make(struct pl_flow_state *state, uint32_t n_buckets, const uint64_t seed[4],
 	struct pl_diag *diag);
 
-/* Time between `first` and `last` in which no tap looked. */
+/* Sum of the times between `first` and `last` in which no tap looked. */
 static inline uint64_t pl_flow_unseen(const struct pl_flow_kept *k, uint64_t first, uint64_t last)
 {
 	uint64_t sum = 0;

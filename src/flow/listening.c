@@ -20,8 +20,8 @@ struct socket {
 
 /* Bits of ports come first: most flows are answered by two of them. */
 struct pl_flow_listening {
-	uint64_t any[PROTOS][FAMILIES][WORDS]; /* at every address */
-	uint64_t some[PROTOS][WORDS];          /* at one: it is among sockets */
+	uint64_t any[PROTOS][FAMILIES][WORDS]; /* ports with a socket at every address */
+	uint64_t some[PROTOS][WORDS];          /* ports with a socket at one address (in sockets) */
 	uint16_t clients_from, clients_to;
 	uint32_t n_sockets, n_locals, n_any, left_out;
 	struct socket sockets[PL_FLOW_LISTENING_MAX];
@@ -80,7 +80,7 @@ static bool is_any(const struct pl_addr *addr)
 	return pl_addr_is_unspecified(addr) || pl_addr_equal(addr, &v4);
 }
 
-/* Of a protocol that is not followed: PROTOS. */
+/* Index of the protocol; PROTOS for one that is not followed. */
 static unsigned int proto_of(uint8_t proto)
 {
 	return proto == PL_PROTO_TCP ? TCP : proto == PL_PROTO_UDP ? UDP : PROTOS;
@@ -161,7 +161,7 @@ static bool listens(const struct pl_flow_listening *set, unsigned int p, const s
 	       bsearch(&one, set->sockets, set->n_sockets, sizeof(one), compare_sockets) != NULL;
 }
 
-/* Whether a socket at `port` whose peer has the port `other` can be a server's. */
+/* True when a socket at `port`, whose peer has port `other`, can be a server's. */
 static bool may_serve(unsigned int p, uint16_t port, uint16_t other)
 {
 	return p != UDP || (other >= SYSTEM_PORTS && other != port);

@@ -19,27 +19,30 @@
 
 struct pl_flow_listening;
 
-/* Of each: addresses of the host, sockets that listen at one address. */
+/* Most addresses of the host, and most sockets that listen at one address. */
 #define PL_FLOW_LISTENING_MAX 4096u
 
-/* -ENOMEM. An empty set; it never takes more memory. */
+/* Makes an empty set, which never takes more memory. Returns 0 or -ENOMEM. */
 int pl_flow_listening_new(struct pl_flow_listening **ret);
 void pl_flow_listening_free(struct pl_flow_listening *set); /* NULL is fine */
 
-/* Filling it: cleared, then in any order, then ready. What has no room is left out and counted. */
+/* Begins to fill the set: first clear, then the entries in any order, then ready. Entries without
+ * room are left out and counted. */
 void pl_flow_listening_clear(struct pl_flow_listening *set);
-/* Ports that the kernel gives to clients. */
+/* Adds a range of ports that the kernel gives to clients. */
 void pl_flow_listening_clients(struct pl_flow_listening *set, uint16_t from, uint16_t to);
-/* 127.0.0.0/8 is always an address of the host. */
+/* Adds an address of the host. 127.0.0.0/8 always is one. */
 void pl_flow_listening_local(struct pl_flow_listening *set, const struct pl_addr *addr);
-/* A socket of TCP or UDP; others are passed over. At ::, it takes IPv4 too unless v6only. */
+/* Adds a socket of TCP or UDP; other protocols are ignored. A socket at :: takes IPv4 too unless
+ * v6only. */
 void pl_flow_listening_socket(struct pl_flow_listening *set, uint8_t proto,
 	const struct pl_addr *addr, uint16_t port, bool v6only);
 void pl_flow_listening_ready(struct pl_flow_listening *set);
 
-uint32_t pl_flow_listening_sockets(const struct pl_flow_listening *set); /* that are in it */
+uint32_t pl_flow_listening_sockets(const struct pl_flow_listening *set); /* sockets in the set */
 uint32_t pl_flow_listening_left_out(const struct pl_flow_listening *set);
 
-/* Who of a flow listens: enum pl_flow_role of its source. Unknown where both do or neither. */
+/* Role of the flow's source (enum pl_flow_role) by the side that listens; unknown when both sides
+ * listen or neither does. */
 uint8_t pl_flow_listening_role(
 	const struct pl_flow_listening *set, const struct pl_flow_entry *flow);

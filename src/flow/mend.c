@@ -96,7 +96,7 @@ static bool is_role(uint8_t role, uint8_t by)
 	       (role == PL_FLOW_ROLE_UNKNOWN) == (by == PL_FLOW_ROLE_BY_NOTHING);
 }
 
-/* Whether the flow is where its key says that it is. */
+/* True when the flow lies where its key says. */
 static bool is_in_place(const struct pl_flow_cache *c, uint32_t slot)
 {
 	const struct pl_flow_entry *f = &c->flows[slot];

@@ -23,7 +23,7 @@ static void model_init(
 	*m = (struct model){ .config = *config, .room = room, .out = out };
 }
 
-/* What leaves for a flow. */
+/* Gives a record of the flow away. */
 static void model_record(struct model *m, struct mflow *f, enum pl_flow_end why)
 {
 	const uint64_t packets = (uint64_t)f->r.pkts_fwd + f->r.pkts_rev;
@@ -142,7 +142,7 @@ static bool model_time(struct side *s, unsigned int m, uint64_t from, uint64_t t
 	return true;
 }
 
-/* Whether a segment with a SYN is of this connection. */
+/* True when a segment with a SYN is of this connection. */
 static bool model_syn(struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
 {
 	struct side *s = &f->s[d];
@@ -260,7 +260,7 @@ static void model_again(struct model *m, struct mflow *f, unsigned int d, const 
 	}
 }
 
-/* Whether the segment's timestamp is followed. */
+/* True when the segment's timestamp is followed. */
 static bool model_stamp(struct side *s, const struct pl_pkt96 *p)
 {
 	if (!(p->tcp_opts >> 8 & 1) || (s->stamp_any && ahead(p->tsval, s->stamp_newest) <= 0))
@@ -491,7 +491,7 @@ static void model_anew(struct model *m, struct mflow *f, uint64_t ts)
 	memset(f->s[1].by, 0, sizeof(f->s[1].by));
 }
 
-/* Whether the packet counts where it was seen. */
+/* True when the packet counts at the place where it was seen. */
 static bool model_counts_here(struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
 {
 	struct view *v = &f->view[d];

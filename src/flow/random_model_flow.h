@@ -84,7 +84,7 @@ static void model_role(struct mflow *f)
 	}
 }
 
-/* Those of both methods. */
+/* Round-trip times of both methods. */
 static uint64_t model_times(const struct side *s)
 {
 	return s->by[0].times + s->by[1].times;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the model (random_model.h) does with packets at several places: what may be added later is
- * kept packet by packet. */
+/* Part of the model (random_model.h) for packets at several places: packets that may be added later
+ * are kept one by one. */
 #pragma once
 
 #include "flow/random_model_flow.h"
 
-#define MODEL_TICK UINT64_C(1024) /* ns: finer the cache does not know when a direction was heard */
+#define MODEL_TICK UINT64_C(1024) /* ns: resolution of the cache's last packet of a direction */
 
 static bool model_same_place(uint16_t a, uint16_t b)
 {
 	return a % 1024 == b % 1024 && (a & PL_OBS_OUT) == (b & PL_OBS_OUT);
 }
 
-/* Of sampled ones the number stands in mss, but a SYN has its option there. */
+/* Weight of a packet: mss has it in a sampled packet, unless that is a SYN, whose option stands
+ * there. */
 static uint32_t model_weight(const struct pl_pkt96 *p)
 {
 	const bool syn = p->proto == 6 && p->tcp_flags & SYN;
@@ -27,7 +28,7 @@ static void model_heard(struct view *v, uint64_t ts)
 	v->waits = false;
 }
 
-/* Those kept are given up. */
+/* Gives up the packets that were kept. */
 static void model_give_up(struct model_counts *m, struct mflow *f, unsigned int d)
 {
 	struct view *v = &f->view[d];
@@ -40,7 +41,7 @@ static void model_give_up(struct model_counts *m, struct mflow *f, unsigned int 
 	v->waits = false;
 }
 
-/* Whether the place was known in this record. */
+/* True when the place was known in this record. */
 static bool model_note(struct mflow *f, uint16_t obs)
 {
 	const uint16_t place = obs & (1023 | PL_OBS_OUT);
@@ -207,7 +208,7 @@ static void model_settle(struct model_counts *m, struct mflow *f, uint64_t now)
 	}
 }
 
-/* What the record says. */
+/* Writes the places into the record. */
 static void model_tell_places(const struct mflow *f, struct pl_flow288 *r)
 {
 	const struct view *v = f->view;

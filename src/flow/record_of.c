@@ -18,8 +18,8 @@ static void round_trip(struct pl_flow288 *r, const struct pl_flow_entry *f)
 	r->rtt_avg_us = (uint32_t)(a.sum_us / a.n + b.sum_us / b.n);
 }
 
-/* min, mean, number and missed, as they stand in the record. What is still awaited when the flow
- * ends never comes. */
+/* Writes min, mean, number and missed, in the order of the record. A time still awaited when the
+ * flow ends is missed. */
 static void method(uint32_t ret[4], const struct pl_flow_entry *f, unsigned int d,
 	enum pl_flow_method m, bool over)
 {
@@ -33,7 +33,7 @@ static void method(uint32_t ret[4], const struct pl_flow_entry *f, unsigned int 
 	ret[3] = f->missed[d][m] + (over ? awaited : 0);
 }
 
-/* All of them have the same four numbers in the same order. */
+/* Each method has the same four fields in the same order. */
 #define METHOD(name) offsetof(struct pl_flow288, rtt_##name##_min_us)
 _Static_assert(offsetof(struct pl_flow288, rtt_ts_src_missed) == METHOD(ts_src) + 12, "");
 

@@ -54,7 +54,7 @@ static void forget_outages(struct pl_flow_cache *c)
 	k->n_outages = kept;
 }
 
-/* From the clock as it was left to now. False: the list is full. */
+/* Notes the outage from the clock as it was left until now. False when the list is full. */
 static bool note_outage(struct pl_flow_cache *c, uint64_t boot_ns, struct pl_flow_resumed *ret)
 {
 	struct pl_flow_kept *k = c->kept;
@@ -64,7 +64,7 @@ static bool note_outage(struct pl_flow_cache *c, uint64_t boot_ns, struct pl_flo
 	to += boot_ns > k->newest_boot_ns ? boot_ns - k->newest_boot_ns : 0;
 	if (k->newest_ns == 0 || to <= from)
 		return true;
-	/* Who was killed behind the next lines told of a part of it. */
+	/* A process killed after the next lines has already noted a part of this outage. */
 	if (k->n_outages > 0 && o[-1].to > from)
 		from = o[-1].to;
 	ret->unseen_ns = to > from ? to - from : 0;
@@ -197,7 +197,8 @@ uint64_t pl_flow_cache_cut(struct pl_flow_cache *c, uint64_t *ret_pages)
 		return 0;
 	pl_flow_mend(c);
 	s->seen_lost = lost;
-	/* Those whose buckets are gone have no bytes that could be wrong. */
+	/* Flows whose buckets are gone have no bytes that could be wrong, so they are counted
+	 * here. */
 	c->state_counters.damaged = damaged + live - c->counters.live;
 	return live - c->counters.live;
 }

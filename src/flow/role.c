@@ -48,13 +48,13 @@ void pl_flow_role_start(
 	flow->role_by = told.by;
 }
 
-/* Whether a is below the limit and b is not. */
+/* True when a is below the limit and b is not. */
 static bool alone_below(uint16_t a, uint16_t b, uint32_t limit)
 {
 	return a < limit && b >= limit;
 }
 
-/* Whether port a is that of a server, and b that of its client. */
+/* True when port a is that of a server, and b that of its client. */
 static bool serves(uint16_t a, uint16_t b)
 {
 	return alone_below(a, b, SYSTEM_PORTS) ||

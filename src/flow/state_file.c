@@ -100,7 +100,7 @@ static int map(struct pl_flow_state *s, uint32_t n_buckets, struct pl_diag *diag
 	return 0;
 }
 
-/* All of it now: a page that finds no room when it is first written would be a signal. */
+/* Allocates all blocks now: a page without room at its first write would raise a signal. */
 static int allocate(const struct pl_flow_state *s, size_t bytes, struct pl_diag *diag)
 {
 	int r;
@@ -116,7 +116,7 @@ static int allocate(const struct pl_flow_state *s, size_t bytes, struct pl_diag 
 	return -r;
 }
 
-/* Who is killed here leaves a file that says that it is not whole. */
+/* A process killed here leaves a file whose header says that it is not complete. */
 static int make_room(struct pl_flow_state *s, size_t bytes, struct pl_diag *diag)
 {
 	struct {
@@ -175,7 +175,8 @@ static int lock(struct pl_flow_state *s, struct pl_diag *diag)
 	return -EBUSY;
 }
 
-/* Whether the name is that of the open file: who had it until now may have put it aside. */
+/* True when the path still names the open file: the process that had the file may have renamed
+ * it. */
 static bool is_named(const struct pl_flow_state *s, const struct stat *st)
 {
 	struct stat there;
@@ -184,7 +185,8 @@ static bool is_named(const struct pl_flow_state *s, const struct stat *st)
 	       there.st_dev == st->st_dev;
 }
 
-/* 1: open; 0: the name is another file's by now. */
+/* Returns 1 when the file is open, 0 when the path names another file by now, or a negative
+ * errno. */
 static int open_once(struct pl_flow_state *s, struct stat *st, struct pl_diag *diag)
 {
 	int r;
@@ -204,7 +206,7 @@ static int open_once(struct pl_flow_state *s, struct stat *st, struct pl_diag *d
 		pl_diag_set(diag, "the flow state %s is no regular file", s->path);
 		return -EINVAL;
 	}
-	/* Who may write to it meanwhile could have us read anything as an index. */
+	/* Another user who may write to the file could have us read any value as an index. */
 	if (st->st_uid != geteuid() || (st->st_mode & 022) != 0) {
 		pl_diag_set(diag,
 			"the flow state %s belongs to another user, or others may write it: it must be this user's alone",
@@ -248,7 +250,7 @@ static const char *why_lost(const struct pl_flow_kept *k, off_t bytes, const uin
 	if (k->check != pl_flow_kept_check(k) || k->n_buckets == 0 ||
 		k->n_buckets > PL_FLOW_MAX_FLOWS / PL_FLOW_WAYS)
 		return "its header is damaged";
-	/* It is longer when who was to make a larger one was killed. */
+	/* A file is longer than its layout when a process was killed while it made it larger. */
 	if ((size_t)bytes < pl_flow_layout(k->n_buckets).bytes)
 		return "it was cut";
 	if (memcmp(k->boot, boot, 16) != 0)
@@ -279,7 +281,7 @@ static int make_new(struct pl_flow_state *s, uint32_t n_buckets, struct pl_diag 
 	return pl_flow_state_make(s, n_buckets, seed, diag);
 }
 
-/* What the file holds goes on, or ends. */
+/* Takes the state of the file: its flows go on, or all end. */
 static int take(struct pl_flow_state *s, const struct pl_flow_kept *k, uint32_t n_buckets,
 	struct pl_diag *diag)
 {
@@ -297,7 +299,8 @@ static int take(struct pl_flow_state *s, const struct pl_flow_kept *k, uint32_t 
 	return 0;
 }
 
-/* 1: what is there is taken. 0: a new one is to be made. */
+/* Returns 1 when the state in the file was taken, 0 when a new one is to be made, or a negative
+ * errno. */
 static int look(
 	struct pl_flow_state *s, const struct stat *st, uint32_t n_buckets, struct pl_diag *diag)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Steps of a flow cache whose memory is a file's: noted in its journal, as kept.h says. */
+/* Steps of a flow cache in a file, noted in the file's journal (kept.h). */
 #pragma once
 
 #include "flow/cache_state.h"
 
-/* Out of line: a cache in memory of its own never comes here. */
+/* Notes a step. Out of line: a cache in the process's own memory never calls it. */
 __attribute__((noinline)) static void pl_flow_note(
 	struct pl_flow_cache *c, enum pl_flow_step kind, uint32_t slot)
 {
@@ -38,14 +38,14 @@ static inline void pl_flow_step(struct pl_flow_cache *c, enum pl_flow_step kind,
 		pl_flow_note(c, kind, slot);
 }
 
-/* Between the stores of a step. */
+/* Fence between the stores of a step. */
 static inline void pl_flow_step_then(const struct pl_flow_cache *c)
 {
 	if (__builtin_expect(c->keeps, 0))
 		PL_FLOW_FENCE();
 }
 
-/* `packets` more are in flows. */
+/* Ends a step that brought `packets` more into the table. */
 static inline void pl_flow_step_end(struct pl_flow_cache *c, uint64_t packets)
 {
 	struct pl_flow_kept *k = c->kept;
@@ -59,7 +59,7 @@ static inline void pl_flow_step_end(struct pl_flow_cache *c, uint64_t packets)
 	k->live = (uint32_t)c->counters.live;
 }
 
-/* Behind a step that made a record: records that fill their room leave. */
+/* Ends a step that made a record; when the records fill their room, they are flushed. */
 static inline void pl_flow_step_made(struct pl_flow_cache *c)
 {
 	pl_flow_step_end(c, 0);

@@ -20,13 +20,13 @@
 #define PL_FLOW_TICK 20 /* a tick is 2^20 ns, about a millisecond */
 
 struct pl_flow_bucket {
-	uint32_t tag[PL_FLOW_WAYS]; /* 0: free */
-	uint32_t due[PL_FLOW_WAYS]; /* ticks, modulo 2^32 */
+	uint32_t tag[PL_FLOW_WAYS]; /* 0: slot is free */
+	uint32_t due[PL_FLOW_WAYS]; /* tick at which the flow is over, modulo 2^32 */
 };
 
 _Static_assert(sizeof(struct pl_flow_bucket) == 64, "a bucket is one line");
 
-/* Where a key can be. */
+/* Places that a key can have. */
 struct pl_flow_place {
 	uint32_t bucket[2];
 	uint32_t tag;
@@ -41,8 +41,7 @@ static inline uint64_t pl_flow_key_side(
 	return pl_hash_mix(words[1] ^ seed[0], pl_hash_mix(words[0] ^ seed[1], port ^ seed[2]));
 }
 
-/* The hash of a packet's key, the same in both directions; nobody knows its collisions who does not
- * know the seed. */
+/* Hash of a packet's key, equal in both directions. Without the seed nobody can find collisions. */
 static inline uint64_t pl_flow_key_hash(const struct pl_pkt96 *p, const uint64_t seed[4])
 {
 	return pl_hash_mix(pl_flow_key_side(&p->src, p->sport, seed) +
@@ -59,7 +58,7 @@ static inline struct pl_flow_place pl_flow_place_of(uint64_t hash, uint32_t n_bu
 	};
 }
 
-/* Bit w: way w has this tag. */
+/* Mask of the ways that have this tag: bit w for way w. */
 static inline uint32_t pl_flow_matches(const struct pl_flow_bucket *b, uint32_t tag)
 {
 #ifdef __SSE2__

@@ -13,9 +13,9 @@
 
 #include "flow/role.h"
 
-#define HANDSHAKE_NS UINT64_C(30000000000) /* an answer that takes longer is of another SYN */
-#define SAMPLE_NS    UINT64_C(10000000000) /* the same of a segment */
-#define OVERTAKEN_NS UINT64_C(3000000)     /* what is overtaken comes sooner than this */
+#define HANDSHAKE_NS UINT64_C(30000000000) /* a later answer belongs to another SYN */
+#define SAMPLE_NS    UINT64_C(10000000000) /* a later acknowledgement or echo does not count */
+#define OVERTAKEN_NS UINT64_C(3000000)     /* an overtaken segment comes sooner than this */
 #define TIMEOUT_NS   UINT64_C(200000000)   /* least retransmission timeout of common systems */
 #define OPTION_TS    (1u << 8)
 
@@ -49,7 +49,7 @@ static void ends(struct pl_flow_entry *f, unsigned int d, uint8_t flags, uint64_
 	}
 }
 
-/* What was awaited of the side's segments does not come. */
+/* Gives up the segment whose acknowledgement is awaited. */
 static void drop_sample(struct pl_flow_entry *f, unsigned int d)
 {
 	struct pl_flow_way *w = &f->way[d];
@@ -164,7 +164,8 @@ static bool fills_hole(struct pl_flow_entry *f, unsigned int d, uint32_t seq, ui
 	return true;
 }
 
-/* How long an overtaken segment may be late: half the least round-trip time, or 3 ms. */
+/* Longest delay of an overtaken segment: half the least round-trip time, or 3 ms if that is
+ * longer. */
 static uint64_t overtaken_ns(const struct pl_flow_entry *f)
 {
 	const struct pl_flow_rtt a = pl_flow_rtt_both(f, 0), b = pl_flow_rtt_both(f, 1);
@@ -235,7 +236,7 @@ static void follow_timestamp(struct pl_flow_entry *f, unsigned int d, const stru
 	w->tsval_ts[w->tsvals++] = p->ts_ns;
 }
 
-/* One segment is followed at a time, unless it was under way for too long. */
+/* Follows one segment at a time, unless it was under way for too long. */
 static void follow_segment(
 	struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p, uint32_t end)
 {
@@ -251,7 +252,7 @@ static void follow_segment(
 	w->known |= PL_WAY_SAMPLE;
 }
 
-/* What the side sends that takes sequence numbers: bytes, SYN, FIN. */
+/* Accounts a segment that takes sequence numbers: bytes, SYN, FIN. */
 static void segment(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
 	struct pl_flow_counters *c)
 {
@@ -287,7 +288,7 @@ static void segment(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt
 		follow_segment(f, d, p, end);
 }
 
-/* Whether the acknowledgement, of what side d sent, repeats the last one because a segment is
+/* True when the acknowledgement of data that `sent` sent repeats the last one because a segment is
  * missing (RFC 5681 2); `w` is the side that sends it. */
 static bool repeats_ack(
 	const struct pl_flow_way *sent, const struct pl_flow_way *w, const struct pl_pkt96 *p)

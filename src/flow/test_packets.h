@@ -47,7 +47,7 @@ __attribute__((unused)) static struct pl_flow_cache *new_cache(
 	return cache;
 }
 
-/* Of 40 bytes of headers: from 192.0.2.1:`port` to 192.0.2.2:443, or back. */
+/* A packet with 40 bytes of headers, from 192.0.2.1:`port` to 192.0.2.2:443, or back. */
 static struct pl_pkt96 packet(uint64_t ts_ns, unsigned int back, uint16_t port, uint8_t proto)
 {
 	const struct pl_addr a = pl_addr_v4((const uint8_t[4]){ 192, 0, 2, 1 });
