@@ -49,7 +49,7 @@ unsigned int pl_append_place(const struct pl_append *a, uint32_t list, uint64_t 
 	return 2;
 }
 
-/* What the check value of an entry is seeded by. */
+/* Seed of the check value of an entry. */
 static inline uint64_t seal_seed(const struct pl_append *a, uint32_t list, uint64_t number)
 {
 	return pl_hash_mix(a->seed ^ list, number);
@@ -107,7 +107,7 @@ static inline void write_entry(const struct pl_append *a, uint32_t list, uint64_
 	__atomic_store_n(&words[n], seal_of(hash, seed, n, number), __ATOMIC_RELAXED);
 }
 
-/* At most batch_max entries, then the head. */
+/* Writes at most batch_max entries, then the head. */
 static void put_batch(
 	const struct pl_append *a, uint32_t list, uint64_t number, const uint8_t *entries, size_t n)
 {
@@ -237,9 +237,9 @@ static uint64_t catch_up(struct pl_append_reader *r)
 	return head;
 }
 
-#define RUN 64u /* sealed entries looked at before the head is asked again */
+#define RUN 64u /* sealed entries read before the head is read again */
 
-/* Which of n entries, just copied, were overwritten meanwhile: the first so many. */
+/* Number of the n entries just copied that were overwritten meanwhile; they are the first ones. */
 static size_t overwritten(struct pl_append_reader *r, size_t n)
 {
 	uint64_t oldest;
@@ -283,8 +283,8 @@ static size_t read_sealed(struct pl_append_reader *r, uint8_t *to, uint64_t *num
 		}
 		slot = slot + 1 == a->slots ? 0 : slot + 1;
 	}
-	/* What proved itself is good even if it is overwritten by now; what did not was lost for
-	 * that reason, or is damaged. */
+	/* An entry whose seal fits is good even if it is overwritten by now; one whose seal does
+	 * not was overwritten, or is damaged. */
 	gone = got < n ? overwritten(r, n) : 0;
 	for (size_t i = 0; i < n; i++)
 		bad += torn[i] && i >= gone;

@@ -32,22 +32,22 @@ struct pl_append {
 #define PL_APPEND_SEAL_BYTES 8u
 #define PL_APPEND_RING_AT    64u
 
-/* As pl_key_write_init. */
+/* Initializes the geometry, as pl_key_write_init does. */
 int pl_append_init(struct pl_append *a, const struct pl_store_params *params, void *base);
 
 /* ---- geometry ---- */
 
-/* Where entries number `first` and following n - 1 go, in one run or, around the ring's end, in
- * two; n is at most slots. Returns how many runs. */
+/* Places of n entries from number `first` on, n at most slots: one run of bytes or, around the
+ * ring's end, two. Returns the number of runs. */
 unsigned int pl_append_place(const struct pl_append *a, uint32_t list, uint64_t first, uint64_t n,
 	struct pl_extent ret[2]);
 
-/* What goes there: entry_stride bytes of entry `number`. */
+/* Makes the bytes of entry `number` as they lie in its slot: entry_stride of them. */
 void pl_append_image(const struct pl_append *a, uint32_t list, uint64_t number, const void *entry,
 	void *ret_image);
 
-/* Where the head is: 8 bytes, little-endian, the number of entries. Written after the entries it
- * counts. */
+/* Place of the head: 8 bytes, little-endian, the number of entries. A writer writes it after the
+ * entries it counts. */
 static inline struct pl_extent pl_append_head_place(const struct pl_append *a, uint32_t list)
 {
 	return (struct pl_extent){ list * a->list_stride, 8 };
@@ -55,13 +55,13 @@ static inline struct pl_extent pl_append_head_place(const struct pl_append *a, u
 
 /* ---- local put ---- */
 
-/* n entries, entry_bytes apart, published together when n is at most batch_max, else in batches of
- * that. Returns the number of the first. The list must exist (asserted: lists are not named by the
- * wire). */
+/* Appends n entries, entry_bytes apart; publishes them together when n is at most batch_max, else
+ * in batches of that. Returns the number of the first. The list must exist (asserted: lists are not
+ * named by the wire). */
 uint64_t pl_append_put(const struct pl_append *a, uint32_t list, const void *entries, size_t n);
 
-/* Publishes entries that others have written, up to number `head`. For lists whose writer does not
- * do so itself. */
+/* Publishes entries that another process or a NIC has written, up to number `head`, for lists whose
+ * writer does not publish. */
 void pl_append_publish(const struct pl_append *a, uint32_t list, uint64_t head);
 
 /* ---- read side ---- */
@@ -69,7 +69,7 @@ void pl_append_publish(const struct pl_append *a, uint32_t list, uint64_t head);
 /* Entries ever published in the list. */
 uint64_t pl_append_head(const struct pl_append *a, uint32_t list);
 
-/* The number of the oldest entry that can still be read. */
+/* Number of the oldest entry that can still be read. */
 uint64_t pl_append_oldest(const struct pl_append *a, uint32_t list);
 
 struct pl_append_reader {
@@ -83,44 +83,41 @@ struct pl_append_reader {
 	uint64_t head_resets;
 };
 
-/* Begins at entry number `from`; what is no longer there counts as overrun. */
+/* Begins at entry number `from`; entries overwritten since then count as overrun. */
 void pl_append_reader_init(
 	struct pl_append_reader *r, const struct pl_append *a, uint32_t list, uint64_t from);
 
-/*
- * Copies up to n entries, entry_bytes apart, and moves the cursor behind them. Returns how many; 0
- * when there is nothing new. ret_numbers (may be NULL) gets the number of each: they rise, with
- * gaps where entries were lost, which the reader counts. Never gives an entry that is torn or of an
- * older round.
- */
+/* Copies up to n entries, entry_bytes apart, and moves the cursor behind them. Returns the number
+ * copied; 0 when no entry is new. ret_numbers (may be NULL) gets the number of each: they rise,
+ * with gaps where entries were lost, which the reader counts. The call never gives a torn entry, or
+ * one of an older round. */
 size_t pl_append_read(
 	struct pl_append_reader *r, void *ret_entries, uint64_t *ret_numbers, size_t n);
 
-/* Of bytes that were read from elsewhere (query.h), entry_stride of them aligned to 8: the entry.
- * False: it is sealed, and it is not whole or is another one. */
+/* Takes the entry out of bytes read from elsewhere (query.h): entry_stride of them, aligned to 8.
+ * False when the entry is sealed and not whole, or another one. */
 bool pl_append_take(const struct pl_append *a, uint32_t list, uint64_t number, const void *image,
 	void *ret_entry);
-/* The oldest entry that can be read while the head is this. */
+/* Number of the oldest entry that can be read with this head. */
 uint64_t pl_append_oldest_of(const struct pl_append *a, uint64_t head);
 
-/* Whether the slot of an entry holds it whole. Sealed lists only; false for others. */
+/* True when the slot of an entry holds it whole. False for unsealed lists. */
 bool pl_append_whole(const struct pl_append *a, uint32_t list, uint64_t number);
 
 enum pl_append_head_is {
-	PL_HEAD_FITS, /* the entries, or cannot be told */
-	PL_HEAD_LOW,  /* entries behind it prove themselves, more than `slack` of them */
-	PL_HEAD_HIGH, /* none of those that can be read by it is there, but others are */
+	PL_HEAD_FITS, /* head fits the entries, or nobody can tell */
+	PL_HEAD_LOW,  /* more than `slack` entries behind the head are whole */
+	PL_HEAD_HIGH, /* no entry readable by the head is there, but others are */
 };
 
-/*
- * Whether the head is what the entries of a sealed list say: a few are looked at, all only when
- * those do not fit. `slack`: how many a writer may have left unpublished, batch_max, or 0 when it
- * closed the region. A head that is too high by less than a list looks like entries that were lost
- * on the way, and fits. Unless it fits, the head as it is and as it must be, for pl_append_publish.
- */
+/* Compares the head with the entries of a sealed list: looks at a few entries, and at all of them
+ * only when those do not fit. `slack`: most entries that the writer may have left unpublished:
+ * batch_max, or 0 when it closed the region. A head that is too high by less than a list looks as
+ * if entries were lost on the way, and fits. Unless the head fits, *ret_head gets it as it is and
+ * *ret_end as it must be, for pl_append_publish. */
 enum pl_append_head_is pl_append_examine(const struct pl_append *a, uint32_t list, uint64_t slack,
 	uint64_t *ret_head, uint64_t *ret_end);
 
-/* How many entries after the head are whole already: those that a writer wrote but did not live to
- * publish. Sealed lists only; 0 for others. */
+/* Number of entries behind the head that are whole: a writer wrote them but was killed before it
+ * published them. 0 for unsealed lists. */
 uint64_t pl_append_unpublished(const struct pl_append *a, uint32_t list);

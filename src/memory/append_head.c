@@ -11,11 +11,11 @@
 #include "memory/append.h"
 #include "memory/words.h"
 
-#define LOOK   32u /* entries on either side of the head, or two batches */
-#define PROBES 64u /* entries with which the upper half is looked for */
+#define LOOK   32u /* entries looked at on either side of the head, or two batches */
+#define PROBES 64u /* entries looked at to find the upper half */
 #define SMALL  256u
 #define TRIALS (3u + SMALL + 4u * 256u)
-#define AGAIN  3u /* a head that moves has a writer, who knows it */
+#define AGAIN  3u /* tries: a head that moves has a writer, who knows it */
 
 static uint64_t seal_at(const struct pl_append *a, uint32_t list, uint64_t slot)
 {
@@ -34,7 +34,7 @@ static bool any_whole(const struct pl_append *a, uint32_t list, uint64_t first, 
 	return false;
 }
 
-/* Nothing was ever written to the list's beginning but its first entries. */
+/* True when the first n slots are empty or hold the first entries of the list. */
 static bool is_new(const struct pl_append *a, uint32_t list, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) {

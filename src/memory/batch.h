@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A batch of keys goes in groups: what a group touches is on its way to the cache before the first
- * of it is touched. */
+/* Groups of a batch of keys: the memory that a group touches is prefetched before its first key is
+ * handled. */
 #pragma once
 
 #include "base/prefetch.h"
 
 #define PL_GROUP 32u /* keys */
 
-/* Where the group ends that begins at `from`, of n keys. */
+/* End of the group that begins at `from`, of n keys. */
 static inline unsigned int pl_group_end(unsigned int from, unsigned int n)
 {
 	return n - from < PL_GROUP ? n : from + PL_GROUP;

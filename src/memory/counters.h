@@ -22,7 +22,7 @@ struct pl_counters {
 	uint8_t *base; /* borrowed; NULL: geometry only */
 };
 
-/* As pl_key_write_init. */
+/* Initializes the geometry, as pl_key_write_init does. */
 int pl_counters_init(struct pl_counters *c, const struct pl_store_params *params, void *base);
 
 /* ---- geometry ---- */
@@ -43,20 +43,21 @@ static inline uint64_t pl_counters_offset(
 
 /* ---- local put ---- */
 
-/* By a single writer. -EOVERFLOW, and nothing is added, when a cell would pass 2^64 - 1. */
+/* Adds `increment`, for a single writer. Returns 0; or -EOVERFLOW, with nothing added, when a cell
+ * would pass 2^64 - 1. */
 int pl_counters_add(const struct pl_counters *c, struct pl_key key, uint64_t increment);
 
-/* By any number of writers at once. Cells wrap, as a NIC's do. */
+/* Adds `increment`, for any number of writers at once. Cells wrap, as those of a NIC do. */
 void pl_counters_add_shared(const struct pl_counters *c, struct pl_key key, uint64_t increment);
 
-/* n increments by a single writer, cells prefetched. Returns how many were left out because of
- * overflow. */
+/* Adds n increments, for a single writer, and prefetches the cells. Returns the number left out
+ * because of overflow. */
 unsigned int pl_counters_add_batch(const struct pl_counters *c, const struct pl_key *keys,
 	const uint64_t *increments, unsigned int n);
 
 /* ---- read side ---- */
 
-/* An answer that may be too high: the true sum is at most `value`, and at least value - error with
+/* Estimate that may be too high: the true sum is at most `value`, and at least value - error with
  * the probability `confidence`. */
 struct pl_estimate {
 	uint64_t value;
@@ -64,23 +65,23 @@ struct pl_estimate {
 	double confidence;
 };
 
-/* The smallest of the key's cells. */
+/* Smallest of the key's cells. */
 uint64_t pl_counters_get(const struct pl_counters *c, struct pl_key key);
 void pl_counters_get_batch(const struct pl_counters *c, const struct pl_key *keys, unsigned int n,
 	uint64_t *ret_values);
 
-/* The sum of all increments: reads a row, or all cells of a shared array. */
+/* Sum of all increments: reads a row, or all cells of a shared array. */
 double pl_counters_total(const struct pl_counters *c);
 
-/* With the bound that follows from `total` (pl_counters_total): a cell carries foreign increments
- * of total / width on average, shared rows * total / width; e times that is passed in one row with
- * probability 1/e. */
+/* Estimate of the key's sum, with the bound that follows from `total` (pl_counters_total): a cell
+ * carries foreign increments of total / width on average, shared rows * total / width; e times that
+ * is passed in one row with probability 1/e. */
 struct pl_estimate pl_counters_estimate(
 	const struct pl_counters *c, struct pl_key key, double total);
 
-/* The same of cells that were read from elsewhere (query.h): n more cells added to `sum`, which
- * begins at 0 and is width cells in the end; the total that follows from it; the estimate of a key
- * whose smallest cell is `value`. */
+/* Functions for cells read from elsewhere (query.h). pl_counters_add_up adds n more cells to `sum`,
+ * which begins at 0 and holds width cells in the end; pl_counters_total_of makes the total of it;
+ * pl_counters_bound makes the estimate of a key whose smallest cell is `value`. */
 double pl_counters_add_up(double sum, const void *cells, uint64_t n);
 double pl_counters_total_of(const struct pl_counters *c, double sum);
 struct pl_estimate pl_counters_bound(const struct pl_counters *c, uint64_t value, double total);

@@ -44,9 +44,9 @@ static inline struct pl_key pl_key_make(
 	return (struct pl_key){ ~pl_crc32(0, key, key_bytes) };
 }
 
-/* The same of a key as reports carry it, for values and counters: PL_HASH_DTA takes a number of 32
- * bits, which travels most significant byte first, least significant byte first. Postcards take it
- * as it travels. */
+/* Hashes a key of a value or counter as a report carries it: with PL_HASH_DTA a number of 32 bits,
+ * most significant byte first in the report, is hashed least significant byte first. A key of
+ * postcards is hashed in the order of the report. */
 static inline struct pl_key pl_key_carried(
 	const struct pl_hashing *hashing, const void *key, size_t key_bytes)
 {
@@ -63,8 +63,8 @@ static inline struct pl_key pl_key_carried(
 static inline uint64_t pl_key_slot(
 	const struct pl_hashing *hashing, struct pl_key key, unsigned int copy, uint64_t n_slots)
 {
-	/* Multipliers far from each other: those of 1, 2, 3 would send copies to one slot a third
-	 * too often. */
+	/* Multipliers far from each other: 1, 2, 3 would send copies to one slot a third too
+	 * often. */
 	const uint64_t apart = UINT64_C(0xd1342543de82ef95);
 
 	if (hashing->kind == PL_HASH_PATHLINE)
@@ -74,11 +74,9 @@ static inline uint64_t pl_key_slot(
 	return ~pl_crc32_step1(&pl_crc32_ieee, (uint32_t)key.h, (uint8_t)copy) & (n_slots - 1);
 }
 
-/*
- * A hash of 64-bit words that may all be in registers: bytes just stored word by word and loaded
- * again across words would have to wait for every store before them. Words are added in any order,
- * then it is ended.
- */
+/* Hash of 64-bit words that may all be in registers: bytes that were just stored word by word, and
+ * loaded again across words, would have to wait for every store before them. Words are added in any
+ * order; then the hash is ended. */
 static inline uint64_t pl_words_hash_add(
 	uint64_t hash, uint64_t seed, unsigned int i, uint64_t word)
 {
@@ -91,8 +89,8 @@ static inline uint64_t pl_words_hash_end(uint64_t hash, uint64_t seed, unsigned 
 	return pl_hash_mix(hash ^ seed, n);
 }
 
-/* Check value of a key and the n words that hold its data, the place of the check value itself
- * being zero; never 0. PL_HASH_DTA: of the key alone, which may be 0. */
+/* Check value of a key and the n words that hold its data, with zero in place of the check value;
+ * never 0. With PL_HASH_DTA the check value is of the key alone, and may be 0. */
 static inline uint32_t pl_key_check(
 	const struct pl_hashing *hashing, struct pl_key key, const uint64_t *words, unsigned int n)
 {

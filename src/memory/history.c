@@ -11,7 +11,7 @@
 
 #include "memory/history_internal.h"
 
-#define BATCH     64u /* entries of a list that become visible together at most */
+#define BATCH     64u /* most entries of a list that become visible together */
 #define COPIES    2u
 #define DROP_ROWS 4u
 
@@ -109,7 +109,7 @@ int history_attach(struct pl_history *h, enum pl_history_store store)
 	const struct pl_store_params *params = pl_region_params(g);
 	void *base = pl_region_store(g, pl_region_epoch(g));
 
-	/* Its present epoch is being emptied, or was left so. */
+	/* The present epoch is being emptied, or a killed writer left it so. */
 	if (base == NULL)
 		return -EAGAIN;
 	switch (store) {
@@ -183,7 +183,7 @@ static int tell(struct pl_diag *diag, const char *path, const struct pl_diag *in
 	return error;
 }
 
-/* Whether a region has the geometry that is asked for; its seed is its own. */
+/* Compares the region's geometry with the one asked for; the seed may differ. */
 static int compare(const struct pl_region *g, const struct pl_store_params *want, uint64_t slots,
 	const char *path, struct pl_diag *diag)
 {
@@ -205,7 +205,8 @@ static int compare(const struct pl_region *g, const struct pl_store_params *want
 
 /* ---- what is damaged is set aside ---- */
 
-/* 0 when the path is free, and h->aside says where its file is; else it is where it was. */
+/* Returns 0 when the path is free, and h->aside has the file's new name; otherwise the file kept
+ * its name. */
 static int set_aside(struct pl_history *h, enum pl_history_store store, const char *path)
 {
 	struct pl_diag why = { .text = "" };
@@ -220,7 +221,7 @@ static int set_aside(struct pl_history *h, enum pl_history_store store, const ch
 	return 0;
 }
 
-/* Not in the place of one that is there by now. */
+/* Gives the file its name back, unless another file has it by now. */
 static void put_back(struct pl_history *h, enum pl_history_store store)
 {
 	char *path = h->aside[store] != NULL ? history_file(h->folder, store) : NULL;
@@ -232,7 +233,7 @@ static void put_back(struct pl_history *h, enum pl_history_store store)
 	h->aside[store] = NULL;
 }
 
-/* When all is well in the end. */
+/* Reports the renamed file, once all has succeeded. */
 static void tell_aside(
 	struct pl_history *h, enum pl_history_store store, const struct pl_history_options *o)
 {
@@ -250,10 +251,10 @@ static void tell_aside(
 	h->aside[store] = NULL;
 }
 
-#define TRIES 10 /* others may make the file, or set it aside, between two looks */
+#define TRIES 10 /* other processes may make the file, or rename it, between two looks */
 
-/* What is there; what is damaged is set aside, so that there is none. -EAGAIN: it is another one by
- * now. */
+/* Opens the existing file; a damaged one is renamed, so that there is none. -EAGAIN when it is
+ * another file by now. */
 static int open_good(struct pl_history *h, enum pl_history_store store, const char *path,
 	const struct pl_region_options *options, struct pl_diag *inner)
 {
@@ -288,7 +289,7 @@ static int open_or_make(struct pl_history *h, enum pl_history_store store,
 	return r;
 }
 
-/* One region, made or found. */
+/* Makes or opens one region. */
 static int begin_store(struct pl_history *h, enum pl_history_store store,
 	const struct pl_history_options *o, bool *ret_made, struct pl_diag *diag)
 {
@@ -366,7 +367,7 @@ int pl_history_begin(struct pl_history **ret, const char *folder,
 	return 0;
 }
 
-/* Which of the stores a file is by what is in it; PL_HISTORY_MAX: none. */
+/* Store to which a file belongs by its contents; PL_HISTORY_MAX: none. */
 static enum pl_history_store kind_of(const struct pl_store_params *p)
 {
 	bool last = p->primitive == PL_KEY_WRITE;
@@ -389,7 +390,7 @@ static enum pl_history_store kind_of(const struct pl_store_params *p)
 	return PL_HISTORY_MAX;
 }
 
-/* What is needed to read an entry as what it is taken for. */
+/* True when the entries can be read as those of this store. */
 static bool fits(enum pl_history_store store, const struct pl_store_params *p)
 {
 	struct pl_store_params want = params_of(store, BATCH);
@@ -421,7 +422,7 @@ static int adopt(struct pl_history *h, enum pl_history_store store, struct pl_re
 	return r < 0 ? tell(diag, path, &inner, r) : 0;
 }
 
-/* One file of a folder; -ENOENT when it is not there. */
+/* Opens one file of a folder; -ENOENT when it is not there. */
 static int open_store(struct pl_history *h, enum pl_history_store store, struct pl_diag *diag)
 {
 	char *path = history_file(h->folder, store);
@@ -440,7 +441,7 @@ static int open_store(struct pl_history *h, enum pl_history_store store, struct 
 	return r;
 }
 
-/* What can be read. The first fault is the answer when nothing can. */
+/* Opens all files that can be read. Returns the first error when none can. */
 static int open_folder(struct pl_history *h, struct pl_diag *diag)
 {
 	struct pl_diag fault = { .text = "" };
@@ -529,7 +530,7 @@ bool pl_history_replaced(const struct pl_history *h)
 	return false;
 }
 
-/* On failure the old one stays. */
+/* Makes the file anew; on failure the old one stays open. */
 static int renew_store(struct pl_history *h, enum pl_history_store store,
 	const struct pl_history_options *options, struct pl_diag *diag)
 {

@@ -39,21 +39,21 @@ enum pl_history_store {
 	PL_HISTORY_MAX,
 };
 
-const char *pl_history_store_name(enum pl_history_store store); /* "events", … */
+const char *pl_history_store_name(enum pl_history_store store); /* store's name: "events", … */
 
 #define PL_HISTORY_FLOW_HOPS 6u /* hops kept with a flow's last path */
 #define PL_HISTORY_ANY       UINT32_MAX
 
-/* An entry of the list of paths. */
+/* Entry of the list of paths. */
 struct pl_history_path {
 	struct pl_path path;
-	uint64_t first_hop; /* number in the list of hops of the first of path.hop_count */
+	uint64_t first_hop; /* number of the first hop of the path in the list of hops */
 };
 
-/* A flow's last value. */
+/* Last value of a flow. */
 struct pl_history_flow {
 	struct pl_history_path last;
-	struct pl_hop hops[PL_HISTORY_FLOW_HOPS]; /* zero behind the path's */
+	struct pl_hop hops[PL_HISTORY_FLOW_HOPS]; /* zero behind the path's last hop */
 };
 
 _Static_assert(sizeof(struct pl_history_path) == 136, "as in docs/formats/region.md");
@@ -65,57 +65,59 @@ struct pl_history;
 
 struct pl_history_options {
 	uint64_t slots
-		[PL_HISTORY_MAX]; /* of each store; 0: none. Lists: rounded up; paths need hops */
-	uint64_t sync_ns;         /* as struct pl_region_options has it */
-	uint64_t seed; /* of the keys' hashes in stores that are made; 0: each draws its own */
-	void (*tell)(
-		const char *text); /* what a writer goes on in spite of; NULL: nobody is told */
+		[PL_HISTORY_MAX]; /* slots of each store, 0: none. Lists are rounded up; paths need
+				   * hops */
+	uint64_t sync_ns;         /* as in struct pl_region_options */
+	uint64_t seed; /* seed of the keys' hashes in new stores; 0: a random one for each */
+	void (*tell)(const char *text); /* gets faults that the writer survives; may be NULL */
 };
 
-/* Bytes of the files, and of a store's. -EINVAL with a diag that names the store. */
+/* Size of all files. Returns 0, or -EINVAL with a diag that names the store. */
 int pl_history_bytes(
 	const struct pl_history_options *options, uint64_t *ret_bytes, struct pl_diag *diag);
 
-/*
- * Makes the folder and what is not there, goes on with what is there. A file that is damaged, cut,
- * or was not made to its end costs nobody the others: it gets another name, FILE.damaged,
- * FILE.damaged-2 and so on, and a new one is begun. -EINVAL when what is there has another
- * geometry, -EPROTO when a newer version wrote it, -ENOSPC, -EBUSY when another process writes it;
- * then what was made on the way is taken away again, and what was renamed has its name back.
- */
+/* Makes the folder and the missing files, and goes on with the others. A file that is damaged, cut
+ * or incomplete does not affect the others: it is renamed to FILE.damaged, FILE.damaged-2 and so
+ * on, and a new one is made. Returns 0; -EINVAL when a file has another geometry, -EPROTO when a
+ * newer version wrote it, -ENOSPC, or -EBUSY when another process writes it. After an error the
+ * files made on the way are removed, and those renamed have their names back. */
 int pl_history_begin(struct pl_history **ret, const char *folder,
 	const struct pl_history_options *options, struct pl_diag *diag);
 
-/* By one thread. Paths whose hops do not follow each other in the batch are fine. */
+/* Appends records; one thread calls these. Paths whose hops do not follow each other in the batch
+ * are fine. */
 void pl_history_put_paths(struct pl_history *h, const struct pl_record_batch *batch);
 void pl_history_put_events(struct pl_history *h, const struct pl_event *events, uint32_t n);
 
-/* Files that were moved away, or taken away, are made anew, of the sizes they had; the others stay
- * open. On failure what was open stays. */
+/* Makes files that were moved away or removed anew, with their sizes; the others stay open. After
+ * an error the open files stay open. */
 int pl_history_renew(
 	struct pl_history *h, const struct pl_history_options *options, struct pl_diag *diag);
 
 /* ---- reading ---- */
 
-/* A folder, or one file of it, or any region of records (content event, path, hop). -ENOENT when
- * there is none, -EINVAL for a region of other things. Of a folder what can be read is, as long as
- * there is anything. Survives cut files with pl_region_guard. */
+/* Opens a folder, one file of it, or any region of records (content event, path, hop). Returns 0,
+ * -ENOENT when there is none, or -EINVAL for a region of other contents. A folder opens when at
+ * least one of its files can be read. Files may be cut while they are open if pl_region_guard is
+ * installed. */
 int pl_history_open(struct pl_history **ret, const char *path, struct pl_diag *diag);
 
-/* Why a file that is there was not opened, with its name; NULL: it was, or is not there. */
+/* Reason why an existing file was not opened, with its name; NULL when it was opened or does not
+ * exist. */
 const char *pl_history_trouble(const struct pl_history *h, enum pl_history_store store);
 
-/* Of writers and readers. A writer's regions go to disk and are marked clean; the first error of
- * that. */
+/* Closes a history of a writer or a reader. A writer's regions are written to disk and marked
+ * clean; returns the first error of that, or 0. */
 int pl_history_close(struct pl_history *h);
 
-/* NULL when it is not there. */
+/* Region of the store; NULL when it is not there. */
 const struct pl_region *pl_history_region(const struct pl_history *h, enum pl_history_store store);
 
-/* Whether a file that is open was replaced by another of that name, or is gone: open it again. */
+/* True when an open file was replaced by another of its name, or removed: the caller opens the
+ * history again. */
 bool pl_history_replaced(const struct pl_history *h);
 
-/* One record out of a list. */
+/* One record of a list. */
 struct pl_history_record {
 	uint64_t number;
 	enum pl_record_kind kind;
@@ -125,11 +127,11 @@ struct pl_history_record {
 		struct pl_hop hop;
 	};
 	uint64_t first_hop;
-	unsigned int n_hops; /* of a path: path.hop_count, or less when they are gone */
+	unsigned int n_hops; /* hops of a path: path.hop_count, or fewer when some are gone */
 	struct pl_hop hops[255];
 };
 
-/* When the record was taken: the report's arrival, or the event's time. */
+/* Time of the record: arrival of the report, or time of the event. */
 uint64_t pl_history_record_ns(const struct pl_history_record *record);
 
 #define PL_HISTORY_AHEAD 64u /* entries that a reader copies at once */
@@ -137,43 +139,44 @@ uint64_t pl_history_record_ns(const struct pl_history_record *record);
 struct pl_history_reader {
 	const struct pl_history *h; /* borrowed */
 	enum pl_history_store store;
-	struct pl_append_reader list; /* its counts of overrun and damaged entries, its cursor */
-	uint64_t without_hops;        /* paths whose hops were not all there any more */
+	struct pl_append_reader list; /* reader of the list, with its counts and its cursor */
+	uint64_t without_hops;        /* paths some of whose hops were gone */
 	size_t at, n;
 	uint64_t numbers[PL_HISTORY_AHEAD];
 	_Alignas(8) uint8_t entries[PL_HISTORY_AHEAD * sizeof(struct pl_history_path)];
 };
 
-/* Begins at entry number `from` of the list (0: the oldest there is; nothing counts as overrun that
- * was before). -ENOENT when the store is not there or is none of the three lists, -ERANGE when the
+/* Begins at entry number `from` of the list; 0: at the oldest there is, and no earlier entry counts
+ * as overrun. Returns 0, -ENOENT when the store is not there or is no list, or -ERANGE when the
  * region has no such list. */
 int pl_history_reader_init(struct pl_history_reader *r, const struct pl_history *h,
 	enum pl_history_store store, uint32_t list, uint64_t from);
 
-/* The next record; false when there is none now. Never a torn one. */
+/* Reads the next record, never a torn one. False when there is none now. */
 bool pl_history_next(struct pl_history_reader *r, struct pl_history_record *ret);
 
 /* ---- asking ---- */
 
-/* Keys, hashed, for the functions below, whose stores must be there (pl_history_region). Of `flow`
- * addresses, ports and protocol count; PL_HISTORY_ANY for any port, queue (then the port may be
- * one) or reason. */
+/* Hashed keys for the functions below, whose stores must be there (pl_history_region). Of `flow`
+ * addresses, ports and protocol count. PL_HISTORY_ANY stands for any port, queue (also of one port)
+ * or reason. */
 struct pl_key pl_history_flow_key(const struct pl_history *h, const struct pl_path *flow);
 struct pl_key pl_history_queue_key(
 	const struct pl_history *h, uint64_t node, uint32_t port, uint32_t queue);
 struct pl_key pl_history_drops_key(const struct pl_history *h, uint64_t node, uint32_t reason);
 
-/* n keys at once, their slots prefetched. */
+/* Looks n keys up at once, and prefetches their slots. */
 void pl_history_flows(const struct pl_history *h, const struct pl_key *keys, unsigned int n,
 	struct pl_key_write_result *ret_results, struct pl_history_flow *ret_values);
 void pl_history_queues(const struct pl_history *h, const struct pl_key *keys, unsigned int n,
 	struct pl_key_write_result *ret_results, struct pl_hop *ret_values);
 
-/* The last path with its hops: those kept with it, or all out of the list of hops while they are
- * there. */
+/* Makes a record of the flow's last path, with the hops kept with it, or all its hops from the list
+ * while they are there. */
 void pl_history_flow_record(const struct pl_history *h, const struct pl_history_flow *flow,
 	struct pl_history_record *ret);
 
-/* The sum over all keys, to be asked once, and estimates by it. */
+/* Sum of the drops of all keys, which the caller asks once, and estimates that are bounded by
+ * it. */
 double pl_history_drops_total(const struct pl_history *h);
 struct pl_estimate pl_history_drops(const struct pl_history *h, struct pl_key key, double total);

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What history*.c share: an open history. */
+/* An open history, shared by history*.c. */
 #pragma once
 
 #include "memory/history.h"
 
 struct pl_history {
-	char *folder; /* or the one file */
+	char *folder; /* folder, or the single file */
 	bool single;
 	struct pl_region *regions[PL_HISTORY_MAX]; /* NULL: not there */
-	char *trouble[PL_HISTORY_MAX];             /* of readers: why not, with the file's name */
-	char *aside[PL_HISTORY_MAX];        /* of writers: the name that a damaged file got */
-	struct pl_diag why[PL_HISTORY_MAX]; /* what is the matter with it */
+	char *trouble[PL_HISTORY_MAX];             /* readers: why a store is not open; names its
+						    * file */
+	char *aside[PL_HISTORY_MAX];               /* writers: new name of a damaged file */
+	struct pl_diag why[PL_HISTORY_MAX];        /* writers: fault of that file */
 	struct pl_append lists[PL_HISTORY_HOPS + 1];
 	struct pl_key_write flows, queues;
 	struct pl_counters drops;
 };
 
-/* "FOLDER/events.region", to be freed; NULL: no memory. */
+/* Path of a store's file, "FOLDER/events.region", which the caller frees; NULL when out of
+ * memory. */
 char *history_file(const char *folder, enum pl_history_store store);
 
-/* The store's own structure over its region; -EINVAL when it is not of the kind that belongs
- * there. */
+/* Initializes the structure of the store over its region. Returns 0, or -EINVAL when the region is
+ * of another kind. */
 int history_attach(struct pl_history *h, enum pl_history_store store);

@@ -65,7 +65,7 @@ int pl_history_reader_init(struct pl_history_reader *r, const struct pl_history 
 	return 0;
 }
 
-/* All hops of a path, as they were appended with it; none when one of them is gone. */
+/* Reads all hops of a path, as they were appended with it; none when one of them is gone. */
 static unsigned int hops_of(
 	const struct pl_history *h, const struct pl_path *path, uint64_t first, struct pl_hop *ret)
 {

@@ -8,10 +8,9 @@
 
 #include "memory/history_internal.h"
 
-#define SLICE                                                                                      \
-	256u /* paths of a batch that are written together: what is remembered of them fits the stack */
-#define CHUNK 64u   /* paths appended at once */
-#define NOTED 1024u /* keys; a power of two */
+#define SLICE 256u /* paths of a batch that are written together: the notes on them fit the stack */
+#define CHUNK 64u  /* paths appended at once */
+#define NOTED 1024u /* noted keys; a power of two */
 #define GROUP 16u   /* last values whose slots are fetched at the same time */
 
 struct latest {
@@ -115,7 +114,7 @@ static void put_flows(
 	put_flow_group(h, &group);
 }
 
-/* One pass over all keys that hops can be asked by, which are counted. */
+/* One pass over all keys of the hops; the pass counts them. */
 struct queue_pass {
 	struct pl_history *h;
 	struct latest latest;

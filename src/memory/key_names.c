@@ -15,7 +15,7 @@ enum { ENTRIES_MAX = 65536, KEY_WORDS = 3, KEY_MAX = 8 * KEY_WORDS - 1 };
 
 /* The first byte of the key's words is its length. */
 struct entry {
-	_Atomic uint64_t slot; /* and 1; 0: none */
+	_Atomic uint64_t slot; /* slot + 1; 0: none */
 	_Atomic uint64_t key[KEY_WORDS];
 };
 
@@ -60,7 +60,7 @@ void pl_key_names_note(struct pl_key_names *names, uint64_t slot, const void *ke
 	uint8_t text[8 * KEY_WORDS] = { (uint8_t)bytes };
 	uint64_t words[KEY_WORDS];
 
-	/* One that is too long is not known, and neither is the one that it replaces. */
+	/* A key that is too long is not known, nor is the one that it replaces. */
 	if (bytes <= KEY_MAX)
 		memcpy(text + 1, key, bytes);
 	else
@@ -71,7 +71,7 @@ void pl_key_names_note(struct pl_key_names *names, uint64_t slot, const void *ke
 	atomic_store_explicit(&e->slot, slot + 1, memory_order_relaxed);
 }
 
-/* Whether the slot holds this value of this key. */
+/* True when the slot holds this value of this key. */
 static bool proves(const struct pl_key_write *kw, struct pl_key key, uint64_t slot, uint32_t check,
 	const void *value)
 {

@@ -19,22 +19,20 @@
 
 #include "memory/store.h"
 
-#define PL_KEY_NAME_BYTES 40 /* of the text, with its end */
+#define PL_KEY_NAME_BYTES 40 /* length of the text, with its end */
 
 struct pl_key_names;
 
-/* -EINVAL: no key-write store. -ENOMEM. */
+/* Makes an empty table. Returns 0, -EINVAL when the store is no key-write store, or -ENOMEM. */
 int pl_key_names_new(struct pl_key_names **ret, const struct pl_store_params *params);
 void pl_key_names_free(struct pl_key_names *names);
 
-/* The key, as a report carries it, is about to be written into the slot. */
+/* Notes the key, as a report carries it, that is about to be written into the slot. */
 void pl_key_names_note(struct pl_key_names *names, uint64_t slot, const void *key, size_t bytes);
 
-/*
- * The key of a slot in which this check value and this value were found, as a text: the key itself
- * where it is a plain text (pl_text_plain), else 0x and its bytes in hexadecimal. *ret_first: the
- * slot of its first copy, the same whichever copy was found. False: it is not known, or its text has
- * more than 39 characters.
- */
+/* Writes the key of a slot that holds this check value and value, as text: the key itself if it is
+ * plain text (pl_text_plain), else 0x and its bytes in hexadecimal. *ret_first: slot of the key's
+ * first copy, the same whichever copy was found. False when the key is not known, or its text has
+ * more than 39 characters. */
 bool pl_key_names_find(const struct pl_key_names *names, uint64_t slot, uint32_t check,
 	const void *value, char ret_text[PL_KEY_NAME_BYTES], uint64_t *ret_first);

@@ -100,13 +100,13 @@ void pl_key_write_put_batch(const struct pl_key_write *kw, const struct pl_key *
 	}
 }
 
-/* What a query knows so far: the different values and their votes. */
+/* State of a query: the different values and their votes. */
 struct poll {
 	uint64_t words[PL_COPIES_MAX][SLOT_MAX / 8];
 	unsigned int votes[PL_COPIES_MAX], n;
 };
 
-/* Whether the slot's copy is of the key, and whole. */
+/* True when the slot's copy is of the key, and whole. */
 static inline bool fits(const struct pl_key_write *kw, struct pl_key key, uint64_t *words)
 {
 	uint32_t check = (uint32_t)words[0], n = n_words(kw);

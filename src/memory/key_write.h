@@ -27,13 +27,13 @@ struct pl_key_write {
 	struct pl_hashing hashing;
 	uint64_t slots;
 	uint32_t value_bytes, slot_bytes, copies;
-	uint32_t write_bytes; /* check value and value: what a remote writer writes of a slot */
+	uint32_t write_bytes; /* check value and value: bytes a remote writer writes of a slot */
 	uint8_t *base;        /* borrowed; NULL: geometry only */
 };
 
-/* `base` is the store's first byte as mapped here (for reading only: nothing is written but by
- * put), or NULL. The caller's memory; nothing to undo. -EINVAL when the parameters are not of a
- * valid key-write store. */
+/* Initializes the geometry in the caller's memory; nothing is to be undone. `base` is the store's
+ * first byte as mapped here (for reading only if put is not called), or NULL. Returns 0, or -EINVAL
+ * when the parameters are not of a valid key-write store. */
 int pl_key_write_init(struct pl_key_write *kw, const struct pl_store_params *params, void *base);
 
 /* ---- geometry ---- */
@@ -44,7 +44,7 @@ static inline struct pl_key pl_key_write_key(
 	return pl_key_make(&kw->hashing, key, key_bytes);
 }
 
-/* Where copy n goes. */
+/* Offset of copy n. */
 static inline uint64_t pl_key_write_offset(
 	const struct pl_key_write *kw, struct pl_key key, unsigned int copy)
 {
@@ -52,17 +52,17 @@ static inline uint64_t pl_key_write_offset(
 	return pl_key_slot(&kw->hashing, key, copy, kw->slots) * kw->slot_bytes;
 }
 
-/* What goes there: slot_bytes of which the first write_bytes matter. */
+/* Makes the bytes of a slot: slot_bytes, of which the first write_bytes matter. */
 void pl_key_write_image(
 	const struct pl_key_write *kw, struct pl_key key, const void *value, void *ret_slot);
 
 /* ---- local put ---- */
 
-/* Writes `copies` (1 to the store's) copies. */
+/* Writes `copies` copies, 1 to those of the store. */
 void pl_key_write_put(
 	const struct pl_key_write *kw, struct pl_key key, const void *value, unsigned int copies);
 
-/* n values one behind the other, value_bytes apart, with all copies. */
+/* Writes n values, value_bytes apart, each with all copies. */
 void pl_key_write_put_batch(const struct pl_key_write *kw, const struct pl_key *keys,
 	const void *values, unsigned int n);
 
@@ -70,30 +70,29 @@ void pl_key_write_put_batch(const struct pl_key_write *kw, const struct pl_key *
 
 struct pl_key_write_result {
 	enum pl_answer answer;
-	/* slots that hold the value given back; ambiguous: the most any value has */
+	/* slots that hold the value found; ambiguous: most slots that any value has */
 	unsigned int votes;
 	unsigned int matches; /* slots whose check value fits */
 };
 
-/*
- * Reads all copies. The value with the most votes is copied to ret_value (value_bytes) if it has at
- * least `threshold` of them (1: plurality) and no other has as many; else nothing is. Fewer votes
- * than the threshold are PL_NOT_FOUND.
- */
+/* Reads all copies. Copies the value with the most votes to ret_value (value_bytes) if it has at
+ * least `threshold` of them (1: plurality) and no other has as many; otherwise copies nothing.
+ * Fewer votes than the threshold are PL_NOT_FOUND. */
 struct pl_key_write_result pl_key_write_get(
 	const struct pl_key_write *kw, struct pl_key key, unsigned int threshold, void *ret_value);
 
-/* The same of slots that were read from elsewhere (query.h): those of copy 0, 1, …, each aligned to
- * 8 bytes and write_bytes long, rounded up to 8. */
+/* Judges slots read from elsewhere (query.h) in the same way: those of copy 0, 1, …, each aligned
+ * to 8 bytes and write_bytes long, rounded up to 8. */
 struct pl_key_write_result pl_key_write_judge(const struct pl_key_write *kw, struct pl_key key,
 	const void *const *slots, unsigned int threshold, void *ret_value);
 
-/* n keys at once, their slots prefetched: results[i] and the value at ret_values + i *
- * value_bytes. */
+/* Looks n keys up at once, and prefetches their slots: results[i], and the value at ret_values + i
+ * * value_bytes. */
 void pl_key_write_get_batch(const struct pl_key_write *kw, const struct pl_key *keys,
 	unsigned int n, unsigned int threshold, struct pl_key_write_result *ret_results,
 	void *ret_values);
 
-/* Slot i as it is: false when it is empty. Whether it is whole cannot be told without its key. */
+/* Reads slot i unchecked; false when it is empty. Without its key nobody can tell whether the slot
+ * is whole. */
 bool pl_key_write_slot(
 	const struct pl_key_write *kw, uint64_t i, uint32_t *ret_check, void *ret_value);

@@ -68,7 +68,7 @@ struct pl_key pl_postcards_key(const struct pl_postcards *p, const void *key, si
 	return (struct pl_key){ pl_crc32_step4(&pl_crc32_ieee, ~0u, word) | (uint64_t)word << 32 };
 }
 
-/* What the values of hops 2 * pair (lower half) and the next are XORed with, in the order of
+/* Mask with which the values of hops 2 * pair (lower half) and the next are XORed, in the order of
  * memory. */
 static inline uint64_t pair_mask(const struct pl_postcards *p, struct pl_key key, unsigned int pair)
 {
@@ -246,7 +246,7 @@ bool pl_value_set_has(const struct pl_value_set *set, uint32_t value)
 
 /* ---- read side ---- */
 
-/* How many hops the chunk's path has; 0 when it is not this flow's, or not whole. */
+/* Number of hops of the chunk's path; 0 when the chunk is of another flow, or not whole. */
 static unsigned int decode(const struct pl_postcards *p, struct pl_key key, uint64_t *words,
 	const struct pl_value_set *set, uint32_t *ret_values)
 {

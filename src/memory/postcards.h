@@ -30,16 +30,16 @@ struct pl_postcards {
 	struct pl_hashing hashing;
 	uint64_t chunks;
 	uint32_t hops, copies, chunk_bytes;
-	uint32_t write_bytes; /* what a remote writer writes of a chunk */
+	uint32_t write_bytes; /* bytes that a remote writer writes of a chunk */
 	uint8_t *base;        /* borrowed; NULL: geometry only */
 };
 
-/* As pl_key_write_init. */
+/* Initializes the geometry, as pl_key_write_init does. */
 int pl_postcards_init(struct pl_postcards *p, const struct pl_store_params *params, void *base);
 
 /* ---- geometry ---- */
 
-/* A hashed flow. PL_HASH_DTA: a key of 32 bits is given in network order. */
+/* Hashes a flow. With PL_HASH_DTA a key of 32 bits is in network order. */
 struct pl_key pl_postcards_key(const struct pl_postcards *p, const void *key, size_t key_bytes);
 
 static inline uint64_t pl_postcards_offset(
@@ -52,8 +52,8 @@ static inline uint64_t pl_postcards_offset(
 	return pl_key_slot(&p->hashing, key, copy, p->chunks) * p->chunk_bytes;
 }
 
-/* What goes there: chunk_bytes. -EINVAL when n is 0 or above hops, or a value is the blank. A hop
- * that is not known ends the path: gaps cannot be stored. */
+/* Makes the bytes of a chunk: chunk_bytes. Returns 0, or -EINVAL when n is 0 or above hops, or a
+ * value is the blank. An unknown hop ends the path: gaps cannot be stored. */
 int pl_postcards_image(const struct pl_postcards *p, struct pl_key key, const uint32_t *values,
 	unsigned int n, void *ret_chunk);
 
@@ -62,21 +62,22 @@ int pl_postcards_image(const struct pl_postcards *p, struct pl_key key, const ui
 int pl_postcards_put(
 	const struct pl_postcards *p, struct pl_key key, const uint32_t *values, unsigned int n);
 
-/* n paths: of keys[i] the counts[i] values at values + i * hops; chunks are prefetched. Returns how
- * many were refused. */
+/* Writes n paths: that of keys[i] has counts[i] values at values + i * hops. Prefetches the chunks.
+ * Returns the number of paths refused. */
 unsigned int pl_postcards_put_batch(const struct pl_postcards *p, const struct pl_key *keys,
 	const uint32_t *values, const uint8_t *counts, unsigned int n);
 
 /* ---- read side ---- */
 
-/* A set of values. Built once, then read only. */
+/* Set of values, built once, then only read. */
 struct pl_value_set {
 	uint32_t *table; /* open addressing; PL_POSTCARD_BLANK is empty */
 	uint64_t mask;
 	size_t n;
 };
 
-/* -ENOMEM; -EINVAL when the blank is among them. Values may repeat. */
+/* Builds a set; values may repeat. Returns 0, -ENOMEM, or -EINVAL when the blank is among the
+ * values. */
 int pl_value_set_init(struct pl_value_set *set, const uint32_t *values, size_t n);
 void pl_value_set_done(struct pl_value_set *set);
 bool pl_value_set_has(const struct pl_value_set *set, uint32_t value);
@@ -84,14 +85,14 @@ bool pl_value_set_has(const struct pl_value_set *set, uint32_t value);
 struct pl_postcards_result {
 	enum pl_answer answer; /* ambiguous: valid copies disagree */
 	unsigned int n;        /* hops of the path; 0 unless found */
-	unsigned int copies;   /* chunks that are valid */
+	unsigned int copies;   /* valid chunks */
 };
 
-/* Up to `hops` values to ret_values, source first. `set` may be NULL with PL_HASH_PATHLINE; with
- * PL_HASH_DTA nothing is found without it. */
+/* Writes the path's values, at most `hops`, to ret_values, source first. `set` may be NULL with
+ * PL_HASH_PATHLINE; with PL_HASH_DTA nothing is found without a set. */
 struct pl_postcards_result pl_postcards_get(const struct pl_postcards *p, struct pl_key key,
 	const struct pl_value_set *set, uint32_t *ret_values);
-/* The same of chunks that were read from elsewhere (query.h): those of copy 0, 1, …, each aligned
+/* Judges chunks read from elsewhere (query.h) in the same way: those of copy 0, 1, …, each aligned
  * to 8 bytes and write_bytes long, rounded up to 8. */
 struct pl_postcards_result pl_postcards_judge(const struct pl_postcards *p, struct pl_key key,
 	const void *const *chunks, const struct pl_value_set *set, uint32_t *ret_values);

@@ -7,9 +7,9 @@
 
 #include "memory/words.h"
 
-#define CHUNK       (256u * 1024) /* of what is read from end to end */
+#define CHUNK       (256u * 1024) /* bytes of a piece, of stores read from end to end */
 #define SLOT_WORDS  ((4 + PL_VALUE_MAX) / 8)
-#define RUNS_MAX    PL_ROWS_MAX /* of a key: rows, or copies, which are fewer */
+#define RUNS_MAX    PL_ROWS_MAX /* most runs of a key: rows, or copies, which are fewer */
 #define ENTRY_WORDS ((PL_ENTRY_MAX + PL_APPEND_SEAL_BYTES) / 8)
 
 /* ---- a mapped store as source ---- */
@@ -194,7 +194,7 @@ static size_t stride_of(const struct pl_query *q)
 	return n * ((runs[0].bytes + 7) / 8);
 }
 
-/* Whether the words of this key were read ahead: the next ones. */
+/* Next words read ahead, if they are of this key; else NULL. */
 static const uint64_t *take_ahead(struct pl_query *q, uint64_t key)
 {
 	struct pl_query_ahead *a = &q->ahead;
@@ -207,10 +207,10 @@ static const uint64_t *take_ahead(struct pl_query *q, uint64_t key)
 /* ---- copies of a value or a path ---- */
 
 struct copies {
-	uint64_t words[2][PL_COPIES_MAX * SLOT_WORDS]; /* as they are, and as they were before */
+	uint64_t words[2][PL_COPIES_MAX * SLOT_WORDS]; /* words as they are, and as they were */
 	const void *at[PL_COPIES_MAX];
 	struct pl_store_read reads[RUNS_MAX];
-	const uint64_t *ahead; /* for the first try; NULL: it reads */
+	const uint64_t *ahead; /* words for the first try; NULL: it reads */
 	unsigned int n, tries;
 	size_t bytes;
 };
@@ -225,7 +225,7 @@ static void prepare(struct pl_query *q, struct copies *c, struct pl_key key)
 		c->at[i] = c->reads[i].into;
 }
 
-/* Nothing was written there, so nothing is half written. */
+/* True when nothing was written there, so nothing is half written. */
 static bool all_empty(const struct copies *c)
 {
 	uint64_t any = 0;
@@ -235,8 +235,8 @@ static bool all_empty(const struct copies *c)
 	return any == 0;
 }
 
-/* All of them at once. 1: they are there; 0: they are as they were the last time, or empty, or were
- * read often enough. */
+/* Reads all copies at once. Returns 1 when they were read; 0 when they are as they were the last
+ * time, or empty, or were read often enough. */
 static int read_copies(const struct pl_query *q, struct copies *c, struct pl_diag *diag)
 {
 	int r = 0;
@@ -424,7 +424,7 @@ static int make_room(struct pl_query_ahead *a, size_t words)
 	return 0;
 }
 
-/* All runs of all keys. */
+/* Collects all runs of all keys. */
 static unsigned int gather(const struct pl_query *q, struct pl_store_read *ret)
 {
 	const struct pl_query_ahead *a = &q->ahead;

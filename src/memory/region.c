@@ -27,7 +27,7 @@ static int failed(struct pl_diag *diag, const char *what, int error)
 	return error > 0 ? -error : -EIO;
 }
 
-/* The same, when something failed in a file of which the text says no name. */
+/* Adds the file's name to an error whose text does not have it. */
 static int name_file(struct pl_diag *diag, const char *path, int r)
 {
 	struct pl_diag what;
@@ -50,7 +50,8 @@ static size_t page_bytes_of(int fd)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Where transparent huge pages can begin: the kernel is not asked for the address but told. */
+/* Maps at an address where transparent huge pages can begin: the address is chosen here, not by the
+ * kernel. */
 static void *map_aligned(int fd, size_t bytes, int prot)
 {
 	size_t room = bytes + REGION_HUGE;
@@ -138,7 +139,7 @@ static int plan(struct pl_region_info *info, const struct pl_store_params *param
 	return 0;
 }
 
-/* All of it now: a page that finds no space when it is first written would be a signal. */
+/* Allocates all blocks now: a page without room at its first write would raise a signal. */
 static int allocate(int fd, uint64_t bytes, struct pl_diag *diag)
 {
 	int r;
@@ -194,7 +195,7 @@ static void drop(struct pl_region *g)
 	free(g);
 }
 
-/* What comes after the file is there, empty and locked. */
+/* Fills a new file, which is empty and locked. */
 static int fill(struct pl_region *g, const struct pl_store_params *params,
 	const struct pl_region_options *options, struct pl_diag *diag)
 {
@@ -239,7 +240,7 @@ int pl_region_create(struct pl_region **ret, const char *path, const struct pl_s
 			(void)failed(diag, path, -r);
 	}
 	if (r < 0) {
-		file.fd = -1; /* the region's */
+		file.fd = -1; /* the region has it now */
 		region_file_forget(&file);
 		drop(g);
 		/* Parameters are refused whatever the file. */
@@ -292,8 +293,8 @@ static int busy(int fd, const char *path, struct pl_diag *diag)
 	return -EBUSY;
 }
 
-/* Who goes on with a list at a wrong head would write over what is good, or where no reader
- * looks. */
+/* Repairs list heads: a writer that went on at a wrong head would write over good entries, or where
+ * no reader looks. */
 static void mend_heads(struct pl_region *g)
 {
 	void *base = pl_region_store(g, pl_region_epoch(g));
@@ -319,7 +320,7 @@ static int begin_writing(struct pl_region *g)
 {
 	__atomic_store_n(&g->state->writer_pid, (uint32_t)getpid(), __ATOMIC_RELAXED);
 	__atomic_store_n(&g->state->clean, 0, __ATOMIC_RELEASE);
-	/* On disk before the first write that it speaks of. */
+	/* The state is on disk before the first write that it announces. */
 	(void)msync(g->map, PL_REGION_HEADER_BYTES, MS_SYNC);
 	region_finish_emptying(g);
 	mend_heads(g);
@@ -404,7 +405,8 @@ int pl_region_close(struct pl_region *g)
 	region_commit_stop(g);
 	if (g->writer) {
 		r = pl_region_sync(g);
-		/* What could not be written, or was cut off, is not vouched for. */
+		/* A region with data that was cut off, or not written to disk, is not marked
+		 * clean. */
 		if (r == 0 && atomic_load(&g->guard.lost_pages) == 0) {
 			__atomic_store_n(&g->state->clean, 1, __ATOMIC_RELEASE);
 			r = msync(g->map, PL_REGION_HEADER_BYTES, MS_SYNC) < 0 ? -errno : 0;

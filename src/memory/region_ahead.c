@@ -16,21 +16,21 @@
 #include "memory/append.h"
 #include "memory/region_internal.h"
 
-#define LISTS_MAX   64u          /* regions of more lists go to disk whole */
-#define LEAST_BYTES (64u << 10u) /* a list that grew by less is left alone: its faults are few */
+#define LISTS_MAX   64u          /* most lists; a region of more goes to disk whole */
+#define LEAST_BYTES (64u << 10u) /* a list that grew by less is skipped: its faults are few */
 
 #ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
 #define MADV_POPULATE_WRITE 23
 #endif
 
 struct list_ahead {
-	uint64_t head;  /* as it was the last time */
+	uint64_t head;  /* head at the last write to disk */
 	uint64_t ready; /* entries from head to here were made writable; not above head: none */
 };
 
 struct region_ahead {
 	struct pl_append append;
-	uint64_t at; /* of the store in the file */
+	uint64_t at; /* offset of the store in the file */
 	struct list_ahead lists[];
 };
 
@@ -39,7 +39,7 @@ struct part {
 	uint64_t begin, end;
 };
 
-/* Where a write to a clean page is no event. */
+/* True where a write to a clean page costs no fault. */
 static bool is_memory(int fd)
 {
 	struct statfs fs;
@@ -130,7 +130,8 @@ static void move_on(const struct pl_region *g, uint32_t list)
 	advise(g, list, head - grown, grown, MADV_DONTNEED);
 }
 
-/* Not above the entries that the writer may have written behind the head. */
+/* Parts made writable ahead, behind the entries that the writer may have written: at most batch_max
+ * behind the head. */
 static unsigned int unpublished(const struct pl_region *g, uint32_t list, struct part ret[2])
 {
 	const struct list_ahead *l = &g->commit.ahead->lists[list];

@@ -23,7 +23,7 @@ static uint8_t *half_of(const struct pl_region *g, uint64_t epoch)
 static void publish(struct pl_region *g, uint64_t epoch, unsigned int flags)
 {
 	__atomic_store_n(&g->state->epochs, epoch << 2 | flags, __ATOMIC_RELEASE);
-	/* Nobody sees a store that follows before this. */
+	/* The flags are seen before any later store. */
 	pl_words_release();
 }
 
@@ -166,7 +166,7 @@ static int copy_to(const struct pl_region *g, uint64_t epoch, const char *path, 
 		pl_diag_set(diag, "the epoch is not in the region");
 		return -ENOENT;
 	}
-	/* Of this copy alone: another process may copy to the same path meanwhile. */
+	/* The name is of this copy alone: another process may copy to the same path meanwhile. */
 	if (asprintf(&part, "%s.%ld-%u.part", path, (long)getpid(), atomic_fetch_add(&copies, 1)) <
 		0)
 		return -ENOMEM;

@@ -17,8 +17,8 @@
 
 #include "memory/region_internal.h"
 
-#define ASIDE_MAX 1000 /* damaged files of one name */
-#define TRIES     100  /* a name that changes its file each time is nobody's fault but others' */
+#define ASIDE_MAX 1000 /* most damaged files of one name */
+#define TRIES     100  /* tries, while other processes change the file of the name each time */
 
 static int lock(int fd)
 {
@@ -52,7 +52,7 @@ static int make_nameless(const char *path, unsigned int mode)
 	return fd == -EISDIR || fd == -EINVAL ? -EOPNOTSUPP : fd;
 }
 
-/* One with a name that nobody looks for. */
+/* Makes a file with a name that nobody looks for. */
 static int make_elsewhere(const char *path, unsigned int mode, char **ret_name)
 {
 	uint64_t word;
@@ -160,7 +160,7 @@ int region_file_open(const char *path, bool writer, int *ret_fd)
 		if (fd < 0)
 			return -errno;
 		r = writer ? lock(fd) : 0;
-		/* Who had it until now may have given the name to another. */
+		/* The process that had the file may have given the name to another. */
 		if (r < 0 || !writer || region_file_is_at(fd, path))
 			return r;
 		close(fd);

@@ -45,7 +45,7 @@ static bool all_zero(const uint8_t *p, size_t n)
 	return n == 0;
 }
 
-/* Whether these bytes are a header of ours, of this version, as it was written. */
+/* Checks that these bytes are a header of this version, as it was written. */
 static int check_identity(const struct region_header *h, const uint8_t *bytes, struct pl_diag *diag)
 {
 	if (memcmp(h->magic, REGION_MAGIC, sizeof(h->magic)) != 0) {
@@ -78,7 +78,7 @@ static bool sizes_fit(const struct region_header *h)
 {
 	uint64_t bytes;
 
-	/* Of checked parameters: at most 2^56, so nothing below wraps. */
+	/* Bytes of checked parameters are at most 2^56, so nothing below wraps. */
 	if (pl_store_bytes(&h->params, &bytes, NULL) < 0 || bytes != h->store_bytes)
 		return false;
 	if (h->data_offset < PL_REGION_HEADER_BYTES || h->data_offset > REGION_OFFSET_MAX ||

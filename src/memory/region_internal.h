@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What region*.c share: the bytes of a region's header, and an open region. */
+/* Header of a region, and an open region, shared by region*.c. */
 #pragma once
 
 #include <pthread.h>
@@ -10,11 +10,11 @@
 
 #define REGION_MAGIC      "PLREGION"
 #define REGION_ORDER      0x01020304u
-#define REGION_CHECKED    512u /* bytes of the header that its check value covers */
+#define REGION_CHECKED    512u /* bytes of the header under its check value */
 #define REGION_HUGE       (UINT64_C(2) << 20)
 #define REGION_OFFSET_MAX (UINT64_C(1) << 30)
 
-/* What never changes after creation. */
+/* Part of the header that never changes after creation. */
 struct region_header {
 	char magic[8];
 	uint32_t version;
@@ -29,7 +29,7 @@ struct region_header {
 	struct pl_store_params params;
 };
 
-/* What the writer changes, each word by itself. */
+/* Part of the header that the writer changes, each word by itself. */
 struct region_state {
 	uint64_t epochs; /* epoch << 2, and the flags below */
 	uint32_t clean;
@@ -40,7 +40,7 @@ struct region_state {
 };
 
 #define EPOCH_BOTH     1u /* the epoch before is readable too */
-#define EPOCH_EMPTYING 2u /* the present one is being emptied: not readable */
+#define EPOCH_EMPTYING 2u /* the present epoch is being emptied: not readable */
 
 _Static_assert(sizeof(struct region_header) == 128, "as in docs/formats/region.md");
 _Static_assert(sizeof(struct region_state) == 40, "as in docs/formats/region.md");
@@ -56,18 +56,18 @@ struct region_commit {
 };
 
 struct pl_region {
-	struct pl_region_info info; /* as it was when the region was opened */
+	struct pl_region_info info; /* state when the region was opened */
 	uint8_t *map;
 	size_t map_bytes;
-	size_t page_bytes; /* of the file system */
+	size_t page_bytes; /* page size of the file system */
 	struct region_state *state;
 	struct pl_map_guard guard; /* of `map` */
 	int fd;
 	bool writer;
-	uint32_t mended; /* heads of lists, when it was opened; of the first: */
+	uint32_t mended; /* list heads repaired at opening; of the first: */
 	uint32_t mended_list;
 	uint64_t mended_from, mended_to;
-	_Atomic uint64_t prepared; /* the epoch whose half is empty already; 0: none */
+	_Atomic uint64_t prepared; /* epoch whose half is empty already; 0: none */
 	uint64_t sync_ns;
 	struct region_commit commit;
 };
@@ -82,25 +82,26 @@ static inline uint64_t region_stride(uint64_t store_bytes, uint64_t data_offset)
 /* A file that is being made. */
 struct region_file {
 	int fd;
-	char *name; /* under which it stands for now; NULL: it has no name, or its own */
+	char *name; /* present name; NULL: none, or its final one */
 };
 
-/* A new file for the path, locked, under no name that anybody looks for. -EEXIST: there is one at
- * the path. */
+/* Makes a new file for the path, locked, under a name that nobody looks for. Returns -EEXIST when
+ * the path has a file. */
 int region_file_make(struct region_file *f, const char *path, unsigned int mode);
-/* It is whole: gives it the path's name. -EEXIST. */
+/* Gives the complete file the path's name. Returns -EEXIST when the path has a file. */
 int region_file_publish(struct region_file *f, const char *path);
 void region_file_forget(struct region_file *f);
-/* What is there; for a writer locked, and what the name stands for. -EBUSY: another process has the
- * lock; *ret_fd is open then, too, and -1 or to be closed in any case. */
+/* Opens the existing file; for a writer it is locked, and the name still its own. Returns -EBUSY
+ * when another process has the lock; *ret_fd is open then, too. In any case *ret_fd is -1 or the
+ * caller closes it. */
 int region_file_open(const char *path, bool writer, int *ret_fd);
-/* Whether the path names this file. */
+/* True when the path names this file. */
 bool region_file_is_at(int fd, const char *path);
 
-/* The header of a file, checked, as pl_region_open has its errors. */
+/* Reads and checks the header of a file, with the errors of pl_region_open. */
 int region_header_read(int fd, const char *path, struct pl_region_info *ret, struct pl_diag *diag);
 
-/* The header of a new region, complete with its check value. */
+/* Makes the header of a new region, with its check value. */
 void region_header_make(struct region_header *h, const struct pl_region_info *info);
 
 static inline uint64_t region_epochs(const struct pl_region *region)
@@ -108,20 +109,22 @@ static inline uint64_t region_epochs(const struct pl_region *region)
 	return __atomic_load_n(&region->state->epochs, __ATOMIC_ACQUIRE);
 }
 
-/* Finishes what a killed writer had begun to empty. */
+/* Finishes the emptying that a killed writer began. */
 void region_finish_emptying(struct pl_region *region);
 
 /* The thread that writes to disk every sync_ns. */
 int region_commit_start(struct pl_region *region);
 void region_commit_stop(struct pl_region *region);
 
-/* region_ahead.c, for that thread: 0 with nothing made where it is of no use; -ENOMEM. */
+/* region_ahead.c, for that thread: allocates nothing, and returns 0, for a region to which it is of
+ * no use. Returns -ENOMEM. */
 int region_ahead_new(struct pl_region *region);
 void region_ahead_free(struct pl_region *region);
-/* As pl_region_sync, but for what is ahead of the heads of lists that grow. */
+/* Writes to disk as pl_region_sync does, but not the entries ahead of the heads of lists that
+ * grow. */
 int region_ahead_sync(struct pl_region *region);
 
-/* Part of the file to disk, from a page's beginning on. */
+/* Writes a part of the file to disk, from the beginning of its page on. */
 int region_sync_part(const struct pl_region *region, uint64_t begin, uint64_t bytes);
-/* Has the region say what became of it: r is 0 or -errno, and returned. */
+/* Notes the result of a write to disk in the region: r is 0 or -errno, and returned. */
 int region_synced(struct pl_region *region, int r);

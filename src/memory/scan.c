@@ -13,7 +13,7 @@
 #define COPIES_MAX UINT64_C(65536)
 #define WAYS       4
 
-/* How many slots, how far apart; false for another kind of store. */
+/* Number of slots and bytes between them; false for another kind of store. */
 static bool shape(const struct pl_store_params *p, uint64_t *ret_n, uint64_t *ret_stride)
 {
 	switch (p->primitive) {
@@ -72,7 +72,7 @@ int pl_scan_init(
 	*s = (struct pl_scan){ .primitive = params->primitive, .base = base, .quiet = quiet };
 	if (!shape(params, &s->n, &s->stride))
 		return -EINVAL;
-	/* For reading only: nothing is put by these. */
+	/* The stores are initialized for reading only. */
 	if (params->primitive == PL_KEY_WRITE)
 		(void)pl_key_write_init(&s->key_write, params, (void *)(uintptr_t)base);
 	s->seen = calloc(s->n, sizeof(*s->seen));
@@ -119,8 +119,8 @@ void pl_scan_begin(struct pl_scan *s)
 	s->walk++;
 }
 
-/* Whether the same value was found in this walk or the one before: then this is a copy. Else it is
- * remembered, in place of the oldest of its set. */
+/* True when the same value was found in this walk or the one before: then this is a copy. Otherwise
+ * the value is noted, in place of the oldest of its set. */
 static bool is_copy(struct pl_scan *s, uint64_t hash)
 {
 	struct pl_scan_copy *set, *oldest;

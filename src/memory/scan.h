@@ -35,55 +35,55 @@ struct pl_scan {
 	uint32_t primitive;
 	struct pl_key_write key_write;
 	const uint8_t *base;
-	uint64_t n, stride,
-		at;     /* slots, bytes from one to the next, the next one to be looked at */
-	uint64_t *seen; /* heap, n */
+	uint64_t n, stride, at;          /* slots; bytes between them; next slot */
+	uint64_t *seen;                  /* heap, n */
 	struct pl_scan_copy *copies;     /* heap; NULL: there is one copy of each value */
 	uint64_t copies_mask, walk;      /* walks begun */
 	struct pl_scan_waiting *waiting; /* heap; NULL: slots are written at once */
 	uint32_t n_waiting, max_waiting, settled;
-	bool quiet;          /* this walk only learns what is there */
-	uint64_t in_use_now; /* in this walk so far */
+	bool quiet;          /* this walk finds nothing, it only learns the slots */
+	uint64_t in_use_now; /* slots in use in this walk so far */
 	/* Sums since the scan was made. changed = found + repeated + keyed. */
 	uint64_t changed, found, repeated, keyed;
 	uint64_t unsettled; /* changed again while they waited: left to the next walk */
 	uint64_t emptied;   /* cells that fell: the store was emptied, or a cell wrapped */
-	uint64_t increase;  /* of the cells that were walked, modulo 2^64 */
-	/* Of the last whole walk. */
+	uint64_t increase;  /* sum by which walked cells grew, modulo 2^64 */
+	/* Counts of the last complete walk. */
 	uint64_t in_use, walks;
 };
 
 struct pl_scan_found {
-	uint64_t number; /* of the slot or cell */
-	/* counters: the cell, and by how much it grew */
+	uint64_t number; /* number of the slot or cell */
+	/* counters: the cell, and the amount by which it grew */
 	uint64_t cell, increase;
-	uint32_t bytes; /* of a value of key-write, at the caller's room */
+	uint32_t bytes; /* key-write: bytes of the value in the caller's room */
 };
 
-/* -EINVAL for parameters of no such store, -ENOMEM. base: aligned as a store must be, read only.
- * quiet: the first walk finds nothing. */
+/* Initializes a scan. base: aligned as a store must be, only read. quiet: the first walk finds
+ * nothing. Returns 0, -ENOMEM, or -EINVAL when the parameters are of no such store. */
 int pl_scan_init(
 	struct pl_scan *s, const struct pl_store_params *params, const void *base, bool quiet);
 void pl_scan_done(struct pl_scan *s);
 
-/* Another store of the same parameters. anew: all that is in it is new; else it is the same one at
- * another address. No walk is under way then. */
+/* Changes to another store of the same parameters; no walk is under way. anew: all its slots are
+ * new; otherwise it is the same store at another address. */
 void pl_scan_rebase(struct pl_scan *s, const void *base, bool anew);
 
 /* Begins a walk at the first slot. */
 void pl_scan_begin(struct pl_scan *s);
 
-/* The next change; value: room for PL_VALUE_MAX bytes. *budget: slots that may be looked at, less
- * those that were. False: the budget is used, or the walk is over (pl_scan_over). */
+/* Finds the next change; value: room for PL_VALUE_MAX bytes. *budget: slots that may be looked at;
+ * the call subtracts those that it looked at. False when the budget is used, or the walk is over
+ * (pl_scan_over). */
 bool pl_scan_next(struct pl_scan *s, uint64_t *budget, struct pl_scan_found *ret, void *ret_value);
-/* The next one of the changes that wait, after as much time as a writer may be interrupted for. To
- * be asked until it says false; while any wait no walk begins, and when there is no room for more,
- * pl_scan_next takes the budget. */
+/* Gives the next of the changes that wait, after as much time as a writer may be interrupted for.
+ * The caller repeats it until it returns false. While changes wait no walk begins, and when there
+ * is no room for more, pl_scan_next takes the budget. */
 bool pl_scan_settle(struct pl_scan *s, struct pl_scan_found *ret, void *ret_value);
 static inline bool pl_scan_over(const struct pl_scan *s)
 {
 	return s->at == s->n;
 }
 
-/* Bytes that it keeps for such a store. */
+/* Bytes that a scan keeps for such a store. */
 uint64_t pl_scan_memory(const struct pl_store_params *params);

@@ -26,15 +26,15 @@ struct pl_sketch {
 };
 
 #define PL_SKETCH_CELLS_AT 64u
-#define PL_SKETCH_RANK_MAX 61u /* the largest register of HyperLogLog */
+#define PL_SKETCH_RANK_MAX 61u /* largest register of HyperLogLog */
 #define PL_SKETCH_RANKS    (PL_SKETCH_RANK_MAX + 1)
 
-/* As pl_key_write_init. */
+/* Initializes the geometry, as pl_key_write_init does. */
 int pl_sketch_init(struct pl_sketch *s, const struct pl_store_params *params, void *base);
 
 /* ---- geometry ---- */
 
-/* Where columns first .. first + n - 1 are; both within the sketch. */
+/* Place of columns first .. first + n - 1, all within the sketch. */
 struct pl_extent pl_sketch_place(const struct pl_sketch *s, uint64_t first, uint64_t n);
 
 static inline struct pl_key pl_sketch_key(
@@ -54,46 +54,44 @@ static inline uint64_t pl_sketch_offset(
 
 /* ---- local put ---- */
 
-/* One key into the sketch: count-min adds `weight` in each row, HyperLogLog notes the key. */
+/* Adds one key: count-min adds `weight` in each row, HyperLogLog notes the key. */
 void pl_sketch_add(const struct pl_sketch *s, struct pl_key key, uint64_t weight);
 
-/* Whether keys can have made these cells of HyperLogLog; of count-min always. */
+/* True when keys can have made these cells of HyperLogLog; always true for count-min. */
 bool pl_sketch_plausible(const struct pl_sketch *s, const void *cells, uint64_t bytes);
 
 /* Merges n columns of cells, little-endian and laid out as in the store, beginning at column
- * `first`. -ERANGE when they are not all within the sketch, -EINVAL when they are not plausible;
- * then none is taken. A repeat is not seen: a sum would count twice, whoever delivers sees to
- * it. */
+ * `first`. Returns 0; -ERANGE when some are outside the sketch, or -EINVAL when they are not
+ * plausible; then none is merged. Repeats are not detected: a sum would count twice, so the caller
+ * sees to it. */
 int pl_sketch_merge(const struct pl_sketch *s, uint64_t first, uint64_t n, const void *cells);
 
-/* Says that columns 0 .. n - 1 are complete. */
+/* Marks columns 0 .. n - 1 as complete. */
 void pl_sketch_complete(const struct pl_sketch *s, uint64_t n);
 
 /* ---- read side ---- */
 
-/* Columns 0 .. n - 1 are of the present sketch, all reporters in them; those behind may hold an
- * earlier one's. A number that is greater than the columns there are counts as 0. What was read
- * before is of the present sketch when n is no less afterwards. */
+/* Number n of complete columns: columns 0 .. n - 1 are of the present sketch, with all reporters in
+ * them; the others may hold an earlier one's. A number above the columns of the sketch counts as 0.
+ * Columns read before are of the present sketch when n is no less afterwards. */
 uint64_t pl_sketch_completed(const struct pl_sketch *s);
 
-/* Count-min: the smallest cell of the key. `saturated`: that cell stands at its largest value, the
- * true sum may be higher. -EINVAL for other kinds. */
+/* Count-min: estimates by the smallest cell of the key. `saturated`: that cell stands at its
+ * largest value, the true sum may be higher. Returns -EINVAL for other kinds. */
 int pl_sketch_estimate(const struct pl_sketch *s, struct pl_key key, double total,
 	struct pl_estimate *ret, bool *ret_saturated);
 
 /* Sum of the first row's cells. */
 double pl_sketch_total(const struct pl_sketch *s);
 
-/* HyperLogLog: how many different keys, and the relative standard error (1.04 / sqrt(columns)).
- * -EINVAL for other kinds. */
+/* HyperLogLog: number of different keys, and the relative standard error (1.04 / sqrt(columns)).
+ * Returns -EINVAL for other kinds. */
 int pl_sketch_cardinality(const struct pl_sketch *s, double *ret_keys, double *ret_error);
 
-/*
- * The same of bytes that were read from elsewhere (query.h): the number of complete columns that
- * the store's first word says; the value of a cell; n more columns added to the sum, which begins
- * at 0; the estimate of a key whose smallest cell is `value`; n more registers counted by their
- * rank (-EBADMSG: one is too large), and the keys that follow from all of them.
- */
+/* Functions for bytes read from elsewhere (query.h): the number of complete columns by the store's
+ * first word; the value of a cell; the sum with n more columns, which begins at 0; the estimate of
+ * a key whose smallest cell is `value`; n more registers counted by their rank (-EBADMSG when one
+ * is too large), and the number of keys that follows from all ranks. */
 static inline uint64_t pl_sketch_completed_of(const struct pl_sketch *s, uint64_t word)
 {
 	return word <= s->columns ? word : 0;

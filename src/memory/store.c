@@ -46,7 +46,7 @@ static int refuse(struct pl_diag *diag, const char *what)
 	return -EINVAL;
 }
 
-/* n * each rounded up to whole lines, unless that is too much. */
+/* Computes n * each, rounded up to a multiple of 64, unless that is too much. */
 static int size_of(uint64_t n, uint64_t each, uint64_t *ret, struct pl_diag *diag)
 {
 	unsigned __int128 bytes = (unsigned __int128)n * each;
@@ -59,7 +59,7 @@ static int size_of(uint64_t n, uint64_t each, uint64_t *ret, struct pl_diag *dia
 	return 0;
 }
 
-/* What the published code's masks can do. */
+/* Checks the limits of the published code's masks. */
 static int check_mask(uint64_t slots, const char *what, struct pl_diag *diag)
 {
 	if ((slots & (slots - 1)) != 0 || slots < 2 || slots > UINT64_C(1) << 31) {
@@ -195,7 +195,7 @@ static int sketch_bytes(const struct pl_store_params *p, uint64_t *ret, struct p
 	return r;
 }
 
-/* How many of the union's bytes a primitive uses. */
+/* Bytes of the union that a primitive uses. */
 static size_t used(const struct pl_store_params *p)
 {
 	const size_t begin = offsetof(struct pl_store_params, raw);

@@ -27,7 +27,7 @@
 #include "base/diag.h"
 #include "record/packet.h"
 
-/* Numbered as the operation codes of Direct Telemetry Access. */
+/* Kinds of store, numbered as the operation codes of Direct Telemetry Access. */
 enum pl_primitive {
 	PL_KEY_WRITE = 1, /* last value of a key */
 	PL_APPEND = 2,    /* lists of entries in the order of arrival */
@@ -36,7 +36,7 @@ enum pl_primitive {
 	PL_SKETCH = 5,    /* sketches of several reporters, merged */
 };
 
-/* How keys become positions and check values. */
+/* Ways in which keys become positions and check values. */
 enum pl_store_hash {
 	PL_HASH_PATHLINE =
 		1, /* XXH3 with the store's seed; any number of slots; check values cover the value too */
@@ -45,18 +45,18 @@ enum pl_store_hash {
 	                         key alone, and copies whose positions depend on each other */
 };
 
-/* What the values of a key-write store or the entries of a list begin with, for those who print
- * them; what stands behind the record's 128 bytes is between writer and reader (history.h). */
+/* Kind of record with which values of a key-write store or entries of a list begin, for programs
+ * that print them. Bytes behind the record's 128 are between writer and reader (history.h). */
 enum pl_content {
 	PL_CONTENT_BYTES = 0,
 	PL_CONTENT_PATH = 1,  /* struct pl_path */
 	PL_CONTENT_HOP = 2,   /* struct pl_hop */
 	PL_CONTENT_EVENT = 3, /* struct pl_event */
-	PL_CONTENT_FLAT = 4,  /* this and the enum pl_flat_kind: a record of record/packet.h */
+	PL_CONTENT_FLAT = 4,  /* plus enum pl_flat_kind: a record of record/packet.h */
 	PL_CONTENT_MAX = PL_CONTENT_FLAT + PL_FLAT_MAX,
 };
 
-/* Bytes of the record that a value or entry begins with; 0 for PL_CONTENT_BYTES. */
+/* Size of the record with which a value or entry begins; 0 for PL_CONTENT_BYTES. */
 uint32_t pl_content_bytes(uint32_t content);
 
 enum pl_sketch_kind {
@@ -71,13 +71,13 @@ enum pl_sketch_kind {
 #define PL_ROWS_MAX        16u
 #define PL_STORE_BYTES_MAX (UINT64_C(1) << 56)
 
-/* As it stands in a region's header and in advertisements; unused bytes are zero. Each member of
- * the union has all of its bytes: of one that is shorter an initializer need not clear the rest,
- * and clang's does not. */
+/* Parameters as they stand in a region's header and in advertisements; unused bytes are zero. Each
+ * member of the union has all of its bytes: an initializer of a shorter member need not clear the
+ * rest, and clang's does not. */
 struct pl_store_params {
 	uint32_t primitive; /* enum pl_primitive */
 	uint32_t hash;      /* enum pl_store_hash */
-	/* of PL_HASH_PATHLINE: draw it (pl_hash_seed) where keys come from a network */
+	/* seed of PL_HASH_PATHLINE: random (pl_hash_seed) if keys come from a network */
 	uint64_t seed;
 	uint32_t content; /* enum pl_content; key_write and append */
 	uint32_t zero;
@@ -85,7 +85,7 @@ struct pl_store_params {
 		struct {
 			uint64_t slots;       /* PL_HASH_DTA: a power of two, at most 2^31 */
 			uint32_t value_bytes; /* 1 to PL_VALUE_MAX */
-			uint32_t copies;      /* the most that a writer makes, 1 to PL_COPIES_MAX */
+			uint32_t copies;      /* most copies a writer makes, 1 to PL_COPIES_MAX */
 			uint8_t zero[24];
 		} key_write;
 		struct {
@@ -93,13 +93,14 @@ struct pl_store_params {
 			uint64_t slots;
 			uint32_t lists;       /* 1 and up */
 			uint32_t entry_bytes; /* 1 to PL_ENTRY_MAX; unsealed a multiple of 4 */
-			/* the most entries written before the head is published */
+			/* most entries written before the head is published */
 			uint32_t batch_max;
 			uint32_t sealed; /* 1: each entry carries its number and a check value */
 			uint8_t zero[16];
 		} append;
 		struct {
-			/* cells of a row; shared: of all. PL_HASH_DTA: a power of two, shared */
+			/* cells of a row; of all rows if shared. PL_HASH_DTA: a power of two,
+			 * shared */
 			uint64_t width;
 			uint32_t rows;   /* 1 to PL_ROWS_MAX */
 			uint32_t shared; /* 1: the rows share one array, as DTA has it */
@@ -122,11 +123,9 @@ struct pl_store_params {
 	};
 };
 
-/*
- * Whether the parameters are of a store that can be, and how many bytes it has (a multiple of 64).
- * 0, -EINVAL with a diag that names what is wrong, -EOVERFLOW for more than PL_STORE_BYTES_MAX.
- * Safe on numbers from anywhere.
- */
+/* Checks the parameters, and computes the size of the store in bytes (a multiple of 64). Returns 0,
+ * -EINVAL with a diag that names the fault, or -EOVERFLOW for more than PL_STORE_BYTES_MAX. Safe on
+ * numbers from anywhere. */
 int pl_store_bytes(const struct pl_store_params *params, uint64_t *ret_bytes, struct pl_diag *diag);
 
 _Static_assert(sizeof(struct pl_store_params) == 64, "as in the file");
@@ -140,23 +139,24 @@ PL_STORE_WHOLE(sketch);
 #undef PL_STORE_WHOLE
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "stores are little-endian");
 
-/* "key-write", "append", "counters", "postcards", "sketch"; NULL when unknown. And back: 0 when
- * unknown. */
+/* Name of a primitive: "key-write", "append", "counters", "postcards", "sketch", or NULL when
+ * unknown; and the primitive of a name, 0 when unknown. */
 const char *pl_primitive_name(uint32_t primitive);
 uint32_t pl_primitive_by_name(const char *name);
 
-/* Bytes from slot to slot, chunk to chunk, entry to entry; of valid parameters. */
+/* Bytes from slot to slot, from chunk to chunk, from entry to entry; the parameters must be
+ * valid. */
 uint32_t pl_key_write_slot_bytes(uint32_t value_bytes);
 uint32_t pl_postcards_chunk_bytes(uint32_t hash, uint32_t hops);
 uint32_t pl_append_entry_stride(uint32_t entry_bytes, bool sealed);
 
 /* A run of bytes within a store. */
 struct pl_extent {
-	uint64_t offset; /* from the store's first byte */
+	uint64_t offset; /* offset from the store's first byte */
 	uint64_t bytes;
 };
 
-/* What a query by key says. A key that was never written may be found with a probability that the
+/* Answer of a query by key. A key that was never written may be found with a probability that the
  * headers give. */
 enum pl_answer {
 	PL_NOT_FOUND,

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* `bytes` is a multiple of 8. */
+/* Copies `bytes`, a multiple of 8. */
 static inline void pl_words_store(void *to, const void *from, size_t bytes)
 {
 	uint64_t *w = to;
@@ -32,7 +32,7 @@ static inline void pl_words_load(void *to, const void *from, size_t bytes)
 	}
 }
 
-/* Up to 8 bytes from anywhere, the rest zero; and back. */
+/* Makes a word of up to 8 bytes from anywhere, the rest zero; and the reverse. */
 static inline uint64_t pl_word_gather(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
@@ -42,7 +42,7 @@ static inline uint64_t pl_word_gather(const uint8_t *p, size_t n)
 		return v;
 	}
 	if (n >= 4) {
-		uint32_t first, last; /* which may overlap */
+		uint32_t first, last; /* may overlap */
 
 		memcpy(&first, p, 4);
 		memcpy(&last, p + n - 4, 4);
@@ -70,7 +70,7 @@ static inline void pl_word_scatter(uint8_t *p, uint64_t v, size_t n)
 		p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* The same by words of four bytes. */
+/* Copies words of four bytes in the same way. */
 static inline void pl_words32_store(void *to, const void *from, size_t bytes)
 {
 	uint32_t *w = to;
@@ -114,7 +114,7 @@ static inline void pl_words_acquire(void)
 	PL_WORDS_FENCE(__ATOMIC_ACQUIRE);
 }
 
-/* A piece of 1, 2, 4 or 8 bytes, `to` aligned to it. */
+/* Places a piece of 1, 2, 4 or 8 bytes, to which `to` is aligned. */
 static inline void pl_word_place(uint8_t *to, const uint8_t *from, size_t size, int order)
 {
 	uint64_t v8;
@@ -140,8 +140,8 @@ static inline void pl_word_place(uint8_t *to, const uint8_t *from, size_t size, 
 	}
 }
 
-/* What stands before and behind aligned words of 8 bytes: fewer than 8 bytes, the largest pieces
- * first that are aligned. */
+/* Places the bytes before or behind aligned words of 8 bytes: fewer than 8, the largest aligned
+ * pieces first. */
 static inline void pl_words_place_rest(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	while (bytes > 0) {
@@ -156,12 +156,10 @@ static inline void pl_words_place_rest(uint8_t *to, const uint8_t *from, size_t 
 	}
 }
 
-/*
- * Two words with one instruction, as far as there are pairs; what is left of n. Only where a vector
- * store to an aligned place is known to move each word at once, and to be seen in the order of the
- * program (Intel's and AMD's manuals); else the words are placed one by one. The thread sanitizer
- * sees the words.
- */
+/* Places two words with one instruction, as far as there are pairs, and returns the rest of n. Only
+ * on processors where a vector store to an aligned place is known to move each word at once, and to
+ * be seen in the order of the program (Intel's and AMD's manuals); elsewhere the words are placed
+ * one by one. The thread sanitizer sees the words. */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 typedef long long pl_words_pair __attribute__((vector_size(16), may_alias));
 
@@ -193,12 +191,10 @@ static inline size_t pl_words_place_pairs(uint8_t **to, const uint8_t **from, si
 }
 #endif
 
-/*
- * Any bytes to any place, as a NIC writes them: aligned words of 8 bytes are never torn,
- * and neither are those of 4 where they are whole in it. What was placed before is seen no later
- * than the first byte, and all of these no later than the last piece: a reader that acquires a seal
- * or a head which was written last sees what it speaks of. On x86 these are plain moves.
- */
+/* Places any bytes anywhere, as a NIC writes them: aligned words of 8 bytes are never torn, nor are
+ * those of 4 that lie whole in it. Bytes placed before are seen no later than the first byte, and
+ * all of these no later than the last piece: a reader that acquires a seal or a head which was
+ * written last sees the bytes that it covers. On x86 these are plain moves. */
 static inline void pl_words_place(void *place, const void *bytes, size_t n)
 {
 	const uint8_t *from = bytes;
