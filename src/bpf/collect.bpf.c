@@ -13,7 +13,7 @@ SEC("xdp") int pl_collect(struct xdp_md *ctx)
 	return pl_filter_to_socket(ctx);
 }
 
-/* Where the driver has no room in front of a frame, the frame has no stamp. */
+/* A frame has no stamp when the driver has no room in front of it. */
 static __always_inline void stamp(struct xdp_md *ctx)
 {
 	struct pl_collect_stamp *s;
@@ -27,7 +27,7 @@ static __always_inline void stamp(struct xdp_md *ctx)
 	s->tai_ns = bpf_ktime_get_tai_ns();
 }
 
-/* The same for a tap, which wants to know when each frame entered. Needs Linux 6.1. */
+/* Takes frames for a tap, which wants to know when each frame entered. Needs Linux 6.1. */
 SEC("xdp") int pl_collect_stamped(struct xdp_md *ctx)
 {
 	struct pl_filter_frame f;

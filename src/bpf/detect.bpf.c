@@ -75,7 +75,7 @@ static __always_inline struct pl_fast_memo *pl_env_memo(struct pl_core_env *env,
 	return bpf_map_lookup_elem(&pl_memos, &at);
 }
 
-/* To the verifier each of these is one call, once looked at. */
+/* Functions that the verifier checks once each. */
 int pl_detect_seek_place(struct work *w, uint32_t node, uint64_t word);
 int pl_detect_seek_port(struct work *w, uint32_t node, uint64_t word);
 int pl_detect_seek_link(struct work *w, uint64_t stack, uint64_t before, uint32_t ports);
@@ -109,7 +109,7 @@ static __always_inline void env_init(struct pl_core_env *env, struct work *w)
 
 #define MASK_LAYOUT (PL_CORE_LAYOUTS - 1)
 
-/* What metadata in the report's header say. */
+/* Reads the metadata in the report's header. */
 __attribute__((noinline)) int pl_detect_own(struct work *w)
 {
 	struct pl_core_block block = { .at = 0, .mask = PL_CORE_OWN_BYTES - 4 };
@@ -242,7 +242,7 @@ __attribute__((noinline)) int pl_detect_route(struct work *w)
 
 /* --- the fast path ---------------------------------------------------------------------------- */
 
-#define FRAME_MAX     0x3fff /* more than any interface's: what positions in a frame are kept to */
+#define FRAME_MAX     0x3fff /* mask of offsets in a frame, above any interface's frames */
 #define FETCHED_LINES 8      /* 15 hops of nodes, 6 of 8 fields each */
 
 #define SEEK(name, params, ...)                                                                    \
@@ -295,8 +295,8 @@ static __always_inline void fetch_lines(const struct xdp_md *ctx)
 	}
 }
 
-/* Whether the filter means what is sent there, which has a wanted port; it may say no where
- * pl_filter_frame says yes. */
+/* True when the filter takes packets to this destination, which has a wanted port. It may be false
+ * where pl_filter_frame takes the frame. */
 __attribute__((noinline)) int pl_detect_meant(const struct pl_fast_to *to)
 {
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
@@ -386,7 +386,7 @@ __attribute__((noinline)) int pl_detect_sums(struct work *w, uint32_t i)
 	return 0;
 }
 
-/* Of all that did not stir. */
+/* Counts all hops that did not change. */
 __attribute__((noinline)) int pl_detect_fast_sums(struct work *w)
 {
 	uint32_t n;
@@ -432,7 +432,8 @@ static __always_inline uint32_t fast(struct xdp_md *ctx, struct work *w)
 	pl_core_copy(&q.seq, w->form, PL_FAST_FORM_WORDS);
 	q.stack = (const uint8_t *)(long)ctx->data + (w->stack_at & FRAME_MAX);
 	q.end = (const uint8_t *)(long)ctx->data_end;
-	/* From here on what was read is loaded when it is needed: there is little stack. */
+	/* The barrier has values loaded from here on when they are needed: there is little
+	 * stack. */
 	__asm__ volatile("" ::: "memory");
 	slow = pl_fast_step(&env, &q, &pl_layouts.slot[q.layout & MASK_LAYOUT], pl_control.now_ns,
 		pl_control.ts_ns, pl_control.max_latency_ns);
@@ -534,7 +535,7 @@ __attribute__((noinline)) int pl_detect_inner(struct xdp_md *ctx, struct work *w
 	return escalate;
 }
 
-/* Where to look for INT. A value of enum pl_core_search. */
+/* Place in which to look for INT: a value of enum pl_core_search. */
 __attribute__((noinline)) int pl_detect_search(struct xdp_md *ctx, struct work *w)
 {
 	struct pl_core_payload payload = { .over_l4 = 1 };
@@ -563,7 +564,7 @@ __attribute__((noinline)) int pl_detect_int(struct xdp_md *ctx, struct work *w, 
 	return (int)pl_core_try_int(&w->scratch, &c, &pl_layouts, profile);
 }
 
-/* Who sent the frame; 0 when it is cut before that. */
+/* Reads the sender of the frame; 0 when the frame is cut before it. */
 static __always_inline int read_source(const struct pl_filter_frame *f, struct pl_core_scratch *s)
 {
 	if (f->ip_version == 4) {
@@ -662,7 +663,7 @@ static __always_inline int same_addr(const struct pl_addr *a, const struct pl_ad
 	return x[0] == y[0] && x[1] == y[1];
 }
 
-/* Whether a settled report is wanted in full. */
+/* True when a settled report is wanted in full. */
 __attribute__((noinline)) int pl_detect_wanted(struct work *w)
 {
 	const struct pl_kernel_control *m = &pl_control;
@@ -780,8 +781,8 @@ static __always_inline int settled_action(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* What the steps of hops ask of a report that took the fast path. A function of its own: below the
- * steps there is no stack for it. */
+/* Makes the report that the steps of hops need, of a report that took the fast path. A function of
+ * its own: below the steps there is no stack for it. */
 __attribute__((noinline)) int pl_detect_changed_report(struct work *w)
 {
 	struct pl_fast q = { .print = 0 };
@@ -843,7 +844,7 @@ __attribute__((noinline)) int pl_detect_report(struct xdp_md *ctx, struct work *
 	return (int)read_report(ctx, &f, w);
 }
 
-/* What becomes of the number of a report that may be escalated. */
+/* Counts the sequence number of a report that may be escalated, and returns the result. */
 static __always_inline uint16_t number_of(struct work *w)
 {
 	uint32_t number;
@@ -936,8 +937,7 @@ SEC("xdp") int pl_detect_general(struct xdp_md *ctx)
 	return action;
 }
 
-/* What may follow is a program of its own: each has the whole stack, and the whole patience of the
- * verifier. */
+/* Programs that may follow: each has the whole stack, and the verifier's whole budget. */
 enum { THEN_GENERAL, THEN_CHANGED, THEN_MAX };
 
 struct {
@@ -977,7 +977,7 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 		turn_give(w);
 		return settled_action(ctx);
 	}
-	return XDP_PASS; /* not reached: the programs are in their places from the start */
+	return XDP_PASS; /* not reached: the programs are in place from the start */
 }
 
 /* The kernel takes this word for the dual licence of the first line. */

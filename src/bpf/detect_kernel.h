@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What the detector in the kernel (detect.bpf.c) and its loader (detect/kernel.c) share: the
- * control block, which user space has mapped, counters, and the frames that are escalated through a
- * ring.
- */
+/* Memory that the detector in the kernel (detect.bpf.c) and its loader (detect/kernel.c) share: the
+ * control block, which user space maps, counters, and the frames that are escalated through a
+ * ring. */
 #pragma once
 
 #include "core/detect_state.h"
 #include "core/report_core.h"
 #include "core/turn.h"
 
-#define PL_KERNEL_QUEUES  64 /* at most, that have state: a power of two */
+#define PL_KERNEL_QUEUES  64 /* most queues with state: a power of two */
 
 /*
  * Shares of the rings of frames and of events. Sources (pl_core_source) are hashed to senders. The
@@ -20,49 +18,48 @@
  */
 #define PL_KERNEL_SENDERS 4096 /* a power of two */
 
-/*
- * Bytes of a sender, with the ring's own header. Of frames: what the program put in, and what user
- * space took out. An event may not name its exporter, but user space always takes all events that
- * there are: of them it is what was put in since the round began, which user space counts up before
- * it takes any out (pl_kernel_control). Of an older round nothing is left.
- */
+/* Bytes of a sender in a ring, with the ring's own header. Of frames: those that the program put in
+ * and those that user space took out. An event may not name its exporter, but user space always
+ * takes all waiting events out: so events_bytes counts those put in since the round events_round
+ * began, and user space begins a round before it takes any out (pl_kernel_control). Bytes of an
+ * older round are all taken out. */
 struct pl_kernel_sender {
 	uint64_t put, taken;
 	uint32_t events_round, events_bytes;
 };
 
-/* What size bytes take in a ring. */
+/* Room that size bytes take in a ring. */
 static inline uint64_t pl_kernel_ring_room(uint64_t size)
 {
 	return (size + 8 + 7) & ~UINT64_C(7);
 }
 
-/* What becomes of reports, besides being detected. Changed at run time. */
+/* Handling of reports besides detection. User space changes it at run time. */
 struct pl_kernel_control {
-	uint64_t now_ns, ts_ns;  /* the time, kept by user space (pl_kernel_time) */
-	uint64_t vxlan_ports;    /* a word of them (wire/tunnel_ports.h), as decode's */
-	uint32_t max_latency_ns; /* plausibility limit, as decode's */
-	uint32_t active;         /* which of the two rules hold */
-	/* what is not settled goes to the socket of its queue; else into the ring */
+	uint64_t now_ns, ts_ns;  /* present time, kept by user space (pl_kernel_time) */
+	uint64_t vxlan_ports;    /* set of ports (wire/tunnel_ports.h), as in decode */
+	uint32_t max_latency_ns; /* plausibility limit, as in decode */
+	uint32_t active;         /* index of the rules that hold */
+	/* 1: escalated frames go to the socket of their queue; 0: into the ring */
 	uint32_t to_sockets;
-	uint32_t copy_all;    /* settled reports go up to the sockets too (detect: both) */
+	uint32_t copy_all;    /* settled reports go to the sockets too (detect: both) */
 	uint32_t sample;      /* 1 in so many settled reports is copied into the ring; 0: none */
-	uint32_t match;       /* 1: and those that match as follows; what is 0 matches all */
+	uint32_t match;       /* 1: settled reports that match are copied too; 0 matches all */
 	uint32_t match_flags; /* PL_FLAG_*: any of them */
 	uint32_t match_node_set;
-	uint64_t match_node;       /* met on the way, or reporting */
-	struct pl_addr match_addr; /* of the flow, either end; zero: all */
-	/* of exporters that are in no prefix of the map of profiles */
+	uint64_t match_node;       /* node on the path, or reporting */
+	struct pl_addr match_addr; /* source or destination of the flow; zero: all */
+	/* profile of exporters that are in no prefix of the map of profiles */
 	struct pl_core_profile profile;
-	uint32_t profiles;     /* 1: there are some */
-	uint32_t queues;       /* that have state; reports of others are escalated */
-	uint32_t general;      /* 1: the slow path for every report, for tests and to compare */
-	uint32_t frames_bytes; /* of their ring */
-	uint32_t events_bytes; /* likewise */
+	uint32_t profiles;     /* 1: the map of profiles has entries */
+	uint32_t queues;       /* queues with state; reports of other queues are escalated */
+	uint32_t general;      /* 1: every report takes the slow path, for tests and comparison */
+	uint32_t frames_bytes; /* size of the ring of frames */
+	uint32_t events_bytes; /* size of the ring of events */
 	uint32_t events_round; /* counts up whenever user space begins to take events out */
 };
 
-/* The key of the map of profiles: a longest-prefix trie. */
+/* Key of the map of profiles, a longest-prefix trie. */
 struct pl_kernel_prefix {
 	uint32_t bits;
 	struct pl_addr addr;
@@ -74,17 +71,17 @@ struct pl_kernel_frame {
 	uint32_t len, wire_len;
 	uint16_t queue;
 	uint16_t sender;
-	uint16_t cause;  /* enum pl_escalation; NONE: settled, a copy for whoever stores */
+	uint16_t cause;  /* enum pl_escalation; NONE: settled, a copy to be stored */
 	uint16_t number; /* enum pl_kernel_number */
 	/* len bytes follow; with len 0 a struct pl_core_numbered: the number of a settled report */
 };
 
-/* What became of a report's sequence number. */
+/* Result for a report's sequence number. */
 enum pl_kernel_number {
 	PL_NUMBER_UNREAD, /* the program does not know it */
 	PL_NUMBER_COUNTED,
-	PL_NUMBER_LEFT, /* to user space, which counts all of this exporter */
-	PL_NUMBER_LATE, /* read, but not counted: the books were not the program's to write then */
+	PL_NUMBER_LEFT, /* left to user space, which counts all numbers of this exporter */
+	PL_NUMBER_LATE, /* read, but not counted: the program could not write the account then */
 };
 
 #define PL_KERNEL_FRAME_MAX 4096 /* an XDP frame is a page at most */
@@ -97,6 +94,6 @@ struct pl_kernel_counters {
 #undef PL_STAT
 	uint64_t escalated[PL_ESCALATION_MAX];
 	uint64_t notes[64]; /* of settled reports, by enum pl_note */
-	/* Took the slow path, by enum pl_slow: with `fast` all of packets. */
+	/* Packets that took the slow path, by enum pl_slow: with `fast` they are all packets. */
 	uint64_t slow[PL_SLOW_MAX];
 };

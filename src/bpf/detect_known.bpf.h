@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the report at hand knows of its path. To the verifier it is one call, once looked at. */
+/* Path of the present report as far as it is known. For the verifier it is one call, verified
+ * once. */
 #pragma once
 
 #include "bpf/detect_maps.bpf.h"

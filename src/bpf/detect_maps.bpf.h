@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the detector has in memory: its maps, the work of a report, and whose turn it is to step a
- * queue's tables. */
+/* Memory of the detector: its maps, the work of a report, and the turns that step a queue's
+ * tables. */
 #pragma once
 
 #include "bpf/filter.bpf.h"
 
-#define PL_CORE_TRAIL 32 /* as many hops as are settled: every one is looked at for loops */
+#define PL_CORE_TRAIL 32 /* as many hops as are settled: each is compared to find loops */
 
 #include "bpf/detect_kernel.h"
 #include "core/path_known.h"
@@ -45,7 +45,7 @@ struct {
 	__type(value, struct pl_core_profile);
 } pl_profiles SEC(".maps");
 
-/* PL_FAST_MEMOS of each queue; sized before loading, too. */
+/* PL_FAST_MEMOS of each queue; the size is set before loading, too. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, PL_FAST_MEMOS);
@@ -55,12 +55,12 @@ struct {
 
 #define PROFILES_SEEN 16 /* a power of two */
 
-/* What the profile of an exporter says to the fast path. Profiles stay as they are for as long as
- * the program runs. */
+/* Part of an exporter's profile that the fast path uses. Profiles do not change while the program
+ * runs. */
 struct profile_seen {
 	uint64_t addr[2];
 	uint64_t layout_key;
-	uint64_t usual; /* 0: its reports take the slow path; or nothing was seen yet */
+	uint64_t usual; /* 0: its reports take the slow path, or nothing was seen yet */
 };
 
 struct work {
@@ -68,27 +68,27 @@ struct work {
 	struct pl_core_scratch scratch;
 	struct pl_core_own own;
 	struct pl_core_trail trail;
-	struct pl_core_known known; /* of the report at hand's path, once it was asked for */
+	struct pl_core_known known; /* path of the present report, once it was asked for */
 	struct pl_fast_keys keys;
-	struct pl_fast_to to; /* the stack is too small for it */
+	struct pl_fast_to to; /* not on the stack, which is too small */
 	struct pl_fast_marks marks;
-	/* Of a report whose headers the fast path read: struct pl_fast from seq on, and how far
-	 * into the frame its newest block is. */
+	/* Form of a report whose headers the fast path read: struct pl_fast from seq on, and the
+	 * offset of its newest block in the frame. */
 	uint64_t form[PL_FAST_FORM_WORDS];
 	uint32_t stack_at, frame_bytes;
 	uint32_t cursor_at, cursor_left;
-	uint64_t slow; /* enum pl_slow: why the slow path */
+	uint64_t slow; /* enum pl_slow: reason for the slow path */
 	uint32_t queue;
-	uint32_t turn;                           /* 1: the queue's tables are ours to step */
-	struct profile_seen seen[PROFILES_SEEN]; /* of exporters that sent last */
-	uint64_t packets;                        /* for the sample */
-	uint32_t unproven; /* PL_CORE_UNPROVEN: the exporter of the report at hand is not proven */
-	uint32_t sender;   /* of the report at hand, once pl_detect_sender has worked it out */
-	/* Of the ring of events: 1, flags that no kernel takes, when the sender has its share of
-	 * it. A report's steps then find no room, and have no branch for it. */
+	uint32_t turn;                           /* 1: this program may step the queue's tables */
+	struct profile_seen seen[PROFILES_SEEN]; /* profiles of the exporters seen last */
+	uint64_t packets;                        /* packets so far, to sample them */
+	uint32_t unproven; /* PL_CORE_UNPROVEN: the present report's exporter is not proven */
+	uint32_t sender;   /* sender of the present report, once pl_detect_sender has set it */
+	/* Flags for the ring of events: 1, which no kernel accepts, when the sender has used its
+	 * share. Then the steps of a report find no room, without a branch for it. */
 	uint64_t events_flags;
-	uint64_t events_put; /* of this processor, those that are put down to senders */
-	uint64_t events_dropped, events_at; /* before the steps of the report at hand */
+	uint64_t events_put; /* events of this processor that are counted to senders */
+	uint64_t events_dropped, events_at; /* values before the steps of the present report */
 	struct {
 		struct pl_kernel_frame frame;
 		struct pl_core_numbered of;
@@ -112,7 +112,7 @@ struct pl_kernel_sender pl_senders[PL_KERNEL_SENDERS];
 
 /* --- turns ------------------------------------------------------------------------------------ */
 
-/* Some ten microseconds in all: longer than user space has a turn while it runs. */
+/* Some ten microseconds in all: longer than a turn of user space that is not interrupted. */
 #define TURN_GLANCES 64
 #define TURN_LOOKS   256
 
@@ -126,8 +126,8 @@ static __always_inline uint32_t turn_holder(const struct work *w)
 	return *(volatile uint32_t *)&turn_of(w)->holder;
 }
 
-/* A few glances in a row: the verifier follows only so many in one loop. 1: the holder is one of
- * the set, 1 << each. */
+/* Looks a few times in a row, as many as the verifier follows in one loop. Returns 1 when the
+ * holder is one of the set, 1 << each. */
 __attribute__((noinline)) int pl_detect_turn_look(struct work *w, uint32_t set)
 {
 	if (w == NULL)
@@ -140,8 +140,8 @@ __attribute__((noinline)) int pl_detect_turn_look(struct work *w, uint32_t set)
 	return 0;
 }
 
-/* Somebody else steps the queue's tables: a few reports of user space, or, in generic mode, another
- * processor. */
+/* Waits while another one steps the queue's tables: user space for a few reports or, in generic
+ * mode, another processor. */
 __attribute__((noinline)) int pl_detect_turn_wait(struct work *w)
 {
 	const int crowded = bpf_ringbuf_query(&pl_frames, BPF_RB_AVAIL_DATA) >
@@ -182,7 +182,7 @@ static __always_inline int turn_take(struct work *w)
 	       pl_detect_turn_wait(w);
 }
 
-/* All that was stored before is seen by whoever takes the next turn. */
+/* Gives the turn back: whoever takes the next one sees all stores made before. */
 static __always_inline void turn_give(const struct work *w)
 {
 #ifdef PL_STORES_IN_ORDER

@@ -4,7 +4,7 @@
 
 #include "bpf/detect_maps.bpf.h"
 
-/* The profile of an exporter. */
+/* Profile of an exporter. */
 static __always_inline const struct pl_core_profile *profile_of(const void *addr)
 {
 	const struct pl_core_profile *p;
@@ -23,7 +23,7 @@ static __always_inline int profile_usual(const struct pl_core_profile *p)
 	return (p->escalate | p->announces | p->general) == 0;
 }
 
-/* Of the exporter in w->keys, into place i. */
+/* Notes the profile of the exporter in w->keys in place i. */
 __attribute__((noinline)) int pl_detect_see_profile(struct work *w, uint32_t i)
 {
 	const struct pl_core_profile *profile;
@@ -39,7 +39,8 @@ __attribute__((noinline)) int pl_detect_see_profile(struct work *w, uint32_t i)
 	return 0;
 }
 
-/* What goes into layouts' keys for the exporter in w->keys. 0: its reports take the slow path. */
+/* Writes the part of layouts' keys that the profile of the exporter in w->keys gives. Returns 0
+ * when its reports take the slow path. */
 static __always_inline int layout_key_of(struct work *w, uint64_t *ret)
 {
 	const uint64_t *addr = w->keys.exporter;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shares of sources in the rings of frames and of events (detect_kernel.h says which), for
- * detect.bpf.c, which has the steps of detection by then. */
+/* Shares of sources in the rings of frames and of events (detect_kernel.h has the rule), for
+ * detect.bpf.c, which includes this behind the steps of detection. */
 #pragma once
 
 #include "bpf/detect_maps.bpf.h"
@@ -15,8 +15,8 @@ static __always_inline struct pl_kernel_sender *sender_of(struct work *w)
 	return &pl_senders[w->sender];
 }
 
-/* Whether a sender that has so much waiting with what it adds is above its share, of a ring of all
- * bytes in which some are taken. */
+/* True when a sender with so many bytes waiting, including new ones, is above its share of a ring
+ * of `all` bytes, of which `taken` are in use. */
 static __always_inline int above_share(uint64_t waits, uint64_t taken, uint64_t all)
 {
 	const uint64_t kept = taken + all / 8;
@@ -24,8 +24,8 @@ static __always_inline int above_share(uint64_t waits, uint64_t taken, uint64_t 
 	return waits > all / 64 && (kept > all || waits > 4 * (all - kept));
 }
 
-/* Takes room for size bytes of the report's sender in the ring; 0 when it has its share. Whoever
- * does not put them there gives the room back. */
+/* Takes room for size bytes of the report's sender in the ring; 0 when its share is used. A caller
+ * that does not put the bytes there gives the room back. */
 __attribute__((noinline)) int pl_detect_room(struct work *w, uint32_t size)
 {
 	const uint64_t room = pl_kernel_ring_room(size);
@@ -49,8 +49,8 @@ static __always_inline void give_room(struct work *w, uint64_t size)
 
 #define EVENT_ROOM pl_kernel_ring_room(sizeof(struct pl_event))
 
-/* Before the steps of a report: whether its events find room as far as its sender goes. A ring that
- * is nearly empty is anybody's. */
+/* Called before the steps of a report: decides whether the sender's share has room for its events.
+ * A ring that is nearly empty is open to every sender. */
 __attribute__((noinline)) int pl_detect_may_tell(struct work *w)
 {
 	const uint32_t all = pl_control.events_bytes;
@@ -73,7 +73,7 @@ __attribute__((noinline)) int pl_detect_may_tell(struct work *w)
 	return 0;
 }
 
-/* After them: what was put into the ring is its sender's. */
+/* Called after the steps: counts the events put into the ring to their sender. */
 __attribute__((noinline)) int pl_detect_told(struct work *w)
 {
 	const uint32_t round = *(volatile uint32_t *)&pl_control.events_round;

@@ -23,11 +23,11 @@
 #define AF_INET6  10
 #define AF_PACKET 17
 
-#define TRIES     8           /* to take the time of a record, while other processors do */
+#define TRIES     8           /* tries to take a record's time, while other processors do */
 #define ALLOWANCE 1000000000u /* ns of records that may come at once */
-#define NO_HEADER 0xffffu     /* a header's place in sk_buff that is not set */
+#define NO_HEADER 0xffffu     /* unset offset of a header in sk_buff */
 
-/* Of the kernel's structures what is read here. */
+/* Members of the kernel's structures that are read here. */
 #define KERNEL    __attribute__((preserve_access_index))
 
 struct ns_common {
@@ -62,7 +62,7 @@ struct sk_buff {
 	struct sock *sk;
 	unsigned int len;
 	uint16_t protocol, vlan_proto, vlan_tci, network_header, mac_header;
-	unsigned int tail; /* from head, on machines of 64 bits */
+	unsigned int tail; /* offset from head, on machines of 64 bits */
 	unsigned char *head, *data;
 } KERNEL;
 
@@ -99,7 +99,7 @@ struct {
 } pl_drops_ring SEC(".maps");
 
 const volatile struct pl_drops_control pl_drops_control;
-uint64_t pl_drops_spent_ns; /* up to this time records are spent */
+uint64_t pl_drops_spent_ns; /* time up to which records are used up */
 
 /* ---- the packet's headers ---- */
 
@@ -117,8 +117,8 @@ static __always_inline uint32_t bounded(uint32_t n)
 	return n > PL_TAP_HEAD_BYTES ? 0 : n;
 }
 
-/* Where what skb->protocol names begins. Of a tag that is in the frame it names the tag, and the
- * network header may stand behind it. */
+/* Finds the header that skb->protocol names. If that is a tag in the frame, the network header may
+ * stand behind it. */
 static __always_inline uint32_t find_network(struct sk_buff *skb, uint32_t tail, uint32_t data)
 {
 	const uint32_t network = skb->network_header, mac = skb->mac_header;
@@ -154,7 +154,8 @@ static __always_inline bool is_tagged(struct sk_buff *skb)
 	return skb->vlan_proto != 0;
 }
 
-/* Of a packet without IP header, or whose headers are wrong or cut, what stands before. */
+/* Reads the headers. Of a packet without IP header, or with wrong or cut headers, the record holds
+ * those before. */
 static __always_inline void read_headers(struct pl_tap_walk *k, struct sk_buff *skb)
 {
 	uint32_t outcome = PL_TAP_NOT_IP;
@@ -261,7 +262,7 @@ static __always_inline void give(struct work *w, struct sk_buff *skb, uint64_t p
 	r->ethertype = __builtin_bswap16(skb->protocol);
 	r->skb_len = skb->len;
 	w->event.at[0] = '\0';
-	/* Where it cannot, the record has no place. */
+	/* A place that the kernel cannot print stays empty. */
 	BPF_SNPRINTF(w->event.at, sizeof(w->event.at), "%pB", place);
 	if (bpf_ringbuf_output(&pl_drops_ring, &w->event, sizeof(w->event),
 		    pl_tap_wakes(&w->woken_ns, pl_drops_control.wake_ns, now_ns)))
@@ -279,8 +280,8 @@ static __always_inline void count_reason(uint32_t reason)
 		(*n)++;
 }
 
-/* What the tracepoint tells: buffer, place, reason, and since Linux 6.11 the socket that was to
- * receive it. */
+/* Handles a drop. Arguments of the tracepoint: buffer, place, reason, and since Linux 6.11 the
+ * socket that was to receive it. */
 SEC("tp_btf/kfree_skb") int pl_drops_drop(uint64_t *told)
 {
 	struct sk_buff *skb = (struct sk_buff *)told[0];

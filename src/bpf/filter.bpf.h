@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The filter in front of every XDP program of ours: which frames are report traffic. All others are
- * the host's and pass untouched. For one object file per program, since it defines pl_filter,
- * pl_filter_counts and the map of sockets, pl_xsks.
+ * Filter in front of every XDP program of ours: it takes the frames that are report traffic. All
+ * others are the host's and pass untouched. For one object file per program, since it defines
+ * pl_filter, pl_filter_counts and the map of sockets, pl_xsks.
  *
  *   struct pl_filter_frame f;
  *   uint32_t cause = pl_filter_frame(ctx, &f);
@@ -16,9 +16,9 @@
  * XDP_DROP.
  *
  * Read: Ethernet, up to two VLAN tags (802.1Q, 802.1ad), IPv4 with options, IPv6 with up to two
- * hop-by-hop or destination headers, UDP; RoCEv1 where it is asked for. Lengths inside IP and UDP
- * are not looked at beyond what is needed to find the ports: what is wrong with a datagram is
- * decode/'s to say and count.
+ * hop-by-hop or destination headers, UDP; RoCEv1 where it is asked for. Lengths inside IP and
+ * UDP are not looked at beyond what is needed to find the ports: faults of a datagram are for
+ * decode/ to name and count.
  */
 #pragma once
 
@@ -46,7 +46,8 @@ struct {
 	__type(value, struct pl_filter_counts);
 } pl_filter_counts SEC(".maps");
 
-/* By receive queue. Made as large as the interface has queues before it is loaded. */
+/* Sockets by receive queue; the map is made as large as the interface has queues before it is
+ * loaded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__uint(max_entries, 64);
@@ -75,7 +76,7 @@ static __always_inline int pl_filter_pass(uint32_t cause)
 	return XDP_PASS;
 }
 
-/* Counts, and hands the frame to the socket of its queue; to the host where there is none. */
+/* Counts the frame, and passes it to the socket of its queue, or to the host when there is none. */
 static __always_inline int pl_filter_to_socket(struct xdp_md *ctx)
 {
 	int action = (int)bpf_redirect_map(&pl_xsks, ctx->rx_queue_index, XDP_PASS);
@@ -84,7 +85,7 @@ static __always_inline int pl_filter_to_socket(struct xdp_md *ctx)
 	return action;
 }
 
-/* Bytes of the wire at an address that need not be aligned. */
+/* Reads 16 bits of the wire at an address that need not be aligned. */
 static __always_inline uint16_t pl_filter_be16(const uint8_t *p)
 {
 	return (uint16_t)(p[0] << 8 | p[1]);
@@ -122,7 +123,8 @@ static __always_inline int pl_filter_has_addr(
 	return 0;
 }
 
-/* PL_FILTER_TAKEN with *f filled: the frame is report traffic. Else why not. Counts nothing. */
+/* Returns PL_FILTER_TAKEN with *f filled when the frame is report traffic, else the cause. Counts
+ * nothing. */
 static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_filter_frame *f)
 {
 	const uint8_t *p = (const uint8_t *)(long)ctx->data,
@@ -170,7 +172,7 @@ static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_fi
 		protocol = p[9];
 		if (protocol != IPPROTO_UDP)
 			return PL_FILTER_PROTOCOL;
-		/* More fragments, or an offset. */
+		/* Fragment: "more fragments" is set, or an offset. */
 		if ((pl_filter_be16(p + 6) & 0x3fff) != 0)
 			return PL_FILTER_FRAGMENT;
 		__builtin_memcpy(&dst, p + 16, 4);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which frames are report traffic: the rules and the counts of the filter that runs in the kernel
- * (bpf/filter.bpf.h), as both sides see them. Numbers in host order, addresses as struct pl_addr.
+ * Rules and counts of the filter in the kernel (bpf/filter.bpf.h), which tells the frames that are
+ * report traffic, for the kernel and user space. Numbers in host order, addresses as struct
+ * pl_addr.
  *
  * An object that includes bpf/filter.bpf.h has a `struct pl_filter pl_filter` in its .bss, which is
  * mapped into user space by libbpf's skeleton: skel->bss->pl_filter. Rules are changed there at any
@@ -17,28 +18,26 @@
 #define PL_FILTER_ADDRS_MAX      16
 #define PL_FILTER_DATA_PORTS_MAX 8
 
-/*
- * Packets on their way to somebody else that carry telemetry themselves. They are copied and never
- * taken: only packet sockets (netio/cbpf.c) look for them, whatever ports and addrs are.
- */
+/* Packets to other destinations that carry telemetry themselves. They are copied and never taken:
+ * only packet sockets (netio/cbpf.c) look for them, whatever ports and addrs are. */
 struct pl_filter_data {
 	uint64_t dscps;   /* one bit per DSCP that announces INT */
 	uint32_t ioam;    /* 1: IPv6 with an IOAM option */
 	uint32_t in_band; /* 1: INT as it is customarily announced */
-	uint32_t gre;     /* 1: GRE, whatever is in it */
+	uint32_t gre;     /* 1: GRE, whatever it carries */
 	uint32_t nports;
 	uint16_t ports[PL_FILTER_DATA_PORTS_MAX]; /* UDP destination ports that announce INT */
 };
 
 struct pl_filter_rules {
 	uint8_t ports[8192]; /* one bit per UDP destination port */
-	uint8_t vlans[512];  /* one bit per VLAN id; either tag of a frame with two may be meant */
+	uint8_t vlans[512];  /* one bit per VLAN id; of two tags either may match */
 	uint32_t any_vlan;   /* 1: every frame, tagged or not; 0: only frames with a tag in vlans */
 	uint32_t naddrs;     /* 0: every destination */
 	uint32_t roce1;      /* 1: RoCEv1 too, by its Ethertype, whatever ports and addrs are */
-	uint32_t all;        /* 1: every frame, whatever else is said here: for a tap */
+	uint32_t all;        /* 1: every frame, whatever the rest of the rules: for a tap */
 	struct pl_addr addrs[PL_FILTER_ADDRS_MAX];
-	struct pl_filter_data data; /* not looked at by XDP programs */
+	struct pl_filter_data data; /* XDP programs do not read it */
 };
 
 struct pl_filter {
@@ -54,9 +53,9 @@ enum pl_filter_cause {
 	PL_FILTER_MAX
 };
 
-/* One per processor, in the map pl_filter_counts. */
+/* Counts of a processor, in the map pl_filter_counts. */
 struct pl_filter_counts {
-	uint64_t frames[PL_FILTER_MAX]; /* by enum pl_filter_cause; the sum is what was seen */
+	uint64_t frames[PL_FILTER_MAX]; /* by enum pl_filter_cause; the sum is all frames seen */
 };
 
 static inline void pl_filter_rules_add_port(struct pl_filter_rules *rules, uint16_t port)
@@ -69,7 +68,7 @@ static inline void pl_filter_rules_add_vlan(struct pl_filter_rules *rules, uint1
 	rules->vlans[vlan >> 3 & 511] |= (uint8_t)(1u << (vlan & 7));
 }
 
-/* Whether packets that carry telemetry are asked for. */
+/* True when packets that carry telemetry are asked for. */
 static inline int pl_filter_rules_have_data(const struct pl_filter_rules *rules)
 {
 	const struct pl_filter_data *d = &rules->data;
@@ -78,8 +77,8 @@ static inline int pl_filter_rules_have_data(const struct pl_filter_rules *rules)
 }
 
 #ifndef __bpf__
-/* For one thread at a time. A frame that is being looked at meanwhile is judged by the old rules or
- * the new ones, unless rules are changed twice within its nanoseconds. */
+/* Changes the rules; one thread at a time calls it. A frame that is being filtered meanwhile is
+ * judged by the old rules or the new ones, unless rules change twice within its nanoseconds. */
 static inline void pl_filter_set(struct pl_filter *filter, const struct pl_filter_rules *rules)
 {
 	uint32_t next = 1 - (__atomic_load_n(&filter->active, __ATOMIC_RELAXED) & 1);

@@ -20,9 +20,9 @@
 
 #define NEXT    (-1)                /* TC_ACT_UNSPEC, TCX_NEXT: go on with the next program */
 #define SHOT    2                   /* TC_ACT_SHOT, TCX_DROP */
-#define CHUNK   256u                /* bytes that are summed at once; at most 512 */
-#define GAP_MAX (UINT32_C(1) << 24) /* numbers of a flow that jump further began anew */
-#define AGAIN   128u                /* bytes behind the headers that are written again */
+#define CHUNK   256u                /* bytes summed at once; at most 512 */
+#define GAP_MAX (UINT32_C(1) << 24) /* a larger jump of a flow's numbers means that it began anew */
+#define AGAIN   128u                /* bytes behind the headers that are written back */
 
 struct work {
 	struct pl_host_source_counts source;
@@ -32,7 +32,7 @@ struct work {
 	uint64_t chunk[CHUNK / 8];
 	uint8_t again[AGAIN];
 	struct pl_host_key key;
-	struct pl_host_flow flow; /* of zeros */
+	struct pl_host_flow flow; /* zeros, for a new flow */
 	struct pl_host_event event;
 	uint8_t slack[1024 - PL_HOST_EVENT_HEAD +
 		      PL_HOST_SLACK]; /* positions in the head are below 1024 */
@@ -70,13 +70,14 @@ struct {
 const volatile struct pl_host_control pl_host_control;
 const volatile struct pl_host_template pl_host_template;
 uint32_t pl_host_lost;     /* packets without room in the ring, of all processors */
-uint64_t pl_host_ahead_ns; /* so far is CLOCK_TAI ahead of the time of day */
+uint64_t pl_host_ahead_ns; /* CLOCK_TAI minus the time of day */
 struct pl_host_rule_set pl_host_sets[PL_HOST_RULE_SETS];
-uint32_t pl_host_set; /* the one in force */
+uint32_t pl_host_set; /* number of the set in force */
 
 /* ---- both ---- */
 
-/* What the first rule that matches says; what none matches is not chosen. enum pl_tap_ruling. */
+/* Applies the first rule that matches and returns its enum pl_tap_ruling; a packet that none
+ * matches is not chosen. */
 __attribute__((noinline)) int pl_host_do_rules(struct work *w)
 {
 	struct pl_host_rule_set *set =
@@ -347,7 +348,8 @@ static __always_inline const uint8_t *event_at(const struct work *w, uint32_t at
 	return w->event.head + (at & 1023);
 }
 
-/* When the packet left the source, by the block at the stack's end; 0: it does not say. */
+/* Time at which the packet left the source, by the last block of the stack; 0 when the block does
+ * not have it. */
 static __always_inline uint64_t left_ns(const struct work *w, uint32_t bytes)
 {
 	const uint8_t *h = event_at(w, w->event.int_at), *p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a host's INT source and sink in the kernel (bpf/host_int.bpf.c) and user space
- * (hostint/kernel.c) say to each other. */
+/* Data that a host's INT source and sink in the kernel (bpf/host_int.bpf.c) and user space
+ * (hostint/kernel.c) exchange. */
 #pragma once
 
 #include <stdint.h>
@@ -16,39 +16,39 @@ struct pl_host_rule_set {
 	uint32_t n;
 	uint32_t reserved;
 	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
-	uint64_t matched[PL_TAP_RULES_MAX]; /* of rules that sample */
+	uint64_t matched[PL_TAP_RULES_MAX]; /* packets matched by rules that sample */
 };
 
-/* Set before a program is attached. */
+/* Control block, set before a program is attached. */
 struct pl_host_control {
 	uint32_t raw;     /* frames begin with IP: a tunnel */
-	uint32_t dscp;    /* that announces INT; the template's too */
-	uint32_t mtu;     /* source: most bytes of an IP packet with INT; 0: the interface's */
-	uint32_t wake_ns; /* sink: user space is woken at most once in so long, by each processor */
-	/* sink: of each flow every so many packets are reported. 0: the first one, and then one whose
-	 * latency differs by more than change_ns from that of the last report, whose INT has another
-	 * length, or after refresh_ns. */
+	uint32_t dscp;    /* DSCP that announces INT, in the template too */
+	uint32_t mtu;     /* source: largest IP packet with INT, in bytes; 0: the interface's MTU */
+	uint32_t wake_ns; /* sink: each processor wakes user space at most once in so long */
+	/* sink: every n-th packet of a flow is reported. 0: the first one; then one whose latency
+	 * differs from that of the last report by more than change_ns, whose INT has another
+	 * length, or that comes after refresh_ns. */
 	uint32_t every;
-	uint32_t drop_malformed, drop_outside; /* sink: 1: they are dropped, 0: passed on */
+	uint32_t drop_malformed, drop_outside; /* sink: 1: drop such packets, 0: pass them on */
 	uint32_t reserved;
 	uint64_t change_ns, refresh_ns;
 };
 
-/* A flow. No padding: the kernel compares bytes. */
+/* Key of a flow. No padding: the kernel compares bytes. */
 struct pl_host_key {
 	uint8_t src[16], dst[16];
 	uint16_t sport, dport;
 	uint32_t proto;
 };
 
-/* What a sink keeps of a flow. */
+/* State of a flow at a sink. */
 struct pl_host_flow {
 	struct pl_sequence seq;
 	uint64_t told_ns, told_latency_ns;
 	uint64_t told_bytes;
 };
 
-/* Per processor. */
+/* Counts of a processor. */
 struct pl_host_source_counts {
 #define PL_STAT(kind, member, ...) uint64_t member;
 #include "bpf/host_source_counts.def"
@@ -62,12 +62,12 @@ struct pl_host_sink_counts {
 
 #define PL_HOST_EVENT_HEAD (PL_HOST_HEAD + PL_HOST_INT_MAX)
 
-/* A packet to be reported: as it came, from its first byte to the last of INT. */
+/* A packet to be reported: its bytes as it came, from the first to the last of INT. */
 struct pl_host_event {
-	uint64_t ts_ns;  /* when it came, CLOCK_TAI */
-	uint16_t bytes;  /* of head */
-	uint16_t int_at; /* where in head INT begins */
-	uint32_t lost;   /* for so many the ring had no room before, modulo 2^32 */
+	uint64_t ts_ns;  /* arrival, CLOCK_TAI */
+	uint16_t bytes;  /* bytes in head */
+	uint16_t int_at; /* offset of INT in head */
+	uint32_t lost;   /* packets for which the ring had no room before, modulo 2^32 */
 	uint8_t head[PL_HOST_EVENT_HEAD];
 };
 #define PL_HOST_EVENT_FIXED 16u

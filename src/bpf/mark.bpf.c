@@ -21,7 +21,7 @@
 #include "bpf/mark_rules.bpf.h"
 
 #define NEXT    (-1) /* TC_ACT_UNSPEC, TCX_NEXT: go on with the next program */
-#define HEADERS 128u /* bytes of a packet that are to lie in one piece */
+#define HEADERS 128u /* bytes of a packet that must be linear */
 
 static __always_inline struct work *begin(void)
 {
@@ -36,7 +36,7 @@ static __always_inline struct pl_mark_packet *packet_of(struct work *w)
 	return &w->packet;
 }
 
-/* The same without a clock: so far as the part of the block tells that user space says. */
+/* Time into the block without a clock: as far as user space's part of the block tells. */
 static __always_inline uint64_t into_block_by_tick(struct work *w)
 {
 	const uint64_t tick = tick_now();
@@ -61,7 +61,7 @@ static __always_inline uint64_t into_block(struct work *w)
 	return now_ns - w->since_ns;
 }
 
-/* Of pulse marking: the flow's count runs on, and a pulse takes what it is. */
+/* Counts for pulse marking: the flow's count runs on, and a pulse takes its value. */
 static __always_inline void count_running(const struct flow *f, struct pl_mark_cell *cell,
 	const struct pl_mark_seen *at, uint32_t n, uint64_t bytes)
 {
@@ -203,7 +203,7 @@ SEC("xdp.frags") int pl_mark_meter_xdp(struct xdp_md *ctx)
 
 /* ---- marker ---- */
 
-/* Whether this packet is the one of its flow and block whose delay is measured. */
+/* True when this packet is the one of its flow and block whose delay is measured. */
 static __always_inline bool takes_pulse(const struct flow *f, uint64_t block, uint64_t in_ns)
 {
 	uint32_t *last = &f->head->pulsed, before = *(volatile uint32_t *)last;
@@ -331,7 +331,7 @@ static __always_inline int mark(struct __sk_buff *skb)
 	at = (struct pl_mark_seen){
 		.block = w->block, .offset_ns = (int64_t)into_ns, .what = PL_MARK_ON_TIME
 	};
-	/* Of a packet of several segments all would be pulses. */
+	/* Several segments in one packet would all be pulses. */
 	at.pulse = n == 1 && takes_pulse(&f, at.block, into_ns);
 	put = put_mark(skb, s, id, pl_mark_bits(pl_mark_setup.method, at.block, at.pulse));
 	if (put != PUT_DONE) {

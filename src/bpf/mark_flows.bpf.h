@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The flows of mark.bpf.c, which has the setup: a table of open addressing in two arrays that user
- * space maps. What processors share of a flow is in one line, the cell of a block that a processor
- * counts in another, whose place follows from the slot: a packet of a flow that is not in the cache
- * waits for both at once. A hash table of the kernel has six lines for it, one behind the other.
- */
+/* Flows of mark.bpf.c, which includes the setup: a table of open addressing in two arrays that user
+ * space maps. The state of a flow that processors share is in one line, the cell of a block that a
+ * processor counts in another, whose place follows from the slot: a packet of a flow that is not in
+ * the cache waits for both at once. A hash table of the kernel needs six lines, one after the
+ * other. */
 #pragma once
 
 #include "bpf/mark_maps.bpf.h"
@@ -18,7 +17,7 @@ struct {
 	__type(value, struct pl_mark_head);
 } pl_mark_heads SEC(".maps");
 
-/* At pl_mark_cell_at(). */
+/* Cells, each at pl_mark_cell_at(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -37,8 +36,8 @@ struct {
 
 #define LOCK_TRIES 1024u
 
-/* The slot of the flow in w->key, from the one that its hash says to `far` behind it; -1: it is not
- * there. *ret_free: where it can be put, slots: nowhere. */
+/* Finds the slot of the flow in w->key, from the slot of its hash to `far` slots behind it; -1 when
+ * it is not there. *ret_free: a slot for a new flow, or slots when there is none. */
 static __always_inline int scan(struct work *w, uint32_t at, uint32_t far, uint32_t *ret_free)
 {
 	const uint32_t slots = pl_mark_setup.slots;
@@ -67,8 +66,9 @@ static __always_inline int scan(struct work *w, uint32_t at, uint32_t far, uint3
 	return -1;
 }
 
-/* The slot of the flow in w->key; -1: there is none. It looks no further than a flow was ever put: in
- * time all slots are FREE, and each packet that no rule chooses would pass by 64 of them. */
+/* Finds the slot of the flow in w->key; -1 when there is none. The search goes no further than any
+ * flow was put: in time all slots are FREE, and each packet that no rule chooses would pass by 64
+ * of them. */
 __attribute__((noinline)) int pl_mark_do_find_flow(struct work *w, uint32_t at)
 {
 	uint32_t zero = 0, unused;
@@ -79,11 +79,9 @@ __attribute__((noinline)) int pl_mark_do_find_flow(struct work *w, uint32_t at)
 	return scan(w, at, *(volatile const uint32_t *)&t->far, &unused);
 }
 
-/*
- * The same of a flow that is put in if it is new; -1: there is no room for it, or another processor
- * took too long with the table. One at a time, or a flow that begins on two processors would have
- * two slots.
- */
+/* Finds the slot of the flow, and puts the flow in if it is new; -1 when there is no room for it,
+ * or another processor took too long with the table. One processor at a time does so, or a flow
+ * that begins on two processors would get two slots. */
 __attribute__((noinline)) int pl_mark_do_add_flow(struct work *w, uint32_t at)
 {
 	const uint32_t slots = pl_mark_setup.slots;
@@ -120,7 +118,7 @@ __attribute__((noinline)) int pl_mark_do_add_flow(struct work *w, uint32_t at)
 	return slot;
 }
 
-/* What block it is, and which part of it, as user space says. */
+/* Present block and part of the block, by user space. */
 static __always_inline uint64_t tick_now(void)
 {
 	uint32_t zero = 0;
@@ -134,7 +132,7 @@ struct flow {
 	uint32_t slot;
 };
 
-/* This processor's cell of the block; NULL: there is none. */
+/* Cell of this processor for the block; NULL when there is none. */
 static __always_inline struct pl_mark_cell *cell_of(uint32_t slot, uint64_t block)
 {
 	uint32_t at = pl_mark_cell_at(slot, pl_mark_setup.slots, bpf_get_smp_processor_id(), block);
@@ -142,8 +140,8 @@ static __always_inline struct pl_mark_cell *cell_of(uint32_t slot, uint64_t bloc
 	return bpf_map_lookup_elem(&pl_mark_cells, &at);
 }
 
-/* The flow of a packet, if rules choose it. False: they do not, or (*full) there is no room for one
- * more. */
+/* Finds the flow of a packet, if rules choose it. False when they do not, or (*full) there is no
+ * room for one more. */
 static __always_inline bool flow_of(struct work *w, const struct pl_mark_packet *s,
 	const struct pl_mark_key *key, bool leaving, struct flow *ret, bool *full)
 {
@@ -158,7 +156,7 @@ static __always_inline bool flow_of(struct work *w, const struct pl_mark_packet 
 	at = pl_mark_slot_of(key, t->seed, pl_mark_setup.slots);
 	ret->slot = at;
 	ret->head = bpf_map_lookup_elem(&pl_mark_heads, &at);
-	/* Asked for while the head is on its way. */
+	/* The cell is prefetched while the head is loaded. */
 	cell = cell_of(at, w->block);
 	if (cell != NULL)
 		(void)*(volatile uint64_t *)&cell->block;

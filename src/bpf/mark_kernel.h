@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What alternate marking in the kernel (bpf/mark.bpf.c) and user space (hostmark/kernel.c) say to
- * each other. */
+/* Data that alternate marking in the kernel (bpf/mark.bpf.c) and user space (hostmark/kernel.c)
+ * exchange. */
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct pl_mark_rules {
 	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
 };
 
-/* Per processor. */
+/* Counts of a processor. */
 struct pl_mark_marker_counts {
 #define PL_STAT(kind, member, ...) uint64_t member;
 #include "bpf/mark_marker_counts.def"
@@ -39,25 +39,26 @@ struct pl_mark_counts {
 	struct pl_mark_edge_counts edge;
 };
 
-/* What the process that reads had seen at its last block, for the next one. */
+/* Values that the reading process saw at its last block, kept for its next one. */
 struct pl_mark_watch {
-	int64_t ahead_ns;  /* of CLOCK_TAI before the monotonic clock */
-	uint64_t turn_ns;  /* then, monotonic; 0: it did not look yet */
+	int64_t ahead_ns;  /* CLOCK_TAI minus the monotonic clock */
+	uint64_t turn_ns;  /* time of the last block, monotonic; 0: there was none */
 	uint64_t overflow; /* packets without room */
-	uint64_t in_use;   /* packets that came to the marker with a bit set */
+	uint64_t in_use;   /* packets that reached the marker with a bit already set */
 };
 
-/* Of the pinned maps: flows (pl_mark_head), cells (pl_mark_cell), table (pl_mark_table) and state. */
+/* Version of the pinned maps: flows (pl_mark_head), cells (pl_mark_cell), table (pl_mark_table) and
+ * state. */
 #define PL_MARK_PINS_VERSION 2
 
-/* What outlives the process that reads (pinned): the map pl_mark_state. */
+/* State that outlives the reading process (pinned): the map pl_mark_state. */
 struct pl_mark_state {
 	uint32_t version; /* PL_MARK_PINS_VERSION; 0: nothing is kept yet */
 	uint32_t zero;
 	struct pl_mark_setup setup;
 	struct pl_mark_watch watch;
-	uint64_t rules;      /* a hash of them */
-	uint64_t next_block; /* to be read; 0: none was yet */
+	uint64_t rules;      /* hash of the rules */
+	uint64_t next_block; /* next block to be read; 0: none was read yet */
 	uint32_t flows_max;
 	uint32_t leaving;
 };

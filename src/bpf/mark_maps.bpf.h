@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the parts of mark.bpf.c have in common: what user space sets before, and the work of a packet. */
+/* Memory that the parts of mark.bpf.c share: the setup by user space, and the work of a packet. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -15,12 +15,13 @@
 
 struct work {
 	struct pl_mark_counts counts;
-	uint64_t block, since_ns; /* that of the last packet, and when it began */
+	uint64_t block, since_ns; /* block of the last packet, and its begin */
 	struct pl_mark_key key;
-	/* Here the verifier does not tell its values apart: what follows is checked once, not for
-	 * each kind of packet, which would be too much for Linux 6.1. */
+	/* The packet lies here because the verifier does not tell the values in a map apart: the
+	 * code behind is verified once, not for each kind of packet, which would be too much for
+	 * Linux 6.1. */
 	struct pl_mark_packet packet;
-	struct pl_pkt96 record; /* what rules look at */
+	struct pl_pkt96 record; /* packet as the rules see it */
 };
 
 struct {
@@ -30,7 +31,7 @@ struct {
 	__type(value, struct work);
 } pl_mark_work SEC(".maps");
 
-/* Written by user space only. */
+/* State written by user space only. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -40,4 +41,4 @@ struct {
 
 const volatile struct pl_mark_setup pl_mark_setup;
 struct pl_mark_rules pl_mark_rules;
-uint32_t pl_mark_armed; /* of a marker: 1: it marks, 0: it only looks */
+uint32_t pl_mark_armed; /* marker: 1: it marks, 0: it only looks */

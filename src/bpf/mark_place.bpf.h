@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Where the marks of a packet are, for mark.bpf.c, which has the setup: found, written, and taken
- * out. Bits of the header, or the option of RFC 9343.
- */
+/* Marks of a packet, for mark.bpf.c, which includes the setup: finding, writing and removing them.
+ * They are bits of the header, or the option of RFC 9343. */
 #pragma once
 
 #include "bpf/mark_maps.bpf.h"
@@ -15,11 +13,9 @@ static __always_inline bool options(void)
 	return pl_mark_setup.place != PL_MARK_IN_HEADER;
 }
 
-/*
- * The AltMark option of the packet whose IPv6 header is at `network`: its word, and above it where
- * the option begins from there on, as pl_mark_find_option() says it. dst_opts: where Destination
- * Options are, 0: there are none; hop: there are Hop-by-Hop Options.
- */
+/* Finds the AltMark option of the packet whose IPv6 header is at `network`. Returns its word and,
+ * in the upper half, its offset from there, as pl_mark_find_option() has it. dst_opts: offset of
+ * Destination Options, 0 without any; hop: 1 when there are Hop-by-Hop Options. */
 static __always_inline uint64_t find(
 	const uint8_t *p, const uint8_t *end, uint32_t network, uint32_t hop, uint32_t dst_opts)
 {
@@ -39,7 +35,7 @@ static __always_inline uint64_t find(
 	return (uint64_t)at << 32 | word;
 }
 
-/* Functions of their own: the verifier looks at them once. */
+/* Functions of their own, so that the verifier checks them once. */
 __attribute__((noinline)) uint64_t pl_mark_do_find(
 	struct __sk_buff *skb, uint32_t network, uint32_t hop, uint32_t dst_opts)
 {
@@ -54,8 +50,8 @@ __attribute__((noinline)) uint64_t pl_mark_do_find_xdp(
 		dst_opts);
 }
 
-/* Reads the packet; xdp: the context, of a program of XDP, else skb is. raw: it begins with its IP
- * header. */
+/* Parses the packet; xdp: the context of an XDP program, else skb is set. raw: the packet begins
+ * with its IP header. */
 static __always_inline uint32_t parse(const void *p, const void *end, struct __sk_buff *skb,
 	struct xdp_md *xdp, bool raw, struct pl_mark_packet *s)
 {
@@ -83,19 +79,19 @@ static __always_inline uint32_t parse_skb(
 		(void *)(uintptr_t)skb->data, (void *)(uintptr_t)skb->data_end, skb, NULL, raw, s);
 }
 
-/* Whether it is of a version of IP that has the bits. */
+/* True when the packet's IP version has the bits. */
 static __always_inline bool has_place(const struct pl_mark_packet *s)
 {
 	return (pl_mark_setup.versions & (s->version == 4 ? PL_MARK_IP4 : PL_MARK_IP6)) != 0;
 }
 
-/* The bits that the packet has, as mark/period.h numbers them. */
+/* Bits of the packet, as mark/period.h numbers them. */
 static __always_inline unsigned int bits_of(const struct pl_mark_packet *s)
 {
 	return options() ? pl_mark_word_bits(s->word) : pl_mark_bits_of(&pl_mark_setup, s->marks);
 }
 
-/* Whether somebody marked it already. */
+/* True when the packet is marked already. */
 static __always_inline bool is_marked(const struct pl_mark_packet *s)
 {
 	return options() ? s->option != 0 : bits_of(s) != 0;
@@ -105,13 +101,13 @@ static __always_inline bool is_marked(const struct pl_mark_packet *s)
 
 enum put {
 	PUT_DONE,
-	PUT_FAILED, /* it could not be written */
+	PUT_FAILED, /* marks could not be written */
 	PUT_UNFIT,  /* other headers leave no place for the option */
 	PUT_LONG,   /* the packet would be longer than the MTU */
 };
 
-/* Whether the packet, or each that it becomes, has room for the option. UDP's are taken apart in the
- * size that their sender said, TCP's in one that fits. */
+/* True when the packet, or one of the packets it is cut into, has no room for the option. The
+ * kernel cuts UDP into the size set by its sender, TCP into a size that fits. */
 static __always_inline bool too_long(struct __sk_buff *skb, const struct pl_mark_packet *s)
 {
 	uint32_t mtu = 0;
@@ -122,8 +118,8 @@ static __always_inline bool too_long(struct __sk_buff *skb, const struct pl_mark
 					     s->headers + skb->gso_size + PL_MARK_GROWTH > mtu);
 }
 
-/* Whether the option can be put in. Nothing stands in front of Hop-by-Hop Options; the length of a
- * payload above 64 KiB is elsewhere. */
+/* Tells whether the option can be put in. Nothing may stand in front of Hop-by-Hop Options; the
+ * length of a payload above 64 KiB is elsewhere. */
 static __always_inline enum put fits(
 	struct __sk_buff *skb, const struct pl_mark_packet *s, uint32_t len)
 {
@@ -137,8 +133,8 @@ static __always_inline enum put fits(
 	return too_long(skb, s) ? PUT_LONG : PUT_DONE;
 }
 
-/* The packet's IP header at `network`, n bytes of it; NULL: it does not lie there. Looked up anew,
- * because a helper may have moved it. */
+/* Finds n bytes of the packet's IP header at `network`; NULL when they are not in the linear data.
+ * The header is looked up anew, because a helper may have moved it. */
 static __always_inline uint8_t *header(struct __sk_buff *skb, uint32_t network, uint32_t n)
 {
 	uint8_t *p = (void *)(uintptr_t)skb->data;
@@ -148,7 +144,7 @@ static __always_inline uint8_t *header(struct __sk_buff *skb, uint32_t network, 
 	return p + n > (uint8_t *)(uintptr_t)skb->data_end ? NULL : p;
 }
 
-/* False: it could not be written. */
+/* Writes the bits into the header. False when they could not be written. */
 static __always_inline bool set_marks(
 	struct __sk_buff *skb, const struct pl_mark_packet *s, uint32_t marks, bool leaving)
 {
@@ -158,8 +154,8 @@ static __always_inline bool set_marks(
 		h = header(skb, s->network, 20);
 		if (h == NULL)
 			return false;
-		/* The sum over the header stays what it was, so a sum of the NIC over it stays right
-		 * too. */
+		/* The sum over the header does not change, so a sum that the NIC made over it stays
+		 * right too. */
 		pl_mark_set_ip4(h, marks);
 		return true;
 	}
@@ -175,10 +171,8 @@ static __always_inline bool set_marks(
 	return bpf_skb_store_bytes(skb, s->network, two, 2, BPF_F_RECOMPUTE_CSUM) == 0;
 }
 
-/*
- * Puts the option in behind the IPv6 header: into a header of its own, or in front of the other
- * options of the header that stands there, whose first two bytes become padding.
- */
+/* Puts the option in behind the IPv6 header: into a header of its own, or in front of the other
+ * options of the header there, whose first two bytes become padding. */
 static __always_inline enum put put_option(
 	struct __sk_buff *skb, const struct pl_mark_packet *s, uint32_t word)
 {
@@ -239,7 +233,7 @@ static __always_inline bool store(
 	return bpf_skb_store_bytes(skb, at, from, n, leaving ? 0 : BPF_F_RECOMPUTE_CSUM) == 0;
 }
 
-/* In place of the option, where it cannot be taken out. */
+/* Puts padding in place of an option that cannot be taken out. */
 static __always_inline bool pad_option(
 	struct __sk_buff *skb, const struct pl_mark_packet *s, bool leaving)
 {
@@ -250,7 +244,7 @@ static __always_inline bool pad_option(
 	return store(skb, s->network + s->option, copy, sizeof(copy), leaving);
 }
 
-/* Takes out what put_option() put in; an option elsewhere becomes padding. */
+/* Takes out an option that put_option() put in; an option elsewhere becomes padding. */
 static __always_inline bool take_option(
 	struct __sk_buff *skb, const struct pl_mark_packet *s, bool leaving)
 {

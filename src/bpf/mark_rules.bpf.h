@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which packets mark.bpf.c marks, counts or clears. */
+/* Rules that choose the packets which mark.bpf.c marks, counts or clears. */
 #pragma once
 
 #include "bpf/mark_maps.bpf.h"
 
-/* Whether a rule chooses the packet in w->record; what none matches is not chosen. */
+/* True when a rule chooses the packet in w->record; a packet that no rule matches is not chosen. */
 __attribute__((noinline)) int pl_mark_do_rules(struct work *w)
 {
 	struct pl_mark_rules *set = &pl_mark_rules;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Where the MAC header of a packet is that enters at tc. It is at the packet's data, as tc promises,
- * unless generic XDP ran before: since Linux 6.9 that may give the stack a copy of the packet
- * without the length of its MAC header, and the data of the copy begins behind the header.
- */
+/* Place of the MAC header of a packet that enters at tc. It is at the packet's data, as tc
+ * promises, unless generic XDP ran before: since Linux 6.9 that may give the stack a copy of the
+ * packet without the length of its MAC header, and the data of the copy begins behind the
+ * header. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -13,7 +12,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-/* Whether the 14 bytes before the IP header are not these ones. */
+/* True when the 14 bytes at the packet's data are not its MAC header. */
 __attribute__((noinline)) int pl_skb_do_compare_mac(struct __sk_buff *skb)
 {
 	uint64_t here[2] = { 0 }, mac[2] = { 0 };
@@ -25,11 +24,9 @@ __attribute__((noinline)) int pl_skb_do_compare_mac(struct __sk_buff *skb)
 	return here[0] != mac[0] || here[1] != mac[1];
 }
 
-/*
- * Bytes of the Ethernet header that are in front of the packet's data: 0 or ETH_HLEN. At the usual
- * packet the type says it: only where it is not the packet's, or where an IP header may stand in
- * its place, the header itself is looked at.
- */
+/* Bytes of the Ethernet header that are in front of the packet's data: 0 or ETH_HLEN. For most
+ * packets the type tells it: the header itself is read only when the type is not the packet's, or
+ * when an IP header may stand in its place. */
 static __always_inline uint32_t pl_skb_mac_in_front(struct __sk_buff *skb)
 {
 	const uint8_t *p = (const uint8_t *)(long)skb->data;

@@ -28,9 +28,9 @@ struct work {
 	struct pl_tap_kernel_book book; /* first */
 	struct pl_tap_walk walk;
 	uint64_t woken_ns;
-	uint64_t hardware_ns;      /* the NIC's time of the frame, 0 without one */
-	uint64_t now_ns;           /* the kernel's, 0: not read yet */
-	uint32_t segs;             /* as many packets as the kernel says, 0: it does not */
+	uint64_t hardware_ns;      /* the NIC's time of the frame; 0: none */
+	uint64_t now_ns;           /* the kernel's time; 0: not read yet */
+	uint32_t segs;             /* packets in the frame, by the kernel; 0: it does not say */
 	struct pl_tap_share share; /* the packets at work */
 	struct pl_tap_joined joined;
 	struct pl_tap_row row;
@@ -70,7 +70,7 @@ struct {
 
 const volatile struct pl_tap_control pl_tap_control;
 const volatile struct pl_tap_count_plan pl_tap_plan;
-uint64_t pl_tap_ahead_ns; /* so far is CLOCK_TAI ahead of the time of day */
+uint64_t pl_tap_ahead_ns; /* CLOCK_TAI minus the time of day */
 
 /* ---- steps ---- */
 
@@ -157,7 +157,7 @@ __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 	return 1;
 }
 
-/* Into the ring; flags as bpf_ringbuf_output has them. */
+/* Puts the record into the ring; flags of bpf_ringbuf_output. */
 static __always_inline long put(struct work *w, uint64_t flags)
 {
 	return pl_tap_control.record_bytes == sizeof(struct pl_pkt64)
@@ -179,7 +179,7 @@ static __always_inline long put_row(struct work *w, uint64_t flags)
 	return bpf_ringbuf_output(&pl_tap_ring, &w->row, sizeof(w->row), flags);
 }
 
-/* Of packets of a frame that was joined the first one is not taken, but another. */
+/* Changes the record to the first packet taken, when that is not the first of the joined frame. */
 static __always_inline void go_to_first(struct work *w)
 {
 	const uint32_t first = w->share.first;
@@ -190,7 +190,7 @@ static __always_inline void go_to_first(struct work *w)
 		w->walk.record.ip_id = (uint16_t)(w->walk.record.ip_id + first);
 }
 
-/* What becomes of packets whose record, or whose first one's, is made; how many is in the share. */
+/* Finishes packets whose record, or whose first one's, is made; their number is in the share. */
 static __always_inline void finish(struct work *w, int joined)
 {
 	struct pl_pkt96 *r = &w->walk.record;
@@ -209,14 +209,14 @@ static __always_inline void finish(struct work *w, int joined)
 	w->book.counts.not_sampled += w->share.n - w->share.taken;
 	if (joined && w->share.first != 0)
 		go_to_first(w);
-	/* Of the NIC's clock nobody knows which window is open. */
+	/* With the time of a NIC's clock nobody knows which window is open. */
 	if (pl_tap_plan.on && w->hardware_ns == 0 && pl_tap_do_count(w))
 		return;
 	/* Packets of one frame have one time. */
 	if (w->now_ns == 0)
 		w->now_ns = bpf_ktime_get_tai_ns();
 	r->ts_ns = w->hardware_ns != 0 ? w->hardware_ns : w->now_ns;
-	/* Of the number that user space gives a record one bit says until then whose time it has. */
+	/* Until user space gives the record its number, one bit tells whose time it has. */
 	r->record_seq = w->hardware_ns != 0;
 	flags = pl_tap_wakes(&w->woken_ns, pl_tap_control.wake_ns, w->now_ns);
 	if (joined && w->share.taken > 1 ? put_row(w, flags) : put(w, flags)) {
@@ -228,7 +228,7 @@ static __always_inline void finish(struct work *w, int joined)
 	w->book.counts.hardware += w->hardware_ns != 0 ? w->share.taken : 0;
 }
 
-/* n packets of the frame from packet i on, which differ in what counts on alone. */
+/* Handles n packets of the frame from packet i on, which differ only in what counts on. */
 __attribute__((noinline)) int pl_tap_do_packets(struct work *w, uint32_t i, uint32_t n)
 {
 	if (w == NULL)
@@ -387,7 +387,7 @@ static __always_inline long load(
 			  : bpf_skb_load_bytes(skb, at, to, n);
 }
 
-/* Where the kernel took the outer VLAN tag out of the frame it goes back where it was. */
+/* Copies the frame. An outer VLAN tag that the kernel took out goes back into its place. */
 static __always_inline int copy_tagged(struct __sk_buff *skb, uint32_t front, struct work *w)
 {
 	uint8_t *b = w->walk.bytes;
@@ -395,7 +395,7 @@ static __always_inline int copy_tagged(struct __sk_buff *skb, uint32_t front, st
 
 	if (n == 0 || load(skb, front, 0, b, 12) < 0 || load(skb, front, 12, b + 16, n) < 0)
 		return -1;
-	/* In network order already. */
+	/* The tag is in network order already. */
 	b[12] = (uint8_t)type;
 	b[13] = (uint8_t)(type >> 8);
 	b[14] = (uint8_t)(tci >> 8);

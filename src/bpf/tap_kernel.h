@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the kernel's tap (bpf/tap.bpf.c) and user space (tap/kernel.c) say to each other. */
+/* Data that the kernel's tap (bpf/tap.bpf.c) and user space (tap/kernel.c) exchange. */
 #pragma once
 
 #include <stdint.h>
@@ -7,8 +7,8 @@
 #include "core/tap_counts.h"
 #include "core/tap_rules.h"
 
-/* Sets of rules that take turns: while one is in force the next one is written. A program that
- * still looks at a set is done long before its turn comes again. */
+/* Sets of rules, used in turns: while one is in force the next one is written. A program that still
+ * reads a set is done long before the set's turn comes again. */
 #define PL_TAP_RULE_SETS 4u /* a power of two */
 
 struct pl_tap_rule_set {
@@ -16,34 +16,35 @@ struct pl_tap_rule_set {
 	uint16_t point; /* observation point */
 	uint16_t reserved;
 	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
-	uint64_t matched[PL_TAP_RULES_MAX]; /* of rules that sample */
+	uint64_t matched[PL_TAP_RULES_MAX]; /* packets matched by rules that sample */
 };
 
-/* Set before the program is attached. */
+/* Control block, set before the program is attached. */
 struct pl_tap_control {
 	uint32_t link;         /* enum pl_tap_link */
 	uint32_t record_bytes; /* 64 or 96 */
-	uint32_t wake_ns;      /* user space is woken at most once in so long, by each processor */
+	uint32_t wake_ns;      /* each processor wakes user space at most once in so long */
 };
 
-/* Per processor, of packets on the wire. packets = all of them but those behind counted. */
+/* Counts of a processor, in packets on the wire. packets is the sum of all of them but those behind
+ * counted. */
 struct pl_tap_kernel_counts {
 	uint64_t records, not_ip, broken, skipped, not_sampled, ring_full;
-	uint64_t counted;               /* by key (core/tap_counts.h); they have no record */
+	uint64_t counted;               /* counted by key (core/tap_counts.h), without a record */
 	uint64_t bad_options, hardware; /* malformed TCP options; records with times of the NIC */
 	uint64_t stamped;               /* packets with times of the NIC, records or not */
-	uint64_t count_full;            /* had a record as there was no room for another key */
+	uint64_t count_full;            /* packets with a record, as no further key had room */
 	uint64_t joined;  /* frames that stand for several packets, and count as one */
-	uint64_t entries; /* of the ring: records, and rows of them (core/tap_joined.h) */
+	uint64_t entries; /* entries of the ring: records, and rows of them (core/tap_joined.h) */
 };
 
-/* Packets that each rule of a set matched first, behind them those that none did; they go on when the
- * set's turn comes again. */
+/* Packets that each rule of a set matched first, and behind them those that none matched; the
+ * counts go on when the set's turn comes again. */
 struct pl_tap_rule_hits {
 	uint64_t of[PL_TAP_RULE_SETS][PL_TAP_RULES_MAX + 1];
 };
 
-/* What each processor has for itself, in front of its own working memory. */
+/* Counts of a processor, at the beginning of its working memory. */
 struct pl_tap_kernel_book {
 	struct pl_tap_kernel_counts counts;
 	struct pl_tap_rule_hits hits;

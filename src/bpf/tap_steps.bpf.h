@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What programs that make records of packets share (tap.bpf.c, drops.bpf.c): the steps of
- * core/tap_core.h as functions that the verifier looks at once each, and the rules in force.
- */
+/* Steps that programs which make records of packets share (tap.bpf.c, drops.bpf.c): those of
+ * core/tap_core.h as functions that the verifier checks once each, and the rules in force. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -26,8 +24,8 @@ int pl_tap_do_option(struct pl_tap_walk *w);
 
 #include "core/tap_core.h"
 
-/* Flags of bpf_ringbuf_output: user space looks by itself once it was woken, for longer than nobody
- * wakes it again. woken_ns: when this processor woke it last. */
+/* Flags of bpf_ringbuf_output: after a wake-up user space keeps looking by itself for longer than
+ * wake_ns, in which nothing wakes it again. woken_ns: time of this processor's last wake-up. */
 static __always_inline uint64_t pl_tap_wakes(uint64_t *woken_ns, uint32_t wake_ns, uint64_t now_ns)
 {
 	if (now_ns - *woken_ns < wake_ns)
@@ -37,7 +35,7 @@ static __always_inline uint64_t pl_tap_wakes(uint64_t *woken_ns, uint32_t wake_n
 }
 
 struct pl_tap_rule_set pl_tap_sets[PL_TAP_RULE_SETS];
-uint32_t pl_tap_set; /* the one in force */
+uint32_t pl_tap_set; /* number of the set in force */
 
 __attribute__((noinline)) int pl_tap_do_tag(struct pl_tap_walk *w, uint32_t i)
 {
@@ -71,8 +69,8 @@ __attribute__((noinline)) int pl_tap_do_options(struct pl_tap_walk *w)
 	return 0;
 }
 
-/* What the first rule that matches says; enum pl_tap_ruling. share: of packets for which rules are the
- * same, n is set. hits: the processor's. */
+/* Applies the first rule that matches and returns its enum pl_tap_ruling. share: packets for which
+ * the rules are the same, with n set. hits: those of the processor. */
 __attribute__((noinline)) int pl_tap_do_rules(
 	struct pl_tap_walk *w, struct pl_tap_share *share, struct pl_tap_rule_hits *hits)
 {
