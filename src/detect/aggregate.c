@@ -189,7 +189,7 @@ static inline void slot_max_add(struct pl_slot_max *m, uint64_t slot, uint32_t v
 
 /* --- the batch -------------------------------------------------------------------------------- */
 
-/* Which path a report took can be told only from a whole stack that reached its end. */
+/* Flags of reports that do not tell the path: only a whole stack that reached its end does. */
 #define PATH_UNKNOWN (PL_FLAG_PARTIAL | PL_FLAG_DROPPED | PL_FLAG_INTERMEDIATE | PL_FLAG_COPY)
 
 /* Reports that may leave cells behind. */
@@ -298,7 +298,7 @@ static inline uint32_t link_cell(
 	return obtain(agg, PL_AGG_LINKS, link_hash(agg->seed, w), w, 4 * sizeof(*w), path);
 }
 
-/* What is in a cell of its own. */
+/* The cell, unless it is the overflow cell. */
 static inline uint32_t own(const struct pl_aggregate *agg, enum pl_agg_table table, uint32_t cell)
 {
 	return cell != agg->tables[table].cap ? cell : PL_CELL_NONE;
@@ -336,8 +336,8 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 			w->cells.port = queue_cell(agg, PL_AGG_PORTS, w->guess.port, k.w, path);
 			found.port = own(agg, PL_AGG_PORTS, w->cells.port);
 		}
-		/* In a partial stack nodes may be missing between two entries; the decoder vouches
-		 * for neighbours by judging their clocks. */
+		/* In a partial stack nodes may be missing between two entries; when the decoder
+		 * judged their clocks, they are neighbours. */
 		if (i > 0 && (hops[i - 1].present & PL_HOP_HAS_node) &&
 			(!(path->flags & PL_FLAG_PARTIAL) || (hop->present & PL_HOP_HAS_clock))) {
 			const union link_words k = link_words(&hops[i - 1], hop);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the network looks like now, out of record batches: cells per queue, per egress port, per
- * link and per path. Each worker owns one aggregate and shares nothing; at a quiet point it copies
- * it into a second one (pl_aggregate_copy) that readers merge from. Tables are sized once. A key
- * that no longer fits goes into the table's overflow cell and is counted; a key that was idle for
+ * Present state of the network, out of record batches: cells per queue, per egress port, per link
+ * and per path. Each worker owns one aggregate and shares nothing; at a quiet point it copies it
+ * into a second one (pl_aggregate_copy) that readers merge from. Tables are sized once. A key that
+ * no longer fits goes into the table's overflow cell and is counted; a key that was idle for
  * idle_ns is removed, so that what is gone from the network goes from the page too.
  *
  * A cell is of the source (base/shares.h) whose report named it first. When a table is full, one of
@@ -13,7 +13,7 @@
  *
  * Reports flagged COPY (clones, probes) move the gauges, because their reading of a queue is as
  * good as any, but neither counts nor histograms. Reports flagged UNPROVEN leave nothing but their
- * number. Hops without a node id belong nowhere; they are counted.
+ * number. Hops without a node id belong to no cell; they are counted.
  *
  * Nothing here reads a clock: pl_aggregate_tick brings the time (monotonic, nanoseconds). Bounds on
  * a page: at most max_queues + max_ports + max_links + max_paths cells and four overflow cells.
@@ -38,24 +38,22 @@ struct pl_aggregate_options {
 	uint64_t slot_ns;    /* 0: 15 s; length of the fixed slots that maxima are kept for */
 };
 
-/*
- * The maximum of the current slot and of the one before it. Slots are fixed in time and reading
- * resets nothing: any number of scrapers that come at least once per slot each see every maximum.
- */
+/* Maximum of the current slot and of the one before it. Slots are fixed in time and reading resets
+ * nothing: any number of scrapers that come at least once per slot each see every maximum. */
 struct pl_slot_max {
 	uint64_t slot;
 	uint32_t current, previous;
 	bool has_current, has_previous;
 };
 
-/* Which optional parts of a key exist. */
-#define PL_KEY_HAS_PORT    1 /* egress port, of queue, port, and link (node a) */
+/* Optional parts of a key. */
+#define PL_KEY_HAS_PORT    1 /* egress port of a queue, a port, or node a of a link */
 #define PL_KEY_HAS_QUEUE   2
 #define PL_KEY_HAS_INGRESS 4 /* ingress port of node b */
 
-/* Whose cell it is. */
+/* Owner of a cell. */
 struct pl_agg_owner {
-	struct pl_addr source; /* unspecified: of packets that carry telemetry themselves */
+	struct pl_addr source; /* unspecified: packets that carry telemetry themselves */
 	uint32_t share, zero;
 };
 
@@ -77,16 +75,17 @@ struct pl_path_key {
 	uint64_t zero;
 };
 
-/* Jitter of one series of delays: of several workers' the one that was heard last. */
+/* Jitter of one series of delays: of several workers, that of the one with the last report. */
 struct pl_agg_jitter {
 	struct pl_core_jitter at;
 	uint64_t ts_ns; /* arrival of the last report; 0: none */
 };
 
-/* In ns; false before there were two delays. */
+/* Jitter in ns; false before there were two delays. */
 bool pl_agg_jitter(const struct pl_agg_jitter *j, const struct pl_hist *delays, double *ret_ns);
-/* How far above the smallest delay so large a share of them stays at most, in ns (RFC 5481, PDV),
- * by the bounds of the histogram's buckets; false while there is none, or it is beyond them. */
+/* Distance above the smallest delay within which this share of the delays stays, in ns (RFC 5481,
+ * PDV), by the bounds of the histogram's buckets; false when there is no delay, or the distance is
+ * beyond the bounds. */
 bool pl_agg_variation(const struct pl_hist *delays, double share, uint64_t *ret_ns);
 
 struct pl_agg_queue {
@@ -120,9 +119,9 @@ struct pl_agg_link {
 	struct pl_link_key key;
 	uint64_t seen_ns;
 	uint64_t reports;
-	uint64_t clock[PL_CLOCK_MAX]; /* reports by what the two clocks were worth */
+	uint64_t clock[PL_CLOCK_MAX]; /* reports by the state of the two clocks */
 	struct pl_exemplar_gate latency_gate;
-	struct pl_hist latency; /* of the PL_CLOCK_OK ones, ns */
+	struct pl_hist latency; /* latency of the PL_CLOCK_OK reports, ns */
 	struct pl_agg_jitter jitter;
 	struct pl_exemplars latency_exemplars;
 	struct pl_agg_owner owner;
@@ -134,9 +133,9 @@ struct pl_agg_path {
 	uint64_t reports;
 	uint64_t last_ts_ns; /* arrival of the last report */
 	struct pl_exemplar_gate latency_gate;
-	uint8_t hop_count; /* steps holds the first PL_PATH_STEPS_MAX of them */
+	uint8_t hop_count; /* hops of the path; steps holds the first PL_PATH_STEPS_MAX */
 	struct pl_path_step steps[PL_PATH_STEPS_MAX];
-	struct pl_hist latency; /* sum of hop latencies, where every hop had one, ns */
+	struct pl_hist latency; /* sum of hop latencies, if every hop had one, ns */
 	struct pl_exemplars latency_exemplars;
 	struct pl_agg_owner owner;
 };
@@ -144,12 +143,12 @@ struct pl_agg_path {
 enum pl_agg_table { PL_AGG_QUEUES, PL_AGG_PORTS, PL_AGG_LINKS, PL_AGG_PATHS, PL_AGG_TABLE_MAX };
 
 struct pl_agg_totals {
-	uint64_t unproven; /* reports of exporters that are not proven: in nothing else here */
-	uint64_t reports;  /* all that came, copies included */
+	uint64_t unproven; /* reports of exporters that are not proven: counted nowhere else */
+	uint64_t reports;  /* all reports, copies included */
 	uint64_t copies;
 	uint64_t hops;
 	uint64_t reports_without_path;        /* copies, partial, dropped or without a path id */
-	uint64_t hops_without_node;           /* belong to no cell */
+	uint64_t hops_without_node;           /* hops that belong to no cell */
 	uint64_t overflow[PL_AGG_TABLE_MAX];  /* entries that went into the overflow cell */
 	uint64_t aged[PL_AGG_TABLE_MAX];      /* cells removed for idleness */
 	uint64_t displaced[PL_AGG_TABLE_MAX]; /* cells that made room for another source */
@@ -157,11 +156,11 @@ struct pl_agg_totals {
 
 struct pl_aggregate;
 
-/* -ENOMEM, -EINVAL for a limit above 2^20. */
+/* Makes an empty aggregate. Returns 0, -ENOMEM, or -EINVAL for a limit above 2^20. */
 int pl_aggregate_new(struct pl_aggregate **ret, const struct pl_aggregate_options *options);
 void pl_aggregate_free(struct pl_aggregate *agg);
 
-/* Bytes that one aggregate with these options holds. */
+/* Size of an aggregate with these options, in bytes. */
 uint64_t pl_aggregate_memory(const struct pl_aggregate_options *options);
 
 void pl_aggregate_batch(struct pl_aggregate *agg, const struct pl_record_batch *batch);
@@ -172,13 +171,13 @@ void pl_aggregate_tick(struct pl_aggregate *agg, uint64_t now_ns);
 
 /* Makes dst equal to src; both of the same options (asserted). Cost: the cells in use. */
 void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src);
-/* Empty, options and time kept. */
+/* Empties the aggregate; options and time stay. */
 void pl_aggregate_reset(struct pl_aggregate *agg);
-/* Adds `from` to `into`, which may be of other options: what does not fit goes into its overflow
+/* Adds `from` to `into`, which may have other options: cells that do not fit go into its overflow
  * cells. */
 void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from);
-/* Adds one cell of a table (struct pl_agg_queue, …_port, …_link, …_path), with the source it is of,
- * as a merge does. In the overflow cell it is as many readings as it has packets or reports. */
+/* Adds one cell of a table (struct pl_agg_queue, …_port, …_link, …_path), with its source, as a
+ * merge does. In the overflow cell it counts as many readings as it has packets or reports. */
 void pl_aggregate_add(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell);
 
 /*
@@ -190,12 +189,12 @@ const struct pl_agg_port *pl_aggregate_port(const struct pl_aggregate *agg, uint
 const struct pl_agg_link *pl_aggregate_link(const struct pl_aggregate *agg, uint32_t *pos);
 const struct pl_agg_path *pl_aggregate_path(const struct pl_aggregate *agg, uint32_t *pos);
 
-/* The cell of `table` that has the key `key` points to (as the cells begin with it); NULL when
- * there is none. */
+/* Cell of `table` with the key at `key` (in the form with which cells begin); NULL when there is
+ * none. */
 const void *pl_aggregate_find(
 	const struct pl_aggregate *agg, enum pl_agg_table table, const void *key);
 
-/* The overflow cells; all zero while nothing overflowed. Their keys mean nothing. */
+/* Overflow cells; all zero while nothing overflowed. Their keys mean nothing. */
 const struct pl_agg_queue *pl_aggregate_queue_overflow(const struct pl_aggregate *agg);
 const struct pl_agg_port *pl_aggregate_port_overflow(const struct pl_aggregate *agg);
 const struct pl_agg_link *pl_aggregate_link_overflow(const struct pl_aggregate *agg);
@@ -207,8 +206,7 @@ uint32_t pl_aggregate_limit(const struct pl_aggregate *agg, enum pl_agg_table ta
 const struct pl_agg_totals *pl_aggregate_totals(const struct pl_aggregate *agg);
 const char *pl_agg_table_name(enum pl_agg_table table); /* "queues", "ports", "links", "paths" */
 
-/* The maximum over the current slot and the one before it; false when nothing was seen in
- * either. */
+/* Maximum over the current slot and the one before it; false when neither has a value. */
 bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *max, uint32_t *ret);
-/* The slot it is in, for pl_exemplar_show. */
+/* Number of the current slot, for pl_exemplar_show. */
 uint64_t pl_aggregate_slot(const struct pl_aggregate *agg);

@@ -254,7 +254,7 @@ static uint64_t cell_hash(uint64_t seed, enum pl_agg_table table, const void *ce
 
 /* --- cells for new keys ----------------------------------------------------------------------- */
 
-/* What a choice is made by. */
+/* Arguments of a choice. */
 struct choice {
 	enum pl_agg_table table;
 	uint64_t now_ns, idle_ns;
@@ -350,7 +350,7 @@ void pl_aggregate_grant(struct pl_aggregate *agg)
 		if (cell != PL_CELL_NONE || !displace(agg, w->table, &w->source))
 			continue;
 		cell = insert(agg, w->table, w->hash, w->key, &w->source);
-		/* It has no reading yet, but somebody is about to bring one. */
+		/* The cell has no reading yet, but one is about to come. */
 		*cell_seen(w->table, pl_cells_at(&agg->tables[w->table], cell)) = agg->now_ns;
 	}
 	agg->n_wanted = 0;

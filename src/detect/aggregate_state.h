@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The structure of an aggregate, for the files that count into it and merge it. Internal to
+/* Structure of an aggregate, for the files that count into it and merge it. Internal to
  * detect/aggregate*.c. */
 #pragma once
 
@@ -7,7 +7,7 @@
 #include "base/shares.h"
 #include "detect/aggregate.h"
 
-#define CHUNK_HOPS  24 /* what the passes touch of their cells stays in the first-level cache */
+#define CHUNK_HOPS  24 /* so few that their cells stay in the first-level cache */
 #define HOPS_MAX    255
 #define CHUNK_PATHS 64
 
@@ -16,17 +16,15 @@ struct hop_cells {
 	uint32_t queue, port, link; /* PL_CELL_NONE: not known */
 };
 
-/*
- * The cells that the last report of a path counted into, beside the path's cell: the next report
- * most likely counts into the same. A guess only, compared with the cell's key, so a cell that was
- * reused since does no harm. Keys without a cell of their own are not remembered.
- */
+/* Cells that the last report of a path counted into, beside the path's cell: the next report most
+ * likely counts into the same ones. They are a guess, compared with the cell's key, so a cell that
+ * was reused does no harm. Keys without a cell of their own are not kept. */
 struct path_memory {
-	uint64_t epoch; /* of the aggregate, when this was written; another one: nothing is known */
+	uint64_t epoch; /* the aggregate's epoch when written; another one: nothing is known */
 	struct hop_cells hops[PL_PATH_STEPS_MAX];
 };
 
-/* A hop on its way through the passes over a chunk. */
+/* Work on a hop during the passes over a chunk. */
 struct hop_work {
 	struct hop_cells guess, cells;
 	bool has_queue, has_port, has_link;
@@ -37,16 +35,15 @@ _Static_assert(PL_HIST_BUCKETS <= 256, "a bucket's number fits");
 
 struct path_work {
 	uint64_t hash;
-	struct path_memory *memory; /* NULL: it has no cell of its own */
+	struct path_memory *memory; /* NULL: the path has no cell of its own */
 	uint32_t cell;
 	bool has_path;
 	uint8_t latency; /* bucket */
 };
 
-/* A key that found no room, of a source with less than its share. */
-#define WANTED_MAX 8
-#define WANTED_PER_SECOND                                                                          \
-	1024 /* looked for at most: a table that is full must not slow down the rest */
+/* A key that found no room, from a source with less than its share. */
+#define WANTED_MAX        8
+#define WANTED_PER_SECOND 1024 /* most keys looked for: a full table must not slow down the rest */
 
 struct wanted {
 	uint64_t key[4];
@@ -56,28 +53,26 @@ struct wanted {
 };
 
 struct pl_aggregate {
-	struct pl_aggregate_options options; /* with the defaults filled in */
+	struct pl_aggregate_options options; /* options, with the defaults filled in */
 	struct pl_cells tables[PL_AGG_TABLE_MAX];
 	struct pl_shares shares[PL_AGG_TABLE_MAX];
 	uint32_t hand[PL_AGG_TABLE_MAX];
-	struct wanted wanted[WANTED_MAX]; /* by the present chunk */
+	struct wanted wanted[WANTED_MAX]; /* keys wanted by the present chunk */
 	unsigned int n_wanted;
-	unsigned int may_want; /* so many more before the next second */
+	unsigned int may_want; /* keys that may still be wanted in this second */
 	struct pl_agg_totals totals;
 	uint64_t now_ns;
 	uint64_t slot;
 	uint64_t seed;
-	uint64_t epoch;             /* counts what makes cells' numbers mean nothing; from 1 */
-	struct path_memory *memory; /* of each path's cell */
+	uint64_t epoch;             /* counts changes that make cell numbers invalid; from 1 */
+	struct path_memory *memory; /* one for each path's cell */
 	struct path_work paths[CHUNK_PATHS];
 	struct hop_work hops[CHUNK_HOPS + HOPS_MAX];
 };
 
-/*
- * The hashes. The seed is secret and goes into the factor that holds the 64-bit identifier; the
+/* Hashes of keys. The seed is secret and goes into the factor that holds the 64-bit identifier; the
  * other factor never reaches the constant that pl_hash_mix adds to it (its upper 16 bits hold at
- * most 7), so no key chosen by a sender makes the product vanish.
- */
+ * most 7), so no key chosen by a sender makes the product vanish. */
 static inline uint64_t queue_hash(uint64_t seed, const uint64_t w[2])
 {
 	return pl_hash_mix(w[0] ^ seed, w[1]);
@@ -96,15 +91,15 @@ static inline uint64_t path_hash(uint64_t seed, uint64_t path_id)
 	return pl_hash_mix(path_id ^ seed, 0);
 }
 
-/* A cell for a key that has none; the overflow cell when there is no room: then what it should have
- * is remembered. */
+/* Makes a cell for a new key; returns the overflow cell when there is no room, and notes the key as
+ * wanted. */
 uint32_t pl_aggregate_make(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
 	const void *key, size_t key_len, const struct pl_addr *source);
-/* What was remembered gets its cells, as far as sources have to make room. No cell's number may be
- * in use meanwhile. */
+/* Makes cells for the wanted keys, as far as other sources have to make room. No number of a cell
+ * may be in use meanwhile. */
 void pl_aggregate_grant(struct pl_aggregate *agg);
 
-/* The cell of this key, made when new; the overflow cell when there is no room. */
+/* Cell of this key, made when new; the overflow cell when there is no room. */
 static inline uint32_t obtain(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
 	const void *key, size_t key_len, const struct pl_path *path)
 {
@@ -117,5 +112,5 @@ static inline uint32_t obtain(struct pl_aggregate *agg, enum pl_agg_table table,
 	return pl_aggregate_make(agg, table, hash, key, key_len, &source);
 }
 
-/* The slot moves on, and what was current with it. */
+/* Moves the slot on: the current maximum becomes the previous one. */
 void pl_slot_max_advance(struct pl_slot_max *m, uint64_t slot);

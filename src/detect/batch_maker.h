@@ -19,7 +19,7 @@ static struct pl_path *add_path(struct pl_record_batch *b, unsigned int flags)
 	return p;
 }
 
-/* A hop of the last path, all of whose fields named in `present` the caller then sets. */
+/* Adds a hop to the last path; the caller then sets all fields named in `present`. */
 __attribute__((unused)) static struct pl_hop *add_hop(
 	struct pl_record_batch *b, uint64_t node, uint32_t present)
 {
@@ -34,7 +34,7 @@ __attribute__((unused)) static struct pl_hop *add_hop(
 	return h;
 }
 
-/* The identity of a path for tests: any function of its nodes and ports. */
+/* Sets the identity of a path for tests: any function of its nodes and ports. */
 __attribute__((unused)) static void set_path_id(struct pl_record_batch *b)
 {
 	struct pl_path *p = &b->paths[b->n_paths - 1];

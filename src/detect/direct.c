@@ -7,7 +7,7 @@
 
 #include "detect/layouts.h"
 
-#define LATENCY_MAX UINT64_C(2000000000) /* as decode/ has it */
+#define LATENCY_MAX UINT64_C(2000000000) /* default of decode/ */
 
 _Static_assert(PL_CORE_TCP_BEFORE_OPTIONS == (int)PL_TCP_BEFORE_OPTIONS &&
 		       PL_CORE_TCP_AFTER_OPTIONS == (int)PL_TCP_AFTER_OPTIONS &&
@@ -133,7 +133,7 @@ static uint32_t frame(const struct pl_direct *direct, struct pl_core_scratch *s,
 		return PL_ESCALATION_CARRIER;
 	if (version == 4) {
 		header = (p[0] & 15u) * 4;
-		/* Neither an offset nor more fragments. */
+		/* A fragment has an offset, or "more fragments" set. */
 		if (header < 20 || p[9] != PL_IP_UDP || (pl_frame_be16(p + 6) & 0x3fff) != 0)
 			return PL_ESCALATION_CARRIER;
 		pl_core_addr_v4(&s->report.exporter, p + 12);

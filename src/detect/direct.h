@@ -18,44 +18,44 @@ struct pl_direct_profile {
 
 struct pl_direct {
 	struct pl_core_layouts layouts;
-	struct pl_direct_profile *profiles; /* [0] is the default */
+	struct pl_direct_profile *profiles; /* profiles; [0] is the default */
 	unsigned int n_profiles;
 	uint32_t max_latency_ns;
-	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h) */
+	uint64_t vxlan_ports; /* set of ports (wire/tunnel_ports.h) */
 	bool any_port;
-	bool general; /* the fast path is left out, to compare */
+	bool general; /* every report takes the slow path, to compare */
 	uint64_t ports[65536 / 64];
-	struct pl_fast_memo *memos; /* PL_FAST_MEMOS, of the fast path */
+	struct pl_fast_memo *memos; /* PL_FAST_MEMOS of them, for the fast path */
 };
 
-/* By the decoder's options, so that both understand the same. -ENOMEM */
+/* Initializes by the decoder's options, so that both read reports alike. Returns 0 or -ENOMEM. */
 int pl_direct_init(struct pl_direct *direct, const struct pl_decode_options *options);
 void pl_direct_done(struct pl_direct *direct);
 
-/* The profile of decode/, in the form of the core. */
+/* Converts a profile of decode/ into the form of the core. */
 void pl_direct_profile_of(struct pl_core_profile *ret, const struct pl_profile *profile);
 
-/* A value of enum pl_escalation; on PL_ESCALATION_NONE the scratch holds the report and its hops.
- * Layouts not seen before are learned, from whomever they come and for good: this is for benchmarks
- * and tests. Reports from a network are learned by pl_kernel_learn, from proven exporters only and
- * by shares (decision 32). */
+/* Parses a report and returns its enum pl_escalation; on PL_ESCALATION_NONE the scratch holds the
+ * report and its hops. The call learns new layouts, from every sender and for good: it is for
+ * benchmarks and tests. Layouts of reports from a network are learned by pl_kernel_learn, from
+ * proven exporters only and by shares (decision 32). */
 uint32_t pl_direct_report(struct pl_direct *direct, struct pl_core_scratch *s,
 	const struct pl_packet *pkt, uint64_t now_ns);
 
-/* The same by a given table of layouts, and nothing is learned: on PL_ESCALATION_LAYOUT the scratch
- * has missing_key. */
+/* Parses a report by a given table of layouts, and learns nothing: on PL_ESCALATION_LAYOUT the
+ * scratch has missing_key. */
 uint32_t pl_direct_try(const struct pl_direct *direct, const struct pl_core_layouts *layouts,
 	struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns);
 
-/* The headers of a usual report (core/report_fast.h), for the fast path; q->keys is set. Nothing
- * is learned. A value of enum pl_slow. */
+/* Parses the headers of a common report (core/report_fast.h), for the fast path; q->keys is set.
+ * Learns nothing. Returns an enum pl_slow. */
 uint32_t pl_direct_fast(
 	const struct pl_direct *direct, struct pl_fast *q, const struct pl_packet *pkt);
 
-/* "carrier", "profile", … and what they mean; NULL for PL_ESCALATION_NONE. */
+/* Name of an escalation ("carrier", "profile", …) and its meaning; NULL for PL_ESCALATION_NONE. */
 const char *pl_escalation_name(enum pl_escalation h);
 const char *pl_escalation_help(enum pl_escalation h);
 
-/* The same of what takes the slow path; NULL for PL_SLOW_NONE. */
+/* Name of a cause for the slow path, and its meaning; NULL for PL_SLOW_NONE. */
 const char *pl_slow_name(enum pl_slow cause);
 const char *pl_slow_help(enum pl_slow cause);

@@ -16,7 +16,7 @@
 #include "core/detect_steps.h"
 
 #define TURN 8 /* reports stepped while the kernel program waits: a microsecond or two */
-#define LOOK 8 /* reports before its own at which a flow's lines are asked for */
+#define LOOK 8 /* a flow's lines are fetched so many reports ahead */
 
 struct exporter_cell {
 	struct pl_core_exporter_key key;
@@ -24,7 +24,7 @@ struct exporter_cell {
 	/* Gaps and disorder of its numbers, by the last look and the one before. */
 	uint64_t trouble, trouble_before;
 	bool unsequenced;
-	struct pl_exporter last; /* as it was told of last */
+	struct pl_exporter last; /* state when it was last reported */
 	uint64_t looked_ns;
 };
 
@@ -106,7 +106,8 @@ int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *option
 	return 0;
 }
 
-/* What this side steps are records, and whoever has records has their aggregates. */
+/* Leaves aggregates out of borrowed tables: user space steps records there, and the aggregates of
+ * records count them. */
 static void counts_elsewhere(struct pl_detect *det)
 {
 	if (det->env.tables.borrowed)
@@ -222,7 +223,7 @@ static inline void report_of(struct pl_core_report *r, const struct pl_path *pat
 	r->ts_ns = path->ts_ns;
 	k->src = path->src;
 	k->dst = path->dst;
-	/* As words, not part by part: they are hashed at once. */
+	/* The parts are set as words: they are hashed at once. */
 	tail[0] = (uint64_t)path->proto << 48;
 	tail[1] = 0;
 	if (path->present & PL_PATH_HAS_sport)
@@ -237,7 +238,7 @@ static inline void report_of(struct pl_core_report *r, const struct pl_path *pat
 	memcpy(&k->sport, tail, sizeof(tail));
 	r->exporter = path->exporter;
 	r->node = path->node;
-	/* Their bytes have another meaning where IOAM stands in a packet itself. */
+	/* These bytes have another meaning when IOAM is in the packet itself. */
 	if (__builtin_expect((path->present & PL_PATH_HAS_ioam_namespace) != 0, 0)) {
 		memset(&r->exporter, 0, sizeof(r->exporter));
 		r->node = 0;
@@ -270,7 +271,7 @@ static inline void hop_of(struct pl_core_hop *h, const struct pl_path *path,
 	h->before_present = 0;
 	h->before_node = 0;
 	h->before_port = 0;
-	/* What stands side by side in a part of a path need not be neighbours. */
+	/* Entries side by side in a partial path need not be neighbours. */
 	if (before != NULL &&
 		((path->flags & PL_FLAG_PARTIAL) == 0 || (hop->present & PL_HOP_HAS_clock) != 0)) {
 		h->before_present = before->present & (PL_HOP_HAS_node | PL_HOP_HAS_egress_port);
@@ -323,7 +324,8 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 		det->hashes[i] = pl_core_flow_hash(&env->rules, &det->reports[i].flow);
 		pl_flow_fetch_set(env, det->hashes[i]);
 	}
-	/* Not all flows at once: a core waits for few lines at a time, then for room to ask. */
+	/* Flows are not fetched all at once: a core waits for few lines at a time, then for room to
+	 * ask. */
 	for (uint32_t i = 0; i < n + LOOK; i++) {
 		if (i < n && pl_core_flow_counts(&det->reports[i]))
 			pl_flow_fetch(env, det->hashes[i]);
@@ -348,8 +350,8 @@ void pl_detect_batch(struct pl_detect *det, const struct pl_record_batch *batch,
 
 /* --- report loss ------------------------------------------------------------------------------ */
 
-/* What its numbers are worth. One that comes by several receive queues is told of by each, and is
- * one. */
+/* Notes the trouble of an exporter's numbers. An exporter on several receive queues comes here from
+ * each, and counts once. */
 static void hear_of(struct pl_detect *det, struct exporter_cell *x,
 	const struct pl_exporter *exporter, uint64_t now_ns)
 {
@@ -376,7 +378,7 @@ void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporte
 
 	hash = pl_hash(&key, sizeof(key), det->seed);
 	cell = pl_cells_find(&det->exporters, hash, &key, sizeof(key));
-	/* One that is remembered is looked at after a change of the rules too: what goes on must
+	/* A known exporter is looked at after a change of the rules too: its present events must
 	 * end. */
 	if (cell == PL_CELL_NONE && !det->options.report_loss && !det->options.packet_loss &&
 		!det->options.reordering)

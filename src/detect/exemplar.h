@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which flow a histogram's remarkable value came from: the largest value of the current fixed slot
- * of time and of the one before it (as pl_slot_max has them: reading resets nothing), each with its
- * flow. The gate is what every report looks at and stands beside other words that it touches; the
- * two exemplars are written only when a value exceeds all before it in its slot, which happens to
- * few of many. Reports without a flow make none.
- */
+/* Exemplars of a histogram, the flows that its largest values came from: the largest value of the
+ * current fixed slot of time and of the one before it (as in pl_slot_max: reading resets nothing),
+ * each with its flow. Every report reads the gate, which stands beside other words that it touches;
+ * the two exemplars are written only when a value exceeds all before it in its slot, which few do.
+ * Reports without a flow make none. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,9 +11,9 @@
 
 #include "record/record.h"
 
-#define PL_EXEMPLAR_PORTS 1 /* of `has` */
+#define PL_EXEMPLAR_PORTS 1 /* bits of `has` */
 #define PL_EXEMPLAR_PATH  2
-#define PL_EXEMPLAR_FLOW  4 /* there is one at all */
+#define PL_EXEMPLAR_FLOW  4 /* the exemplar is set */
 
 struct pl_exemplar {
 	uint64_t value;
@@ -29,10 +27,10 @@ struct pl_exemplar {
 
 struct pl_exemplar_gate {
 	uint64_t slot;
-	uint64_t above; /* a value must exceed this less one; 0: any */
+	uint64_t above; /* a value must be at least this; 0: any */
 };
 
-/* [0] of the current slot, [1] of the one before it */
+/* Exemplars: [0] of the current slot, [1] of the one before it. */
 struct pl_exemplars {
 	struct pl_exemplar in[2];
 };
@@ -49,7 +47,7 @@ static inline void pl_exemplar_advance(
 	*gate = (struct pl_exemplar_gate){ .slot = slot };
 }
 
-/* `slot` never falls. */
+/* Offers a value; `slot` never falls. */
 static inline void pl_exemplar_offer(struct pl_exemplar_gate *gate, struct pl_exemplars *e,
 	uint64_t slot, uint64_t value, const struct pl_path *path)
 {
@@ -95,7 +93,7 @@ static inline void pl_exemplar_merge(struct pl_exemplar_gate *gate, struct pl_ex
 		gate->above = g.above;
 }
 
-/* The larger of both; NULL when neither slot has one. `slot`: now. */
+/* Larger exemplar of both slots; NULL when neither has one. `slot`: the present one. */
 static inline const struct pl_exemplar *pl_exemplar_show(
 	const struct pl_exemplar_gate *gate, const struct pl_exemplars *e, uint64_t slot)
 {

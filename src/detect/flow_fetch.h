@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A flow on its way into the caches: first the line of its set; then, which needs that, the two of
- * its entry. Most flows stand at home. Internal to detect/.
- */
+/* Prefetch of a flow: first the line of its set; then, which needs that, the two of its entry. Most
+ * flows are at their home. Internal to detect/. */
 #pragma once
 
 #include "base/prefetch.h"

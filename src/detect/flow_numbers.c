@@ -9,14 +9,14 @@
 #include "base/hash.h"
 #include "core/detect_steps.h"
 
-/* Whose numbers they are. No padding: it is hashed. */
+/* Sequence of numbers of a flow. No padding: it is hashed. */
 struct scope {
 	struct pl_flow_key flow;
-	uint32_t flow_id; /* of direct export */
+	uint32_t flow_id; /* flow id of direct export */
 	/* IOAM namespace, where the record has it: flow ids and numbers are of it */
 	uint16_t space;
 	uint8_t mode; /* enum pl_mode; a trace has the numbers of direct export, or end to end */
-	uint8_t has_space; /* 1: it has */
+	uint8_t has_space; /* 1: space is set */
 };
 _Static_assert(sizeof(struct scope) == sizeof(struct pl_flow_key) + 8, "no padding");
 
@@ -30,22 +30,22 @@ struct numbered_flow {
 	uint64_t id[2]; /* hash of its scope */
 	uint64_t flow_hash;
 	struct pl_flow_key flow;
-	/* of its last report; all zero: packets, not reports */
+	/* exporter of the last report; all zero: packets, not reports */
 	struct pl_core_exporter_key exporter;
 	struct pl_sequence seq;
 	uint64_t heard_ns;
 	uint32_t share;
-	/* at the last look */
+	/* values at the last look */
 	uint64_t reports, missing, overtaken, duplicates, restarts;
-	uint64_t trouble; /* of the exporter, before the flow's last report */
+	uint64_t trouble; /* trouble of the exporter, before the flow's last report */
 	uint32_t highest, mask;
-	bool doubt;                    /* about what came before the last look */
-	bool exporter_changed;         /* since then */
-	uint64_t lost, late_packets;   /* of which there is no doubt */
-	struct episode loss, disorder; /* of these two */
+	bool doubt;                    /* trouble before the last look */
+	bool exporter_changed;         /* since the last look */
+	uint64_t lost, late_packets;   /* certain cases */
+	struct episode loss, disorder; /* events of lost and late_packets */
 };
 
-#define GONE_MAX 64 /* between two looks */
+#define GONE_MAX 64 /* flows between two looks */
 /* A source that began anew is a restart, not two thousand million packets lost, however far it was. */
 #define GAP_MAX  (UINT32_C(1) << 24)
 
@@ -83,7 +83,7 @@ static uint32_t mask_of(const struct pl_path *path)
 	case PL_MODE_MD:
 		if ((path->present & PL_PATH_HAS_dialect) == 0)
 			return 0;
-		/* In v2.1 it is hosts that number (wire/int.h). */
+		/* In v2.1 hosts set the numbers (wire/int.h). */
 		return path->dialect == PL_DIALECT_GEANT ? UINT16_MAX
 		       : path->int_version == PL_INT_V20 ? UINT32_MAX
 							 : 0;
@@ -265,7 +265,7 @@ static bool tell(struct pl_core_env *env, const struct numbered_flow *x, const s
 	return true;
 }
 
-/* total: so far. over: nothing more will come of it. */
+/* Begins or ends an event of a flow. total: packets so far. over: no more will come. */
 static void episode_step(struct pl_core_env *env, const struct numbered_flow *x, struct episode *e,
 	enum pl_event_kind kind, uint64_t total, bool grown, bool over, uint64_t now_ns,
 	uint64_t ts_ns)
@@ -290,15 +290,15 @@ static void episode_step(struct pl_core_env *env, const struct numbered_flow *x,
 	e->before = total;
 }
 
-/* Whether what the flow's numbers lack may be the exporter's reports, or packets that this machine
- * had no room for. */
+/* True when numbers that the flow lacks may be those of lost reports, or of packets for which this
+ * machine had no room. */
 static bool doubtful(struct numbered_flow *x, pl_exporter_trouble_fn *trouble, void *arg)
 {
 	uint64_t now = 0, before = 0;
 	bool known, doubt;
 
 	known = trouble(arg, &x->exporter, &now, &before);
-	if (x->reports == 0) /* all of it came since the last look */
+	if (x->reports == 0) /* all reports came since the last look */
 		doubt = !known || now != before;
 	else
 		doubt = !known || x->exporter_changed || now != x->trouble;
@@ -307,7 +307,7 @@ static bool doubtful(struct numbered_flow *x, pl_exporter_trouble_fn *trouble, v
 	return doubt;
 }
 
-/* What came to a count since the last look, of those that fall as well. */
+/* Increase of a count since the last look; 0 when it fell. */
 static uint64_t grow(uint64_t *seen, uint64_t now)
 {
 	uint64_t by = now > *seen ? now - *seen : 0;

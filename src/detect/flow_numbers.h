@@ -2,15 +2,15 @@
 /*
  * Packets lost and overtaken, by the numbers that sources put into the packets of a flow
  * (flow_seq): GEANT's 16 bits, those of hosts in INT 2.1 (PL_INT_DS_HOSTS), IOAM's edge to edge and
- * direct export. Not Host-INT's: its reports are sent now and then, so a gap says nothing; it tells
- * of its losses by drop summaries.
+ * direct export. Host-INT's are not used: its reports are sent now and then, so a gap says nothing;
+ * it reports its losses in drop summaries.
  *
  * A packet is missing when its number is, for longer than a look (a second). But a report that was
  * lost takes its packet's number along, and one that was overtaken swaps two. So what is missing is
  * *lost* only where the numbers of the exporter's own reports had no gap and no disorder since the
- * flow's report before; else it is *unsure*, counted apart and never told. The same holds for
- * packets out of order, and for packets that are seen themselves (IOAM) when this machine had no
- * room for some of what it was to see.
+ * flow's report before; else it is *unsure*, counted apart and no event. The same holds for packets
+ * out of order, and for packets that are seen themselves (IOAM) when this machine had no room for
+ * some of what it was to see.
  *
  * Internal to detect/; one per detector that sees every report of its exporters.
  */
@@ -19,16 +19,15 @@
 #include "base/shares.h"
 #include "detect/tables.h"
 
-/*
- * The table is shared by sources (base/shares.h): exporters, or, of packets that are seen
- * themselves, their senders. A flow of which no two numbers went together yet makes room first.
- */
+/* State of the flow numbers. The table is shared by sources (base/shares.h): exporters or, of
+ * packets that are seen themselves, their senders. A flow of which no two numbers followed each
+ * other yet makes room first. */
 struct pl_flow_numbers {
 	struct pl_cells cells;
 	struct pl_shares shares;
 	uint32_t hand;
-	/* Flows that made room while something was told of them: its end is told at the next look.
-	 * When this is full too, such flows stay. */
+	/* Flows that made room while one of their events went on: the next look ends it. When this
+	 * is full too, such flows stay. */
 	struct numbered_flow *gone;
 	uint32_t n_gone;
 	uint64_t seed;
@@ -42,17 +41,17 @@ uint64_t pl_flow_numbers_memory(uint32_t max);
 void pl_flow_numbers_batch(
 	struct pl_flow_numbers *f, const struct pl_record_batch *batch, uint64_t now_ns);
 
-/* What an exporter's own numbers are worth: how often they had a gap or came out of order, by now
- * and by the look before. False when its reports are not numbered, or it is not known. All zero: no
- * exporter, the packets are seen themselves. */
+/* Trouble of an exporter's own numbers: how often they had a gap or came out of order, until now
+ * and until the look before. False when its reports are not numbered, or it is not known. A key of
+ * all zeros means no exporter: the packets are seen themselves. */
 typedef bool pl_exporter_trouble_fn(void *arg, const struct pl_core_exporter_key *exporter,
 	uint64_t *ret_now, uint64_t *ret_before);
 
-/* About once a second, after the exporters were looked at. Tells what begins and ends; forgets
- * flows that are over. */
+/* Called about once a second, after the exporters were looked at: begins and ends events, and
+ * forgets flows that are over. */
 void pl_flow_numbers_tick(struct pl_flow_numbers *f, struct pl_core_env *env,
 	pl_exporter_trouble_fn *trouble, void *arg, uint64_t now_ns, uint64_t ts_ns);
 
-/* To flows: what was lost and out of order of those among them whose numbers are followed, in
- * whatever namespaces. */
+/* Adds packets lost and reordered to those of these flows whose numbers are followed, in whatever
+ * namespaces. */
 void pl_flow_numbers_add(const struct pl_flow_numbers *f, struct pl_flow_seen *seen, uint32_t n);

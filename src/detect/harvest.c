@@ -17,19 +17,19 @@
 	TABLE(link, sizeof(struct pl_core_link_key))                                               \
 	TABLE(route, 16)
 
-/* Every entry as it was when it was harvested last. */
+/* Copy of every entry at the last harvest. */
 struct pl_harvest {
 #define TABLE(name, key) struct pl_core_##name *name;
 	HARVESTED(TABLE)
 #undef TABLE
 };
 
-/* One harvest: where it goes, and when it is. */
+/* Target and time of a harvest. */
 struct basket {
 	struct pl_aggregate *into;
 	uint64_t now_ns, ts_ns;
-	uint64_t age_ns;           /* since the entry at hand was heard of */
-	struct pl_agg_owner owner; /* whose report made it */
+	uint64_t age_ns;           /* time since the present entry was last seen */
+	struct pl_agg_owner owner; /* source whose report made it */
 };
 
 int pl_harvest_new(struct pl_harvest **ret, const struct pl_detect *det)
@@ -180,7 +180,7 @@ static void place_since(const struct basket *b, const struct pl_core_place *now,
 		cell.jitter = (struct pl_agg_jitter){ now->jitter, b->ts_ns - b->age_ns };
 	hist_since(&cell.depth, &now->hist[1], &before->hist[1]);
 	pl_aggregate_add(b->into, PL_AGG_QUEUES, &cell);
-	/* Out of a port go the packets of its queues. */
+	/* The packets of its queues leave by a port. */
 	if (now->key.has & PL_CORE_HAS_PORT)
 		pl_aggregate_add(b->into, PL_AGG_PORTS, &port);
 }
@@ -248,7 +248,7 @@ static void route_since(const struct basket *b, const struct pl_core_route *now,
 		return;
 	for (unsigned int i = 0; i < PL_CORE_ROUTE_NODES && i < now->hop_count; i++)
 		cell.steps[i].node = now->node[i];
-	/* Its histogram's own sum is of values cut to 32 bits. */
+	/* The histogram's own sum is of values cut to 32 bits. */
 	hist.sum = now->latency_sum;
 	hist_before.sum = before->latency_sum;
 	hist_since(&cell.latency, &hist, &hist_before);

@@ -26,16 +26,16 @@ struct pl_kernel {
 	struct pl_kernel_table tables[PL_CORE_T_MAX];
 	size_t table_bytes[PL_CORE_T_MAX];
 	struct ring_buffer *events, *frames;
-	struct pl_direct direct; /* to see which layout a packet asks for */
+	struct pl_direct direct; /* parser that tells which layout a packet needs */
 	struct pl_core_scratch scratch;
-	struct pl_shares layouts; /* whose layouts the program has */
+	struct pl_shares layouts; /* sources of the layouts that the program has */
 	uint64_t layouts_full;
 	unsigned int queues;
 	int processors;
 	uint8_t *work; /* one value of the map pl_work per processor */
 	size_t work_bytes;
 	struct pl_event_batch *out;
-	uint64_t events_lost; /* the caller's batch had no room */
+	uint64_t events_lost; /* events without room in the caller's batch */
 	unsigned int n_events, events_left;
 	struct pl_batch *in;
 	struct pl_kernel_frame_of *of;
@@ -170,8 +170,8 @@ static int refused(int r, const char *log, struct pl_diag *diag)
 	return -ENOTSUP;
 }
 
-/* What the verifier says of its refusal, without each instruction that it followed: those would fill
- * any buffer, and old kernels then say nothing but that it is full. */
+/* Log level with which the verifier explains its refusal without each instruction that it followed:
+ * those would fill any buffer, and old kernels then say only that it is full. */
 #define LOG_REFUSAL 4
 
 static int load(struct pl_kernel *k, const struct pl_kernel_options *o, struct pl_diag *diag)
@@ -254,8 +254,8 @@ static void take_event(struct pl_kernel *k, const void *data, size_t size)
 	k->n_events++;
 }
 
-/* As many as the ring holds: then all that were in it when this began are taken. Negative: the one
- * at hand is taken, and no more. */
+/* Takes as many events as the ring held at the beginning. A negative result ends the loop, behind
+ * the present event. */
 static int on_event(void *arg, void *data, size_t size)
 {
 	struct pl_kernel *k = arg;
@@ -264,7 +264,7 @@ static int on_event(void *arg, void *data, size_t size)
 	return --k->events_left == 0 ? -ENOBUFS : 0;
 }
 
-/* What a sender put into the ring is taken out. */
+/* Counts bytes of a sender that were taken out of the ring. */
 static void taken(struct pl_kernel *k, uint32_t sender, size_t size)
 {
 	struct pl_kernel_sender *s = &k->skel->bss->pl_senders[sender % PL_KERNEL_SENDERS];
@@ -305,7 +305,7 @@ static int on_frame(void *arg, void *data, size_t size)
 	return ++k->in->n == PL_BATCH_MAX ? -ENOBUFS : 0;
 }
 
-/* Whether flows' own numbers are of interest: user space follows them. */
+/* True when flows' own numbers are of interest: user space follows them. */
 static bool follows(const struct pl_core_rules *rules)
 {
 	return (rules->on & (1u << PL_EVENT_PACKET_LOSS | 1u << PL_EVENT_REORDERING)) != 0;
@@ -465,7 +465,7 @@ void pl_kernel_general(struct pl_kernel *k, bool on)
 	__atomic_store_n(&k->skel->bss->pl_control.general, on, __ATOMIC_RELEASE);
 }
 
-/* By its source's share, and by the places of its key. */
+/* Learns a layout, if its source's share and the places of its key have room. */
 static bool learn(struct pl_kernel *k, uint64_t key, const struct pl_addr *source)
 {
 	const bool more = pl_shares_held(&k->layouts, source) < PL_KERNEL_LAYOUTS_SHARE;
@@ -484,8 +484,8 @@ bool pl_kernel_learn(
 	const struct pl_addr source = pl_addr_source(exporter);
 	bool learned = false;
 
-	/* By the same parser over the program's own table: what it misses is what the program
-	 * missed. Twice, since a header and a stack may both be new. */
+	/* The same parser over the program's own table misses the layout that the program missed.
+	 * It runs twice, since header and stack may both be new. */
 	for (int i = 0; i < 2; i++) {
 		if (pl_direct_try(&k->direct, layouts, &k->scratch, pkt, 0) !=
 				PL_ESCALATION_LAYOUT ||

@@ -15,15 +15,15 @@
 
 struct pl_kernel_detect {
 	struct pl_kernel *kernel;
-	struct pl_detect **queues; /* over the tables of one receive queue each */
+	struct pl_detect **queues; /* detectors, over the tables of one receive queue each */
 	unsigned int n;
 	uint64_t behind_ns
-		[PL_KERNEL_QUEUES]; /* since when user space keeps a queue's turn; 0: it does not */
-	/* What the flows' own numbers say, of reports and packets that were escalated by whatever
-	 * queue. Of it only these books are used. */
+		[PL_KERNEL_QUEUES]; /* time since user space keeps a queue's turn; 0: it does not */
+	/* Detector of the flows' own numbers, over escalated reports and packets of all queues.
+	 * Only that part of it is used. */
 	struct pl_detect *followed;
 	uint64_t followed_ns;
-	struct pl_node_watch nodes; /* of all queues: a node's reports come by any of them */
+	struct pl_node_watch nodes; /* nodes of all queues: a node's reports come by any of them */
 };
 
 /* The program counts sequence numbers: no decoder sees what it settles. */
@@ -105,7 +105,7 @@ static void hear(struct pl_core_env *env)
 	(void)pl_kernel_events(env->hear_arg, env->out);
 }
 
-/* Over queue q's part of the mapped tables. */
+/* Makes a detector over queue q's part of the mapped tables. */
 static int open_queue(
 	struct pl_kernel_detect *kd, unsigned int q, const struct pl_detect_options *o)
 {
@@ -192,8 +192,8 @@ unsigned int pl_kernel_detect_poll(
 	return pl_kernel_events(kd->kernel, out);
 }
 
-/* What an exporter's numbers are worth is known of all queues, and of what found no room on the way
- * up. */
+/* Ticks the flows' own numbers: the trouble of exporters is summed over all queues, and packets
+ * without room on the way to user space are noted. */
 static void tick_followed(struct pl_kernel_detect *kd, const struct pl_kernel_counters *c,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
 {
@@ -279,7 +279,7 @@ int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_coun
 		for (size_t i = 0; i < sizeof(ret->core) / 8; i++)
 			sum[i] += one[i];
 	}
-	/* What was stepped here was read by a decoder, which counts it. */
+	/* A decoder read the reports stepped here, and counts them. */
 	ret->core.reports = reports;
 	ret->core.hops = hops;
 	return 0;
@@ -296,7 +296,7 @@ bool pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
 	const struct pl_core_numbered *n, enum pl_kernel_number kind, uint64_t now_ns,
 	uint64_t ts_ns)
 {
-	/* Of queues without state the program reads nothing. */
+	/* The program reads nothing of queues without state. */
 	queue = queue < kd->n ? queue : 0;
 	return pl_numbers_step(pl_detect_env(kd->queues[queue]), n, kind, now_ns, ts_ns,
 		pl_kernel_ts_ns(kd->kernel));

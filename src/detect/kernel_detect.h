@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Detection in the kernel as its owner sees it: the program of detect/kernel.h with the options of
- * detect/events.h, the ticks over its tables, and everything told in one batch of events.
+ * Detection in the kernel for its owner: the program of detect/kernel.h with the options of
+ * detect/events.h, the ticks over its tables, and all events in one batch.
  *
  *   pl_kernel_detect_new(&kd, &options, &diag)
  *   pl_kernel_detect_poll(kd, …)   every 200 us or so: moves the program's clock, takes its events
@@ -27,66 +27,63 @@ struct pl_kernel_detect_options {
 	bool to_sockets, both; /* as in pl_kernel_options */
 };
 
-/* As pl_kernel_open; -EINVAL also as pl_detect_new. */
+/* Loads the program as pl_kernel_open does; returns -EINVAL also as pl_detect_new. */
 int pl_kernel_detect_new(struct pl_kernel_detect **ret,
 	const struct pl_kernel_detect_options *options, struct pl_diag *diag);
 void pl_kernel_detect_free(struct pl_kernel_detect *kd);
 uint64_t pl_kernel_detect_memory(const struct pl_kernel_detect_options *options);
 
-/* The program itself: to attach it, for frames, counters and what is wanted in full. */
+/* The program itself: to attach it, and for frames, counters and reports wanted in full. */
 struct pl_kernel *pl_kernel_detect_kernel(struct pl_kernel_detect *kd);
 
-/* Returns how many events came. */
+/* Moves the program's clock and takes its events; returns how many. */
 unsigned int pl_kernel_detect_poll(
 	struct pl_kernel_detect *kd, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 void pl_kernel_detect_tick(
 	struct pl_kernel_detect *kd, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 
-/* What the flows' own numbers say (detect/flow_numbers.h), of what was escalated; and into flows of
- * the queues' tables. */
+/* Counters of the flows' own numbers (detect/flow_numbers.h), of escalated reports; and the numbers
+ * of flows in the queues' tables. */
 const struct pl_flow_number_counters *pl_kernel_detect_flow_numbers(
 	const struct pl_kernel_detect *kd);
 void pl_kernel_detect_add_numbers(
 	const struct pl_kernel_detect *kd, struct pl_flow_seen *flows, uint32_t n);
 
-/* Other rules from here on, as pl_detect_change. */
+/* Changes the rules from here on, as pl_detect_change does. */
 int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_options *options,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 
-/* The program's and the ticks' together. -errno. */
+/* Counters of the program and the ticks together. Returns 0 or -errno. */
 int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_counters *ret);
 
-/* The detectors over the queues' tables, for whoever reads them: levels raised, flows, aggregates.
- * A flow whose reports come by several queues is several. Returns how many. */
+/* Detectors over the queues' tables, for reading: levels raised, flows, aggregates. A flow whose
+ * reports come by several queues is in several. Returns how many. */
 unsigned int pl_kernel_detect_queues(
 	const struct pl_kernel_detect *kd, struct pl_detect *const **ret);
 
-/*
- * Reports out of frames of that queue, which the program escalated, in the tables in which it
- * detects those that it settles. now_ns as given to pl_kernel_detect_poll last: one clock for both.
- */
+/* Steps reports of frames of that queue, which the program escalated, in the tables in which it
+ * detects the reports that it settles. now_ns is the one given to pl_kernel_detect_poll last: one
+ * clock for both. */
 void pl_kernel_detect_batch(struct pl_kernel_detect *kd, unsigned int queue,
 	const struct pl_record_batch *batch, uint64_t now_ns, struct pl_event_batch *out);
 
-/*
- * All frames that pl_kernel_frames gave were stepped; all: and it gave none. Where the program
- * escalates whatever comes because older reports wait (core/turn.h), it goes on by itself once all
- * are stepped, or after 20 ms of more than can be.
- */
+/* Tells that all frames which pl_kernel_frames gave were stepped; all: and that it gave none. While
+ * older reports wait, the program escalates every report (core/turn.h); it goes on by itself once
+ * all are stepped, or after 20 ms of more than can be stepped. */
 void pl_kernel_detect_caught_up(struct pl_kernel_detect *kd, bool all, uint64_t now_ns);
 
-/* A sequence number out of a frame of that queue, which the program did not read or left
- * (detect/numbers.h): into the account of its exporter that the program began. Whether the exporter
+/* Counts a sequence number of a frame of that queue, which the program did not read or left
+ * (detect/numbers.h), in the account of its exporter that the program began. True when the exporter
  * is proven (core/sequence.h). */
 bool pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
 	const struct pl_core_numbered *n, enum pl_kernel_number kind, uint64_t now_ns,
 	uint64_t ts_ns);
 
-/* Sequence spaces that the tables have, counted by the program or here; start with *pos = 0; false
- * at the end. */
+/* Iterates over the sequence spaces of the tables, counted by the program or here: start with *pos
+ * = 0; false at the end. */
 bool pl_kernel_detect_exporter(
 	const struct pl_kernel_detect *kd, uint64_t *pos, struct pl_exporter *ret);
 
-/* The nodes of a complete path, when aggregates are kept and it was taken lately. */
+/* Nodes of a complete path; false unless aggregates are kept and a packet took it lately. */
 bool pl_kernel_detect_path(
 	const struct pl_kernel_detect *kd, uint64_t path_id, struct pl_path_nodes *ret);

@@ -36,7 +36,7 @@ static void from_int(struct pl_core_layout *ret, const struct pl_int_layout *l)
 	ret->queue_shift = l->queue_16 ? 16 : 24;
 }
 
-/* What the fast path needs to know beforehand (core/detect_fast_hops.h). */
+/* Sets values that the fast path needs in advance (core/detect_fast_hops.h). */
 static void prepare(struct pl_core_layout *l, uint64_t key)
 {
 	const uint32_t times = PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_egress_ts_ns;
@@ -64,7 +64,7 @@ static void prepare(struct pl_core_layout *l, uint64_t key)
 		l->reserved = 1;
 }
 
-/* What may change while a program reads the layout. */
+/* Sets the members that may change while a program reads the layout. */
 static void set_way(struct pl_core_layout *l, bool follow)
 {
 	const uint8_t shape = l->reserved || (follow && l->numbered) ? PL_CORE_SHAPE_NONE
@@ -91,14 +91,14 @@ static int stack_layout(struct pl_core_layout *ret, uint64_t key)
 	return 0;
 }
 
-/* One more word with the field, or with none that is looked at. */
+/* Adds a word with this field, or with none that is used. */
 static void word(struct pl_core_layout *ret, unsigned int field, uint32_t present)
 {
 	ret->off[field] = (uint8_t)(4 * ret->words++);
 	ret->present |= present;
 }
 
-/* v1.0 3.2.2: the words of RepMdBits in their order. v0.5 3.3, 3.4: those behind the node. */
+/* v1.0 3.2.2: words of RepMdBits in their order. v0.5 3.3, 3.4: the words behind the node. */
 static int own_layout_v1(struct pl_core_layout *ret, unsigned int version, unsigned int bits)
 {
 	const uint32_t ports = PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port;
@@ -138,7 +138,7 @@ static int own_layout_v1(struct pl_core_layout *ret, unsigned int version, unsig
 	return 0;
 }
 
-/* v2.0 3.4.1: as a block of INT v2.x without a node, and bit 15 is the drop reason. */
+/* v2.0 3.4.1: a block as of INT v2.x without a node, and bit 15 is the drop reason. */
 static int own_layout_v2(struct pl_core_layout *ret, uint16_t bits)
 {
 	struct pl_int_layout l;

@@ -10,7 +10,7 @@
 
 struct watched_node {
 	uint64_t key[2];
-	uint64_t heard_ns; /* last */
+	uint64_t heard_ns; /* time last seen */
 	uint64_t silent_since_ns;
 	uint64_t due_ns;
 	uint32_t share;
@@ -127,7 +127,7 @@ void pl_nodes_hear(struct pl_core_env *env, struct pl_node_watch *w, uint64_t no
 			uint64_t age;
 
 			__atomic_thread_fence(__ATOMIC_ACQUIRE);
-			/* One that is being replaced is heard at the next tick. */
+			/* An entry that is being replaced is seen at the next tick. */
 			if (!pl_way_live(way) ||
 				__atomic_load_n(&s->way[i], __ATOMIC_RELAXED) >> 32 != way >> 32)
 				continue;

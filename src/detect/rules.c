@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From options, as people set them, to rules, as the steps of detection read them. */
+/* Converts options, as people set them, into rules, as the steps of detection read them. */
 #include <errno.h>
 
 #include "detect/rules.h"

@@ -45,7 +45,7 @@ static void **place_of(struct pl_tables *t, unsigned int table)
 	}
 }
 
-/* What a table really takes. */
+/* Size of a table with its alignment. */
 static size_t rounded(size_t bytes)
 {
 	size_t align = bytes >= LARGE_PAGE ? LARGE_PAGE : 64;

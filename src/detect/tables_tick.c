@@ -80,8 +80,9 @@ static void delay_wait(
 
 typedef void wait_fn(struct pl_core_env *, const struct pl_core_report *, void *, bool);
 
-/* Whether the set has no entry, by a look without a turn: then there is nothing to tick, and a turn
- * for each empty set would keep the kernel program waiting. A key that comes meanwhile is new. */
+/* True when the set has no entry, by a look without a turn: then there is nothing to tick, and a
+ * turn for each empty set would keep the kernel program waiting. A key that comes meanwhile is
+ * new. */
 static bool set_is_empty(const uint64_t *way)
 {
 	uint64_t any = 0;
@@ -236,7 +237,7 @@ static void bursts_tick(struct pl_core_env *env, const struct pl_core_report *r)
 				continue;
 			if (b->ended_ns != 0)
 				burst_tell(env, b);
-			/* What goes on for too long is no microburst. */
+			/* A burst that goes on for too long is no microburst. */
 			if (b->ended_ns != 0 ||
 				pl_core_elapsed(r->now_ns, b->since_ns) > env->rules.burst_max_ns)
 				let_go(env, &s->way[w], PL_CORE_T_burst);
@@ -364,8 +365,8 @@ static bool loss_tell(struct pl_core_env *env, const struct pl_core_loss *loss,
 	return true;
 }
 
-/* Whether reports were lost since the last look. A gap opened since then may only be out of order,
- * and waits for the next look. */
+/* True when reports were lost since the last look. A gap opened since then may only be out of
+ * order, and waits for the next look. */
 static bool loss_grows(struct pl_core_loss *loss, const struct pl_exporter *x)
 {
 	const uint32_t mask = x->report_version == 2 ? 0x3fffff : UINT32_MAX;
@@ -411,7 +412,7 @@ void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const stru
 	loss->before = loss->lost;
 }
 
-/* Of tables whose packet path counts sequence numbers. */
+/* Ticks tables whose packet path counts sequence numbers. */
 static void exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
 {
 	uint32_t now = pl_core_coarse(now_ns), forget = pl_core_coarse(env->rules.forget_ns);

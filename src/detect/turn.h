@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* User space's side of the turns by which a queue's tables are stepped (core/turn.h). One thread
- * takes those of a program. */
+/* Turns of user space, by which a queue's tables are stepped (core/turn.h). One thread takes those
+ * of a program. */
 #pragma once
 
 #include <sched.h>
@@ -10,14 +10,14 @@
 
 #include "core/turn.h"
 
-#define PL_TURN_LOOKS 1000 /* before the thread sleeps: the program steps one report at a time */
+#define PL_TURN_LOOKS 1000 /* looks before sleeping: the program steps one report at a time */
 
 static inline uint32_t pl_core_turn_holder(const struct pl_core_turn *turn)
 {
 	return __atomic_load_n(&turn->holder, __ATOMIC_ACQUIRE);
 }
 
-/* Waits until the tables are user space's. */
+/* Waits for the turn and takes it. */
 static inline void pl_core_turn_take(struct pl_core_turn *turn)
 {
 	const int processor = sched_getcpu();
@@ -32,14 +32,14 @@ static inline void pl_core_turn_take(struct pl_core_turn *turn)
 		if (holder == PL_TURN_BEHIND &&
 			pl_core_turn_swap(turn, PL_TURN_BEHIND, PL_TURN_CATCHING) == PL_TURN_BEHIND)
 			return;
-		/* The processor of whoever has them may have been taken from this machine. */
+		/* The holder's processor may have been taken from this machine. */
 		if (looks % PL_TURN_LOOKS == 0)
 			nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
 	}
 }
 
-/* Gives them back, first of all to a program that waits. When reports came that wait to be stepped,
- * the program leaves the tables alone until pl_core_turn_caught_up. */
+/* Gives the turn back, first of all to a program that waits. When reports came that wait to be
+ * stepped, the program leaves the tables alone until pl_core_turn_caught_up. */
 static inline void pl_core_turn_give(struct pl_core_turn *turn)
 {
 	if (pl_core_turn_swap(turn, PL_TURN_USER, PL_TURN_FREE) == PL_TURN_USER)
