@@ -11,33 +11,33 @@
 #include <stdlib.h>
 
 #define PLACES       8    /* exporters that are followed */
-#define SAMPLE       8    /* packets that fail, and as many that decode, of an exporter */
-#define OF_A_LOOK    16   /* packets of a batch that are looked at, of those that fail and others */
-#define OF_EVERY     64   /* the same where every batch is looked at */
-#define REST_MAX     4096 /* packets that an exporter for which nothing was found is left alone for */
+#define SAMPLE       8    /* packets that fail, and packets that decode, per exporter */
+#define OF_A_LOOK    16   /* packets looked at per batch, of those that fail and others */
+#define OF_EVERY     64   /* packets looked at per batch when every batch is looked at */
+#define REST_MAX     4096 /* most packets skipped of an exporter for which no setting was found */
 #define CURED        64   /* packets that decode, in a row, before an advice is taken back */
 #define DEFAULT_IDLE UINT64_C(600000000000)
 
 struct place {
 	bool used, advised, given; /* given: by pl_advise_fresh */
-	struct pl_advice advice;   /* when advised */
+	struct pl_advice advice;   /* valid with `advised` */
 	struct pl_addr addr;
-	uint8_t verdict; /* of bad */
+	uint8_t verdict; /* verdict of bad */
 	unsigned int n_bad, n_good;
-	bool believed;     /* one of its depths is none of 16 + 16 bits */
-	uint32_t rest;     /* packets that fail to be passed over */
-	uint32_t rest_for; /* how many next time */
-	uint32_t cured;    /* packets that decode since the last that did not */
-	uint64_t last_ns;  /* when it was looked at last */
+	bool believed;     /* one of its depths cannot be of 16 + 16 bits */
+	uint32_t rest;     /* failing packets still to be skipped */
+	uint32_t rest_for; /* packets to be skipped next time */
+	uint32_t cured;    /* packets that decoded since the last that did not */
+	uint64_t last_ns;  /* time of the last look */
 	struct kept bad[SAMPLE], good[SAMPLE];
 };
 
 struct pl_advise {
 	struct trial trial;
 	uint64_t look_ns, next_ns, idle_ns, now_ns;
-	uint32_t turn; /* where in a batch the next look begins */
+	uint32_t turn; /* packet of the batch at which the next look begins */
 	bool changed;
-	struct kept now; /* the packet that is looked at */
+	struct kept now; /* the present packet */
 	struct place places[PLACES];
 };
 
@@ -88,8 +88,8 @@ static void give_up(struct pl_advise *a, struct place *p)
 	p->advised = false;
 }
 
-/* One that is free, or of those without an advice that which was silent for the longest; NULL: all
- * have one. */
+/* Finds a free place, or, of those without an advice, the one that was silent for the longest; NULL
+ * when all have one. */
 static struct place *room(struct pl_advise *a)
 {
 	struct place *oldest = NULL;
@@ -188,7 +188,7 @@ static void take_bad(struct pl_advise *a, uint8_t verdict)
 		store(p->bad, &p->n_bad, &a->now);
 }
 
-/* Whether a packet that decodes speaks for the advice. */
+/* True when a packet that decodes confirms the advice. */
 static bool confirms(const struct place *p, enum depths depths)
 {
 	return p->advice.verdict == PL_V_OK && depths == DEPTHS_DOUBTED;

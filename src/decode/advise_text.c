@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "wire/report.h"
 
-/* In the order of the enums. */
+/* Words in the order of the enums. */
 static const char *const queue_words[] = { "auto", "8+24", "16+16" };
 static const char *const placements[] = { "auto", "before-options", "after-options" };
 static const char *const units[] = { "ns", "us" };

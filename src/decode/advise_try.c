@@ -13,7 +13,7 @@
 
 #define SCRATCH_PATHS 64
 #define DEPTH_16      0x10000u
-#define DEPTHS_MIN    2 /* words in a packet, to doubt them */
+#define DEPTHS_MIN    2 /* least words in a packet to doubt them */
 
 static void drop_records(struct pl_record_batch *batch, void *arg)
 {
@@ -39,7 +39,7 @@ int trial_init(struct trial *t, const struct pl_decode_options *decode)
 		return -ENOMEM;
 	if (decode->n_profiles > 0)
 		memcpy(profiles, decode->profiles, decode->n_profiles * sizeof(*profiles));
-	/* Its tables matter to nobody. */
+	/* The tables of the probe are not used. */
 	options.max_exporters = 1;
 	options.max_paths = 1;
 	options.any_port = true;
@@ -135,8 +135,8 @@ enum depths trial_depths(const struct pl_record_batch *records)
 
 /* ---- what a setting makes of a packet ---- */
 
-/* One that failed: it must have an INT header now, hops and a flow. A report's own header is no
- * proof, because bytes of nearly any kind may be one. */
+/* True when a packet that failed now has an INT header, hops and a flow. A report's own header is
+ * no proof, because bytes of nearly any kind may be one. */
 static bool decodes(struct trial *t, const struct kept *k)
 {
 	/* A report's header read by another version's layout shows by these. */
@@ -173,7 +173,8 @@ static bool same_records(struct pl_record_batch *a, struct pl_record_batch *b)
 	       memcmp(a->hops, b->hops, a->n_hops * sizeof(*a->hops)) == 0;
 }
 
-/* One that decoded: the same as before, but for depths that were doubted. `before` is filled. */
+/* True when a packet that decoded gives the same records as before, except for doubted depths.
+ * `before` is filled. */
 static bool keeps(struct trial *t, const struct kept *k)
 {
 	if (decode_one(t, k, &t->after) != PL_V_OK)
@@ -213,7 +214,7 @@ static bool is_right(struct trial *t, const struct pl_addr *exporter,
 static void set_dialect(struct pl_profile *p, unsigned int dialect)
 {
 	p->hints.dialect = (uint8_t)dialect;
-	/* Only when pinned is it recognised. */
+	/* The dialect is recognised only when it is pinned. */
 	p->hints.dialect_pinned |= dialect == PL_DIALECT_V04;
 }
 
@@ -253,7 +254,7 @@ static void tell_depth(struct trial *t, const struct kept *good, struct pl_advic
 	}
 }
 
-/* All of the packets that decode are doubted, in a way that 16 + 16 bits explain. */
+/* True when all packets that decode are doubted, in a way that 16 + 16 bits explain. */
 static bool are_doubted(struct trial *t, const struct kept *good, unsigned int n_good)
 {
 	for (unsigned int i = 0; i < n_good; i++) {

@@ -18,8 +18,8 @@
 
 #define SEEN_MAX      64 /* (verdict, exporter) pairs explained */
 #define INTERVAL_NS   UINT64_C(10000000000)
-#define DUMP_MAX      96   /* bytes shown */
-#define PROBE_MAX     1024 /* longest beginning that is tried */
+#define DUMP_MAX      96   /* most bytes shown */
+#define PROBE_MAX     1024 /* most bytes of a packet that are tried */
 #define SCRATCH_PATHS 64
 
 struct pl_explain {
@@ -34,8 +34,8 @@ struct pl_explain {
 		uint8_t verdict;
 	} seen[SEEN_MAX];
 	unsigned int n_seen;
-	uint64_t since[PL_V_MAX]; /* not explained since the last counts */
-	uint64_t told_ns;         /* of the last counts, or of the last time there were none */
+	uint64_t since[PL_V_MAX]; /* faults since the last counts that were not explained */
+	uint64_t told_ns;         /* time of the last counts, or of the last call without any */
 	bool due;
 };
 
@@ -55,7 +55,7 @@ int pl_explain_new(struct pl_explain **ret, const struct pl_decode_options *deco
 		return -ENOMEM;
 	ex->tell = tell;
 	ex->arg = arg;
-	/* Its tables matter to nobody. */
+	/* The tables of the probe are not used. */
 	options.max_exporters = 1;
 	options.max_paths = 1;
 	if (pl_record_batch_init(&ex->scratch, SCRATCH_PATHS, PL_BATCH_HOPS_MIN) < 0 ||
@@ -92,14 +92,15 @@ static enum pl_verdict verdict_of(
 	return (enum pl_verdict)pl_decode_outcomes(ex->probe)[0].verdict;
 }
 
-/* Whether the verdict says that bytes are missing: the place is then the end. */
+/* True when the verdict says that bytes are missing: the fault then shows at the end. */
 static bool is_short(enum pl_verdict v)
 {
 	return v == PL_V_SHORT || v == PL_V_REPORT_SHORT || v == PL_V_IOAM_SHORT ||
 	       v == PL_V_INT_TRUNCATED;
 }
 
-/* Whether the verdict on the first len bytes, which are in ex->copy, hangs on the byte at `at`. */
+/* True when the verdict on the first len bytes, which are in ex->copy, depends on the byte at
+ * `at`. */
 static bool matters(struct pl_explain *ex, const struct pl_packet *packet, enum pl_verdict verdict,
 	uint32_t len, uint32_t at)
 {
@@ -127,7 +128,7 @@ static int64_t fault_byte(
 	if (len > whole)
 		return -1;
 	memcpy(ex->copy, packet->data, whole);
-	/* Of a packet too long to be tried whole, a beginning may fail in another way. */
+	/* The beginning of a packet too long to be tried whole may fail in another way. */
 	if (verdict_of(ex, packet, ex->copy, whole) != verdict)
 		whole = len;
 	for (uint32_t at = len; at > 0; at--) {
@@ -190,7 +191,7 @@ void pl_explain_packet(struct pl_explain *ex, const struct pl_packet *packet,
 		pl_buf_printf(out, "    the fault shows at byte %" PRId64 "\n", fault);
 }
 
-/* Whether this kind of fault was explained before; remembers it. */
+/* True when this is the first fault of its kind; notes it. */
 static bool first_of_kind(struct pl_explain *ex, const struct pl_addr *addr, uint8_t verdict)
 {
 	for (unsigned int i = 0; i < ex->n_seen; i++) {
@@ -224,7 +225,7 @@ void pl_explain_batch(
 		pl_explain_packet(ex, &batch->pkts[i], (enum pl_verdict)verdict, &text);
 		if (text.failed || text.len == 0)
 			continue;
-		text.data[text.len - 1] = '\0'; /* the last line's end */
+		text.data[text.len - 1] = '\0'; /* the end of the last line */
 		ex->tell(ex->arg, text.data);
 	}
 	pl_buf_done(&text);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Says in words why datagrams do not decode: the first of each verdict from each exporter (up to a
+/* Explanations why datagrams do not decode: the first of each verdict from each exporter (up to a
  * limit) with its bytes and the place where the fault shows, later ones as counts at most every ten
- * seconds.
- */
+ * seconds. */
 #pragma once
 
 #include <stdint.h>
@@ -13,21 +11,22 @@
 
 struct pl_explain;
 
-/* Gets lines of text, without the last one's end; the text is valid during the call. */
+/* Takes lines of text, without the last one's end; the text is valid during the call. */
 typedef void pl_explain_tell(void *arg, const char *text);
 
-/* decode: the options of the decoder whose outcomes will be explained. -ENOMEM. */
+/* Makes an explainer. decode: options of the decoder whose outcomes it gets. Returns 0 or
+ * -ENOMEM. */
 int pl_explain_new(struct pl_explain **ret, const struct pl_decode_options *decode,
 	pl_explain_tell *tell, void *arg);
 void pl_explain_free(struct pl_explain *ex);
 
-/* outcomes: of the packets of this batch, in order. */
+/* Explains a batch. outcomes: those of its packets, in order. */
 void pl_explain_batch(
 	struct pl_explain *ex, const struct pl_batch *batch, const struct pl_outcome *outcomes);
 
-/* Tells the counts when they are due. */
+/* Gives the counts when they are due. */
 void pl_explain_tick(struct pl_explain *ex, uint64_t now_ns);
 
-/* The words for one packet, as pl_explain_batch tells them; for tests. */
+/* Writes the text for one packet, as pl_explain_batch gives it; for tests. */
 void pl_explain_packet(struct pl_explain *ex, const struct pl_packet *packet,
 	enum pl_verdict verdict, struct pl_buf *out);

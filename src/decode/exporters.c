@@ -66,7 +66,7 @@ struct exporter *exporters_find(
 	return *exporters_recent(e, addr, node, hw_id) = pl_cells_at(table, cell);
 }
 
-/* What a choice is made by. */
+/* Arguments of a choice. */
 struct age {
 	uint64_t now_ns, idle_ns;
 };

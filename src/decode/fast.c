@@ -22,7 +22,7 @@
 #define INSIDE        (12 + 42 + 12)
 #define DSCP_OF(tos)  ((uint8_t)((tos) >> 2))
 
-/* Of Ethernet with IPv4 behind it: type, version and length of the header, and the bits of the
+/* Ethernet with IPv4 behind it: type, version and length of the header, and the bits of the
  * DSCP. */
 #define ETH_IPV4_AT   12
 #define ETH_IPV4      (PL_ETH_IPV4 << 16 | 0x4500)
@@ -34,12 +34,13 @@
 
 struct usual_report {
 	uint8_t version;
-	const struct hop_plan *own; /* of the node's own metadata; NULL = there are none */
+	const struct hop_plan *own; /* plan of the node's own metadata; NULL: there are none */
 	const uint8_t *own_block;
 };
 
-/* v2.0, 3.4.1: RepMdBits:16, domain id:16, domain's bits and status, then the metadata; at u of the
- * datagram. Only metadata that fill MDLength. Returns the bytes they take, or 0. */
+/* Reads the node's own metadata, at u of the datagram (v2.0, 3.4.1): RepMdBits:16, domain id:16,
+ * domain's bits and status, then the metadata, which must fill MDLength. Returns the bytes they
+ * take, or 0. */
 static inline unsigned int own_metadata(
 	struct job *j, struct usual_report *r, const uint8_t *u, unsigned int md_words)
 {
@@ -61,8 +62,8 @@ static inline unsigned int report_header(
 
 	r->own = NULL;
 	r->own_block = NULL;
-	/* v2.0: a group of one: RepType 0 or 1, InType Ethernet, to the end of the datagram, F, not
-	 * I. */
+	/* v2.0: a single report: RepType 0 or 1, InType Ethernet, to the end of the datagram, F,
+	 * not I. */
 	if (w >> 28 == 2 && (v & 0xef000030) == 0x03000020 &&
 		((v >> 16 & 0xff) * 4 == left - 12 || (v >> 16 & 0xff) == 0xff)) {
 		r->version = PL_REPORT_V20;
@@ -141,7 +142,7 @@ static const uint8_t *other_transport(
 	return l4;
 }
 
-/* inner() for those. */
+/* Parses the other inner headers, as inner() does. */
 static __attribute__((noinline)) const uint8_t *other_inner(
 	const struct pl_decode *d, struct pl_cursor *c, struct other_flow *f)
 {
@@ -208,7 +209,7 @@ static inline const struct hop_plan *int_header(
 	}
 	slot = pl_int_layout_place(j->d->plan_keys, key);
 	plan = &j->d->plans[slot];
-	/* Only layouts the general way has found before: their blocks have words. */
+	/* Only layouts that the slow path has found before: their blocks have words. */
 	if (j->d->plan_keys[slot] != key || !plan->usual || words < 4)
 		return NULL;
 	words -= 3;
@@ -365,7 +366,7 @@ static inline bool decode_shaped(struct job *j, const struct header_shape *s)
 	return true;
 }
 
-/* The same for any other, step by step. */
+/* Decodes any other common report, step by step. */
 static __attribute__((noinline)) bool decode_walked(struct job *j)
 {
 	struct pl_cursor c;
@@ -427,7 +428,7 @@ static __attribute__((noinline)) bool decode_walked(struct job *j)
 	if (r.own != NULL && !own_hop(j, path, &hops[in.hops], &r, &in))
 		return false;
 
-	/* From here on it is this kind of packet. */
+	/* From here on the packet is a common report. */
 	path->sport = pl_be16(l4);
 	path->dport = pl_be16(l4 + 2);
 	if (other.is) {

@@ -68,9 +68,9 @@ static void original_ports(struct pl_flow *flow, uint8_t proto, struct pl_cursor
 	flow->have |= PL_FLOW_PORTS;
 }
 
-/* What the shim remembers of the original packet. True when the UDP header before INT is one that
- * the source added, so that the original transport header follows INT: v2.x NPT 2; Host-INT on its
- * port; a v0.5 tail that names another protocol. */
+/* Restores values of the original packet from the shim. True when the source added the UDP header
+ * before INT, so that the original transport header follows INT: v2.x NPT 2; Host-INT on its port;
+ * a v0.5 tail that names another protocol. */
 static bool restore(struct pl_flow *flow, const struct pl_int *in, uint16_t int_port)
 {
 	bool by_port = flow->proto == PL_IP_UDP &&
@@ -160,7 +160,7 @@ static enum pl_verdict over_l4(
 		try_it = l->flow.dscp == DSCP_EXAMPLE || l->flow.dport == PORT_HOST_INT || marker;
 	if (p->embedded == PL_EMBEDDED_NEVER || (!announced && !try_it))
 		return PL_V_OK;
-	/* Where UDP's length leaves no payload, IP's may. */
+	/* UDP's length may leave no payload where IP's does. */
 	if (pl_cursor_left(&l->payload) == 0 && l->flow.proto == PL_IP_UDP &&
 		pl_cursor_left(&l->transport) <= 8)
 		n = 0;

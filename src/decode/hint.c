@@ -30,7 +30,7 @@ struct pl_hint {
 	struct pl_decode *probe;
 	struct pl_record_batch scratch;
 	struct pl_batch datagrams;
-	bool report[PL_BATCH_MAX]; /* of the datagrams */
+	bool report[PL_BATCH_MAX]; /* for each datagram: it is a report */
 	struct port ports[PORTS_MAX];
 	unsigned int n_ports;
 	struct {
@@ -60,7 +60,7 @@ int pl_hint_new(struct pl_hint **ret, const struct pl_decode_options *decode)
 
 	if (hint == NULL)
 		return -ENOMEM;
-	/* Its tables matter to nobody. */
+	/* The tables of the probe are not used. */
 	options.max_exporters = 1;
 	options.max_paths = 1;
 	options.any_port = true;

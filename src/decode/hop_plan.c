@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a block of one layout becomes a hop record: byte shuffles, planned once per layout. */
+/* Plans by which a block of one layout becomes a hop record: byte shuffles, made once per
+ * layout. */
 #include "decode/internal.h"
 
 #include "decode/present.h"
@@ -46,8 +47,8 @@ static void shuffle_bit6(struct hop_plan *plan, unsigned int at)
 	shuffle_in(plan, offsetof(struct pl_hop, egress_port2), at + 2 * port_bytes, port_bytes);
 }
 
-/* What fast.c needs to know of a layout: reserved instructions raise notes, GEANT's header holds a
- * sequence number, and without node ids there is no path id. */
+/* Sets what fast.c needs to know of a layout: reserved instructions raise notes, GEANT's header
+ * holds a sequence number, and without node ids there is no path id. */
 static void plan_usual(struct hop_plan *plan)
 {
 	const struct pl_int_layout *l = &plan->layout;

@@ -8,7 +8,7 @@
 
 static const uint8_t absent[8] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 
-/* Where a value stands; values the bitmap lacks read as all ones, so that one path serves both. */
+/* Address of a value; values the bitmap lacks read as all ones, so that one path serves both. */
 static inline const uint8_t *at(
 	const uint8_t *block, const struct pl_int_layout *l, enum pl_int_field f)
 {
@@ -114,7 +114,7 @@ void hop_decode_plain(struct pl_hop *h, const uint8_t *block, const struct pl_in
 		hop_decode_bit6(h, block, l);
 }
 
-/* v0.4 carries 31-bit values and a bottom-of-stack bit: into the form of v0.5. */
+/* Converts a v0.4 block, with 31-bit values and a bottom-of-stack bit, into the form of v0.5. */
 __attribute__((cold, noinline)) static void decode_v04(
 	struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l)
 {
@@ -230,7 +230,7 @@ void hop_from_report(struct pl_hop *hop, const struct pl_report *r)
 	hop->present = have;
 }
 
-/* One field, by its presence bit. */
+/* Merges one field, by its presence bit. */
 #define MERGE(field)                                                                               \
 	do {                                                                                       \
 		if (from->present & PL_HOP_HAS_##field)                                            \
@@ -405,7 +405,7 @@ void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned i
 	}
 }
 
-/* What is rare: a latency that cannot be. */
+/* Rare case: a latency that cannot be. */
 __attribute__((cold, noinline)) static void unlikely_link(
 	struct job *j, struct pl_hop *h, int64_t between)
 {
@@ -423,7 +423,7 @@ __attribute__((cold, noinline)) static void unlikely_hop(struct job *j, struct p
 	j->notes |= PL_NOTE_BIT(LATENCY_IMPLAUSIBLE);
 }
 
-/* One hop of derive_as: `before` is the egress time of the hop before it. */
+/* Derives values of one hop for derive_as: `before` is the egress time of the hop before it. */
 static inline __attribute__((always_inline)) void derive_hop(struct job *j, struct pl_hop *h,
 	uint64_t before, const uint64_t max, const bool first, const bool reported,
 	const bool times, const bool wide)
@@ -450,7 +450,8 @@ static inline __attribute__((always_inline)) void derive_hop(struct job *j, stru
 	}
 }
 
-/* Of reported latencies whose sum is above the limit some may be, too. The sum of what is left. */
+/* Removes reported latencies above the limit, when their sum is above it. Returns the sum of the
+ * others. */
 __attribute__((cold, noinline)) static uint64_t recheck_reported(
 	struct job *j, struct pl_hop *hops, unsigned int n)
 {
@@ -464,7 +465,7 @@ __attribute__((cold, noinline)) static uint64_t recheck_reported(
 	return latency;
 }
 
-/* Whether all hops have a latency, where one was implausible. */
+/* True when all hops have a latency, although one was implausible. */
 __attribute__((cold, noinline)) static bool have_latencies(
 	const struct pl_hop *hops, unsigned int n)
 {

@@ -16,7 +16,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi"))) bool hops_decode
 	const struct pl_path *path)
 {
 	const size_t step = plan->block_bytes;
-	const __mmask64 inside = plan->block_mask; /* bytes behind the block are not touched */
+	const __mmask64 inside = plan->block_mask; /* bytes behind the block are not read */
 	const __mmask16 known = (__mmask16)(plan->known_words >> (plan->window_back / 4));
 	const __mmask64 from0 = plan->permuted[0], from1 = plan->permuted[1];
 	const __m512i permute0 = _mm512_loadu_si512(plan->permute[0]);

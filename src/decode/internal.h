@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of decode/ share; nobody else includes this. */
+/* Declarations shared by the files of decode/; no other file includes this. */
 #pragma once
 
 #include "base/hash.h"
@@ -31,40 +31,39 @@ struct exporter {
 	struct exporter_key key;
 	uint64_t first_ts_ns, last_ts_ns;
 	struct pl_sequence seq;
-	uint32_t share; /* whose it is, in the table where it is */
+	uint32_t share; /* source that has it, in its table */
 	uint8_t report_version;
-	bool followed; /* in `followed`, else on probation */
+	bool followed; /* in `followed`; else on probation */
 };
 
 #define EXPORTERS_RECENT_BITS 6
 
-/*
- * Two tables of `max` each. A sequence space begins on probation, where the next one takes its
- * place before long, and is followed once it is proven (core/sequence.h): what is no exporter
- * displaces nothing but its like. In both tables sources have shares (base/shares.h).
- */
+/* Two tables of `max` each. A sequence space begins on probation, where the next one soon takes its
+ * place, and is followed once it is proven (core/sequence.h): senders that are no exporters
+ * displace only each other. In both tables sources have shares (base/shares.h). */
 struct exporters {
 	struct pl_cells followed, probation; /* struct exporter */
 	struct pl_shares followed_shares, probation_shares;
 	uint32_t followed_hand, probation_hand;
 	uint64_t seed, idle_ns;
-	uint64_t gone; /* of those followed, that made room in the present batch */
-	bool prove;    /* else every space is followed from its first report on */
-	/* Reports of few exporters follow each other: those seen last, by a hash that costs nothing
-	 * and may be aimed at, which costs the attacked a look into the tables. */
+	uint64_t gone; /* followed spaces that made room in the present batch */
+	bool prove;    /* false: every space is followed from its first report on */
+	/* Exporters seen last, since reports of few exporters follow each other. Their cheap hash
+	 * can be aimed at; that costs a look into the tables. */
 	struct exporter *recent[1 << EXPORTERS_RECENT_BITS];
 };
 
 int exporters_init(struct exporters *e, uint32_t max, uint64_t idle_ns, bool prove);
 void exporters_done(struct exporters *e);
 uint64_t exporters_memory(uint32_t max, bool prove);
-/* The space by the tables; NULL when it is not known. */
+/* Finds the space in the tables; NULL when it is not known. */
 struct exporter *exporters_find(
 	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id);
-/* One that is not known, made; NULL: no room. */
+/* Makes a space that is not known; NULL when there is no room. */
 struct exporter *exporters_make(struct exporters *e, const struct pl_addr *addr, uint64_t node,
 	uint8_t hw_id, uint64_t ts_ns);
-/* One that is proven moves to those followed; NULL: no room, it stays where it is. */
+/* Moves a proven space to the followed ones; NULL when there is no room, and it stays where it
+ * is. */
 struct exporter *exporters_follow(struct exporters *e, struct exporter *x, uint64_t ts_ns);
 
 static inline bool exporter_is(
@@ -95,12 +94,12 @@ static inline struct exporter *exporters_get(
 
 /* ---- paths.c: interned paths ---- */
 
-/* Two on a line. */
+/* A slot; two fill a line. */
 struct path_slot {
 	uint64_t path_id; /* 0 = free */
 	uint64_t reports, last_ts_ns;
 	uint32_t info;  /* position in shapes and order */
-	uint32_t share; /* whose it is */
+	uint32_t share; /* source that has it */
 };
 
 struct path_shape {
@@ -110,12 +109,10 @@ struct path_shape {
 
 #define PATHS_RECENT_BITS 6
 
-/*
- * When the table is full, a source with less than an even share of it takes the place of a path of
- * another that has more (base/shares.h); one with more takes that of its own or of an idle path, a
- * few times in a batch, so that sources with more paths than there is room for cost the others no
- * time.
- */
+/* Interned paths. When the table is full, a source with less than an even share of it takes the
+ * place of a path of another that has more (base/shares.h); a source with more takes that of its
+ * own or of an idle path, a few times in a batch, so that sources with more paths than there is
+ * room for cost the others no time. */
 struct paths {
 	struct path_slot *slots;
 	struct path_shape *shapes;
@@ -123,21 +120,21 @@ struct paths {
 	uint32_t *order; /* slot of the i-th path */
 	uint32_t n, max, mask;
 	struct pl_shares shares;
-	uint32_t hand;      /* where the next look for a path to displace goes on */
-	uint32_t exchanges; /* left to sources with more than their share, in this batch */
-	uint32_t displaced; /* of this batch */
-	/* Of few paths, those seen last, by bits of an id that may be aimed at, which costs the
-	 * attacked a look into the slots. None is ever NULL. */
+	uint32_t hand;      /* position of the next search for a path to displace */
+	uint32_t exchanges; /* exchanges left in this batch to sources with more than their share */
+	uint32_t displaced; /* paths displaced in this batch */
+	/* Paths seen last, by bits of the id. These can be aimed at; that costs a look into the
+	 * slots. None is ever NULL. */
 	struct path_slot *recent[1 << PATHS_RECENT_BITS];
 };
 
 int paths_init(struct paths *p, uint32_t max);
 void paths_done(struct paths *p);
 uint64_t paths_memory(uint32_t max);
-/* The slot of an id, or NULL. */
+/* Finds the slot of an id; NULL when there is none. */
 const struct path_slot *paths_find(const struct paths *p, uint64_t path_id);
-/* Counts the paths first … n_paths-1 of the batch; those that did not fit are returned, and those
- * that made room are in p->displaced. */
+/* Counts the paths first … n_paths-1 of the batch. Returns the number of those without room;
+ * p->displaced has the number of those that made room. */
 uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint32_t first);
 
 /* ---- decode.c ---- */
@@ -147,53 +144,52 @@ struct header_shape;
 #define OWN_PLANS 8
 #define SHAPES    16
 
-/* The whole stack into hops, source first, but for what derive() fills; true when some value is
- * missing, which is the plain decoder's business: then nothing written counts. */
+/* Decodes the whole stack into hops, source first, without the values that derive() fills. True
+ * when some value is missing: then the result is void, and the plain decoder does it. */
 typedef bool hops_decode_fn(struct pl_hop *hops, const struct hop_plan *plan, const uint8_t *stack,
 	unsigned int n, const struct pl_path *path);
 
-/* Writes the record of a packet of that shape, but for what its header's marks and its hops say;
- * false, with the record in any state, when the packet is not. */
+/* Writes the record of a packet of that shape, without the header's marks and the hops. False, with
+ * the record in any state, when the packet has another shape. */
 typedef bool shape_take_fn(const struct header_shape *s, const uint8_t *data, struct pl_path *path);
 
 struct pl_decode {
 	struct pl_decode_options opt;
-	struct pl_profile *profiles; /* [0] is the default */
+	struct pl_profile *profiles; /* profiles; [0] is the default */
 	struct pl_int_cache cache;
-	struct hop_plan *plans; /* of the layouts in cache, by slot; valid when the keys agree */
+	struct hop_plan *plans; /* plans of the layouts in cache, by slot; valid if keys agree */
 	uint64_t plan_keys[PL_INT_CACHE_SLOTS];
-	struct hop_plan
-		*own_plans; /* of metadata in report headers, by their bitmap: OWN_PLANS of them */
-	hops_decode_fn *decode_hops; /* the best version for this processor */
-	shape_take_fn *take_shape;   /* likewise */
-	struct header_shape *shapes; /* SHAPES of them, by the packet's length: see shape.h */
+	struct hop_plan *own_plans;  /* OWN_PLANS plans of metadata in report headers, by bitmap */
+	hops_decode_fn *decode_hops; /* best version for this processor */
+	shape_take_fn *take_shape;   /* best version for this processor */
+	struct header_shape *shapes; /* SHAPES of them, by the length of the packet: see shape.h */
 	struct exporters exporters;
 	struct paths paths;
 	uint64_t next_report_id;
 	uint32_t max_latency_ns;
-	/* a bit for each six bits in which a port ends that may announce a tunnel */
+	/* one bit for each value of the lower six bits of a port that may announce a tunnel */
 	uint64_t tunnel_bits;
 	uint64_t report_ports[65536 / 64];
 	struct pl_outcome outcomes[PL_BATCH_MAX];
 	struct pl_decode_counters counters;
 	uint32_t interned_from; /* first path of the batch not yet interned */
-	/* Of the batch being decoded, added to the counters at its end. */
+	/* Sums of the batch being decoded, added to the counters at its end. */
 	struct {
 		uint64_t bytes, reports, paths, hops, verdicts[PL_V_MAX], notes[PL_N_MAX];
 		uint64_t exporters_full, unproven, lost, reordered, duplicates, restarts;
 	} sum;
 };
 
-/* The packet, and the report in it, that is being decoded. */
+/* The packet being decoded, and the report in it. */
 struct job {
 	struct pl_decode *d;
 	const struct pl_packet *pkt;
-	uint32_t index; /* in the batch */
+	uint32_t index; /* number in the batch */
 	const struct pl_profile *profile;
 	struct pl_record_batch *out;
-	uint64_t notes; /* of the current report */
+	uint64_t notes; /* notes of the current report */
 	uint16_t reports;
-	unsigned int links; /* from this hop on, the hop before need not be the node before */
+	unsigned int links; /* from this hop on, hops side by side need not be neighbours */
 };
 
 static inline bool is_report_port(const struct pl_decode *d, uint16_t port)
@@ -201,16 +197,16 @@ static inline bool is_report_port(const struct pl_decode *d, uint16_t port)
 	return d->report_ports[port / 64] >> (port % 64) & 1;
 }
 
-/* The profile for an exporter: the longest matching prefix. */
+/* Profile for an exporter: the longest matching prefix. */
 const struct pl_profile *profile_of(const struct pl_decode *d, const struct pl_addr *addr);
 
-/* Fills in what pl_decode_new sets of a profile. */
+/* Sets the members of a profile that are pl_decode_new's. */
 void profile_settle(struct pl_profile *p);
 
 /* Interns and flushes the output batch. */
 void make_room(struct job *j) __attribute__((cold));
 
-/* The next path record, not cleared, with room for 255 hops behind it. */
+/* Next path record, not cleared, with room for 255 hops behind it. */
 static inline struct pl_path *begin_path(struct job *j)
 {
 	struct pl_record_batch *out = j->out;
@@ -222,7 +218,7 @@ static inline struct pl_path *begin_path(struct job *j)
 	return &out->paths[out->n_paths];
 }
 
-/* The same, cleared, with what belongs to the packet. */
+/* Next path record, cleared, with the packet's values. */
 struct pl_path *begin_report(struct job *j);
 
 /* Completes the record: `n` hops were written at hops_of(j). */
@@ -249,10 +245,10 @@ void count_notes(struct job *j);
 
 void set_flow(struct pl_path *path, const struct pl_flow *flow);
 
-/* ---- find.c: where in a packet the telemetry is ---- */
+/* ---- find.c: telemetry in a packet ---- */
 
-/* A UDP payload that begins with a tunnel's header. INT is not guessed there: a Geneve header with
- * a word or 16 of options begins like a shim. */
+/* True when a UDP payload to this port begins with a tunnel's header. INT is not guessed there: a
+ * Geneve header with a word or 16 of options begins like a shim. */
 static inline bool is_tunnel_port(const struct pl_decode *d, uint16_t dport)
 {
 	return __builtin_expect(d->tunnel_bits >> (dport % 64) & 1, 0) != 0 &&
@@ -260,16 +256,16 @@ static inline bool is_tunnel_port(const struct pl_decode *d, uint16_t dport)
 }
 
 struct found {
-	struct pl_flow flow; /* the original one, restored */
-	struct pl_int in;    /* when have_int */
+	struct pl_flow flow; /* the original flow, restored */
+	struct pl_int in;    /* valid with have_int */
 	bool have_int;
 	bool have_flow;
-	bool announced; /* by the profile, not by validating bytes */
-	bool added; /* the UDP header before INT is the source's: the original one follows INT */
-	struct pl_layers ioam; /* when have_ioam: the level whose options hold IOAM */
+	bool announced; /* by the profile; false: found by validating bytes */
+	bool added; /* the source added the UDP header before INT: the original one follows INT */
+	struct pl_layers ioam; /* valid with have_ioam: the level whose options hold IOAM */
 	bool have_ioam;
-	bool unread;    /* some level could not be read: there may be INT in it */
-	bool more_ioam; /* so does another level */
+	bool unread;    /* some level could not be read: it may hold INT */
+	bool more_ioam; /* another level holds IOAM, too */
 };
 
 /*
@@ -285,29 +281,29 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 #define PLAN_PORTS2_NONE  (-1)
 #define PLAN_PORTS2_OTHER (-2)
 
-/* How a block of one layout becomes a record, made once per layout. */
+/* Plan by which a block of one layout becomes a record, made once per layout. */
 struct hop_plan {
 	/* Record bytes 0-31 and 32-63 from the three 16-byte parts of a 48-byte window; 0x80 =
 	 * zero. */
 	uint8_t shuffle[2][3][32] __attribute__((aligned(64)));
-	/* The same from the block's first 64 bytes, for both halves of the record: where each byte
-	 * comes from, and which bytes come from there. */
+	/* Alternative for the block's first 64 bytes, for both halves of the record: source of each
+	 * byte, and the bytes taken from there. */
 	uint8_t permute[2][64];
 	uint64_t permuted[2];
-	/* What is the same in every record: present, time_bits, version. */
+	/* Bytes that are the same in every record: present, time_bits, version. */
 	uint8_t fixed[128] __attribute__((aligned(64)));
-	/* What the layout says of the usual report's path. */
+	/* Values that the layout gives to the path of a common report. */
 	struct pl_path path;
 	struct pl_int_layout layout;
 	unsigned int block_bytes;
 	uint32_t hops_per_word; /* 2^16 / words of a block, rounded up: right for up to 255 words */
-	bool usual;             /* reports with this layout may be the usual kind */
-	/* the window begins so many bytes before the block and ends with it, or within blocks above
-	 * 48 bytes, whose values are in the first 48 */
+	bool usual;             /* reports with this layout may take the fast path */
+	/* the window begins so many bytes before the block and ends with it; or, for blocks above
+	 * 48 bytes, whose values are in the first 48, within it */
 	unsigned int window_back;
-	uint64_t block_mask;  /* which of 64 bytes belong to a block */
-	uint32_t known_words; /* words of the window that hold values; all ones in one = missing */
-	uint32_t present;     /* of a block without missing values */
+	uint64_t block_mask;  /* mask of the block's bytes, of 64 */
+	uint32_t known_words; /* words of the window with values; all ones in one: missing */
+	uint32_t present;     /* bits of a block without missing values */
 	int ports2_at;        /* 32+32-bit level-2 ports in the block, or PLAN_PORTS2_* */
 	uint8_t time_bits;
 	bool usable;
@@ -315,7 +311,7 @@ struct hop_plan {
 
 void plan_make(struct hop_plan *plan, const struct pl_int_layout *layout);
 
-/* The plan of a layout in d's cache. */
+/* Plan of a layout in d's cache. */
 static inline const struct hop_plan *plan_of(
 	struct pl_decode *d, const struct pl_int_layout *layout)
 {
@@ -329,18 +325,19 @@ static inline const struct hop_plan *plan_of(
 	return plan;
 }
 
-/* The plan for the reporting node's own metadata in a v2.0 report header. Their words are those of
- * an INT v2.x block without a node id. */
+/* Plan for the reporting node's own metadata in a v2.0 report header. Their words are those of an
+ * INT v2.x block without a node id. */
 const struct hop_plan *own_plan_of(struct pl_decode *d, uint16_t bitmap);
 
-/* One block, every case. Leaves index, ts_ns, report_id. */
+/* Decodes one block, in every case. Leaves index, ts_ns, report_id. */
 void hop_decode_plain(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l);
-/* Bit 6: level-2 ports, or in v0.5 the queue's congestion status. */
+/* Decodes bit 6: level-2 ports, or in v0.5 the queue's congestion status. */
 void hop_decode_bit6(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l);
-/* The best of those below for this processor. hops_decode_none leaves all to the plain decoder. */
+/* Best of the functions below for this processor. hops_decode_none leaves all to the plain
+ * decoder. */
 hops_decode_fn *hops_decode_best(void);
 hops_decode_fn hops_decode_none, hops_decode_avx2, hops_decode_avx512;
-/* The same for headers: shape.c, shape_avx512.c. */
+/* Best of the functions for headers: shape.c, shape_avx512.c. */
 shape_take_fn *shape_take_best(void);
 shape_take_fn shape_take_plain, shape_take_avx512;
 
@@ -351,36 +348,34 @@ bool hops_from_stack_plain(struct job *j, const struct pl_path *path, struct pl_
 static inline bool hops_from_stack(struct job *j, const struct pl_path *path, struct pl_hop *hops,
 	const struct pl_int *in, const struct hop_plan *plan)
 {
-	/* The window may begin before the first block: headers are there, unless the packet is not
-	 * what it was. */
+	/* The window may begin before the first block: headers are there, except in a malformed
+	 * packet. */
 	if (plan->usable && (size_t)(in->stack - j->pkt->data) >= plan->window_back &&
 		!j->d->decode_hops(hops, plan, in->stack, in->hops, path))
 		return true;
 	return hops_from_stack_plain(j, path, hops, in, plan);
 }
 
-/* The reporting node's own metadata as one hop. */
+/* Makes a hop of the reporting node's own metadata. */
 void hop_from_report(struct pl_hop *hop, const struct pl_report *r);
-/* Merges it into the hop that the same node already has; the header wins. */
+/* Merges a hop into the one that the same node already has; values of the header win. */
 void hop_merge(struct pl_hop *into, const struct pl_hop *from);
-/* Fills what follows from the values: latencies, path id, the hops' place in the path. */
+/* Fills values that follow from others: latencies, path id, the hops' place in the path. */
 void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n);
-/* The same for hops that all have the values `present`, times in ns and nothing partial;
- * path->present says already that there is a path id. */
+/* Fills them for hops that all have the values `present`, with times in ns and no partial stack;
+ * path->present has the bit of the path id already. */
 void derive_uniform(
 	struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n, uint32_t present);
 
 /* ---- ioam.c ---- */
 
-/* Whether the level's options hold IOAM, or hold something that is no option. */
+/* True when the level's options hold IOAM, or bytes that are no option. */
 bool holds_ioam(const struct pl_layers *level);
 
-/*
- * IOAM of one level's options into path (mode, flow_id, flow_seq) and hops (source first); *ret_n
- * hops. *ret_found says whether there was any IOAM at all.
- */
+/* Decodes IOAM of one level's options into path (mode, flow_id, flow_seq) and hops (source first);
+ * *ret_n is the number of hops. *ret_found: the options had IOAM. */
 enum pl_verdict decode_ioam(struct job *j, struct pl_path *path, struct pl_hop *hops,
 	unsigned int *ret_n, const struct pl_layers *level, bool *ret_found);
-/* The body of one trace option, whose packet is not known. */
+/* Decodes the body of one trace option, whose packet is not known. */
 enum pl_verdict decode_ioam_trace(struct job *j, struct pl_path *path, struct pl_hop *hops,
 	unsigned int *ret_n, struct pl_cursor body);

@@ -49,8 +49,8 @@ static enum pl_ioam_time time_format(const struct pl_decode_options *opt, uint16
 	return PL_IOAM_TIME_POSIX;
 }
 
-/* False when the format has no such value: then another format was meant, and any time would be
- * wrong. */
+/* Converts a time. False when the format has no such value: then another format was meant, and any
+ * time would be wrong. */
 static bool to_unix_ns(uint64_t *ret, enum pl_ioam_time format, uint32_t seconds, uint32_t fraction)
 {
 	switch (format) {
@@ -67,7 +67,7 @@ static bool to_unix_ns(uint64_t *ret, enum pl_ioam_time format, uint32_t seconds
 	return false;
 }
 
-/* What a node writes for a trace type when it has everything. */
+/* Values that a node writes for a trace type when it has them all. */
 static uint32_t expected(uint32_t type)
 {
 	static const struct {
@@ -166,20 +166,21 @@ static void set_hop(struct job *j, struct pl_hop *h, const struct pl_ioam_node *
 		SET(h, schema_id, n->schema);
 }
 
-/* What the options of a level came to so far. */
+/* Values of the options of a level so far. */
 struct gathered {
 	struct job *j;
 	struct pl_path *path;
 	struct pl_hop *hops;
 	unsigned int n;
 	uint32_t kinds; /* bits of enum pl_ioam_kind */
-	/* of the first option of a kind; of direct export, of the first with a flow id or a number */
+	/* namespace of the first option of a kind; of direct export, of the first with a flow id or
+	 * a number */
 	uint16_t ns[PL_IOAM_DEX + 1];
-	/* direct export gave a flow id or a number: flow_id and flow_seq are its own */
+	/* direct export gave a flow id or a number: flow_id and flow_seq are from it */
 	bool dex_flow;
 	bool e2e_time;
 	uint64_t e2e_ns;
-	struct pl_ioam_pot pot; /* have_values: some */
+	struct pl_ioam_pot pot; /* have_values: it has some */
 };
 
 static enum pl_verdict gather_trace(struct gathered *g, const struct pl_ioam_option *option)
@@ -352,7 +353,7 @@ static enum pl_mode mode_of(uint32_t kinds)
 	return PL_MODE_IOAM_POT;
 }
 
-/* Whose namespace stands at the path: flow id and number are of it, and mean nothing without. */
+/* Namespace of the path: flow id and number belong to it, and mean nothing without it. */
 static uint16_t namespace_of(const struct gathered *g)
 {
 	static const uint8_t first[] = { PL_IOAM_E2E, PL_IOAM_DEX, PL_IOAM_POT };
@@ -380,8 +381,8 @@ static void set_e2e_time(struct gathered *g)
 	g->n = 1;
 }
 
-/* What belongs to no hop. It stands where a report would name its exporter, so not in a record of a
- * report. */
+/* Sets values that belong to no hop. They take the place of the exporter in a record, so they are
+ * not set in a record of a report. */
 static void set_path(struct gathered *g)
 {
 	struct pl_path *path = g->path;

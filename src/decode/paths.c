@@ -9,7 +9,7 @@
 #include "decode/internal.h"
 
 #define PREFETCH_AHEAD  8
-#define EXCHANGES       2 /* a batch; see struct paths */
+#define EXCHANGES       2 /* exchanges per batch; see struct paths */
 #define IDLE_NS         (UINT64_C(60) * 1000 * 1000 * 1000)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
@@ -96,7 +96,7 @@ static void take_out(struct paths *p, uint32_t hole)
 		at = (at + 1) & p->mask;
 		if (p->slots[at].path_id == 0)
 			break;
-		/* How far it is from its home: it may move no further back than that. */
+		/* Distance of the path from its home: it may move no further back than that. */
 		if (((at - home(p, p->slots[at].path_id)) & p->mask) < ((at - hole) & p->mask))
 			continue;
 		p->slots[hole] = p->slots[at];

@@ -5,7 +5,7 @@
 #include "record/record.h"
 #include "wire/int.h"
 
-/* The bits of `present` that a field (enum pl_int_field) sets when its value is available. */
+/* Bits of `present` that a field (enum pl_int_field) sets when its value is available. */
 static inline uint32_t pl_int_field_present(const struct pl_int_layout *l, unsigned int field)
 {
 	static const uint32_t mask[PL_INT_F_MAX] = {

@@ -190,7 +190,7 @@ bool account_elsewhere(struct job *j, const struct pl_addr *addr, const struct n
 	return j->d->opt.number(j->d->opt.number_arg, &numbered, j->pkt->ts_ns);
 }
 
-/* What the books of an exporter gained. */
+/* Adds the changes of an exporter's account to the sums of the batch. */
 static void add_up(
 	struct pl_decode *d, const struct pl_sequence *now, const struct pl_sequence *before)
 {
@@ -230,7 +230,7 @@ bool account_unusual(
 		return false;
 	kept = e->followed ? e : exporters_follow(&d->exporters, e, j->pkt->ts_ns);
 	if (kept == NULL) {
-		/* Every number of it comes here, until there is room. */
+		/* Every number of this exporter comes here, until there is room. */
 		e->seq.steady = false;
 		d->sum.exporters_full++;
 		return true;
@@ -240,8 +240,8 @@ bool account_unusual(
 	return true;
 }
 
-/* v0.5 numbers the reports of a device and names it by its address only; a drop report that names
- * the node as well is of the same numbering. */
+/* Number of a report. v0.5 numbers the reports of a device and names it by its address only; a drop
+ * report that names the node as well has the same numbering. */
 static struct number number_in(const struct pl_report *r)
 {
 	return (struct number){ .node = r->version == PL_REPORT_V05 ? 0 : r->node,

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Within decode/: reports, and what is shared with packets that carry INT themselves. */
+/* Reports, and functions shared with packets that carry INT themselves. Within decode/. */
 #pragma once
 
 #include "decode/internal.h"
 
-/* All reports of one datagram. The verdict is the first that was not OK; reports before and after a
- * bad one are kept when their lengths allow. cut: the capture holds less than the datagram. */
+/* Decodes all reports of one datagram. The verdict is the first that was not OK; reports before and
+ * after a bad one are kept when their lengths allow. cut: the capture holds less than the
+ * datagram. */
 enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
 	const struct pl_addr *exporter, uint16_t exporter_port, bool instrumented, bool cut);
 
-/* The usual report, see fast.c; false and nothing changed when the packet is any other. */
+/* Decodes a common report, see fast.c; false, with nothing changed, for any other packet. */
 bool decode_usual(struct job *j);
 
-/* The values that sequence accounting reads. The record has them, too, but was just written in one
- * piece: reading parts of it back would stall until the write is done. */
+/* Values for sequence accounting. The record has them, too, but was just written in one piece:
+ * reading parts of it back would stall until the write is done. */
 struct number {
 	uint64_t node;
 	uint32_t seq;
@@ -25,7 +26,7 @@ static inline uint32_t number_mask(const struct number *n)
 	return n->version == PL_REPORT_V20 ? 0x3fffff : UINT32_MAX;
 }
 
-/* Of the report header at u. */
+/* Reads them from the report header at u. */
 static inline struct number number_of(const uint8_t *u, uint8_t version)
 {
 	const bool v20 = version == PL_REPORT_V20;
@@ -38,15 +39,15 @@ static inline struct number number_of(const uint8_t *u, uint8_t version)
 	};
 }
 
-/* The rest of account(): a number that is not the next one of its exporter, or e is NULL and it is
- * the first. */
+/* Rest of account(), for a number that is not the next one of its exporter, or the first: then e is
+ * NULL. */
 __attribute__((cold)) bool account_unusual(
 	struct job *j, struct exporter *e, const struct pl_addr *addr, const struct number *n);
 
-/* A number for somebody else's books; whether the exporter is proven there. */
+/* Counts a number in an account outside the decoder. True when the exporter is proven there. */
 bool account_elsewhere(struct job *j, const struct pl_addr *addr, const struct number *n);
 
-/* The sequence number of one datagram, into its exporter's books. Whether the exporter is
+/* Counts the sequence number of one datagram in its exporter's account. True when the exporter is
  * proven. */
 static inline __attribute__((always_inline)) bool account(
 	struct job *j, const struct pl_addr *addr, const struct number *n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sequence accounting (core/sequence.h), as the decoder calls it: what is rare is a call away. */
+/* Sequence accounting (core/sequence.h) for the decoder: rare cases are out of line. */
 #pragma once
 
 #include "core/sequence.h"

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is kept of a usual report's headers: the bits that fast.c decides by, in the order in which
- * it does, and where in the record the others go. */
+/* Learns the shape of a common report's headers: the bits by which fast.c decides, in its order,
+ * and the places in the record of the other bytes. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "decode/report.h"
 #include "decode/shape.h"
 
-/* So many usual reports of one length must differ from the shape before it is given up for
- * theirs. */
+/* Common reports of one length that must differ from the shape before it is given up for theirs. */
 #define MISSES_MAX 16
 
 void shapes_forget(struct header_shape *shapes)
@@ -161,7 +160,7 @@ void shape_learn(struct job *j, const struct pl_path *path, const struct usual_p
 
 	if (s->len != SHAPE_NONE && ++s->misses < MISSES_MAX)
 		return;
-	/* All that is compared has to be there, and all headers have to be in it. */
+	/* The packet must have all bytes that are compared, and they must cover all headers. */
 	if (pkt->len < end || at->stack > end)
 		return;
 	memset(s, 0, sizeof(*s));

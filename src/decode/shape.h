@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Header shapes. The reports of an exporter differ in addresses, ports, numbers and values; what
- * fast.c asks of their headers, byte by byte, is the same from one to the next. Once it has taken a
- * packet, the bytes that decided are kept with a mask of the bits that did, and a packet of the
- * same length that agrees in all of them is taken by comparing 112 bytes, in place of walking the
- * headers again. A shape decides nothing by itself: every bit that fast.c looked at is in the mask
- * or looked at again. fast_test.c turns each bit of the headers to prove it.
+ * Header shapes. The reports of an exporter differ in addresses, ports, numbers and values; the
+ * bytes of their headers that fast.c checks are the same from one to the next. Once it has taken
+ * a packet, the bytes that decided are kept with a mask of the bits that did, and a packet of
+ * the same length that agrees in all of them is taken by comparing 112 bytes, in place of
+ * walking the headers again. A shape decides nothing by itself: every bit that fast.c looked at
+ * is in the mask or looked at again. fast_test.c turns each bit of the headers to prove it.
  */
 #pragma once
 
 #include "decode/internal.h"
 
-/* Outer Ethernet, IPv4 and UDP (not in a socket's payload), the report header (12 bytes in v2.0, 16
- * in v1.0), the inner Ethernet, IPv4 and UDP or TCP, shim and metadata header (16 in v2.x, 12 in
- * v1.0): 112 bytes, where all is as new or as old as the other and UDP is inside, or up to 128. */
+/* Bytes compared: outer Ethernet, IPv4 and UDP (not in a socket's payload), the report header (12
+ * bytes in v2.0, 16 in v1.0), the inner Ethernet, IPv4 and UDP or TCP, shim and metadata header (16
+ * in v2.x, 12 in v1.0): 112 bytes, if report and INT are of the same generation and UDP is inside,
+ * or up to 128. */
 #define SHAPE_BLOCKS        7
 #define SHAPE_BYTES         (16 * SHAPE_BLOCKS)
 #define SHAPE_LONG          (SHAPE_BYTES + 16)
 
-#define SHAPE_NONE          UINT32_MAX /* no packet is so long; an empty one would be like an empty shape */
+#define SHAPE_NONE          UINT32_MAX /* length of no packet; 0 would fit an empty one */
 
-/* Where fields of the outer headers are, in Ethernet frames. */
+/* Offsets of fields of the outer headers in Ethernet frames. */
 #define SHAPE_EXPORTER      26
 #define SHAPE_EXPORTER_PORT 34
 
 typedef uint64_t shape_block __attribute__((vector_size(16)));
 
-/* The places of a packet's parts, in bytes from its first. */
+/* Offsets of a packet's parts from its first byte. */
 struct usual_places {
 	uint16_t report, inner, l4, shim, stack;
 };
@@ -34,21 +35,21 @@ struct usual_places {
 struct header_shape {
 	shape_block value[SHAPE_BLOCKS + 1] __attribute__((aligned(64)));
 	shape_block mask[SHAPE_BLOCKS + 1];
-	/* The record of the path: what is the same in every one, and zeros where the packet's bytes
-	 * go. */
+	/* Record of the path: the bytes that are the same in every one, and zeros for those that
+	 * the packet gives. */
 	struct pl_path path;
-	/* For each byte of the record the byte of the headers that goes there, as one of the first
-	 * 64 or, 64 + i, as the i-th of those from the 49th on; and the bits of it that do. */
+	/* For each byte of the record, the byte of the headers that goes there, as one of the first
+	 * 64 or, 64 + i, as the i-th of those from the 49th on; and the mask of its bits. */
 	uint8_t permute[128], bits[128];
 	const struct pl_profile *profile;
 	const struct hop_plan *plan;
-	uint64_t plan_key; /* as long as plan_keys has it at plan_slot, the plan is this layout's */
+	uint64_t plan_key; /* the plan is this layout's while plan_keys has this at plan_slot */
 	uint32_t plan_slot;
-	uint32_t len; /* of the packet; SHAPE_NONE = nothing learned */
+	uint32_t len; /* length of the packet; SHAPE_NONE: nothing learned */
 	struct usual_places at;
 	uint8_t link, version, hops;
 	bool is_long;   /* the last block counts */
-	uint8_t misses; /* usual reports of this length since that are no such */
+	uint8_t misses; /* common reports of this length since then that differ */
 };
 
 static inline struct header_shape *shape_place(struct pl_decode *d, uint32_t len)
@@ -56,7 +57,7 @@ static inline struct header_shape *shape_place(struct pl_decode *d, uint32_t len
 	return &d->shapes[len / 4 % SHAPES];
 }
 
-/* Whether the packet may have this shape: then its first bytes are there to be compared. */
+/* True when the packet may have this shape: then it has the bytes that are compared. */
 static inline bool shape_may_be(
 	const struct header_shape *s, const struct pl_decode *d, const struct pl_packet *pkt)
 {
@@ -72,19 +73,19 @@ static inline shape_block shape_bytes(const uint8_t *p)
 	return v;
 }
 
-/* Nonzero where block i, at data, is not the shape's. */
+/* Difference of block i, at data, from the shape; 0: none. */
 static inline shape_block shape_differs(
 	const struct header_shape *s, unsigned int i, const uint8_t *data)
 {
 	return (shape_bytes(data) & s->mask[i]) ^ s->value[i];
 }
 
-/* All SHAPES of them, with nothing learned; -ENOMEM. */
+/* Allocates SHAPES shapes, with nothing learned. Returns 0 or -ENOMEM. */
 int shapes_new(struct header_shape **ret);
 void shapes_forget(struct header_shape *shapes);
 
-/* Keeps the shape of j's packet, a usual report without metadata in its own header and with
- * Ethernet and IPv4 inside, unless the place is another's. `path` is its record but for what the
- * hops add. */
+/* Keeps the shape of j's packet, a common report without metadata in its own header and with
+ * Ethernet and IPv4 inside, unless the place has another one. `path` is its record without the
+ * values of the hops. */
 __attribute__((cold)) void shape_learn(struct job *j, const struct pl_path *path,
 	const struct usual_places *at, const struct hop_plan *plan, uint8_t hops);

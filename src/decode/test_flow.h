@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests: addresses out of text, and flows of UDP between them. */
+/* Addresses out of text, and flows of UDP between them, for tests. */
 #pragma once
 
 #include "base/num.h"
