@@ -9,7 +9,7 @@
 #include "mark/packet.h"
 #include "record/packet.h"
 
-#define LABEL_MAX 1048575u /* of MPLS: 20 bits */
+#define LABEL_MAX 1048575u /* largest MPLS label: 20 bits */
 
 /* Names with a number: the first and last that it may be, and how far up in the byte 0 is. */
 static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the bits of alternate marking live in a packet, named by texts:
+ * Bits of alternate marking in a packet, named by texts:
  *
  *   dscp:N          bit N of the DSCP, 0 (the lowest) to 5; of IPv4 and IPv6
  *   tos:N           bit N of IPv4's type of service, 2 to 7
@@ -37,41 +37,41 @@ enum pl_mark_carrier {
 
 struct pl_mark_bit {
 	uint8_t carrier;  /* enum pl_mark_carrier; 0: none */
-	uint8_t mask;     /* of PL_MARK_AT_TOS: one bit */
-	bool ipv4, ipv6;  /* packets that have it */
-	bool dst;         /* the option is to be put into Destination Options; it is read in both */
-	uint8_t n_labels; /* of PL_MARK_AT_LABEL: 2, or 4 */
-	uint32_t labels[PL_MARK_LABELS]; /* by the bits that they stand for */
+	uint8_t mask;     /* PL_MARK_AT_TOS: one bit */
+	bool ipv4, ipv6;  /* versions of IP that have the bit */
+	bool dst;         /* the option is put into Destination Options; it is read in both */
+	uint8_t n_labels; /* PL_MARK_AT_LABEL: 2, or 4 */
+	uint32_t labels[PL_MARK_LABELS]; /* labels by the bits that they stand for */
 };
 
-/* The colour (or the pulse of pulse marking, or the bit of multiplexed marking), and of double
- * marking with bits of the header the other. */
+/* Bits of a method. colour: the colour, the pulse of pulse marking, or the bit of multiplexed
+ * marking; second: of double marking with bits of the header, the second bit. */
 struct pl_mark_where {
 	struct pl_mark_bit colour, second;
 };
 
-/* -EINVAL with diag. */
+/* Parses a bit's name. Returns 0, or -EINVAL with diag. */
 int pl_mark_bit_parse(struct pl_mark_bit *ret, const char *text, struct pl_diag *diag);
 
-/* n texts, as many as the method needs. -EINVAL with diag. */
+/* Parses n names, as many as the method needs. Returns 0, or -EINVAL with diag. */
 int pl_mark_where_parse(struct pl_mark_where *ret, unsigned int method, const char *const *texts,
 	size_t n, struct pl_diag *diag);
 
-/* 0, or -EINVAL with diag: such a mark is read only. */
+/* Returns 0 when such marks can be written, or -EINVAL with diag when they are only read. */
 int pl_mark_where_is_written(const struct pl_mark_where *where, struct pl_diag *diag);
 
 enum pl_mark_read {
 	PL_MARK_READ_OK,
-	PL_MARK_READ_ELSEWHERE, /* of another version of IP, or without the option or such a label */
-	PL_MARK_READ_BROKEN,    /* the option is */
+	PL_MARK_READ_ELSEWHERE, /* another version of IP, or no such option or label */
+	PL_MARK_READ_BROKEN,    /* the option is malformed */
 };
 
-/* The bits of a packet, as pl_mark_bits() of period.h numbers them. *ret_option: what the option
- * says, of PL_MARK_AT_OPTION. */
+/* Reads the bits of a packet, as pl_mark_bits() of period.h numbers them. *ret_option: the option,
+ * for PL_MARK_AT_OPTION. */
 enum pl_mark_read pl_mark_read(const struct pl_mark_where *where, const struct pl_layers *layers,
 	unsigned int *ret_bits, struct pl_altmark *ret_option);
 
-/* Writes bits into the header at `network`, as a marker does, with IPv4's checksum: 20 bytes of IPv4
- * or 40 of IPv6. False, and nothing written: the packet has no such bits (other version of IP), or
- * they are in an option or label, which would have to be put in. */
+/* Writes bits into the header at `network`, as a marker does, with IPv4's checksum: 20 bytes of
+ * IPv4 or 40 of IPv6. False, with nothing written, when the packet has no such bits (other version
+ * of IP), or they are in an option or label, which would have to be put in. */
 bool pl_mark_write(const struct pl_mark_where *where, uint8_t *network, unsigned int bits);

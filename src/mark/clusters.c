@@ -169,7 +169,7 @@ uint32_t pl_mark_clusters_room(const struct pl_mark_clusters *c)
 	return 2 * n;
 }
 
-/* Those of a that are not in b; both ascend. */
+/* Copies the elements of a that are not in b; both ascend. */
 static uint32_t without(uint32_t *to, const uint32_t *a, uint32_t n, const uint32_t *b, uint32_t m)
 {
 	uint32_t kept = 0, k = 0;

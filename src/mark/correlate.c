@@ -14,8 +14,8 @@
 
 #define BLOCKS_MAX        65536u
 #define POINTS_MAX        4096u
-#define SAMPLES_PER_BLOCK 8u  /* where a flow passes more points, fewer blocks have room */
-#define LOOK              16u /* blocks, at most, that are looked at for one that makes room */
+#define SAMPLES_PER_BLOCK 8u  /* blocks have less room if flows pass more points */
+#define LOOK              16u /* most blocks looked at for one that makes room */
 
 static const struct {
 	const char *name, *help;
@@ -221,7 +221,7 @@ int pl_mark_correlator_new(struct pl_mark_correlator **ret,
 		r = copy_segments(c);
 	if (r == 0)
 		r = make_room(c);
-	c->config.segments = NULL; /* the caller's */
+	c->config.segments = NULL; /* it is the caller's */
 	if (r < 0) {
 		pl_mark_correlator_free(c);
 		return r;
@@ -337,7 +337,7 @@ static void forget(struct pl_mark_correlator *c, uint32_t i)
 	c->free_block = i;
 }
 
-/* It makes room, told or not. */
+/* Makes room by the block, finished or not. */
 static void push_out(struct pl_mark_correlator *c, uint32_t i)
 {
 	struct block *b = &c->blocks[i];
@@ -394,7 +394,7 @@ static uint64_t deadline_of(const struct pl_mark_correlator *c, const struct pl_
 	return at > UINT64_MAX - c->config.patience_ns ? UINT64_MAX : at + c->config.patience_ns;
 }
 
-/* There is a free one. */
+/* Adds a block to a place that is free. */
 static uint32_t add_block(struct pl_mark_correlator *c, const struct pl_addr *source,
 	const struct pl_mark_flow *flow, const struct pl_mark128 *r)
 {
@@ -464,7 +464,7 @@ static void take(
 		tell(c, b);
 }
 
-/* Whether its deadline is further away than that of any block there can be. */
+/* True when the record's deadline is further away than that of any possible block. */
 static bool is_ahead(const struct pl_mark_correlator *c, const struct pl_mark128 *r)
 {
 	const uint64_t ahead = c->config.ahead_ns;
@@ -557,14 +557,14 @@ void pl_mark_correlate_until(struct pl_mark_correlator *c, uint64_t time_ns)
 
 		if (is_due(c, b, time_ns))
 			tell(c, b);
-		/* They came in about the order of their blocks: behind the first that stays there
-		 * are few that need not. */
+		/* Blocks came in about the order of their numbers: few blocks behind the first that
+		 * stays could go. */
 		if (b->end_ns >= time_ns)
 			break;
 		forget(c, i);
 		i = newer;
 	}
-	/* All of them are looked at when one may be due, not for each datagram. */
+	/* All blocks are looked at when one may be due, not for each datagram. */
 	if (time_ns <= c->due_ns)
 		return;
 	c->due_ns = UINT64_MAX;

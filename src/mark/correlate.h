@@ -4,9 +4,9 @@
  * for segments with several ends). An engine without socket and clock: records come in any order,
  * twice or not at all; the caller says what time it is.
  *
- * The results of a flow's block are made when every point of the segments has reported it, or at its
- * deadline; points that did not are named, and what lacks them has no numbers. A record without
- * packets says that a point saw none; without a record nothing is known of what it saw.
+ * The results of a flow's block are made when every point of the segments has reported it, or at
+ * its deadline; points that did not are named, and segments that lack them have no numbers. A
+ * record without packets says that a point saw none; without a record nobody knows what it saw.
  */
 #pragma once
 
@@ -17,16 +17,16 @@
 #include "base/stats.h"
 #include "mark/record.h"
 
-/* What results have, and why numbers are absent: bits of pl_mark_result.has and .alarms. */
+/* Contents of results, and causes of absent numbers: bits of pl_mark_result.has and .alarms. */
 enum {
 	PL_MARK_HAS_LOSS = 1,  /* sent, received, loss */
-	PL_MARK_HAS_DELAY = 2, /* delay_ns: of the pulse */
+	PL_MARK_HAS_DELAY = 2, /* delay_ns of the pulse */
 	PL_MARK_HAS_MEAN = 4,  /* mean_ns: nothing was lost between the two */
 	PL_MARK_HAS_FIRST = 8, /* first_ns: nothing was lost, and nothing stood outside the block */
-	PL_MARK_HAS_JITTER = 16, /* jitter_ns: delay_ns less that of the block before (RFC 3393) */
+	PL_MARK_HAS_JITTER = 16, /* jitter_ns: delay_ns less the previous block's (RFC 3393) */
 };
 
-/* PL_MARK_ALARM(bit, id, "name", "help") */
+/* Alarms: PL_MARK_ALARM(bit, id, "name", "help"). */
 #define PL_MARK_ALARMS(X)                                                                              \
 	X(0, MISSING, "missing", "a point did not report the block: no numbers")                       \
 	X(1, CLOCK_DOMAIN, "clock-domain",                                                             \
@@ -55,7 +55,7 @@ enum {
 #undef PL_MARK_ALARM_BIT
 };
 
-/* NULL behind the last. */
+/* Name and help of an alarm; NULL behind the last. */
 const char *pl_mark_alarm_name(unsigned int bit);
 const char *pl_mark_alarm_help(unsigned int bit);
 
@@ -63,23 +63,23 @@ struct pl_mark_result {
 	struct pl_mark_flow flow;
 	uint64_t block, period_ns;
 	uint8_t method;
-	uint32_t segment;    /* its place in the configuration */
-	uint32_t tai_offset; /* of the first point that reported */
+	uint32_t segment;    /* number in the configuration */
+	uint32_t tai_offset; /* TAI offset of the first point that reported */
 	uint32_t has, alarms;
 	uint64_t sent, received;
 	int64_t loss; /* negative: more arrived than was sent */
 	int64_t delay_ns, mean_ns, first_ns, jitter_ns;
-	/* Pulse marking: the block of the pulse from which on packets are counted. */
+	/* Pulse marking: block of the pulse from which on packets are counted. */
 	uint64_t since;
-	uint64_t deadline_ns;    /* until then records of the block were waited for, or longer */
-	uint64_t clock_error_ns; /* of both ends together; UINT64_MAX: not known */
-	uint64_t late, early;    /* at the far end */
+	uint64_t deadline_ns;    /* records of the block were waited for until then, or longer */
+	uint64_t clock_error_ns; /* error of both clocks together; UINT64_MAX: not known */
+	uint64_t late, early;    /* packets at the receiving points */
 	uint32_t pulses_sent, pulses_received;
-	const uint32_t *missing; /* points of the segment that did not report; lent for the call */
+	const uint32_t *missing; /* points of the segment that did not report; valid in the call */
 	uint32_t n_missing;
 };
 
-/* Whether its counts are of all packets of a known block: sums are of such results. */
+/* True when the result's counts are of all packets of a known block: sums are of such results. */
 static inline bool pl_mark_result_is_sound(const struct pl_mark_result *r)
 {
 	return (r->has & PL_MARK_HAS_LOSS) != 0 &&
@@ -87,31 +87,31 @@ static inline bool pl_mark_result_is_sound(const struct pl_mark_result *r)
 				    PL_MARK_ALARM_BEYOND | PL_MARK_ALARM_CLOCK_FAULT)) == 0;
 }
 
-/* Packets go in at some points and come out at others; a path's link has one of each. */
+/* A segment: packets go in at some points and come out at others; a path's link has one of each. */
 struct pl_mark_segment {
 	const uint32_t *from, *to; /* points */
 	uint32_t n_from, n_to;
 };
 
-/* The result as a record; `s` is the result's segment. Late and early packets, points and pulses that
- * do not fit stay at their largest value. */
+/* Makes a record of the result; `s` is its segment. Counts of late and early packets, points and
+ * pulses that do not fit become their largest value. */
 void pl_mark_segment_record(
 	struct pl_seg192 *ret, const struct pl_mark_result *r, const struct pl_mark_segment *s);
 
 struct pl_mark_correlator_config {
 	const struct pl_mark_segment *segments; /* copied */
 	uint32_t n_segments;
-	uint32_t blocks_max; /* flows' blocks at a time; 0: 65536 */
-	uint64_t clock_ns;   /* the most that clocks differ; 0: what the points say */
-	/* A block's records are waited for until (k + 1.5) periods and this. */
+	uint32_t blocks_max; /* most blocks of flows at a time; 0: 65536 */
+	uint64_t clock_ns;   /* largest difference of clocks; 0: by the points' records */
+	/* Records of block k are waited for until (k + 1.5) periods, and this long. */
 	uint64_t patience_ns;
-	/* Times are those of UTC: a block ends by its first record's TAI offset. Else those of the
+	/* Times are UTC: a block ends by its first record's TAI offset. Otherwise they are of the
 	 * points' clocks. */
 	bool utc;
-	uint64_t ahead_ns; /* records whose deadline is further away are left out; 0: none are */
-	bool shares;       /* by their senders (pl_mark_correlate_from) */
-	/* A point that reported a block and the one behind it, but not the flow, saw no packet of
-	 * it. For the one behind, such a block is waited for one period longer. */
+	uint64_t ahead_ns; /* records with a deadline further ahead are left out; 0: none */
+	bool shares;       /* room is shared by senders (pl_mark_correlate_from) */
+	/* A point that reported a block and the next one, but not the flow, saw no packet of it.
+	 * Such a block waits one period longer, for the next one. */
 	bool absent;
 	void (*result)(void *arg, const struct pl_mark_result *result);
 	void *arg;
@@ -126,38 +126,37 @@ extern const struct pl_stats pl_mark_correlator_stats_list;
 
 struct pl_mark_correlator;
 
-/* -EINVAL with diag, -ENOMEM. */
+/* Makes a correlator. Returns 0, -EINVAL with diag, or -ENOMEM. */
 int pl_mark_correlator_new(struct pl_mark_correlator **ret,
 	const struct pl_mark_correlator_config *config, struct pl_diag *diag);
 void pl_mark_correlator_free(struct pl_mark_correlator *c);
 
-/* A record from anywhere. It may complete its block, whose results are told before this returns. */
+/* Takes a record from anywhere. It may complete its block, whose results are given before this
+ * returns. */
 void pl_mark_correlate(struct pl_mark_correlator *c, const struct pl_mark128 *record);
-/*
- * Of this sender, for correlators with `shares`: when all places are taken, a block that was told
- * makes room, or one of a sender that holds more than this one would. Else the record is left out.
- * So nobody's flood pushes out what others sent.
- */
+/* Takes a record of this sender, for correlators with `shares`: when all places are taken, a
+ * finished block makes room, or one of a sender that holds more than this one would. Otherwise the
+ * record is left out. So no flood pushes out the records of others. */
 void pl_mark_correlate_from(struct pl_mark_correlator *c, const struct pl_addr *sender,
 	const struct pl_mark128 *record);
-/* Some records of the point are known to be lost, about this block's: nothing is concluded from
- * those of flows that are not there. */
+/* Notes that some records of the point, about this block, are lost: nothing is concluded from
+ * absent records of flows. */
 void pl_mark_correlate_torn(struct pl_mark_correlator *c, uint32_t point, uint64_t block);
-/* Records of the sender are known to be lost, nobody knows of which points: nothing is concluded from
- * those that were there, and from the next block of each of its points. */
+/* Notes that records of the sender are lost, of unknown points: for its present blocks, and the
+ * next block of each of its points, nothing is concluded from absent records. */
 void pl_mark_correlate_gap(struct pl_mark_correlator *c, const struct pl_addr *sender);
-/* The time was set back to that one: tells and forgets everything, and begins anew. */
+/* Sets the time back to time_ns: gives the results of everything, forgets it, and begins anew. */
 void pl_mark_correlator_begin_anew(struct pl_mark_correlator *c, uint64_t time_ns);
-/* Another clock_ns, of results to come. */
+/* Changes clock_ns, for results to come. */
 void pl_mark_correlator_set_clock(struct pl_mark_correlator *c, uint64_t clock_ns);
-/* Blocks that are waited for longer. */
+/* Number of blocks that wait longer. */
 uint32_t pl_mark_correlator_postponed(const struct pl_mark_correlator *c);
-/* What it holds at most, with so many points. */
+/* Most memory of a correlator with so many points. */
 uint64_t pl_mark_correlator_memory(
 	const struct pl_mark_correlator_config *config, uint32_t n_points);
 
-/* Blocks whose deadline is before that time (of the points' clock, TAI, or UTC) are told as they are.
- * UINT64_MAX: all. */
+/* Gives the results of blocks whose deadline is before that time (of the points' clock, TAI, or
+ * UTC), as they are. UINT64_MAX: of all. */
 void pl_mark_correlate_until(struct pl_mark_correlator *c, uint64_t time_ns);
 
 const struct pl_mark_correlator_stats *pl_mark_correlator_stats(const struct pl_mark_correlator *c);

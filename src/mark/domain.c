@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 4u /* periods that clocks may be ahead of ours */
+#define AHEAD 4u /* most periods that clocks may be ahead of ours */
 
 struct window {
-	uint64_t window; /* 0: it is not open */
+	uint64_t window; /* 0: not open */
 	uint64_t close_ns;
 };
 
@@ -27,7 +27,7 @@ struct pl_mark_domain {
 	struct pl_mark_point_state *points;
 	uint32_t n_points;
 	struct window windows[PL_MARK_WINDOWS];
-	uint64_t closed; /* the newest that is over */
+	uint64_t closed; /* newest window that is over */
 	uint64_t now_ns;
 };
 
@@ -51,7 +51,7 @@ const struct pl_stats pl_mark_segment_book_list = {
 	.n = sizeof(struct pl_mark_segment_book) / sizeof(uint64_t),
 };
 
-/* How far the deadline of a record may be ahead. */
+/* Most time from now to the deadline of a record. */
 static uint64_t ahead_of(const struct pl_mark_domain_config *c)
 {
 	return c->wait_ns + AHEAD * c->period_ns;
@@ -67,7 +67,7 @@ static struct window *window_of(struct pl_mark_domain *d, uint64_t deadline_ns)
 
 	if (window <= d->closed)
 		return NULL;
-	/* Of what is waited for and what can be ahead all have room. */
+	/* All blocks that are waited for, or can be ahead, have room. */
 	if (w->window != 0 && w->window != window)
 		return NULL;
 	if (w->window == 0)
@@ -162,7 +162,7 @@ static void take_result(void *arg, const struct pl_mark_result *r)
 
 /* ---- events ---- */
 
-/* Of a segment's or a point's name. */
+/* Key of an event: the name of a segment or a point. */
 static struct pl_text40 key_of(const struct pl_mark_domain *d, const char *what, uint32_t number)
 {
 	struct pl_text40 key = { "" };
@@ -197,8 +197,8 @@ struct verdict {
 	uint8_t kind; /* enum pl_event_kind */
 	bool above;
 	uint64_t value, threshold;
-	bool adds;                       /* values of blocks are summed, not the largest */
-	bool counts;                     /* it has a value */
+	bool adds;                       /* values of blocks are summed, else the largest counts */
+	bool counts;                     /* the event has a value */
 	const struct pl_mark_flow *flow; /* NULL: none */
 };
 
@@ -346,7 +346,7 @@ static void close_all(struct pl_mark_domain *d)
 		close_window(d, w, false);
 }
 
-/* By the clock as it was, all that comes would be late until that time is reached again. */
+/* By the previous clock, all records would be late until that time is reached again. */
 static void begin_anew(struct pl_mark_domain *d, uint64_t now_ns)
 {
 	pl_mark_correlator_begin_anew(d->correlator, now_ns);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A marking domain that is watched while it is in use: block records of its points come in, results
- * are summed by segment and block, and what a network should not have begins and ends as an event.
- * An engine without socket and clock. Times are of UTC, since the Unix epoch.
+ * Watch of a marking domain in use: block records of its points come in, results are summed by
+ * segment and block, and faults of the network begin and end as events. An engine without socket
+ * and clock. Times are of UTC, since the Unix epoch.
  *
  *   segment_loss   more of a block's packets were lost than loss_above says. Value: packets lost in
  *                  the block, at the end all while it lasted; the flow that lost most.
  *   segment_delay  a flow's delay was above delay_above_ns. Value: the largest.
- *   segment_clock  clocks are not as they were said to be (alarms clock-domain, clock-fault,
+ *   segment_clock  clocks differ from the configuration (alarms clock-domain, clock-fault,
  *                  clock-stepped).
  *   mark_conflict  packets had the bit before they were marked (alarm bit-in-use).
  *   point_missing  a point reported nothing of a block that others reported. Value, at the end:
@@ -23,23 +23,23 @@
 #include "record/record.h"
 
 #define PL_MARK_ALARM_KINDS 13
-/* Blocks that may be open at a time: those that are waited for, and those that clocks are ahead. */
+/* Most blocks open at a time: those that are waited for, and those that clocks are ahead. */
 #define PL_MARK_WINDOWS     32u
-#define PL_MARK_WAIT_MOST   16u /* blocks of waiting, at most */
+#define PL_MARK_WAIT_MOST   16u /* most blocks that are waited for */
 
 struct pl_mark_domain_config {
 	const char *name;                      /* kept */
 	const struct pl_mark_network *network; /* kept */
 	uint8_t method;
-	uint64_t period_ns, clock_ns, wait_ns; /* as those of the correlator */
+	uint64_t period_ns, clock_ns, wait_ns; /* as in the correlator's configuration */
 	uint32_t blocks_max;
 	double loss_above;       /* per cent of a block's packets; 100: never */
 	uint64_t delay_above_ns; /* 0: never */
 	uint32_t end_after;
-	const struct pl_prefix *allow; /* addresses that records may come from; none: any. Kept */
+	const struct pl_prefix *allow; /* addresses that may send records; none: any. Kept */
 	uint32_t n_allow;
 	void (*event)(void *arg, const struct pl_event *event);
-	/* Each result as it is told; NULL: nobody wants them. */
+	/* Takes each result; may be NULL. */
 	void (*result)(void *arg, const struct pl_mark_result *result);
 	void *arg;
 };
@@ -58,33 +58,33 @@ struct pl_mark_segment_book {
 };
 extern const struct pl_stats pl_mark_segment_book_list;
 
-/* Something that begins and ends. */
+/* State of an event that begins and ends. */
 struct pl_mark_level {
 	bool raised;
 	uint32_t good; /* blocks in a row without a reason */
 	uint64_t begun_ns, value;
 };
 
-/* A segment's block, over its flows. */
+/* Sum of a segment's block, over its flows. */
 struct pl_mark_sum {
-	uint64_t window; /* of which it is; 0: none */
+	uint64_t window; /* window of the block; 0: none */
 	uint64_t block;
 	uint32_t flows, counted;
 	uint64_t sent, received, lost, surplus;
 	uint32_t delays, jitters;
 	int64_t delay_sum_ns, delay_least_ns, delay_most_ns;
-	uint64_t jitter_sum_ns; /* of amounts */
+	uint64_t jitter_sum_ns; /* sum of absolute values */
 	uint32_t alarms;
-	uint64_t worst_lost; /* of one flow: */
+	uint64_t worst_lost; /* loss of the flow that lost most: */
 	struct pl_mark_flow lossy, slow;
 };
 
 struct pl_mark_segment_state {
 	char name[96];
-	struct pl_text40 key; /* DOMAIN/name, cut as names are */
+	struct pl_text40 key; /* DOMAIN/name, cut as other names */
 	struct pl_mark_segment_book book;
-	uint64_t alarms[PL_MARK_ALARM_KINDS]; /* results that had each */
-	struct pl_mark_sum last;              /* the newest block that is over */
+	uint64_t alarms[PL_MARK_ALARM_KINDS]; /* results with each alarm */
+	struct pl_mark_sum last;              /* newest block that is over */
 	struct pl_mark_level loss, delay, clock, conflict;
 	struct pl_mark_sum open[PL_MARK_WINDOWS];
 };
@@ -93,33 +93,32 @@ struct pl_mark_point_state {
 	char name[PL_MARK_POINT_NAME_MAX + 1];
 	struct pl_text40 key; /* DOMAIN/name */
 	uint32_t number;
-	uint64_t records, newest_block, heard_ns; /* 0: it never reported */
-	uint64_t missed;                          /* blocks */
+	uint64_t records, newest_block, heard_ns; /* last record's time; 0: it never reported */
+	uint64_t missed;                          /* missed blocks */
 	struct pl_mark_level missing;
-	uint64_t windows[PL_MARK_WINDOWS]; /* those it reported in */
+	uint64_t windows[PL_MARK_WINDOWS]; /* windows in which it reported */
 };
 
 struct pl_mark_domain;
 
-/* -EINVAL with diag, -ENOMEM. */
+/* Makes a domain. Returns 0, -EINVAL with diag, or -ENOMEM. */
 int pl_mark_domain_new(struct pl_mark_domain **ret, const struct pl_mark_domain_config *config,
 	struct pl_diag *diag);
 void pl_mark_domain_free(struct pl_mark_domain *d);
 uint64_t pl_mark_domain_memory(const struct pl_mark_domain_config *config);
-/* The clocks' error, the bounds of events and the senders become those of another configuration; all
- * else stays, whatever it says. */
+/* Takes clock error, bounds of events and senders from another configuration; all else stays,
+ * whatever the configuration has. */
 void pl_mark_domain_change(struct pl_mark_domain *d, const struct pl_mark_domain_config *config);
 
-/* Records of a sender, at that time; the address of all zeros: they came by no network, and `allow` says
- * nothing of them. torn: others of it, before these, are known to be lost; n may be
- * 0. */
+/* Takes records of a sender, at that time. The address of all zeros: they came by no network, and
+ * `allow` says nothing of them. torn: others of it, before these, are known to be lost; n may be 0. */
 void pl_mark_domain_take(struct pl_mark_domain *d, const struct pl_addr *sender,
 	const struct pl_mark128 *records, uint32_t n, bool torn, uint64_t now_ns);
-/* What is over by that time is told and judged. */
+/* Gives the results of blocks that are over by that time, and judges them. */
 void pl_mark_domain_turn(struct pl_mark_domain *d, uint64_t now_ns);
-/* Blocks that are not over are told as they are, and judged by nobody: no more records come. */
+/* Gives the results of the other blocks as they are, without judging them: no more records come. */
 void pl_mark_domain_finish(struct pl_mark_domain *d);
-/* When the next turn has something to do; UINT64_MAX: after the next record. */
+/* Time of the next turn with work; UINT64_MAX: after the next record. */
 uint64_t pl_mark_domain_due_ns(const struct pl_mark_domain *d);
 
 const struct pl_mark_domain_stats *pl_mark_domain_stats(const struct pl_mark_domain *d);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AROUND        8u /* intervals before an edge, and behind it, that say what is usual */
-#define HOLD_PART     4  /* of the usual interval, within which an edge is a straggler's */
+#define AROUND        8u /* intervals before and behind an edge that make the usual one */
+#define HOLD_PART     4  /* part of the usual interval within which an edge is a straggler's */
 #define PAUSE_TIMES   4
 
 #define T_MAX_NS      UINT64_C(1000000000)
@@ -37,7 +37,7 @@ static void take_sample(struct pl_efm *e, unsigned int way, uint64_t now)
 	struct pl_efm_way *w = &e->ways[way], *other = &e->ways[way ^ 1];
 	const uint64_t limit = furthest(e);
 
-	/* The other side's sample behind our last one is the same one on its way. */
+	/* The other direction's sample behind our last one is the same one on its way. */
 	if (other->has_sample && (!w->has_sample || other->sample_ns >= w->sample_ns) &&
 		now - other->sample_ns < limit)
 		add(&other->delay_half, now - other->sample_ns);
@@ -62,7 +62,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* That in which half of the time of all lies, none of which weighs more than `most`. */
+/* Interval in which half of the time of all lies, where none weighs more than `most`. */
 static uint64_t middle_of_time(const uint64_t *sorted, unsigned int n, uint64_t most)
 {
 	uint64_t all = 0, sum = 0;

@@ -2,7 +2,7 @@
 /*
  * Explicit flow measurement (RFC 9506) as one observer sees it: both ends of a connection set bits
  * in packets, and a point on the path reads round-trip times and loss from them, without a clock in
- * common with anybody and without a partner. Here is what becomes of the bits of one connection;
+ * common with anybody and without a partner. This file evaluates the bits of one connection;
  * mark/observer.h finds the connections.
  *
  * Of a direction (from A by the observer to B):
@@ -15,7 +15,7 @@
  *   dloss   loss behind it: (eloss - uloss) / (1 - uloss), or by the reflection bit
  *   tqloss  loss from B to A and on to the observer: blocks of the reflection bit, 1 - avg(t)/N
  *
- * Reordering. An observer sees no packet numbers, so it judges by what is seen:
+ * Reordering. An observer sees no packet numbers, so it judges by order and time:
  *
  * - Blocks (square, reflection): for X packets behind the first one of the new colour, packets of
  *   the old colour belong to the old block (RFC 9506 3.2.3).
@@ -49,8 +49,8 @@ enum pl_efm_bit {
 #define PL_EFM_THRESHOLD     16u
 
 struct pl_efm_config {
-	uint8_t masks[PL_EFM_BITS]; /* in the byte that has them; 0: not there */
-	uint32_t square;            /* N, a power of two; 0: the one that most blocks fit */
+	uint8_t masks[PL_EFM_BITS]; /* mask of each bit in its byte; 0: absent */
+	uint32_t square;            /* N, a power of two; 0: the one that fits most blocks */
 	uint32_t threshold;         /* X */
 };
 
@@ -66,10 +66,10 @@ struct pl_efm_stat {
 struct pl_efm_blocks {
 	uint64_t near[PL_EFM_CLASSES], near_packets[PL_EFM_CLASSES];
 	uint64_t far[PL_EFM_CLASSES], far_packets[PL_EFM_CLASSES];
-	uint64_t longer; /* than the longest class */
+	uint64_t longer; /* blocks longer than the longest class */
 };
 
-/* A square wave while it is read. The block in which reading begins is not counted. */
+/* State of reading a square wave. The block in which reading begins is not counted. */
 struct pl_efm_square {
 	bool begun, first, turning;
 	uint8_t colour;
@@ -78,29 +78,27 @@ struct pl_efm_square {
 };
 
 void pl_efm_square_take(struct pl_efm_square *s, unsigned int colour, uint32_t threshold);
-/* The packets behind are of another wave: what has been counted of a block is forgotten. */
+/* Notes that the packets behind are of another wave: the count of the present block is dropped. */
 void pl_efm_square_break(struct pl_efm_square *s);
 void pl_efm_block_add(struct pl_efm_blocks *b, uint64_t packets, uint32_t threshold);
 
-/* N that most blocks fit; 0: no blocks. */
+/* N that fits most blocks; 0: no blocks. */
 uint32_t pl_efm_square_of(const struct pl_efm_blocks *b);
 
 struct pl_efm_loss {
-	uint64_t blocks; /* that count */
+	uint64_t blocks; /* blocks that count */
 	uint64_t sent, packets;
-	uint64_t merged; /* of them, longer than N: a whole block between two was lost */
-	bool is_square;  /* blocks, and most of them longer than N/2 and not above N + X */
+	uint64_t merged; /* blocks of them longer than N: a whole block between two was lost */
+	bool is_square;  /* it has blocks, and most are longer than N/2 and not above N + X */
 };
 
-/*
- * Loss of blocks of N: of one with p packets N - p, of one longer than N + X 3N - p, because the
- * block between was lost (RFC 9506 3.2.3.1, which has "longer than N": those few that are longer by
- * reordering have their loss in the block beside). Blocks above 2N are left out.
- */
+/* Loss of blocks of N: a block of p packets lost N - p, one longer than N + X lost 3N - p, because
+ * the block between was lost (RFC 9506 3.2.3.1, which has "longer than N": the few that are longer
+ * by reordering have their loss in the block beside). Blocks above 2N are left out. */
 struct pl_efm_loss pl_efm_loss_of(const struct pl_efm_blocks *b, uint32_t square);
 double pl_efm_loss_ratio(const struct pl_efm_loss *l);
 
-/* (whole - part) / (1 - part): of loss in a row, what is not the part. */
+/* (whole - part) / (1 - part): of successive losses, the one behind the part. */
 static inline double pl_efm_rest(double whole, double part)
 {
 	return part < 1 ? (whole - part) / (1 - part) : 0;
@@ -108,10 +106,10 @@ static inline double pl_efm_rest(double whole, double part)
 
 /* ---- a direction, a connection ---- */
 
-/* Trains of packets with the round-trip loss bit. Each second one is the reflection of the one
- * before: sums for both ways to begin. */
+/* Trains of packets with the round-trip loss bit. Every second one is the reflection of the one
+ * before; there are sums for both possible beginnings. */
 struct pl_efm_trains {
-	uint64_t now; /* packets of the train that is read */
+	uint64_t now; /* packets of the present train */
 	uint64_t last, n;
 	uint64_t generated[2], reflected[2], negative[2];
 };
@@ -122,10 +120,10 @@ struct pl_efm_way {
 	/* the spin bit */
 	bool has_spin, taken;
 	uint8_t spin, taken_spin;
-	uint32_t run, marked; /* packets of the run of a value, and those with T */
-	uint64_t taken_ns;    /* the last edge that was taken */
+	uint32_t run, marked; /* packets of the run of a value; those of them with T */
+	uint64_t taken_ns;    /* time of the last edge that was taken */
 	uint64_t edges, single, rejected, paused, period_marked;
-	uint64_t copied, inverted; /* the other side's edge behind one of this: the same value? */
+	uint64_t copied, inverted; /* the other way's edge behind one of this: same value, or not */
 	struct pl_efm_stat spin_rtt, spin_half;
 	struct pl_efm_trains trains;
 	/* the delay bit */
@@ -135,10 +133,10 @@ struct pl_efm_way {
 	struct pl_efm_square square, reflection;
 };
 
-/* A change of the spin bit, as it came; broken: what is before it is of another connection id. */
+/* A change of the spin bit; broken: the packets before it have another connection id. */
 struct pl_efm_edge {
 	uint64_t ns;
-	uint32_t marked; /* packets with T since the one before */
+	uint32_t marked; /* packets with T since the edge before */
 	uint8_t way, spin;
 	bool broken;
 };
@@ -148,22 +146,22 @@ struct pl_efm_edge {
 struct pl_efm {
 	struct pl_efm_way ways[2];
 	bool from_start;       /* nothing came before: the first train of T is generated */
-	uint64_t handshake_ns; /* a round-trip time; 0: not seen */
-	uint64_t delay_rtt_ns; /* the last one by the delay bit; 0: none */
-	bool has_last;         /* edge that was taken, of either way */
+	uint64_t handshake_ns; /* round-trip time of the handshake; 0: not seen */
+	uint64_t delay_rtt_ns; /* last round-trip time by the delay bit; 0: none */
+	bool has_last;         /* the last edge that was taken, in either direction, is set */
 	uint8_t last_way, last_spin;
 	uint64_t last_ns;
 	uint32_t n;
-	struct pl_efm_edge edges[PL_EFM_EDGES]; /* that are not judged yet */
+	struct pl_efm_edge edges[PL_EFM_EDGES]; /* edges that are not judged yet */
 };
 
-/* A packet that has the bits, in `byte`; congested: it has CE. Times of a connection ascend: one that
- * goes back is taken as the one before. */
+/* Takes a packet with the bits in `byte`; congested: it has CE. Times of a connection ascend: one
+ * that goes back counts as the one before. */
 void pl_efm_take(struct pl_efm *e, const struct pl_efm_config *config, unsigned int way,
 	uint64_t time_ns, uint8_t byte, bool congested);
-/* The connection id changes in this direction: spin bit and blocks begin anew. */
+/* Notes a new connection id in this direction: spin bit and blocks begin anew. */
 void pl_efm_break(struct pl_efm *e, unsigned int way, uint64_t time_ns);
-/* Judges what is left; the results are whole then. */
+/* Judges the remaining edges; the results are complete then. */
 void pl_efm_finish(struct pl_efm *e);
 
 /* ---- results ---- */
@@ -172,7 +170,7 @@ enum pl_efm_spins {
 	PL_EFM_SPINS,
 	PL_EFM_FEW,      /* fewer than 8 packets, or one edge */
 	PL_EFM_CONSTANT, /* always the same value: the spin bit is off */
-	PL_EFM_RANDOM,   /* values as they come: the spin bit is off */
+	PL_EFM_RANDOM,   /* values at random: the spin bit is off */
 	PL_EFM_UNSET,    /* the configuration has no spin bit */
 };
 const char *pl_efm_spins_name(enum pl_efm_spins spins);
@@ -186,7 +184,7 @@ const char *pl_efm_spins_name(enum pl_efm_spins spins);
 #define PL_EFM_HAS_TRIP    0x040u
 #define PL_EFM_HAS_ECHO    0x080u
 
-/* What is said beside results. name, help. */
+/* Notes to results: name, help. */
 #define PL_EFM_NOTES(X)                                                                                \
 	X(0, NO_SPIN, "no-spin", "the spin bit is off: no round-trip time by it")                      \
 	X(1, NO_SQUARE, "no-square",                                                                   \
@@ -204,17 +202,17 @@ enum { PL_EFM_NOTES(PL_EFM_NOTE_ENUM) };
 
 struct pl_efm_result {
 	enum pl_efm_spins spins;
-	bool is_client, is_server; /* the sender of this direction; neither: not known */
-	bool by_delay;             /* rtt and half are of the delay bit */
+	bool is_client, is_server; /* role of this direction's sender; neither: not known */
+	bool by_delay;             /* rtt and half are from the delay bit */
 	struct pl_efm_stat rtt, half;
 	uint32_t square; /* N */
 	uint64_t blocks, trains;
 	uint32_t has, notes;
 	/* reverse: from end to end in the other direction; half_loss: to the receiver and back;
-	 * trip: of a round trip; echo: packets that came with CE, as the receiver told. */
+	 * trip: of a round trip; echo: packets that came with CE, by the receiver. */
 	double uloss, eloss, dloss, tqloss, reverse, half_loss, trip, echo;
 };
 
-/* Of a direction, when the connection is finished. */
+/* Makes the result of a direction, when the connection is finished. */
 void pl_efm_result(struct pl_efm_result *ret, const struct pl_efm *e,
 	const struct pl_efm_config *config, unsigned int way);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the numbers of a connection come to (RFC 9506 2.2.6, 3.1 to 3.5). */
+/* Results of a connection (RFC 9506 2.2.6, 3.1 to 3.5). */
 #include "mark/efm.h"
 
 #include <stddef.h>
@@ -97,7 +97,7 @@ static bool upstream(double *ret, const struct pl_efm *e, const struct pl_efm_co
 	return config->masks[PL_EFM_SQUARE] != 0 && ret_loss->is_square;
 }
 
-/* What the sender of `way` reflects are blocks of the other side, of its N. */
+/* Loss by the reflection bit: the sender of `way` reflects blocks of its peer, of the peer's N. */
 static bool three_quarters(
 	double *ret, const struct pl_efm *e, const struct pl_efm_config *config, unsigned int way)
 {

@@ -12,7 +12,7 @@ struct sum {
 	__int128 offsets_ns;
 	uint32_t pulses, reported;
 	bool sums_fit;
-	bool timed; /* all points took times */
+	bool timed; /* all points measured times */
 };
 
 static bool has_pulses(unsigned int method)
@@ -104,7 +104,7 @@ static void compare_pulses(const struct pl_mark_correlator *c, struct pl_mark_re
 	const int64_t delay = to->pulse_ns - from->pulse_ns;
 
 	if (!one_pulse(from, to)) {
-		/* No packet was sent in the pulse's window; or the pulse is among the lost. */
+		/* No packet was sent in the pulse's window, or the pulse is among the lost. */
 		if ((from->pulses == 0 && to->pulses == 0) ||
 			(from->pulses == 1 && to->pulses == 0 && ret->loss > 0))
 			return;
@@ -262,7 +262,7 @@ static void fill_absent(const struct pl_mark_correlator *c, const struct block *
 		*zero = (struct pl_mark128){ .block = b->block,
 			.period_ns = b->period_ns,
 			.method = s->record.method,
-			/* Or it had no room for the flow. */
+			/* Or the point had no room for the flow. */
 			.mark_flags =
 				s->record.mark_flags &
 				(PL_MARK_IS_MARKER | PL_MARK_IS_SYNCED | PL_MARK_IS_PARTIAL |

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Refuses periods and guard bands with which results would be wrong, and says the numbers. */
+/* Check of periods and guard bands: refuses those with which results would be wrong, and names the
+ * numbers. */
 #pragma once
 
 #include "base/diag.h"
 #include "mark/period.h"
 
-/* 0 with the guard band in *ret_guard_ns; -EINVAL with diag: the period is too short or too long, or
- * the guard band is not less than its limit (pl_mark_guard_limit). */
+/* Returns 0 with the guard band in *ret_guard_ns, or -EINVAL with diag when the period is too short
+ * or too long, or the guard band is not less than its limit (pl_mark_guard_limit). */
 int pl_mark_guard_check(uint64_t *ret_guard_ns, unsigned int method, uint64_t period_ns,
 	const struct pl_mark_spread *spread, struct pl_diag *diag);

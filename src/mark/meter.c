@@ -15,7 +15,7 @@
 
 struct flow {
 	struct pl_mark_flow key;
-	uint64_t first, last;    /* blocks of packets */
+	uint64_t first, last;    /* first and last block with packets */
 	uint64_t packets, bytes; /* pulse marking: all so far */
 	uint64_t pulsed;         /* block of the last pulse that was sent */
 	bool kept;               /* known before its first packet, and never forgotten */
@@ -25,12 +25,12 @@ struct flow {
 struct pl_mark_meter {
 	struct pl_mark_meter_config config;
 	struct pl_mark_meter_stats stats;
-	struct flow *flows; /* those that are, in the order they came */
-	uint32_t *places;   /* hash table: index into flows, and 1 */
+	struct flow *flows; /* present flows, in the order of arrival */
+	uint32_t *places;   /* hash table: index into flows, plus 1 */
 	uint32_t n, mask;
 	uint64_t seed;
-	uint64_t next;    /* the block to be read; 0: nothing came yet */
-	uint64_t no_room; /* block in which a flow had no room last */
+	uint64_t next;    /* next block to be read; 0: no packet came yet */
+	uint64_t no_room; /* last block in which a flow had no room */
 };
 
 const struct pl_stats pl_mark_meter_stats_list = {
@@ -173,8 +173,8 @@ void pl_mark_meter_until(struct pl_mark_meter *m, uint64_t time_ns)
 	for (unsigned int i = 1;
 		m->n > 0 && pl_mark_read_at(p->method, m->next, p->period_ns) <= time_ns; i++) {
 		read_block(m, m->next++);
-		/* All that was counted is read by then, other flows are forgotten, and those that
-		 * never are would have a record for every block of the jump. */
+		/* All counts are read by then, other flows are forgotten, and those kept for good
+		 * would have a record for every block of the jump. */
 		if (i == m->config.idle_blocks + PL_MARK_CELLS && now > m->next + JUMP_BLOCKS)
 			m->next = now - JUMP_BLOCKS;
 	}

@@ -11,7 +11,7 @@
 
 #include "base/num.h"
 
-/* Of n characters of a link; false: no point has the name. */
+/* Finds the point with these n characters of a link; false when none has the name. */
 static bool find(const struct pl_mark_network *w, const char *name, size_t n, uint32_t *ret)
 {
 	for (uint32_t i = 0; i < w->n_points; i++) {
@@ -52,7 +52,7 @@ static int add_point(struct pl_mark_network *w, const char *text, struct pl_diag
 	return 0;
 }
 
-/* Each link of the path, and the whole of it where that is more than a link. */
+/* Makes a segment of each link of the path, and one of all of it if it has several. */
 static int make_path(struct pl_mark_network *w)
 {
 	const uint32_t n = w->n_points;

@@ -12,12 +12,12 @@
 #define ECN_CE    3
 
 struct flow {
-	struct pl_mark_flow key; /* of way 0, that of the first datagram */
+	struct pl_mark_flow key; /* flow of way 0, that of the first datagram */
 	bool has_handshake;      /* a long header was seen; way 0 is the client's */
 	bool has_answer;
 	uint64_t began_ns;
 	uint64_t cids[2];
-	uint8_t cid_len[2]; /* of short headers in this direction */
+	uint8_t cid_len[2]; /* length of ids in this direction's short headers */
 	bool has_len[2], has_cid[2];
 	uint8_t cid[2][PL_QUIC_CID_MAX];
 	struct pl_efm efm;
@@ -27,7 +27,7 @@ struct pl_observer {
 	struct pl_observer_config config;
 	struct pl_observer_stats stats;
 	struct flow **flows;
-	uint32_t *places; /* hash table: index into flows, and 1 */
+	uint32_t *places; /* hash table: index into flows, plus 1 */
 	uint32_t n, mask;
 	uint64_t seed;
 };
@@ -107,7 +107,7 @@ static struct pl_mark_flow turned(const struct pl_mark_flow *f)
 	return back;
 }
 
-/* The same for both directions. */
+/* Hash of a connection, equal for both directions. */
 static uint32_t hash_of(const struct pl_observer *o, const struct pl_mark_flow *f)
 {
 	const struct pl_mark_flow back = turned(f);
@@ -149,7 +149,7 @@ static void take_handshake(
 	}
 }
 
-/* From the client's first datagram to the one behind the server's first. */
+/* Measures from the client's first datagram to the one behind the server's first. */
 static void time_handshake(struct flow *f, unsigned int way, uint64_t time_ns)
 {
 	if (!f->efm.from_start || f->efm.handshake_ns != 0)
@@ -160,7 +160,7 @@ static void time_handshake(struct flow *f, unsigned int way, uint64_t time_ns)
 		f->efm.handshake_ns = time_ns - f->began_ns;
 }
 
-/* Whether it is to another connection id than the packets before. */
+/* True when the packet has another connection id than those before. */
 static bool turns(struct flow *f, unsigned int way, const struct pl_quic_datagram *d)
 {
 	const uint8_t len = f->cid_len[way];

@@ -5,12 +5,12 @@
  *
  * A connection is a pair of addresses and UDP ports. It is followed from its first long header of a
  * known version on, or from its first short header where a port is that of QUIC (443) or the caller
- * says that all datagrams are. Whose long header came first is the client.
+ * says that all datagrams are. The sender of the first long header is the client.
  *
- * Connection ids: the length of that in short headers is known where the handshake was seen, from
- * the source connection id of the other side. A packet to another id begins the spin bit, the blocks
- * and the delay sample of its direction anew (RFC 9000 17.4). Where the handshake was not seen, such
- * a change is not.
+ * Connection ids: their length in short headers is known when the handshake was seen, from the
+ * peer's source connection id. A packet to another id begins the spin bit, the blocks and the
+ * delay sample of its direction anew (RFC 9000 17.4). When the handshake was not seen, such a
+ * change is not seen, either.
  */
 #pragma once
 
@@ -35,12 +35,12 @@ struct pl_observer_stats {
 };
 extern const struct pl_stats pl_observer_stats_list;
 
-/* Of a direction of a connection. */
+/* Results of one direction of a connection. */
 struct pl_observed {
 	struct pl_mark_flow flow; /* from the sender to the receiver */
-	uint64_t packets;         /* with a short header */
+	uint64_t packets;         /* packets with a short header */
 	uint64_t first_ns, last_ns;
-	uint64_t edges, rejected, paused; /* of the spin bit, as they came; not taken; too long */
+	uint64_t edges, rejected, paused; /* spin bit: edges as they came; rejected; too long */
 	uint64_t congested;               /* packets with CE */
 	uint64_t cids;                    /* changes of the connection id */
 	uint64_t handshake_ns;            /* round-trip time of the handshake; 0: not seen */
@@ -49,18 +49,18 @@ struct pl_observed {
 
 struct pl_observer;
 
-/* -EINVAL with diag: N or X cannot be; -ENOMEM. */
+/* Makes an observer. Returns 0, -EINVAL with diag for an impossible N or X, or -ENOMEM. */
 int pl_observer_new(
 	struct pl_observer **ret, const struct pl_observer_config *config, struct pl_diag *diag);
 void pl_observer_free(struct pl_observer *o);
 
-/* A datagram. flow: its addresses, ports, protocol, the rest zero. ecn: of IP. missing: bytes of
- * the payload that the capture has not. False: it counts for no connection. */
+/* Takes a datagram. flow: its addresses, ports, protocol, the rest zero. ecn: of IP. missing: bytes
+ * of the payload that the capture lacks. False when it counts for no connection. */
 bool pl_observer_take(struct pl_observer *o, const struct pl_mark_flow *flow, uint64_t time_ns,
 	uint8_t ecn, struct pl_cursor payload, uint32_t missing);
 
-/* Every direction that had a packet with a short header, in the order that connections came, the
- * client's first where it is known; the observer is empty then. */
+/* Gives every direction that had a packet with a short header, in the order of the connections'
+ * arrival, the client's first if it is known; the observer is empty then. */
 void pl_observer_finish(
 	struct pl_observer *o, void (*told)(void *arg, const struct pl_observed *one), void *arg);
 

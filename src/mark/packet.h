@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A packet as alternate marking in the kernel reads and writes it: its headers, the flow that it is
- * counted by, how many packets it is on the wire, and the marking bits in its header or in the option
- * of RFC 9343. For the kernel programs (bpf/mark.bpf.c) and for user space, which tests them. What
- * the bits mean is in mark/period.h, what is counted in mark/record.h.
+ * Reading and writing of packets for alternate marking in the kernel: headers, the flow of a
+ * packet, its number of packets on the wire, and the marking bits in its header or in the option
+ * of RFC 9343. For the kernel programs (bpf/mark.bpf.c) and for user space, which tests them.
+ * mark/period.h has the meaning of the bits, mark/record.h the counts.
  */
 #pragma once
 
@@ -15,18 +15,18 @@
 
 #define PL_MARK_INLINE static inline __attribute__((always_inline))
 
-/* Before a loop that the kernel's verifier is to see no loop in. */
+/* Stands before a loop that is unrolled for the kernel's verifier. */
 #ifdef __bpf__
 #define PL_MARK_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define PL_MARK_UNROLL
 #endif
 
-/* What of a packet makes it one of a flow. */
+/* Parts of a packet that make its flow. */
 enum pl_mark_by {
 	PL_MARK_BY_FLOW,  /* addresses, protocol, ports */
 	PL_MARK_BY_HOSTS, /* addresses */
-	PL_MARK_BY_NONE,  /* all that are chosen are one flow */
+	PL_MARK_BY_NONE,  /* all chosen packets are one flow */
 };
 
 /* A flow; addresses as in struct pl_pkt96 (IPv4 as ::ffff:a.b.c.d), ports as numbers. No padding:
@@ -44,11 +44,11 @@ struct pl_mark_key {
 };
 #define PL_MARK_HAS_ID 0x80000000u
 
-/* Where marks are. */
+/* Place of the marks. */
 enum pl_mark_place {
 	PL_MARK_IN_HEADER, /* ToS, traffic class, IPv4's reserved flag */
 	PL_MARK_IN_HOP,    /* the option of RFC 9343, in Hop-by-Hop Options */
-	PL_MARK_IN_DST,    /* in Destination Options; a meter finds it in both */
+	PL_MARK_IN_DST,    /* the option in Destination Options; a meter finds it in both */
 };
 
 /* Bits of an IPv4 header or IPv6's traffic class that may be marks: ToS, and above it the reserved
@@ -59,22 +59,22 @@ enum pl_mark_place {
 #define PL_MARK_IP4      1u
 #define PL_MARK_IP6      2u
 
-/* Set before a program is attached. */
+/* Setup, set before a program is attached. */
 struct pl_mark_setup {
 	uint64_t period_ns, guard_ns;
-	uint64_t from_ns, to_ns; /* of a block: where its first packet becomes the pulse */
+	uint64_t from_ns, to_ns; /* times in a block at which its first packet becomes the pulse */
 	uint32_t method;         /* enum pl_mark_method */
 	uint32_t by;             /* enum pl_mark_by */
 	uint32_t raw;            /* frames begin with IP: a tunnel */
-	uint32_t each;           /* 1: rules are looked at for each packet, not for each new flow */
+	uint32_t each;           /* 1: rules are checked for each packet, not for each new flow */
 	uint32_t place;          /* enum pl_mark_place */
 	uint32_t versions;       /* PL_MARK_IP4, PL_MARK_IP6: packets that have the bits */
-	/* In the header: bits as above; second: of double marking, else 0. */
+	/* PL_MARK_IN_HEADER: bits as above; second: of double marking, else 0. */
 	uint32_t colour, second;
-	/* Flows at a time, and slots of the table that they have: twice as many, so that one is
-	 * found near the place that its hash says. */
+	/* Most flows, and slots of the table: twice as many, so that a flow lies near its hash's
+	 * slot. */
 	uint32_t flows, slots;
-	uint32_t ticks; /* 1: no clock is read, the table's tick says what block it is */
+	uint32_t ticks; /* 1: no clock is read, the table's tick tells the block */
 	uint32_t zero;
 };
 
@@ -83,23 +83,23 @@ struct pl_mark_setup {
 enum pl_mark_why {
 	PL_MARK_PARSED,
 	PL_MARK_NOT_IP,
-	PL_MARK_BROKEN, /* headers are cut, or their lengths wrong */
+	PL_MARK_BROKEN, /* headers are cut, or have wrong lengths */
 };
 
 struct pl_mark_packet {
 	struct pl_mark_key key; /* addresses, protocol and ports */
-	uint32_t network;       /* where IP begins */
+	uint32_t network;       /* offset of the IP header */
 	uint32_t headers;       /* bytes from there to the payload of TCP or UDP */
-	uint32_t bytes;         /* of the IP packet, as its header says */
+	uint32_t bytes;         /* length of the IP packet, by its header */
 	uint32_t marks;         /* ToS and reserved flag; as the setup's bits */
-	uint32_t dst_opts;      /* where Destination Options begin, from IP on; 0: there are none */
-	uint32_t option;        /* where the AltMark option begins, from IP on; 0: there is none */
-	uint32_t word;          /* what it says */
+	uint32_t dst_opts;      /* offset of Destination Options from the IP header; 0: none */
+	uint32_t option;        /* offset of the AltMark option from the IP header; 0: none */
+	uint32_t word;          /* word of the option */
 	uint16_t vlan;
 	uint8_t version, tos;
-	uint8_t next;     /* of IPv6: what follows the header */
-	uint8_t first[2]; /* of IPv6: next header and length of the first extension header */
-	bool later;       /* a fragment behind the first: without ports, and never counted */
+	uint8_t next;     /* IPv6: type of the first header behind it */
+	uint8_t first[2]; /* IPv6: next header and length of the first extension header */
+	bool later;       /* a fragment behind the first: it has no ports, and is never counted */
 };
 
 PL_MARK_INLINE uint32_t pl_mark_be16(const uint8_t *p)
@@ -128,7 +128,7 @@ PL_MARK_INLINE uint32_t pl_mark_parse_transport(
 	return PL_MARK_PARSED;
 }
 
-/* The second half of ::ffff:a.b.c.d, of IPv4's address at p, as it lies in memory. */
+/* Second half of ::ffff:a.b.c.d in memory order, for the IPv4 address at p. */
 PL_MARK_INLINE uint64_t pl_mark_mapped(const uint8_t *p)
 {
 	uint32_t address;
@@ -163,7 +163,7 @@ PL_MARK_INLINE uint32_t pl_mark_parse_ip4(
 	return pl_mark_parse_transport(h + head, end, s);
 }
 
-/* Headers between IPv6 and its transport that are looked behind. */
+/* Most extension headers between IPv6 and its transport that are skipped. */
 #define PL_MARK_EXTENSIONS 4u
 
 PL_MARK_INLINE uint32_t pl_mark_parse_ip6(
@@ -213,7 +213,7 @@ PL_MARK_INLINE uint32_t pl_mark_parse_ip6(
 }
 
 /* Reads the packet from p to end, Ethernet with at most one VLAN tag, or (raw) IP alone, into *s,
- * which is zero; but for the AltMark option. enum pl_mark_why. */
+ * which is zero; without the AltMark option. Returns an enum pl_mark_why. */
 PL_MARK_INLINE uint32_t pl_mark_parse(
 	const uint8_t *p, const uint8_t *end, bool raw, struct pl_mark_packet *s)
 {
@@ -244,7 +244,7 @@ PL_MARK_INLINE uint32_t pl_mark_parse(
 	return PL_MARK_NOT_IP;
 }
 
-/* The key that its flow is counted by. */
+/* Makes the key of the packet's flow. */
 PL_MARK_INLINE void pl_mark_key(
 	const struct pl_mark_packet *s, uint32_t by, struct pl_mark_key *ret)
 {
@@ -257,7 +257,7 @@ PL_MARK_INLINE void pl_mark_key(
 		ret->words[4] = s->key.words[4];
 }
 
-/* Whether two are the same, without a branch for each word. */
+/* True when both keys are equal, without a branch for each word. */
 PL_MARK_INLINE bool pl_mark_key_is(const struct pl_mark_key *a, const struct pl_mark_key *b)
 {
 	return ((a->words[0] ^ b->words[0]) | (a->words[1] ^ b->words[1]) |
@@ -278,8 +278,9 @@ PL_MARK_INLINE uint64_t pl_mark_hash(const struct pl_mark_key *key, uint64_t see
 
 /* ---- on the wire ---- */
 
-/* Packets on the wire that a packet of the network stack is, or becomes. segs: as the kernel says,
- * 0 when it does not know; gso_size: 0 when it is one. len: bytes from its IP header on. */
+/* Number of packets on the wire that a packet of the network stack is, or becomes. segs: by the
+ * kernel, 0 when it does not know; gso_size: 0 for a single packet. len: bytes from its IP header
+ * on. */
 PL_MARK_INLINE uint32_t pl_mark_segments(
 	const struct pl_mark_packet *s, uint32_t len, uint32_t segs, uint32_t gso_size)
 {
@@ -288,7 +289,7 @@ PL_MARK_INLINE uint32_t pl_mark_segments(
 	return segs != 0 ? segs : (len - s->headers + gso_size - 1) / gso_size;
 }
 
-/* Bytes of those IP packets. */
+/* Sum of the bytes of those IP packets. */
 PL_MARK_INLINE uint64_t pl_mark_wire_bytes(
 	const struct pl_mark_packet *s, uint32_t len, uint32_t segments)
 {
@@ -297,14 +298,14 @@ PL_MARK_INLINE uint64_t pl_mark_wire_bytes(
 
 /* ---- the bits ---- */
 
-/* Those of a header as mark/period.h numbers them. */
+/* Bits of a header's marks, as mark/period.h numbers them. */
 PL_MARK_INLINE unsigned int pl_mark_bits_of(const volatile struct pl_mark_setup *u, uint32_t marks)
 {
 	return (unsigned int)((marks & u->colour) != 0) | (unsigned int)((marks & u->second) != 0)
 								  << 1;
 }
 
-/* The header's with such bits. */
+/* Marks of a header with such bits. */
 PL_MARK_INLINE uint32_t pl_mark_marks(
 	const volatile struct pl_mark_setup *u, uint32_t marks, unsigned int bits)
 {
@@ -315,8 +316,8 @@ PL_MARK_INLINE uint32_t pl_mark_marks(
 	return v;
 }
 
-/* IPv4's ToS and reserved flag with its header's checksum: RFC 1624, HC' = ~(~HC + ~m + m'). h: 20
- * bytes. */
+/* Writes IPv4's ToS and reserved flag, and updates the header's checksum: RFC 1624, HC' = ~(~HC +
+ * ~m + m'). h: 20 bytes. */
 PL_MARK_INLINE void pl_mark_set_ip4(uint8_t *h, uint32_t marks)
 {
 	uint32_t sum = (pl_mark_be16(h + 10) ^ 0xffff) + (pl_mark_be16(h) ^ 0xffff) +
@@ -331,7 +332,7 @@ PL_MARK_INLINE void pl_mark_set_ip4(uint8_t *h, uint32_t marks)
 	h[11] = (uint8_t)sum;
 }
 
-/* IPv6's traffic class. h: 2 bytes. */
+/* Writes IPv6's traffic class. h: 2 bytes. */
 PL_MARK_INLINE void pl_mark_set_ip6(uint8_t *h, uint32_t marks)
 {
 	h[0] = (uint8_t)(0x60 | (marks & 0xff) >> 4);
@@ -343,11 +344,11 @@ PL_MARK_INLINE void pl_mark_set_ip6(uint8_t *h, uint32_t marks)
 #define PL_MARK_OPTION_TYPE  0x12u /* AltMark of RFC 9343: a word of FlowMonID, L and D */
 #define PL_MARK_OPTION_BYTES 6u
 
-/* Bytes that it takes as the only one of its header, or in front of a header's other options. */
+/* Bytes that it adds as the only option of its header, or in front of a header's other options. */
 #define PL_MARK_GROWTH       8u
 
-/* A number of 20 bits that looks random (RFC 9343 4): of a flow the same after every restart, so that
- * what is counted by it goes on. */
+/* FlowMonID of a flow: a number of 20 bits that looks random (RFC 9343 4), and the same after every
+ * restart, so that its counts go on. */
 PL_MARK_INLINE uint32_t pl_mark_flow_id(const struct pl_mark_key *key)
 {
 	return (uint32_t)(pl_mark_hash(key, 0) >> 20) & 0xfffff;
@@ -363,19 +364,19 @@ PL_MARK_INLINE unsigned int pl_mark_word_bits(uint32_t word)
 	return (word >> 11 & 1) | (word >> 9 & 2);
 }
 
-/* The key of packets with the FlowMonID: it takes the place of protocol and ports. */
+/* Makes the key of packets with the FlowMonID: it replaces protocol and ports. */
 PL_MARK_INLINE void pl_mark_key_of_id(struct pl_mark_key *key, uint32_t flow_id)
 {
 	key->sport = key->dport = 0;
 	key->proto = PL_MARK_HAS_ID | flow_id;
 }
 
-/* Options of a header that are looked at in search of AltMark. */
+/* Most options of a header that are searched for AltMark. */
 #define PL_MARK_OPTIONS       4u
 #define PL_MARK_OPTION_BROKEN 1u
 
-/* The AltMark option among those of a header at t: where it begins from there, 0: there is none,
- * PL_MARK_OPTION_BROKEN: its length is wrong. */
+/* Finds the AltMark option in the header at t: returns its offset from there, 0 when there is none,
+ * or PL_MARK_OPTION_BROKEN when its length is wrong. */
 PL_MARK_INLINE uint32_t pl_mark_find_option(
 	const uint8_t *t, const uint8_t *end, uint32_t *ret_word)
 {
@@ -388,7 +389,7 @@ PL_MARK_INLINE uint32_t pl_mark_find_option(
 	for (uint32_t n = 0; n < PL_MARK_OPTIONS; n++) {
 		const uint8_t *o = t + at;
 
-		/* What is shorter at the end of a header is padding. */
+		/* Fewer bytes at the end of a header are padding. */
 		if (at + PL_MARK_OPTION_BYTES > size || o + PL_MARK_OPTION_BYTES > end)
 			return 0;
 		if (o[0] == PL_MARK_OPTION_TYPE) {
@@ -400,7 +401,7 @@ PL_MARK_INLINE uint32_t pl_mark_find_option(
 	return 0;
 }
 
-/* The option, and what stands in front of it: next header and length. to: 8 bytes. */
+/* Writes the option, and in front of it next header and length. to: 8 bytes. */
 PL_MARK_INLINE void pl_mark_put_option(uint8_t *to, uint8_t next, uint8_t length, uint32_t word)
 {
 	to[0] = next;
@@ -416,11 +417,11 @@ PL_MARK_INLINE void pl_mark_put_option(uint8_t *to, uint8_t next, uint8_t length
 /* ---- a flow's counters ---- */
 
 /* Cells of a flow: one is read, one may still come late, one runs, one may come early; the others
- * are time for a process that reads them to begin anew. */
+ * give a reading process time to begin anew. */
 #define PL_MARK_KEPT 8u
 
-/* Where the cell of a slot's flow, a processor and a block is in the array of cells, of which each
- * fills a line of the cache. Those of one block lie together: what is counted in now is few pages. */
+/* Index of the cell of a slot, a processor and a block in the array of cells, of which each fills a
+ * line of the cache. Cells of one block lie together: the present block's are few pages. */
 PL_MARK_INLINE uint32_t pl_mark_cell_at(
 	uint32_t slot, uint32_t slots, uint32_t processor, uint64_t block)
 {
@@ -429,34 +430,32 @@ PL_MARK_INLINE uint32_t pl_mark_cell_at(
 
 /* ---- the table of flows ---- */
 
-/*
- * A slot of the table is EMPTY until it has its first flow, then READY. User space makes one that is
- * idle DYING; a packet makes it READY again. If none came for so long that no program can still be
- * about to count in it, user space makes it FREE: a place for another flow, which those that are
- * looked up pass by.
- */
+/* States of a slot. It is EMPTY until it has its first flow, then READY. User space makes an idle
+ * one DYING; a packet makes it READY again. If none came for so long that no program can still be
+ * about to count in it, user space makes it FREE: a place for another flow, which lookups pass
+ * by. */
 enum pl_mark_slot_state { PL_MARK_EMPTY, PL_MARK_READY, PL_MARK_DYING, PL_MARK_FREE };
 
-/* Slots from the one that a flow's hash says to where it can be. */
+/* Most slots from a flow's hash to its place. */
 #define PL_MARK_PROBES 64u
 
-/* What processors share of a flow; a line of the cache. Written by them only for a new flow, a pulse
- * and, of pulse marking, packets. */
+/* State of a flow that processors share; a line of the cache. They write it only for a new flow, a
+ * pulse and, in pulse marking, packets. */
 struct pl_mark_head {
 	struct pl_mark_key key;
 	uint32_t state;          /* enum pl_mark_slot_state */
-	uint32_t pulsed;         /* the block whose pulse was sent last, modulo 2^32 */
-	uint64_t packets, bytes; /* of pulse marking: all until now */
+	uint32_t pulsed;         /* block whose pulse was sent last, modulo 2^32 */
+	uint64_t packets, bytes; /* pulse marking: all packets until now */
 };
 
 struct pl_mark_table {
 	uint32_t lock; /* 1: a flow is being put in */
 	uint32_t n;    /* flows */
-	uint64_t seed; /* of the hash */
-	uint32_t far; /* slots from the one that its hash says, of the flow that was put furthest */
+	uint64_t seed; /* seed of the hash */
+	uint32_t far;  /* largest distance of a flow from the slot of its hash */
 	uint32_t zero;
-	/* Where the setup says so, and written by user space: mark/tick.h; and the last block of which
-	 * counts are not known, because the word was too old. */
+	/* Written by user space if setup.ticks is set. tick: mark/tick.h; unsure: last block with
+	 * unknown counts, because the tick was too old. */
 	uint64_t tick, unsure;
 };
 

@@ -120,7 +120,7 @@ static uint64_t le64(const uint8_t *p)
 	return __builtin_bswap64(pl_be64(p));
 }
 
-/* This machine's numbers are little-endian, as the records are. */
+/* Numbers are little-endian as on this machine, like those of records. */
 static void put(uint8_t **at, const void *value, size_t n)
 {
 	memcpy(*at, value, n);
@@ -193,7 +193,7 @@ static void settle(struct pl_mark_heard *h, uint32_t base)
 {
 	if ((int32_t)(base - h->base) <= 0)
 		return;
-	/* What lies behind a leap was never in the window. */
+	/* Numbers behind a leap were never in the window. */
 	if (base - h->base > PL_MARK_HEARD_WINDOW) {
 		h->stats.lost += base - h->base - PL_MARK_HEARD_WINDOW;
 		h->base = base - PL_MARK_HEARD_WINDOW;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mkpair/1: what the marker of one host and the meter of another say to each other in datagrams. The
- * marker sends its records of blocks, each datagram with the terms that it marks by; the meter answers
- * each one, with its own. So both know when they do not fit together, and what was not answered is sent
- * again. docs/protocols/mkpair.md has the bytes. Engines without socket and clock.
+ * mkpair/1, the protocol between the marker of one host and the meter of another, in datagrams.
+ * The marker sends its records of blocks, each datagram with its terms of marking; the meter
+ * answers each one, with its own terms. So both know when their terms do not fit, and datagrams
+ * without an answer are sent again. docs/protocols/mkpair.md has the bytes. Engines without
+ * socket and clock.
  */
 #pragma once
 
@@ -15,15 +16,15 @@
 #include "record/packet.h"
 
 #define PL_MARK_PAIR_HEADER_BYTES 56u
-/* In the smallest packet that every link of IPv6 takes. */
+/* Most records of a datagram in the smallest packet that every link of IPv6 takes. */
 #define PL_MARK_PAIR_RECORDS      9u
 #define PL_MARK_PAIR_BYTES                                                                         \
 	(PL_MARK_PAIR_HEADER_BYTES + PL_MARK_PAIR_RECORDS * sizeof(struct pl_mark128))
 
-/* What both must use alike; numbers as in struct pl_mark_setup (mark/packet.h). */
+/* Terms that both must share; numbers as in struct pl_mark_setup (mark/packet.h). */
 struct pl_mark_terms {
 	uint64_t period_ns;
-	uint64_t rules; /* a hash of those that were given; 0: none were */
+	uint64_t rules; /* hash of the configured rules; 0: none */
 	uint32_t colour, second;
 	uint8_t method, by, place, versions;
 };
@@ -31,16 +32,17 @@ struct pl_mark_terms {
 struct pl_mark_setup;
 struct pl_mark_terms pl_mark_terms_of(const struct pl_mark_setup *setup, uint64_t rules);
 
-/* Bits of mark_flags (PL_MARK_TERMS_MASK) that say where the bit is and what is counted together. Of other
- * terms they are others, but for one in 63, which no two usual ones are. */
+/* Bits of mark_flags (PL_MARK_TERMS_MASK) for the place of the bit and the parts of a flow. Other
+ * terms have other bits, but for one in 63, which no two common ones are. */
 uint16_t pl_mark_terms_flags(const struct pl_mark_terms *terms);
 
-/* Whether counts of the two are of the same blocks and flows. The places of the option are one: it is read
- * in both. Rules are not looked at. */
+/* True when counts by both terms are of the same blocks and flows. Places of the option are equal:
+ * it is read in both. Rules are not compared. */
 bool pl_mark_terms_fit(const struct pl_mark_terms *a, const struct pl_mark_terms *b);
 
 #define PL_MARK_TERMS_TEXT_MAX 112
-/* As options of a command: "--method double --bit dscp:0 --bit dscp:1 --by flow --period 1s". */
+/* Writes the terms as options of a command: "--method double --bit dscp:0 --bit dscp:1 --by flow
+ * --period 1s". */
 void pl_mark_terms_format(char dst[PL_MARK_TERMS_TEXT_MAX], const struct pl_mark_terms *terms);
 
 enum pl_mark_pair_what { PL_MARK_PAIR_RECORDS_OF = 1, PL_MARK_PAIR_ANSWER = 2 };
@@ -48,13 +50,14 @@ enum pl_mark_pair_what { PL_MARK_PAIR_RECORDS_OF = 1, PL_MARK_PAIR_ANSWER = 2 };
 struct pl_mark_pair {
 	uint8_t what; /* enum pl_mark_pair_what */
 	uint16_t count;
-	uint32_t run;    /* drawn by a marker when it begins */
+	uint32_t run;    /* random number that a marker draws when it begins */
 	uint32_t seq;    /* number of the datagram in the run */
-	uint32_t oldest; /* of a marker: what is before that is not sent again */
+	uint32_t oldest; /* marker: datagrams before this are not sent again */
 	struct pl_mark_terms terms;
 };
 
-/* *ret_records points into data, at any alignment. False: it is no such datagram. */
+/* Parses a datagram; *ret_records points into data, at any alignment. False when it is no such
+ * datagram. */
 bool pl_mark_pair_parse(
 	struct pl_mark_pair *ret, const uint8_t **ret_records, const void *data, size_t len);
 void pl_mark_pair_put(uint8_t dst[PL_MARK_PAIR_HEADER_BYTES], const struct pl_mark_pair *header);
@@ -72,26 +75,28 @@ struct pl_mark_sender_config {
 	uint32_t run;
 	uint32_t kept_max; /* datagrams without an answer at a time */
 	struct pl_mark_terms terms;
-	/* False: it was not sent. */
+	/* Sends a datagram; false when it was not sent. */
 	bool (*send)(void *arg, const void *datagram, size_t len);
 	void *arg;
 };
 
 struct pl_mark_sender;
 
-/* -ENOMEM. */
+/* Makes a sender. Returns 0 or -ENOMEM. */
 int pl_mark_sender_new(struct pl_mark_sender **ret, const struct pl_mark_sender_config *config);
 void pl_mark_sender_free(struct pl_mark_sender *s); /* NULL is allowed */
 
 void pl_mark_sender_put(
 	struct pl_mark_sender *s, const struct pl_mark128 *records, uint32_t n, uint64_t now_ns);
-/* Sends what waits for a datagram to be full; `hello`: also if nothing does, so that terms are told. */
+/* Sends the records that wait for a full datagram; `hello`: an empty one if none wait, to tell the
+ * terms. */
 void pl_mark_sender_flush(struct pl_mark_sender *s, bool hello, uint64_t now_ns);
-/* Sends again what has no answer. When it is to be called next; UINT64_MAX: no need. */
+/* Sends datagrams without an answer again. Returns the time of the next call; UINT64_MAX: no
+ * need. */
 uint64_t pl_mark_sender_turn(struct pl_mark_sender *s, uint64_t now_ns);
-/* Sends again what has no answer, at once. */
+/* Sends datagrams without an answer again, at once. */
 void pl_mark_sender_again(struct pl_mark_sender *s, uint64_t now_ns);
-/* An answer to this run; *ret_terms: the meter's. False: it is none. */
+/* Takes an answer to this run; *ret_terms: those of the meter. False when it is no such answer. */
 bool pl_mark_sender_answered(
 	struct pl_mark_sender *s, const void *data, size_t len, struct pl_mark_terms *ret_terms);
 uint32_t pl_mark_sender_open(const struct pl_mark_sender *s); /* datagrams without an answer */
@@ -99,7 +104,7 @@ const struct pl_mark_sender_stats *pl_mark_sender_stats(const struct pl_mark_sen
 
 /* ---- the meter's side ---- */
 
-#define PL_MARK_HEARD_WINDOW 8192u /* numbers of datagrams that are known one by one */
+#define PL_MARK_HEARD_WINDOW 8192u /* numbers of datagrams known one by one */
 
 struct pl_mark_heard_stats {
 #define PL_STAT PL_STAT_MEMBER
@@ -108,15 +113,15 @@ struct pl_mark_heard_stats {
 };
 extern const struct pl_stats pl_mark_heard_stats_list;
 
-/* What was heard of one marker; zero: nothing yet. */
+/* Datagrams received of one marker; zero: none yet. */
 struct pl_mark_heard {
 	bool any;
 	uint32_t run, base,
-		top; /* numbers before base are settled: had, or lost; none from top on was had */
+		top; /* before base all are settled: received, or lost; none from top on came */
 	uint64_t bits[PL_MARK_HEARD_WINDOW / 64];
 	struct pl_mark_heard_stats stats;
 };
 
-/* A datagram of records. False: its records were had before. *ret_torn: one before it has not come, or may not
- * have, because the run is a new one. */
+/* Takes a datagram of records. False when its records were received before. *ret_torn: an earlier
+ * one has not come, or, because the run is new, may not have. */
 bool pl_mark_heard(struct pl_mark_heard *h, const struct pl_mark_pair *header, bool *ret_torn);

@@ -9,7 +9,7 @@
 
 #include "mark/pair.h"
 
-#define TURNS 8u /* of a period, in each of which a datagram is sent again */
+#define TURNS 8u /* parts of a period, in each of which a datagram is sent again */
 
 const struct pl_stats pl_mark_sender_stats_list = {
 	.rows =
@@ -31,8 +31,8 @@ struct kept {
 struct pl_mark_sender {
 	struct pl_mark_sender_config config;
 	struct pl_mark_sender_stats stats;
-	uint32_t oldest, next; /* numbers of what is kept, and of the datagram to come */
-	uint32_t open;         /* of them without an answer */
+	uint32_t oldest, next; /* number of the oldest kept datagram, and of the next one */
+	uint32_t open;         /* kept datagrams without an answer */
 	struct pl_mark128 waiting[PL_MARK_PAIR_RECORDS];
 	uint16_t n_waiting;
 	struct kept *kept;
@@ -67,7 +67,7 @@ static struct kept *kept_at(struct pl_mark_sender *s, uint32_t seq)
 	return &s->kept[seq % s->config.kept_max];
 }
 
-/* What was answered is needed no longer. */
+/* Drops datagrams that were answered. */
 static void forget_answered(struct pl_mark_sender *s)
 {
 	while (s->oldest != s->next && kept_at(s, s->oldest)->answered)
@@ -86,7 +86,7 @@ static void give_up(struct pl_mark_sender *s)
 	forget_answered(s);
 }
 
-/* With what is given up by now. */
+/* Sends a datagram, with the number before which datagrams are given up. */
 static void transmit(struct pl_mark_sender *s, uint32_t seq, uint64_t now_ns)
 {
 	struct kept *k = kept_at(s, seq);

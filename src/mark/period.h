@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Alternate marking's arithmetic of time (RFC 9341): which block a marked packet belongs to, which
- * packet becomes the pulse, how far clocks and delays may be apart. For the kernel programs, the
- * switch and user space alike: no state, no clock, no signed division.
+ * Alternate marking's arithmetic of time (RFC 9341): the block of a marked packet, the packet that
+ * becomes the pulse, limits of clocks and delays. For the kernel programs, the switch and user
+ * space alike: no state, no clock, no signed division.
  *
  * Times are nanoseconds since the epoch of the clock that all points share (TAI), far from 0; a
  * period is 1 µs at least. Block k lasts from k * period on and has the colour k mod 2. A meter
@@ -18,16 +18,16 @@
 #define PL_MARK_PERIOD_MIN_NS 1000u
 #define PL_MARK_PERIOD_MAX_NS UINT64_C(3600000000000)
 
-/* What a packet was to a meter. */
+/* Timing of a packet at a meter. */
 enum pl_mark_what {
 	PL_MARK_ON_TIME, /* the meter's clock is in the packet's block */
-	PL_MARK_LATE,    /* in the one behind it */
-	PL_MARK_EARLY,   /* in the one before it */
+	PL_MARK_LATE,    /* the meter's clock is in the next block */
+	PL_MARK_EARLY,   /* the meter's clock is in the block before */
 };
 
 struct pl_mark_seen {
 	uint64_t block;
-	int64_t offset_ns; /* from the start of that block: negative when early */
+	int64_t offset_ns; /* time from the start of that block: negative when early */
 	uint8_t what;      /* enum pl_mark_what */
 	uint8_t pulse;     /* 1: the packet is the pulse of the block */
 };
@@ -46,7 +46,7 @@ static inline struct pl_mark_seen pl_mark_seen_at(
 		.pulse = pulse };
 }
 
-/* Step marking, and the colour bit of double marking. Right while delay and clocks are within
+/* Reads step marking, and the colour bit of double marking. Right while delay and clocks are within
  * [-period/2, period/2). */
 static inline struct pl_mark_seen pl_mark_see_step(
 	uint64_t time_ns, uint64_t period_ns, unsigned int colour, unsigned int pulse)
@@ -63,10 +63,8 @@ static inline struct pl_mark_seen pl_mark_see_step(
 	return pl_mark_seen_at(time_ns, period_ns, block + 1, PL_MARK_EARLY, (uint8_t)(pulse & 1));
 }
 
-/*
- * Colours of several bits: the block's number modulo 2^bits (compact draft). Right while delay and
- * clocks are within half of 2^bits - 1 periods; of one bit the same as step marking.
- */
+/* Reads colours of several bits: the block's number modulo 2^bits (compact draft). Right while
+ * delay and clocks are within half of 2^bits - 1 periods; with one bit the same as step marking. */
 static inline struct pl_mark_seen pl_mark_see_cyclic(
 	uint64_t time_ns, uint64_t period_ns, unsigned int colour, unsigned int bits)
 {
@@ -93,13 +91,13 @@ static inline struct pl_mark_seen pl_mark_see_cyclic(
 #define PL_MARK_SLOTS 8u
 
 enum pl_mark_action {
-	PL_MARK_COUNT,          /* in the block of the meter's clock */
-	PL_MARK_COUNT_PULSE,    /* the same, and it is the pulse */
-	PL_MARK_COUNT_PREVIOUS, /* late */
-	PL_MARK_COUNT_NEXT,     /* early */
+	PL_MARK_COUNT,          /* count in the block of the meter's clock */
+	PL_MARK_COUNT_PULSE,    /* count there; the packet is the pulse */
+	PL_MARK_COUNT_PREVIOUS, /* count in the previous block: late */
+	PL_MARK_COUNT_NEXT,     /* count in the next block: early */
 };
 
-/* [slot][bit]; what tables of a switch hold, too. */
+/* Actions by [slot][bit]; tables of a switch hold them, too. */
 #define PL_MARK_SLOT_TABLE                                                                         \
 	{                                                                                          \
 		{ PL_MARK_COUNT, PL_MARK_COUNT_PREVIOUS }, { PL_MARK_COUNT, PL_MARK_COUNT_PULSE }, \
@@ -119,8 +117,8 @@ static inline unsigned int pl_mark_slot(uint64_t time_ns, uint64_t period_ns)
 	return (unsigned int)((block & 1) << 2 | into * 4 / period_ns);
 }
 
-/* What the table says, in arithmetic: a kernel program needs no memory for it. A test holds the two
- * to each other. */
+/* Action of the table, computed: a kernel program needs no memory for it. A test compares the
+ * two. */
 static inline unsigned int pl_mark_slot_action(unsigned int slot, unsigned int bit)
 {
 	const unsigned int quarter = slot & 3;
@@ -149,8 +147,8 @@ static inline struct pl_mark_seen pl_mark_see_multiplexed(
 	}
 }
 
-/* The block of a pulse in pulse marking, where other packets say nothing: it is sent in the first
- * half of its block. Right while delay and clocks are within [-period/4, period/4). */
+/* Block of a pulse in pulse marking, which is sent in the first half of its block; other packets
+ * carry no mark. Right while delay and clocks are within [-period/4, period/4). */
 static inline struct pl_mark_seen pl_mark_see_pulse(uint64_t time_ns, uint64_t period_ns)
 {
 	const uint64_t own = time_ns / period_ns;
@@ -162,13 +160,13 @@ static inline struct pl_mark_seen pl_mark_see_pulse(uint64_t time_ns, uint64_t p
 
 /* ---- the marker ---- */
 
-/* When the first packet becomes the pulse, from the start of the block: [from, to). */
+/* Times in which the first packet becomes the pulse, from the start of the block: [from, to). */
 struct pl_mark_window {
 	uint64_t from_ns, to_ns;
 };
 
-/* In the middle of the block, so that delay and clocks have the same room on both sides; in pulse
- * marking at its beginning. Empty: the method has no pulses. */
+/* Window of the pulse: in the middle of the block, so that delay and clocks have the same room on
+ * both sides; in pulse marking at its beginning. Empty when the method has no pulses. */
 static inline struct pl_mark_window pl_mark_pulse_window(
 	unsigned int method, uint64_t period_ns, uint64_t guard_ns)
 {
@@ -186,8 +184,8 @@ static inline struct pl_mark_window pl_mark_pulse_window(
 	return w;
 }
 
-/* The colour bit of a packet that is sent at the time, and the second bit of double and of cyclic
- * marking: bits 0 and 1 of the result. `pulse`: the packet is the first in the window of its block. */
+/* Bits of a packet of the block: bit 0 is the colour bit, bit 1 the second bit of double and of
+ * cyclic marking. `pulse`: the packet is the first in the window of its block. */
 static inline unsigned int pl_mark_bits(unsigned int method, uint64_t block, unsigned int pulse)
 {
 	const unsigned int colour = (unsigned int)(block & 1);
@@ -206,8 +204,8 @@ static inline unsigned int pl_mark_bits(unsigned int method, uint64_t block, uns
 	}
 }
 
-/* What a meter makes of the bits, as pl_mark_bits() numbers them. In pulse marking only of a packet
- * whose bit is set. */
+/* Reads the bits of a packet at a meter, as pl_mark_bits() numbers them. In pulse marking only for
+ * a packet whose bit is set. */
 static inline struct pl_mark_seen pl_mark_see(
 	unsigned int method, uint64_t time_ns, uint64_t period_ns, unsigned int bits)
 {
@@ -225,11 +223,9 @@ static inline struct pl_mark_seen pl_mark_see(
 	}
 }
 
-/*
- * The same by comparing alone, for a time that is into_ns behind the begin of the block, and of all
- * packets of pulse marking: one without its bit says nothing, and is of the clock's block. A test
- * holds the two to each other.
- */
+/* Reads them without a division, for a time that is into_ns behind the begin of the block, and in
+ * pulse marking for all packets: one without its bit counts for the clock's block. A test compares
+ * the two. */
 static inline struct pl_mark_seen pl_mark_see_in(unsigned int method, uint64_t block,
 	uint64_t into_ns, uint64_t period_ns, unsigned int bits)
 {
@@ -271,14 +267,14 @@ static inline struct pl_mark_seen pl_mark_see_in(unsigned int method, uint64_t b
 
 /* ---- the guard band ---- */
 
-/* What the operator knows of clocks and path. */
+/* Values for the guard band, known to the operator. */
 struct pl_mark_spread {
-	uint64_t clock_ns;     /* A: the most that two points' clocks differ */
+	uint64_t clock_ns;     /* A: largest difference of two points' clocks */
 	uint64_t delay_ns;     /* mean delay from the marker to the last meter */
 	uint64_t deviation_ns; /* its standard deviation */
 };
 
-/* d = A + mean + 3 deviations (RFC 9341 5); UINT64_MAX where that does not fit. */
+/* Guard band: d = A + mean + 3 deviations (RFC 9341 5); UINT64_MAX when that overflows. */
 static inline uint64_t pl_mark_guard(const struct pl_mark_spread *s)
 {
 	const uint64_t limit = UINT64_MAX / 8;
@@ -288,8 +284,9 @@ static inline uint64_t pl_mark_guard(const struct pl_mark_spread *s)
 	return s->clock_ns + s->delay_ns + 3 * s->deviation_ns;
 }
 
-/* The guard band must be less: half a period (RFC 9341 5); a quarter where the middle of a block has
- * a meaning of its own; one and a half where colours are numbers modulo four. */
+/* Limit of the guard band, which must be less: half a period (RFC 9341 5); a quarter when the
+ * middle of a block has a meaning of its own; one and a half when colours are numbers modulo
+ * four. */
 static inline uint64_t pl_mark_guard_limit(unsigned int method, uint64_t period_ns)
 {
 	if (method == PL_MARK_CYCLIC)
@@ -298,8 +295,8 @@ static inline uint64_t pl_mark_guard_limit(unsigned int method, uint64_t period_
 									: period_ns / 2;
 }
 
-/* Whether a packet stands outside the guard band around its block: clocks or delays are not what
- * the guard band was made of, and no result near it can be vouched for. */
+/* True when a packet stands outside the guard band around its block: clocks or delays differ from
+ * those of the guard band, and results near it may be wrong. */
 static inline unsigned int pl_mark_is_beyond(
 	const struct pl_mark_seen *seen, uint64_t period_ns, uint64_t guard_ns)
 {
@@ -308,14 +305,14 @@ static inline unsigned int pl_mark_is_beyond(
 	return seen->what == PL_MARK_EARLY && (uint64_t)-seen->offset_ns > guard_ns;
 }
 
-/* So many blocks a packet is from that of the meter's clock at most. */
+/* Most blocks between a packet's and that of the meter's clock. */
 static inline uint64_t pl_mark_reach(unsigned int method)
 {
 	return method == PL_MARK_CYCLIC ? 2 : 1;
 }
 
-/* When block k has come to rest and is read: (k + 1.5) periods (RFC 9341 3.1), and one more for each
- * block that its packets may be further away. */
+/* Time at which block k is at rest and read: (k + 1.5) periods (RFC 9341 3.1), and one more for
+ * each block that its packets may be further away. */
 static inline uint64_t pl_mark_read_at(unsigned int method, uint64_t block, uint64_t period_ns)
 {
 	return (block + pl_mark_reach(method)) * period_ns + period_ns / 2;

@@ -78,7 +78,7 @@ static bool is_offset(int64_t ns, const struct pl_mark128 *r)
 	return ns <= (int64_t)most_ns(r) && ns >= -(int64_t)most_ns(r);
 }
 
-/* Where the largest sum does not fit, none is reckoned with. */
+/* True when the sum is possible; not checked when the largest possible sum overflows. */
 static bool is_sum(const struct pl_mark128 *r)
 {
 	const uint64_t most = most_ns(r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a meter keeps of one flow's block while it counts, and the record (mark128/1 of
- * record/fields.def) that becomes of it. Cells are tagged with their block: a cell with another tag
- * is empty, so nothing is ever cleared and an idle block reads as zeros.
+ * Counters of one flow's block at a meter, and the record (mark128/1 of record/fields.def) made of
+ * them. Cells are tagged with their block: a cell with another tag is empty, so nothing is ever
+ * cleared and an idle block reads as zeros.
  *
  * Four cells for each flow, at block & 3, hold the block that is read, the one before the meter's
  * clock, its own and the one behind. A cell has one writer; those of several processors are added.
@@ -16,13 +16,13 @@
 struct pl_mark_cell {
 	uint64_t block; /* 0: empty */
 	uint64_t packets, bytes;
-	int64_t sum_ns, first_ns, pulse_ns; /* as in the record; pulse_ns of the first pulse */
+	int64_t sum_ns, first_ns, pulse_ns; /* as in the record; pulse_ns is of the first pulse */
 	uint32_t late, early;
 	uint32_t pulses;
 	uint32_t beyond; /* packets outside the guard band */
 };
 
-/* What is counted belongs to `seen->block`: the cell of another block becomes empty first. */
+/* Prepares a cell for a block: the cell of another block becomes empty first. */
 static inline void pl_mark_cell_turn(struct pl_mark_cell *c, uint64_t block)
 {
 	if (c->block == block)
@@ -31,8 +31,8 @@ static inline void pl_mark_cell_turn(struct pl_mark_cell *c, uint64_t block)
 	c->block = block;
 }
 
-/* `packets` of one buffer (GSO, GRO: several) with the same bits, of which at most one is the
- * pulse. */
+/* Counts `packets` of one buffer (GSO, GRO: several) with the same bits, of which at most one is
+ * the pulse. */
 static inline void pl_mark_cell_count(struct pl_mark_cell *c, const struct pl_mark_seen *seen,
 	uint32_t packets, uint64_t bytes, uint64_t period_ns, uint64_t guard_ns)
 {
@@ -47,7 +47,8 @@ static inline void pl_mark_cell_count(struct pl_mark_cell *c, const struct pl_ma
 	c->beyond += pl_mark_is_beyond(seen, period_ns, guard_ns) != 0 ? packets : 0;
 }
 
-/* Several points of a meter in the kernel may share these two: they count apart from packets. */
+/* Counts a pulse, apart from packets: several points of a meter in the kernel may share these two
+ * cells. */
 static inline void pl_mark_cell_pulse(struct pl_mark_cell *c, const struct pl_mark_seen *seen)
 {
 	pl_mark_cell_turn(c, seen->block);
@@ -56,7 +57,7 @@ static inline void pl_mark_cell_pulse(struct pl_mark_cell *c, const struct pl_ma
 	c->pulses++;
 }
 
-/* Of pulse marking: what was counted until the pulse, which is the first of its block. */
+/* Pulse marking: sets the counts until the pulse, which is the first of its block. */
 static inline void pl_mark_cell_snapshot(
 	struct pl_mark_cell *c, const struct pl_mark_seen *seen, uint64_t packets, uint64_t bytes)
 {
@@ -68,13 +69,13 @@ static inline void pl_mark_cell_snapshot(
 
 #ifndef __bpf__
 
-/* Of pulse marking: two cells of the same block to one, with the count of the first pulse. */
+/* Pulse marking: joins two cells of the same block, with the count of the first pulse. */
 void pl_mark_cell_add_pulse(struct pl_mark_cell *to, const struct pl_mark_cell *from);
 
 /* Adds a cell of the same block; one of another block adds nothing. */
 void pl_mark_cell_add(struct pl_mark_cell *to, const struct pl_mark_cell *from);
 
-/* Of a measurement point, the same in all of its records of a block. */
+/* Properties of a measurement point, the same in all of its records of a block. */
 struct pl_mark_point {
 	uint32_t point;
 	uint8_t method; /* enum pl_mark_method */
@@ -93,18 +94,18 @@ struct pl_mark_flow {
 	uint32_t flow_id;
 };
 
-/* The record of block `block`; a cell of another block is one without packets. Counts that do not
- * fit stay at their largest value. */
+/* Makes the record of block `block`; a cell of another block counts as one without packets. Counts
+ * that do not fit become their largest value. */
 void pl_mark_record(struct pl_mark128 *ret, const struct pl_mark_point *point,
 	const struct pl_mark_flow *flow, uint64_t block, const struct pl_mark_cell *cell);
 
-/* Order records by their flow; with qsort(), by block, flow and point. */
+/* Compare records by flow; with qsort(), by block, flow and point. */
 int pl_mark_compare_flow(const struct pl_mark128 *a, const struct pl_mark128 *b);
 int pl_mark_compare(const void *a, const void *b);
 
-/* Whether a meter can have made it: a record from elsewhere may be anything. Period, block and
- * method are possible, and offsets and their sum are within two periods a packet, three of cyclic
- * marking, so that what is reckoned of several of them does not overflow. */
+/* True when a meter can have made the record: one from elsewhere may be anything. Period, block and
+ * method are possible, and offsets and their sum are within two periods a packet, three in cyclic
+ * marking, so that sums over several records do not overflow. */
 bool pl_mark_record_is_usable(const struct pl_mark128 *r);
 
 #endif

@@ -10,7 +10,8 @@ static uint32_t at_most(uint64_t n, uint32_t most)
 	return n < most ? (uint32_t)n : most;
 }
 
-/* Of `sent`, which is not 0. Toward 0: a few of many are not rounded up to a loss that alarms. */
+/* Loss as a part of `sent`, which is not 0. Rounded toward 0: a few of many are not rounded up to a
+ * loss that alarms. */
 static int64_t parts(int64_t loss, uint64_t sent)
 {
 	const __int128 parts = (__int128)loss * BILLION / (__int128)sent;

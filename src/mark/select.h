@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets chosen by a hash of what no router changes (RFC 5475, RFC 9342 7): points along a path
- * choose the same ones without a mark (zero marking), or beside a colour (hashed marking), and
- * compare their times. As many as there is room for: when a block's room is full, one bit more of
- * the hash must be 0 and half of the samples go.
+ * Packets chosen by a hash of the bytes that no router changes (RFC 5475, RFC 9342 7): points along
+ * a path choose the same ones without a mark (zero marking), or beside a colour (hashed marking),
+ * and compare their times. As many as there is room for: when a block's room is full, one bit more
+ * of the hash must be 0 and half of the samples go.
  *
  * The hash is BOB (RFC 5475 A.2). It leaves out TTL, checksum, type of service and traffic class,
  * where marks are; of IPv4's flags the reserved bit.
@@ -15,11 +15,11 @@
 
 #include "wire/layers.h"
 
-#define PL_MARK_PAYLOAD_BYTES 16u /* behind the IP header, which the hash takes, too */
+#define PL_MARK_PAYLOAD_BYTES 16u /* bytes behind the IP header, which the hash takes, too */
 
 uint32_t pl_mark_bob(const uint8_t *bytes, uint32_t n, uint32_t start);
 
-/* Of a packet with an IP header. */
+/* Hash of a packet with an IP header. */
 uint32_t pl_mark_select_hash(const struct pl_layers *layers, uint32_t start);
 
 struct pl_mark_sample {
@@ -27,28 +27,29 @@ struct pl_mark_sample {
 	uint64_t time_ns;
 };
 
-/* Of a flow's block, or of all flows. The caller's memory. */
+/* Samples of a flow's block, or of all flows, in the caller's memory. */
 struct pl_mark_samples {
 	struct pl_mark_sample *samples;
 	uint32_t n, room; /* room: 2 at least */
-	uint32_t bits;    /* so many low bits of a hash are 0 */
+	uint32_t bits;    /* low bits of a hash that must be 0 */
 };
 
 void pl_mark_samples_init(struct pl_mark_samples *s, struct pl_mark_sample *samples, uint32_t room);
 void pl_mark_samples_add(struct pl_mark_samples *s, uint32_t hash, uint64_t time_ns);
 
 struct pl_mark_matched {
-	uint32_t bits;                   /* that count for both */
+	uint32_t bits;                   /* bits that count for both */
 	uint32_t sampled, matched, lost; /* sampled = matched + lost + doubles */
-	uint32_t doubles; /* the second point has the hash twice: which is which is not known */
+	uint32_t doubles; /* the second point has the hash twice, and nobody knows which it is */
 };
 
-/* As below, with what became of the samples of `from`, a hash of which it has twice is none. */
+/* Makes the delays as below, and counts the outcomes of the samples of `from`; a hash that `from`
+ * has twice is no sample. */
 void pl_mark_samples_match(struct pl_mark_matched *ret, int64_t *ret_ns,
 	struct pl_mark_samples *from, struct pl_mark_samples *to);
 
-/* Delays of packets that both points have, ascending, into room for as many as `from` has; returns
- * how many. The larger number of bits counts for both, and a hash that a point has twice is left out.
- * Samples are put into another order. */
+/* Writes the delays of packets that both points have, ascending, into room for as many as `from`
+ * has; returns how many. The larger number of bits counts for both, and a hash that a point has
+ * twice is left out. Samples are reordered. */
 uint32_t pl_mark_samples_delays(
 	int64_t *ret_ns, struct pl_mark_samples *from, struct pl_mark_samples *to);

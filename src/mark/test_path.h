@@ -48,10 +48,10 @@ struct test_path {
 	bool has[BLOCKS];
 };
 
-/* Who marks and counts: the engine itself, unless a test sets another form of it. */
+/* Marking and counting by the engine itself, unless a test sets another form. */
 struct test_form {
 	void (*begin)(struct test_path *p);
-	/* What is sent at that time has these bits, and is counted at point 1. */
+	/* Returns the bits of a packet sent at that time, which is counted at point 1. */
 	unsigned int (*send)(struct test_path *p, uint64_t time_ns);
 	/* At point 2, by its clock. */
 	void (*arrive)(struct test_path *p, uint64_t time_ns, unsigned int bits);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The block of the time as a word that user space keeps and kernel programs read, so that they need
- * no clock: a tick is the number of the block, and in its two lower bits which part of it lasts. A
- * meter needs the parts: by their halves it finds the nearest block of a colour, by the others what
- * stands outside the guard band.
+ * Tick: the present block as a word that user space keeps and kernel programs read, so that they
+ * need no clock. A tick is the number of the block and, in its two lower bits, the present part of
+ * it. A meter needs the parts: by the halves it finds the nearest block of a colour, by the others
+ * the packets outside the guard band.
  *
  * The word changes when its keeper is awake, so each change is late by a little. Up to
  * pl_mark_tick_slack() that is a part of the guard band. Blocks in which the word was older than that
@@ -13,18 +13,18 @@
 
 #include <stdint.h>
 
-/* The guard band behind the begin, the rest of the first half, the second, the guard band before the
- * end. */
+/* Parts of a block: the guard band behind the begin, the rest of the first half, the second half,
+ * the guard band before the end. */
 #define PL_MARK_TICK_PARTS 4u
 
-/* By how much the word may be late: an eighth of the period. */
+/* Most delay of the word: an eighth of the period. */
 static inline uint64_t pl_mark_tick_slack(uint64_t period_ns)
 {
 	return period_ns / 8;
 }
 
-/* Where a part of the block begins, from the block's begin on; and the offset that packets of the
- * part are reckoned with. guard_ns: less than half of the period. */
+/* Begin of a part of the block, from the block's begin on; it is also the offset that packets of
+ * the part get. guard_ns: less than half of the period. */
 static inline uint64_t pl_mark_tick_offset(uint64_t tick, uint64_t period_ns, uint64_t guard_ns)
 {
 	switch (tick % PL_MARK_TICK_PARTS) {

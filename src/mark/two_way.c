@@ -9,17 +9,17 @@
 
 struct way {
 	struct pl_mark_flow flow;
-	uint32_t way; /* twice the link's number, and 1 of the way back */
+	uint32_t way; /* twice the link's number, plus 1 on the way back */
 	uint32_t has;
 	int64_t delay_ns, mean_ns;
 };
 
 struct pl_mark_two_way {
-	uint64_t block; /* of all that is kept */
+	uint64_t block; /* block of all kept ways */
 	uint64_t seed;
 	uint32_t n, room; /* ways; room is a power of two */
 	struct way *ways;
-	uint32_t *places; /* hash table of 2 * room: a way's number and 1; 0: empty */
+	uint32_t *places; /* hash table of 2 * room: a way's number plus 1; 0: empty */
 };
 
 struct pl_mark_two_way *pl_mark_two_way_new(void)
@@ -40,7 +40,7 @@ void pl_mark_two_way_free(struct pl_mark_two_way *t)
 	free(t);
 }
 
-/* Where the way is, or would be. The table is at most half full. */
+/* Place of the way, or the one it would get. The table is at most half full. */
 static uint32_t *place_of(
 	const struct pl_mark_two_way *t, const struct pl_mark_flow *flow, uint32_t way)
 {
