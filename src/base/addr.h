@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A network address as every record and table holds it: 16 bytes in network order, IPv4 as the
- * mapped form ::ffff:a.b.c.d (RFC 4291 2.5.5.2). All zero is "unspecified".
- */
+/* A network address, in the form of every record and table: 16 bytes in network order, IPv4 as the
+ * mapped form ::ffff:a.b.c.d (RFC 4291 2.5.5.2). All zero is "unspecified". */
 #pragma once
 
 #include <stdbool.h>
@@ -54,11 +52,9 @@ static inline bool pl_addr_is_unspecified(const struct pl_addr *a)
 	return pl_addr_equal(a, &zero);
 }
 
-/*
- * The source that a packet counts for where senders share something: its IPv4 address, or its IPv6
- * network of 64 bits, because one host may have all of its addresses. All link-local addresses are
- * of one network, so each of them counts for itself.
- */
+/* Source that a packet counts for when senders share something: its IPv4 address, or its IPv6
+ * network of 64 bits, because one host may have all addresses of that. All link-local addresses are
+ * of one network, so each of them counts for itself. */
 static inline struct pl_addr pl_addr_source(const struct pl_addr *a)
 {
 	struct pl_addr s = *a;
@@ -68,7 +64,7 @@ static inline struct pl_addr pl_addr_source(const struct pl_addr *a)
 	return s;
 }
 
-/* Whether the first `bits` (0 to 128) of both are the same. */
+/* True when the first `bits` (0 to 128) of both are equal. */
 static inline bool pl_addr_alike(
 	const struct pl_addr *a, const struct pl_addr *b, unsigned int bits)
 {
@@ -78,8 +74,8 @@ static inline bool pl_addr_alike(
 	       (rest == 0 || ((a->b[whole] ^ b->b[whole]) >> (8 - rest)) == 0);
 }
 
-/* Addresses whose first `bits` (0 to 128) are those of `addr`; of an IPv4 prefix the 96 of its
- * mapped form count too, as pl_parse_prefix has it. */
+/* A prefix: addresses whose first `bits` (0 to 128) are those of `addr`; for IPv4 they include the
+ * 96 of the mapped form, as in pl_parse_prefix. */
 struct pl_prefix {
 	struct pl_addr addr;
 	uint8_t bits;

@@ -8,10 +8,10 @@
 struct pl_bucket {
 	double rate, burst; /* rate 0: no limit */
 	double tokens;
-	uint64_t at_ns; /* when `tokens` was right */
+	uint64_t at_ns; /* time of `tokens` */
 };
 
-/* Full. burst 0: a tenth of a second's, at least 1. */
+/* Fills the bucket. burst 0: the tokens of a tenth of a second, at least 1. */
 static inline void pl_bucket_init(struct pl_bucket *b, double rate, double burst, uint64_t now_ns)
 {
 	if (burst <= 0)
@@ -29,7 +29,7 @@ static inline void pl_bucket_fill(struct pl_bucket *b, uint64_t now_ns)
 		b->tokens = b->burst;
 }
 
-/* Whether there is one. */
+/* True when there is a token. */
 static inline bool pl_bucket_has(struct pl_bucket *b, uint64_t now_ns)
 {
 	if (b->rate == 0)
@@ -44,7 +44,7 @@ static inline void pl_bucket_take(struct pl_bucket *b)
 		b->tokens -= 1;
 }
 
-/* When there is one again. */
+/* Time of the next token. */
 static inline uint64_t pl_bucket_due_ns(const struct pl_bucket *b)
 {
 	double wait;

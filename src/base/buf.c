@@ -221,5 +221,5 @@ void pl_buf_printf(struct pl_buf *buf, const char *fmt, ...)
 		return;
 	}
 	if (room > 0)
-		buf->data[buf->len] = '\0'; /* takes back what was cut off */
+		buf->data[buf->len] = '\0'; /* removes the part that was cut off */
 }

@@ -25,10 +25,11 @@ void pl_buf_init(struct pl_buf *buf);
 void pl_buf_done(struct pl_buf *buf);
 void pl_buf_reset(struct pl_buf *buf); /* empties, keeps the memory, clears failed */
 
-/* The slow half of pl_buf_reserve. */
+/* Slow half of pl_buf_reserve. */
 char *pl_buf_grow(struct pl_buf *buf, size_t n);
 
-/* Room for n more bytes; NULL (and failed) when there is none. Follow with pl_buf_advance. */
+/* Reserves room for n more bytes; NULL (and failed) when there is none. Follow with
+ * pl_buf_advance. */
 static inline char *pl_buf_reserve(struct pl_buf *buf, size_t n)
 {
 	if (buf->cap - buf->len > n && !buf->failed)

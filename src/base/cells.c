@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define KEY_WIPED 32 /* no key is longer */
+#define KEY_WIPED 32 /* longest key */
 
 /* A power of two, at least twice the cells, so that a probe always meets an empty slot. */
 static uint64_t slot_count(uint32_t cap)
@@ -114,7 +114,7 @@ void pl_cells_remove(struct pl_cells *t, uint32_t cell)
 	}
 	t->slots[hole] = 0;
 	t->hashes[cell] = 0;
-	/* Who remembers the cell's number finds no key there that is one. */
+	/* A caller that kept the cell's number finds no valid key there. */
 	memset(pl_cells_at(t, cell), 0xff, t->size < KEY_WIPED ? t->size : KEY_WIPED);
 	t->freed[t->n_freed++] = cell;
 }

@@ -2,8 +2,9 @@
 /*
  * A bounded hash table of cells: `cap` cells of one size in one array, found through an
  * open-addressing index (linear probing, at most half full, no tombstones). A cell begins with its
- * key and stays at its number until removed, so numbers may be kept across an insertion. One cell
- * more, number `cap`, takes what does not fit. Nothing allocates after pl_cells_init. One thread.
+ * key and stays at its number until removed, so numbers may be kept across an insertion. One more
+ * cell, number `cap`, is the caller's for keys without room. Nothing allocates after pl_cells_init.
+ * One thread.
  *
  * The caller brings the hash (seeded: keys come from the network) and key length, which is a
  * constant where this is inlined; a key is at most 32 bytes long, and never all ones. The number of
@@ -23,22 +24,23 @@
 struct pl_cells {
 	uint8_t *cells;   /* (cap + 1) * size */
 	uint64_t *slots;  /* upper half of the hash, cell number + 1; 0 = empty */
-	uint64_t *hashes; /* per cell; 0 = not in use */
+	uint64_t *hashes; /* hash of each cell; 0 = not in use */
 	uint32_t *freed;  /* numbers below `high` that are not in use */
 	uint32_t cap, mask;
 	uint32_t high; /* numbers from here on were never used */
 	uint32_t n_freed;
 	uint32_t size;
-	uint32_t sweep; /* where the next sweep goes on */
+	uint32_t sweep; /* position of the next sweep */
 };
 
 int pl_cells_init(struct pl_cells *t, uint32_t cap, uint32_t size); /* -ENOMEM */
 void pl_cells_done(struct pl_cells *t);
 uint64_t pl_cells_memory(uint32_t cap, uint32_t size);
 void pl_cells_clear(struct pl_cells *t);
-void pl_cells_copy(struct pl_cells *dst, const struct pl_cells *src); /* same cap and size */
+void pl_cells_copy(struct pl_cells *dst, const struct pl_cells *src); /* both of equal cap and
+								       * size */
 
-/* A zeroed cell with this key, which must not be there yet; PL_CELL_NONE when all are in use. */
+/* Makes a zeroed cell for this key, which must not have one; PL_CELL_NONE when all are in use. */
 uint32_t pl_cells_insert(struct pl_cells *t, uint64_t hash, const void *key, size_t key_len);
 void pl_cells_remove(struct pl_cells *t, uint32_t cell);
 
@@ -78,5 +80,5 @@ static inline uint32_t pl_cells_find(
 	}
 }
 
-/* The next cell in use from *pos on, which moves behind it; NULL at the end. */
+/* Next cell in use from *pos on, which moves behind it; NULL at the end. */
 void *pl_cells_next(const struct pl_cells *t, uint32_t *pos);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Clears a structure of fixed size where that counts. Compilers clear more than some 100 bytes by one
- * instruction (x86: rep stos) that takes longer to begin than what is to be cleared takes: 64 bytes at
- * a time are vector stores.
- */
+/* Clears a structure of fixed size on a hot path. Compilers clear more than some 100 bytes by one
+ * instruction (x86: rep stos) that takes longer to begin than the clearing takes: 64 bytes at a
+ * time are vector stores. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Time, in nanoseconds. Engines take it as an argument; only the outer layers ask. */
+/* Time, in nanoseconds. Engines take it as an argument; only the outer layers read clocks. */
 #pragma once
 
 #include <stdint.h>
@@ -13,19 +13,19 @@ static inline uint64_t pl_clock_read(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Since the Unix epoch; may step. For time stamps. */
+/* Time since the Unix epoch, for time stamps; it may step. */
 static inline uint64_t pl_clock_real_ns(void)
 {
 	return pl_clock_read(CLOCK_REALTIME);
 }
 
-/* Never steps. For intervals and time-outs. */
+/* Monotonic time, for intervals and time-outs; it never steps. */
 static inline uint64_t pl_clock_mono_ns(void)
 {
 	return pl_clock_read(CLOCK_MONOTONIC);
 }
 
-/* CPU time of the calling thread. For benchmarks. */
+/* CPU time of the calling thread, for benchmarks. */
 static inline uint64_t pl_clock_cpu_ns(void)
 {
 	return pl_clock_read(CLOCK_THREAD_CPUTIME_ID);

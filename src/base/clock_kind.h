@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which clock a time was read from. Two times can be compared to the nanosecond only when they are
- * of one clock, or of clocks that are held together; a record has no room to say it, so the streams
- * of records say it beside them. One kind fits three bits.
- */
+/* Kind of clock that a time was read from. Two times can be compared to the nanosecond only when
+ * they are of one clock, or of clocks that are held together; a record has no room for the kind, so
+ * streams of records carry it beside them. One kind fits three bits. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +16,7 @@ enum pl_clock_kind {
 
 _Static_assert(PL_STAMP_KINDS == 8, "a kind has three bits in tmpkt/1");
 
-/* "nic"; of a number that is none, "none". */
+/* Name of a kind, such as "nic"; "none" for an invalid number. */
 static inline const char *pl_clock_name(enum pl_clock_kind kind)
 {
 	static const char *const names[PL_STAMP_KINDS] = {
@@ -30,19 +28,19 @@ static inline const char *pl_clock_name(enum pl_clock_kind kind)
 	return names[(unsigned int)kind < PL_STAMP_KINDS ? kind : PL_STAMP_NONE];
 }
 
-/* Whether a set has times of more than one clock. */
+/* True when a set has times of more than one clock. */
 static inline bool pl_clocks_differ(uint32_t kinds)
 {
 	return (kinds & (kinds - 1)) != 0 || (kinds >> PL_STAMP_MIXED & 1) != 0;
 }
 
-/* Its bit in a set of kinds; of PL_STAMP_NONE none: nobody told. */
+/* Bit of a kind in a set of kinds; 0 for PL_STAMP_NONE, which is not known. */
 static inline uint32_t pl_clock_bit(enum pl_clock_kind kind)
 {
 	return kind != PL_STAMP_NONE ? 1u << (unsigned int)kind : 0;
 }
 
-/* The kind of times of several kinds, of which bit 1 << kind is set; of no bit PL_STAMP_NONE. */
+/* Kind of a set of times, in which bit 1 << kind is set; PL_STAMP_NONE for an empty set. */
 static inline enum pl_clock_kind pl_clock_of(uint32_t kinds)
 {
 	unsigned int kind = 0;

@@ -10,7 +10,7 @@
 
 #include "base/diag.h"
 
-#define BEFORE 60u /* bytes of a line before the fault, and behind it */
+#define BEFORE 60u /* bytes shown of a line before the fault, and behind it */
 #define BEHIND 40u
 
 void pl_complain(const char *fmt, ...)
@@ -25,7 +25,7 @@ void pl_complain(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-/* Whether a character begins there, in UTF-8. */
+/* True when a UTF-8 character begins there. */
 static bool begins(char c)
 {
 	return (c & 0xc0) != 0x80;

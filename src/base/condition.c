@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* Of all boards: it is held for a copy. */
+/* One lock for all boards: it is held for a copy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void pl_condition_add(struct pl_conditions *list, enum pl_condition_level level, const char *name,
@@ -81,7 +81,7 @@ static void copy(struct pl_conditions *to, const struct pl_conditions *from)
 		to->items[i] = from->items[i];
 }
 
-/* While nothing is wrong neither side takes the lock. */
+/* Without conditions neither thread takes the lock. */
 void pl_condition_board_put(struct pl_condition_board *b, const struct pl_conditions *list)
 {
 	const unsigned int n = list->n + list->hidden;

@@ -59,7 +59,7 @@ static int set_item(const struct pl_conf_place *p, const struct pl_conf_row *row
 	return set_map(row->rows, &inner, node);
 }
 
-/* The one entry of a list that is written as that entry. */
+/* Sets a list of one entry that is written as that entry. */
 static int set_only(const struct pl_conf_place *p, const struct pl_conf_row *row,
 	const struct pl_conf_node *node)
 {
@@ -200,7 +200,7 @@ static int set_value(const struct pl_conf_place *p, const struct pl_conf_row *ro
 	}
 }
 
-/* Whether `key` continues prefix + name: exactly (the row itself) or with a dot (a map above
+/* Tells whether `key` continues prefix + name: exactly (the row itself) or with a dot (a map above
  * rows). */
 enum match { NO_MATCH, ROW, MAP_ABOVE };
 
@@ -287,7 +287,7 @@ static int require_keys(const struct pl_conf_row *rows, const struct pl_conf_pla
 	return 0;
 }
 
-/* One level down into a map that is no row: "web" of "web.listen". */
+/* Sets a map that is no row, one level down: "web" of "web.listen". */
 static int set_inner_map(const struct pl_conf_row *rows, const struct pl_conf_place *p,
 	const struct pl_conf_node *node)
 {
@@ -365,7 +365,7 @@ static int set_default(const struct pl_conf_row *row, void *conf)
 int pl_conf_defaults(const struct pl_conf_row *rows, void *ret_conf)
 {
 	for (const struct pl_conf_row *row = rows; row->type != PL_CONF_END; row++) {
-		/* What is required has no default; its `def` is an example. */
+		/* A required row has no default; its `def` is an example. */
 		int error = row->def != NULL && !row->required ? set_default(row, ret_conf) : 0;
 
 		if (error < 0) {

@@ -23,12 +23,13 @@ struct pl_conf_opts {
 	unsigned int n;
 };
 
-/* The rows whose keys begin with the prefix, in their order, but those whose keys are in `without`
- * (NULL-terminated; what the command has as operands), and behind them the options of `more`. Nothing
- * is given yet. The table is of *o and ends with PL_OPT_END. */
+/* Makes the table of options: the rows whose keys begin with the prefix, in their order, except for
+ * keys in `without` (NULL-terminated; the command has them as operands), and behind them the
+ * options of `more`. None is given yet. The table is part of *o and ends with PL_OPT_END. */
 const struct pl_opt *pl_conf_opts(struct pl_conf_opts *o, const struct pl_conf_row *rows,
 	const char *prefix, const char *const *without, const struct pl_opt *more);
 
-/* Sets in conf, which has its defaults, what was given. -EINVAL with diag, -ENOMEM. */
+/* Sets the given options in conf, which has its defaults. Returns 0, -EINVAL with diag, or
+ * -ENOMEM. */
 int pl_conf_opts_set(const struct pl_conf_opts *o, void *conf, struct pl_diag *diag);
 void pl_conf_opts_done(struct pl_conf_opts *o);

@@ -11,7 +11,7 @@
 
 struct reader {
 	yaml_parser_t parser;
-	yaml_event_t event; /* the current one */
+	yaml_event_t event; /* current event */
 	struct pl_conf_tree *tree;
 	struct pl_diag *diag;
 };
@@ -30,7 +30,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 	return -EINVAL;
 }
 
-/* libyaml's reader errors (bytes that are no UTF-8) carry an offset, the others a mark. */
+/* Errors of libyaml's reader (bytes that are no UTF-8) carry an offset, the others a mark. */
 static int yaml_error(struct reader *r)
 {
 	const yaml_parser_t *p = &r->parser;

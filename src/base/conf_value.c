@@ -40,7 +40,7 @@ int pl_conf_no_memory(struct pl_diag *diag)
 	return -ENOMEM;
 }
 
-/* How a range reads in the row's own unit. */
+/* Formats a bound in the row's own unit. */
 static void format_bound(const struct pl_conf_row *row, uint64_t v, char dst[PL_EXACT_TEXT_MAX])
 {
 	if (row->type == PL_CONF_SIZE)

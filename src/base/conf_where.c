@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where in the text of a configuration a value stands. */
+/* Place of a value in the text of a configuration. */
 #include <stdlib.h>
 #include <string.h>
 

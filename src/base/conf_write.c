@@ -10,11 +10,11 @@
 #define WIDTH  100
 #define INDENT 2
 
-/* One walk serves both texts: of a configuration (dump) or of the schema alone (template, conf
- * NULL). */
+/* One walk writes both texts: that of a configuration (dump) and that of the schema alone
+ * (template, conf NULL). */
 struct writer {
 	struct pl_buf *out;
-	bool commented; /* template: what is written now is behind "# " */
+	bool commented; /* template: the present lines begin with "# " */
 };
 
 static void margin(struct writer *w, unsigned int depth)
@@ -39,7 +39,7 @@ static bool is_plain(const char *text)
 	       strcmp(text, "...") != 0;
 }
 
-/* Whether YAML (1.2, 5.1) prints this letter and does not take it for a line break or a mark. */
+/* True when YAML (1.2, 5.1) prints this letter and does not take it for a line break or a mark. */
 static bool is_printable(uint32_t cp)
 {
 	return (cp >= 0x20 && cp < 0x7f) ||
@@ -136,7 +136,7 @@ static size_t segment(const struct pl_conf_row *row, size_t at)
 	return strcspn(row->key + at, ".");
 }
 
-/* Whether an earlier row has the same key up to `end`: then its map was written already. */
+/* True when an earlier row has the same key up to `end`: then its map was written already. */
 static bool written_before(
 	const struct pl_conf_row *rows, const struct pl_conf_row *row, size_t end)
 {

@@ -57,7 +57,7 @@ static inline void relax(void)
 }
 
 struct table {
-	_Alignas(64) _Atomic unsigned int ball; /* odd: the other side's turn */
+	_Alignas(64) _Atomic unsigned int ball; /* odd: the other thread's turn */
 	cpu_set_t allowed;
 };
 

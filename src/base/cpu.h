@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processors: where a thread runs, and how far two of them are from each other. */
+/* Processors: binding of threads, and the distance between two of them. */
 #pragma once
 
 /* Processors this process may run on; at least 1. */
 unsigned int pl_cpu_count(void);
 
-/* Binds the calling thread to the i-th processor it is allowed (modulo their number). Negative
- * errno. */
+/* Binds the calling thread to the i-th processor it is allowed (modulo their number). Returns 0 or
+ * a negative errno. */
 int pl_cpu_pin(unsigned int i);
 
 /*

@@ -36,7 +36,7 @@ static uint32_t load32(const uint8_t *p)
 	return v;
 }
 
-/* n bytes into the bare register, eight at a time. */
+/* Steps the bare register over n bytes, eight at a time. */
 static uint32_t slices(uint32_t reg, const uint8_t *p, size_t n)
 {
 	const struct pl_crc32_table *t = &pl_crc32_ieee;

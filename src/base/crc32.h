@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * CRC-32 as Ethernet, zlib and the ICRC of RoCE have it: reflected polynomial 0xEDB88320, initial
- * value and final XOR of all ones; "123456789" gives 0xCBF43926. Beside it the same register for
- * any other polynomial, as telemetry hashes want it.
- */
+/* CRC-32 of Ethernet, zlib and the ICRC of RoCE: reflected polynomial 0xEDB88320, initial value and
+ * final XOR of all ones; "123456789" gives 0xCBF43926. Also the same register for any other
+ * polynomial, for telemetry hashes. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Continues `crc` (0 to begin with) over n bytes, as zlib's crc32() does. By carry-less
- * multiplication where the processor has it. */
+/* Continues `crc` (0 to begin with) over n bytes, as zlib's crc32() does. Uses carry-less
+ * multiplication if the processor has it. */
 uint32_t pl_crc32(uint32_t crc, const void *p, size_t n);
 
-/* The same by tables only, for machines without the instruction and to hold one way against the
- * other. */
+/* Computes the same by tables only, for machines without the instruction and for comparison. */
 uint32_t pl_crc32_plain(uint32_t crc, const void *p, size_t n);
 
 /*
@@ -29,7 +26,7 @@ struct pl_crc32_table {
 /* `polynomial` is reflected, without the x^32 term: 0xEDB88320. */
 void pl_crc32_table_init(struct pl_crc32_table *table, uint32_t polynomial);
 
-/* The table of pl_crc32; made before main(). */
+/* Table of pl_crc32; made before main(). */
 extern struct pl_crc32_table pl_crc32_ieee;
 
 static inline uint32_t pl_crc32_step1(const struct pl_crc32_table *table, uint32_t reg, uint8_t b)
@@ -37,7 +34,7 @@ static inline uint32_t pl_crc32_step1(const struct pl_crc32_table *table, uint32
 	return reg >> 8 ^ table->t[0][(reg ^ b) & 0xff];
 }
 
-/* Four bytes, the first one lowest in `word`. */
+/* Steps over four bytes, the first one lowest in `word`. */
 static inline uint32_t pl_crc32_step4(
 	const struct pl_crc32_table *table, uint32_t reg, uint32_t word)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The pieces of CRC-32 by carry-less multiplication (x86-64), for crc32.c and for whoever has its
- * own way to load. */
+/* Steps of CRC-32 by carry-less multiplication (x86-64), for crc32.c and for code that loads bytes
+ * in its own way. */
 #pragma once
 
 #if defined(__x86_64__)
@@ -20,7 +20,7 @@
 
 #define PL_CRC32_FOLDS    __attribute__((target("pclmul,sse4.1")))
 
-/* `x` moved forward by the distance of `k`, onto `next`. */
+/* Moves `x` forward by the distance of `k`, onto `next`. */
 PL_CRC32_FOLDS static inline __m128i pl_crc32_fold(__m128i x, __m128i k, __m128i next)
 {
 	__m128i low = _mm_clmulepi64_si128(x, k, 0x00), high = _mm_clmulepi64_si128(x, k, 0x11);
@@ -28,7 +28,7 @@ PL_CRC32_FOLDS static inline __m128i pl_crc32_fold(__m128i x, __m128i k, __m128i
 	return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* The remainder of 128 bits. */
+/* Remainder of 128 bits. */
 PL_CRC32_FOLDS static inline uint32_t pl_crc32_reduce(__m128i x)
 {
 	const __m128i low32 = _mm_set_epi32(0, 0, 0, -1);

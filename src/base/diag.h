@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a person is told when an operation fails and a code is not enough: a configuration, a filter
- * expression, a URI. The callee fills it, the caller prints it. Every function that takes one
- * accepts NULL. There is no other channel for text: library code never prints.
- */
+/* Diagnosis for the user when an operation fails and a code is not enough: of a configuration, a
+ * filter expression, a URI. The callee fills it, the caller prints it. Every function that takes
+ * one accepts NULL. There is no other channel for text: library code never prints. */
 #pragma once
 
 struct pl_diag {
 	char text[512];      /* a sentence without a full stop, UTF-8, always terminated */
-	char file[256];      /* where the fault lies, empty when not about a file */
+	char file[256];      /* file with the fault; empty when it is not about a file */
 	unsigned int line;   /* counted from 1; 0 when unknown */
 	unsigned int column; /* counted from 1; 0 when unknown */
 };
@@ -21,5 +19,5 @@ void pl_diag_set(struct pl_diag *diag, const char *fmt, ...) __attribute__((form
 void pl_diag_at(struct pl_diag *diag, unsigned int line, unsigned int column, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* "file:line:column: text", leaving out what is unknown. Returns the length like snprintf. */
+/* Writes "file:line:column: text", without unknown parts. Returns the length like snprintf. */
 int pl_diag_format(const struct pl_diag *diag, char *dst, unsigned long cap);

@@ -20,7 +20,8 @@ static int read_all(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
 	ssize_t n;
 
 	for (;;) {
-		/* One byte for the terminator; and one more than allowed, to see the end. */
+		/* Room is needed for the terminator, and for one byte more than allowed, to see the
+		 * end. */
 		if (cap - len < 2) {
 			cap = cap == 0 ? FIRST_CAP : cap * 2;
 			bigger = realloc(data, cap);

@@ -8,12 +8,12 @@
  * does not count. -EFBIG beyond max_bytes. The caller frees. */
 int pl_file_read(const char *path, size_t max_bytes, char **ret_data, size_t *ret_len);
 
-/* The same for what others must not choose: a password, a token, a key. -EKEYREJECTED for a file
- * that everybody may write. */
+/* Reads a file that others must not choose: a password, a token, a key. Returns -EKEYREJECTED for a
+ * file that everybody may write. */
 int pl_file_read_secret(const char *path, size_t max_bytes, char **ret_data, size_t *ret_len);
-/* strerrordesc_np, with words for that. */
+/* Text of such an error: strerrordesc_np, and a text for -EKEYREJECTED. */
 const char *pl_file_secret_trouble(int error);
 
-/* Whole or not at all: temporary name beside it, sync, rename, sync of the folder. A symbolic link
- * at `path` is replaced, not followed. */
+/* Replaces a file whole or not at all: temporary name beside it, sync, rename, sync of the folder.
+ * A symbolic link at `path` is replaced, not followed. */
 int pl_file_replace(const char *path, const void *data, size_t len, unsigned int mode);

@@ -15,7 +15,8 @@ static void draw(void)
 
 	if (getrandom(&seed, sizeof(seed), 0) == (ssize_t)sizeof(seed))
 		return;
-	/* Not there or forbidden: the 16 random bytes the kernel gave this process at exec. */
+	/* The call is missing or forbidden: take the 16 random bytes the kernel gave this process
+	 * at exec. */
 	boot = (const void *)getauxval(AT_RANDOM); // NOLINT(performance-no-int-to-ptr)
 	if (boot != NULL)
 		memcpy(&seed, boot, sizeof(seed));

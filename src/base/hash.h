@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The hash of our own tables: XXH3-64, inlined so that fixed lengths fold. Seed it where keys come
- * from the network: pl_hash with the process's random seed resists chosen collisions. */
+/* Hash of our own tables: XXH3-64, inlined so that fixed lengths fold. Seed it when keys come from
+ * the network: pl_hash with the process's random seed resists chosen collisions. */
 #pragma once
 
 #include <stddef.h>
@@ -23,5 +23,5 @@ static inline uint64_t pl_hash_mix(uint64_t a, uint64_t b)
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* A random seed for this process, from the kernel; the same for its whole life. */
+/* Random seed of this process, from the kernel; the same for its whole life. */
 uint64_t pl_hash_seed(void);

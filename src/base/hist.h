@@ -17,7 +17,7 @@
 #define PL_HIST_TOP_BIT    36
 #define PL_HIST_BUCKETS    (PL_HIST_PER_OCTAVE * PL_HIST_TOP_BIT + 2)
 
-/* floor(2^62.25), floor(2^62.5), floor(2^62.75): the steps within an octave */
+/* Steps within an octave: floor(2^62.25), floor(2^62.5), floor(2^62.75). */
 #define PL_HIST_STEP_1     0x4c1bf828c6dc54b7u
 #define PL_HIST_STEP_2     0x5a827999fcef3242u
 #define PL_HIST_STEP_3     0x6ba27e656b4eb57au
@@ -53,7 +53,7 @@ static inline uint64_t pl_hist_upper(unsigned int i)
 	return steps[i % PL_HIST_PER_OCTAVE] >> (62 - i / PL_HIST_PER_OCTAVE);
 }
 
-/* For whoever knows pl_hist_index(v) already. */
+/* Adds v when its index, pl_hist_index(v), is known. */
 static inline void pl_hist_add_at(struct pl_hist *h, unsigned int index, uint64_t v)
 {
 	h->sum += v;

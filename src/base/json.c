@@ -8,8 +8,8 @@
 
 #include "base/utf8.h"
 
-/* How each byte goes into a string: 0 as it is, 'u' as \u00XX, 'm' needs the UTF-8 check, else \
- * and it. */
+/* Form of each byte in a string: 0 as it is, 'u' as \u00XX, 'm' needs the UTF-8 check, else \ and
+ * the letter. */
 // clang-format off
 static const char escapes[256] = {
 	'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b', 't', 'n', 'u', 'f', 'r', 'u', 'u',
@@ -84,7 +84,7 @@ static void add_escape(struct pl_buf *buf, char how, uint8_t c)
 
 static void add_string(struct pl_buf *buf, const char *s, size_t n)
 {
-	size_t run = 0; /* bytes at s that go out as they are */
+	size_t run = 0; /* bytes at s that need no escape */
 
 	pl_buf_chr(buf, '"');
 	while (run < n) {

@@ -29,10 +29,10 @@ void pl_json_key(struct pl_json *json, const char *key);
 void pl_json_str(struct pl_json *json, const char *value);
 void pl_json_strn(struct pl_json *json, const char *value, size_t len);
 void pl_json_u64(struct pl_json *json, uint64_t value);
-/* A member of the object that is open: key and value. */
+/* Writes a member of the open object: key and value. */
 void pl_json_number(struct pl_json *json, const char *key, uint64_t value);
 void pl_json_i64(struct pl_json *json, int64_t value);
 void pl_json_bool(struct pl_json *json, bool value);
 void pl_json_null(struct pl_json *json);
-void pl_json_raw(struct pl_json *json, const char *value, size_t len); /* JSON already, one value */
+void pl_json_raw(struct pl_json *json, const char *value, size_t len); /* one JSON value as text */
 void pl_json_double(struct pl_json *json, double value); /* NaN and infinities become null */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT_MAX (1u << 20) /* gathered before it is written */
+#define TEXT_MAX (1u << 20) /* bytes gathered before they are written */
 
 int pl_line_file_make(struct pl_line_file *f, const char *path)
 {

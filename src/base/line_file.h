@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file of lines to which is only added (O_APPEND): lines are gathered, and written whole or not at
- * all. Others may write to it, too, between two calls of pl_line_file_write.
+ * A file of lines that is only appended to (O_APPEND): lines are gathered, and written whole or not
+ * at all. Others may write to it, too, between two calls of pl_line_file_write.
  *
- * The structure may be copied as long as one of the copies is used.
+ * The structure may be copied as long as only one of the copies is used.
  */
 #pragma once
 
@@ -18,22 +18,22 @@
 struct pl_line_file {
 	char *path;
 	int fd;    /* -1: not open */
-	off_t end; /* of what was written whole */
+	off_t end; /* end of the lines written whole */
 	struct pl_buf text;
-	uint64_t lines; /* in the text */
+	uint64_t lines; /* lines in the text */
 	bool failing;   /* the last write failed */
 };
 
-/* Opens nothing. -ENOMEM. */
+/* Sets the structure up, and opens nothing. Returns 0 or -ENOMEM. */
 int pl_line_file_make(struct pl_line_file *f, const char *path);
-/* Made when it is not there. -errno with diag. */
+/* Opens the file, or makes it. Returns 0 or -errno with diag. */
 int pl_line_file_open(struct pl_line_file *f, struct pl_diag *diag);
-/* One line, without its end. Whether so much waits that it is to be written now. */
+/* Adds one line, without its end. True when so many bytes wait that they are to be written now. */
 bool pl_line_file_add(struct pl_line_file *f, const char *line, size_t n);
-/* Writes what waits; *ret_lines: how many lines. 0, or why they are not in the file: negative
- * errno. */
+/* Writes the waiting lines; *ret_lines: their number. Returns 0, or a negative errno when they are
+ * not in the file. */
 int pl_line_file_write(struct pl_line_file *f, uint64_t *ret_lines);
-/* What waits is left out. */
+/* Closes the file; lines that wait are lost. */
 void pl_line_file_close(struct pl_line_file *f);
-/* Lets go of the file and opens it by its name again. As pl_line_file_open. */
+/* Closes the file and opens it by its name again, as pl_line_file_open does. */
 int pl_line_file_reopen(struct pl_line_file *f, struct pl_diag *diag);

@@ -59,7 +59,7 @@ static int clear_place(const char *path, struct pl_diag *diag)
 	fd = pl_local_connect(path, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	if (fd >= 0)
 		close(fd);
-	/* Its queue is full: somebody does listen. A socket of another type is somebody's too. */
+	/* A full queue means that a process listens. A socket of another type is in use, too. */
 	if (fd >= 0 || fd == -EAGAIN || fd == -EPROTOTYPE) {
 		pl_diag_set(diag, "%s: another process listens there", path);
 		return -EADDRINUSE;

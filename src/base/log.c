@@ -44,10 +44,10 @@ struct repeat {
 /* Read before the lock: a line that nobody wants costs one load. Relaxed: a change of level need
  * not be ordered with anything. */
 static _Atomic int max_level = PL_LOG_NOTICE;
-static _Atomic uint64_t lost_total; /* relaxed: a figure */
+static _Atomic uint64_t lost_total; /* relaxed: a figure for people */
 static _Atomic int format = PL_LOG_AUTO;
 
-/* The rest belongs to the lock. */
+/* The lock protects the rest. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pl_log_sink *sink_fn;
 static void *sink_arg;
@@ -107,7 +107,8 @@ uint64_t pl_log_lost(void)
 	return atomic_load_explicit(&lost_total, memory_order_relaxed);
 }
 
-/* One line of clean UTF-8: what could move a cursor or forge a line is written as \xNN. */
+/* Makes one line of clean UTF-8: bytes that could move a cursor or forge a line are written as
+ * \xNN. */
 static void clean(char *dst, size_t cap, const char *text)
 {
 	size_t n = strlen(text), used = 0;
@@ -151,7 +152,7 @@ static void add_time(struct pl_buf *out, uint64_t now_ns, bool local)
 		tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, ms);
 }
 
-/* logfmt: quoted as a JSON string where it is more than one plain word. */
+/* Adds a value in logfmt: quoted as a JSON string unless it is one plain word. */
 static void add_value(struct pl_buf *out, const char *text)
 {
 	struct pl_json json;
@@ -164,7 +165,7 @@ static void add_value(struct pl_buf *out, const char *text)
 	pl_json_str(&json, text);
 }
 
-/* Which one auto is. */
+/* Format in use, with auto decided. */
 static enum pl_log_format present_format(void)
 {
 	enum pl_log_format f =
@@ -232,7 +233,7 @@ static bool write_line(const struct pl_buf *line)
 	return n == (ssize_t)line->len;
 }
 
-/* With the lock. */
+/* Writes a line. Called with the lock. */
 static void emit(enum pl_log_level level, const char *subject, const char *text)
 {
 	struct pl_buf line;
@@ -275,7 +276,7 @@ static void close_repeat(struct repeat *r, uint64_t now_ns)
 	*r = (struct repeat){ 0 };
 }
 
-/* Whether this line is to be shown. With the lock. */
+/* True when this line is to be shown. Called with the lock. */
 static bool admit(enum pl_log_level level, const char *subject, const char *fmt, uint64_t now_ns)
 {
 	size_t at = pl_hash_mix((uintptr_t)fmt, (uintptr_t)subject) % SLOTS;

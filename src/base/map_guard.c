@@ -35,7 +35,8 @@ void pl_map_guard_leave(struct pl_map_guard *g)
 	}
 }
 
-/* False when the address is of none of ours, or the kernel has no page to give. */
+/* Replaces the page. False when the address is in no guarded mapping, or the kernel has no page to
+ * give. */
 static bool replace(const uint8_t *at)
 {
 	for (unsigned int i = 0; i < GUARDS_MAX; i++) {

@@ -150,7 +150,7 @@ int pl_parse_double(const char *text, double *ret)
 	return 0;
 }
 
-/* digits [. digits] unit, exact. */
+/* Parses digits [. digits] unit, exactly. */
 static int parse_quantity(const char *text, const struct unit *units, size_t n, uint64_t *ret)
 {
 	uint64_t whole = 0, part = 0, scale = 1, rest;
@@ -173,7 +173,7 @@ static int parse_quantity(const char *text, const struct unit *units, size_t n, 
 				part = part * 10 + (uint64_t)(*text - '0');
 				scale *= 10;
 			} else if (*text != '0') {
-				exact = false; /* finer than any unit divides */
+				exact = false; /* finer than the unit divides */
 			}
 		}
 	}
@@ -308,8 +308,8 @@ static size_t clipped(int n, size_t cap)
 	return (size_t)n < cap ? (size_t)n : cap - 1;
 }
 
-/* v thousandths of a unit (cut off, not rounded), v < 1,000,000, in three digits: "1.50", "12.3",
- * "999". */
+/* Formats v thousandths of a unit (cut off, not rounded), v < 1,000,000, in three digits: "1.50",
+ * "12.3", "999". */
 static int three_digits(char *dst, size_t cap, uint64_t v, const char *unit)
 {
 	uint64_t h = (v + 5) / 10, t = (v + 50) / 100;
@@ -329,7 +329,7 @@ size_t pl_format_duration(char *dst, size_t cap, uint64_t ns)
 	uint64_t m = s / 60 + (s % 60 >= 30), h = s / 3600 + (s % 3600 >= 1800);
 	int n;
 
-	/* Each bound is where rounding reaches the next unit. */
+	/* Each bound is the value at which rounding reaches the next unit. */
 	if (ns < 1000)
 		n = snprintf(dst, cap, ns == 0 ? "0s" : "%uns", (unsigned int)ns);
 	else if (ns < 999500)
@@ -459,7 +459,8 @@ const char *pl_nearest(const char *text, const char *const *words, size_t n)
 		if (word_len > WORD_MAX)
 			continue;
 		d = edit_distance(text, len, words[i], word_len);
-		/* Where more than a third differs, another word is meant, but for its beginning. */
+		/* A word of which more than a third differs is not meant, unless it begins
+		 * alike. */
 		if (d < best && (3 * (size_t)d <= (len > word_len ? len : word_len) ||
 					begins(words[i], text, len))) {
 			best = d;

@@ -27,7 +27,7 @@ static int parse_addr(const char *text, size_t n, struct pl_addr *ret)
 	return 0;
 }
 
-/* The same with optional brackets, which only an IPv6 form may have. */
+/* Parses an address with optional brackets, which only an IPv6 form may have. */
 static int parse_addr_brackets(const char *text, size_t n, struct pl_addr *ret)
 {
 	if (n == 0 || text[0] != '[')

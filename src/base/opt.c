@@ -94,7 +94,7 @@ static int unknown_long(
 	return -EINVAL;
 }
 
-/* What a value of this kind looks like, for the error message. */
+/* Description of a value of this kind, for the error message. */
 static const char *wanted(enum pl_opt_type type)
 {
 	switch (type) {
@@ -139,7 +139,7 @@ static int choose(
 	return -EINVAL;
 }
 
-/* shown: the option as the person wrote it, for messages. */
+/* Assigns a value. shown: the option as the user wrote it, for messages. */
 static int assign(
 	const struct pl_opt *opt, const char *shown, const char *value, struct pl_diag *diag)
 {
@@ -195,7 +195,7 @@ static int missing_value(const struct pl_opt *opt, const char *shown, struct pl_
 	return -EINVAL;
 }
 
-/* argv[*at] is "--name" or "--name=value". Moves *at over a value that stands alone. */
+/* Parses "--name" or "--name=value" at argv[*at]. Moves *at over a value that stands alone. */
 static int parse_long(
 	const struct pl_opt *table, int argc, char **argv, int *at, struct pl_diag *diag)
 {
@@ -224,7 +224,7 @@ static int parse_long(
 	return assign(opt, shown, argv[++*at], diag);
 }
 
-/* argv[*at] is "-x", "-xy", "-n5" or "-n". */
+/* Parses "-x", "-xy", "-n5" or "-n" at argv[*at]. */
 static int parse_short(
 	const struct pl_opt *table, int argc, char **argv, int *at, struct pl_diag *diag)
 {
@@ -323,7 +323,7 @@ static size_t add_wrapped(struct pl_buf *out, const char *text, size_t column)
 	return column;
 }
 
-/* What stands in the row since `start` has its text beside it, or below when it is too wide.
+/* Adds a row's text beside what stands in the row since `start`, or below it when that is too wide.
  * Returns the column reached. */
 static size_t add_text(struct pl_buf *out, size_t start, const char *text)
 {

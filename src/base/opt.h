@@ -15,7 +15,7 @@
 
 enum pl_opt_type {
 	PL_OPT_END,      /* ends a table */
-	PL_OPT_HEADING,  /* help: only a heading for the rows that follow */
+	PL_OPT_HEADING,  /* help: a heading for the rows that follow */
 	PL_OPT_FLAG,     /* bool *, no value */
 	PL_OPT_STRING,   /* const char ** */
 	PL_OPT_ONCE,     /* the same, NULL before it is given: giving it again is refused */
@@ -37,7 +37,7 @@ struct pl_opt {
 	enum pl_opt_type type;
 	char short_name;            /* 0 = none */
 	const char *name;           /* long name; for HEADING the heading */
-	void *target;               /* as the type says */
+	void *target;               /* by the type */
 	const char *value;          /* placeholder in the help: "FILE" */
 	const char *help;           /* one sentence, lower case, no full stop */
 	const char *const *choices; /* CHOICE: NULL-terminated */
@@ -53,14 +53,14 @@ int pl_opt_parse(const struct pl_opt *table, int argc, char **argv,
 	struct pl_opt_list *ret_operands, struct pl_diag *diag);
 void pl_opt_list_done(struct pl_opt_list *list);
 
-/* The place of a word in a list that ends with NULL: that of the NULL when it is not there. */
+/* Index of a word in a list that ends with NULL; that of the NULL when it is not there. */
 unsigned int pl_opt_place(const char *const *words, const char *word);
 
-/* The value of a number option that was not given: one that nobody would give. */
+/* Value of a number option that was not given: one that nobody would give. */
 #define PL_OPT_NOT_GIVEN (UINT64_MAX - UINT64_C(0x6e6f7467))
 
 struct pl_buf;
-/* The "options" part of a help page, wrapped to 80 columns. */
+/* Writes the "options" part of a help page, wrapped to 80 columns. */
 void pl_opt_help(const struct pl_opt *table, struct pl_buf *out);
-/* A row of such a list about something else: its name, and what is said of it, wrapped alike. */
+/* Writes a row of such a list about something else: its name and its text, wrapped alike. */
 void pl_opt_help_row(const char *name, const char *text, struct pl_buf *out);

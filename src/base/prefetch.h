@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks for the line at an address that is read or written soon. Any address will do.
+ * Prefetches the line at an address that is read or written soon. Any address is allowed.
  *
  * Not __builtin_prefetch by itself: to GCC (seen with 12.2) a function that does nothing else has
  * no effect, and calls of it are dropped without a word. The empty assembly is an effect.
@@ -23,7 +23,7 @@ static inline void pl_prefetch_write(const void *p)
 	__asm__ volatile("");
 }
 
-/* All lines of `size` bytes, one or more. */
+/* Prefetches all lines of `size` bytes, one or more. */
 static inline void pl_prefetch_all(const void *at, size_t size, bool write)
 {
 	size_t i = 0;

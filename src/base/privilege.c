@@ -30,7 +30,7 @@ struct identity {
 	bool changes;
 	uid_t uid;
 	gid_t gid;
-	char *name; /* of the user, for its other groups; NULL: none */
+	char *name; /* user, for its other groups; NULL: none */
 };
 
 /* ---- who to become ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Giving up what a process may do, for good. To be called once everything that needs a right is
+ * Giving up privileges of a process, for good. Call it once everything that needs a privilege is
  * open, and before the first thread is started: capabilities belong to threads, and only those that
  * do not exist yet inherit what this one has become.
  *
@@ -23,18 +23,19 @@
 
 struct pl_privilege_options {
 	const char *user;  /* name or number to become; NULL: stay */
-	const char *group; /* NULL: the user's */
+	const char *group; /* group to become; NULL: the user's */
 	uint64_t keep;     /* capabilities that stay, as bits, if they are there */
 	bool core_dumps;
 };
 
-/* -ESRCH: no such user or group; -EPERM: this process may not become them; -EBUSY: there are
- * threads already. With diag. On failure the process may have given up a part, and is to end. */
+/* Drops the privileges. Returns 0, or an error with diag: -ESRCH when there is no such user or
+ * group, -EPERM when this process may not become them, -EBUSY when there are threads already. After
+ * an error the process may have given up a part, and must end. */
 int pl_privilege_drop(const struct pl_privilege_options *options, struct pl_diag *diag);
 
 /* Capabilities in effect, as bits. */
 uint64_t pl_privilege_effective(void);
 
-/* Whether a user or group of this name or number exists; for checking a configuration. */
+/* True when a user or group of this name or number exists; for checking a configuration. */
 bool pl_privilege_user_exists(const char *user);
 bool pl_privilege_group_exists(const char *group);

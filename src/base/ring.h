@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A bounded queue between one producing and one consuming thread: slots of one size in one
- * allocation, copied in and out in batches, without locks and without waiting (Lamport 1977; each
- * side keeps a copy of the other's index and reads the shared one only when the copy says full or
- * empty, as in FastForward and DPDK). What finds no room is not stored; the caller counts it. The
- * two indexes, and what each side writes, lie on their own pairs of cache lines (x86 fetches lines
- * in pairs).
+ * allocation, copied in and out in batches, without locks and without waiting (Lamport 1977;
+ * each side keeps a copy of the other's index and reads the shared one only when the copy says
+ * full or empty, as in FastForward and DPDK). Items without room are not stored; the caller
+ * counts them. The two indexes, and what each side writes, lie on their own pairs of cache lines
+ * (x86 fetches lines in pairs).
  */
 #pragma once
 
@@ -26,16 +26,17 @@ struct pl_ring {
 	size_t slot_size;
 	uint64_t mask; /* slots - 1, slots a power of two */
 
-	/* The producer's: how many were ever pushed; and what it last saw of `popped`. */
+	/* Of the producer: number of slots ever pushed; and `popped` as it last saw it. */
 	_Alignas(PL_RING_APART) _Atomic uint64_t pushed;
 	uint64_t popped_seen;
 
-	/* The consumer's. */
+	/* Of the consumer. */
 	_Alignas(PL_RING_APART) _Atomic uint64_t popped;
 	uint64_t pushed_seen;
 };
 
-/* Room for at least n slots (1 to 2^30; rounded up to a power of two). -EINVAL, -ENOMEM. */
+/* Makes a ring of at least n slots (1 to 2^30; rounded up to a power of two). Returns 0, -EINVAL or
+ * -ENOMEM. */
 static inline int pl_ring_init(struct pl_ring *ring, size_t n, size_t slot_size)
 {
 	size_t slots = 1;
@@ -53,7 +54,7 @@ static inline int pl_ring_init(struct pl_ring *ring, size_t n, size_t slot_size)
 	return 0;
 }
 
-/* Neither side may still be at it. */
+/* Frees the ring; neither thread may still use it. */
 static inline void pl_ring_done(struct pl_ring *ring)
 {
 	free(ring->slots);
@@ -65,12 +66,12 @@ static inline size_t pl_ring_capacity(const struct pl_ring *ring)
 	return (size_t)ring->mask + 1;
 }
 
-/* From any thread: how many slots were filled a moment ago. */
+/* Number of slots that were filled a moment ago; from any thread. */
 static inline size_t pl_ring_used(struct pl_ring *ring)
 {
 	/* Acquire keeps the second load behind the first, so the difference is never negative (it
-	 * may pass the capacity when both sides move on in between). Else relaxed: a figure for
-	 * people. */
+	 * may pass the capacity when both threads move on in between). The rest is relaxed: a
+	 * figure for people. */
 	uint64_t popped = atomic_load_explicit(&ring->popped, memory_order_acquire);
 	uint64_t pushed = atomic_load_explicit(&ring->pushed, memory_order_relaxed);
 
@@ -82,7 +83,7 @@ static inline uint8_t *pl_ring_slot(const struct pl_ring *ring, uint64_t i)
 	return ring->slots + (i & ring->mask) * ring->slot_size;
 }
 
-/* How many of n slots from index i on lie before the end of the memory. */
+/* Number of the n slots from index i on that lie before the end of the memory. */
 static inline size_t pl_ring_straight(const struct pl_ring *ring, uint64_t i, size_t n)
 {
 	size_t left = (size_t)(ring->mask + 1 - (i & ring->mask));
@@ -90,7 +91,7 @@ static inline size_t pl_ring_straight(const struct pl_ring *ring, uint64_t i, si
 	return n < left ? n : left;
 }
 
-/* Producer: copies in as many of the n items as there is room for; returns how many. */
+/* Producer: copies in as many of the n items as have room; returns how many. */
 static inline size_t pl_ring_push(struct pl_ring *ring, const void *items, size_t n)
 {
 	/* Relaxed: only this thread writes it. */
@@ -125,7 +126,7 @@ static inline size_t pl_ring_pop(struct pl_ring *ring, void *ret_items, size_t n
 	size_t there = (size_t)(ring->pushed_seen - popped), first;
 
 	if (there < n) {
-		/* Acquire, with the release in push: what the count promises is in the slots. */
+		/* Acquire, with the release in push: the slots hold the items of the count. */
 		ring->pushed_seen = atomic_load_explicit(&ring->pushed, memory_order_acquire);
 		there = (size_t)(ring->pushed_seen - popped);
 	}

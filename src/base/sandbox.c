@@ -29,7 +29,7 @@ struct wanted {
 	bool calls, files;
 };
 
-/* -EINVAL with diag. */
+/* Reads the switch. Returns 0, or -EINVAL with diag. */
 static int read_switch(struct wanted *ret, struct pl_diag *diag)
 {
 	const char *text = secure_getenv(SWITCH);
@@ -67,7 +67,7 @@ int pl_sandbox_enter(const struct pl_sandbox_options *options, struct pl_sandbox
 	*ret = (struct pl_sandbox_state){ .seccomp = false };
 	if (r < 0)
 		return r;
-	/* Both ask for it; who has given up his rights has it already. */
+	/* Both parts need it; a process that has given up its privileges has it already. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
 		r = -errno;
 		pl_diag_set(diag, "no_new_privs: %s", strerror(-r));

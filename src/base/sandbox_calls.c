@@ -41,17 +41,18 @@ static const char *const limited[] = { "bpf", "clone", "ioctl", "kill", "mmap", 
 	"tgkill" };
 #define N_LIMITED (sizeof(limited) / sizeof(limited[0]))
 
-/* Of these, what sanitizers make at the end: a process that stops the threads and reads them. */
+/* Calls of these that sanitizers make at the end: a process that stops the threads and reads
+ * them. */
 static const char *const sanitizing[] = { "ptrace", "fork", "vfork", "process_vm_readv",
 	"personality", NULL };
 
-/* What a process that has programs in the kernel asks bpf(2) for: its maps and its links. Nothing is loaded, pinned or
- * opened by number any more. */
+/* Commands of bpf(2) that a process with kernel programs does not need: it uses its maps and its
+ * links. Nothing is loaded, pinned or opened by number any more. */
 static const unsigned int no_program[] = { BPF_PROG_LOAD, BPF_BTF_LOAD, BPF_MAP_CREATE,
 	BPF_PROG_ATTACH, BPF_PROG_DETACH, BPF_RAW_TRACEPOINT_OPEN, BPF_OBJ_PIN, BPF_OBJ_GET,
 	BPF_PROG_GET_FD_BY_ID, BPF_MAP_GET_FD_BY_ID, BPF_LINK_GET_FD_BY_ID, BPF_BTF_GET_FD_BY_ID };
 
-/* All that the keeper of rights does. */
+/* All calls of the keeper of rights. */
 static const char *const helping[] = { "read", "write", "close", "sendmsg", "recvmsg", "poll",
 	"exit", "exit_group", "rt_sigreturn", "rt_sigprocmask", "getpid", "gettid", "munmap",
 	NULL };
@@ -74,7 +75,7 @@ static void tell_plainly(const char *text)
 	(void)!write(STDERR_FILENO, line, begin + n + 1);
 }
 
-/* Only what a handler may call: a text by hand. */
+/* Appends a text by hand, since a handler may call little. */
 static char *add(char *at, const char *text)
 {
 	const size_t n = strlen(text);
@@ -94,7 +95,7 @@ static char *add_number(char *at, unsigned int v)
 	return add(at, d);
 }
 
-/* NULL: it has none here. */
+/* Name of a call; NULL when it has none here. */
 static const char *name_of(int call)
 {
 	for (size_t i = 0; i < N_REFUSED; i++) {
@@ -117,7 +118,7 @@ static void on_refused(int signo, siginfo_t *info, void *context)
 	at = name != NULL ? add(at, name) : add_number(at, (unsigned int)info->si_syscall);
 	(void)add(at, ", and ends the process: pathline makes no such call here");
 	known.tell(text);
-	/* It is blocked until this returns. */
+	/* The signal is blocked until this returns. */
 	(void)signal(signo, SIG_DFL);
 	(void)raise(signo);
 }
@@ -154,7 +155,7 @@ static void rule(struct filter *f, uint32_t action, const char *name, unsigned i
 
 	if (f->error == 0 && call >= 0)
 		f->error = seccomp_rule_add_array(f->context, action, call, n, cmp);
-	/* There already, with fewer conditions. */
+	/* The rule exists already, with fewer conditions. */
 	if (f->error == -EEXIST)
 		f->error = 0;
 }
@@ -192,7 +193,7 @@ static void refuse_always(struct filter *f)
 		if (!SANDBOX_SANITIZER || !is_in(refused[i], sanitizing))
 			rule(f, SCMP_ACT_TRAP, refused[i], 0, NULL);
 	}
-	/* Nothing that types into a terminal. */
+	/* No call that types into a terminal. */
 	refuse_is(f, "ioctl", 1, TIOCSTI);
 	if (SANDBOX_SANITIZER)
 		return;
@@ -234,7 +235,7 @@ static int set_up(struct filter *f)
 		uint32_t value;
 	} attributes[] = { { SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS },
 		{ SCMP_FLTATR_CTL_TSYNC, 1 }, /* threads of libraries too */
-		{ SCMP_FLTATR_CTL_SSB, 1 },   /* no slower memory for it: nothing foreign is run */
+		{ SCMP_FLTATR_CTL_SSB, 1 },   /* no slower memory for it: nothing foreign runs */
 		{ SCMP_FLTATR_API_SYSRAWRC, 1 }, { SCMP_FLTATR_CTL_OPTIMIZE, 2 } };
 	int r = 0;
 

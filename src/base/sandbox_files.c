@@ -17,7 +17,7 @@
 
 #include "base/sandbox_internal.h"
 
-/* The same numbers on every architecture. */
+/* Numbers of the calls, the same on every architecture. */
 #define CREATE_RULESET 444
 #define ADD_RULE       445
 #define RESTRICT_SELF  446
@@ -78,7 +78,7 @@ static const char *const of_the_system[] = {
 	"/etc/ld.so.preload",
 	/* users and the time */
 	"/etc/passwd", "/etc/group", "/etc/localtime", "/etc/timezone",
-	/* certificates, and what the libraries of TLS, Kafka and RDMA are told */
+	/* certificates, and files of the libraries of TLS, Kafka and RDMA */
 	"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/openssl.cnf",
 	"/etc/ca-certificates", "/var/lib/ca-certificates", "/etc/pki/tls/certs",
 	"/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", "/etc/pki/tls/openssl.d",
@@ -87,7 +87,7 @@ static const char *const of_the_system[] = {
 	"/etc/libnl-3",
 	/* folders of the system */
 	"/usr", "/lib", "/lib64", "/proc", "/sys", "/dev/urandom", "/dev/random",
-	/* where /etc/resolv.conf leads to */
+	/* targets of /etc/resolv.conf */
 	"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/run/netconfig",
 	"/run/connman", "/run/nscd"
 };
@@ -105,7 +105,7 @@ static uint64_t all_of(int version)
 	return all;
 }
 
-/* 0, or the errno of what is not there or may not be seen. */
+/* Allows a path. Returns 0, or the errno of one that does not exist or may not be seen. */
 static int allow(const struct ruleset *set, const char *path, uint64_t rights)
 {
 	struct beneath_attr rule = { .allowed_access = rights & set->handled };
@@ -147,8 +147,8 @@ static int allow_folder_of(const struct ruleset *set, const char *path, uint64_t
 	return r;
 }
 
-/* What is not there, or not to be seen by this user, is reached by nobody; its use tells so in its
- * place. */
+/* Allows a path. One that does not exist, or that this user may not see, cannot be used; its later
+ * use reports that. */
 static int allow_path(const struct ruleset *set, const struct pl_sandbox_path *p)
 {
 	const uint64_t rights = p->write ? WRITES : READS;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counts how many entries of a shared table each sender holds, so that none of them takes it from
- * the others. A sender is a source as pl_addr_source has it. As long as there is room everybody
+ * Counts the entries of a shared table that each sender holds, so that no sender takes the table
+ * from the others. A sender is a source of pl_addr_source. As long as there is room every source
  * gets it. When there is none, a source that holds more entries than another one would with one
- * more gives one up (max-min fairness): whoever asks for little has it, and who asks for much
- * shares what is left with his like.
+ * more gives one up (max-min fairness): sources that need few entries have them, and sources that
+ * need many share the rest.
  *
- * The table itself remembers for each entry the number of its share. Which entry goes is the
- * table's business; pl_shares_choose finds one at bounded cost. Nothing allocates after
+ * The table itself remembers for each entry the number of its share. The table decides which
+ * entry goes; pl_shares_choose finds one at bounded cost. Nothing allocates after
  * pl_shares_init. One thread.
  */
 #pragma once
@@ -26,20 +26,20 @@ struct pl_shares {
 	uint64_t seed;
 };
 
-/* For a table of so many entries. -ENOMEM. */
+/* Makes shares for a table of so many entries. Returns 0 or -ENOMEM. */
 int pl_shares_init(struct pl_shares *s, uint32_t entries);
 void pl_shares_done(struct pl_shares *s);
 uint64_t pl_shares_memory(uint32_t entries);
 void pl_shares_clear(struct pl_shares *s);
-void pl_shares_copy(struct pl_shares *dst, const struct pl_shares *src); /* of as many entries */
+void pl_shares_copy(struct pl_shares *dst, const struct pl_shares *src); /* for as many entries */
 
-/* The source holds one entry more; returns the number of its share. No more are held at a time than
- * there are entries. */
+/* Counts one entry more for the source; returns the number of its share. No more are held at a time
+ * than there are entries. */
 uint32_t pl_shares_take(struct pl_shares *s, const struct pl_addr *source);
-/* One entry of that share is free again. */
+/* Counts one entry of that share less. */
 void pl_shares_give(struct pl_shares *s, uint32_t share);
 
-/* How many entries a source holds. */
+/* Number of entries that a source holds. */
 uint32_t pl_shares_held(const struct pl_shares *s, const struct pl_addr *source);
 
 static inline const struct pl_share *pl_shares_at(const struct pl_shares *s, uint32_t share)
@@ -47,20 +47,18 @@ static inline const struct pl_share *pl_shares_at(const struct pl_shares *s, uin
 	return pl_cells_at(&s->cells, share);
 }
 
-/* Of an entry that may have to go. */
+/* An entry that may have to go. */
 struct pl_share_entry {
 	uint32_t share;
-	uint64_t seen_ns; /* when it was of use last */
-	bool idle;        /* nobody misses it */
+	uint64_t seen_ns; /* time of its last use */
+	bool idle;        /* it may go at no loss */
 };
 
-/*
- * The cell of `table` that makes room for a source which holds `held` of it: an idle one, or one of
- * the source that holds most, the one of least use; PL_CELL_NONE when nobody looked at holds so
- * many that he has to give one up. `always`: somebody has to. It looks at the next PL_SHARES_LOOK
- * cells from *hand on, which moves: the cost is bounded, and who holds most of the table is met
- * soon.
- */
+/* Cell of `table` that makes room for a source which holds `held` of it: an idle one, or one of the
+ * source that holds most, the one of least use; PL_CELL_NONE when no source looked at holds so many
+ * that it has to give one up. `always`: one has to. The call looks at the next PL_SHARES_LOOK cells
+ * from *hand on, which moves: the cost is bounded, and the source with most of the table is met
+ * soon. */
 #define PL_SHARES_LOOK 16
 uint32_t pl_shares_choose(const struct pl_shares *s, const struct pl_cells *table, uint32_t *hand,
 	uint32_t held, bool always,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers of a structure that are told to people and programs, each declared once in a list
- * (X.def) beside the structure. The structure's members, the families of the metrics page, members
- * of JSON objects and "pathline help metrics" are made of the list.
+ * Counters and gauges of a structure for people and programs, each declared once in a list (X.def)
+ * beside the structure. The structure's members, the families of the metrics page, members of JSON
+ * objects and "pathline help metrics" are made of the list.
  *
  * A list has rows PL_STAT(KIND, member, key, family, unit, help): a 64-bit member, or a counter
- * (base/counter.h); the key in JSON,
- * "GROUP.KEY" within the object GROUP, NULL for none; the family without "_total", NULL for none;
- * its unit or NULL; what is counted, as a sentence. KIND is COUNTER or GAUGE.
+ * (base/counter.h); the key in JSON, "GROUP.KEY" within the object GROUP, NULL for none; the
+ * family without "_total", NULL for none; its unit or NULL; a sentence that says what is
+ * counted. KIND is COUNTER or GAUGE.
  */
 #pragma once
 
@@ -20,7 +20,7 @@
 struct pl_json;
 
 struct pl_stat {
-	const char *name; /* the member's */
+	const char *name; /* name of the member */
 	const char *key, *family, *unit, *help;
 	uint32_t offset;
 	bool gauge;
@@ -33,9 +33,9 @@ struct pl_stats {
 
 enum pl_stat_kind { PL_STAT_COUNTER, PL_STAT_GAUGE };
 
-/* For a list included where a structure, or a table of its rows, is made. */
+/* Rows of a list that is included in a structure, or in a table of its rows. */
 #define PL_STAT_MEMBER(kind, member, ...)         uint64_t member;
-/* The same, for a structure with one writer and any readers (base/counter.h). */
+/* Row of a structure with one writer and any readers (base/counter.h). */
 #define PL_STAT_COUNTER_MEMBER(kind, member, ...) struct pl_counter member;
 #define PL_STAT_ROW(type, kind, member, key, family, unit, help)                                   \
 	{ #member, key, family, unit, help, (uint32_t)offsetof(type, member),                      \
@@ -46,6 +46,6 @@ uint64_t pl_stat_read(const struct pl_stat *stat, const void *object);
 /* Adds every number. */
 void pl_stats_add(const struct pl_stats *stats, void *into, const void *from);
 
-/* Members of the JSON object that is open, by key: those of the group, of none with NULL. */
+/* Writes members of the open JSON object, by key: those of the group; with NULL those of none. */
 void pl_stats_json(
 	const struct pl_stats *stats, const void *object, const char *group, struct pl_json *json);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests in a page: each check prints a TAP line, a failing one says what it got. A test
- * program is a main() that calls checks and ends with `return pl_test_done();`. Messages are printf
- * forms.
+ * Unit tests in a page: each check prints a TAP line, a failing one prints what it got. A test
+ * program is a main() that calls checks and ends with `return pl_test_done();`. Messages are
+ * printf forms.
  */
 #pragma once
 
@@ -16,13 +16,13 @@
 
 #include "base/clock.h"
 
-/* The longest that a test waits for a condition. A wait ends as soon as the condition holds; the
- * length is for a busy machine under a sanitizer. */
+/* Longest wait of a test for a condition. A wait ends as soon as the condition holds; the limit is
+ * for a busy machine under a sanitizer. */
 #define PL_TEST_PATIENCE_S  120
 #define PL_TEST_PATIENCE_NS (PL_TEST_PATIENCE_S * UINT64_C(1000000000))
 
-/* Whether the condition comes to hold in that time. It is looked at every half a millisecond; between
- * two looks is done what may follow it. */
+/* True when the condition comes to hold in that time. It is checked every half a millisecond; the
+ * optional statements run between two checks. */
 #define eventually(cond, ...)                                                                      \
 	({                                                                                         \
 		const uint64_t until_ = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;                  \
@@ -37,7 +37,7 @@
 static unsigned int pl_test_run;
 static unsigned int pl_test_failed;
 
-/* A program that is killed, or kills itself, has said what it had come to. */
+/* Flushes each line: a program that is killed, or kills itself, has printed its results. */
 __attribute__((constructor)) static void pl_test_begin(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);

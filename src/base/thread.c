@@ -16,8 +16,8 @@ int pl_thread_start(pthread_t *ret, const char *name, void *(*run)(void *), void
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		sigdelset(&others, own[i]);
 	pthread_sigmask(SIG_SETMASK, &others, &before);
-	/* It inherits the name. To name another thread takes /proc, which a confined process may
-	 * not write. */
+	/* The thread inherits the name. To name another thread takes /proc, which a confined
+	 * process may not write. */
 	(void)prctl(PR_GET_NAME, own_name);
 	(void)prctl(PR_SET_NAME, name);
 	r = pthread_create(ret, NULL, run, arg);

@@ -6,5 +6,5 @@
 
 /* Starts a thread that takes no signal but those that its own instructions cause: SIGBUS of a
  * mapped file that was cut, SIGSYS of a refused system call, and faults. Blocked, these would end
- * the process. name: at most 15 characters, for people. 0 or negative errno. */
+ * the process. name: at most 15 characters, for people. Returns 0 or a negative errno. */
 int pl_thread_start(pthread_t *ret, const char *name, void *(*run)(void *), void *arg);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * UTF-8 as the Unicode standard 15, table 3-7 admits it: no overlong forms, no surrogates, nothing
- * above U+10FFFF.
- */
+/* UTF-8 by the Unicode standard 15, table 3-7: no overlong forms, no surrogates, nothing above
+ * U+10FFFF. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Looks at the sequence at the start of s (n > 0 bytes). Well-formed: returns true, *ret_len its
- * length (1 to 4), *ret_cp the code point. Otherwise false, and *ret_len is the length of the part
- * to replace by one U+FFFD ("maximal subpart", Unicode 3.9), at least 1.
- */
+/* Reads the sequence at the start of s (n > 0 bytes). If it is well-formed, returns true, with its
+ * length (1 to 4) in *ret_len and the code point in *ret_cp. Otherwise returns false, and *ret_len
+ * is the length of the part to replace by one U+FFFD ("maximal subpart", Unicode 3.9), at least
+ * 1. */
 static inline bool pl_utf8_next(const char *s, size_t n, size_t *ret_len, uint32_t *ret_cp)
 {
 	const uint8_t *p = (const uint8_t *)s;
@@ -58,7 +55,7 @@ static inline bool pl_utf8_next(const char *s, size_t n, size_t *ret_len, uint32
 	return true;
 }
 
-/* Whether all n bytes are well-formed. */
+/* True when all n bytes are well-formed. */
 static inline bool pl_utf8_valid(const char *s, size_t n)
 {
 	while (n > 0) {
