@@ -97,7 +97,8 @@ static const struct pl_ipfix_schema schema = { .kinds = kinds,
 
 /* ---- the flow ---- */
 
-/* Of records that are counted by hosts alone, or all together, addresses, ports or protocol are of any. */
+/* Flags of the flow's values. Records counted by hosts alone, or all together, have no particular
+ * addresses, ports or protocol. */
 static uint32_t flow_flags(const struct pl_addr *src, const struct pl_addr *dst, uint8_t proto,
 	uint16_t sport, uint16_t dport)
 {
@@ -110,7 +111,7 @@ static uint32_t flow_flags(const struct pl_addr *src, const struct pl_addr *dst,
 	return flags;
 }
 
-/* What both kinds of records have by the same names. */
+/* Key that both kinds of records have by the same names. */
 #define KEY_OF(x, r)                                                                               \
 	(struct key)                                                                               \
 	{                                                                                          \

@@ -9,7 +9,7 @@
 /* Seconds from the NTP epoch (1900) to that of Unix. */
 #define NTP_EPOCH   UINT64_C(2208988800)
 #define SECOND_NS   UINT64_C(1000000000)
-/* The one that is reserved for examples (RFC 5612): such elements are not sent. */
+/* Number that is reserved for examples (RFC 5612): such elements are not sent. */
 #define EXAMPLE_PEN 32473u
 
 static uint16_t bytes_of(int type)
@@ -77,9 +77,9 @@ void pl_ipfix_send(struct pl_ipfix_message *m, uint32_t export_s)
 	m->send(m->arg, m->bytes, (uint32_t)fbExporterGetMsgLen(m->exporter), entries);
 }
 
-/* Whether to try once more: the message was full, or has templates before data records, or templates
- * of options behind others, which libfixbuf does not put into one, and is sent; or, after one was
- * sent, none was begun yet. libfixbuf says all that by the same error. */
+/* Prepares a second try, after an error that means one of these: the message is full, or has
+ * templates before data records, or templates of options behind others, which libfixbuf does not
+ * put into one message, so it is sent; or none was begun since the last was sent. */
 static bool again(struct pl_ipfix_message *m, int trial, GError *why, uint32_t export_s)
 {
 	if (trial > 0 || !g_error_matches(why, FB_ERROR_DOMAIN, FB_ERROR_EOM))

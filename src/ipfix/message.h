@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Messages of IPFIX by libfixbuf, for what stands beside this file: templates and data records in,
- * whole messages out.
- */
+/* Messages of IPFIX by libfixbuf, for the files of this folder: templates and data records in,
+ * whole messages out. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +14,7 @@ struct fbSession_st;
 struct fbExporter_st;
 struct fBuf_st;
 
-/* Of the headers of a message and of a set (RFC 7011 3.1, 3.3.2). */
+/* Bytes of the headers of a message and of a set (RFC 7011 3.1, 3.3.2). */
 #define PL_IPFIX_HEADER_BYTES 16
 #define PL_IPFIX_SET_BYTES    4
 
@@ -26,17 +24,18 @@ struct pl_ipfix_message {
 	struct fbSession_st *session;
 	struct fbExporter_st *exporter;
 	uint32_t domain;
-	uint32_t entries;  /* in the message that is being made; its owner counts them */
-	uint32_t used;     /* bytes of it at most; its owner adds to them */
-	uint32_t records;  /* data records in it */
-	uint32_t sequence; /* data records of the session before it */
-	bool begun;        /* there is something in it */
+	uint32_t entries;  /* entries in the message being made; its owner counts them */
+	uint32_t used;     /* most bytes of that message; its owner adds to them */
+	uint32_t records;  /* data records in that message */
+	uint32_t sequence; /* data records of the session before that message */
+	bool begun;        /* the message has content */
 	void (*send)(void *arg, const uint8_t *message, uint32_t bytes, uint32_t entries);
 	void *arg;
 	uint8_t bytes[PL_IPFIX_MESSAGE_BYTES];
 };
 
-/* Takes a call that can only fail by a mistake of its caller: names and lengths are its own. */
+/* Checks a call that can only fail by a mistake of its caller: names and lengths are the program's
+ * own. */
 #define PL_IPFIX_MUST(call)                                                                        \
 	do {                                                                                       \
 		GError *error = NULL;                                                              \
@@ -44,32 +43,32 @@ struct pl_ipfix_message {
 			g_error("IPFIX: %s", error != NULL ? error->message : "no reason");        \
 	} while (0)
 
-/* An element of an enterprise; pen 0: such elements are not sent. type: FB_UINT_32, … */
+/* Adds an element of an enterprise; with pen 0 such elements are not sent. type: FB_UINT_32, … */
 void pl_ipfix_own_element(
 	struct pl_ipfix_message *m, uint32_t pen, const char *name, uint16_t id, int type);
 
-/* A session without templates takes the place of the one that is there, if any; sequence goes on from
- * where the owner sets it. A message that was begun is gone. Templates that are added before it is opened are
+/* Begins a session without templates in place of the present one, if any; sequence goes on from the
+ * owner's value. The present message is dropped. Templates added before the session is opened are
  * sent by pl_ipfix_put_template, later ones at once. */
 void pl_ipfix_session(struct pl_ipfix_message *m);
 void pl_ipfix_open(struct pl_ipfix_message *m);
 /* Bytes of a data record of the elements whose flags are all in `flags`, with the header of its set. */
 uint32_t pl_ipfix_bytes(const struct fbInfoElementSpec_st *spec, uint32_t flags);
-/* Elements of `spec` whose flags are all in `flags`. scope: so many are the scope of options. Returns
- * pl_ipfix_bytes(). */
+/* Adds a template of the elements of `spec` whose flags are all in `flags`. scope: number of
+ * elements that are the scope of options. Returns pl_ipfix_bytes(). */
 uint32_t pl_ipfix_template(struct pl_ipfix_message *m, struct fbInfoElementSpec_st *spec,
 	uint16_t id, uint32_t flags, bool internal, uint16_t scope, uint32_t export_s);
 void pl_ipfix_message_done(struct pl_ipfix_message *m);
 
-/* A data record, from the layout of the internal template. What finds no room goes into the next
- * message, after this one was sent. */
+/* Appends a data record, from the layout of the internal template. When the message has no room, it
+ * is sent, and the record goes into the next one. */
 void pl_ipfix_append(struct pl_ipfix_message *m, uint16_t internal, uint16_t external,
 	const void *record, size_t bytes, uint32_t export_s);
 void pl_ipfix_put_template(struct pl_ipfix_message *m, uint16_t id, uint32_t export_s);
-/* Sends what there is, if anything. */
+/* Sends the message, if it has content. */
 void pl_ipfix_send(struct pl_ipfix_message *m, uint32_t export_s);
 
-/* A time as elements have it. */
+/* Time in the form of the elements. */
 uint64_t pl_ipfix_time(enum pl_ipfix_time form, uint64_t ns);
-/* An IPv4 address. */
+/* Number of an IPv4 address. */
 uint32_t pl_ipfix_v4(const struct pl_addr *addr);

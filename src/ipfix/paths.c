@@ -179,7 +179,7 @@ static bool is_v4(const struct pl_path *p)
 	return pl_addr_is_v4(&p->src) && pl_addr_is_v4(&p->dst);
 }
 
-/* Of the flow; that of a path and of its hops. */
+/* Flags of the flow's values; those of a path and of its hops. */
 static uint32_t flow_flags(const struct pl_path *p)
 {
 	const bool v4 = is_v4(p);
@@ -230,7 +230,8 @@ static void fill_key(const struct pl_ipfix_sets *x, struct key *k, const struct 
 		.proto = p->proto };
 }
 
-/* forwardingStatus, without a reason: those of the element are not those of nodes. */
+/* Values of forwardingStatus, without a reason: the reasons of the element are not those of
+ * nodes. */
 enum { FORWARDED = 0x40, DROPPED = 0x80 };
 
 static void fill_path(const struct pl_ipfix_sets *x, struct path *r, const struct pl_path *p)
@@ -242,7 +243,7 @@ static void fill_path(const struct pl_ipfix_sets *x, struct path *r, const struc
 		.seq = p->seq,
 		.flow_seq = p->flow_seq,
 		.flow_id = p->flow_id,
-		.lost = p->flow_id, /* the same bytes */
+		.lost = p->flow_id, /* shares the bytes of flow_id */
 		.vni = p->vni,
 		.flags = p->flags,
 		.exporter_port = p->exporter_port,
@@ -264,7 +265,7 @@ static void fill_hop(struct hop *r, const struct key *key, const struct pl_hop *
 		.ingress_ns = h->ingress_ts_ns,
 		.egress_ns = h->egress_ts_ns,
 		.link_latency_ns = h->link_latency_ns,
-		.queue_bytes = h->ns_data_wide, /* the same bytes, and those of the next */
+		.queue_bytes = h->ns_data_wide, /* shares its bytes, and those of the next member */
 		.buffer_bytes = h->node_wide,
 		.ingress_port = h->ingress_port,
 		.egress_port = h->egress_port,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Paths and their hops (struct pl_path, pl_hop) as IPFIX messages: a data record for the path, and
- * one behind it for each hop, which has the path's key, so that it can be read by itself. What
- * IPFIX has elements for has those; the rest is under a private enterprise number. A value that a
+/* Paths and their hops (struct pl_path, pl_hop) as IPFIX messages: a data record for the path, and
+ * one behind it for each hop, which has the path's key, so that it can be read by itself. Values
+ * with an IPFIX element use that; the others are under a private enterprise number. A value that a
  * record does not have is not in its template: each set of values has a template of its own, made
- * when it comes first (docs/protocols/ipfix.md). As writer.h else.
- */
+ * when the set first comes (docs/protocols/ipfix.md). The rest is as in writer.h. */
 #pragma once
 
 #include "ipfix/sets.h"
@@ -15,7 +13,7 @@
 /* -ENOMEM. Freed, begun, renewed and flushed by sets.h. */
 int pl_ipfix_paths_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_sets_options *options);
 
-/* False: it was not put, as there are too many sets of values. Its data records are in one message where
- * they fit into one. */
+/* Puts a path. False when it was not put, as there are too many sets of values. Its data records
+ * are in one message if they fit into one. */
 bool pl_ipfix_paths_put(struct pl_ipfix_sets *x, const struct pl_path *path,
 	const struct pl_hop *hops, uint32_t export_s);

@@ -88,7 +88,7 @@ static uint16_t new_id(struct pl_ipfix_sets *x)
 		if (x->sets[i].id != x->next_id)
 			continue;
 		step_id(x);
-		i = UINT32_MAX; /* from the first on */
+		i = UINT32_MAX; /* again from the first */
 	}
 	return x->next_id;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Data records that have only the values which are known: each set of values that comes gets a template,
- * which is sent before its first data record (decision 47). For what stands beside this file.
- */
+/* Sets of values: data records hold only the values that are known, and each set of values that
+ * comes gets a template, which is sent before its first data record (decision 47). For the files of
+ * this folder. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,13 +11,13 @@
 #include "ipfix/message.h"
 #include "ipfix/writer.h"
 
-/* Templates of a session; what has other sets of values is not sent. */
+/* Most templates of a session; records with other sets of values are not sent. */
 #define PL_IPFIX_SETS_MAX 128
 
 /* A template. */
 struct pl_ipfix_set {
 	uint32_t flags;
-	uint16_t id, bytes; /* of a data record with the header of its set */
+	uint16_t id, bytes; /* bytes of a data record with the header of its set */
 	uint8_t kind;
 	bool sent, used;
 };
@@ -66,21 +65,22 @@ int pl_ipfix_sets_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_schema *
 	const struct pl_ipfix_sets_options *options);
 void pl_ipfix_sets_free(struct pl_ipfix_sets *x); /* NULL is allowed */
 
-/* A new transport session: numbers begin at 0, no template was sent. What waits is gone. */
+/* Begins a transport session: numbers begin at 0, no template was sent. Waiting records are
+ * dropped. */
 void pl_ipfix_sets_begin(struct pl_ipfix_sets *x);
-/* Sends what there is, and templates again before their next data records; those that were not used
- * since the last time are forgotten. */
+/* Sends the present message, and has templates sent again before their next data records; those
+ * that were not used since the last time are forgotten. */
 void pl_ipfix_sets_renew(struct pl_ipfix_sets *x, uint32_t export_s);
 void pl_ipfix_sets_flush(struct pl_ipfix_sets *x, uint32_t export_s);
 /* Paths, results or block records in the message being made. */
 uint32_t pl_ipfix_sets_waiting(const struct pl_ipfix_sets *x);
 
-/* The template of data records of a kind with these flags; NULL: there are too many. It is valid until
- * one of the above. */
+/* Template of data records of a kind with these flags; NULL when there are too many. It is valid
+ * until one of the calls above. */
 struct pl_ipfix_set *pl_ipfix_set_of(struct pl_ipfix_sets *x, uint8_t kind, uint32_t flags);
-/* libfixbuf has templates in messages of their own: those of data records that belong together are put
- * before the first of them. */
+/* Puts a template before the first of data records that belong together: libfixbuf has templates in
+ * messages of their own. */
 void pl_ipfix_set_announce(struct pl_ipfix_sets *x, struct pl_ipfix_set *s, uint32_t export_s);
-/* record: all that the kind can have, as its elements say. */
+/* Puts a data record. record: all values that the kind can have, laid out as its elements. */
 void pl_ipfix_set_put(struct pl_ipfix_sets *x, struct pl_ipfix_set *s, const void *record,
 	size_t bytes, uint32_t export_s);

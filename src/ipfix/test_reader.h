@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages as a collector reads them: by their own templates, with a reader that shares nothing with
- * libfixbuf. For the tests of this folder. */
+/* A collector's reader of messages, by their own templates, which shares nothing with libfixbuf.
+ * For the tests of this folder. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,10 +36,10 @@ static struct collected {
 	unsigned int n_templates, template_sets;
 	struct row rows[RECORDS]; /* flows and accounts */
 	unsigned int n, messages, flows_told, longest;
-	uint32_t sequence, domain, export_s; /* of the last message */
-	uint32_t next;                       /* sequence that the next one is to have */
+	uint32_t sequence, domain, export_s; /* from the last message */
+	uint32_t next;                       /* sequence expected in the next message */
 	unsigned int wrong_sequence, malformed;
-	unsigned int split, flow_rows; /* messages whose flows are not those that were told */
+	unsigned int split, flow_rows; /* messages that do not end with a whole number of flows */
 } got;
 
 static uint64_t number(const uint8_t *p, unsigned int n)
@@ -106,7 +106,7 @@ static void read_rows(uint16_t id, const uint8_t *p, const uint8_t *end)
 			p += t->fields[i].len;
 		}
 		got.next++;
-		got.flow_rows += t->n > 8; /* the account has less */
+		got.flow_rows += t->n > 8; /* the account has fewer fields */
 	}
 }
 
@@ -140,7 +140,7 @@ static void take(void *arg, const uint8_t *m, uint32_t bytes, uint32_t flows)
 	got.split += got.flow_rows - before != flows && got.flow_rows - before != 2 * flows;
 }
 
-static const struct field none; /* of an element that is not there */
+static const struct field none; /* an element that is absent */
 
 static const struct field *find(const struct row *row, uint32_t pen, uint16_t id)
 {

@@ -10,16 +10,16 @@
 #include "ipfix/message.h"
 
 #define DIRECTION_BYTES 1
-#define OPTIONS_BYTES   32 /* at most, of the template of options: 4 elements */
+#define OPTIONS_BYTES   32 /* most bytes of the template of options: 4 elements */
 
 enum {
-	ID_WHOLE = 256, /* internal: all that a record can have, in the order of struct record */
+	ID_WHOLE = 256, /* internal: all values of a record, in the order of struct record */
 	ID_V4,
 	ID_V4_ICMP,
 	ID_V6,
 	ID_V6_ICMP,
 	ID_ACCOUNT,
-	ID_DIRECTED, /* the four again, with flowDirection */
+	ID_DIRECTED, /* the four templates again, with flowDirection */
 	ID_END = ID_DIRECTED + ID_ACCOUNT - ID_V4,
 };
 
@@ -39,14 +39,15 @@ enum {
 	HAS_DIRECTION = 2048,
 };
 
-/* As a record of a flow has them: four of each method, towards dst and towards src. */
+/* Round-trip times as in a record of a flow: four numbers of each method, towards dst and towards
+ * src. */
 #define RTT_NUMBERS 16
 #define RTT_BYTES   (RTT_NUMBERS * sizeof(uint32_t))
 #define RTT_AT      offsetof(struct pl_flow288, rtt_seq_dst_min_us)
 _Static_assert(RTT_AT + RTT_BYTES == offsetof(struct pl_flow288, obs_rev), "");
 _Static_assert(RTT_AT + RTT_BYTES / 2 == offsetof(struct pl_flow288, rtt_seq_src_min_us), "");
 
-/* In memory, host order; no bytes between members. */
+/* Record in memory, in host order; no bytes between members. */
 struct record {
 	uint64_t start, end;
 	uint64_t bytes, packets, reverse_bytes, reverse_packets;
@@ -129,7 +130,7 @@ static fbInfoElementSpec_t elements[] = {
 	{ (char *)"icmpTypeCodeIPv4", 2, HAS_ICMP4 },
 	{ (char *)"icmpTypeCodeIPv6", 2, HAS_ICMP6 },
 	{ (char *)"vlanId", 2, 0 },
-	/* One byte of two (RFC 7011 6.2), which is what collectors expect. */
+	/* One byte of two (RFC 7011 6.2), as collectors expect. */
 	{ (char *)"tcpControlBits", 1, 0 },
 	{ (char *)"reverseTcpControlBits", 1, HAS_BOTH },
 	{ (char *)"protocolIdentifier", 1, 0 },
@@ -245,7 +246,8 @@ void pl_ipfix_account(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint3
 void pl_ipfix_templates(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s)
 {
 	pl_ipfix_flush(x, export_s);
-	/* That of options last: libfixbuf has no other template behind it in a message. */
+	/* The template of options comes last: libfixbuf has no other template behind it in a
+	 * message. */
 	for (unsigned int i = 0; x->o.directed && i < ID_ACCOUNT - ID_V4; i++)
 		pl_ipfix_put_template(&x->m, (uint16_t)(ID_DIRECTED + i), export_s);
 	for (unsigned int id = ID_V4; id <= ID_ACCOUNT; id++)
@@ -262,7 +264,7 @@ void pl_ipfix_begin(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_
 
 /* ---- flows ---- */
 
-/* flowEndReason (RFC 5102, element 136). */
+/* Value of flowEndReason (RFC 5102, element 136). */
 static uint8_t reason_of(uint8_t end)
 {
 	static const uint8_t reasons[] = {
@@ -276,11 +278,11 @@ static uint8_t reason_of(uint8_t end)
 	return end < sizeof(reasons) ? reasons[end] : 0;
 }
 
-/* biflowDirection (RFC 5103 6.3). */
+/* Value of biflowDirection (RFC 5103 6.3). */
 static uint8_t direction_of(uint8_t role)
 {
 	return role == PL_FLOW_ROLE_CLIENT   ? 1  /* the source is the initiator */
-	       : role == PL_FLOW_ROLE_SERVER ? 2  /* the destination is */
+	       : role == PL_FLOW_ROLE_SERVER ? 2  /* the destination is the initiator */
 					     : 0; /* arbitrary */
 }
 
@@ -376,7 +378,7 @@ static uint16_t template_of(const struct pl_flow288 *f)
 	return v4 ? (icmp ? ID_V4_ICMP : ID_V4) : (icmp ? ID_V6_ICMP : ID_V6);
 }
 
-/* Of the first packet in each direction, where it counts. */
+/* Template with the direction of the first packet at the place that counts. */
 static uint16_t directed(uint16_t template)
 {
 	return (uint16_t)(template - ID_V4 + ID_DIRECTED);
