@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Accumulators of aggregates, as they lie in a group. All begin as zeros. */
+/* Accumulators of aggregates, in the layout of a group. All begin as zeros. */
 #pragma once
 
 #include "lang/plan.h"
 
-/* 128 bits that lie on 8 bytes. */
+/* A number of 128 bits, aligned to 8 bytes. */
 typedef __int128 wide __attribute__((aligned(8)));
 
 struct acc_distinct {
 	uint64_t n;
-	uint32_t head, incomplete; /* the first entry in the set of the aggregate; + 1 */
+	uint32_t head, incomplete; /* first entry in the set of the aggregate, plus 1 */
 };
 
 /* Sums of integers do not overflow: there are fewer than 2^63 records. */
@@ -23,7 +23,7 @@ struct acc_real {
 	uint64_t n;
 };
 
-/* The value is stored so that zero bytes are no value: n tells. */
+/* Smallest or largest value. n tells whether there is one, so zero bytes are none. */
 struct acc_extreme {
 	uint64_t n;
 	union {
@@ -54,14 +54,14 @@ struct acc_approx {
 	uint8_t registers[1 << HLL_BITS];
 };
 
-/* 32 buckets for each power of two: values below 64 are exact, others within 1/32. */
+/* Buckets of quantiles, 32 for each power of two: values below 64 are exact, others within 1/32. */
 #define QUANTILE_SUB     5
 #define QUANTILE_BUCKETS ((64 - QUANTILE_SUB + 1) << QUANTILE_SUB)
 struct acc_quantile {
 	uint32_t counts[QUANTILE_BUCKETS];
 };
 
-/* Space-Saving with four counters for each that is asked for. */
+/* Most values of topk. Space-Saving has four counters for each value asked for. */
 #define TOPK_MAX 64
 struct topk_counter {
 	uint64_t value[2];
@@ -72,22 +72,22 @@ struct acc_topk {
 	struct topk_counter counters[];
 };
 
-/* Counts of 0, of 1, of 2 and 3, of 4 to 7, and so on. */
+/* Histogram: counts of 0, of 1, of 2 and 3, of 4 to 7, and so on. */
 #define HIST_BUCKETS 65
 struct acc_hist {
 	uint64_t counts[HIST_BUCKETS];
 };
 
-/* value += q * (x - value), in the order in which the values come; the first value begins it. */
+/* Moving average: value += q * (x - value), in the order of the values, from the first one on. */
 struct acc_ewma {
 	uint64_t n;
 	double value;
 };
 
-/* The variables of a fold as they lie in its row. */
+/* Variables of a fold, in the layout of its row. */
 struct acc_fold {
 	uint64_t began;
-	uint64_t absent; /* bit i: variable i */
+	uint64_t absent; /* bit i: variable i is absent */
 	uint64_t cells[][2];
 };
 

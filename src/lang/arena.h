@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that is freed all at once: a query's plan. */
+/* Memory of a query's plan, freed all at once. */
 #pragma once
 
 #include <stddef.h>
@@ -10,8 +10,8 @@ struct arena {
 	struct arena_part *parts;
 };
 
-/* Zeroed, for any type; NULL without memory. */
+/* Allocates zeroed memory, for any type; NULL when out of memory. */
 void *pl_query_arena_new(struct arena *arena, size_t size);
-/* The first n bytes of the text, terminated; NULL without memory. */
+/* Copies the first n bytes of the text, terminated; NULL when out of memory. */
 char *pl_query_arena_text(struct arena *arena, const char *text, size_t n);
 void pl_query_arena_done(struct arena *arena);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A query as it is written: what parse.c and pipe.c make of the text, and check.c makes a plan of.
- * Everything lies in the query's arena. */
+/* Syntax tree of a query: parse.c and pipe.c make it of the text, and check.c makes a plan of it.
+ * All of it lies in the query's arena. */
 #pragma once
 
 #include "lang/arena.h"
 #include "lang/lex.h"
 
 enum ast_kind {
-	A_NUMBER, /* also durations, in ns */
+	A_NUMBER, /* also a duration, in ns */
 	A_REAL,
 	A_BOOL,
 	A_ADDR,
@@ -24,10 +24,10 @@ enum ast_kind {
 
 struct ast {
 	uint8_t kind; /* enum ast_kind */
-	uint8_t op;   /* BINARY: enum token_kind, the operator or the word */
+	uint8_t op;   /* BINARY: enum token_kind of the operator or word */
 	bool star, distinct;
 	uint8_t bits; /* PREFIX */
-	uint32_t at;  /* in the text */
+	uint32_t at;  /* offset in the text */
 	struct ast *a, *b;
 	struct ast *list, *next;
 	const char *name;
@@ -41,7 +41,7 @@ struct ast {
 struct ast_item {
 	struct ast_item *next;
 	struct ast *expr;
-	const char *name; /* behind AS; NULL */
+	const char *name; /* name behind AS; or NULL */
 	uint32_t at;
 };
 
@@ -53,18 +53,18 @@ struct ast_window {
 	uint32_t at;
 };
 
-enum join_kind { J_FIRST, J_INNER, J_LEFT, J_ANTI, J_ZIP /* without ON */ };
+enum join_kind { J_FIRST, J_INNER, J_LEFT, J_ANTI, J_ZIP /* has no ON */ };
 
 struct ast_select;
 
 struct ast_source {
-	struct ast_source *next; /* joined to what stands before */
-	const char *stream;      /* or, where it names one, a WITH; NULL: a sub-query */
+	struct ast_source *next; /* next source, joined to those before */
+	const char *stream;      /* name of a stream, or of a WITH; NULL: a sub-query */
 	struct ast_select *sub;
 	const char *alias;
 	enum join_kind join;
 	struct ast *on;     /* names, or equations of two names */
-	uint64_t within_ns; /* of records: how far apart their times may be; 0: not told */
+	uint64_t within_ns; /* join of records: largest distance of their times; 0: not given */
 	uint32_t within_at;
 	struct ast_window window;
 	uint32_t at;
@@ -90,13 +90,13 @@ struct ast_with {
 	uint32_t at;
 };
 
-/* A fold: variables with their first values, and what each record does to them. */
+/* A fold: variables with their first values, and the steps of each record. */
 struct ast_fold {
 	struct ast_fold *next;
 	const char *name;
 	struct ast_item *states; /* name = first value */
 	struct ast_item *steps;  /* name = expression; without a name: EMIT [WHEN expression] */
-	struct ast_item *end;    /* the same, when the window closes */
+	struct ast_item *end;    /* steps when the window closes */
 	uint32_t at;
 	bool used;
 };
@@ -107,39 +107,40 @@ struct ast_query {
 	struct ast_select *select;
 };
 
-#define QUERY_DEPTH_MAX 32 /* parentheses and sub-queries within each other */
+#define QUERY_DEPTH_MAX 32 /* most parentheses and sub-queries within each other */
 
 /* parse.c */
 const char *pl_query_take_name(struct lexer *lx, const char *what);
 struct ast *pl_query_parse_expr(struct lexer *lx);
 int pl_query_parse_list(struct lexer *lx, struct ast **ret);
-/* clauses.c: what pipe.c shares. */
+/* clauses.c, shared with pipe.c. */
 int pl_query_parse_items(struct lexer *lx, struct ast_item **ret);
-/* (query), in either form */
+/* Parses (query), in either form. */
 struct ast_select *pl_query_parse_nested(struct lexer *lx);
-/* AS name, when it is there; ON keys [WITHIN 100ms] */
+/* Parses AS name, if it is there; and ON keys [WITHIN 100ms]. */
 void pl_query_parse_alias(struct lexer *lx, struct ast_source *source);
 void pl_query_parse_on(struct lexer *lx, struct ast_source *source);
 int pl_query_parse_duration(struct lexer *lx, uint64_t *ret);
-/* The step of a window whose length is there, which becomes HOP. */
+/* Parses the step of a window whose length is known; the window becomes HOP. */
 int pl_query_parse_step(struct lexer *lx, struct ast_window *window);
 int pl_query_parse_window(struct lexer *lx, struct ast_window *ret);
 void pl_query_parse_order(struct lexer *lx, struct ast_select *select);
 void pl_query_parse_limit(struct lexer *lx, struct ast_select *select);
 void pl_query_parse_emit(struct lexer *lx, struct ast_select *select);
 
-/* parse_fold.c: FOLD name (…) STEP { … } [END { … }], as many as there are. */
+/* parse_fold.c: parses all FOLD name (…) STEP { … } [END { … }]. */
 void pl_query_parse_folds(struct lexer *lx, struct ast_fold **tail);
 
-/* records.c: of a stream, by name, whether it has records with words and ids; of a column, with a
- * source or "hops." before it perhaps, whether its values are such. */
+/* records.c. pl_query_has_records: true when the stream of this name has records with words and
+ * ids. pl_query_has_words: true when the values of the column, with or without a source or "hops."
+ * before it, are words or ids. */
 bool pl_query_has_records(const char *stream);
 bool pl_query_has_words(const char *column);
 
 /* pipe.c */
 bool pl_query_is_pipe(const struct lexer *lx);
-/* As far as there are steps. */
+/* Parses all steps that follow. */
 struct ast_select *pl_query_parse_pipe(struct lexer *lx);
 
-/* The whole text. -EINVAL with the lexer's diag, -ENOMEM. */
+/* Parses the whole text. Returns 0, -EINVAL with the lexer's diag, or -ENOMEM. */
 int pl_query_parse_text(struct lexer *lx, struct ast_query *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the written query to its plan: the stage of each select. */
+/* Makes the plan of a parsed query: the stage of each select. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -59,7 +59,7 @@ bool pl_query_check_add(struct checker *c, const struct node *condition)
 	return wide_enough(c, condition) && split(c, condition);
 }
 
-/* Of pairs each part by itself, for it may be of one side. */
+/* Checks a condition. For pairs each part is checked by itself, for it may be of one side. */
 static bool check_condition(struct checker *c, const struct ast *ast)
 {
 	const struct node *node;
@@ -258,7 +258,7 @@ static const char *item_name(const struct ast_item *item, const struct node *nod
 	return point != NULL ? point + 1 : item->expr->name;
 }
 
-/* Not a column that every record, or row of a sub-query, has. */
+/* False for a column that every record, or row of a sub-query, has. */
 static bool may_be_absent(const struct node *node)
 {
 	return node->op != N_COLUMN || node->column->absent >= 0 || node->column->present != 0;

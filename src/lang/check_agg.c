@@ -242,7 +242,7 @@ int pl_query_check_agg(struct checker *c, const struct ast *ast)
 
 /* ---- conditions that stay true once they are ---- */
 
-/* 1: grows only; -1: shrinks only; 0: neither. */
+/* Returns 1 when the value only grows, -1 when it only shrinks, 0 otherwise. */
 static int direction(const struct checker *c, const struct node *node)
 {
 	const struct stage *stage = c->stage;
@@ -271,7 +271,8 @@ static int direction(const struct checker *c, const struct node *node)
 	}
 }
 
-/* Whether what is true of a group stays true, whatever comes. *ret_at: where it does not. */
+/* True when a condition that holds for a group keeps holding, whatever records come. *ret_at: place
+ * where it does not. */
 bool pl_query_monotone(const struct checker *c, const struct node *node, uint32_t *ret_at)
 {
 	bool up = node->compare == T_GT || node->compare == T_GE;

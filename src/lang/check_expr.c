@@ -315,7 +315,7 @@ static const struct node *in_prefix(
 	return node;
 }
 
-/* One of the list, as alternatives. */
+/* Checks `in`: equality with one of the list, as alternatives. */
 static const struct node *in_list(struct checker *c, const struct ast *ast, const struct node *a)
 {
 	const struct node *all = NULL, *one, *b;
@@ -373,7 +373,7 @@ static const struct node *coalesce(struct checker *c, const struct ast *ast, che
 	return node;
 }
 
-/* Up to three arguments, checked; how many there are. 0 after an error, too. */
+/* Checks up to three arguments; returns their number, or 0 after an error. */
 static unsigned int take_args(
 	struct checker *c, const struct ast *ast, check_fn *check, const struct node *args[3])
 {
@@ -409,7 +409,7 @@ static bool one_type(struct checker *c, uint32_t at, const char *name, const str
 	return false;
 }
 
-/* if(condition, x, y) */
+/* Checks if(condition, x, y). */
 static const struct node *choice(struct checker *c, const struct ast *ast, check_fn *check)
 {
 	const struct node *args[3];
@@ -433,7 +433,7 @@ static const struct node *choice(struct checker *c, const struct ast *ast, check
 	return node;
 }
 
-/* abs(x), least(x, y), greatest(x, y) */
+/* Checks abs(x), least(x, y), greatest(x, y). */
 static const struct node *of_numbers(
 	struct checker *c, const struct ast *ast, check_fn *check, enum node_op op)
 {
@@ -533,7 +533,7 @@ static const struct node *check_binary(
 	return arithmetic(c, (enum token_kind)ast->op, ast->at, a, b);
 }
 
-/* One node whose operands the function checks. */
+/* Checks one node; the function checks its operands. */
 const struct node *pl_query_check_operator(
 	struct checker *c, const struct ast *ast, check_fn *check)
 {

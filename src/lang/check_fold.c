@@ -10,15 +10,15 @@
 #define LOCALS_MAX  (FIRST_INPUT - FIRST_LOCAL)
 #define INPUTS_MAX  (PL_QUERY_COLUMNS_MAX - FIRST_INPUT)
 
-/* How an expression depends on the variables: not, a * x + b of them, otherwise. */
+/* Dependence of an expression on the variables: none, a * x + b, or another. */
 enum dependence { OF_RECORD, LINEAR, OTHER };
 
 struct maker {
-	struct checker c; /* names are those of `names` */
+	struct checker c; /* checks names of `names` */
 	struct fold *fold;
 	struct schema names;
-	uint32_t n_record;                       /* of them are columns of records */
-	uint8_t cells[2 * PL_QUERY_COLUMNS_MAX]; /* of the names behind those: their cells */
+	uint32_t n_record;                       /* names that are columns of records */
+	uint8_t cells[2 * PL_QUERY_COLUMNS_MAX]; /* cells of the names behind those */
 	uint8_t locals[LOCALS_MAX];              /* enum dependence */
 	bool used[LOCALS_MAX];
 	uint32_t local_at[LOCALS_MAX];
@@ -60,7 +60,7 @@ static const struct column *add_name(struct maker *m, const char *name, uint8_t 
 	return column;
 }
 
-/* Of a column of the fold's row; -1: of the record. */
+/* Cell of a column of the fold's row; -1 for a column of the record. */
 static int cell_of(const struct maker *m, const struct column *column)
 {
 	if (column >= m->fold->row.columns && column < m->fold->row.columns + PL_QUERY_COLUMNS_MAX)
@@ -196,7 +196,7 @@ static enum dependence dependence(const struct maker *m, const struct node *node
 		return a;
 	case N_MUL:
 		return a == OF_RECORD || b == OF_RECORD ? worse(a, b) : OTHER;
-	case N_DIV: /* of integers it rounds */
+	case N_DIV: /* integer division rounds */
 		return b == OF_RECORD && node->type == PL_QUERY_DOUBLE ? a : OTHER;
 	case N_IF:
 		return a == OF_RECORD ? worse(b, c) : OTHER;
@@ -210,7 +210,7 @@ static bool is_variable(const struct maker *m, const struct node *node, uint32_t
 	return node != NULL && node->op == N_COLUMN && cell_of(m, node->column) == (int)i;
 }
 
-/* What the assignment to variable i means for the merge. */
+/* Way to merge variable i that its assignment allows. */
 static enum fold_merge merge_of(const struct maker *m, const struct node *node, uint32_t i)
 {
 	const bool first = is_variable(m, node->a, i), second = is_variable(m, node->b, i);
@@ -276,7 +276,7 @@ static bool take_states(struct maker *m, const struct ast_fold *ast, const struc
 
 	if (!begin_names(m, record))
 		return false;
-	names = m->names; /* a first value is of the record alone */
+	names = m->names; /* a first value depends on the record alone */
 	for (const struct ast_item *i = ast->states; i != NULL; i = i->next) {
 		struct fold_state *state = &fold->states[fold->n_states];
 
@@ -427,7 +427,7 @@ static bool make(struct maker *m, const struct ast_fold *ast, const struct schem
 	if (!take_states(m, ast, record) || !take_steps(m, ast->steps, fold->steps, &fold->n_steps))
 		return false;
 	conclude(fold);
-	/* At the end there is no record, and the names of the step are gone. */
+	/* At the end there is no record, and the names of the step are not valid. */
 	return begin_names(m, NULL) && take_steps(m, ast->end, fold->end, &fold->n_end) &&
 	       all_used(m);
 }

@@ -44,7 +44,7 @@ static bool unknown_stream(struct checker *c, const struct ast_source *source)
 	return false;
 }
 
-/* All streams of a query have the same window. */
+/* Takes the window: all streams of a query have the same one. */
 static bool take_window(struct checker *c, const struct ast_source *source)
 {
 	const struct ast_window *w = &source->window;
@@ -108,7 +108,7 @@ static bool take_sub(struct checker *c, const struct ast_source *source, struct 
 				source->stream);
 			return false;
 		}
-		c->with_end = with; /* it sees those before it */
+		c->with_end = with; /* a query sees those before it */
 	}
 	sub = pl_query_check_stage(c, with != NULL ? with->select : source->sub);
 	c->with_end = end;
@@ -259,7 +259,8 @@ static bool take_joined(struct checker *c, const struct ast_source *source, stru
 	}
 	if (!pl_query_check_columns(c, source, left, join))
 		return false;
-	/* Of a key with the same name before and behind, the bare name is the one before. */
+	/* A key with the same name on both sides is the one before, when it is named without a
+	 * source. */
 	for (uint32_t i = 0; i < join->n_keys && join->kind != J_ANTI; i++) {
 		const struct join_key *key = &join->keys[i];
 

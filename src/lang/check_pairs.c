@@ -148,7 +148,7 @@ static const struct node *try_over(const struct checker *outer, const struct pai
 	return c.failed ? NULL : node;
 }
 
-/* It goes to the filter of a side, when that is all it names. */
+/* Moves a condition to the filter of a side, when it names only that. */
 static bool push(
 	struct checker *outer, struct pairs *pairs, unsigned int side, const struct ast *ast)
 {
@@ -166,7 +166,7 @@ bool pl_query_check_push(struct checker *c, const struct ast *ast)
 {
 	struct pairs *pairs = c->stage->pairs;
 
-	/* Of a left join the right record may be absent, and a condition true for that. */
+	/* The right record of a left join may be absent, and a condition true for that. */
 	return push(c, pairs, 0, ast) || (pairs->kind == J_INNER && push(c, pairs, 1, ast));
 }
 
@@ -175,7 +175,7 @@ static bool add_key(struct checker *c, struct pairs *pairs, const struct node *l
 {
 	uint8_t width = pl_query_key_width(left);
 
-	/* Of different widths are numbers only. */
+	/* Only numbers differ in width. */
 	if (width != pl_query_key_width(right))
 		width = 8;
 	if (pairs->n_keys == PAIR_KEYS_MAX) {
@@ -184,7 +184,7 @@ static bool add_key(struct checker *c, struct pairs *pairs, const struct node *l
 	}
 	pairs->keys[0][pairs->n_keys] = (struct key){ .node = left, .width = width };
 	pairs->keys[1][pairs->n_keys++] = (struct key){ .node = right, .width = width };
-	/* Of a key with one name on both sides, the bare name is that of the left. */
+	/* A key with one name on both sides is the left one, when it is named without a source. */
 	if (left->op == N_COLUMN && right->op == N_COLUMN &&
 		strcmp(left->column->name, right->column->name) == 0)
 		pairs->both

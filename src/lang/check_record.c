@@ -104,7 +104,7 @@ static const struct node *boolean(struct checker *c, const struct ast *ast, cons
 	return node;
 }
 
-/* In quotes, beside a column of numbers. */
+/* Checks a number in quotes, beside a column of numbers. */
 static const struct node *quoted_number(struct checker *c, const struct ast *ast)
 {
 	/* A_TEXT has one. */
@@ -198,8 +198,7 @@ static const struct node *text_constant(struct checker *c, const struct ast *ast
 	return node->text != NULL ? node : NULL;
 }
 
-/* What may stand beside a text: anything that is written without blanks, but for a column of
- * texts. */
+/* True when it may stand beside a text: it is written without blanks, and is no column of texts. */
 static bool is_text(struct checker *c, const struct ast *ast)
 {
 	const struct column *column;

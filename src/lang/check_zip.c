@@ -64,7 +64,7 @@ static bool take_side(
 	if (i == 1)
 		take_over_window(c, select);
 	if (with != NULL)
-		c->with_end = with; /* it sees those before it */
+		c->with_end = with; /* a query sees those before it */
 	zip->sides[i] = pl_query_check_stage(c, select);
 	c->with_end = end;
 	if (zip->sides[i] == NULL)

@@ -29,7 +29,8 @@ int pl_query_parse_items(struct lexer *lx, struct ast_item **ret)
 	return lx->error;
 }
 
-/* Of a window: each may have groups of its own, and a record is in as many windows at most. */
+/* Most panes of a window: each may have groups of its own, and a record is in at most as many
+ * windows. */
 #define PANES_MAX 65536
 
 int pl_query_parse_duration(struct lexer *lx, uint64_t *ret)
@@ -147,7 +148,7 @@ static struct ast_source *parse_source(struct lexer *lx)
 	return lx->error == 0 ? source : NULL;
 }
 
-/* name, … or a.x = b.y and … [WITHIN 100ms] */
+/* Parses name, … or a.x = b.y and … [WITHIN 100ms]. */
 void pl_query_parse_on(struct lexer *lx, struct ast_source *source)
 {
 	if (!pl_query_take(lx, "on"))

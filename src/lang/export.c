@@ -42,7 +42,7 @@ static bool windowed(const struct exporter *e)
 	return e->query->window.kind != W_NONE && (e->stage->grouped || e->stage->n_sources > 0);
 }
 
-/* Where the windows of the stage's rows begin, in ns. */
+/* Writes the begin of the window of the stage's rows, in ns. */
 static void put_window(struct exporter *e)
 {
 	const struct ast_window *w = &e->query->window;
@@ -284,7 +284,7 @@ static void put_groups(struct exporter *e)
 	}
 	if (stage->having != NULL || first)
 		pl_buf_str(e->out, "\nHAVING ");
-	if (first) /* no records are no row here */
+	if (first) /* without records SQL has one row, a query none */
 		pl_buf_str(e->out, "COUNT(*) > 0");
 	if (stage->having != NULL) {
 		pl_buf_str(e->out, first ? " AND " : "");
@@ -357,7 +357,7 @@ static void put_numbers(struct exporter *e)
 }
 
 /* The first rows are those of each window. */
-/* Where addresses are texts, their order is another. */
+/* Refuses to order by addresses that are texts, whose order differs. */
 static void check_order(struct exporter *e)
 {
 	const struct stage *stage = e->stage;

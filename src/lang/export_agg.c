@@ -12,7 +12,7 @@ static void put_call(struct exporter *e, const char *begin, const struct agg *ag
 	pl_buf_str(e->out, end);
 }
 
-/* As the function of that name, by the kind of the aggregate. */
+/* Writes the function of that name, by the kind of the aggregate. */
 static void put_named(
 	struct exporter *e, const struct agg *agg, const char *const *names, size_t n_names)
 {

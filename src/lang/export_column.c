@@ -133,7 +133,7 @@ static void put_value(struct exporter *e, const struct column *column, uint64_t 
 		return;
 	}
 	if (column->type == PL_QUERY_TEXT && e->dialect == PL_QUERY_CLICKHOUSE) {
-		/* Of a FixedString, without the zeros behind the text. */
+		/* A FixedString without the zeros behind the text. */
 		pl_buf_str(e->out, "toStringCutToZero(");
 		put_field(e, field);
 		pl_buf_chr(e->out, ')');
@@ -165,7 +165,7 @@ void pl_export_stream_column(struct exporter *e, const struct column *column, ui
 void pl_export_test(struct exporter *e, const struct node *node)
 {
 	const uint64_t last = node->lo + node->span;
-	/* Of an absent value it is false, not NULL. */
+	/* The test of an absent value is false, not NULL. */
 	const bool optional = node->column->present != 0;
 
 	pl_buf_str(e->out, optional ? "COALESCE((" : "(");
@@ -205,7 +205,7 @@ void pl_export_time(struct exporter *e)
 	const struct stage *stage = e->stage;
 
 	if (stage->pairs != NULL) {
-		/* Of a pair that of the left. */
+		/* The time of a pair is that of the left. */
 		pl_export_side(e, 0);
 		pl_export_time(e);
 		pl_export_whole(e, stage);

@@ -9,7 +9,7 @@
 
 /* ---- columns ---- */
 
-/* Which of its array; false: it is of another. */
+/* Index of the column in its schema; false when it is of another one. */
 static bool within(const struct schema *schema, const struct column *column, uint32_t *ret)
 {
 	if (column < schema->columns || column >= schema->columns + schema->n)
@@ -92,7 +92,7 @@ static bool nullable_agg(struct exporter *e, const struct agg *agg)
 	case AGG_TOPK:
 	case AGG_HIST:
 		return false;
-	default: /* absent when there is no value in the group */
+	default: /* absent when the group has no value */
 		return agg->n_args == 0 || pl_export_nullable(e, agg->args[0]);
 	}
 }
@@ -190,7 +190,7 @@ static void put_constant(struct exporter *e, const struct node *node)
 	case PL_QUERY_SIGNED:
 		pl_buf_i64(e->out, (int64_t)node->u);
 		break;
-	case PL_QUERY_DOUBLE: /* with an exponent it is a double to both */
+	case PL_QUERY_DOUBLE: /* a number with an exponent is a double in both */
 		pl_buf_printf(e->out, "%.17e", node->d);
 		break;
 	case PL_QUERY_BOOL:
@@ -290,7 +290,7 @@ static void put_function(struct exporter *e, const struct node *node, const char
 	pl_buf_chr(e->out, ')');
 }
 
-/* By zero there is no result. */
+/* Writes a division; one by zero has no result. */
 static void put_division(struct exporter *e, const struct node *node)
 {
 	const bool safe = node->b->op == N_CONST && node->b->u != 0;
@@ -357,7 +357,7 @@ static void put_conversion(struct exporter *e, const struct node *node)
 		pl_buf_str(e->out, "CAST(");
 		pl_export_node(e, node->a, false);
 		pl_buf_str(e->out, " AS DOUBLE)");
-	} else { /* all numbers have signs in Flink, and in our tables of DuckDB */
+	} else { /* all numbers are signed in Flink, and in our tables of DuckDB */
 		pl_export_node(e, node->a, false);
 	}
 }

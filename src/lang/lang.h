@@ -74,8 +74,8 @@
 #include "record/packet.h"
 
 #define PL_QUERY_TEXT_MAX    8192
-#define PL_QUERY_COLUMNS_MAX 64 /* a row has a bit for each, which says whether it is absent */
-#define PL_QUERY_ITEMS_MAX   96 /* of a row; those behind the first 64 are never absent */
+#define PL_QUERY_COLUMNS_MAX 64 /* most columns; a row has a bit for each, set when it is absent */
+#define PL_QUERY_ITEMS_MAX   96 /* most items of a row; the first 64 may be absent */
 
 enum pl_query_type {
 	PL_QUERY_UNSIGNED,
@@ -83,14 +83,14 @@ enum pl_query_type {
 	PL_QUERY_DOUBLE,
 	PL_QUERY_ADDR,
 	PL_QUERY_BOOL,
-	PL_QUERY_LIST, /* of topk and hist */
+	PL_QUERY_LIST, /* value of topk and hist */
 	PL_QUERY_TEXT, /* at most PL_TEXT_TOLD characters */
 	PL_QUERY_TYPE_MAX,
 };
 
 const char *pl_query_type_name(enum pl_query_type type);
 
-/* A stream: an enum pl_flat_kind, or one of these. */
+/* Streams: an enum pl_flat_kind, or one of these. */
 enum {
 	PL_QUERY_PATHS = PL_FLAT_MAX,
 	PL_QUERY_HOPS,
@@ -100,85 +100,89 @@ enum {
 };
 
 const char *pl_query_stream_name(unsigned int stream); /* "packets", …, "paths", "hops", … */
-/* By its name, in either case; PL_QUERY_STREAMS: there is none. */
+/* Finds a stream by its name, in either case; PL_QUERY_STREAMS when there is none. */
 unsigned int pl_query_find_stream(const char *name);
 
-/* A record of the stream of paths: with its hops, at most 255, which need last as long as the call
- * that feeds it. The hops of paths that follow each other are looked at together where they follow
- * each other, too. */
+/* Record of the stream of paths, with its hops, at most 255, which need last only for the call that
+ * feeds it. Hops of successive paths are evaluated together if they lie one behind the other. */
 struct pl_query_path {
 	struct pl_path path;
 	const struct pl_hop *hops;
 	uint64_t n_hops;
 };
 
-/* A record of the stream of hops: with the path that it is of; zeros when that is not known. */
+/* Record of the stream of hops, with the path of the hop, or zeros when that is not known. */
 struct pl_query_hop {
 	struct pl_hop hop;
 	struct pl_path path;
 };
 
-/* Those of the stream of events are struct pl_event, those of values struct pl_value. */
+/* Records of the stream of events are struct pl_event, those of values struct pl_value. */
 
 struct pl_query;
 
-/* -EINVAL with diag: line and column of the character at fault. -ENOMEM. */
+/* Parses a query. Returns 0, -EINVAL with diag, which has line and column of the character at
+ * fault, or -ENOMEM. */
 int pl_query_parse(struct pl_query **ret, const char *text, struct pl_diag *diag);
 void pl_query_free(struct pl_query *query);
 
-/* The plan, a line for each step, appended to `out`. */
+/* Appends the plan, a line for each step, to `out`. */
 void pl_query_explain(const struct pl_query *query, struct pl_buf *out);
 
-/* The columns of the result. The name is the query's. */
+/* Columns of the result. The name is valid as long as the query. */
 #define PL_QUERY_WORD_MAX 24
 
 struct pl_query_column {
 	const char *name;
 	const char
-		*unit; /* "ns" (since the Unix epoch), "bytes", "us" or "": of a column of records
-			     as it is */
+		*unit; /* for an unchanged column of records: "ns" (since the Unix epoch), "bytes",
+		        * "us" or "" */
 	enum pl_query_type type;
-	uint8_t form; /* enum pl_form: of a column of paths, hops, events and values as it is; else U8 */
+	uint8_t form; /* enum pl_form, for an unchanged column of paths, hops, events, values; else
+		       * U8 */
 };
 
 struct pl_query_value;
 
 uint32_t pl_query_columns(const struct pl_query *query, const struct pl_query_column **ret);
 
-/* The value as a word ("path_change") or an id of 16 hexadecimal digits; NULL where it is neither. */
+/* Value as a word ("path_change") or an id of 16 hexadecimal digits; NULL when it is neither. */
 const char *pl_query_value_word(const struct pl_query_column *column,
 	const struct pl_query_value *value, char ret_text[PL_QUERY_WORD_MAX]);
-/* Whether the column's values are such. */
+/* True when the column's values are words or ids. */
 bool pl_query_column_has_words(const struct pl_query_column *column);
 
-/* Whether rows of a window leave before it closes: by EMIT FIRST, or from a fold. */
+/* True when rows of a window leave before it closes: by EMIT FIRST, or from a fold. */
 bool pl_query_gives_early(const struct pl_query *query);
 
-/* Whether records of the stream are read. */
+/* True when the query reads records of the stream. */
 bool pl_query_reads(const struct pl_query *query, unsigned int stream);
-/* Whether it asks for columns of the path that a hop belongs to. */
+/* True when the query reads columns of the path that a hop belongs to. */
 bool pl_query_reads_paths_of_hops(const struct pl_query *query);
-/* Whether it asks for marks that rules of taps have set (PL_OBS_RULE). */
+/* True when the query reads marks that rules of taps have set (PL_OBS_RULE). */
 bool pl_query_reads_marks(const struct pl_query *query);
 
-/* How long windows are, ns; 0: there are none. Of SESSION it is the gap. */
+/* Length of windows, ns, or the gap of SESSION; 0: no windows. */
 uint64_t pl_query_window_ns(const struct pl_query *query);
-/* From where one window begins to where the next one does; of sessions the gap. 0: there are no windows. */
+/* Distance from the begin of a window to that of the next, or the gap of sessions; 0: no
+ * windows. */
 uint64_t pl_query_step_ns(const struct pl_query *query);
-/* Whether the column of this number is a key of GROUP BY, of the result or of a query within it. */
+/* True when the column of this number is a key of GROUP BY, of the result or of a query within
+ * it. */
 bool pl_query_column_is_key(const struct pl_query *query, uint32_t number);
-/* The longest WITHIN of its joins of records, ns; 0: there is none. */
+/* Longest WITHIN of the joins of records, ns; 0: none. */
 uint64_t pl_query_within_ns(const struct pl_query *query);
-/* The output that INTO names, as it is written; NULL: there is none. */
+/* Output that INTO names, as it is written; NULL: none. */
 const char *pl_query_into(const struct pl_query *query);
 
-/* Whether windows are of SESSION: each has a length of its own. */
+/* True when windows are of SESSION: each has a length of its own. */
 bool pl_query_has_sessions(const struct pl_query *query);
-/* Whether its rows are of windows: those of one record are not. */
+/* True when rows are of windows: those of one record are not. */
 bool pl_query_gives_windows(const struct pl_query *query);
 
-/* What topk found: `count` is at most `error` above the true count. Most frequent first. Of hist:
- * how many values are at least `value` and below twice that (of 0: are 0), in order of `value`. */
+/* Item of a list. From topk: a value, whose `count` is at most `error` above the true count, the
+ * most frequent first. From hist: the number of values that are at least `value` and below twice
+ * that (for 0: that are 0), in order of `value`. */
 struct pl_query_item;
 
 struct pl_query_value {
@@ -190,7 +194,7 @@ struct pl_query_value {
 		double d;
 		bool b;
 		struct pl_addr addr;
-		const char *text; /* of the run, as long as it lasts */
+		const char *text; /* valid as long as the run */
 		struct {
 			const struct pl_query_item *items;
 			uint32_t n;

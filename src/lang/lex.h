@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The text of a query as tokens. */
+/* Lexer: the text of a query as tokens. */
 #pragma once
 
 #include <errno.h>
@@ -17,7 +17,7 @@ enum token_kind {
 	T_REAL,   /* d */
 	T_ADDR,   /* addr */
 	T_PREFIX, /* addr, bits */
-	T_TEXT,   /* name: what stands in quotes */
+	T_TEXT,   /* name: the text in quotes */
 	T_OPEN,
 	T_CLOSE,
 	T_OPEN_BRACE,
@@ -36,11 +36,11 @@ enum token_kind {
 	T_LE,
 	T_GT,
 	T_GE,
-	T_AND, /* of expressions only: the lexer has names */
+	T_AND, /* in expressions only: the lexer gives names */
 	T_OR,
 };
 
-#define NAME_MAX_LEN 64 /* with its NUL */
+#define NAME_MAX_LEN 64 /* with the NUL */
 
 struct token {
 	enum token_kind kind;
@@ -58,12 +58,12 @@ struct token {
 struct lexer {
 	const char *text;
 	uint32_t len, pos;
-	struct token token; /* the one to be looked at next */
+	struct token token; /* next token */
 	unsigned int depth;
 	int error;    /* sticky: -EINVAL or -ENOMEM */
-	bool records; /* it reads paths, hops, events or values: some columns have words and ids */
-	bool pipe;    /* the text is in the pipe form: "|" before the name of a step ends one */
-	const char *into; /* what INTO names; NULL: there is none */
+	bool records; /* paths, hops, events or values are read: some columns have words and ids */
+	bool pipe;    /* the text is in the pipe form: "|" before the name of a step ends a step */
+	const char *into; /* output that INTO names; NULL: none */
 	struct arena *arena;
 	struct pl_diag *diag;
 };
@@ -78,28 +78,31 @@ static inline bool pl_query_is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* The next token. Errors are sticky: the token is T_END then, and everything after it fails. */
+/* Reads the next token. Errors are sticky: the token is T_END then, and everything after it
+ * fails. */
 int pl_query_next(struct lexer *lx);
-/* Whether the token is this word of the language (in lower case here, in either case there). */
+/* True when the token is this word of the language: lower case in `word`, either case in the
+ * text. */
 bool pl_query_is(const struct lexer *lx, const char *word);
-/* Takes the word, or the token, when it is there. */
+/* Takes the word, or the token, if it is next. */
 bool pl_query_take(struct lexer *lx, const char *word);
 bool pl_query_take_kind(struct lexer *lx, enum token_kind kind);
-/* As pl_query_next, for what stands beside a column of words or ids: 2.0, host-int, 12ab are one
- * T_TEXT. */
+/* Reads a token beside a column of words or ids, as pl_query_next does, except that 2.0, host-int,
+ * 12ab are one T_TEXT. */
 int pl_query_next_word(struct lexer *lx);
-/* INTO 'text', of any length: the text goes to lx->into, and the token is what follows. False: the
- * token is no INTO. */
+/* Takes INTO 'text', of any length: the text goes to lx->into, and the next token follows. False
+ * when the token is not INTO. */
 bool pl_query_take_into(struct lexer *lx);
-/* Whether the text goes on with the word behind the token. */
+/* True when this word follows the token. */
 bool pl_query_follows(const struct lexer *lx, const char *word);
 bool pl_query_name_follows(const struct lexer *lx);
-/* words.c. Whether the token is the "|" before a step of the pipe form, or what is meant to be one. */
+/* words.c. True when the token is the "|" before a step of the pipe form, or before a word that is
+ * meant as one. */
 bool pl_query_at_step(const struct lexer *lx);
 /* Fails at a place of the text, unless it has failed before. Returns the error. */
 int pl_query_fail(struct lexer *lx, uint32_t at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* "expected WHAT, not …" at the token, with the nearest word of the language. */
+/* Fails with "expected WHAT, not …" at the token, with the nearest word of the language. */
 int pl_query_expected(struct lexer *lx, const char *what);
 int pl_query_no_memory(struct lexer *lx);
 const char *pl_query_operator(enum token_kind kind);

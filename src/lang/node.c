@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is asked of checked expressions, and the fast form of their comparisons. */
+/* Properties of checked expressions, and the fast form of their comparisons. */
 #include <string.h>
 
 #include "lang/plan.h"
@@ -20,7 +20,7 @@ bool pl_query_same(const struct node *a, const struct node *b)
 	return pl_query_same(a->a, b->a) && pl_query_same(a->b, b->b) && pl_query_same(a->c, b->c);
 }
 
-/* Whether the values take other room than those they are made of, which then lie beside them. */
+/* True when the values take another width than those they are made of, and lie beside them. */
 bool pl_query_apart(const struct node *node)
 {
 	return node->op == N_COMPARE || node->op == N_PREFIX || node->op == N_V4 ||

@@ -116,7 +116,7 @@ static struct ast *parse_literal(struct lexer *lx)
 	if (ast == NULL)
 		return NULL;
 	ast->bits = lx->token.bits;
-	ast->addr = lx->token.addr; /* the widest of them */
+	ast->addr = lx->token.addr; /* widest member of the union */
 	ast->name = pl_query_arena_text(lx->arena, lx->token.name, strlen(lx->token.name));
 	if (ast->name == NULL)
 		pl_query_no_memory(lx);
@@ -214,7 +214,7 @@ static struct ast *parse_level(struct lexer *lx, unsigned int level)
 	return a;
 }
 
-/* in PREFIX, in (list), behind the word. */
+/* Parses in PREFIX, in (list), behind the word. */
 static struct ast *parse_in(struct lexer *lx, struct ast *a, uint32_t at)
 {
 	struct ast *ast = new_ast(lx, A_IN, at);
@@ -245,7 +245,7 @@ static struct ast *negated(struct lexer *lx, struct ast *a, uint32_t at)
 	return ast;
 }
 
-/* What stands behind the operator of a comparison. */
+/* Reads the operand behind a comparison. */
 static void next_operand(struct lexer *lx, const struct ast *a)
 {
 	if (lx->records && a->kind == A_NAME && pl_query_has_words(a->name))
@@ -256,7 +256,7 @@ static void next_operand(struct lexer *lx, const struct ast *a)
 
 static struct ast *parse_comparison(struct lexer *lx);
 
-/* Whether the words behind "all" are a test. */
+/* True when the words behind "all" are a test. */
 static bool test_follows(const struct lexer *lx)
 {
 	static const char *const words[] = { "and", "or", "in", "not", "as", "from" };
@@ -268,7 +268,7 @@ static bool test_follows(const struct lexer *lx)
 	return pl_query_name_follows(lx);
 }
 
-/* any hop (X), all hops (X), all TEST; NULL also when it is none of them. */
+/* Parses any hop (X), all hops (X), all TEST; NULL also when it is none of them. */
 static struct ast *parse_each_hop(struct lexer *lx)
 {
 	const bool all = pl_query_is(lx, "all"), any = pl_query_is(lx, "any");
@@ -282,7 +282,7 @@ static struct ast *parse_each_hop(struct lexer *lx)
 		return NULL;
 	ast->star = all;
 	pl_query_next(lx);
-	/* all hops.x > 5 */
+	/* The form is "all hops.x > 5". */
 	if (!group || strchr(lx->token.name, '.') != NULL) {
 		ast->a = parse_comparison(lx);
 		return ast;

@@ -15,7 +15,7 @@ static struct ast_item *new_item(struct lexer *lx)
 	return item;
 }
 
-/* name = expression */
+/* Parses name = expression. */
 static void take_assignment(struct lexer *lx, struct ast_item *item, const char *what)
 {
 	item->name = pl_query_take_name(lx, what);

@@ -19,11 +19,11 @@
 
 struct pipe {
 	struct lexer *lx;
-	struct ast_select *select; /* of the steps so far */
-	struct ast_source *stream; /* where windows go */
-	bool grouped, mapped;      /* select has its groups; nothing but its end follows */
-	bool joined;               /* select is of joined sources, and has nothing else yet */
-	bool paired;               /* of joined records: windows go to the stream still */
+	struct ast_select *select; /* select of the steps so far */
+	struct ast_source *stream; /* source that gets the window */
+	bool grouped, mapped;      /* select has its groups; only its last steps may follow */
+	bool joined;               /* select has joined sources, and nothing else yet */
+	bool paired;               /* records are joined: a window still goes to the stream */
 };
 
 static struct ast_select *new_select(struct lexer *lx, uint32_t at)
@@ -89,7 +89,7 @@ static bool add_item(
 	return true;
 }
 
-/* name = expression, … */
+/* Parses name = expression, … */
 static void take_named(struct pipe *p, struct ast_item **tail)
 {
 	struct lexer *lx = p->lx;
@@ -107,7 +107,7 @@ static void take_named(struct pipe *p, struct ast_item **tail)
 	} while (pl_query_take_kind(lx, T_COMMA));
 }
 
-/* over 1s, over 10s step 1s, over session 30s */
+/* Parses over 1s, over 10s step 1s, over session 30s. */
 static void take_over(struct pipe *p, uint32_t at)
 {
 	struct lexer *lx = p->lx;
@@ -149,7 +149,7 @@ static void take_group(struct pipe *p, uint32_t at)
 		pl_query_expected(lx, "keys, or agg and aggregates");
 }
 
-/* What SELECT DISTINCT is: the items are the keys. */
+/* Parses distinct, as SELECT DISTINCT: the items are the keys. */
 static void take_distinct(struct pipe *p, uint32_t at)
 {
 	struct lexer *lx = p->lx;
@@ -171,7 +171,8 @@ static void take_distinct(struct pipe *p, uint32_t at)
 		take_over(p, at);
 }
 
-/* join (query) as b on keys [within 100ms], behind the kind. What stands before is a query, too. */
+/* Parses join (query) as b on keys [within 100ms], behind the kind. The steps before become a
+ * query, too. */
 static void take_join(struct pipe *p, enum join_kind kind, uint32_t at)
 {
 	struct lexer *lx = p->lx;
@@ -207,7 +208,7 @@ static void take_join(struct pipe *p, enum join_kind kind, uint32_t at)
 	*tail = source;
 }
 
-/* zip (query) as b, behind the word: rows of the same record. */
+/* Parses zip (query) as b, behind the word: rows of the same record. */
 static void take_zip(struct pipe *p, uint32_t at)
 {
 	struct lexer *lx = p->lx;
@@ -231,7 +232,7 @@ static void take_zip(struct pipe *p, uint32_t at)
 	p->select->from->next = source;
 }
 
-/* join, inner join, left join, anti join, when it is there. */
+/* Parses join, inner join, left join, anti join, if one is there. */
 static bool at_join(struct lexer *lx, enum join_kind *ret)
 {
 	static const struct {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A query as it is run. Every stage reads records of one form, its input: those of a stream, or the
- * rows of sub-queries. It filters them and makes groups; the finished groups are records again, of
- * the form `groups`, and of these the items of the result are made. So expressions are evaluated
- * over records everywhere, by expr.c.
+ * Plan of a query. Every stage reads records of one form, its input: those of a stream, or the rows
+ * of sub-queries. It filters them and makes groups; the finished groups are records again, of the
+ * form `groups`, from which the items of the result are made. So expressions are evaluated over
+ * records everywhere, by expr.c.
  *
- * Rows between stages begin with 8 bytes of which bit i tells that column i, of the first 64, is absent, and with 16
- * bytes that say where they are from (struct row_origin); then come the columns, 16 bytes each.
+ * Rows between stages begin with 8 bytes of which bit i tells that column i, of the first 64, is
+ * absent, and with 16 bytes of their origin (struct row_origin); then come the columns, 16 bytes
+ * each.
  */
 #pragma once
 
@@ -18,9 +19,9 @@
 #define ROW_HEAD    24
 #define JOINS_MAX   8
 #define STAGES_MAX  16
-#define VECTORS_MAX 48 /* of an expression */
+#define VECTORS_MAX 48 /* most vectors of an expression */
 
-/* The earliest time of the records that a row is made of, and a bit for each of their observation
+/* Origin of a row: the earliest time of its records, and a bit for each of their observation
  * points, as the run numbers them. */
 struct row_origin {
 	uint64_t first_ns, exp;
@@ -28,26 +29,27 @@ struct row_origin {
 
 /* A column of records. */
 struct column {
-	const char *name, *source, *unit; /* source: the alias of the sub-query it is of, or NULL */
+	const char *name, *source, *unit; /* source: alias of its sub-query, or NULL */
 	uint32_t offset;
-	uint8_t width;  /* bytes; of a text of records more than 8 */
+	uint8_t width;  /* bytes; a text of records has more than 8 */
 	uint8_t type;   /* enum pl_query_type */
-	bool qualified; /* only as source.name: the same as one that stands before */
+	bool qualified; /* named only as source.name: an earlier column has its name */
 	int8_t absent;  /* bit of the row's first word; -1: never absent */
-	uint8_t form;   /* enum pl_form of a column of paths, hops, events and values; else U8 */
-	bool of_path;   /* of hops: of the path that the hop is of */
-	/* It is there when one of these bits is set in the 32 bits at the offset; 0: always */
+	uint8_t form;   /* enum pl_form, for a column of paths, hops, events and values; else U8 */
+	bool of_path;   /* stream of hops: a column of the hop's path */
+	/* The column is present when one of these bits is set in the 32 bits at the offset; 0:
+	 * always. */
 	uint32_t present, present_at;
 	uint8_t shift;
-	uint64_t mask; /* behind the shift */
-	/* BOOL of a stream: the value under the mask is one of the two */
+	uint64_t mask; /* applied behind the shift */
+	/* BOOL of a stream: true when the value under the mask is one of the two. */
 	uint64_t is, or_is;
-	const struct node *input; /* of a fold's row: the expression over records that it is */
+	const struct node *input; /* row of a fold: expression over records that makes it */
 };
 
 struct schema {
-	uint32_t n, n_plain; /* those from n_plain on are derived: "*" leaves them out */
-	uint32_t size;       /* of a record */
+	uint32_t n, n_plain; /* those from n_plain on are derived, and not part of "*" */
+	uint32_t size;       /* bytes of a record */
 	struct column *columns;
 };
 
@@ -76,8 +78,8 @@ enum node_op {
 	N_ABS,
 	N_LEAST,
 	N_GREATEST,
-	N_EXISTS,   /* a column */
-	N_EACH_HOP, /* of a path: a hop for which `a` is true; with `invert` all hops */
+	N_EXISTS,   /* presence of a column */
+	N_EACH_HOP, /* path: some hop for which `a` is true; with `invert` all hops */
 };
 
 struct node {
@@ -92,7 +94,7 @@ struct node {
 	union {
 		uint64_t u;
 		double d;
-		const char *text; /* of the query */
+		const char *text; /* text of the query */
 		struct pl_addr addr;
 	};
 };
@@ -112,48 +114,49 @@ enum agg_kind {
 	AGG_QUANTILE,
 	AGG_TOPK,
 	AGG_HIST,
-	AGG_EWMA, /* q: the weight of the newest value */
+	AGG_EWMA, /* q: weight of the newest value */
 	AGG_FOLD, /* a variable of a fold */
 };
 
 #define DISTINCT_ARGS_MAX 8
 
 struct agg {
-	uint8_t kind, type; /* of the result */
+	uint8_t kind, type; /* type of the result */
 	uint8_t n_args;
 	const struct node *args[DISTINCT_ARGS_MAX];
 	double q;
 	uint32_t k;
-	uint32_t offset, size; /* in the group's accumulators */
+	uint32_t offset, size; /* place in the group's accumulators */
 	uint32_t at;
-	const struct fold *fold; /* FOLD: number k of its variables; size: 0 but for the first */
+	const struct fold *fold; /* FOLD: k is the number of the variable; size: 0 but for the
+				  * first */
 };
 
-/* How the values that a variable has in two parts of the records become one. */
+/* Ways to merge the values that a variable has in two parts of the records. */
 enum fold_merge {
 	FOLD_KEEP,     /* never assigned */
 	FOLD_ADD,      /* x = x + …: the sum */
 	FOLD_GREATEST, /* x = greatest(x, …) */
 	FOLD_LEAST,
-	FOLD_LINEAR, /* a * x + b, a and b of the record: by the order of the parts, not done */
-	FOLD_NONE,   /* it cannot be told from the parts */
+	FOLD_LINEAR, /* a * x + b, a and b of the record: needs the parts' order; not merged */
+	FOLD_NONE,   /* cannot be merged */
 };
 
 struct fold_state {
 	const char *name;
-	const struct node *init; /* over `row`; of the first record */
+	const struct node *init; /* over `row`; the variable's value at the first record */
 	enum fold_merge merge;
 	bool assigned;
 };
 
 #define FOLD_STATES_MAX 16
 #define FOLD_STEPS_MAX  32
-#define FOLDS_MAX       4  /* of a stage */
-#define FOLD_INPUT_CELL 32 /* cells before it: 16 variables, 16 names */
+#define FOLDS_MAX       4  /* most folds of a stage */
+#define FOLD_INPUT_CELL 32 /* cells before the inputs: 16 variables, 16 names */
 
 struct fold_step {
 	const struct node *node; /* over `row`; EMIT: the condition, or NULL */
-	uint8_t to;              /* the cell of `row` that is assigned */
+	uint8_t to;              /* cell of `row` that is assigned */
 	bool emit;
 };
 
@@ -164,19 +167,19 @@ struct fold_step {
  */
 struct fold {
 	const char *name;
-	uint32_t offset, at; /* of the accumulator in the group's; in the text */
+	uint32_t offset, at; /* offset of the accumulator in the group's; place in the text */
 	uint32_t n_states, n_locals, n_inputs, n_steps, n_end;
 	struct fold_state states[FOLD_STATES_MAX];
 	const struct node *inputs[PL_QUERY_COLUMNS_MAX];
 	struct fold_step steps[FOLD_STEPS_MAX], end[FOLD_STEPS_MAX];
 	struct schema row;
-	enum fold_merge merge; /* the worst of its variables */
+	enum fold_merge merge; /* worst of its variables */
 	bool emits;
 };
 
 struct key {
 	const struct node *node;
-	uint32_t offset; /* in the key */
+	uint32_t offset; /* offset in the key */
 	uint8_t width;   /* 1, 2, 4, 8, 16 */
 };
 
@@ -193,23 +196,22 @@ struct join {
 	struct stage *stage;
 	uint32_t n_keys;
 	struct join_key *keys;
-	struct schema out; /* what stands before, and this one's columns */
+	struct schema out; /* columns of the sources before, and this one's */
 };
 
-/*
- * Records of two streams that belong together: their keys are equal, and their times at most
- * `within_ns` apart. A row is 8 bytes, whose bit 1 says that there is no right record, then the
- * record of the left, then that of the right.
- */
+/* Pairs of records of two streams: their keys are equal, and their times at most `within_ns` apart.
+ * A row is 8 bytes, whose bit 1 says that there is no right record, then the record of the left,
+ * then that of the right. */
 struct pairs {
 	enum join_kind kind;
 	uint64_t within_ns;
-	uint32_t at;            /* of WITHIN in the text */
+	uint32_t at;            /* place of WITHIN in the text */
 	struct stage *sides[2]; /* scans, without items */
 	uint32_t n_keys, key_bytes;
-	struct key *keys[2];   /* over the records of a side, in the same places of the key */
-	struct schema both;    /* of a row */
-	const struct node *on; /* of LEFT and ANTI: what else makes a pair, over `both`; or NULL */
+	struct key *keys[2];   /* keys over the records of a side, in the same places of the key */
+	struct schema both;    /* columns of a row */
+	const struct node *on; /* LEFT and ANTI: further condition of a pair, over `both`; or
+			        * NULL */
 };
 
 /* Rows of two stages that come from the same record. A row is that of a join, and behind it the
@@ -220,36 +222,36 @@ struct zip {
 
 struct stage {
 	uint32_t number;
-	uint32_t at; /* of its source in the text */
-	/* What it reads: a stream when n_sources is 0 */
+	uint32_t at; /* place of its source in the text */
+	/* Input: a stream when n_sources is 0. */
 	unsigned int kind;
 	uint32_t n_sources;
 	struct join sources[JOINS_MAX];
-	struct zip *zip;     /* the same of these rows */
-	struct pairs *pairs; /* it reads these, and is a scan of them; kind is PL_QUERY_STREAMS */
+	struct zip *zip;     /* the sources are rows of the same record */
+	struct pairs *pairs; /* input: a scan of these pairs; kind is PL_QUERY_STREAMS */
 	struct schema input;
-	struct schema hops;        /* of paths: of a hop */
-	const struct column *time; /* of a stream */
+	struct schema hops;        /* stream of paths: columns of a hop */
+	const struct column *time; /* time of a stream's records */
 
-	const struct node *where[16]; /* all of them hold */
+	const struct node *where[16]; /* all of them must hold */
 	uint32_t n_where;
 
 	bool grouped;
 	uint32_t n_keys, n_aggs;
 	struct key keys[PL_QUERY_COLUMNS_MAX];
 	struct agg aggs[PL_QUERY_COLUMNS_MAX];
-	uint32_t key_bytes; /* with the word of window and absent columns in front */
+	uint32_t key_bytes; /* with the words of the window and of absent columns in front */
 	uint32_t acc_bytes;
 	struct fold *folds[FOLDS_MAX];
 	uint32_t n_folds;
 	bool emits;           /* a fold makes the rows */
-	struct schema groups; /* the keys, then the aggregates */
+	struct schema groups; /* columns: keys, then aggregates */
 	const struct node *having;
 
 	uint32_t n_items;
 	const struct node *items[PL_QUERY_ITEMS_MAX];
 	struct schema out;
-	int order; /* of the items; -1: none */
+	int order; /* number of the item; -1: none */
 	bool descending, has_limit, emit_first;
 	uint64_t limit;
 };
@@ -257,72 +259,72 @@ struct stage {
 struct pl_query {
 	struct arena arena;
 	char *text;
-	struct stage *stages[STAGES_MAX]; /* a sub-query stands before whoever reads it; the last
-					     one makes the result */
+	struct stage *stages[STAGES_MAX]; /* a sub-query stands before the stage that reads it; the
+					   * last one makes the result */
 	uint32_t n_stages;
-	struct ast_window window; /* of all */
-	uint64_t within_ns;       /* the longest WITHIN; 0: there is none */
+	struct ast_window window; /* window of all stages */
+	uint64_t within_ns;       /* longest WITHIN; 0: none */
 	bool paths_of_hops;       /* columns of the path of a hop are read */
-	bool marks;               /* the column is read that tells marks of rules */
+	bool marks;               /* the column with marks of rules is read */
 	bool texts;               /* columns of texts are read */
-	const char *into;         /* NULL: nothing is said */
+	const char *into;         /* NULL: none */
 	struct pl_query_column columns[PL_QUERY_ITEMS_MAX];
 };
 
-/* lang.c: what all windows that hold a time have in common, of windows that are not W_NONE: they
- * begin and end at multiples of it. */
+/* lang.c: length that divides all windows, which are not W_NONE: they begin and end at multiples of
+ * it. */
 uint64_t pl_query_windows_pane(const struct ast_window *spec);
-/* The source of a join that the column of this number of its input is of; *number: of its own
- * columns. */
+/* Finds the source of a join that has the column with this number of the input; *number becomes
+ * that of its own columns. */
 uint32_t pl_query_source_of(const struct stage *stage, uint32_t *number);
 
 /* schema.c */
 int pl_query_stream_schema(struct arena *arena, unsigned int stream, struct schema *ret);
 const struct column *pl_query_find_column(
 	const struct schema *schema, const char *name, int *ret_n);
-/* Rows of columns with these names and types, to be filled in. */
+/* Makes rows of columns, whose names and types the caller fills in. */
 int pl_query_row_schema(struct arena *arena, uint32_t n, struct schema *ret);
 
-/* records.c: of paths, hops, events and values. */
+/* records.c, for paths, hops, events and values. */
 uint32_t pl_query_stream_size(unsigned int stream);
 int pl_query_record_schema(struct arena *arena, unsigned int stream, struct schema *ret);
-/* The hops of a path. */
+/* Makes the columns of a path's hops. */
 int pl_query_hop_schema(struct arena *arena, struct schema *ret);
 
 /* check_expr.c and node.c */
 struct checker {
-	struct lexer *lx; /* its arena and errors */
+	struct lexer *lx; /* arena and errors */
 	struct pl_query *query;
-	const struct ast_with *with; /* those that may be named, up to with_end */
+	const struct ast_with *with; /* queries that may be named, up to with_end */
 	const struct ast_with *with_end;
 	struct ast_fold *folds;
 	struct stage *stage;
 	const struct ast_select *select;
-	const struct schema *schema; /* names are of this */
-	bool quiet;                  /* errors are not told, but remembered */
+	const struct schema *schema; /* columns of the names */
+	bool quiet;                  /* errors are not reported, only noted */
 	bool failed;
 	bool aliases; /* names may be those of items */
-	bool in_hop;  /* names are of one hop of a path */
+	bool in_hop;  /* names are those of one hop of a path */
 	unsigned int depth;
 };
 
-/* Checks operands: over records, or over groups. */
+/* Check of operands: over records, or over groups. */
 typedef const struct node *check_fn(struct checker *c, const struct ast *ast);
 const struct node *pl_query_check(struct checker *c, const struct ast *ast);
 const struct node *pl_query_check_name(struct checker *c, const struct ast *ast);
 const struct node *pl_query_check_call(struct checker *c, const struct ast *ast, check_fn *check);
 const struct node *pl_query_check_operator(
 	struct checker *c, const struct ast *ast, check_fn *check);
-/* A number as one of another type. */
+/* Converts a number into another type. */
 const struct node *pl_query_convert(
 	struct checker *c, const struct node *node, enum pl_query_type type);
 /* check_fold.c */
-/* The fold and the variable that "fold.variable" names; *ret_state may be NULL then. */
+/* Finds the fold and the variable of "fold.variable"; *ret_state may become NULL. */
 struct ast_fold *pl_query_find_fold(
 	const struct checker *c, const char *name, const char **ret_state);
-/* Number of the aggregate that is the variable; -1 after an error. */
+/* Returns the number of the aggregate that is the variable, or -1 after an error. */
 int pl_query_check_fold(struct checker *c, const struct ast *ast);
-/* What a stage with folds may not be. */
+/* Checks the limits of a stage with folds. */
 bool pl_query_check_folds(struct checker *c);
 /* check_group.c: over groups, keys and aggregates. */
 const struct node *pl_query_check_group(struct checker *c, const struct ast *ast);
@@ -334,59 +336,59 @@ const struct node *pl_query_column_node(
 	struct checker *c, const struct column *column, uint32_t at);
 const struct node *pl_query_check_error(struct checker *c, uint32_t at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The nearest of the names, as the end of an error: ", did you mean \"x\"?", or "". */
+/* Nearest of the names, as the end of an error: ", did you mean \"x\"?", or "". */
 const char *pl_query_did_you_mean(
 	char *dst, size_t cap, const char *name, const char *const *names, size_t n);
 bool pl_query_same(const struct node *a, const struct node *b);
 bool pl_query_apart(const struct node *node);
 uint32_t pl_query_vectors(const struct node *node);
-/* check_record.c: what --where has. */
-/* The operand of a comparison with `with`: a word or an id, if the column has them. */
+/* check_record.c: constructs of --where. */
+/* Checks the operand of a comparison with `with`: a word or an id, if the column has them. */
 const struct node *pl_query_check_beside(
 	struct checker *c, const struct ast *ast, const struct node *with, check_fn *check);
-/* check_word.c: a word for the number of a protocol or flags beside their column; false: it is
- * none. *ret is NULL after an error. */
+/* check_word.c: checks a word for the number of a protocol, or for flags, beside their column;
+ * false when it is no such word. *ret is NULL after an error. */
 bool pl_query_check_word(
 	struct checker *c, const struct ast *ast, const struct node *with, const struct node **ret);
-/* A test of the hops of a path, each by itself. */
+/* True when it is a test of the hops of a path, each by itself. */
 bool pl_query_is_hop_test(const struct checker *c, const struct ast *ast);
 const struct node *pl_query_check_each_hop(
 	struct checker *c, const struct ast *test, bool all, uint32_t at);
-/* NULL without an error: there is no such column. */
+/* Returns NULL without an error when there is no such column. */
 const struct node *pl_query_check_name_of_hop(struct checker *c, const struct ast *ast);
-/* exists(x), missing(x) */
+/* Checks exists(x) and missing(x). */
 const struct node *pl_query_check_exists(struct checker *c, const struct ast *ast, check_fn *check);
 /* check_agg.c */
 bool pl_query_is_aggregate(const char *name);
 int pl_query_check_agg(struct checker *c, const struct ast *ast);
 bool pl_query_monotone(const struct checker *c, const struct node *having, uint32_t *ret_at);
-/* node.c: comparisons of columns with constants become tests. */
+/* node.c: makes tests of comparisons of columns with constants. */
 const struct node *pl_query_fuse(struct checker *c, const struct node *node);
-/* explain.c: an expression as text. */
+/* explain.c: writes an expression as text. */
 void pl_query_put_node(struct pl_buf *out, const struct node *node);
-/* check_from.c: the stage's sources, its input and its time. */
+/* check_from.c: sets the stage's sources, its input and its time. */
 bool pl_query_check_from(struct checker *c);
-/* A stream as the input of the stage. */
+/* Sets a stream as the input of the stage. */
 bool pl_query_check_stream(struct checker *c, const struct ast_source *source);
-/* The query of the name in WITH, or NULL. */
+/* Query of the name in WITH, or NULL. */
 const struct ast_with *pl_query_find_with(const struct checker *c, const char *name);
-/* The columns of `left`, which may be NULL, and those of the join's stage, to join->out. */
+/* Sets join->out to the columns of `left`, which may be NULL, and those of the join's stage. */
 bool pl_query_check_columns(struct checker *c, const struct ast_source *source,
 	const struct schema *left, struct join *join);
-/* check_zip.c: the sources are two queries whose rows come from the same records. */
+/* check_zip.c: checks two sources that are queries whose rows come from the same records. */
 bool pl_query_check_zip(struct checker *c);
-/* check_pairs.c: the same of a join of records. */
+/* check_pairs.c: checks a join of records. */
 bool pl_query_check_pairs(struct checker *c);
-/* A part of WHERE that names one side of the pairs only goes to the filter of that side. */
+/* Moves a part of WHERE that names only one side of the pairs to the filter of that side. */
 bool pl_query_check_push(struct checker *c, const struct ast *ast);
 /* check.c */
-/* WHERE, and a condition beside those of the stage. */
+/* Checks WHERE; adds a condition to those of the stage. */
 bool pl_query_check_where(struct checker *c);
 bool pl_query_check_add(struct checker *c, const struct node *condition);
-/* Bytes of a key that holds it. */
+/* Bytes of a key that holds the value. */
 uint8_t pl_query_key_width(const struct node *node);
-/* Takes its number among the stages. */
+/* Gives the stage its number. */
 bool pl_query_check_enter(struct checker *c, struct stage *stage, uint32_t at);
-/* The stage of a select, with the sub-queries before it; NULL after an error. */
+/* Makes the stage of a select, with the sub-queries before it; NULL after an error. */
 struct stage *pl_query_check_stage(struct checker *outer, const struct ast_select *select);
 int pl_query_check_query(struct lexer *lx, struct pl_query *query, const struct ast_query *ast);

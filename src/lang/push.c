@@ -13,8 +13,8 @@
 
 #include "lang/plan.h"
 
-#define RULES_MOST (PL_TAP_RULES_MAX - 1) /* the last one skips */
-#define BITS_MOST  8                      /* of a mask that is told bit by bit */
+#define RULES_MOST (PL_TAP_RULES_MAX - 1) /* most rules that take: the last one skips */
+#define BITS_MOST  8                      /* most bits of a mask that is compared bit by bit */
 
 /* Records that one of n rules matches; all: every record. */
 struct set {
@@ -23,7 +23,7 @@ struct set {
 	struct pl_tap_rule *rules;
 };
 
-/* What a column of packets is to rules. */
+/* Fields of packets in rules. */
 enum field {
 	NOTHING,
 	SRC,
@@ -50,7 +50,7 @@ static const struct pl_tap_rule any = {
 	.sample_flows = 1,
 };
 
-/* pkt96 begins as pkt64. */
+/* Field of a column; pkt96 begins like pkt64. */
 static enum field field_of(const struct column *column, bool pkt64)
 {
 	static const struct {
@@ -152,7 +152,7 @@ static bool join_range(struct pl_tap_range *a, struct pl_tap_range b)
 	a->member |= b->member;                                                                    \
 	a->mask |= b->mask
 
-/* What both match; false: nothing. */
+/* Makes the rule that matches what both match; false when that is nothing. */
 static bool intersect(struct pl_tap_rule *a, const struct pl_tap_rule *b)
 {
 	JOIN_BITS(proto, proto_mask);
@@ -164,7 +164,7 @@ static bool intersect(struct pl_tap_rule *a, const struct pl_tap_rule *b)
 	       join_range(&a->length, b->length) && join_range(&a->payload, b->payload);
 }
 
-/* Both are used up. When there is no room for their intersection, the smaller one will do. */
+/* Makes the intersection of both, which are used up. If it has no room, the smaller one will do. */
 static struct set both(struct set a, struct set b)
 {
 	struct set s = none();
@@ -242,7 +242,7 @@ static struct set same_bits(enum field field, uint64_t mask, uint64_t value)
 	return one(&rule);
 }
 
-/* One of the bits is another. */
+/* Rules for a value of which one bit differs. */
 static struct set other_bits(enum field field, uint64_t mask, uint64_t value)
 {
 	struct set s = none();
@@ -312,14 +312,14 @@ static struct set bits(enum field field, uint64_t mask, uint64_t value, bool neg
 	return negate ? other_bits(field, mask, value) : same_bits(field, mask, value);
 }
 
-/* low <= (field & mask) <= high, with low <= high, or not. */
+/* Rules for low <= (field & mask) <= high, with low <= high, or for its negation. */
 static struct set range(enum field field, uint64_t mask, uint64_t low, uint64_t high, bool negate)
 {
 	const uint64_t most = most_of(field);
 
 	if (low == high)
 		return bits(field, mask, low, negate);
-	/* All but one value, as "tcp_flags & 2 > 0" has it. */
+	/* All values but one, such as "tcp_flags & 2 > 0". */
 	if (low == 1 && high >= (mask & most))
 		return bits(field, mask, 0, !negate);
 	if (low == 0 && high >= (mask & most))
@@ -385,7 +385,7 @@ static struct set prefix(const struct node *of, const struct pl_addr *addr, unsi
 	return one(&rule);
 }
 
-/* Of addresses: the same, or not. */
+/* Rules for a comparison of addresses: equal, or not. */
 static struct set comparison(const struct node *node, bool negate, bool pkt64)
 {
 	const struct node *column = node->a, *value = node->b;
@@ -428,7 +428,7 @@ static struct set over(const struct node *node, bool negate, bool pkt64)
 	}
 }
 
-/* Of records, not of rows or pairs of records. */
+/* True when the stage reads records, not rows or pairs of records. */
 static bool is_scan(const struct stage *stage)
 {
 	return stage->n_sources == 0 && stage->pairs == NULL && stage->zip == NULL;
@@ -439,7 +439,7 @@ static bool of_packets(const struct stage *stage)
 	return stage->kind == PL_FLAT_PKT64 || stage->kind == PL_FLAT_PKT96;
 }
 
-/* Every stage that reads records reads packets. */
+/* True when every stage that reads records reads packets. */
 static bool only_packets(const struct pl_query *query)
 {
 	for (uint32_t i = 0; i < query->n_stages; i++) {
@@ -449,7 +449,7 @@ static bool only_packets(const struct pl_query *query)
 	return true;
 }
 
-/* The one stage that reads records; NULL: there are several. */
+/* The single stage that reads records; NULL when there are several. */
 static const struct stage *only_scan(const struct pl_query *query)
 {
 	const struct stage *found = NULL;
@@ -464,7 +464,8 @@ static const struct stage *only_scan(const struct pl_query *query)
 	return found;
 }
 
-/* What makes a part of a filter false, when rules say exactly that and do not say the part itself. */
+/* Rules for packets that a part of a filter excludes, when rules say exactly that and do not say
+ * the part itself. */
 static bool excluded(const struct node *node, bool pkt64, struct set *ret)
 {
 	struct set s = over(node, false, pkt64);
@@ -525,7 +526,7 @@ void pl_query_push(const struct pl_query *query, bool pkt64, struct pl_query_pus
 		s = either(s, passed);
 	}
 	ret->exact = s.exact;
-	/* What one of several stages excludes another may want. */
+	/* With several stages, one may exclude packets that another wants. */
 	only = only_scan(query);
 	for (uint32_t k = 0; only != NULL && k < only->n_where; k++)
 		put_excluded(only->where[k], pkt64, PL_TAP_RULES_MAX - (s.all ? 0 : s.n + 1), ret);
@@ -536,7 +537,7 @@ void pl_query_push(const struct pl_query *query, bool pkt64, struct pl_query_pus
 	done(&s);
 }
 
-/* Whether the rules skip what the part of a filter excludes. */
+/* True when the rules skip the packets that the part of a filter excludes. */
 static bool is_excluded(const struct pl_query_push *push, const struct node *node, bool pkt64)
 {
 	struct set s;

@@ -8,8 +8,8 @@
 #include "lang/plan.h"
 #include "lang/push.h"
 
-#define PANE_LEAST   UINT64_C(10000000) /* the shortest window, ns */
-#define COLUMNS_MOST 32                 /* that are named */
+#define PANE_LEAST   UINT64_C(10000000) /* shortest window, ns */
+#define COLUMNS_MOST 32                 /* most columns that are named */
 
 /* The key of the counts, while it is gathered from the plan. */
 struct found {
@@ -17,10 +17,10 @@ struct found {
 	uint64_t words[sizeof(struct pl_pkt96) / 8]; /* masks over the record */
 	const char *names[COLUMNS_MOST];
 	uint32_t n_names;
-	const char *why; /* NULL: nothing is in the way */
+	const char *why; /* NULL: nothing forbids it */
 };
 
-/* Of a field that differs from packet to packet there would be as many keys as packets. */
+/* True for a field that differs from packet to packet: there would be as many keys as packets. */
 static bool is_of_each_packet(uint32_t offset)
 {
 	switch (offset) {
@@ -113,7 +113,7 @@ static void add_agg(struct found *f, const struct agg *agg)
 	}
 }
 
-/* What of the plan forbids it, whatever the columns are. */
+/* Part of the plan that forbids counting, whatever the columns are; NULL: none. */
 static const char *forbids(const struct pl_query *query)
 {
 	const struct stage *stage = query->stages[0];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether a tap in the kernel can count packets for a query instead of making records of them, and
- * what it counts by (core/tap_counts.h). It can where the rows follow from counts and sums of each key
- * and window: one step reads packets and groups them, rules say its filters whole, and nothing of it
+ * Plan by which a tap in the kernel counts packets for a query instead of making records of them
+ * (core/tap_counts.h). There is one when the rows follow from counts and sums of each key and
+ * window: one step reads packets and groups them, rules say its filters whole, and nothing of it
  * depends on the order of records.
  *
  *   where udp | group dst, dport agg n=count(), b=sum(wire_len)   window 1s
  *   counted by dst, dport and the second
  *
- * Keys are any expressions over addresses, ports, protocol, flags, TTL, TOS, lengths, VLAN, label and
- * the like. Of aggregates count, sum and avg of wire_len or pay_len add up; min, max, bit_or,
- * count(distinct) and approx_distinct do not ask how often a value comes, so columns that they read
- * are counted by, too.
+ * Keys are any expressions over addresses, ports, protocol, flags, TTL, TOS, lengths, VLAN,
+ * label and the like. Of aggregates count, sum and avg of wire_len or pay_len add up; min, max,
+ * bit_or, count(distinct) and approx_distinct do not depend on how often a value comes, so
+ * columns that they read are counted by, too.
  */
 #pragma once
 
@@ -21,10 +21,11 @@
 #include "core/tap_counts.h"
 #include "lang/lang.h"
 
-/* pkt64: the tap's records end behind the first 64 bytes. NULL, or why not: the end of a sentence, of
- * static storage. */
+/* Makes the plan. pkt64: the tap's records end behind the first 64 bytes. Returns NULL, or why
+ * there is no plan: the end of a sentence, of static storage. */
 const char *pl_query_push_counts(
 	const struct pl_query *query, bool pkt64, struct pl_tap_count_plan *ret);
 
-/* The columns that are counted by, "dst, dport" or "nothing", appended; of a query that has a plan. */
+/* Appends the columns that are counted by, "dst, dport" or "nothing"; for a query that has a
+ * plan. */
 void pl_query_push_counts_text(const struct pl_query *query, struct pl_buf *out);

@@ -196,7 +196,7 @@ static bool has(const struct schema *s, const char *name)
 	return false;
 }
 
-/* Of a hop: those of its path whose names are not its own. */
+/* Adds to a hop the columns of its path whose names the hop does not have. */
 static void add_path_of_hop(struct schema *s)
 {
 	const uint32_t base = offsetof(struct pl_query_hop, path);
@@ -217,7 +217,7 @@ static void add_path_of_hop(struct schema *s)
 	}
 }
 
-/* What a hop alone has beside its numbers; the first is of "*". */
+/* Columns that only a hop has, beside its numbers; "*" has the first. */
 static const struct pl_field of_hop[] = {
 	{ .name = "ts_ns",
 		.unit = "ns",

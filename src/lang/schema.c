@@ -38,7 +38,7 @@ _Static_assert(PL_FLAT_MAX <= 16, "there is a bit for each");
 #define OF_MARK(id) [PL_FLAT_MARK128] = offsetof(struct pl_mark128, id)
 #define OF_SEG(id)  [PL_FLAT_SEG192] = offsetof(struct pl_seg192, id)
 
-/* proto and tcp_flags are read as one number. */
+/* Flags of TCP: proto and tcp_flags are read as one number. */
 _Static_assert(offsetof(struct pl_pkt64, tcp_flags) == offsetof(struct pl_pkt64, proto) + 1, "");
 #define TCP_FLAGS(name, mask, is)                                                                  \
 	{                                                                                          \

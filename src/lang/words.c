@@ -10,7 +10,7 @@
 static const char *const steps[] = { "where", "map", "group", "sort", "limit", "emit", "distinct",
 	"join", "left", "anti", "inner", "into", "zip" };
 
-/* Those that go on with an expression or end it. */
+/* Words that continue or end an expression. */
 static const char *const behind[] = { "and", "or", "not", "in", "as", "over", "agg", "desc", "asc",
 	"on", "step", "within" };
 
@@ -75,7 +75,7 @@ bool pl_query_at_step(const struct lexer *lx)
 	       pl_nearest(word, steps, COUNT(steps)) != NULL;
 }
 
-/* What was meant by a word that stands where none of its kind may. */
+/* Word that was probably meant at a place where none of its kind may stand. */
 static const char *meant(const struct lexer *lx)
 {
 	const char *const *words = lx->pipe ? of_pipe : of_select;
