@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "netio/tcp.h"
 
-/* Until the descriptor is ready for `events`, or the time is over. */
+/* Waits until the descriptor is ready for `events`, or the time is over. */
 static int wait_for(int fd, short events, uint64_t until_ns)
 {
 	for (;;) {

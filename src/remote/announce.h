@@ -9,10 +9,10 @@
 #include "base/diag.h"
 #include "rdma/exchange.h"
 
-#define PL_ANNOUNCE_PORT 19876 /* where published controllers listen */
+#define PL_ANNOUNCE_PORT 19876 /* port of published controllers */
 
-/* `controller` is "host:port", numeric. Waits up to timeout_ms in all. -EINVAL; -ETIMEDOUT;
- * -EBADMSG: it answered something else; -ECONNRESET: it answered nothing; others of the system. All
- * with diag. */
+/* Sends `ours` to `controller` ("host:port", numeric) and waits for its answer, up to timeout_ms in
+ * all. Returns -EINVAL; -ETIMEDOUT; -EBADMSG when the controller answered something else;
+ * -ECONNRESET when it answered nothing; other errors of the system. All with diag. */
 int pl_announce(const char *controller, const struct pl_exchange *ours, int timeout_ms,
 	struct pl_diag *diag);

@@ -7,21 +7,21 @@
 #include <string.h>
 
 #include "nic/manage.h"
-#include "rdma/responder.h" /* access */
+#include "rdma/responder.h" /* PL_RDMA_* */
 #include "wire/cm.h"
 
 #define ACK_TIMEOUT 14 /* code: 67 ms */
-#define BEYOND      16 /* connections besides the calls: those that are just being ended */
+#define BEYOND      16 /* connections besides the calls: those that are being ended */
 
 struct pl_call {
 	struct pl_caller *caller;
-	bool used, writes;    /* writes: it asked to */
+	bool used, writes;    /* writes: it asked for write access */
 	uint32_t id;          /* of the connection */
-	bool connected;       /* there is one to be ended */
+	bool connected;       /* there is a connection to end */
 	int result;           /* 0: under way */
 	uint16_t largest_mtu; /* of -EMSGSIZE */
 	struct pl_exchange theirs;
-	const char *server; /* the opener's */
+	const char *server; /* borrowed from the opener */
 	struct pl_diag why; /* of a result below zero */
 };
 
@@ -98,8 +98,8 @@ static void rejected(struct pl_call *call, const struct pl_connection_event *e)
 	}
 }
 
-/* The reply says twice where packets begin. RDMA-CM's word counts: a kernel that connects draws the
- * number itself, later than the message was made. */
+/* The reply has the first packet number twice. The one of RDMA-CM counts: a kernel that connects
+ * draws the number itself, after the message was made. */
 static void connected(struct pl_call *call, const struct pl_connection_event *e)
 {
 	const struct pl_connection_terms *t = &e->terms;
@@ -138,7 +138,7 @@ static void take_events(struct pl_caller *c, uint64_t now_ns)
 
 		switch (e.kind) {
 		case PL_CONNECTION_CONNECTED:
-			/* Nobody waits for it any more. */
+			/* The call was closed meanwhile. */
 			if (call == NULL)
 				(void)pl_connector_disconnect(c->manage.connector, e.id, now_ns);
 			else
@@ -175,7 +175,7 @@ bool pl_caller_send(struct pl_caller *c, uint64_t now_ns, struct pl_frames *out)
 
 	(void)pl_manage_follow(&c->manage);
 	all = pl_connector_send(c->manage.connector, now_ns, out);
-	take_events(c, now_ns); /* whose tries are used up */
+	take_events(c, now_ns); /* timeouts: calls whose tries are used up */
 	return all;
 }
 
@@ -197,14 +197,14 @@ int pl_call_open(struct pl_call **ret, struct pl_caller *c, const char *server,
 		.mtu = ours->mtu,
 		.depth = ours->depth,
 		.retries = 7,
-		.rnr_retries = 7 /* for ever */,
+		.rnr_retries = 7 /* without end */,
 		.ack_timeout = ACK_TIMEOUT,
 		.private = private,
 		.private_len = sizeof(private) };
 	struct pl_call *call = NULL;
 	int r = -ENOSPC;
 
-	/* Older collectors look at the name only, and give all rights. */
+	/* Older collectors read only the name, and give all rights. */
 	memcpy(private, ours->name, strnlen(ours->name, PL_EXCHANGE_NAME_MAX));
 	private[PL_EXCHANGE_NAME_MAX] = ours->access;
 
@@ -230,7 +230,7 @@ void pl_call_close(struct pl_call *call, uint64_t now_ns)
 {
 	if (call == NULL)
 		return;
-	/* One that is not answered yet is ended when it is. */
+	/* A connection without an answer yet is ended when the answer comes. */
 	if (call->connected)
 		(void)pl_connector_disconnect(call->caller->manage.connector, call->id, now_ns);
 	call->used = false;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parameters by RDMA-CM (rdma/cm.h), the side that wants to write into a store: what
- * remote/exchange_client.h is over TCP. A call asks a collector's port for a reliable queue pair;
- * private data of the request is the store's name, in 24 bytes with zeros behind, and the
- * access that is asked for (PL_RDMA_*; 0, or no such byte: all); that of the reply the message of
- * rdma/exchange.h. The connection stays: when the collector disconnects, so ends its queue pair. A
- * collector that ends without a word says nothing here; that writes are not acknowledged any more
- * does.
+ * Client of RDMA-CM (rdma/cm.h): the side that wants to write into a store, as
+ * remote/exchange_client.h over TCP. A call asks a collector's port for a reliable queue pair; the
+ * request's private data are the store's name, in 24 bytes with zeros behind, and the access that
+ * is asked for (PL_RDMA_*; 0, or no such byte: all); the reply's private data are the message of
+ * rdma/exchange.h. The connection stays: when the collector disconnects, its queue pair ends. A
+ * collector that ends without a DREQ is not noticed here, only by writes without acknowledgement.
  *
  *   pl_call_open(&call, caller, "10.0.0.2:7471", &path, 7471, &ours, now, &diag);
  *   while ((r = pl_call_step(call, &theirs, &largest_mtu, &diag)) == 0)
  *       ... pl_caller_send(caller, now, &frames) ... pl_caller_batch(caller, batch, now) ...
- *   1: there it is; call it again now and then: below zero when the connection is no more
+ *   1: agreed; call it again now and then: below zero when the connection has ended
  *
  * Nothing here waits. One thread.
  */
@@ -27,28 +26,30 @@
 struct pl_caller;
 struct pl_call;
 
-/* The NIC is borrowed. At most so many calls at a time, besides those that are just being ended.
- * -ENOMEM; or as pl_nic_addresses, with diag. */
+/* The NIC is borrowed. At most max_calls calls at a time, besides those that are being ended.
+ * Returns -ENOMEM, or an error as pl_nic_addresses, with diag. */
 int pl_caller_new(
 	struct pl_caller **ret, struct pl_nic *nic, uint32_t max_calls, struct pl_diag *diag);
 void pl_caller_free(struct pl_caller *c); /* NULL is fine; all calls are closed by then */
 
-/* What came in. Packets to other queue pairs than 1 are parsed, and that is all. */
+/* Takes the packets of a batch. Packets to other queue pairs than 1 are parsed and left alone. */
 void pl_caller_batch(struct pl_caller *c, const struct pl_batch *in, uint64_t now_ns);
-/* As pl_connector_send and _next_ns. When nothing is to be sent any more, every call that was
- * closed is known to be. */
+/* As pl_connector_send and pl_connector_next_ns. When nothing is left to send, the peers of all
+ * closed calls know of the end, or the tries are used up. */
 bool pl_caller_send(struct pl_caller *c, uint64_t now_ns, struct pl_frames *out);
 uint64_t pl_caller_next_ns(const struct pl_caller *c);
 
-/* `server` is for messages; `path` to its address and `port` are where it is. `ours` has the
- * store's name and this side's queue pair, RC. -EINVAL, -ENOMEM, -ENOSPC, with diag. */
+/* `server` is the text for messages; `path` leads to its address, and `port` is its port. `ours`
+ * has the store's name and the RC queue pair of this side. Returns -EINVAL, -ENOMEM, -ENOSPC, with
+ * diag. */
 int pl_call_open(struct pl_call **ret, struct pl_caller *c, const char *server,
 	const struct pl_roce_path *path, uint16_t port, const struct pl_exchange *ours,
 	uint64_t now_ns, struct pl_diag *diag);
 void pl_call_close(struct pl_call *call, uint64_t now_ns); /* NULL is fine */
 
-/* 1: agreed, *ret is the other side; 0: not yet; -EACCES: rejected; -EMSGSIZE: rejected for the
- * path MTU, *ret_largest (may be 0) is what it takes; -ETIMEDOUT; -EBADMSG: its answer is none of
- * ours; -ECONNRESET: it was ended. All with diag, and for good. */
+/* Returns 1 when agreed, with the peer in *ret; 0 while not yet; -EACCES when rejected; -EMSGSIZE
+ * when rejected for the path MTU, the largest that the peer takes in *ret_largest (0: not told);
+ * -ETIMEDOUT; -EBADMSG when the answer is not a message of rdma/exchange.h; -ECONNRESET when the
+ * connection was ended. Errors have diag and are final. */
 int pl_call_step(
 	struct pl_call *call, struct pl_exchange *ret, uint16_t *ret_largest, struct pl_diag *diag);

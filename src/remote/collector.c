@@ -16,14 +16,14 @@
 
 #define PEERS_DEFAULT 64
 #define PEERS_MAX     4096
-#define SPARE         16 /* connections beside: who finds no room is told so */
+#define SPARE         16 /* connections besides the peers': a peer that finds no room is told so */
 #define UNSETTLED                                                                                  \
-	4 /* requests of RDMA-CM that nobody confirmed yet: at least so many, else a quarter of the peers */
-#define CONTROL_NS  1000000u    /* under load the control side is looked after so often */
-#define ALARM_NS    1000000000u /* no two lines about guessing are nearer to each other */
+	4 /* unconfirmed requests of RDMA-CM: at least this many, else a quarter of the peers */
+#define CONTROL_NS  1000000u    /* time between two looks after the control side, under load */
+#define ALARM_NS    1000000000u /* least time between two lines about guessing */
 #define LIVELY_NS   200000000u
-#define WAIT_MAX_MS 500         /* and without any */
-#define AGAIN_NS    1000000000u /* a device that is gone is looked for so often */
+#define WAIT_MAX_MS 500         /* longest wait without load */
+#define AGAIN_NS    1000000000u /* time between two looks for a device that is gone */
 
 /* ---- opening ---- */
 
@@ -41,7 +41,7 @@ static bool name_good(const char *name)
 	return true;
 }
 
-/* Gives its memory to a NIC that has one key for all peers. */
+/* Registers a store's memory with a NIC that has one key for all peers. */
 static int register_store(struct pl_collector *c, struct collector_store *s, struct pl_diag *diag)
 {
 	const struct pl_rdma_region region = { .base = pl_region_store(s->region, s->info.epoch),
@@ -101,7 +101,7 @@ static int open_stores(struct pl_collector *c, struct pl_diag *diag)
 	}
 	for (uint32_t i = 0; r == 0 && i < n; i++) {
 		r = open_store(c, i, diag);
-		c->n_stores++; /* what is half open is closed too */
+		c->n_stores++; /* a store that is half open is closed too */
 	}
 	return r;
 }
@@ -111,7 +111,7 @@ static bool is_rdma_nic(const char *uri)
 	return strncmp(uri, PL_COLLECTOR_VERBS, strlen(PL_COLLECTOR_VERBS)) == 0;
 }
 
-/* NULL: it was not built. */
+/* Operations of the NIC for a URI. NULL: not built in. */
 static const struct collector_nic_ops *nic_for(const char *uri)
 {
 	if (!is_rdma_nic(uri))
@@ -123,8 +123,8 @@ static const struct collector_nic_ops *nic_for(const char *uri)
 #endif
 }
 
-/* RoCE authenticates nobody: whoever reaches the interface and is allowed can write. So the
- * addresses are named. */
+/* RoCE authenticates nobody: every allowed host that reaches the interface can write. So the
+ * addresses must be configured. */
 static int check_allowed(struct pl_collector *c, struct pl_diag *diag)
 {
 	if (c->options.n_allow > 0)
@@ -214,8 +214,8 @@ int pl_collector_open(
 	c->options = *options;
 	c->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r = c->poll_fd < 0 ? -errno : 0;
-	/* An interface takes rights to open. An RDMA NIC takes none, and the kernel serves it only
-	 * to who has the rights with which it was opened. */
+	/* Opening an interface takes rights. An RDMA NIC takes none, and the kernel serves it only
+	 * to a process with the rights it had when it opened the NIC. */
 	if (r == 0 && is_rdma_nic(c->options.uri))
 		r = give_up_rights(c, diag);
 	if (r == 0)
@@ -293,7 +293,8 @@ int pl_collector_prepare_epoch(struct pl_collector *c, uint32_t store, struct pl
 	return r < 0 ? r : pl_region_prepare_epoch(c->stores[store].region, diag);
 }
 
-/* Behind complete columns nothing is written but the beginning of the next ones. */
+/* Returns -EAGAIN with diag while columns of a sketch are missing: its epoch ends with all columns
+ * complete. */
 static int check_sketch(const struct collector_store *s, struct pl_diag *diag)
 {
 	struct pl_sketch k;
@@ -319,7 +320,7 @@ int pl_collector_next_epoch(struct pl_collector *c, uint32_t store, struct pl_di
 	if (r < 0)
 		return r;
 	s->info.epoch = pl_region_epoch(s->region);
-	/* Cannot fail: halves are alike in length and alignment. */
+	/* Cannot fail: both halves have the same length and alignment. */
 	for (uint32_t i = 0; r == 0 && i < c->n_peers; i++) {
 		if (c->peers[i].used && c->peers[i].store == store)
 			r = c->ops->region_move(
@@ -330,7 +331,7 @@ int pl_collector_next_epoch(struct pl_collector *c, uint32_t store, struct pl_di
 
 /* ---- a device that is gone ---- */
 
-/* -ENETDOWN with diag. */
+/* Gives up everything on the device. Returns -ENETDOWN with diag. */
 static int lose_device(struct pl_collector *c, struct pl_diag *diag)
 {
 	const uint32_t n = collector_lose_peers(c);
@@ -345,8 +346,8 @@ static int lose_device(struct pl_collector *c, struct pl_diag *diag)
 	return -ENETDOWN;
 }
 
-/* 0; -EAGAIN or -ENETDOWN with diag: it is back, or not for another reason than the one that was
- * told last. */
+/* Returns 0; -EAGAIN with diag when the device is back; or -ENETDOWN with diag when it is missing
+ * for another reason than the one told last. */
 static int find_device(struct pl_collector *c, struct pl_diag *diag)
 {
 	struct pl_diag why = { .text = "" };
@@ -368,7 +369,7 @@ static int find_device(struct pl_collector *c, struct pl_diag *diag)
 		pl_diag_set(diag, "%s is back: peers can connect again", c->ops->name(c->nic));
 		return -EAGAIN;
 	}
-	/* That there is none was told when it went. */
+	/* The loss of the device itself was told when it happened. */
 	if (r == -ENODEV || strcmp(why.text, c->why.text) == 0)
 		return 0;
 	c->why = why;
@@ -391,7 +392,7 @@ static void control(struct pl_collector *c)
 	}
 }
 
-/* Peers that fell silent since that was told last. 0, or -EAGAIN with diag. */
+/* Tells of peers that fell silent since the last time. Returns 0, or -EAGAIN with diag. */
 static int tell_silent(struct pl_collector *c, struct pl_diag *diag)
 {
 	const uint64_t n = c->silent - c->silent_told;
@@ -431,7 +432,7 @@ static void tell_suspect(struct pl_diag *diag, const struct pl_rdma_suspect *s, 
 	pl_diag_set(diag, "%s guesses: requests %s%s", text, counts, more);
 }
 
-/* Sources that guess, since that was told last. 0, or -EAGAIN with diag. */
+/* Tells of sources that guess, since the last time. Returns 0, or -EAGAIN with diag. */
 static int tell_alarms(struct pl_collector *c, struct pl_diag *diag)
 {
 	struct pl_rdma_suspect worst = { .guesses = 0 }, s;
@@ -449,7 +450,7 @@ static int tell_alarms(struct pl_collector *c, struct pl_diag *diag)
 		if (s.guesses > worst.guesses)
 			worst = s;
 	}
-	if (n == 0) /* others took their places */
+	if (n == 0) /* other sources took their places in the table */
 		return 0;
 	tell_suspect(diag, &worst, n - 1);
 	return -EAGAIN;

@@ -33,11 +33,12 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 	size_t n = t->private != NULL ? t->private_len : 0;
 	int r;
 
-	/* A name, and zeros behind it. One store: it need not be named. */
+	/* Private data are a name and zeros behind it. With one store the name may be missing. */
 	if (n > 0)
 		memcpy(theirs.name, t->private,
 			n < PL_EXCHANGE_NAME_MAX ? n : PL_EXCHANGE_NAME_MAX);
-	/* Behind it what is asked for; 0, as who pads with zeros has it: all. */
+	/* Behind the name is the access that is asked for; 0, which padding with zeros gives, is
+	 * all. */
 	if (n > PL_EXCHANGE_NAME_MAX && (wanted[PL_EXCHANGE_NAME_MAX] & theirs.access) != 0)
 		theirs.access &= wanted[PL_EXCHANGE_NAME_MAX];
 	if (theirs.name[0] == '\0' && c->n_stores == 1)
@@ -57,7 +58,7 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 		.service = ours.service,
 		.mtu = ours.mtu,
 		.resources = ours.depth,
-		.rnr_retries = 7 /* for ever */,
+		.rnr_retries = 7 /* without end */,
 		.private = told,
 		.private_len = (uint32_t)b.len };
 	if (c->ops->connections->accept(c->nic, e->id, &terms) < 0)
@@ -76,7 +77,7 @@ void collector_signs_of_life(struct pl_collector *c)
 			s.packets - s.refused == p->executed)
 			continue;
 		p->executed = s.packets - s.refused;
-		/* An event says so where that confirms it. */
+		/* When this confirms a connection, an event tells so. */
 		c->ops->connections->heard(c->nic, p->cm_id);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs of a collector: made for who may have one, ended with their connections, accounted
- * for. */
+/* Queue pairs of a collector: makes them for peers that may have one, ends them with their
+ * connections, keeps their accounts. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -9,15 +9,15 @@
 #include "remote/collector_state.h"
 #include "wire/cm.h"
 
-#define RNR_TIMER     8  /* 160 us: until the slips that immediates use up are posted again */
-#define DEPTH_DEFAULT 16 /* READs and atomics at a time */
+#define RNR_TIMER     8  /* code: 160 us, until the slips that immediates use up are posted again */
+#define DEPTH_DEFAULT 16 /* READs and atomics of a peer at a time */
 
 bool collector_allows(const struct pl_collector *c, const struct pl_addr *addr)
 {
 	return collector_has(c->options.allow, c->options.n_allow, addr);
 }
 
-/* Whether it may read, and nothing else unless it is allowed. */
+/* Returns true for a configured reader: it may READ, and write only when it is allowed too. */
 static bool is_reader(const struct pl_collector *c, const struct pl_addr *addr)
 {
 	return collector_has(c->options.readers, c->options.n_readers, addr);
@@ -76,7 +76,7 @@ static int find_store(const struct pl_collector *c, const char *name)
 	return -1;
 }
 
-/* How many there are that are not settled; of this address, or of all (NULL). */
+/* Number of queue pairs that are not settled; of this address, or of all (NULL). */
 static uint32_t count_unsettled(const struct pl_collector *c, const struct pl_addr *from)
 {
 	uint32_t n = 0;
@@ -89,15 +89,15 @@ static uint32_t count_unsettled(const struct pl_collector *c, const struct pl_ad
 	return n;
 }
 
-/* A settled one that goes to the other side's queue pair of this number. */
+/* Returns true for a settled peer with this queue pair at this address. */
 static bool is_twin(const struct collector_peer *p, const struct pl_addr *addr, uint32_t peer_qpn)
 {
 	return p->used && p->settled && p->exclusive && p->peer_qpn == peer_qpn &&
 	       pl_addr_equal(&p->addr, addr);
 }
 
-/* Whether one more of `from` may be settled for a queue pair of `addr`; counts why not. What it
- * would take the place of (drop_twins) is none. */
+/* Returns true when one more queue pair of `addr`, asked for by `from`, may be settled; counts the
+ * reason when not. Queue pairs that the new one replaces (drop_twins) do not count. */
 static bool may_settle(struct pl_collector *c, const struct pl_addr *from,
 	const struct pl_addr *addr, uint32_t twin_qpn)
 {
@@ -152,7 +152,7 @@ void collector_drop_peer(struct pl_collector *c, struct collector_peer *p)
 	collector_end_peer(c, p);
 }
 
-/* From now on it is a peer: until then whoever asked may have forged the address. */
+/* Makes it a settled peer. Before this the address of the request may have been forged. */
 static void settle(struct pl_collector *c, struct collector_peer *p)
 {
 	struct pl_collector_account *a;
@@ -167,7 +167,8 @@ static void settle(struct pl_collector *c, struct collector_peer *p)
 	a->tcp += !p->by_cm && p->qpn != c->switch_qpn;
 }
 
-/* Those that go to the same queue pair of the same peer: it has begun anew, and they are stale. */
+/* Drops older queue pairs to the same queue pair of the same peer: the peer has begun anew, and
+ * they are stale. */
 static void drop_twins(struct pl_collector *c, const struct collector_peer *p)
 {
 	for (uint32_t i = 0; p->exclusive && i < c->n_peers; i++) {
@@ -180,7 +181,7 @@ static void drop_twins(struct pl_collector *c, const struct collector_peer *p)
 	}
 }
 
-/* There may have been room when it was asked for, and be none any more. */
+/* The room that there was at the request may be taken by now. */
 void collector_confirm(struct pl_collector *c, struct collector_peer *p)
 {
 	if (p->settled)
@@ -194,7 +195,7 @@ void collector_confirm(struct pl_collector *c, struct collector_peer *p)
 	collector_end_peer(c, p);
 }
 
-/* The oldest that nobody confirmed; of this address, or of all (NULL). */
+/* Finds the oldest unconfirmed queue pair; of this address, or of all (NULL). */
 static struct collector_peer *oldest_unsettled(
 	const struct pl_collector *c, const struct pl_addr *from)
 {
@@ -210,8 +211,8 @@ static struct collector_peer *oldest_unsettled(
 	return oldest;
 }
 
-/* Who goes when this address asks: the oldest of its own that nobody confirmed, if it has its
- * share, or of all. */
+/* Finds the queue pair that must give way to a request of this address: its own oldest unconfirmed
+ * one when the address has its share, else the oldest of all. */
 static struct collector_peer *in_the_way(struct pl_collector *c, const struct pl_addr *from)
 {
 	if (count_unsettled(c, from) >= (c->max_unsettled + 1) / 2)
@@ -219,8 +220,8 @@ static struct collector_peer *in_the_way(struct pl_collector *c, const struct pl
 	return count_unsettled(c, NULL) < c->max_unsettled ? NULL : oldest_unsettled(c, NULL);
 }
 
-/* What the queue pair of an address may do, of what it asks for; 0: nothing. What a
- * READ brings is more than what asks for it: it goes to those only that asked by themselves. */
+/* Access of the queue pair of an address, of the access it asks for; 0: none. The answers to READs
+ * are larger than the requests, so only hosts that asked for themselves get them. */
 static uint8_t access_for(const struct pl_collector *c, const struct pl_addr *addr,
 	const struct pl_addr *from, uint8_t wanted)
 {
@@ -232,8 +233,8 @@ static uint8_t access_for(const struct pl_collector *c, const struct pl_addr *ad
 	       wanted;
 }
 
-/* Room for one more that nobody confirmed yet: the oldest gives way, of the address itself where
- * that has its share. */
+/* Makes room for one more unconfirmed queue pair: the oldest gives way, of the address itself when
+ * it has its share. */
 static void make_way(struct pl_collector *c, const struct pl_addr *from)
 {
 	struct collector_peer *p;
@@ -244,7 +245,8 @@ static void make_way(struct pl_collector *c, const struct pl_addr *from)
 		if (c->ops->connections->forget == NULL) {
 			c->ops->connections->disconnect(c->nic, p->cm_id);
 		} else if (c->ops->connections->forget(c->nic, p->cm_id) == -EINVAL) {
-			collector_confirm(c, p); /* an event that is not fetched yet says so */
+			/* an event that is not fetched yet will confirm it */
+			collector_confirm(c, p);
 			continue;
 		}
 		collector_end_peer(c, p);
@@ -259,8 +261,8 @@ static bool right_vlan(const struct pl_collector_rules *rules, const struct pl_r
 
 static void set_rules(struct pl_rdma_qp *qp, const struct pl_collector_rules *rules, bool by_cm)
 {
-	/* Answers go to where requests come from: over TCP nobody can tell us of a router's MAC
-	 * address. */
+	/* Answers go to the source MAC address of requests: over TCP nobody can tell us a router's
+	 * MAC address. */
 	if (!by_cm || !rules->check_mac)
 		memset(qp->path.dmac, 0, sizeof(qp->path.dmac));
 	qp->check_mac = rules->check_mac;
@@ -272,7 +274,7 @@ static void set_rules(struct pl_rdma_qp *qp, const struct pl_collector_rules *ru
 	}
 }
 
-/* Of an error of the NIC: PL_EXCHANGE_NO_ROOM and the like. */
+/* Refusal for an error of the NIC: PL_EXCHANGE_NO_ROOM and the like. */
 static int refusal_of(int error)
 {
 	switch (-error) {
@@ -294,8 +296,8 @@ static int refusal_of(int error)
 	}
 }
 
-/* The store's memory under a key that only this queue pair can use, in a domain of its own;
- * *ret_key stays 0 where the NIC has one key for all. */
+/* Registers the store's memory under a key that only this queue pair can use, in a domain of its
+ * own; *ret_key stays 0 when the NIC has one key for all. */
 static int own_key(struct pl_collector *c, const struct collector_store *s,
 	const struct collector_peer *p, struct pl_rdma_qp *qp, uint32_t *ret_key)
 {
@@ -325,7 +327,7 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	uint32_t psn, key = 0;
 	int r;
 
-	/* Who may write and asks for nothing that it gets is told so by the answer. */
+	/* A host that may write but gets nothing of what it asks for learns so from the answer. */
 	if (access == 0 && !collector_allows(c, &path->dst))
 		return PL_EXCHANGE_NO_RIGHT;
 	if (store < 0)
@@ -409,10 +411,11 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 /* ---- over TCP ---- */
 
 /*
- * A reliable queue pair has one other end. A peer that offers its own again has begun anew, and its
- * old one ends, as a stale connection does, whoever had asked for it. A proxy ends what it asked
- * for itself; from another one, or twice by one connection, it is a mistake. Where unreliable
- * writes come from is never answered, and many a switch has no number for it. False: it cannot be.
+ * A reliable queue pair has one peer. A peer that offers its own queue pair again has begun anew,
+ * and its old one here ends as stale, whoever had asked for it. A proxy can end only queue pairs
+ * that it asked for itself; a request by another proxy, or twice by one connection, is a mistake.
+ * The sender of unreliable writes is never answered, and many a switch has no queue pair number.
+ * Returns false when the request is a mistake.
  */
 static bool end_stale(
 	struct pl_collector *c, const struct pl_addr *from, const struct pl_exchange *theirs)
@@ -441,11 +444,11 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 
 	if (!pl_addr_equal(peer, &theirs->gid) && !is_proxy(c, peer))
 		return PL_EXCHANGE_NO_PROOF;
-	/* The peer may connect; whether the address that it names may write is another question. */
+	/* The peer may connect; the address that it names may still not be allowed to write. */
 	r = c->ops->path(c->nic, &theirs->gid, &path);
 	if (r < 0)
 		return refusal_of(r);
-	/* Before anything of another's is ended for it. */
+	/* Checked before a queue pair of another address is ended. */
 	if (!collector_allows(c, &theirs->gid) && !is_reader(c, &theirs->gid))
 		return PL_EXCHANGE_NO_RIGHT;
 	if (!end_stale(c, peer, theirs))
@@ -479,8 +482,8 @@ uint32_t collector_lose_peers(struct pl_collector *c)
 {
 	uint32_t n = 0;
 
-	/* Before any is ended: others may end with it, those that were asked for by the same
-	 * connection. */
+	/* Checked before any is ended: with it others may end that the same connection asked
+	 * for. */
 	for (uint32_t i = 0; i < c->n_peers; i++)
 		n += c->peers[i].used;
 	for (uint32_t i = 0; i < c->n_peers; i++) {
@@ -507,7 +510,7 @@ void collector_completions(struct pl_collector *c)
 				continue;
 			}
 			if (done[i].kind == PL_RDMA_DONE_ERROR) {
-				/* It executes nothing more. */
+				/* The queue pair executes nothing more. */
 				c->failed++;
 				collector_drop_peer(c, p);
 				continue;
@@ -518,7 +521,8 @@ void collector_completions(struct pl_collector *c)
 			if (c->options.signal != NULL)
 				c->options.signal(c->options.arg,
 					&(struct pl_collector_signal){ .store = p->store,
-						/* A switch's own means nothing here. */
+						/* An immediate of the switch itself means nothing
+						 * here. */
 						.imm = done[i].qpn == c->switch_qpn
 							       ? pl_op_imm(PL_APPEND, 0)
 							       : done[i].imm,

@@ -7,13 +7,13 @@
 #include "nic/manage.h"
 #include "remote/collector_nic.h"
 
-#define REQUESTS 100 /* of RDMA-CM: so many may wait to be looked at, beside queue pairs */
+#define REQUESTS 100 /* messages of RDMA-CM that may wait to be read, beside queue pairs */
 
 struct collector_nic {
 	struct pl_nic *nic;
 	struct pl_responder *responder;
 	const struct pl_collector_options *options;
-	struct pl_manage manage; /* its connector is NULL: none */
+	struct pl_manage manage; /* its connector is NULL when there is none */
 	uint32_t max_qps;
 	bool any_mac, may_read;
 	uint64_t now_ns;
@@ -31,8 +31,8 @@ static void soft_close(struct collector_nic *nic)
 	free(nic);
 }
 
-/* Frames to others are none of its. Without an address of its own, as lo is, nothing can be told by
- * it. */
+/* Drops frames to other MAC addresses than the interface's. An interface without a MAC address, as
+ * lo, drops none. */
 static void follow_mac(struct collector_nic *nic)
 {
 	static const uint8_t no_mac[6];
@@ -88,7 +88,7 @@ static const uint8_t *soft_mac(const struct collector_nic *nic)
 	return pl_nic_mac(nic->nic);
 }
 
-/* But for READs no answer has more than a header. */
+/* Answers other than those to READs have a header only. */
 static uint16_t soft_mtu(const struct collector_nic *nic)
 {
 	return nic->may_read ? pl_nic_mtu(nic->nic) : pl_nic_receive_mtu(nic->nic);
@@ -139,7 +139,7 @@ static int soft_region_move(struct collector_nic *nic, uint32_t key, void *base)
 
 /* ---- queue pairs ---- */
 
-/* Answers go to where requests come from: a router's MAC address is none that anybody told us. */
+/* Answers go to the source MAC address of requests: nobody tells us a router's MAC address. */
 static int soft_path(
 	struct collector_nic *nic, const struct pl_addr *peer, struct pl_roce_path *ret)
 {
@@ -238,14 +238,14 @@ static int soft_forget(struct collector_nic *nic, uint32_t id)
 
 /* ---- one turn ---- */
 
-/* The connection manager answers for the addresses that there are now, and takes the path MTUs. */
+/* Gives the connection manager the present addresses and path MTU of the interface. */
 static void follow_interface(struct collector_nic *nic)
 {
 	if (nic->manage.connector != NULL && pl_manage_follow(&nic->manage))
 		pl_connector_mtu(nic->manage.connector, soft_mtu(nic));
 }
 
-/* Management packets are the connection manager's. */
+/* Gives management packets to the connection manager. */
 static void manage(struct collector_nic *nic)
 {
 	for (uint32_t i = 0; i < nic->in.n; i++) {
@@ -254,7 +254,7 @@ static void manage(struct collector_nic *nic)
 	}
 }
 
-/* What is refused by the interface is lost as on any wire: peers repeat what they miss. */
+/* Frames that the interface refuses are lost as on a wire: peers repeat their requests. */
 static void send_out(struct collector_nic *nic)
 {
 	if (pl_nic_send(nic->nic, &nic->out, NULL) == -ENETDOWN)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A collector inside, for the files that make it up. */
+/* The state of a collector, for its files. */
 #pragma once
 
 #include "memory/append.h"
@@ -10,28 +10,30 @@ struct collector_store {
 	char name[PL_EXCHANGE_NAME_MAX + 1];
 	struct pl_region_info info;
 	uint64_t va;
-	uint32_t key; /* of all peers, with a NIC that gives no others */
+	uint32_t key; /* key of all peers, with a NIC that has no key for each */
 	uint32_t domain;
 };
 
-/* A queue pair. Its number in the table + 1 is its id for the control server. */
+/* A queue pair. Its index in the table + 1 is its id for the control server. */
 struct collector_peer {
 	bool used, by_cm;
-	bool settled;        /* by_cm: it was confirmed */
-	struct pl_addr from; /* who asked for it */
-	struct pl_addr addr; /* who writes by it */
-	uint64_t number;     /* as the so many-th */
+	bool settled;        /* by_cm: the connection was confirmed */
+	struct pl_addr from; /* host that asked for the queue pair */
+	struct pl_addr addr; /* host that writes by the queue pair */
+	uint64_t number;     /* serial number of the queue pair */
 	uint32_t qpn, cm_id;
-	uint32_t key;      /* its own; 0: the store's */
-	uint32_t peer_qpn; /* of the other side */
-	bool exclusive;    /* by it no second one goes there: reliable ones, and those by RDMA-CM */
+	uint32_t key;      /* key of this queue pair; 0: the store's */
+	uint32_t peer_qpn; /* queue pair of the peer */
+	/* its peer's queue pair can have no second one here: reliable connections, and those by
+	 * RDMA-CM */
+	bool exclusive;
 	uint32_t store, account; /* account: UINT32_MAX: none, or not settled yet */
-	uint64_t executed;       /* by_cm: its packets, when they were looked at last */
+	uint64_t executed;       /* by_cm: packets executed at the last look */
 };
 
 struct pl_collector {
 	struct pl_collector_options options;
-	const struct collector_nic_ops *ops; /* of the NIC */
+	const struct collector_nic_ops *ops; /* operations of the NIC */
 	struct collector_nic *nic;
 	struct pl_exchange_server *server; /* NULL: none */
 	bool have_cm;
@@ -42,31 +44,33 @@ struct pl_collector {
 	struct collector_store *stores;
 	uint32_t n_stores;
 	struct collector_peer *peers;
-	uint32_t n_peers; /* slots: max_peers and max_unsettled */
+	uint32_t n_peers; /* length of `peers`: max_peers and max_unsettled */
 	uint32_t max_peers, max_each, max_unsettled;
-	uint64_t numbers; /* queue pairs made so far */
+	uint64_t numbers; /* number of queue pairs made so far */
 	struct pl_collector_account accounts[PL_COLLECTOR_ACCOUNTS_MAX];
 	uint32_t n_accounts;
 	uint64_t signals, lost_signals, failed, forgotten, silent;
 	uint64_t displaced, crowded, no_room, stale;
-	uint64_t lost, returns; /* by the device's loss; how often it was back */
+	uint64_t lost, returns; /* losses of the device; number of times it came back */
 	bool away;              /* the device is gone */
-	uint64_t again_ns;      /* then: when it is looked for next */
-	struct pl_diag why;     /* and what was told last of why it is not there yet */
-	uint64_t silent_told;   /* of them; the newest is silent_addr */
+	uint64_t again_ns;      /* while away: time of the next look for the device */
+	struct pl_diag why;     /* while away: the reason told last */
+	uint64_t silent_told;   /* number of silent peers told; the newest is silent_addr */
 	struct pl_addr silent_addr;
-	uint64_t alarms_seen, alarm_ns; /* of the NIC; when some were told last, 0: never */
-	uint64_t lively_ns;             /* when signs of life were looked for last */
-	/* of the first store, into which options.peer_switch writes */
+	/* alarms of the NIC that were seen; time of the last one told, 0: never */
+	uint64_t alarms_seen, alarm_ns;
+	uint64_t lively_ns; /* time of the last look for signs of life */
+	/* list of the first store, into which options.peer_switch writes */
 	struct pl_append switch_list;
 	uint32_t switch_qpn;
 
-	uint64_t now_ns, control_ns; /* of this turn; when the control side was looked after last */
+	/* time of this turn; time of the last look after the control side */
+	uint64_t now_ns, control_ns;
 };
 
 /* collector_peers.c */
 
-/* Whether this address may write. */
+/* Returns true when this address may write. */
 bool collector_allows(const struct pl_collector *c, const struct pl_addr *addr);
 
 /* The operations of struct pl_exchange_server_options; `arg` is the collector. */
@@ -75,9 +79,9 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 	struct pl_exchange *ret_ours, uint64_t *ret_id);
 void collector_ended(void *arg, uint64_t id);
 
-/* Makes the queue pair that `theirs` asks for and `from` wants, with answers along `path` from this
- * side to the peer; for a request of the connection manager, or a switch, or neither (NULL). 0 with
- * *ret_ours the answer, or enum pl_exchange_refusal. */
+/* Makes the queue pair that `theirs` asks for on behalf of `from`, with answers along `path` from
+ * this side to the peer; for a request of the connection manager, or for a switch, or for neither
+ * (NULL). Returns 0 with the answer in *ret_ours, or enum pl_exchange_refusal. */
 int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	const struct pl_addr *from, const struct pl_exchange *theirs, const uint32_t *connection,
 	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
@@ -85,30 +89,31 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 
 /* collector_switch.c */
 
-/* The queue pair of options.peer_switch, which its controller is told. Negative errno with diag. */
+/* Makes the queue pair of options.peer_switch and tells its controller. Returns negative errno with
+ * diag. */
 int collector_switch_open(struct pl_collector *c, struct pl_diag *diag);
-/* What it wrote since the last time is published. */
+/* Publishes the entries that the switch wrote since the last call. */
 void collector_switch_publish(struct pl_collector *c);
 
-/* It is over: the queue pair and its key are no more. */
+/* Ends a peer: removes its queue pair and its key. */
 void collector_end_peer(struct pl_collector *c, struct collector_peer *p);
-/* Likewise, and so is its connection, by which the peer sees it and makes another. */
+/* Ends a peer and its connection, so that the peer notices and connects anew. */
 void collector_drop_peer(struct pl_collector *c, struct collector_peer *p);
-/* A request of RDMA-CM was confirmed. */
+/* Settles a peer: its request of RDMA-CM was confirmed. */
 void collector_confirm(struct pl_collector *c, struct collector_peer *p);
 
 /* collector_cm.c */
 
-/* What the connection manager has to tell. */
+/* Takes the events of the connection manager. */
 void collector_cm_events(struct pl_collector *c);
-/* Tells the connection manager whose requests were executed since the last time. */
+/* Tells the connection manager which peers' requests were executed since the last call. */
 void collector_signs_of_life(struct pl_collector *c);
-/* Peers by RDMA-CM are told, once, that it is over; those over TCP see it. */
+/* Disconnects the peers by RDMA-CM once; peers over TCP see their connection end. */
 void collector_say_goodbye(struct pl_collector *c);
 /* collector_peers.c */
 
-/* What peers signalled, and queue pairs that went to error. */
+/* Takes the signals of peers, and queue pairs that went to error. */
 void collector_completions(struct pl_collector *c);
-/* The NIC's device is gone, and so are all queue pairs, with their connections; how many they
- * were. */
+/* Ends all queue pairs and their connections after the NIC's device is gone. Returns their
+ * number. */
 uint32_t collector_lose_peers(struct pl_collector *c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A switch that writes records by itself (struct pl_collector_switch). It takes no acknowledgements
- * and never repeats, so what it sends is taken as on an unreliable connection: after a loss the
- * next record counts again, and a wrong one costs itself only.
+ * and never repeats, so its packets are taken as on an unreliable connection: after a loss the next
+ * record counts again, and a wrong record costs only itself.
  */
 #include <errno.h>
 #include <string.h>
@@ -65,7 +65,7 @@ int collector_switch_open(struct pl_collector *c, struct pl_diag *diag)
 		return -EINVAL;
 	}
 	c->switch_qpn = p->qpn;
-	/* The list's head is this side's. */
+	/* This side writes the list's head. */
 	ours.va += PL_APPEND_RING_AT;
 	return pl_announce(s->controller, &ours, CONTROLLER_MS, diag);
 }
@@ -79,7 +79,8 @@ void collector_switch_publish(struct pl_collector *c)
 
 	if (c->ops->qp_status(c->nic, c->switch_qpn, &status) < 0 || status.at <= ring)
 		return;
-	/* Whole entries before that place; a batch of packets is less than a round. */
+	/* Whole entries before the last address written; a batch of packets is less than a
+	 * round. */
 	slot = (status.at - ring) / a->entry_stride % a->slots;
 	head = pl_append_head(a, 0);
 	pl_append_publish(a, 0, head + (slot + a->slots - head % a->slots) % a->slots);

@@ -9,7 +9,7 @@
 #include "remote/collector_nic.h"
 #include "verbs/verbs.h"
 
-/* News that wait until the collector asks for their kind. */
+/* Events that wait until the collector asks for their kind. */
 #define WAITING_MAX 256
 
 struct collector_nic {
@@ -18,10 +18,10 @@ struct collector_nic {
 	char name[PL_VERBS_NAME_MAX + sizeof("verbs:")];
 	uint32_t broken[WAITING_MAX];
 	unsigned int n_broken;
-	bool have_event; /* the next connection's, which was met while others were looked for */
+	bool have_event; /* the next event of a connection, found while looking for another kind */
 	struct pl_verbs_news event;
-	uint8_t port_state; /* PL_VERBS_PORT_UP, _DOWN: not told yet */
-	bool addresses;     /* that they changed: likewise */
+	uint8_t port_state; /* PL_VERBS_PORT_UP or PL_VERBS_PORT_DOWN: to be told */
+	bool addresses;     /* change of addresses: to be told */
 	bool gone, listens;
 };
 
@@ -83,7 +83,7 @@ static int nic_region_add(struct collector_nic *nic, const struct pl_rdma_region
 	return pl_verbs_region_add(nic->verbs, region, ret_key, diag);
 }
 
-/* The kernel finds the way. Our address may be another one than before, or in another place. */
+/* The kernel finds the route. Our address may have changed, or have another index. */
 static int nic_path(struct collector_nic *nic, const struct pl_addr *peer, struct pl_roce_path *ret)
 {
 	int r = pl_verbs_address(nic->verbs, NULL);
@@ -119,7 +119,7 @@ static int nic_qp_status(
 
 /* ---- what happens ---- */
 
-/* Sorts news by who asks for them, up to the next connection's. */
+/* Sorts events by kind, up to the next one of a connection. */
 static void sort_news(struct collector_nic *nic)
 {
 	struct pl_verbs_news news;
@@ -153,7 +153,7 @@ static uint32_t nic_completions(
 	uint32_t n = pl_verbs_completions(nic->verbs, ret, max);
 
 	sort_news(nic);
-	/* What a queue pair brought comes before its end. */
+	/* Completions of a queue pair come before its end. */
 	while (n < max && nic->n_broken > 0)
 		ret[n++] = (struct pl_rdma_completion){ .qpn = nic->broken[--nic->n_broken],
 			.kind = PL_RDMA_DONE_ERROR };
@@ -163,7 +163,7 @@ static uint32_t nic_completions(
 static int nic_listen(struct collector_nic *nic, uint16_t port, uint64_t silent_ns,
 	struct pl_addr **ret_own, uint32_t *ret_n, struct pl_diag *diag)
 {
-	(void)silent_ns; /* librdmacm sends no REP twice */
+	(void)silent_ns; /* librdmacm does not repeat a REP */
 	*ret_own = malloc(sizeof(**ret_own));
 	if (*ret_own == NULL) {
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
@@ -191,7 +191,7 @@ static int nic_accept(
 	return pl_verbs_accept(nic->verbs, id, terms, NULL);
 }
 
-/* librdmacm has one reason of its own; ours goes with it, as text would. */
+/* librdmacm has one reason of its own; ours goes with it as private data. */
 static void nic_reject(struct collector_nic *nic, uint32_t id, uint16_t reason)
 {
 	const uint8_t told[2] = { (uint8_t)(reason >> 8), (uint8_t)reason };
@@ -204,7 +204,7 @@ static void nic_disconnect(struct collector_nic *nic, uint32_t id)
 	(void)pl_verbs_disconnect(nic->verbs, id);
 }
 
-/* -EAGAIN with diag. */
+/* Tells of changed addresses. Returns -EAGAIN with diag. */
 static int tell_addresses(const struct collector_nic *nic, struct pl_diag *diag)
 {
 	char text[PL_ADDR_TEXT_MAX];
@@ -231,7 +231,7 @@ static int nic_step(struct collector_nic *nic, uint64_t now_ns, struct pl_diag *
 		return -ENODEV;
 	}
 	if (nic->addresses) {
-		/* What the port did is told in the next turn. */
+		/* A change of the port is told in the next turn. */
 		nic->addresses = false;
 		pl_verbs_self(nic->verbs, &nic->self);
 		return tell_addresses(nic, diag);

@@ -10,16 +10,17 @@
 
 #include "base/num.h"
 #include "memory/append.h"
-#include "rdma/responder.h" /* access */
+#include "rdma/responder.h" /* PL_RDMA_* */
 #include "remote/caller.h"
 #include "remote/exchange_client.h"
 
 #define MS       UINT64_C(1000000)
-#define STEP_NS  (10 * MS)   /* while something is under way that no descriptor tells of */
-#define WATCH_NS (1000 * MS) /* while it is up */
+/* between steps while something is under way that no descriptor tells of */
+#define STEP_NS  (10 * MS)
+#define WATCH_NS (1000 * MS) /* between steps while the collector is up */
 
 enum stage {
-	WAITING, /* for the time of the next try */
+	WAITING, /* for the next try */
 	ROUTE,   /* for the peer's MAC address */
 	LISTS,   /* exchanges for the reliable queue pairs of append stores */
 	HEADS,   /* READs under way */
@@ -27,25 +28,24 @@ enum stage {
 	UP,
 };
 
-/* The way to one store of a collector, of which one is there. */
+/* Connection to one store of a collector, over TCP or by RDMA-CM. */
 struct line {
 	struct pl_exchange_client *client; /* over TCP */
 	struct pl_call *call;              /* by RDMA-CM */
-	bool agreed;                       /* its answer was taken */
+	bool agreed;                       /* the answer was taken */
 };
 
 struct remote {
 	enum stage stage;
-	uint64_t at_ns;    /* WAITING: the next try; else when this one has taken too long */
-	uint64_t pause_ns; /* before the next try, should this one fail */
+	uint64_t at_ns;    /* WAITING: time of the next try; else end of this try */
+	uint64_t pause_ns; /* before the next try, if this one fails */
 	struct pl_addr addr;
-	uint16_t port,
-		mtu;      /* mtu: the largest that it takes by RDMA-CM, where it said so; else 0 */
-	uint16_t offered; /* the path MTU of its queue pairs */
+	uint16_t port, mtu; /* mtu: the largest that the collector takes by RDMA-CM; 0: not told */
+	uint16_t offered;   /* the path MTU of its queue pairs */
 	struct pl_roce_path path;
-	struct line *lines;    /* of each store */
-	uint64_t **heads;      /* of each append store */
-	uint64_t reads_posted; /* of the lists of all append stores in a row */
+	struct line *lines;    /* one for each store */
+	uint64_t **heads;      /* of each append store, one for each list */
+	uint64_t reads_posted; /* READs posted, over the lists of all append stores in a row */
 	struct pl_diag why;
 	struct pl_dialer_counters count;
 };
@@ -54,10 +54,11 @@ struct pl_dialer {
 	struct pl_dialer_options o;
 	int poll_fd;
 	struct pl_caller *caller; /* by RDMA-CM; NULL: over TCP */
-	uint64_t management;      /* packets of the uplink's that the caller has seen */
+	/* packets of the uplink to queue pair 1 that the caller has seen */
+	uint64_t management;
 	struct remote *remotes;
 	struct pl_store_params *params;
-	bool *known; /* params */
+	bool *known; /* params[i] is known */
 };
 
 /* ---- making ---- */
@@ -160,7 +161,7 @@ void pl_dialer_free(struct pl_dialer *d)
 
 /* ---- stages ---- */
 
-/* This try failed, or what was up is no more. */
+/* Ends a failed try, or a collector that was up. */
 static void drop(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 {
 	struct remote *m = &d->remotes[i];
@@ -213,7 +214,7 @@ static int step_line(
 	return pl_exchange_client_step(l->client, now_ns, ret_theirs, &m->why);
 }
 
-/* Offers a queue pair for a store. 0, or negative errno with m->why. */
+/* Offers a queue pair for a store. Returns 0, or negative errno with m->why. */
 static int ask(struct pl_dialer *d, unsigned int i, unsigned int store, uint64_t now_ns)
 {
 	struct remote *m = &d->remotes[i];
@@ -235,7 +236,8 @@ static int ask(struct pl_dialer *d, unsigned int i, unsigned int store, uint64_t
 	return open_line(d, m, &m->lines[store], d->o.servers[i], &ours, now_ns);
 }
 
-/* Whether it is the store that the others have. The first that tells is believed. */
+/* Returns true when the store has the parameters that other collectors have; the first answer sets
+ * them. */
 static bool same_store(struct pl_dialer *d, unsigned int store, const struct pl_exchange *theirs,
 	struct pl_diag *why)
 {
@@ -277,7 +279,8 @@ static int take_answer(
 		d->params[store].primitive == PL_COUNTERS, &m->why);
 }
 
-/* Looks after all connections. 1: every store that was asked for has its answer; 0: not yet. */
+/* Steps all connections. Returns 1 when every store that was asked for has its answer, 0 while not
+ * yet. */
 static int step_lines(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 {
 	struct remote *m = &d->remotes[i];
@@ -303,7 +306,7 @@ static int step_lines(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 	return all;
 }
 
-/* Which stores have lists is known once every store is; until then each is asked for. */
+/* Returns true for an append store, or one whose parameters are unknown: it is asked for, too. */
 static bool has_lists(const struct pl_dialer *d, unsigned int store)
 {
 	return !d->known[store] || d->params[store].primitive == PL_APPEND;
@@ -327,7 +330,7 @@ static uint32_t lists_of(const struct pl_dialer *d, unsigned int store)
 	return d->params[store].primitive == PL_APPEND ? d->params[store].append.lists : 0;
 }
 
-/* As many READs as there is room for. 1: all are answered. */
+/* Posts as many READs as there is room for. Returns 1 when all are answered. */
 static int read_heads(struct pl_dialer *d, unsigned int i)
 {
 	struct remote *m = &d->remotes[i];
@@ -359,8 +362,8 @@ static int read_heads(struct pl_dialer *d, unsigned int i)
 	return pl_uplink_reads(d->o.uplink, i) == 0;
 }
 
-/* One stage on, if it is done. 1: there may be more to do; 0: wait; or negative errno with m->why:
- * this try failed. */
+/* Goes one stage on when the present one is done. Returns 1 when there may be more to do; 0 to
+ * wait; negative errno with m->why when this try failed. */
 static int step_stage(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 {
 	struct remote *m = &d->remotes[i];
@@ -437,7 +440,7 @@ static void step(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 		pl_diag_set(&m->why, "%s: connecting took too long", d->o.servers[i]);
 		r = -ETIMEDOUT;
 	}
-	/* Until it is up, why the last try failed is why it is not. */
+	/* Until the collector is up, the reason is that of the last failed try. */
 	if (r == 0 && m->stage != UP)
 		m->why = before;
 	else if (r < 0 && m->why.text[0] == '\0')
@@ -477,7 +480,7 @@ void pl_dialer_batch(struct pl_dialer *d, const struct pl_batch *in, uint64_t no
 	const uint64_t management = pl_counter_read(&pl_uplink_packets(d->o.uplink)->management);
 
 	if (d->caller == NULL || management == d->management)
-		return; /* none among them */
+		return; /* no packet for RDMA-CM among them */
 	d->management = management;
 	pl_caller_batch(d->caller, in, now_ns);
 }

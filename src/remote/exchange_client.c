@@ -94,7 +94,7 @@ static int fail(struct pl_exchange_client *c, int error, const char *text)
 	return error;
 }
 
-/* 0, also while it is not connected yet. */
+/* Sends the rest of the message. Returns 0 also while not connected yet. */
 static int put_out(struct pl_exchange_client *c)
 {
 	struct epoll_event e = { .events = EPOLLIN };
@@ -138,7 +138,7 @@ static int read_answer(struct pl_exchange_client *c)
 	return 1;
 }
 
-/* Reads what is there; of an answer that is complete no more is wanted, but the end is. */
+/* Reads the answer; after a complete answer only the end of the connection matters. */
 static int take_in(struct pl_exchange_client *c)
 {
 	while (c->out_at == c->out_bytes) {

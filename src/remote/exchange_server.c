@@ -15,19 +15,20 @@
 #define TIMEOUT_DEFAULT 10000000000u
 #define WATCH_SECONDS   30
 #define EVENTS          64
-#define ACCEPTS         64 /* at a time */
+#define ACCEPTS         64 /* connections accepted in one step */
 #define IN_BYTES        512
 #define OUT_BYTES       (4 * PL_EXCHANGE_STORE_BYTES)
 
 struct peer {
-	int fd; /* -1: nobody */
+	int fd; /* -1: free */
 	struct pl_addr addr;
-	uint64_t until_ns; /* by when something must have happened; UINT64_MAX: it may be quiet */
+	uint64_t until_ns; /* deadline for the next progress; UINT64_MAX: none */
 	uint32_t in_bytes, out_bytes;
 	uint32_t asks, nids;
-	uint32_t events; /* that its descriptor is watched for */
-	bool finished;   /* it sends no more: ends once it has its answers */
-	bool spoiled;    /* what it sent is no message: likewise, and is counted already */
+	uint32_t events; /* epoll events of its descriptor */
+	bool finished;   /* it sends no more: the connection ends once it has its answers */
+	/* it sent something else than a message: ends likewise, and is counted already */
+	bool spoiled;
 	uint64_t ids[PL_EXCHANGE_ASKS_MAX];
 	uint8_t in[IN_BYTES], out[OUT_BYTES];
 };
@@ -36,8 +37,8 @@ struct pl_exchange_server {
 	struct pl_exchange_server_options options;
 	int poll_fd, listen_fd;
 	char address[PL_TCP_TEXT_MAX];
-	uint32_t npeers;             /* slots */
-	struct peer *peers, *asking; /* asking: during `ask` */
+	uint32_t npeers;             /* length of `peers` */
+	struct peer *peers, *asking; /* asking: the peer during `ask` */
 	struct pl_exchange_server_counters counters;
 };
 
@@ -111,7 +112,7 @@ static void end(struct pl_exchange_server *s, struct peer *p)
 	end_ids(s, p);
 }
 
-/* For a reason, which counts where there was none before. */
+/* Ends a peer and counts the reason, unless one was counted before. */
 static void end_for(struct pl_exchange_server *s, struct peer *p, struct pl_counter *reason)
 {
 	if (!p->spoiled)
@@ -206,7 +207,7 @@ static bool take_in(struct pl_exchange_server *s, struct peer *p, uint64_t now_n
 			p->finished = true;
 			return true;
 		}
-		/* Counted from a message's first byte: one by one does not prolong it. */
+		/* The time runs from a message's first byte: single bytes do not prolong it. */
 		if (p->in_bytes == 0)
 			p->until_ns = now_ns + s->options.timeout_ns;
 		p->in_bytes += (uint32_t)n;
@@ -214,7 +215,7 @@ static bool take_in(struct pl_exchange_server *s, struct peer *p, uint64_t now_n
 	return true;
 }
 
-/* The answer to one message, behind those that wait. */
+/* Adds the answer to one message, behind those that wait. */
 static void answer(struct pl_exchange_server *s, struct peer *p, const struct pl_exchange *theirs)
 {
 	struct pl_build b = pl_build(p->out + p->out_bytes, sizeof(p->out) - p->out_bytes);
@@ -241,8 +242,8 @@ static void answer(struct pl_exchange_server *s, struct peer *p, const struct pl
 	p->out_bytes += (uint32_t)b.len;
 }
 
-/* Answers the messages that are whole, as far as there is room. False: what is behind them is
- * none. */
+/* Answers the whole messages, as far as there is room. Returns false when something else than a
+ * message follows. */
 static bool answer_all(struct pl_exchange_server *s, struct peer *p)
 {
 	struct pl_exchange theirs;
@@ -253,7 +254,7 @@ static bool answer_all(struct pl_exchange_server *s, struct peer *p)
 
 		if (r == 0 && p->in_bytes < sizeof(p->in))
 			return true;
-		/* No message; one longer than any; or more of them than anybody has use for. */
+		/* Not a message, one longer than any, or more messages than anybody needs. */
 		if (r <= 0 || p->asks == 4 * PL_EXCHANGE_ASKS_MAX)
 			return false;
 		memmove(p->in, p->in + used, p->in_bytes - used);
@@ -292,9 +293,9 @@ static void watch_peer(struct pl_exchange_server *s, struct peer *p)
 		p->events = events;
 }
 
-/* It has the answers that wait, then the end. What it sends is read and forgotten until it ends,
- * too: closing with some of it unread would reset the connection, and the answers under way were
- * lost. */
+/* Lets the peer have the waiting answers, then the end. Its bytes are read and dropped until it
+ * ends, too: closing with unread bytes would reset the connection, and the answers under way would
+ * be lost. */
 static void see_off(struct pl_exchange_server *s, struct peer *p)
 {
 	if (!p->finished) {
@@ -328,11 +329,10 @@ static void serve(struct pl_exchange_server *s, struct peer *p, uint64_t now_ns)
 		see_off(s, p);
 		return;
 	}
-	/* What the peer does not read is not followed by more: then nothing is read of it
-	 * either. */
+	/* A peer that does not read its answers gets no more: its messages are not read either. */
 	if (!put_out(s, p) || !take_in(s, p, now_ns))
 		return;
-	/* More messages at once than there is room for answers: no event would tell of those that
+	/* More messages came than there is room for answers: no event would tell of those that
 	 * wait. */
 	do {
 		before = p->asks;
@@ -428,11 +428,11 @@ void pl_exchange_server_step(struct pl_exchange_server *s, uint64_t now_ns)
 
 		if (index == s->npeers)
 			continue;
-		/* One that was ended a moment ago, by another's message. */
+		/* A message of another peer may have ended this one a moment ago. */
 		if (s->peers[index].fd >= 0)
 			serve(s, &s->peers[index], now_ns);
 	}
-	/* Those that are late make room for new ones, which come last: their slots have no events
+	/* Late peers make room for new ones, which are taken last: the freed slots have no events
 	 * left. */
 	for (uint32_t i = 0; i < s->npeers; i++) {
 		if (s->peers[i].fd >= 0 && now_ns >= s->peers[i].until_ns)

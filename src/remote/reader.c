@@ -12,25 +12,25 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "rdma/requester.h"
-#include "rdma/responder.h" /* access */
+#include "rdma/responder.h" /* PL_RDMA_* */
 #include "remote/caller.h"
 #include "remote/exchange_client.h"
 
 #define MS              UINT64_C(1000000)
 #define TIMEOUT_DEFAULT (5000 * MS)
-#define ANSWER_NS       (20 * MS)   /* without an answer for so long READs are sent again */
-#define STEP_NS         (5 * MS)    /* while something is under way that no descriptor tells of */
-#define BYE_NS          (1200 * MS) /* for collectors to hear that it is over, by RDMA-CM */
-#define READS_MAX       128u        /* on their way; fewer where the peer remembers fewer */
+#define ANSWER_NS       (20 * MS) /* READs without an answer for this long are sent again */
+/* between steps while something is under way that no descriptor tells of */
+#define STEP_NS         (5 * MS)
+#define BYE_NS          (1200 * MS) /* for collectors to get the DREQ, by RDMA-CM */
+#define READS_MAX       128u        /* under way; fewer when the peer takes fewer */
 #define FRAME_BYTES     (PL_ROCE_PATH_MTU + PL_ROCE_OVERHEAD)
 
-/* The way to the store of one collector. */
+/* Connection to the store of one collector. */
 struct line {
 	struct pl_reader *reader;
 	const char *server;
 	struct pl_addr addr;
-	uint16_t port,
-		mtu; /* mtu: the largest that it takes by RDMA-CM, where it said so; else 0 */
+	uint16_t port, mtu; /* mtu: the largest that the collector takes by RDMA-CM; 0: not told */
 	struct pl_roce_path path;
 	struct pl_exchange_client *client; /* over TCP */
 	struct pl_call *call;              /* by RDMA-CM */
@@ -39,17 +39,17 @@ struct line {
 	uint32_t qpn; /* 0: none */
 	bool up;
 	uint32_t under_way; /* READs without completion */
-	uint8_t result;     /* enum pl_rdma_result of the first that failed */
+	uint8_t result;     /* enum pl_rdma_result of the first READ that failed */
 };
 
 struct pl_reader {
 	struct pl_reader_options o;
 	struct pl_requester *requester;
 	struct pl_caller *caller; /* by RDMA-CM; NULL: over TCP */
-	struct line *lines;       /* of each server, and one to ask again by */
+	struct line *lines;       /* one for each server, and one for asking again */
 	struct pl_frames frames;
 	struct pl_batch answers;
-	uint8_t *memory; /* of frames */
+	uint8_t *memory; /* for frames */
 };
 
 /* ---- making ---- */
@@ -136,7 +136,7 @@ static void send_frames(struct pl_reader *r, uint64_t now_ns)
 		all = pl_requester_send(r->requester, now_ns, &r->frames);
 		if (r->caller != NULL)
 			all &= pl_caller_send(r->caller, now_ns, &r->frames);
-		/* What it loses is sent again; while it is down, frames wait. */
+		/* Lost frames are sent again; while the interface is down, frames wait. */
 		if (r->frames.batch.n > 0 && pl_nic_send(r->o.nic, &r->frames, NULL) == -ENETDOWN)
 			return;
 	} while (!all);
@@ -158,7 +158,7 @@ static void pump(struct pl_reader *r)
 	take_completions(r);
 }
 
-/* Sleeps until there may be something to do, at most until then. */
+/* Sleeps until there may be something to do, at most until until_ns. */
 static void rest(const struct pl_reader *r, const struct line *l, uint64_t until_ns)
 {
 	struct pollfd fds[] = { { .fd = pl_nic_fd(r->o.nic), .events = POLLIN },
@@ -187,7 +187,8 @@ static void end_line(struct line *l)
 	pl_call_close(l->call, pl_clock_mono_ns());
 	l->client = NULL;
 	l->call = NULL;
-	/* What was under way is forgotten with it: nothing is written to its places any more. */
+	/* READs under way end with the queue pair: nothing is written to their destinations any
+	 * more. */
 	take_completions(r);
 	if (l->qpn != 0)
 		(void)pl_requester_qp_remove(r->requester, l->qpn);
@@ -211,7 +212,7 @@ static int find_path(struct line *l, uint64_t end_ns, struct pl_diag *diag)
 	return e;
 }
 
-/* A queue pair of ours, and what the collector is told of it. */
+/* Makes a queue pair of ours, and the message about it for the collector. */
 static int offer(struct line *l, struct pl_exchange *ret)
 {
 	struct pl_reader *r = l->reader;
@@ -252,7 +253,7 @@ static int offer(struct line *l, struct pl_exchange *ret)
 	return 0;
 }
 
-/* As the exchange: 1, 0 or negative errno. */
+/* Steps the exchange: returns 1, 0 or negative errno. */
 static int step_line(struct line *l, struct pl_exchange *ret, struct pl_diag *diag)
 {
 	if (l->call != NULL)
@@ -260,7 +261,7 @@ static int step_line(struct line *l, struct pl_exchange *ret, struct pl_diag *di
 	return pl_exchange_client_step(l->client, pl_clock_mono_ns(), ret, diag);
 }
 
-/* What a refusal means, and what to do about it. */
+/* Explains a refusal, and what to do about it. */
 static int refused(const struct line *l, int e, struct pl_diag *diag)
 {
 	const struct pl_reader *r = l->reader;
@@ -269,7 +270,7 @@ static int refused(const struct line *l, int e, struct pl_diag *diag)
 		pl_diag_set(diag, "%s has no store of the name '%s'", l->server, r->o.store);
 		return -ENOENT;
 	}
-	/* A host that may not connect is not told so. */
+	/* The server closes the connection of a host that may not connect, without a reason. */
 	if (e == -ECONNRESET && r->caller == NULL) {
 		pl_diag_set(diag,
 			"%s ended the connection without an answer: this host may not be among those that its collector allows (collect --allow)",
@@ -311,7 +312,7 @@ static int agree(struct line *l, uint64_t end_ns, struct pl_diag *diag)
 	return e == 1 ? 0 : refused(l, e, diag);
 }
 
-/* Their half of the queue pair. */
+/* Takes the collector's half of the queue pair. */
 static int take_answer(struct line *l, struct pl_diag *diag)
 {
 	struct pl_reader *r = l->reader;
@@ -412,14 +413,14 @@ int pl_reader_unchanged(struct pl_reader *r, unsigned int i, struct pl_diag *dia
 
 /* ---- reading ---- */
 
-/* Where the next READ goes. */
+/* Position of the next READ. */
 struct progress {
 	const struct pl_store_read *reads;
 	size_t n, i;
 	uint64_t at; /* within reads[i] */
 };
 
-/* As many as there is room for. 0, or negative errno. */
+/* Posts as many READs as there is room for. Returns 0, or negative errno. */
 static int post(struct line *l, struct progress *p)
 {
 	struct pl_reader *r = l->reader;
@@ -447,7 +448,7 @@ static int post(struct line *l, struct progress *p)
 	return 0;
 }
 
-/* Why READs failed. */
+/* Explains why READs failed. */
 static int failed(const struct line *l, struct pl_diag *diag)
 {
 	switch (l->result) {
@@ -467,7 +468,7 @@ static int failed(const struct line *l, struct pl_diag *diag)
 	}
 }
 
-/* Whether the collector still holds the connection. */
+/* Returns 0 while the collector holds the connection, else -ECONNRESET with diag. */
 static int alive(struct line *l, struct pl_diag *diag)
 {
 	struct pl_exchange theirs;

@@ -17,7 +17,7 @@ static int refuse(struct pl_diag *diag, const char *what)
 	return -EINVAL;
 }
 
-/* "a,b,c" in place. -1: more than `max`, or an empty one. */
+/* Splits "a,b,c" in place. Returns -1 for more than `max` parts, or an empty one. */
 static int split(char *text, const char **ret, unsigned int max)
 {
 	unsigned int n = 0;

@@ -9,31 +9,32 @@
 #include <sys/random.h>
 
 #include "dta/translator.h"
-#include "rdma/responder.h" /* access */
+#include "rdma/responder.h" /* PL_RDMA_* */
 
 #define QUEUE_DEFAULT   4096u
 #define WINDOW_DEFAULT  128u
 #define TIMEOUT_DEFAULT UINT64_C(20000000)
 #define RETRIES_DEFAULT 250
-#define PACKETS_MAX     (1u << 22) /* all queues together: each has a place for its completion */
-#define ATOMICS_MAX     128u       /* under way; fewer where the peer remembers fewer */
+/* of all queues together: each packet has a place for its completion */
+#define PACKETS_MAX     (1u << 22)
+#define ATOMICS_MAX     128u /* under way; fewer when the peer takes fewer */
 
-/* What a completion tells: work->id. Bits 0 to 15 collector, 16 to 31 store. */
-#define ID_LAST         (UINT64_C(1) << 32) /* an operation ends with it */
+/* Layout of a completion's work->id. Bits 0 to 15 collector, 16 to 31 store. */
+#define ID_LAST         (UINT64_C(1) << 32) /* last packet of an operation */
 #define ID_ADD          (UINT64_C(1) << 33)
-#define ID_READ         (UINT64_C(1) << 34) /* no operation */
+#define ID_READ         (UINT64_C(1) << 34) /* a READ, no operation */
 
 struct lane {
 	bool offered, ready;
-	struct pl_requester_qp qp; /* as it was offered */
+	struct pl_requester_qp qp; /* as offered */
 	uint32_t qpn;
 	uint64_t va, bytes;
 	uint32_t rkey;
 };
 
 struct collector {
-	unsigned int ready; /* lanes */
-	uint32_t reads;     /* under way */
+	unsigned int ready; /* number of lanes ready */
+	uint32_t reads;     /* READs under way */
 	bool up, broken;
 	struct pl_uplink_counters count;
 };
@@ -133,7 +134,7 @@ static void end_lane(struct pl_uplink *u, unsigned int collector, struct lane *l
 {
 	if (!l->offered)
 		return;
-	/* What waited completes as flushed. */
+	/* Waiting packets complete as flushed. */
 	(void)pl_requester_qp_ready(u->requester, l->qpn, 0, 0);
 	take_completions(u);
 	(void)pl_requester_qp_remove(u->requester, l->qpn);
@@ -291,7 +292,8 @@ static uint32_t packets_of(const struct lane *l, const struct pl_op *op)
 	return op->kind == PL_OP_ADD ? 1 : pl_roce_packets(op->bytes, l->qp.mtu);
 }
 
-/* Whether there is room for all of it: half an operation is never posted. */
+/* Returns true when there is room for all packets of an operation: half an operation is never
+ * posted. */
 static bool has_room(const struct pl_uplink *u, const struct lane *l, const struct pl_op *op)
 {
 	struct pl_requester_status s;
@@ -300,7 +302,7 @@ static bool has_room(const struct pl_uplink *u, const struct lane *l, const stru
 	       u->o.queue - s.posted >= packets_of(l, op);
 }
 
-/* The packet of an operation that begins `at` bytes behind its first. */
+/* Posts the packet of an operation that begins `at` bytes behind its first byte. */
 static int post_packet(
 	struct pl_uplink *u, const struct lane *l, const struct pl_op *op, uint32_t at)
 {

@@ -19,7 +19,7 @@
 #define QUEUE_DEFAULT 4096
 #define QUEUE_MAX     (1u << 20)
 #define POP           64
-#define ITEMS         64 /* handed out at once */
+#define ITEMS         64 /* given to `out` at once */
 #define LISTS_MAX     (UINT64_C(1) << 24)
 #define INDEX_MASK    0x0fffffffu
 
@@ -42,8 +42,9 @@ struct worker {
 	int wake_fd;
 	_Atomic bool asleep, stop;
 	struct pl_ring ring;
-	struct pl_workers_stats stats; /* its own until it has ended */
-	uint8_t *bytes;                /* of items */
+	/* counters of this worker, read by others when it has ended */
+	struct pl_workers_stats stats;
+	uint8_t *bytes; /* of items */
 	struct pl_worker_item items[ITEMS];
 };
 
@@ -51,7 +52,7 @@ struct pl_workers {
 	struct pl_workers_options options;
 	struct store *stores;
 	struct worker *workers;
-	uint64_t signals, full, awoken; /* the signalling thread's */
+	uint64_t signals, full, awoken; /* of the signalling thread */
 };
 
 /* ---- what a worker does ---- */
@@ -62,7 +63,7 @@ static void hand_out(struct worker *w, uint32_t n)
 	w->all->options.out(w->all->options.arg, w->items, n);
 }
 
-/* Everything that is new in a list. */
+/* Reads all new entries of a list. */
 static void read_list(struct worker *w, uint32_t store, uint32_t list)
 {
 	const struct store *s = &w->all->stores[store];
@@ -96,7 +97,7 @@ static void read_slot(struct worker *w, uint32_t store, uint64_t slot, uint64_t 
 	if (region != NULL)
 		values.base = pl_region_store(region, epoch);
 	whole = values.base != NULL && pl_key_write_slot(&values, slot, &check, w->bytes);
-	/* After it was read: emptied meanwhile, it says nothing. */
+	/* Checked after reading: a value of an epoch that was emptied meanwhile means nothing. */
 	if (region != NULL && !pl_region_has_epoch(region, epoch)) {
 		w->stats.gone++;
 		return;
@@ -148,7 +149,7 @@ static void *work(void *arg)
 	uint64_t times;
 
 	for (;;) {
-		/* Looked at before the queue, so that what was pushed before the end is taken. */
+		/* Read before the queue, so that signals pushed before the stop are taken. */
 		const bool stop = atomic_load(&w->stop);
 		const size_t n = pl_ring_pop(&w->ring, signals, POP);
 
@@ -160,7 +161,7 @@ static void *work(void *arg)
 			return NULL;
 		atomic_store(&w->asleep, true);
 		atomic_thread_fence(memory_order_seq_cst);
-		/* Who pushed before it could see this did not wake it. */
+		/* A thread that pushed before it could see `asleep` did not wake this one. */
 		if (pl_ring_used(&w->ring) == 0 && !atomic_load(&w->stop))
 			(void)!read(w->wake_fd, &times, sizeof(times));
 		atomic_store(&w->asleep, false);
@@ -188,7 +189,7 @@ void pl_workers_signal(struct pl_workers *w, uint32_t store, uint32_t imm, uint6
 	w->signals++;
 	if (pl_ring_push(&to->ring, &signal, 1) == 0)
 		w->full++;
-	/* Between the push and this look, in both threads: one of them sees the other. */
+	/* Fence between push and look, in both threads: one of them sees the other. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&to->asleep)) {
 		w->awoken++;
