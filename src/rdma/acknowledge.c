@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What comes back to a requester. */
+/* Answers that a requester gets. */
 #include <string.h>
 
 #include "rdma/requester_state.h"
@@ -11,7 +11,7 @@ static bool outstanding(const struct pl_requester_conn *conn, uint32_t psn)
 	       ((conn->high - conn->unacked) & PL_ROCE_PSN_MASK);
 }
 
-/* The timed packet may have its answer. */
+/* Takes the time of the timed packet when its answer came. */
 static void take_time(struct pl_requester_conn *conn, uint64_t now_ns)
 {
 	uint64_t rtt, off;
@@ -26,9 +26,9 @@ static void take_time(struct pl_requester_conn *conn, uint64_t now_ns)
 }
 
 /*
- * Everything before psn is acknowledged, except atomics and READs whose own answer did not come:
- * that was lost, and the number of the first such is where to begin again, once; then it is the
- * clock's. Completes messages and restarts timers.
+ * Acknowledges everything before psn, except atomics and READs whose own answer did not come: that
+ * answer was lost, and the first such number is sent again, once; after that only the timeout
+ * repeats it. Completes messages and restarts timers.
  */
 static void advance(
 	struct pl_requester *q, struct pl_requester_conn *conn, uint32_t psn, uint64_t now_ns)
@@ -39,7 +39,7 @@ static void advance(
 		const struct pl_requester_message *m = pl_requester_message(conn, 0);
 		const uint32_t end = pl_psn_add(m->psn, m->packets);
 
-		/* One that was answered out of order is done when its turn comes. */
+		/* A message answered out of order completes in its turn. */
 		if (pl_requester_asks(m) ? !m->answered : pl_psn_diff(end, psn) > 0) {
 			if (!pl_requester_asks(m) && pl_psn_diff(psn, conn->unacked) > 0)
 				conn->unacked = psn;
@@ -64,7 +64,7 @@ static void advance(
 	}
 }
 
-/* To send again from psn on, should there be a try left. */
+/* Sends again from psn on, when a try is left. */
 static void go_back(
 	struct pl_requester *q, struct pl_requester_conn *conn, uint32_t psn, uint64_t now_ns)
 {
@@ -102,12 +102,12 @@ static void nak(struct pl_requester *q, struct pl_requester_conn *conn, const st
 		1);
 	advance(q, conn, p->psn, now_ns);
 	if (pl_psn_diff(conn->unacked, p->psn) < 0)
-		return; /* an answer is missing before it: that comes first */
+		return; /* an answer before it is missing: that one comes first */
 	if (rnr) {
 		not_ready(q, conn, p->syndrome & 0x1f, now_ns);
 	} else if (p->syndrome == PL_ROCE_NAK_SEQUENCE) {
-		/* While it waits for a receive at the other side, what was sent behind is refused
-		 * like this. */
+		/* While the peer has no receive, packets behind the refused one get this NAK
+		 * too. */
 		if (conn->wait_ns == 0)
 			go_back(q, conn, p->psn, now_ns);
 	} else {
@@ -118,7 +118,7 @@ static void nak(struct pl_requester *q, struct pl_requester_conn *conn, const st
 	}
 }
 
-/* Whether this is the answer that a message waits for. */
+/* Returns true when this is the answer that a message waits for. */
 static bool fits(const struct pl_requester_message *m, const struct pl_roce *p)
 {
 	if (p->opcode == PL_ROCE_ATOMIC_ACK)
@@ -126,7 +126,7 @@ static bool fits(const struct pl_requester_message *m, const struct pl_roce *p)
 	return m->work.kind == PL_RDMA_WORK_READ && pl_cursor_left(&p->payload) == m->work.bytes;
 }
 
-/* The answer of an atomic or a READ. */
+/* Takes the answer of an atomic or a READ. */
 static void own_answer(struct pl_requester *q, struct pl_requester_conn *conn,
 	const struct pl_roce *p, uint64_t now_ns)
 {
@@ -192,7 +192,7 @@ static void answer(struct pl_requester *q, const struct pl_packet *pkt, uint64_t
 	}
 	conn = &q->conns[place];
 	if (p.opcode == PL_ROCE_CNP) {
-		/* Nothing in it can be checked but who sent it. */
+		/* Only the sender of the packet can be checked. */
 		if (!pl_addr_equal(&p.path.src, &conn->c.path.dst)) {
 			pl_count(&c->foreign, 1);
 			return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers: what waits with each queue pair, and how it becomes packets. */
+/* Answers: waiting ones of each queue pair, and their packets. */
 #include <assert.h>
 #include <string.h>
 
@@ -52,7 +52,8 @@ static void put(struct pl_responder *r, const struct pl_responder_qp *qp, struct
 	pl_frames_put(out, packet, payload, len);
 }
 
-/* One response of a READ. True when it was the last; an access that is lost ends it with a NAK. */
+/* Adds one response of a READ. Returns true when it was the last; lost access ends the READ with a
+ * NAK. */
 static bool put_read(struct pl_responder *r, struct pl_responder_qp *qp,
 	struct pl_rdma_answer *answer, struct pl_frames *out)
 {
@@ -89,16 +90,16 @@ static bool put_read(struct pl_responder *r, struct pl_responder_qp *qp,
 	return last;
 }
 
-/* The last words of an atomic's answer are all that differs from one to the next: number, AETH,
+/* The last words of an atomic's answer are all that differs between two of them: number, AETH,
  * value. They end where the ICRC begins. */
 #define ICRC (PL_RDMA_ATOMIC_ACK - 4)
 #define TAIL (ICRC - 16)
 
-/* As the answers before. */
+/* Adds an atomic's answer made from the one before. */
 static void put_shaped(struct pl_responder *r, const struct pl_responder_qp *qp,
 	const struct pl_rdma_answer *answer, struct pl_frames *out)
 {
-	/* No acknowledgement is asked for. */
+	/* The BTH asks for no acknowledgement. */
 	const uint64_t said = (uint64_t)(answer->psn & PL_ROCE_PSN_MASK) << 32 |
 			      (uint32_t)answer->syndrome << 24 | (answer->msn & PL_ROCE_PSN_MASK);
 	const uint64_t tail[2] = { __builtin_bswap64(said), __builtin_bswap64(answer->value) };
@@ -111,8 +112,8 @@ static void put_shaped(struct pl_responder *r, const struct pl_responder_qp *qp,
 	pl_count(&r->counters.atomic_acks, 1);
 }
 
-/* The frame that was put last is the shape of those to come. They all have its identification,
- * which is nobody's where fragments are forbidden (RFC 6864, 4.1). */
+/* Keeps the last frame as the form of the next answers. All have its IP identification, which has
+ * no meaning where fragments are forbidden (RFC 6864, 4.1). */
 static void shape(struct pl_responder_qp *qp, const struct pl_frames *out)
 {
 	const struct pl_packet *last = &out->batch.pkts[out->batch.n - 1];
@@ -152,7 +153,7 @@ static void put_aeth(struct pl_responder *r, const struct pl_responder_qp *qp,
 
 #define CNP_BYTES 16 /* reserved */
 
-/* To the queue pair that is to send slower (annex A17.9.3). */
+/* Adds a notification for the queue pair that is to send more slowly (annex A17.9.3). */
 static void put_cnp(struct pl_responder *r, const struct pl_responder_qp *qp, struct pl_frames *out)
 {
 	static const uint8_t reserved[CNP_BYTES];
@@ -167,7 +168,7 @@ static void put_cnp(struct pl_responder *r, const struct pl_responder_qp *qp, st
 	pl_count(&r->counters.cnps, 1);
 }
 
-/* The answers of one queue pair; false when there is no more room. */
+/* Adds the answers of one queue pair. Returns false when there is no more room. */
 static bool answer_qp(struct pl_responder *r, struct pl_responder_qp *qp, struct pl_frames *out)
 {
 	if (qp->notify) {

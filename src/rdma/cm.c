@@ -11,8 +11,8 @@
 
 #define SECOND    UINT64_C(1000000000)
 
-/* Each waits twice as long. The address that asked may be forged, and whoever has it is sent no
- * more than three times what the request was (as RFC 9000, 8.1, has it). */
+/* Each try waits twice as long as the one before. The address of a request may be forged, and its
+ * real owner gets no more than three times the bytes of the request (as RFC 9000, 8.1, has it). */
 #define REP_TRIES 3
 
 int pl_connector_new(struct pl_connector **ret, const struct pl_connector_options *options)
@@ -102,7 +102,7 @@ void pl_connection_forget_old(struct pl_connector *c, uint64_t now_ns)
 	}
 }
 
-/* A free place, or that of the one that was closed first. NULL: there is none. */
+/* Finds a free place, or that of the connection closed first. NULL: none. */
 static struct pl_connection *free_place(struct pl_connector *c)
 {
 	struct pl_connection *oldest = NULL;
@@ -142,10 +142,10 @@ void pl_connection_finish(
 	struct pl_connector *c, struct pl_connection *conn, uint8_t event, uint64_t now_ns)
 {
 	conn->state = CM_DONE;
-	/* That it is over was told already. */
+	/* The owner was told of the end already. */
 	if (conn->event != PL_CONNECTION_SILENT || event != PL_CONNECTION_CLOSED)
 		conn->event = event;
-	/* So long a message that is sent again may still come, and is answered. */
+	/* A repeated message may still come for this long, and is answered. */
 	conn->at_ns = now_ns + 2 * c->options.resend_ns;
 }
 
@@ -248,7 +248,7 @@ int pl_connector_disconnect(struct pl_connector *c, uint32_t id, uint64_t now_ns
 	return 0;
 }
 
-/* Whether a connection is one whose peer's silence is noticed. */
+/* Returns true when the silence of this connection's peer is watched. */
 static bool watched(const struct pl_connector *c, const struct pl_connection *conn)
 {
 	return conn->state == CM_UP && !conn->active && c->options.silent_ns > 0;
@@ -257,7 +257,7 @@ static bool watched(const struct pl_connector *c, const struct pl_connection *co
 static void end_stale(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns)
 {
 	pl_count(&c->counters.stale, 1);
-	/* Should the peer know of it all the same, a DREQ says so. */
+	/* A DREQ tells the peer, in case it knows of the connection. */
 	if (conn->state == CM_UP)
 		pl_connection_give_up(c, conn, PL_CONNECTION_CLOSED, now_ns);
 	else
@@ -313,8 +313,7 @@ static bool waits(const struct pl_connection *conn)
 	       conn->state == CM_DREQ_SENT;
 }
 
-/* A peer that was silent so long is asked once more, or no more. What it was sent last is the
- * REP. */
+/* Asks a silent peer once more, or gives it up. The message sent last is the REP. */
 static void doubt(
 	struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns, struct pl_frames *out)
 {
@@ -323,7 +322,7 @@ static void doubt(
 		return;
 	}
 	conn->asked++;
-	/* From now, not from when it was due: whoever was asked late has as long to answer. */
+	/* From now, not from the due time: after a late question the peer has as long to answer. */
 	conn->at_ns = now_ns + c->options.silent_ns / 2 / c->options.tries;
 	pl_count(&c->counters.asked, 1);
 	pl_connector_put(c, &conn->path, conn->mad, out);
@@ -344,7 +343,7 @@ static void send_one(
 	if (!waits(conn) || now_ns < conn->at_ns)
 		return;
 	if (conn->tries == 0) {
-		/* Nobody answered the end: it is one all the same. */
+		/* Nobody answered the DREQ: the connection ends all the same. */
 		pl_connection_finish(c, conn,
 			conn->state == CM_DREQ_SENT ? PL_CONNECTION_CLOSED : PL_CONNECTION_TIMEOUT,
 			now_ns);
@@ -393,7 +392,8 @@ uint64_t pl_connector_next_ns(const struct pl_connector *c)
 	return next;
 }
 
-/* One that waits; ends before beginnings, for what begins may need the room. NULL: none. */
+/* Finds a connection with an event; ends come before beginnings, because those may need the room.
+ * NULL: none. */
 static struct pl_connection *next_event(struct pl_connector *c)
 {
 	struct pl_connection *begins = NULL;

@@ -6,8 +6,8 @@
 #include "rdma/cm_state.h"
 
 #define SECOND      UINT64_C(1000000000)
-#define TIMEOUT_MAX (60 * SECOND) /* what an MRA may ask for */
-#define CM_TIMEOUT  20            /* code: 4.3 s, as others say */
+#define TIMEOUT_MAX (60 * SECOND) /* longest delay that an MRA may ask for */
+#define CM_TIMEOUT  20            /* code: 4.3 s, as other implementations use */
 
 /* ---- saying ---- */
 
@@ -37,7 +37,7 @@ static void write_mad(
 	pl_cm_put(&b, cm, private, len);
 }
 
-/* The connection says this from now on. */
+/* Sets the message that a connection sends from now on. */
 static void say(struct pl_connector *c, struct pl_connection *conn, const struct pl_cm *cm,
 	const void *private, size_t len, bool repeat, uint64_t now_ns)
 {
@@ -50,7 +50,7 @@ static void say(struct pl_connector *c, struct pl_connection *conn, const struct
 	conn->at_ns = now_ns;
 }
 
-/* Something that no connection says. */
+/* Sends a message that belongs to no connection. */
 static void note(struct pl_connector *c, const struct pl_roce_path *path, const struct pl_cm *cm)
 {
 	struct pl_cm_note *n = &c->notes[c->notes_n];
@@ -200,8 +200,8 @@ static void refuse(struct pl_connector *c, const struct pl_roce_path *path, cons
 			.reason = reason });
 }
 
-/* A path MTU that is none, or larger than frames that this side carries. It is told what would
- * do. */
+/* Rejects a path MTU that does not exist, or is larger than this side's frames carry; the REJ has
+ * the largest possible one. */
 static void refuse_mtu(
 	struct pl_connector *c, const struct pl_roce_path *path, const struct pl_cm *cm)
 {
@@ -215,7 +215,7 @@ static void refuse_mtu(
 			.ari = mtu_code(c->options.mtu) });
 }
 
-/* The connection that this request made already. */
+/* Finds the connection that this request made already. */
 static struct pl_connection *made_by(
 	struct pl_connector *c, const struct pl_cm *cm, const struct pl_addr *peer)
 {
@@ -247,7 +247,7 @@ static void repeated_req(struct pl_connector *c, struct pl_connection *conn,
 	} else if (conn->state == CM_DONE && conn->rejected) {
 		conn->once = true;
 	} else if (conn->state == CM_DONE) {
-		/* It was answered in vain, or is over. */
+		/* Its answer had no effect, or the connection has ended. */
 		refuse(c, &conn->path, req, PL_CM_ABOUT_REQ, PL_CM_NO_RESOURCES);
 	}
 }
@@ -318,7 +318,7 @@ static void receive_rep(
 
 	if (!conn->active || conn->state != CM_REQ_SENT) {
 		pl_count(&c->counters.repeated, 1);
-		/* Our RTU was lost. */
+		/* The peer did not get our RTU. */
 		conn->once = conn->once || (conn->active && conn->state == CM_UP);
 		return;
 	}
@@ -351,7 +351,7 @@ static void receive_dreq(struct pl_connector *c, struct pl_connection *conn, uin
 	pl_connection_finish(c, conn, PL_CONNECTION_CLOSED, now_ns);
 }
 
-/* It takes longer: the next try is put off. */
+/* Puts the next try off: the peer needs longer. */
 static void receive_mra(struct pl_connection *conn, const struct pl_cm *cm, uint64_t now_ns)
 {
 	const uint64_t wait_ns = UINT64_C(4096) << cm->timeout;
@@ -370,18 +370,18 @@ static void receive_of(
 	case PL_CM_RTU:
 		if (conn->state != CM_REP_SENT && conn->asked == 0)
 			pl_count(&c->counters.repeated, 1);
-		/* It comes too late, and its sender believes in the connection. */
+		/* The RTU is late, and its sender believes in the connection. */
 		if (conn->state == CM_DONE && !conn->active)
 			refuse(c, &conn->path, cm, PL_CM_ABOUT_OTHER, PL_CM_INVALID_ID);
 		pl_connector_heard(c, conn->id, now_ns);
 		break;
 	case PL_CM_REJ:
-		/* Asked, the peer says that it knows of no connection. */
+		/* The peer answers a question that it knows of no connection. */
 		if (conn->asked > 0 && conn->state == CM_UP && cm->reason == PL_CM_INVALID_ID) {
 			pl_connection_give_up(c, conn, PL_CONNECTION_SILENT, now_ns);
 			break;
 		}
-		/* Our RTU came too late: the other side had given up. */
+		/* Our RTU was late: the peer had given up. */
 		if (conn->active && conn->state == CM_UP && cm->local_id == conn->remote_id) {
 			pl_connection_finish(c, conn, PL_CONNECTION_CLOSED, now_ns);
 			break;
@@ -423,15 +423,16 @@ static void begin_second(struct pl_connector *c, uint64_t now_ns)
 	memset(c->by_source, 0, sizeof(c->by_source));
 }
 
-/* The number of messages in this second of the sources with these first bytes. Sources that share a
- * place by their hash, which nobody can foresee, share it. */
+/* Count of messages in this second of the sources with these first bytes. Sources with the same
+ * hash, which nobody can foresee, share a count. */
 static uint16_t *share_of(struct pl_connector *c, const struct pl_addr *source, size_t bytes)
 {
 	return &c->by_source[pl_hash(source->b, bytes, c->seed) % PL_CM_SOURCES];
 }
 
-/* Whether one more message of this source that is part of no connection is answered in this second.
- * A host of IPv6 has all addresses of its /64, which therefore has a share too: that of four. */
+/* Returns true when one more message of this source that is part of no connection is answered in
+ * this second. A host of IPv6 has all addresses of its /64, which therefore has a share too: that
+ * of four. */
 static bool within_share(struct pl_connector *c, const struct pl_addr *source)
 {
 	uint16_t *own = share_of(c, source, 16);
@@ -448,8 +449,9 @@ static bool within_share(struct pl_connector *c, const struct pl_addr *source)
 	return true;
 }
 
-/* A source that is not allowed takes nothing from those that are: its requests are rejected, a few
- * in a second, so that whoever has set up a network sees why; everything else is not answered. */
+/* Handles a message of a source that is not allowed: requests are rejected, a few in a second, so
+ * that the builder of a network sees the reason; other messages are not answered, so that such a
+ * source takes nothing from allowed ones. */
 static void deny(struct pl_connector *c, const struct pl_roce_path *path, const struct pl_cm *cm)
 {
 	pl_count(&c->counters.denied, 1);
@@ -459,7 +461,8 @@ static void deny(struct pl_connector *c, const struct pl_roce_path *path, const 
 	refuse(c, path, cm, PL_CM_ABOUT_REQ, PL_CM_CONSUMER);
 }
 
-/* About a connection that there is none of: its sender waits for its end, or believes in it. */
+/* Answers a message about an unknown connection: its sender waits for the end, or believes in the
+ * connection. */
 static void receive_unknown(
 	struct pl_connector *c, const struct pl_cm *cm, const struct pl_roce_path *path)
 {
@@ -506,7 +509,8 @@ void pl_connector_receive(struct pl_connector *c, const struct pl_roce *packet, 
 		receive_unknown(c, &cm, &path);
 		return;
 	}
-	/* A REJ may come from whom we do not know by number yet; everything else names both. */
+	/* A REJ may come from a peer whose number is unknown yet; every other message has both
+	 * numbers. */
 	if (!pl_addr_equal(&conn->path.dst, &packet->path.src) ||
 		(conn->remote_id != 0 && cm.local_id != 0 && cm.local_id != conn->remote_id)) {
 		pl_count(&c->counters.foreign, 1);

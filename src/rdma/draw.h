@@ -7,8 +7,8 @@
 
 #include "rdma/index.h"
 
-/* `wanted`, or with 0 a drawn one within the mask (0 and 1 are never drawn), that is not in the
- * index; 0: it is taken, or the kernel gave nothing. */
+/* Returns `wanted`, or for 0 a drawn number within the mask (never 0 or 1), that is not in the
+ * index; 0 when `wanted` is taken, or the kernel gave no random numbers. */
 static inline uint32_t pl_rdma_draw(
 	const struct pl_rdma_index *index, uint32_t wanted, uint32_t mask)
 {

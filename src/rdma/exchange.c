@@ -76,7 +76,7 @@ void pl_exchange_put(struct pl_build *b, const struct pl_exchange *x)
 				       STORE_CRC_AT - PL_EXCHANGE_BYTES));
 }
 
-/* Text to the first zero, and zeros from there on. */
+/* Returns true for text up to the first zero, and zeros from there on. */
 static bool name_good(const char name[PL_EXCHANGE_NAME_MAX])
 {
 	size_t n = strnlen(name, PL_EXCHANGE_NAME_MAX), left = n;
@@ -106,7 +106,7 @@ static bool sound(const struct pl_exchange *x)
 	       (x->bytes == 0 || x->va + (x->bytes - 1) >= x->va) && name_good(x->name);
 }
 
-/* The longer part of a message. */
+/* Reads the longer part of a message. */
 static bool get_store(struct pl_exchange *ret, const uint8_t *p)
 {
 	uint64_t bytes;
@@ -128,7 +128,7 @@ int pl_exchange_get(struct pl_exchange *ret, struct pl_cursor stream, size_t *re
 	uint16_t length;
 
 	*ret_used = 0;
-	/* What cannot become one is refused as soon as it can be seen. */
+	/* Bytes that cannot become a message are refused as soon as possible. */
 	for (size_t i = 0; i < 4 && i < pl_cursor_left(&c); i++) {
 		if (c.pos[i] != (uint8_t)(MAGIC >> (24 - 8 * i)))
 			return -EBADMSG;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Parameters exchanged over a plain TCP connection, for peers that have no connection manager:
- * bytes to structures and back; who has the socket is the caller. Two forms:
+ * bytes to structures and back; the caller owns the socket. Two forms:
  *
- * *Versioned* (both ways): what a queue pair and its region are. All big-endian.
+ * *Versioned* (both ways): parameters of a queue pair and its region. All big-endian.
  *
  *   0  magic "PLRX"      4    48 region bytes            64
  *   4  version (1)       8    56 key                     32
@@ -17,7 +17,7 @@
  *   40 refusal           8    96 CRC-32 of what is before 32
  *   41 reserved          56
  *
- * and, from who has a store, 84 bytes more, so that the other side can compute addresses in it:
+ * and, from the side that has a store, 84 bytes more, so that the peer can compute addresses in it:
  *
  *   100 epoch            64   116 parameters of the store, as docs/formats/region.md has them (64
  *                        bytes, little-endian)
@@ -27,9 +27,9 @@
  * there all the same.
  *
  * *Compact*, 34 bytes, as the P4-to-RDMA collector of Beltman and Knossen (2020) sends it: va 64,
- * key 32, queue pair 32, LID 16, GID 128, all big-endian. The listener on the other side (port
- * 19876 there) sends the same bytes back. It names neither region length nor numbers: those are
- * agreed beforehand (bytes, psn and the rest of *ret are left alone).
+ * key 32, queue pair 32, LID 16, GID 128, all big-endian. The listener of the peer (port 19876
+ * there) sends the same bytes back. The form has neither the region's length nor packet numbers:
+ * those are agreed beforehand (bytes, psn and the rest of *ret are left alone).
  */
 #pragma once
 
@@ -46,20 +46,20 @@
 #define PL_EXCHANGE_COMPACT_BYTES 34
 #define PL_EXCHANGE_NAME_MAX      24
 
-/* Why an answer has no queue pair. */
+/* Reasons why an answer has no queue pair. */
 enum pl_exchange_refusal {
 	PL_EXCHANGE_AGREED,
-	PL_EXCHANGE_NO_STORE, /* there is none of this name */
-	PL_EXCHANGE_NO_RIGHT, /* this peer may not */
+	PL_EXCHANGE_NO_STORE, /* no store of this name */
+	PL_EXCHANGE_NO_RIGHT, /* this peer has no right */
 	PL_EXCHANGE_NO_ROOM,  /* no more queue pairs */
-	PL_EXCHANGE_NO_TERMS, /* what is asked for cannot be: service, address */
-	PL_EXCHANGE_NO_NIC,   /* for now: its NIC is not there, or has no address */
-	PL_EXCHANGE_NO_WAY,   /* from its NIC to the address that is told */
-	PL_EXCHANGE_FAILED,   /* its NIC did not make the queue pair */
-	PL_EXCHANGE_NO_PROOF, /* the address that is told is another one than the connection's */
+	PL_EXCHANGE_NO_TERMS, /* impossible terms: service, address */
+	PL_EXCHANGE_NO_NIC,   /* the NIC is away for now, or has no address */
+	PL_EXCHANGE_NO_WAY,   /* no route from the NIC to the address in the message */
+	PL_EXCHANGE_FAILED,   /* the NIC did not make the queue pair */
+	PL_EXCHANGE_NO_PROOF, /* the address in the message is not that of the connection */
 };
 
-/* In words; "refused" for those of later forms. */
+/* Text of a refusal; "refused" for unknown ones of later forms. */
 const char *pl_exchange_refusal_text(uint8_t refusal);
 
 struct pl_exchange {
@@ -72,24 +72,26 @@ struct pl_exchange {
 	uint16_t mtu;
 	uint8_t depth;
 	uint8_t access;                      /* PL_RDMA_* */
-	char name[PL_EXCHANGE_NAME_MAX + 1]; /* of the store */
+	char name[PL_EXCHANGE_NAME_MAX + 1]; /* name of the store */
 	uint8_t refusal;                     /* enum pl_exchange_refusal */
-	bool has_store;                      /* the following three are there */
+	bool has_store;                      /* the following three are valid */
 	uint64_t epoch, region_id;
-	struct pl_store_params store; /* checked: they are a store of `bytes` bytes */
+	struct pl_store_params store; /* checked: they describe a store of `bytes` bytes */
 	uint16_t lid;                 /* compact form */
 };
 
 void pl_exchange_put(struct pl_build *b, const struct pl_exchange *x);
 
 /*
- * Reads what came so far of a stream. 1: there it is, *ret_used bytes of the stream; 0: more is to
- * come; -EBADMSG: not such a message, or one that says what cannot be (service, MTU, numbers above
- * 24 bits, an end beyond 2^64, a name that is no text, a store of other parameters than bytes);
- * -EPROTO: another version, whose number is in *ret_used.
+ * Reads a message from the beginning of a stream. Returns 1 when it is complete, with its length in
+ * *ret_used; 0 while bytes are missing; -EBADMSG for something else than a message, or for
+ * impossible values (service, MTU, numbers above 24 bits, an end beyond 2^64, a name that is no
+ * text, a store whose parameters do not match bytes); -EPROTO for another version, whose number is
+ * in *ret_used.
  */
 int pl_exchange_get(struct pl_exchange *ret, struct pl_cursor stream, size_t *ret_used);
 
 void pl_exchange_put_compact(struct pl_build *b, const struct pl_exchange *x);
-/* 1, 0 or -EBADMSG (queue pair above 24 bits), likewise. */
+/* Reads a message of the compact form. Returns 1, 0 or -EBADMSG (queue pair above 24 bits),
+ * likewise. */
 int pl_exchange_get_compact(struct pl_exchange *ret, struct pl_cursor stream);

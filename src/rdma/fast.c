@@ -3,8 +3,8 @@
  * The fast path: WRITE Only and FETCH_ADD over untagged RoCEv2 on IPv4 to a queue pair with no
  * rules beyond addresses. A group of frames is looked at first, the memory that they name is
  * fetched meanwhile, then they are executed in their order. It changes nothing before every check
- * has passed; a frame that it does not take goes the general way (pl_responder_receive), which is
- * the definition of what is right: a test holds the two against each other.
+ * has passed; a frame that it does not take goes the slow path (pl_responder_receive), which
+ * defines the correct result: a test compares the two.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #define GROUP     32
 
-/* Where things stand in such a frame. */
+/* Offsets in such a frame. */
 #define IP        14
 #define BTH       (IP + 20 + 8)
 #define RETH      (BTH + 12)
@@ -23,7 +23,7 @@
 #define ADD_FRAME (BTH + 12 + 28 + 4)
 
 struct staged {
-	struct pl_responder_qp *qp; /* NULL: the general way */
+	struct pl_responder_qp *qp; /* NULL: slow path */
 	uint8_t *dest;
 	const uint8_t *payload;
 	uint64_t add;
@@ -31,7 +31,7 @@ struct staged {
 	bool ask, atomic;
 };
 
-/* Whether the bytes are such a frame, whole; *ret_len is the length of what is written. */
+/* Returns true when the bytes are such a frame, complete; *ret_len is the length of the payload. */
 static inline bool usual(const struct pl_packet *pkt, uint32_t *ret_len)
 {
 	const uint8_t *p = pkt->data;
@@ -71,9 +71,9 @@ static inline bool usual(const struct pl_packet *pkt, uint32_t *ret_len)
 	return icrc == pl_roce_icrc_ip4(p + IP, total - 4);
 }
 
-/* What the request before named. Nothing of it changes within a batch. */
+/* Queue pair and region of the request before; they do not change within a batch. */
 struct recent {
-	uint32_t qpn, key; /* 0 is none's */
+	uint32_t qpn, key; /* 0: none */
 	struct pl_responder_qp *qp;
 	const struct pl_rdma_region *region;
 };
@@ -98,7 +98,7 @@ static inline const struct pl_rdma_region *region_of(
 	return recent->region;
 }
 
-/* Everything about the request that does not depend on those before it. */
+/* Makes the checks of a request that do not depend on the requests before it. */
 static inline void stage(const struct pl_responder *r, const struct pl_packet *pkt,
 	struct recent *recent, struct staged *ret)
 {
@@ -140,7 +140,7 @@ static inline void stage(const struct pl_responder *r, const struct pl_packet *p
 	ret->ask = p[BTH + 8] >> 7;
 }
 
-/* What depends on those before it. */
+/* Makes the checks that depend on the requests before it. */
 static inline bool in_turn(const struct pl_responder_qp *qp, const struct staged *s)
 {
 	if (qp == NULL || qp->state != PL_RDMA_READY || qp->in != PL_RDMA_NONE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames that an engine wants sent: built one behind the other in memory of the caller, named by a
- * batch that pl_port_send takes as it is. */
+/* Frames to send: an engine builds them one behind the other in memory of the caller, in a batch
+ * that pl_port_send takes as it is. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,20 +14,21 @@ struct pl_frames {
 	struct pl_batch batch;
 };
 
-/* Empties it over `cap` bytes of the caller's; less than PL_ROCE_FRAME_MAX holds nothing. */
+/* Starts with no frames in `cap` bytes of the caller's memory; fewer than PL_ROCE_FRAME_MAX have no
+ * room for a frame. */
 static inline void pl_frames_init(struct pl_frames *frames, void *memory, size_t cap)
 {
 	frames->build = pl_build(memory, cap);
 	frames->batch.n = 0;
 }
 
-/* After the frames were sent: the same memory again. */
+/* Removes the frames after they were sent; the memory is used again. */
 static inline void pl_frames_clear(struct pl_frames *frames)
 {
 	pl_frames_init(frames, frames->build.data, frames->build.cap);
 }
 
-/* Whether n more frames of up to `payload` bytes fit. */
+/* Returns true when n more frames with up to `payload` bytes fit. */
 static inline bool pl_frames_room(const struct pl_frames *frames, uint32_t n, uint32_t payload)
 {
 	return frames->batch.n + (uint64_t)n <= PL_BATCH_MAX &&
@@ -43,7 +44,7 @@ static inline void pl_frames_name(struct pl_frames *frames, size_t at)
 		.link = PL_LINK_ETHERNET };
 }
 
-/* Appends a frame that the caller, who asked for room, writes. */
+/* Appends a frame for the caller to write; pl_frames_room told that it fits. */
 static inline uint8_t *pl_frames_make(struct pl_frames *frames, size_t len)
 {
 	const size_t at = frames->build.len;
@@ -53,7 +54,7 @@ static inline uint8_t *pl_frames_make(struct pl_frames *frames, size_t len)
 	return frames->build.data + at;
 }
 
-/* Appends a frame; the caller asked for room. */
+/* Appends a frame; pl_frames_room told that it fits. */
 static inline void pl_frames_put(
 	struct pl_frames *frames, const struct pl_roce *packet, const void *payload, size_t len)
 {

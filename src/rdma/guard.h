@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who guesses: a count by source address of packets that look like guesses at queue pairs, keys and
- * packet numbers, in a table of fixed size. A source over the limit within a second is a suspect
- * until it has been quiet for ten. Sources that share a place push each other out, the one with
- * fewer guesses goes: whoever guesses fast stays.
+ * Detection of sources that guess: a count by source address of packets that look like guesses at
+ * queue pairs, keys and packet numbers, in a table of fixed size. A source over the limit within a
+ * second is a suspect until it has been quiet for ten. Of sources that share a place in the table
+ * the one with fewer guesses loses it, so a source that guesses fast stays.
  */
 #pragma once
 
@@ -20,10 +20,10 @@
 
 struct pl_guard_source {
 	struct pl_addr addr;
-	uint64_t since_ns;              /* when the present second began */
-	uint64_t last_ns;               /* the last guess */
-	uint64_t total;                 /* guesses; 0: nobody */
-	uint64_t kinds[PL_GUARD_KINDS]; /* of them, at what */
+	uint64_t since_ns;              /* begin of the present second */
+	uint64_t last_ns;               /* time of the last guess */
+	uint64_t total;                 /* guesses; 0: the place is free */
+	uint64_t kinds[PL_GUARD_KINDS]; /* guesses by kind */
 	uint32_t guesses;               /* in the present second */
 	bool suspect, told;             /* told: the alarm was fetched */
 };
@@ -48,7 +48,7 @@ static inline bool pl_guard_suspects(
 	       now_ns - s->last_ns < PL_GUARD_QUIET_NS;
 }
 
-/* Counts a guess of a kind; true when it made the source a suspect. */
+/* Counts a guess of a kind. Returns true when it made the source a suspect. */
 static inline bool pl_guard_guess(
 	struct pl_guard *g, const struct pl_addr *addr, unsigned int kind, uint64_t now_ns)
 {
@@ -56,7 +56,8 @@ static inline bool pl_guard_guess(
 	const bool known = s->total > 0 && pl_addr_equal(&s->addr, addr);
 
 	if (!known || now_ns - s->last_ns >= PL_GUARD_QUIET_NS) {
-		/* Somebody else's place, who still guesses: worn down one by one. */
+		/* Another source that still guesses has the place: its count is worn down one by
+		 * one. */
 		if (!known && s->guesses > 1 && now_ns - s->last_ns < PL_GUARD_SECOND) {
 			s->guesses--;
 			return false;

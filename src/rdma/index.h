@@ -20,7 +20,7 @@ struct pl_rdma_index {
 	unsigned int shift; /* 32 - log2 of the number of cells */
 };
 
-/* For at most n keys. False: no memory. */
+/* Makes an index for at most n keys. Returns false without memory. */
 static inline bool pl_rdma_index_init(struct pl_rdma_index *index, uint32_t n)
 {
 	unsigned int bits = 1;
@@ -48,7 +48,7 @@ static inline uint32_t pl_rdma_index_home(const struct pl_rdma_index *index, uin
 	return key * 0x9e3779b1u >> index->shift;
 }
 
-/* The cell of the key, or the empty one where it would stand. */
+/* Finds the cell of the key, or the empty one for it. */
 static inline struct pl_rdma_index_cell *pl_rdma_index_cell(
 	const struct pl_rdma_index *index, uint32_t key)
 {
@@ -60,7 +60,7 @@ static inline struct pl_rdma_index_cell *pl_rdma_index_cell(
 	return &index->cells[i];
 }
 
-/* PL_RDMA_INDEX_NONE: not there. Key 0 never is. */
+/* Returns PL_RDMA_INDEX_NONE for a key that is not there, as key 0 always is. */
 static inline uint32_t pl_rdma_index_find(const struct pl_rdma_index *index, uint32_t key)
 {
 	const struct pl_rdma_index_cell *cell = pl_rdma_index_cell(index, key);
@@ -68,7 +68,7 @@ static inline uint32_t pl_rdma_index_find(const struct pl_rdma_index *index, uin
 	return cell->key != 0 ? cell->place : PL_RDMA_INDEX_NONE;
 }
 
-/* A key that is not 0 and not there. */
+/* Adds a key that is not 0 and not there yet. */
 static inline void pl_rdma_index_add(struct pl_rdma_index *index, uint32_t key, uint32_t place)
 {
 	assert(key != 0 && pl_rdma_index_cell(index, key)->key == 0);
@@ -87,7 +87,7 @@ static inline void pl_rdma_index_remove(struct pl_rdma_index *index, uint32_t ke
 	for (i = (hole + 1) & mask; index->cells[i].key != 0; i = (i + 1) & mask) {
 		uint32_t home = pl_rdma_index_home(index, index->cells[i].key);
 
-		/* It may move back when its home is not behind the hole. */
+		/* An entry may move back when its home is not behind the hole. */
 		if (((i - home) & mask) >= ((i - hole) & mask)) {
 			index->cells[hole] = index->cells[i];
 			hole = i;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast a queue pair sends after the network said that there is congestion (CNP, RoCEv2 annex
- * A17.9.3). Without a notification there is no limit. The first one limits it to half of what it
- * sent per second just before; each further one halves that, but not more often than once in
- * PL_PACE_CUT_NS. Each PL_PACE_RAISE_NS without one a sixteenth of the rate before the first cut
- * comes back; once that rate is reached the limit is gone.
+ * Rate limit of a queue pair after a congestion notification (CNP, RoCEv2 annex A17.9.3). Without a
+ * notification there is no limit. The first one limits the queue pair to half of the rate at which
+ * it sent just before; each further one halves the limit, but not more often than once in
+ * PL_PACE_CUT_NS. Each PL_PACE_RAISE_NS without a notification raises the limit by a sixteenth of
+ * the rate before the first cut; at that rate the limit ends.
  */
 #pragma once
 
@@ -12,17 +12,17 @@
 
 #define PL_PACE_CUT_NS   UINT64_C(1000000)
 #define PL_PACE_RAISE_NS UINT64_C(10000000)
-#define PL_PACE_SLOT_NS  UINT64_C(10000000) /* over which is measured what it sends */
-#define PL_PACE_LEAST    1000.0             /* packets per second: never slower */
+#define PL_PACE_SLOT_NS  UINT64_C(10000000) /* interval over which the rate is measured */
+#define PL_PACE_LEAST    1000.0             /* packets per second: lowest limit */
 
 struct pl_pace {
 	struct pl_bucket bucket; /* rate 0: no limit */
 	double before;           /* packets per second before the first cut */
 	uint64_t cut_ns, raise_ns;
-	/* measuring */
+	/* measurement */
 	uint64_t slot_ns;
 	uint32_t slot_n;
-	double slot_rate; /* of the slot before */
+	double slot_rate; /* rate in the slot before */
 };
 
 static inline double pl_pace_rate(const struct pl_pace *p)
@@ -30,7 +30,7 @@ static inline double pl_pace_rate(const struct pl_pace *p)
 	return p->bucket.rate;
 }
 
-/* n packets were sent. */
+/* Notes that n packets were sent. */
 static inline void pl_pace_sent(struct pl_pace *p, uint32_t n, uint64_t now_ns)
 {
 	const uint64_t past = now_ns - p->slot_ns;
@@ -51,7 +51,7 @@ static inline void pl_pace_limit(struct pl_pace *p, double rate, uint64_t now_ns
 	p->bucket.tokens = 0;
 }
 
-/* A notification came. */
+/* Applies a congestion notification. */
 static inline void pl_pace_cut(struct pl_pace *p, uint64_t now_ns)
 {
 	const double slot = (double)p->slot_n * 1e9 / (double)PL_PACE_SLOT_NS;
@@ -69,7 +69,7 @@ static inline void pl_pace_cut(struct pl_pace *p, uint64_t now_ns)
 	pl_pace_limit(p, rate > PL_PACE_LEAST ? rate : PL_PACE_LEAST, now_ns);
 }
 
-/* How many packets may go now; UINT32_MAX: no limit. */
+/* Number of packets that may be sent now; UINT32_MAX: no limit. */
 static inline uint32_t pl_pace_room(struct pl_pace *p, uint64_t now_ns)
 {
 	double rate = p->bucket.rate;
@@ -92,7 +92,7 @@ static inline uint32_t pl_pace_room(struct pl_pace *p, uint64_t now_ns)
 	return p->bucket.tokens >= 1 ? (uint32_t)p->bucket.tokens : 0;
 }
 
-/* When there is room again; only of use when there was none. */
+/* Time at which there is room again; only valid when there was none. */
 static inline uint64_t pl_pace_due_ns(const struct pl_pace *p)
 {
 	return pl_bucket_due_ns(&p->bucket);

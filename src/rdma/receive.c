@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a responder does with a request: the definition of what is right, in the order of the
- * architecture's checks. The usual WRITE has a fast path, fast.c.
+ * Handling of a request in a responder: defines the correct result, in the order of the
+ * architecture's checks. The common WRITE has a fast path, fast.c.
  */
 #include <string.h>
 
 #include "memory/words.h"
 #include "rdma/responder_state.h"
 
-/* What an operation is, by its lower five bits. */
+/* Properties of an operation, by its lower five bits. */
 enum {
 	FIRST = 1,
 	MIDDLE = 2,
@@ -40,12 +40,12 @@ static const uint8_t kinds[PL_ROCE_OP_MASK + 1] = {
 	[PL_ROCE_SEND_ONLY_INV] = SEND | ONLY,
 };
 
-/* A request while it is looked at. */
+/* A request while it is checked. */
 struct request {
 	const struct pl_roce *p;
 	uint8_t kind;
 	uint32_t len;  /* of the payload */
-	uint8_t *dest; /* where the payload or the atomic goes; NULL: nowhere */
+	uint8_t *dest; /* destination of the payload or the atomic; NULL: none */
 };
 
 static bool takes_receive(const struct request *q)
@@ -81,7 +81,7 @@ static enum pl_rdma_cause check_allowed(const struct pl_responder_qp *qp, const 
 	return PL_RDMA_C_OK;
 }
 
-/* Sizes of a packet of SEND or WRITE, against the path MTU and what was announced. */
+/* Checks the size of a packet of SEND or WRITE against the path MTU and the announced length. */
 static enum pl_rdma_cause check_length(const struct pl_responder_qp *qp, const struct request *q)
 {
 	const uint32_t mtu = qp->c.mtu;
@@ -100,7 +100,7 @@ static enum pl_rdma_cause check_length(const struct pl_responder_qp *qp, const s
 	if (q->kind & WRITE) {
 		const uint32_t left = q->kind & FIRST ? q->p->length : qp->left;
 
-		/* The last packet brings what is left; those before leave something. */
+		/* The last packet brings the rest; those before leave something. */
 		return (q->kind & LAST ? q->len == left : q->len < left) ? PL_RDMA_C_OK
 									 : PL_RDMA_C_LENGTH;
 	}
@@ -121,7 +121,7 @@ static enum pl_rdma_cause check_memory(
 			return PL_RDMA_C_RECEIVE_LENGTH;
 		q->dest = q->len > 0 ? receive->buffer + at : NULL;
 	} else if (q->kind & WRITE && (q->kind & FIRST) == 0) {
-		/* Again: the region may have gone since the first packet. */
+		/* Checked again: the region may have gone since the first packet. */
 		q->dest =
 			pl_responder_reach(r, qp, qp->rkey, qp->at, q->len, PL_RDMA_WRITE, &cause);
 	} else if (q->kind & ATOMIC) {
@@ -135,7 +135,7 @@ static enum pl_rdma_cause check_memory(
 	return cause;
 }
 
-/* Everything, before anything is done. */
+/* Makes all checks, before anything is done. */
 static enum pl_rdma_cause check(
 	const struct pl_responder *r, const struct pl_responder_qp *qp, struct request *q)
 {
@@ -182,7 +182,8 @@ static void do_place(struct pl_responder *r, struct pl_responder_qp *qp, const s
 		qp->rkey = p->rkey;
 		qp->left = qp->length = write ? p->length : 0;
 	}
-	/* Others read a region meanwhile. A receive is its owner's once it is completed. */
+	/* Others may read a region meanwhile. A receive belongs to its owner once it is
+	 * completed. */
 	if (q->dest != NULL && write)
 		pl_words_place(q->dest, p->payload.pos, q->len);
 	else if (q->dest != NULL)
@@ -202,7 +203,7 @@ static void do_place(struct pl_responder *r, struct pl_responder_qp *qp, const s
 	qp->in = PL_RDMA_NONE;
 }
 
-/* In this machine's byte order, atomic for its processors too. */
+/* Executes an atomic in this machine's byte order, atomic for its processors too. */
 static uint64_t do_atomic(struct pl_responder *r, const struct request *q)
 {
 	uint64_t *const word = (uint64_t *)(void *)q->dest;
@@ -280,8 +281,8 @@ static const struct pl_rdma_memory *recall(
 	return NULL;
 }
 
-/* Behind the expected number: answered again from what is known, never executed again. A READ is
- * read again. */
+/* Answers a request behind the expected number again, without executing it again. A READ is read
+ * again. */
 static enum pl_rdma_cause rc_duplicate(
 	struct pl_responder *r, struct pl_responder_qp *qp, const struct request *q)
 {
@@ -304,7 +305,7 @@ static enum pl_rdma_cause rc_duplicate(
 		const uint64_t skipped =
 			(uint64_t)((p->psn - m->psn) & PL_ROCE_PSN_MASK) * qp->c.mtu;
 
-		/* The same, or the rest of it from that packet on. */
+		/* The same READ, or the rest of it from this packet on. */
 		if (p->rkey != m->rkey || p->va != m->value + skipped ||
 			p->length > m->length - skipped)
 			return PL_RDMA_C_FORGOTTEN;
@@ -329,7 +330,7 @@ static enum pl_rdma_cause rc_receive(
 
 	if (ahead < 0)
 		return rc_duplicate(r, qp, q);
-	/* Two answers at most follow from what is executed: its own and, later, a NAK. */
+	/* A request that is executed has two answers at most: its own and, later, a NAK. */
 	if (!pl_responder_may_say(qp, 2))
 		return PL_RDMA_C_BUSY;
 	if (ahead > 0) {
@@ -364,12 +365,12 @@ static enum pl_rdma_cause uc_receive(
 	const uint32_t far = (uint32_t)(ahead < 0 ? -ahead : ahead);
 	enum pl_rdma_cause cause;
 
-	if ((q->kind & (READ | ATOMIC)) != 0) /* by an opcode of RC */
+	if ((q->kind & (READ | ATOMIC)) != 0) /* with an opcode of RC */
 		return PL_RDMA_C_UNSUPPORTED;
 	if (qp->c.max_jump != 0 && far > qp->c.max_jump)
 		return PL_RDMA_C_WINDOW;
 	if (q->kind & FIRST) {
-		qp->in = PL_RDMA_NONE; /* whatever was under way has lost its end */
+		qp->in = PL_RDMA_NONE; /* a message under way has lost its end */
 	} else if (ahead != 0 || check_order(qp, q) != PL_RDMA_C_OK) {
 		qp->in = PL_RDMA_NONE;
 		return PL_RDMA_C_BROKEN;
@@ -403,7 +404,7 @@ static enum pl_rdma_cause ud_receive(
 	receive = &qp->receives[qp->first];
 	if (receive->bytes < GRH_BYTES + q->len)
 		return PL_RDMA_C_RECEIVE_LENGTH;
-	/* The addresses are what a reader of the prefix looks for: last in the GRH and in the IPv4
+	/* Readers of the prefix look for the addresses, which are last in the GRH and in the IPv4
 	 * header. */
 	memset(receive->buffer, 0, GRH_BYTES);
 	if (!p->path.v1 && pl_addr_is_v4(&p->path.src)) {
@@ -483,11 +484,11 @@ static void count_guess(
 }
 
 #define CONGESTED      3     /* both ECN bits: a switch on the way marked the packet (RFC 3168) */
-#define NOTIFY_NS      50000 /* at most one notification of a queue pair in so long; */
-#define NOTIFY_PACKETS 64    /* without a time, for so many of its packets */
+#define NOTIFY_NS      50000 /* least time between two notifications of a queue pair */
+#define NOTIFY_PACKETS 64    /* without a time: packets between two notifications */
 
-/* The peer is to send slower (annex A17.9). Datagrams have no peer, and a switch that takes no
- * answers none that hears. */
+/* Notes that the peer is to send more slowly (annex A17.9). Datagrams have no peer, and a switch
+ * that takes no answers reads no notification. */
 static void note_mark(struct pl_responder *r, struct pl_responder_qp *qp)
 {
 	const bool early = qp->notified_packets != 0 &&
@@ -512,7 +513,7 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 	struct pl_roce p;
 	bool far, wrong_key;
 
-	/* The faults are the first causes. */
+	/* Faults of frames are the first causes. */
 	cause = (enum pl_rdma_cause)pl_roce_parse(
 		&p, pl_cursor(pkt->data, pkt->len), (enum pl_link)pkt->link);
 	if (cause != PL_RDMA_C_OK)
@@ -543,7 +544,8 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 		return cause;
 	if (qp->learn) {
 		memcpy(qp->c.path.dmac, p.path.smac, 6);
-		qp->learn = qp->c.check_mac; /* then one that is not executed proves nothing */
+		/* then a request that is not executed proves nothing */
+		qp->learn = qp->c.check_mac;
 	}
 	if ((p.path.tos & CONGESTED) == CONGESTED && !p.path.v1)
 		note_mark(r, qp);
@@ -551,7 +553,7 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 	cause = by_service(r, qp, &q);
 	qp->refused -= cause == PL_RDMA_C_OK;
 	qp->learn = qp->learn && cause != PL_RDMA_C_OK;
-	/* A key of somebody else's is as wrong as one that is none. */
+	/* A key of another domain is as wrong as one that does not exist. */
 	wrong_key = cause == PL_RDMA_C_KEY || cause == PL_RDMA_C_DOMAIN;
 	if (r->now_ns != 0 && (wrong_key || far) && qp->c.service != PL_ROCE_UD)
 		count_guess(r, &p.path.src, wrong_key ? PL_RDMA_GUESS_KEY : PL_RDMA_GUESS_NUMBER);

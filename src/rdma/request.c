@@ -10,9 +10,9 @@ uint64_t pl_requester_timeout_ns(const struct pl_requester_conn *conn)
 }
 
 /*
- * The other side drops what comes behind a gap, so all of it is sent again: with a wide window that
- * is much. Each loss halves what may be on its way (once for all that was on its way by then), each
- * `allowed` packets that arrive add one.
+ * The peer drops packets behind a gap, so all of them are sent again: many, with a wide window.
+ * Each loss halves the number of packets that may be under way (once for all that were under way by
+ * then); each `allowed` packets that arrive add one.
  */
 void pl_requester_narrow(struct pl_requester_conn *conn)
 {
@@ -24,8 +24,8 @@ void pl_requester_narrow(struct pl_requester_conn *conn)
 }
 
 /*
- * Nothing came back at all. What is sent again is less each time, down to a packet: a link that
- * loses on a clock would otherwise take the same packet of each round.
+ * Nothing came back at all. Fewer packets are sent each time, down to one: a link that loses
+ * periodically would otherwise lose the same packet of each round.
  */
 static void narrow_further(struct pl_requester_conn *conn)
 {
@@ -57,7 +57,7 @@ void pl_requester_rewind(struct pl_requester_conn *conn, uint32_t psn)
 	}
 	conn->next = psn;
 	conn->ask = true;
-	conn->timed_ns = 0; /* an answer could be to either of two */
+	conn->timed_ns = 0; /* an answer could belong to either of two packets */
 }
 
 /* First, Middle, Last, Only of a kind, in the order of their opcodes. */
@@ -82,8 +82,8 @@ static uint8_t opcode(const struct pl_requester_message *m, uint32_t i)
 	return last && m->work.have_imm ? (uint8_t)(code + 1) : code;
 }
 
-/* The last packet of all there is asks for an acknowledgement, and so does one in each half of the
- * window. */
+/* Returns true when packet i asks for an acknowledgement: the last packet of all, and one in each
+ * half of the window. */
 static bool asks(struct pl_requester_conn *conn, const struct pl_requester_message *m, uint32_t i)
 {
 	const bool end = conn->cursor == conn->n - 1 && i == m->packets - 1;
@@ -146,7 +146,7 @@ static void put(struct pl_requester *q, struct pl_requester_conn *conn,
 		conn->cursor++;
 }
 
-/* Whether the window lets another packet of this message out. */
+/* Returns true when the window allows another packet of this message. */
 static bool may_send(const struct pl_requester_conn *conn, const struct pl_requester_message *m)
 {
 	if (conn->c.service != PL_ROCE_RC)
@@ -156,7 +156,7 @@ static bool may_send(const struct pl_requester_conn *conn, const struct pl_reque
 	return m->sent || !pl_requester_asks(m) || conn->asked < conn->c.atomics;
 }
 
-/* True: it has nothing more to send now. */
+/* Sends packets of a connection. Returns true when it has nothing more to send now. */
 static bool send_conn(struct pl_requester *q, struct pl_requester_conn *conn, uint64_t now_ns,
 	struct pl_frames *out)
 {
@@ -183,7 +183,7 @@ static bool send_conn(struct pl_requester *q, struct pl_requester_conn *conn, ui
 	return true;
 }
 
-/* Timers first. True: nothing may be sent. */
+/* Checks the timers. Returns true when nothing may be sent. */
 static bool timers(struct pl_requester *q, struct pl_requester_conn *conn, uint64_t now_ns)
 {
 	if (conn->wait_ns != 0) {
@@ -213,7 +213,7 @@ bool pl_requester_send(struct pl_requester *q, uint64_t now_ns, struct pl_frames
 
 		if (conn->used && !conn->failed && !timers(q, conn, now_ns) &&
 			!send_conn(q, conn, now_ns, out))
-			return false; /* its turn again */
+			return false; /* the connection sends on in its next turn */
 		q->turn = (q->turn + 1) % q->options.max_qps;
 	}
 	return true;
@@ -229,7 +229,7 @@ uint64_t pl_requester_next_ns(const struct pl_requester *q)
 
 		if (conn->used && at != 0 && at < next)
 			next = at;
-		/* Slowed down: what the window would let out waits for its turn. */
+		/* Congestion limits the rate: packets that the window would allow wait. */
 		at = pl_pace_due_ns(&conn->pace);
 		if (conn->used && conn->wait_ns == 0 && conn->pace.bucket.rate != 0 &&
 			conn->cursor < conn->n &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a requester has: queue pairs, work, completions. */
+/* State of a requester: queue pairs, work, completions. */
 #include <errno.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static bool qp_good(const struct pl_requester_qp *c)
 	       c->qpn != 1 && c->qpn <= PL_ROCE_PSN_MASK && c->peer_qpn <= PL_ROCE_PSN_MASK &&
 	       c->psn <= PL_ROCE_PSN_MASK && c->messages >= 1 &&
 	       c->messages <= PL_RDMA_WINDOW_MAX && c->message_bytes <= PL_RDMA_MESSAGE_MAX &&
-	       /* Everything that is posted has a number of its own. */
+	       /* Everything that is posted has its own packet number. */
 	       (uint64_t)c->messages * pl_roce_packets(c->message_bytes, c->mtu) < 1u << 23;
 }
 
@@ -187,7 +187,7 @@ int pl_requester_post(struct pl_requester *q, uint32_t qpn, const struct pl_rdma
 		q->completions_n + q->promised >= q->options.max_completions)
 		return -EAGAIN;
 	if (conn->n == 0)
-		conn->first = 0; /* where caches have it */
+		conn->first = 0; /* reuses memory that caches hold */
 	place = conn->first + conn->n;
 	place -= place < conn->c.messages ? 0 : conn->c.messages;
 	memory = conn->memory + place * ((size_t)conn->c.message_bytes + 1);
@@ -215,7 +215,7 @@ void pl_requester_finish(
 	q->promised--;
 	if (result != PL_RDMA_RESULT_OK || !m->work.quiet) {
 		if (q->completions_n == 0)
-			q->completions_first = 0; /* where caches have it */
+			q->completions_first = 0; /* reuses memory that caches hold */
 		place = q->completions_first + q->completions_n;
 		place -= place < q->options.max_completions ? 0 : q->options.max_completions;
 		q->completions[place] = (struct pl_rdma_completed){ .id = m->work.id,
@@ -224,7 +224,8 @@ void pl_requester_finish(
 			.original = m->original };
 		q->completions_n++;
 	}
-	/* Only now: until then those behind it must not push it out of the peer's memory. */
+	/* Counted down only here: until then later ones must not push it out of the peer's
+	 * memory. */
 	if (m->sent && pl_requester_asks(m)) {
 		assert(conn->asked > 0);
 		conn->asked--;

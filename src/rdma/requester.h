@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester: the side that writes into somebody else's memory, in software. It takes work,
- * answers and a time, and has frames to send; it owns no socket and no clock. InfiniBand
- * architecture 1.x, 9.7.
+ * The requester: the side that writes into remote memory, in software. It takes work, answers and a
+ * time, and has frames to send; it owns no socket and no clock. InfiniBand architecture 1.x, 9.7.
  *
  * Unreliable connections (UC) send and forget: a lost frame costs what was in it and nothing else.
  * Reliable ones (RC) keep what they sent until it is acknowledged, go back to what was lost (NAK,
- * timeout), wait when the peer says that it is not ready, and take the answer of an atomic or a
- * READ to be the one thing that completes it. A READ may see what was written after it, should its
- * answer be lost and the peer read again. After a loss fewer packets are on their way, after a
- * congestion notification fewer are sent in a second (rdma/pace.h), both for a while. Answers count
- * only from the peer's address, and only for numbers that are outstanding: what soft-RoCE lets a
- * forged NAK do, it cannot do here.
+ * timeout), wait when the peer says that it is not ready, and complete an atomic or a READ only by
+ * its own answer. A READ may return bytes that were written after it, when its answer was lost and
+ * the peer read again. After a loss fewer packets are under way, after a congestion notification
+ * fewer are sent in a second (rdma/pace.h), both for a while. Answers count only from the peer's
+ * address, and only for outstanding numbers: a forged NAK, which soft-RoCE accepts, has no effect.
  *
  *   pl_requester_post(q, qpn, &work);            as often as there is work
  *   pl_requester_send(q, now, &frames);          what may be sent now; repeats; times out
@@ -37,7 +35,7 @@ struct pl_requester_options {
 	uint32_t max_completions;
 };
 
-/* -EINVAL, -ENOMEM. */
+/* Returns -EINVAL, -ENOMEM. */
 int pl_requester_new(struct pl_requester **ret, const struct pl_requester_options *options);
 void pl_requester_free(struct pl_requester *q);
 
@@ -46,40 +44,42 @@ void pl_requester_free(struct pl_requester *q);
 #define PL_RDMA_MESSAGE_MAX (1u << 24)
 
 struct pl_requester_qp {
-	/* where answers come; 0: one is drawn from the kernel's generator; 1 is never one */
+	/* queue pair for answers; 0: drawn from the kernel's generator, never 1 */
 	uint32_t qpn;
 	uint8_t service; /* PL_ROCE_RC, PL_ROCE_UC */
 	uint16_t mtu;    /* 256 to 4096, a power of two */
 	uint16_t pkey;
-	uint32_t psn; /* the first to send */
+	uint32_t psn; /* first packet number */
 	uint32_t peer_qpn;
-	struct pl_roce_path path; /* of requests: src is this side */
-	uint32_t messages;        /* room for work, at least 1 */
+	struct pl_roce_path path; /* path of requests: src is this side */
+	uint32_t messages;        /* number of messages that may wait or be under way, at least 1 */
 	uint32_t message_bytes;   /* of the largest message */
-	uint32_t window;          /* RC: packets on their way, 2 to PL_RDMA_WINDOW_MAX */
-	/* RC: atomics and READs on their way, at most what the peer remembers; 0: none are taken */
+	uint32_t window;          /* RC: packets under way, 2 to PL_RDMA_WINDOW_MAX */
+	/* RC: atomics and READs under way, at most as many as the peer remembers; 0: none are
+	 * accepted */
 	uint32_t atomics;
-	/* RC: without an answer for so long everything is sent again; longer, up to ten times,
-	 * where answers usually take longer */
+	/* RC: time without an answer after which everything is sent again; up to ten times as long
+	 * when answers usually take longer */
 	uint64_t timeout_ns;
 	uint8_t retries; /* RC: timeouts and sequence NAKs without progress before it gives up */
-	uint8_t rnr_retries; /* RC: likewise "not ready"; PL_RDMA_FOR_EVER */
+	uint8_t rnr_retries; /* RC: likewise for "not ready"; PL_RDMA_FOR_EVER */
 };
 
-/* -EINVAL, -EEXIST, -ENOSPC, -ENOMEM. */
+/* Returns -EINVAL, -EEXIST, -ENOSPC, -ENOMEM. */
 int pl_requester_qp_add(
 	struct pl_requester *q, const struct pl_requester_qp *qp, uint32_t *ret_qpn);
-/* Its work is forgotten without completions. -ENOENT. */
+/* Removes a queue pair; its work is forgotten without completions. Returns -ENOENT. */
 int pl_requester_qp_remove(struct pl_requester *q, uint32_t qpn);
-/* After an error, with a peer made anew: sends again from `psn` to `peer_qpn`. -ENOENT. */
+/* Makes a queue pair ready after an error, for a peer made anew: it sends from `psn` on to
+ * `peer_qpn`. Returns -ENOENT. */
 int pl_requester_qp_ready(struct pl_requester *q, uint32_t qpn, uint32_t psn, uint32_t peer_qpn);
 
 struct pl_requester_status {
 	bool failed;
 	uint32_t psn, unacked; /* next new number; oldest without an answer */
 	uint32_t posted;       /* messages not complete */
-	uint32_t window;       /* packets that may be on their way now */
-	double rate;           /* packets per second that congestion leaves; 0: no limit */
+	uint32_t window;       /* packets that may be under way now */
+	double rate;           /* packets per second after congestion; 0: no limit */
 };
 
 int pl_requester_qp_status(
@@ -94,30 +94,33 @@ struct pl_rdma_work {
 		PL_RDMA_WORK_READ
 	} kind : 8;
 	bool have_imm, solicited; /* WRITE and SEND */
-	bool quiet;               /* no completion when it goes well */
+	bool quiet;               /* no completion on success */
 	uint32_t imm;
 	uint64_t id;
-	uint64_t va; /* all but SEND */
+	uint64_t va; /* address at the peer; not of SEND */
 	uint32_t rkey;
 	uint32_t bytes;
 	const void *data; /* WRITE and SEND: copied */
-	void *into; /* READ of at most one packet: `bytes` of the caller's until it completes */
+	/* READ of at most one packet: `bytes` bytes of the caller's memory until it completes */
+	void *into;
 	uint64_t swap_add, compare;
 };
 
-/* -EAGAIN: no room, send and take answers first. -ENOENT; -EMSGSIZE; -EINVAL (an atomic or a READ
- * where none are taken); -ENOTCONN (the queue pair is in error). */
+/* Posts work. Returns -EAGAIN when there is no room: send and take answers first; -ENOENT;
+ * -EMSGSIZE; -EINVAL for an atomic or a READ where none are accepted; -ENOTCONN when the queue pair
+ * is in error. */
 int pl_requester_post(struct pl_requester *q, uint32_t qpn, const struct pl_rdma_work *work);
 
-/* Puts what may be sent at this time while there is room. True: nothing more can be sent now. */
+/* Adds frames that may be sent at this time, while there is room. Returns true when nothing more
+ * can be sent now. */
 bool pl_requester_send(struct pl_requester *q, uint64_t now_ns, struct pl_frames *out);
 
-/* When pl_requester_send next has something to do without an answer coming: a timeout or the end of
- * a wait; UINT64_MAX: never. */
+/* Time at which pl_requester_send next has something to do without an answer: a timeout or the end
+ * of a wait; UINT64_MAX: never. */
 uint64_t pl_requester_next_ns(const struct pl_requester *q);
 
-/* Takes answers. causes: as pl_responder_batch left them, only answers and congestion notifications
- * are looked at; NULL: every packet is. */
+/* Takes answers. causes: from pl_responder_batch, only answers and congestion notifications are
+ * read; NULL: every packet is. */
 void pl_requester_batch(
 	struct pl_requester *q, const struct pl_batch *in, const uint8_t *causes, uint64_t now_ns);
 
@@ -126,16 +129,16 @@ enum pl_rdma_result {
 	PL_RDMA_RESULT_INVALID,   /* NAK 0x61 */
 	PL_RDMA_RESULT_ACCESS,    /* NAK 0x62 */
 	PL_RDMA_RESULT_OPERATION, /* NAK 0x63 */
-	PL_RDMA_RESULT_RETRIES,   /* no answer, or never the one hoped for */
-	PL_RDMA_RESULT_RNR,       /* the peer never had a receive */
-	PL_RDMA_RESULT_FLUSHED,   /* behind one of these */
+	PL_RDMA_RESULT_RETRIES,   /* no answer, or NAKs until the tries were used up */
+	PL_RDMA_RESULT_RNR,       /* the peer had no receive until the tries were used up */
+	PL_RDMA_RESULT_FLUSHED,   /* posted behind a message that failed */
 };
 
 struct pl_rdma_completed {
 	uint64_t id;
 	uint32_t qpn;
 	uint8_t result;    /* enum pl_rdma_result */
-	uint64_t original; /* atomics: what was there before */
+	uint64_t original; /* atomics: the value before */
 };
 
 uint32_t pl_requester_completions(

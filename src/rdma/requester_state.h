@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a requester, for requester.c (what there is), request.c (sending) and acknowledge.c
- * (answers). */
+/* The state of a requester, for requester.c (queue pairs, work), request.c (sending) and
+ * acknowledge.c (answers). */
 #pragma once
 
 #include <assert.h>
@@ -10,10 +10,10 @@
 #include "rdma/requester.h"
 
 struct pl_requester_message {
-	struct pl_rdma_work work; /* data points into the queue pair's memory */
+	struct pl_rdma_work work; /* data points into memory of the queue pair */
 	uint32_t psn, packets;
-	bool sent;     /* its first packet was out once */
-	bool answered; /* atomic, READ: `original` or the bytes are there */
+	bool sent;     /* its first packet was sent at least once */
+	bool answered; /* atomic, READ: `original` or the bytes have come */
 	uint64_t original;
 };
 
@@ -21,35 +21,35 @@ struct pl_requester_conn {
 	struct pl_requester_qp c;
 	bool used, failed;
 
-	/* A ring: `first` is the oldest that is not complete, `cursor` of them were sent whole. */
+	/* A ring: `first` is the oldest incomplete message, `cursor` of them were sent whole. */
 	struct pl_requester_message *messages;
 	uint8_t *memory;
 	uint32_t first, n, cursor;
 
 	uint32_t unacked;   /* oldest number without an answer */
 	uint32_t next;      /* number of the next packet to send, new or again */
-	uint32_t high;      /* behind the highest that was ever sent */
-	uint32_t tail;      /* number of the next message that is posted */
-	uint32_t since_ask; /* packets since one asked for an acknowledgement */
+	uint32_t high;      /* number after the highest that was ever sent */
+	uint32_t tail;      /* packet number of the next message posted */
+	uint32_t since_ask; /* packets since the last one that asked for an acknowledgement */
 	uint32_t asked;     /* atomics and READs: sent and not answered */
-	/* the one of them that was sent again because its answer must have been lost */
+	/* number of the one that was sent again because its answer must have been lost */
 	uint32_t missed;
-	bool ask; /* the next packet asks, whatever else: it is sent again */
+	bool ask; /* the next packet asks for an acknowledgement in any case: it is sent again */
 
-	uint32_t allowed; /* packets on their way: the window, less after losses */
-	uint32_t gained;  /* acknowledged since `allowed` last grew */
-	/* while `unacked` is before it, what is lost belongs to a loss that was counted */
+	uint32_t allowed; /* packets that may be under way: the window, fewer after losses */
+	uint32_t gained;  /* packets acknowledged since `allowed` last grew */
+	/* while `unacked` is before this number, a loss belongs to one that was counted */
 	uint32_t recover;
 	struct pl_pace pace;
 
 	uint64_t deadline_ns; /* 0: no timer runs */
-	uint64_t wait_ns;     /* not ready: nothing is sent before; 0: none */
+	uint64_t wait_ns;     /* not ready: end of the wait; 0: none */
 	uint8_t retries, rnr_retries;
 
-	/* How long answers take (RFC 6298, of new packets only), for timeouts. */
-	uint64_t timed_ns; /* when packet `timed` left; 0: none is timed */
+	/* Time that answers take (RFC 6298, of new packets only), for timeouts. */
+	uint64_t timed_ns; /* time at which packet `timed` left; 0: none is timed */
 	uint32_t timed;
-	uint64_t rtt_ns, rtt_spread_ns; /* 0: not known */
+	uint64_t rtt_ns, rtt_spread_ns; /* 0: unknown */
 };
 
 struct pl_requester {
@@ -58,7 +58,7 @@ struct pl_requester {
 	struct pl_requester_conn *conns;
 	struct pl_rdma_completed *completions; /* a ring */
 	uint32_t completions_n, completions_first, promised;
-	uint32_t turn; /* whose turn it is to send */
+	uint32_t turn; /* index of the next queue pair that may send */
 	uint16_t ip_id;
 	struct pl_requester_counters counters;
 };
@@ -78,27 +78,28 @@ static inline bool pl_rdma_work_is_atomic(const struct pl_rdma_work *w)
 	return w->kind == PL_RDMA_WORK_ADD || w->kind == PL_RDMA_WORK_SWAP;
 }
 
-/* Atomics and READs: nothing but an answer of their own completes them. */
+/* Returns true for atomics and READs: only their own answer completes them. */
 static inline bool pl_requester_asks(const struct pl_requester_message *m)
 {
 	return pl_rdma_work_is_atomic(&m->work) || m->work.kind == PL_RDMA_WORK_READ;
 }
 
-/* requester.c: the oldest message is done. */
+/* requester.c: completes the oldest message. */
 void pl_requester_finish(
 	struct pl_requester *q, struct pl_requester_conn *conn, enum pl_rdma_result result);
-/* The oldest message ended so, the others are flushed, the queue pair is in error. */
+/* Ends the oldest message with this result, flushes the others, and sets the queue pair to
+ * error. */
 void pl_requester_fail(
 	struct pl_requester *q, struct pl_requester_conn *conn, enum pl_rdma_result result);
 
-/* request.c: an answer that is not there after so long was lost: as long as answers usually take,
- * with room for how much that varies; at least what was asked for, at most ten times that. */
+/* request.c: time after which an answer counts as lost: as long as answers usually take, plus their
+ * variation; at least the configured timeout, at most ten times that. */
 uint64_t pl_requester_timeout_ns(const struct pl_requester_conn *conn);
 
-/* request.c: something was lost: fewer packets are on their way from now on. */
+/* request.c: reduces the number of packets that may be under way, after a loss. */
 void pl_requester_narrow(struct pl_requester_conn *conn);
-/* request.c: n packets were acknowledged. */
+/* request.c: notes that n packets were acknowledged. */
 void pl_requester_widen(struct pl_requester_conn *conn, uint32_t n);
 
-/* request.c: the next packet is number psn, which is outstanding. */
+/* request.c: goes back to packet number psn, which is outstanding, as the next to send. */
 void pl_requester_rewind(struct pl_requester_conn *conn, uint32_t psn);

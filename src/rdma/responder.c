@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a responder has: regions, queue pairs, receives, completions. */
+/* State of a responder: regions, queue pairs, receives, completions. */
 #include <errno.h>
 #include <string.h>
 
@@ -33,9 +33,9 @@ uint8_t pl_rdma_cause_nak(enum pl_rdma_cause cause)
 	return causes[cause].nak;
 }
 
-/* Beyond the receives: each queue pair may say once that it is in error, those of queue pairs that
- * are no more may still wait, and none is made while there are as many of them
- * (pl_responder_qp_add). */
+/* Number of completions beyond those of receives: each queue pair may report once that it is in
+ * error, reports of removed queue pairs may still wait, and no queue pair is made while there are
+ * that many of them (pl_responder_qp_add). */
 static uint32_t completions_room(const struct pl_responder *r)
 {
 	return r->options.max_completions + 2 * r->options.max_qps;
@@ -165,7 +165,8 @@ static bool qp_good(const struct pl_rdma_qp *c)
 	       c->state <= PL_RDMA_READY;
 }
 
-/* Requests that the fast path may look at: untagged, IPv4, nothing to check but addresses. */
+/* Sets `plain`: the fast path may handle requests that are untagged, IPv4, without rules beyond
+ * addresses. */
 static void qp_plain(struct pl_responder_qp *qp)
 {
 	static const uint8_t no_mac[6];
@@ -212,7 +213,7 @@ int pl_responder_qp_add(struct pl_responder *r, const struct pl_rdma_qp *c, uint
 	return 0;
 }
 
-/* Out of the queue of those with answers. */
+/* Takes the queue pair out of the queue of those with answers. */
 static void undue(struct pl_responder *r, struct pl_responder_qp *qp)
 {
 	const uint32_t place = (uint32_t)(qp - r->qps);
@@ -244,7 +245,8 @@ int pl_responder_qp_remove(struct pl_responder *r, uint32_t qpn)
 	return 0;
 }
 
-/* Whether one of the completions that nobody fetched yet says that this queue pair failed. */
+/* Returns true when a completion that was not fetched yet reports the failure of this queue
+ * pair. */
 static bool failure_waits(const struct pl_responder *r, uint32_t qpn)
 {
 	const uint32_t room = completions_room(r);

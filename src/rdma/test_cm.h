@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two connection managers and a link between them that loses what a test says; for cm_test.c. */
+/* Two connection managers and a link between them with losses that a test sets; for cm_test.c. */
 #pragma once
 
 #include "base/rng.h"
@@ -10,9 +10,9 @@
 
 static struct pl_connector *sides[2];
 static uint64_t now_ns;
-static uint32_t lose[2]; /* bit n: the n-th frame from that side is lost */
+static uint32_t lose[2]; /* bit n: the n-th frame from this side is lost */
 static uint32_t sent[2];
-static uint8_t kinds[64]; /* what was sent, both sides */
+static uint8_t kinds[64]; /* messages that were sent, of both sides */
 static uint32_t kinds_n;
 static struct pl_rng rng;
 static double loss;
@@ -20,7 +20,7 @@ static bool v6;
 static uint64_t silent_ns;
 static uint32_t next_qpn; /* of side 0 */
 static uint32_t requests_each, requests_total;
-static struct pl_addr denied; /* of all addresses only this one */
+static struct pl_addr denied; /* the only address that is not allowed */
 
 static struct pl_addr addr(uint8_t last)
 {
@@ -68,7 +68,7 @@ static void done(void)
 	pl_connector_free(sides[1]);
 }
 
-/* What one side has to send reaches the other, unless it is lost. */
+/* Delivers the frames of one side to the other, unless they are lost. */
 static uint32_t deliver(int from)
 {
 	static uint8_t space[16 * 400];
@@ -141,7 +141,7 @@ static uint32_t connect_to(uint16_t port)
 	return id;
 }
 
-/* The event of a side, or 0. */
+/* Fetches the event of a side; 0: none. */
 static uint8_t event(int side, struct pl_connection_event *e)
 {
 	return pl_connector_event(sides[side], e) ? e->kind : 0;
@@ -173,7 +173,8 @@ static uint32_t connected(void)
 	return passive;
 }
 
-/* Time passes in steps of 100 ms; how much until the side has an event, or all of it. */
+/* Lets time pass in steps of 100 ms until the side has an event; returns the time passed, at most
+ * most_ns. */
 static uint64_t pass(uint64_t most_ns, struct pl_connection_event *e)
 {
 	const uint64_t before = now_ns;

@@ -68,8 +68,8 @@ static inline void init_with(
 	*b = (struct bench){ .psn = c->psn, .service = c->service };
 	memset(memory, 0xee, sizeof(memory));
 	memset(region, 0, BYTES);
-	/* Two who guess have a place each, which with a drawn seed one run in 256 takes from
-	 * them. */
+	/* A fixed seed: with a drawn one, two sources that guess share a place in one run of
+	 * 256. */
 	if (pl_responder_new(&b->r, &(struct pl_responder_options){ .seed = 3 }) < 0 ||
 		pl_responder_region_add(b->r, &reg, &n) < 0 || n != KEY ||
 		pl_responder_qp_add(b->r, c, &n) < 0 || n != QPN)
@@ -101,7 +101,7 @@ static inline bool untouched(void)
 	return canaries();
 }
 
-/* Takes all answers, in rooms of three frames to see them wait. */
+/* Takes all answers, with room for three frames at a time to see them wait. */
 static inline void collect(struct bench *b)
 {
 	static uint8_t space[3 * PL_ROCE_FRAME_MAX];
@@ -136,7 +136,7 @@ static inline void give(struct bench *b, const uint8_t *frame, size_t n)
 
 static uint8_t data[PL_ROCE_PATH_MTU];
 
-/* A good request of that kind for the beginning of the region, under the next number. */
+/* Makes a good request of this opcode for the beginning of the region, with the next number. */
 static inline struct pl_roce request(struct bench *b, uint8_t op, uint32_t length)
 {
 	struct pl_roce p = { .path = path(1, 2),
