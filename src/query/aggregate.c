@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Accumulators: values added, two of them joined, the result. Column at a time: the kind of the
- * aggregate is looked at once for a batch. */
+/* Accumulators: add values, merge two, compute the result. Works by column: the kind of the
+ * aggregate is tested once for a batch. */
 #include "query/aggregate.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 
-/* Runs `use` with the accumulator `acc` and the number k of each value that is there. */
+/* Runs `use` with the accumulator `acc` and the number k of each value that is not absent. */
 #define EACH(type, use)                                                                            \
 	do {                                                                                       \
 		if (!arg->some_absent) {                                                           \
@@ -31,7 +31,7 @@ static enum pl_query_type arg_type(const struct agg *agg)
 	return agg->n_args > 0 ? (enum pl_query_type)agg->args[0]->type : PL_QUERY_UNSIGNED;
 }
 
-/* Values of a type as 16 bytes that are the same when the values are. */
+/* Writes a value as 16 bytes that are equal for equal values. */
 static void to_words(uint64_t w[2], const struct vector *arg, uint32_t k, enum pl_query_type type)
 {
 	w[0] = w[1] = 0;
@@ -40,7 +40,7 @@ static void to_words(uint64_t w[2], const struct vector *arg, uint32_t k, enum p
 	else if (type == PL_QUERY_BOOL)
 		w[0] = arg->b[k];
 	else if (type == PL_QUERY_DOUBLE && arg->d[k] == 0)
-		w[0] = 0; /* -0 is 0 */
+		w[0] = 0; /* -0 equals 0 */
 	else
 		w[0] = arg->u[k];
 }
@@ -126,7 +126,7 @@ static void add_ewma(
 	});
 }
 
-/* The first or last by time; of equal times the one that was fed first, or last. */
+/* Adds to the first or last by time; of equal times the one fed first, or last, counts. */
 static void add_edge(const struct agg *agg, uint8_t *const *accs, uint32_t n,
 	const struct vector *arg, const uint64_t *ts)
 {
@@ -156,7 +156,7 @@ static void add_sketch(
 	if (agg->kind == AGG_APPROX_DISTINCT)
 		EACH(struct acc_approx, {
 			to_words(w, arg, k, type);
-			/* One round spreads numbers behind each other too evenly. */
+			/* One round spreads consecutive numbers too evenly. */
 			pl_query_approx_add(acc, pl_hash_mix(pl_hash_mix(w[0], w[1]), 0));
 		});
 	else if (agg->kind == AGG_QUANTILE)
@@ -313,7 +313,7 @@ void pl_query_agg_merge(const struct agg *agg, uint8_t *into, const uint8_t *fro
 			((struct acc_hist *)a)->counts[i] +=
 				((const struct acc_hist *)b)->counts[i];
 		break;
-	case AGG_EWMA: /* refused where it would be needed */
+	case AGG_EWMA: /* refused when a query would need it */
 		break;
 	case AGG_FOLD:
 		if (agg->size > 0)
@@ -378,7 +378,7 @@ bool pl_query_agg_result(const struct agg *agg, const uint8_t *group, void *cell
 	switch ((enum agg_kind)agg->kind) {
 	case AGG_COUNT:
 	case AGG_BIT_OR:
-	case AGG_COUNT_DISTINCT: /* which begins with the number */
+	case AGG_COUNT_DISTINCT: /* begins with the number */
 		memcpy(cell, acc, 8);
 		return true;
 	case AGG_SUM:

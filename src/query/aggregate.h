@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Accumulators at work: values added, two of them joined, the result. */
+/* Operations on accumulators: add values, merge two, compute the result. */
 #pragma once
 
 #include "lang/accumulator.h"
@@ -11,12 +11,12 @@ void pl_query_agg_add(const struct agg *agg, uint8_t *const *accs, uint32_t n,
 	const struct vector *arg, const uint64_t *ts);
 /* Adds an accumulator to another, both of the aggregate. Not for COUNT_DISTINCT. */
 void pl_query_agg_merge(const struct agg *agg, uint8_t *into, const uint8_t *from);
-/* The result into a cell of 16 bytes; false: absent. Of a list: `items` has room for
- * LIST_MAX. */
+/* Writes the result into a cell of 16 bytes. Returns false when it is absent. Of a list: `items`
+ * has room for LIST_MAX. */
 bool pl_query_agg_result(const struct agg *agg, const uint8_t *acc, void *cell,
 	struct pl_query_item *items, uint64_t *absent);
 
-/* fold.c: of folds whose parts are merged in any order. */
+/* fold.c: merges accumulators of folds whose parts can be merged in any order. */
 void pl_query_fold_merge(
 	const struct fold *fold, struct acc_fold *into, const struct acc_fold *from);
 
@@ -30,7 +30,7 @@ void pl_query_topk_add(
 	struct acc_topk *acc, uint32_t k, const uint64_t value[2], uint64_t count, uint64_t error);
 void pl_query_topk_merge(struct acc_topk *into, const struct acc_topk *from, uint32_t k);
 void pl_query_hist_add(struct acc_hist *acc, uint64_t value);
-/* Those that are not empty, by their least value. */
+/* Lists the buckets that are not empty, by their least value. */
 uint32_t pl_query_hist_items(const struct acc_hist *acc, struct pl_query_item *items);
 uint32_t pl_query_topk_items(const struct acc_topk *acc, uint32_t k, enum pl_query_type type,
 	struct pl_query_item *items);

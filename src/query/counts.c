@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counts of packets into groups: what a tap in the kernel counted by key (lang/push_counts.h). */
+/* Adds counts of packets to groups: the kernel's tap counted them by key (lang/push_counts.h). */
 #include <errno.h>
 #include <stddef.h>
 
@@ -51,7 +51,7 @@ uint64_t pl_query_counts_first(const struct pl_query_run *run, const struct rows
 	return value_of(run, rows, k)->first_ns;
 }
 
-/* Those that have a window: their numbers to run->sel, their slots to run->slots. */
+/* Selects counts that have a window: their numbers go to run->sel, their slots to run->slots. */
 static uint32_t assign(struct pl_query_run *run, const struct pl_tap_count *counts, uint32_t n)
 {
 	struct pl_query_stats *stats = &run->stats;

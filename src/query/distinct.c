@@ -44,7 +44,7 @@ static struct link *link_at(const struct table *t, uint32_t value)
 	return (struct link *)(void *)(table_at(t, value) + t->key_bytes);
 }
 
-/* Into the set of a group, when it is not there. */
+/* Adds a value to the set of a group, when it is not there. */
 static void enter(struct pl_query_run *run, struct stage_run *s, const struct agg *agg,
 	uint32_t value, uint32_t entry)
 {
@@ -72,7 +72,7 @@ static void enter(struct pl_query_run *run, struct stage_run *s, const struct ag
 	acc->n++;
 }
 
-/* An argument into the keys. Returns whether values of it are absent; these are marked. */
+/* Copies an argument into the keys. Returns true when values of it are absent; these are marked. */
 static bool put_argument(struct pl_query_run *run, const struct node *arg, uint32_t at,
 	uint32_t stride, const struct rows *rows, uint8_t left_out[PL_QUERY_BATCH])
 {
@@ -97,7 +97,7 @@ static bool put_argument(struct pl_query_run *run, const struct node *arg, uint3
 	return v->some_absent;
 }
 
-/* Keys and entries without those that are left out. Returns how many stay. */
+/* Removes keys and entries that are left out. Returns the number of those that stay. */
 static uint32_t close_up(uint8_t *keys, uint32_t stride, const uint8_t *left_out,
 	const uint32_t *entries, uint32_t n, uint32_t *ret_of)
 {
@@ -136,7 +136,7 @@ void pl_query_distinct_add(struct pl_query_run *run, struct stage_run *s, const 
 	}
 	pl_query_table_add(t, run->keys, n, values);
 	for (uint32_t k = 0; k < n; k++) {
-		/* Most are there already. */
+		/* Most values are there already. */
 		if (values[k] == TABLE_NONE || !link_at(t, values[k])->linked)
 			enter(run, s, agg, values[k], entries[k]);
 	}

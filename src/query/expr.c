@@ -10,7 +10,7 @@
 #include "query/texts.h"
 #include "query/vector.h"
 
-/* A text without room among those of the run is equal to none. */
+/* A text without room in the run's texts equals no other. */
 static void fill_text(struct evaluator *e, struct vector *v, const struct node *node, uint32_t n)
 {
 	const char *text = pl_query_text(e->texts, node->text, strlen(node->text));
@@ -55,7 +55,7 @@ static void in_prefix(struct vector *v, const struct vector *a, const struct nod
 
 /* ---- absent values ---- */
 
-/* Those of b join those of a, in a. */
+/* Adds absent values of b to those of a. */
 static void join_absent(struct vector *a, const struct vector *b, uint32_t n)
 {
 	if (!b->some_absent)
@@ -67,7 +67,7 @@ static void join_absent(struct vector *a, const struct vector *b, uint32_t n)
 	a->some_absent = true;
 }
 
-/* Notes the values that an operation could not give. `lost` has them as 1. */
+/* Marks values that an operation could not compute: 1 in `lost`. */
 static void note_lost(struct evaluator *e, struct vector *v, const uint8_t *lost, uint32_t n)
 {
 	uint32_t count = 0;
@@ -106,7 +106,7 @@ static void unsigned_op(
 	case N_ADD:
 		BUILTIN_LOOP(__builtin_add_overflow, u);
 		break;
-	case N_SUB: /* signed */
+	case N_SUB: /* signed subtraction */
 		for (uint32_t k = 0; k < n; k++) {
 			int64_t r;
 
@@ -149,7 +149,7 @@ static void signed_op(
 		GUARDED_LOOP(i, /, (b->i[k] == 0 || (a->i[k] == INT64_MIN && b->i[k] == -1)))
 		break;
 	case N_MOD:
-		/* The remainder of INT64_MIN by -1 is 0; the machine's division traps. */
+		/* The remainder of INT64_MIN by -1 is 0; the processor's division traps. */
 		for (uint32_t k = 0; k < n; k++) {
 			lost[k] = b->i[k] == 0;
 			a->i[k] = lost[k] || b->i[k] == -1 ? 0 : a->i[k] % b->i[k];
@@ -350,7 +350,7 @@ static void to_v4(struct evaluator *e, struct vector *v, const struct vector *a,
 
 /* ---- choices ---- */
 
-/* v, which lies apart, from b where a is true, and from c. */
+/* Chooses from b where a is true, else from c, into v, which does not overlap them. */
 static void choose(const struct node *node, struct vector *v, const struct vector *a,
 	const struct vector *b, const struct vector *c, uint32_t n)
 {
@@ -397,7 +397,8 @@ static void extreme(const struct node *node, struct vector *a, const struct vect
 
 /* ---- hops of paths ---- */
 
-/* Of the paths from number k on, how many have hops that follow each other, up to a batch of them. */
+/* Counts the paths from number k on whose hops follow each other in memory, up to a batch of
+ * hops. */
 static uint32_t hops_together(const struct rows *rows, uint32_t k, struct rows *ret_hops)
 {
 	const uint32_t from = k;
@@ -422,7 +423,7 @@ static uint32_t hops_together(const struct rows *rows, uint32_t k, struct rows *
 	return k - from;
 }
 
-/* The test is evaluated over the hops of many paths at once, behind `at`. */
+/* Evaluates the test over the hops of many paths at once, in vectors behind `at`. */
 static void each_hop(
 	struct evaluator *e, const struct node *node, const struct rows *rows, uint32_t at)
 {

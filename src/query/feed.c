@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Takes records and the time from outside to the query that runs. */
+/* Feeds records and the time to a run. */
 #include "query/run.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define SHORTER_BYTES 16384 /* of records made shorter at once */
+#define SHORTER_BYTES 16384 /* of records that are shortened at once */
 
 static const struct pl_stat stat_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_query_stats, __VA_ARGS__)
@@ -15,13 +15,13 @@ static const struct pl_stat stat_rows[] = {
 
 const struct pl_stats pl_query_stats_list = { stat_rows, sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
-/* Whether anything waits for the time to come. */
+/* Returns true when something waits for time to pass. */
 static bool has_time(const struct pl_query_run *run)
 {
 	return run->windows.spec.kind != W_NONE || run->query->within_ns > 0;
 }
 
-/* Notes the greatest time of a batch, of those that may be, and counts those too far ahead. */
+/* Notes the greatest allowed time of a batch, and counts records too far ahead. */
 static void note_times(struct pl_query_run *run, const struct stage *stage, unsigned int kind,
 	const uint8_t *records, uint32_t n, uint32_t partition)
 {

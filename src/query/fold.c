@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Folds at work: each record in its order changes the variables of its group, and may make a row. */
+/* Runs folds: each record in its order changes the variables of its group, and may make a row. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ void pl_query_folds_done(struct pl_query_run *run)
 
 /* ---- rows that a fold makes ---- */
 
-/* One row of a stream's records: to the sink, or kept until its window closes. */
+/* Gives a row of a stream's records to the sink, or keeps it until its window closes. */
 static void give_one(struct pl_query_run *run, struct stage_run *s, uint32_t slot, uint8_t *row)
 {
 	struct pane *pane = &run->windows.panes[slot];
@@ -114,7 +114,7 @@ static void emit(struct pl_query_run *run, struct stage_run *s, uint32_t entry)
 		pl_query_folds_give(run, s);
 }
 
-/* Rows of the window that closes, which were kept for it. */
+/* Gives the rows kept for the closing window. */
 void pl_query_folds_kept(struct pl_query_run *run, struct stage_run *s, uint32_t slot)
 {
 	struct row_list *list = &s->emitted;
@@ -152,8 +152,8 @@ static void store(const uint8_t *row, const struct fold *fold, struct acc_fold *
 	memcpy(acc->cells, row + ROW_HEAD, (size_t)fold->n_states * CELL_BYTES);
 }
 
-/* The value of an expression over the row into one of its cells. A variable stays as it is when the
- * value is absent. */
+/* Writes the value of an expression over the row into one of its cells. An absent value leaves a
+ * variable unchanged. */
 static void put(struct pl_query_run *run, const struct node *node, uint32_t to)
 {
 	const struct rows rows = { run->fold.row, 0, 1, NULL };
@@ -204,7 +204,7 @@ static void steps(struct pl_query_run *run, struct stage_run *s, const struct fo
 	store(run->fold.row, fold, acc_of(s, fold, entry));
 }
 
-/* The inputs of record k lie behind the variables and names. */
+/* Copies the inputs of record k, which lie behind the variables and names. */
 static void take_inputs(struct pl_query_run *run, const struct fold *fold, uint32_t k)
 {
 	const size_t size = ROW_HEAD + (size_t)fold->n_inputs * CELL_BYTES;
@@ -218,7 +218,7 @@ static void take_inputs(struct pl_query_run *run, const struct fold *fold, uint3
 	memcpy(cell_of(run->fold.row, FOLD_INPUT_CELL), from + ROW_HEAD, size - ROW_HEAD);
 }
 
-/* The first record of a key: its first values. An absent one stays absent. */
+/* Sets the first values, at the first record of a key. An absent one stays absent. */
 static void begin(struct pl_query_run *run, const struct fold *fold, struct acc_fold *acc)
 {
 	const uint64_t none = ((uint64_t)1 << fold->n_states) - 1;

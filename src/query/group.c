@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Groups: records into accumulators by key, and out again when a window closes. */
+/* Groups: adds records to accumulators by key, and finishes groups when a window closes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ int pl_query_groups_init(struct pl_query_run *run, struct stage_run *s)
 {
 	const struct stage *stage = s->stage;
 	struct groups *g = &s->groups;
-	uint32_t slots = run->windows.max + 1; /* the last one: panes joined */
+	uint32_t slots = run->windows.max + 1; /* the last slot is for joined panes */
 	int r;
 
 	g->link_offset = stage->key_bytes;
@@ -94,7 +94,7 @@ bool pl_query_keys_copy(struct pl_query_run *run, const struct node *node, uint8
 	return true;
 }
 
-/* The value into the key; an absent one is a bit in the key's first word. */
+/* Writes the value into the key; an absent value is a bit in the key's first word. */
 static void put_key(
 	uint8_t *key, const struct key *to, uint32_t number, const struct vector *v, uint32_t k)
 {
@@ -109,7 +109,7 @@ static void put_key(
 		return;
 	}
 	if (to->node->type == PL_QUERY_DOUBLE && v->d[k] == 0)
-		value = 0; /* -0 is 0 */
+		value = 0; /* -0 equals 0 */
 	if (to->width == 16)
 		memcpy(key + to->offset, &v->a[k], 16);
 	else
@@ -182,7 +182,7 @@ static void link_entry(struct stage_run *s, uint32_t entry, uint32_t slot)
 	g->tails[slot] = entry + 1;
 }
 
-/* Entries and times of the rows begin at number `from` of the batch. */
+/* Adds rows to accumulators; their entries and times begin at number `from` of the batch. */
 static void aggregate(
 	struct pl_query_run *run, struct stage_run *s, const struct rows *rows, uint32_t from)
 {
@@ -208,8 +208,8 @@ static void aggregate(
 		pl_query_folds_add(run, s, rows, run->ts + from, run->entries + from);
 }
 
-/* The rows' entries. Of one column as it is no keys are made, unless the groups are so many that
- * their memory has to be asked for ahead. */
+/* Finds the rows' entries. For a key of one plain column no keys are made, unless the groups are so
+ * many that their memory has to be prefetched. */
 static void find_entries(struct pl_query_run *run, struct stage_run *s, const struct rows *rows,
 	const uint32_t *slots)
 {
@@ -229,7 +229,7 @@ static void find_entries(struct pl_query_run *run, struct stage_run *s, const st
 void pl_query_groups_add(
 	struct pl_query_run *run, struct stage_run *s, struct rows *rows, uint32_t *slots)
 {
-	/* A fold's rows are from what came before them, so it tells groups step by step. */
+	/* A fold's rows come from earlier records, so a fold notes origins step by step. */
 	const bool tell = !s->stage->emits;
 	bool plain;
 	uint32_t none = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of sub-queries of one window, joined by equal keys. An absent key equals none. */
+/* Joins rows of sub-queries of one window by equal keys. An absent key equals no other. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ void pl_query_join_done(struct stage_run *s)
 	}
 }
 
-/* The key of a row; false where one of its columns is absent. */
+/* Makes the key of a row. Returns false when one of its columns is absent. */
 static bool make_key(const struct join *join, bool left, const uint8_t *row, uint8_t *key)
 {
 	uint64_t head;
@@ -49,7 +49,7 @@ static bool make_key(const struct join *join, bool left, const uint8_t *row, uin
 	return true;
 }
 
-/* The first row of each key stands in the table, + 1; those behind it follow by `next`. */
+/* Builds the table: the first row of each key, + 1; the others follow by `next`. */
 static void build(struct pl_query_run *run, struct stage_run *s, uint32_t i)
 {
 	const struct row_list *right = &run->stages[s->stage->sources[i].stage->number].out;
@@ -91,7 +91,7 @@ static void clear(struct pl_query_run *run, struct stage_run *s, uint32_t i)
 	}
 }
 
-/* A row of both sides; `right` NULL: its columns are absent. */
+/* Gives a joined row; `right` NULL: its columns are absent. */
 static void give(struct pl_query_run *run, struct stage_run *s, uint32_t i, const uint8_t *left,
 	uint32_t left_n, const uint8_t *right)
 {

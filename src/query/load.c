@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From records to vectors: a column gathered with the stride of the records. Tests of columns with
- * constants, of which most filters consist, go from the records to their truth in one loop.
+ * Loads columns of records into vectors, with the stride of the records. Tests of columns with
+ * constants, of which most filters consist, are computed from the records in one loop.
  */
 #include <string.h>
 
 #include "query/texts.h"
 #include "query/vector.h"
 
-/* A loop for each width and for all records or the selected ones; `use` is what is done with v. */
+/* A loop for each width and for all records or the selected ones; `use` handles the value v. */
 #define LOAD_LOOP(type, use)                                                                       \
 	do {                                                                                       \
 		type w;                                                                            \
@@ -49,7 +49,7 @@ static uint32_t present_in(const struct column *column, const struct rows *rows,
 	return present & column->present;
 }
 
-/* Of a record that says which of its fields hold a value. */
+/* Loads presence, for records with a bitmap of fields that hold a value. */
 static void load_presence(struct vector *v, const struct column *column, const struct rows *rows)
 {
 	uint8_t some = 0;
@@ -82,7 +82,7 @@ static void load_absent(struct vector *v, const struct column *column, const str
 	v->some_absent = some != 0;
 }
 
-/* Texts as they stand in records. One without room is absent. */
+/* Loads texts. A text without room is absent. */
 static void load_texts(
 	struct evaluator *e, struct vector *v, const struct column *column, const struct rows *rows)
 {
@@ -145,7 +145,7 @@ static void test_values(struct vector *v, const struct node *node, const struct 
 	const uint8_t shift = column->shift;
 	const bool invert = node->invert;
 
-	/* In the width of the column where the constants fit it: more records for each vector. */
+	/* Tests in the width of the column when the constants fit it: more records per vector. */
 	if (column->width == 1 && lo <= 0xff) {
 		const uint8_t m = (uint8_t)mask, l = (uint8_t)lo;
 		const uint8_t s = span > 0xff ? 0xff : (uint8_t)span;
@@ -165,7 +165,7 @@ void pl_query_test(struct vector *v, const struct node *node, const struct rows 
 {
 	test_values(v, node, rows);
 	v->some_absent = false;
-	/* An absent value passes no test, not even one that is inverted. */
+	/* An absent value passes no test, not even an inverted one. */
 	for (uint32_t k = 0; node->column->present != 0 && k < rows->n; k++)
 		v->b[k] &= present_in(node->column, rows, k) != 0;
 }

@@ -10,11 +10,11 @@
 #include "wire/cursor.h"
 
 #define MAGIC   0x58514c50u /* "PLQX" */
-#define VERSION 2           /* that of the pieces, too */
+#define VERSION 2           /* of the pieces, too */
 #define PIECE   1
 #define MARK    2
 #define IDLE    1u
-#define GIVEN   64 /* windows whose inputs are remembered, to tell repeated pieces from late ones */
+#define GIVEN   64 /* remembered inputs of given windows, to tell repeated pieces from late ones */
 
 struct head {
 	uint32_t magic;
@@ -36,10 +36,10 @@ struct window {
 	LIST_ENTRY(window) link;
 	int64_t start, end;
 	uint64_t offset;  /* of its first piece */
-	uint64_t seen_ns; /* when that came */
+	uint64_t seen_ns; /* arrival of its first piece */
 	bool incomplete;
 	STAILQ_HEAD(pieces, piece) pieces;
-	uint64_t *chosen; /* of each input, the attempt that counts; 0: none */
+	uint64_t *chosen; /* attempt of each input that counts; 0: none */
 };
 
 struct input {
@@ -127,7 +127,7 @@ int pl_query_merge_new(struct pl_query_merge **ret, const struct pl_query *query
 	return 0;
 }
 
-/* Bytes of a window that waits, without its pieces. */
+/* Bytes of a waiting window, without its pieces. */
 static size_t window_cost(const struct pl_query_merge *m)
 {
 	return sizeof(struct window) + m->config.inputs * sizeof(*(struct window){ 0 }.chosen);
@@ -211,8 +211,8 @@ static struct window *window_of(
 	return w;
 }
 
-/* Of a window that is given: from an input that was in it. One that is not remembered was given
- * before this process began, or long ago: its pieces come again. */
+/* Returns true when a given window had this input. A window that is not remembered was given before
+ * this process began, or long ago: its pieces are repetitions. */
 static bool is_repeated(const struct pl_query_merge *m, int64_t end, uint32_t input)
 {
 	for (uint32_t i = 0; i < GIVEN; i++) {
@@ -321,7 +321,8 @@ static void remember(struct pl_query_merge *m, struct window *w)
 	w->chosen = NULL;
 }
 
-/* In the order of inputs, so that the same pieces give the same rows, to the last bit. */
+/* Gives rows in the order of inputs, so that the same pieces give the same rows, to the last
+ * bit. */
 static void give(struct pl_query_merge *m, struct window *w, bool timed_out)
 {
 	struct piece *p;
@@ -356,7 +357,7 @@ static struct window *first_window(const struct pl_query_merge *m)
 	return first;
 }
 
-/* Up to where all inputs have marked that are not idle. */
+/* Time up to which all inputs that are not idle have marked. */
 static int64_t least_mark(const struct pl_query_merge *m)
 {
 	int64_t least = INT64_MAX;
@@ -372,7 +373,8 @@ static int64_t least_mark(const struct pl_query_merge *m)
 	return least;
 }
 
-/* Pieces wait for the mark behind them, also those of an input that was idle until they came. */
+/* Returns true when a window is complete. Pieces wait for their mark, also those of an input that
+ * was idle before. */
 static bool is_there(const struct pl_query_merge *m, const struct window *w, int64_t least)
 {
 	const struct piece *p;

@@ -2,17 +2,17 @@
 /*
  * The second stage of a query whose first stage runs elsewhere, over numbered inputs (partitions of
  * a topic): messages in their order, rows out. A message is a piece of a window's partial result
- * (partial.h), or a mark: "of this input, windows up to this time are all there". A window's rows
- * are given when every input has marked it, is idle, or was waited for long enough.
+ * (partial.h), or a mark: "of this input, windows up to this time are all there". The rows of a
+ * window are given when every input has marked it, is idle, or has let the wait time pass.
  *
  * The reader of an input sends, as one attempt: the pieces of windows as they close; behind them,
- * once those are surely stored, marks. After a failure another one begins again behind what was
- * marked and committed, as a new attempt. Of several attempts at a window of an input the first
- * that marked it counts, whole, and the others are repetitions.
+ * once those are surely stored, marks. After a failure another reader begins again behind the last
+ * committed mark, as a new attempt. Of several attempts at a window of an input only the first that
+ * marked it counts; the others are repetitions.
  *
  * Numbers are little-endian: u32 "PLQX", u16 version (2), u16 1 for a piece, 2 for a mark, u64
  * plan, u64 attempt, u32 input, u32 flags (1: idle), i64 time: a piece's end of window, or the
- * mark. Messages are from outside: what is none is refused and counted.
+ * mark. Messages are from outside: a malformed one is refused and counted.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ struct pl_query_sender {
 	uint32_t input;
 };
 
-/* Appended to `out`. */
+/* Appends a message with a piece to `out`. */
 void pl_query_piece_message(struct pl_buf *out, const struct pl_query_sender *from, int64_t end_ns,
 	const void *piece, size_t len);
 void pl_query_mark_message(
@@ -35,9 +35,9 @@ void pl_query_mark_message(
 
 struct pl_query_merge_config {
 	struct pl_query_config run;
-	uint32_t inputs;    /* that have to mark a window, numbered from 0 */
-	uint64_t wait_ns;   /* for an input that marks nothing; 0: 60 s */
-	uint64_t max_bytes; /* of pieces that wait; 0: 1 GiB */
+	uint32_t inputs;    /* number of inputs that have to mark a window, numbered from 0 */
+	uint64_t wait_ns;   /* longest wait for an input that marks nothing; 0: 60 s */
+	uint64_t max_bytes; /* of waiting pieces; 0: 1 GiB */
 };
 
 struct pl_query_merge_stats {
@@ -56,18 +56,19 @@ int pl_query_merge_new(struct pl_query_merge **ret, const struct pl_query *query
 	struct pl_diag *diag);
 void pl_query_merge_free(struct pl_query_merge *m);
 
-/* Rows of windows up to there were given before. */
+/* Starts after an earlier process: rows of windows up to this time were given. */
 void pl_query_merge_resume(struct pl_query_merge *m, int64_t given_ns);
-/* A message, which lay at this offset. -EBADMSG, counted; -EPROTONOSUPPORT, counted with these: it is
- * of another version of partial results, as a member of another version of pathline sends; -ENOMEM: no room, counted: the rows of
- * the window say that they are incomplete. now_ns is any clock that goes on. */
+/* Takes a message that lay at this offset. Returns -EBADMSG, counted; -EPROTONOSUPPORT, counted as
+ * well: another version of partial results, from a member of another version of pathline; -ENOMEM:
+ * no room, counted: the rows of the window say that they are incomplete. now_ns is any clock that
+ * does not go back. */
 int pl_query_merge_take(
 	struct pl_query_merge *m, const void *data, size_t len, uint64_t offset, uint64_t now_ns);
-/* Gives the rows of the windows that are there. */
+/* Gives the rows of complete windows. */
 void pl_query_merge_turn(struct pl_query_merge *m, uint64_t now_ns);
-/* The least offset that a window needs that is not given. False: none does. */
+/* Reads the least offset that a window not given yet needs. Returns false when there is none. */
 bool pl_query_merge_oldest(const struct pl_query_merge *m, uint64_t *ret);
-/* Windows that end here or before are given. INT64_MIN: none was. */
+/* End of the last window given: windows that end at it or before are given. INT64_MIN: none was. */
 int64_t pl_query_merge_given(const struct pl_query_merge *m);
 
 const struct pl_query_merge_stats *pl_query_merge_stats(const struct pl_query_merge *m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where groups and rows are from: the earliest time of their records, and the observation points of
- * those (struct pl_query_row). */
+/* Origins of groups and rows: the earliest time of their records, and their observation points
+ * (struct pl_query_row). */
 #include "query/origin.h"
 
 #include <stddef.h>
@@ -54,7 +54,7 @@ uint32_t pl_query_origin_bit_of(
 
 /* ---- of groups ---- */
 
-/* While all records are of one point, the first, no group says so. */
+/* While all records are of the first point, groups store no points. */
 static uint32_t exp_of(
 	const struct pl_query_run *run, const struct stage_run *s, const struct link *link)
 {
@@ -155,7 +155,7 @@ struct row_origin pl_query_origin_join(struct row_origin a, struct row_origin b)
 		a.exp | b.exp };
 }
 
-/* In ascending order; a row's points are mostly those of the row before. */
+/* In ascending order; a row mostly has the points of the row before. */
 void pl_query_origin_tell(struct pl_query_run *run, struct pl_query_row *row, const uint8_t *data)
 {
 	const struct row_origin o = row_origin(data);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pairs of records of two streams: equal keys, times at most `within_ns` apart. Records wait, those
- * of each side in a heap by their times. When the watermark is past the last possible partner of a
+ * Pairs of records of two streams: equal keys, times at most `within_ns` apart. Records of each
+ * side wait in a heap by their times. When the watermark is past the last possible partner of a
  * left record, its pairs are given, in the order of the right records' times; so the pairs do not
- * depend on the order in which the records come. A right record is forgotten when no left record
- * that may still come is near it.
+ * depend on the order of arrival. A right record is forgotten when no left record that may still
+ * come is near it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 #include "query/origin.h"
 #include "query/pairs_room.h"
 
-/* Else records of one key would take time without end: as many as the square of their number. */
+/* Without a limit, n records of one key would take time proportional to n * n. */
 #define PARTNERS_MAX 4096
 
-/* Few stretches are of one window and the time around it. */
+/* Length of a stretch, so that few stretches cover one window and the time around it. */
 static int64_t longest(const struct pl_query_run *run, const struct pairs *pairs)
 {
 	const uint64_t size = run->query->window.size_ns;
@@ -81,7 +81,7 @@ void pl_query_pairs_done(struct stage_run *s)
 
 /* ---- the heaps ---- */
 
-/* Records of one time by their bytes, so that their order is that of no source. */
+/* Compares by time, then by bytes, so that the order does not depend on the source. */
 static bool is_before(const struct side *side, struct due a, struct due b)
 {
 	int order;
@@ -123,7 +123,7 @@ static uint32_t pop(struct side *side)
 
 /* ---- records that wait ---- */
 
-/* The place of one more; false: there is none. */
+/* Takes a place for one more record. Returns false when there is none. */
 static bool take_place(const struct pl_query_run *run, struct side *side, uint32_t *ret)
 {
 	if (side->free_list != 0) {
@@ -154,7 +154,7 @@ static struct held *right_at(const struct pair_room *room, uint32_t link)
 	return held_at(&room->sides[1], link - 1);
 }
 
-/* Whether a record of the right is before another; both + 1. */
+/* Returns true when a right record is before another; both + 1. */
 static bool comes_before(struct pair_room *room, uint32_t a, uint32_t b)
 {
 	room->steps++;
@@ -162,7 +162,7 @@ static bool comes_before(struct pair_room *room, uint32_t a, uint32_t b)
 		(struct due){ right_at(room, b)->ts, b - 1 });
 }
 
-/* Where what hangs on `link` hangs from. */
+/* Place of the link that points to `link`. */
 static uint32_t *hook_of(const struct pair_room *room, struct chain *chain, uint32_t link)
 {
 	struct held *above;
@@ -173,7 +173,7 @@ static uint32_t *hook_of(const struct pair_room *room, struct chain *chain, uint
 	return above->earlier == link ? &above->earlier : &above->later;
 }
 
-/* As high as its weight is; what it passes hangs from it then. */
+/* Moves a node up to the height of its weight; the nodes that it passes become its children. */
 static void rise(struct pair_room *room, struct chain *chain, uint32_t link)
 {
 	struct held *held = right_at(room, link), *above;
@@ -198,7 +198,8 @@ static void rise(struct pair_room *room, struct chain *chain, uint32_t link)
 	}
 }
 
-/* The record behind which it goes, + 1; 0: none. Most come in order, and go to the end. */
+/* Finds the record after which the new one goes, + 1; 0: none. Most come in order, and go to the
+ * end. */
 static uint32_t place_of(struct pair_room *room, const struct chain *chain, uint32_t link)
 {
 	uint32_t before = 0;
@@ -223,12 +224,12 @@ static void enter_chain(struct pair_room *room, uint32_t at, const uint8_t *key)
 	struct chain *chain;
 
 	pl_query_table_add(
-		&room->keys, key, 1, &held->of_key); /* as many as records: there is room */
+		&room->keys, key, 1, &held->of_key); /* there is room: as many keys as records */
 	chain = chain_of(room, held->of_key);
 	held->weight = (uint32_t)pl_rng_u64(&room->rng);
 	held->before = place_of(room, chain, link);
 	held->next = held->before != 0 ? right_at(room, held->before)->next : chain->first;
-	/* Of two neighbours one has nothing on the side of the other. */
+	/* One of two neighbours has no child on the side of the other. */
 	if (held->before != 0 && right_at(room, held->before)->later == 0) {
 		held->above = held->before;
 		right_at(room, held->before)->later = link;
@@ -249,7 +250,7 @@ static void enter_chain(struct pair_room *room, uint32_t at, const uint8_t *key)
 	rise(room, chain, link);
 }
 
-/* The first of its key: nothing hangs from it on the earlier side. */
+/* Removes the first record of its key: it has no earlier child. */
 static void leave_chain(struct pair_room *room, uint32_t at)
 {
 	const struct held *held = held_at(&room->sides[1], at);
@@ -272,7 +273,7 @@ uint64_t pl_query_pairs_steps(const struct stage_run *s)
 	return s->pairs->steps;
 }
 
-/* Rows near this time lack something. */
+/* Marks rows near this time as incomplete. */
 static void mark(const struct pairs *pairs, struct pair_room *room, int64_t ts)
 {
 	const int64_t from = ts - (int64_t)pairs->within_ns, to = ts + (int64_t)pairs->within_ns;
@@ -281,8 +282,8 @@ static void mark(const struct pairs *pairs, struct pair_room *room, int64_t ts)
 	room->refused_to = to > room->refused_to ? to : room->refused_to;
 }
 
-/* Where two stretches have one place, the least position is of the later one: it is kept for longer
- * than it need be. */
+/* Notes the least position. Two stretches that share a place keep the position of the later one for
+ * longer than necessary. */
 static void note_place(const struct pl_query_run *run, struct pair_room *room, int64_t ts)
 {
 	const int64_t number = ts / room->stretch;
@@ -333,7 +334,7 @@ void pl_query_pairs_add(
 {
 	const struct pairs *pairs = s->stage->pairs;
 	const struct stage *of = pairs->sides[i];
-	/* An absent key equals none. */
+	/* An absent key equals no other. */
 	const bool needs_key = i == 1 || pairs->kind == J_INNER;
 
 	pl_query_keys_make(run, pairs->keys[i], pairs->n_keys, pairs->key_bytes, rows, NULL);
@@ -350,7 +351,7 @@ void pl_query_pairs_add(
 			run->late_told += (int64_t)ts < s->pairs->resumed;
 		} else if (i == 0 && (int64_t)ts + (int64_t)pairs->within_ns < s->pairs->resumed)
 			continue;
-		/* One too far ahead is counted with its batch; it would wait for ever. */
+		/* A record too far ahead is counted with its batch; it would wait without end. */
 		else if ((int64_t)ts <= run->windows.latest && (!needs_key || has_key(key)))
 			hold(run, s, i, (int64_t)ts, key, record);
 	}
@@ -358,8 +359,8 @@ void pl_query_pairs_add(
 
 /* ---- pairs ---- */
 
-/* Records that are ahead of the clock were left out when they came. It may be behind that of the
- * source they came from now. */
+/* Records ahead of the clock were left out when they came. The clock may now be behind that of
+ * their source. */
 static void flush(struct pl_query_run *run, struct stage_run *s)
 {
 	const int64_t latest = run->windows.latest;
@@ -377,7 +378,7 @@ static void flush(struct pl_query_run *run, struct stage_run *s)
 	run->pairs_incomplete = false;
 }
 
-/* Where a record of a side is from. */
+/* Origin of a record of a side. */
 static struct row_origin origin_of(
 	struct pl_query_run *run, const struct pairs *pairs, unsigned int i, const uint8_t *record)
 {
@@ -388,7 +389,7 @@ static struct row_origin origin_of(
 	return o;
 }
 
-/* A row of both; `right` NULL: there is none. */
+/* Makes a row of both records; `right` NULL: none. */
 static void put_row(struct pl_query_run *run, struct stage_run *s, uint32_t at, const uint8_t *left,
 	const uint8_t *right)
 {
@@ -409,7 +410,7 @@ static void put_row(struct pl_query_run *run, struct stage_run *s, uint32_t at, 
 		memset(row + ROW_HEAD + n, 0, room->sides[1].record_bytes);
 }
 
-/* Of the n rows behind those that stay, the ones for which the rest of ON is true. */
+/* Keeps, of the n rows behind the kept ones, those for which the rest of ON is true. */
 static uint32_t choose(struct pl_query_run *run, struct stage_run *s, uint32_t n)
 {
 	struct pair_room *room = s->pairs;
@@ -425,7 +426,7 @@ static uint32_t choose(struct pl_query_run *run, struct stage_run *s, uint32_t n
 	return n;
 }
 
-/* The pairs of a left record; how many there are. */
+/* Gives the pairs of a left record; returns their number. */
 static uint64_t give_pairs(
 	struct pl_query_run *run, struct stage_run *s, uint32_t at, uint32_t first)
 {
@@ -488,7 +489,8 @@ static void give_left(struct pl_query_run *run, struct stage_run *s, uint32_t at
 	put_row(run, s, room->n++, record_of(&room->sides[0], at), NULL);
 }
 
-/* Those that no record of the left is near any more, the first of which is of the time `first`. */
+/* Forgets right records that no left record is near any more; the first left record has the time
+ * `first`. */
 static void forget(struct pair_room *room, int64_t first, int64_t within)
 {
 	struct side *right = &room->sides[1];
@@ -510,7 +512,8 @@ void pl_query_pairs_until(struct pl_query_run *run, struct stage_run *s, int64_t
 	while (left->n > 0 && left->due[0].ts + within < goal) {
 		uint32_t at;
 
-		/* Else each would go by all of the same key that were before it. */
+		/* Forgotten here, so that not each left record passes all earlier ones of its
+		 * key. */
 		forget(room, left->due[0].ts, within);
 		at = pop(left);
 		give_left(run, s, at);
@@ -522,7 +525,7 @@ void pl_query_pairs_until(struct pl_query_run *run, struct stage_run *s, int64_t
 	room->watermark = goal > room->watermark ? goal : room->watermark;
 }
 
-/* Stretches before which is no record of a pair that is to be given, or of a window that is open. */
+/* Forgets stretches before every record of a pair still to be given, or of an open window. */
 static void forget_places(const struct pl_query_run *run, struct stage_run *s)
 {
 	const int64_t within = (int64_t)s->stage->pairs->within_ns;
@@ -561,7 +564,7 @@ int64_t pl_query_pairs_next(const struct stage_run *s)
 
 bool pl_query_pairs_incomplete(const struct stage_run *s, int64_t start, int64_t end)
 {
-	/* Without windows the only one is [0, 0). */
+	/* Without windows the only window is [0, 0). */
 	return s->pairs->refused_to >= start &&
 	       (s->pairs->refused_from < end || (start == 0 && end == 0));
 }

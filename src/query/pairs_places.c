@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells the places of what waits for partners in what is read, to begin again behind them. */
+/* Positions of waiting records in the input, to begin again behind them. */
 #include "query/pairs_room.h"
 
 bool pl_query_pairs_oldest(const struct stage_run *s, uint64_t *ret)

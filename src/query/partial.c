@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Groups of a window as bytes, and bytes into groups. */
+/* Writes groups of a window as bytes, and reads them. */
 #include "query/partial.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 
 #define MAGIC       0x50514c50u /* "PLQP" */
 #define INCOMPLETE  1u
-#define MORE        0x8000u /* of the number of points: there are others */
+#define MORE        0x8000u /* bit of the number of points: there are others */
 #define ORIGIN_MOST (8u + 2u + 2u * PL_QUERY_EXP_MAX)
-#define SET_PART    4096 /* values of a distinct set, in one of a group's entries, at most */
-#define SET_LEAST   16   /* and at least, if there are as many */
+#define SET_PART    4096 /* largest number of values of a distinct set in one entry of a group */
+#define SET_LEAST   16   /* least number of them, when there are as many */
 
 struct head {
 	uint32_t magic;
@@ -44,8 +44,8 @@ struct giving {
 	const struct stage_run *s;
 	struct pl_buf out;
 	struct head head;
-	uint32_t next[PL_QUERY_COLUMNS_MAX]; /* of each distinct set; + 1 */
-	uint32_t set_part, entry_most; /* values of a set in an entry, and bytes of an entry */
+	uint32_t next[PL_QUERY_COLUMNS_MAX]; /* next value of each distinct set; + 1 */
+	uint32_t set_part, entry_most;       /* values of a set in an entry, bytes of an entry */
 };
 
 void pl_query_partial_from(struct pl_query_run *run, pl_query_partial_sink *sink, void *arg)
@@ -82,7 +82,7 @@ static void give(struct giving *g)
 		g->run->stats.groups_refused += g->head.groups;
 		return;
 	}
-	/* In one piece of them all. */
+	/* One piece has all late records. */
 	g->head.late = late_since(g->run);
 	g->run->late_told = g->run->stats.late;
 	memcpy(g->out.data, &g->head, sizeof(g->head));
@@ -103,7 +103,7 @@ static uint32_t set_width(const struct agg *agg)
 	return n;
 }
 
-/* Bytes of an entry without values of sets, and what a value of each set adds to it. */
+/* Bytes of an entry without values of sets; *ret_set_bytes is the size of one value of each set. */
 static uint32_t entry_bytes(const struct stage *stage, uint32_t *ret_set_bytes)
 {
 	uint32_t sum = 4 + ORIGIN_MOST;
@@ -141,7 +141,7 @@ uint32_t pl_query_partial_least(const struct pl_query *query)
 	return (uint32_t)sizeof(struct head) + most;
 }
 
-/* Sets have what the other parts of an entry leave of a piece. */
+/* Plans the room of sets: the part of a piece that other values of an entry leave. */
 static void plan_entries(struct giving *g)
 {
 	uint32_t set_bytes, left = g->run->piece_max - (uint32_t)sizeof(g->head);
@@ -155,7 +155,7 @@ static void plan_entries(struct giving *g)
 	g->entry_most += g->set_part * set_bytes;
 }
 
-/* Up to set_part of the values that are left. */
+/* Writes up to set_part of the remaining values. */
 static void put_set(struct giving *g, const struct agg *agg, uint32_t *next)
 {
 	const size_t at = g->out.len;
@@ -172,7 +172,7 @@ static void put_set(struct giving *g, const struct agg *agg, uint32_t *next)
 		memcpy(g->out.data + at, &n, sizeof(n));
 }
 
-/* The earliest time, and the points, in the order of their numbers. */
+/* Writes the earliest time, and the points in the order of their numbers. */
 static void put_origin(struct giving *g, uint32_t entry)
 {
 	const struct row_origin o = pl_query_origin_of(g->run, g->s, entry);
@@ -188,7 +188,7 @@ static void put_origin(struct giving *g, uint32_t entry)
 	pl_buf_add(&g->out, row.exp, row.n_exp * sizeof(row.exp[0]));
 }
 
-/* A group, or more of its sets; whether there is still more. */
+/* Writes a group, or more of its sets. Returns true when there is still more. */
 static bool put_group(struct giving *g, uint32_t entry, const uint8_t *accs)
 {
 	const struct stage *stage = g->s->stage;
@@ -212,7 +212,7 @@ static bool put_group(struct giving *g, uint32_t entry, const uint8_t *accs)
 	return more;
 }
 
-/* Gives what is there when another entry may not fit behind it. */
+/* Gives the piece when another entry may not fit. */
 static void make_room(struct giving *g)
 {
 	if (g->head.groups == 0 || g->out.len + g->entry_most <= g->run->piece_max)
@@ -301,7 +301,7 @@ static bool key_is_good(const struct key *key, bool absent, const uint8_t *value
 
 static bool get_key(struct pl_query_run *run, const struct stage *stage, struct pl_cursor *in)
 {
-	const uint32_t slot = run->windows.max; /* that of panes joined */
+	const uint32_t slot = run->windows.max; /* slot of joined panes */
 	const uint8_t *p = pl_cursor_take(in, 4);
 	uint32_t absent;
 
@@ -332,7 +332,7 @@ static bool set_is_good(const struct agg *agg, const uint8_t *values)
 	return true;
 }
 
-/* entry TABLE_NONE: nothing is entered. */
+/* entry TABLE_NONE: the set is only checked. */
 static bool get_set(struct pl_query_run *run, struct stage_run *s, const struct agg *agg,
 	struct pl_cursor *in, uint32_t entry)
 {
@@ -352,7 +352,7 @@ static bool get_set(struct pl_query_run *run, struct stage_run *s, const struct 
 	return true;
 }
 
-/* With `take` the points become the run's: else it is only looked at. */
+/* `take`: the points are added to the run's; else they are only checked. */
 static bool get_origin(
 	struct pl_query_run *run, struct pl_cursor *in, bool take, struct row_origin *ret)
 {
@@ -385,7 +385,7 @@ static bool get_origin(
 	return true;
 }
 
-/* `take`: into the groups; else it is only looked at. */
+/* `take`: the group is added; else it is only checked. */
 static bool get_group(
 	struct pl_query_run *run, struct stage_run *s, struct pl_cursor *in, bool take)
 {
@@ -536,7 +536,7 @@ void pl_query_run_resume(struct pl_query_run *run, int64_t done)
 	}
 }
 
-/* Records that wait for partners first: their pairs open windows. */
+/* Closes pairs of waiting records first: they open windows. */
 static void close_pairs(struct pl_query_run *run)
 {
 	int64_t last = INT64_MIN;

@@ -3,7 +3,7 @@
  * A query in two stages, so that several processes answer it together. The first stage is a run for
  * each part of the records: it filters and groups, and gives the groups of each window that closes
  * as a partial result. The second stage is one run that joins the partial results of a window, in
- * whatever parts they come, and goes on where the first one stopped: having, joins, order, limit.
+ * any number of pieces, and goes on where the first one stopped: having, joins, order, limit.
  *
  *   pl_query_partial_from(scan, take, arg);      before the first record; then feed, advance, finish
  *   pl_query_partial_add(merge, piece, len)...;  every piece of the window, each once
@@ -20,7 +20,8 @@
  *   its records, ns; u16 n, at most 28, + 32768 when it has other points, too; n points, u16 each, in
  *   order; its aggregates
  *
- * An aggregate is as its accumulator is (lang/accumulator.h) but for those that are mostly zeros:
+ * An aggregate has the bytes of its accumulator (lang/accumulator.h), except accumulators that are
+ * mostly zeros:
  *   approx_distinct  u16 n, u16 register, u8 rank, …; n = 65535: all 1024 ranks
  *   quantile, hist   u16 n, u16 bucket, u64 count, …
  *   topk             u16 n, 16 bytes value, u64 count, u64 error, …
@@ -40,60 +41,63 @@
 #define PL_QUERY_PARTIAL_PIECE                                                                     \
 	(512 << 10) /* bytes of a piece at most, unless another limit is set */
 
-/* How members of a group share a query whose records are spread over partitions by the symmetric
- * hash of their flow (record/flow_hash.h). */
+/* Ways in which members of a group share a query whose records are spread over partitions by the
+ * symmetric hash of their flow (record/flow_hash.h). */
 enum pl_query_split {
-	PL_QUERY_BY_PARTITION, /* all of a group is in one partition: its rows are the result */
+	PL_QUERY_BY_PARTITION, /* a group is in one partition: its rows are the result */
 	PL_QUERY_TWO_STAGES,
 	PL_QUERY_NO_SPLIT,
 };
 
-/* `topics`: how many have the records, of which two may have records of the same flow. `ret_why`
- * (may be NULL): a sentence about the choice, of static storage. */
+/* Chooses the way. `topics`: number of topics with the records; two of them may have records of the
+ * same flow. `ret_why` (may be NULL): a sentence about the choice, of static storage. */
 enum pl_query_split pl_query_split(
 	const struct pl_query *query, uint32_t topics, const char **ret_why);
 
-/* A number of the plan: partial results of another one are refused. */
+/* Number of the plan: partial results of another plan are refused. */
 uint64_t pl_query_plan_hash(const struct pl_query *query);
 
-/* Takes a piece of a window's partial result; the bytes last as long as the call. A window without
- * groups has none. */
+/* Takes a piece of a window's partial result; the bytes are valid during the call. A window without
+ * groups has no piece. */
 typedef void pl_query_partial_sink(
 	void *arg, int64_t start_ns, int64_t end_ns, const void *data, size_t len);
 
-/* The run gives partial results, and no rows. Before anything is fed. */
+/* Makes the run give partial results instead of rows. Called before anything is fed. */
 void pl_query_partial_from(struct pl_query_run *run, pl_query_partial_sink *sink, void *arg);
 
-/* The least limit of a query's pieces: below it there may be a group with no room in one. */
+/* The least limit of a query's pieces: below it a group may not fit in a piece. */
 uint32_t pl_query_partial_least(const struct pl_query *query);
-/* No piece is longer. Before anything is fed; `bytes` is at least pl_query_partial_least. */
+/* Sets the limit of a piece. Called before anything is fed; `bytes` is at least
+ * pl_query_partial_least. */
 void pl_query_partial_limit(struct pl_query_run *run, uint32_t bytes);
 
-/* -EBADMSG: it is none of this plan and version, or not as above; nothing of it was taken.
- * -ENOMEM. */
+/* Adds a piece. Returns -EBADMSG when the piece is malformed or of another plan or version; nothing
+ * of it was taken. -ENOMEM. */
 int pl_query_partial_add(struct pl_query_run *run, const void *data, size_t len);
 
-/* The window of a piece that pl_query_partial_add would take. -EBADMSG. */
+/* Reads the window of a piece that pl_query_partial_add would take. Returns -EBADMSG. */
 int pl_query_partial_check(const struct pl_query *query, const void *data, size_t len,
 	int64_t *ret_start, int64_t *ret_end);
 
-/* The rows of what was added. `incomplete`: rows say so, as they do when a piece did. */
+/* Gives the rows of the pieces added. `incomplete`: rows say so, as they do when a piece did. */
 void pl_query_partial_close(
 	struct pl_query_run *run, int64_t start_ns, int64_t end_ns, bool incomplete);
 
 /* ---- places in what is read, to begin again behind what is done ---- */
 
-/* Where the records that are fed next come from: an offset that grows. */
+/* Sets the position of the records that are fed next: an offset that grows. */
 void pl_query_run_at(struct pl_query_run *run, uint64_t position);
-/* The least place of a record that an open window, or a record that waits for its partner, needs.
- * False: none is. */
+/* Reads the least position of a record that an open window, or a record that waits for its partner,
+ * needs. Returns false when there is none. */
 bool pl_query_run_oldest(const struct pl_query_run *run, uint64_t *ret);
-/* Windows that end at the watermark or before are closed. INT64_MIN: none is. */
+/* The watermark: windows that end at it or before are closed. INT64_MIN: none is. */
 int64_t pl_query_run_watermark(const struct pl_query_run *run);
-/* Up to when rows were given: the watermark, or of pairs without windows the time up to which they
- * were given. What is committed with a place, and given to pl_query_run_resume. INT64_MIN: none. */
+/* Time up to which rows were given: the watermark, or of pairs without windows the time of the last
+ * pairs. It is committed with a position, and given to pl_query_run_resume. INT64_MIN: none. */
 int64_t pl_query_run_done(const struct pl_query_run *run);
-/* Before the first record: windows up to there were closed, and pairs given, by another run. */
+/* Starts after another run, which closed windows and gave pairs up to this time. Called before the
+ * first record. */
 void pl_query_run_resume(struct pl_query_run *run, int64_t done);
-/* Gives the pairs and closes the windows that are open, as if time had gone on; later records of them are late. */
+/* Gives the pairs and closes the open windows, as if time had gone on; later records of them are
+ * late. */
 void pl_query_run_close_open(struct pl_query_run *run);

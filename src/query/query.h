@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queries (lang/lang.h) at work: records are fed, and rows come out.
+ * Runs of queries (lang/lang.h): records are fed, and rows come out.
  *
  * Time is the records' own. The watermark of a partition is its greatest time less the lateness; a
  * window closes when the least watermark of the partitions reaches its end. It moves between
  * batches of up to 1024 records. Records that come later are counted and left out. So are records
  * whose time is too far ahead of the clock, where the run was told it (pl_query_clock): one of them
  * would make all that follow late. `ts` of a flow is the time of its last packet: the lateness has
- * to cover the timeouts of whoever made the records.
+ * to cover the timeouts of the exporter of the flows.
  *
- * A join WITHIN is of records: a pair has equal keys, times at most so far apart, and satisfies the
- * rest of ON. Records wait, up to max_groups of each side, until the watermark is past the last
+ * A join WITHIN joins records: a pair has equal keys, times at most that far apart, and satisfies
+ * the rest of ON. Records wait, up to max_groups of each side, until the watermark is past the last
  * partner that a record of the left may have; then its pairs are given, or with LEFT and ANTI the
  * record by itself. The time of a pair is that of its left record, and pairs come in that order,
  * whatever the order of the records. Windows of pairs close by that time later. A record that comes
  * behind the watermark is late; one without room is counted, and the rows whose times are near it
  * are incomplete.
  *
- * A window of SESSION is of a group: it goes from its first record to `gap` behind its last one,
- * and two records of a group are of one session when they are less than that apart. It closes when
- * the watermark reaches its end. Until then a record that is less than the gap from two sessions
- * makes them one. A record is late when the watermark is a gap past it and no open session takes it
- * in.
+ * A window of SESSION belongs to a group: it goes from its first record to `gap` behind its last
+ * one, and two records of a group are of one session when they are less than that apart. It closes
+ * when the watermark reaches its end. Until then a record that is less than the gap from two
+ * sessions makes them one. A record is late when the watermark is a gap past it and no open session
+ * takes it in.
  *
  * The engine owns no file, socket, thread or clock. A query is constant once parsed, and any number
  * of runs share it; a run is used by one thread at a time.
@@ -36,25 +36,26 @@
 #include "lang/lang.h"
 #include "record/packet.h"
 
-#define PL_QUERY_BATCH 1024 /* records that are looked at together, at most */
+#define PL_QUERY_BATCH 1024 /* largest number of records that are processed together */
 
-/* A row of the result, of the query's columns. */
+/* A row of the result, with the query's columns. */
 struct pl_query_row {
 	const struct pl_query_value *values;
 	uint32_t n;
-	bool windowed; /* start and end are there */
+	bool windowed; /* start and end are valid */
 	bool final;    /* the window has closed; false: a first crossing, or a row of one record */
-	/* Something of this window was left out for want of room: groups, distinct values, rows. */
+	/* Something of this window was left out because there was no room: groups, distinct values,
+	 * rows. */
 	bool incomplete;
 	int64_t start_ns,
 		end_ns; /* the window, [start, end); start of a HOP may be before the epoch */
-	/* The earliest time of the records that it is made of; PL_QUERY_NO_TIME: of none. */
+	/* Earliest time of the records of the row; PL_QUERY_NO_TIME: no record. */
 	uint64_t first_ns;
-	/* Records that came too late for their windows since a window closed last: rows that were
-	 * given before lack them. Of a row of one record 0. */
+	/* Records that came too late for their windows since the last window closed: rows given
+	 * before lack them. 0 in a row of one record. */
 	uint64_t late;
-	/* The observation points of the records of packets and flows that it is made of, in order;
-	 * exp_more: there are others, as the run has had more than PL_QUERY_EXP_MAX. */
+	/* Observation points of the records of packets and flows in the row, in order; exp_more:
+	 * there are others, because the run has had more than PL_QUERY_EXP_MAX. */
 	const uint16_t *exp;
 	uint32_t n_exp;
 	bool exp_more;
@@ -63,29 +64,31 @@ struct pl_query_row {
 #define PL_QUERY_NO_TIME UINT64_MAX
 #define PL_QUERY_EXP_MAX 28
 
-/* Takes a row, which lasts as long as the call. */
+/* Takes a row, which is valid during the call. */
 typedef void pl_query_sink(void *arg, const struct pl_query_row *row);
 
-/* Zero in a member: the value behind it. */
+/* Configuration of a run; 0 in a member: the default in its comment. */
 struct pl_query_config {
-	/* 262144, over all open windows of a (sub-)query; records of a side that wait for partners */
+	/* 262144; groups over all open windows of a (sub-)query; waiting records of a side of a
+	 * join */
 	uint32_t max_groups;
-	uint32_t max_distinct; /* 4 * max_groups, of one count(distinct) */
-	/* Open at a time (HOP: panes): as many as records in order and lateness_ns need, at most
-	 * 65536. */
+	uint32_t max_distinct; /* 4 * max_groups; of one count(distinct) */
+	/* Windows (HOP: panes) open at a time; by default as many as records in order and
+	 * lateness_ns need, at most 65536. */
 	uint32_t max_windows;
-	uint32_t partitions; /* 1: numbers 0 to partitions - 1 are fed */
-	/* 200 ms; without lateness: PL_QUERY_NO_LATENESS */
+	uint32_t partitions; /* 1; partitions 0 to partitions - 1 are fed */
+	/* 200 ms; PL_QUERY_NO_LATENESS: none */
 	uint64_t lateness_ns;
-	/* 5 s of pl_query_advance's time without a record: a partition no longer holds windows open */
+	/* 5 s; time of pl_query_advance without a record after which a partition no longer holds
+	 * windows open */
 	uint64_t idle_ns;
-	/* 1 min: how far a record's time may be ahead of pl_query_clock's */
+	/* 1 min; largest distance of a record's time ahead of pl_query_clock's */
 	uint64_t ahead_ns;
-	uint64_t seed; /* of the tables; pl_hash_seed() */
+	uint64_t seed; /* pl_hash_seed(); seed of the tables */
 };
 
 #define PL_QUERY_NO_LATENESS UINT64_MAX
-#define PL_QUERY_AHEAD_NS    UINT64_C(60000000000) /* unless the configuration says otherwise */
+#define PL_QUERY_AHEAD_NS    UINT64_C(60000000000) /* default of ahead_ns */
 
 struct pl_query_stats {
 #define PL_STAT PL_STAT_MEMBER
@@ -97,71 +100,73 @@ extern const struct pl_stats pl_query_stats_list;
 
 struct pl_query_run;
 
-/* Memory for the limits of `config` is set aside here. `query` is borrowed until the run is freed.
- * -ENOMEM and -EINVAL with diag. */
+/* Makes a run and allocates memory for the limits of `config`. `query` is borrowed until the run is
+ * freed. Returns -ENOMEM and -EINVAL with diag. */
 int pl_query_run_new(struct pl_query_run **ret, const struct pl_query *query,
 	const struct pl_query_config *config, pl_query_sink *sink, void *arg, struct pl_diag *diag);
 void pl_query_run_free(struct pl_query_run *run);
 
-/* Takes a record as it was fed, which lasts as long as the call. */
+/* Takes a record as it was fed, which is valid during the call. */
 typedef void pl_query_record_sink(void *arg, const void *record);
 
-/* In the place of rows the run gives the records of which they would be made, those that satisfy
- * WHERE, up to LIMIT; `arg` is that of the rows. To be called before the first record. -EINVAL: the
- * query has groups, or reads several streams. */
+/* Makes the run give records instead of rows: those that satisfy WHERE, up to LIMIT; `arg` is that
+ * of the rows. Called before the first record. Returns -EINVAL when the query has groups, or reads
+ * several streams. */
 int pl_query_take_records(struct pl_query_run *run, pl_query_record_sink *sink);
 
-/* n records of a stream, one behind the other, 8-byte aligned. Streams that the query does not read
- * are passed over. -EINVAL: no such partition. */
+/* Feeds n records of a stream, one behind the other, 8-byte aligned. Streams that the query does
+ * not read are ignored. Returns -EINVAL when there is no such partition. */
 int pl_query_feed(struct pl_query_run *run, unsigned int stream, const void *records, uint32_t n,
 	uint32_t partition);
 
-/* Records as taps and files have them: whole for questions that read packets96 or flows288, and as
- * pkt64 and flow128, which is how these begin, for those that read packets or flows. As
+/* Feeds records as taps and files have them: whole for questions that read packets96 or flows288,
+ * and as pkt64 and flow128, with which those begin, for questions that read packets or flows. As
  * pl_query_feed. */
 int pl_query_feed_flat(struct pl_query_run *run, enum pl_flat_kind kind, const void *records,
 	uint32_t n, uint32_t partition);
 
-/* What a decoder made: its paths, and its hops. As pl_query_feed. */
+/* Feeds the paths and hops of a decoder. As pl_query_feed. */
 int pl_query_feed_reports(
 	struct pl_query_run *run, const struct pl_record_batch *batch, uint32_t partition);
 
-/* Tells the wall clock, before records of a live source are fed: the clocks of those who made them
- * may be wrong. Without it any time of a record is taken. */
+/* Sets the wall clock, before records of a live source are fed: the clocks of exporters may be
+ * wrong. Without it a record may have any time. */
 void pl_query_clock(struct pl_query_run *run, uint64_t real_ns);
 
-/* The partition's records of the stream up to this time, since the epoch, were fed, if there were any:
- * the watermark goes on without one. -EINVAL: no such partition. */
+/* Tells that the partition's records of the stream up to this time, since the epoch, were fed, if
+ * there were any: the watermark goes on without a record. Returns -EINVAL when there is no such
+ * partition. */
 int pl_query_passed(
 	struct pl_query_run *run, unsigned int stream, uint64_t ts_ns, uint32_t partition);
 
-/* Whether the partition is known to have records of the stream that were not fed yet: then it is not
- * idle, however long none comes, as when much is stored and other partitions are read first. -EINVAL: no
- * such partition. */
+/* Tells whether the partition has records of the stream that were not fed yet: such a partition is
+ * not idle, however long none comes, as when much is stored and other partitions are read first.
+ * Returns -EINVAL when there is no such partition. */
 int pl_query_behind(struct pl_query_run *run, unsigned int stream, uint32_t partition, bool behind);
 
-/* The partition has no records of the stream any more, or never: it holds back nothing. -EINVAL: no
- * such partition. */
+/* Tells that the partition has no more records of the stream: it holds back nothing. Returns
+ * -EINVAL when there is no such partition. */
 int pl_query_ended(struct pl_query_run *run, unsigned int stream, uint32_t partition);
 
 struct pl_tap_count;
 
-/* Packets that were counted by key (core/tap_counts.h) by the plan that the query has for that
- * (lang/push_counts.h), beside records of others. -EINVAL: it has none. */
+/* Feeds packets counted by key (core/tap_counts.h), by the query's plan for that
+ * (lang/push_counts.h), beside records of other packets. Returns -EINVAL when the query has no such
+ * plan. */
 int pl_query_feed_counts(struct pl_query_run *run, const struct pl_tap_count *counts, uint32_t n);
-/* On: only pl_query_passed moves the watermark, neither times of records nor an idle time: records
- * are given before counts of the same time. */
+/* On: only pl_query_passed moves the watermark, not times of records or an idle time: records are
+ * given before counts of the same time. */
 void pl_query_told(struct pl_query_run *run, bool on);
 
 /*
- * Tells the time, which is any clock that does not go backwards, live the wall clock, over stored
- * records their own time. A partition (of a kind) without a record for idle_ns no longer holds back
- * windows, nor does one that never had a record since the first call. When all are idle, windows
- * close as if the records' time had gone on as the clock does.
+ * Tells the time, of any clock that does not go backwards: live the wall clock, over stored records
+ * their own time. A partition (of a kind) without a record for idle_ns no longer holds back
+ * windows; neither does one that has had no record since the first call. When all are idle, windows
+ * close as if the records' time had gone on with the clock.
  */
 void pl_query_advance(struct pl_query_run *run, uint64_t now_ns);
 
-/* Closes every window. Nothing is fed afterwards. */
+/* Closes every window. Nothing may be fed afterwards. */
 void pl_query_finish(struct pl_query_run *run);
 
 const struct pl_query_stats *pl_query_run_stats(const struct pl_query_run *run);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random expressions of the test of random queries: their values, how they are made, printed and
- * evaluated. */
+/* Random expressions for the test of random queries: made, printed and evaluated. */
 #pragma once
 
 #include "base/rng.h"
@@ -54,11 +53,11 @@ struct expr {
 	char word[48];
 };
 
-/* Expressions last until then. */
+/* Frees all expressions. */
 void pl_random_forget(void);
 struct expr *pl_random_number(unsigned int depth);
 struct expr *pl_random_condition(unsigned int depth);
-/* Its text, behind which *to is afterwards. */
+/* Prints an expression; *to is set behind the text. */
 void pl_random_print(char **to, const struct expr *e);
 struct value pl_random_evaluate(const struct expr *e, const struct pl_pkt64 *p);
 bool pl_random_compared(char op, struct value a, struct value b);

@@ -11,13 +11,13 @@
 #include "lang/lex.h"
 #include "lang/plan.h"
 
-#define EXACT_MAX (UINT64_C(1) << 53) /* integers up to here are doubles as they are */
+#define EXACT_MAX (UINT64_C(1) << 53) /* integers up to this are exact as doubles */
 
 /* ---- which columns are the group's ---- */
 
 static bool is_key(const struct stage *stage, uint32_t item);
 
-/* The number of a column among those of the rows that a stage reads: whose is it? */
+/* Returns true when a column of the stage's input rows is a key of their stage. */
 static bool is_key_of_source(const struct stage *stage, uint32_t column)
 {
 	for (uint32_t i = 0; i < stage->n_sources; i++) {
@@ -73,7 +73,7 @@ bool pl_query_approximates(const struct pl_query *query)
 
 /* ---- the object ---- */
 
-/* An integer; once more as a string, where readers that have only doubles would round it. */
+/* Writes an integer, and once more as a string when a double would round it. */
 static void put_integer(
 	struct pl_json *json, const char *name, bool negative, uint64_t size, bool always)
 {
@@ -170,7 +170,7 @@ static void put_members(struct pl_json *json, const char *name, const struct pl_
 	pl_json_object_end(json);
 }
 
-/* The number that HAVING compares with, when that is all of it. */
+/* Writes the number that HAVING compares with, when HAVING is one comparison. */
 static void put_threshold(struct pl_json *json, const struct pl_query *query)
 {
 	const struct node *having = query->stages[query->n_stages - 1]->having, *value;
@@ -187,7 +187,7 @@ static void put_threshold(struct pl_json *json, const struct pl_query *query)
 	put_member(json, "thr", "", &v);
 }
 
-/* Where the row is from. */
+/* Writes the origin of the row. */
 static void put_origin(struct pl_json *json, const struct pl_query_row *row)
 {
 	if (row->first_ns == PL_QUERY_NO_TIME) {

@@ -9,16 +9,16 @@
  *           "exp":[3,7],"incomplete":false,"approx":false}
  *
  * w0 and w1 are the window, [w0, w1), ns since the Unix epoch; a row without a window lacks them.
- * Times, and other integers that a double does not hold, stand there once more as a decimal string,
- * behind their name with "_s". Addresses are texts, absent values null, lists arrays of
+ * Times, and other integers that a double does not hold, follow once more as a decimal string,
+ * under their name with "_s". Addresses are texts, absent values null, lists arrays of
  * {"value":443,"count":9,"error":0}. `final` is false for a first crossing, which a row of the same
- * window and key follows; `incomplete`: something of the window was left out; `approx`: a column is
- * an estimate by its nature (approx_distinct, quantile, topk). `first_ts`, `late` and `exp` are as in
- * struct pl_query_row; a null at the end of `exp`: there are others. `thr` is the number that HAVING
- * compares with; it is there when HAVING is that one comparison.
+ * window and key follows; `incomplete` is true when something of the window was left out; `approx`
+ * is true when a column is an estimate (approx_distinct, quantile, topk). `first_ts`, `late` and
+ * `exp` are as in struct pl_query_row; a null at the end of `exp`: there are others. `thr` is the
+ * number that HAVING compares with; it is there when HAVING is that one comparison.
  *
- * The same row gives the same bytes but for `late`, which depends on when who gives it began to read:
- * a message that is repeated is no news.
+ * The same row gives the same bytes except `late`, which depends on the time at which the process
+ * began to read: a repeated message is no news.
  */
 #pragma once
 
@@ -28,13 +28,13 @@
 #define PL_QUERY_RESULT_VERSION 1
 #define PL_QUERY_RESULT_LATE    "late"
 
-/* Which columns of the result name the group. `ret` has room for PL_QUERY_ITEMS_MAX. Returns how
- * many do. */
+/* Marks the columns of the result that name the group. `ret` has room for PL_QUERY_ITEMS_MAX.
+ * Returns their number. */
 uint32_t pl_query_key_columns(const struct pl_query *query, bool *ret);
-/* Whether a column of the result is an estimate by its nature. */
+/* Returns true when a column of the result is an estimate. */
 bool pl_query_approximates(const struct pl_query *query);
 
-/* Appends the key to `key`, and the object to `value`, without an end of line. `name` is what
- * the query is called. Either buffer may be NULL. */
+/* Appends the key to `key`, and the object to `value`, without an end of line. `name` is the
+ * query's name. Either buffer may be NULL. */
 void pl_query_result_json(const struct pl_query *query, const char *name,
 	const struct pl_query_row *row, struct pl_buf *key, struct pl_buf *value);

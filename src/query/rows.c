@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of a result: made of expressions, kept, put in order, given to the sink. */
+/* Rows of a result: makes them of expressions, keeps and orders them, gives them to the sink. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static bool is_wide(uint8_t type)
 	return type == PL_QUERY_ADDR || type == PL_QUERY_LIST;
 }
 
-/* By the word that a row begins with. */
+/* Tests the first word of a row. */
 static bool is_absent(uint64_t head, uint32_t column)
 {
 	return column < PL_QUERY_COLUMNS_MAX && (head >> column & 1) != 0;
@@ -110,7 +110,8 @@ static int by_type(const uint8_t *a, const uint8_t *b, uint8_t type)
 	return x < y ? -1 : x > y;
 }
 
-/* Absent values come last in either order; rows with equal values by their bytes. */
+/* Compares rows: absent values come last in either order; rows with equal values are ordered by
+ * their bytes. */
 static int in_order(const void *a, const void *b, void *arg)
 {
 	const struct order *o = arg;
@@ -128,7 +129,7 @@ static int in_order(const void *a, const void *b, void *arg)
 		(const uint8_t *)b + ROW_HEAD + (size_t)o->column * CELL_BYTES, o->type);
 	if (r != 0)
 		return o->descending ? -r : r;
-	/* Not by where they are from, which is no value. */
+	/* The origin is no value, and is not compared. */
 	r = memcmp(a, b, sizeof(head_a));
 	return r != 0 ? r
 		      : memcmp((const uint8_t *)a + ROW_HEAD, (const uint8_t *)b + ROW_HEAD,

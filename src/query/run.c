@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a query that runs: records into its stages, windows closed, stage by stage. */
+/* Runs a query: records go into its stages, and windows close stage by stage. */
 #include "query/origin.h"
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 /* ---- records ---- */
 
-/* Whether a time has a window; one that is too far ahead was counted when it came. */
+/* Returns true when a time has a window; a time too far ahead was counted when it came. */
 static bool is_time(struct pl_query_run *run, uint64_t ts)
 {
 	run->stats.bad_time += ts > PL_QUERY_TIME_MAX;
@@ -15,7 +15,7 @@ static bool is_time(struct pl_query_run *run, uint64_t ts)
 	       (run->windows.spec.kind == W_NONE || (int64_t)ts <= run->windows.latest);
 }
 
-/* How many times from `from` on are of the pane that begins there. */
+/* Counts the times from `from` on that are in the pane that begins there. */
 static uint64_t length_of(const struct pl_query_run *run, int64_t from)
 {
 	const struct windows *w = &run->windows;
@@ -25,8 +25,8 @@ static uint64_t length_of(const struct pl_query_run *run, int64_t from)
 	return (uint64_t)(w->latest - from < w->pane_ns ? w->latest - from + 1 : w->pane_ns);
 }
 
-/* Whether all records are of the pane of the first one, as most batches are; then their times and
- * slots are set. */
+/* Returns true when all records are in the pane of the first one, as in most batches; their times
+ * and slots are set. */
 static bool assign_alike(
 	struct pl_query_run *run, const struct stage *stage, const struct rows *rows)
 {
@@ -53,8 +53,9 @@ static bool assign_alike(
 	return beyond == 0;
 }
 
-/* Leaves out what has no window. Returns how many stay. Most records are of the pane of the one
- * before, which is asked first: a division for each would cost more than all the rest. */
+/* Leaves out records without a window. Returns the number of those that stay. Most records are in
+ * the pane of the one before, which is tested first: a division for each would cost more than all
+ * the rest. */
 static uint32_t assign(struct pl_query_run *run, const struct stage *stage, struct rows *rows)
 {
 	const uint32_t offset = stage->time->offset;
@@ -89,14 +90,14 @@ static uint32_t assign(struct pl_query_run *run, const struct stage *stage, stru
 		length = length_of(run, (int64_t)from);
 		run->slots[n++] = slot;
 	}
-	/* With all of them the selection is none. */
+	/* With all rows there is no selection. */
 	if (rows->sel != NULL || n < rows->n)
 		rows->sel = run->sel;
 	rows->n = n;
 	return n;
 }
 
-/* Of a session the window is found later: here are its times. */
+/* Reads times for SESSION windows, whose sessions are found later. */
 static uint32_t assign_times(struct pl_query_run *run, const struct stage *stage, struct rows *rows)
 {
 	uint32_t n = 0;
@@ -131,7 +132,7 @@ static struct pl_query_row window_of(
 	return row;
 }
 
-/* Groups for which the condition has become true, each once. */
+/* Gives groups for which the condition has become true, each once. */
 static void first_crossings(struct pl_query_run *run, struct stage_run *s, uint32_t n)
 {
 	const struct stage *stage = s->stage;
@@ -216,7 +217,7 @@ void pl_query_run_scan(
 
 /* ---- windows ---- */
 
-/* Finished groups into rows of the result. */
+/* Makes rows of the result from finished groups. */
 static void give_groups(struct pl_query_run *run, struct stage_run *s, uint32_t next)
 {
 	const struct stage *stage = s->stage;
@@ -273,7 +274,7 @@ static void close_scan(struct pl_query_run *run, struct stage_run *s, bool mergi
 		pl_query_groups_drop(s, joined);
 }
 
-/* Rows of sub-queries are records of this stage. */
+/* Feeds rows of sub-queries to this stage as records. */
 static void close_sources(struct pl_query_run *run, struct stage_run *s)
 {
 	const struct stage *stage = s->stage;
@@ -349,7 +350,7 @@ static void close_window(struct pl_query_run *run, int64_t start, int64_t end)
 				pl_query_pairs_incomplete(&run->stages[i], start, end));
 	pl_query_run_stages(run, false);
 	run->stats.windows++;
-	/* Partial results say by themselves what they have told. */
+	/* Partial results have their own account of late records. */
 	if (run->partial == NULL)
 		run->late_told += run->row.late;
 	pl_query_windows_closed(&run->windows, end, drop_pane, run);
@@ -378,8 +379,8 @@ static int64_t next_pair(const struct pl_query_run *run)
 	return next;
 }
 
-/* Windows close behind the pairs by the longest time within which those are looked for. Long steps
- * are taken in short ones, so that no more windows are open than there is room for. */
+/* Windows close behind the pairs by the longest time within which partners are looked for. Long
+ * steps are split into short ones, so that no more windows are open than there is room for. */
 static void pairs_until(struct pl_query_run *run, int64_t goal)
 {
 	const int64_t within = (int64_t)run->query->within_ns;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A run made, with the memory that its limits ask for, and freed. */
+/* Makes a run, with the memory that its limits need, and frees it. */
 #include <stdlib.h>
 
 #include "base/hash.h"
 #include "query/origin.h"
 #include "query/texts.h"
 
-/* Panes that are open at a time when records come in order: those that the watermark is behind by,
- * those of a window, and each of a batch may need one of its own. */
+/* Number of panes open at a time when records come in order: those behind the watermark, those of a
+ * window, and one for each record of a batch. */
 static uint32_t enough_windows(const struct pl_query_config *config, const struct pl_query *query)
 {
 	const struct ast_window *spec = &query->window;
@@ -65,7 +65,7 @@ static uint32_t distinct_key_bytes(const struct stage *stage)
 	return n;
 }
 
-/* Room for a batch of the widest stage. */
+/* Allocates memory for a batch of the widest stage. */
 static int make_room(struct pl_query_run *run)
 {
 	uint32_t key = 8, cells = 8, out = 8, folds = 0, inputs = 0, acc = 8;

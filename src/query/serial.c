@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define N_MAX    ((uint64_t)1 << 62) /* values that an accumulator has seen */
+#define N_MAX    ((uint64_t)1 << 62) /* largest number of values in an accumulator */
 #define RANK_MAX (64 - HLL_BITS + 1)
 #define DENSE    UINT16_MAX
 
@@ -14,7 +14,7 @@ static enum pl_query_type arg_type(const struct agg *agg)
 	return agg->n_args > 0 ? (enum pl_query_type)agg->args[0]->type : PL_QUERY_UNSIGNED;
 }
 
-/* Bytes of an accumulator that is written as it lies in a group; 0: it has another form. */
+/* Bytes of an accumulator that is written unchanged; 0: it has another form. */
 static uint32_t plain_size(const struct agg *agg)
 {
 	switch ((enum agg_kind)agg->kind) {

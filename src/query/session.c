@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SESSION windows: a session of a key goes from its first record to a gap behind its last one. Most
- * keys have one at a time, which stands in the entry of the key. Records out of order make others:
+ * keys have one session at a time, in the entry of the key. Records out of order make others:
  * entries of the same key with a number in its first word, in a list from the key's entry on, until
  * a record between two of them makes them one.
  *
  * Sessions are in a heap by the time at which they end. A record that moves the end leaves the heap
- * as it is; a session that comes up too early goes down again.
+ * unchanged; a session that reaches the top too early goes down again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "query/origin.h"
 
 struct due {
-	int64_t end; /* or a time before it */
+	int64_t end; /* or an earlier time */
 	uint32_t entry;
 };
 
@@ -108,7 +108,7 @@ static void begin(struct pl_query_run *run, struct stage_run *s, uint32_t entry,
 	add_due(s, entry, ts + gap_of(run));
 }
 
-/* Adds what `from` holds to `into`, and frees it. Both are of the key whose entry is `head`. */
+/* Adds session `from` to `into`, and frees it. Both are of the key whose entry is `head`. */
 static void unite(
 	struct pl_query_run *run, struct stage_run *s, uint32_t head, uint32_t into, uint32_t from)
 {
@@ -127,7 +127,7 @@ static void unite(
 	pl_query_groups_remove(s, from);
 }
 
-/* Another session of a key; TABLE_NONE when there is no room. */
+/* Begins another session of a key; TABLE_NONE: no room. */
 static uint32_t begin_another(
 	struct pl_query_run *run, struct stage_run *s, uint32_t head, int64_t ts)
 {
@@ -135,7 +135,7 @@ static uint32_t begin_another(
 	struct session *of_key = session_of(s, head);
 	uint32_t number = 0, entry;
 
-	/* The newest stands first, and has the greatest number. */
+	/* The newest session is first, and has the greatest number. */
 	if (of_key->next != 0)
 		memcpy(&number, table_at(&s->groups.table, of_key->next - 1), sizeof(number));
 	number++;
@@ -152,11 +152,11 @@ static uint32_t begin_another(
 
 /* ---- records ---- */
 
-/* Records of a batch that have their session: `n`, of which the first `added` are in it. */
+/* Records of a batch with their sessions: `n`, of which the first `added` were added to them. */
 struct batch {
 	struct rows rows;
 	uint32_t n, added, n_unused;
-	uint32_t unused[PL_QUERY_BATCH]; /* entries made for records that are late */
+	uint32_t unused[PL_QUERY_BATCH]; /* entries made for late records */
 };
 
 static void add_some(struct pl_query_run *run, struct stage_run *s, struct batch *b)
@@ -176,8 +176,8 @@ static void note_refused(struct pl_query_run *run, int64_t ts)
 	run->refused_to = ts > run->refused_to ? ts : run->refused_to;
 }
 
-/* The sessions of the key that the record touches become one, in that of the lowest place in the
- * list. TABLE_NONE: it touches none. */
+/* Unites the sessions of the key that the record touches, in the first of them in the list.
+ * TABLE_NONE: it touches none. */
 static uint32_t find_session(
 	struct pl_query_run *run, struct stage_run *s, struct batch *b, uint32_t head, int64_t ts)
 {
@@ -201,7 +201,7 @@ static uint32_t find_session(
 	return found;
 }
 
-/* The session of a record; TABLE_NONE: it is left out. */
+/* Finds the session of a record; TABLE_NONE: the record is left out. */
 static uint32_t choose(
 	struct pl_query_run *run, struct stage_run *s, struct batch *b, uint32_t head, int64_t ts)
 {
@@ -277,7 +277,7 @@ void pl_query_session_window(struct pl_query_run *run, const struct stage_run *s
 			  (session->first <= run->refused_to && row->end_ns > run->refused_from);
 }
 
-/* Frees a session that has ended. The next one of its key takes the place of the key's entry. */
+/* Frees a session that has ended. The key's entry gets the next session of the key. */
 static void end_session(struct pl_query_run *run, struct stage_run *s, uint32_t entry)
 {
 	struct session *session = session_of(s, entry);
@@ -311,7 +311,7 @@ static void end_session(struct pl_query_run *run, struct stage_run *s, uint32_t 
 	}
 }
 
-/* Up to 1024 sessions that end at `goal` or before, in this order, into run->cells. */
+/* Writes up to 1024 sessions that end at `goal` or before, in this order, to run->cells. */
 static uint32_t finish_some(
 	struct pl_query_run *run, struct stage_run *s, int64_t goal, struct pl_query_row *windows)
 {

@@ -12,7 +12,7 @@
 void pl_query_approx_add(struct acc_approx *acc, uint64_t hash)
 {
 	uint8_t *r = &acc->registers[hash >> (64 - HLL_BITS)];
-	/* The bit behind the register's number bounds the rank. */
+	/* The bit behind the register's number limits the rank. */
 	uint8_t rank =
 		(uint8_t)(__builtin_clzll(hash << HLL_BITS | (uint64_t)1 << (HLL_BITS - 1)) + 1);
 
@@ -37,7 +37,7 @@ uint64_t pl_query_approx_count(const struct acc_approx *acc)
 		zeros += acc->registers[i] == 0;
 	}
 	estimate = alpha * m * m / sum;
-	/* Few values: empty registers tell more (linear counting). */
+	/* With few values empty registers give the better estimate (linear counting). */
 	if (estimate <= 2.5 * m && zeros > 0)
 		estimate = m * log(m / zeros);
 	return (uint64_t)(estimate + 0.5);
@@ -55,7 +55,7 @@ static unsigned int bucket_of(uint64_t v)
 	return (e << QUANTILE_SUB) + (unsigned int)(v >> e);
 }
 
-/* The middle of the bucket. */
+/* Middle of the bucket. */
 static uint64_t value_of(unsigned int bucket)
 {
 	unsigned int e;
@@ -75,7 +75,7 @@ void pl_query_quantile_add(struct acc_quantile *acc, uint64_t value, uint32_t n)
 	*count = *count > UINT32_MAX - n ? UINT32_MAX : *count + n;
 }
 
-/* The least value that a share q of all does not exceed; false: there is none. */
+/* Finds the least value that a share q of all does not exceed. Returns false when there is none. */
 bool pl_query_quantile(const struct acc_quantile *acc, double q, uint64_t *ret)
 {
 	uint64_t n = 0, rank, seen = 0;
@@ -139,13 +139,13 @@ void pl_query_topk_add(
 			(struct topk_counter){ { value[0], value[1] }, count, error };
 		return;
 	}
-	assert(least != NULL); /* there are 64 and more */
-	/* The value may have been there as often as the one whose place it takes. */
+	assert(least != NULL); /* there are 64 or more */
+	/* The value may have come as often as the one that it replaces. */
 	*least = (struct topk_counter){ { value[0], value[1] }, least->count + count,
 		least->count + error };
 }
 
-/* A value that one side lacks may have been there as often as that side's least, once it is full. */
+/* A value that one accumulator lacks may have come as often as its least one, once it is full. */
 void pl_query_topk_merge(struct acc_topk *into, const struct acc_topk *from, uint32_t k)
 {
 	uint64_t least = from->used == topk_capacity(k) ? UINT64_MAX : 0;

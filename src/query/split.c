@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How the members of a group share a query: by partitions, in two stages, or not at all. */
+/* Decides how the members of a group share a query: by partitions, in two stages, or not at all. */
 #include <string.h>
 
 #include "lang/plan.h"
 #include "query/partial.h"
 #include "query/serial.h"
 
-/* The column of a key that is one of these n, by its name; NULL: it is none of them. */
+/* Name of a key's column when it is one of these n columns; NULL: it is not. */
 static const char *name_of(const struct key *key, const struct column *columns, uint32_t n)
 {
 	const struct node *node = key->node;
@@ -28,11 +28,12 @@ static bool has_key(
 	return false;
 }
 
-/* Of what the flow hash is made. */
+/* Columns that the flow hash is made of. */
 static const char *const of_packets[] = { "src", "dst", "sport", "dport", "proto" };
 static const char *const of_dns[] = { "client", "server" };
 
-/* Records that agree in what the flow hash is made of are in one partition. */
+/* Returns true when the keys have all columns of the flow hash: records of a group are then in one
+ * partition. */
 static bool keys_name_flow(
 	const struct stage *stage, unsigned int kind, const struct column *columns, uint32_t n)
 {
@@ -46,7 +47,8 @@ static bool keys_name_flow(
 	return i == 0;
 }
 
-/* Both records of a pair may be named by the columns of either. */
+/* Returns true when the group keys have all columns of the flow hash, of either record of a
+ * pair. */
 static bool groups_name_flow(const struct stage *stage)
 {
 	const struct pairs *pairs = stage->pairs;
@@ -62,7 +64,7 @@ static bool groups_name_flow(const struct stage *stage)
 			       stage->input.n - left));
 }
 
-/* Whether records of a pair have the same value in these columns. */
+/* Returns true when both records of a pair have the same value in these columns. */
 static bool equates(const struct pairs *pairs, const char *left, const char *right)
 {
 	const struct schema *a = &pairs->sides[0]->input, *b = &pairs->sides[1]->input;
@@ -77,8 +79,8 @@ static bool equates(const struct pairs *pairs, const char *left, const char *rig
 	return false;
 }
 
-/* Whether both records of a pair are of one flow, in the same direction or not, and so in one
- * partition. */
+/* Returns true when both records of a pair are of one flow, in the same direction or not, and so in
+ * one partition. */
 static bool pairs_name_flow(const struct pairs *pairs)
 {
 	if (pairs->sides[0]->kind != pairs->sides[1]->kind)
@@ -95,7 +97,7 @@ static bool pairs_name_flow(const struct pairs *pairs)
 		       equates(pairs, "sport", "dport") && equates(pairs, "dport", "sport"));
 }
 
-/* Whether texts are in its groups: each process has them at other addresses. */
+/* Returns true when groups have texts: each process has them at other addresses. */
 static bool has_texts(const struct stage *stage)
 {
 	bool some = false;
@@ -109,7 +111,7 @@ static bool has_texts(const struct stage *stage)
 	return some;
 }
 
-/* Why records of different partitions would have to meet one by one; NULL: they need not. */
+/* Reason why records of different partitions have to meet one by one; NULL: they need not. */
 static const char *why_together(const struct pl_query *query, uint32_t topics)
 {
 	for (uint32_t i = 0; i < query->n_stages; i++) {
@@ -137,7 +139,7 @@ static const char *why_together(const struct pl_query *query, uint32_t topics)
 	return NULL;
 }
 
-/* Whether the last stage alone makes groups, of records or of pairs of records. */
+/* Returns true when only the last stage makes groups, of records or of pairs of records. */
 static bool is_single(const struct pl_query *query)
 {
 	const struct stage *last = query->stages[query->n_stages - 1];
@@ -146,8 +148,8 @@ static bool is_single(const struct pl_query *query)
 	       query->n_stages == (last->pairs != NULL || last->zip != NULL ? 3 : 1);
 }
 
-/* Whether a side of a zip makes groups. Else its rows are made where the record is, and may be grouped
- * there as records are. */
+/* Returns true when a side of a zip makes groups. Otherwise its rows are made in the process of the
+ * record, and may be grouped there as records are. */
 static bool folds_in_zip(const struct pl_query *query)
 {
 	for (uint32_t i = 0; i < query->n_stages; i++) {

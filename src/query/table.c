@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps the groups of a query by their keys, in memory set aside before. */
+/* Keeps the groups of a query by their keys, in memory allocated before. */
 #include "query/table.h"
 
 #include <assert.h>
@@ -15,17 +15,17 @@
 /* Slots of an empty table. */
 #define LEAST      256
 
-/* Keys whose memory is asked for at once: with their slots and entries they fill half of the first
- * level of the cache. */
+/* Number of keys that are prefetched at once: with their slots and entries they fill half of the
+ * first level of the cache. */
 #define AHEAD      128
 
 /* ---- memory ---- */
 
-/* Smaller arrays come from the heap, larger ones are mapped: untouched pages cost nothing. */
+/* Smaller arrays come from the heap, larger ones are mapped: untouched pages take no memory. */
 #define MAPPED     65536u
 
-/* What lies behind the first large page is in large pages: an array that grows beyond it is read
- * here and there, and would wait for the addresses of small pages. */
+/* Arrays use large pages behind the first one: a larger array is read at random, and would wait for
+ * the addresses of small pages. */
 #define LARGE_PAGE (2u << 20)
 
 static uint64_t rounded(uint64_t bytes)
@@ -33,7 +33,7 @@ static uint64_t rounded(uint64_t bytes)
 	return (bytes + 63) / 64 * 64;
 }
 
-/* Zeros, on a line of the cache. */
+/* Allocates zeroed memory, aligned to a cache line. */
 static void *set_aside(uint64_t bytes)
 {
 	void *p;
@@ -45,7 +45,7 @@ static void *set_aside(uint64_t bytes)
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	/* Without large pages it is slower. */
+	/* Works without large pages too, more slowly. */
 	if (bytes > 2 * (uint64_t)LARGE_PAGE)
 		(void)madvise((uint8_t *)p + LARGE_PAGE, bytes - LARGE_PAGE, MADV_HUGEPAGE);
 	return p;
@@ -102,8 +102,8 @@ uint64_t pl_query_table_bytes(const struct table *t)
 
 /* ---- keys ---- */
 
-/* Keys are whole words. Of the hash 32 bits are used, which stand in the slot: neither growth nor
- * removal has to look at the keys of other entries. */
+/* Hashes a key of whole words. 32 bits of the hash are used, which are in the slot: neither growth
+ * nor removal has to read the keys of other entries. */
 static inline uint32_t hash_words(const void *key, uint32_t bytes, uint64_t seed)
 {
 	const uint8_t *p = key;
@@ -138,7 +138,7 @@ static inline uint32_t home_of(const struct table *t, uint64_t slot)
 	return (uint32_t)(slot >> 32) & t->mask;
 }
 
-/* Twice as many slots. The old ones go behind them meanwhile. */
+/* Doubles the slots. The old ones are moved behind them meanwhile. */
 static void grow(struct table *t)
 {
 	const uint32_t n = t->mask + 1;
@@ -201,7 +201,7 @@ static inline __attribute__((always_inline)) uint32_t find_or_add(
 	}
 }
 
-/* The lines of an entry, and of a large one those of its first 128 bytes. */
+/* Prefetches the lines of an entry, of a large one its first 128 bytes. */
 static inline void ask_for_entry(const struct table *t, uint32_t entry)
 {
 	const uint8_t *at = table_at(t, entry);
@@ -213,7 +213,8 @@ static inline void ask_for_entry(const struct table *t, uint32_t entry)
 	pl_prefetch_write(at + bytes - 1);
 }
 
-/* In three passes, so that the memory for each is on its way when the next one needs it. */
+/* Adds keys in three passes, so that the memory for each is on its way when the next pass needs
+ * it. */
 static inline __attribute__((always_inline)) void add_some(
 	struct table *t, const uint8_t *keys, uint32_t n, uint32_t *ret, uint32_t key_bytes)
 {
@@ -245,13 +246,13 @@ static inline __attribute__((always_inline)) void add(
 
 static void make_room(struct table *t, uint32_t n)
 {
-	/* Half of the slots stay empty, whatever the batch brings. */
+	/* Half of the slots stay empty, whatever keys the batch has. */
 	while (t->mask + 1 < t->most && ((uint64_t)t->live + n) * 2 > t->mask + 1)
 		grow(t);
 }
 
-/* The words of a key behind its first, never through memory: a narrow store that a wide load follows
- * would wait. */
+/* The words of a key behind its first, kept in registers: a wide load after a narrow store would
+ * wait. */
 struct words {
 	uint64_t a, b;
 };
@@ -279,7 +280,7 @@ static inline __attribute__((always_inline)) struct words load_column(
 	return w;
 }
 
-/* As hash_words() of the key. */
+/* Hashes a key as hash_words(). */
 static inline __attribute__((always_inline)) uint32_t hash_column(
 	const struct table *t, uint64_t first, struct words w, uint32_t width)
 {
@@ -288,7 +289,7 @@ static inline __attribute__((always_inline)) uint32_t hash_column(
 	return (uint32_t)(width > 8 ? pl_hash_mix(h ^ w.b, t->seed) : h);
 }
 
-/* The entry of the key whose hash leads to this slot at once; TABLE_NONE: the others are to be
+/* Finds the entry of the key when its first slot has it; TABLE_NONE: the other slots have to be
  * searched. */
 static inline __attribute__((always_inline)) uint32_t first_entry(
 	const struct table *t, uint64_t first, struct words w, uint32_t width, uint32_t hash)
@@ -305,7 +306,7 @@ static inline __attribute__((always_inline)) uint32_t first_entry(
 	return entry;
 }
 
-/* As add(), without the keys in between. */
+/* As add_some(), without making keys. */
 static inline __attribute__((always_inline)) void add_column(struct table *t, uint64_t first,
 	const uint8_t *column, size_t stride, const uint16_t *sel, uint32_t n, uint32_t *ret,
 	uint32_t width)
@@ -362,7 +363,7 @@ void pl_query_table_add_column(struct table *t, uint64_t first, const uint8_t *c
 void pl_query_table_add(struct table *t, const void *keys, uint32_t n, uint32_t *ret_entries)
 {
 	make_room(t, n);
-	/* The lengths of one small column, one address, two and a 5-tuple. */
+	/* Lengths of one small column, one address, two addresses and a 5-tuple. */
 	switch (t->key_bytes) {
 	case 8:
 		add(t, keys, n, ret_entries, 8);
@@ -400,8 +401,8 @@ uint32_t pl_query_table_find(const struct table *t, const void *key)
 
 /* ---- removal ---- */
 
-/* The slots behind the one that becomes empty move up where they may, so that none is needed to
- * mark the place. */
+/* Moves slots behind the freed one up where possible, so that no mark for a removed entry is
+ * needed. */
 static void close_gap(struct table *t, uint32_t gap)
 {
 	for (uint32_t i = (gap + 1) & t->mask; t->slots[i] != 0; i = (i + 1) & t->mask) {

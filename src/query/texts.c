@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps each text of a run once. */
+/* Stores each text of a run once. */
 #include "query/texts.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the panes of records and the windows that a watermark closes. */
+/* Finds the panes of records, and the windows that a watermark closes. */
 #include "query/window.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static int64_t floor_to(int64_t ts, int64_t step)
 	return ts - rest - (rest < 0 ? step : 0);
 }
 
-/* Sessions are windows of their keys (session.c). */
+/* Returns true for windows made of panes; sessions are windows of their keys (session.c). */
 static bool has_panes(const struct ast_window *spec)
 {
 	return spec->kind == W_TUMBLE || spec->kind == W_HOP;
@@ -49,7 +49,7 @@ void pl_query_windows_done(struct windows *w)
 	free(w->seen);
 }
 
-/* The end of the last window that a pane is of. */
+/* End of the last window that has a pane. */
 static int64_t last_end(const struct windows *w, int64_t start)
 {
 	return floor_to(start, (int64_t)w->spec.step_ns) + (int64_t)w->spec.size_ns;
@@ -125,7 +125,7 @@ void pl_query_windows_ended(struct windows *w, unsigned int kind, uint32_t parti
 	feed->used = false;
 }
 
-/* The idle time begins with the end of what there was. */
+/* The idle time begins when the stored records end. */
 void pl_query_windows_behind(struct windows *w, unsigned int kind, uint32_t partition, bool behind)
 {
 	struct feed *feed = &w->feeds[(uint32_t)kind * w->partitions + partition];
@@ -138,7 +138,7 @@ void pl_query_windows_behind(struct windows *w, unsigned int kind, uint32_t part
 void pl_query_windows_tell(struct windows *w, uint64_t now_ns)
 {
 	if (!w->now_known) {
-		/* What came before is as old as this. */
+		/* Records that came before count as if they came now. */
 		for (uint32_t i = 0; i < PL_QUERY_STREAMS * w->partitions; i++)
 			w->feeds[i].last_ns = now_ns;
 		w->began_ns = now_ns;
@@ -147,7 +147,7 @@ void pl_query_windows_tell(struct windows *w, uint64_t now_ns)
 	w->now_ns = now_ns > w->now_ns ? now_ns : w->now_ns;
 }
 
-/* Of an idle partition: as if its records' time had gone on as the clock does. */
+/* Mark of an idle partition: as if its records' time had gone on with the clock. */
 static int64_t moved(const struct windows *w, const struct feed *feed, int64_t mark)
 {
 	const uint64_t since = w->now_ns - feed->last_ns;
@@ -158,8 +158,8 @@ static int64_t moved(const struct windows *w, const struct feed *feed, int64_t m
 	return at;
 }
 
-/* The least of the partitions that are not idle; when all are, the greatest that they would have
- * come to, so that windows close where nothing comes any more. */
+/* The least mark of the partitions that are not idle; when all are idle, the greatest one that they
+ * would have reached, so that windows close when no more records come. */
 int64_t pl_query_windows_goal(const struct windows *w)
 {
 	int64_t least = INT64_MAX, greatest = INT64_MIN;
@@ -190,11 +190,11 @@ int64_t pl_query_windows_goal(const struct windows *w)
 
 /* ---- closing ---- */
 
-/* The end of the first window that a pane is of and that has not closed. */
+/* End of the first open window that has a pane. */
 static int64_t first_end(const struct windows *w, int64_t start)
 {
 	const int64_t size = (int64_t)w->spec.size_ns, step = (int64_t)w->spec.step_ns;
-	/* Windows that hold the pane begin behind start + pane - size. */
+	/* Windows with the pane begin after start + pane - size. */
 	int64_t begin = start + w->pane_ns - size, least;
 
 	if (w->watermark > INT64_MIN + size && begin < w->watermark - size + 1)
@@ -212,7 +212,7 @@ bool pl_query_windows_next(struct windows *w, int64_t goal, int64_t *ret_start, 
 		*ret_start = *ret_end = 0;
 		return goal == INT64_MAX && w->panes[0].open;
 	}
-	/* Slots are taken from the first on: few are looked at. */
+	/* Low slots are used first, so the loop is short. */
 	for (uint32_t i = 0; seen < w->n_open; i++) {
 		if (w->panes[i].open) {
 			int64_t first = first_end(w, w->panes[i].start);

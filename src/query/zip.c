@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Rows of two stages that come from the same record (the zip of Marple, SIGCOMM 2017). Both stages
- * read the same batch, and mark their rows with the number of the record in it; so a record's rows
- * of one side meet those of the other when the batch is done, and nothing waits for longer.
+ * read the same batch, and mark their rows with the number of the record in it; so the rows of a
+ * record meet when the batch is done, and nothing waits for longer.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ int pl_query_zip_init(struct pl_query_run *run, struct stage_run *s)
 		struct stage_run *side = &run->stages[s->stage->zip->sides[i]->number];
 
 		side->zip_of = s;
-		/* A record makes a row, or each EMIT of a step does. */
+		/* A record makes a row, or one for each EMIT of a step. */
 		side->zipped = (struct row_list){ .max = PL_QUERY_BATCH * FOLD_STEPS_MAX,
 			.size = (uint32_t)sizeof(struct zip_head) + side->stage->out.size };
 	}
@@ -41,7 +41,7 @@ static struct zip_head head_of(const struct row_list *list, uint32_t k)
 	return head;
 }
 
-/* The record's time stands behind the columns. */
+/* Makes a row; the record's time is behind the columns. */
 static void make_row(const struct stage *stage, uint8_t *to, const uint8_t *left,
 	const uint8_t *right, const uint8_t *record)
 {
@@ -59,7 +59,7 @@ static void make_row(const struct stage *stage, uint8_t *to, const uint8_t *left
 	memcpy(to + stage->time->offset, record + a->time->offset, sizeof(uint64_t));
 }
 
-/* Each row of the left that is of the record, with each of the right, up to `b_end`. */
+/* Gives each left row of the record with each right one, up to `b_end`. */
 static void give_row(struct pl_query_run *run, struct stage_run *s, const uint8_t *records,
 	struct zip_head of, const uint8_t *left, uint32_t b, uint32_t b_end)
 {
