@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-/* A member that is a number; what is none makes *ret_good false. */
+/* Reads a member that is a number; anything else sets *ret_good to false. */
 static uint64_t member(const json_t *o, const char *name, bool *ret_good)
 {
 	const json_t *v = json_object_get(o, name);
@@ -90,7 +90,7 @@ int pl_dta_account_collector(struct pl_dta_account *a, const char *json, struct 
 	if (root == NULL)
 		return -EBADMSG;
 	a->executed += member(root, "writes", &good) + member(root, "adds", &good);
-	if (port != NULL) /* an RDMA NIC has none */
+	if (port != NULL) /* an RDMA NIC has no port counters */
 		a->collector_drops += member(port, "kernel_drops", &good);
 	return end(root, good, diag);
 }

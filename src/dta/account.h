@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The accounts of a chain's parts put together, from what each printed (--stats). Where one ends
- * the next begins:
+ * The accounts of a chain's parts joined, as each part printed them (--stats). The end of one is
+ * the begin of the next:
  *
  *   generated   = received + kernel_drops                    datagrams, of one report each
  *   received    = accepted + duplicates + unreadable + refused
@@ -9,12 +9,12 @@
  *   done        = executed + lost on the wire                by the collectors; on UC nobody knows
  *               of a lost frame
  *
- * A frame for which a collector's socket had no room, because the collector did not come to read
- * it, is lost on the wire like any other; how many there were the collector's kernel knows
- * (collector_drops). Of reliable ones they were sent again.
+ * A frame for which a collector's socket had no room, because the collector did not read it in
+ * time, is lost on the wire like any other; the collector's kernel counts such frames
+ * (collector_drops). Reliable connections sent them again.
  *
- * Executed may be more than done where connections ended: what was executed and not acknowledged
- * any more is lost to the translator.
+ * Executed may be more than done when connections ended: the translator counts an operation as lost
+ * that was executed but not acknowledged any more.
  */
 #pragma once
 
@@ -31,15 +31,16 @@ struct pl_dta_account {
 	uint64_t datagrams, kernel_drops, not_udp;
 	uint64_t reports, accepted, duplicates, unreadable, refused, held;
 	uint64_t operations, done, lost, full, down, outside, repeated, connections;
-	uint64_t executed, collector_drops; /* by collectors, by their kernels */
+	uint64_t executed, collector_drops; /* counted by collectors; by their kernels */
 	bool closed;                        /* every line above holds */
 };
 
-/* Adds a part's words. -EBADMSG with diag: they are no account. */
+/* Adds the account that a part printed. Returns -EBADMSG with diag when the text is not an
+ * account. */
 int pl_dta_account_translator(struct pl_dta_account *a, const char *json, struct pl_diag *diag);
 int pl_dta_account_collector(struct pl_dta_account *a, const char *json, struct pl_diag *diag);
-/* "100 packets (100 reports, …": its line on standard error. What it says goes to *ret_made; 0: no
- * such line. */
+/* Adds the generator's line on standard error, "100 packets (100 reports, …". The number of reports
+ * goes to *ret_made; 0: no such line. */
 void pl_dta_account_generator(struct pl_dta_account *a, const char *line, uint64_t *ret_made);
 
 void pl_dta_account_close(struct pl_dta_account *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps waiting things in the order of their age, and a cache of them. */
+/* Keeps waiting entries in the order of their age, and a cache of them. */
 #include "dta/ages.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ void pl_cache_done(struct pl_cache *c)
 
 uint32_t pl_cache_find(const struct pl_cache *c, uint64_t hash, bool *ret_found, bool *ret_taken)
 {
-	/* Mixed: a published store's hash is a CRC, whose bits choose the slot too. */
+	/* Mixed once more: a published store's hash is a CRC, whose bits choose the slot too. */
 	uint32_t set = (uint32_t)(((unsigned __int128)pl_hash_mix(hash, 0x5e7) * c->sets) >> 64);
 	uint32_t first = set * PL_CACHE_WAYS, best = first;
 

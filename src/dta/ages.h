@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Things that wait, numbered from 0 and in the order since when: the one that has waited longest is
- * known at once. And a bounded cache of them by hash, in sets of four, where the one that has
- * waited longest makes room.
+ * Entries that wait, numbered from 0 and in the order of their age: the oldest is known at once.
+ * And a bounded cache of entries by hash, in sets of four, where the oldest makes room.
  */
 #pragma once
 
@@ -23,16 +22,16 @@ struct pl_ages {
 	uint32_t oldest, newest;
 };
 
-/* -ENOMEM. */
+/* Returns -ENOMEM. */
 int pl_ages_init(struct pl_ages *a, uint32_t n);
 void pl_ages_done(struct pl_ages *a);
 
-/* Begins to wait, or waits anew: it is the youngest then. */
+/* Starts the wait of an entry, or starts it anew: the entry is the youngest then. */
 void pl_ages_start(struct pl_ages *a, uint32_t i, uint64_t now_ns);
-/* Nothing happens when it does not wait. */
+/* Ends the wait of an entry; nothing happens when it does not wait. */
 void pl_ages_stop(struct pl_ages *a, uint32_t i);
 
-/* When the oldest has waited for wait_ns; UINT64_MAX when nothing waits. */
+/* Time at which the oldest has waited for wait_ns; UINT64_MAX when nothing waits. */
 static inline uint64_t pl_ages_due_ns(const struct pl_ages *a, uint64_t wait_ns)
 {
 	uint64_t since;
@@ -45,21 +44,21 @@ static inline uint64_t pl_ages_due_ns(const struct pl_ages *a, uint64_t wait_ns)
 
 struct pl_cache {
 	struct pl_ages ages;
-	uint64_t *hash; /* of each row that waits */
+	uint64_t *hash; /* hash of each row that waits */
 	uint32_t sets;
 };
 
 #define PL_CACHE_WAYS 4u
 
-/* At least `rows` rows, a multiple of four. -ENOMEM. */
+/* Makes a cache of at least `rows` rows, a multiple of four. Returns -ENOMEM. */
 int pl_cache_init(struct pl_cache *c, uint32_t rows);
 void pl_cache_done(struct pl_cache *c);
 
-/* The row of a hash; where there is none, the row that it would take: a free one, or (*ret_taken)
- * one whose content must leave first. *ret_found says which. */
+/* Finds the row of a hash, or the row that it would take: a free one, or (*ret_taken) one whose
+ * content must leave first. *ret_found is true when the hash has the row. */
 uint32_t pl_cache_find(const struct pl_cache *c, uint64_t hash, bool *ret_found, bool *ret_taken);
 
-/* The row is the hash's from now on. */
+/* Gives the row to the hash. */
 static inline void pl_cache_take(struct pl_cache *c, uint32_t row, uint64_t hash, uint64_t now_ns)
 {
 	c->hash[row] = hash;

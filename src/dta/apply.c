@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Carries operations out in mapped stores. */
+/* Executes operations in mapped stores. */
 #include "dta/apply.h"
 #include "base/stats.h"
 
 #include "base/prefetch.h"
 #include "memory/words.h"
 
-/* By the widest words that fit; the place is aligned to 4 bytes at least, as all places of stores
- * are. */
+/* Writes with the widest words that fit; the place is aligned to 4 bytes at least, as all places of
+ * stores are. */
 static void place(uint8_t *to, const uint8_t *from, size_t n)
 {
 	if (((uintptr_t)to & 7) == 0) {
@@ -31,7 +31,6 @@ static bool fits(const struct pl_apply_store *store, const struct pl_op *op)
 				     : (op->offset & 3) == 0;
 }
 
-/* NULL: there is none. */
 static const struct pl_stat stat_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_apply, __VA_ARGS__)
 #include "dta/apply_stats.def"
@@ -39,6 +38,7 @@ static const struct pl_stat stat_rows[] = {
 };
 const struct pl_stats pl_apply_stats_list = { stat_rows, sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
+/* Finds the store of an operation. NULL: none. */
 static const struct pl_apply_store *store_of(const struct pl_apply *a, const struct pl_op *op)
 {
 	const struct pl_apply_store *store;
@@ -86,7 +86,7 @@ static void apply(struct pl_apply *a, const struct pl_op *op)
 
 void pl_apply_ops(void *arg, const struct pl_op *ops, size_t n)
 {
-	/* Places are at random: all are asked for before the first is waited for. */
+	/* Places are random: all are prefetched before the first is used. */
 	for (size_t i = 0; i < n; i++) {
 		const struct pl_apply_store *store = store_of(arg, &ops[i]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Carries operations out in memory that is mapped here: the sink of a translator in the collector's
- * own process. Writes are relaxed atomic words as all writers' are (memory/words.h), additions
- * atomic, by one writer at a time: a cell that would wrap, as those do that a NIC adds to,
- * stays as it is. What comes later is never seen before what comes earlier.
+ * Executes operations in mapped memory: the sink of a translator in the collector's own process.
+ * Writes are relaxed atomic words as all writers' are (memory/words.h), additions atomic, by one
+ * writer at a time: a cell that would wrap keeps its value, while a NIC lets cells wrap. Later
+ * writes are never seen before earlier ones.
  */
 #pragma once
 
@@ -13,14 +13,14 @@
 #include "base/stats.h"
 #include "dta/op.h"
 
-/* A store's memory. base NULL: there is none here, operations on it are refused. */
+/* Memory of a store. base NULL: none here, operations on it are refused. */
 struct pl_apply_store {
 	void *base; /* aligned to 64 bytes; borrowed */
 	uint64_t bytes;
 };
 
 struct pl_apply {
-	struct pl_apply_store *stores; /* [collector * n_stores + store]; the caller's */
+	struct pl_apply_store *stores; /* [collector * n_stores + store]; borrowed */
 	unsigned int collectors, n_stores;
 	/* Called for operations with an immediate value, after they are done. May be NULL. */
 	void (*wake)(void *arg, unsigned int collector, unsigned int store, uint32_t imm);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a translator wants done to collectors' memory: writes of bytes and additions to cells of 64
- * bits, by store and offset. Whoever carries them out (dta/apply.h: to memory that is mapped here;
- * an RDMA requester: to memory far away) does so in their order for each collector: an entry before
- * the head that counts it.
+ * Operations of a translator on collectors' memory: writes of bytes and additions to cells of 64
+ * bits, by store and offset. The sink (dta/apply.h for mapped memory, an RDMA requester for remote
+ * memory) executes them in their order for each collector: an entry before the head that counts it.
  */
 #pragma once
 
@@ -24,33 +23,35 @@ struct pl_op {
 	uint16_t collector; /* 0 and up */
 	uint16_t store;     /* number of the store in the translator's configuration */
 	uint32_t bytes;     /* ADD: 8 */
-	uint64_t offset;    /* within the store, whose bounds it keeps */
+	uint64_t offset;    /* within the bounds of the store */
 	union {
-		const uint8_t *data; /* WRITE: as it is to lie there; valid during the call */
+		/* WRITE: bytes to be written unchanged; valid during the call */
+		const uint8_t *data;
 		uint64_t add;
 	};
 	/* with immediate: primitive << 28 | low 28 bits of the slot, cell, chunk, list or epoch */
 	uint32_t imm;
 };
 
-#define PL_OPS_MAX 64u /* handed over at once */
+#define PL_OPS_MAX 64u /* given to the sink at once */
 
-/* The value that goes with an immediate write (reference: primitive in the upper four bits). */
+/* Immediate value of a write (reference: primitive in the upper four bits). */
 static inline uint32_t pl_op_imm(uint32_t primitive, uint64_t index)
 {
 	return primitive << 28 | ((uint32_t)index & 0x0fffffffu);
 }
 
 /*
- * Where operations go, and NACKs to reporters. The first two functions take all that they are given,
- * and count what cannot be carried out. `nack` may be NULL: gaps then end by the limit of tries alone.
+ * Sink of operations, and of NACKs to reporters. The first two functions take everything that they
+ * are given, and count operations that cannot be executed. `nack` may be NULL: gaps then end by the
+ * limit of tries alone.
  */
 struct pl_op_sink {
 	void (*ops)(void *arg, const struct pl_op *ops, size_t n);
 	void (*nack)(
 		void *arg, const struct pl_addr *to, uint16_t port, const void *bytes, size_t n);
 	void *arg;
-	/* The key, as it was reported, of a slot of a key-write store, before its operation is
-	 * handed over. NULL: nobody wants to know. */
+	/* Called with the key, as it was reported, of a slot of a key-write store, before the
+	 * slot's operation. NULL: keys are not wanted. */
 	void (*key)(void *arg, uint16_t store, uint64_t slot, const void *key, size_t key_bytes);
 };

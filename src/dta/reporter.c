@@ -16,19 +16,19 @@
 #define PROBES           3u
 #define HOLD_NS          UINT64_C(200000000)
 #define HOLD_TRACKING_NS UINT64_C(10000000)
-/* A translator that answered before is worth waiting for. */
+/* The wait for a translator that answered before is this many times as long. */
 #define PATIENCE         10u
 #define ASKS_A_RING      8u
 
 /*
- * Reports lie in the ring as they travel, each in room for a datagram. They have running numbers of
- * 64 bits, of which the wire shows the low ones; number i lies in slot i mod ring:
+ * Reports are in the ring in their form on the wire, each in room for a datagram. They have running
+ * numbers of 64 bits, of which the wire has the low bits; number i is in slot i mod ring:
  *
  *   oldest <= next <= newest     oldest .. next - 1 were sent, next .. newest - 1 wait
  *
- * A NACK moves `next` back. What was sent gives up its slot to a new report when the translator has
- * it (numbers below `confirmed`), or when a NACK for it is no longer to be expected. Reports
- * without numbers go through the same ring, for the rate's sake.
+ * A NACK moves `next` back. A sent report gives up its slot to a new one when the translator
+ * confirmed it (numbers below `confirmed`), or when no NACK for it is to be expected any more.
+ * Reports without numbers go through the same ring, to keep to the rate.
  */
 struct pl_reporter {
 	struct pl_reporter_config config;
@@ -38,21 +38,23 @@ struct pl_reporter {
 	struct pl_reporter_counters count;
 	uint8_t *ring;
 	uint32_t *ring_bytes;
-	uint64_t *ring_ns; /* when it was sent last */
+	uint64_t *ring_ns; /* time of the last sending */
 	uint64_t oldest, next, newest;
 	uint64_t again_until;   /* numbers below were sent before */
 	uint64_t confirmed;     /* numbers below have been taken */
-	uint32_t lost, refused; /* as the translator said last */
+	uint32_t lost, refused; /* as the translator reported last */
 	uint64_t gone;          /* numbers below were asked for too late, and counted */
 	bool blocked;           /* a report found no room */
 	uint64_t asked;         /* reports packed at the last question */
 	uint64_t asked_ns;
 	uint64_t packed;
 	uint8_t *datagram;
-	uint32_t datagram_bytes, in_datagram, last_at; /* of the last report in it */
-	uint64_t waiting_since_ns; /* of what is in the datagram or the ring and has not left */
-	uint64_t sent_ns;          /* last datagram */
-	uint32_t probes;           /* since then */
+	/* last_at: offset of the last report in it */
+	uint32_t datagram_bytes, in_datagram, last_at;
+	/* since when the datagram or the ring has had something unsent */
+	uint64_t waiting_since_ns;
+	uint64_t sent_ns; /* time of the last datagram */
+	uint32_t probes;  /* probes since then */
 };
 
 /* ---- making ---- */
@@ -141,8 +143,8 @@ static uint8_t *slot_of(const struct pl_reporter *r, uint64_t number)
 	return r->ring + (number % r->config.ring) * r->config.datagram_bytes;
 }
 
-/* Its last report asks how far the translator is: some times a ring, and where that takes long,
- * each probe_ns. */
+/* Makes the last report ask for the translator's progress: some times a ring, and when that takes
+ * long, each probe_ns. */
 static void ask(struct pl_reporter *r, uint64_t now_ns)
 {
 	r->datagram[r->last_at + PL_DTA_FLAGS_AT] |= PL_DTA_FLAG_ASKS;
@@ -194,7 +196,7 @@ static uint32_t patience(const struct pl_reporter *r)
 	return r->count.answers > 0 ? PATIENCE : 1;
 }
 
-/* What waits, as far as the rate lets it go. */
+/* Sends waiting reports, as far as the rate allows. */
 static void pump(struct pl_reporter *r, uint64_t now_ns)
 {
 	while (r->next < r->newest && pl_bucket_has(&r->bucket, now_ns)) {
@@ -211,7 +213,7 @@ static uint64_t hold_until(const struct pl_reporter *r)
 	return r->ring_ns[r->oldest % r->config.ring] + r->config.hold_ns * patience(r);
 }
 
-/* Whether the next report may take its slot. */
+/* Returns true when the next report may take its slot. */
 static bool has_room(const struct pl_reporter *r, uint64_t now_ns)
 {
 	if (r->newest - r->next >= (r->config.sequenced ? r->config.ring / 2 : r->config.ring))
@@ -225,7 +227,7 @@ static bool make_room(struct pl_reporter *r, uint64_t now_ns)
 	if (!has_room(r, now_ns))
 		pump(r, now_ns);
 	r->blocked = !has_room(r, now_ns);
-	/* What is asked in it is waited for. */
+	/* The datagram may have the question whose answer frees the ring. */
 	if (r->blocked && r->config.sequenced && r->next == r->newest)
 		send_datagram(r, now_ns);
 	return !r->blocked;
@@ -246,7 +248,7 @@ int pl_reporter_put(struct pl_reporter *r, uint64_t now_ns, const struct pl_dta_
 	if (out.form == PL_DTA_TRACKING)
 		out.seq = (uint8_t)out.seq;
 	b = pl_build(slot_of(r, r->newest), r->config.datagram_bytes);
-	/* The oldest report's place, even if this one does not come about. */
+	/* Frees the oldest report's slot, even if this report is refused. */
 	if (r->newest - r->oldest == r->config.ring)
 		r->oldest++;
 	error = pl_dta_put(&b, &out);
@@ -260,13 +262,13 @@ int pl_reporter_put(struct pl_reporter *r, uint64_t now_ns, const struct pl_dta_
 
 /* ---- what came back ---- */
 
-/* Reports that were sent at least once are those with numbers below. */
+/* Number of reports that were sent at least once: numbers below. */
 static uint64_t sent_once(const struct pl_reporter *r)
 {
 	return r->next > r->again_until ? r->next : r->again_until;
 }
 
-/* How far the wire's number lies behind the last one sent. */
+/* Distance of the wire's number behind the last one sent. */
 static uint32_t behind(const struct pl_reporter *r, uint32_t last)
 {
 	uint32_t distance = (uint32_t)(sent_once(r) - 1) - last;
@@ -274,14 +276,15 @@ static uint32_t behind(const struct pl_reporter *r, uint32_t last)
 	return r->config.form == PL_DTA_TRACKING ? (uint8_t)distance : distance;
 }
 
-/* A lower count than before is that of a translator that began anew. */
+/* Adds a count of the translator. A lower count than before is from a translator that began
+ * anew. */
 static void hear(uint64_t *total, uint32_t *last, uint32_t told)
 {
 	*total += told >= *last ? told - *last : told;
 	*last = told;
 }
 
-/* Of a NACK that is no older than what was heard before. */
+/* Takes the counts of a NACK that is no older than the last one. */
 static void hear_of_lost(struct pl_reporter *r, const struct pl_dta_nack *nack)
 {
 	if (nack->tells_lost)
@@ -296,14 +299,14 @@ void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes,
 		r->config.form == PL_DTA_TRACKING ? INT8_MAX + 1u : PL_REPORTER_RING_MAX;
 	struct pl_cursor c = pl_cursor(bytes, n);
 	struct pl_dta_nack nack;
-	uint64_t missing, first; /* to be sent again */
+	uint64_t missing, first; /* reports to be sent again */
 
 	if (!r->config.sequenced || pl_dta_nack_read(&c, &nack) != PL_DTA_OK ||
 		nack.form != r->config.form) {
 		r->count.nacks_strange++;
 		return;
 	}
-	/* Not of numbers that were never sent, nor of those before the first. */
+	/* A NACK cannot name numbers that were never sent, or those before the first. */
 	missing = behind(r, nack.last);
 	if (missing > most || missing > sent_once(r)) {
 		r->count.nacks_strange++;
@@ -319,9 +322,10 @@ void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes,
 		return;
 	}
 	r->count.nacks++;
-	/* What is packed already would come before what is missing. */
+	/* Sends the datagram that fills: packed reports would come before the missing ones. */
 	send_datagram(r, now_ns);
-	/* One that was long under way, or of a translator that began anew, names what was taken. */
+	/* A NACK that was long under way, or from a translator that began anew, may name confirmed
+	 * reports. */
 	if (first < r->confirmed)
 		first = r->confirmed;
 	if (first < r->oldest) {
@@ -410,7 +414,7 @@ const struct pl_reporter_counters *pl_reporter_counters(const struct pl_reporter
 
 /* ---- one for each primitive ---- */
 
-/* The published forms say how many copies, always. */
+/* Copies in published forms, which always have them. */
 static uint8_t copies_of(const struct pl_reporter *r)
 {
 	return r->config.form == PL_DTA_PATHLINE ? 0 : r->config.copies;

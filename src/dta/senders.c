@@ -103,7 +103,7 @@ static void begin(struct pl_sender *s, uint32_t seq, bool asks, struct pl_seq_se
 	s->refused = 0;
 }
 
-/* How far a number is from the expected one. */
+/* Distance of a number from the expected one. */
 static int32_t ahead_of(const struct pl_sender *s, uint32_t seq)
 {
 	int32_t ahead;
@@ -114,16 +114,16 @@ static int32_t ahead_of(const struct pl_sender *s, uint32_t seq)
 	return ahead > INT8_MAX ? ahead - (UINT8_MAX + 1) : ahead;
 }
 
-/* May have been sent again because of a NACK. Eight bits do not tell for long which numbers were
- * asked for. */
+/* Returns true when the number may have been sent again because of a NACK. 8-bit
+ * numbers do not tell which were asked for, so any of them may have been. */
 static bool was_asked_for(const struct pl_sender *s, uint32_t seq, uint64_t now_ns)
 {
 	return s->nacked && now_ns - s->nack_ns < PL_SEQ_NACK_NS &&
 	       (s->form == PL_DTA_TRACKING || (int32_t)(seq - s->nack_low) >= 0);
 }
 
-/* Whether a number behind the expected one is of a stream that begins anew, and then with which
- * number. */
+/* Returns true when a number behind the expected one is of a stream that begins anew, with its
+ * first number. */
 static bool began_anew(
 	struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns, uint32_t *ret_first)
 {
@@ -159,7 +159,7 @@ enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint64_t datagram,
 		begin(s, seq, asks, ret);
 	} else if (s->joining && ((int32_t)(seq - s->joined) <= 0 ||
 					 (int32_t)(seq - s->joined) > PL_SEQ_WINDOW)) {
-		/* The answer, or another stream. */
+		/* The answer to a NACK, or another stream. */
 		s->expected = seq;
 		s->joining = false;
 		ret->taken_up = seq != 0;
@@ -169,7 +169,7 @@ enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint64_t datagram,
 		begin(s, seq, asks, ret);
 		ret->restarted = true;
 	} else if (ahead < 0 && began_anew(s, seq, datagram, now_ns, &first)) {
-		/* Those that were taken for repeats are missing. */
+		/* The numbers that were taken for repeats are missing. */
 		begin(s, 0, asks, ret);
 		s->expected = first;
 		ret->restarted = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests: a translator of one store, what it wants written and whom it asks again. */
+/* For tests: a translator of one store, with its operations and NACKs recorded. */
 #pragma once
 
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 #define MS  UINT64_C(1000000)
 
 static struct pl_op ops[OPS];
-static uint8_t bytes[OPS][1024]; /* what they write */
+static uint8_t bytes[OPS][1024]; /* the bytes of their writes */
 static size_t n_ops;
 static uint8_t nack[64];
 static size_t nack_bytes, n_nacks;
 static uint16_t nack_to;
-static size_t ops_before_nack; /* what was written before the last one */
+static size_t ops_before_nack; /* operations before the last NACK */
 
 static void keep(void *arg, const struct pl_op *given, size_t n)
 {
@@ -42,7 +42,7 @@ static void keep_nack(void *arg, const struct pl_addr *to, uint16_t port, const 
 	memcpy(nack, p, n < sizeof(nack) ? n : sizeof(nack));
 }
 
-/* With one store; `config` has everything else. */
+/* Makes a translator with one store; `config` has everything else. */
 __attribute__((unused)) static struct pl_translator *make_with(
 	const struct pl_dta_store *store, struct pl_translator_config config)
 {
@@ -77,7 +77,7 @@ __attribute__((unused)) static void send_report(
 	send_bytes(t, now, out, b.len);
 }
 
-/* The accounts of translator.h. */
+/* Checks the accounts of translator.h. */
 __attribute__((unused)) static void closed(const struct pl_translator *t, const char *what)
 {
 	const struct pl_translator_counters *c = pl_translator_counters(t);

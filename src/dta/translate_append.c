@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Append: entries of a list wait for company, then go out together with the list's head behind
+/* Append: entries of a list are gathered, then written together with the list's head behind
  * them. */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static uint8_t *held_entry(const struct append_state *a, uint32_t batch, uint32_
 	return a->held + ((size_t)list * batch + i) * a->geometry.entry_bytes;
 }
 
-/* What the list holds, at the end of the ring in two writes, then the head. */
+/* Writes the entries of a list (two writes at the end of the ring), then the head. */
 static void publish(struct pl_translator *t, struct store *s, uint32_t list, bool wake)
 {
 	struct append_state *a = &s->append;
@@ -137,7 +137,7 @@ static bool append_take(struct pl_translator *t, struct store *s, const struct i
 			publish(t, s, r->list, false);
 		hold(t, s, r->list, r->data + at, in->now_ns);
 	}
-	/* One at least was held: the check saw it. */
+	/* At least one was held: the check made sure. */
 	if (r->immediate || s->append.n_held[r->list] == s->config.batch)
 		publish(t, s, r->list, r->immediate);
 	return true;

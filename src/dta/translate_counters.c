@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Counters: increments of a key are summed up for a while, then added to a cell of each row. Keys
- * are told apart by their hash, as the store does: keys of the same hash have the same cells, so
- * their sums may be one.
+ * are told apart by their hash, as in the store: keys of the same hash have the same cells, so they
+ * may share a sum.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int counters_check(const struct store *s, struct intake *in)
 {
 	const struct pl_dta_report *r = in->report;
 
-	/* Fewer rows than are read would make answers too low. */
+	/* Fewer rows than queries read would make answers too low. */
 	if (r->copies != 0 && r->copies != s->counters.geometry.rows)
 		return PL_REFUSED_COUNT_OF_COPIES;
 	if (s->config.filter.on && r->increment <= s->config.filter.above)
@@ -88,7 +88,7 @@ static bool counters_take(struct pl_translator *t, struct store *s, const struct
 		return true;
 	}
 	row = pl_cache_find(&c->cache, in->key.h, &found, &taken);
-	/* One addition cannot say more than 64 bits; the cell wraps, as cells do. */
+	/* One addition has 64 bits at most: a larger sum is written as two. */
 	if (taken || (found && r->increment > UINT64_MAX - c->sums[row].sum)) {
 		let_go(t, s, row, false);
 		t->count.increments_evicted += taken;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Postcards: the hops of a flow are gathered until its path is complete, which its postcards say by
- * the path's length, or which it is at the store's longest. A path also leaves when a hop is told
- * anew with another value: that one is of the flow's next packet, and hops of two packets are no
- * path. The same hop with the same value is a repeat.
+ * Postcards: the hops of a flow are gathered until its path is complete: at the path's length in
+ * its postcards, or at the store's longest path. A path is also written when a hop comes again with
+ * another value: that hop is of the flow's next packet, and hops of two packets are not a path. The
+ * same hop with the same value is a repeat.
  *
- * What cannot be vouched for is not written: hops behind one that is missing, and, unless `partial`
- * says so, a path that is shorter than its postcards say. Without a length a short path is all that
- * is known, and is written.
+ * Uncertain hops are not written: hops behind a missing one, and, unless `partial` is set, a path
+ * that is shorter than its postcards say. Without a length a short path may be complete, and is
+ * written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static int postcards_check(const struct store *s, struct intake *in)
 		return PL_REFUSED_HOPS;
 	if (r->value == PL_POSTCARD_BLANK)
 		return PL_REFUSED_BLANK;
-	/* Published: the key in network order, as it came. */
+	/* Published form: the key in network order, as it came. */
 	in->key = pl_postcards_key(g, r->key, r->key_bytes);
 	in->spread = in->key.h;
 	return TAKEN;
@@ -63,7 +63,7 @@ static uint32_t first_bits(unsigned int n)
 	return (uint32_t)((UINT64_C(1) << n) - 1);
 }
 
-/* The first n hops to all copies. */
+/* Writes the first n hops to all copies. */
 static void write_path(struct pl_translator *t, struct store *s, struct pl_key key,
 	const uint32_t *values, unsigned int n, bool wake)
 {
@@ -94,7 +94,7 @@ static bool sum_passes(const struct store *s, const uint32_t *values, unsigned i
 	return sum > s->config.filter.above;
 }
 
-/* The path leaves its row, for its chunks or for nowhere; `why` counts it. */
+/* Removes the path from its row, written or not; `why` counts it. */
 static void let_go(struct pl_translator *t, struct store *s, uint32_t i, uint64_t *why)
 {
 	struct postcards_state *p = &s->postcards;
@@ -123,7 +123,7 @@ static void let_go(struct pl_translator *t, struct store *s, uint32_t i, uint64_
 	pl_ages_stop(&p->cache.ages, i);
 }
 
-/* Whether what the postcard says can be of the same path. */
+/* Returns true when the postcard can be of the same path. */
 static bool agrees(
 	const struct path_row *row, const uint32_t *values, const struct pl_dta_report *r)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sketch-merge: each reporter delivers the columns of an epoch in ascending order; they are merged
- * in memory of our own, and a column goes out when every reporter has delivered it. Behind the
- * columns goes how many are complete; zero when an epoch begins. A repeat is known by the
- * reporter's next column: sums would count it twice.
+ * in our own memory, and a column is written when every reporter has delivered it. The number of
+ * complete columns is written behind the columns; zero when an epoch begins. A repeat is recognized
+ * by the reporter's next column: sums would count it twice.
  *
  * Epochs follow each other: one that is more than EPOCHS_AHEAD ahead of the present one, or behind
  * it, is another count, or an error. It is taken when nothing was merged for as long as an epoch
- * may last; so one bad report holds up the sketch for no longer.
+ * may last; so one bad report delays the sketch for no longer.
  *
- * Which reporter is which is known by address and port, anew in each epoch, so that one that
- * restarts has its place in the next. Places have shares: once a source (pl_addr_source) has one, it
- * gets a further one only as long as the sources of the epoch before find theirs. What a reporter
- * delivered cannot be taken out of sums, so a place that is taken stays until the epoch ends.
+ * A reporter is known by address and port, anew in each epoch, so that one that restarts has its
+ * place in the next. Places have shares: once a source (pl_addr_source) has one, it gets a further
+ * one only as long as the sources of the epoch before find theirs. A reporter's columns cannot be
+ * taken out of sums, so a place that is taken stays until the epoch ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static void sketch_done(struct store *s)
 	free(s->sketch.cells);
 }
 
-/* The reporter's place; n_reporters when it has none yet. */
+/* Finds the reporter's place; n_reporters when it has none yet. */
 static uint32_t find_reporter(const struct sketch_state *k, const struct intake *in)
 {
 	uint32_t i = 0;
@@ -95,8 +95,8 @@ static uint32_t held_by(const struct sketch_state *k, const struct pl_addr *sour
 	return 0;
 }
 
-/* Places that a source of the epoch before may count on: as many as it had, or as many as all
- * sources can have when it asked for more. */
+/* Number of places that a source of the epoch before may count on: as many as it had, or an equal
+ * share when it had more or asked for more. */
 static uint32_t due_to(const struct store *s, const struct sketch_source *x)
 {
 	const uint32_t fair = s->config.reporters / s->sketch.n_known;
@@ -105,7 +105,7 @@ static uint32_t due_to(const struct store *s, const struct sketch_source *x)
 	return x->refused || x->held > even ? even : x->held;
 }
 
-/* Whether the source of a new reporter may have a place of those that are free. */
+/* Returns true when the source of a new reporter may have one of the free places. */
 static bool has_share(const struct store *s, const struct pl_addr *source)
 {
 	const struct sketch_state *k = &s->sketch;
@@ -126,7 +126,7 @@ static bool has_share(const struct store *s, const struct pl_addr *source)
 	return held == 0 || k->n_reporters + kept < s->config.reporters;
 }
 
-/* The source's account of this epoch; NULL when there are too many. */
+/* Finds the source's account of this epoch; NULL when there are too many sources. */
 static struct sketch_source *hear(struct sketch_state *k, const struct pl_addr *from)
 {
 	const struct pl_addr source = pl_addr_source(from);
@@ -193,7 +193,7 @@ static int sketch_check(const struct store *s, struct intake *in)
 	return r->first_column > next ? (int)PL_REFUSED_COLUMN_GAP : TAKEN;
 }
 
-/* Says how many columns are complete. */
+/* Writes the number of complete columns. */
 static void write_completed(struct pl_translator *t, struct store *s, bool last)
 {
 	struct sketch_state *k = &s->sketch;
@@ -206,7 +206,7 @@ static void write_completed(struct pl_translator *t, struct store *s, bool last)
 		pl_translator_wake(t, op, pl_op_imm(PL_SKETCH, k->epoch));
 }
 
-/* Complete columns that fill a write; with `all` those that do not, too. */
+/* Writes complete columns that fill a write; with `all` also those that do not. */
 static void write_columns(struct pl_translator *t, struct store *s, bool all)
 {
 	struct sketch_state *k = &s->sketch;
@@ -251,7 +251,7 @@ static void progress_of(const struct store *s, struct pl_sketch_progress *ret)
 	}
 }
 
-/* Nothing more is taken for the epoch. What is complete of it is written. */
+/* Ends an epoch: writes its complete columns, takes no more. */
 static void end_epoch(struct pl_translator *t, struct store *s)
 {
 	struct sketch_state *k = &s->sketch;
@@ -274,7 +274,7 @@ static void begin_epoch(struct pl_translator *t, struct store *s, const struct i
 	struct pl_extent all = pl_sketch_place(&k->merged, 0, k->merged.columns);
 
 	end_epoch(t, s);
-	/* The sink must have seen the old columns before they are gone. */
+	/* The sink must get the old columns before they are overwritten. */
 	pl_translator_deliver(t);
 	memset(k->merged.base + all.offset, 0, all.bytes);
 	k->begun = true;
@@ -291,7 +291,7 @@ static void begin_epoch(struct pl_translator *t, struct store *s, const struct i
 	write_completed(t, s, false);
 }
 
-/* From network order to the store's, which is little-endian. */
+/* Converts cells from network order to the store's, which is little-endian. */
 static void turn_cells(const struct sketch_state *k, const uint8_t *from, size_t bytes)
 {
 	uint8_t *to = k->cells;
@@ -335,11 +335,12 @@ static bool sketch_take(struct pl_translator *t, struct store *s, const struct i
 		if (source != NULL)
 			source->held++;
 	}
-	known = reporter->next - r->first_column; /* columns of the report that were there before */
+	/* columns of the report that were merged before */
+	known = reporter->next - r->first_column;
 	if (known >= n)
 		return false;
 	turn_cells(k, r->data + known * column_bytes(k), (n - known) * column_bytes(k));
-	/* sketch_check saw that they are within the sketch, and plausible. */
+	/* sketch_check made sure that they are within the sketch, and plausible. */
 	(void)pl_sketch_merge(&k->merged, reporter->next, n - known, k->cells);
 	reporter->next += n - known;
 	k->heard_ns = in->now_ns;

@@ -56,7 +56,7 @@ uint8_t *pl_translator_room(struct pl_translator *t, uint32_t bytes)
 static struct pl_op *next_op(struct pl_translator *t)
 {
 	if (t->n_ops == PL_OPS_MAX) {
-		/* What room was given out just now is still wanted. */
+		/* Room given out just now is still needed. */
 		uint32_t used = t->arena_used;
 
 		pl_translator_deliver(t);
@@ -158,7 +158,7 @@ static bool refuse(struct pl_translator *t, enum pl_refusal cause)
 	return false;
 }
 
-/* The store of a report, or NULL and why. */
+/* Finds the store of a report, or NULL and the refusal. */
 static struct store *find_store(
 	struct pl_translator *t, const struct pl_dta_report *r, enum pl_refusal *ret_cause)
 {
@@ -177,7 +177,8 @@ static struct store *find_store(
 	return s;
 }
 
-/* TAKEN with *ret_store and the rest of `in` filled in, or why not for ever. */
+/* Makes the checks whose refusals are final. Returns TAKEN with *ret_store and the rest of `in`
+ * filled in, or the refusal. */
 static int check(struct pl_translator *t, struct intake *in, struct store **ret_store)
 {
 	enum pl_refusal cause;
@@ -194,7 +195,7 @@ static int check(struct pl_translator *t, struct intake *in, struct store **ret_
 	return r;
 }
 
-/* The same for now. Takes nothing from the quotas. */
+/* Makes the checks whose refusals may pass. Takes nothing from the quotas. */
 static int check_now(
 	struct pl_translator *t, const struct intake *in, struct store *s, struct pl_sender *sender)
 {
@@ -223,8 +224,8 @@ static bool accept(struct pl_translator *t, const struct intake *in, struct stor
 	return true;
 }
 
-/* A reporter forgets what is confirmed, so it is written before, and not only gathered. But for
- * postcards and columns of sketches, which are of no use before they are whole. */
+/* Writes gathered reports before they are confirmed, because a reporter forgets them then.
+ * Postcards and columns of sketches are not written: they are useless before they are complete. */
 static void write_gathered(struct pl_translator *t, uint64_t now_ns)
 {
 	for (unsigned int i = 0; t->up != 0 && i < t->n_stores; i++) {
@@ -237,7 +238,7 @@ static void write_gathered(struct pl_translator *t, uint64_t now_ns)
 	pl_translator_deliver(t);
 }
 
-/* The number of the last report in order, which confirms it and those before. */
+/* Sends the number of the last report in order, which confirms it and those before. */
 static void send_last(
 	struct pl_translator *t, const struct pl_sender *s, uint64_t now_ns, bool answer)
 {
@@ -271,8 +272,8 @@ static void send_nack(struct pl_translator *t, struct pl_sender *s, uint64_t now
 	send_last(t, s, now_ns, false);
 }
 
-/* Each NACK for a gap waits twice as long as the one before, up to 16 intervals: the answer may be
- * on its way. */
+/* Returns true when the next NACK for a gap is due. Each one waits twice as long as the one before,
+ * up to 16 intervals: the answer may be on its way. */
 static bool nack_due(const struct pl_translator *t, const struct pl_sender *s, uint64_t now_ns)
 {
 	uint32_t doubled = s->tries <= 1 ? 0 : s->tries - 1 < 4 ? s->tries - 1 : 4;
@@ -280,15 +281,15 @@ static bool nack_due(const struct pl_translator *t, const struct pl_sender *s, u
 	return !s->nacked || now_ns - s->nack_ns >= t->nack_interval_ns << doubled;
 }
 
-/* A stream goes on here that did not begin here. */
+/* Takes up a stream that began with another translator. */
 static void take_up(struct pl_translator *t, uint32_t seq)
 {
 	t->count.taken_up++;
 	t->count.taken_up_at = seq;
 }
 
-/* Something is missing before `seq`. Returns whether it is given up: then `seq` is what is
- * expected. */
+/* Handles missing reports before `seq`. Returns true when they are given up: `seq` is the expected
+ * number then. */
 static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t seq, uint32_t missing,
 	uint64_t now_ns)
 {
@@ -316,7 +317,7 @@ static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t se
 	return false;
 }
 
-/* Whether a sequenced report's turn has come. */
+/* Returns true when a sequenced report is next in order. */
 static bool in_turn(struct pl_translator *t, struct pl_sender *s, const struct intake *in)
 {
 	struct pl_seq_seen seen;
@@ -362,10 +363,10 @@ static void report(struct pl_translator *t, struct intake *in)
 	cause = check(t, in, &s);
 	if (cause == TAKEN)
 		cause = check_now(t, in, s, sender);
-	/* What may be sent again is not taken off the numbers: it is missing. */
+	/* A report that may be sent again does not advance the numbers: it is missing. */
 	if (sequenced && (cause == TAKEN || !refusals[cause].again))
 		pl_sender_take(sender, r->seq);
-	/* A filter leaves out what its store does not want, as it was told to. */
+	/* A filtered report is not counted as refused: the filter was configured. */
 	if (sequenced && cause != TAKEN && !refusals[cause].again && cause != PL_REFUSED_FILTERED)
 		sender->refused++;
 	if (cause != TAKEN) {
@@ -409,7 +410,7 @@ void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct p
 		else
 			t->count.faults[verdict]++;
 	} while (pl_cursor_left(&c) > 0);
-	/* Once a datagram, so that a forged one does not make many. */
+	/* Once in a datagram, so that a forged one does not cause many. */
 	if (t->asker != NULL && !t->asker->joining)
 		send_last(t, t->asker, now_ns, true);
 }
@@ -518,7 +519,7 @@ void pl_translator_set_collector(
 	for (unsigned int i = 0; state == PL_COLLECTOR_DOWN && i < t->n_stores; i++) {
 		struct store *s = &t->stores[i];
 
-		/* What of a sketch arrived there before is not known. */
+		/* The columns that the collector got before are unknown. */
 		if (s->config.params.primitive == PL_SKETCH &&
 			s->sketch.collector == (int)collector)
 			s->sketch.collector = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes a translator by its configuration, which it checks, and frees it. */
+/* Makes a translator from its configuration, which it checks, and frees it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static int copy_access(
 	return 0;
 }
 
-/* The largest write there is: a whole batch of a list. */
+/* Size of the largest write: a whole batch of a list. */
 static uint32_t arena_bytes(const struct pl_translator *t)
 {
 	uint32_t bytes = ARENA_BYTES;
@@ -133,7 +133,7 @@ static int init(struct pl_translator *t, const struct pl_translator_config *c, s
 		r = t->stores == NULL ? -ENOMEM : 0;
 	}
 	while (r == 0 && t->n_stores < c->n_stores) {
-		/* Counted before it is whole: its destructor copes. */
+		/* Counted before it is complete: its destructor handles that. */
 		t->n_stores++;
 		r = init_store(t, &t->stores[t->n_stores - 1], &c->stores[t->n_stores - 1], diag);
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a translator, shared by the files of this folder that make it up: one for each
- * primitive that gathers. */
+/* The state of a translator, shared by its files: one for each primitive that gathers. */
 #pragma once
 
 #include "base/bucket.h"
@@ -14,11 +13,11 @@
 #include "memory/sketch.h"
 
 #define ARENA_BYTES (64u * 1024)
-#define TAKEN       (-1) /* of a check: nothing speaks against it */
+#define TAKEN       (-1) /* result of a check: accepted */
 
 struct pl_translator;
 
-/* A report on its way in. */
+/* A report that is being handled. */
 struct intake {
 	const struct pl_dta_report *report;
 	const struct pl_addr *from;
@@ -31,10 +30,10 @@ struct intake {
 struct append_state {
 	struct pl_append geometry;
 	uint64_t *heads;  /* [collector * lists + list] */
-	uint8_t *held;    /* batch entries of each list, as they came */
+	uint8_t *held;    /* batch entries of each list, unchanged */
 	uint16_t *n_held; /* of each list */
 	struct pl_ages ages;
-	bool swap; /* published: entries of 32 bits lie little-endian in memory */
+	bool swap; /* published form: entries of 32 bits are little-endian in memory */
 };
 
 struct counters_state {
@@ -42,7 +41,7 @@ struct counters_state {
 	struct pl_cache cache;
 	struct sum {
 		uint64_t sum;
-		uint32_t n; /* increments in it */
+		uint32_t n; /* number of increments in it */
 	} * sums;
 };
 
@@ -51,35 +50,37 @@ struct postcards_state {
 	struct pl_cache cache;
 	uint32_t *values; /* [row * hops + hop - 1] */
 	struct path_row {
-		uint32_t have;  /* bit hop - 1 */
-		uint8_t length; /* 0: not told */
+		uint32_t have;  /* bit hop - 1: the hop is there */
+		uint8_t length; /* 0: unknown */
 		bool immediate;
 	} * rows;
 };
 
 struct sketch_state {
-	struct pl_sketch merged; /* in memory of our own */
+	struct pl_sketch merged; /* in our own memory */
 	void *cells;             /* of one report, little-endian */
-	bool begun, over;        /* an epoch; it is complete or was given up */
+	/* begun: an epoch is under way; over: it is complete or was given up */
+	bool begun, over;
 	uint32_t epoch;
 	uint64_t since_ns;
-	uint64_t heard_ns; /* columns were merged */
+	uint64_t heard_ns; /* time of the last columns merged */
 	uint64_t complete, written;
-	int collector; /* that has what was written; -1: none */
+	int collector; /* collector with the columns written; -1: none */
 	uint32_t n_reporters;
 	struct sketch_reporter {
 		struct pl_addr addr;
 		uint16_t port;
-		uint64_t next; /* column */
+		uint64_t next; /* next column */
 	} reporters[PL_SKETCH_REPORTERS_MAX];
-	/* Sources of the present epoch and of the one before; those beyond are not remembered. */
+	/* Sources of the present epoch and of the one before; further sources are not
+	 * remembered. */
 	struct sketch_source {
 		struct pl_addr source;
 		uint32_t held; /* places */
-		bool refused;  /* and it asked for more */
+		bool refused;  /* a request for another place was refused */
 	} heard[PL_SKETCH_REPORTERS_MAX], known[PL_SKETCH_REPORTERS_MAX];
 	uint32_t n_heard, n_known;
-	struct pl_sketch_progress incomplete; /* the last one */
+	struct pl_sketch_progress incomplete; /* the last incomplete epoch */
 };
 
 struct store {
@@ -97,21 +98,22 @@ struct store {
 	};
 };
 
-/* What a primitive is made of. */
+/* Operations of a primitive. */
 struct primitive {
-	/* -ENOMEM, or -EINVAL with diag. */
+	/* Returns -ENOMEM, or -EINVAL with diag. */
 	int (*init)(struct pl_translator *t, struct store *s, struct pl_diag *diag);
-	void (*done)(struct store *s); /* also of one half made */
-	/* TAKEN with key and spread filled in, or why not (enum pl_refusal). Changes nothing. */
+	void (*done)(struct store *s); /* also after a failed init */
+	/* Returns TAKEN with key and spread filled in, or the refusal (enum pl_refusal). Changes
+	 * nothing. */
 	int (*check)(const struct store *s, struct intake *in);
-	/* Takes what was checked. False: it is a repeat. */
+	/* Takes a checked report. Returns false when it is a repeat. */
 	bool (*take)(struct pl_translator *t, struct store *s, const struct intake *in);
-	/* Lets go of what is due, or of all. NULL, like due: nothing is ever held. */
+	/* Writes what is due, or everything. NULL, and due NULL too: nothing is ever held. */
 	void (*tick)(struct pl_translator *t, struct store *s, uint64_t now_ns, bool all);
 	uint64_t (*due)(const struct store *s);
 };
 
-/* A report was refused because the sketch had no place for its reporter. */
+/* Notes that a report was refused because the sketch had no place for its reporter. */
 void pl_translate_sketch_refused(struct store *s, const struct intake *in);
 
 extern const struct primitive pl_translate_key_write, pl_translate_append, pl_translate_counters,
@@ -123,11 +125,12 @@ struct pl_translator {
 	struct pl_translator_held held;
 	struct store *stores;
 	unsigned int n_stores, collectors;
-	uint64_t up, busy;                         /* bits of collectors */
-	struct store *by_primitive[PL_SKETCH + 1]; /* the first of each, for published reports */
+	uint64_t up, busy; /* bits of collectors */
+	/* the first store of each, for published reports */
+	struct store *by_primitive[PL_SKETCH + 1];
 	struct pl_senders senders;
 	bool limits_senders;
-	struct pl_sender *asker; /* in the present datagram */
+	struct pl_sender *asker; /* reporter that asks in the present datagram */
 	struct pl_prefix *access;
 	unsigned int n_access;
 	enum pl_dta_form form;
@@ -135,33 +138,33 @@ struct pl_translator {
 	uint32_t nack_tries;
 	uint16_t nack_port;
 	uint64_t memory;
-	/* operations that the sink has not seen */
+	/* operations that the sink did not get yet */
 	struct pl_op ops[PL_OPS_MAX];
 	unsigned int n_ops;
 	uint8_t *arena;
 	uint32_t arena_used, arena_bytes;
 };
 
-/* n zeroed things, counted in t->memory; NULL. */
+/* Allocates n zeroed objects, counted in t->memory; NULL. */
 void *pl_translator_alloc(struct pl_translator *t, size_t n, size_t size);
-/* The same for what was allocated elsewhere. */
+/* Makes a cache, counted in t->memory. */
 int pl_translator_cache(struct pl_translator *t, struct pl_cache *c, uint32_t rows);
 
-/* Hands over what there is. */
+/* Gives the waiting operations to the sink. */
 void pl_translator_deliver(struct pl_translator *t);
 
-/* Room for the bytes of the next write, aligned to 8; at most t->arena_bytes. What was given before
- * and not used in an operation is lost. */
+/* Room for the bytes of the next write, aligned to 8; at most t->arena_bytes. Room given before and
+ * not used in an operation is lost. */
 uint8_t *pl_translator_room(struct pl_translator *t, uint32_t bytes);
 
-/* The next operation; `data` is what pl_translator_room gave, or stays until the next call of
+/* Adds an operation; `data` is from pl_translator_room, or stays until the next call of
  * pl_translator_deliver. */
 struct pl_op *pl_translator_write(struct pl_translator *t, const struct store *s, int collector,
 	uint64_t offset, const uint8_t *data, uint32_t bytes);
 struct pl_op *pl_translator_add(struct pl_translator *t, const struct store *s, int collector,
 	uint64_t offset, uint64_t increment);
 
-/* The operation wakes its collector. */
+/* Makes the operation wake its collector. */
 void pl_translator_wake(struct pl_translator *t, struct pl_op *op, uint32_t imm);
 
 static inline int pl_translator_choose(
@@ -172,5 +175,5 @@ static inline int pl_translator_choose(
 	return pl_collector_choose(s->number, spread, t->up, t->collectors);
 }
 
-/* Whether a number of a value or entry passes the filter. */
+/* Returns true when the number in a value or entry passes the filter. */
 bool pl_filter_passes(const struct pl_dta_filter *f, const uint8_t *bytes);
