@@ -4,9 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,7 +13,6 @@
 #include "base/thread.h"
 #include "pipeline/series.h"
 #include "raw/message.h"
-#include "record/where.h"
 
 enum {
 	BATCH_PATHS = 256,

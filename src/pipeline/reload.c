@@ -389,7 +389,7 @@ static void unsettle(const struct plan *plan, bool unsettled)
 	for (unsigned int i = 0; i < plan->outputs_before; i++)
 		any = any || plan->output_gone[i];
 	for (unsigned int i = 0; any && i < p->n_workers; i++)
-		pl_worker_unsettle(p->workers[i], unsettled);
+		atomic_store(&p->workers[i]->unsettled, unsettled);
 }
 
 int pl_pipeline_reload(struct pl_pipeline *p, struct pl_config *config, struct pl_diag *diag)

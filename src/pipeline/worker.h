@@ -248,10 +248,6 @@ void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
 void pl_worker_join(struct pl_worker *worker);
 void pl_worker_free(struct pl_worker *worker);
 
-/* From here on nothing counts as settled (pl_port_reader), until it is called again with false: while
- * outputs end that the worker has no tap of any more. Any thread. */
-void pl_worker_unsettle(struct pl_worker *worker, bool unsettled);
-
 /* Asks for a fresh snapshot at the next quiet point, unless one is asked for; answered says whether
  * it is there, take makes it `snap` once it is, and until the next one. Without waiting. Only of a
  * worker that was started. */

@@ -54,12 +54,6 @@ static bool settled(void *arg, uint32_t wait_ms)
 	return all == 1;
 }
 
-void pl_worker_unsettle(struct pl_worker *w, bool unsettled)
-{
-	/* Pairs with the acquire in taps_settled: the outputs have ended. */
-	atomic_store_explicit(&w->unsettled, unsettled, memory_order_release);
-}
-
 /* ---- the port ---- */
 
 int pl_worker_open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag)
