@@ -58,8 +58,8 @@ void pl_clickhouse_put_stored(struct pl_buf *out, const struct pl_field *field)
 	pl_buf_str(out, field->name);
 }
 
-/* RowBinary has a fixed place for every value: what may be absent is a column of its own, made of
- * the stored one and the bits that say whether it is there. */
+/* RowBinary has a fixed place for every value: one that may be absent is a column of its own, made
+ * of the stored one and the bits of present fields. */
 static void put_optional(struct pl_buf *out, const struct pl_flat *flat)
 {
 	for (uint32_t i = 0; i < flat->n_fields; i++) {
@@ -74,7 +74,7 @@ static void put_optional(struct pl_buf *out, const struct pl_flat *flat)
 	}
 }
 
-/* Of the message that a row came in: where it stands in the topic, and what its headers say. */
+/* Columns of the message that a row came in: its place in the topic, and its headers. */
 static const struct {
 	const char *name, *type, *made_of, *help;
 } of_message[] = {

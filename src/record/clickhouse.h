@@ -14,15 +14,15 @@
 struct pl_clickhouse_topic {
 	const char *brokers; /* "HOST:PORT,…" */
 	const char *name;
-	const char *group; /* of consumers */
+	const char *group; /* group of consumers */
 };
 
 /* Appends the header of the format RowBinaryWithNamesAndTypes: number, names and types of the
  * columns, which stand in front of the rows. */
 void pl_clickhouse_header(struct pl_buf *out, enum pl_flat_kind kind);
 
-/* Appends the name of the column that holds the field's bytes: the field's own, behind "raw_" where
- * its value may be absent. Then the column of the field's name is NULL. */
+/* Appends the name of the column that holds the field's bytes: the field's own, behind "raw_" if
+ * its value may be absent. In that case the column of the field's name is NULL. */
 void pl_clickhouse_put_stored(struct pl_buf *out, const struct pl_field *field);
 
 /* Appends the statements: the table, named `table`, ordered by time; with a topic also one that

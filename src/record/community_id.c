@@ -110,7 +110,7 @@ static void make(char ret[PL_COMMUNITY_ID_MAX], struct tuple t)
 	put_base64(ret + 2, hash);
 }
 
-/* Of SCTP a tap has no ports. */
+/* True when the ports are missing; a tap has none of SCTP. */
 static bool lacks_ports(const struct tuple *t, uint16_t obs)
 {
 	return t->sport == 0 && t->dport == 0 &&

@@ -24,7 +24,7 @@ static void add_header(struct pl_buf *buf, enum pl_record_kind kind, const char 
 	}
 }
 
-/* Each value with a comma behind it. */
+/* Adds each value with a comma behind it. */
 static void add_row(
 	struct pl_buf *buf, enum pl_record_kind kind, const void *record, uint32_t present)
 {

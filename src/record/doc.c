@@ -29,7 +29,7 @@ static void add_type(struct pl_buf *out, const struct pl_field *field)
 		pl_buf_str(out, type_words[field->form]);
 		return;
 	}
-	/* Some are numbered from 1 on. */
+	/* Some forms are numbered from 1 on. */
 	for (unsigned int v = 0; v <= 1 || word != NULL; v++) {
 		word = pl_form_word((enum pl_form)field->form, v);
 		if (word == NULL)
@@ -96,7 +96,7 @@ static void add_kind(struct pl_buf *out, bool markdown, enum pl_record_kind kind
 	}
 }
 
-/* Of kinds that begin as another one, only what stands behind it. */
+/* Adds the fields of a kind; of one that begins like another, only those behind it. */
 static void add_flat(struct pl_buf *out, bool markdown, enum pl_flat_kind kind)
 {
 	const struct pl_flat *flat = pl_flat(kind);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Views of DuckDB over files of JSON lines, as 'pathline tap -o jsonl' prints records, which says
- * words and hashes as texts, and 'pathline query -o jsonl', which gives their numbers. Numbers are
- * BIGINT, so that sums and products of small ones do not overflow; hashes are UBIGINT, addresses
- * texts as we print them, words their numbers.
- */
+/* Views of DuckDB over files of JSON lines: those of 'pathline tap -o jsonl', which print words and
+ * hashes as texts, and of 'pathline query -o jsonl', which print their numbers. Numbers are BIGINT,
+ * so that sums and products of small ones do not overflow; hashes are UBIGINT, addresses texts as
+ * we print them, words their numbers. */
 #pragma once
 
 #include "base/buf.h"

@@ -4,7 +4,7 @@
 
 #include "record/quoted.h"
 
-/* In JSON hashes are digits and reasons are words. */
+/* True for a text; in JSON hashes are digits and reasons are words. */
 static bool is_text(const struct pl_field *field, bool json)
 {
 	return field->form == PL_FORM_ADDR || field->form == PL_FORM_TEXT ||
@@ -29,8 +29,8 @@ static void put_widths(struct pl_buf *out, const struct pl_flat *flat)
 	pl_buf_chr(out, '\'');
 }
 
-/* RowBinary has a fixed place for every value: what may be absent is made of the stored column and
- * the bit that says whether it is there. In JSON it has no key. */
+/* RowBinary has a fixed place for every value: one that may be absent is made of the stored column
+ * and its presence bit. In JSON it has no key. */
 static void put_optional(struct pl_buf *out, const struct pl_flat *flat)
 {
 	for (uint32_t i = 0; i < flat->n_fields; i++) {

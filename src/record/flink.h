@@ -13,7 +13,7 @@
 struct pl_flink_topic {
 	const char *brokers; /* "HOST:PORT,…" */
 	const char *name;
-	const char *group; /* of consumers */
+	const char *group; /* group of consumers */
 	bool json;
 };
 

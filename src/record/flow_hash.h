@@ -2,9 +2,9 @@
 /*
  * The flow hash of packet records (pl_pkt96.flow_hash): 64 bits of the 5-tuple, the same in both
  * directions, on every machine and in every run, so that exporters and partitions agree. Never 0,
- * which says that a record has none.
+ * which stands for no hash.
  *
- * Its key is public: whoever sends packets can make them collide. It spreads flows over partitions
+ * Its key is public: senders of packets can make them collide. It spreads flows over partitions
  * and queues; a table that strangers fill hashes the tuple with a random seed of its own.
  */
 #pragma once
@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "record/packet.h"
 
-/* An address and a port. The sides differ by nothing else: what tells them apart stays here. */
+/* Hash of an address and a port. The sides differ by nothing else. */
 static inline uint64_t pl_flow_hash_side(const struct pl_addr *addr, uint16_t port)
 {
 	uint64_t words[2];
@@ -25,8 +25,8 @@ static inline uint64_t pl_flow_hash_side(const struct pl_addr *addr, uint16_t po
 	return pl_hash_mix(words[1] ^ 0x51a9c4f3e2d78b06u, pl_hash_mix(words[0], port));
 }
 
-/* Ports in the machine's order, 0 for protocols without. The sides are added, not XORed: a host
- * that talks to its own address and port is a flow too. */
+/* Flow hash of the 5-tuple. Ports are in the machine's order, 0 for protocols without. The sides
+ * are added, not XORed: a host that talks to its own address and port is a flow too. */
 static inline uint64_t pl_flow_hash(const struct pl_addr *src, const struct pl_addr *dst,
 	uint16_t sport, uint16_t dport, uint8_t proto)
 {
@@ -42,7 +42,7 @@ static inline uint64_t pl_flow_hash_packet(const struct pl_pkt96 *packet)
 		&packet->src, &packet->dst, packet->sport, packet->dport, packet->proto);
 }
 
-/* Of a record of any kind, PKT64 as it begins; of a DNS message its client and server. */
+/* Flow hash of a record of any kind; of a DNS message that of its client and server. */
 static inline uint64_t pl_flow_hash_record(enum pl_flat_kind kind, const void *record)
 {
 	const struct pl_flow128 *f = record;
@@ -65,15 +65,15 @@ static inline uint64_t pl_flow_hash_record(enum pl_flat_kind kind, const void *r
 		return pl_flow_hash(
 			&sent->src, &sent->dst, sent->sport, sent->dport, (uint8_t)sent->proto);
 	case PL_FLAT_LINK128:
-		/* Of no flow: those of a link stay together. */
+		/* A link has no flow; its records stay together. */
 		return pl_hash_mix(1 + ((const struct pl_link128 *)record)->link, 0) | 1;
 	case PL_FLAT_PKT96:
-	case PL_FLAT_DROP168: /* begins with it; without addresses it is 0 */
+	case PL_FLAT_DROP168: /* begins like pkt96; without addresses the hash is 0 */
 		return ((const struct pl_pkt96 *)record)->flow_hash;
 	case PL_FLAT_PKT64:
 	case PL_FLAT_MAX:
 		break;
 	}
-	/* What is read of it, both have. */
+	/* Both kinds have the fields that are read here. */
 	return pl_flow_hash_packet(record);
 }

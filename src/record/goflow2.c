@@ -54,7 +54,7 @@ static const struct {
 #undef FIELD
 };
 
-/* Those that are bytes stand in `addresses`. */
+/* Values of a message; those that are bytes stand in `addresses`. */
 struct values {
 	uint64_t numbers[N_FIELDS];
 	const struct pl_addr *addresses[2]; /* SRC_ADDR, DST_ADDR */
@@ -85,7 +85,7 @@ static size_t put_fields(uint8_t *to, const struct values *v)
 	for (unsigned int i = 0; i < N_FIELDS; i++) {
 		if (i == SRC_ADDR || i == DST_ADDR) {
 			at = put_address(at, fields[i].number, v->addresses[i - SRC_ADDR]);
-		} else if (v->numbers[i] != 0) { /* proto3: 0 is what is not there */
+		} else if (v->numbers[i] != 0) { /* proto3: an absent field is 0 */
 			at = put_varint(at, fields[i].number << 3 | WIRE_VARINT);
 			at = put_varint(at, v->numbers[i]);
 		}

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Flows as messages of goflow2 (its FlowMessage, by the numbers of its fields), for readers of these:
- * each is one direction of a flow, behind its length as a varint, as goflow2 itself puts them into Kafka.
- */
+/* Flows as messages of goflow2 (its FlowMessage, by the numbers of its fields), for its readers:
+ * each is one direction of a flow, behind its length as a varint, as goflow2 itself puts them into
+ * Kafka. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,10 +13,10 @@
 
 #define PL_GOFLOW2_MAX 256 /* bytes of a message, with its length */
 
-/* The message of one direction of a flow128 or flow288 record, with its length in front. Its bytes; 0: no
- * packet went that way. */
+/* Makes the message of one direction of a flow128 or flow288 record, with its length in front.
+ * Returns its bytes; 0 when no packet went that way. */
 size_t pl_goflow2_put(uint8_t to[PL_GOFLOW2_MAX], enum pl_flat_kind kind, const void *flow,
 	bool reverse, uint32_t exporter);
 
-/* The schema, a .proto file with the fields that there are; ends with a line end. */
+/* Appends the schema, a .proto file with the fields in use; it ends with a line end. */
 void pl_goflow2_schema(struct pl_buf *out);

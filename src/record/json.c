@@ -14,13 +14,13 @@
 #include "record/put.h"
 
 #define MEMBERS_MAX 72
-#define KEY_MAX     32 /* with quotes and colon; asserted when the table is made */
+#define KEY_MAX     32 /* most bytes, with quotes and colon; asserted when the table is made */
 
 struct member {
 	const struct pl_field *field;
 	char key[KEY_MAX]; /* "\"src\":" */
 	uint8_t key_len;
-	uint8_t object; /* 0: of the record itself, else index into struct form's objects */
+	uint8_t object; /* 0: the record itself, else index into struct form's objects */
 };
 
 struct form {
@@ -34,7 +34,7 @@ static struct form path_form, path_hop_form, hop_form, event_form, value_form;
 static struct form flat_forms[PL_FLAT_MAX];
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
-/* How long {"dropped":false,…} can be. */
+/* Most bytes of {"dropped":false,…}. */
 static size_t flags_max(void)
 {
 	const char *name;
@@ -104,7 +104,7 @@ static void make_flat_forms(void)
 	}
 }
 
-/* A hop on its own begins with what a hop within its path need not say: when, and whose. */
+/* A hop on its own begins with time and path, which a hop within its path need not repeat. */
 static void make_hop_form(void)
 {
 	static const struct {
@@ -180,7 +180,7 @@ static char *put_members(char *p, const struct form *form, const void *record, u
 			if (object != 0)
 				p = put_str(p, form->objects[object]);
 		}
-		memcpy(p, m->key, sizeof(m->key)); /* whole, for its fixed length */
+		memcpy(p, m->key, sizeof(m->key)); /* all of it, for its fixed length */
 		p += m->key_len;
 		if (m->field->form == PL_FORM_FLAGS)
 			p = put_flags(p, (unsigned int)put_load(m->field, record));

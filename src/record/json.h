@@ -15,27 +15,29 @@
 #include "record/packet.h"
 #include "record/record.h"
 
-/* {"kind":"path",…,"hops":[…]}: the hops are members of their path, source first. */
+/* Writes {"kind":"path",…,"hops":[…]}: the hops are members of their path, source first. */
 void pl_path_json(
 	struct pl_buf *buf, const struct pl_path *path, const struct pl_hop *hops, size_t n);
-/* {"kind":"hop","ts_ns":…,"report_id":"…","path_id":"…",…}: a hop on its own says whose it is. */
+/* Writes {"kind":"hop","ts_ns":…,"report_id":"…","path_id":"…",…}: a hop on its own names its
+ * report and path. */
 void pl_hop_json(struct pl_buf *buf, const struct pl_hop *hop);
-/* A path change has the nodes of both paths (record/path_book.h):
+/* Writes an event. A path change has the nodes of both paths (record/path_book.h):
  * "path_nodes":[1,5,2],"path_hops":3, and likewise "old_…"; null when they are not known, and fewer
  * than hops when there are too many. */
 void pl_event_json(struct pl_buf *buf, const struct pl_event *event);
-/* Bytes that it may need. */
+/* Most bytes that it may need. */
 size_t pl_event_json_max(void);
 
-/* {"kind":"value","ts_ns":…,"region":"…",…} */
+/* Writes {"kind":"value","ts_ns":…,"region":"…",…}. */
 void pl_value_json(struct pl_buf *buf, const struct pl_value *value);
-/* Bytes that it may need. */
+/* Most bytes that it may need. */
 size_t pl_value_json_max(void);
 
-/* {"ts_ns":…,"src":"…",…}: a record of packets, DNS messages or flows, all fields in their order. */
+/* Writes {"ts_ns":…,"src":"…",…}: a record of packets, DNS messages or flows, all fields in their
+ * order. */
 void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record);
-/* Bytes that it may need. */
+/* Most bytes that it may need. */
 size_t pl_flat_json_max(enum pl_flat_kind kind);
 
-/* Bytes that pl_path_json may need for a path of n hops. */
+/* Most bytes that pl_path_json may need for a path of n hops. */
 size_t pl_path_json_max(size_t n);

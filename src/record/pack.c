@@ -11,7 +11,7 @@
 /* Two of "[ffff:…]:65535", a comma, "/icmp6". */
 #define FLOW_TEXT_MAX 104u
 
-/* What a flow consists of, wherever the record has it. */
+/* Parts of a flow, from any kind of record. */
 struct flow {
 	const struct pl_addr *src, *dst;
 	uint16_t sport, dport;

@@ -21,12 +21,12 @@
 #include "record/record.h"
 
 #define PL_PACK_FIELDS_MAX 16u
-/* The most that the fields of a pack come to, in either form. */
+/* Most bytes of the fields of a pack, in either form. */
 #define PL_PACK_BYTES_MAX  (PL_PACK_FIELDS_MAX * 104u)
 
 struct pl_pack_field {
 	const struct pl_field *field; /* NULL: the flow */
-	bool of_path;                 /* of a hop record: a field of its path */
+	bool of_path;                 /* hop record: a field of its path */
 };
 
 struct pl_pack {
@@ -35,28 +35,30 @@ struct pl_pack {
 	struct pl_pack_field fields[PL_PACK_FIELDS_MAX];
 };
 
-/* A record as it is packed: a path, a path with one of its hops, or an event. */
+/* A record to be packed: a path, a path with one of its hops, or an event. */
 struct pl_pack_record {
-	const void *record;         /* of the pack's kind */
-	const struct pl_path *path; /* of a hop */
+	const void *record;         /* record of the pack's kind */
+	const struct pl_path *path; /* path of a hop */
 };
 
-/* -EINVAL with diag: an unknown name, or too many. */
+/* Makes a pack of these fields. Returns 0, or -EINVAL with diag for an unknown name, or too
+ * many. */
 int pl_pack_init(struct pl_pack *ret, enum pl_record_kind kind, const char *const *names, size_t n,
 	struct pl_diag *diag);
 
-/* Bytes of the packed form, and the most of the text. */
+/* Bytes of the packed form, and most bytes of the text. */
 uint32_t pl_pack_bytes(const struct pl_pack *pack);
 uint32_t pl_pack_text_max(const struct pl_pack *pack);
-/* Whether it is one field that is a number, of no more bits than these. */
+/* True when the pack is one field that is a number of at most so many bits. */
 bool pl_pack_is_number(const struct pl_pack *pack, unsigned int bits);
-/* Whether it has the field with the flags of a report, which has no text form here. */
+/* True when the pack has the field with the flags of a report, which has no text form here. */
 bool pl_pack_has_flags(const struct pl_pack *pack);
 
-/* pl_pack_bytes bytes to ret. False when a value is missing. */
+/* Writes pl_pack_bytes bytes to ret. False when a value is missing. */
 bool pl_pack_put(const struct pl_pack *pack, const struct pl_pack_record *record, bool big_endian,
 	uint8_t *ret);
-/* At most PL_PACK_BYTES_MAX bytes to ret, not terminated; how many. 0 when a value is missing. */
+/* Writes at most PL_PACK_BYTES_MAX bytes to ret, not terminated; returns their number, or 0 when a
+ * value is missing. */
 size_t pl_pack_text(const struct pl_pack *pack, const struct pl_pack_record *record, char *ret);
-/* Of one field. False when it is missing or negative. */
+/* Reads the number of a pack of one field. False when it is missing or negative. */
 bool pl_pack_number(const struct pl_pack *pack, const struct pl_pack_record *record, uint64_t *ret);

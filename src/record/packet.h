@@ -120,7 +120,7 @@ _Static_assert(sizeof(struct pl_mark128) == 128, "mark128/1 has 128 bytes");
 _Static_assert(sizeof(struct pl_seg192) == 192, "seg192/1 has 192 bytes");
 _Static_assert(sizeof(struct pl_drop168) == 168, "drop168/1 has 168 bytes");
 
-/* Bytes of the largest. */
+/* Bytes of the largest record. */
 #define PL_FLAT_BYTES_MAX sizeof(struct pl_flow288)
 
 /* Presence masks in pl_seg192.has: PL_SEG_HAS_<id>; 0 for fields always there. An absent field is
@@ -138,23 +138,22 @@ _Static_assert(sizeof(struct pl_sent128) == 128, "sent128/1 has 128 bytes");
 /* Bits of obs; below them the observation point's number. */
 enum {
 	PL_OBS_POINT_MASK = 0x03ff,
-	PL_OBS_FRAGMENT = 0x0400, /* a fragment; ports only of the first */
-	PL_OBS_RULE = 0x0800,     /* a rule matched that asked to be marked */
-	PL_OBS_OUT = 0x1000,      /* leaving the host */
-	PL_OBS_TRUNCATED =
-		0x2000,          /* the packet ended before its headers did: what is missing is 0 */
-	PL_OBS_SAMPLED = 0x4000, /* one of several: not every packet has a record */
-	PL_OBS_TUNNEL = 0x8000,  /* addresses and ports are those of the inner packet */
+	PL_OBS_FRAGMENT = 0x0400,  /* a fragment; only the first has ports */
+	PL_OBS_RULE = 0x0800,      /* a matching rule asked to mark the packet */
+	PL_OBS_OUT = 0x1000,       /* the packet left the host */
+	PL_OBS_TRUNCATED = 0x2000, /* the packet ended within its headers: missing fields are 0 */
+	PL_OBS_SAMPLED = 0x4000,   /* a sampled packet: not every packet has a record */
+	PL_OBS_TUNNEL = 0x8000,    /* addresses and ports are of the inner packet */
 };
 
-/* pl_flow128.end_reason */
+/* Values of pl_flow128.end_reason. */
 enum pl_flow_end {
 #define PL_FLOW_END_REASON(number, id, name, help) PL_FLOW_END_##id = (number),
 #include "record/fields.def"
 #undef PL_FLOW_END_REASON
 };
 
-/* pl_drop168.reason */
+/* Values of pl_drop168.reason. */
 enum pl_drop_reason {
 #define PL_DROP_REASON(number, name) PL_DROP_##name = (number),
 #include "record/drop_reasons.def"
@@ -162,14 +161,14 @@ enum pl_drop_reason {
 	PL_DROP_REASONS,
 };
 
-/* pl_flow288.role */
+/* Values of pl_flow288.role. */
 enum pl_flow_role {
 #define PL_FLOW_ROLE(number, id, name, help) PL_FLOW_ROLE_##id = (number),
 #include "record/fields.def"
 #undef PL_FLOW_ROLE
 };
 
-/* pl_flow288.role_by */
+/* Values of pl_flow288.role_by. */
 enum pl_flow_role_by {
 #define PL_FLOW_ROLE_BY(number, id, name, help) PL_FLOW_ROLE_BY_##id = (number),
 #include "record/fields.def"
@@ -178,11 +177,11 @@ enum pl_flow_role_by {
 
 /* Bits of pl_flow288.flow_flags. */
 enum {
-	PL_FLOW_FURTHER = 1,   /* an earlier record of the same flow was given away */
-	PL_FLOW_CONTINUED = 2, /* a process began the flow that ended before this one began */
+	PL_FLOW_FURTHER = 1,   /* the flow has an earlier record */
+	PL_FLOW_CONTINUED = 2, /* an earlier process began the flow */
 };
 
-/* pl_mark128.method */
+/* Values of pl_mark128.method. */
 enum pl_mark_method {
 #define PL_MARK_METHOD(number, id, name, help) PL_MARK_##id = (number),
 #include "record/fields.def"
@@ -190,28 +189,28 @@ enum pl_mark_method {
 	PL_MARK_METHOD_MAX,
 };
 
-/* Their names, from 1 on; NULL behind the last. */
+/* Names of the methods, from 1 on; NULL behind the last. */
 extern const char *const pl_mark_methods[];
 
 /* Bits of pl_mark128.mark_flags. */
 enum {
-	PL_MARK_IS_MARKER = 1, /* the point that marks: what it counts was sent */
-	PL_MARK_IS_SYNCED = 2, /* the kernel says that its clock is synchronised */
+	PL_MARK_IS_MARKER = 1, /* the point marks: it counts the packets it sends */
+	PL_MARK_IS_SYNCED = 2, /* the kernel calls its clock synchronised */
 	PL_MARK_HAS_FLOW_ID = 4,
 	PL_MARK_IS_PARTIAL =
 		8,            /* the point did not see the whole block: it started or ended in it */
-	PL_MARK_NO_ROOM = 16, /* some flows had no room in the block: one of them may be missing */
+	PL_MARK_NO_ROOM = 16, /* some flows had no room in the block: their records are missing */
 	PL_MARK_IS_BEYOND = 32,  /* a packet was early or late by more than the guard band */
 	PL_MARK_IS_STEPPED = 64, /* the clock was set while the block lasted */
 	PL_MARK_IN_USE = 128,    /* a marker met packets that had the bit already */
 	PL_MARK_UNTIMED = 256,   /* no packet's time was taken: offsets are 0 and mean nothing */
 	PL_MARK_LATE_CHANGE =
-		512, /* the block was changed too late (mark/tick.h): counts are of no known one */
-	/* A number of where the bit is and what is counted together (mark/pair.h); 0: not told. */
+		512, /* the block changed too late (mark/tick.h): counts are of no known block */
+	/* Number for the place of the bit and the parts of a flow (mark/pair.h); 0: not known. */
 	PL_MARK_TERMS_MASK = 0xfc00,
 };
 
-/* Kinds of such records, as data. */
+/* Kinds of flat records, as data. */
 enum pl_flat_kind {
 	PL_FLAT_PKT64,
 	PL_FLAT_PKT96,
@@ -227,21 +226,21 @@ enum pl_flat_kind {
 };
 
 struct pl_flat {
-	const char *name;   /* "pkt64": with its version, "/1", the name of the format */
-	const char *stream; /* in queries: "packets", "packets96", "dns", "flows", "marks", … */
+	const char *name;   /* "pkt64"; with "/1" for its version, the name of the format */
+	const char *stream; /* name in queries: "packets", "packets96", "dns", "flows", … */
 	const char *help;
 	uint32_t size; /* bytes */
 	uint32_t n_fields;
 	const struct pl_field *fields;
-	uint32_t
-		present_at; /* where the 32 bits are that say which fields hold a value; 0: all do */
+	uint32_t present_at; /* offset of the 32 bits of valid fields; 0: all are valid */
 };
 
 #define PL_FLAT_VERSION 1
 
 const struct pl_flat *pl_flat(enum pl_flat_kind kind);
 
-/* The bits that say which fields of the record hold a value; a field without such a bit does. */
+/* Bits that tell which fields of the record hold a value; a field without such a bit always
+ * does. */
 static inline uint32_t pl_flat_present(const struct pl_flat *flat, const void *record)
 {
 	uint32_t present = 0;
@@ -251,7 +250,7 @@ static inline uint32_t pl_flat_present(const struct pl_flat *flat, const void *r
 	return present;
 }
 
-/* The kind that records of this kind begin with: PKT64 of PKT96, FLOW128 of FLOW288, else the same. */
+/* Kind with which records of this kind begin: PKT64 of PKT96, FLOW128 of FLOW288, else the same. */
 static inline enum pl_flat_kind pl_flat_short(enum pl_flat_kind kind)
 {
 	return kind == PL_FLAT_PKT96     ? PL_FLAT_PKT64
@@ -259,7 +258,7 @@ static inline enum pl_flat_kind pl_flat_short(enum pl_flat_kind kind)
 					 : kind;
 }
 
-/* The other way: the kind that is made where records of this kind are asked for. */
+/* Reverse of it: the kind that is made when records of this kind are asked for. */
 static inline enum pl_flat_kind pl_flat_long(enum pl_flat_kind kind)
 {
 	return kind == PL_FLAT_PKT64     ? PL_FLAT_PKT96
@@ -267,7 +266,7 @@ static inline enum pl_flat_kind pl_flat_long(enum pl_flat_kind kind)
 					 : kind;
 }
 
-/* The time of a record, of a flow that of its last packet. */
+/* Time of a record; of a flow that of its last packet. */
 static inline uint64_t pl_flat_time(enum pl_flat_kind kind, const void *record)
 {
 	/* Every kind begins with its time, a flow with those of its first and last packet. */
@@ -279,8 +278,8 @@ static inline uint64_t pl_flat_time(enum pl_flat_kind kind, const void *record)
 	return time;
 }
 
-/* How many packets the record of a packet stands for: a sampled one has this number where a SYN has
- * its maximum segment size. A SYN is never sampled. */
+/* Number of packets that the record of a packet stands for: a sampled one has this number in place
+ * of a SYN's maximum segment size. A SYN is never sampled. */
 static inline uint32_t pl_pkt96_weight(const struct pl_pkt96 *packet)
 {
 	if ((packet->obs & PL_OBS_SAMPLED) == 0 ||

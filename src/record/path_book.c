@@ -15,7 +15,7 @@
  * is looked at again. */
 struct entry {
 	_Atomic uint32_t turn;
-	_Atomic uint32_t noted; /* when, by the set's count */
+	_Atomic uint32_t noted; /* time, by the set's count */
 	_Atomic uint64_t path_id, counts;
 	_Atomic uint64_t node[PL_PATH_NODES_MAX];
 };
@@ -25,8 +25,8 @@ static struct set {
 	struct entry entries[WAYS];
 } sets[SETS];
 
-/* Ids come from the network: where one stands is not to be chosen by who sends it. One product does
- * not spread ids that follow one another over all sets, with one seed in sixty. */
+/* Set of a path id. Ids come from the network, and a sender must not choose their sets. One product
+ * does not spread ids that follow one another over all sets, with one seed in sixty. */
 static struct set *set_of(uint64_t path_id)
 {
 	const uint64_t seed = pl_hash_seed();
@@ -92,7 +92,7 @@ void pl_path_book_note(uint64_t path_id, const struct pl_path_nodes *nodes)
 	uint32_t turn = atomic_load_explicit(&e->turn, memory_order_relaxed);
 	uint32_t n = nodes->n < PL_PATH_NODES_MAX ? nodes->n : PL_PATH_NODES_MAX;
 
-	/* Somebody else writes there: one of the two paths is not noted. */
+	/* Another thread writes there: one of the two paths is not noted. */
 	if (turn % 2 != 0 || !atomic_compare_exchange_strong_explicit(&e->turn, &turn, turn + 1,
 				     memory_order_acquire, memory_order_relaxed))
 		return;
@@ -104,7 +104,7 @@ void pl_path_book_note(uint64_t path_id, const struct pl_path_nodes *nodes)
 	atomic_store_explicit(&e->noted,
 		atomic_fetch_add_explicit(&set->count, 1, memory_order_relaxed) + 1,
 		memory_order_relaxed);
-	/* 0 is an entry that was never written. */
+	/* 0 means that the entry was never written. */
 	atomic_store_explicit(&e->turn, turn + 2 != 0 ? turn + 2 : 2, memory_order_release);
 }
 

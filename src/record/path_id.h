@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The id of a path (path_id): its nodes and ports in order. Begun with the number of hops; each hop,
- * source first, is a step. Whoever knows a path by other means than a report (the truth of a
- * network that was built) has the same id for it.
- */
+/* Id of a path (path_id): a hash of its nodes and ports in order. It begins with the number of
+ * hops; each hop, source first, is a step. Code that knows a path from another source than a report
+ * (the truth of a network that was built) gets the same id. */
 #pragma once
 
 #include <stdint.h>
@@ -12,8 +10,8 @@
 #include "base/hash.h"
 #include "record/record.h"
 
-/* The id so far, and one hop more, `present` of which holds. Absent ports count as such, not as
- * port 0. */
+/* Adds a hop to the id; `present` tells its valid fields. Absent ports count as such, not as port
+ * 0. */
 static inline uint64_t pl_path_id_step(uint64_t id, const struct pl_hop *h, uint32_t present)
 {
 	uint64_t ports; /* egress in the upper half, as in memory */
@@ -23,7 +21,7 @@ static inline uint64_t pl_path_id_step(uint64_t id, const struct pl_hop *h, uint
 		(ports << 32 | ports >> 32) | (uint64_t)(present & PL_HOP_HAS_egress_port) << 59);
 }
 
-/* 0 says that a record has none. */
+/* Ends the id; 0 stands for no id. */
 static inline uint64_t pl_path_id_end(uint64_t id)
 {
 	return id == 0 ? 1 : id;

@@ -5,9 +5,9 @@
  * "Encoding": the fields of a message may be concatenated).
  *
  * A row has fixed32, fixed64 and bytes of a fixed number (addresses; texts with the zeros behind
- * them) only, so every row of a kind has the same length and
- * the same tags at the same places: a row is written by copying a template and storing values. A value that is
- * absent stands behind the number of no field: readers leave such a one out.
+ * them) only, so every row of a kind has the same length and the same tags at the same places: a
+ * row is written by copying a template and storing values. An absent value has the number of no
+ * field: readers ignore it.
  */
 #pragma once
 
@@ -16,11 +16,12 @@
 
 #define PL_PROTOBUF_ROW_MAX 512
 
-/* The schema, a .proto file with the message `Pkt64Batch` and the like; ends with a line end. */
+/* Appends the schema, a .proto file with the message `Pkt64Batch` and the like; it ends with a line
+ * end. */
 void pl_protobuf_schema(struct pl_buf *out, enum pl_flat_kind kind);
 
 uint32_t pl_protobuf_row_size(enum pl_flat_kind kind);
-/* The tags and lengths of a row, its values 0. */
+/* Writes the tags and lengths of a row, with all values 0. */
 void pl_protobuf_template(enum pl_flat_kind kind, uint8_t to[PL_PROTOBUF_ROW_MAX]);
-/* A row of the record, of pl_protobuf_row_size(kind) bytes, from the kind's template. */
+/* Writes the row of a record, of pl_protobuf_row_size(kind) bytes, from the kind's template. */
 void pl_protobuf_put(enum pl_flat_kind kind, const uint8_t *row, const void *record, uint8_t *to);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Values into memory that the caller has measured: the inner part of the text forms. Each function
- * writes at p and returns the place behind; nothing is terminated. PUT_VALUE_MAX bounds what one
- * value may touch, quotes included: numbers are written in whole words and so a little beyond their
- * end. For formatters in record/ and export/.
- */
+/* Writing values into memory of measured size: the inner part of the text forms. Each function
+ * writes at p and returns the place behind; nothing is terminated. PUT_VALUE_MAX bounds the bytes
+ * that one value may touch, quotes included: numbers are written in whole words and so a little
+ * beyond their end. For formatters in record/ and export/. */
 #pragma once
 
 #include <stddef.h>
@@ -15,7 +13,7 @@
 #include "record/record.h"
 
 #define PUT_VALUE_MAX (PL_ADDR_TEXT_MAX + 2)
-/* Likewise of the forms TEXT and BYTES. */
+/* Bound for the forms TEXT and BYTES. */
 #define PUT_LONG_MAX  (2 * PL_BYTES_TOLD + 8)
 
 static inline char *put_bytes(char *p, const void *data, size_t n)
@@ -29,11 +27,9 @@ static inline char *put_str(char *p, const char *text)
 	return put_bytes(p, text, strlen(text));
 }
 
-/*
- * The eight decimal digits of v < 10^8 as bytes 0 to 9, the first digit in the lowest byte: halves,
- * quarters and digits are divided side by side in the lanes of one word. 10486 / 2^20 and 103 /
- * 2^10 are 1/100 and 1/10, exact for what can stand in their lanes (forms_test.c tries all).
- */
+/* Makes the eight decimal digits of v < 10^8 as bytes 0 to 9, the first digit in the lowest byte:
+ * halves, quarters and digits are divided side by side in the lanes of one word. 10486 / 2^20 and
+ * 103 / 2^10 are 1/100 and 1/10, exact for all values of their lanes (forms_test.c tries all). */
 static inline uint64_t put_digits8(uint32_t v)
 {
 	uint64_t x = v / 10000 | (uint64_t)(v % 10000) << 32;
@@ -44,7 +40,7 @@ static inline uint64_t put_digits8(uint32_t v)
 	return q | (x - 10 * q) << 8;
 }
 
-/* v < 10^8 without leading zeros. Writes eight bytes, whatever the number of digits. */
+/* Writes v < 10^8 without leading zeros. Touches eight bytes, whatever the number of digits. */
 static inline char *put_u27(char *p, uint32_t v)
 {
 	uint64_t x = put_digits8(v);
@@ -86,7 +82,8 @@ static inline char *put_i64(char *p, int64_t v)
 	return put_u64(p, -(uint64_t)v);
 }
 
-/* Eight hexadecimal digits: each nibble into a byte of its own, then all to letters at once. */
+/* Writes eight hexadecimal digits: each nibble goes into a byte of its own, then all become letters
+ * at once. */
 static inline char *put_hex32(char *p, uint32_t v)
 {
 	uint64_t x = __builtin_bswap32(v), above_nine;
@@ -121,7 +118,7 @@ static inline char *put_addr(char *p, const struct pl_addr *addr)
 	return p - 1;
 }
 
-/* Two hexadecimal digits of each byte. */
+/* Writes two hexadecimal digits for each byte. */
 static inline char *put_told(char *p, const struct pl_bytes32 *told)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -134,7 +131,7 @@ static inline char *put_told(char *p, const struct pl_bytes32 *told)
 	return p;
 }
 
-/* The value of a field as an unsigned integer, whatever its width; not for addresses. */
+/* Reads the value of a field as an unsigned integer, whatever its width; not for addresses. */
 static inline uint64_t put_load(const struct pl_field *field, const void *record)
 {
 	const uint8_t *at = (const uint8_t *)record + field->offset;
@@ -162,8 +159,8 @@ static inline uint64_t put_load(const struct pl_field *field, const void *record
 	}
 }
 
-/* A text of a record, which may come from elsewhere: at most so many characters, and '?' for each
- * that would need quotes somewhere. */
+/* Writes a text of a record, which may come from outside: at most `most` characters, and '?' for
+ * each that would need quotes somewhere. */
 static inline char *put_plain(char *p, const char *text, unsigned int most)
 {
 	for (unsigned int i = 0; i < most && text[i] != '\0'; i++)
@@ -171,8 +168,8 @@ static inline char *put_plain(char *p, const char *text, unsigned int most)
 	return p;
 }
 
-/* One value, not of form FLAGS. Words, addresses and hexadecimal are between quotes when asked
- * for. */
+/* Writes one value, not of form FLAGS. Words, addresses and hexadecimal are between quotes if
+ * `quoted`. */
 static inline char *put_value(
 	char *p, const struct pl_field *field, const void *record, bool quoted)
 {
@@ -223,7 +220,7 @@ static inline char *put_value(
 	return p;
 }
 
-/* Whether the record holds the field. */
+/* True when the record holds the field. */
 static inline bool put_has(const struct pl_field *field, const void *record, uint32_t present)
 {
 	if (field->present != 0)

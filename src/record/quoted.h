@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names and texts of SQL, where a mark within is written twice. */
+/* Names and texts of SQL, in which a quotation mark is doubled. */
 #pragma once
 
 #include "base/buf.h"
 
-/* Without the marks around it. */
+/* Writes the text without marks around it. */
 static inline void pl_put_doubled(struct pl_buf *out, const char *text, char mark)
 {
 	for (; *text != '\0'; text++) {

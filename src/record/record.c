@@ -9,7 +9,7 @@
 
 #define ALWAYS -1
 
-/* when: where the kind has its ts_ns. */
+/* Makes a field's row. when: the field is the kind's ts_ns. */
 #define FIELD(at, f, has, n, u, h, when)                                                           \
 	{ .name = (n),                                                                             \
 		.unit = (u),                                                                       \
@@ -89,11 +89,11 @@ static const char *const event_helps[PL_EVENT_KIND_MAX] = {
 #include "record/fields.def"
 };
 #undef PL_EVENT_KIND
-/* As memory/store.h numbers them. */
+/* Names by the numbers of memory/store.h. */
 static const char *const primitives[] = { "none", "key-write", "append", "counters", "postcards",
 	"sketch" };
 static const char *const roles[PL_ROLE_MAX] = { "culprit", "victim" };
-/* As fields.def numbers them. */
+/* Names by the numbers of fields.def. */
 static const char *const flow_ends[] = {
 #define PL_FLOW_END_REASON(number, id, name, help) [number] = (name),
 #include "record/fields.def"

@@ -12,7 +12,7 @@
 
 #include "base/addr.h"
 
-/* How a value is written as text. */
+/* Forms of a value as text. */
 enum pl_form {
 	PL_FORM_U8,
 	PL_FORM_U16,
@@ -39,12 +39,12 @@ enum pl_form {
 	PL_FORM_MARK_METHOD,    /* enum pl_mark_method of record/packet.h: "step", … */
 	PL_FORM_DROP_REASON,    /* enum pl_drop_reason of record/packet.h: "NO_SOCKET", … */
 	PL_FORM_PRESENT,        /* never shown */
-	PL_FORM_TEXT, /* a terminated text within the record: of words that need no quotes, or of a row */
+	PL_FORM_TEXT, /* terminated text in the record: of words that need no quotes, or of a row */
 	PL_FORM_BYTES, /* struct pl_bytes32 in hexadecimal, as a string */
 	PL_FORM_MAX,
 };
 
-/* Whether words and numbers are both taken for a value of the form: those of flat records. */
+/* True when a value of the form may be given as word or number: those of flat records. */
 static inline bool pl_form_of_flat_words(unsigned int form)
 {
 	return form >= PL_FORM_FLOW_END && form <= PL_FORM_DROP_REASON;
@@ -63,10 +63,10 @@ enum pl_mode {
 };
 
 enum pl_clock_quality {
-	PL_CLOCK_OK,     /* not negative and below the plausibility limit */
-	PL_CLOCK_SKEWED, /* negative: the clocks differ by more than the delay; value left out */
-	PL_CLOCK_IMPLAUSIBLE, /* above the limit; value left out */
-	PL_CLOCK_MIXED, /* the two nodes' timestamps differ in width or unit; value left out */
+	PL_CLOCK_OK,          /* not negative and below the plausibility limit */
+	PL_CLOCK_SKEWED,      /* negative: the clocks differ by more than the delay; no value */
+	PL_CLOCK_IMPLAUSIBLE, /* above the limit; no value */
+	PL_CLOCK_MIXED,       /* the two nodes' timestamps differ in width or unit; no value */
 	PL_CLOCK_MAX,
 };
 
@@ -79,10 +79,10 @@ enum pl_event_kind {
 
 enum pl_event_phase { PL_PHASE_ONCE, PL_PHASE_BEGIN, PL_PHASE_END, PL_PHASE_MAX };
 
-/* A flow's part in a microburst. */
+/* Role of a flow in a microburst. */
 enum pl_burst_role { PL_ROLE_CULPRIT, PL_ROLE_VICTIM, PL_ROLE_MAX };
 
-/* What an event's values are in. */
+/* Unit of an event's values. */
 enum pl_unit { PL_UNIT_BYTES, PL_UNIT_MAX };
 
 const char *pl_mode_name(enum pl_mode m);                   /* "md", "ioam-trace", … */
@@ -99,17 +99,17 @@ struct pl_text32 {
 struct pl_text40 {
 	char c[40];
 };
-/* Characters of the longest. */
+/* Characters of the longest text. */
 #define PL_TEXT_TOLD 39
 struct pl_text16 {
 	char c[16];
 };
-/* Whether a text may have the character. */
+/* True when a text may have the character. */
 static inline bool pl_text_plain(char c)
 {
 	return c > ' ' && c <= '~' && c != '"' && c != '\\' && c != ',' && c != '=';
 }
-/* The first n bytes of something. */
+/* First n bytes of a value. */
 #define PL_BYTES_TOLD 31
 struct pl_bytes32 {
 	uint8_t n, b[PL_BYTES_TOLD];
@@ -194,8 +194,8 @@ enum {
 #undef ALWAYS
 };
 
-/* Another meaning of a record's bytes: pl_event_set_<id>(event, value) stores it and says so;
- * likewise pl_path_set_<id> and pl_hop_set_<id>. */
+/* Aliases, other meanings of a record's bytes: pl_event_set_<id>(event, value) stores the value and
+ * its presence bit; likewise pl_path_set_<id> and pl_hop_set_<id>. */
 #define PL_ALIAS_OF(kind, KIND, off, type, id)                                                     \
 	static inline void pl_##kind##_set_##id(struct pl_##kind *r, type value)                   \
 	{                                                                                          \
@@ -232,12 +232,12 @@ enum {
 #undef PL_PATH_FLAG
 };
 
-/* The list as data, for text forms, filters and the manual. */
+/* Lists of fields as data, for text forms, filters and the manual. */
 enum pl_record_kind {
 	PL_KIND_PATH,
 	PL_KIND_HOP,
 	PL_KIND_EVENT,
-	PL_KINDS_KEPT, /* of those before it a history has lists */
+	PL_KINDS_KEPT, /* a history has lists of the kinds before it */
 	PL_KIND_VALUE = PL_KINDS_KEPT,
 	PL_KIND_MAX
 };
@@ -248,34 +248,31 @@ struct pl_field {
 	uint16_t offset;
 	uint8_t form;       /* enum pl_form */
 	uint32_t present;   /* mask in the record's `present`; 0 = always there */
-	bool time;          /* when: always there, but absent from the forms where it is 0 */
-	uint8_t text_bytes; /* of a text in a record of record/packet.h */
+	bool time;          /* time: always there, but left out of the forms when it is 0 */
+	uint8_t text_bytes; /* bytes of a text in a record of record/packet.h */
 };
 
-/* Bytes of its number, word, flags or address in the record, of a text in one of record/packet.h;
- * 1 for other texts and bytes. */
+/* Bytes of the field's number, word, flags or address in the record, or of a text in a record of
+ * record/packet.h; 1 for other texts and bytes. */
 uint8_t pl_field_width(const struct pl_field *field);
 
-/* The fields of a kind, n of them, in the order of fields.def. */
+/* Fields of a kind, n of them, in the order of fields.def. */
 const struct pl_field *pl_fields(enum pl_record_kind kind, size_t *ret_n);
 
-/* "path", "hop", "event", "value" */
+/* Name of a kind: "path", "hop", "event", "value". */
 const char *pl_record_kind_name(enum pl_record_kind kind);
 
 /* Names of the bits of pl_path.flags; NULL behind the last. */
 const char *pl_path_flag_name(unsigned int bit);
 const char *pl_path_flag_help(unsigned int bit);
 
-/*
- * The word for a value of an enumerated form (REPORT_VERSION, INT_VERSION, DIALECT, MODE, CLOCK,
- * EVENT, PHASE); NULL when the form is not enumerated or has no such value. The versions and
- * dialects are numbered as wire/ numbers them (a test in decode/, which sees both, holds the two to
- * each other).
- */
+/* Word for a value of an enumerated form (REPORT_VERSION, INT_VERSION, DIALECT, MODE, CLOCK, EVENT,
+ * PHASE); NULL when the form is not enumerated or has no such value. Versions and dialects have the
+ * numbers of wire/ (a test in decode/, which includes both, compares them). */
 const char *pl_form_word(enum pl_form form, unsigned int value);
 
 struct pl_buf;
-/* The table of fields, for the manual: Markdown, or aligned plain text. */
+/* Writes the table of fields, for the manual: Markdown, or aligned plain text. */
 void pl_fields_doc(struct pl_buf *out, bool markdown);
 
 /*
@@ -295,7 +292,8 @@ struct pl_record_batch {
 	void *flush_arg;
 };
 
-/* cap_hops at least 256, so that one report always fits an empty batch. -ENOMEM. */
+/* Makes a batch; cap_hops is at least 256, so that one report always fits an empty batch. Returns 0
+ * or -ENOMEM. */
 int pl_record_batch_init(struct pl_record_batch *batch, uint32_t cap_paths, uint32_t cap_hops);
 void pl_record_batch_done(struct pl_record_batch *batch);
 

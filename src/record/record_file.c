@@ -9,7 +9,7 @@
 #define MAGIC   "PLRECORD"
 #define VERSION 1u
 #define NAME_AT 16
-#define NAME    16 /* bytes, zeros behind the name */
+#define NAME    16 /* bytes of the name, with zeros behind it */
 
 static void put_u32(uint8_t *to, uint32_t v)
 {

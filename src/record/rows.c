@@ -52,7 +52,8 @@ static bool ends_with(const char *text, const char *end)
 	return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* A clock's reading. Those of the collector are since the epoch, those of nodes are not. */
+/* True for a clock's reading. Times of the collector are since the epoch, those of nodes are
+ * not. */
 static bool is_clock(const struct pl_field *f)
 {
 	return f->form == PL_FORM_U64 && ends_with(f->name, "ts_ns");
@@ -123,7 +124,7 @@ static void value(struct pl_json *json, const struct pl_field *f, const void *ro
 void pl_row_json(struct pl_json *json, const struct pl_field *fields, size_t n, const void *row,
 	uint32_t present)
 {
-	char object[48] = ""; /* the inner object that is open */
+	char object[48] = ""; /* the open inner object */
 
 	for (size_t i = 0; i < n; i++) {
 		const struct pl_field *f = &fields[i];
@@ -248,7 +249,7 @@ int pl_row_compare(const struct pl_field *f, const void *a, uint32_t present_a, 
 	x = put_load(f, a);
 	y = put_load(f, b);
 	if (f->form == PL_FORM_S64) {
-		/* Same order, moved above zero. */
+		/* The order is the same, moved above zero. */
 		x ^= (uint64_t)1 << 63;
 		y ^= (uint64_t)1 << 63;
 	}

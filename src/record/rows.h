@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records and rows of tables as the HTTP API writes them, and how rows are ordered. A row is any
+ * Records and rows of tables in the form of the HTTP API, and the order of rows. A row is any
  * structure that a table of struct pl_field describes (names, offsets, forms, presence), as
  * fields.def describes records.
  *
@@ -16,27 +16,27 @@
 #include "base/json.h"
 #include "record/record.h"
 
-/* "2026-11-21T09:55:06.123456789Z", terminated; returns the length. */
+/* Writes "2026-11-21T09:55:06.123456789Z", terminated; returns the length. */
 #define PL_TIME_TEXT_MAX 40
 size_t pl_time_text(char dst[PL_TIME_TEXT_MAX], uint64_t ts_ns);
 
-/* "time" and "time_ns" into the open object. */
+/* Writes "time" and "time_ns" into the open object. */
 void pl_json_time(struct pl_json *json, uint64_t ts_ns);
 
-/* The row's members into the open object; an absent value has none. */
+/* Writes the row's members into the open object; an absent value has none. */
 void pl_row_json(struct pl_json *json, const struct pl_field *fields, size_t n, const void *row,
 	uint32_t present);
 
-/* {"kind":"path",…,"hops":[…]}, {"kind":"event",…} and {"kind":"value",…}. */
+/* Write {"kind":"path",…,"hops":[…]}, {"kind":"event",…} and {"kind":"value",…}. */
 void pl_path_api(
 	struct pl_json *json, const struct pl_path *path, const struct pl_hop *hops, size_t n);
 void pl_event_api(struct pl_json *json, const struct pl_event *event);
 void pl_value_api(struct pl_json *json, const struct pl_value *value);
 
-/* By name; NULL when there is none. */
+/* Finds a field by its name; NULL when there is none. */
 const struct pl_field *pl_row_field(const struct pl_field *fields, size_t n, const char *name);
 
-/* Below, equal to or above 0 as a comes before b in ascending order; a missing value comes before
- * every other. */
+/* Returns a value below, equal to or above 0 as a comes before b in ascending order; a missing
+ * value comes before every other. */
 int pl_row_compare(const struct pl_field *field, const void *a, uint32_t present_a, const void *b,
 	uint32_t present_b);

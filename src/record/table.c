@@ -13,7 +13,7 @@
 
 struct column {
 	const char *title;
-	unsigned int at; /* where it begins when what stands before fits */
+	unsigned int at; /* column of its begin, if the values before fit */
 };
 
 enum { TIME, EXPORTER, FLOW, PATH, LATENCY, FLAGS };
@@ -105,7 +105,7 @@ struct line {
 	size_t begin;
 };
 
-/* To the next column: at its place, or one space behind a value that reached past it. */
+/* Goes to the next column: to its place, or one space behind a value that reached past it. */
 static void column(struct line *line, unsigned int i)
 {
 	size_t used = line->buf->len - line->begin;
@@ -422,7 +422,7 @@ void pl_event_table_header(struct pl_buf *buf)
 	add_titles(buf, event_columns, COUNT(event_columns));
 }
 
-/* Whether value and threshold are times. */
+/* True when value and threshold are times. */
 static bool of_time(const struct pl_event *event)
 {
 	unsigned int kind = event->event;
@@ -443,7 +443,7 @@ static void add_quantity(struct pl_buf *buf, const struct pl_event *event, bool 
 		add_number(buf, has, v, "-");
 }
 
-/* The nodes of both paths of a path change where they are known, else what there is: ids. */
+/* Adds the nodes of both paths of a path change, or their ids if the nodes are not known. */
 static void add_event_path(struct pl_buf *buf, const struct pl_event *event)
 {
 	struct pl_path_nodes now = { 0 }, old = { 0 };

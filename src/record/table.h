@@ -21,7 +21,7 @@
 void pl_path_csv_header(struct pl_buf *buf);
 void pl_path_csv(
 	struct pl_buf *buf, const struct pl_path *path, const struct pl_hop *hops, size_t n);
-/* A hop on its own: when, whose, and its columns. */
+/* A hop on its own: time, path, and its columns. */
 void pl_hop_csv_header(struct pl_buf *buf);
 void pl_hop_csv(struct pl_buf *buf, const struct pl_hop *hop);
 void pl_event_csv_header(struct pl_buf *buf);

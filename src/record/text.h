@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records as text for comparison by eye and by diff: what golden files hold. Version 1 of the form:
+ * Records as text for comparison by eye and by diff, in golden files. Version 1 of the form:
  *
  *   path ts_ns=1 exporter=10.0.0.1 … flags=dropped,partial … flow.src=10.1.0.1 …
  *   TAB hop ingress_ts_ns=… node=1 …
@@ -27,5 +27,5 @@ void pl_hop_text(struct pl_buf *buf, const struct pl_hop *hop);
 void pl_event_text(struct pl_buf *buf, const struct pl_event *event);
 void pl_value_text(struct pl_buf *buf, const struct pl_value *value);
 
-/* The names of the flags that are set, with commas between them; `none` when there is none. */
+/* Writes the names of the set flags, with commas between them; `none` when none is set. */
 void pl_path_flags_text(struct pl_buf *buf, unsigned int flags, const char *none);

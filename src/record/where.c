@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A filter expression that is there as steps: matched with records, and told in words. */
+/* A compiled filter expression: matching with records, and its text. */
 #include "record/where.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static bool holds(enum compare compare, bool less, bool equal)
 
 static bool satisfies(const struct step *s, const void *record, uint32_t present)
 {
-	/* A time that nobody told is 0 in conditions, as in queries. */
+	/* An unknown time is 0 in conditions, as in queries. */
 	bool has = s->field->present == 0 || (present & s->field->present) != 0;
 	const struct pl_addr *addr;
 	uint64_t v;

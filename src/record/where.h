@@ -33,25 +33,24 @@
 #include "record/record.h"
 
 #define PL_WHERE_TEXT_MAX  4096
-#define PL_WHERE_DEPTH_MAX 32 /* parentheses within each other */
+#define PL_WHERE_DEPTH_MAX 32 /* most parentheses within each other */
 
 struct pl_where;
 
-/* -EINVAL with diag: line 1, the column of the character at fault. -ENOMEM. */
+/* Compiles an expression. Returns 0, -EINVAL with diag, which has line 1 and the column of the
+ * character at fault, or -ENOMEM. */
 int pl_where_new(struct pl_where **ret, const char *text, struct pl_diag *diag);
 void pl_where_free(struct pl_where *where);
 
 bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
 	const struct pl_hop *hops, size_t n);
 
-/*
- * The same language over records of one flat kind: events (pl_fields(PL_KIND_EVENT)), rows of a
- * table. Names are those of `fields`, which are borrowed for the expression's life; there are no
- * hops. Match with pl_where_match_row only.
- */
+/* Compiles an expression over records of one flat kind: events (pl_fields(PL_KIND_EVENT)), rows of
+ * a table. Names are those of `fields`, which are borrowed for the expression's life; there are no
+ * hops. Match with pl_where_match_row only. */
 int pl_where_new_over(struct pl_where **ret, const struct pl_field *fields, size_t n,
 	const char *text, struct pl_diag *diag);
 bool pl_where_match_row(const struct pl_where *where, const void *row, uint32_t present);
 
-/* The language in words, for the help: what the comment above says. */
+/* Text about the language for the help, like the comment above. */
 const char *pl_where_help(void);

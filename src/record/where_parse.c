@@ -59,7 +59,7 @@ static int parse_comparison(
 	return r < 0 ? r : pl_where_take_value(p, s, text);
 }
 
-/* exists(FIELD) and missing(FIELD), behind the word. */
+/* Parses exists(FIELD) and missing(FIELD), behind the word. */
 static int parse_presence(struct parser *p, struct name *name)
 {
 	char text[VALUE_MAX];
@@ -101,7 +101,7 @@ static int parse_group(struct parser *p)
 	return pl_where_next(p);
 }
 
-/* any hop (X), all hops (X), behind the first word, which stood at `at`. */
+/* Parses any hop (X), all hops (X), behind the first word, which stood at `at`. */
 static int parse_each_hop(struct parser *p, size_t at, bool all)
 {
 	const size_t here = p->where->n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The terms of a filter expression: its text as tokens, and what its names and values stand for. */
+/* Terms of a filter expression: its text as tokens, and the meaning of names and values. */
 #include "record/where_state.h"
 
 #include <errno.h>
@@ -149,7 +149,7 @@ static bool find_name(const struct parser *p, const char *text, struct name *ret
 #define NAMES_MAX    128
 #define NAME_MAX_LEN 48
 
-/* Every name there is, to find the nearest. */
+/* Lists all names, to find the nearest. */
 static size_t list_names(const struct parser *p, char names[NAMES_MAX][NAME_MAX_LEN])
 {
 	size_t count = 0, n;
@@ -337,7 +337,7 @@ static int bool_value(struct parser *p, struct step *s, const char *text, size_t
 	return 0;
 }
 
-#define WORDS_TOLD 256 /* bytes of them in a message */
+#define WORDS_TOLD 256 /* most bytes of them in a message */
 
 static int word_value(
 	struct parser *p, struct step *s, const char *text, size_t at, const char *name)
@@ -349,7 +349,7 @@ static int word_value(
 	int r = 0;
 
 	pl_buf_init(&list);
-	/* Some are numbered from 1 on. */
+	/* Some forms are numbered from 1 on. */
 	for (unsigned int v = 0; !found && ((word = pl_form_word(form, v)) != NULL || v == 0);
 		v++) {
 		if (word == NULL)
