@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Part of detect_steps.h: what a quantity's rules say of its values now, and which of them would
- * tell nothing. */
+/* Part of detect_steps.h: the bounds that a quantity's rules set for its values now, and the values
+ * that would cause no event. */
 #pragma once
 
 #include "core/detect_table.h"
@@ -11,7 +11,7 @@ PL_CORE_INLINE uint64_t pl_core_distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* The level's bounds now: the absolute ones, or those that follow from the mean where they are
+/* Present bounds of the level: the absolute ones, or those that follow from the mean if they are
  * lower. */
 PL_CORE_INLINE void pl_core_level_bounds(const struct pl_core_quantity *q,
 	const struct pl_core_quantity_rule *rule, int learned, struct pl_core_level_rule *ret)
@@ -34,7 +34,7 @@ PL_CORE_INLINE void pl_core_level_bounds(const struct pl_core_quantity *q,
 		ret->low = above;
 }
 
-/* The threshold that the bounds have, as it is told: the configured one to the byte. */
+/* Threshold of the bounds, as an event reports it: the configured one to the byte. */
 PL_CORE_INLINE uint64_t pl_core_bound_told(const struct pl_core_quantity *q,
 	const struct pl_core_quantity_rule *rule, uint64_t threshold)
 {
@@ -43,7 +43,7 @@ PL_CORE_INLINE uint64_t pl_core_bound_told(const struct pl_core_quantity *q,
 		       : pl_core_in_bytes(threshold, q->unit_bytes);
 }
 
-/* The same for the distance from the mean. */
+/* Bounds of a level for the distance from the mean. */
 PL_CORE_INLINE void pl_core_odd_bounds(const struct pl_core_quantity *q,
 	const struct pl_core_quantity_rule *rule, struct pl_core_level_rule *ret)
 {
@@ -68,14 +68,14 @@ PL_CORE_INLINE void pl_core_narrow(struct pl_core_range *range, uint64_t lo, uin
 		range->hi = hi;
 }
 
-/* Whether no hold of the level runs: then most values leave it as it is. */
+/* True when no hold of the level runs: then most values leave it as it is. */
 PL_CORE_INLINE int pl_core_level_rests(const struct pl_core_level *s)
 {
 	return s->state == PL_CORE_IDLE || s->state == PL_CORE_RAISED;
 }
 
-/* The values that leave a level that rests as it is: up to its threshold; or, while it is raised,
- * above low and no new maximum. */
+/* Values that leave a resting level as it is: up to its threshold; or, while it is raised, above
+ * low and no new maximum. */
 PL_CORE_INLINE struct pl_core_range pl_core_level_calm(
 	const struct pl_core_level *s, const struct pl_core_level_rule *bounds)
 {
@@ -84,7 +84,8 @@ PL_CORE_INLINE struct pl_core_range pl_core_level_calm(
 	return (struct pl_core_range){ bounds->low + 1, s->max };
 }
 
-/* The same for distances from the mean: on both sides of it, or on the one that the value is on. */
+/* Narrows the range by distances from the mean: on both sides of it, or on the one that the value
+ * is on. */
 PL_CORE_INLINE void pl_core_odd_calm(struct pl_core_range *range, const struct pl_core_quantity *q,
 	const struct pl_core_level_rule *bounds, uint32_t value)
 {
@@ -99,7 +100,7 @@ PL_CORE_INLINE void pl_core_odd_calm(struct pl_core_range *range, const struct p
 		pl_core_narrow(range, lowest, mean - far.lo);
 }
 
-/* The values that may come after this one without anything to tell. */
+/* Values that may come after this one without causing an event. */
 PL_CORE_INLINE uint64_t pl_core_band_of(const struct pl_core_quantity *q,
 	const struct pl_core_rules *rules, const struct pl_core_quantity_rule *rule,
 	unsigned int id, uint32_t value)
@@ -132,7 +133,8 @@ PL_CORE_INLINE uint64_t pl_core_band_of(const struct pl_core_quantity *q,
 		uint64_t last = (UINT64_C(1) << shift) - 1;
 		uint64_t lo = pl_core_in_bytes(q->told, q->unit_bytes) & ~last;
 
-		/* The first value that is not below lo, and the last that is not above lo + last. */
+		/* Rounded to the first value that is not below lo, and the last that is not above
+		 * lo + last. */
 		if (q->unit_bytes > 1)
 			pl_core_narrow(&range, (lo + q->unit_bytes - 1) / q->unit_bytes,
 				(lo + last) / q->unit_bytes);

@@ -18,11 +18,11 @@ PL_CORE_INLINE struct pl_core_burst_set *pl_core_burst_set(struct pl_core_env *e
 	return set;
 }
 
-/* The flow among those that brought most: its own place, a free one, or that of the least, whose
- * count it takes over (space saving: never too low, too high by at most what the least had). */
+/* Place of the flow among those that brought most: its own, a free one, or that of the least, whose
+ * count it takes over (space saving: never too low, too high by at most the count of the least). */
 PL_CORE_INLINE void pl_core_burst_top(struct pl_core_burst *b, const struct pl_core_report *r)
 {
-	uint64_t best = 0; /* of the complements: the least */
+	uint64_t best = 0; /* least of the complements */
 	uint32_t at;
 
 	for (uint32_t i = 0; i < PL_CORE_BURST_FLOWS; i++) {
@@ -40,7 +40,8 @@ PL_CORE_INLINE void pl_core_burst_top(struct pl_core_burst *b, const struct pl_c
 	b->top[at].known = 1;
 }
 
-/* The flow among those delayed most: its own place, or that of the least delayed if it is more. */
+/* Place of the flow among those delayed most: its own, or that of the least delayed if the flow was
+ * delayed more. */
 PL_CORE_INLINE void pl_core_burst_delayed(
 	struct pl_core_burst *b, const struct pl_core_report *r, uint32_t delay_ns)
 {
@@ -83,7 +84,7 @@ PL_CORE_COLD void pl_core_burst_add(struct pl_core_env *env, const struct pl_cor
 		return;
 	b = &set->e[way];
 	if (b->since_ns != place->burst_since_ns)
-		return; /* the one before, not told yet */
+		return; /* the burst before, not reported yet */
 	b->packets++;
 	b->bytes += r->packet_bytes;
 	if (h->queue_depth > b->max)
@@ -124,7 +125,8 @@ PL_CORE_COLD void pl_core_burst_begin(
 	set->e[way].unit_bytes = place->q[1].unit_bytes;
 }
 
-/* The depth fell to the threshold or below: when it was short, the tick tells of it. */
+/* Ends a burst, when the depth fell to the threshold or below: the tick reports it if it was
+ * short. */
 PL_CORE_COLD void pl_core_burst_end(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_place *place)
 {

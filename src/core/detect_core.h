@@ -27,29 +27,29 @@ struct pl_core_level_rule {
 
 enum pl_core_level_state {
 	PL_CORE_IDLE,
-	PL_CORE_RISING, /* above, not long enough yet */
+	PL_CORE_RISING, /* above the threshold, not long enough yet */
 	PL_CORE_RAISED,
-	PL_CORE_FALLING, /* below, not long enough yet */
+	PL_CORE_FALLING, /* below the bound, not long enough yet */
 };
 
 struct pl_core_level {
 	uint64_t max;      /* largest value since it rose */
-	uint64_t begun_ns; /* when it rose */
-	uint64_t since_ns; /* when it rose, or fell for good: begun_ns until it has fallen */
+	uint64_t begun_ns; /* time at which it rose */
+	uint64_t since_ns; /* time it rose, or fell for good: begun_ns until it has fallen */
 	uint32_t state;    /* enum pl_core_level_state */
-	uint32_t silent;   /* its begin was not told, so its end is not */
+	uint32_t silent;   /* its begin was no event, so its end is none */
 };
 
 enum pl_core_change { PL_CORE_NONE, PL_CORE_BEGIN, PL_CORE_END };
 
-/* Where two sides come to the same end at once (the packet path, and the tick), one of them tells
- * it. */
+/* Moves the state. When two sides (the packet path and the tick) come to the same end at once, one
+ * of them reports it. */
 static inline int pl_core_level_move(struct pl_core_level *s, uint32_t from, uint32_t to)
 {
 	return __sync_val_compare_and_swap(&s->state, from, to) == from;
 }
 
-/* Time passes without a new value. */
+/* Steps a level when time passes without a new value. */
 static inline uint32_t pl_core_level_wait(
 	struct pl_core_level *s, const struct pl_core_level_rule *rule, uint64_t now_ns)
 {
@@ -58,13 +58,13 @@ static inline uint32_t pl_core_level_wait(
 	return pl_core_level_move(s, PL_CORE_FALLING, PL_CORE_IDLE) ? PL_CORE_END : PL_CORE_NONE;
 }
 
-/* How long a level that has ended was above, without the time that it was held after. */
+/* Time that an ended level was above, without the time that it was held after. */
 static inline uint64_t pl_core_level_lasted(const struct pl_core_level *s, uint64_t now_ns)
 {
 	return pl_core_elapsed(s->since_ns != s->begun_ns ? s->since_ns : now_ns, s->begun_ns);
 }
 
-/* Nothing was heard of it for too long. */
+/* Drops a level whose key was not seen for too long. */
 static inline uint32_t pl_core_level_drop(struct pl_core_level *s)
 {
 	uint32_t state = s->state;
@@ -132,7 +132,7 @@ static inline int pl_core_limit_pass(
 
 enum pl_core_path { PL_CORE_PATH_SAME, PL_CORE_PATH_FIRST, PL_CORE_PATH_CHANGED };
 
-/* known: the state holds a path. After idle_ns a flow begins anew. */
+/* Notes the path of a flow. known: the state holds a path. After idle_ns a flow begins anew. */
 static inline uint32_t pl_core_path_step(uint64_t *path_id, uint64_t *seen_ns, int known,
 	uint64_t now_path_id, uint64_t idle_ns, uint64_t now_ns)
 {
@@ -148,8 +148,8 @@ static inline uint32_t pl_core_path_step(uint64_t *path_id, uint64_t *seen_ns, i
 
 /* --- jitter ----------------------------------------------------------------------------------- */
 
-/* The mean distance between a delay and the one before, each weighing a sixteenth, in sixteenths
- * (RFC 3550 A.8). */
+/* Mean distance between a delay and the one before, each weighing a sixteenth, in sixteenths (RFC
+ * 3550 A.8). */
 struct pl_core_jitter {
 	uint64_t sixteenths;
 	uint64_t last; /* delay + 1; 0: none yet */
@@ -167,7 +167,7 @@ static inline void pl_core_jitter_step(struct pl_core_jitter *j, uint32_t delay)
 
 /* --- a total that grows, and may be corrected downwards --------------------------------------- */
 
-/* What `total` has above the mark; a mark above the total comes down to it. */
+/* Growth of `total` above the mark; a mark above the total comes down to it. */
 static inline uint64_t pl_core_growth(uint64_t *mark, uint64_t total)
 {
 	if (*mark > total)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Part of detect_steps.h: whose reports they are, what is missing of them, and which of them count.
+ * Part of detect_steps.h: the exporters of reports, their lost reports, and the reports that count.
  *
  * Anybody can send a report in anybody's name. With PL_CORE_PROVE a report leaves nothing in the
  * other tables until its exporter is *proven* (core/sequence.h): it is counted, as unproven, and
- * that is all. An exporter that is proven is *followed*: what it loses is told. Of the eight ways
- * of a set at most PL_CORE_FOLLOWED are followed, so that there is always room for those that have
- * yet to prove themselves, who displace nobody but each other. When more are proven, one of the
- * source that has most ways of the set makes room, if that is more than the newcomer's would have;
- * else the newcomer's reports count, and are counted as untracked. Without PL_CORE_PROVE all are
- * followed from their first report on, as long as there is room.
+ * that is all. An exporter that is proven is *followed*: its losses are events. Of the eight
+ * ways of a set at most PL_CORE_FOLLOWED are followed, so that there is always room for those
+ * that have yet to prove themselves, which displace only each other. When more are proven, one
+ * of the source that has most ways of the set makes room, if that is more than the newcomer's
+ * would have; else the newcomer's reports count, and are counted as untracked. Without
+ * PL_CORE_PROVE all are followed from their first report on, as long as there is room.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 #define PL_CORE_FOLLOWED (PL_CORE_WAYS - 2)
 
-/* The ways whose exporters are followed, bit by bit. */
+/* Ways whose exporters are followed, bit by bit. */
 PL_CORE_INLINE uint32_t pl_core_followed(const struct pl_core_exporter_set *set)
 {
 	uint32_t ways = 0;
@@ -29,8 +29,7 @@ PL_CORE_INLINE uint32_t pl_core_followed(const struct pl_core_exporter_set *set)
 	return ways;
 }
 
-/* The way of a set for an exporter that is new, or PL_CORE_NOWHERE: a free one, or one that is not
- * followed. */
+/* Way of a set for a new exporter, or PL_CORE_NOWHERE: a free one, or one that is not followed. */
 PL_CORE_ONCE int pl_core_exporter_room(
 	const struct pl_core_exporter_set *set, uint64_t hash, uint64_t whose, uint32_t now)
 {
@@ -47,7 +46,8 @@ PL_CORE_ONCE int pl_core_exporter_room(
 			    : PL_CORE_RIVALS(PL_CORE_ALL_WAYS, 1, hash, now));
 }
 
-/* v0.5 numbers the reports of a device and names it by its address only: node is 0 there. */
+/* Makes an entry for an exporter. v0.5 numbers the reports of a device and names it by its address
+ * only: node is 0 there. */
 PL_CORE_COLD uint32_t pl_core_exporter_make(struct pl_core_env *env,
 	struct pl_core_exporter_set *set, const struct pl_core_exporter_key *key, uint64_t hash,
 	const struct pl_core_report *r)
@@ -65,7 +65,7 @@ PL_CORE_COLD uint32_t pl_core_exporter_make(struct pl_core_env *env,
 		return PL_CORE_NOWHERE;
 	if ((uint32_t)(old >> 32) != 0) {
 		counters->displaced += set->e[way].followed;
-		/* The end of its loss has nobody to tell it. */
+		/* Nobody is left to report the end of its loss. */
 		counters->events_dropped += set->e[way].loss.open;
 	}
 	pl_core_clear(&set->e[way], sizeof(set->e[way]));
@@ -82,8 +82,8 @@ PL_CORE_COLD void pl_core_sequence_unusual(
 	pl_sequence_step(s, seq & mask, mask, pl_env_rules(env)->sequence_gap_max);
 }
 
-/* The books of a report's exporter, made when new; NULL: no room. Of r: exporter, node (0 in v0.5),
- * hw_id, report_version, now_ns, ts_ns. */
+/* Account of a report's exporter, made when new; NULL when there is no room. Of r it reads
+ * exporter, node (0 in v0.5), hw_id, report_version, now_ns, ts_ns. */
 PL_CORE_INLINE struct pl_core_exporter *pl_core_exporter_of(
 	struct pl_core_env *env, const struct pl_core_report *r)
 {
@@ -114,7 +114,7 @@ PL_CORE_INLINE struct pl_core_exporter *pl_core_exporter_of(
 	return x;
 }
 
-/* Makes room among those followed for an exporter that is proven, in whichever way of its set. 0:
+/* Makes room among the followed exporters for one that is proven, in any way of its set. 0 when
  * there is none. */
 PL_CORE_COLD int pl_core_exporter_follow(
 	struct pl_core_env *env, struct pl_core_exporter *x, uint64_t now_ns)
@@ -134,7 +134,7 @@ PL_CORE_COLD int pl_core_exporter_follow(
 			PL_CORE_RIVALS(followed, 1, hash, pl_core_coarse(now_ns)));
 		if (most >= PL_CORE_WAYS)
 			return 0;
-		/* It stays, until somebody needs its way; what is open of it the tick ends. */
+		/* The exporter stays until another needs its way; the tick ends its open events. */
 		set->e[most].followed = 0;
 		set->e[most].seq.steady = false;
 		pl_env_counters(env)->displaced++;
@@ -143,21 +143,21 @@ PL_CORE_COLD int pl_core_exporter_follow(
 	return 1;
 }
 
-/* Whether reports of an exporter that is not followed count. */
+/* True when reports of an exporter that is not followed count. */
 PL_CORE_COLD int pl_core_exporter_prove(
 	struct pl_core_env *env, struct pl_core_exporter *x, uint64_t now_ns)
 {
 	if ((pl_env_rules(env)->flags & PL_CORE_PROVE) && !x->seq.proven)
 		return 0;
 	if (!pl_core_exporter_follow(env, x, now_ns)) {
-		/* Every number of it comes here, until there is room. */
+		/* Every number of this exporter comes here, until there is room. */
 		x->seq.steady = false;
 		pl_env_counters(env)->untracked++;
 	}
 	return 1;
 }
 
-/* Whether a report counts, whose number was not counted here. x: its exporter, NULL when there was
+/* True when a report counts whose number was not counted here. x: its exporter, NULL when there was
  * no room. */
 PL_CORE_INLINE int pl_core_admits(struct pl_core_env *env, const struct pl_core_exporter *x)
 {
@@ -165,7 +165,7 @@ PL_CORE_INLINE int pl_core_admits(struct pl_core_env *env, const struct pl_core_
 	       (x != NULL && (x->followed || x->seq.proven));
 }
 
-/* Likewise, after its number was counted here. */
+/* True when a report counts whose number was counted here. */
 PL_CORE_INLINE int pl_core_counted(
 	struct pl_core_env *env, struct pl_core_exporter *x, uint64_t now_ns)
 {
@@ -177,15 +177,13 @@ PL_CORE_INLINE uint32_t pl_core_number_mask(const struct pl_core_report *r)
 	return r->report_version == 2 ? 0x3fffff : UINT32_MAX;
 }
 
-/* What becomes of a report whose number was read. */
+/* Results for a report whose number was read. */
 #define PL_CORE_NUMBER_LEFT 1 /* the number is for user space to count */
-#define PL_CORE_UNPROVEN    2 /* pl_core_report_unproven instead of all that follows */
+#define PL_CORE_UNPROVEN    2 /* pl_core_report_unproven is to be called instead of the rest */
 
-/*
- * The sequence number of one datagram, into its exporter's books: once per datagram, whatever the
- * reports in it, and only where no decoder does the same. Of r: as pl_core_exporter_of, and seq.
- * The tick tells how many were lost (detect/tables_tick.c).
- */
+/* Counts the sequence number of one datagram in its exporter's account: once per datagram, whatever
+ * the reports in it, and only if no decoder does so. Of r it reads the members of
+ * pl_core_exporter_of, and seq. The tick reports losses (detect/tables_tick.c). */
 PL_CORE_INLINE uint32_t pl_core_exporter_step(
 	struct pl_core_env *env, const struct pl_core_report *r)
 {
@@ -205,7 +203,7 @@ PL_CORE_INLINE uint32_t pl_core_exporter_step(
 	return pl_core_counted(env, x, r->now_ns) ? 0 : PL_CORE_UNPROVEN;
 }
 
-/* A report of an exporter that is not proven: no more than this becomes of it. */
+/* Counts a report of an exporter that is not proven; nothing else is done with it. */
 PL_CORE_INLINE void pl_core_report_unproven(struct pl_core_env *env, const struct pl_core_report *r)
 {
 	struct pl_core_counters *counters = pl_env_counters(env);

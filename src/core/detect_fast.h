@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The fast path: a usual report (core/report_fast.h) that brings nothing new. Every key is in its
+ * The fast path: a common report (core/report_fast.h) that brings nothing new. Every key is in its
  * table, the exporter's number is the next one or behind a gap, the flow's path the one it had.
  * Then all that the report changes are a few counts, and they are made here; the slow path
- * (core/report_core.h, core/detect_steps.h) does not run. A hop with a value outside its key's
- * quiet band is marked as changed and takes pl_core_values_step afterwards, it alone. In every other
- * case the answer is a cause of enum pl_slow and the slow path runs from the start, as if nothing
- * had been: the only words stored till then are the times at which keys were heard of, which it
- * stores too, in the same order. So both come to the same state and events; a test runs the one
- * against both.
+ * (core/report_core.h, core/detect_steps.h) does not run. A hop with a value outside its key's band
+ * is marked as changed, and only that hop takes pl_core_values_step afterwards. In every other case
+ * the answer is a cause of enum pl_slow and the slow path runs from the start, as if nothing had
+ * been: the only words stored until then are the times at which keys were last seen, which the slow
+ * path stores too, in the same order. So both come to the same state and events; a test compares
+ * them.
  *
  * A stack is known again by its *print*, a hash of its nodes and ports that takes one
  * multiplication a hop. The flow has the print of the stack that gave its path id, learned when the
@@ -21,7 +21,7 @@
  * print, has the stack to compare with, and the positions of its keys. Keys are searched by their
  * hashes only for a path that has no memo, or when another key stands there.
  *
- * Where a value stands in a block says the layout (struct pl_core_layout), for any instruction
+ * The layout (struct pl_core_layout) has the place of each value in a block, for any instruction
  * bitmap. Only blocks of a node id alone have code of their own.
  */
 #pragma once
@@ -30,13 +30,13 @@
 
 /* --- the report as a whole -------------------------------------------------------------------- */
 
-/* The words of an address. */
+/* True when the words of an address are of IPv4. */
 PL_CORE_INLINE int pl_fast_is_v4(const uint64_t *addr)
 {
 	return addr[0] == 0 && (uint32_t)addr[1] == 0xffff0000;
 }
 
-/* pl_core_hash of the two keys, of which nearly all words are known for IPv4. */
+/* Equal pl_core_hash of the two keys, of which nearly all words are known for IPv4. */
 PL_CORE_INLINE uint64_t pl_fast_exporter_hash(
 	const struct pl_core_rules *rules, const struct pl_fast_keys *k)
 {
@@ -78,8 +78,8 @@ PL_CORE_INLINE uint32_t pl_fast_seek_exporter(
 		       : PL_FAST_NOWHERE;
 }
 
-/* The exporter's books, or NULL when the number is neither ahead of the last one nor the one that
- * it always has. */
+/* Account of the exporter, or NULL when the number is neither ahead of the last one nor the one
+ * that it always has. */
 PL_CORE_INLINE struct pl_core_exporter *pl_fast_exporter(
 	struct pl_core_env *env, const struct pl_fast *q, uint64_t **ret_way)
 {
@@ -105,7 +105,7 @@ PL_CORE_INLINE struct pl_core_exporter *pl_fast_exporter(
 	}
 	*ret_way = &set->way[at & (PL_CORE_WAYS - 1)];
 	x = &set->e[at & (PL_CORE_WAYS - 1)];
-	/* What is steady is proven, and followed; what never counts may not be. */
+	/* A steady exporter is proven and followed; one that never counts may not be. */
 	return pl_sequence_calm(
 		       &x->seq, q->seq, q->seq_mask, pl_env_rules(env)->sequence_gap_max) &&
 			       (x->seq.steady || x->followed)
@@ -113,8 +113,7 @@ PL_CORE_INLINE struct pl_core_exporter *pl_fast_exporter(
 		       : NULL;
 }
 
-/* The lines of a flow, as long as it stands at home, are asked for before anything else is looked
- * at. */
+/* Prefetches the lines of a flow at its home, before anything else is read. */
 PL_CORE_INLINE void pl_fast_expect_flow(struct pl_core_env *env, uint64_t hash)
 {
 	const uint32_t at = pl_fast_home(hash, pl_env_rules(env)->mask[PL_CORE_T_flow]);
@@ -127,7 +126,7 @@ PL_CORE_INLINE void pl_fast_expect_flow(struct pl_core_env *env, uint64_t hash)
 	}
 }
 
-/* A flow that is known, by struct pl_flow_key, or NULL. */
+/* Finds a known flow by its struct pl_flow_key; or NULL. */
 PL_CORE_INLINE struct pl_core_flow *pl_fast_flow(
 	struct pl_core_env *env, const void *key, uint64_t hash, uint64_t **ret_way)
 {
@@ -160,7 +159,7 @@ PL_CORE_INLINE uint32_t pl_fast_seek_route(struct pl_core_env *env, uint64_t pat
 									: PL_FAST_NOWHERE;
 }
 
-/* The route of the path, which is known. 0: it is not in its table any more. */
+/* Finds the route of a known path. 0 when it is not in its table any more. */
 PL_CORE_INLINE int pl_fast_route(
 	struct pl_core_env *env, struct pl_fast_memo *memo, uint64_t path_id)
 {
@@ -191,10 +190,10 @@ PL_CORE_INLINE uint32_t pl_fast_memo_of(uint64_t print)
 	return (uint32_t)(pl_core_mixed(print) >> 32) & (PL_FAST_MEMOS - 1);
 }
 
-/* Whose a memo is: 0 while it is being written, whoever looks. */
+/* Print of a memo's path: 0 while the memo is being written, for every reader. */
 #define PL_FAST_MEMO_PRINT(memo) (*(volatile uint64_t *)&(memo)->print)
 
-/* For hops that stir, which are looked at when the memo may be another path's. */
+/* Fills in the stacks of hops that changed, which are read when the memo may be another path's. */
 PL_CORE_INLINE void pl_fast_stacks(struct pl_fast_marks *m, const struct pl_fast_memo *memo)
 {
 	PL_FAST_ROLLED
@@ -202,16 +201,14 @@ PL_CORE_INLINE void pl_fast_stacks(struct pl_fast_marks *m, const struct pl_fast
 		m->stack[i] = memo->hop[i].stack;
 }
 
-/* Whether the flow is to learn its path's print once the slow path has settled the report. */
+/* True when the flow is to learn its path's print once the slow path has settled the report. */
 PL_CORE_INLINE int pl_fast_learns(uint32_t slow)
 {
 	return slow == PL_SLOW_FLOW || slow == PL_SLOW_PATH;
 }
 
-/*
- * The report that was read, whose blocks have layout l. Sums are left to pl_fast_sums, and what is
- * told to pl_core_values_step, as the environment's marks say. A value of enum pl_slow.
- */
+/* Steps a report that was read, whose blocks have layout l. Sums are left to pl_fast_sums, and
+ * events to pl_core_values_step, as the environment's marks say. Returns an enum pl_slow. */
 PL_CORE_INLINE uint32_t pl_fast_step(struct pl_core_env *env, struct pl_fast *q,
 	const struct pl_core_layout *l, uint64_t now_ns, uint64_t ts_ns, uint32_t max_latency_ns)
 {
@@ -244,7 +241,7 @@ PL_CORE_INLINE uint32_t pl_fast_step(struct pl_core_env *env, struct pl_fast *q,
 	q->known = PL_FAST_MEMO_PRINT(memo) == print;
 	if (q->known && memo->hops != q->hops)
 		return PL_SLOW_PATH;
-	/* The same nodes without ports may come in two shapes. */
+	/* Equal nodes without ports may come in two shapes. */
 	q->known = q->known && memo->shape == l->shape;
 	if (!q->known)
 		PL_FAST_MEMO_PRINT(memo) = 0;
@@ -252,8 +249,8 @@ PL_CORE_INLINE uint32_t pl_fast_step(struct pl_core_env *env, struct pl_fast *q,
 					      : pl_fast_hops(env, q, l, memo, PL_CORE_SHAPE_VALUES);
 	if (slow != PL_SLOW_NONE)
 		return slow;
-	/* Looked at again: in generic mode somebody else may have begun to write another path
-	 * there. */
+	/* The print is read again: in generic mode another processor may have begun to write
+	 * another path there. */
 	if (q->known ? PL_FAST_MEMO_PRINT(memo) != print : (q->print | 1) != print)
 		return PL_SLOW_PATH;
 	PL_FAST_MEMO_PRINT(memo) = print;
@@ -264,7 +261,7 @@ PL_CORE_INLINE uint32_t pl_fast_step(struct pl_core_env *env, struct pl_fast *q,
 		pl_fast_stacks(m, memo);
 	}
 
-	/* From here on it is a quiet one. */
+	/* From here on the fast path settles the report. */
 	pl_core_heard(exporter_way, now_ns);
 	x->last_ts_ns = ts_ns;
 	x->report_version = q->version;
@@ -276,9 +273,9 @@ PL_CORE_INLINE uint32_t pl_fast_step(struct pl_core_env *env, struct pl_fast *q,
 	return PL_SLOW_NONE;
 }
 
-/* --- hops that stir --------------------------------------------------------------------------- */
+/* --- hops that changed ------------------------------------------------------------------------ */
 
-/* The settled report, as far as events cite it and the steps of a hop look at it. */
+/* Makes the settled report, as far as events cite it and the steps of a hop read it. */
 PL_CORE_INLINE void pl_fast_report(struct pl_core_report *r, const struct pl_fast *q,
 	const struct pl_fast_marks *m, uint64_t ts_ns)
 {
@@ -305,7 +302,7 @@ PL_CORE_INLINE void pl_fast_report(struct pl_core_report *r, const struct pl_fas
 	r->hop_count = q->hops;
 }
 
-/* Hop i, by the marks. */
+/* Makes hop i, by the marks. */
 PL_CORE_INLINE void pl_fast_hop(
 	struct pl_core_hop *h, const struct pl_fast_marks *m, const uint32_t i)
 {
@@ -354,8 +351,8 @@ PL_CORE_INLINE void pl_fast_gauge_sum(struct pl_core_env *env, uint32_t at, uint
 	gauge->packets++;
 }
 
-/* What hop i of a quiet report adds to sums and histograms, by the marks; not of a hop that stirs.
- * Only where the marks say keep. */
+/* Adds the values of hop i of a report on the fast path to sums and histograms, by the marks; not
+ * those of a hop that changed. Only if the marks have `keep`. */
 PL_CORE_INLINE void pl_fast_sums(struct pl_core_env *env, uint32_t i)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
@@ -413,7 +410,7 @@ PL_CORE_INLINE void pl_fast_sums(struct pl_core_env *env, uint32_t i)
 	}
 }
 
-/* Likewise to its path's, after them; hops of the report. */
+/* Adds to the sums of the report's path, after the hops. */
 PL_CORE_INLINE void pl_fast_route_sums(struct pl_core_env *env, uint32_t hops)
 {
 	const struct pl_fast_marks *m = pl_env_marks(env);
@@ -431,11 +428,9 @@ PL_CORE_INLINE void pl_fast_route_sums(struct pl_core_env *env, uint32_t hops)
 		(m->has & 1u << PL_CORE_Q_HOP_LATENCY) != 0);
 }
 
-/*
- * After the slow path, when pl_fast_learns: the flow takes the print of the path, if no node is in
- * it twice. A path with nodes or ports missing has none: it might be that of another one, in which
- * they are 0.
- */
+/* Learns a path after the slow path, if pl_fast_learns: the flow takes the print of the path, if no
+ * node is in it twice. A path with nodes or ports missing has none: it might be that of another
+ * path, in which they are 0. */
 PL_CORE_INLINE void pl_fast_learn(struct pl_core_env *env, const struct pl_core_scratch *s)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);

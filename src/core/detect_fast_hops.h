@@ -6,20 +6,19 @@
 
 /* --- one hop ---------------------------------------------------------------------------------- */
 
-/* What the key of a queue has, as the third word of struct pl_core_place_key's halves: queue, and
- * PL_CORE_HAS_*. */
+/* Third word of a queue's key, as in struct pl_core_place_key: queue, and PL_CORE_HAS_*. */
 PL_CORE_INLINE uint32_t pl_fast_place_where(uint32_t queue, uint32_t has)
 {
 	return queue | has << 16;
 }
 
-/* The buffer of a word that names it. */
+/* Word of a buffer's key, from the value that names it. */
 PL_CORE_INLINE uint64_t pl_fast_buffer_word(uint32_t value)
 {
 	return pl_fast_place_word(value >> 24, pl_fast_place_where(1, PL_CORE_HAS_BUFFER));
 }
 
-/* The place of hop i. 0: it is not known. */
+/* Finds the place of hop i. 0 when it is not known. */
 PL_CORE_INLINE int pl_fast_place(struct pl_core_env *env, const struct pl_core_layout *l,
 	struct pl_fast_memo_hop *memo, uint32_t i, const uint32_t shape)
 {
@@ -62,8 +61,8 @@ PL_CORE_INLINE int pl_fast_place(struct pl_core_env *env, const struct pl_core_l
 	return 1;
 }
 
-/* A port's utilization, or a buffer's depth: id of the quantity. word: of the key; guess: of the
- * memo. Where it stands, or PL_FAST_NOWHERE. */
+/* Steps a gauge, a port's utilization or a buffer's depth: id of the quantity. word: of the key;
+ * guess: of the memo. Returns its place, or PL_FAST_NOWHERE. */
 PL_CORE_INLINE uint32_t pl_fast_gauge(struct pl_core_env *env, uint32_t node, uint64_t word,
 	uint32_t *guess, uint32_t value, uint32_t i, const unsigned int id)
 {
@@ -91,7 +90,7 @@ PL_CORE_INLINE uint32_t pl_fast_gauge(struct pl_core_env *env, uint32_t node, ui
 	return at;
 }
 
-/* The link from the hop before. */
+/* Finds the link from the previous hop. */
 PL_CORE_INLINE int pl_fast_link(struct pl_core_env *env, const struct pl_core_layout *l,
 	uint64_t before, struct pl_fast_memo_hop *memo, uint32_t i, const uint32_t shape)
 {
@@ -129,8 +128,7 @@ PL_CORE_INLINE int pl_fast_link(struct pl_core_env *env, const struct pl_core_la
 	return 1;
 }
 
-/* The difference of two times as pl_core_derive has it, when it may be shown; else 0 is
- * returned. */
+/* Difference of two times as in pl_core_derive; returns 0 when it may not be shown. */
 PL_CORE_INLINE int pl_fast_transit(uint32_t *ret, uint64_t later, uint64_t earlier, uint32_t max_ns,
 	const unsigned int time_bits)
 {
@@ -144,7 +142,7 @@ PL_CORE_INLINE int pl_fast_transit(uint32_t *ret, uint64_t later, uint64_t earli
 	return later - earlier <= max_ns;
 }
 
-/* What the path's print begins with: how many hops, and whether they have ports. */
+/* Begin of the path's print: the number of hops, and whether they have ports. */
 PL_CORE_INLINE uint64_t pl_fast_print(const struct pl_core_rules *rules, uint32_t hops, int ports)
 {
 	return (hops + rules->secret[16]) * ((uint64_t)ports + rules->secret[32]);
@@ -159,10 +157,10 @@ PL_CORE_INLINE uint64_t pl_fast_print_hop(
 /* --- all hops --------------------------------------------------------------------------------- */
 
 /*
- * Source first, once for each thing that is asked of them: little is in hand at a time, which is
- * what the kernel's machine with its ten registers can do well. First the frame: is it the same
- * stack, is no value missing; the values go into the marks. Then the tables. Within a table keys
- * are heard of in the order of the hops.
+ * Hops are read source first, once for each kind of value: few values are in registers at a
+ * time, which is what the kernel's machine with its ten registers can do well. First the frame:
+ * is it the same stack, is no value missing; the values go into the marks. Then the tables.
+ * Within a table keys are marked as seen in the order of the hops.
  */
 #ifdef __bpf__
 #define PL_FAST_ROLLED _Pragma("clang loop unroll(disable)")
@@ -170,34 +168,32 @@ PL_CORE_INLINE uint64_t pl_fast_print_hop(
 #define PL_FAST_ROLLED
 #endif
 
-/* How many hops there are; not to be known from one loop to the next, or the verifier follows each
+/* Number of hops, opaque to the compiler from one loop to the next, or the verifier follows each
  * number on its own. */
 #define PL_FAST_COUNT(m) PL_FAST_FRESH((m)->hops)
 
-/* A block, by its distance from the newest one. To the verifier it must be said that it is within
- * the stack. */
+/* Address of a block, by its distance from the newest one. The verifier needs a check that it is
+ * within the stack. */
 PL_CORE_INLINE const uint8_t *pl_fast_block(const struct pl_fast *q, uint32_t at)
 {
 	return q->stack + (at & (PL_CORE_STACK_BYTES - 4));
 }
 
-/* Where a block has a value; those that it has not: where its node is. */
+/* Address of a value in a block; for absent values that of its node. */
 PL_CORE_INLINE const uint8_t *pl_fast_field(
 	const uint8_t *block, const struct pl_core_layout *l, unsigned int field)
 {
 	return block + (l->off[field] & 127);
 }
 
-/* Where a key stands by its hash, most likely, as a memo has it. */
+/* Most likely place of a key by its hash, as a memo has it. */
 PL_CORE_INLINE uint32_t pl_fast_home(uint64_t hash, uint32_t mask)
 {
 	return pl_core_set_of(hash, mask) << 3 | pl_core_home(hash);
 }
 
-/*
- * Guesses for the keys of a path just noted, and their lines asked for: those of all hops are on
- * the way at once. First queues, or nodes alone, and ports; then links. place_has: of the layout.
- */
+/* Makes guesses for the keys of a path just noted, and prefetches their lines, those of all hops at
+ * the same time: first queues, or nodes alone, and ports; then links. place_has: of the layout. */
 PL_CORE_INLINE void pl_fast_expect(
 	struct pl_core_env *env, struct pl_fast_memo *memo, const uint32_t place_has)
 {
@@ -246,7 +242,7 @@ PL_CORE_INLINE void pl_fast_expect_links(
 	}
 }
 
-/* The memo gets the bytes of a stack of nodes. */
+/* Copies the bytes of a stack of nodes into the memo. */
 PL_CORE_INLINE uint32_t pl_fast_note_raw(
 	const struct pl_fast_marks *m, const struct pl_fast *q, struct pl_fast_memo *memo)
 {
@@ -267,7 +263,7 @@ PL_CORE_INLINE uint32_t pl_fast_note_raw(
 	return PL_SLOW_NONE;
 }
 
-/* The memo becomes that of this stack, if it turns out to be that of the flow's path. */
+/* Makes the memo that of this stack, if it is that of the flow's path. */
 PL_CORE_INLINE uint32_t pl_fast_note(struct pl_core_env *env, struct pl_fast *q,
 	const struct pl_core_layout *l, struct pl_fast_memo *memo, const uint32_t shape)
 {
@@ -307,7 +303,7 @@ PL_CORE_INLINE uint32_t pl_fast_note(struct pl_core_env *env, struct pl_fast *q,
 	return PL_SLOW_NONE;
 }
 
-/* Whether the stack is the memo's, of nodes alone: as it lies there, two nodes at a time. */
+/* Compares the stack with the memo's, of nodes alone: in its raw form, two nodes at a time. */
 PL_CORE_INLINE uint32_t pl_fast_again(
 	const struct pl_fast_marks *m, const struct pl_fast *q, const struct pl_fast_memo *memo)
 {
@@ -331,7 +327,7 @@ PL_CORE_INLINE uint32_t pl_fast_again(
 	return differ == 0 ? PL_SLOW_NONE : PL_SLOW_PATH;
 }
 
-/* The field of every hop, none missing: into `values`, or nowhere. */
+/* Reads a field of every hop, which none may lack, into `values`, or nowhere. */
 PL_CORE_INLINE uint32_t pl_fast_gather(const struct pl_fast_marks *m, const struct pl_fast *q,
 	const struct pl_core_layout *l, const unsigned int field, uint32_t *values)
 {
@@ -352,12 +348,12 @@ PL_CORE_INLINE uint32_t pl_fast_gather(const struct pl_fast_marks *m, const stru
 	return PL_SLOW_NONE;
 }
 
-/* The stack is the memo's; latencies and queues. */
+/* Reads latencies and queues, if the stack is the memo's. */
 PL_CORE_INLINE uint32_t pl_fast_values(struct pl_fast_marks *m, const struct pl_fast *q,
 	const struct pl_core_layout *l, const struct pl_fast_memo *memo)
 {
 	const uint32_t n = PL_FAST_COUNT(m);
-	/* Without a latency the node stands in its place. */
+	/* Without a latency the node is read in its place. */
 	const uint64_t plausible =
 		l->present & PL_HOP_HAS_hop_latency_ns ? m->max_latency_ns : UINT32_MAX;
 	uint32_t at = n * q->block, missing = 0, beyond = 0;
@@ -393,8 +389,8 @@ PL_CORE_INLINE uint64_t pl_fast_time(const uint8_t *p, const unsigned int time_b
 	return time_bits == 64 ? pl_frame_be64(p) : pl_frame_be32(p);
 }
 
-/* Both times of every hop: clocks of neighbours agree, which is what their link took; and
- * latencies, where no word has them. */
+/* Reads both times of every hop: the clocks of neighbours must agree, and give the link's latency;
+ * and hop latencies, if no word has them. */
 PL_CORE_INLINE uint32_t pl_fast_times(struct pl_fast_marks *m, const struct pl_fast *q,
 	const struct pl_core_layout *l, const unsigned int time_bits)
 {
@@ -434,10 +430,8 @@ PL_CORE_INLINE uint32_t pl_fast_times(struct pl_fast_marks *m, const struct pl_f
 	return PL_SLOW_NONE;
 }
 
-/*
- * What the frame says of the hops: PL_SLOW_NONE when the stack is the memo's, no value is missing
- * and no clock is off, which would be worth a note.
- */
+/* Reads the hops from the frame: PL_SLOW_NONE when the stack is the memo's, no value is missing and
+ * no clock is off, which would be worth a note. */
 PL_CORE_INLINE uint32_t pl_fast_frame(struct pl_fast_marks *m, const struct pl_fast *q,
 	const struct pl_core_layout *l, const struct pl_fast_memo *memo)
 {
@@ -450,7 +444,7 @@ PL_CORE_INLINE uint32_t pl_fast_frame(struct pl_fast_marks *m, const struct pl_f
 	else if (slow == PL_SLOW_NONE && PL_FAST_FRESH(m->missing))
 		slow = PL_SLOW_VALUE;
 	else if (slow == PL_SLOW_NONE && (PL_FAST_FRESH(l->present) & times) != 0)
-		/* One of them alone; the offset of the other is 0. */
+		/* Only one of them; the offset of the other is 0. */
 		slow = pl_fast_gather(m, q, l,
 			PL_FAST_FRESH(l->present) & PL_HOP_HAS_ingress_ts_ns ? PL_CORE_F_INGRESS_TS
 									     : PL_CORE_F_EGRESS_TS,
@@ -459,8 +453,7 @@ PL_CORE_INLINE uint32_t pl_fast_frame(struct pl_fast_marks *m, const struct pl_f
 		slow = pl_fast_gather(m, q, l, PL_CORE_F_TX_UTIL, m->util);
 	if (slow == PL_SLOW_NONE && (PL_FAST_FRESH(m->has) & 1u << PL_CORE_Q_BUFFER_DEPTH))
 		slow = pl_fast_gather(m, q, l, PL_CORE_F_BUFFER, m->buffer);
-	/* Level-2 ports are not looked at, but missing ones are worth a note; their first word
-	 * tells. */
+	/* Level-2 ports are not used, but missing ones are worth a note; their first word tells. */
 	if (slow == PL_SLOW_NONE && PL_FAST_BYTE(l->ports2_words) != 0)
 		slow = pl_fast_gather(m, q, l, PL_CORE_F_PORTS2, NULL);
 	return slow;
@@ -534,7 +527,8 @@ PL_CORE_INLINE int pl_fast_links(struct pl_core_env *env, const struct pl_core_l
 	return 1;
 }
 
-/* A value of enum pl_slow; NONE: quiet as far as its hops go, but for those marked as changed. */
+/* Steps the hops; returns an enum pl_slow. NONE: all hops are settled, except those marked as
+ * changed. */
 PL_CORE_INLINE uint32_t pl_fast_hops(struct pl_core_env *env, struct pl_fast *q,
 	const struct pl_core_layout *l, struct pl_fast_memo *memo, const uint32_t shape)
 {

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Part of detect_fast.h: where the entry of a key stands, searched or remembered. */
+/* Part of detect_fast.h: the place of a key's entry, searched or remembered. */
 #pragma once
 
 #include "base/prefetch.h"
 #include "core/detect_steps.h"
 #include "core/report_fast.h"
 
-/*
- * Words of rules and marks that choose what is looked at. The verifier would follow each
- * combination of their bits through all hops, if it knew that a word has the bits that it had
- * before: so they are loaded each time.
- */
+/* Loads a word of rules or marks anew, each time it is tested. If the verifier knew that a word has
+ * the same bits as before, it would follow each combination of them through all hops. */
 #ifdef __bpf__
 #define PL_FAST_FRESH(word) (*(const volatile uint32_t *)&(word))
 #define PL_FAST_BYTE(byte)  (*(const volatile uint8_t *)&(byte))
@@ -19,15 +16,15 @@
 #define PL_FAST_BYTE(byte)  (byte)
 #endif
 
-/* Asks for a line that is needed soon. The kernel's machine has no such word, but does not wait for
- * a load whose value nobody uses. */
+/* Prefetches a line. The kernel's machine has no such instruction, but does not wait for a load
+ * whose value is not used. */
 #ifdef __bpf__
 #define PL_FAST_FETCH(p) ((void)*(const volatile uint64_t *)(p))
 #else
 #define PL_FAST_FETCH(p) pl_prefetch(p)
 #endif
 
-/* The stack is in the frame; to the verifier it must be said of each position that is not a
+/* Checks that a position is in the frame, which the verifier needs for each one that is not a
  * constant. */
 #ifdef __bpf__
 #define PL_FAST_IN_FRAME(p, n, end)                                                                \
@@ -52,7 +49,7 @@ PL_CORE_INLINE uint64_t pl_fast_stack(
 					   : pl_frame_be64(p) & l->stack_mask;
 }
 
-/* Bytes that it looks at. */
+/* Bytes that it reads. */
 #define PL_FAST_STACK_BYTES(shape) ((shape) == PL_CORE_SHAPE_NODE ? 4 : 8)
 
 PL_CORE_INLINE int pl_fast_stack_whole(uint64_t stack)
@@ -60,8 +57,8 @@ PL_CORE_INLINE int pl_fast_stack_whole(uint64_t stack)
 	return (uint32_t)(stack >> 32) != UINT32_MAX && (uint32_t)stack != UINT32_MAX;
 }
 
-/* A key that is not where most are. Global in the kernel program, so that the verifier looks at it
- * once and not for each hop. */
+/* Search for a key that is not at its most likely place. Global in the kernel program, so that the
+ * verifier checks it once and not for each hop. */
 struct pl_fast_ways {
 	uint64_t way[PL_CORE_WAYS];
 };
@@ -74,8 +71,8 @@ __attribute__((noinline)) int pl_fast_search(const struct pl_fast_ways *ways, ui
 #define pl_fast_search(ways, tag) pl_core_search((ways)->way, tag)
 #endif
 
-/* The way that a key's hash leads to; the key itself is for the caller to compare. As pl_core_find:
- * pl_core_victim puts a key that finds its home taken at the other end, if it can. */
+/* Way to which a key's hash leads; the caller compares the key itself. As pl_core_find:
+ * pl_core_victim puts a key whose home is taken at the other end, if it can. */
 PL_CORE_INLINE uint32_t pl_fast_way(const uint64_t *way, uint64_t hash)
 {
 	uint32_t at = pl_core_home(hash), tag = pl_core_tag(hash);
@@ -88,8 +85,8 @@ PL_CORE_INLINE uint32_t pl_fast_way(const uint64_t *way, uint64_t hash)
 		       : (uint32_t)pl_fast_search((const struct pl_fast_ways *)way, tag);
 }
 
-/* pl_core_hash of a struct pl_core_place_key, by its halves: where is queue and what the key
- * has. */
+/* Equals pl_core_hash of a struct pl_core_place_key, by its halves: `where` is the queue and the
+ * flags of the key. */
 PL_CORE_INLINE uint64_t pl_fast_place_hash(
 	const struct pl_core_rules *rules, uint32_t node, uint32_t port, uint32_t where)
 {
@@ -99,7 +96,7 @@ PL_CORE_INLINE uint64_t pl_fast_place_hash(
 	       (port + secret[2]) * (where + turned[2]);
 }
 
-/* Marks hop i when the value may have something to tell. */
+/* Marks hop i when the value may cause an event. */
 PL_CORE_INLINE void pl_fast_mark(struct pl_fast_marks *m, const struct pl_core_band *band,
 	const struct pl_core_quantity *q, const struct pl_core_quantity_rule *rule, uint32_t value,
 	uint32_t i)
@@ -112,7 +109,7 @@ PL_CORE_INLINE void pl_fast_mark(struct pl_fast_marks *m, const struct pl_core_b
 
 #define PL_FAST_NOWHERE UINT32_MAX
 
-/* What follows the node in the key of a queue or port: struct pl_core_place_key. */
+/* Word behind the node in the key of a queue or port (struct pl_core_place_key). */
 PL_CORE_INLINE uint64_t pl_fast_place_word(uint32_t port, uint32_t where)
 {
 	return port | (uint64_t)where << 32;
@@ -152,13 +149,13 @@ PL_CORE_INLINE uint32_t pl_fast_seek_port(struct pl_core_env *env, uint32_t node
 									    : PL_FAST_NOWHERE;
 }
 
-/* The last two words of struct pl_core_link_key; stack and before as in struct pl_fast_hop. */
+/* Last two words of struct pl_core_link_key; stack and before as in struct pl_fast_hop. */
 PL_CORE_INLINE uint64_t pl_fast_link_ports(uint64_t stack, uint64_t before)
 {
 	return (uint32_t)stack >> 16 | (before & 0xffff) << 32;
 }
 
-/* ports: whether the layout has them. */
+/* Flags of a link's key. ports: the layout has ports. */
 PL_CORE_INLINE uint64_t pl_fast_link_has(uint32_t ports)
 {
 	return ports ? PL_CORE_HAS_PORT | PL_CORE_HAS_BEFORE : 0;
@@ -210,13 +207,13 @@ PL_CORE_INLINE uint32_t pl_fast_seek_link(
 #define pl_env_expect_links  pl_fast_expect_links
 #endif
 
-/* A remembered position, within its table whatever is remembered. */
+/* A remembered position, limited to its table. */
 PL_CORE_INLINE uint32_t pl_fast_guess(uint32_t at, uint32_t mask)
 {
 	return at & (mask << 3 | (PL_CORE_WAYS - 1));
 }
 
-/* Whether a way holds a key that may be found: tags are odd, and what is free or resting has
+/* True when a way holds a key that may be found: tags are odd, and a free or resting way has
  * none. */
 PL_CORE_INLINE int pl_fast_live(uint64_t way)
 {

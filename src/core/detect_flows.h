@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Part of detect_steps.h: what reports say of flows and drops; the report as a whole. */
+/* Part of detect_steps.h: flows and drops of reports; the report as a whole. */
 #pragma once
 
 #include "core/detect_steps.h"
@@ -7,7 +7,7 @@
 
 /* --- drops ------------------------------------------------------------------------------------ */
 
-/* What waits is told when the limit allows. cite: the report showed it, not time. */
+/* Reports the drops that wait, when the limit allows it. cite: a report is the cause, not time. */
 PL_CORE_COLD void pl_core_drop_tell(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *last, struct pl_core_drop *d, unsigned int cite)
 {
@@ -43,7 +43,7 @@ PL_CORE_COLD void pl_core_drop_tell(struct pl_core_env *env, const struct pl_cor
 	pl_env_tell(env, e);
 }
 
-/* A drop report. last: its last hop, NULL when it has none. */
+/* Steps a drop report. last: its last hop, NULL when it has none. */
 PL_CORE_COLD void pl_core_drop_step(
 	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *last)
 {
@@ -73,7 +73,7 @@ PL_CORE_COLD void pl_core_drop_step(
 			env, r, set->way, set->owner, PL_CORE_T_drop, hash, rules->forget_ns, &old);
 		if (way >= PL_CORE_WAYS)
 			return;
-		/* What the one before had waiting is told now or never. */
+		/* Drops that the previous entry had waiting are reported now or never. */
 		if ((uint32_t)(old >> 32) != 0 && set->e[way].reports != set->e[way].told)
 			pl_core_drop_tell(env, r, NULL, &set->e[way], 0);
 		pl_core_clear(&set->e[way], sizeof(set->e[way]));
@@ -87,11 +87,9 @@ PL_CORE_COLD void pl_core_drop_step(
 
 /* --- flows ------------------------------------------------------------------------------------ */
 
-/*
- * Only a stack that went all the way from source to sink says which path the flow takes. A
+/* True when the stack went all the way from source to sink: only that tells the flow's path. A
  * congestion report of an untracked flow may come from the middle of the path (Telemetry Report
- * 2.0, 3.2: Q without F).
- */
+ * 2.0, 3.2: Q without F). */
 PL_CORE_INLINE int pl_core_path_whole(const struct pl_core_report *r)
 {
 	const unsigned int partial =
@@ -103,7 +101,8 @@ PL_CORE_INLINE int pl_core_path_whole(const struct pl_core_report *r)
 	       (r->present & PL_PATH_HAS_path_id);
 }
 
-/* Time showed it, or another flow that needed the place: cites no report. */
+/* Ends a flow because of time, or of another flow that needed the place: the event cites no
+ * report. */
 PL_CORE_COLD void pl_core_flow_over(
 	struct pl_core_env *env, const struct pl_core_flow *flow, uint64_t ts_ns)
 {
@@ -164,7 +163,7 @@ PL_CORE_COLD uint32_t pl_core_flow_make(struct pl_core_env *env, const struct pl
 	return way;
 }
 
-/* Silent for too long: it ended, and begins anew. */
+/* Ends a flow that was silent for too long, and begins it anew. */
 PL_CORE_COLD void pl_core_flow_again(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_flow *flow)
 {
@@ -176,8 +175,8 @@ PL_CORE_COLD void pl_core_flow_again(
 	pl_core_flow_begin(env, r, flow);
 }
 
-/* Its first complete path, another one than before, or the same by a report in which other ports
- * are missing. Of those the flow keeps the one that knows most. */
+/* Handles a flow's first complete path, another one than before, or the same by a report in which
+ * other ports are missing. Of the latter the flow keeps the one with most ports. */
 PL_CORE_COLD void pl_core_flow_path(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_flow *flow)
 {
@@ -217,13 +216,13 @@ PL_CORE_INLINE uint64_t pl_core_flow_hash(
 	return pl_core_hash(rules->secret, key, 6);
 }
 
-/* Whether the report goes into the flow table at all. */
+/* True when the report goes into the flow table. */
 PL_CORE_INLINE int pl_core_flow_counts(const struct pl_core_report *r)
 {
 	return (r->present & PL_PATH_HAS_src) && !(r->flags & PL_FLAG_COPY);
 }
 
-/* The flow of a report that pl_core_flow_counts; hash from pl_core_flow_hash. */
+/* Steps the flow of a report for which pl_core_flow_counts is true; hash from pl_core_flow_hash. */
 PL_CORE_INLINE void pl_core_flow_step(
 	struct pl_core_env *env, const struct pl_core_report *r, uint64_t hash)
 {
@@ -254,11 +253,11 @@ PL_CORE_INLINE void pl_core_flow_step(
 
 /* --- path latency of flows -------------------------------------------------------------------- */
 
-/* A hop that stands for all of the path. */
+/* Makes a hop that stands for all of the path. */
 PL_CORE_INLINE void pl_core_hop_of_path(struct pl_core_hop *h, uint64_t latency_ns)
 {
 	pl_core_clear(h, sizeof(*h));
-	/* 4.29 s stands for whatever is longer: it is above any threshold. */
+	/* 4.29 s stands for any longer time: it is above any threshold. */
 	h->hop_latency_ns = latency_ns < UINT32_MAX ? (uint32_t)latency_ns : UINT32_MAX;
 }
 
@@ -271,7 +270,7 @@ PL_CORE_COLD uint32_t pl_core_delay_make(struct pl_core_env *env, const struct p
 
 	if (way >= PL_CORE_WAYS)
 		return PL_CORE_NOWHERE;
-	/* The flow that had the entry. */
+	/* The entry had another flow. */
 	if ((uint32_t)(old >> 32) != 0)
 		pl_core_quantity_end(env, r, path, &set->e[way].q, PL_CORE_Q_FLOW_LATENCY);
 	pl_core_clear(&set->e[way], sizeof(set->e[way]));
@@ -294,8 +293,8 @@ PL_CORE_INLINE int pl_core_delay_counts(
 	       (r->present & PL_PATH_HAS_latency_ns) && pl_core_path_whole(r);
 }
 
-/* After the hops, of a report that pl_core_delay_counts. latency_ns: the sum over them; path: room
- * for a hop. */
+/* Steps the path latency after the hops, for a report for which pl_core_delay_counts is true.
+ * latency_ns: the sum over them; path: room for a hop. */
 PL_CORE_INLINE void pl_core_delay_step(struct pl_core_env *env, const struct pl_core_report *r,
 	struct pl_core_hop *path, uint64_t latency_ns)
 {
@@ -356,15 +355,15 @@ PL_CORE_INLINE void pl_core_route_add(
 		return;
 	route->latency_n++;
 	route->latency_sum += latency_ns;
-	/* The histogram's last bucket takes what is beyond 32 bits (4.3 s); latency_sum has it in
-	 * full. */
+	/* The histogram's last bucket takes latencies beyond 32 bits (4.3 s); latency_sum has them
+	 * in full. */
 	latency = latency_ns < UINT32_MAX ? (uint32_t)latency_ns : UINT32_MAX;
 	if (latency > route->latency_max)
 		route->latency_max = latency;
 	pl_core_hist_add(&route->hist, latency);
 }
 
-/* After the hops. latency_ns: the sum over them, when the report has it
+/* Steps the route after the hops. latency_ns: the sum over them, if the report has it
  * (PL_PATH_HAS_latency_ns). */
 PL_CORE_INLINE void pl_core_route_step(
 	struct pl_core_env *env, const struct pl_core_report *r, uint64_t latency_ns)
@@ -406,7 +405,7 @@ PL_CORE_INLINE void pl_core_report_begin(struct pl_core_env *env, const struct p
 	trail->told = 0;
 }
 
-/* last: the report's last hop, for drops; NULL when it has none. */
+/* Ends a report. last: its last hop, for drops; NULL when it has none. */
 PL_CORE_INLINE void pl_core_report_end(
 	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *last)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Part of detect_steps.h: what hops say of queues, ports, buffers and links. */
+/* Part of detect_steps.h: values of queues, ports, buffers and links in hops. */
 #pragma once
 
 #include "core/detect_steps.h"
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* Nothing more is heard of the place. */
+/* Ends a place that is not seen any more. */
 PL_CORE_COLD void pl_core_place_end(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_place *place)
 {
@@ -160,7 +160,7 @@ PL_CORE_COLD void pl_core_gauge_look(struct pl_core_env *env, const struct pl_co
 	pl_core_band_set(&gauge->band, pl_core_quantity_step(env, r, h, &gauge->q, id));
 }
 
-/* id: PL_CORE_Q_TX_UTIL or PL_CORE_Q_BUFFER_DEPTH, a constant. */
+/* Steps a gauge. id: PL_CORE_Q_TX_UTIL or PL_CORE_Q_BUFFER_DEPTH, a constant. */
 PL_CORE_INLINE void pl_core_gauge_step(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, const unsigned int id)
 {
@@ -280,11 +280,11 @@ _Static_assert(PL_CLOCK_MAX == 4, "a clock's worth is masked");
 
 /* --- loops ------------------------------------------------------------------------------------ */
 
-/* The node may have been met before: exactly, and then told. */
+/* Looks for the node among the previous ones exactly, and reports a loop. */
 PL_CORE_COLD void pl_core_loop_look(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_trail *trail)
 {
-	uint64_t met = 0; /* the first time: the largest of the complements */
+	uint64_t met = 0; /* first time: the largest of the complements */
 	struct pl_core_place *place;
 	struct pl_event *e;
 	uint32_t at;
@@ -328,7 +328,7 @@ PL_CORE_INLINE void pl_core_loop_step(
 
 /* --- a hop ------------------------------------------------------------------------------------ */
 
-/* The node of a hop onto the trail; first of a hop's steps. */
+/* Puts the node of a hop onto the trail; first of a hop's steps. */
 PL_CORE_INLINE void pl_core_trail_step(
 	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *h)
 {
@@ -339,12 +339,12 @@ PL_CORE_INLINE void pl_core_trail_step(
 	if (has_node && pl_core_watches(rules, PL_EVENT_LOOP))
 		pl_core_loop_step(env, r, h);
 	else if (i < PL_CORE_TRAIL && (!has_node || (rules->flags & PL_CORE_KEEP_AGGREGATES)))
-		/* For the route; a hole must not hold the node of an earlier report, and no node
-		 * has this id. */
+		/* The route needs it; a hole must not keep the node of an earlier report, and no
+		 * node has this id. */
 		pl_env_trail(env)->node[i] = has_node ? h->node : UINT64_MAX;
 }
 
-/* What is watched where a hop was. */
+/* Steps the watched values of a hop. */
 PL_CORE_INLINE void pl_core_values_step(
 	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *h)
 {
@@ -369,7 +369,7 @@ PL_CORE_INLINE void pl_core_values_step(
 		pl_core_link_step(env, r, h);
 }
 
-/* One hop of a report, source first. */
+/* Steps one hop of a report, source first. */
 PL_CORE_INLINE void pl_core_hop_step(
 	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *h)
 {

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What detection remembers, as it lies in memory: the same bytes in a heap region of user space and
- * in the array maps of the kernel program, which user space maps. Every table is an array of sets
- * of eight ways; a set is one line of way words, one of owners, and eight entries that begin with
- * their key. detect_table.h finds and makes entries, detect_steps.h steps them,
- * detect/tables_tick.c ends and ages them.
+ * State of detection in memory: the same bytes in a heap region of user space and in the array maps
+ * of the kernel program, which user space maps. Every table is an array of sets of eight ways; a
+ * set is one line of way words, one of owners, and eight entries that begin with their key.
+ * detect_table.h finds and makes entries, detect_steps.h steps them, detect/tables_tick.c ends and
+ * ages them.
  *
  * A way word: tag in the upper half (0: free, PL_CORE_TAG_BUSY: being filled), in the lower half
- * when the key was last heard of, in units of 2^20 ns, modulo 2^32 (52 days; what is idle is gone
- * long before).
+ * the time when the key was last seen, in units of 2^20 ns, modulo 2^32 (52 days; idle entries are
+ * gone long before).
  *
  * An entry's owner is the source of the report that made it (pl_core_source). When a set is full,
- * who owns most of it makes room for others (pl_core_take), so that one source does not take a
+ * the owner of most of it makes room for others (pl_core_take), so that one source does not take a
  * table from all others. Only in the table of exporters an entry may be of less account than
  * another, whoever owns it: core/detect_exporters.h.
  *
- * Who writes: on the heap one thread. What the kernel program has for a receive queue is stepped by
- * whoever has the turn (core/turn.h): the program for a report, user space for the reports that the
- * program escalated and for ticks. So each key has one state, and whatever is told of it is told
- * once. Readers (pages, harvests) look without a turn: they see whole aligned words, and hold an
- * entry's way against what it was before. A maximum is taken by an exchange of its word.
+ * Writers: on the heap one thread. The tables of a receive queue in the kernel program are
+ * stepped by the holder of the turn (core/turn.h): the program for a report, user space for the
+ * reports that the program escalated and for ticks. So each key has one state, and each event of
+ * it is made once. Readers (pages, harvests) look without a turn: they see whole aligned words,
+ * and compare an entry's way with its value before. A maximum is taken by an exchange of its
+ * word.
  */
 #pragma once
 
@@ -30,7 +31,7 @@
 #define PL_CORE_WAYS     8
 #define PL_CORE_TAG_BUSY 2 /* real tags are odd */
 
-/* The tables. PL_CORE_TABLE(name: struct pl_core_<name>, "what it holds") */
+/* Tables: PL_CORE_TABLE(name: struct pl_core_<name>, "what it holds"). */
 #define PL_CORE_TABLES(TABLE)                                                                      \
 	TABLE(place, "queues: node, egress port, queue id")                                        \
 	TABLE(gauge, "egress ports and buffers of nodes")                                          \
@@ -52,17 +53,16 @@ enum {
 /* --- quantities ------------------------------------------------------------------------------- */
 
 enum pl_core_quantity_id {
-	PL_CORE_Q_HOP_LATENCY, /* of a place, as the next */
+	PL_CORE_Q_HOP_LATENCY, /* hop latency and queue depth are of a place */
 	PL_CORE_Q_QUEUE_DEPTH,
-	PL_CORE_Q_TX_UTIL, /* of a gauge, as the next */
+	PL_CORE_Q_TX_UTIL, /* utilisation and buffer depth are of a gauge */
 	PL_CORE_Q_BUFFER_DEPTH,
 	PL_CORE_Q_LINK_LATENCY, /* of a link */
 	PL_CORE_Q_FLOW_LATENCY, /* of a delay */
 	PL_CORE_Q_MAX,
 };
 
-/* Nothing is to be told of a value v with (uint32_t)(v - lo) < span. span 0: look at every
- * value. */
+/* A value v with (uint32_t)(v - lo) < span causes no event. span 0: every value is looked at. */
 struct pl_core_band {
 	uint32_t lo, span;
 };
@@ -70,26 +70,27 @@ struct pl_core_band {
 struct pl_core_quantity {
 	/* sums since the entry was made; harvests and baselines are differences of them */
 	uint64_t n, sum;
-	uint64_t dev_sum;       /* of the distances from the mean */
-	uint64_t window_end_ns; /* of the baseline's window; 0: no value yet */
-	uint32_t mean, dev;     /* the baseline; of use from learn_windows windows on */
-	uint32_t last, max;     /* max: a reader that harvests puts it to 0 */
-	uint32_t windows;       /* learned so far, saturating */
-	uint32_t told;          /* value told last, of steps */
+	uint64_t dev_sum;       /* sum of the distances from the mean */
+	uint64_t window_end_ns; /* end of the baseline's window; 0: no value yet */
+	uint32_t mean, dev;     /* baseline; of use from learn_windows windows on */
+	uint32_t last, max;     /* max: a harvest sets it to 0 */
+	uint32_t windows;       /* windows learned so far, saturating */
+	uint32_t told;          /* last reported value, of steps */
 	uint32_t told_known;
-	/* bytes of one of its values, of an occupancy whose unit is known; 0: told as it is */
+	/* bytes in a unit of its values, for an occupancy with a known unit; 0: reported as it
+	 * is */
 	uint32_t unit_bytes;
-	struct pl_core_level level, odd; /* odd: of the distance from the mean */
+	struct pl_core_level level, odd; /* odd: level of the distance from the mean */
 	uint64_t level_due_ns, odd_due_ns, step_due_ns;
-	uint64_t n_mark, sum_mark, dev_mark; /* at the window's begin */
-	uint64_t mean_256, dev_256;          /* the baseline in 256ths */
+	uint64_t n_mark, sum_mark, dev_mark; /* values at the window's begin */
+	uint64_t mean_256, dev_256;          /* baseline in 256ths */
 };
 
 #define PL_CORE_HIST 33 /* 0: up to 1; i: above 2^(i-1), up to 2^i */
 
 struct pl_core_hist {
 	uint64_t count[PL_CORE_HIST];
-	uint64_t sum; /* of what is counted: copies are not */
+	uint64_t sum; /* sum of the counted values: copies are not counted */
 };
 
 /* --- entries ---------------------------------------------------------------------------------- */
@@ -108,13 +109,13 @@ struct pl_core_place_key {
 struct pl_core_place {
 	struct pl_core_place_key key;
 	struct pl_core_band band[2]; /* hop latency, queue depth */
-	uint64_t packets;            /* reported, without copies */
+	uint64_t packets;            /* reported packets, without copies */
 	uint64_t burst_since_ns;     /* above the microburst threshold since; 0: not */
 	uint64_t burst_due_ns, loop_due_ns;
 	struct pl_core_quantity q[2];
 	struct pl_core_hist hist[2];
 	uint64_t told_ns;             /* keepalive */
-	struct pl_core_jitter jitter; /* of the hop latency; of what is in hist[0] */
+	struct pl_core_jitter jitter; /* jitter of the hop latency; of the values in hist[0] */
 	uint64_t spare;
 };
 
@@ -139,27 +140,27 @@ struct pl_core_link {
 	struct pl_core_jitter jitter;
 	struct pl_core_quantity q;
 	struct pl_core_hist hist;
-	uint64_t clock[PL_CLOCK_MAX]; /* by what the two clocks were worth */
+	uint64_t clock[PL_CLOCK_MAX]; /* reports by the state of the two clocks */
 	uint64_t spare2[2];
 };
 
 struct pl_core_flow {
 	struct pl_flow_key key;
-	uint64_t path_id; /* its last complete path; 0: none known */
-	uint64_t packets; /* reported, without copies */
-	uint64_t bytes;   /* of those whose size is known */
+	uint64_t path_id; /* last complete path; 0: none known */
+	uint64_t packets; /* reported packets, without copies */
+	uint64_t bytes;   /* bytes of packets with a known size */
 	uint64_t first_ns, last_ns;
 	uint64_t path_due_ns;
 	uint64_t told_ns; /* keepalive */
-	uint32_t started; /* its start was told */
-	uint32_t nodes;   /* with `ports`: what is known of that path (core/path_known.h) */
-	/* Of the stack that gave path_id, when no node is in it twice (core/detect_fast.h); 0:
-	 * none. A memory of the fast path: what the other ways do does not depend on it. */
+	uint32_t started; /* its start was an event */
+	uint32_t nodes;   /* with `ports`: known parts of that path (core/path_known.h) */
+	/* Print of the stack that gave path_id, when no node is in it twice (core/detect_fast.h);
+	 * 0: none. Only the fast path uses it: results of the slow path do not depend on it. */
 	uint64_t print;
 	uint64_t ports;
 };
 
-/* A flow's path latency: the sum of its hops' latencies. Only when that is watched. */
+/* Path latency of a flow: the sum of its hops' latencies. Only if that is watched. */
 struct pl_core_delay {
 	struct pl_flow_key key;
 	struct pl_core_band band;
@@ -174,8 +175,8 @@ struct pl_core_drop_key {
 
 struct pl_core_drop {
 	struct pl_core_drop_key key;
-	uint64_t reports; /* packets dropped in all, as reports say */
-	uint64_t told;    /* of them told */
+	uint64_t reports; /* dropped packets in all, by reports */
+	uint64_t told;    /* dropped packets that events reported */
 	uint64_t due_ns;
 	uint64_t spare[3];
 };
@@ -186,15 +187,14 @@ struct pl_core_exporter_key {
 	uint64_t hw_id;
 };
 
-/* What was told of an exporter's loss, and what was known when it was looked at last. Only ticks
- * write it. */
+/* Reported loss of an exporter, and its state at the last look. Only ticks write it. */
 struct pl_core_loss {
-	uint64_t reports;            /* known then */
-	uint64_t lost;               /* known then, without gaps that may still be filled */
-	uint64_t before;             /* of them lost before the loss that goes on now */
-	uint64_t begun_ns, grown_ns; /* of the one that goes on */
-	uint32_t highest;            /* number known then */
-	uint32_t open;               /* one goes on */
+	uint64_t reports;            /* reports at the last look, "then" below */
+	uint64_t lost;               /* lost then, without gaps that may still be filled */
+	uint64_t before;             /* lost before the present loss */
+	uint64_t begun_ns, grown_ns; /* times of the present loss */
+	uint32_t highest;            /* highest number then */
+	uint32_t open;               /* a loss goes on */
 };
 
 struct pl_core_exporter {
@@ -203,10 +203,10 @@ struct pl_core_exporter {
 	struct pl_core_loss loss;
 	uint64_t first_ts_ns, last_ts_ns;
 	uint8_t report_version;
-	/* Only user space writes this: numbers of it came up that the program could not read, so
+	/* Only user space writes this: the program could not read some numbers of the exporter, so
 	 * from here on user space counts them all (detect/numbers.h). */
 	uint8_t above;
-	/* its losses are told, and nobody takes its place but by the rule of shares */
+	/* its losses are events, and only the rule of shares lets another take its place */
 	uint8_t followed;
 	uint8_t zero[5];
 	uint64_t above_ts_ns; /* the program's ts_ns when above was set */
@@ -219,11 +219,11 @@ struct pl_core_route {
 	uint64_t path_id;
 	uint64_t zero;
 	uint64_t packets;
-	uint64_t latency_n, latency_sum; /* of those whose every hop had one */
+	uint64_t latency_n, latency_sum; /* of reports whose every hop had a latency */
 	uint32_t latency_max, hop_count;
 	uint64_t spare[2];
 	struct pl_core_hist hist;
-	uint64_t node[PL_CORE_ROUTE_NODES]; /* the first so many, source first */
+	uint64_t node[PL_CORE_ROUTE_NODES]; /* first nodes, source first */
 	uint64_t spare2[6];
 };
 
@@ -231,20 +231,20 @@ struct pl_core_route {
 
 struct pl_core_burst_flow {
 	struct pl_flow_key key;
-	uint64_t packets;  /* or more exactly: at most these (space saving, Metwally et al. 2005) */
-	uint32_t delay_ns; /* largest */
+	uint64_t packets;  /* packets, at most: an estimate (space saving, Metwally et al. 2005) */
+	uint32_t delay_ns; /* largest delay */
 	uint32_t known;
 };
 
-/* A build-up, until the tick has told of it. */
+/* A burst, until the tick has reported it. */
 struct pl_core_burst {
 	struct pl_core_place_key key;
 	uint64_t since_ns, packets, bytes;
 	uint64_t ended_ns, ended_ts_ns; /* 0: it goes on */
 	uint32_t max;
-	uint32_t unit_bytes; /* of max, as struct pl_core_quantity has it */
-	struct pl_core_burst_flow top[PL_CORE_BURST_FLOWS];     /* brought most */
-	struct pl_core_burst_flow delayed[PL_CORE_BURST_FLOWS]; /* delayed most */
+	uint32_t unit_bytes; /* unit of max, as in struct pl_core_quantity */
+	struct pl_core_burst_flow top[PL_CORE_BURST_FLOWS];     /* flows that brought most */
+	struct pl_core_burst_flow delayed[PL_CORE_BURST_FLOWS]; /* flows that were delayed most */
 };
 
 /* --- sets ------------------------------------------------------------------------------------- */
@@ -270,34 +270,32 @@ _Static_assert(sizeof(struct pl_core_flow) == 128, "two cache lines");
 
 struct pl_core_quantity_rule {
 	struct pl_core_level_rule level; /* threshold PL_CORE_NO_THRESHOLD: none */
-	/* anomaly: holds; threshold is the least distance that counts */
+	/* level of an anomaly: its holds; threshold is the least distance that counts */
 	struct pl_core_level_rule odd;
 	uint32_t relative;  /* begins above the mean and so many 65536ths of it; 0: not */
 	uint32_t odd_times; /* begins above so many 16ths of the deviation; 0: not */
-	uint32_t step;      /* a move by more than this is told; 0: none is */
-	/* a move by more than so many 65536ths of the value told last; 0: none */
+	uint32_t step;      /* a change by more than this is an event; 0: off */
+	/* a change by more than so many 65536ths of the last reported value; 0: off */
 	uint32_t step_relative;
-	uint8_t step_shift;    /* a move that changes the value above so many bits; 0: none */
-	uint8_t step_first;    /* the first value of a key is told too */
+	uint8_t step_shift;    /* a change of the value above so many bits; 0: off */
+	uint8_t step_first;    /* a key's first value is an event, too */
 	uint8_t on;            /* any of the above, or a microburst threshold */
 	uint8_t learn;         /* any of them needs a baseline */
-	uint32_t relative_min; /* and above this, whatever the mean */
+	uint32_t relative_min; /* and above this, whatever the mean is */
 };
 
-/*
- * Units of occupancy (docs/decisions/0021). What a node writes into a packet is in a unit of its
- * own; values and baselines in the tables stay in it. Thresholds are in bytes where the unit is
- * known: they are divided by it, rounded down, for v * unit_bytes > t is v > t / unit_bytes.
- */
+/* Units of occupancy (docs/decisions/0021). A node writes occupancies in a unit of its own; values
+ * and baselines in the tables keep it. Thresholds are in bytes if the unit is known: they are
+ * divided by it, rounded down, for v * unit_bytes > t is v > t / unit_bytes. */
 #define PL_CORE_UNITS      64
 #define PL_CORE_UNIT_BYTES 65536 /* largest: a value of 32 bits times it is far from 64 bits */
 
 struct pl_core_unit {
 	uint64_t first, last;               /* nodes */
-	uint32_t queue_bytes, buffer_bytes; /* 1: the node tells bytes; 0: not known */
+	uint32_t queue_bytes, buffer_bytes; /* bytes of a unit; 1: values are bytes; 0: unknown */
 };
 
-/* The first entry that has a node holds for it. */
+/* Units of nodes: the first entry that has a node applies. */
 struct pl_core_units {
 	uint32_t n, zero;
 	struct pl_core_unit of[PL_CORE_UNITS];
@@ -305,42 +303,38 @@ struct pl_core_units {
 
 #define PL_CORE_SECRETS 48
 
-/*
- * What follows from secret and rules, worked out once by pl_fast_prepare (core/report_fast.h):
- * all zero, the fast path is not taken. In a key with IPv4 addresses every other half of a word
- * is known.
- */
+/* Values that follow from secret and rules, computed once by pl_fast_prepare (core/report_fast.h):
+ * while all are zero, the fast path is not taken. In a key with IPv4 addresses every other half of
+ * a word is known. */
 struct pl_core_prepared {
 	uint64_t turned[7];            /* secrets with their halves exchanged */
 	uint64_t low2, low4;           /* secret 2 and 4, with the known half of an address */
-	uint64_t exporter_v4, flow_v4; /* the words that are known */
-	uint32_t fast;                 /* 1: the rules leave something to the fast path */
-	uint32_t keeps;                /* not 0: what is quiet leaves sums */
+	uint64_t exporter_v4, flow_v4; /* words that are known */
+	uint32_t fast;                 /* 1: the rules permit the fast path */
+	uint32_t keeps;                /* not 0: reports on the fast path add to sums */
 };
 
-/*
- * What is detected. Replaced at run time as a whole; then every band must be emptied
- * (pl_tables_unband), so that the next value of each key is looked at by the new rules. Geometry
- * (secret, mask) belongs to the tables and stays.
- */
+/* Rules of detection. They are replaced at run time as a whole; then every band must be emptied
+ * (pl_tables_unband), so that the new rules judge the next value of each key. Geometry (secret,
+ * mask) belongs to the tables and stays. */
 struct pl_core_rules {
 	uint64_t secret[PL_CORE_SECRETS]; /* random: keys come from the network */
 	uint32_t mask[PL_CORE_T_MAX];     /* sets of each table less one; they are a power of two */
 	struct pl_core_quantity_rule q[PL_CORE_Q_MAX];
 	struct pl_core_limit_rule limit[PL_EVENT_KIND_MAX]; /* per key */
-	uint64_t flow_idle_ns; /* a flow not heard of for longer is over */
-	uint64_t idle_ns;      /* a raised level not heard of for longer ends */
-	uint64_t forget_ns;    /* any other entry not heard of for longer goes */
-	uint64_t loss_hold_ns; /* a loss is over when nothing more was lost for so long */
+	uint64_t flow_idle_ns;                              /* a flow not seen for longer is over */
+	uint64_t idle_ns;      /* a raised level not seen for longer ends */
+	uint64_t forget_ns;    /* any other entry not seen for longer is removed */
+	uint64_t loss_hold_ns; /* a loss is over when no more was lost for so long */
 	uint64_t node_silent_ns;
 	uint64_t keepalive_ns; /* 0: never */
-	uint64_t burst_max_ns; /* a build-up that lasts longer is none */
+	uint64_t burst_max_ns; /* a longer build-up is no microburst */
 	uint64_t learn_window_ns;
 	uint32_t burst_threshold; /* queue depth; PL_CORE_NO_THRESHOLD: no microbursts */
-	uint32_t learn_windows;   /* before a baseline is of use */
+	uint32_t learn_windows;   /* windows before a baseline is of use */
 	uint32_t learn_shift;     /* a window moves it by 2^-learn_shift of the difference */
 	uint32_t burst_flows;     /* culprits and victims told, at most PL_CORE_BURST_FLOWS each */
-	uint32_t on;              /* 1 << PL_EVENT_x, of the kinds without a quantity */
+	uint32_t on;              /* 1 << PL_EVENT_x of the kinds without a quantity */
 	uint32_t flags;           /* PL_CORE_KEEP_* */
 	uint32_t sequence_gap_max;
 	uint32_t watch; /* 1 << PL_CORE_Q_x of quantities that are on, or kept */
@@ -349,35 +343,35 @@ struct pl_core_rules {
 };
 #define PL_CORE_KEEP_AGGREGATES 1
 #define PL_CORE_PROVE           4 /* reports count once their exporter is proven */
-#define PL_CORE_KEEP_PLACES     2 /* a place for every hop, whatever is detected: nodes are watched */
+#define PL_CORE_KEEP_PLACES     2 /* every hop gets a place: nodes are watched */
 
 /* --- counters --------------------------------------------------------------------------------- */
 
-/* One per side that writes; readers add them up. */
+/* Counters of each side that writes; readers add them up. */
 struct pl_core_counters {
 	uint64_t events[PL_EVENT_KIND_MAX];
-	uint64_t limited[PL_EVENT_KIND_MAX]; /* held back by the limit per key */
-	uint64_t events_dropped;             /* no room for them */
+	uint64_t limited[PL_EVENT_KIND_MAX]; /* events held back by the limit per key */
+	uint64_t events_dropped;             /* events without room */
 	uint64_t reports, hops;
-	uint64_t raised, ended;       /* levels that began and ended, told or not */
+	uint64_t raised, ended;       /* levels that began and ended, reported or not */
 	uint64_t made[PL_CORE_T_MAX]; /* entries made */
-	uint64_t aged[PL_CORE_T_MAX]; /* of them gone because idle */
+	uint64_t aged[PL_CORE_T_MAX]; /* entries removed because idle */
 	uint64_t evicted
-		[PL_CORE_T_MAX];      /* of them replaced while not idle: the table is too small */
-	uint64_t full[PL_CORE_T_MAX]; /* keys that found no place: another side was filling it */
+		[PL_CORE_T_MAX];      /* entries replaced while not idle: the table is too small */
+	uint64_t full[PL_CORE_T_MAX]; /* keys without a place: another side was filling it */
 	uint64_t nodes_full;          /* nodes not watched for silence */
-	uint64_t unproven;  /* of reports: of exporters that are not proven, in nothing else */
-	uint64_t untracked; /* of proven exporters that are not followed: no room */
-	uint64_t displaced; /* exporters that were followed and made room */
+	uint64_t unproven;  /* reports of exporters that are not proven, counted nowhere else */
+	uint64_t untracked; /* reports of proven exporters that are not followed: no room */
+	uint64_t displaced; /* followed exporters that made room */
 };
 
-/* The nodes of the report being stepped, for loops. One per side. */
+/* Nodes of the present report, for loops. One per side. */
 #ifndef PL_CORE_TRAIL
-#define PL_CORE_TRAIL 256 /* a power of two; loops within the first so many hops are seen */
+#define PL_CORE_TRAIL 256 /* a power of two; loops within the first so many hops are found */
 #endif
 
 struct pl_core_trail {
 	uint64_t seen; /* one bit per node, by a hash */
-	uint64_t told; /* one loop is told per report */
+	uint64_t told; /* one loop per report is an event */
 	uint64_t node[PL_CORE_TRAIL];
 };

@@ -3,9 +3,9 @@
  * The steps of detection, over one report and its hops (detect_types.h has the order of calls), in
  * the environment of core/env.h.
  *
- * The common path has no call, no atomic and no division: a value within its key's quiet band
- * (struct pl_core_band) has nothing to tell. All else is out of line. Nothing here depends on the
- * order of memory between two reports; see detect_state.h for who else writes.
+ * The common path has no call, no atomic and no division: a value within its key's band (struct
+ * pl_core_band) causes no event. All else is out of line. Nothing here depends on the order of
+ * memory between two reports; see detect_state.h for the other writers.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ PL_CORE_INLINE int pl_core_limit(
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
-/* Room for an event, begun; NULL when there is none, counted. */
+/* Gets room for an event, and begins it; NULL when there is none, counted. */
 PL_CORE_INLINE struct pl_event *pl_core_event(
 	struct pl_core_env *env, unsigned int kind, unsigned int phase, uint64_t ts_ns)
 {
@@ -62,7 +62,7 @@ PL_CORE_INLINE void pl_core_cite_flow(struct pl_event *e, const struct pl_flow_k
 	}
 }
 
-/* Which report showed it. */
+/* Names the report in the event. */
 PL_CORE_INLINE void pl_core_cite(struct pl_event *e, const struct pl_core_report *r)
 {
 	if (r->report_id != 0) {
@@ -89,31 +89,31 @@ PL_CORE_INLINE void pl_core_cite(struct pl_event *e, const struct pl_core_report
 	}
 }
 
-/* The values of the event are in bytes; that takes the place of the hardware unit. */
+/* Notes that the values of the event are in bytes; that replaces the hardware unit. */
 PL_CORE_INLINE void pl_core_in_bytes_told(struct pl_event *e)
 {
 	pl_event_set_unit(e, PL_UNIT_BYTES);
 	e->present &= ~(uint32_t)PL_EVENT_HAS_hw_id;
 }
 
-/* What is told of a quantity. */
+/* Event of a quantity. */
 struct pl_core_telling {
 	uint64_t value;
-	/* begin: threshold, in bytes where the unit is known; end: duration; once: the value told
-	 * last */
+	/* begin: threshold, in bytes if the unit is known; end: duration; once: the last reported
+	 * value */
 	uint64_t bound;
-	const struct pl_core_quantity *q; /* of which */
+	const struct pl_core_quantity *q; /* quantity of the event */
 	uint8_t kind, phase;
 	uint8_t anomaly;
-	uint8_t cite; /* the report showed it, not time */
+	uint8_t cite; /* a report is the cause, not time */
 	uint32_t zero;
 };
 
-/* Where: from the hop, as far as the quantity's key goes. */
+/* Sets the event's place from the hop, as far as the quantity's key goes. */
 PL_CORE_INLINE void pl_core_locate(struct pl_event *e, const struct pl_core_hop *h, unsigned int id)
 {
 	if (id == PL_CORE_Q_FLOW_LATENCY)
-		return; /* its flow is all there is */
+		return; /* a flow has no other place */
 	e->node = h->node;
 	e->present |= PL_EVENT_HAS_node;
 	if (id == PL_CORE_Q_LINK_LATENCY) {
@@ -159,7 +159,7 @@ PL_CORE_INLINE unsigned int pl_core_quantity_kind(unsigned int id)
 	}
 }
 
-/* Whose path latency it is. */
+/* Flow of a path latency. */
 PL_CORE_INLINE const struct pl_flow_key *pl_core_flow_of(const struct pl_core_quantity *q)
 {
 	const char *entry = (const char *)q - offsetof(struct pl_core_delay, q);
@@ -226,7 +226,7 @@ PL_CORE_INLINE uint64_t pl_core_approach(uint64_t old, uint64_t now, uint32_t sh
 	return now > old ? old + ((now - old) >> shift) : old - ((old - now) >> shift);
 }
 
-/* A window is over: what it held moves the baseline. */
+/* Ends a window: its values move the baseline. */
 PL_CORE_INLINE void pl_core_learn(
 	struct pl_core_quantity *q, const struct pl_core_rules *rules, uint64_t now_ns)
 {
@@ -257,7 +257,7 @@ PL_CORE_INLINE void pl_core_learn(
 	q->window_end_ns = now_ns + rules->learn_window_ns;
 }
 
-/* Whether the value moved enough, by any of the rules, from the one told last. */
+/* True when the value changed enough, by any of the rules, from the last reported one. */
 PL_CORE_INLINE int pl_core_moved(
 	const struct pl_core_quantity *q, const struct pl_core_quantity_rule *rule, uint32_t value)
 {
@@ -282,7 +282,7 @@ PL_CORE_COLD void pl_core_step_value(struct pl_core_env *env, const struct pl_co
 		q->told = value;
 		if (!rule->step_first)
 			return;
-		t.cite = 2; /* nothing was told before */
+		t.cite = 2; /* no value was reported before */
 	} else if (!pl_core_moved(q, rule, value)) {
 		return;
 	}
@@ -293,14 +293,14 @@ PL_CORE_COLD void pl_core_step_value(struct pl_core_env *env, const struct pl_co
 	pl_core_tell_quantity(env, r, h, id, &t);
 }
 
-/* A level, or the one of the distance from the mean, began or ended. */
+/* Handles the begin or end of a level, or of that of the distance from the mean. */
 PL_CORE_COLD void pl_core_level_changed(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_quantity *q, struct pl_core_telling *t)
 {
 	struct pl_core_counters *counters = pl_env_counters(env);
 	struct pl_core_level *s = t->anomaly ? &q->odd : &q->level;
 	uint64_t *due = t->anomaly ? &q->odd_due_ns : &q->level_due_ns;
-	unsigned int id = t->kind; /* of the quantity */
+	unsigned int id = t->kind; /* kind of the quantity */
 
 	t->q = q;
 	if (t->phase == PL_PHASE_BEGIN) {
@@ -316,7 +316,7 @@ PL_CORE_COLD void pl_core_level_changed(struct pl_core_env *env, const struct pl
 		pl_core_tell_quantity(env, r, h, id, t);
 }
 
-/* The band of a value that is out of it: levels, anomaly, steps. Returns the band to be. */
+/* Steps a value that is out of its band: levels, anomaly, steps. Returns the new band. */
 PL_CORE_COLD uint64_t pl_core_quantity_step(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_quantity *q, unsigned int id)
 {
@@ -359,7 +359,7 @@ PL_CORE_COLD uint64_t pl_core_quantity_step(struct pl_core_env *env, const struc
 	return pl_core_band_of(q, rules, rule, id, value);
 }
 
-/* Nothing more is heard of the quantity: what is raised ends. h says where. */
+/* Ends a quantity that is not seen any more: raised levels end. h is its place. */
 PL_CORE_COLD void pl_core_quantity_end(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_quantity *q, unsigned int id)
 {
@@ -372,7 +372,7 @@ PL_CORE_COLD void pl_core_quantity_end(struct pl_core_env *env, const struct pl_
 		pl_core_level_changed(env, r, h, q, &t);
 }
 
-/* Whether a value needs a look. */
+/* True when a value may change the state or cause an event. */
 PL_CORE_INLINE int pl_core_stirs(const struct pl_core_band *band, const struct pl_core_quantity *q,
 	const struct pl_core_quantity_rule *rule, uint32_t value, uint64_t now_ns)
 {
@@ -389,7 +389,7 @@ PL_CORE_INLINE void pl_core_sum(struct pl_core_quantity *q, uint32_t value)
 		q->max = value;
 }
 
-/* Index of a value in a histogram of powers of two: bucket i holds what is above 2^(i-1), up to
+/* Index of a value in a histogram of powers of two: bucket i holds values above 2^(i-1), up to
  * 2^i. */
 PL_CORE_INLINE uint32_t pl_core_bucket(uint32_t v)
 {
@@ -420,8 +420,7 @@ PL_CORE_INLINE void pl_core_hist_add(struct pl_core_hist *hist, uint32_t value)
 	hist->sum += value;
 }
 
-/* Way i of a set, which makes room for a new key of that owner: out of sight until published;
- * counted. */
+/* Takes way i of a set for a new key of that owner: out of sight until published; counted. */
 PL_CORE_INLINE uint32_t pl_core_take_way(struct pl_core_env *env, uint64_t *way, uint64_t *owner,
 	uint64_t whose, uint32_t i, unsigned int table, uint32_t now, uint64_t idle_ns,
 	uint64_t *ret_old)
@@ -446,12 +445,10 @@ PL_CORE_INLINE uint32_t pl_core_take_way(struct pl_core_env *env, uint64_t *way,
 	return i;
 }
 
-/*
- * Takes a way of a set for a new key that report r brings, out of sight until published; counted.
- * What is idle makes room; when nothing is, who owns most of the set does. In the table of bursts
- * the one heard of longest ago does: a burst belongs to a queue, whose own table is shared by
- * owners, and the kernel's stack has no room for that question where bursts begin.
- */
+/* Takes a way of a set for a new key that report r brings, out of sight until published; counted.
+ * An idle entry makes room; if there is none, the owner of most of the set does. In the table of
+ * bursts the entry last seen longest ago does: a burst belongs to a queue, whose own table is
+ * shared by owners, and the kernel's stack has no room for that search where bursts begin. */
 PL_CORE_INLINE uint32_t pl_core_take(struct pl_core_env *env, const struct pl_core_report *r,
 	uint64_t *way, uint64_t *owner, unsigned int table, uint64_t hash, uint64_t idle_ns,
 	uint64_t *ret_old)

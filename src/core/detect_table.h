@@ -2,13 +2,13 @@
 /*
  * Finding and making entries in the tables of detect_state.h. A key's hash gives its set, its home
  * way and its tag; a key stands in its home way when that was free, so most searches are one
- * comparison. When a set is full the entry heard of longest ago makes room: work per key is bounded
- * whatever comes.
+ * comparison. When a set is full the entry last seen longest ago makes room: work per key is
+ * bounded whatever comes.
  *
- * The hash is multilinear over 32-bit words (Lemire and Kaser, "Strongly universal string hashing
- * is fast", 2014: the HM variant) with secret random multipliers: its upper half is universal, so
- * whoever does not know the secret cannot aim at a set. 64-bit multiplications only: the kernel's
- * machine has no others.
+ * The hash is multilinear over 32-bit words (Lemire and Kaser, "Strongly universal string
+ * hashing is fast", 2014: the HM variant) with secret random multipliers: its upper half is
+ * universal, so nobody can aim at a set without the secret. 64-bit multiplications only: the
+ * kernel's machine has no others.
  */
 #pragma once
 
@@ -21,15 +21,14 @@
 #define PL_CORE_COLD static __attribute__((noinline, cold, unused))
 #endif
 
-/* Global in the kernel program: whoever calls it, and by whatever way, the verifier looks at it
- * once. */
+/* Global in the kernel program: the verifier checks it once, for all callers. */
 #ifdef __bpf__
 #define PL_CORE_ONCE __attribute__((noinline))
 #else
 #define PL_CORE_ONCE PL_CORE_COLD
 #endif
 
-#ifdef __bpf__ /* the one compiler does not know the other's word */
+#ifdef __bpf__ /* each compiler lacks the other's keyword */
 #define PL_CORE_UNROLL _Pragma("unroll")
 #else
 #define PL_CORE_UNROLL _Pragma("GCC unroll 16")
@@ -40,7 +39,7 @@ typedef uint32_t __attribute__((may_alias)) pl_core_half;
 
 #define PL_CORE_NOWHERE PL_CORE_WAYS
 
-/* words is a constant, at most 15. */
+/* Hashes a key. words is a constant, at most 15. */
 PL_CORE_INLINE uint64_t pl_core_hash(const uint64_t *secret, const void *key, unsigned int words)
 {
 	const pl_core_word *w = key;
@@ -53,17 +52,15 @@ PL_CORE_INLINE uint64_t pl_core_hash(const uint64_t *secret, const void *key, un
 	return h;
 }
 
-/*
- * Hashes of consecutive addresses or ports are a row of equal steps, which for some secrets comes
- * back to the same few sets long before it has met all. Folded and multiplied it is no such row any
- * more.
- */
+/* Mixes a hash. Hashes of consecutive addresses or ports are a row of equal steps, which for some
+ * secrets comes back to the same few sets long before it has met all. Folded and multiplied it is
+ * no such row any more. */
 PL_CORE_INLINE uint64_t pl_core_mixed(uint64_t hash)
 {
 	return (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
 }
 
-/* Where a key stands, if its set is not crowded. */
+/* Place of a key, if its set is not crowded. */
 PL_CORE_INLINE uint32_t pl_core_home(uint64_t hash)
 {
 	return (uint32_t)(pl_core_mixed(hash) >> 61);
@@ -74,27 +71,23 @@ PL_CORE_INLINE uint32_t pl_core_set_of(uint64_t hash, uint32_t mask)
 	return (uint32_t)(pl_core_mixed(hash) >> 32) & mask;
 }
 
-/*
- * 31 bits of the hash that are others than those that chose the set: two keys of one set and one
- * tag are less likely than one in a hundred per table and year. Then one of them is made anew with
- * every report.
- */
+/* Tag of a hash: 31 other bits than those that chose the set. Two keys of one set and one tag are
+ * less likely than one in a hundred per table and year; then one of them is made anew with every
+ * report. */
 PL_CORE_INLINE uint32_t pl_core_tag(uint64_t hash)
 {
 	return (uint32_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32) | 1;
 }
 
-/* now in the unit of way words */
+/* Time in the unit of way words. */
 PL_CORE_INLINE uint32_t pl_core_coarse(uint64_t ns)
 {
 	return (uint32_t)(ns >> 20);
 }
 
-/*
- * Conditions as bits, without branches. Where a loop chooses one of eight, its result is then one
- * unknown number to the kernel's verifier, which follows one way on; after branches it would follow
- * eight.
- */
+/* Conditions as bits, without branches. When a loop chooses one of eight, its result is then one
+ * unknown number to the kernel's verifier, which goes on with that; after branches it would follow
+ * eight. */
 #ifdef __bpf__ /* the compiler would make branches of them */
 #define PL_CORE_OPAQUE(v) __asm__ volatile("" : "+r"(v))
 #else
@@ -119,13 +112,13 @@ PL_CORE_INLINE uint64_t pl_core_less_bit(uint32_t a, uint32_t b)
 	return pl_core_sign_bit((uint64_t)a - b);
 }
 
-/* The larger one, of numbers below 2^63. */
+/* Larger one of numbers below 2^63. */
 PL_CORE_INLINE uint64_t pl_core_max(uint64_t a, uint64_t b)
 {
 	return b ^ ((a ^ b) & (pl_core_sign_bit(a - b) - 1));
 }
 
-/* Since a way was heard of; a clock that went back counts as no time. */
+/* Time since a way was last seen; a clock that went back counts as no time. */
 PL_CORE_INLINE uint32_t pl_core_age(uint32_t now, uint64_t way)
 {
 	uint64_t age = (uint64_t)(int64_t)(int32_t)(now - (uint32_t)way);
@@ -163,7 +156,7 @@ PL_CORE_INLINE uint32_t pl_core_search(const uint64_t *way, uint32_t tag)
 	return best == 0 ? PL_CORE_NOWHERE : (uint32_t)best & (PL_CORE_WAYS - 1);
 }
 
-/* The way of a key, or PL_CORE_NOWHERE. size and words are constants. */
+/* Way of a key, or PL_CORE_NOWHERE. size and words are constants. */
 PL_CORE_INLINE uint32_t pl_core_find(const uint64_t *way, const void *entries, unsigned int size,
 	const void *key, unsigned int words, uint64_t hash)
 {
@@ -178,11 +171,9 @@ PL_CORE_INLINE uint32_t pl_core_find(const uint64_t *way, const void *entries, u
 	return __builtin_expect(pl_core_same(e + at * size, key, words), 1) ? at : PL_CORE_NOWHERE;
 }
 
-/*
- * Whom a report counts as coming from, as pl_addr_source has it, in one word: an IPv4 address in
- * its mapped form, the first half of an IPv6 address; of a link-local address the second, folded to
- * 48 bits behind the prefix. 0: of nobody, as packets are that carry their telemetry themselves.
- */
+/* Source of a report, as pl_addr_source has it, in one word: an IPv4 address in its mapped form,
+ * the first half of an IPv6 address; of a link-local address the second, folded to 48 bits behind
+ * the prefix. 0: none, for packets that carry their telemetry themselves. */
 PL_CORE_INLINE uint64_t pl_core_source(const void *addr)
 {
 	const pl_core_word *w = addr; /* little-endian */
@@ -192,7 +183,7 @@ PL_CORE_INLINE uint64_t pl_core_source(const void *addr)
 	return (w[0] & 0xc0ff) == 0x80fe ? (w[1] ^ w[1] >> 48) << 16 | 0x80fe : w[0];
 }
 
-/* The entry was heard of. Stored only when it changes: most reports leave the line clean. */
+/* Notes that the entry was seen. Stored only when it changes: most reports leave the line clean. */
 PL_CORE_INLINE void pl_core_heard(uint64_t *way, uint64_t now_ns)
 {
 	pl_core_half *low = (pl_core_half *)way; /* little-endian */
@@ -202,11 +193,9 @@ PL_CORE_INLINE void pl_core_heard(uint64_t *way, uint64_t now_ns)
 		*low = now;
 }
 
-/*
- * The way for a new key: its home when free, another free one, or the one heard of longest ago
- * (within the same millisecond: any, by the hash); never one that is BUSY. The caller claims it and
- * counts.
- */
+/* Way for a new key: its home when free, another free one, or the one last seen longest ago (within
+ * the same millisecond: any, by the hash); never one that is BUSY. The caller claims it and
+ * counts. */
 PL_CORE_INLINE uint32_t pl_core_victim(const uint64_t *way, uint64_t hash, uint32_t now)
 {
 	uint32_t home = pl_core_home(hash);
@@ -225,12 +214,12 @@ PL_CORE_INLINE uint32_t pl_core_victim(const uint64_t *way, uint64_t hash, uint3
 	return best == 0 ? PL_CORE_NOWHERE : ((uint32_t)best ^ home) & (PL_CORE_WAYS - 1);
 }
 
-/* What every set begins with. */
+/* Begin of every set. */
 struct pl_core_ways {
 	uint64_t way[PL_CORE_WAYS], owner[PL_CORE_WAYS];
 };
 
-/* How many of these ways (bit by bit) are of that owner. */
+/* Number of these ways (bit by bit) that the owner has. */
 PL_CORE_INLINE uint64_t pl_core_held(const uint64_t *owner, uint64_t whose, uint32_t ways)
 {
 	uint64_t n = 0;
@@ -241,18 +230,16 @@ PL_CORE_INLINE uint64_t pl_core_held(const uint64_t *owner, uint64_t whose, uint
 	return n;
 }
 
-/* What pl_core_rival is asked, in one word: there are few registers for the arguments of a call. */
+/* Arguments of pl_core_rival in one word: there are few registers for the arguments of a call. */
 #define PL_CORE_RIVALS(ways, strict, hash, now)                                                    \
 	((uint64_t)(now) << 32 | (uint64_t)pl_core_home(hash) << 16 |                              \
 		(uint64_t)(strict) << PL_CORE_WAYS | (ways))
 #define PL_CORE_ALL_WAYS ((1u << PL_CORE_WAYS) - 1)
 
-/*
- * The way, among `ways`, that makes room for an owner: of an owner with more of them than this one
- * would have with one more, if there is one, of the one with most; else one of its own; else any.
- * Of those the one heard of longest ago (within the same millisecond: any, by the hash), never one
- * that is BUSY. strict: of an owner with more, or PL_CORE_NOWHERE.
- */
+/* Way, among `ways`, that makes room for an owner: if some owner has more of them than this one
+ * would have with one more, one of the owner with most; else one of its own; else any. Of these,
+ * the one last seen longest ago (within the same millisecond: any, by the hash), never one that is
+ * BUSY. strict: one of an owner with more, or PL_CORE_NOWHERE. */
 PL_CORE_ONCE int pl_core_rival(const struct pl_core_ways *set, uint64_t whose, uint64_t rivals)
 {
 	const uint64_t *way, *owner;
@@ -282,11 +269,11 @@ PL_CORE_ONCE int pl_core_rival(const struct pl_core_ways *set, uint64_t whose, u
 	return best == 0 ? PL_CORE_NOWHERE : (int)(((uint32_t)best ^ home) & (PL_CORE_WAYS - 1));
 }
 
-/* Both as pl_core_coarse. */
+/* Two times in one word, both as from pl_core_coarse. */
 #define PL_CORE_TIMES(now, idle) ((uint64_t)(now) << 32 | (idle))
 
-/* The way for a new key of that owner, or PL_CORE_NOWHERE: pl_core_victim, but when nothing is idle
- * who owns most makes room. */
+/* Way for a new key of that owner, or PL_CORE_NOWHERE: that of pl_core_victim, but if nothing is
+ * idle, the owner of most ways makes room. */
 PL_CORE_ONCE int pl_core_room(
 	const struct pl_core_ways *set, uint64_t hash, uint64_t whose, uint64_t times)
 {
@@ -307,7 +294,7 @@ PL_CORE_INLINE int pl_core_swap(uint64_t *word, uint64_t old, uint64_t now)
 	return __sync_val_compare_and_swap(word, old, now) == old;
 }
 
-/* Takes the way out of everybody's sight. */
+/* Takes the way out of sight of all readers. */
 PL_CORE_INLINE int pl_core_claim(uint64_t *way, uint64_t old, uint32_t now)
 {
 	return pl_core_swap(way, old, (uint64_t)PL_CORE_TAG_BUSY << 32 | now);
@@ -318,11 +305,11 @@ PL_CORE_INLINE void pl_core_publish(uint64_t *way, uint64_t hash, uint32_t now)
 {
 	uint64_t busy = *way;
 
-	/* A full barrier: the entry is whole for whoever sees the tag. */
+	/* A full barrier: whoever sees the tag sees the whole entry. */
 	(void)pl_core_swap(way, busy, (uint64_t)pl_core_tag(hash) << 32 | now);
 }
 
-/* Zeroes an entry; size is a constant. In pieces that the compiler has no call for: the kernel's
+/* Zeroes an entry; size is a constant. In pieces for which the compiler makes no call: the kernel's
  * machine has no memset. */
 PL_CORE_INLINE void pl_core_clear(void *entry, unsigned int size)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the steps of detection are told: one report, and its hops one by one, source first. Filled
- * from records in user space (detect/events.c) and straight from the packet by the kernel program
- * and its twin in user space (core/report_core.h), so that all three come to the same events.
+ * Input of the steps of detection: one report, and its hops one by one, source first. Filled from
+ * records in user space (detect/events.c) and straight from the packet by the kernel program and
+ * its twin in user space (core/report_core.h), so that all three come to the same events.
  *
- * Order of calls per report, whoever makes them (core/detect_steps.h):
+ * Order of calls per report (core/detect_steps.h):
  *
  *   pl_core_exporter_step(env, report)       once per datagram, its sequence number: where no
  *                                            decoder counts. When it says PL_CORE_UNPROVEN,
@@ -29,7 +29,7 @@
 #include "base/addr.h"
 #include "record/record.h"
 
-/* A flow's name. No padding: keys are compared as 64-bit words. */
+/* Key of a flow. No padding: keys are compared as 64-bit words. */
 struct pl_flow_key {
 	struct pl_addr src, dst;
 	uint16_t sport, dport;
@@ -45,7 +45,7 @@ struct pl_flow_key {
 
 struct pl_core_report {
 	uint64_t now_ns, ts_ns;
-	struct pl_flow_key flow; /* when present has PL_PATH_HAS_src */
+	struct pl_flow_key flow; /* valid when present has PL_PATH_HAS_src */
 	struct pl_addr exporter;
 	uint64_t node;      /* reporting node */
 	uint64_t report_id; /* 0: the report has no record to join (settled in the kernel) */
@@ -57,11 +57,12 @@ struct pl_core_report {
 	uint8_t hw_id, report_version, drop_reason;
 	uint8_t hop_count;
 	uint8_t zero;
-	uint32_t packet_bytes; /* of the packet reported on, from its IP header; 0 = not known */
+	uint32_t packet_bytes; /* bytes of the reported packet, from its IP header; 0 = not known */
 	uint32_t drops;        /* packets that a drop report stands for, less one (a summary's) */
 };
 
-/* From `node` to `present` as in struct pl_hop: user space copies them at once. */
+/* Members from `node` to `present` are laid out as in struct pl_hop: user space copies them at
+ * once. */
 struct pl_core_hop {
 	uint64_t node;
 	uint32_t ingress_port, egress_port;
@@ -70,9 +71,9 @@ struct pl_core_hop {
 	uint8_t buffer;
 	uint8_t index;    /* 0 = source side */
 	uint32_t present; /* PL_HOP_HAS_* of these fields */
-	/* from the node before to this one; decoded ones are below 2^32 */
+	/* latency from the previous node to this one; decoded ones are below 2^32 */
 	uint32_t link_latency_ns;
-	/* PL_HOP_HAS_node, PL_HOP_HAS_egress_port; 0: no link to speak of */
+	/* PL_HOP_HAS_node, PL_HOP_HAS_egress_port; 0: no link */
 	uint32_t before_present;
 	uint64_t before_node; /* node of the hop before, when before_present has it */
 	uint32_t before_port; /* egress port of the hop before, when before_present has it */

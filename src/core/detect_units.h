@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The units of occupancies: of a node, and bounds and values from bytes and to bytes. */
+/* Units of occupancies: those of a node, and conversion of bounds and values from and to bytes. */
 #pragma once
 
 #include "core/detect_state.h"
 #include "core/detect_table.h"
 
-/* buffer_bytes << 32 | queue_bytes of a node's unit. Global in the kernel program, so that the
- * verifier looks at it once and it has a frame of its own. */
+/* Units of a node, buffer_bytes << 32 | queue_bytes. Global in the kernel program, so that the
+ * verifier checks it once and it has a frame of its own. */
 #ifdef __bpf__
 __attribute__((noinline)) uint64_t pl_core_unit_of(const struct pl_core_units *units, uint64_t node)
 #else
@@ -27,13 +27,13 @@ static inline uint64_t pl_core_unit_of(const struct pl_core_units *units, uint64
 	return 0;
 }
 
-/* A bound in bytes as one of values in the unit: what is above the one is above the other. */
+/* Converts a bound in bytes into one in units: a value above the one is above the other. */
 PL_CORE_INLINE uint64_t pl_core_in_units(uint64_t bytes, uint32_t unit_bytes)
 {
 	return unit_bytes > 1 && bytes != PL_CORE_NO_THRESHOLD ? bytes / unit_bytes : bytes;
 }
 
-/* A value as it is told. */
+/* Converts a value into bytes, as it is reported. */
 PL_CORE_INLINE uint64_t pl_core_in_bytes(uint64_t value, uint32_t unit_bytes)
 {
 	return unit_bytes > 1 ? value * unit_bytes : value;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What whoever runs the steps of detection must provide: where the state is and where events go.
+ * Environment that the steps of detection need: access to the state, and a place for events.
  * There are two: the kernel program (bpf/detect.bpf.c), over maps, and user space
- * (detect/tables.h), over the same memory or the heap. Each defines struct pl_core_env, with
- * whatever it needs, and the functions declared here, in the file that includes the steps
+ * (detect/tables.h), over the same memory or the heap. Each defines struct pl_core_env, with its
+ * own members, and the functions declared here, in the file that includes the steps
  * (core/detect_steps.h) and the fast path (core/detect_fast.h); a compiler says which one is
  * missing.
  */
@@ -16,15 +16,15 @@ struct pl_core_known;
 struct pl_fast_marks;
 struct pl_fast_memo;
 
-/* The rules: the same within one report. Never NULL. */
+/* Rules: the same within one report. Never NULL. */
 static inline const struct pl_core_rules *pl_env_rules(const struct pl_core_env *env);
 
-/* This side's counters, and the nodes that the report at hand has passed. Never NULL. */
+/* Counters of this side, and the nodes that the present report has passed. Never NULL. */
 static inline struct pl_core_counters *pl_env_counters(struct pl_core_env *env);
 static inline struct pl_core_trail *pl_env_trail(struct pl_core_env *env);
 
-/* What the report at hand, of r->hop_count hops, knows of its path: pl_core_know of each. Never
- * NULL. */
+/* Known parts of the path of the present report, which has r->hop_count hops: pl_core_know of each.
+ * Never NULL. */
 static inline const struct pl_core_known *pl_env_known(
 	struct pl_core_env *env, const struct pl_core_report *r);
 
@@ -35,22 +35,19 @@ static inline const struct pl_core_known *pl_env_known(
 PL_CORE_TABLES(PL_ENV_TABLE)
 #undef PL_ENV_TABLE
 
-/* Room for an event, or NULL when there is none. Room that was given is told, before anything else
- * is asked for. */
+/* Gives room for an event, or NULL when there is none. That event is told before more room is asked
+ * for. */
 static inline struct pl_event *pl_env_event(struct pl_core_env *env);
 static inline void pl_env_tell(struct pl_core_env *env, struct pl_event *e);
 
 /* The fast path needs more; an environment that runs it defines PL_ENV_FAST first. */
 #ifdef PL_ENV_FAST
-/* What the fast path notes of the report at hand (never NULL), and memo i of PL_FAST_MEMOS (or
+/* Notes of the fast path on the present report (never NULL), and memo i of PL_FAST_MEMOS (or
  * NULL). */
 static inline struct pl_fast_marks *pl_env_marks(struct pl_core_env *env);
 static inline struct pl_fast_memo *pl_env_memo(struct pl_core_env *env, uint32_t i);
 #endif
 
-/*
- * The searches of the fast path are lines of it (pl_fast_seek_place and its like) unless an
- * environment defines PL_FAST_SEEK_CALLS and the macros pl_env_seek_place, _port, _link,
- * _exporter, _route, pl_env_expect and pl_env_expect_links: the kernel's verifier is content to
- * look once at what is a call.
- */
+/* Searches of the fast path are part of it (pl_fast_seek_place and its like) unless an environment
+ * defines PL_FAST_SEEK_CALLS and the macros pl_env_seek_place, _port, _link, _exporter, _route,
+ * pl_env_expect and pl_env_expect_links: the kernel's verifier checks a call only once. */

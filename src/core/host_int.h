@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A host as INT source and sink (INT v2.1, mode MD): what is done to a packet's headers, for the
- * kernel programs (bpf/host_int.bpf.c) and for user space, which tests it.
+ * A host as INT source and sink (INT v2.1, mode MD): editing of a packet's headers, for the kernel
+ * programs (bpf/host_int.bpf.c) and for user space, which tests it.
  *
  * INT stands behind the TCP header with its options, or behind the UDP header (v2.1 5.6.1), and is
  * announced by a DSCP value; the shim (NPT 0) keeps the original one. The header has the domain id
  * PL_INT_DS_HOSTS (wire/int.h); the source's block ends with one word more than its hop's, the
  * number of the packet within its flow.
  *
- * Headers are edited in a copy. What the kernel's verifier is to believe of positions stands in
- * masks: a position is below PL_HOST_SPAN whatever a packet says.
+ * Headers are edited in a copy. Masks show the kernel's verifier the limits of positions: a
+ * position is below PL_HOST_SPAN whatever a packet says.
  */
 #pragma once
 
@@ -17,25 +17,24 @@
 #include "core/tap_core.h"
 #include "record/packet.h"
 
-#define PL_HOST_HEAD      192u /* bytes of a packet that are copied: all headers, and the template */
+#define PL_HOST_HEAD      192u /* bytes copied of a packet: all headers, and the template */
 #define PL_HOST_SPAN      256u
 #define PL_HOST_SLACK     64u
-#define PL_HOST_WORDS_MAX 16u  /* of a template: what a source adds */
-#define PL_HOST_INT_MAX   512u /* bytes of INT that a sink takes off; longer ones are malformed */
+#define PL_HOST_WORDS_MAX 16u  /* most words that a source adds */
+#define PL_HOST_INT_MAX   512u /* most bytes of INT that a sink removes; longer INT is malformed */
 #define PL_HOST_INT_MIN   20u  /* shim, metadata header, the source's number */
-#define PL_HOST_NUMBERED                                                                           \
-	0x8000u                 /* bit of the domain's instructions: the source's number is there */
-#define PL_HOST_SAMPLED 0x8000u /* bit of the domain's flags: the sink reports some packets only */
-#define PL_HOST_DS_ID   0x504cu /* PL_INT_DS_HOSTS */
+#define PL_HOST_NUMBERED  0x8000u /* bit of the domain's instructions: the source's number */
+#define PL_HOST_SAMPLED   0x8000u /* bit of the domain's flags: the sink reports only some packets */
+#define PL_HOST_DS_ID     0x504cu /* PL_INT_DS_HOSTS */
 
-/* Before a loop that stays one in the kernel. */
+/* Stands before a loop that stays one in the kernel. */
 #ifdef __bpf__
 #define PL_HOST_LOOP _Pragma("clang loop unroll(disable)")
 #else
 #define PL_HOST_LOOP
 #endif
 
-/* Sum over words of 4 bytes, as bpf_csum_diff(NULL, 0, p, n, seed): one's complement, in the
+/* Sum over words of 4 bytes, as by bpf_csum_diff(NULL, 0, p, n, seed): one's complement, in the
  * machine's order, not folded. */
 #ifndef PL_HOST_SUM
 static inline uint32_t pl_host_sum(const void *p, uint32_t n, uint32_t seed)
@@ -54,7 +53,7 @@ static inline uint32_t pl_host_sum(const void *p, uint32_t n, uint32_t seed)
 #define PL_HOST_SUM(p, n, seed) pl_host_sum(p, n, seed)
 #endif
 
-/* Why a packet stays as it is. */
+/* Causes for which a packet stays as it is. */
 enum pl_host_why {
 	PL_HOST_TAKEN,
 	PL_HOST_NOT_IP,
@@ -64,11 +63,11 @@ enum pl_host_why {
 
 struct pl_host_walk {
 	uint8_t bytes[PL_HOST_SPAN + PL_HOST_SLACK]; /* the packet's first bytes */
-	uint32_t there, wire;                        /* bytes: copied, of the frame */
-	uint32_t network, transport, payload;        /* where these begin */
-	uint32_t end;                                /* of the IP packet; the frame may go on */
+	uint32_t there, wire;                        /* bytes copied, and of the frame */
+	uint32_t network, transport, payload;        /* offsets of these headers */
+	uint32_t end;                                /* end of the IP packet; the frame may go on */
 	uint32_t version, proto;
-	struct pl_pkt96 record; /* what rules look at */
+	struct pl_pkt96 record; /* packet as the rules see it */
 };
 
 PL_CORE_INLINE uint8_t *pl_host_at(struct pl_host_walk *w, uint32_t at)
@@ -92,7 +91,7 @@ PL_CORE_INLINE void pl_host_put16(struct pl_host_walk *w, uint32_t at, uint32_t 
 	p[1] = (uint8_t)v;
 }
 
-/* In the machine's order, as sums are. */
+/* Reads 16 bits in the machine's order, as sums are. */
 PL_CORE_INLINE uint16_t pl_host_raw16(struct pl_host_walk *w, uint32_t at)
 {
 	const uint8_t *p = pl_host_at(w, at);
@@ -107,7 +106,7 @@ PL_CORE_INLINE void pl_host_set_raw16(struct pl_host_walk *w, uint32_t at, uint1
 	memcpy(pl_host_at(w, at), &v, sizeof(v));
 }
 
-/* A number of 16 bits as it lies in a packet, for sums. */
+/* A number of 16 bits in packet order, for sums. */
 PL_CORE_INLINE uint32_t pl_host_raw(uint32_t v)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -198,8 +197,8 @@ PL_CORE_INLINE uint32_t pl_host_transport(struct pl_host_walk *w)
 	return PL_HOST_TAKEN;
 }
 
-/* From w->there, wire and bytes; Ethernet with at most one VLAN tag, or (raw) IP alone. enum
- * pl_host_why. */
+/* Reads the headers of w->there, wire and bytes: Ethernet with at most one VLAN tag, or (raw) IP
+ * alone. Returns an enum pl_host_why. */
 PL_CORE_INLINE uint32_t pl_host_read(struct pl_host_walk *w, bool raw)
 {
 	uint32_t at = 0, type = 0, why;
@@ -231,17 +230,17 @@ PL_CORE_INLINE uint32_t pl_host_read(struct pl_host_walk *w, bool raw)
 
 /* ---- writing ---- */
 
-/* The sum of addresses, protocol and length, of the packet as its headers say now. */
+/* Sum of addresses, protocol and length of the packet, by its headers now. */
 PL_CORE_INLINE uint64_t pl_host_pseudo(struct pl_host_walk *w, uint32_t left)
 {
 	uint64_t sum = w->version == 4 ? PL_HOST_SUM(pl_host_at(w, w->network + 12), 8, 0)
 				       : PL_HOST_SUM(pl_host_at(w, w->network + 8), 32, 0);
 
-	/* A length of IPv6 may be above 16 bits only in a jumbogram, which is none of these. */
+	/* A length of IPv6 is above 16 bits only in a jumbogram, which this is not. */
 	return sum + pl_host_raw(left) + pl_host_raw(w->proto);
 }
 
-/* Of IPv4 with its header's checksum. */
+/* Sets DSCP and length of the IP header, with the checksum of IPv4's. */
 PL_CORE_INLINE void pl_host_set_ip(struct pl_host_walk *w, uint32_t dscp, uint32_t end)
 {
 	const uint32_t at = w->network;
@@ -268,7 +267,7 @@ PL_CORE_INLINE uint32_t pl_host_check_at(const struct pl_host_walk *w)
 	return w->transport + (w->proto == 6 ? 16 : 6);
 }
 
-/* Over the transport header in w->bytes. */
+/* Sum over the transport header in w->bytes. */
 PL_CORE_INLINE uint64_t pl_host_head_sum(struct pl_host_walk *w)
 {
 	uint64_t sum = 0;
@@ -285,18 +284,16 @@ PL_CORE_INLINE uint64_t pl_host_head_sum(struct pl_host_walk *w)
 	return sum;
 }
 
-/* A UDP datagram without a checksum; over IPv6 tunnels may have some (RFC 6935). */
+/* True for a UDP datagram without a checksum; over IPv6 tunnels may have some (RFC 6935). */
 PL_CORE_INLINE bool pl_host_unchecked(struct pl_host_walk *w)
 {
 	return w->proto == 17 && pl_host_be16(w, pl_host_check_at(w)) == 0;
 }
 
-/*
- * Whether a source may add up the transport checksum anew: it is right, or there is none, or it is
- * the sum of the pseudo header, which whoever sends completes. Else it is wrong, and is to stay so;
- * or it is of a tunnel, right once the NIC has summed the packet inside, which it does later.
- * rest: as pl_host_add.
- */
+/* True when a source may update the transport checksum: it is right, or there is none, or it is the
+ * sum of the pseudo header, which the sender completes. Otherwise it is wrong, and must stay so; or
+ * it is of a tunnel, and right once the NIC has summed the packet inside, which it does later.
+ * rest: as in pl_host_add. */
 PL_CORE_INLINE bool pl_host_summable(struct pl_host_walk *w, uint32_t rest)
 {
 	const uint64_t pseudo = pl_host_pseudo(w, w->end - w->transport);
@@ -306,17 +303,18 @@ PL_CORE_INLINE bool pl_host_summable(struct pl_host_walk *w, uint32_t rest)
 	       pl_host_fold(pseudo + rest + pl_host_head_sum(w)) == 0xffff;
 }
 
-/* What a source adds, made by user space: the bytes of INT, and where values go. */
+/* Template of the INT that a source adds, made by user space: the bytes, and the places of
+ * values. */
 struct pl_host_template {
-	uint32_t words;     /* of INT; at most PL_HOST_WORDS_MAX */
-	uint32_t time_word; /* of the egress timestamp, 64 bits; 0: there is none */
-	uint32_t dscp;      /* that announces INT */
+	uint32_t words;     /* words of INT; at most PL_HOST_WORDS_MAX */
+	uint32_t time_word; /* word of the egress timestamp, 64 bits; 0: there is none */
+	uint32_t dscp;      /* DSCP that announces INT */
 	uint32_t reserved;
 	uint32_t int_words
-		[PL_HOST_WORDS_MAX]; /* as they lie in a packet; the last one is the number */
+		[PL_HOST_WORDS_MAX]; /* bytes as in a packet; the last word is the number */
 };
 
-/* As 4 bytes in network order. */
+/* Makes 4 bytes in network order. */
 PL_CORE_INLINE uint32_t pl_host_net32(uint32_t v)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -378,16 +376,16 @@ PL_CORE_INLINE void pl_host_add(struct pl_host_walk *w, const volatile struct pl
 
 /* INT of our domain, at a sink. */
 struct pl_host_found {
-	uint32_t bytes; /* shim, header and stack */
+	uint32_t bytes; /* bytes of shim, header and stack */
 	uint32_t hop_words, hops;
-	uint32_t number;    /* of the packet in its flow */
-	uint32_t dscp;      /* to be restored */
-	uint64_t egress_ns; /* of the source; 0: not told */
-	bool copy;          /* to be dropped behind the sink */
+	uint32_t number;    /* number of the packet in its flow */
+	uint32_t dscp;      /* DSCP to be restored */
+	uint64_t egress_ns; /* egress time of the source; 0: absent */
+	bool copy;          /* a copy: dropped behind the sink */
 };
 
-/* The length of INT whose first PL_HOST_INT_MIN bytes are h, or 0: it is none of ours. room: bytes
- * behind the transport header. */
+/* Length of INT whose first PL_HOST_INT_MIN bytes are h, or 0 when it is not of our domain. room:
+ * bytes behind the transport header. */
 PL_CORE_INLINE uint32_t pl_host_int_bytes(const uint8_t *h, uint32_t room)
 {
 	const uint32_t words = h[1], hop_words = h[6] & 0x1f;
@@ -406,8 +404,8 @@ PL_CORE_INLINE uint32_t pl_host_int_bytes(const uint8_t *h, uint32_t room)
 	return 4 + 4 * words;
 }
 
-/* Takes INT out of the headers in w->bytes: lengths, DSCP and checksums are those of the packet
- * without. gone: the sum over INT's bytes. What was wrong with a checksum stays wrong. */
+/* Takes INT out of the headers in w->bytes: lengths, DSCP and checksums become those of the packet
+ * without it. gone: the sum over INT's bytes. A wrong checksum stays wrong. */
 PL_CORE_INLINE void pl_host_remove(
 	struct pl_host_walk *w, uint32_t bytes, uint32_t dscp, uint32_t gone)
 {

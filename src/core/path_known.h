@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What a report knows of its path, in so few bits that a flow can remember it, so that two reports
- * can be compared by what both of them know. A port id may be missing (all ones) in one report and
- * there in the next: their path ids differ, their path need not.
- */
+/* Known parts of a report's path, in so few bits that a flow can keep them, so that two reports can
+ * be compared by the parts that both know. A port id may be missing (all ones) in one report and
+ * present in the next: their path ids differ, their path need not. */
 #pragma once
 
 #include <stdint.h>
@@ -12,15 +10,15 @@
 
 #include "core/detect_table.h"
 
-/* Hops that have marks of their own; those behind share them. */
+/* Hops that have marks of their own; the later ones share them. */
 #define PL_CORE_KNOWN_HOPS 16
 
 struct pl_core_known {
 	/* Four bits for each hop: two for its ingress port and two for its egress port, 0 where it
 	 * is missing, or else one of three values by the port's number. */
 	uint64_t ports;
-	uint32_t nodes; /* a hash of the nodes in order, and of how many there are */
-	uint32_t hops;  /* how many there are */
+	uint32_t nodes; /* hash of the nodes in order, and of their number */
+	uint32_t hops;  /* number of nodes */
 };
 
 #define PL_CORE_KNOWN_FIELDS UINT64_C(0x5555555555555555)
@@ -30,13 +28,13 @@ PL_CORE_INLINE uint64_t pl_core_port_mark(uint32_t port)
 	return 1 + (port * 0x9e3779b1u >> 16) % 3;
 }
 
-/* The marks of two hops that share theirs: missing where either is. */
+/* Merges the marks of two hops that share theirs: missing if either is. */
 PL_CORE_INLINE uint64_t pl_core_mark_both(uint64_t a, uint64_t b)
 {
 	return a == 0 || b == 0 ? 0 : 1 + (a + b) % 3;
 }
 
-/* Hop i, in order from 0; k is zero before the first. */
+/* Adds hop i, in order from 0; k is zero before the first. */
 PL_CORE_INLINE void pl_core_know(struct pl_core_known *k, uint32_t i, uint64_t node,
 	uint32_t ingress_port, uint32_t egress_port, uint32_t present)
 {
@@ -59,18 +57,16 @@ PL_CORE_INLINE void pl_core_know(struct pl_core_known *k, uint32_t i, uint64_t n
 	k->hops = i + 1;
 }
 
-/* Which ports are known: one bit for each. */
+/* Known ports: one bit for each. */
 PL_CORE_INLINE uint64_t pl_core_known_ports(uint64_t ports)
 {
 	return (ports | ports >> 1) & PL_CORE_KNOWN_FIELDS;
 }
 
-/*
- * Whether two reports whose path ids differ may have come by one path: the same nodes, and no port
- * that both know is another one. Where both know the same ports, their ids have told already. A
- * port that is another one is overlooked once in three times, by reports with missing ports only:
- * the next one without tells.
- */
+/* True when two reports whose path ids differ may have come by one path: the nodes are the same,
+ * and no port that both know differs. If both know the same ports, their ids have told already. A
+ * changed port is overlooked once in three times, only by reports with missing ports: the next
+ * report without them finds it. */
 PL_CORE_INLINE int pl_core_known_agree(const struct pl_core_known *a, const struct pl_core_known *b)
 {
 	const uint64_t in_a = pl_core_known_ports(a->ports), in_b = pl_core_known_ports(b->ports);
@@ -83,7 +79,7 @@ PL_CORE_INLINE int pl_core_known_agree(const struct pl_core_known *a, const stru
 	return (differ & in_a & in_b) == 0;
 }
 
-/* Whether b knows all ports that a knows, and more. */
+/* True when b knows all ports that a knows, and more. */
 PL_CORE_INLINE int pl_core_known_more(const struct pl_core_known *a, const struct pl_core_known *b)
 {
 	const uint64_t in_a = pl_core_known_ports(a->ports), in_b = pl_core_known_ports(b->ports);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A telemetry report straight from its bytes to what the steps of detection are told
+ * A telemetry report straight from its bytes to the input of the steps of detection
  * (core/detect_types.h), without records between: one source for the kernel program and for user
  * space.
  *
@@ -10,14 +10,14 @@
  *   pl_core_hops_end(s)             the path's identity
  *
  * What it *settles* it has understood completely, and its values are those that decode/ gives; a
- * test and a fuzz target hold both against each other. Whatever else a packet is, the answer is the
- * cause for which it is escalated (core/escalations.def): then nothing was counted and decode/, the
- * definition of what is right, decides. Settled are: report v0.5 (Ethernet, drop, local, Host-INT),
- * v1.0, v2.0 (one report in the datagram); inner Ethernet with up to two tags, IPv4 with options,
- * IPv6, TCP with options, UDP, ICMP and whatever carries no telemetry; INT v0.5, v1.0, v2.x MD in
- * every dialect whose layout is in the table, MX, reports without INT.
+ * test and a fuzz target compare both. Whatever else a packet is, the answer is the cause for which
+ * it is escalated (core/escalations.def): then nothing was counted and decode/, which is the
+ * reference, decides. Settled are: report v0.5 (Ethernet, drop, local, Host-INT), v1.0, v2.0 (one
+ * report in the datagram); inner Ethernet with up to two tags, IPv4 with options, IPv6, TCP with
+ * options, UDP, ICMP and whatever carries no telemetry; INT v0.5, v1.0, v2.x MD in every dialect
+ * whose layout is in the table, MX, reports without INT.
  *
- * Where a hop's values stand is looked up in a table of layouts that user space fills by
+ * The places of a hop's values are looked up in a table of layouts that user space fills by
  * wire/int_layout.c: no dialect is guessed here.
  *
  * Every position is checked by the cursor below, the twin of wire/cursor.h: same names, same order

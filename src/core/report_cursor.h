@@ -16,7 +16,7 @@
 #endif
 
 #ifdef __bpf__
-/* Keeps the compiler from splitting a pointer in two, of which the verifier would know one. */
+/* Keeps the compiler from splitting a pointer in two, of which the verifier would know only one. */
 #define PL_FRAME_OPAQUE(v) asm volatile("" : "+r"(v))
 #else
 #define PL_FRAME_OPAQUE(v)
@@ -24,8 +24,8 @@
 
 struct pl_frame_cursor {
 	const uint8_t *pos;
-	const uint8_t *end; /* of the frame */
-	uint32_t left;      /* bytes from pos on; within the frame */
+	const uint8_t *end; /* end of the frame */
+	uint32_t left;      /* bytes from pos on, within the frame */
 };
 
 PL_CORE_INLINE const uint8_t *pl_frame_peek(const struct pl_frame_cursor *c, uint32_t n)
@@ -50,7 +50,7 @@ PL_CORE_INLINE const uint8_t *pl_frame_take(struct pl_frame_cursor *c, uint32_t 
 	return p;
 }
 
-/* A length from the wire, at most max. */
+/* Skips a length from the wire, at most max. */
 PL_CORE_INLINE int pl_frame_skip(struct pl_frame_cursor *c, uint32_t n, uint32_t max)
 {
 	if (n > max || n > c->left)
@@ -69,8 +69,8 @@ PL_CORE_INLINE int pl_frame_trim(struct pl_frame_cursor *c, uint32_t n)
 	return 1;
 }
 
-/* Loads from memory proven to be there, big-endian. The kernel program's compiler believes in
- * alignment; the machine does not need it. */
+/* Loads from memory known to be there, big-endian. The kernel program's compiler assumes alignment;
+ * the machine does not need it. */
 #ifdef __bpf__
 #define PL_FRAME_LOAD(type, p) (*(const type *)(p))
 #else
@@ -97,7 +97,7 @@ PL_CORE_INLINE uint64_t pl_frame_be64(const uint8_t *p)
 	return __builtin_bswap64(PL_FRAME_LOAD(uint64_t, p));
 }
 
-/* Addresses as struct pl_addr has them, by its two words. */
+/* Addresses as in struct pl_addr, as two words. */
 PL_CORE_INLINE void pl_frame_addr_v4(uint64_t *ret, const uint8_t *p)
 {
 	ret[0] = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The fast path, first half (core/detect_fast.h has the second): the headers of the usual report,
- * for the kernel program and for user space. Usual are a report of v0.5, v1.0 or v2.0 about a
+ * The fast path, first half (core/detect_fast.h has the second): the headers of a common report,
+ * for the kernel program and for user space. Common is a report of v0.5, v1.0 or v2.0 about a
  * tracked packet that was not dropped, without metadata of its own; in it Ethernet, IP, and UDP or
  * TCP; INT-MD v0.5, v1.0 or v2.x with up to 15 hops, nothing out of the ordinary in its header, and
  * a layout that has a node id. IP, around the report as in it, is IPv4 without options or IPv6
  * without extension headers, behind up to two VLAN tags. Whatever else a packet is, the answer is
  * the cause (core/slow_causes.def), nothing was changed, and core/report_core.h decides: the slow
- * path is the definition, and what is read here it would settle without a note, if no value is
- * missing and no clock is off (which the hops tell).
+ * path is the reference, and would settle every report that is read here without a note, if no
+ * value is missing and no clock is off (which the hops tell).
  *
  * Each part is taken by one check; loads within it follow.
  */
@@ -17,30 +17,30 @@
 #include "core/detect_state.h"
 #include "core/report_int.h"
 
-#define PL_FAST_HOPS 15 /* as many words as the path's print has secrets for */
+#define PL_FAST_HOPS 15 /* as many as the path's print has secrets */
 
-/* Whose the report is. */
+/* Keys of a report. */
 struct pl_fast_keys {
 	uint64_t exporter[4]; /* struct pl_core_exporter_key */
 	uint64_t flow[6];     /* struct pl_flow_key */
-	uint64_t flow_hash;   /* pl_fast_flow_hash, by the caller of pl_fast_step */
+	uint64_t flow_hash;   /* pl_fast_flow_hash, set by the caller of pl_fast_step */
 };
 
 struct pl_fast {
-	struct pl_fast_keys *keys; /* the caller's */
-	const uint8_t *stack;      /* its newest block */
-	const uint8_t *end;        /* of the frame */
+	struct pl_fast_keys *keys; /* memory of the caller */
+	const uint8_t *stack;      /* newest block of the stack */
+	const uint8_t *end;        /* end of the frame */
 	uint32_t seq, seq_mask;
-	uint32_t layout; /* its slot */
+	uint32_t layout; /* slot of the layout */
 	uint16_t block;  /* bytes of a block */
-	uint8_t version; /* of the report */
+	uint8_t version; /* version of the report */
 	uint8_t hops;    /* at least 1 */
-	uint64_t print;  /* once the hops were looked at, of a path that was not known */
-	uint32_t known;  /* its flow's path has its memo */
+	uint64_t print;  /* set once the hops of an unknown path were looked at */
+	uint32_t known;  /* the path of its flow has a memo */
 	uint32_t zero;
 };
 
-/* From seq on, as words. */
+/* Words of the form, from seq on. */
 #define PL_FAST_FORM_WORDS 2
 _Static_assert(
 	offsetof(struct pl_fast, print) - offsetof(struct pl_fast, seq) == 8 * PL_FAST_FORM_WORDS,
@@ -48,18 +48,18 @@ _Static_assert(
 
 #define PL_FAST_GUESSES 16
 
-/* The values of the hops, source first, and where they go: way | set << 3. What stays from report
- * to report is where exporters stood last, guessed as in a memo. */
+/* Values of the hops, source first, and the places of their keys: way | set << 3. The last places
+ * of exporters stay from report to report, as guesses like those in a memo. */
 struct pl_fast_marks {
 	uint64_t now_ns;
-	uint64_t path_id; /* of the flow */
+	uint64_t path_id; /* path id of the flow */
 	uint32_t max_latency_ns;
-	uint32_t route;   /* of the path, with PL_CORE_KEEP_AGGREGATES */
+	uint32_t route;   /* place of the path, with PL_CORE_KEEP_AGGREGATES */
 	uint32_t keep;    /* not 0: sums are kept */
-	uint32_t hops;    /* of the report */
-	uint32_t has;     /* 1 << PL_CORE_Q_x of the quantities that there are */
+	uint32_t hops;    /* hops of the report */
+	uint32_t has;     /* 1 << PL_CORE_Q_x of the present quantities */
 	uint32_t missing; /* 1: a hop has no latency, but times that it follows from */
-	uint32_t changed; /* bit i: a value of hop i may have something to tell */
+	uint32_t changed; /* bit i: a value of hop i may cause an event */
 	uint32_t present; /* with changed: PL_HOP_HAS_* of the layout */
 	uint32_t exporter[PL_FAST_GUESSES];
 	uint32_t place[PL_FAST_HOPS + 1], port[PL_FAST_HOPS + 1], link[PL_FAST_HOPS + 1],
@@ -69,25 +69,23 @@ struct pl_fast_marks {
 	uint64_t stack[PL_FAST_HOPS + 1]; /* with changed: as in the memo */
 };
 
-/*
- * A path as the fast path knows it again: its stack, and where the keys of its hops were found
- * last. A remembered position is a guess, which the key that stands there confirms or not.
- */
+/* A path that the fast path knows: its stack, and the last places of its hops' keys. A remembered
+ * place is a guess, which the key there confirms or not. */
 struct pl_fast_memo_hop {
 	uint64_t stack;             /* node << 32 | ports, as in the block */
 	uint32_t place, port, link; /* way | set << 3 */
-	uint32_t queue;             /* of the report that noted it */
+	uint32_t queue;             /* queue in the report that noted it */
 };
 
 #define PL_FAST_RAW 8 /* words */
 
 struct pl_fast_memo {
-	uint64_t print; /* of the path; 0: none, or being written */
+	uint64_t print; /* print of the path; 0: none, or being written */
 	uint32_t hops, shape;
-	uint64_t raw[PL_FAST_RAW]; /* of PL_CORE_SHAPE_NODE: the stack as it lies in the frame */
+	uint64_t raw[PL_FAST_RAW]; /* PL_CORE_SHAPE_NODE: the stack as in the frame */
 	struct pl_fast_memo_hop hop[PL_FAST_HOPS];
 	uint32_t buffer[PL_FAST_HOPS]; /* way | set << 3 */
-	uint32_t route;                /* the same, of the path in its table */
+	uint32_t route;                /* way | set << 3 of the path in its table */
 	uint64_t zero;
 };
 
@@ -96,19 +94,20 @@ _Static_assert(8 * PL_FAST_RAW >= 4 * PL_FAST_HOPS, "every node");
 
 #define PL_FAST_MEMOS   1024 /* a power of two; of paths that share a place the last one has it */
 
-/* IPv4 with what INT needs at least behind it, 8 bytes of UDP or TCP and 12 of INT; or IPv6. */
+/* Least bytes of IPv4 with what INT needs behind it, 8 bytes of UDP or TCP and 12 of INT; or of
+ * IPv6. */
 #define PL_FAST_IP      40
-/* INT that is there needs so much: a shim and 8 bytes of the metadata header. */
+/* Least bytes of INT: a shim and 8 bytes of the metadata header. */
 #define PL_FAST_INT_MIN 12
 #define PL_FAST_TAGS    2
 
 struct pl_fast_ip {
 	uint32_t vlan, vlan_outer; /* 0: none, or a priority without one (802.1Q 6.9) */
 	uint32_t proto, dscp;
-	uint32_t length; /* of what follows the header, as announced */
+	uint32_t length; /* announced length behind the header */
 };
 
-/* The tags at *c, which moves behind them; type: what announced the first. Returns that of IP. */
+/* Skips the tags at *c; type: the one that announced the first. Returns that of IP. */
 PL_CORE_INLINE uint32_t pl_fast_tags(
 	struct pl_fast_ip *ret, struct pl_frame_cursor *c, uint32_t type)
 {
@@ -131,7 +130,7 @@ PL_CORE_INLINE uint32_t pl_fast_tags(
 	return type;
 }
 
-/* Ethernet and IP at *c, which moves behind them. */
+/* Reads Ethernet and IP at *c, which moves behind them. */
 PL_CORE_INLINE int pl_fast_ip(
 	struct pl_fast_ip *ret, struct pl_frame_cursor *c, uint64_t *src, uint64_t *dst)
 {
@@ -155,7 +154,7 @@ PL_CORE_INLINE int pl_fast_ip(
 		ret->length = (ip >> 32 & 0xffff) - 20;
 		pl_frame_addr_v4(src, p + 12);
 		pl_frame_addr_v4(dst, p + 16);
-		/* Neither options nor a fragment. */
+		/* No options, and no fragment. */
 		return ip >> 56 == 0x45 && (ip & 0x3fff) == 0 && (ip >> 32 & 0xffff) >= 20 &&
 		       pl_frame_take(c, 20) != NULL;
 	}
@@ -169,7 +168,7 @@ PL_CORE_INLINE int pl_fast_ip(
 	return pl_frame_take(c, 40) != NULL;
 }
 
-/* The report header at *c, which moves behind it. */
+/* Reads the report header at *c, which moves behind it. */
 PL_CORE_INLINE int pl_fast_header(struct pl_fast *q, struct pl_frame_cursor *c)
 {
 	const uint8_t *p = pl_frame_take(c, 12);
@@ -193,8 +192,8 @@ PL_CORE_INLINE int pl_fast_header(struct pl_fast *q, struct pl_frame_cursor *c)
 		q->keys->exporter[3] = w >> 22 & 0x3f;
 		q->seq = w & 0x3fffff;
 		q->seq_mask = 0x3fffff;
-		/* One report to the end of the datagram: RepType 0, InType Ethernet, F, neither D
-		 * nor I. */
+		/* A single report to the end of the datagram: RepType 0, InType Ethernet, F,
+		 * neither D nor I. */
 		return (v & 0xff0000b0) == 0x03000020 &&
 		       ((v >> 16 & 0xff) * 4 == c->left || (v >> 16 & 0xff) == 0xff);
 	}
@@ -204,7 +203,7 @@ PL_CORE_INLINE int pl_fast_header(struct pl_fast *q, struct pl_frame_cursor *c)
 	return (w & 0xffa00000) == 0x00200000;
 }
 
-/* The packet reported on; *c moves to where INT may be. */
+/* Reads the packet reported on; *c moves to the place of INT. */
 PL_CORE_INLINE int pl_fast_inner(
 	struct pl_fast *q, struct pl_frame_cursor *c, const uint64_t vxlan_ports)
 {
@@ -226,13 +225,13 @@ PL_CORE_INLINE int pl_fast_inner(
 	flow[5] = 0;
 	if (ip.proto == PL_IP_UDP) {
 		size = pl_frame_be16(p + 4);
-		/* Where IP has room for more, the slow path escalates. */
+		/* If IP has room for more, the slow path escalates. */
 		if (size < 8 || size != ip.length || pl_is_tunnel_port(vxlan_ports, dport))
 			return 0;
-		(void)pl_frame_trim(c, size); /* it holds less only when it was cut */
+		(void)pl_frame_trim(c, size); /* shorter only when the packet was cut */
 		return pl_frame_take(c, 8) != NULL;
 	}
-	/* Behind its options, where INT is looked for first. */
+	/* INT is looked for behind the options first. */
 	size = (p[12] >> 4) * 4u;
 	if (ip.proto != PL_IP_TCP || size < 20 || size > ip.length)
 		return 0;
@@ -240,13 +239,13 @@ PL_CORE_INLINE int pl_fast_inner(
 	return pl_frame_skip(c, size, 60);
 }
 
-/* What the shim and the metadata header of a version say. */
+/* Values of a version's shim and metadata header. */
 struct pl_fast_int {
-	uint64_t key; /* of the layout */
+	uint64_t key; /* key of the layout */
 	uint32_t words, header, hops;
 };
 
-/* v0.5 and v1.0. */
+/* Reads v0.5 and v1.0. */
 PL_CORE_INLINE int pl_fast_int_v1(
 	struct pl_fast_int *in, uint32_t shim, uint32_t limits, uint32_t bits)
 {
@@ -257,7 +256,7 @@ PL_CORE_INLINE int pl_fast_int_v1(
 		in->key |= (uint64_t)PL_INT_V10 << 16 | (limits >> 8 & 0x1f);
 		return (limits & 0x03800000) == 0;
 	}
-	/* v0.5 has a tail of a word, and says how many hops there are. */
+	/* v0.5 has a tail of a word, and a count of hops. */
 	in->words = (shim >> 8 & 0xff) - 4;
 	in->key |= (uint64_t)PL_INT_V05 << 16 | (limits >> 16 & 0x1f);
 	in->hops = limits & 0xff;
@@ -266,14 +265,14 @@ PL_CORE_INLINE int pl_fast_int_v1(
 	       (limits >> 16 & 0x1f) == (uint32_t)pl_core_popcount16(bits >> 16);
 }
 
-/* v2.x: NPT 0 or 1; D, E, M are 0. A domain id changes what the words mean. */
+/* Reads v2.x: NPT 0 or 1; D, E, M are 0. A domain id changes the meaning of the words. */
 PL_CORE_INLINE int pl_fast_int_v2(
 	struct pl_fast *q, struct pl_fast_int *in, uint32_t shim, uint32_t limits, uint32_t bits)
 {
 	in->words = (shim >> 16 & 0xff) - 3;
 	in->header = 16;
 	in->key |= (uint64_t)PL_INT_V20 << 16 | (limits >> 8 & 0x1f);
-	/* The port that INT's own took the place of. */
+	/* The flow gets the port that INT's own port replaced. */
 	if (shim >> 26 & 1)
 		q->keys->flow[4] = (q->keys->flow[4] & ~(UINT64_C(0xffff) << 16)) |
 				   (uint64_t)(shim & 0xffff) << 16;
@@ -281,7 +280,7 @@ PL_CORE_INLINE int pl_fast_int_v2(
 	       (bits & 0xffff) == 0;
 }
 
-/* The tail of v0.5, behind the stack at p: protocol and port of the original packet. */
+/* Reads the tail of v0.5, behind the stack at p: protocol and port of the original packet. */
 PL_CORE_INLINE int pl_fast_tail(struct pl_fast *q, const uint8_t *p)
 {
 	const uint32_t w = pl_frame_be32(p), port = w >> 8 & 0xffff;
@@ -294,7 +293,8 @@ PL_CORE_INLINE int pl_fast_tail(struct pl_fast *q, const uint8_t *p)
 	return 1;
 }
 
-/* Shim and metadata header at *c; layout_key: of the exporter's profile. A value of enum pl_slow. */
+/* Reads shim and metadata header at *c; layout_key: of the exporter's profile. Returns an enum
+ * pl_slow. */
 PL_CORE_INLINE uint32_t pl_fast_int(struct pl_fast *q, struct pl_frame_cursor *c,
 	const struct pl_core_layouts *layouts, uint64_t layout_key)
 {
@@ -315,7 +315,7 @@ PL_CORE_INLINE uint32_t pl_fast_int(struct pl_fast *q, struct pl_frame_cursor *c
 	l = pl_core_layout_find(layouts, in.key);
 	if (l == NULL || l->shape == PL_CORE_SHAPE_NONE)
 		return PL_SLOW_LAYOUT;
-	/* Of lengths that are too short the difference is far too large. */
+	/* A length that is too short makes the difference far too large. */
 	hops = in.words * l->hops_per_word >> 16;
 	if (in.words == 0 || in.words > 255 || hops * l->words != in.words)
 		return PL_SLOW_INT;
@@ -337,10 +337,8 @@ PL_CORE_INLINE uint32_t pl_fast_int(struct pl_fast *q, struct pl_frame_cursor *c
 	return 4 * in.words > c->left ? PL_SLOW_INT : PL_SLOW_NONE;
 }
 
-/*
- * The datagram at c; the two words of its exporter's address are in q->keys, and its profile does
- * not announce INT. PL_SLOW_NONE: *q is filled.
- */
+/* Reads the datagram at c; the two words of its exporter's address are in q->keys, and its profile
+ * does not announce INT. PL_SLOW_NONE when *q is filled. */
 PL_CORE_INLINE uint32_t pl_fast_read(struct pl_fast *q, struct pl_frame_cursor c,
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile,
 	const uint64_t vxlan_ports)
@@ -352,16 +350,14 @@ PL_CORE_INLINE uint32_t pl_fast_read(struct pl_fast *q, struct pl_frame_cursor c
 	return pl_fast_int(q, &c, layouts, profile->layout_key);
 }
 
-/* Where a report was sent to. */
+/* Destination of a report. */
 struct pl_fast_to {
 	uint64_t addr[2];
 	uint32_t port, vlan, vlan_outer; /* vlan 0: none */
 };
 
-/*
- * What carries it: Ethernet, IP and UDP at *c, which moves to the datagram. The exporter's address
- * is in k->exporter then. 0: it is not as usual.
- */
+/* Reads the carrier: Ethernet, IP and UDP at *c, which moves to the datagram. The exporter's
+ * address goes to k->exporter. 0 when it is no common one. */
 PL_CORE_INLINE int pl_fast_carrier(
 	struct pl_fast_keys *k, struct pl_frame_cursor *c, struct pl_fast_to *to)
 {
@@ -383,7 +379,7 @@ PL_CORE_INLINE int pl_fast_carrier(
 }
 
 #ifndef __bpf__
-/* To be called when rules or secret were set. */
+/* Prepares values for the fast path; called when rules or secret were set. */
 static inline void pl_fast_prepare(struct pl_core_rules *rules)
 {
 	const uint64_t *secret = rules->secret, low = 0xffff0000;

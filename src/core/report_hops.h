@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The second part of core/report_core.h: from the bytes of a stack, and of metadata in the report's
- * header, to hops, source first, with what follows from them: latencies, what the clocks of a link
- * are worth, the path's identity. The same values as decode/hops.c gives, in whose words it is
- * written.
- */
+/* Second part of core/report_core.h: makes hops, source first, of the bytes of a stack and of
+ * metadata in the report's header, with the values that follow from them: latencies, the state of a
+ * link's clocks, the path's identity. The values equal those of decode/hops.c, which has the same
+ * structure. */
 #pragma once
 
 #include "core/report_parse.h"
 
 #define PL_CORE_BOTH_TIMES (PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_egress_ts_ns)
 
-/* A good mix of two words, pl_hash_mix of base/hash.h: the 128-bit product folded. */
+/* Mix of two words, pl_hash_mix of base/hash.h: the 128-bit product folded. */
 PL_CORE_INLINE uint64_t pl_core_hash_mix(uint64_t a, uint64_t b)
 {
 	a ^= UINT64_C(0x9e3779b97f4a7c15);
@@ -29,7 +27,7 @@ PL_CORE_INLINE uint64_t pl_core_hash_mix(uint64_t a, uint64_t b)
 #endif
 }
 
-/* A block of values: in the frame, or for the kernel program a copy of it, where positions are
+/* A block of values: in the frame, or for the kernel program a copy of it, in which positions are
  * masked. */
 #ifdef __bpf__
 struct pl_core_block {
@@ -48,8 +46,8 @@ struct pl_core_block {
 #define PL_CORE_WORD2(b, off) pl_frame_be64((b)->bytes + (off))
 #endif
 
-/* The values of one block into h, which is zero; all ones is "not available". Returns the times
- * beside. */
+/* Decodes the values of one block into h, which is zero; all ones is "not available". Returns the
+ * times beside. */
 PL_CORE_INLINE void pl_core_decode(struct pl_core_hop *h, uint64_t *ret_in, uint64_t *ret_eg,
 	const struct pl_core_block *b, const struct pl_core_layout *l)
 {
@@ -128,8 +126,8 @@ PL_CORE_INLINE void pl_core_decode(struct pl_core_hop *h, uint64_t *ret_in, uint
 			have |= PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits;
 		}
 	}
-	/* Level-2 ports, or the congestion of v0.5: nothing here looks at them, but one that is
-	 * missing counts. */
+	/* Level-2 ports, or the congestion of v0.5: they are not used here, but a missing one
+	 * counts. */
 	if (l->ports2_words == 1 && PL_CORE_WORD(b, l->off[PL_CORE_F_PORTS2]) != UINT32_MAX)
 		have |= want & (PL_HOP_HAS_egress_port2 | PL_HOP_HAS_ingress_port2 |
 				       PL_HOP_HAS_congestion | PL_HOP_HAS_congestion_queue);
@@ -138,7 +136,7 @@ PL_CORE_INLINE void pl_core_decode(struct pl_core_hop *h, uint64_t *ret_in, uint
 	h->present = have;
 }
 
-/* What metadata in the header say of the reporting node, as hop_from_report of decode/. */
+/* Metadata of the reporting node in the header, as hop_from_report of decode/ has them. */
 struct pl_core_own {
 	struct pl_core_hop hop;
 	uint64_t in, eg;
@@ -177,10 +175,8 @@ PL_CORE_INLINE void pl_core_own_hop(struct pl_core_scratch *s, struct pl_core_ow
 	}
 }
 
-/*
- * How many hops there are. The stack's newest block is at block, when there is a stack; own is what
- * the header says of the reporting node. Returns 0 when there are too many.
- */
+/* Number of hops. The stack's newest block is at block, if there is a stack; own has the header's
+ * values of the reporting node. Returns 0 when there are too many. */
 PL_CORE_INLINE uint32_t pl_core_hops_begin(struct pl_core_scratch *s, const struct pl_core_own *own,
 	const struct pl_core_block *block, const struct pl_core_layout *l)
 {
@@ -189,7 +185,7 @@ PL_CORE_INLINE uint32_t pl_core_hops_begin(struct pl_core_scratch *s, const stru
 	s->all = UINT32_MAX;
 	s->before_egress_ts = 0;
 	s->before_bits = 0;
-	/* Without metadata in the header, the node's place is told by the stack if there is one. */
+	/* Without metadata in the header, the stack gives the node's place, if there is one. */
 	if ((s->own & OWN_METADATA) != 0 || (s->stack_hops == 0 && (s->own & OWN_NODE) != 0)) {
 		s->own |= OWN_LISTED;
 		if (s->stack_hops > 0 && (l->present & PL_HOP_HAS_node) != 0 &&
@@ -204,7 +200,7 @@ PL_CORE_INLINE uint32_t pl_core_hops_begin(struct pl_core_scratch *s, const stru
 	return s->n <= PL_CORE_HOPS_MAX;
 }
 
-/* The difference of two times of the same width; signed, so that a skew is seen. */
+/* Difference of two times of the same width; signed, so that a skew is seen. */
 PL_CORE_INLINE int64_t pl_core_difference(uint64_t later, uint64_t earlier, uint32_t bits)
 {
 	/* 32-bit clocks wrap every 4.3 s: the difference is meant modulo 2^32. */
@@ -213,14 +209,14 @@ PL_CORE_INLINE int64_t pl_core_difference(uint64_t later, uint64_t earlier, uint
 	return (int64_t)(later - earlier);
 }
 
-/* One field, by its presence bit. */
+/* Merges one field, by its presence bit. */
 #define PL_CORE_MERGE(field)                                                                       \
 	do {                                                                                       \
 		if (from->hop.present & PL_HOP_HAS_##field)                                        \
 			into->field = from->hop.field;                                             \
 	} while (0)
 
-/* The header's values into the same node's hop in the stack; the header wins. */
+/* Merges the header's values into the same node's hop in the stack; the header wins. */
 PL_CORE_INLINE void pl_core_merge(struct pl_core_hop *into, uint64_t *in, uint64_t *eg,
 	uint32_t *bits, const struct pl_core_own *from, uint32_t from_bits)
 {
@@ -235,7 +231,7 @@ PL_CORE_INLINE void pl_core_merge(struct pl_core_hop *into, uint64_t *in, uint64
 	PL_CORE_MERGE(tx_util);
 	PL_CORE_MERGE(buffer);
 	PL_CORE_MERGE(buffer_depth);
-	/* A 32-bit header time must not stand beside a 64-bit one of the stack, nor overrule it. */
+	/* A 32-bit header time must not stand beside a 64-bit one of the stack, nor replace it. */
 	if (*bits == 0 || (take & times) == 0 || *bits == from_bits) {
 		if (take & PL_HOP_HAS_ingress_ts_ns)
 			*in = from->in;
@@ -249,7 +245,7 @@ PL_CORE_INLINE void pl_core_merge(struct pl_core_hop *into, uint64_t *in, uint64
 	into->present |= take;
 }
 
-/* A latency that the node counts in microseconds. */
+/* Converts a latency that the node counts in microseconds. */
 PL_CORE_INLINE void pl_core_reported_to_ns(struct pl_core_scratch *s, struct pl_core_hop *h)
 {
 	if (!(s->units & PL_CORE_LATENCIES_US) || !(h->present & PL_HOP_HAS_hop_latency_ns))
@@ -263,7 +259,7 @@ PL_CORE_INLINE void pl_core_reported_to_ns(struct pl_core_scratch *s, struct pl_
 	}
 }
 
-/* Latencies, the link from the hop before, and the path's identity so far. */
+/* Derives latencies, the link from the previous hop, and the path's identity so far. */
 PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop *h,
 	const struct pl_core_hop *before, uint32_t i, uint64_t in, uint64_t eg, uint32_t bits)
 {
@@ -273,14 +269,14 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 	h->index = (uint8_t)i;
 	if (__builtin_expect(s->units, 0)) {
 		pl_core_reported_to_ns(s, h);
-		/* Differences are taken in the clock's own unit, and wrap where it wraps. */
+		/* Differences are taken in the clock's own unit, and wrap where the clock wraps. */
 		if (s->units & PL_CORE_TIMES_US) {
 			unit = 1000;
 			max /= 1000;
 			s->unscaled |= in > UINT64_MAX / 1000 || eg > UINT64_MAX / 1000;
 		}
 	}
-	/* What the node cannot mean is as good as missing: its times may still tell. */
+	/* A latency that the node cannot mean counts as missing: its times may still tell it. */
 	if (h->hop_latency_ns > s->max_latency_ns) {
 		h->hop_latency_ns = 0;
 		h->present &= ~(uint32_t)PL_HOP_HAS_hop_latency_ns;
@@ -315,8 +311,8 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 				h->clock = PL_CLOCK_OK;
 			}
 		}
-		/* In a partial stack nodes may be missing between two entries; clocks that could be
-		 * compared vouch for neighbours. */
+		/* In a partial stack nodes may be missing between two entries; if their clocks
+		 * could be compared, they are neighbours. */
 		if ((s->report.flags & PL_FLAG_PARTIAL) == 0 ||
 			(h->present & PL_HOP_HAS_clock) != 0) {
 			h->before_present =
@@ -328,7 +324,7 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 	s->before_egress_ts = eg;
 	s->before_bits = bits;
 	s->all &= h->present;
-	s->latency_ns += h->hop_latency_ns; /* 0 where there is none */
+	s->latency_ns += h->hop_latency_ns; /* 0 when it is absent */
 	/* Absent ports count as such, not as port 0. */
 	ports = (uint64_t)h->ingress_port << 32 | h->egress_port;
 	s->id = pl_core_hash_mix(
@@ -343,11 +339,9 @@ PL_CORE_INLINE void pl_core_hop_clear(struct pl_core_hop *h)
 		words[i] = 0;
 }
 
-/*
- * Hop i into s->hops[i]; in order from 0. block is that of the stack, for i < stack_hops; own, for
- * the last hop when it is listed. To old verifiers a pointer that may be NULL is none once it was
- * put on the stack.
- */
+/* Makes hop i in s->hops[i]; in order from 0. block is that of the stack, for i < stack_hops; own,
+ * for the last hop when it is listed. Old verifiers lose track of a pointer that may be NULL once
+ * it is put on the stack. */
 PL_CORE_INLINE void pl_core_hop_next(struct pl_core_scratch *s, uint32_t i,
 	const struct pl_core_block *block, const struct pl_core_layout *l,
 	const struct pl_core_own *own)
@@ -396,7 +390,7 @@ PL_CORE_INLINE void pl_core_hops_end(struct pl_core_scratch *s)
 }
 
 #ifndef __bpf__
-/* All hops of a parsed report, for user space. A value of enum pl_escalation. */
+/* Steps all hops of a parsed report, for user space. Returns an enum pl_escalation. */
 static inline uint32_t pl_core_hops(struct pl_core_scratch *s)
 {
 	const struct pl_core_layout *l = s->stack_layout;

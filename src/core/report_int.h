@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * INT headers over TCP, UDP and ICMP within reports, for core/report_core.h: what wire/int_parse.c reads,
- * less what is rare (domain ids, destination shims, words of MX), which is escalated. Clauses and
- * diagrams stand there.
- */
+/* INT headers over TCP, UDP and ICMP within reports, for core/report_core.h: those that
+ * wire/int_parse.c reads, except for rare ones (domain ids, destination shims, words of MX), which
+ * are escalated. Clauses and diagrams are there. */
 #pragma once
 
 #include "core/report_scratch.h"
@@ -13,13 +11,14 @@
 /* --- the inner packet's INT header ------------------------------------------------------------ */
 
 enum pl_core_found {
-	PL_CORE_NOT, /* no INT: what follows is the packet's own payload */
+	PL_CORE_NOT, /* no INT: the bytes are the packet's own payload */
 	PL_CORE_INT,
-	PL_CORE_UP, /* too rare, or wrong, or with s->missing_key */
+	PL_CORE_UP, /* escalate: too rare, or wrong, or with s->missing_key */
 	PL_CORE_UP_HOPS,
 };
 
-/* As wire/int_lengths.c has it: bytes that do not parse and can hardly be anything but INT. p: 12 bytes. */
+/* True for bytes that do not parse and can hardly be anything but INT, as in wire/int_lengths.c. p:
+ * 12 bytes. */
 PL_CORE_INLINE int pl_core_resembles_int(const uint8_t *p)
 {
 	uint32_t version = p[4] >> 4;
@@ -38,11 +37,9 @@ PL_CORE_INLINE int pl_core_resembles_int(const uint8_t *p)
 	return version == 2 && ((p[0] & 0xf3) == 0x10 || (p[0] & 0xf3) == 0x30);
 }
 
-/*
- * Whether a report whose outer DSCP announces INT may carry it before the report, as strip() of
+/* True when a report whose outer DSCP announces INT may carry it before the report, as strip() of
  * decode.c finds out by reading it. Reports seldom look like a shim with a metadata header of its
- * version; those that do are escalated.
- */
+ * version; those that do are escalated. */
 PL_CORE_INLINE int pl_core_may_be_instrumented(
 	struct pl_frame_cursor c, const struct pl_core_profile *profile)
 {
@@ -50,7 +47,7 @@ PL_CORE_INLINE int pl_core_may_be_instrumented(
 
 	if (p == NULL)
 		return 0;
-	/* Behind a destination shim of v2.x: its place is where many a v2.0 report has part of its
+	/* Skips a destination shim of v2.x, in whose place many a v2.0 report has part of its
 	 * number. */
 	if (p[0] >> 4 == 2) {
 		if (!pl_frame_skip(&c, 4 + 4 * (uint32_t)p[1], 4 + 4 * 255))
@@ -81,7 +78,7 @@ PL_CORE_INLINE uint32_t pl_core_no_int(const struct pl_frame_cursor *at)
 	return p != NULL && pl_core_resembles_int(p) ? PL_CORE_UP : PL_CORE_NOT;
 }
 
-/* The ports of the original transport header at c; without one, the flow has none. */
+/* Reads the ports of the original transport header at c; without one, the flow has none. */
 PL_CORE_INLINE void pl_core_original_ports(
 	struct pl_core_report *r, uint8_t proto, const struct pl_frame_cursor *c)
 {
@@ -111,21 +108,21 @@ PL_CORE_INLINE void pl_core_original_ports(
 	r->present |= PL_PATH_HAS_sport;
 }
 
-/* What an INT header says, until all of it has been found to hold. */
+/* Values of an INT header, until all of it has been checked. */
 struct pl_core_int {
 	const struct pl_core_layout *layout;
 	uint64_t notes;
-	uint32_t words; /* of the stack */
+	uint32_t words; /* words of the stack */
 	uint32_t hops;
 	uint32_t links; /* as in the scratch */
 	uint16_t flags; /* PL_FLAG_* to add */
 	uint16_t dport; /* 0 = keep */
 	uint8_t mode, proto, npt;
 	uint8_t has_proto, host_int, tail;
-	uint32_t follow; /* escalate of the layout */
+	uint32_t follow; /* `escalate` of the layout */
 };
 
-/* E, M and C (v2.x: D) of a header. */
+/* Notes E, M and C (v2.x: D) of a header. */
 PL_CORE_INLINE void pl_core_limits(
 	struct pl_core_int *in, uint32_t hop_limit, uint32_t mtu_limit, uint32_t copy)
 {
@@ -151,7 +148,7 @@ PL_CORE_INLINE void pl_core_limits(
 		in->links = UINT32_MAX - 1;
 }
 
-/* Finds the layout and divides the stack; 0 when it cannot be. */
+/* Finds the layout and divides the stack; 0 when that fails. */
 PL_CORE_INLINE uint32_t pl_core_stack(struct pl_core_scratch *s, struct pl_core_int *in,
 	const struct pl_core_layouts *layouts, uint64_t key, uint32_t reserved, uint32_t left)
 {
@@ -171,7 +168,8 @@ PL_CORE_INLINE uint32_t pl_core_stack(struct pl_core_scratch *s, struct pl_core_
 	return 1;
 }
 
-/* As length_of_hops of wire/int_parse.c has it; p is the shim, md the metadata header of v0.5. */
+/* Finds the shim's length, as length_of_hops of wire/int_parse.c does; p is the shim, md the
+ * metadata header of v0.5. */
 PL_CORE_INLINE uint32_t pl_core_shim_length(
 	struct pl_core_int *in, const uint8_t *p, const uint8_t *md, uint64_t layout_key)
 {
@@ -187,7 +185,8 @@ PL_CORE_INLINE uint32_t pl_core_shim_length(
 	return length;
 }
 
-/* v0.5 and v1.0; p is the shim, c behind it. PL_CORE_NOT: the bytes are no header of this kind. */
+/* Reads v0.5 and v1.0; p is the shim, c behind it. PL_CORE_NOT when the bytes are no header of this
+ * kind. */
 PL_CORE_INLINE uint32_t pl_core_int_v1(struct pl_core_scratch *s, struct pl_core_int *in,
 	const uint8_t *p, struct pl_frame_cursor *c, const struct pl_core_layouts *layouts,
 	const struct pl_core_profile *profile)
@@ -230,7 +229,7 @@ PL_CORE_INLINE uint32_t pl_core_int_v1(struct pl_core_scratch *s, struct pl_core
 	key |= (uint64_t)PL_INT_V05 << 16 | hop_words;
 	if (!pl_core_stack(s, in, layouts, key, bitmap & 0x00ff, c->left))
 		return PL_CORE_NOT;
-	/* v0.5 4.7: only hops that pushed are counted. */
+	/* v0.5 4.7: only hops that pushed metadata are counted. */
 	return in->hops == md[3] ? PL_CORE_INT : PL_CORE_NOT;
 }
 
@@ -243,7 +242,7 @@ PL_CORE_INLINE uint32_t pl_core_int_v2(struct pl_core_scratch *s, struct pl_core
 
 	if (md == NULL || md[0] >> 4 != 2 || p[1] < 3)
 		return PL_CORE_NOT;
-	/* A domain id changes what the words mean. */
+	/* A domain id changes the meaning of the words. */
 	if (pl_frame_be16(md + 6) != 0)
 		return PL_CORE_UP;
 	in->npt = p[0] >> 2 & 3;
@@ -273,10 +272,9 @@ PL_CORE_INLINE uint32_t pl_core_int_v2(struct pl_core_scratch *s, struct pl_core
 		       : PL_CORE_NOT;
 }
 
-/*
- * Whether the original transport header that NPT 2 promises stands at c, where the packet is whole:
- * what wire/int_lengths.c is sure of. decode/ looks at the rest, and says which length is wrong.
- */
+/* True when the original transport header that NPT 2 promises stands at c, if the packet is whole:
+ * the cases of which wire/int_lengths.c is sure. decode/ checks the rest, and names the wrong
+ * length. */
 PL_CORE_INLINE int pl_core_original_fits(uint8_t proto, const struct pl_frame_cursor *c)
 {
 	const uint8_t *p;
@@ -292,7 +290,8 @@ PL_CORE_INLINE int pl_core_original_fits(uint8_t proto, const struct pl_frame_cu
 	if (p == NULL)
 		return 0;
 	header = (p[12] >> 4) * 4u;
-	/* No port is 0, no reserved bit set; ACK and neither SYN, RST nor URG with its pointer. */
+	/* No port is 0, no reserved bit is set; ACK is set, but not SYN, RST, or URG with its
+	 * pointer. */
 	return pl_frame_be16(p) != 0 && pl_frame_be16(p + 2) != 0 && header >= 20 &&
 	       header <= c->left && (p[12] & 0x0e) == 0 && (p[13] & 0x36) == 0x10 &&
 	       pl_frame_be16(p + 18) == 0;
@@ -315,7 +314,7 @@ PL_CORE_INLINE int pl_core_tail(struct pl_core_int *in, struct pl_frame_cursor *
 	return 1;
 }
 
-/* What the shim remembers of the original packet, as restore() of find.c. */
+/* Restores values of the original packet from the shim, as restore() of find.c does. */
 PL_CORE_INLINE void pl_core_restore(struct pl_core_report *r, const struct pl_core_int *in,
 	const struct pl_frame_cursor *rest, uint32_t int_port)
 {
@@ -331,10 +330,8 @@ PL_CORE_INLINE void pl_core_restore(struct pl_core_report *r, const struct pl_co
 		r->flow.dport = in->dport;
 }
 
-/*
- * An INT header at c, with the stack behind it. PL_CORE_NOT when there is none; nothing is changed
- * then, nor on PL_CORE_UP.
- */
+/* Reads an INT header at c, with the stack behind it. PL_CORE_NOT when there is none; nothing is
+ * changed then, nor on PL_CORE_UP. */
 PL_CORE_INLINE uint32_t pl_core_int_header(struct pl_core_scratch *s, struct pl_frame_cursor c,
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The first part of core/report_core.h: the headers of a report, its inner packet, where its hops
- * are. The definition, with the clauses, is wire/report_parse.c, wire/layers.c and decode/find.c.
- */
+/* First part of core/report_core.h: the headers of a report, its inner packet, the place of its
+ * hops. The reference, with the clauses, is wire/report_parse.c, wire/layers.c and
+ * decode/find.c. */
 #pragma once
 
 #include "core/report_int.h"
@@ -27,12 +26,12 @@ PL_CORE_INLINE void pl_core_ports(struct pl_core_report *r, uint32_t sport, uint
 	r->present |= PL_PATH_HAS_sport;
 }
 
-/* Where INT may be: behind the transport header, and for TCP before its options. */
+/* Places for INT: behind the transport header, and for TCP before its options. */
 struct pl_core_payload {
 	struct pl_frame_cursor at, before;
 	uint32_t over_l4; /* 0: nowhere */
 	uint32_t dscp;
-	uint32_t expected; /* 1: announced, or customarily so: that there is none is worth a note */
+	uint32_t expected; /* 1: announced, or customarily so: its absence is worth a note */
 };
 
 PL_CORE_INLINE int pl_core_at_marker(
@@ -43,7 +42,8 @@ PL_CORE_INLINE int pl_core_at_marker(
 	return p != NULL && pl_frame_be64(p) == profile->marker;
 }
 
-/* INT at one of the places, perhaps behind the probe marker. A value of enum pl_core_found. */
+/* Tries to find INT at one of the places, with or without the probe marker. Returns an enum
+ * pl_core_found. */
 PL_CORE_INLINE uint32_t pl_core_try_int(struct pl_core_scratch *s, const struct pl_frame_cursor *at,
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
 {
@@ -54,8 +54,7 @@ PL_CORE_INLINE uint32_t pl_core_try_int(struct pl_core_scratch *s, const struct 
 	if (marker)
 		(void)pl_frame_take(&c, 8);
 	found = pl_core_int_header(s, c, layouts, profile);
-	/* What a marker announces and does not hold is worth a note at least, which decode/
-	 * takes. */
+	/* A marker without INT behind it is worth at least a note, so decode/ takes the packet. */
 	return marker && found == PL_CORE_NOT ? PL_CORE_UP : found;
 }
 
@@ -66,7 +65,7 @@ enum pl_core_search {
 	PL_CORE_SEARCH_BEFORE, /* before the options only */
 };
 
-/* Where to look for INT in a packet with these places for it, as over_l4 of find.c. */
+/* Decides where to look for INT in a packet with these places, as over_l4 of find.c does. */
 PL_CORE_INLINE uint32_t pl_core_search_int(const struct pl_core_scratch *s,
 	struct pl_core_payload *payload, const struct pl_core_profile *profile)
 {
@@ -90,7 +89,8 @@ PL_CORE_INLINE uint32_t pl_core_search_int(const struct pl_core_scratch *s,
 			return PL_CORE_SEARCH_NOT;
 	}
 	payload->expected = announced || payload->dscp == PL_CORE_DSCP;
-	/* F = 0 promises that there is none; INT that is announced all the same is decode's. */
+	/* F = 0 promises that there is none; INT that is announced all the same is left to
+	 * decode/. */
 	if ((r->flags & PL_FLAG_TRACKED) == 0)
 		return announced ? PL_CORE_SEARCH_UP : PL_CORE_SEARCH_NOT;
 	/* A marker counts wherever it is, before INT without one. */
@@ -100,13 +100,13 @@ PL_CORE_INLINE uint32_t pl_core_search_int(const struct pl_core_scratch *s,
 									   : PL_CORE_SEARCH_AT;
 }
 
-/* Whether to look before the TCP options, too, when there is nothing behind them. */
+/* True when INT is looked for before the TCP options, too, if there is none behind them. */
 PL_CORE_INLINE int pl_core_search_both(const struct pl_core_profile *profile)
 {
 	return profile->tcp_placement != PL_CORE_TCP_AFTER_OPTIONS;
 }
 
-/* What the search came to. A value of enum pl_escalation. */
+/* Converts the result of the search into an enum pl_escalation. */
 PL_CORE_INLINE uint32_t pl_core_int_found(
 	const struct pl_core_scratch *s, uint32_t found, uint32_t expected)
 {
@@ -132,12 +132,12 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 		if (p == NULL)
 			return PL_ESCALATION_INNER;
 		size = pl_frame_be16(p + 4);
-		/* One below what IP has room for may not have been raised. */
+		/* A tunnel port, or a length below the room of IP: decode/ takes the packet. */
 		if (size < 8 || size != announced ||
 			pl_is_tunnel_port(s->vxlan_ports, pl_frame_be16(p + 2)))
 			return PL_ESCALATION_INNER;
 		pl_core_ports(&s->report, pl_frame_be16(p), pl_frame_be16(p + 2));
-		pl_frame_trim(c, size - 8); /* it holds less only when it was cut */
+		pl_frame_trim(c, size - 8); /* shorter only when the packet was cut */
 		ret->before = *c;
 		break;
 	case PL_IP_TCP:
@@ -188,14 +188,14 @@ PL_CORE_INLINE uint32_t pl_core_ip(struct pl_core_scratch *s, struct pl_frame_cu
 			return PL_ESCALATION_INNER;
 		header = (p[0] & 15u) * 4;
 		announced = pl_frame_be16(p + 2);
-		/* Neither an offset nor more fragments. */
+		/* A fragment has an offset, or "more fragments" set. */
 		if (header < 20 || announced < header || (pl_frame_be16(p + 6) & 0x3fff) != 0)
 			return PL_ESCALATION_INNER;
 		ret->dscp = p[1] >> 2;
 		r->flow.proto = p[9];
 		pl_core_addr_v4(&r->flow.src, p + 12);
 		pl_core_addr_v4(&r->flow.dst, p + 16);
-		pl_frame_trim(c, announced); /* it holds less only when it was cut */
+		pl_frame_trim(c, announced); /* shorter only when the packet was cut */
 		if (!pl_frame_skip(c, header, 60))
 			return PL_ESCALATION_INNER;
 		announced -= header;
@@ -218,8 +218,8 @@ PL_CORE_INLINE uint32_t pl_core_ip(struct pl_core_scratch *s, struct pl_frame_cu
 	return pl_core_transport(s, c, announced, version, ret);
 }
 
-/* What an announced IP packet must look like, as looks_like_ip of report_parse.c, and not like
- * Ethernet. */
+/* True when an announced IP packet looks like one, as in looks_like_ip of report_parse.c, and not
+ * like Ethernet. */
 PL_CORE_INLINE int pl_core_is_ip(const struct pl_frame_cursor *c, uint32_t version)
 {
 	const uint8_t *p = pl_frame_peek(c, 20);
@@ -232,7 +232,7 @@ PL_CORE_INLINE int pl_core_is_ip(const struct pl_frame_cursor *c, uint32_t versi
 	       type != PL_ETH_QINQ && type != PL_ETH_MPLS && type != PL_ETH_MPLS_MC;
 }
 
-/* The packet reported on; version: 4, 6, or 0 for Ethernet. */
+/* Reads the packet reported on; version: 4, 6, or 0 for Ethernet. */
 PL_CORE_INLINE uint32_t pl_core_inner(struct pl_core_scratch *s, struct pl_frame_cursor *c,
 	uint32_t version, struct pl_core_payload *ret)
 {
@@ -276,7 +276,7 @@ PL_CORE_INLINE uint32_t pl_core_inner(struct pl_core_scratch *s, struct pl_frame
 
 /* --- the report's header ---------------------------------------------------------------------- */
 
-/* The header's metadata, `words` at c, by the layout of their bits. */
+/* Reads the header's metadata, `words` at c, by the layout of their bits. */
 PL_CORE_INLINE uint32_t pl_core_own(struct pl_core_scratch *s, struct pl_frame_cursor *c,
 	uint32_t bytes, uint64_t key, const struct pl_core_layouts *layouts)
 {
@@ -308,7 +308,7 @@ PL_CORE_INLINE void pl_core_node(struct pl_core_scratch *s, uint32_t node)
 	s->own |= OWN_NODE;
 }
 
-/* D, Q and F. */
+/* Flags D, Q and F. */
 PL_CORE_INLINE uint16_t pl_core_flags(uint32_t dropped, uint32_t congested, uint32_t tracked)
 {
 	return (uint16_t)(dropped * PL_FLAG_DROPPED | congested * PL_FLAG_CONGESTED |
@@ -359,7 +359,7 @@ PL_CORE_INLINE uint32_t pl_core_v10(struct pl_core_scratch *s, struct pl_frame_c
 	uint32_t w = pl_frame_be32(p), bits = w >> 15 & 0x3f, proto = w >> 21 & 7;
 	uint32_t words = pl_core_popcount16(bits);
 
-	/* Exporters exist that leave 0 or 1 there; the metadata bits say how long it is. */
+	/* Some exporters leave 0 or 1 there; the metadata bits tell the length. */
 	if (__builtin_expect((w >> 24 & 15) != 4 + words, 0))
 		s->notes |= PL_NOTE_BIT(REPORT_LENGTH_LIES);
 	r->report_version = PL_REPORT_V10;
@@ -395,7 +395,7 @@ PL_CORE_INLINE uint32_t pl_core_v20(struct pl_core_scratch *s, struct pl_frame_c
 	pl_core_node(s, pl_frame_be32(p + 4));
 	/* The group is numbered, whatever its reports are. */
 	s->numbered = 1;
-	/* One report, to the end of the datagram; of type 0 or 1, with nothing or a packet in
+	/* A single report, to the end of the datagram; of type 0 or 1, with nothing or a packet in
 	 * it. */
 	if (v >> 29 != 0 || (4 * length != c->left && length != 0xff) ||
 		(length == 0 && v >> 28 == 1) || (type != 0 && (type < 3 || type > 5)))
@@ -421,11 +421,9 @@ PL_CORE_INLINE uint32_t pl_core_v20(struct pl_core_scratch *s, struct pl_frame_c
 				   layouts);
 }
 
-/*
- * What carries the datagram: IPv4 with options or IPv6 at ip, UDP `header` bytes behind it, `there`
- * bytes of frame from ip on. Whole datagrams only; *ret_len is the length of the payload,
- * *ret_marked whether the DSCP announces INT on it. A value of enum pl_escalation.
- */
+/* Reads the datagram's carrier: IPv4 with options or IPv6 at ip, UDP `header` bytes behind it,
+ * `there` bytes of frame from ip on. Whole datagrams only; *ret_len is the length of the payload,
+ * *ret_marked tells whether the DSCP announces INT on it. Returns an enum pl_escalation. */
 PL_CORE_INLINE uint32_t pl_core_carrier(const uint8_t *ip, const uint8_t *udp, uint32_t version,
 	uint32_t header, uint32_t there, const struct pl_core_profile *profile, uint32_t *ret_len,
 	uint32_t *ret_marked)
@@ -482,10 +480,8 @@ PL_CORE_INLINE int pl_core_looks_like_ethernet(const struct pl_frame_cursor *c)
 	       type == PL_ETH_QINQ || type == PL_ETH_MPLS || type == PL_ETH_MPLS_MC;
 }
 
-/*
- * The version that a report follows whose nibble says 1 and whose Length is not that of v1.0, as
- * version_of_liar of wire/report_parse.c; p: its first 12 bytes, c behind them.
- */
+/* Version of a report whose nibble says 1 and whose Length is not that of v1.0, as version_of_liar
+ * of wire/report_parse.c; p: its first 12 bytes, c behind them. */
 PL_CORE_INLINE uint32_t pl_core_version_of_liar(const uint8_t *p, const struct pl_frame_cursor *c)
 {
 	const uint32_t words = (uint32_t)pl_core_popcount16(pl_frame_be32(p) >> 15 & 0x3f);
@@ -510,10 +506,8 @@ PL_CORE_INLINE uint32_t pl_core_version_of_liar(const uint8_t *p, const struct p
 	return pl_core_looks_like_ethernet(&as_v05) ? PL_REPORT_V05 : PL_REPORT_V10;
 }
 
-/*
- * The version of the report at c, by its nibble, what its bytes follow, or what is set for the
- * exporter: into s->version. PL_ESCALATION_INSTRUMENTED when INT may stand before it.
- */
+/* Sets s->version, the version of the report at c: by its nibble, its bytes, or the exporter's
+ * profile. PL_ESCALATION_INSTRUMENTED when INT may stand before it. */
 PL_CORE_INLINE uint32_t pl_core_version(
 	struct pl_core_scratch *s, struct pl_frame_cursor c, const struct pl_core_profile *profile)
 {
@@ -535,11 +529,9 @@ PL_CORE_INLINE uint32_t pl_core_version(
 	return PL_ESCALATION_NONE;
 }
 
-/*
- * The header of the report at *c, of s->version; *c moves behind it. s was cleared, and then got
- * now_ns, ts_ns and exporter. *ret_inner: 4, 6, 0 (Ethernet) or PL_CORE_NO_INNER. A value of enum
- * pl_escalation.
- */
+/* Reads the header of the report at *c, of s->version; *c moves behind it. s was cleared, and then
+ * got now_ns, ts_ns and exporter. *ret_inner: 4, 6, 0 (Ethernet) or PL_CORE_NO_INNER. Returns an
+ * enum pl_escalation. */
 PL_CORE_INLINE uint32_t pl_core_header(struct pl_core_scratch *s, struct pl_frame_cursor *c,
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile,
 	uint32_t *ret_inner)
@@ -569,8 +561,8 @@ PL_CORE_INLINE uint32_t pl_core_header(struct pl_core_scratch *s, struct pl_fram
 }
 
 #ifndef __bpf__
-/* The datagram at c: report, flow, and where the hops are. The kernel program does the same, a
- * function a part. */
+/* Parses the datagram at c: report, flow, and the place of the hops. The kernel program does the
+ * same, with a function for each part. */
 static inline uint32_t pl_core_parse(struct pl_core_scratch *s, struct pl_frame_cursor c,
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What core/report_core.h works with: layouts of hops, what is set for an exporter, and the report
- * between its passes. */
+/* Data of core/report_core.h: layouts of hops, settings of an exporter, and the report between its
+ * passes. */
 #pragma once
 
 #include "core/detect_types.h"
@@ -10,7 +10,7 @@
 
 #define PL_CORE_HOPS_MAX 32
 
-/* Why the slow path. */
+/* Reasons for the slow path. */
 enum pl_slow {
 	PL_SLOW_NONE, /* settled on the fast path */
 #define PL_SLOW(id, name, help) PL_SLOW_##id,
@@ -29,7 +29,7 @@ enum pl_escalation {
 
 /* --- layouts ---------------------------------------------------------------------------------- */
 
-/* In the order of enum pl_int_field, then what a report header has besides. */
+/* Fields, in the order of enum pl_int_field, then those of a report header. */
 enum pl_core_field {
 	PL_CORE_F_NODE,
 	PL_CORE_F_PORTS,
@@ -48,28 +48,28 @@ struct pl_core_layout {
 	uint64_t key;               /* pl_int_layout_key or pl_core_own_key; 0 = free */
 	uint32_t present;           /* PL_HOP_HAS_* when every value is available */
 	uint32_t hops_per_word;     /* 2^16 / words, rounded up */
-	uint8_t off[PL_CORE_F_MAX]; /* in bytes from the hop's block; those of absent values: 0 */
-	uint8_t words;              /* of a block */
+	uint8_t off[PL_CORE_F_MAX]; /* bytes from the hop's block; 0 for absent values */
+	uint8_t words;              /* words of a block */
 	uint8_t time_bits;          /* 32 or 64 */
 	uint8_t queue_shift;        /* 24 or 16 */
 	uint8_t ports2_words;       /* 0, 1, 2 */
 	uint8_t has_drop;
 	uint8_t shape; /* enum pl_core_shape */
-	/* For the fast path (core/report_fast.h), made of what stands above. */
-	uint64_t stack_mask; /* of node << 32 | ports: what a block has */
-	uint32_t depth_mask; /* of the queue's word */
-	uint32_t queue_bits; /* of the same, shifted by queue_shift */
+	/* Values for the fast path (core/report_fast.h), made of those above. */
+	uint64_t stack_mask; /* mask of node << 32 | ports that a block has */
+	uint32_t depth_mask; /* mask of the queue's word */
+	uint32_t queue_bits; /* mask of the same word, shifted by queue_shift */
 	uint32_t place_has;  /* PL_CORE_HAS_* of a queue's key */
-	uint32_t quantities; /* 1 << PL_CORE_Q_x of what a hop has, be it derived */
-	uint32_t derived;    /* 1: the hop latency follows from both times, no word has it */
+	uint32_t quantities; /* 1 << PL_CORE_Q_x of a hop's quantities, derived ones too */
+	uint32_t derived;    /* 1: the hop latency is derived from both times */
 	uint8_t reserved;    /* 1: a reserved instruction, or no node id */
 	uint8_t numbered;    /* 1: its header has the packet's number within its flow */
-	/* 1: its reports are for user space, which follows these numbers. Not for the fast path
-	 * then. What user space changes while the program looks: this and shape, each at once. */
+	/* 1: reports go to user space, which follows these numbers, and not to the fast path. User
+	 * space may change this and shape, each at once, while the program reads them. */
 	uint16_t escalate;
 };
 
-/* For the fast path: how it compares stacks and looks for values. */
+/* Ways in which the fast path compares stacks and finds values. */
 enum pl_core_shape {
 	PL_CORE_SHAPE_NONE,   /* no node id, or a reserved instruction: not for the fast path */
 	PL_CORE_SHAPE_NODE,   /* a node id, nothing else */
@@ -78,14 +78,13 @@ enum pl_core_shape {
 
 _Static_assert(sizeof(struct pl_core_layout) == 64, "a cache line");
 
-/* A layout stays where it was put, so that the kernel program never reads one that is being
- * changed; when a key's four places are taken its reports are escalated. */
+/* Layouts. Each stays in its place, so that the kernel program never reads one that is being
+ * changed; when a key's four places are taken, its reports are escalated. */
 #define PL_CORE_LAYOUTS_BITS 10
 #define PL_CORE_LAYOUTS      (1 << PL_CORE_LAYOUTS_BITS)
 struct pl_core_layouts {
-	uint64_t
-		seed; /* so that nobody can aim keys at the places of another; set before the first */
-	uint64_t follow; /* of user space: escalate of what is numbered and yet to be learned */
+	uint64_t seed;   /* random, against aimed keys; set before the first */
+	uint64_t follow; /* user space: `escalate` of numbered layouts to be learned */
 	uint64_t zero[6];
 	struct pl_core_layout slot[PL_CORE_LAYOUTS];
 };
@@ -96,7 +95,7 @@ PL_CORE_INLINE uint32_t pl_core_layout_slot(const struct pl_core_layouts *layout
 			  (64 - PL_CORE_LAYOUTS_BITS));
 }
 
-/* NULL when it is not there. */
+/* Finds a layout by its key; NULL when it is not there. */
 PL_CORE_INLINE const struct pl_core_layout *pl_core_layout_find(
 	const struct pl_core_layouts *layouts, uint64_t key)
 {
@@ -114,32 +113,32 @@ PL_CORE_INLINE const struct pl_core_layout *pl_core_layout_find(
 	return NULL;
 }
 
-/* The key of metadata in a report header: bits as they stand there; v0.5: 1 drop, 2 local. */
+/* Key of metadata in a report header: bits as in the header; v0.5: 1 drop, 2 local. */
 #define PL_CORE_OWN UINT64_C(0x4000000000000000)
 PL_CORE_INLINE uint64_t pl_core_own_key(uint32_t report_version, uint32_t bits)
 {
 	return PL_CORE_OWN | (uint64_t)bits << 32 | (uint64_t)report_version << 16;
 }
 
-/* What decode/'s profiles say of an exporter, as far as it matters here. */
+/* Part of an exporter's profile in decode/ that matters here. */
 struct pl_core_profile {
-	uint64_t layout_key; /* goes into layouts' keys */
-	uint64_t marker;     /* the probe marker, PL_CORE_MARKER when none is set */
-	uint32_t escalate;   /* 1: all its reports go to decode/ */
+	uint64_t layout_key; /* part of layouts' keys */
+	uint64_t marker;     /* probe marker; PL_CORE_MARKER when none is set */
+	uint32_t escalate;   /* 1: all reports go to decode/ */
 	/* 1: INT is announced by DSCP or port, so F = 0 does not end the search */
 	uint32_t announces;
-	uint32_t general;              /* 1: something is set that the fast path does not know */
+	uint32_t general;              /* 1: it has settings that the fast path does not know */
 	uint16_t int_port;             /* 0: none */
 	uint8_t dscp_mask, dscp_value; /* mask 0: none */
-	uint8_t report_version;        /* 0: believe the nibble; else 1 + enum pl_report_version */
+	uint8_t report_version;        /* 0: by the nibble; else 1 + enum pl_report_version */
 	uint8_t marker_set;
 	uint8_t tcp_placement, embedded; /* enum pl_tcp_placement, enum pl_embedded */
 	uint8_t units;                   /* PL_CORE_TIMES_US, PL_CORE_LATENCIES_US */
 	uint8_t zero[7];
 };
 
-/* enum pl_tcp_placement and pl_embedded of decode/decode.h; detect/direct.c sees that they
- * agree. */
+/* Values of enum pl_tcp_placement and pl_embedded of decode/decode.h; detect/direct.c checks that
+ * they agree. */
 #define PL_CORE_TCP_BEFORE_OPTIONS 1
 #define PL_CORE_TCP_AFTER_OPTIONS  2
 #define PL_CORE_EMBEDDED_ANNOUNCED 1
@@ -150,10 +149,10 @@ struct pl_core_profile {
 
 /* --- between the passes ----------------------------------------------------------------------- */
 
-#define PL_CORE_STACK_BYTES        1024 /* lengths of stacks are 8 bits of words */
+#define PL_CORE_STACK_BYTES        1024 /* stacks have at most 255 words */
 #define PL_CORE_OWN_BYTES          128
 
-/* Customary announcements of INT, as find.c has them. */
+/* Customary announcements of INT, as in find.c. */
 #define PL_CORE_DSCP               0x17
 #define PL_CORE_PORT_HOST_INT      33122
 #define PL_CORE_MARKER             UINT64_C(0xaaaaaaaabbbbbbbb)
@@ -162,32 +161,33 @@ struct pl_core_scratch {
 	struct pl_core_report report;
 	struct pl_core_hop hops[PL_CORE_HOPS_MAX];
 	uint64_t notes;       /* 1 << enum pl_note */
-	uint64_t missing_key; /* with PL_ESCALATION_LAYOUT */
-	uint64_t id;          /* the path id so far */
-	uint64_t latency_ns;  /* sum of the hops' so far; of use with PL_PATH_HAS_latency_ns */
+	uint64_t missing_key; /* set with PL_ESCALATION_LAYOUT */
+	uint64_t id;          /* path id so far */
+	uint64_t latency_ns;  /* sum of the hops' so far; valid with PL_PATH_HAS_latency_ns */
 	uint64_t before_egress_ts;
-	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h) */
+	uint64_t vxlan_ports; /* set of ports (wire/tunnel_ports.h) */
 	uint32_t before_bits;
 	uint32_t max_latency_ns;
-	uint32_t links;      /* from this hop on, the hop before need not be the node before */
+	uint32_t links;      /* from this hop on, hops side by side need not be neighbours */
 	uint32_t n;          /* hops in all */
-	uint32_t stack_hops; /* in the stack */
-	uint32_t all;        /* what all hops so far have */
-	uint32_t missing;    /* what some hop of the stack lacks */
+	uint32_t stack_hops; /* hops in the stack */
+	uint32_t all;        /* presence bits that all hops so far have */
+	uint32_t missing;    /* presence bits that some hop of the stack lacks */
 	uint32_t header_ts;  /* v0.5, v1.0 */
 	uint16_t own;        /* OWN_* */
-	uint16_t own_bits;   /* width of its times */
-	uint32_t numbered; /* 1: exporter, node, hw_id and seq hold, whether settled or escalated */
-	uint32_t own_bytes; /* of metadata in the header */
+	uint16_t own_bits;   /* width of the own times */
+	uint32_t numbered;   /* 1: exporter, node, hw_id and seq are valid, settled or escalated */
+	uint32_t own_bytes;  /* bytes of metadata in the header */
 	uint32_t stack_bytes;
-	/* the outer DSCP announces INT on the report itself; not cleared, but set for each */
+	/* the outer DSCP announces INT on the report itself; not cleared, but set for each
+	 * report */
 	uint32_t marked;
-	uint32_t version;  /* that the report follows: enum pl_report_version, or none of them */
-	uint32_t follow;   /* 1: escalate of the stack's layout */
-	uint32_t units;    /* of the profile */
-	uint32_t unscaled; /* a time in microseconds that has no nanoseconds: for decode/ */
+	uint32_t version;  /* version of the report: enum pl_report_version, or none of them */
+	uint32_t follow;   /* 1: `escalate` of the stack's layout */
+	uint32_t units;    /* units of the profile */
+	uint32_t unscaled; /* a time in microseconds has no nanoseconds: for decode/ */
 #ifdef __bpf__
-	/* By slot, and by place in the frame: pointers into it cannot be kept here. The bytes are
+	/* Slots, and places in the frame, since pointers into it cannot be kept here. The bytes are
 	 * copied. */
 	uint32_t stack_layout, own_layout, stack_at,
 		own_at; /* at: bytes before the end of the frame */
@@ -203,6 +203,6 @@ struct pl_core_scratch {
 };
 
 #define OWN_NODE      1 /* the header names the reporting node */
-#define OWN_METADATA  2 /* and says something about it */
+#define OWN_METADATA  2 /* and has metadata of it */
 #define OWN_HEADER_TS 4
-#define OWN_LISTED    8 /* it is a hop, or is merged into the last one */
+#define OWN_LISTED    8 /* it is a hop, or merged into the last one */

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sequence accounting of one report stream: what was lost, late, repeated, or restarted. Numbers
- * are modulo 2^bits. A gap counts as lost when it opens and is taken back when its report arrives
+ * Sequence accounting of one report stream: numbers lost, late, repeated, or restarted. Numbers are
+ * modulo 2^bits. A gap counts as lost when it opens and is taken back when its report arrives
  * within the window of 128. A number outside the window, or a jump forward above gap_max, is a
  * restart once the number after it follows (as RFC 3550 A.1 does for RTP); alone it is a straggler.
  * The same lines run in the decoder and in the kernel program.
  *
- * A stream is proven when two of its numbers go together. Random bytes that pass for a report have
- * a random number, so what is not proven may not be an exporter at all. Proof is a number within
+ * A stream is proven when two of its numbers fit each other. Random bytes that pass for a report
+ * have a random number, so a sender that is not proven may be no exporter. Proof is a number within
  * the window around the highest one, one that confirms a restart, or two steps forward in a row:
  * reports of an exporter of which others get a part.
  *
- * Two senders under one identity (two processes, two line cards) count each for itself: the numbers
- * go from one stream to the other and back to where the first one was left. Places that were left
- * are remembered; after PL_SEQUENCE_RETURNS returns the numbering is *shared*. What is missing of
- * it cannot be told: the losses that the changes between the streams made are taken back, and none
- * are counted until PL_SEQUENCE_QUIET reports came without a return. Reports that overtake each
- * other by more than the window, again and again, look the same.
+ * Two senders under one identity (two processes, two line cards) count each for itself: the
+ * numbers go from one stream to the other and back to where the first one was left. Places that
+ * were left are remembered; after PL_SEQUENCE_RETURNS returns the numbering is *shared*. Its
+ * losses cannot be told: the losses that the changes between the streams made are taken back,
+ * and none are counted until PL_SEQUENCE_QUIET reports came without a return. Reports that
+ * overtake each other by more than the window, again and again, look the same.
  */
 #pragma once
 
@@ -27,37 +27,37 @@
 #define PL_SEQUENCE_LEFT    4 /* places remembered */
 #define PL_SEQUENCE_RETURNS 8
 #define PL_SEQUENCE_QUIET   65536
-#define PL_SEQUENCE_JUMPS   1024 /* reports between jumps that may be one conflict's */
+#define PL_SEQUENCE_JUMPS   1024 /* most reports between jumps of one conflict */
 
 struct pl_sequence {
-	uint64_t seen[2]; /* bit i of the two, lower first: highest - i was seen */
+	uint64_t seen[2]; /* bit i of both, lower first: highest - i was seen */
 	uint64_t reports, lost, reordered, duplicates, restarts;
-	uint64_t skipped, recovered; /* gaps opened, and filled later; lost is their difference */
-	uint64_t stragglers;         /* outside the window and not followed: counted lost before */
-	uint64_t before; /* numbers accounted for when it (re)started: pl_sequence_covered */
+	uint64_t skipped, recovered; /* numbers skipped, and recovered later; lost: difference */
+	uint64_t stragglers;         /* numbers outside the window, not followed: counted lost */
+	uint64_t before; /* numbers accounted for at the (re)start: pl_sequence_covered */
 	uint32_t highest;
-	uint32_t next_if_restart; /* the number that would confirm a restart */
+	uint32_t next_if_restart; /* number that would confirm a restart */
 	uint32_t span;            /* numbers since the (re)start, saturating at the window */
-	/* reports since the start that all carried the first number, until it is constant */
+	/* reports since the start that all had the first number, until it is constant */
 	uint32_t same;
-	uint32_t left[PL_SEQUENCE_LEFT]; /* numbers that a stream would go on with that was left */
-	/* of lost: by jumps beyond the window, since the first return and shortly before it */
+	uint32_t left[PL_SEQUENCE_LEFT]; /* next numbers of sequences that were left */
+	/* part of lost: by jumps beyond the window, since the first return and shortly before it */
 	uint32_t jumped;
-	uint32_t returned_at; /* of reports, the last return or jump before it; modulo 2^32 */
-	uint8_t n_left;       /* places, as they came, saturating; the next one is at n_left % 4 */
+	uint32_t returned_at; /* reports at the last return or jump before it, modulo 2^32 */
+	uint8_t n_left;       /* places taken in `left`, saturating; the next one is n_left % 4 */
 	uint8_t returns;
-	bool shared;  /* by several senders */
-	bool pending; /* next_if_restart is meaningful */
+	bool shared;  /* several senders use this sequence */
+	bool pending; /* next_if_restart is valid */
 	bool started;
-	bool constant; /* never moved: the exporter does not number its reports */
-	/* started, proven, counting, nothing pending: the next number needs no thought */
+	bool constant; /* all numbers were equal: the exporter does not number its reports */
+	/* started, proven, counting, nothing pending: the next number needs no further check */
 	bool steady;
-	bool proven;     /* two numbers went together */
-	uint8_t forward; /* steps forward in a row, while it is not proven */
+	bool proven;     /* two numbers fitted each other */
+	uint8_t forward; /* steps forward in a row, until it is proven */
 	uint8_t zero[7];
 };
 
-/* So many equal numbers from the start on mean that the exporter does not count. */
+/* Equal numbers from the start on that mean that the exporter does not count. */
 #define PL_SEQUENCE_CONSTANT 3
 
 /* Numbers from the (re)start on, as far back as the account goes: those that came, and those that
@@ -67,7 +67,7 @@ static inline uint64_t pl_sequence_covered(const struct pl_sequence *s)
 	return s->reports - s->duplicates - s->stragglers + s->lost - s->before;
 }
 
-/* The report was counted already. */
+/* Starts the account at a report that was counted already. */
 static inline void pl_sequence_start(struct pl_sequence *s, uint32_t seq)
 {
 	s->before = 0;
@@ -108,7 +108,7 @@ static inline void pl_sequence_mark(struct pl_sequence *s, uint32_t behind)
 		s->seen[1] |= UINT64_C(1) << (behind & 63);
 }
 
-/* Ahead of the highest number, by no more than a gap may be. */
+/* Counts a number ahead of the highest one, by no more than a gap may be. */
 static inline void pl_sequence_forward(struct pl_sequence *s, uint32_t seq, uint32_t ahead)
 {
 	s->lost += ahead - 1;
@@ -121,14 +121,14 @@ static inline void pl_sequence_forward(struct pl_sequence *s, uint32_t seq, uint
 	s->pending = false;
 }
 
-/* A stream is left that would go on with `next`. */
+/* Notes a stream that was left, and would go on with `next`. */
 static inline void pl_sequence_leave(struct pl_sequence *s, uint32_t next)
 {
 	s->left[s->n_left % PL_SEQUENCE_LEFT] = next;
 	s->n_left = s->n_left == UINT8_MAX ? UINT8_MAX - PL_SEQUENCE_LEFT + 1 : s->n_left + 1;
 }
 
-/* The place that `seq` goes on from, or PL_SEQUENCE_LEFT. */
+/* Place that `seq` continues, or PL_SEQUENCE_LEFT. */
 static inline uint32_t pl_sequence_place(
 	const struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t within)
 {
@@ -141,7 +141,7 @@ static inline uint32_t pl_sequence_place(
 	return found;
 }
 
-/* Before the first return a jump may be a loss like any other. */
+/* Notes a jump: before the first return it may be a loss like any other. */
 static inline void pl_sequence_jumped(struct pl_sequence *s, uint32_t lost)
 {
 	if (s->returns == 0) {
@@ -152,8 +152,8 @@ static inline void pl_sequence_jumped(struct pl_sequence *s, uint32_t lost)
 	s->jumped += lost;
 }
 
-/* A number far from the highest one came, which is of the stream that was left at a place: that one
- * now goes on behind it. */
+/* Returns to the stream that was left at a place, since a number far from the highest one continues
+ * it; the place gets `next`, with which the stream that is left now would go on. */
 static inline void pl_sequence_returned(struct pl_sequence *s, uint32_t place, uint32_t next)
 {
 	s->left[place % PL_SEQUENCE_LEFT] = next;
@@ -167,7 +167,7 @@ static inline void pl_sequence_returned(struct pl_sequence *s, uint32_t place, u
 	if (s->returns < PL_SEQUENCE_RETURNS || s->shared)
 		return;
 	s->shared = true;
-	/* Late ones may have come out of what was jumped over. */
+	/* Some late numbers may have been among those that were jumped over. */
 	if (s->jumped > s->lost)
 		s->jumped = (uint32_t)s->lost;
 	s->lost -= s->jumped;
@@ -176,7 +176,7 @@ static inline void pl_sequence_returned(struct pl_sequence *s, uint32_t place, u
 	pl_sequence_start(s, s->highest);
 }
 
-/* A number of several senders: only whether they still are several. */
+/* Counts a number of several senders: only to find out whether they still are several. */
 static inline void pl_sequence_share(struct pl_sequence *s, uint32_t seq, uint32_t mask)
 {
 	const uint32_t ahead = (seq - s->highest) & mask, behind = (s->highest - seq) & mask;
@@ -216,7 +216,7 @@ static inline void pl_sequence_sort(
 	if (s->constant) {
 		if (seq == s->highest)
 			return;
-		/* It counts after all: begin here. */
+		/* The exporter counts after all: the account begins here. */
 		s->constant = false;
 		s->same = 0;
 		pl_sequence_start(s, seq);
@@ -235,10 +235,10 @@ static inline void pl_sequence_sort(
 		s->same = 0;
 	}
 	if (s->pending && seq == s->next_if_restart) {
-		/* Two in a row from elsewhere: the exporter began anew. */
+		/* Two successive numbers from elsewhere: the exporter began anew. */
 		s->restarts++;
 		s->stragglers--;
-		/* The place that its first number made, or that one went on from. */
+		/* The place made by its first number, or continued by it. */
 		place = pl_sequence_place(s, seq, mask, 1);
 		if (place < PL_SEQUENCE_LEFT && ahead >= PL_SEQUENCE_WINDOW)
 			s->left[place] = (s->highest + 1) & mask;
@@ -271,7 +271,7 @@ static inline void pl_sequence_sort(
 			return;
 		}
 		s->reordered++;
-		/* Before the first number seen nothing was counted lost. */
+		/* No number before the first one seen was counted as lost. */
 		if (behind < s->span) {
 			s->lost--;
 			s->recovered++;
@@ -279,12 +279,12 @@ static inline void pl_sequence_sort(
 		pl_sequence_mark(s, behind);
 		return;
 	}
-	/* Several from elsewhere one behind the other may be a restart of which some are lost. */
+	/* Successive numbers from elsewhere may be a restart with losses. */
 	returned = !s->pending;
 	s->stragglers++;
 	s->pending = true;
 	s->next_if_restart = (seq + 1) & mask;
-	if (ahead < PL_SEQUENCE_WINDOW) /* more than gap_max allows, but near */
+	if (ahead < PL_SEQUENCE_WINDOW) /* above gap_max, but near */
 		return;
 	place = pl_sequence_place(s, seq, mask, PL_SEQUENCE_WINDOW);
 	if (place >= PL_SEQUENCE_LEFT)
@@ -295,8 +295,8 @@ static inline void pl_sequence_sort(
 		s->left[place] = s->next_if_restart;
 }
 
-/* Gaps among the last `numbers` numbers of a window as pl_sequence.seen: counted as lost, but they
- * may still be filled. */
+/* Gaps among the last `numbers` numbers of a window like pl_sequence.seen: counted as lost, but
+ * they may still be filled. */
 static inline uint32_t pl_sequence_gaps(const uint64_t seen[2], uint32_t span, uint32_t numbers)
 {
 	const uint32_t n = numbers < span ? numbers : span;
@@ -307,7 +307,7 @@ static inline uint32_t pl_sequence_gaps(const uint64_t seen[2], uint32_t span, u
 			  __builtin_popcountll(~seen[1] & high));
 }
 
-/* Before the number is counted: whether it goes together with those before. */
+/* Proves the stream, before the number is counted, if the number follows the previous ones. */
 static inline void pl_sequence_prove(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
@@ -320,7 +320,7 @@ static inline void pl_sequence_prove(
 		    (s->pending && seq == s->next_if_restart);
 }
 
-/* The account goes further back, to `behind`: what lies between is missing. The window's numbers
+/* Extends the account back to `behind`: the numbers between are missing. The window's numbers
  * within the span, and only those, are counted as lost while they are not seen. */
 static inline void pl_sequence_extend(struct pl_sequence *s, uint32_t behind)
 {
@@ -339,13 +339,11 @@ static inline void pl_sequence_extend(struct pl_sequence *s, uint32_t behind)
 	s->skipped += by;
 }
 
-/*
- * A number that came in its turn, but is counted after later ones by no fault of the exporter: it
- * fills its gap, however far back, or was there before the account began; neither makes it a
- * straggler or out of order. False, and nothing counted, when it is none of that. Further back than
- * gap_max nothing comes in its turn, as nothing lies further ahead; and what is not proven has no
- * turns.
- */
+/* Counts a number that the exporter sent in order, but that comes here after later ones were
+ * counted: it fills its gap, however far back, or is from before the account began; so it is
+ * neither a straggler nor out of order. False, and nothing counted, when it is no such number: no
+ * number in order is further back than gap_max, as none is further ahead, and a stream that is not
+ * proven has no order. */
 static inline bool pl_sequence_late(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
@@ -366,7 +364,7 @@ static inline bool pl_sequence_late(
 		s->lost--;
 		s->recovered++;
 	} else {
-		/* Nothing is missing where it belongs. */
+		/* No number is missing in its place. */
 		s->duplicates++;
 	}
 	s->reports++;
@@ -375,7 +373,7 @@ static inline bool pl_sequence_late(
 	return true;
 }
 
-/* What is not "the next number". */
+/* Counts a number that is not the next one. */
 static inline void pl_sequence_step(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
@@ -384,7 +382,7 @@ static inline void pl_sequence_step(
 	s->steady = s->started && s->proven && !s->constant && !s->pending && !s->shared;
 }
 
-/* Whether pl_sequence_again counts the number: the next one, one behind a gap that the window has
+/* True when pl_sequence_again counts the number: the next one, one behind a gap that the window has
  * room for, or that of an exporter that does not count. */
 static inline bool pl_sequence_calm(
 	const struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
@@ -396,8 +394,8 @@ static inline bool pl_sequence_calm(
 	return s->constant && seq == s->highest;
 }
 
-/* Counts a report of which pl_sequence_calm is true: as pl_sequence_next, and pl_sequence_step
- * where it has to follow. */
+/* Counts a report for which pl_sequence_calm is true: as pl_sequence_next, and pl_sequence_step if
+ * that has to follow. */
 __attribute__((always_inline)) static inline void pl_sequence_again(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask)
 {
@@ -417,7 +415,7 @@ __attribute__((always_inline)) static inline void pl_sequence_again(
 		s->span++;
 }
 
-/* Counts a report; true when it was "the next number", else pl_sequence_step must follow. */
+/* Counts a report; true when it was the next number, else pl_sequence_step must follow. */
 static inline bool pl_sequence_next(struct pl_sequence *s, uint32_t seq, uint32_t mask)
 {
 	s->reports++;

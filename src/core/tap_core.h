@@ -2,11 +2,11 @@
 /*
  * From the first bytes of a packet to its record (pkt96/1): the twin of tap/tap.c for the kernel
  * program (bpf/tap.bpf.c), with the same readings and order of checks. tests/bpf/tap_core_test.c
- * holds both against each other, byte by byte.
+ * compares both, byte by byte.
  *
  * It reads a copy of the packet's first PL_TAP_HEAD_BYTES bytes, as many as a tap by a packet
- * socket copies (PL_TAP_BYTES of tap/tap.h). What one step leaves to the next stands in memory, so
- * that the kernel's verifier can look at each step once:
+ * socket copies (PL_TAP_BYTES of tap/tap.h). Each step leaves its results in memory, so that the
+ * kernel's verifier can check it once:
  *
  *   w->there, w->wire, w->gso and w->bytes are filled
  *   outcome = pl_tap_core_link(w, link);
@@ -22,21 +22,21 @@
 #include "record/packet.h"
 
 #define PL_TAP_HEAD_BYTES 192
-#define PL_TAP_HEAD_SPAN  256u /* positions are kept below it, whatever a packet says */
-#define PL_TAP_HEAD_SLACK 40u  /* the longest piece that is read at a position */
+#define PL_TAP_HEAD_SPAN  256u /* positions stay below it, whatever a packet says */
+#define PL_TAP_HEAD_SLACK 40u  /* longest piece that is read at a position */
 
 /* The result for a packet. */
 enum pl_tap_outcome { PL_TAP_MADE, PL_TAP_NOT_IP, PL_TAP_BROKEN };
 
-/* Beside those, of one step of a loop: there may be another tag, label or extension header, and
+/* Further results, of one step of a loop: there may be another tag, label or extension header, and
  * labels follow. */
 enum { PL_TAP_MORE = 3, PL_TAP_LABELS };
 
 enum pl_tap_link { PL_TAP_ETHERNET, PL_TAP_RAW_IP };
 
 enum {
-	PL_TAP_LATER_FRAGMENT = 1, /* no transport header */
-	PL_TAP_MORE_FRAGMENTS = 2, /* the transport may announce more than is here */
+	PL_TAP_LATER_FRAGMENT = 1, /* has no transport header */
+	PL_TAP_MORE_FRAGMENTS = 2, /* the transport header may announce more bytes than there are */
 	PL_TAP_HEADLESS = 4,       /* the transport header, or one before it, is cut */
 	PL_TAP_BAD_OPTIONS = 8,    /* TCP options are malformed */
 };
@@ -44,21 +44,22 @@ enum {
 struct pl_tap_walk {
 	uint8_t bytes[PL_TAP_HEAD_SPAN + PL_TAP_HEAD_SLACK];
 	uint32_t there, wire;        /* bytes of the packet: copied, and in all */
-	uint32_t at, end;            /* the next byte to read, and behind the last of the packet */
-	uint32_t network, announced; /* where the IP header is; bytes the packet says it has left */
+	uint32_t at, end;            /* next byte to read, and end of the packet */
+	uint32_t network, announced; /* offset of the IP header; bytes left by its length */
 	uint32_t whole;              /* length from the IP header on */
-	uint32_t headers;            /* of that the headers, transport and its options included */
+	uint32_t headers;            /* bytes of its headers, transport and its options included */
 	uint32_t version, flags;     /* 4 or 6; PL_TAP_* */
-	uint32_t proto;              /* before the network header: its type */
-	uint32_t left;               /* of TCP options */
-	/* not 0: the frame stands for several packets; its IP header's length is on no wire, and 0 where
-	 * the frame is too long for it (BIG TCP): the frame's is taken, as Linux does */
+	uint32_t proto;              /* type of the network header, before that is read */
+	uint32_t left;               /* bytes left of TCP options */
+	/* not 0: the frame stands for several packets. The length in its IP header is on no wire,
+	 * and 0 if the frame is too long for it (BIG TCP): then the frame's length is used, as
+	 * Linux does */
 	uint32_t gso;
 	struct pl_pkt96 record;
 };
 
-/* Steps of loops, which in the kernel are calls: verifiers before 6.4 do not follow loops with all
- * of that in them. */
+/* Steps of loops, which in the kernel are calls: verifiers before 6.4 do not follow loops with
+ * these bodies. */
 #ifndef PL_TAP_TAG
 #define PL_TAP_TAG       pl_tap_core_tag
 #define PL_TAP_LABEL     pl_tap_core_label
@@ -66,15 +67,15 @@ struct pl_tap_walk {
 #define PL_TAP_OPTION    pl_tap_core_option
 #endif
 
-/* A value at any address. The kernel's compiler takes it for a machine that reads such a one byte
- * by byte; those that the program runs on do not. */
+/* Loads a value from any address. The kernel's compiler assumes a machine that reads an unaligned
+ * one byte by byte; real ones need not. */
 #ifdef __bpf__
 #define PL_TAP_LOAD(v, p) ((v) = *(const __typeof__(v) *)(p))
 #else
 #define PL_TAP_LOAD(v, p) memcpy(&(v), (p), sizeof(v))
 #endif
 
-/* A value that the verifier is to forget what it knows of: through memory. */
+/* Reads a value through memory, so that the verifier forgets what it knows of it. */
 #define PL_TAP_AGAIN(x) (*(volatile uint32_t *)&(x))
 
 PL_CORE_INLINE const uint8_t *pl_tap_at(const struct pl_tap_walk *w, uint32_t at)
@@ -106,7 +107,7 @@ PL_CORE_INLINE uint16_t pl_tap_saturated(uint32_t v)
 
 /* ---- link ---- */
 
-/* want: the version that the header before announced; 0: any. */
+/* Reads the IP version. want: the version that the previous header announced; 0: any. */
 PL_CORE_INLINE uint32_t pl_tap_core_version(struct pl_tap_walk *w, uint32_t at, uint32_t want)
 {
 	uint32_t version;
@@ -122,7 +123,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_version(struct pl_tap_walk *w, uint32_t at, 
 	return PL_TAP_MADE;
 }
 
-/* Label i. Nothing names what follows the bottom of the stack; the nibble tells IP from
+/* Reads label i. Nothing names the header behind the bottom of the stack; the nibble tells IP from
  * pseudowires. */
 PL_CORE_INLINE uint32_t pl_tap_core_label(struct pl_tap_walk *w, uint32_t i)
 {
@@ -142,7 +143,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_label(struct pl_tap_walk *w, uint32_t i)
 	return version == 4 || version == 6 ? pl_tap_core_version(w, at + 4, 0) : PL_TAP_NOT_IP;
 }
 
-/* What the type announces; tag i, if it is one. */
+/* Reads the header that the type announces: tag i, if it is one. */
 PL_CORE_INLINE uint32_t pl_tap_core_tag(struct pl_tap_walk *w, uint32_t i)
 {
 	const uint32_t at = PL_TAP_AGAIN(w->at), type = PL_TAP_AGAIN(w->proto);
@@ -171,7 +172,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_tag(struct pl_tap_walk *w, uint32_t i)
 	return PL_TAP_MORE;
 }
 
-/* Tags, labels and the IP header that stand at w->at behind a header that announced w->proto. */
+/* Reads tags, labels and the IP header at w->at, behind a header that announced w->proto. */
 PL_CORE_INLINE uint32_t pl_tap_core_typed(struct pl_tap_walk *w)
 {
 	uint32_t outcome = PL_TAP_MORE;
@@ -207,7 +208,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_link(struct pl_tap_walk *w, uint32_t link)
 
 /* ---- network ---- */
 
-/* Padding behind what the IP header announces goes. */
+/* Removes padding behind the length that the IP header announces. */
 PL_CORE_INLINE void pl_tap_core_announced(struct pl_tap_walk *w, uint32_t at, uint32_t announced)
 {
 	if (announced <= w->end - at)
@@ -273,7 +274,7 @@ PL_CORE_INLINE int pl_tap_is_extension(uint32_t type)
 	return type == 0 || type == 43 || type == 44 || type == 51 || type == 60;
 }
 
-/* Extension header i, if the next header is one. */
+/* Reads extension header i, if the next header is one. */
 PL_CORE_INLINE uint32_t pl_tap_core_extension(struct pl_tap_walk *w, uint32_t i)
 {
 	const uint32_t at = PL_TAP_AGAIN(w->at), type = PL_TAP_AGAIN(w->proto), left = w->end - at;
@@ -301,7 +302,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_extension(struct pl_tap_walk *w, uint32_t i)
 	if (type != 44)
 		return PL_TAP_MORE;
 	fragment = pl_tap_be16(w, at + 2);
-	/* Of several fragment headers the first one is the record's. */
+	/* The record has the first of several fragment headers. */
 	if ((r->obs & PL_OBS_FRAGMENT) == 0)
 		pl_tap_core_fragment(r, pl_tap_be32(w, at + 4), fragment >> 3, fragment & 1);
 	r->obs |= PL_OBS_FRAGMENT;
@@ -315,11 +316,9 @@ PL_CORE_INLINE uint32_t pl_tap_core_extension(struct pl_tap_walk *w, uint32_t i)
 	return PL_TAP_MORE;
 }
 
-/*
- * Of a frame that stands for several packets: the bytes behind its IPv6 header, which ends at w->at.
- * Linux before 7.0 says in a Hop-by-Hop header (RFC 2675) how long BIG TCP is, which the packets on the
- * wire have not: it is passed over, as if IPv6 began behind its 8 bytes.
- */
+/* Length of a frame that stands for several packets: the bytes behind its IPv6 header, which ends
+ * at w->at. Linux before 7.0 writes the length of BIG TCP into a Hop-by-Hop header (RFC 2675),
+ * which the packets on the wire do not have: it is skipped, as if IPv6 began behind its 8 bytes. */
 PL_CORE_INLINE uint32_t pl_tap_core_joined6(struct pl_tap_walk *w, uint32_t announced)
 {
 	const uint32_t at = w->at;
@@ -361,7 +360,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_ip6(struct pl_tap_walk *w)
 		/* A jumbogram (RFC 2675) has length 0 and a Hop-by-Hop header. */
 		if (announced == 0 && w->proto == 0)
 			return PL_TAP_BROKEN;
-		/* A frame that was joined to more than the header's field can say (BIG TCP). */
+		/* A frame that was joined to more than the header's field can hold (BIG TCP). */
 		w->whole = announced != 0 ? 40 + announced : w->wire - at;
 	}
 	r->wire_len = pl_tap_saturated(w->whole);
@@ -381,7 +380,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_network(struct pl_tap_walk *w)
 
 /* ---- transport ---- */
 
-/* *ret_length: of header and payload, as UDP says. */
+/* Reads UDP. *ret_length: of header and payload, by UDP. */
 PL_CORE_INLINE uint32_t pl_tap_core_udp(struct pl_tap_walk *w, uint32_t *ret_length)
 {
 	const uint32_t length = pl_tap_be16(w, w->at + 4);
@@ -463,7 +462,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_transport(struct pl_tap_walk *w)
 
 /* ---- TCP options ---- */
 
-/* RFC 9293 3.1 and RFC 7323 3.2. One option; 0: it was the last one that is read. */
+/* Reads one option (RFC 9293 3.1 and RFC 7323 3.2). Returns 0 when it was the last one. */
 PL_CORE_INLINE int pl_tap_core_option(struct pl_tap_walk *w)
 {
 	const uint32_t at = PL_TAP_AGAIN(w->at), left = PL_TAP_AGAIN(w->left);
@@ -499,7 +498,7 @@ PL_CORE_INLINE int pl_tap_core_option(struct pl_tap_walk *w)
 	return 1;
 }
 
-/* Two fillers and the timestamps, as nearly every segment has them. 0: other options. */
+/* Reads two fillers and the timestamps, which nearly every segment has. 0 for other options. */
 PL_CORE_INLINE int pl_tap_core_usual_options(struct pl_tap_walk *w)
 {
 	if (w->left != 12 || pl_tap_be32(w, w->at) != 0x0101080a)
@@ -535,7 +534,7 @@ PL_CORE_INLINE uint64_t pl_tap_core_side(const struct pl_addr *addr, uint16_t po
 	return pl_tap_mix(words[1] ^ 0x51a9c4f3e2d78b06u, pl_tap_mix(words[0], port));
 }
 
-/* pl_flow_hash_packet of record/flow_hash.h. */
+/* Equals pl_flow_hash_packet of record/flow_hash.h. */
 PL_CORE_INLINE uint64_t pl_tap_core_hash(const struct pl_pkt96 *r)
 {
 	const uint64_t hash = pl_tap_mix(

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Packets counted by key instead of recorded: what a query asks a tap in the kernel to count, as data
- * of its program (bpf/tap.bpf.c), and what comes up. A key is the number of a window and words of the
- * record that the packet would get, each under a mask; from a key a record is made again that has
- * the bits of the masks, and of its time the beginning of the window.
- */
+/* Packets counted by key instead of recorded: the counts that a query asks of a tap in the kernel,
+ * as data of its program (bpf/tap.bpf.c), and the counts that it returns. A key is the number of a
+ * window and words of the record that the packet would get, each under a mask; from a key a record
+ * is made again that has the bits of the masks and, as its time, the beginning of the window. */
 #pragma once
 
 #include "core/report_cursor.h"
@@ -12,13 +10,13 @@
 
 #define PL_TAP_COUNT_WORDS 6u
 
-/* Set before the program is loaded. */
+/* Plan, set before the program is loaded. */
 struct pl_tap_count_plan {
-	uint64_t pane_ns;                /* how long a window is; 0: all packets are of window 0 */
-	uint32_t on;                     /* 0: packets become records */
-	uint32_t n;                      /* words of a key; masks of the others are 0 */
-	uint32_t at[PL_TAP_COUNT_WORDS]; /* bytes into the record, multiples of 8, each once */
-	uint64_t mask[PL_TAP_COUNT_WORDS]; /* as words lie in memory */
+	uint64_t pane_ns;                  /* length of a window; 0: all packets are of window 0 */
+	uint32_t on;                       /* 0: packets become records */
+	uint32_t n;                        /* words of a key; masks of the others are 0 */
+	uint32_t at[PL_TAP_COUNT_WORDS];   /* offsets in the record, multiples of 8, each once */
+	uint64_t mask[PL_TAP_COUNT_WORDS]; /* masks in memory order */
 };
 
 struct pl_tap_count_key {
@@ -28,13 +26,13 @@ struct pl_tap_count_key {
 
 struct pl_tap_count_value {
 	uint64_t packets, wire_bytes, pay_bytes; /* sums of wire_len and of pay_len */
-	/* The earliest time, or one of a packet that another processor had at the same time. */
+	/* earliest time, or one of a packet that another processor had at the same time */
 	uint64_t first_ns;
 };
 
-/* Packets of one key. */
+/* Counts of the packets of one key. */
 struct pl_tap_count {
-	struct pl_pkt96 record; /* 0 beside the masks; ts_ns: where the window begins */
+	struct pl_pkt96 record; /* 0 outside the masks; ts_ns: begin of the window */
 	struct pl_tap_count_value value;
 };
 

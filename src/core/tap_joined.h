@@ -3,41 +3,41 @@
  * A frame that stands for several packets on the wire (wire/packet.h: enum pl_gso), and the record of
  * each of them. One source for user space (tap/tap.c) and the kernel program (bpf/tap.bpf.c).
  *
- * Packet i carries `each` bytes from byte i * each of the frame's payload on, the last one what is left.
- * It has the frame's headers, but for lengths and what follows as Linux takes a frame apart
- * (net/ipv4/tcp_offload.c, udp_offload.c, af_inet.c) and joins only what it can take apart again: the
- * sequence number counts on, IPv4's identification by one for each packet, FIN and PSH are the last
- * packet's, CWR the first one's.
+ * Packet i carries `each` bytes from byte i * each of the frame's payload on, the last one the
+ * rest. It has the frame's headers, except for lengths and for these changes, made as Linux
+ * takes a frame apart (net/ipv4/tcp_offload.c, udp_offload.c, af_inet.c) and joins only what it
+ * can take apart again: the sequence number counts on, IPv4's identification by one for each
+ * packet, FIN and PSH are the last packet's, CWR the first one's.
  */
 #pragma once
 
 #include "core/tap_core.h"
 #include "wire/tunnel_ports.h"
 
-/* Bytes from the IP header on: more than a packet on a wire has (the longest are jumbo frames of 9216
- * bytes), so a frame of that length stands for several. */
+/* Bytes from the IP header on that no packet on a wire exceeds (the longest are jumbo frames of
+ * 9216 bytes): a longer frame stands for several. */
 #define PL_TAP_WIRE_MOST 9216u
 
 struct pl_tap_joined {
 	uint32_t n;       /* packets on the wire */
-	uint32_t each;    /* bytes */
-	uint32_t payload; /* bytes of all */
+	uint32_t each;    /* payload bytes of each */
+	uint32_t payload; /* payload bytes of all */
 	uint32_t headers; /* bytes from the record's IP header to the payload */
-	uint32_t own;     /* of those to behind the record's transport header: fewer, in a tunnel */
-	/* Of the frame's record. */
+	uint32_t own;     /* bytes of these to the end of the record's transport header */
+	/* Values of the frame's record. */
 	uint32_t seq;
 	uint16_t ip_id, obs, mss;
 	uint8_t flags;
-	uint8_t tcp, v4; /* the record is of the TCP that was joined; of IPv4 */
+	uint8_t tcp, v4; /* the record is of the TCP that was joined; it is IPv4 */
 };
 
-/* How many packets carried so many bytes. each: not 0. */
+/* Number of packets that carried so many bytes. each: not 0. */
 PL_CORE_INLINE uint32_t pl_tap_joined_packets(uint32_t payload, uint32_t each)
 {
 	return payload > each ? (payload + each - 1) / each : 1;
 }
 
-/* What of the record r of the frame the packets differ in. */
+/* Keeps the values of the frame's record r that differ between the packets. */
 PL_CORE_INLINE void pl_tap_joined_keep(struct pl_tap_joined *j, const struct pl_pkt96 *r)
 {
 	j->seq = r->tcp_seq;
@@ -47,7 +47,7 @@ PL_CORE_INLINE void pl_tap_joined_keep(struct pl_tap_joined *j, const struct pl_
 	j->flags = r->tcp_flags;
 }
 
-/* Makes of the frame's record, or of another packet's, that of packet i. */
+/* Makes the record of packet i of the frame's record, or of another packet's. */
 PL_CORE_INLINE void pl_tap_joined_packet(
 	const struct pl_tap_joined *j, uint32_t i, struct pl_pkt96 *r)
 {
@@ -56,7 +56,7 @@ PL_CORE_INLINE void pl_tap_joined_packet(
 
 	r->wire_len = pl_tap_saturated(length);
 	r->pay_len = pl_tap_saturated(length - j->own);
-	/* What rules set. */
+	/* Rules set these. */
 	r->obs = j->obs;
 	r->mss = j->mss;
 	if (j->v4)
@@ -71,8 +71,8 @@ PL_CORE_INLINE void pl_tap_joined_packet(
 		r->tcp_flags &= (uint8_t)~PL_TAP_CWR;
 }
 
-/* What the kernel's ring has of packets that differ in nothing else: the record of the first one, and
- * what the others are ahead of the one before them. */
+/* Row of the kernel's ring, for packets that do not differ otherwise: the record of the first one,
+ * and the steps from each packet to the next. */
 struct pl_tap_row {
 	struct pl_pkt96 record;
 	uint32_t n; /* records */
@@ -80,7 +80,7 @@ struct pl_tap_row {
 	uint32_t reserved;
 };
 
-/* The next record of the row, which has one: n is not 0. */
+/* Gives the next record of the row, which has one: n is not 0. */
 PL_CORE_INLINE void pl_tap_row_next(struct pl_tap_row *row, struct pl_pkt96 *ret)
 {
 	*ret = row->record;
@@ -91,12 +91,10 @@ PL_CORE_INLINE void pl_tap_row_next(struct pl_tap_row *row, struct pl_pkt96 *ret
 
 /* ---- in the kernel ---- */
 
-/*
- * Whether the walk's frame, which is made, is of TCP or UDP, so that its packets are known. segs: how
- * many the kernel says there are, 0 when it does not. The kernel does not tell a program of traffic
- * control what it joined: behind UDP with the port of a tunnel it is the TCP within, whose headers
- * are not read here; of other UDP the number must be right.
- */
+/* True when the walk's frame, whose record is made, is of TCP or UDP, so that its packets are
+ * known. segs: their number by the kernel, 0 when it does not tell. The kernel does not tell a
+ * program of traffic control what it joined: behind UDP with the port of a tunnel it is the TCP
+ * within, whose headers are not read here; for other UDP the number must be right. */
 PL_CORE_INLINE int pl_tap_joined_walk(
 	struct pl_tap_joined *j, const struct pl_tap_walk *w, uint32_t each, uint32_t segs)
 {

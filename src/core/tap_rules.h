@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Rules of a tap as data: what the text of tap/rules.h becomes, and whether a record matches. One
- * source for user space (tap/rules.c) and the kernel program (bpf/tap.bpf.c), where they are map
- * data.
- */
+/* Rules of a tap as data: made of the text of tap/rules.h, and matched with records. One source for
+ * user space (tap/rules.c) and the kernel program (bpf/tap.bpf.c), where they are map data. */
 #pragma once
 
 #include "core/report_cursor.h"
 #include "record/packet.h"
 
 #define PL_TAP_RULES_MAX   64 /* a power of two */
-/* The most packets that a record of a sample may stand for: of its field. */
+/* Most packets that a record of a sample may stand for, by its field. */
 #define PL_TAP_WEIGHT_MAX  UINT16_MAX
 
 #define PL_TAP_FIN         0x01u
@@ -19,19 +16,19 @@
 #define PL_TAP_PSH         0x08u
 #define PL_TAP_CWR         0x80u
 
-/* An address of a record, which stands at a multiple of 8: else the kernel's compiler copies it
- * byte by byte, and whoever reads it as words waits for all of them. */
+/* An address of a record, which stands at a multiple of 8: otherwise the kernel's compiler copies
+ * it byte by byte, and a reader of its words waits for all of them. */
 #define PL_TAP_WORDS(addr) __builtin_assume_aligned(&(addr), 8)
 
 enum pl_tap_action { PL_TAP_TAKE, PL_TAP_SKIP, PL_TAP_MARK };
 enum pl_tap_ruling { PL_TAP_RULED_TAKE, PL_TAP_RULED_SKIP, PL_TAP_RULED_NOT_SAMPLED };
 
-/* Addresses that are `addr` where the bits of `mask` are set; words as they lie in memory. */
+/* Addresses that are `addr` in the bits of `mask`; words in memory order. */
 struct pl_tap_net {
 	uint64_t addr[2], mask[2];
 };
 
-/* Of ports and of numbers of bytes. */
+/* Range of ports or of numbers of bytes. */
 struct pl_tap_range {
 	uint16_t low, high; /* 0 to 65535: any */
 };
@@ -39,17 +36,17 @@ struct pl_tap_range {
 struct pl_tap_rule {
 	struct pl_tap_net src, dst, net;
 	struct pl_tap_range sport, dport, port;
-	struct pl_tap_range length, payload; /* bytes: wire_len, pay_len */
+	struct pl_tap_range length, payload; /* ranges of wire_len and pay_len, bytes */
 	uint16_t vlan, vlan_mask;            /* 0xffff: this one, 0: any */
 	uint16_t obs, obs_mask;              /* observation point and direction */
 	uint8_t proto, proto_mask;           /* 0xff: this one, 0: any */
-	uint8_t flags, flags_mask;           /* of TCP: those of the mask are as in flags */
+	uint8_t flags, flags_mask;           /* TCP flags: those of the mask are equal */
 	uint8_t action;                      /* enum pl_tap_action */
 	uint8_t reserved[7];
-	uint32_t sample, sample_flows; /* 1: all */
+	uint32_t sample, sample_flows; /* 1 in so many; 1: all */
 };
 
-/* pl_hash_mix of base/hash.h, for a processor without products of 128 bits. */
+/* Equals pl_hash_mix of base/hash.h, for a processor without products of 128 bits. */
 PL_CORE_INLINE uint64_t pl_tap_mix(uint64_t a, uint64_t b)
 {
 	uint64_t a0, a1, b0, b1, low, high, middle;
@@ -66,7 +63,7 @@ PL_CORE_INLINE uint64_t pl_tap_mix(uint64_t a, uint64_t b)
 	return a * b ^ high;
 }
 
-/* Of all words that differ the bits; 0: none does. */
+/* Bits in which the words differ from the network; 0: none. */
 PL_CORE_INLINE uint64_t pl_tap_net_off(const struct pl_tap_net *n, const uint64_t words[2])
 {
 	return ((words[0] ^ n->addr[0]) & n->mask[0]) | ((words[1] ^ n->addr[1]) & n->mask[1]);
@@ -95,14 +92,14 @@ PL_CORE_INLINE int pl_tap_rule_matches(const struct pl_tap_rule *u, const struct
 	return off == 0 && (pl_tap_net_off(&u->net, src) == 0 || pl_tap_net_off(&u->net, dst) == 0);
 }
 
-/* Partitions and queues are chosen by the flow hash as well: a share of the flows must not be a
- * share of the partitions. */
+/* The flow hash also chooses partitions and queues: a share of the flows must not be a share of the
+ * partitions. */
 #define PL_TAP_SAMPLE_MIX 0x2545f4914f6cdd1du
 
-/* Packets one behind the other for which a rule is the same, and which of them it takes: the first
- * and each step-th behind it. */
+/* Successive packets for which a rule is the same, and those that it takes: the first and each
+ * step-th behind it. */
 struct pl_tap_share {
-	uint32_t n; /* there are */
+	uint32_t n; /* number of packets */
 	uint32_t taken, first, step;
 };
 
@@ -113,8 +110,9 @@ PL_CORE_INLINE void pl_tap_share_all(struct pl_tap_share *share)
 	share->taken = share->n;
 }
 
-/* What a rule that matches says of the record, whose bits it sets, and of the others of its share,
- * of which n is set; before: how many it matched until now, which only rules that sample need. */
+/* Decides by a matching rule on the record, whose bits it sets, and on the others of its share, of
+ * which n is set. before: packets that the rule matched until now, needed only by rules that
+ * sample. */
 PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_share(const struct pl_tap_rule *u, struct pl_pkt96 *r,
 	uint64_t before, struct pl_tap_share *share)
 {
@@ -140,7 +138,7 @@ PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_share(const struct pl_tap_rule *u,
 	return PL_TAP_RULED_TAKE;
 }
 
-/* The same of one packet. */
+/* Decides on a single packet. */
 PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_decide(
 	const struct pl_tap_rule *u, struct pl_pkt96 *r, uint64_t before)
 {
@@ -151,7 +149,7 @@ PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_decide(
 
 /* ---- of a tap ---- */
 
-/* Whether the packet begins or ends a TCP connection: samples leave none of these out. */
+/* True when the packet begins or ends a TCP connection: samples take all of these. */
 PL_CORE_INLINE int pl_tap_is_edge(const struct pl_pkt96 *r)
 {
 	return r->proto == 6 && (r->tcp_flags & (PL_TAP_FIN | PL_TAP_SYN | PL_TAP_RST)) != 0;
@@ -162,12 +160,10 @@ PL_CORE_INLINE int pl_tap_rule_samples(const struct pl_tap_rule *u)
 	return u->sample > 1 || u->sample_flows > 1;
 }
 
-/*
- * For how many packets the record of a sample stands, in its field mss, which is free: SYN, whose MSS
- * option is there, is no sample's. was: the record's bits before the rule; a sample of a sample stands
- * for the product. 0: that cannot be told, as the first sample had no room for it (pkt64), or it is
- * more than the field holds: *ret_over is 1 then.
- */
+/* Writes the number of packets that the record of a sample stands for into its field mss, which is
+ * free: SYN, whose MSS option is there, is in no sample. was: the record's bits before the rule; a
+ * sample of a sample stands for the product. 0 when that cannot be told, as the first sample had no
+ * room for it (pkt64), or it is more than the field holds: *ret_over is 1 then. */
 PL_CORE_INLINE void pl_tap_rule_weigh(
 	const struct pl_tap_rule *u, struct pl_pkt96 *r, uint16_t was, uint32_t *ret_over)
 {
@@ -185,10 +181,8 @@ PL_CORE_INLINE void pl_tap_rule_weigh(
 	r->mss = weight > PL_TAP_WEIGHT_MAX ? 0 : (uint16_t)weight;
 }
 
-/*
- * As pl_tap_rule_share, for a tap: with edges in every sample, and weights. Before the call edges do
- * not count among those that the rule matched until now.
- */
+/* Decides as pl_tap_rule_share, for a tap: with edges in every sample, and weights. Edges must not
+ * be counted in `before`. */
 PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_tap(const struct pl_tap_rule *u, struct pl_pkt96 *r,
 	uint64_t before, struct pl_tap_share *share, uint32_t *ret_over)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose turn it is to step the tables of a receive queue: one word for each queue, taken by
+ * Turns by which the tables of a receive queue are stepped: one word for each queue, taken by
  * compare-and-swap.
  *
  *   PL_TURN_FREE      nobody's
@@ -14,11 +14,10 @@
  *
  * The program waits for its turn for a bounded number of looks, or not at all when the thread of
  * user space was interrupted on this very processor. When user space still has the turn (its thread
- * may have lost its processor), the program makes it CATCHING and hands its report up; it escalates
- * all that follows without waiting, so that the ring has the reports in their order, until user
- * space has stepped them all (detect/kernel_detect.h). Only when more than half of the ring is
- * taken the program steps what comes although older reports wait: order is given up then, no
- * report.
+ * may have lost its processor), the program makes it CATCHING and escalates its report, and all
+ * that follow, without waiting, so that the ring has the reports in their order, until user space
+ * has stepped them all (detect/kernel_detect.h). Only when more than half of the ring is taken, the
+ * program steps new reports although older ones wait: order is given up then, no report.
  *
  * So each key has one state, stepped by one side at a time.
  */
@@ -37,13 +36,13 @@ enum pl_turn_holder {
 
 struct pl_core_turn {
 	uint32_t holder;    /* enum pl_turn_holder */
-	uint32_t processor; /* on which user space took it last, or was just before */
+	uint32_t processor; /* processor on which user space took it last, or was just before */
 	uint32_t zero[14];
 };
 
 _Static_assert(sizeof(struct pl_core_turn) == 64, "a cache line for each queue");
 
-/* The holder that there was: `from` when the swap was made. */
+/* Swaps the holder, and returns the previous one: `from` when the swap was made. */
 static inline uint32_t pl_core_turn_swap(struct pl_core_turn *turn, uint32_t from, uint32_t to)
 {
 	return __sync_val_compare_and_swap(&turn->holder, from, to);
