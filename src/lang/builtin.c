@@ -70,8 +70,8 @@ static int check_value(
 	return 0;
 }
 
-/* Letters, digits and what stands in durations and addresses: one token of the query, whatever the
- * value is. */
+/* Takes letters, digits and characters of durations and addresses: one token of the query, for any
+ * value. */
 static int take_word(struct reader *r, const char *what, char word[WORD_MAX])
 {
 	size_t n;

@@ -469,7 +469,7 @@ static bool check_folds_used(struct checker *c)
 	return true;
 }
 
-/* The names of WITH are those of no stream and no other, and each is used. */
+/* Checks that names of WITH are no stream's and differ, and that each is used. */
 static bool check_with(struct checker *c, const struct ast_with *all)
 {
 	for (const struct ast_with *w = all; w != NULL; w = w->next) {

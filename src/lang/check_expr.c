@@ -97,7 +97,7 @@ static const struct node *unknown_column(struct checker *c, const char *name, ui
 		pl_query_did_you_mean(hint, sizeof(hint), name, names, n));
 }
 
-/* The name is one of several sources: all are told. */
+/* Reports all sources when the name is one of several. */
 static const struct node *several(struct checker *c, const struct ast *ast)
 {
 	char list[4 * NAME_MAX_LEN] = "";

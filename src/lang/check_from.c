@@ -133,7 +133,7 @@ static bool take_sub(struct checker *c, const struct ast_source *source, struct 
 	return true;
 }
 
-/* The columns of what stands before, then those of the sub-query. */
+/* Makes the columns of the sources before, then those of the sub-query. */
 bool pl_query_check_columns(struct checker *c, const struct ast_source *source,
 	const struct schema *left, struct join *join)
 {

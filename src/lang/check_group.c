@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Expressions over groups: what is a key becomes its column, and an aggregate becomes its. */
+/* Expressions over groups: a key becomes its column, and an aggregate its own. */
 #include <string.h>
 
 #include "lang/plan.h"
@@ -20,8 +20,8 @@ static const struct node *check_alias(struct checker *c, const struct ast *ast)
 	return NULL;
 }
 
-/* Tries whether the expression is a key (*ret_key), or a constant, without a word when it is
- * neither. What is made in the attempt is freed at once. */
+/* Tries whether the expression is a key (*ret_key), or a constant, without an error when it is
+ * neither. Nodes of the attempt are freed at once. */
 static bool try_key(struct checker *c, const struct ast *ast, uint32_t *ret_key)
 {
 	struct arena *arena = c->lx->arena, scratch = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A join of records: its two sides, what makes a pair of two records, and the columns of a pair. */
+/* A join of records: its two sides, the conditions of a pair, and its columns. */
 #include <string.h>
 
 #include "lang/plan.h"
@@ -121,7 +121,7 @@ static bool make_columns(struct checker *c, struct pairs *pairs)
 	return true;
 }
 
-/* ---- what makes a pair ---- */
+/* ---- conditions of a pair ---- */
 
 static bool names_column(const struct node *node)
 {

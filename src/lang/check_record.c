@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What paths, hops, events and values have and other records have not: values that may be missing,
- * words, ids, texts, and the hops of a path. Conditions mean what they mean in --where (record/where.h).
- */
+/* Properties that only paths, hops, events and values have: values that may be missing, words, ids,
+ * texts, and the hops of a path. Conditions mean the same as in --where (record/where.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -261,7 +261,8 @@ static void put_source(struct pl_buf *out, const struct pl_query *query, const s
 	pl_buf_chr(out, '\n');
 }
 
-/* The inputs of a fold lie behind its variables and names; they are told as what they are. */
+/* Writes a step. The inputs of a fold lie behind its variables and names, and are written as
+ * expressions. */
 static void put_step(struct pl_buf *out, const struct fold *fold, const struct fold_step *step)
 {
 	if (step->emit)

@@ -140,7 +140,8 @@ static void put_stream(struct exporter *e)
 	}
 }
 
-/* The key's column in what stands before the join. A key that is NULL equals none, in all three. */
+/* Writes the key's column in the sources before the join. A key that is NULL equals none, in all
+ * three systems. */
 static void put_left(struct exporter *e, const struct join_key *key, uint32_t source)
 {
 	const struct schema *before = &e->stage->sources[source - 1].out;
@@ -215,7 +216,7 @@ static void put_key_of(struct exporter *e, unsigned int side, uint32_t k)
 	pl_export_whole(e, stage);
 }
 
-/* The two sides, which are steps of their own, and what makes a pair. */
+/* Writes the two sides, which are steps of their own, and the conditions of a pair. */
 static void put_pairs(struct exporter *e)
 {
 	const struct stage *stage = e->stage;

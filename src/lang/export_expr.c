@@ -373,7 +373,7 @@ static void put_choice(struct exporter *e, const struct node *node)
 	pl_buf_str(e->out, " END");
 }
 
-/* Versions differ in what the least of a value and NULL is. */
+/* Versions of the systems differ in the least of a value and NULL. */
 static void put_extreme(struct exporter *e, const struct node *node)
 {
 	if (pl_export_nullable(e, node))

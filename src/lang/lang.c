@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A query: from its text to its plan, and what the plan tells. */
+/* A query: from its text to its plan, and the properties of the plan. */
 #include "lang/lang.h"
 
 #include <stddef.h>

@@ -138,7 +138,7 @@ struct pl_query_column {
 		*unit; /* for an unchanged column of records: "ns" (since the Unix epoch), "bytes",
 		        * "us" or "" */
 	enum pl_query_type type;
-	uint8_t form; /* enum pl_form, for an unchanged column of paths, hops, events, values; else
+	uint8_t form; /* enum pl_form: an unchanged column of paths, hops, events, values; else
 		       * U8 */
 };
 

@@ -43,7 +43,7 @@ int pl_query_no_memory(struct lexer *lx)
 	return lx->error;
 }
 
-/* ---- what begins with a digit, a letter or a colon ---- */
+/* ---- tokens that begin with a digit, a letter or a colon ---- */
 
 static bool is_address(const char *word, size_t n)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Recursive descent over the tokens of a query. Errors are sticky in the lexer: after the first one
- * every token is the end, so the functions need not look at each step; NULL and what is half-built
- * is freed with the arena.
- */
+/* Recursive descent over the tokens of a query. Errors are sticky in the lexer: after the first one
+ * every token is the end, so the functions need not look at each step; NULL is returned, and
+ * half-built parts are freed with the arena. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -27,7 +25,8 @@ static struct ast *new_ast(struct lexer *lx, enum ast_kind kind, uint32_t at)
 
 const char *pl_query_take_name(struct lexer *lx, const char *what)
 {
-	/* Words that go on with the query: not names, so that what is missing before them is told. */
+	/* Words that continue the query: not names, so that a missing part before them is
+	 * reported. */
 	static const char *const words[] = { "select", "from", "where", "group", "having", "order",
 		"limit", "emit", "into", "join", "on", "as", "and", "or", "not", "in", "by",
 		"with" };

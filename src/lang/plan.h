@@ -128,8 +128,7 @@ struct agg {
 	uint32_t k;
 	uint32_t offset, size; /* place in the group's accumulators */
 	uint32_t at;
-	const struct fold *fold; /* FOLD: k is the number of the variable; size: 0 but for the
-				  * first */
+	const struct fold *fold; /* FOLD: k is the variable's number; size: 0 but for the first */
 };
 
 /* Ways to merge the values that a variable has in two parts of the records. */
@@ -210,8 +209,7 @@ struct pairs {
 	uint32_t n_keys, key_bytes;
 	struct key *keys[2];   /* keys over the records of a side, in the same places of the key */
 	struct schema both;    /* columns of a row */
-	const struct node *on; /* LEFT and ANTI: further condition of a pair, over `both`; or
-			        * NULL */
+	const struct node *on; /* LEFT, ANTI: further condition of a pair, over `both`; or NULL */
 };
 
 /* Rows of two stages that come from the same record. A row is that of a join, and behind it the

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Filters as rules of a tap. A condition becomes a set of rules that is true wherever the condition
- * is: `and` intersects two sets, `or` joins them, `not` is carried down to the comparisons. What no
- * rule can say, and what there is no room for, is taken to be true, which makes the set larger and
- * never smaller.
- */
+/* Filters as rules of a tap. A condition becomes a set of rules that is true wherever the condition
+ * is: `and` intersects two sets, `or` joins them, `not` is carried down to the comparisons. Parts
+ * that no rule can say, or without room, count as true, which makes the set larger and never
+ * smaller. */
 #include "lang/push.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Plans of counts: which columns are counted by, and what forbids counting. */
+/* Plans of counts: the columns to count by, and the reasons against counting. */
 #include "lang/push_counts.h"
 
 #include <stddef.h>

@@ -118,7 +118,8 @@ static uint8_t text_width(const struct pl_field *field)
 }
 _Static_assert(sizeof(struct pl_event) == sizeof(struct pl_value), "both have texts");
 
-/* A field of a record that stands `base` bytes into what is fed; `present_at` from its beginning. */
+/* Adds a field of a record that stands `base` bytes into the fed record; `present_at` from its
+ * beginning. */
 static void add(struct schema *s, const struct pl_field *field, uint32_t base, uint32_t present_at)
 {
 	const bool text = field->form == PL_FORM_TEXT;

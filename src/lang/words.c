@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The words of the language: where a step of the pipe form begins, and what was meant by a word
- * that is none of them. */
+/* Words of the language: the begin of a step of the pipe form, and the nearest word to one that is
+ * none of them. */
 #include <string.h>
 #include <strings.h>
 
