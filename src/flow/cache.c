@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Packets go through in chunks and three passes, so that the lines of many are on their way at
- * once: hash and buckets; the flows that the buckets name; the work itself. What a pass found may
- * be wrong by the next, when a packet of the same chunk changed the table, so the last searches
- * again, in lines that are near by then.
- */
+/* Packets go through in chunks and three passes, so that the lines of many are fetched at once:
+ * hash and buckets; the flows in the buckets; the work itself. A pass may be outdated by the next,
+ * when a packet of the same chunk changed the table, so the last pass searches again, in lines that
+ * are in the cache by then. */
 #include "flow/cache.h"
 
 #include <stddef.h>

@@ -137,7 +137,8 @@ int pl_flow_cache_new(struct pl_flow_cache **ret, const struct pl_flow_config *c
 		c->kept = zeroed(sizeof(*c->kept));
 		c->buckets = zeroed(bucket_bytes(config));
 		c->flows = zeroed(flow_bytes(config));
-		/* A flow's state says that there is something in it: zeros would make it take memory. */
+		/* A flow's state tells whether its entry here is used: zeroing would make it take
+		 * memory. */
 		c->others = aligned(other_bytes(config));
 	}
 	if (c == NULL || c->kept == NULL || c->buckets == NULL || c->flows == NULL ||

@@ -4,10 +4,11 @@
  * packets at other places (table.h, entry.h), each as one array. It lies in the memory of the
  * process, or in a file that is mapped (state.h).
  *
- * A killed process has done its stores in the order in which its instructions stand, so a fence for the compiler
- * is all that keeps an order here. What changes a flow is a step of one of these kinds; the journal is
- * written before its first store and its kind is set to 0 behind its last. Who finds a kind there mends the flow
- * (mend.c). The instants at which a kill can come, and what is done then:
+ * A killed process has done its stores in the order in which its instructions stand, so a fence for
+ * the compiler is enough to keep an order here. Every change of a flow is a step of one of these
+ * kinds; the journal is written before its first store and its kind is set to 0 behind its last. A
+ * process that finds a kind there mends the flow (mend.c). The instants at which a kill can come,
+ * and what is done then:
  *
  *   COUNT      a packet is added to a flow: the numbers go back to what they were; the packet was not seen
  *   ELSEWHERE  a packet at a place that does not count: likewise, of what is known elsewhere

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds out who of a flow listens. */
+/* Finds the side of a flow that listens. */
 #include "flow/listening.h"
 
 #include <errno.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The addresses of a host and the ports at which it listens: who of a flow is the server, where no
- * SYN tells it. Data alone: whoever owns the flow cache asks the kernel (netio/listening.h), fills
- * a set and hands it over (pl_flow_cache_set_listening).
+ * Addresses of a host and the ports at which it listens: they tell the server of a flow without a
+ * SYN. Data alone: the owner of the flow cache asks the kernel (netio/listening.h), fills a set and
+ * passes it on (pl_flow_cache_set_listening).
  *
- * Of UDP a socket that takes packets of anybody may be a client's. So it tells something only where
- * its port is none of those that the kernel gives to clients, the peer's port is 1024 or above, and both ports
- * differ (NTP, DHCP, resolvers and peers of one protocol have equal ports, or are clients of such).
+ * A UDP socket that takes packets of any sender may be a client's. So it counts only when its port
+ * is none of those that the kernel gives to clients, the peer's port is 1024 or above, and both
+ * ports differ (NTP, DHCP, resolvers and peers of one protocol have equal ports, or are clients of
+ * such).
  *
  * One thread fills it and asks it.
  */

@@ -88,7 +88,7 @@ static void mend_step(struct pl_flow_cache *c)
 	}
 }
 
-/* ---- what cannot be right ---- */
+/* ---- impossible values ---- */
 
 static bool is_role(uint8_t role, uint8_t by)
 {
@@ -151,7 +151,7 @@ static bool is_record(const struct pl_flow_kept *k, const struct pl_flow288 *r, 
 	       r->first_ts <= r->last_ts;
 }
 
-/* Packets in records that wait. One that cannot be right is left out with those behind it. */
+/* Counts packets in records that wait. An impossible record is left out with those behind it. */
 static uint64_t check_records(struct pl_flow_cache *c)
 {
 	struct pl_flow_kept *k = c->kept;
@@ -167,7 +167,7 @@ static uint64_t check_records(struct pl_flow_cache *c)
 	return packets;
 }
 
-/* Packets in flows. Timeouts may be others than those of before. */
+/* Counts packets in flows. Timeouts may differ from those of the last process. */
 static uint64_t check_flows(struct pl_flow_cache *c)
 {
 	uint64_t packets = 0;

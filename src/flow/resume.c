@@ -80,7 +80,7 @@ static bool note_outage(struct pl_flow_cache *c, uint64_t boot_ns, struct pl_flo
 	return true;
 }
 
-/* Packets passed that nobody saw. */
+/* Notes in all flows that packets passed unseen. */
 static void mark_all(struct pl_flow_cache *c)
 {
 	for (uint32_t slot = 0; slot < c->n_buckets * PL_FLOW_WAYS; slot++) {

@@ -242,7 +242,8 @@ static bool same_points(const struct pl_flow_state *s)
 	       memcmp(k->points, s->points, s->n_points * sizeof(s->points[0])) == 0;
 }
 
-/* Why what the file holds cannot be taken; NULL: it can. `k` has its first bytes, the rest is 0. */
+/* Reason why the state cannot be taken; NULL when it can. `k` has the first bytes of the file, the
+ * rest is 0. */
 static const char *why_lost(const struct pl_flow_kept *k, off_t bytes, const uint8_t boot[16])
 {
 	if (k->version != PL_FLOW_STATE_VERSION)

@@ -97,7 +97,7 @@ static bool takes_syn(struct pl_flow_entry *f, unsigned int d, const struct pl_p
 	return true;
 }
 
-/* Ruru's three times, told by flags other than ECN's. Repetitions change nothing: the first SYN
+/* Measures Ruru's three times, by flags other than ECN's. Repetitions change nothing: the first SYN
  * and the first SYN-ACK count. */
 static void handshake(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
 	struct pl_flow_counters *c)
@@ -148,8 +148,8 @@ static bool sampled(
 	return true;
 }
 
-/* The segment [seq, end) lies in the range that was skipped: what is left of the range follows it,
- * or comes before it when nothing follows. */
+/* True when the segment [seq, end) lies in the range that was skipped; the rest of the range
+ * follows the segment, or comes before it when nothing follows. */
 static bool fills_hole(struct pl_flow_entry *f, unsigned int d, uint32_t seq, uint32_t end)
 {
 	if ((f->way[d].known & PL_WAY_HOLE) == 0 || pl_seq_after(f->hole_from[d], seq) ||
@@ -299,7 +299,7 @@ static bool repeats_ack(
 	       pl_seq_after(sent->end, p->tcp_ack);
 }
 
-/* The acknowledgement of what side d sent. */
+/* Handles the acknowledgement of data that side d sent. */
 static void acknowledged(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
 	struct pl_flow_counters *c)
 {
