@@ -59,7 +59,7 @@ static inline uint64_t seal_seed(const struct pl_append *a, uint32_t list, uint6
 static inline uint64_t seal_of(uint64_t hash, uint64_t seed, unsigned int n, uint64_t number)
 {
 	hash = pl_words_hash_end(hash, seed, n);
-	/* A whole entry is told from memory that was never written. */
+	/* The bit tells a whole entry from memory that was never written. */
 	return (hash | UINT64_C(1) << 32) >> 32 << 32 | (uint32_t)number;
 }
 
@@ -115,8 +115,8 @@ static void put_batch(
 	uint64_t slot = number % a->slots;
 
 	assert(a->base != NULL && n <= a->batch_max);
-	/* The head that was published before is seen before what is written now: the reader's
-	 * margin of batch_max entries counts on it. */
+	/* The head published before is seen before the entries written now: the reader's margin of
+	 * batch_max entries counts on it. */
 	pl_words_release();
 	for (size_t i = 0; i < n; i++) {
 		write_entry(a, list, number + i, begin + PL_APPEND_RING_AT + slot * a->entry_stride,

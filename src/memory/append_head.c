@@ -97,7 +97,7 @@ static uint64_t end_of(const struct pl_append *a, uint32_t list, uint64_t head)
 {
 	unsigned int probes = 0;
 
-	/* Numbers of one list are told apart by their lower halves. */
+	/* Numbers of one list differ in their lower halves. */
 	if (a->slots > INT32_MAX)
 		return 0;
 	for (uint64_t slot = 0; slot < a->slots && probes < PROBES; slot++) {

@@ -203,7 +203,7 @@ static int compare(const struct pl_region *g, const struct pl_store_params *want
 	return -EINVAL;
 }
 
-/* ---- what is damaged is set aside ---- */
+/* ---- renaming damaged files ---- */
 
 /* Returns 0 when the path is free, and h->aside has the file's new name; otherwise the file kept
  * its name. */
@@ -268,7 +268,7 @@ static int open_good(struct pl_history *h, enum pl_history_store store, const ch
 	return aside == 0 ? -ENOENT : r;
 }
 
-/* Opens what is there, or makes it. *ret_made: it is new. */
+/* Opens the existing file, or makes it. *ret_made: it is new. */
 static int open_or_make(struct pl_history *h, enum pl_history_store store,
 	const struct pl_history_options *o, const char *path, bool *ret_made, struct pl_diag *inner)
 {
@@ -372,7 +372,7 @@ static enum pl_history_store kind_of(const struct pl_store_params *p)
 {
 	bool last = p->primitive == PL_KEY_WRITE;
 
-	/* Counters do not say of what; a history's are laid out like this. */
+	/* Counters do not name their contents; those of a history have this layout. */
 	if (p->primitive == PL_COUNTERS)
 		return p->hash == PL_HASH_PATHLINE && p->counters.shared == 0 &&
 				       p->counters.rows == DROP_ROWS

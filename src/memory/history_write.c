@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A history written. Of a batch's values for one key only the last needs to be: a first pass notes
- * which that is, in a small table that may forget, a second one writes in order what is not known
- * to be superseded.
- */
+/* Writing of a history. Of a batch's values for one key only the last must be written: a first pass
+ * notes which that is, in a small table that may forget; a second one writes, in order, all values
+ * that are not known to be superseded. */
 #include <string.h>
 
 #include "memory/history_internal.h"

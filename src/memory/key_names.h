@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys of the slots of a key-write store, which holds check values only: whoever writes it in this
- * process notes the key of each slot that it writes, and whoever reads it asks for the key of a
- * slot and is told it only when the slot proves it: the check value and the value in it are those
- * of that key, which has a copy there. Another key with the same check value in the same slot would
- * pass with a probability of 2^-32.
+ * Keys of the slots of a key-write store, which holds check values only: the writer in this process
+ * notes the key of each slot that it writes, and a reader gets the key of a slot only when the slot
+ * proves it: the check value and the value in it are those of that key, which has a copy there.
+ * Another key with the same check value in the same slot would pass with a probability of 2^-32.
  *
  * Bounded: a table of at most 65536 slots, in which a slot that is noted takes the place of another
  * one that was noted before it; keys of up to 23 bytes. Beyond both a key is not known.

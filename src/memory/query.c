@@ -49,7 +49,7 @@ static int read_one(
 	return q->source.read(q->source.arg, &r, 1, diag);
 }
 
-/* ---- what is asked once ---- */
+/* ---- values read once ---- */
 
 int pl_query_init(struct pl_query *q, const struct pl_store_params *params,
 	const struct pl_store_source *source)
@@ -70,7 +70,7 @@ int pl_query_init(struct pl_query *q, const struct pl_store_params *params,
 	}
 }
 
-/* Lowers `complete` to what it is now. */
+/* Lowers `complete` to its present value. */
 static int look_at_complete(struct pl_query *q, struct pl_diag *diag)
 {
 	uint64_t word, n;
@@ -145,7 +145,7 @@ void pl_query_done(struct pl_query *q)
 	q->ahead = (struct pl_query_ahead){ .n = 0 };
 }
 
-/* ---- what a query reads ---- */
+/* ---- runs of a query ---- */
 
 /* The runs of a key, into words one behind the other; how many. */
 static unsigned int runs_of(
@@ -331,7 +331,7 @@ int pl_query_estimate(struct pl_query *q, struct pl_key key, struct pl_estimate 
 	if (r < 0)
 		return r;
 	e = pl_sketch_bound(&q->s, least, q->total, ret, ret_saturated);
-	/* Behind what was read ahead that was looked at. */
+	/* Behind the words read ahead that were used. */
 	return e < 0 || r == 1 ? e : look_at_complete(q, diag);
 }
 
@@ -369,11 +369,9 @@ static int read_head(
 	return read_one(q, pl_append_head_place(&q->a, list).offset, 8, ret_head, diag);
 }
 
-/*
- * The head first, then the entry, then, unless it proves itself, the head again: whether it was
- * overwritten meanwhile. Each is there before the next is asked for, since a READ may be carried
- * out later than one that was sent after it.
- */
+/* Reads the head first, then the entry, then, unless the entry's seal fits, the head again, to see
+ * whether it was overwritten meanwhile. Each is read before the next is asked for, since a READ may
+ * be carried out later than one that was sent after it. */
 int pl_query_entry(struct pl_query *q, uint32_t list, uint64_t number, enum pl_answer *ret_answer,
 	void *ret_entry, struct pl_diag *diag)
 {

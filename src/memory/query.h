@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Queries of a store whose bytes need not be mapped here. A source reads runs of bytes at offsets
- * of the store: from a mapping, or from a collector's memory by RDMA READ (remote/reader.h). Which
- * bytes an answer takes, and what they say, is the geometry and the judgement of the primitives
- * (key_write.h and so on), the same for all sources.
+ * of the store: from a mapping, or from a collector's memory by RDMA READ (remote/reader.h). The
+ * primitives (key_write.h and so on) tell which bytes an answer takes, and judge them, for all
+ * sources alike.
  *
  * Copies prove themselves as they do in mapped memory. Bytes of which no answer is found are read
- * again, up to PL_QUERY_TRIES times, as long as they change: somebody writes them.
+ * again, up to PL_QUERY_TRIES times, as long as they change, since a writer is at work.
  *
  *   pl_query_init(&q, &params, source);
  *   pl_query_begin(&q, &diag);                          what is asked once for all keys

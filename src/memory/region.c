@@ -20,7 +20,7 @@
 
 static const struct pl_region_options no_options;
 
-/* The diag gets what was tried and the system's word for why not. */
+/* Sets the diag to the failed action and the system's error. */
 static int failed(struct pl_diag *diag, const char *what, int error)
 {
 	pl_diag_set(diag, "%s: %s", what, strerror(error));
@@ -280,7 +280,7 @@ int pl_region_create_memory(struct pl_region **ret, const char *name,
 	return 0;
 }
 
-/* ---- what is there ---- */
+/* ---- opening an existing file ---- */
 
 static int busy(int fd, const char *path, struct pl_diag *diag)
 {

@@ -6,10 +6,10 @@
  * has pages of its own in front of the data, so that a NIC's registration covers data
  * alone.
  *
- * What a file says of itself is checked against its length before it is believed: magic, version,
- * byte order, check value, parameters, sizes. A process that is killed leaves a region that opens;
- * its entries prove themselves one by one (store.h). Space is allocated before it is mapped, so a
- * full disk is an error of creation and never a signal.
+ * The header of a file is checked against its length before it is used: magic, version, byte order,
+ * check value, parameters, sizes. A process that is killed leaves a region that opens; its entries
+ * prove themselves one by one (store.h). Space is allocated before it is mapped, so a full disk is
+ * an error of creation and never a signal.
  *
  * Epochs: a region of two halves keeps the epoch before the present one readable while the present
  * one fills. Half (epoch mod 2) holds an epoch; the next one begins in the other half, which is

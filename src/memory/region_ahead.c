@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What goes to disk is write-protected by the kernel, page by page and with an interrupt for the
- * writer's processor each, and the next store to the page waits for a fault. Of lists it is known
- * where the next stores go. So between two writes to disk the part of a list that was filled
- * meanwhile is taken out of this process's page table, at once, and pages ahead of its head are
- * made writable, four times as many as were filled; and what is ahead is not written: nothing in it
- * is published. Everything else in the file is.
- */
+/* The kernel write-protects pages that go to disk, one by one and with an interrupt for the
+ * writer's processor each, and the next store to such a page waits for a fault. For lists the
+ * places of the next stores are known. So between two writes to disk the part of a list that was
+ * filled meanwhile is taken out of this process's page table, at once, and pages ahead of its head
+ * are made writable, four times as many as were filled; the pages ahead are not written to disk:
+ * nothing in them is published. Everything else in the file is. */
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdlib.h>

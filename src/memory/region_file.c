@@ -100,7 +100,7 @@ static int link_nameless(int fd, const char *path)
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
 		return 0;
-	/* Without /proc: by those who may. */
+	/* Without /proc only privileged processes can. */
 	if (errno != ENOENT)
 		return -errno;
 	return linkat(fd, "", AT_FDCWD, path, AT_EMPTY_PATH) < 0 ? -errno : 0;

@@ -135,7 +135,8 @@ int pl_region_check(const void *header, size_t n, uint64_t file_bytes, struct pl
 	return 0;
 }
 
-/* Read, not mapped: who cuts the file meanwhile makes the header short, and ends nobody. */
+/* Reads the header, and does not map it: a file that is cut meanwhile gives a short header, and no
+ * signal. */
 int region_header_read(int fd, const char *path, struct pl_region_info *ret, struct pl_diag *diag)
 {
 	uint8_t bytes[PL_REGION_HEADER_BYTES];

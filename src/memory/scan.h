@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What has changed in a store since it was last walked, for key-write, counters and postcards:
- * slots, cells, chunks. A walk goes over the store piece by piece, as many slots at a time as its
- * caller allows, while others write; it keeps 8 bytes of each slot, by which it knows the slot
- * again (a change of a slot is overlooked with a probability of 2^-64; counters are kept as they
- * are).
+ * Changes in a store since its last walk, for key-write, counters and postcards: slots, cells,
+ * chunks. A walk goes over the store piece by piece, as many slots at a time as its caller allows,
+ * while others write; it keeps 8 bytes of each slot, by which it knows the slot again (a change of
+ * a slot is overlooked with a probability of 2^-64; counters are kept as they are).
  *
  * Key-write: several copies of one value are found once, the others counted, as long as they are
  * found in the same walk or the next one, and no more than about 65536 values change in a walk;

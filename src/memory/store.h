@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A store is a data structure laid out by a few numbers, its parameters, so that whoever knows them
- * and the address of its first byte can write to it: this process, a translator that computes
- * addresses for someone else's memory, a NIC. Each of the five primitives (key_write.h,
+ * A store is a data structure laid out by a few numbers, its parameters, so that every writer that
+ * knows them and the address of its first byte can write to it: this process, a translator that
+ * computes addresses for someone else's memory, a NIC. Each of the five primitives (key_write.h,
  * append.h, counters.h, postcards.h, sketch.h) has
  *
  *   geometry    pure functions of the parameters and a key or index: which bytes go to which offset

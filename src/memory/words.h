@@ -93,11 +93,9 @@ static inline void pl_words32_load(void *to, const void *from, size_t bytes)
 	}
 }
 
-/*
- * Fences around runs of words: what was stored before a release is seen no later than what is
- * stored after it; an acquire keeps later loads behind earlier ones. The thread sanitizer does not
- * know fences, and needs none: every word is atomic.
- */
+/* Fences around runs of words: stores before a release are seen no later than stores after it; an
+ * acquire keeps later loads behind earlier ones. The thread sanitizer does not know fences, and
+ * needs none: every word is atomic. */
 #if defined(__SANITIZE_THREAD__)
 #define PL_WORDS_FENCE(order) __atomic_signal_fence(order)
 #else
