@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The detector in the kernel: report traffic is read, stepped and dropped here, and only events go
- * up. What the parser does not settle goes to user space with its cause counted; all other traffic
- * is the host's.
+ * to user space. Packets that the parser does not settle are escalated, with the cause counted; all
+ * other traffic is the host's.
  *
  * State is per receive queue, and stepped by whoever has its turn (core/turn.h); scratch and
  * counters are per processor. The hops' functions are global, so that the verifier looks at each
@@ -278,10 +278,9 @@ EXPECT(expect)
 EXPECT(expect_links)
 #undef EXPECT
 
-/*
- * The frame's lines, all asked for before the first is looked at. Each may have to come from the
- * processor that wrote it, and one after the other those journeys took 41 % of this program's time.
- */
+/* Prefetches all lines of the frame before the first is read. Each may have to come from the
+ * processor that wrote it, and one after the other those transfers took 41 % of this program's
+ * time. */
 static __always_inline void fetch_lines(const struct xdp_md *ctx)
 {
 	const uint8_t *p = (const uint8_t *)(long)ctx->data,
@@ -310,11 +309,9 @@ __attribute__((noinline)) int pl_detect_meant(const struct pl_fast_to *to)
 	return pl_filter_has_addr(rules, to->addr[0], to->addr[1]);
 }
 
-/*
- * The cursor through memory: from here on it is one unknown position to the verifier, whatever way
- * led to it, and what differed between the headers before is forgotten. Else it would follow each
- * combination of headers to the program's end.
- */
+/* Passes the cursor through memory: from here on it is one unknown position to the verifier, and
+ * earlier differences between headers are forgotten. Otherwise the verifier would follow each
+ * combination of headers to the program's end. */
 static __always_inline void converge(
 	struct pl_frame_cursor *c, const struct xdp_md *ctx, struct work *w)
 {
@@ -329,8 +326,8 @@ static __always_inline void converge(
 	c->left = *left;
 }
 
-/* The headers of a usual report in a frame that the filter takes: its keys, its form and where its
- * stack is. A value of enum pl_slow. */
+/* Reads the headers of a common report in a frame that the filter takes: its keys, its form and the
+ * place of its stack. Returns an enum pl_slow. */
 static __always_inline uint32_t read_headers(struct xdp_md *ctx, struct work *w)
 {
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
@@ -905,7 +902,7 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 		pl_detect_trail(w, i);
 		pl_detect_hop(w, i);
 	}
-	/* Before an event tells of the path: whoever takes it looks its nodes up. */
+	/* Called before an event names the path: the reader of the event looks its nodes up. */
 	if (env.rules->flags & PL_CORE_KEEP_AGGREGATES)
 		pl_detect_route(w);
 	pl_detect_end(w);

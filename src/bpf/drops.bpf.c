@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets that the kernel drops, by its tracepoint skb:kfree_skb: of each a record with reason and
- * place goes into a ring, of no more than so many in a second; all count by their reason. The
- * program allocates nothing and frees nothing, so what it does is no drop itself. While it runs, the
- * kernel does not enter it again on the same processor, and counts a drop within an interrupt then
- * as a miss of the program.
+ * Packets that the kernel drops, by its tracepoint skb:kfree_skb: a record of each, with reason and
+ * place, goes into a ring, up to a number per second; all count by their reason. The program
+ * allocates nothing and frees nothing, so it causes no drop itself. While it runs, the kernel does
+ * not enter it again on the same processor, and counts a drop within an interrupt then as a miss of
+ * the program.
  *
  * Needs Linux 6.1 with BTF: members of the kernel's structures are found by their names (CO-RE).
  */
@@ -66,7 +66,7 @@ struct sk_buff {
 	unsigned char *head, *data;
 } KERNEL;
 
-/* Before Linux 6.2 a bit says whether the tag holds. */
+/* Before Linux 6.2 a bit tells whether the tag holds. */
 struct sk_buff___tag_bit {
 	uint8_t vlan_present : 1;
 } KERNEL;
@@ -130,7 +130,7 @@ static __always_inline uint32_t find_network(struct sk_buff *skb, uint32_t tail,
 	return network == 0 || network == NO_HEADER || network > tail ? data : network;
 }
 
-/* Copies what the buffer has from there on. What is in pages beside it is not read. */
+/* Copies the bytes of the linear buffer from there on. Bytes in its pages are not read. */
 static __always_inline void copy_head(struct pl_tap_walk *k, struct sk_buff *skb)
 {
 	const uint32_t tail = skb->tail, data = (uint32_t)(skb->data - skb->head);

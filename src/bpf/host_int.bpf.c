@@ -202,14 +202,13 @@ static __always_inline bool next_number(struct work *w, uint32_t *ret)
 	return true;
 }
 
-/*
- * Makes the packet `by` bytes longer and takes it out of the NIC's hands: where the stack left the
- * transport checksum to whoever sends (CHECKSUM_PARTIAL), it is found by a place that INT moves.
- * The kernel gives that up for a packet of which it removes the bytes up to the transport header
- * and more (skb_postpull_rcsum). So they are removed, and come back with room for INT; headers, and
- * bytes behind them that went along, are written again. A packet that is too short for that is
- * longer meanwhile. Returns 0; 1: nothing was changed; negative: the packet is not whole.
- */
+/* Makes the packet `by` bytes longer, and has the NIC's checksum made in software: if the stack
+ * left the transport checksum to the sender (CHECKSUM_PARTIAL), its place is an offset that INT
+ * moves. The kernel gives the offload up for a packet of which it removes the bytes up to the
+ * transport header and more (skb_postpull_rcsum). So these are removed, and come back with room for
+ * INT; headers, and bytes behind them that were removed too, are written again. A packet that is
+ * too short for that is made longer meanwhile. Returns 0; 1 when nothing was changed; a negative
+ * value when the packet is not whole. */
 static __always_inline int make_room(struct __sk_buff *skb, struct work *w, uint32_t by)
 {
 	const struct pl_host_walk *k = &w->walk;
@@ -297,7 +296,7 @@ static __always_inline int give(struct __sk_buff *skb, struct work *w)
 	return NEXT;
 }
 
-/* Leaving, behind what changes or drops packets. */
+/* Program for leaving packets, behind the programs that change or drop them. */
 SEC("tc") int pl_host_source(struct __sk_buff *skb)
 {
 	struct work *w = begin();
@@ -415,7 +414,8 @@ __attribute__((noinline)) int pl_host_do_flow(uint32_t bytes)
 	return 1;
 }
 
-/* User space looks by itself once it was woken, for longer than nobody wakes it again. */
+/* Flags of the ring: after a wake-up user space keeps looking by itself for longer than it is not
+ * woken. */
 static __always_inline uint64_t wakes(struct work *w, uint64_t now_ns)
 {
 	if (now_ns - w->woken_ns < pl_host_control.wake_ns)

@@ -213,7 +213,7 @@ static __always_inline bool takes_pulse(const struct flow *f, uint64_t block, ui
 	       __sync_val_compare_and_swap(last, before, (uint32_t)block) == before;
 }
 
-/* Counts what stays as it is. True: it is a packet to be looked at. */
+/* Reads a packet and counts one that stays as it is. True when the marker handles it. */
 static __always_inline bool marker_reads(struct __sk_buff *skb, struct work *w,
 	struct pl_mark_packet *s, uint32_t *ret_len, uint32_t *ret_n)
 {
@@ -351,7 +351,7 @@ static __always_inline int mark(struct __sk_buff *skb)
 	return NEXT;
 }
 
-/* Leaving, behind what changes or drops packets. */
+/* Program for leaving packets, behind the programs that change or drop them. */
 SEC("tc") int pl_mark_marker(struct __sk_buff *skb)
 {
 	return mark(skb);

@@ -79,7 +79,8 @@ __attribute__((noinline)) int pl_tap_do_link(struct work *w)
 	return w == NULL ? PL_TAP_BROKEN : (int)pl_tap_core_link(&w->walk, pl_tap_control.link);
 }
 
-/* The usual packet takes no call: where returns are slow, each costs as much as the rest of it. */
+/* A common packet takes no call: on processors with slow returns, each costs as much as the rest of
+ * it. */
 static __always_inline uint32_t read_link(struct work *w)
 {
 	struct pl_tap_walk *k = &w->walk;
@@ -271,8 +272,8 @@ __attribute__((noinline)) int pl_tap_do_joined(struct work *w)
 	return pl_tap_do_packets(w, n - 1, 1);
 }
 
-/* The records of the frame whose head was copied. hardware_ns: the NIC's time, 0 without one;
- * tells: the kernel says which frames stand for several packets, and for how many: segs. */
+/* Makes the records of the frame whose head was copied. hardware_ns: the NIC's time, 0 without one;
+ * tells: the kernel tells which frames stand for several packets, and for how many: segs. */
 static __always_inline void record(
 	struct work *w, uint16_t out, uint64_t hardware_ns, uint32_t segs, int tells)
 {
