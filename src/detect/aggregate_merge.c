@@ -270,7 +270,7 @@ static struct pl_share_entry entry_of(const void *arg, const void *cell)
 		.idle = c->now_ns > seen_ns && c->now_ns - seen_ns > c->idle_ns };
 }
 
-/* Somebody who has more than this source would have with one more gives up a cell, whose counts go
+/* Takes a cell from a source that has more than this one would have with one more; its counts go
  * into the overflow cell. */
 static bool displace(
 	struct pl_aggregate *agg, enum pl_agg_table table, const struct pl_addr *source)

@@ -20,7 +20,7 @@ void pl_direct_profile_of(struct pl_core_profile *ret, const struct pl_profile *
 	*ret = (struct pl_core_profile){
 		.layout_key = pl_int_layout_key(0, 0, 0, false, p->hints.dialect, &p->hints),
 		.marker = p->marker_set ? p->marker : PL_CORE_MARKER,
-		/* Values of 31 bits, flags in other places; words that no instruction asks for. */
+		/* Values of 31 bits, flags in other places; words that no instruction has. */
 		.escalate = (p->hints.dialect == PL_DIALECT_V04 && p->hints.dialect_pinned) ||
 			    p->hints.trailing_words != 0 || p->hints.source_words != 0,
 		.announces = p->dscp_set || p->int_port != 0,

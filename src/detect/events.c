@@ -58,7 +58,7 @@ static bool wants_hops(const struct pl_core_rules *rules)
 	       pl_core_watches(rules, PL_EVENT_LOOP);
 }
 
-/* Flows whose own numbers are followed: those of few kinds of telemetry have any. */
+/* Number of flows whose own numbers are followed: few kinds of telemetry have any. */
 static uint32_t numbered_flows(const struct pl_detect_options *o)
 {
 	uint32_t n = o->max_numbered != 0 ? o->max_numbered : o->max_flows / 8;
@@ -212,7 +212,7 @@ void pl_event_batch_done(struct pl_event_batch *batch)
 	*batch = (struct pl_event_batch){ 0 };
 }
 
-/* --- records to what the steps are told ------------------------------------------------------- */
+/* --- records to the input of the steps -------------------------------------------------------- */
 
 static inline void report_of(struct pl_core_report *r, const struct pl_path *path, uint64_t now_ns)
 {

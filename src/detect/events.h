@@ -68,7 +68,7 @@ struct pl_event_batch {
 	void *flush_arg;
 };
 
-int pl_event_batch_init(struct pl_event_batch *batch, uint32_t cap); /* -ENOMEM */
+int pl_event_batch_init(struct pl_event_batch *batch, uint32_t cap); /* returns 0 or -ENOMEM */
 void pl_event_batch_done(struct pl_event_batch *batch);
 
 /* Rules for a quantity that is watched. */

@@ -73,7 +73,7 @@ uint64_t pl_flow_numbers_memory(uint32_t max)
 
 /* --- reports ---------------------------------------------------------------------------------- */
 
-/* The numbers' width; 0 when the report says nothing of what was lost. */
+/* Width of the numbers; 0 when the report tells nothing of losses. */
 static uint32_t mask_of(const struct pl_path *path)
 {
 	if ((path->present & PL_PATH_HAS_flow_seq) == 0 || (path->present & PL_PATH_HAS_src) == 0 ||
@@ -350,7 +350,7 @@ static void look(struct pl_flow_numbers *f, struct pl_core_env *env, struct numb
 		now_ns, ts_ns);
 }
 
-/* Ends of what was told of flows that made room; what finds no room among the events waits. */
+/* Ends the events of flows that made room; those without room in the batch wait. */
 static void tell_gone(
 	struct pl_flow_numbers *f, struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
 {

@@ -20,8 +20,8 @@
 #include "detect/tables.h"
 
 /* State of the flow numbers. The table is shared by sources (base/shares.h): exporters or, of
- * packets that are seen themselves, their senders. A flow of which no two numbers followed each
- * other yet makes room first. */
+ * packets that are seen themselves, their senders. A flow of which no two numbers fitted each other
+ * yet makes room first. */
 struct pl_flow_numbers {
 	struct pl_cells cells;
 	struct pl_shares shares;
@@ -34,7 +34,7 @@ struct pl_flow_numbers {
 	struct pl_flow_number_counters counters;
 };
 
-int pl_flow_numbers_init(struct pl_flow_numbers *f, uint32_t max); /* -ENOMEM */
+int pl_flow_numbers_init(struct pl_flow_numbers *f, uint32_t max); /* returns 0 or -ENOMEM */
 void pl_flow_numbers_done(struct pl_flow_numbers *f);
 uint64_t pl_flow_numbers_memory(uint32_t max);
 

@@ -76,7 +76,8 @@ uint64_t pl_harvest_memory(const struct pl_detect_options *options)
 	return sum;
 }
 
-/* --- what an entry counted since -------------------------------------------------------------- */
+/* --- counts of an entry since
+ * ------------------------------------------------------------------ */
 
 static bool hist_fell(const struct pl_core_hist *now, const struct pl_core_hist *before)
 {
@@ -124,8 +125,8 @@ static bool route_fell(const struct pl_core_route *now, const struct pl_core_rou
 	       hist_fell(&now->hist, &before->hist);
 }
 
-/* The largest value since the last harvest, for whoever steps to begin anew: as one, so that none
- * is missed. */
+/* Takes the largest value since the last harvest, and lets the steps begin a new one: in one
+ * exchange, so that none is missed. */
 static struct pl_slot_max take_max(const struct basket *b, struct pl_core_quantity *live)
 {
 	return (struct pl_slot_max){ .slot = pl_aggregate_slot(b->into),

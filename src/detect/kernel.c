@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loads the detector into the kernel and reads what it sends up. */
+/* Loads the detector into the kernel and reads its events, frames and counts. */
 #include "detect/kernel.h"
 
 #include <errno.h>
@@ -117,7 +117,7 @@ static int set_sizes(struct pl_bpf_detect *skel, const struct pl_kernel_options 
 	return r;
 }
 
-/* Statistics that the verifier says last. */
+/* True for the statistics that the verifier prints last. */
 static bool statistics(const char *line)
 {
 	static const char *const begin[] = { "processed ", "verification time ", "stack depth " };
@@ -129,7 +129,7 @@ static bool statistics(const char *line)
 	return false;
 }
 
-/* The last thing that the verifier said before its statistics. */
+/* Last line of the verifier before its statistics. */
 static void verdict(const char *log, char *dst, size_t cap)
 {
 	const char *end = log + strlen(log), *line = end;
@@ -443,7 +443,7 @@ void pl_kernel_rules(struct pl_kernel *k, const struct pl_core_rules *rules)
 	pl_fast_prepare(&r);
 	k->skel->bss->pl_rules[next] = r;
 	pl_layouts_follow(&k->skel->bss->pl_layouts, follows(&r));
-	/* Pairs with the program's look at `active`: the rules are whole for who sees it. */
+	/* Pairs with the program's read of `active`: whoever sees it sees the whole rules. */
 	__atomic_store_n(&control->active, next, __ATOMIC_RELEASE);
 }
 
@@ -503,7 +503,7 @@ unsigned int pl_kernel_events(struct pl_kernel *k, struct pl_event_batch *out)
 	k->out = out;
 	k->n_events = 0;
 	k->events_left = control->events_bytes / sizeof(struct pl_event) + 1;
-	/* First: what is put in from here on may stay, what is there already will not. */
+	/* First of all: events put in from here on may stay, those there already will not. */
 	__atomic_store_n(&control->events_round, control->events_round + 1, __ATOMIC_SEQ_CST);
 	(void)ring_buffer__consume(k->events);
 	return k->n_events;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The detector in the kernel (bpf/detect.bpf.c): loaded, told its rules, heard. Report traffic on
- * the interfaces that its program is attached to is read, detected and dropped in the kernel; these
+ * The detector in the kernel (bpf/detect.bpf.c): loading, rules, and results. Report traffic on the
+ * interfaces that its program is attached to is read, detected and dropped in the kernel; these
  * functions give its events, the frames that it did not settle, and its counts.
  *
  *   pl_kernel_open(&k, &options, &diag);

@@ -26,7 +26,7 @@ struct pl_kernel_detect {
 	struct pl_node_watch nodes; /* nodes of all queues: a node's reports come by any of them */
 };
 
-/* The program counts sequence numbers: no decoder sees what it settles. */
+/* The program counts sequence numbers: no decoder sees the reports that it settles. */
 static struct pl_detect_options options_of(const struct pl_detect_options *given)
 {
 	struct pl_detect_options o = *given;
@@ -253,8 +253,8 @@ int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_
 
 	if (r < 0)
 		return r;
-	/* The program first. Once each queue's turn was had, what it puts into a band is by the new
-	 * rules. */
+	/* The program's rules change first. Once each queue's turn was had, the program sets bands
+	 * by the new rules. */
 	pl_kernel_rules(kd->kernel, &rules);
 	for (unsigned int q = 0; q < kd->n; q++)
 		(void)pl_detect_change(kd->queues[q], &detect, now_ns, ts_ns, out);

@@ -180,7 +180,7 @@ int pl_layouts_learn(struct pl_core_layouts *layouts, uint64_t key)
 		if (slot->key != 0)
 			continue;
 		*slot = l;
-		/* Pairs with the reader's look at the key: what it finds is whole. */
+		/* Pairs with the reader's load of the key: the layout that it finds is whole. */
 		__atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
 		return 0;
 	}

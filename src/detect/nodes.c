@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Follows when each node was heard of, and tells which nodes are silent. */
+/* Follows when each node was last seen, and reports silent nodes. */
 #include "detect/tables.h"
 
 #include <errno.h>
@@ -161,7 +161,8 @@ void pl_nodes_tell(
 					pl_core_elapsed(n->heard_ns, n->silent_since_ns), ts_ns);
 		} else if (n->silent && silence > env->rules.forget_ns &&
 			   silence > 2 * env->rules.node_silent_ns) {
-			/* Gone for good: its place is for others. Told, it stays without an end. */
+			/* The node is gone for good, and its place is free for others. A node
+			 * reported as silent stays without an end. */
 			node_forget(w, cell - 1);
 		}
 	}

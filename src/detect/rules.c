@@ -214,7 +214,7 @@ int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *o
 	return 0;
 }
 
-/* Keys fill sets unevenly, and a part of each set is for those that are not proven: of max
+/* Keys fill sets unevenly, and a part of each set is for exporters that are not proven: of max
  * exporters in a table four times as large, three in a thousand find no room. */
 static uint32_t exporters_room(uint32_t max)
 {

@@ -178,7 +178,7 @@ struct pl_node_watch {
 	uint64_t looked_ns;
 };
 
-int pl_node_watch_init(struct pl_node_watch *w, uint32_t max); /* -ENOMEM */
+int pl_node_watch_init(struct pl_node_watch *w, uint32_t max); /* returns 0 or -ENOMEM */
 uint64_t pl_node_watch_memory(uint32_t max);
 void pl_node_watch_done(struct pl_node_watch *w);
 

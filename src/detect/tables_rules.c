@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Applies new rules to the tables of detection: what a rule raised that is off now ends. */
+/* Applies new rules to the tables of detection: levels raised by a rule that is off now end. */
 #include "detect/tables.h"
 
 #include "core/detect_steps.h"

@@ -6,15 +6,15 @@
 
 /* --- ends ------------------------------------------------------------------------------------- */
 
-/* An entry goes: its way is free. Within a turn, so that nobody else has it in hand. */
+/* Frees an entry's way. Within a turn, so that nobody else uses it. */
 static void let_go(struct pl_core_env *env, uint64_t *way, unsigned int table)
 {
 	env->counters.aged[table]++;
 	*way = 0;
 }
 
-/* A quantity's levels, when nothing was heard for `idle` or the low has lasted. The band of what
- * ended is emptied: it was that of a raised level. */
+/* Ends a quantity's levels, when its key was not seen for `idle` or the low has lasted. The band of
+ * an ended level is emptied: it was that of a raised one. */
 static void quantity_wait(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *at, struct pl_core_quantity *q, struct pl_core_band *band,
 	unsigned int id, bool idle)
@@ -92,7 +92,7 @@ static bool set_is_empty(const uint64_t *way)
 	return any == 0;
 }
 
-/* Levels of one set, and entries that nothing was heard of for forget_ns. */
+/* Ticks the levels of one set, and removes entries that were not seen for forget_ns. */
 static void levels_set_tick(struct pl_core_env *env, const struct pl_core_report *r,
 	unsigned int table, uint32_t set, wait_fn *wait, bool raised, uint64_t forget_ns)
 {
@@ -395,7 +395,7 @@ void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const stru
 	if (!loss->open) {
 		if (!watched)
 			loss->before = loss->lost;
-		/* Without room it is told with the next look. */
+		/* Without room the next look reports it. */
 		if (loss->lost == loss->before || !loss_tell(env, loss, x, PL_PHASE_BEGIN, ts_ns))
 			return;
 		loss->open = 1;
