@@ -240,7 +240,7 @@ static void look(
 				take_bad(a, o->verdict);
 		}
 	}
-	/* Odd, so that sizes of batches have no part in who is looked at. */
+	/* Odd, so that sizes of batches do not decide which packets are looked at. */
 	a->turn += most + 1;
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Settings are tried by a decoder kept for that, whose last profile is for the exporter of the
+/* Settings are tried by a decoder kept for that, whose last profile is for the exporter of the
  * sample alone. A setting is right when every packet that failed decodes with hops and a flow, and
- * when every packet that decoded before says the same as before, but for depths that were doubted.
- */
+ * when every packet that decoded before gives the same records, except for doubted depths. */
 #include "decode/advise_try.h"
 
 #include <errno.h>
@@ -73,7 +71,7 @@ void trial_done(struct trial *t)
 	pl_record_batch_done(&t->after);
 }
 
-/* The spare profile is for this exporter; NULL: for nobody. */
+/* Sets the exporter of the spare profile; NULL: none. */
 static void set_spare(
 	struct trial *t, const struct pl_profile *profile, const struct pl_addr *exporter)
 {
@@ -133,7 +131,7 @@ enum depths trial_depths(const struct pl_record_batch *records)
 	return above == words ? DEPTHS_DOUBTED : DEPTHS_BELIEVED;
 }
 
-/* ---- what a setting makes of a packet ---- */
+/* ---- result of a setting for a packet ---- */
 
 /* True when a packet that failed now has an INT header, hops and a flow. A report's own header is
  * no proof, because bytes of nearly any kind may be one. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The batch loop: which packets are reports, which carry telemetry themselves, and the books. */
+/* The batch loop: it tells reports from packets that carry telemetry themselves, and keeps the
+ * accounts. */
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -47,8 +48,7 @@ static struct pl_decode_options with_defaults(const struct pl_decode_options *op
 	return o;
 }
 
-/* Exporters about which nothing is set that the fast path for the usual report would have to look
- * at. */
+/* True for exporters whose profile has no setting that matters to the fast path. */
 static bool is_usual(const struct pl_profile *p)
 {
 	return p->embedded == PL_EMBEDDED_AUTO && p->report_version == 0 && !p->marker_set &&
@@ -267,7 +267,7 @@ static enum pl_verdict decode_data(struct job *j, const struct pl_layers *l)
 	return v;
 }
 
-/* A trace that a node told of, without its packet: a path of no flow. */
+/* Decodes a trace that a node reported without its packet: a path of no flow. */
 static enum pl_verdict decode_trace(struct job *j, struct pl_cursor body)
 {
 	struct pl_path *path = begin_report(j);

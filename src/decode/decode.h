@@ -75,8 +75,8 @@ struct pl_decode_options {
 	uint32_t max_exporters; /* (address, node, hw id) sequence spaces; default 4096 */
 	/* an exporter not seen for longer makes room for another; default 10 min */
 	uint64_t exporter_idle_ns;
-	/* an exporter counts once two of its numbers follow each other (core/sequence.h); its
-	 * earlier reports are flagged unproven */
+	/* an exporter counts once two of its numbers fit each other (core/sequence.h); its earlier
+	 * reports are flagged unproven */
 	bool prove_exporters;
 	uint32_t max_paths; /* interned paths; default 65536 */
 	/* a larger jump forward is a restart, not a loss; default 65536 */

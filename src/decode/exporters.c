@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sequence spaces, one per (address, node, hardware id). Keys come from the network, so the hash is
- * keyed, nobody takes the tables from others, and time is that of the packets. */
+ * keyed and no source can fill the tables; time is that of the packets. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -108,7 +108,7 @@ struct exporter *exporters_make(struct exporters *e, const struct pl_addr *addr,
 	uint32_t *hand = e->prove ? &e->probation_hand : &e->followed_hand;
 	struct exporter *x;
 
-	/* Among those on probation somebody always makes room. */
+	/* Among the spaces on probation one always makes room. */
 	if (!free_one(e, table, shares, hand, pl_shares_held(shares, &source), e->prove, ts_ns))
 		return NULL;
 	x = pl_cells_at(table, pl_cells_insert(table, hash_of(e, &key), &key, sizeof(key)));

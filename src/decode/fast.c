@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The usual report, straight through: Ethernet, IPv4 and UDP (or a socket's payload), one report of
+ * The fast path for a common report: Ethernet, IPv4 and UDP (or a socket's payload), one report of
  * v1.0 or v2.0, in v2.0 also with the reporting node's metadata, an inner Ethernet frame, at most
  * one VLAN tag, IPv4 or IPv6 and UDP or TCP, an INT-MD header of v1.0 or v2.x with at least one hop
- * and nothing out of the ordinary. Whatever else a packet is, this says false before it has changed
- * anything, and the general way (report.c, find.c) decides: that way is the definition, and
- * decode_test.c and the fuzzer hold this one against it, record by record. What was walked once is
- * known by its shape the next time (shape.h).
+ * and nothing out of the ordinary. For any other packet it returns false before it has changed
+ * anything, and the slow path (report.c, find.c) decides: that is the reference, and decode_test.c
+ * and the fuzzer compare the fast path with it, record by record. Headers that were walked once are
+ * known by their shape the next time (shape.h).
  *
  * Each fixed part is taken by one check against the cursor; loads within it follow.
  */
@@ -175,8 +175,8 @@ static __attribute__((noinline)) const uint8_t *other_inner(
 	return other_transport(d, c, f->proto, pl_be16(p + 2) - 20u);
 }
 
-/* Shim and metadata header at c, without what raises a note: the stack and the original DSCP into
- * `in`, and the plan of its layout, or NULL. */
+/* Reads shim and metadata header at c, unless they raise a note: the stack and the original DSCP go
+ * to `in`; returns the plan of its layout, or NULL. */
 static inline const struct hop_plan *int_header(
 	struct job *j, struct pl_int *in, struct pl_cursor *c)
 {
@@ -192,8 +192,8 @@ static inline const struct hop_plan *int_header(
 	bits = pl_be32(p + 8);
 	key = j->profile->layout_key | (uint64_t)(bits >> 16) << 32 | (shim >> 8 & 0x1f);
 	if ((shim & 0xff000000fe000000) == 0x1000000020000000) {
-		/* v2.x: shim type 1, NPT 0; D, E, M are 0. A domain id changes what the words
-		 * mean. */
+		/* v2.x: shim type 1, NPT 0; D, E, M are 0. A domain id changes the meaning of the
+		 * words. */
 		header = 16;
 		words = shim >> 48 & 0xff;
 		key |= (uint64_t)PL_INT_V20 << 16;
@@ -224,7 +224,7 @@ static inline const struct hop_plan *int_header(
 	return plan;
 }
 
-/* The datagram of the packet and who sent it. */
+/* Reads the datagram of the packet, and its sender. */
 static inline bool outer(
 	struct job *j, struct pl_cursor *ret_payload, struct pl_addr *ret_addr, uint16_t *ret_port)
 {
@@ -299,8 +299,8 @@ static inline uint16_t flags_of(const uint8_t *u, uint8_t version)
 			  (marks >> 6 & 1) * PL_FLAG_CONGESTED);
 }
 
-/* The stack of a report that is the usual kind without doubt, and all that follows from it. `own`
- * is the plan of the hop behind the stack's, or NULL. */
+/* Completes a report that surely is a common one: its stack, and all that follows from it. `own` is
+ * the plan of the hop behind the stack's, or NULL. */
 static inline __attribute__((always_inline)) void complete(struct job *j, struct pl_path *path,
 	struct pl_hop *hops, const struct pl_addr *exporter, const struct number *number,
 	const struct pl_int *in, const struct hop_plan *plan, const struct hop_plan *own)
@@ -325,8 +325,8 @@ static inline __attribute__((always_inline)) void complete(struct job *j, struct
 	commit_path(j, path, n);
 }
 
-/* A packet that may have the shape. False before anything is changed when it has not, or when what
- * the shape does not hold is unusual. */
+/* Decodes a packet that may have the shape. False before anything is changed when it has not, or
+ * when the parts outside the shape are unusual. */
 static inline bool decode_shaped(struct job *j, const struct header_shape *s)
 {
 	const struct pl_packet *pkt = j->pkt;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where in a packet the telemetry is: level by level through the encapsulations. INT is announced
- * by the carrier (VXLAN-GPE next protocol, Geneve option class, GRE protocol), or over TCP, UDP and
- * ICMP by what the profile names: a DSCP value, a destination port, a probe marker. In the inner packet
- * of a report whose F bit permits it, INT is also recognised by validating the bytes; in packets on
- * the wire only where one of the customary announcements points at it.
+ * Finds the telemetry in a packet, level by level through the encapsulations. INT is announced
+ * by the carrier (VXLAN-GPE next protocol, Geneve option class, GRE protocol), or over TCP, UDP
+ * and ICMP by the announcement in the profile: a DSCP value, a destination port, a probe marker.
+ * In the inner packet of a report whose F bit permits it, INT is also recognised by validating
+ * the bytes; in packets on the wire only where one of the customary announcements points at it.
  */
 #include "decode/internal.h"
 
@@ -366,7 +366,7 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 		if (l == NULL) {
 			v = pl_layers_walk(&own, bytes, link, inside || level > 0);
 			if (v != PL_V_OK) {
-				/* Inside a tunnel that opened well, what cannot be read is
+				/* Inside a tunnel that opened well, a level that cannot be read is
 				 * payload. */
 				ret->unread = true;
 				if (level > 0 && v == PL_V_SHORT)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Hints are found by trying: datagrams to ports that were not expected go through a decoder kept
- * for that, which takes them for reports. Each table is small and counts what found no room, so
- * that work and memory are bounded whatever a capture holds.
- */
+/* Hints are found by trying: datagrams to ports that were not expected go through a decoder kept
+ * for that, which takes them for reports. Each table is small and counts entries without room, so
+ * that work and memory are bounded for any capture. */
 #include "decode/hint.h"
 
 #include <errno.h>
@@ -99,7 +97,7 @@ static void note_link(struct pl_hint *hint, uint16_t number)
 	hint->links[i].packets++;
 }
 
-/* Ports beyond the table are told of by nobody: with so many, none is the port of reports. */
+/* Ports beyond the table are not reported: with so many, none is the port of reports. */
 static void note_port(struct pl_hint *hint, uint16_t port, bool report)
 {
 	unsigned int i = 0;
@@ -114,7 +112,7 @@ static void note_port(struct pl_hint *hint, uint16_t port, bool report)
 	hint->ports[i].others += !report;
 }
 
-/* The payload of a datagram onto those that are tried, as a socket would give it. */
+/* Adds the payload of a datagram to those that are tried, as a socket would give it. */
 static void add_datagram(
 	struct pl_hint *hint, const struct pl_packet *packet, const struct pl_layers *l)
 {
@@ -168,7 +166,7 @@ void pl_hint_batch(struct pl_hint *hint, const struct pl_batch *batch,
 			tried[i].verdict == PL_V_OK && hint->report[i]);
 }
 
-/* The port with most reports but for those told of, of which `before` was the last; NULL: none. */
+/* Port with most reports behind `before`, the last one reported; NULL: none. */
 static const struct port *next_port(const struct pl_hint *hint, const struct port *before)
 {
 	const struct port *best = NULL;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * From INT values to hop records, and what follows from them. A value of all ones over its width is
- * "not available" (INT v1.0 4.7, v2.1 5.8): it is absent in the record, never a number.
- */
+/* Makes hop records of INT values, with the values that follow from them. A value of all ones over
+ * its width is "not available" (INT v1.0 4.7, v2.1 5.8): it is absent in the record, never a
+ * number. */
 #include "decode/internal.h"
 #include "record/path_id.h"
 
@@ -358,7 +357,7 @@ __attribute__((cold, noinline)) static void unlikely_reported(
 
 void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n)
 {
-	/* IOAM says its unit itself and is in ns by now. */
+	/* IOAM has its unit in the packet, and is in ns by now. */
 	const bool ioam = path->mode >= PL_MODE_IOAM_TRACE && path->mode <= PL_MODE_IOAM_POT;
 	const bool ts_us = !ioam && j->profile->timestamp_unit == PL_UNIT_US;
 	const bool latency_us = !ioam && j->profile->latency_unit == PL_UNIT_US;
@@ -476,8 +475,8 @@ __attribute__((cold, noinline)) static bool have_latencies(
 	return (all & PL_HOP_HAS_hop_latency_ns) != 0;
 }
 
-/* The body for one set of facts, known when compiled. It writes what is usual and takes back what
- * is not. */
+/* Derives the values for one set of facts, known when compiled. It writes the common result and
+ * corrects it in rare cases. */
 static inline __attribute__((always_inline)) void derive_as(struct job *j, struct pl_path *path,
 	struct pl_hop *hops, unsigned int n, uint32_t present, const bool reported,
 	const bool times, const bool wide)

@@ -341,7 +341,7 @@ static enum pl_verdict gather(struct gathered *g, struct pl_cursor area, bool *r
 	}
 }
 
-/* The kind that says most names the mode. */
+/* The kind with most values names the mode. */
 static enum pl_mode mode_of(uint32_t kinds)
 {
 	if (kinds & (1u << PL_IOAM_PREALLOCATED | 1u << PL_IOAM_INCREMENTAL))

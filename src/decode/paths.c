@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interned paths: what a path id stands for, and how often it was seen. The counters are in the
- * slots, which are touched per report; the shapes are touched once, when a path is new. */
+/* Interned paths: the steps of a path id, and its counts. The counters are in the slots, which are
+ * touched per report; the shapes are touched once, when a path is new. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -111,11 +111,9 @@ static bool is_idle(const struct path_slot *slot, uint64_t now_ns)
 	return now_ns > slot->last_ts_ns && now_ns - slot->last_ts_ns > IDLE_NS;
 }
 
-/*
- * Of the next few paths, the one to displace for a source that holds `held`: idle, or of a source
- * with more than that, or its own; of those the heaviest source's, the one least recently seen.
- * Its number, or p->max.
- */
+/* Number of the path, of the next few, to displace for a source that holds `held`: an idle one, or
+ * one of a source with more than that, or its own; of these one of the heaviest source, the one
+ * least recently seen; p->max when there is none. */
 static uint32_t choose(
 	struct paths *p, const struct pl_addr *source, uint32_t held, uint64_t now_ns)
 {

@@ -51,7 +51,7 @@ static unsigned int add_reporter(
 {
 	struct pl_hop own;
 
-	/* Without metadata in the header, the node's place is told by the stack if there is one. */
+	/* Without metadata in the header, the stack gives the node's place, if there is one. */
 	if (!r->have_hop && (n > 0 || !r->have_node))
 		return n;
 	hop_from_report(&own, r);
@@ -66,8 +66,8 @@ static unsigned int add_reporter(
 	return n + 1;
 }
 
-/* Host-INT: packets of a flow that did not get from one host to the other. What lies between is not
- * known, so the two hosts are a part of a path. */
+/* Decodes a drop summary of Host-INT: packets of a flow that did not get from one host to the
+ * other. The nodes between are not known, so the two hosts are a part of a path. */
 static unsigned int drop_summary(
 	struct pl_path *path, struct pl_hop *hops, const struct pl_report *r)
 {
@@ -163,8 +163,7 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 				j->notes |= PL_NOTE_BIT(IOAM_MORE);
 		}
 	}
-	/* A stack may be in what could not be read, as F permits: then this is not all of the
-	 * path. */
+	/* The unread part may hold a stack, as F permits: then this is not all of the path. */
 	if (__builtin_expect(unread, 0) && (r->tracked || v == PL_V_REPORT_INNER)) {
 		path->flags |= PL_FLAG_PARTIAL;
 		j->notes |= PL_NOTE_BIT(PARTIAL);
@@ -250,8 +249,8 @@ static struct number number_in(const struct pl_report *r)
 		.version = r->version };
 }
 
-/* The number of a report that is not read: it arrived, so it is not lost. What has to be proven
- * does not begin with one. */
+/* Counts the number of a report that is not read: it arrived, so it is not lost. An exporter that
+ * has to be proven does not begin with one. */
 static void account_unread(struct job *j, const struct pl_addr *addr, const struct number *n)
 {
 	if (j->d->opt.number != NULL || !j->d->exporters.prove ||

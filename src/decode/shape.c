@@ -84,7 +84,8 @@ static void keep_ipv4(struct header_shape *s, unsigned int eth)
 	keep(s, eth + 23, 0xff);
 }
 
-/* The report's type, what is inside, no metadata of its own, F; in v2.0 also its length. */
+/* Keeps the report's type, the type of the packet inside, "no metadata", and F; in v2.0 also its
+ * length. */
 static void keep_report(struct header_shape *s, unsigned int at, uint8_t version)
 {
 	if (version == PL_REPORT_V20) {
