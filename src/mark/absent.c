@@ -8,8 +8,9 @@ static struct seen *seen_at(const struct pl_mark_correlator *c, uint32_t point, 
 	return &c->seen[(size_t)point * SEEN_BLOCKS + block % SEEN_BLOCKS];
 }
 
-/* The first block of a point may have begun before anybody listened. A block of a clock that is
- * seconds away says nothing of those of the clock in force, and does not stay in their way. */
+/* Notes a block. The first block of a point may have begun before the collector listened. A block
+ * of a clock that is seconds away tells nothing of blocks of the present clock, and does not stay
+ * in their way. */
 void pl_mark_note_seen(struct pl_mark_correlator *c, uint32_t point, const struct pl_addr *source,
 	const struct pl_mark128 *record)
 {

@@ -81,7 +81,7 @@ static int check(const struct pl_mark_arc *arcs, uint32_t n, struct pl_diag *dia
 	return n > 0 ? 0 : -EINVAL;
 }
 
-/* Inputs of a cluster are the points that its arcs leave, outputs those that they enter. */
+/* Inputs of a cluster are the points that its arcs leave, outputs the points that they enter. */
 static void fill(
 	struct pl_mark_clusters *c, const struct pl_mark_arc *arcs, uint32_t n, uint32_t *parents)
 {

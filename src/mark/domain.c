@@ -282,7 +282,7 @@ static void judge_alarms(struct pl_mark_domain *d, struct pl_mark_segment_state 
 			     conflict = { .kind = PL_EVENT_MARK_CONFLICT,
 				     .above = (alarms & PL_MARK_ALARM_IN_USE) != 0 };
 
-	/* A point that is not there says nothing of its clock. */
+	/* An absent point tells nothing of its clock. */
 	if (clock.above || (alarms & PL_MARK_ALARM_MISSING) == 0)
 		judge(d, &s->clock, &clock, &s->key);
 	if (conflict.above || (alarms & PL_MARK_ALARM_MISSING) == 0)
@@ -405,7 +405,7 @@ static bool is_allowed(const struct pl_mark_domain *d, const struct pl_addr *sen
 	return d->config.n_allow == 0;
 }
 
-/* A record that was taken says that its point is there. */
+/* Notes that the point of a record is present. */
 static void note_point(struct pl_mark_domain *d, const struct pl_mark128 *r)
 {
 	const struct window *w = window_of(d, deadline_of(d, r));
@@ -429,7 +429,7 @@ void pl_mark_domain_take(struct pl_mark_domain *d, const struct pl_addr *sender,
 	const struct pl_mark_correlator_stats *c = pl_mark_correlator_stats(d->correlator);
 
 	d->stats.records += n;
-	/* First what is over by now: then later records of it are late. */
+	/* Blocks that are over by now are finished first: later records of them are late. */
 	pl_mark_domain_turn(d, now_ns);
 	if (!is_allowed(d, sender)) {
 		d->stats.not_allowed += n;

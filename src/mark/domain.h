@@ -110,8 +110,9 @@ uint64_t pl_mark_domain_memory(const struct pl_mark_domain_config *config);
  * whatever the configuration has. */
 void pl_mark_domain_change(struct pl_mark_domain *d, const struct pl_mark_domain_config *config);
 
-/* Takes records of a sender, at that time. The address of all zeros: they came by no network, and
- * `allow` says nothing of them. torn: others of it, before these, are known to be lost; n may be 0. */
+/* Takes records of a sender, at that time. An address of all zeros stands for records that came by
+ * no network, to which `allow` does not apply. torn: others of the sender, before these, are known
+ * to be lost; n may be 0. */
 void pl_mark_domain_take(struct pl_mark_domain *d, const struct pl_addr *sender,
 	const struct pl_mark128 *records, uint32_t n, bool torn, uint64_t now_ns);
 /* Gives the results of blocks that are over by that time, and judges them. */

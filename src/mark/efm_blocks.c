@@ -69,7 +69,7 @@ uint32_t pl_efm_square_of(const struct pl_efm_blocks *b)
 	uint32_t best = 0;
 	uint64_t most = 0;
 
-	/* Class 1 is 64; what is a little above a power of two is of that one. */
+	/* Class 1 is 64; a length a little above a power of two is of that one. */
 	for (unsigned int class = 1; class < PL_EFM_CLASSES - 1; class ++) {
 		uint64_t n = b->far[class] + b->near[class + 1];
 

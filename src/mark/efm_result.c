@@ -25,8 +25,8 @@ const char *pl_efm_spins_name(enum pl_efm_spins spins)
 	return names[spins];
 }
 
-/* A server copies the spin value, a client inverts it: what speaks for the receiver of direction
- * `way` being the server. */
+/* Evidence that the receiver of direction `way` is the server: a server copies the spin value, a
+ * client inverts it. */
 static uint64_t as_server(const struct pl_efm *e, unsigned int way)
 {
 	return e->ways[way].copied + e->ways[way ^ 1].inverted;
@@ -106,7 +106,7 @@ static bool three_quarters(
 
 	if (square == 0)
 		square = square_of(e, config, way);
-	/* Without N nothing says how many were sent. */
+	/* Without N the number of sent packets is not known. */
 	if (square == 0)
 		return false;
 	loss = pl_efm_loss_of(&e->ways[way].reflection.blocks, square);
@@ -157,7 +157,7 @@ static void put_reflections(struct pl_efm_result *r, const struct pl_efm *e,
 	r->has |= PL_EFM_HAS_DLOSS;
 }
 
-/* A reflection is not longer than what it reflects: which trains are which. */
+/* A reflection is not longer than the train it reflects: that tells the trains apart. */
 static void put_trains(struct pl_efm_result *r, const struct pl_efm_trains *t, bool from_start)
 {
 	unsigned int from = 0;

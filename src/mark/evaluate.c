@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The results of one block and segment: what is valid, and why what is not has no value. Offsets are
- * from the start of the same block at every point, so their differences are delays.
- */
+/* Results of one block and segment: the valid values, and why the others are absent. Offsets are
+ * from the start of the same block at every point, so their differences are delays. */
 #include <stdlib.h>
 
 #include "mark/correlate_state.h"
@@ -31,7 +29,8 @@ static uint32_t alarms_of(uint16_t flags)
 	       ((flags & PL_MARK_LATE_CHANGE) != 0 ? PL_MARK_ALARM_LATE_CHANGE : 0u);
 }
 
-/* Points that have the mark elsewhere, or count other flows, where both told. */
+/* True when both points told their terms, and these differ in the place of the mark or the parts of
+ * a flow. */
 static bool differ(const struct pl_mark128 *a, const struct pl_mark128 *b)
 {
 	const unsigned int told = a->mark_flags & PL_MARK_TERMS_MASK,
@@ -80,7 +79,7 @@ static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_res
 	return sum;
 }
 
-/* A delay that is below what the clocks can differ by is none. */
+/* A delay below the largest difference of the clocks is none. */
 static bool is_delay(const struct pl_mark_correlator *c, struct pl_mark_result *result, int64_t ns)
 {
 	const uint64_t error =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads and writes mkpair/1, and what was heard of a marker. */
+/* Reads and writes mkpair/1, and follows the datagrams received of a marker. */
 #include "mark/pair.h"
 
 #include <stdio.h>
@@ -176,7 +176,7 @@ void pl_mark_pair_put(uint8_t dst[PL_MARK_PAIR_HEADER_BYTES], const struct pl_ma
 	put(&dst, tail, 4);
 }
 
-/* ---- what was heard ---- */
+/* ---- datagrams received ---- */
 
 static uint64_t *word_of(struct pl_mark_heard *h, uint32_t seq)
 {
@@ -188,7 +188,7 @@ static uint64_t bit_of(uint32_t seq)
 	return UINT64_C(1) << seq % 64;
 }
 
-/* Numbers before that one are settled: those that did not come are lost. */
+/* Settles numbers before base: those that did not come are lost. */
 static void settle(struct pl_mark_heard *h, uint32_t base)
 {
 	if ((int32_t)(base - h->base) <= 0)

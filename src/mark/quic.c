@@ -99,8 +99,8 @@ static enum pl_quic_read read_long(
 	return !c->short_read || cut ? PL_QUIC_OK : PL_QUIC_BROKEN;
 }
 
-/* Packets of a datagram are to the same connection id (RFC 9000 12.2): what is behind a long header
- * and goes elsewhere is padding. */
+/* True for packets of a datagram that have the same connection id (RFC 9000 12.2): bytes behind a
+ * long header with another one are padding. */
 static bool goes_to(const struct pl_cursor *behind, const struct pl_cursor *dcid)
 {
 	const size_t n = pl_cursor_left(dcid);
