@@ -33,7 +33,7 @@ struct pl_cells {
 	uint32_t sweep; /* position of the next sweep */
 };
 
-int pl_cells_init(struct pl_cells *t, uint32_t cap, uint32_t size); /* -ENOMEM */
+int pl_cells_init(struct pl_cells *t, uint32_t cap, uint32_t size); /* returns 0 or -ENOMEM */
 void pl_cells_done(struct pl_cells *t);
 uint64_t pl_cells_memory(uint32_t cap, uint32_t size);
 void pl_cells_clear(struct pl_cells *t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Errors told to the person at the terminal. */
+/* Errors for the user at the terminal. */
 #include "base/complain.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Configuration text to structures: maps, lists, keys and defaults. The values of keys are
- * conf_value.c. What goes the other way is conf_write.c. */
+/* Configuration text to structures: maps, lists, keys and defaults. conf_value.c has the values of
+ * keys, conf_write.c the reverse. */
 #include "base/conf.h"
 
 #include <assert.h>

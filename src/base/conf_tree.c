@@ -203,7 +203,7 @@ int pl_conf_tree_read(struct pl_conf_tree *ret, const char *text, size_t len, st
 		pl_diag_at(diag, 0, 0, "out of memory");
 		return -ENOMEM;
 	}
-	/* Said, not guessed: libyaml would also take UTF-16. */
+	/* The encoding is set, not guessed: libyaml would also take UTF-16. */
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
 	error = read_document(&r);

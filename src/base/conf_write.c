@@ -78,7 +78,7 @@ static void add_text(struct pl_buf *out, const char *text, bool expands)
 	pl_buf_chr(out, '"');
 }
 
-/* Zero where zero is out of range says that nothing was given. */
+/* True when the value is zero, and zero is out of range: no value was given. */
 static bool is_absent(const struct pl_conf_row *row, const void *value)
 {
 	if (row->def != NULL || row->required || row->min == 0)

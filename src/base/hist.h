@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A histogram of non-negative integers with four buckets per power of two: fixed size, no
- * configuration, so any two can be added. Bucket i holds what is above pl_hist_upper(i - 1) and not
- * above pl_hist_upper(i) (upper bounds inclusive, as Prometheus wants them): 1, 1.19, 1.41, 1.68,
- * 2, … 2^36; bucket 0 also holds zeros, the last bucket everything beyond 2^36 (69 s in
+ * configuration, so any two can be added. Bucket i holds values above pl_hist_upper(i - 1) and
+ * not above pl_hist_upper(i) (upper bounds inclusive, as Prometheus wants them): 1, 1.19, 1.41,
+ * 1.68, 2, … 2^36; bucket 0 also holds zeros, the last bucket everything beyond 2^36 (69 s in
  * nanoseconds). Every fourth bucket ends at a power of two. These are the buckets of schema 2 of
- * Prometheus' native histograms and of OpenTelemetry's exponential ones. The error: a value and the
- * bound of its bucket differ by a factor of less than 2^(1/4) = 1.19. Plain memory: one writer;
- * copy it for readers.
+ * Prometheus' native histograms and of OpenTelemetry's exponential ones. The error: a value and
+ * the bound of its bucket differ by a factor of less than 2^(1/4) = 1.19. Plain memory: one
+ * writer; copy it for readers.
  */
 #pragma once
 

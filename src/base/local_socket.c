@@ -44,7 +44,7 @@ int pl_local_connect(const char *path, int type, unsigned int patience_s)
 	return r;
 }
 
-/* Makes room for a socket, if what is there is one of nobody. */
+/* Makes room for a socket, if the one in its place belongs to no process. */
 static int clear_place(const char *path, struct pl_diag *diag)
 {
 	struct stat st;

@@ -24,7 +24,7 @@
 #define SLOTS          64
 #define PROBES         4
 #define WAIT_MS        100
-#define LINE_MAX_BYTES 4096 /* PIPE_BUF: a write up to here is whole, and fits when poll says so */
+#define LINE_MAX_BYTES 4096 /* PIPE_BUF: a write up to here is whole, and fits if poll says so */
 
 static const char *const level_names[] = { "error", "warning", "notice", "info", "debug" };
 static const char *const format_names[] = { "auto", "text", "logfmt", "json" };
@@ -41,8 +41,8 @@ struct repeat {
 	uint64_t hidden;
 };
 
-/* Read before the lock: a line that nobody wants costs one load. Relaxed: a change of level need
- * not be ordered with anything. */
+/* Read before the lock: a line below the level costs one load. Relaxed: a change of level need not
+ * be ordered with anything. */
 static _Atomic int max_level = PL_LOG_NOTICE;
 static _Atomic uint64_t lost_total; /* relaxed: a figure for people */
 static _Atomic int format = PL_LOG_AUTO;
@@ -217,7 +217,8 @@ static void add_line(
 	pl_buf_chr(out, '\n');
 }
 
-/* Asks poll and not O_NONBLOCK, which would change the file for every process that shares it. */
+/* Writes a line after poll, not with O_NONBLOCK, which would change the file for every process that
+ * shares it. */
 static bool write_line(const struct pl_buf *line)
 {
 	struct pollfd wait = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -261,7 +262,7 @@ static void emit(enum pl_log_level level, const char *subject, const char *text)
 	pl_buf_done(&line);
 }
 
-/* Says what a slot hid and frees it. With the lock. */
+/* Writes the count that a slot holds, and frees the slot. Called with the lock. */
 static void close_repeat(struct repeat *r, uint64_t now_ns)
 {
 	char text[TEXT_MAX];

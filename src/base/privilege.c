@@ -33,7 +33,7 @@ struct identity {
 	char *name; /* user, for its other groups; NULL: none */
 };
 
-/* ---- who to become ---- */
+/* ---- user and group to become ---- */
 
 /* A number; -ESRCH when it is none. (uid_t)-1 stands for "no change" in the system calls, so it is
  * none. */
@@ -232,7 +232,7 @@ int pl_privilege_drop(const struct pl_privilege_options *options, struct pl_diag
 		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 		(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
 	}
-	/* Believe what the system says, not what was asked of it. */
+	/* The system's answer counts, not the request. */
 	if (r == 0)
 		r = capget_all(&effective, &permitted);
 	if (r == 0 && (effective != keep || permitted != keep || geteuid() != who.uid))

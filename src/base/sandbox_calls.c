@@ -23,7 +23,7 @@
 #define AF_XDP 44
 #endif
 
-/* Calls that no part of the program makes once it serves; to ask for one is to be somebody else. */
+/* Calls that no part of the program makes once it serves; only foreign code makes them. */
 static const char *const refused[] = { "execve", "execveat", "fork", "vfork", "ptrace",
 	"process_vm_readv", "process_vm_writev", "pidfd_getfd", "pidfd_send_signal", "kcmp",
 	"mount", "umount2", "move_mount", "open_tree", "fsopen", "fsmount", "mount_setattr",
@@ -200,7 +200,7 @@ static void refuse_always(struct filter *f)
 	/* A new process. Arguments of clone3 are out of a filter's sight; the C library then takes clone. */
 	refuse_bits(f, "clone", 0, CLONE_THREAD, 0);
 	rule(f, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
-	/* Memory is written or executed, never both; what is mapped stays as it is. */
+	/* Memory is writable or executable, never both; mapped memory stays as it is. */
 	refuse_bits(f, "mmap", 2, PROT_EXEC | PROT_WRITE, PROT_EXEC | PROT_WRITE);
 	refuse_bits(f, "mprotect", 2, PROT_EXEC, PROT_EXEC);
 	/* Signals to others. */

@@ -168,11 +168,9 @@ static int add_rules(const struct ruleset *set, const struct pl_sandbox_options 
 
 	for (size_t i = 0; i < sizeof(of_the_system) / sizeof(of_the_system[0]); i++)
 		(void)allow(set, of_the_system[i], READS);
-	/*
-	 * Root owns the secrets of /etc: it reads what stands above, and no file that takes the
-	 * place of one. Of another user the files' own rights keep them, and /etc/resolv.conf is
-	 * read again where a DHCP client puts a new one in its place.
-	 */
+	/* Root owns the secrets of /etc: it reads the files above, and no file that replaces one.
+	 * For another user the files' own rights keep the secrets, and /etc/resolv.conf is read
+	 * again where a DHCP client replaces it. */
 	if (geteuid() != 0)
 		(void)allow(set, "/etc", READS);
 	(void)allow(set, "/dev/null", READS | WRITE_FILE | TRUNCATE);
