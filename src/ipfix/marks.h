@@ -9,7 +9,7 @@
 #include "ipfix/writer.h"
 #include "record/packet.h"
 
-/* -ENOMEM. Freed, begun, renewed and flushed by sets.h. */
+/* Makes a writer, which sets.h frees, begins, renews and flushes. Returns 0 or -ENOMEM. */
 int pl_ipfix_marks_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_sets_options *options);
 
 /* Puts a record. False when it was not put, as there are too many sets of values. */

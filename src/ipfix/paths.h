@@ -10,7 +10,7 @@
 #include "ipfix/writer.h"
 #include "record/record.h"
 
-/* -ENOMEM. Freed, begun, renewed and flushed by sets.h. */
+/* Makes a writer, which sets.h frees, begins, renews and flushes. Returns 0 or -ENOMEM. */
 int pl_ipfix_paths_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_sets_options *options);
 
 /* Puts a path. False when it was not put, as there are too many sets of values. Its data records

@@ -6,7 +6,7 @@
 #include <fixbuf/public.h>
 #include <stdlib.h>
 
-/* Internal templates have all that a record can have. Those of collectors begin behind them. */
+/* Internal templates have all values of a record. Those of collectors have the ids behind them. */
 enum { ID_FIRST = 256, ID_LAST = 65535 };
 
 static int type_of(const struct pl_ipfix_own *e)

@@ -22,7 +22,7 @@ struct pl_ipfix_set {
 	bool sent, used;
 };
 
-/* An element of a list of a kind, as paths.def has them; id 0: not of the enterprise. */
+/* An element in a list of a kind, as in paths.def; id 0: not of the enterprise. */
 struct pl_ipfix_own {
 	const char *name;
 	uint16_t id;
@@ -32,20 +32,20 @@ struct pl_ipfix_own {
 #define PL_IPFIX_OWN(type, member, name, id, flag, help)                                           \
 	{ name, id, sizeof(type), _Generic(*(type *)NULL, int64_t : true, default : false) },
 
-/* The kinds of data record that an output has. Static. */
+/* Kinds of data record of an output. Static. */
 struct pl_ipfix_schema {
-	struct fbInfoElementSpec_st *const *kinds; /* elements of each, with flags */
+	struct fbInfoElementSpec_st *const *kinds; /* elements of each kind, with flags */
 	const struct pl_ipfix_own *own;            /* elements of the enterprise */
 	size_t n_own;
 	uint8_t n_kinds;
-	uint32_t times[3]; /* the flag of elements by enum pl_ipfix_time */
+	uint32_t times[3]; /* flags of time elements, by enum pl_ipfix_time */
 };
 
 struct pl_ipfix_sets_options {
 	uint32_t domain;
 	enum pl_ipfix_time time;
 	uint32_t pen; /* not 0 */
-	/* Takes a whole message, in which so many paths, results or block records end. */
+	/* Takes a whole message, in which `entries` paths, results or block records end. */
 	void (*send)(void *arg, const uint8_t *message, uint32_t bytes, uint32_t entries);
 	void *arg;
 };
@@ -54,13 +54,13 @@ struct pl_ipfix_sets {
 	struct pl_ipfix_message m;
 	const struct pl_ipfix_schema *schema;
 	enum pl_ipfix_time unit;
-	uint32_t time; /* of the schema's flags */
+	uint32_t time; /* the flag for `unit`, of the schema's times */
 	uint16_t next_id;
 	unsigned int n;
 	struct pl_ipfix_set sets[PL_IPFIX_SETS_MAX];
 };
 
-/* -ENOMEM. */
+/* Makes the sets of an output. Returns 0 or -ENOMEM. */
 int pl_ipfix_sets_new(struct pl_ipfix_sets **ret, const struct pl_ipfix_schema *schema,
 	const struct pl_ipfix_sets_options *options);
 void pl_ipfix_sets_free(struct pl_ipfix_sets *x); /* NULL is allowed */
@@ -72,7 +72,7 @@ void pl_ipfix_sets_begin(struct pl_ipfix_sets *x);
  * that were not used since the last time are forgotten. */
 void pl_ipfix_sets_renew(struct pl_ipfix_sets *x, uint32_t export_s);
 void pl_ipfix_sets_flush(struct pl_ipfix_sets *x, uint32_t export_s);
-/* Paths, results or block records in the message being made. */
+/* Number of paths, results or block records in the present message. */
 uint32_t pl_ipfix_sets_waiting(const struct pl_ipfix_sets *x);
 
 /* Template of data records of a kind with these flags; NULL when there are too many. It is valid

@@ -299,8 +299,8 @@ static uint16_t answer_of(uint16_t type)
 	return type;
 }
 
-/* The flow as its other direction is: addresses, ports, counts. told: the record says where that was,
- * as a tap of interfaces makes it; flow128 of others does not. */
+/* Reverses a flow: addresses, ports, counts. told: the record has the place of the other direction,
+ * as taps of interfaces write it; flow128 of others has not. */
 static struct pl_flow288 reversed(const struct pl_flow288 *f, bool icmp, bool told)
 {
 	struct pl_flow288 r = *f;
