@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Draws numbers from distributions that are given as text. */
+/* Draws numbers from distributions given as text. */
 #include "gen/dist.h"
 
 #include <errno.h>
@@ -87,8 +87,8 @@ bad:
 	return -EINVAL;
 }
 
-/* Marsaglia's polar method; the second value of the pair is not kept, so that a draw's cost in
- * random numbers does not depend on who drew before. */
+/* Marsaglia's polar method; the second value of the pair is not kept, so that a draw always takes
+ * the same random numbers. */
 static double draw_normal(struct pl_rng *rng)
 {
 	double u, v, s;
@@ -101,9 +101,9 @@ static double draw_normal(struct pl_rng *rng)
 	return u * sqrt(-2 * log(s) / s);
 }
 
-/* ln of a positive normal number, to 9 digits: 2 atanh((m - 1) / (m + 1)) of the mantissa m,
- * brought between the roots of 1/2 and 2. A draw needs no more, and libm's is what a generator
- * would spend most of its time in. */
+/* ln of a positive normal number, to 9 digits: 2 atanh((m - 1) / (m + 1)) of the mantissa m, scaled
+ * to between the roots of 1/2 and 2. A draw needs no more digits, and a generator would spend most
+ * of its time in libm's log. */
 static double quick_log(double x)
 {
 	uint64_t bits;

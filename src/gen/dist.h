@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A distribution of a quantity: how long a node holds a packet, how deep its queue is. Written as
+ * A distribution of a quantity, as the hop latency or the queue depth of a node. Written as
  * "NAME:A[,B]"; the numbers take the unit of the quantity, or a duration's suffix where it is a
  * time.
  *
@@ -20,7 +20,7 @@
 #include "base/rng.h"
 
 enum pl_dist_kind {
-	PL_DIST_DEFAULT, /* not given: whoever draws has put a default in before */
+	PL_DIST_DEFAULT, /* not given: the caller has put in a default */
 	PL_DIST_CONST,
 	PL_DIST_UNIFORM,
 	PL_DIST_EXP,
@@ -33,9 +33,9 @@ struct pl_dist {
 	double a, b;
 };
 
-/* is_time: a plain number is ns, and "5us" is understood. -EINVAL with diag. */
+/* is_time: a plain number is ns, and "5us" is understood. Returns -EINVAL with diag. */
 int pl_dist_parse(struct pl_dist *ret, const char *text, bool is_time, struct pl_diag *diag);
 
-/* One value, never negative, rounded to a whole number, at most `max`: a heavy tail has no end, but
- * the field that will carry the value has. */
+/* Draws a value: not negative, rounded to a whole number, at most `max`, the largest value of the
+ * field that will carry it. */
 uint64_t pl_dist_draw(const struct pl_dist *d, struct pl_rng *rng, uint64_t max);

@@ -14,7 +14,7 @@
 #define DATAGRAM_MAX    2048u
 #define COLUMNS_AT_ONCE 8u
 #define SCRATCH_BYTES   1016u
-#define SPORT           40041u /* as the published generator, and so the next ones */
+#define SPORT           40041u /* as the published generator, which also uses the next ones */
 #define SPORT_INT       5000u
 #define DPORT_INT       5002u
 #define DPORT_UDP       1337u
@@ -25,10 +25,10 @@
 #define INT_NODES       10000u
 #define FLOWS_MAX       (1u << 20)
 
-/* A flow on its way. */
+/* A flow with postcards still to send. */
 struct flow {
 	uint64_t id;
-	uint8_t hop; /* next */
+	uint8_t hop; /* next hop */
 };
 
 struct reporter {
@@ -43,7 +43,7 @@ struct pl_dta_gen {
 	struct pl_zipf zipf;
 	uint64_t n;                           /* reports made */
 	uint64_t turns[PL_DTA_STREAM_MAX];    /* of each stream */
-	uint64_t timeouts;                    /* of Marple's flows */
+	uint64_t timeouts;                    /* timeouts of Marple's flows */
 	uint64_t due_ns, origin_ns, origin_n; /* report origin_n was due at origin_ns */
 	struct reporter *reporters;
 	struct flow *flows;
@@ -70,7 +70,7 @@ uint8_t pl_dta_gen_key_bytes(const struct pl_dta_gen_cfg *cfg, uint64_t key)
 	return (uint8_t)(8 + pl_hash_mix(key, 0x6c656e) % (cfg->key_bytes - 7u));
 }
 
-/* A register of HyperLogLog, of one byte, ends at 61. */
+/* Bound of the values of a cell: a register of HyperLogLog, of one byte, ends at 61. */
 static uint32_t cells_below(unsigned int cell_bytes)
 {
 	return cell_bytes == 1 ? 62 : 100;
@@ -125,7 +125,7 @@ static void fill_defaults(struct pl_dta_gen_cfg *c)
 		c->collector = pl_addr_v4((const uint8_t[]){ 10, 0, 0, 51 });
 }
 
-/* The published generator's other streams are no reports. */
+/* Returns true for the other streams of the published generator, which are not reports. */
 static bool is_plain(const struct pl_dta_gen_cfg *c)
 {
 	return c->stream >= PL_DTA_STREAM_UDP_REPORT;
@@ -292,8 +292,8 @@ void pl_dta_gen_tuple(uint8_t to[PL_DTA_GEN_TUPLE_BYTES], uint64_t flow)
 	to[12] = PL_IP_TCP;
 }
 
-/* An entry about a flow: the 5-tuple where there is room, and a number, which is the flow itself
- * without one. */
+/* Sets an entry about a flow: the 5-tuple if there is room, and a number, which identifies the flow
+ * when there is no 5-tuple. */
 static void set_entry(struct pl_dta_gen *g, struct pl_dta_report *r, uint64_t flow, uint64_t v)
 {
 	const size_t tuple =
@@ -313,7 +313,7 @@ static void make_marple(struct pl_dta_gen *g, struct pl_dta_report *r, uint64_t 
 	const uint32_t what = (uint32_t)pl_rng_below(&g->rng, 16);
 	uint64_t packets = 1;
 
-	/* Lists are behind the values. */
+	/* Lists are in the store after that of the values. */
 	if (what > 0 && g->cfg.form == PL_DTA_PATHLINE)
 		r->store++;
 	if (what == 0) {
@@ -337,7 +337,7 @@ static uint32_t from_one(struct pl_dta_gen *g, uint32_t most)
 	return 1 + (uint32_t)pl_rng_below(&g->rng, most);
 }
 
-/* A record that is no report. */
+/* Writes a record that is not a report. */
 static void put_record(struct pl_dta_gen *g, struct pl_build *b)
 {
 	const uint64_t turn = g->turns[g->cfg.stream]++;
@@ -426,7 +426,8 @@ static void make_report(struct pl_dta_gen *g, struct pl_dta_report *r, struct re
 
 /* ---- datagrams ---- */
 
-/* udp-report comes from anywhere, for what spreads datagrams by their source. */
+/* Source of a datagram: udp-report has random sources, for receivers that spread datagrams by
+ * source. */
 static struct pl_addr source(struct pl_dta_gen *g, uint32_t reporter)
 {
 	const bool any = g->cfg.stream == PL_DTA_STREAM_UDP_REPORT;
@@ -480,7 +481,7 @@ static bool at_end(const struct pl_dta_gen *g)
 	       (g->cfg.duration_ns != 0 && g->due_ns - g->cfg.start_ns >= g->cfg.duration_ns);
 }
 
-/* What becomes of packet i, the batch's last. */
+/* Loses, duplicates or swaps packet i, the last of the batch. */
 static void damage(struct pl_dta_gen *g, struct pl_batch *batch)
 {
 	double u = pl_rng_unit(&g->rng);
@@ -509,7 +510,7 @@ int pl_dta_gen_next(struct pl_dta_gen *g, uint64_t until_ns, struct pl_batch *re
 	ret->n = 0;
 	if (at_end(g))
 		return -ENODATA;
-	/* Room for a double; and an end where all is lost. */
+	/* Room for a duplicate; and an end when all are lost. */
 	for (unsigned int slot = 0; slot < PL_BATCH_MAX / 2 && ret->n < PL_BATCH_MAX - 1 &&
 				    rounds < 65536 && !at_end(g) && g->due_ns < until_ns;
 		rounds++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Streams of DTA reports to order: the published generator's (keys, increments, entries of lists,
- * each one greater than the one before; what collectors without DTA get instead; a trace) and more:
- * postcards of interleaved flows, columns of sketches, keys that follow Zipf's law, reporters that
- * lose, double and swap their datagrams. No sockets and no clock, as gen/gen.h; the same
+ * Generated streams of DTA reports: those of the published generator (keys, increments, entries of
+ * lists, each one greater than the one before; records for collectors without DTA; a trace) and
+ * more: postcards of interleaved flows, columns of sketches, keys that follow Zipf's law, reporters
+ * that lose, duplicate and swap their datagrams. No sockets and no clock, as gen/gen.h; the same
  * configuration with the same seed gives the same bytes.
  */
 #pragma once
@@ -21,20 +21,17 @@ enum pl_dta_stream {
 	PL_DTA_STREAM_INCREMENT,
 	PL_DTA_STREAM_POSTCARDS,
 	PL_DTA_STREAM_SKETCH,
-	/* all of them in turn, the last only with PL_DTA_PATHLINE, into stores from `store` on */
+	/* all streams in turn, the last only with PL_DTA_PATHLINE, into stores from `store` on */
 	PL_DTA_STREAM_MIX,
-	/* What Marple's queries report, each as often as in no trace in particular, as the
-	 * published one is not at hand: of 16 reports 12 are sizes of flowlets (list 1), 3 flows
-	 * that lost packets (list 0), 1 a flow's timeouts so far (value of a key; lists are in the
-	 * store behind). Entries of 13 bytes and more begin with the 5-tuple. */
+	/* Reports of Marple's queries, with chosen shares, because the published trace is not
+	 * available: of 16 reports 12 are sizes of flowlets (list 1), 3 flows that lost packets
+	 * (list 0), 1 the number of a flow's timeouts so far (value of a key; lists are in the next
+	 * store). Entries of 13 bytes and more begin with the 5-tuple. */
 	PL_DTA_STREAM_MARPLE,
-	/* The published generator's for collectors without DTA, a record in each datagram, in
-	 * network order:
-	 *   udp-report    key 32, data 32; from any address to port 1337
-	 *   udp-flowcard  source 32, destination 32, ports 16 and 16, protocol 8, data 32; to port
-	 *                 1337
-	 *   int-paths     source 32, destination 32, protocol 8, ports 16 and 16, five hops of 32;
-	 *                 to port 5002 */
+	/* Streams of the published generator for collectors without DTA, a record in each datagram,
+	 * in network order: udp-report key 32, data 32; from any address to port 1337 udp-flowcard
+	 * source 32, destination 32, ports 16 and 16, protocol 8, data 32; to port 1337 int-paths
+	 * source 32, destination 32, protocol 8, ports 16 and 16, five hops of 32; to port 5002 */
 	PL_DTA_STREAM_UDP_REPORT,
 	PL_DTA_STREAM_UDP_FLOWCARD,
 	PL_DTA_STREAM_INT_PATHS,
@@ -50,44 +47,45 @@ struct pl_dta_gen_cfg {
 	enum pl_dta_form form;
 	bool sequenced, immediate;
 	uint16_t store;
-	/* 0: published forms 4, as their generator; else as many as the store has */
+	/* 0: 4 in published forms, as their generator; else as many as the store has */
 	uint8_t copies;
-	uint32_t reporters; /* addresses 10.0.0.200 and up, in turn; each numbers its own. 0: 1 */
-	uint32_t packed;    /* PATHLINE: reports in a datagram; 0: 1 */
-	/* keys: numbers from 0, in network order; each one greater than the one before, or Zipf's
-	 * law */
-	uint64_t keys;     /* so many; 0: 10^9, or as many as there are */
-	uint8_t key_bytes; /* any; zeros before the number. 0: 4 */
-	bool key_lengths;  /* from 8 to key_bytes bytes, key by key */
-	double zipf;       /* exponent; 0: in turn */
-	/* the value follows from the key, so that any answer can be checked; else a count */
+	/* reporters with addresses 10.0.0.200 and up, in turn, each with its own numbers. 0: 1 */
+	uint32_t reporters;
+	uint32_t packed; /* PATHLINE: reports in a datagram; 0: 1 */
+	/* keys: numbers from 0, in network order; each one greater than the one before, or by
+	 * Zipf's law */
+	uint64_t keys;     /* number of keys; 0: 10^9, or as many as there are */
+	uint8_t key_bytes; /* any length; zeros before the number. 0: 4 */
+	bool key_lengths;  /* lengths from 8 to key_bytes bytes, by key */
+	double zipf;       /* exponent; 0: keys in turn */
+	/* the value is computed from the key, so that any answer can be checked; else a count */
 	bool value_is_key;
 	/* of values and entries: a number in network order, zeros before it; 0: 4 */
 	uint16_t value_bytes;
 	uint32_t lists; /* 0: 5 */
 	/* postcards: flow f has path length 1 + f mod hops when `lengths`, else hops */
-	uint32_t interleave; /* flows on their way at the same time; 0: 1 */
+	uint32_t interleave; /* flows under way at the same time; 0: 1 */
 	uint8_t hops;        /* 0: 5 */
 	bool lengths, tell_length;
 	uint32_t nodes; /* 0: 1000 */
 	/* sketches: each reporter sends all columns, then the next epoch */
 	uint32_t columns;             /* 0: 1024 */
 	uint8_t rows, cell_bytes;     /* 0: 4 and 8; cells of 1 byte are registers of HyperLogLog */
-	double loss, duplicate, swap; /* shares of the datagrams */
+	double loss, duplicate, swap; /* ratios of datagrams */
 	double rate;                  /* reports per second; 0: 1000 */
 	uint64_t start_ns, count, duration_ns; /* as in gen/gen.h; count: reports */
-	struct pl_addr collector;              /* in frames; unspecified: 10.0.0.51 */
+	struct pl_addr collector;              /* destination of frames; unspecified: 10.0.0.51 */
 	bool udp;                              /* UDP payloads instead of frames */
 };
 
-/* Node of a hop, 1 to hops, of a flow; the value of a key. What a query must say. */
+/* Node of a hop (1 to hops) of a flow; value of a key: the answers that a query must give. */
 uint32_t pl_dta_gen_node(uint64_t flow, unsigned int hop, uint32_t nodes);
 uint64_t pl_dta_gen_value(uint64_t key);
-/* How long a key is; the 5-tuple of a flow of Marple's: source, destination, ports, protocol. */
+/* Length of a key; 5-tuple of a flow of Marple's: source, destination, ports, protocol. */
 #define PL_DTA_GEN_TUPLE_BYTES 13u
 uint8_t pl_dta_gen_key_bytes(const struct pl_dta_gen_cfg *cfg, uint64_t key);
 void pl_dta_gen_tuple(uint8_t to[PL_DTA_GEN_TUPLE_BYTES], uint64_t flow);
-/* A sketch's cell when `value_is_key`, the same from every reporter; how many columns go in a
+/* Cell of a sketch with `value_is_key`, the same from every reporter; number of columns in a
  * report. */
 uint64_t pl_dta_gen_cell(
 	uint32_t epoch, uint32_t column, unsigned int row, unsigned int cell_bytes);
@@ -95,7 +93,7 @@ uint32_t pl_dta_gen_columns(unsigned int rows, unsigned int cell_bytes);
 
 struct pl_dta_gen;
 
-/* -EINVAL with diag for what cannot be had together, -ENOMEM. */
+/* Returns -EINVAL with diag for options that exclude each other, -ENOMEM. */
 int pl_dta_gen_new(struct pl_dta_gen **ret, const struct pl_dta_gen_cfg *cfg, struct pl_diag *diag);
 void pl_dta_gen_free(struct pl_dta_gen *g);
 
@@ -105,11 +103,11 @@ uint64_t pl_dta_gen_due_ns(const struct pl_dta_gen *g);
 void pl_dta_gen_skip_to(struct pl_dta_gen *g, uint64_t now_ns);
 
 struct pl_dta_gen_counters {
-	uint64_t reports, datagrams;        /* made; those lost included */
+	uint64_t reports, datagrams;        /* generated, including lost ones */
 	uint64_t lost, duplicated, swapped; /* datagrams */
 };
 const struct pl_dta_gen_counters *pl_dta_gen_counters(const struct pl_dta_gen *g);
-/* With every default filled in. */
+/* The configuration with every default filled in. */
 const struct pl_dta_gen_cfg *pl_dta_gen_cfg(const struct pl_dta_gen *g);
 
 /* ---- Zipf's law ---- */

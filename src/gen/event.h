@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events as people write them: KIND@START[+DURATION][:KEY=VALUE,…]
+ * Events in the form of options: KIND@START[+DURATION][:KEY=VALUE,…]
  *
  *   path@10s+20s                  a link on the path of flow 0 fails for 20 s (link=2-5: that one)
  *   queue@20s+10s:depth=40000     a queue on that path builds up and drains (node=, port=, queue=)
@@ -16,6 +16,6 @@
 
 int pl_gen_event_parse(struct pl_gen_event *ret, const char *text, struct pl_diag *diag);
 
-/* The demonstration: a path change, a queue build-up and a burst of lost reports within the first
- * half minute, then again every minute. Appends to cfg->events. */
+/* Events of the demonstration: a path change, a queue build-up and a burst of lost reports within
+ * the first half minute, then again every minute. Appends to cfg->events. */
 void pl_gen_story(struct pl_gen_cfg *cfg);

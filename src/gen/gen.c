@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Turns: whose packet is next, which nodes report it, what becomes of the reports. */
+/* Turns: chooses the next packet and the nodes that report it, and sends or loses the reports. */
 #include "gen/gen.h"
 
 #include <assert.h>
@@ -20,14 +20,14 @@
 struct exporter {
 	uint32_t next;
 	uint32_t held_seq;
-	bool held; /* held_seq was overtaken by its successor and comes next */
+	bool held; /* held_seq was overtaken by its successor and is sent next */
 };
 
-/* A datagram still to be sent about the packets at hand. */
+/* A datagram still to be sent about the present packets. */
 struct turn {
 	enum pl_gen_why why;
 	unsigned int hop, first; /* as in struct pl_gen_item */
-	unsigned int n;          /* of the packets, from the first on */
+	unsigned int n;          /* number of packets, from the first on */
 };
 
 struct pl_gen {
@@ -40,16 +40,17 @@ struct pl_gen {
 	double slot_ns;
 	uint32_t next_flow;
 	struct exporter
-		*exporters; /* per node; the last one for reports that do not name their node */
-	/* the packets being reported */
+		*exporters; /* per node; the last one for reports without the id of their node */
+	/* the packets that are reported */
 	struct pl_model_packet packets[PL_GEN_REPORTS_MAX];
 	struct turn turns[2 * PL_GEN_HOPS_MAX + 2];
 	unsigned int n_turns, next_turn;
 	struct pl_gen_lost
-		*gaps; /* Host-INT, per flow: what its sink has missed since the last packet */
+		/* Host-INT, per flow: packets that its sink has missed since the last one it saw */
+		*gaps;
 	struct pl_templates *templates; /* or NULL */
 	struct pl_gen_lost lost;        /* to be summarized in this turn */
-	/* the last packet given out, for duplicates */
+	/* the last packet, for duplicates */
 	bool again;
 	unsigned int last;
 	struct pl_packet last_packet;
@@ -89,8 +90,8 @@ void pl_gen_skip_to(struct pl_gen *gen, uint64_t now_ns)
 
 /* ---- sequence numbers ---- */
 
-/* Which numbering a report belongs to: the node's, or, for v0.5 reports through one socket, the
- * socket's: v0.5 tells devices apart by their addresses only. */
+/* Exporter of a report: the node's, or the socket's for v0.5 reports through one socket, because
+ * v0.5 tells devices apart by their addresses only. */
 static struct exporter *exporter_of(struct pl_gen *g, unsigned int node)
 {
 	bool anonymous = g->cfg.udp && g->cfg.report == PL_GEN_REPORT_V05;
@@ -133,7 +134,7 @@ static void note_gap(struct pl_gen_lost *gap, const struct pl_model_packet *p)
 	}
 }
 
-/* Who reports the packets: the first of them decides. */
+/* Plans the turns of the packets: the first packet decides. */
 static void plan_turns(struct pl_gen *g, unsigned int n)
 {
 	const struct pl_gen_cfg *cfg = &g->cfg;
@@ -142,7 +143,7 @@ static void plan_turns(struct pl_gen *g, unsigned int n)
 
 	g->n_turns = g->next_turn = 0;
 	if (cfg->report == PL_GEN_REPORT_NONE) {
-		/* as it is seen on the last link inside the domain */
+		/* in its form on the last link inside the domain */
 		if (!p->dropped)
 			add_turn(g, PL_GEN_WHY_SINK, last > 0 ? last - 1 : 0, 0, 1);
 		return;
@@ -245,7 +246,7 @@ static void set_packet(const struct pl_gen *g, struct pl_packet *pkt, const stru
 	}
 }
 
-/* The usual report from its template, or through the encoder, to be the template. */
+/* Writes the common report from its template, or encodes it and keeps it as the template. */
 static bool put_usual(struct pl_gen *g, const struct turn *t, uint32_t seq, uint64_t due_ns,
 	unsigned int slot, struct pl_packet *pkt)
 {
@@ -278,7 +279,7 @@ static bool put_usual(struct pl_gen *g, const struct turn *t, uint32_t seq, uint
 	return true;
 }
 
-/* The datagram or packet of a turn into slot `slot`. */
+/* Writes the datagram or packet of a turn into slot `slot`. */
 static void put_turn(struct pl_gen *g, const struct turn *t, uint32_t seq, uint64_t due_ns,
 	unsigned int slot, struct pl_packet *pkt)
 {
@@ -308,7 +309,7 @@ static void put_turn(struct pl_gen *g, const struct turn *t, uint32_t seq, uint6
 		pl_end_ip(&b, at);
 		pl_malform_at(&d, PL_MALFORM_FRAME, &b);
 	}
-	assert(!b.full); /* pl_gen_new has seen to it that the longest fits */
+	assert(!b.full); /* pl_gen_new made sure that the longest fits */
 	if (d.kind != NULL && !d.scrapped)
 		g->counters.malformed++;
 	if (truth != NULL) {
@@ -346,7 +347,7 @@ static void put_again(struct pl_gen *g, uint64_t due_ns, unsigned int slot, stru
 	g->slot += n;
 }
 
-/* One slot's worth of work; false when nothing came of it. */
+/* Does the work of one slot. Returns false when it gave no packet. */
 static bool step(struct pl_gen *g, uint64_t due_ns, unsigned int slot, struct pl_packet *pkt)
 {
 	const struct turn *t;
@@ -441,7 +442,7 @@ const struct pl_gen_cfg *pl_gen_cfg(const struct pl_gen *gen)
 
 /* ---- life ---- */
 
-/* Whether the longest datagram fits: headers of every level, the stack of the longest path,
+/* Returns 0 when the longest datagram fits: headers of every level, the stack of the longest path,
  * payload. */
 static int check_size(const struct pl_gen *g, size_t *ret_bytes, struct pl_diag *diag)
 {
@@ -450,7 +451,7 @@ static int check_size(const struct pl_gen *g, size_t *ret_bytes, struct pl_diag 
 		pl_int_gen_stack_bytes(cfg, pl_topo_nodes(pl_model_topology(g->model)));
 	size_t need;
 
-	if (cfg->ioam.options != 0) /* a trace, and all the others, are an option each */
+	if (cfg->ioam.options != 0) /* a trace, and all other IOAM, have an option each */
 		stack = 5 * 257;
 	need = 256 + (size_t)cfg->reports_per_datagram * (384 + stack + cfg->payload);
 	*ret_bytes = need;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Telemetry to order: a network is modelled (gen/topology.h), flows run through it, and what its
- * nodes would say about them is encoded as reports or as the instrumented packets themselves. No
- * sockets and no clock: time is the model's, it starts at start_ns and advances by 1/rate per
- * report. The same configuration with the same seed gives the same bytes.
+ * Generated telemetry: a model of a network (gen/topology.h) carries flows, and the telemetry of
+ * its nodes about them is encoded as reports or as the instrumented packets themselves. No sockets
+ * and no clock: time is the model's, it starts at start_ns and advances by 1/rate per report. The
+ * same configuration with the same seed gives the same bytes.
  *
  *   struct pl_gen_cfg cfg = { .rate = 10000, .seed = 1 };
  *   pl_gen_new(&gen, &cfg, &diag);
@@ -27,7 +27,7 @@
 #include "wire/packet.h"
 #include "wire/verdict.h"
 
-/* What is asked for. In every enumeration 0 means "what goes best with the rest". */
+/* Report specification. In every enumeration 0 means "best match for the other settings". */
 enum pl_gen_report {
 	PL_GEN_REPORT_AUTO,
 	PL_GEN_REPORT_NONE,
@@ -45,7 +45,7 @@ enum pl_gen_carrier {
 	PL_GEN_GPE,
 	PL_GEN_GENEVE
 };
-/* How the inner packet of a report begins, or an instrumented packet. */
+/* First header of a report's inner packet, or of an instrumented packet. */
 enum pl_gen_inner {
 	PL_GEN_INNER_AUTO,
 	PL_GEN_ETHERNET,
@@ -55,12 +55,12 @@ enum pl_gen_inner {
 	PL_GEN_VXLAN,
 	PL_GEN_IP
 };
-/* The transport of the original packets. */
+/* Transport of the original packets. */
 enum pl_gen_proto { PL_GEN_PROTO_AUTO, PL_GEN_PROTO_TCP, PL_GEN_PROTO_UDP, PL_GEN_PROTO_ICMP };
-/* Where the metadata of an INT-MD sink stand: in the report's header (where the version has a place
- * for them), on top of the stack, or both. */
+/* Place of an INT-MD sink's metadata: in the report's header (in versions that have a place for
+ * them), on top of the stack, or both. */
 enum pl_gen_sink { PL_GEN_SINK_AUTO, PL_GEN_SINK_STACK, PL_GEN_SINK_HEADER, PL_GEN_SINK_BOTH };
-/* What tells that a packet carries INT. */
+/* Announcement of INT in a packet. */
 enum pl_gen_announce {
 	PL_GEN_ANNOUNCE_AUTO,
 	PL_GEN_ANNOUNCE_DSCP,
@@ -68,33 +68,34 @@ enum pl_gen_announce {
 	PL_GEN_ANNOUNCE_MARKER
 };
 
-/* What IOAM there is in IPv6 packets, in any combination; see gen/ioam_gen.h. */
+/* IOAM options of IPv6 packets, in any combination; see gen/ioam_gen.h. */
 enum {
-	PL_GEN_IOAM_TRACE = 0x01,       /* pre-allocated */
-	PL_GEN_IOAM_INCREMENTAL = 0x02, /* the other trace */
+	PL_GEN_IOAM_TRACE = 0x01,       /* pre-allocated trace */
+	PL_GEN_IOAM_INCREMENTAL = 0x02, /* incremental trace */
 	PL_GEN_IOAM_E2E = 0x04,
 	PL_GEN_IOAM_POT = 0x08,
 	PL_GEN_IOAM_DEX = 0x10,
 };
-/* How the nodes of the namespace write the time. */
+/* Time format of the nodes of the namespace. */
 enum pl_gen_ioam_time { PL_GEN_IOAM_POSIX, PL_GEN_IOAM_PTP, PL_GEN_IOAM_NTP };
 #define PL_GEN_SNAPSHOT_MAX 16 /* words */
 
 struct pl_gen_ioam {
-	uint8_t options; /* PL_GEN_IOAM_*; 0 = INT is what is made */
-	/* those that stand in Destination Options; the others are in Hop-by-Hop */
+	uint8_t options; /* PL_GEN_IOAM_*; 0: INT is generated */
+	/* options in Destination Options; the others are in Hop-by-Hop */
 	uint8_t destination;
-	/* 24 bits, also what direct export asks for; 0: id, ports, time, delay, queue */
+	/* 24 bits, also for direct export; 0: id, ports, time, delay, queue */
 	uint32_t trace_type;
 	uint16_t ns;
-	uint8_t nodes; /* room for so many (with the longest snapshot); 0: 8, or as many as fit */
+	/* nodes that the trace has room for (with the longest snapshot); 0: 8, or as many as fit */
+	uint8_t nodes;
 	uint8_t snapshot_words;
 	uint8_t flags; /* PL_IOAM_OVERFLOW, PL_IOAM_LOOPBACK, PL_IOAM_ACTIVE */
 	enum pl_gen_ioam_time time;
-	bool seq_64; /* edge to edge: the 64-bit sequence number */
+	bool seq_64; /* edge to edge: with the 64-bit sequence number */
 };
 
-/* The streams of INTCollector's own generator instead of the model; see gen/replay.h. */
+/* Streams of INTCollector's own generator in place of the model; see gen/replay.h. */
 enum pl_gen_replay {
 	PL_GEN_REPLAY_NONE,
 	PL_GEN_REPLAY_INTCOLLECTOR_1,
@@ -112,21 +113,20 @@ enum pl_gen_event_kind {
 	PL_GEN_EVENT_PATH,    /* a link fails and comes back */
 	PL_GEN_EVENT_QUEUE,   /* a queue fills and drains */
 	PL_GEN_EVENT_LOSS,    /* reports are lost */
-	PL_GEN_EVENT_DROP,    /* a node drops packets and says so */
+	PL_GEN_EVENT_DROP,    /* a node drops packets and reports it */
 	PL_GEN_EVENT_RESTART, /* a node's report sequence starts again at 0 */
 	PL_GEN_EVENT_KIND_MAX,
 };
 
-/* Something that happens at a time. node and link ends are node ids; 0 = chosen: on the path of
- * flow 0. */
+/* An event at a time. node and link ends are node ids; 0: chosen on the path of flow 0. */
 struct pl_gen_event {
 	enum pl_gen_event_kind kind;
-	uint64_t at_ns, duration_ns; /* after the start; duration 0 = for ever */
-	uint64_t every_ns;           /* again after so long, 0 = once */
+	uint64_t at_ns, duration_ns; /* after the start; duration 0: without end */
+	uint64_t every_ns;           /* interval of repeats; 0: once */
 	uint32_t node, link_a, link_b;
-	uint32_t port;  /* QUEUE: egress port; 0 = as flow 0 leaves the node */
-	int32_t queue;  /* QUEUE: -1 = every queue of the port */
-	double value;   /* QUEUE: depth at its peak; LOSS, DROP: share of reports, packets */
+	uint32_t port;  /* QUEUE: egress port; 0: port of flow 0 at the node */
+	int32_t queue;  /* QUEUE: -1: every queue of the port */
+	double value;   /* QUEUE: largest depth; LOSS, DROP: ratio of reports, packets */
 	uint8_t reason; /* DROP */
 };
 
@@ -137,8 +137,8 @@ struct pl_gen_event {
 #define PL_GEN_MALFORMS_MAX 128
 #define PL_GEN_PACKET_MAX   9216 /* bytes */
 
-/* Kinds of damage from gen/malform.h, each to a share of the packets; 0 = an equal part of what the
- * others leave. */
+/* Kinds of damage from gen/malform.h, each for a ratio of the packets; 0: an equal part of the
+ * rest. */
 struct pl_gen_malform {
 	const struct pl_malform *kind;
 	double ratio;
@@ -149,25 +149,25 @@ struct pl_gen_cfg {
 	/* the network */
 	const char *topology;   /* as gen/topology.h; NULL: leaf-spine:4x2 */
 	uint32_t flows;         /* 0: 100 */
-	struct pl_dist latency; /* ns within a node; default exp:2us */
-	struct pl_dist link;    /* ns between nodes; default const:1us */
-	struct pl_dist queue;   /* depth; default exp:20 */
+	struct pl_dist latency; /* hop latency in ns; default exp:2us */
+	struct pl_dist link;    /* link latency in ns; default const:1us */
+	struct pl_dist queue;   /* queue depth; default exp:20 */
 	struct pl_dist util;    /* egress utilization; default uniform:0,100 */
-	/* each node's clock is off by a fixed amount, up to this either way */
+	/* largest offset of a node's clock, in either direction */
 	uint64_t clock_offset_ns;
-	double missing; /* share of values that are not available (all ones) */
-	double drop;    /* share of packets dropped on the way, and reported as such */
-	/* how reports travel */
+	double missing; /* ratio of values that are not available (all ones) */
+	double drop;    /* ratio of packets dropped on the way, and reported as dropped */
+	/* transport of reports */
 	double rate;                     /* reports per second; 0: 1000 */
-	uint64_t start_ns;               /* model time of the first; 0: 1700000000 s */
-	uint64_t count;                  /* datagrams (or packets) in all; 0 = no end */
-	uint64_t duration_ns;            /* model time in all; 0 = no end */
-	double loss, duplicate, reorder; /* shares of the reports */
+	uint64_t start_ns;               /* model time of the first packet; 0: 1700000000 s */
+	uint64_t count;                  /* datagrams (or packets) in all; 0: without end */
+	uint64_t duration_ns;            /* model time in all; 0: without end */
+	double loss, duplicate, reorder; /* ratios of reports */
 	uint32_t first_seq;              /* of every exporter */
-	uint32_t queue_report; /* a queue deeper than this makes its node report it; 0 = never */
+	uint32_t queue_report; /* queue depth above which a node reports the queue; 0: never */
 	struct pl_gen_event events[PL_GEN_EVENTS_MAX];
 	unsigned int n_events;
-	/* the form */
+	/* format */
 	enum pl_gen_report report;
 	enum pl_gen_version version;
 	enum pl_gen_mode mode;
@@ -176,26 +176,27 @@ struct pl_gen_cfg {
 	enum pl_gen_inner inner;
 	enum pl_gen_sink sink;
 	enum pl_gen_announce announce;
-	enum pl_gen_proto proto; /* INT over TCP or UDP: what the carrier is */
+	enum pl_gen_proto proto; /* INT over TCP or UDP: the carrier */
 	/* instruction bitmap; 0: ids, ports, latency, queue, both times, utilization */
 	uint16_t bitmap;
 	uint8_t npt;          /* v2.1 over TCP/UDP: next protocol type 0, 1, 2 */
 	uint8_t ds_words;     /* v2.1: domain-specific words per hop */
-	uint8_t source_words; /* v2.1: in the source's block only */
+	uint8_t source_words; /* v2.1: words in the source's block only */
 	uint16_t ds_id;
-	uint8_t max_hops;   /* hop budget set by the source; 0: as many as the length byte admits */
-	uint8_t flush_hops; /* report 2.0: a transit node with so many hops in the stack reports and
-			       empties it, as for the MTU (I); 0 = never */
+	uint8_t max_hops; /* hop limit set by the source; 0: as many as the length byte allows */
+	/* report 2.0: a transit node with this many hops in the stack reports and empties it, as
+	 * for the MTU (I); 0: never */
+	uint8_t flush_hops;
 	bool destination_shim; /* a destination-type INT header before the hop-by-hop one */
-	uint8_t gpe_chain;     /* VXLAN-GPE: so many further INT shims behind the first */
-	bool inner_tlv; /* report 2.0: inner contents are TLVs, a domain's own and the packet */
+	uint8_t gpe_chain;     /* VXLAN-GPE: number of further INT shims behind the first */
+	bool inner_tlv; /* report 2.0: inner contents are TLVs, one of a domain and the packet */
 	uint8_t reports_per_datagram; /* report 2.0; 0: 1 */
 	uint8_t outer_ip, inner_ip;   /* 4 or 6; 0: 4 */
 	/* words of IPv4 options, or IPv6 Hop-by-Hop padding, in original packets */
 	uint8_t ip_options;
-	double fragments;    /* share of original packets without INT that are later fragments */
+	double fragments;    /* ratio of original packets without INT that are later fragments */
 	uint8_t tcp_options; /* words of TCP options in the instrumented packet */
-	bool tcp_before_options; /* INT directly behind the first 20 bytes */
+	bool tcp_before_options; /* INT directly behind the first 20 bytes of TCP */
 	bool instrumented;       /* the report's own packet carries INT too (frames only) */
 	uint8_t dscp;            /* announces INT; 0: 0x17 */
 	uint64_t marker;         /* announces INT; 0: 0xaaaaaaaabbbbbbbb */
@@ -203,30 +204,30 @@ struct pl_gen_cfg {
 	uint16_t gre_ethertype;  /* announces INT in GRE; 0: 0x88b5 (local experiments, IEEE 802) */
 	uint16_t payload;        /* bytes of original payload kept; 0: 16 */
 	uint8_t hw_id;           /* of every exporter, 6 bits */
-	/* where the reports go, in frames; 0: 10.255.255.254, fd00:ff::fffe */
+	/* destination of reports, in frames; 0: 10.255.255.254, fd00:ff::fffe */
 	struct pl_addr collector;
 	uint16_t report_port; /* 0: 32766 */
 	enum pl_gen_replay replay;
-	uint8_t replay_hops;    /* where the test leaves it open; 0: as many as it has at most */
+	uint8_t replay_hops;    /* hops when the test leaves them open; 0: the test's maximum */
 	uint32_t replay_events; /* test 4: events per second at 1 Mpps; 0: 20 */
 	struct pl_gen_malform malform[PL_GEN_MALFORMS_MAX];
 	unsigned int n_malform;
-	struct pl_gen_ioam ioam; /* instead of INT */
-	/* the interface */
-	bool udp;     /* give UDP payloads (PL_LINK_UDP), as from one socket, instead of frames */
+	struct pl_gen_ioam ioam; /* in place of INT */
+	/* packets to the caller */
+	bool udp;     /* UDP payloads (PL_LINK_UDP), as from one socket, in place of frames */
 	bool general; /* encode every packet anew (gen/template.h): the same bytes, more slowly */
 	bool truth;   /* keep the truth about the batch: pl_gen_truth */
 };
 
 struct pl_gen;
 
-/* -EINVAL with diag for what cannot be had together, -ENOMEM. */
+/* Returns -EINVAL with diag for settings that exclude each other, -ENOMEM. */
 int pl_gen_new(struct pl_gen **ret, const struct pl_gen_cfg *cfg, struct pl_diag *diag);
 void pl_gen_free(struct pl_gen *gen);
 
 /*
- * The next packets whose model time is below until_ns, at most PL_BATCH_MAX. Returns their number;
- * 0 when none is due yet (or, of 65536 that were, every one was lost); -ENODATA when count or
+ * Makes the next packets with a model time below until_ns, at most PL_BATCH_MAX. Returns their
+ * number; 0 when none is due yet (or all of 65536 due ones were lost); -ENODATA when count or
  * duration have been reached.
  */
 int pl_gen_next(struct pl_gen *gen, uint64_t until_ns, struct pl_batch *ret);
@@ -234,40 +235,41 @@ int pl_gen_next(struct pl_gen *gen, uint64_t until_ns, struct pl_batch *ret);
 /* Model time of the next packet; UINT64_MAX at the end. */
 uint64_t pl_gen_due_ns(const struct pl_gen *gen);
 
-/* Moves the model's clock: the next packet is due at now_ns, whatever was due before. For a live
- * sender that was kept from sending; the packets between are not made up for. */
+/* Sets the model's clock: the next packet is due at now_ns. For a live sender that was kept from
+ * sending; the packets between are skipped. */
 void pl_gen_skip_to(struct pl_gen *gen, uint64_t now_ns);
 
 struct pl_gen_counters {
-	uint64_t packets, bytes, reports;               /* given out */
-	uint64_t lost, duplicated, reordered, restarts; /* done to the reports */
+	uint64_t packets, bytes, reports;               /* given to the caller */
+	uint64_t lost, duplicated, reordered, restarts; /* counts of what was done to the reports */
 	uint64_t dropped, queue_reports, flushes, summaries, malformed;
 	uint64_t patched;  /* made from a template */
-	uint64_t unrouted; /* turns of flows that had no way through the network */
+	uint64_t unrouted; /* turns of flows without a path through the network */
 };
 const struct pl_gen_counters *pl_gen_counters(const struct pl_gen *gen);
 
-/* What is really in a report of the last batch. Values are as the wire can carry them. */
+/* True contents of a report of the last batch. Values are as the wire can carry them. */
 enum pl_gen_truth_form { PL_GEN_TRUTH_REPORT, PL_GEN_TRUTH_PACKET, PL_GEN_TRUTH_SUMMARY };
 
 struct pl_gen_truth {
 	enum pl_gen_truth_form form;
 	struct pl_flow flow;           /* the original packet */
-	uint32_t flow_index, flow_seq; /* SUMMARY: flow_seq is the first number that is missing */
-	/* SUMMARY: then hops are the two ends, of which it names the ports between them */
+	uint32_t flow_index, flow_seq; /* SUMMARY: flow_seq is the first missing number */
+	/* SUMMARY: hops are the two ends of the flow, with the ports between them */
 	uint32_t lost_count;
 	uint32_t seq;
 	uint32_t node; /* reporting node's id; 0 in instrumented packets */
 	bool dropped, congested, tracked, intermediate, duplicate;
 	uint8_t drop_reason;
-	const struct pl_malform *malform; /* damage done to the packet, or NULL */
+	const struct pl_malform *malform; /* damage to the packet, or NULL */
 	unsigned int n_hops;              /* source first */
 	struct pl_int_hop hops[PL_GEN_HOPS_MAX];
 	unsigned int n_nodes; /* of an IOAM trace, source first */
 	struct pl_ioam_node nodes[PL_IOAM_NODES_MAX];
 };
 
-/* Reports in packet `packet` of the last batch, and one of them. cfg.truth must have been set. */
+/* Number of reports in packet `packet` of the last batch, and one of them. cfg.truth must have been
+ * set. */
 unsigned int pl_gen_truth_reports(const struct pl_gen *gen, unsigned int packet);
 const struct pl_gen_truth *pl_gen_truth(
 	const struct pl_gen *gen, unsigned int packet, unsigned int report);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The configuration of a generator with its defaults, checked. */
+/* Checks the configuration of a generator, and fills in its defaults. */
 #include "gen/gen_cfg.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static bool share(double p)
 	return p >= 0 && p <= 1;
 }
 
-/* Kinds of damage without a share of their own get equal parts of what the others leave. */
+/* Gives kinds of damage without a ratio equal parts of the rest. */
 static int resolve_damage(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 {
 	unsigned int without = 0;
@@ -33,7 +33,7 @@ static int resolve_damage(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 		if (cfg->malform[i].ratio == 0)
 			cfg->malform[i].ratio = (1 - sum) / without;
 	}
-	/* the last one takes what rounding leaves, when every packet is to be damaged */
+	/* the last kind takes the rounding error, when every packet is to be damaged */
 	if (cfg->n_malform > 0 && (without > 0 || sum > 1 - 1e-9))
 		cfg->malform[cfg->n_malform - 1].ratio = 1;
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks a form of INT and computes what follows from it. */
+/* Checks a form of INT and computes its properties. */
 #include "gen/int_form.h"
 
 #include <errno.h>
@@ -146,7 +146,8 @@ static int check_form(const struct pl_gen_cfg *cfg, struct pl_diag *diag)
 		return refuse(diag, "INT 0.5 has no probe marker");
 	if ((cfg->ds_words > 0 || cfg->source_words > 0) && !v21)
 		return refuse(diag, "domain-specific metadata exists only in INT 2.x");
-	/* The source's own words are told by the stack not being whole hops (INT 2.1, 5.8). */
+	/* The source's own words are recognized by a stack that is not a number of whole hops (INT
+	 * 2.1, 5.8). */
 	if (cfg->source_words > 0 && cfg->mode == PL_GEN_MD &&
 		pl_int_layout_make(&l, pl_int_form_version(cfg), cfg->bitmap, cfg->ds_words,
 			cfg->dialect) == 0 &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports about packets with INT, or such packets by themselves, and what a decoder must find. */
+/* Writes reports about packets with INT, or such packets by themselves, and the truth for
+ * decoders. */
 #include "gen/int_gen.h"
 
 #include <assert.h>
@@ -14,7 +15,7 @@
 
 /* ---- reports ---- */
 
-/* Fields the report's own header carries about the reporting node, by its metadata bits. */
+/* Fields of the reporting node in the report's own header, as metadata bits. */
 static uint16_t header_bits(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item)
 {
 	bool has_hop = item->why != PL_GEN_WHY_FLUSH &&
@@ -24,7 +25,7 @@ static uint16_t header_bits(const struct pl_gen_cfg *cfg, const struct pl_gen_it
 	if (!has_hop)
 		return 0;
 	if (cfg->report == PL_GEN_REPORT_V20) {
-		/* bit 0 is the node, which the group header has; bit 15 means something else
+		/* bit 0 is the node id, which is in the group header; bit 15 means something else
 		 * here */
 		bits = cfg->bitmap & 0x7f80;
 		if (item->why == PL_GEN_WHY_DROP)
@@ -50,7 +51,7 @@ static uint16_t header_bits(const struct pl_gen_cfg *cfg, const struct pl_gen_it
 	return bits;
 }
 
-/* The same as a set of fields. */
+/* As header_bits, as a set of fields. */
 static uint32_t header_fields(
 	const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, uint16_t bits)
 {
@@ -79,7 +80,7 @@ static uint32_t header_fields(
 	}
 }
 
-/* Fields a stack block carries. */
+/* Fields of a block of the stack. */
 static uint32_t stack_fields(const struct pl_gen_cfg *cfg)
 {
 	uint32_t have = 0;
@@ -98,7 +99,7 @@ static bool stack_ts64(const struct pl_gen_cfg *cfg)
 	return cfg->version == PL_GEN_INT_V21 || cfg->dialect == PL_DIALECT_GEANT;
 }
 
-/* Hops in the stack of the packet as the reporting node sees it; -1: it carries no INT. */
+/* Number of hops in the stack of the packet at the reporting node; -1: it carries no INT. */
 static int stack_hops(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item)
 {
 	if (cfg->mode == PL_GEN_XD || item->why == PL_GEN_WHY_QUEUE)
@@ -125,7 +126,7 @@ static struct pl_int_hop truth_hop(const struct pl_gen_cfg *cfg, const struct pl
 	return t;
 }
 
-/* header_md: the header has metadata of the node, if only why the packet was dropped. */
+/* header_md: the header has metadata of the node, at least the reason of the drop. */
 static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, int n_stack,
 	uint32_t header_have, bool header_md, struct pl_gen_truth *t)
 {
@@ -134,12 +135,12 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 		     n = n_stack < 0 ? 0 : (unsigned int)n_stack;
 	uint32_t header_ts = PL_INT_HAS(PL_INT_F_INGRESS_TS);
 	uint32_t named = PL_INT_HAS(PL_INT_F_NODE);
-	/* a header without metadata still names the node, which is a hop when there is no other */
+	/* a header without metadata still has the node id, which is a hop when there is no other */
 	bool in_header = header_md || (header_have & ~(named | header_ts)) != 0 ||
 			 ((header_have & named) != 0 && (n == 0 || budget == 0));
 
 	t->flow = *item->flow;
-	if (n_stack < 0 && pl_int_form_in_tunnel(cfg)) { /* without INT there is no tunnel either */
+	if (n_stack < 0 && pl_int_form_in_tunnel(cfg)) { /* without INT there is no tunnel */
 		t->flow.have &= (uint8_t)~PL_FLOW_VNI;
 		t->flow.vni = 0;
 	}
@@ -164,11 +165,11 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 	struct pl_int_hop own = truth_hop(cfg, &item->packet->hops[item->hop], header_have,
 		cfg->report == PL_GEN_REPORT_V20, false);
 
-	/* the timestamp of a v0.5 or v1.0 header has no way to say that it is missing */
+	/* the timestamp of a v0.5 or v1.0 header cannot be marked as missing */
 	if (cfg->report != PL_GEN_REPORT_V20)
 		own.have |= header_have & header_ts;
-	/* A hop both in the header and on top of the stack is listed once. The header wins, but for
-	 * times of another width, which would not fit the others'. */
+	/* A hop that is in the header and on top of the stack is listed once. The header's values
+	 * count, except times of another width, which do not fit those of the other hops. */
 	if (n > item->hop - item->first && budget > item->hop - item->first) {
 		struct pl_int_hop *top = &t->hops[t->n_hops - 1];
 		uint32_t times = PL_INT_HAS(PL_INT_F_INGRESS_TS) | PL_INT_HAS(PL_INT_F_EGRESS_TS);
@@ -196,8 +197,8 @@ static enum pl_report_version report_version(const struct pl_gen_cfg *cfg)
 						  : PL_REPORT_V20;
 }
 
-/* Host-INT's own form of a v0.5 report: the sink's node id, then the packet from its IPv4 header
- * on. */
+/* Writes Host-INT's own form of a v0.5 report: the sink's node id, then the packet from its IPv4
+ * header on. */
 static size_t put_host_int(struct pl_build *b, const struct pl_report_head *h)
 {
 	size_t at = b->len;
@@ -212,9 +213,8 @@ static size_t put_host_int(struct pl_build *b, const struct pl_report_head *h)
 	return at;
 }
 
-/* Host-INT's account of packets that a sink missed (NProto 3): who sent and who missed them,
- * between which ports, when, from which number on, how many; then headers of which the addresses
- * and ports matter. */
+/* Writes Host-INT's summary of packets that a sink missed (NProto 3): both ends, the ports between
+ * them, time, first number, count; then headers of which the addresses and ports matter. */
 static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *item, struct pl_report_head *h, struct pl_gen_damage *d,
 	struct pl_gen_truth *truth)
@@ -255,8 +255,9 @@ static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	}
 }
 
-/* Inner contents as TLVs (report specification v2.0 3.4.3): Type:4 Rsvd:4 | Length:8 | template:16.
- * First a domain's own, then the packet, whose header's offset is returned. */
+/* Opens inner contents as TLVs (report specification v2.0 3.4.3): Type:4 Rsvd:4 | Length:8 |
+ * template:16. First a TLV of a domain, then the packet. Returns the offset of the packet's TLV
+ * header. */
 static size_t open_tlvs(const struct pl_gen_cfg *cfg, struct pl_build *b, size_t report)
 {
 	uint8_t type = cfg->inner != PL_GEN_IP ? 1 : cfg->inner_ip == 6 ? 3 : 2;
@@ -271,7 +272,7 @@ static size_t open_tlvs(const struct pl_gen_cfg *cfg, struct pl_build *b, size_t
 static void close_tlvs(struct pl_build *b, size_t at)
 {
 	pl_put_zero(b, (4 - (b->len - at) % 4) % 4);
-	if (b->len - at > 4 * 256) /* the packet is cut where its TLV ends */
+	if (b->len - at > 4 * 256) /* the packet is cut at the end of its TLV */
 		b->len = at + 4 * 256;
 	pl_patch_u8(b, at + 1, (uint8_t)((b->len - at) / 4 - 1));
 }
@@ -395,7 +396,7 @@ size_t pl_int_gen_open_frame(const struct pl_gen_cfg *cfg, struct pl_build *b, u
 	damage->link = PL_LINK_ETHERNET;
 	damage->frame_l3 = b->len;
 	at = pl_put_ip(b, &f, 60, 0);
-	if (cfg->instrumented) { /* the report crossed an INT domain of its own */
+	if (cfg->instrumented) { /* the report crossed an INT domain itself */
 		struct pl_int_hop hop = {
 			.have = PL_INT_HAS(PL_INT_F_NODE) | PL_INT_HAS(PL_INT_F_PORTS),
 			.node = node,

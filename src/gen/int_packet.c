@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A packet as it is in the network, with its INT header and stack where it has them. */
+/* Writes a packet as it is in the network, with its INT header and stack. */
 #include "gen/int_packet.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 
 #define GPE_NEXT_ETHERNET 3
 
-#define FRAGMENT_UNITS    16 /* of 8 bytes: where in its packet a later fragment begins */
+#define FRAGMENT_UNITS    16 /* offset of a later fragment in its packet, in units of 8 bytes */
 #define LABEL             16000u
 
 static void open_push(struct pl_gen_open *o, size_t at)
@@ -19,8 +19,7 @@ static void open_push(struct pl_gen_open *o, size_t at)
 	o->at[o->n++] = at;
 }
 
-/* Makes a whole packet the last fragment of a longer one: what was its transport header is payload
- * now. */
+/* Makes a whole packet the last fragment of a longer one: its transport header becomes payload. */
 static void make_fragment(struct pl_build *b, size_t at)
 {
 	uint8_t *p = b->data + at;
@@ -56,7 +55,7 @@ void pl_gen_open_close(struct pl_gen_open *o, struct pl_build *b)
 	}
 }
 
-/* The IP and transport headers of an original packet, with the IP options asked for. */
+/* Writes the IP and transport headers of an original packet, with the configured IP options. */
 static size_t put_ip(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_flow *flow,
 	uint8_t ttl, unsigned int tcp_words)
 {
@@ -79,7 +78,7 @@ static size_t put_ip(const struct pl_gen_cfg *cfg, struct pl_build *b, const str
 	return at;
 }
 
-/* Behind the headers that put_ip writes before the transport. */
+/* Size of the headers that put_ip writes before the transport. */
 static size_t ip_bytes(const struct pl_gen_cfg *cfg)
 {
 	size_t n = 4 * (size_t)cfg->ip_options;
@@ -108,7 +107,7 @@ static enum pl_int_carrier wire_carrier(const struct pl_gen_cfg *cfg)
 void pl_gen_speak_dialect(const struct pl_gen_cfg *cfg, struct pl_int_hop *hop)
 {
 	if (cfg->dialect == PL_DIALECT_GEANT) {
-		hop->latency /= 1000; /* microseconds beside nanosecond timestamps */
+		hop->latency /= 1000; /* in microseconds, beside timestamps in nanoseconds */
 	} else if (cfg->dialect == PL_DIALECT_NOVIFLOW) {
 		hop->have &= ~PL_INT_HAS(PL_INT_F_LATENCY);
 	}
@@ -128,14 +127,14 @@ static uint8_t gpe_next(const struct pl_gen_cfg *cfg)
 						: PL_GPE_INT_20;
 }
 
-/* A destination-type header: its content is between the ends' own software. */
+/* Writes a destination-type header, whose content only the end systems' software reads. */
 static void put_destination(const struct pl_gen_cfg *cfg, struct pl_build *b)
 {
 	uint16_t behind = cfg->carrier == PL_GEN_GPE   ? gpe_next(cfg)
 			  : cfg->carrier == PL_GEN_GRE ? cfg->gre_ethertype
 						       : 0;
 
-	if (cfg->carrier == PL_GEN_GENEVE) { /* an option of its own */
+	if (cfg->carrier == PL_GEN_GENEVE) { /* in an option of its own */
 		pl_put_be16(b, 0x0103);
 		pl_put_be16(b, 0x0202);
 	} else if (cfg->version == PL_GEN_INT_V21) {
@@ -199,7 +198,7 @@ static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	h.hop_limit = false;
 	h.source_words = 0;
 	for (unsigned int i = 0; i < cfg->gpe_chain;
-		i++) { /* of other domains, which added nothing */
+		i++) { /* shims of other domains, which added nothing */
 		h.next = i + 1 == cfg->gpe_chain ? next : gpe_next(cfg);
 		r = pl_int_put(b, &h, NULL, 0);
 		assert(r == 0 || r == -ENOBUFS);
@@ -237,7 +236,7 @@ void pl_gen_put_link(const struct pl_gen_cfg *cfg, struct pl_build *b, const str
 	}
 }
 
-/* The outer IP header of a tunnel between two end points of the fabric. */
+/* Opens the outer IP header of a tunnel between two end points of the fabric. */
 static void open_tunnel(const struct pl_gen_cfg *cfg, struct pl_build *b, struct pl_gen_open *o,
 	const struct pl_gen_item *item, uint8_t proto, uint16_t port)
 {
@@ -256,12 +255,12 @@ static void open_tunnel(const struct pl_gen_cfg *cfg, struct pl_build *b, struct
 	open_push(o, pl_put_ip(b, &f, 64, 0));
 }
 
-/* The transport header at p, which was closed without a payload, gets one of n zero bytes. */
+/* Adds n zero bytes to the transport header at p, which was closed without a payload. */
 static void add_payload(uint8_t *p, uint8_t proto, uint16_t n)
 {
 	const bool udp = proto == PL_IP_UDP;
 	uint8_t *checksum = p + (udp ? 6 : 16);
-	/* TCP's length is in the pseudo header only, UDP's in its own, too. */
+	/* TCP's length is in the pseudo header only, UDP's also in its header. */
 	uint32_t sum = (uint16_t)~pl_be16(checksum) + (udp ? 2u : 1u) * n;
 	uint16_t folded = pl_checksum_fold(sum);
 
@@ -277,7 +276,7 @@ static void add_payload(uint8_t *p, uint8_t proto, uint16_t n)
 	checksum[1] = (uint8_t)folded;
 }
 
-/* An IP header with INT between its transport header and its payload. */
+/* Writes an IP packet with INT between its transport header and its payload. */
 static void put_int_over_l4(const struct pl_gen_cfg *cfg, struct pl_build *b, struct pl_gen_open *o,
 	const struct pl_gen_item *item, unsigned int n_stack, struct pl_gen_damage *d)
 {
@@ -299,7 +298,7 @@ static void put_int_over_l4(const struct pl_gen_cfg *cfg, struct pl_build *b, st
 		pl_put_be64(b, cfg->marker);
 	put_int(cfg, b, item, n_stack, 0, d);
 	if (tcp && cfg->tcp_before_options && cfg->tcp_options > 0) {
-		/* the data offset counts the options, which now stand behind the stack */
+		/* the data offset counts the options, which are behind the stack now */
 		for (unsigned int i = 0; i < cfg->tcp_options; i++)
 			pl_put_be32(b, 0x01010101);
 		pl_patch_u8(b, d->inner_l4 + 12, (uint8_t)((5 + cfg->tcp_options) << 4));

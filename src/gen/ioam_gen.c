@@ -44,7 +44,7 @@ static void set_time(
 	*ret_seconds = (uint32_t)seconds;
 }
 
-/* The model knows INT's fields; which of IOAM's each of them stands for. */
+/* Set of IOAM fields for the model's fields, which are those of INT. */
 static uint32_t have_of(uint32_t int_have)
 {
 	static const uint32_t of_field[PL_INT_F_MAX] = {
@@ -88,7 +88,7 @@ static void make_node(const struct pl_gen_ioam *io, const struct pl_int_hop *hop
 		.buffer = hop->buffer_depth,
 	};
 	set_time(io, hop->ingress_ts, &ret->seconds, &ret->fraction);
-	/* every other node has a schema, so that blocks differ in length */
+	/* every other node has a schema, so that blocks have different lengths */
 	if ((io->trace_type & PL_IOAM_SNAPSHOT) != 0 && i % 2 == 0) {
 		ret->have |= PL_IOAM_HAS_SCHEMA;
 		ret->schema = 700 + i;
@@ -104,8 +104,8 @@ static void must(int r)
 	(void)r;
 }
 
-/* Nodes write until one finds no room: it sets O, and then nobody writes. Returns how many
- * wrote. */
+/* Writes the nodes' data until a node finds no room: that one sets O, and later nodes write
+ * nothing. Returns the number of nodes that wrote. */
 static unsigned int put_trace(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *item, bool incremental, struct pl_ioam_node nodes[])
 {
@@ -150,8 +150,8 @@ static void put_e2e(
 	must(pl_ioam_put_e2e(b, &e2e, PL_IP6_OPT_IOAM, cfg->ioam.seq_64));
 }
 
-/* No secrets are shared here: the cumulative value is a mix of the packet's number and the nodes it
- * passed. */
+/* Writes a proof of transit without shared secrets: the cumulative value is a mix of the packet's
+ * number and the nodes on its path. */
 static void put_pot(
 	const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_gen_item *item)
 {
@@ -243,7 +243,7 @@ void pl_ioam_gen_packet(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	damage->frame_l3 = damage->inner_l3 = b->len;
 	at = pl_put_ip_options(b, item->flow, (uint8_t)(FIRST_HOP_LIMIT - 1 - item->hop),
 		cfg->tcp_options, &options);
-	/* the first option stands 2 bytes of header and 2 of padding behind the IPv6 header */
+	/* the first option is behind 2 bytes of header and 2 of padding, after the IPv6 header */
 	damage->ioam = damage->frame_l3 + 40 + 2 + 2;
 	pl_put_zero(b, cfg->payload);
 	pl_end_ip(b, at);
@@ -298,7 +298,7 @@ int pl_ioam_gen_resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 	}
 	if (io->nodes == 0)
 		io->nodes = (uint8_t)(fit < NODES_USUAL ? fit : NODES_USUAL);
-	/* the rest of the form, so that whoever asks sees what it is */
+	/* the rest of the form, so that pl_gen_cfg shows it */
 	cfg->report = PL_GEN_REPORT_NONE;
 	cfg->inner_ip = cfg->outer_ip = 6;
 	cfg->mode = PL_GEN_MD;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Kinds of damage: one row each. malform_*.c have what the rows do. */
+/* Kinds of damage: one row each. malform_*.c have their functions. */
 #include "gen/malform.h"
 
 #include <string.h>
 
 #include "gen/malform_internal.h"
 
-/* The form alone is what the row is about. */
+/* For rows that are about the form alone. */
 static void nothing(struct pl_build *b, struct pl_gen_damage *d)
 {
 	(void)b;
@@ -20,7 +20,7 @@ static void nothing(struct pl_build *b, struct pl_gen_damage *d)
 #define NOTE(id) PL_V_OK, PL_NOTE_BIT(id)
 #define L4 .carrier = PL_GEN_UDP
 static const struct pl_malform rows[] = {
-	/* INT; needs.mode so that there is a stack */
+	/* INT; needs.mode makes sure that there is a stack */
 	{ "shim_type", "shim type 7", { L4, .mode = PL_GEN_MD }, PL_V_SHIM_TYPE, 0, PL_MALFORM_INT, pl_damage_shim_type, .hides = true },
 	{ "shim_length_min", "shim length 1", { L4, .mode = PL_GEN_MD }, PL_V_SHIM_LENGTH_MIN, 0, PL_MALFORM_INT, pl_damage_shim_length_min },
 	{ "shim_length_max", "shim length past the packet", { L4, .mode = PL_GEN_MD }, PL_V_SHIM_LENGTH_MAX, 0, PL_MALFORM_INT, pl_damage_shim_length_max },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which damage goes with which form; see malform.h. */
+/* Matches kinds of damage with forms; see malform.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ bool pl_malform_is_formless(const struct pl_malform *kind)
 	       !n->instrumented;
 }
 
-/* Whether a setting is what a row needs, or can still be made so. */
+/* True when a setting is what a row needs, or is not set. */
 #define FITS(field) (needs->field == 0 || cfg->field == 0 || cfg->field == needs->field)
 #define TAKE(field)                                                                                \
 	do {                                                                                       \
@@ -75,7 +75,7 @@ int pl_malform_add(
 	return 0;
 }
 
-/* The rows that a resolved form has everything for. */
+/* Returns true when a resolved form has everything that the row needs. */
 static bool has_all(const struct pl_gen_cfg *cfg, const struct pl_malform *kind)
 {
 	const struct pl_malform_needs *n = &kind->needs;

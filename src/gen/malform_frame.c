@@ -44,7 +44,7 @@ void pl_damage_frame_ip_length(struct pl_build *b, struct pl_gen_damage *d)
 		p[0] = 0x44;
 }
 
-/* A Hop-by-Hop header that is longer than the packet. */
+/* Makes a Hop-by-Hop header longer than the packet. */
 void pl_damage_frame_ip_options(struct pl_build *b, struct pl_gen_damage *d)
 {
 	static const uint8_t hop_by_hop[8] = { PL_IP_UDP, 255, 0x1e, 4 };
@@ -72,7 +72,7 @@ void pl_damage_frame_l4_length(struct pl_build *b, struct pl_gen_damage *d)
 	}
 }
 
-/* IPv4 in IPv4 in IPv4 …, deeper than anybody needs. */
+/* Nests IPv4 in IPv4 deeper than any network. */
 void pl_damage_frame_nesting(struct pl_build *b, struct pl_gen_damage *d)
 {
 	for (unsigned int i = 0; i < PL_NESTING_MAX + 1; i++) {
@@ -92,7 +92,7 @@ void pl_damage_frame_nesting(struct pl_build *b, struct pl_gen_damage *d)
 	}
 }
 
-/* VXLAN-GPE of a version that does not exist. */
+/* Sets a version of VXLAN-GPE that does not exist. */
 void pl_damage_tunnel_version(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = at(b, d, d->frame_l3 + (is_ipv4(b, d->frame_l3) ? 20 : 40) + 8, 8);

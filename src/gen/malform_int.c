@@ -34,7 +34,7 @@ static unsigned int stack_words(const struct pl_build *b, const struct pl_gen_da
 	size_t end = d->after;
 
 	if (int_nibble(b, d) == 0 && end - d->stack >= 4)
-		end -= 4; /* the tail; Host-INT's sequence number is left to the stack */
+		end -= 4; /* the tail; Host-INT's sequence number is left in the stack */
 	return (unsigned int)(end - d->stack) / 4;
 }
 
@@ -61,7 +61,7 @@ void pl_damage_shim_length_max(struct pl_build *b, struct pl_gen_damage *d)
 
 	if (p == NULL)
 		return;
-	/* whole hops, so that nothing but the length is wrong */
+	/* whole hops, so that only the length is wrong */
 	words = hop_words(b, d);
 	fixed = int_nibble(b, d) == 0 ? 4 : 3;
 	hops = words == 0 ? 0 : (255 - fixed) / words;
@@ -146,7 +146,7 @@ void pl_damage_tail_wrong(struct pl_build *b, struct pl_gen_damage *d)
 		p[0] = 0x99; /* a protocol that INT cannot be between */
 }
 
-/* An INT option with one word of body; the words behind it become an option of an experimental
+/* Leaves an INT option one word of body; the words behind it become an option of an experimental
  * class, so that the Geneve header stays right. */
 void pl_damage_geneve_option_short(struct pl_build *b, struct pl_gen_damage *d)
 {
@@ -211,8 +211,8 @@ void pl_damage_value_missing(struct pl_build *b, struct pl_gen_damage *d)
 		memset(p + 4, 0xff, 4);
 }
 
-/* The clock of the newest hop in the stack is one second slow: its packet comes in before the
- * previous hop let it go. */
+/* Sets the clock of the newest hop one second back: its packet arrives before the previous hop sent
+ * it. */
 void pl_damage_clock_slow(struct pl_build *b, struct pl_gen_damage *d)
 {
 	const uint8_t *p = at(b, d, d->md, 12);
@@ -248,7 +248,7 @@ void pl_damage_destination_shim(struct pl_build *b, struct pl_gen_damage *d)
 	d->after += 12;
 }
 
-/* The same header, longer than what is there. */
+/* Makes the destination-type header longer than the packet. */
 void pl_damage_destination_shim_past(struct pl_build *b, struct pl_gen_damage *d)
 {
 	size_t shim = d->shim;
@@ -258,8 +258,8 @@ void pl_damage_destination_shim_past(struct pl_build *b, struct pl_gen_damage *d
 		b->data[shim + (b->data[shim] == 0x20 ? 1 : 2)] = 250;
 }
 
-/* The newest hop does not know its latency, and its times say that it held the packet for more than
- * a quarter of an hour. */
+/* Removes the latency of the newest hop; by its times it held the packet for more than a quarter of
+ * an hour. */
 void pl_damage_latency_huge(struct pl_build *b, struct pl_gen_damage *d)
 {
 	const uint8_t *p = at(b, d, d->md, 12);
@@ -279,7 +279,7 @@ void pl_damage_latency_huge(struct pl_build *b, struct pl_gen_damage *d)
 	pl_patch_be32(b, d->stack + l.off[PL_INT_F_EGRESS_TS], pl_be32(p) + 256);
 }
 
-/* Behind the first hop and one word of the second. */
+/* Offset behind the first hop and one word of the second. */
 size_t pl_damage_inside_stack(struct pl_build *b, struct pl_gen_damage *d)
 {
 	if (d->shim == 0 || at(b, d, d->md, 4) == NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the rows of malform.c do, by the part of the packet that they damage. */
+/* Functions of the rows of malform.c, by the damaged part of the packet. */
 #pragma once
 
 #include <string.h>
@@ -10,8 +10,8 @@
 
 typedef void pl_damage_fn(struct pl_build *b, struct pl_gen_damage *d);
 
-/* The bytes written so far are the program's own, but a row may be asked of a packet that lacks
- * what it damages: then the packet stays whole and the row says so. */
+/* Pointer to n bytes of the packet. A packet may lack the part that a row damages: the row marks it
+ * as scrapped then. */
 static inline uint8_t *at(struct pl_build *b, struct pl_gen_damage *d, size_t offset, size_t n)
 {
 	if (b->full || offset > b->len || n > b->len - offset) {
@@ -65,7 +65,7 @@ pl_damage_fn pl_damage_shim_type, pl_damage_shim_length_min, pl_damage_shim_leng
 	pl_damage_tail_wrong, pl_damage_geneve_option_short, pl_damage_set_e, pl_damage_set_m,
 	pl_damage_set_copy, pl_damage_no_hops, pl_damage_value_missing, pl_damage_clock_slow,
 	pl_damage_destination_shim, pl_damage_destination_shim_past, pl_damage_latency_huge;
-/* Behind the first hop and one word of the second. */
+/* Offset behind the first hop and one word of the second. */
 size_t pl_damage_inside_stack(struct pl_build *b, struct pl_gen_damage *d);
 
 /* ---- malform_report.c ---- */

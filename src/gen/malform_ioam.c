@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Damage to IOAM options, which are: option type, length, reserved, IOAM option type, the body. */
+/* Damage to IOAM options: option type, length, reserved, IOAM option type, body. */
 #include "gen/malform_internal.h"
 
 #include <string.h>
@@ -13,8 +13,7 @@ static uint8_t *ioam(struct pl_build *b, struct pl_gen_damage *d, size_t n)
 	return at(b, d, d->ioam, n);
 }
 
-/* Makes the option n bytes long (type and length not counted); what is left of it becomes
- * padding. */
+/* Makes the option n bytes long (without type and length); the rest of it becomes padding. */
 static void ioam_shorten(struct pl_build *b, struct pl_gen_damage *d, uint8_t n)
 {
 	uint8_t *p = ioam(b, d, 4);
@@ -77,7 +76,7 @@ void pl_damage_ioam_remaining(struct pl_build *b, struct pl_gen_damage *d)
 		p[7] |= 0x7f;
 }
 
-/* One word less than the nodes take. */
+/* Leaves one word less than the nodes take. */
 void pl_damage_ioam_walk(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = ioam(b, d, 12);
@@ -142,8 +141,8 @@ void pl_damage_ioam_pot_flag(struct pl_build *b, struct pl_gen_damage *d)
 		p[7] |= 0x80;
 }
 
-/* The fraction of an edge-to-edge option, its last word, in a format that knows a million of
- * them. */
+/* Sets the fraction of an edge-to-edge option, its last word, to more than a million
+ * microseconds. */
 void pl_damage_ioam_time(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = ioam(b, d, 4);
@@ -162,7 +161,7 @@ void pl_damage_ioam_sequence(struct pl_build *b, struct pl_gen_damage *d)
 		p[8] = 1;
 }
 
-/* An IPv6 option that is longer than its header. */
+/* Makes an IPv6 option longer than its header. */
 void pl_damage_ioam_overrun(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = ioam(b, d, 4);

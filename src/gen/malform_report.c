@@ -86,7 +86,7 @@ void pl_damage_report_length_max(struct pl_build *b, struct pl_gen_damage *d)
 
 void pl_damage_report_length_cut(struct pl_build *b, struct pl_gen_damage *d)
 {
-	/* Nor does the inner packet end with the datagram. */
+	/* The inner packet does not end with the datagram either. */
 	pl_damage_report_length_max(b, d);
 	if (d->inner != 0 && b->len - d->inner > 8)
 		b->len -= 8;
@@ -131,7 +131,7 @@ void pl_damage_report_length_lies(struct pl_build *b, struct pl_gen_damage *d)
 		p[0] = (uint8_t)((p[0] & 0xf0) | 1);
 }
 
-/* An individual report of type INT whose lengths are 0, as one BMv2 exporter sends it. */
+/* Sets the lengths of an individual report of type INT to 0, as one BMv2 exporter does. */
 void pl_damage_report_length_zero(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = insert(b, d, d->individual + 4, 8);
@@ -181,7 +181,7 @@ void pl_damage_report_ds(struct pl_build *b, struct pl_gen_damage *d)
 	memset(b->data + d->inner, 0x11, 4);
 	p[1]++;
 	p[2]++;
-	p[7] = 0x42; /* of a domain, by its first instruction */
+	p[7] = 0x42; /* of a domain, by the first instruction */
 	p[8] = 0x80;
 	d->inner += 4;
 }

@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 
-/* What one unit of depth takes to leave: an 80-byte cell at 10 Gb/s. */
+/* Time to drain one unit of depth: an 80-byte cell at 10 Gb/s. */
 #define DRAIN_NS   64
 
 #define ALL_FIELDS (PL_INT_HAS(PL_INT_F_MAX) - 1)
@@ -18,12 +18,12 @@ struct flow {
 	struct pl_flow key;
 	uint64_t hash;
 	uint32_t seq;
-	uint32_t path_of;  /* generation of the topology its steps are of; 0 = none yet */
+	uint32_t path_of;  /* generation of the topology of its steps; 0: none yet */
 	uint16_t from, to; /* nodes */
 	uint16_t n_steps;
 };
 
-/* What an event was resolved to, and its state. */
+/* An event with its node, port and link found, and its state. */
 struct event {
 	const struct pl_gen_event *e;
 	uint16_t node, link_a, link_b;
@@ -31,8 +31,8 @@ struct event {
 	bool any_node;
 	int queue;
 	bool active;
-	double level;      /* QUEUE: how far the build-up is, 0 to 1 */
-	uint64_t restarts; /* RESTART: times it has happened */
+	double level;      /* QUEUE: level of the build-up, 0 to 1 */
+	uint64_t restarts; /* RESTART: occurrences so far */
 	bool pending;
 };
 
@@ -42,7 +42,7 @@ struct pl_model {
 	struct pl_rng rng;
 	uint32_t generation;
 	struct flow *flows;
-	struct pl_topo_step *steps; /* stride of them per flow */
+	struct pl_topo_step *steps; /* `stride` steps for each flow */
 	unsigned int stride;
 	int64_t clock_offset_ns[PL_TOPO_NODES_MAX];
 	struct event events[PL_GEN_EVENTS_MAX];
@@ -72,7 +72,7 @@ static void make_flow(struct pl_model *m, uint32_t i)
 	const struct pl_gen_cfg *cfg = m->cfg;
 	struct flow *f = &m->flows[i];
 	unsigned int n = pl_topo_edges(m->topo);
-	/* flow 0 crosses the whole network: events are about it unless they say otherwise */
+	/* flow 0 crosses the whole network: events concern it by default */
 	unsigned int from = i == 0 ? 0 : (unsigned int)pl_rng_below(&m->rng, n);
 	unsigned int to = i == 0 ? n - 1 : (unsigned int)pl_rng_below(&m->rng, n > 1 ? n - 1 : 1);
 
@@ -111,7 +111,7 @@ static void make_flow(struct pl_model *m, uint32_t i)
 	}
 }
 
-/* The flow's way now; found anew when the topology has changed since. */
+/* Present path of the flow; found anew when the topology has changed. */
 static const struct pl_topo_step *flow_path(struct pl_model *m, uint32_t flow, unsigned int *ret_n)
 {
 	struct flow *f = &m->flows[flow];
@@ -199,7 +199,8 @@ static int resolve_event(struct pl_model *m, struct event *ev, struct pl_diag *d
 	return 0;
 }
 
-/* How far into its present occurrence an event is; false when it does not happen now. */
+/* Time since the begin of an event's present occurrence. Returns false when it does not happen
+ * now. */
 static bool event_phase(const struct pl_gen_event *e, uint64_t after_ns, uint64_t *ret_since_ns)
 {
 	uint64_t since;
@@ -213,7 +214,8 @@ static bool event_phase(const struct pl_gen_event *e, uint64_t after_ns, uint64_
 	return e->duration_ns == 0 || since < e->duration_ns;
 }
 
-/* A build-up rises during its first three tenths, holds, and drains during the last three. */
+/* Level of a build-up: it rises during its first three tenths, holds, and drains during the last
+ * three. */
 static double build_up(const struct pl_gen_event *e, uint64_t since_ns)
 {
 	double x;
@@ -305,7 +307,7 @@ static double build_up_at(const struct pl_model *m, const struct pl_topo_step *s
 	return extra;
 }
 
-/* Which hop drops the packet, or n when none does. */
+/* Hop that drops the packet, or n when none does. */
 static unsigned int drop_hop(
 	struct pl_model *m, const struct pl_topo_step *steps, unsigned int n, uint8_t *ret_reason)
 {
@@ -337,7 +339,7 @@ static void make_hop(struct pl_model *m, const struct flow *f, const struct pl_t
 	uint64_t latency =
 		pl_dist_draw(&cfg->latency, &m->rng, m->latency_max) + (uint64_t)(extra * DRAIN_NS);
 
-	/* a queue holds no more than its counter can say */
+	/* the depth is limited by the queue's counter */
 	if (depth > m->queue_max)
 		depth = m->queue_max;
 	if (latency > m->latency_max)
@@ -366,7 +368,7 @@ static void make_hop(struct pl_model *m, const struct flow *f, const struct pl_t
 	}
 }
 
-/* Times, backwards from the moment the packet left the network. */
+/* Sets the times, backwards from the moment the packet left the network. */
 static void set_times(struct pl_model *m, struct pl_model_packet *p, uint64_t now_ns)
 {
 	uint64_t t = now_ns;
@@ -408,7 +410,7 @@ bool pl_model_packet(struct pl_model *m, uint32_t flow, uint64_t now_ns, bool ma
 		make_hop(m, f, &steps[i], &ret->hops[i]);
 	}
 	set_times(m, ret, now_ns);
-	if (ret->dropped) /* it never left */
+	if (ret->dropped) /* it never left the network */
 		ret->hops[n - 1].have &=
 			~(PL_INT_HAS(PL_INT_F_LATENCY) | PL_INT_HAS(PL_INT_F_EGRESS_TS) |
 				PL_INT_HAS(PL_INT_F_TX_UTIL));
@@ -426,9 +428,9 @@ int pl_model_new(struct pl_model **ret, const struct pl_gen_cfg *cfg, struct pl_
 		return -ENOMEM;
 	m->cfg = cfg;
 	m->generation = 1;
-	/* the widest depth the queue word can say next to a queue id, all ones excepted */
+	/* the largest depth in a queue word with a queue id, without all ones */
 	m->queue_max = cfg->dialect == PL_DIALECT_INTCOLLECTOR ? 0xfffe : 0xfffffe;
-	/* v0.4 has 31 bits for a value; all ones say that there is none. */
+	/* v0.4 has 31 bits for a value; all ones mean that there is none. */
 	m->latency_max = cfg->dialect == PL_DIALECT_V04 ? INT32_MAX - 1 : UINT32_MAX - 1;
 	pl_rng_seed(&m->rng, cfg->seed);
 	r = pl_topo_new(&m->topo, cfg->topology, pl_rng_u64(&m->rng), diag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Configurations with a name: what known devices and tests send. */
+/* Named configurations: those of known devices and tests. */
 #pragma once
 
 #include "gen/gen.h"
@@ -11,8 +11,8 @@ struct pl_gen_preset {
 	bool story; /* with the events of pl_gen_story */
 };
 
-/* All of them, n. */
+/* All presets, and their number. */
 const struct pl_gen_preset *pl_gen_presets(size_t *ret_n);
 
-/* Puts a preset into *cfg. -EINVAL with diag for an unknown name. */
+/* Copies a preset into *cfg. Returns -EINVAL with diag for an unknown name. */
 int pl_gen_preset_set(struct pl_gen_cfg *cfg, const char *name, struct pl_diag *diag);

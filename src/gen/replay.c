@@ -41,14 +41,14 @@ void pl_replay_resolve(struct pl_gen_cfg *cfg)
 		cfg->replay_events = 20;
 }
 
-/* Words of hop j in bitmap order, all eight. */
+/* Makes the words of hop j in bitmap order, all eight. */
 static void make_hop(const struct pl_gen_cfg *cfg, uint32_t j, uint64_t i, struct pl_rng *rng,
 	uint32_t words[HOP_WORDS])
 {
 	uint32_t queue = cfg->replay == PL_GEN_REPLAY_INTCOLLECTOR_3 ? 5 + j : 5;
 	const uint32_t usual[HOP_WORDS] = { j, 2 << 16 | 3, 4 + j, queue << 16 | 6, 7 + j,
 		EGRESS_TIME, queue << 16 | (10 + j), 11 + j };
-	/* tests 5 and 8 alternate between these for the first hop */
+	/* tests 5 and 8 alternate between these values for the first hop */
 	static const uint32_t alternating[2][HOP_WORDS] = {
 		{ 4, 5 << 16 | 3, 400, 5 << 16 | 600, 700, EGRESS_TIME, 5 << 16 | 1000, 1 },
 		{ 4, 5 << 16 | 3, 4, 5 << 16 | 6, 7, EGRESS_TIME, 5 << 16 | 10, 1000 },
@@ -62,7 +62,7 @@ static void make_hop(const struct pl_gen_cfg *cfg, uint32_t j, uint64_t i, struc
 	switch (cfg->replay) {
 	case PL_GEN_REPLAY_INTCOLLECTOR_4:
 		/* flow by flow; the first half of flow 0's packets are abnormal. One abnormal
-		 * packet makes two events, there and back. */
+		 * packet makes two events: to the abnormal value and back. */
 		per_flow = 20000 / cfg->replay_events;
 		if (j == 0 && i / (per_flow == 0 ? 1 : per_flow) % cfg->flows == 0 &&
 			i % (per_flow == 0 ? 1 : per_flow) < 10000 / cfg->replay_events)

@@ -11,9 +11,9 @@
 #include "gen/gen.h"
 #include "wire/build.h"
 
-/* The flow count, port and rate of the test where the configuration leaves them open. */
+/* Fills in the flow count, port and rate of the test when the configuration leaves them open. */
 void pl_replay_resolve(struct pl_gen_cfg *cfg);
 
-/* Packet number i of the stream: whole frame, or with cfg.udp the payload. */
+/* Writes packet number i of the stream: whole frame, or with cfg.udp the payload. */
 void pl_replay_put(
 	const struct pl_gen_cfg *cfg, struct pl_build *b, uint64_t i, struct pl_rng *rng);

@@ -10,8 +10,8 @@
 
 #define TEMPLATE_MAX 1024 /* bytes; a longer packet is encoded each time */
 
-/* What is kept of a flow's packet. Offsets are into it; a sum is that of all bytes that a checksum
- * covers, with zeros for those that change. */
+/* Template of a flow's packet. Offsets are into it; a sum covers the bytes of a checksum, with
+ * zeros for changing ones. */
 struct template
 {
 	uint32_t generation; /* 0 = none */
@@ -25,10 +25,10 @@ struct template
 struct pl_templates {
 	const struct pl_gen_cfg *cfg;
 	struct pl_int_layout stack,
-		md; /* one hop's block; the header's metadata, which are laid out alike */
+		md; /* one hop's block; the header's metadata, with the same layout */
 	bool has_md;
 	size_t stride;
-	uint8_t *memory; /* per flow: struct template, then the bytes */
+	uint8_t *memory; /* for each flow: struct template, then the bytes */
 };
 
 static struct template *template_of(const struct pl_templates *t, uint32_t flow)
@@ -119,7 +119,8 @@ void pl_templates_free(struct pl_templates *t)
 	free(t);
 }
 
-/* Values of a block that differ from packet to packet; node and ports are the path's. */
+/* Writes the values of a block that differ from packet to packet; node and ports are constant on a
+ * path. */
 static inline void put_values(
 	uint8_t *p, const struct pl_int_layout *l, const struct pl_int_hop *hop)
 {
@@ -154,7 +155,7 @@ static inline void put_values(
 			hop->buffer << 24 | (hop->buffer_depth & 0xffffff));
 }
 
-/* Sequence number and, before v2.0, the time, which stands behind it. Returns the sum of the two
+/* Writes the sequence number and, before v2.0, the time behind it. Returns the sum of the two
  * words. */
 static inline uint32_t put_numbers(
 	const struct pl_templates *t, uint8_t *payload, uint32_t seq, const struct pl_int_hop *hop)
@@ -171,7 +172,8 @@ static inline uint32_t put_numbers(
 	return pl_checksum_add(0, p, 8);
 }
 
-/* Never 0 where that says "none", and the sums here are never 0: ports are among the words. */
+/* Makes a checksum that is never 0 where 0 means "none"; the sums here are never 0, because they
+ * include ports. */
 static inline uint16_t checksum(uint32_t sum, bool udp)
 {
 	uint16_t c = pl_checksum_fold(sum);
@@ -199,7 +201,7 @@ bool pl_templates_put(struct pl_templates *t, struct pl_build *b, const struct p
 		put_values(p + tp->md, &t->md, &hops[item->hop]);
 		sum = pl_checksum_add(sum, p + tp->md, 4 * (size_t)t->md.words);
 	}
-	/* newest first; the source's block may be longer, behind its values */
+	/* newest first; the source's block may be longer, after its values */
 	block = p + tp->stack;
 	for (unsigned int i = tp->n_stack; i-- > 0; block += 4 * (size_t)t->stack.words)
 		put_values(block, &t->stack, &hops[i]);
@@ -217,7 +219,7 @@ bool pl_templates_put(struct pl_templates *t, struct pl_build *b, const struct p
 	return true;
 }
 
-/* Sum of what the checksum of the transport header at `at` covers, which ends at `end`; l3 is its
+/* Sum of the bytes that the checksum of the transport header at `at` covers, up to `end`; l3 is its
  * IP header. */
 static uint32_t transport_sum(const uint8_t *p, size_t l3, size_t at, size_t end, uint8_t proto)
 {
@@ -240,8 +242,8 @@ void pl_templates_learn(struct pl_templates *t, const struct pl_build *b,
 	size_t end, outer_l4;
 
 	tp->generation = 0;
-	/* a hop limit that cut the stack, or a stack that is longer than its hops, stays with
-	 * int_gen.c */
+	/* int_gen.c encodes packets whose stack was cut by the hop limit, or is longer than its
+	 * hops */
 	if (b->len > t->stride - sizeof(*tp) || d->shim == 0 || words == 0)
 		return;
 	tp->n_stack = (uint8_t)(t->cfg->sink == PL_GEN_SINK_HEADER ? item->hop : item->hop + 1);
@@ -257,7 +259,7 @@ void pl_templates_learn(struct pl_templates *t, const struct pl_build *b,
 	tp->stack = (uint16_t)d->stack;
 	tp->inner_udp = t->cfg->carrier == PL_GEN_UDP;
 	tp->inner_checksum = (uint16_t)(d->inner_l4 + (tp->inner_udp ? 6 : 16));
-	/* what changes is 0 in the sums */
+	/* changing bytes count as 0 in the sums */
 	memset(p + tp->stack, 0, tp->stack_len);
 	set_be16(p + tp->inner_checksum, 0);
 	end = v4 ? d->inner_l3 + pl_be16(p + d->inner_l3 + 2)
@@ -277,7 +279,7 @@ void pl_templates_learn(struct pl_templates *t, const struct pl_build *b,
 		set_be16(p + tp->outer_checksum, 0);
 		tp->outer_sum = transport_sum(p, d->frame_l3, outer_l4, b->len, PL_IP_UDP);
 	}
-	/* node and ports of the blocks are the path's: they come from the packet again */
+	/* node and ports of the blocks are constant on a path: they come from the packet again */
 	memcpy(p, b->data, b->len);
 	tp->generation = generation;
 }

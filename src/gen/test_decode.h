@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests: what generators make, and a decoder that is told what it has to know of it. */
+/* For tests: packets of generators, and a decoder with the settings that it needs for them. */
 #pragma once
 
 #include "base/test.h"
@@ -8,7 +8,7 @@
 
 static struct pl_batch batch;
 static struct pl_record_batch out;
-static char why[256]; /* the last thing that was wrong */
+static char why[256]; /* the last error */
 
 static void begin(void)
 {
@@ -32,7 +32,7 @@ static struct pl_decode *decoder(const struct pl_gen_cfg *cfg, bool announced)
 		.gre_int_ethertype = 0x88b5,
 		.report_ports = { cfg->report_port != 0 ? cfg->report_port : 32766 },
 		.n_report_ports = 1,
-		/* Small, as there are thousands of decoders. */
+		/* small, because there are thousands of decoders */
 		.max_exporters = 256,
 		.max_paths = 1024,
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One report against the truth, field by field; for roundtrip_test.c. */
+/* Compares a report with the truth, field by field; for roundtrip_test.c. */
 #pragma once
 
 #include "gen/test_decode.h"
@@ -161,7 +161,7 @@ static void describe(char *dst, size_t cap, const struct pl_gen_cfg *c)
 		c->bitmap, c->seed, c->topology == NULL ? "" : c->topology);
 }
 
-/* Whether there was room for every exporter and path. */
+/* Returns true when there was room for every exporter and path. */
 static bool tables_held(const struct pl_decode *d)
 {
 	const struct pl_decode_counters *c = pl_decode_counters(d);
@@ -169,7 +169,8 @@ static bool tables_held(const struct pl_decode *d)
 	return pl_counter_read(&c->exporters_full) == 0 && pl_counter_read(&c->paths_full) == 0;
 }
 
-/* Runs a configuration through both; false when it is not one that can be had. */
+/* Runs a configuration through generator and decoder. Returns false for an invalid
+ * configuration. */
 static bool check_form(const struct pl_gen_cfg *cfg)
 {
 	struct pl_gen *g;

@@ -15,7 +15,7 @@
 
 struct link {
 	uint16_t a, b;           /* node indices */
-	uint16_t port_a, port_b; /* the port at either end */
+	uint16_t port_a, port_b; /* port at each end */
 	bool up;
 };
 
@@ -32,7 +32,7 @@ struct pl_topo {
 			   1]; /* arcs of node i: first_arc[i] … first_arc[i + 1] - 1 */
 	struct link links[PL_TOPO_LINKS_MAX];
 	struct arc arcs[2 * PL_TOPO_LINKS_MAX];
-	uint16_t *distance; /* [to * n_nodes + from], links; UNREACHABLE */
+	uint16_t *distance; /* [to * n_nodes + from], in links; UNREACHABLE */
 };
 
 static int node_add(struct pl_topo *t, uint32_t id)
@@ -67,7 +67,7 @@ static void edge_add(struct pl_topo *t, unsigned int node)
 	t->edge[t->n_edges++] = (uint16_t)node;
 }
 
-/* Ports from the order of the links, and the adjacency lists. */
+/* Numbers the ports in the order of the links, and makes the adjacency lists. */
 static void index_links(struct pl_topo *t)
 {
 	uint16_t degree[PL_TOPO_NODES_MAX] = { 0 };
@@ -89,7 +89,7 @@ static void index_links(struct pl_topo *t)
 	}
 }
 
-/* Breadth first from one destination over the links that are up. */
+/* Searches breadth first from one destination over the links that are up. */
 static void find_distances_to(const struct pl_topo *t, unsigned int to, uint16_t *dist)
 {
 	uint16_t queue[PL_TOPO_NODES_MAX];
@@ -204,7 +204,7 @@ static int make_fat_tree(struct pl_topo *t, unsigned int k, unsigned int unused,
 	return 0;
 }
 
-/* A random tree first, so that all hangs together, then random links on top. */
+/* Makes a random tree first, so that the network is connected, then adds random links. */
 static int make_random(struct pl_topo *t, unsigned int n, unsigned int degree, uint64_t seed)
 {
 	struct pl_rng rng;
@@ -232,7 +232,7 @@ static int make_random(struct pl_topo *t, unsigned int n, unsigned int degree, u
 
 static const struct shape {
 	const char *name;
-	char separator; /* between the two numbers; 0 = one number */
+	char separator; /* between the two numbers; 0: one number */
 	bool second_optional;
 	int (*make)(struct pl_topo *t, unsigned int a, unsigned int b, uint64_t seed);
 } shapes[] = {
@@ -444,7 +444,7 @@ unsigned int pl_topo_route(const struct pl_topo *topo, unsigned int from, unsign
 	const uint16_t *dist = topo->distance + (size_t)to * topo->n_nodes;
 	const uint16_t *first = topo->first_arc;
 	unsigned int node = from, n = 0;
-	/* hosts hang on the port behind the last link */
+	/* the port to the hosts follows that of the last link */
 	uint16_t ingress = (uint16_t)(first[from + 1] - first[from] + 1);
 
 	if (dist[from] == UNREACHABLE || dist[from] >= max)
@@ -458,8 +458,8 @@ unsigned int pl_topo_route(const struct pl_topo *topo, unsigned int from, unsign
 				dist[topo->arcs[i].peer] == dist[node] - 1)
 				next[n_next++] = &topo->arcs[i];
 		}
-		assert(n_next > 0); /* a node at a finite distance has a way on */
-		/* each node hashes on its own: neighbours must not all choose alike */
+		assert(n_next > 0); /* a node at a finite distance has a next hop */
+		/* each node hashes differently: neighbours must not all choose alike */
 		pick = (unsigned int)(((unsigned __int128)pl_hash_mix(hash, topo->id[node]) *
 					      n_next) >>
 				      64);

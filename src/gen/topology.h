@@ -34,7 +34,7 @@ struct pl_topo_step {
 
 struct pl_topo;
 
-/* seed: for random:. -EINVAL with diag, -ENOMEM. */
+/* seed: for random:. Returns -EINVAL with diag, -ENOMEM. */
 int pl_topo_new(struct pl_topo **ret, const char *text, uint64_t seed, struct pl_diag *diag);
 void pl_topo_free(struct pl_topo *topo);
 
@@ -45,16 +45,16 @@ unsigned int pl_topo_edges(const struct pl_topo *topo);          /* nodes with h
 unsigned int pl_topo_edge(const struct pl_topo *topo, unsigned int i);
 
 /*
- * The path from one node to another. Returns the number of steps, the first being `from`, or 0 when
- * there is no way (or it is longer than max).
+ * Finds the path from one node to another. Returns the number of steps, the first being `from`, or
+ * 0 when there is no path (or it is longer than max).
  */
 unsigned int pl_topo_route(const struct pl_topo *topo, unsigned int from, unsigned int to,
 	uint64_t hash, struct pl_topo_step *ret_steps, unsigned int max);
 
-/* Takes the link between two nodes down or up again, and finds all shortest paths anew. -ENOENT
+/* Takes the link between two nodes down or up, and finds all shortest paths anew. Returns -ENOENT
  * when there is no such link. */
 int pl_topo_link_set(struct pl_topo *topo, unsigned int a, unsigned int b, bool up);
 
-/* Whether b can still be reached from a when the link (x, y) is down. */
+/* Returns true when b can be reached from a while the link (x, y) is down. */
 bool pl_topo_survives(
 	struct pl_topo *topo, unsigned int a, unsigned int b, unsigned int x, unsigned int y);

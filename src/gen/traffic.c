@@ -14,13 +14,13 @@
 #define US        UINT64_C(1000)
 #define FRAME_MAX 1600
 #define MSS       1448
-#define AGAIN_NS  (210 * MS) /* a lost segment is sent again after a timeout */
+#define AGAIN_NS  (210 * MS) /* timeout after which a lost segment is sent again */
 #define TALKS_MAX 65536      /* at the same time */
 #define ROUND_NS  (30 * SECOND)
 
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
 
-/* The steps of a connection; after ANSWER comes ANSWERED for every second segment. */
+/* Steps of a connection; after ANSWER comes ANSWERED for every second segment. */
 enum step {
 	OPEN,
 	OPENED,
@@ -39,15 +39,15 @@ enum step {
 	OVER,
 };
 
-/* One conversation, by when its next packet is due. */
+/* A conversation, ordered by the time of its next packet. */
 struct talk {
 	uint64_t due_ns;
 	struct pl_addr client, server;
 	uint16_t cport, sport;
 	uint8_t step;
-	bool again;          /* the packet that is due is one that was lost */
-	uint16_t answers;    /* segments that are left; DNS: the server that is asked for */
-	uint32_t cseq, sseq; /* next numbers of both */
+	bool again;          /* the next packet is one that was lost */
+	uint16_t answers;    /* segments left; DNS: the server that is asked for */
+	uint32_t cseq, sseq; /* next sequence numbers of client and server */
 	uint64_t rtt_ns;
 };
 
@@ -55,10 +55,10 @@ struct pl_traffic {
 	struct pl_traffic_cfg cfg;
 	struct pl_rng rng;
 	struct pl_traffic_truth truth;
-	uint64_t next_tcp_ns, next_dns_ns; /* when the next one begins */
-	uint64_t attack_ns;                /* when the story is looked at again */
+	uint64_t next_tcp_ns, next_dns_ns; /* begin of the next one */
+	uint64_t attack_ns;                /* time of the story's next step */
 	uint64_t end_ns;
-	uint32_t n; /* of the heap */
+	uint32_t n; /* length of the heap */
 	struct talk *heap;
 	uint8_t frames[PL_BATCH_MAX][FRAME_MAX];
 };
@@ -91,7 +91,7 @@ static void sift_down(struct pl_traffic *t)
 	}
 }
 
-/* Without room the talk does not take place. */
+/* Adds a conversation; without room it is left out. */
 static bool add(struct pl_traffic *t, const struct talk *talk)
 {
 	uint32_t at = t->n;
@@ -136,7 +136,7 @@ static struct talk new_talk(struct pl_traffic *t, uint64_t due_ns)
 			  (uint64_t)pl_rng_exp(&t->rng, (double)MS) };
 }
 
-/* Since the beginning of the story's round. */
+/* Time since the begin of the story's round. */
 static uint64_t in_round(const struct pl_traffic *t, uint64_t ns)
 {
 	return (ns - t->cfg.start_ns) % ROUND_NS;
@@ -199,7 +199,7 @@ static void flood(struct pl_traffic *t, uint64_t due_ns)
 	t->truth.syns += add(t, &talk);
 }
 
-/* The story's next packet, or when it is to be looked at again. */
+/* Makes the story's next packet, or sets the time of its next step. */
 static void attack(struct pl_traffic *t)
 {
 	const uint64_t ns = t->attack_ns, at = in_round(t, ns);
@@ -215,7 +215,7 @@ static void attack(struct pl_traffic *t)
 	}
 }
 
-/* Whatever begins before the earliest packet of those that talk. */
+/* Begins all conversations that start before the earliest packet of the present ones. */
 static void begin_talks(struct pl_traffic *t)
 {
 	for (;;) {
@@ -241,7 +241,7 @@ struct segment {
 	bool back; /* from the server */
 	uint8_t flags;
 	uint16_t payload;
-	uint64_t wait_ns; /* until the next packet of this conversation */
+	uint64_t wait_ns; /* time until the next packet of this conversation */
 	uint8_t next;
 };
 
@@ -302,7 +302,7 @@ static uint32_t put_frame(
 	return (uint32_t)b.len;
 }
 
-/* What the conversation's step sends, and what comes then. */
+/* Segment that the conversation's step sends, and the next step. */
 static struct segment segment_of(struct pl_traffic *t, const struct talk *talk)
 {
 	const uint64_t near = 200 * US + pl_rng_below(&t->rng, 100 * US), rtt = talk->rtt_ns;
@@ -343,7 +343,7 @@ static struct segment segment_of(struct pl_traffic *t, const struct talk *talk)
 	return (struct segment){ false, SYN, 0, 0, OVER };
 }
 
-/* What it sent is sent: numbers go on. */
+/* Advances the numbers by the segment that was sent. */
 static void step_on(struct talk *talk, const struct segment *s)
 {
 	uint32_t *seq = s->back ? &talk->sseq : &talk->cseq;
@@ -355,7 +355,7 @@ static void step_on(struct talk *talk, const struct segment *s)
 	talk->due_ns += s->wait_ns;
 }
 
-/* Whether the segment is lost behind the tap. */
+/* Returns true when the segment is lost behind the tap. */
 static bool is_lost(struct pl_traffic *t, const struct talk *talk)
 {
 	const bool storm =
@@ -370,8 +370,8 @@ static bool is_lost(struct pl_traffic *t, const struct talk *talk)
 	return true;
 }
 
-/* The earliest conversation's packet. A segment that is lost behind the tap is sent again: the tap
- * sees it twice. */
+/* Sends the earliest conversation's packet. A segment that is lost behind the tap is sent again:
+ * the tap sees it twice. */
 static void send_first(struct pl_traffic *t, struct pl_packet *pkt, uint8_t *frame)
 {
 	struct talk *talk = &t->heap[0];

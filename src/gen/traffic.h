@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ordinary traffic to order, as frames: clients and servers with TCP connections (handshake,
- * request, answer, both FINs, timestamps; now and then a segment is lost and sent again) and DNS
- * questions over UDP. No sockets and no clock; the same configuration gives the same bytes.
+ * Generated ordinary traffic, as frames: clients and servers with TCP connections (handshake,
+ * request, answer, both FINs, timestamps; some segments are lost and sent again) and DNS questions
+ * over UDP. No sockets and no clock; the same configuration gives the same bytes.
  *
- * The story, if it is asked for, begins 5 s after the start and goes round every 30 s: a port scan
- * for 2 s from PL_TRAFFIC_SCANNER, at 10 s a SYN flood for 3 s from everywhere to the first server,
- * at 15 s for 4 s a way to the third server that loses PL_TRAFFIC_STORM_LOSS of the segments, so that
- * they are sent again, at 20 s for 5 s the second server answers late. pl_traffic_truth counts what
- * was done.
+ * The story, an option, begins 5 s after the start and repeats every 30 s: a port scan for 2 s from
+ * PL_TRAFFIC_SCANNER, at 10 s a SYN flood for 3 s from random sources to the first server, at 15 s
+ * for 4 s a path to the third server that loses PL_TRAFFIC_STORM_LOSS of the segments, so that they
+ * are sent again, at 20 s for 5 s late answers of the second server. pl_traffic_truth counts these.
  */
 #pragma once
 
@@ -26,11 +25,12 @@
 
 struct pl_traffic_cfg {
 	uint64_t seed;
-	uint64_t start_ns;         /* time of the first packet, since the Unix epoch */
-	uint64_t duration_ns;      /* 0: without end */
-	uint64_t count;            /* packets; 0: no limit */
-	double connections;        /* that begin per second, TCP; as many DNS questions. 0: 100 */
-	double loss;               /* share of TCP segments that are lost and sent again */
+	uint64_t start_ns;    /* time of the first packet, since the Unix epoch */
+	uint64_t duration_ns; /* 0: without end */
+	uint64_t count;       /* packets; 0: no limit */
+	/* new TCP connections per second; as many DNS questions. 0: 100 */
+	double connections;
+	double loss;               /* ratio of TCP segments that are lost and sent again */
 	uint32_t clients, servers; /* 0: 200 and 10 */
 	bool story;
 };
@@ -39,12 +39,12 @@ struct pl_traffic_truth {
 	uint64_t packets, connections, questions;
 	uint64_t lost;        /* segments that were sent again */
 	uint64_t storm;       /* of these in the story's storm */
-	uint64_t scans, syns; /* packets of the scan without its answers, of the flood */
+	uint64_t scans, syns; /* packets of the scan without answers; packets of the flood */
 };
 
 struct pl_traffic;
 
-/* -EINVAL with diag, -ENOMEM. */
+/* Returns -EINVAL with diag, -ENOMEM. */
 int pl_traffic_new(struct pl_traffic **ret, const struct pl_traffic_cfg *cfg, struct pl_diag *diag);
 void pl_traffic_free(struct pl_traffic *traffic);
 

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "gen/dta_gen.h"
 
-/* The integral of x^-s from 1, and its inverse; good around s = 1, where both are logarithms. */
+/* Integral of x^-s from 1, and its inverse; precise around s = 1, where both are logarithms. */
 static double integral(const struct pl_zipf *z, double x)
 {
 	double l = log(x), t = (1 - z->s) * l;
