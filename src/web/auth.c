@@ -32,10 +32,10 @@ enum {
 
 struct pl_auth_job {
 	struct pl_auth_job *next;
-	char secret[PL_AUTH_SECRET_MAX]; /* name, password: both terminated */
+	char secret[PL_AUTH_SECRET_MAX]; /* name and password, both terminated */
 	const char *password;
 	char hash[64];
-	bool known; /* somebody has that name */
+	bool known; /* a user has that name */
 	uint8_t digest[DIGEST];
 	struct pl_addr address;
 	bool good;
@@ -44,7 +44,7 @@ struct pl_auth_job {
 
 struct bucket {
 	struct pl_addr address;
-	uint64_t full_ns; /* when it will have all its tries again */
+	uint64_t full_ns; /* time at which it has all its tries again */
 };
 
 struct pl_auth {
@@ -57,11 +57,12 @@ struct pl_auth {
 	} good[REMEMBERED];
 	unsigned int next_good;
 	struct bucket failures
-		[ADDRESSES]; /* by hash of the address; a newcomer takes a full one's place */
+		/* by hash of the address; a new address takes the place of one with all tries */
+		[ADDRESSES];
 
 	pthread_t thread;
 	bool running;
-	pthread_mutex_t lock; /* below */
+	pthread_mutex_t lock; /* of the members below */
 	pthread_cond_t more;
 	bool stop;
 	struct pl_auth_job *first, **last;
@@ -102,7 +103,8 @@ static int base64_value(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Strict: whole quads, padding only at the end. Returns the length, negative when it is broken. */
+/* Decodes strictly: whole quads, padding only at the end. Returns the length, or a negative value
+ * when the text is broken. */
 static int base64_decode(const char *text, size_t n, char *dst, size_t cap)
 {
 	size_t used = 0;
@@ -267,7 +269,7 @@ void pl_auth_forget(struct pl_auth *a)
 	memset(a->good, 0, sizeof(a->good));
 }
 
-/* A hash over the credentials and what they are compared with, under a key of this process. */
+/* Hashes the credentials and the stored ones, under a key of this process. */
 static bool digest_of(const struct pl_auth *a, const struct pl_auth_job *job, uint8_t ret[DIGEST])
 {
 	uint8_t text[sizeof(job->secret) + sizeof(job->hash)];
@@ -296,13 +298,13 @@ static struct bucket *bucket_of(struct pl_auth *a, const struct pl_addr *address
 {
 	uint32_t h = 2166136261u;
 
-	/* Of an IPv6 address its /64: who has one has all of it. */
+	/* Of an IPv6 address the /64: its owner has all of it. */
 	for (unsigned int i = 0; i < (pl_addr_is_v4(address) ? 16u : 8u); i++)
 		h = (h ^ address->b[i]) * 16777619u;
 	return &a->failures[h % ADDRESSES];
 }
 
-/* Two addresses that fall into one place share its tries: fewer, never more. */
+/* Two addresses with one place share its tries: fewer, never more. */
 static bool may_try(struct pl_auth *a, const struct pl_addr *address, uint64_t now_ns)
 {
 	const struct bucket *b = bucket_of(a, address);
@@ -318,9 +320,9 @@ static void failed(struct pl_auth *a, const struct pl_addr *address, uint64_t no
 }
 
 /*
- * The hash to compare with. When nobody has that name it is a user's, always the same one for a
- * name: the check takes as long as one of somebody would, so names cannot be told by the time,
- * whatever the hashes' costs are.
+ * Hash to compare with. For an unknown name it is a user's, always the same one for a name: the
+ * check takes as long as for a known name, so names cannot be told by the time, whatever the
+ * hashes' costs are.
  */
 const char *pl_auth_hash_for(
 	struct pl_auth *a, const struct pl_webconf *conf, const char *name, bool *ret_known)
@@ -415,7 +417,7 @@ bool pl_auth_is_done(const struct pl_auth_job *job)
 	return atomic_load_explicit(&job->done, memory_order_acquire);
 }
 
-/* Out of the queue if it still is there; else until its check is over. */
+/* Takes the job out of the queue, or waits until its check is over. */
 static void abandon(struct pl_auth *a, struct pl_auth_job *job)
 {
 	struct pl_auth_job **link = &a->first;

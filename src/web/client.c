@@ -25,19 +25,19 @@ enum {
 
 struct pl_client {
 	CURL *curl;
-	char *url;    /* for people */
-	char *base;   /* what paths stand behind */
+	char *url;    /* for the user */
+	char *base;   /* prefix of paths */
 	char *socket; /* NULL = TCP */
 	char *secret; /* "NAME:PASSWORD" */
 	char *token;
 	struct pl_client_args args;
 	char error[CURL_ERROR_SIZE];
 	struct pl_buf body;
-	/* Of a stream. */
+	/* For a stream. */
 	bool (*data)(void *arg, const char *bytes, size_t n);
 	void *arg;
 	const volatile int *stop;
-	void (*tick)(void *arg); /* of a stream; NULL: none */
+	void (*tick)(void *arg); /* for a stream; NULL: none */
 	void *tick_arg;
 	bool streaming, began, ended;
 };
@@ -47,7 +47,7 @@ const char *pl_client_url(const struct pl_client *client)
 	return client->url;
 }
 
-/* The first line of a file, at most SECRET_MAX characters. */
+/* Reads the first line of a file, at most SECRET_MAX characters. */
 static int read_secret(const char *path, char **ret, struct pl_diag *diag)
 {
 	char *text;
@@ -114,7 +114,7 @@ static int take_url(struct pl_client *c, struct pl_diag *diag)
 		pl_diag_set(diag, "\"%s\" does not begin with http://, https:// or unix:", url);
 		return PL_EXIT_USAGE;
 	}
-	/* A password in an URL would be shown by ps and in messages. */
+	/* ps and messages would show a password in a URL. */
 	if (strchr(url, '@') != NULL) {
 		pl_diag_set(diag,
 			"the URL must not contain credentials: use --user and --password-file");
@@ -228,7 +228,7 @@ static void set_options(struct pl_client *c, const char *url)
 	curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(h, CURLOPT_XFERINFODATA, c);
-	/* A daemon that says nothing at all, not even that it is alive, is gone. */
+	/* A daemon that sends nothing at all, not even that it is alive, is gone. */
 	curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, 30L);
 	curl_easy_setopt(h, CURLOPT_UNIX_SOCKET_PATH, c->socket);
@@ -249,7 +249,7 @@ static void set_options(struct pl_client *c, const char *url)
 	}
 }
 
-/* The daemon's own words, when it sent any. */
+/* Reports the daemon's own text, when it sent any. */
 static void say_refusal(struct pl_client *c, long status, struct pl_diag *diag)
 {
 	json_t *problem = c->body.len > 0 ? json_loadb(c->body.data, c->body.len, 0, NULL) : NULL;
@@ -273,7 +273,7 @@ static int exit_of_status(long status)
 	case 403:
 		return PL_EXIT_PRIVILEGE;
 	case 429:
-	case 502: /* of a proxy whose daemon is being started again, as 504 */
+	case 502: /* from a proxy whose daemon is being restarted, as 504 */
 	case 503:
 	case 504:
 		return PL_EXIT_UNAVAILABLE;
@@ -282,7 +282,7 @@ static int exit_of_status(long status)
 	}
 }
 
-/* 0 with what came, else an exit code with diag. */
+/* Sends the request. Returns 0 with the answer, else an exit code with diag. */
 static int perform(struct pl_client *c, const char *path, struct pl_diag *diag)
 {
 	char *url;
@@ -328,8 +328,7 @@ static json_t *integer_of(const json_t *v)
 		       : NULL;
 }
 
-/* Numbers that became reals by JSON_DECODE_INT_AS_REAL are integers again, as far as both can say
- * the same. */
+/* Converts reals of JSON_DECODE_INT_AS_REAL back to integers, as far as that is exact. */
 static void make_integers(json_t *v)
 {
 	const char *key;
@@ -455,7 +454,8 @@ bool pl_json_member_bool(const json_t *object, const char *key)
 	return json_is_true(json_object_get(object, key));
 }
 
-/* Control characters (C0, DEL, C1) and what changes the direction of text or has no width. */
+/* Returns true for control characters (C0, DEL, C1) and characters that change the direction of
+ * text or have no width. */
 static bool unfit(uint32_t cp)
 {
 	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0xad ||

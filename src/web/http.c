@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The server's life: sockets, the thread, connections and their deadlines. */
+/* Starts and stops the server: sockets, the thread, connections and their deadlines. */
 #include "web/http.h"
 #include "base/stats.h"
 
@@ -27,11 +27,12 @@
 enum {
 	MAX_CONNECTIONS = 128,
 	MAX_PER_ADDRESS = 16,
-	POOL_BYTES = 3 * 8192, /* per connection: the request's head, parsed, and the answer's */
-	TICK_MS = 100,         /* how long a stop or an expired deadline may go unseen */
-	LISTENERS_MAX = 8,     /* those that go quiet included */
-	BACKLOG = 1024,        /* a burst of connections waits a tick, not for a SYN sent again */
-	/* Ended, and not closed by the library yet: it takes up to ten at once. */
+	/* per connection: the head of the request, parsed, and of the answer */
+	POOL_BYTES = 3 * 8192,
+	TICK_MS = 100,     /* longest delay of a stop or an expired deadline */
+	LISTENERS_MAX = 8, /* including quiet ones */
+	BACKLOG = 1024,    /* a burst of connections waits a tick, not for a repeated SYN */
+	/* Ended by us, not closed by the library yet: it accepts up to ten at once. */
 	LEAVING_CONNECTIONS = 32,
 };
 
@@ -79,7 +80,7 @@ static void free_listener(struct pl_http_listener *l)
 	free(l);
 }
 
-/* Quiet ones whose last connection has ended, or whose time is over. */
+/* Stops quiet listeners whose last connection has ended, or whose time is over. */
 static void stop_quiet(struct pl_http *h)
 {
 	struct pl_http_listener **link = &h->listeners, *l;
@@ -93,7 +94,7 @@ static void stop_quiet(struct pl_http *h)
 			link = &l->next;
 			continue;
 		}
-		/* Nothing may be suspended when it stops. */
+		/* No request may be suspended when it stops. */
 		pl_http_streams_end(h, l);
 		pl_http_access_tick(h, true);
 		pl_http_pages_end(h, l);
@@ -125,13 +126,13 @@ static void *serve_loop(void *arg)
 	/* Pairs with the store in pl_http_close; nothing else is ordered by it. */
 	while (!atomic_load_explicit(&h->stop, memory_order_relaxed))
 		run_once(h);
-	/* A stream that ends is told apart from one that breaks. */
+	/* A stream ends in order, so that its client can tell the end from a break. */
 	end = pl_clock_mono_ns() + FAREWELL_NS;
 	while (h->streams != NULL && pl_clock_mono_ns() < end) {
 		pl_http_streams_end(h, NULL);
 		run_once(h);
 	}
-	/* Nothing may be suspended when the library stops. */
+	/* No request may be suspended when the library stops. */
 	pl_http_streams_end(h, NULL);
 	pl_http_access_tick(h, true);
 	pl_http_pages_end(h, NULL);
@@ -147,7 +148,7 @@ void pl_http_wake(struct pl_http *h)
 
 /* ---- opening ---- */
 
-/* For owner and group. */
+/* Binds a Unix socket for owner and group. */
 static int bind_local(struct pl_http *h, const char *path, struct pl_diag *diag)
 {
 	int fd;
@@ -158,7 +159,7 @@ static int bind_local(struct pl_http *h, const char *path, struct pl_diag *diag)
 	fd = pl_local_listen(path, 0660, BACKLOG, diag);
 	if (fd >= 0)
 		return fd;
-	/* Whatever is there is not ours. */
+	/* The file there is not ours. */
 	free(h->socket_path);
 	h->socket_path = NULL;
 	return fd;
@@ -185,7 +186,7 @@ static int copy_names(struct pl_http *h, const struct pl_http_options *options)
 	return 0;
 }
 
-/* Takes socket and security over, also on failure. */
+/* Adds a listener. Takes socket and security over, also on failure. */
 static int add_listener(struct pl_http *h, int fd, struct pl_webconf *security, bool local)
 {
 	struct pl_http_listener *l = calloc(1, sizeof(*l));
@@ -212,7 +213,7 @@ static int add_listener(struct pl_http *h, int fd, struct pl_webconf *security, 
 				security->client_ca };
 		tls[n] = (struct MHD_OptionItem){ MHD_OPTION_END, 0, NULL };
 	}
-	/* The option for the logger must come first: others may use it already. */
+	/* The option for the logger must come first: later ones may use it. */
 	l->daemon = MHD_start_daemon(flags, 0, NULL, NULL, pl_http_on_request, l,
 		MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_CONNECTION_LIMIT,
@@ -260,8 +261,8 @@ static int open_listeners(
 
 /* ---- another security, while running ---- */
 
-/* On the server's thread. The new listener takes connections before the old one is quiet: none is
- * refused. */
+/* Runs on the server's thread. The new listener takes connections before the old one is quiet: none
+ * is refused. */
 static int change_security(struct pl_http *h, struct pl_webconf *security)
 {
 	struct pl_http_listener *old = h->listeners;
@@ -305,7 +306,7 @@ static void use_security(struct pl_http *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
-/* Beyond this host without protection is allowed, but not without a word. */
+/* Warns about a listener beyond this host without protection, which is allowed. */
 static void warn_if_open(const struct pl_http *h, const struct pl_webconf *security)
 {
 	if (h->address[0] == '\0' || pl_http_is_loopback(&h->hosts.listen))
@@ -327,7 +328,7 @@ int pl_http_secure(struct pl_http *h, struct pl_webconf *security, struct pl_dia
 	struct pl_webconf asks = { .tls = false };
 	int r;
 
-	/* What the warning looks at; the rest is the server's from here on. */
+	/* Read here for the warning; later the security belongs to the server. */
 	if (!bare) {
 		asks.tls = security->tls;
 		asks.client_auth = security->client_auth;
@@ -409,7 +410,7 @@ int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 		goto fail;
 	if (options->listen != NULL)
 		warn_if_open(h, options->security);
-	/* Before there is a thread: handlers may look for the server where the caller keeps it. */
+	/* Set before there is a thread: handlers may read the caller's pointer. */
 	*ret = h;
 	r = start_thread(h, diag);
 	if (r < 0)
@@ -480,7 +481,8 @@ uint64_t pl_http_memory(const struct pl_http_options *options)
 		PL_HTTP_EXTRA_CONNECTIONS;
 	uint64_t body = options->max_body_bytes > 0 ? options->max_body_bytes : MAX_BODY_BYTES;
 
-	/* One answer more than the limit on held ones may be in the making, its buffer doubling. */
+	/* One answer beyond the limit of held ones may be in the making, with its buffer
+	 * doubling. */
 	return connections * (POOL_BYTES + PL_HTTP_PIECE_BYTES + sizeof(struct pl_http_connection) +
 				     sizeof(struct pl_http_context) + sizeof(struct pl_http_peer)) +
 	       (PL_HTTP_BODIES_HELD + 2) * body;

@@ -2,16 +2,16 @@
 /*
  * A read-only HTTP/1.1 server (RFC 9110, 9112; parsing by libmicrohttpd): GET and HEAD, exact
  * paths, two threads of its own that share nothing with the packet path. One holds the connections
- * and never waits, the other makes pages, one at a time, each once for everybody who waits for it,
- * and for the addresses in turn.
+ * and never waits, the other makes pages, one at a time, each once for all clients that wait for
+ * it, and for the addresses in turn.
  *
- * It cannot be held up. A request's head must be there within 5 s and below 8 KiB, an answer be
- * taken within 30 s, an idle connection ends after 30 s, by a deadline and not by inactivity.
- * Connections are limited in total and per address (of IPv6: per /64), and so is what is held for
- * slow readers. When either is short, the connection that does least ends for the next one: idle
- * ones first, then those whose head does not come, then those that take nothing of their answer; of
- * the address that has most. A route that is answered `always` is so even when nothing can be
- * ended.
+ * Clients cannot block the server. A request's head must be complete within 5 s and below 8 KiB, an
+ * answer must be read within 30 s, an idle connection ends after 30 s, by a deadline and not by
+ * inactivity. Connections are limited in total and per address (of IPv6: per /64), and so is the
+ * memory of answers for slow readers. When either is short, the least active connection ends for
+ * the next one: idle ones first, then those whose head does not come, then those that read nothing
+ * of their answer; of the address with most connections. A PL_HTTP_ALWAYS route is answered even
+ * when no connection can be ended.
  *
  * pl_http_open binds and starts the threads. Routes and names are copied, a route's `arg` is
  * borrowed until pl_http_close.
@@ -32,29 +32,29 @@ struct pl_http_request {
 	const char *path;
 	const char *query;     /* undecoded, see pl_http_query_get */
 	const char *accept;    /* header or NULL */
-	struct pl_addr client; /* of a page for several: one of them */
+	struct pl_addr client; /* of a page for several clients: one of them */
 };
 
 #define PL_HTTP_STREAM_OVER SIZE_MAX
 
 /*
- * An answer without an end, sent as it comes (chunked). All is called on the thread of connections.
- * A client that takes nothing of what there is for 30 s is let go; one that is gone is noticed
- * within a second.
+ * An answer without an end, sent piece by piece (chunked). All operations are called on the thread
+ * of connections. A client that reads nothing of the available bytes for 30 s is dropped; a client
+ * that is gone is noticed within a second.
  */
 struct pl_http_stream_ops {
-	/* 0 = nothing now, PL_HTTP_STREAM_OVER = nothing any more */
+	/* returns 0 = nothing now, PL_HTTP_STREAM_OVER = the end */
 	size_t (*read)(void *stream, char *dst, size_t cap);
 	bool (*ready)(
-		void *stream); /* whether read would give something; asked ten times a second */
+		void *stream); /* true when read would give bytes; called ten times a second */
 	void (*close)(void *stream);
 };
 
 struct pl_http_reply {
-	unsigned int status;      /* 200 when the handler leaves it */
-	const char *content_type; /* static text; text/plain when the handler leaves it */
-	struct pl_buf body;       /* limited; a failed buffer is answered with 503 */
-	/* Set: the answer is this stream and not the body; the server closes it. */
+	unsigned int status;      /* 200 unless the handler sets it */
+	const char *content_type; /* static text; text/plain unless the handler sets it */
+	struct pl_buf body;       /* limited; a failed buffer is answered by 503 */
+	/* Set: the answer is this stream in place of the body; the server closes it. */
 	const struct pl_http_stream_ops *stream_ops;
 	void *stream;
 };
@@ -67,12 +67,12 @@ typedef void pl_http_handler(
 	void *arg, const struct pl_http_request *request, struct pl_http_reply *reply);
 
 enum pl_http_effort {
-	/* Made by the thread for pages. Whoever asks for the same path and query with the same
-	 * headers before that begins is given the same one. */
+	/* Made by the thread for pages. Clients that ask for the same path and query with the same
+	 * headers before it begins get the same page. */
 	PL_HTTP_PAGE,
-	/* on the thread of all connections: waits for nobody. Streams are of this kind */
+	/* on the thread of all connections: must not wait. Streams are of this kind */
 	PL_HTTP_QUICK,
-	PL_HTTP_ALWAYS, /* the same, and answered though there are too many connections */
+	PL_HTTP_ALWAYS, /* as QUICK, and answered even with too many connections */
 };
 
 struct pl_http_route {
@@ -84,20 +84,21 @@ struct pl_http_route {
 
 struct pl_http_options {
 	const char *listen; /* "127.0.0.1:8400"; port 0 = any free one; NULL: the socket only */
-	const char *const *names; /* host names it answers to beyond its own, n_names of them */
+	/* host names of requests that are served beyond its own, n_names of them */
+	const char *const *names;
 	size_t n_names;
 	unsigned int max_connections; /* 0 = 128 */
 	unsigned int max_per_address; /* 0 = 16 */
 	uint64_t max_body_bytes;      /* of an answer; 0 = 16 MiB */
-	/* A Unix socket that serves the same, besides: NULL = none. Whoever may open the file
-	 * (owner and group) may ask; a stale file is replaced, one that is served is not. */
+	/* A Unix socket that serves the same routes; NULL = none. Users who may open the file
+	 * (owner and group) may ask; a stale file is replaced, one in use is not. */
 	const char *socket;
-	/* TLS, users and headers of the TCP listener; NULL = plain, for anybody. Taken over,
-	 * always. The Unix socket is protected by its file's rights alone. */
+	/* TLS, users and headers of the TCP listener; NULL = plain, without users. The server
+	 * always takes it over. The Unix socket is protected by its file's rights alone. */
 	struct pl_webconf *security;
 };
 
-/* Answers by status, as metrics show them. */
+/* Answers by status, for metrics. */
 enum pl_http_code {
 	PL_HTTP_200,
 	PL_HTTP_400,
@@ -124,29 +125,29 @@ extern const struct pl_stats pl_http_stats_list;
 
 struct pl_http;
 
-/* -EINVAL (bad address), -EADDRINUSE and other errno from binding, with diag. */
+/* Returns -EINVAL (bad address), -EADDRINUSE and other errors of binding, with diag. */
 int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 	const struct pl_http_route *routes, struct pl_diag *diag);
 void pl_http_close(struct pl_http *http);
 
-/* Goes over to other security without losing a connection: those there are end by the old rules
- * within 30 s. Takes it over, always; NULL = none. One thread at a time, not the server's. 0, or
- * negative with diag: then nothing has changed. */
+/* Changes the security without losing a connection: present connections end by the old rules within
+ * 30 s. Always takes `security` over; NULL = none. One thread at a time, not the server's. Returns
+ * 0, or a negative errno with diag: then nothing has changed. */
 int pl_http_secure(struct pl_http *http, struct pl_webconf *security, struct pl_diag *diag);
 
-/* Any thread: a stream that had nothing may have something now. Not to be called after
+/* Tells that a stream that had nothing may have something now. Any thread; not after
  * pl_http_close. */
 void pl_http_wake(struct pl_http *http);
 
-/* Whom an address stands for where shares are counted: of IPv6 its /64. */
+/* The address for which shares are counted: of IPv6 the /64. */
 struct pl_addr pl_http_address_share(const struct pl_addr *address);
 
-/* "127.0.0.1:8400", with the port really bound; "" without one. Lives as long as the server. */
+/* "127.0.0.1:8400", with the bound port; "" without one. Valid as long as the server. */
 const char *pl_http_address(const struct pl_http *http);
-/* "https" or "http": of the TCP listener now. The thread that calls pl_http_secure. */
+/* "https" or "http": of the TCP listener now. For the thread that calls pl_http_secure. */
 const char *pl_http_scheme(const struct pl_http *http);
 const struct pl_http_counters *pl_http_counters(const struct pl_http *http);
 unsigned int pl_http_code_number(enum pl_http_code code);
 
-/* What the server may hold in memory, its answers included. */
+/* Largest memory of the server, including its answers. */
 uint64_t pl_http_memory(const struct pl_http_options *options);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether a request may be served: client certificates once per connection, credentials with every
- * request. */
+/* Decides whether a request may be served: client certificates once per connection, credentials
+ * with every request. */
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,7 +35,7 @@ struct pl_addr pl_http_client_address(struct MHD_Connection *c)
 	return address_of(info->client_addr);
 }
 
-/* NULL, or why the connection's certificate will not do. */
+/* Returns NULL, or the error of the connection's certificate. */
 static const char *bad_certificate(const struct pl_http_listener *l, struct MHD_Connection *c)
 {
 	struct pl_http_connection *k = pl_http_connection_of(c);
@@ -61,7 +61,7 @@ static void wait_for_check(struct pl_http *h, struct MHD_Connection *c, struct p
 	if (req->next != NULL)
 		req->next->link = &req->next;
 	h->pending = req;
-	/* The check itself is bounded; the answer's time begins behind it. */
+	/* The check itself is bounded; the answer's time begins after it. */
 	pl_http_set_phase(c, PL_HTTP_WORK, UINT64_MAX);
 	MHD_suspend_connection(c);
 }

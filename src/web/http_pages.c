@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pages: made on a thread of their own, one at a time, each once for everybody who waits for the
- * same, and held until the last of them has taken it. The thread of connections chooses which is
- * next, and hands it over under `lock`; all else is its own.
+ * Pages: made on a thread of their own, one at a time, each once for all clients that wait for the
+ * same, and held until the last of them has read it. The thread of connections chooses the next
+ * page, and passes it on under `lock`; everything else belongs to the thread of connections.
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,10 +14,11 @@
 #include "base/thread.h"
 #include "web/http_internal.h"
 
-/* When there is no room for one more page, readers that go on are let go after this too. */
+/* When there is no room for another page, readers that make progress are dropped too after this
+ * time. */
 #define PATIENCE_NS (UINT64_C(5) * 1000000000u)
 
-/* One that is asked for. */
+/* A page that is asked for. */
 struct pl_http_page {
 	struct pl_http_page *next;
 	const struct pl_http_route *route;
@@ -26,7 +27,7 @@ struct pl_http_page {
 	char query[PL_HTTP_QUERY_MAX];
 	struct pl_addr client;
 	struct pl_http_reply reply;
-	bool gzip; /* wanted, then done */
+	bool gzip; /* gzip is wanted; later: was done */
 };
 
 struct pl_http_pages {
@@ -38,11 +39,11 @@ struct pl_http_pages {
 	struct pl_http_page *making, *made;
 	bool stop;
 
-	/* The thread of connections': */
+	/* Of the thread of connections: */
 	struct pl_http_page *asked, **last;
-	struct pl_http_page *current; /* it is being made, or made and not handed out */
-	uint64_t n_made;              /* the clock of peers' turns */
-	struct pl_http_body *bodies;  /* the latest first */
+	struct pl_http_page *current; /* being made, or made and not given to its requests yet */
+	uint64_t n_made;              /* clock of the peers' turns */
+	struct pl_http_body *bodies;  /* the newest first */
 	uint64_t held_bytes;
 };
 
@@ -66,7 +67,7 @@ struct pl_http_body *pl_http_body_new(struct pl_http *h, struct pl_http_reply *r
 		.gzip = gzip,
 		.next = pages->bodies,
 		.link = &pages->bodies };
-	/* Buffers double: what is held is what is counted. */
+	/* Buffers double: they are shrunk, so that the memory held is the memory counted. */
 	fits = b->len > 0 ? realloc(b->data, b->len) : NULL;
 	if (fits != NULL)
 		b->data = fits;
@@ -92,7 +93,7 @@ void pl_http_body_release(struct pl_http *h, struct pl_http_body *b)
 	free(b);
 }
 
-/* A connection that takes a body. */
+/* A connection that reads a body. */
 struct taker {
 	struct pl_http *http;
 	struct MHD_Connection *connection;
@@ -157,8 +158,8 @@ struct MHD_Response *pl_http_body_begin(
 /* ---- room for the next page ---- */
 
 struct held {
-	bool stalled;       /* everyone who has it takes nothing */
-	unsigned int share; /* of connections, of the most modest address that has it */
+	bool stalled;       /* all its readers read nothing */
+	unsigned int share; /* connections of the address with fewest of them among its readers */
 };
 
 static struct held look_at(const struct pl_http *h, const struct pl_http_body *b, uint64_t now)
@@ -177,8 +178,8 @@ static struct held look_at(const struct pl_http *h, const struct pl_http_body *b
 	return ret;
 }
 
-/* Ends who takes a body: the one whose readers stall, or have had it for long; of those who have
- * most, the oldest. */
+/* Ends the readers of a body: of one whose readers stall, or have had it for long; of addresses
+ * with most connections, the oldest. */
 static void let_go_of_one(struct pl_http *h)
 {
 	uint64_t now = pl_clock_mono_ns();
@@ -188,12 +189,12 @@ static void let_go_of_one(struct pl_http *h)
 	for (const struct pl_http_body *b = h->pages->bodies; b != NULL; b = b->next) {
 		struct held x = look_at(h, b, now);
 
-		/* Nobody: it goes when the library lets go of it. */
+		/* No reader is left: the body goes when the library releases it. */
 		if (x.share == UINT32_MAX)
 			return;
 		if (!x.stalled && now - b->made_ns < PATIENCE_NS)
 			continue;
-		/* The oldest comes last. */
+		/* The oldest body is last. */
 		if (best == NULL || x.stalled > of_best.stalled ||
 			(x.stalled == of_best.stalled && x.share >= of_best.share)) {
 			best = b;
@@ -289,7 +290,7 @@ void pl_http_page_forget(struct pl_http *h, struct pl_http_context *req)
 
 /* ---- making ---- */
 
-/* When one of those who wait for it was served last. */
+/* Time at which one of its clients was served last. */
 static uint64_t turn_of(const struct pl_http_page *p)
 {
 	uint64_t least = UINT64_MAX;
@@ -315,7 +316,7 @@ static struct pl_http_page *take_out(struct pl_http_pages *pages, struct pl_http
 	return p;
 }
 
-/* Those that nobody waits for any more. */
+/* Removes pages that no client waits for any more. */
 static void drop_unwanted(struct pl_http_pages *pages)
 {
 	for (struct pl_http_page **at = &pages->asked; *at != NULL;) {
@@ -326,7 +327,7 @@ static void drop_unwanted(struct pl_http_pages *pages)
 	}
 }
 
-/* The one that is next: of the address that was served least lately, the first. */
+/* Chooses the next page: the first of the address that was served longest ago. */
 static struct pl_http_page *choose(struct pl_http_pages *pages)
 {
 	struct pl_http_page **best = &pages->asked;
@@ -380,7 +381,7 @@ static void *make_loop(void *arg)
 
 /* ---- handing out ---- */
 
-/* Lets a request go on that waits for a page, with this body; NULL: there is none. */
+/* Resumes a request that waits for a page, with this body; NULL: none. */
 static void go_on(struct pl_http *h, struct pl_http_context *w, struct pl_http_body *b)
 {
 	struct pl_http_connection *k = pl_http_connection_of(w->connection);

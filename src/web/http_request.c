@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From a request to its answer. */
+/* Answers requests. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "web/http_internal.h"
 
 enum {
-	GZIP_MIN_BYTES = 1400, /* below one segment compression saves nothing */
+	GZIP_MIN_BYTES = 1400, /* smaller bodies fit in one segment: compression saves nothing */
 };
 
 static const unsigned int code_numbers[PL_HTTP_CODE_MAX] = { 200, 400, 401, 403, 404, 405, 413, 414,
@@ -86,7 +86,7 @@ void pl_http_problem(
 
 /* ---- answers ---- */
 
-/* By level 1: text shrinks to a tenth already. */
+/* Uses level 1: text shrinks to a tenth already. */
 bool pl_http_pack(struct pl_buf *body)
 {
 	z_stream z = { 0 };
@@ -158,7 +158,7 @@ static void add_headers(const struct pl_http_listener *l, struct MHD_Response *r
 		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 }
 
-/* Queues the response, which may be NULL, and lets go of it. */
+/* Queues the response, which may be NULL, and releases it. */
 static enum MHD_Result send_response(struct pl_http_listener *l, struct MHD_Connection *c,
 	unsigned int status, const char *content_type, struct MHD_Response *response)
 {
@@ -174,7 +174,7 @@ static enum MHD_Result send_response(struct pl_http_listener *l, struct MHD_Conn
 	return r;
 }
 
-/* A refusal by the server itself: text for people, a problem document to those who ask the API. */
+/* Sends a refusal by the server itself: text, or a problem document for paths of the API. */
 static enum MHD_Result deny(struct pl_http_listener *l, struct MHD_Connection *c,
 	const struct pl_http_context *req, const struct pl_http_refusal *no)
 {
@@ -215,7 +215,7 @@ static enum MHD_Result serve_body(
 	return send_response(l, c, b->status, b->content_type, response);
 }
 
-/* On this thread, now. */
+/* Serves on this thread, now. */
 static enum MHD_Result serve_quick(struct pl_http_listener *l, struct MHD_Connection *c,
 	const struct pl_http_route *route, struct pl_http_context *req)
 {
@@ -259,11 +259,11 @@ static enum MHD_Result serve(struct pl_http_listener *l, struct MHD_Connection *
 	return MHD_YES;
 }
 
-/* What is counted of a head. */
+/* Counts over a head. */
 struct head {
 	size_t fields, bytes; /* bytes: with one blank behind each colon */
 	unsigned int hosts, lengths;
-	bool blank_name; /* a name that is empty, or has a blank: "Host :" */
+	bool blank_name; /* an empty name, or one with a blank: "Host :" */
 };
 
 static enum MHD_Result add_field(
@@ -281,10 +281,9 @@ static enum MHD_Result add_field(
 }
 
 /*
- * What makes two programs read one head in two ways, one in front of the other (RFC 9112: 2.2, 3.2,
- * 5.1, 5.2, 6.3). The library joins folded lines, takes a bare LF for an end and stops at a NUL
- * without a word; but it tells how many bytes the head had, and no client sends more or fewer than
- * its fields account for.
+ * Finds what two programs in a row may read differently in one head (RFC 9112: 2.2, 3.2, 5.1, 5.2,
+ * 6.3). The library silently joins folded lines, takes a bare LF for an end and stops at a NUL; but
+ * it reports the head's size, and no client sends more or fewer bytes than its fields account for.
  */
 static const char *ambiguity(
 	struct MHD_Connection *c, const struct pl_http_context *req, const struct head *h)
@@ -305,7 +304,7 @@ static const char *ambiguity(
 	return NULL;
 }
 
-/* The raw target, before the library decodes it: it becomes the request's context. */
+/* Takes the raw target, before the library decodes it: it becomes the request's context. */
 void *pl_http_on_target(void *arg, const char *uri, struct MHD_Connection *c)
 {
 	struct pl_http_context *req = calloc(1, sizeof(*req));
@@ -313,10 +312,10 @@ void *pl_http_on_target(void *arg, const char *uri, struct MHD_Connection *c)
 	const struct pl_http_connection *k = pl_http_connection_of(c);
 
 	(void)arg;
-	/* Of the first request the time runs since the connection came. */
+	/* The time of the first request runs from the begin of the connection. */
 	if (k != NULL && k->phase != PL_HTTP_HEAD)
 		pl_http_set_phase(c, PL_HTTP_HEAD, PL_HTTP_HEAD_LIMIT_NS);
-	/* A path left empty is refused by pl_http_on_request. */
+	/* pl_http_on_request refuses an empty path. */
 	if (req != NULL) {
 		req->target_bytes = strlen(uri);
 		pl_http_target_parse(&req->target, uri);
@@ -340,7 +339,7 @@ void pl_http_on_done(
 	pl_http_set_phase(c, PL_HTTP_IDLE, PL_HTTP_IDLE_LIMIT_NS);
 }
 
-/* Why the request is refused whatever it asks for; NULL when it is not. */
+/* Returns a reason to refuse the request for any path; NULL: none. */
 static const char *fault(const struct pl_http_listener *l, struct MHD_Connection *c,
 	const char *method, size_t head_bytes, size_t upload_len, unsigned int *ret_status,
 	const char **ret_code)
@@ -364,8 +363,8 @@ static const char *fault(const struct pl_http_listener *l, struct MHD_Connection
 		return "A request must not have a body.";
 	}
 	host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-	/* Only HTTP/1.0 comes without a Host this far; no browser speaks it, nor over a Unix
-	 * socket. */
+	/* Only HTTP/1.0, which no browser uses, may lack a Host here; and it is not checked on a
+	 * Unix socket. */
 	if (host != NULL && !l->local && !pl_http_host_allowed(host, &l->http->hosts)) {
 		*ret_status = 403;
 		*ret_code = "foreign_host";
@@ -398,7 +397,7 @@ enum MHD_Result pl_http_on_request(void *arg, struct MHD_Connection *c, const ch
 		if (why != NULL)
 			return refuse(l, c, req, 400, "bad_head", why);
 	}
-	/* An answer to the first of the library's two calls would also end the connection. */
+	/* An answer in the first of the library's two calls would also end the connection. */
 	if (!req->begun) {
 		req->begun = true;
 		pl_http_set_phase(c, PL_HTTP_WORK, PL_HTTP_HEAD_LIMIT_NS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections and their deadlines, and room for the next one. All on the thread of connections. */
+/* Connections, their deadlines, and room for the next one. Everything on the thread of
+ * connections. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,13 @@
 #include "web/http_internal.h"
 
 enum {
-	/* What the kernel may hold for a client. Enough for 10 MB/s over 50 ms. */
+	/* Limit of bytes that the kernel holds for a client. Enough for 10 MB/s over 50 ms. */
 	SEND_BUFFER_BYTES = 256 * 1024,
 };
 
-#define STALLED_NS    (UINT64_C(1) * 1000000000u) /* a reader that takes nothing for so long */
-#define HEAD_GRACE_NS (UINT64_C(250) * 1000000u)  /* a head is given this, however short room is */
+#define STALLED_NS    (UINT64_C(1) * 1000000000u) /* a reader that reads nothing for this time */
+/* time that a head gets even when room is short */
+#define HEAD_GRACE_NS (UINT64_C(250) * 1000000u)
 
 struct pl_http_connection *pl_http_connection_of(struct MHD_Connection *c)
 {
@@ -53,7 +55,7 @@ struct pl_addr pl_http_address_share(const struct pl_addr *a)
 {
 	struct pl_addr key = *a;
 
-	/* Of IPv6 one host has a /64, and who has one has all of it. */
+	/* One IPv6 host has a /64. */
 	if (!pl_addr_is_v4(a))
 		memset(key.b + 8, 0, 8);
 	return key;
@@ -95,7 +97,7 @@ static void leave_peer(struct pl_http_connection *k)
 
 /* ---- room ---- */
 
-/* How gladly a connection is ended for another one; 0 = not at all. */
+/* Rank of a connection for being ended in favour of another one; 0 = never. */
 static unsigned int dispensable(const struct pl_http_connection *k, uint64_t now)
 {
 	switch (k->phase) {
@@ -135,7 +137,7 @@ void pl_http_end_connection(struct pl_http_connection *k)
 	k->ended = true;
 	k->http->n_connections--;
 	leave_peer(k);
-	/* The descriptor is the library's: it closes it, on this thread. */
+	/* The library owns the descriptor and closes it, on this thread. */
 	shutdown(k->fd, SHUT_RDWR);
 }
 
@@ -148,7 +150,8 @@ static bool end_for_another(struct pl_http *h, struct pl_http_connection *k)
 	return true;
 }
 
-/* Ends the one that does least, of a peer or (NULL) of all; false when everyone does something. */
+/* Ends the least active connection, of a peer or (NULL) of all. Returns false when all are
+ * active. */
 static bool make_room(
 	struct pl_http *h, const struct pl_http_peer *peer, const struct pl_http_connection *but)
 {
@@ -163,8 +166,8 @@ static bool make_room(
 	return end_for_another(h, best);
 }
 
-/* Ends the one that has waited longest for its head, however short that is: they come faster than
- * heads do. */
+/* Ends the connection that has waited longest for its head, however short: connections come faster
+ * than heads. */
 static bool end_a_head(struct pl_http *h, const struct pl_http_connection *but)
 {
 	struct pl_http_connection *best = NULL;
@@ -177,7 +180,7 @@ static bool end_a_head(struct pl_http *h, const struct pl_http_connection *but)
 	return end_for_another(h, best);
 }
 
-/* It is among the connections already. */
+/* Admits a connection, which is in the list already. */
 static void admit(struct pl_http *h, struct pl_http_connection *k)
 {
 	bool taken = true;
@@ -214,7 +217,7 @@ static void begin(struct pl_http_listener *l, struct MHD_Connection *c, void **c
 
 	pl_count(&h->counters.connections, 1);
 	*context = k;
-	/* Without a record the inactivity time-out of the library still applies. */
+	/* Without a record only the library's inactivity time-out applies. */
 	if (k == NULL || info == NULL)
 		return;
 	k->http = h;
@@ -260,7 +263,7 @@ void pl_http_on_connection(void *arg, struct MHD_Connection *c, void **context,
 }
 
 /* The library's own time-out counts from the last byte, so a byte a second would keep a connection
- * for ever. */
+ * without end. */
 void pl_http_expire(struct pl_http *h)
 {
 	uint64_t now = pl_clock_mono_ns();

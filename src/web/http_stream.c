@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers without an end. A stream with nothing to say is suspended: the library forgets its socket
- * meanwhile, so the tick looks whether anybody is still there. */
+/* Answers without an end. A stream without bytes is suspended: the library does not watch its
+ * socket meanwhile, so the tick checks whether the client is still there. */
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -26,7 +26,7 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *dst, size_t cap)
 	if (n == PL_HTTP_STREAM_OVER)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (n > 0) {
-		/* To take this, from now. */
+		/* Time for the client to read this, from now. */
 		pl_http_set_phase(s->connection, PL_HTTP_ANSWER, PL_HTTP_ANSWER_LIMIT_NS);
 		return (ssize_t)n;
 	}
@@ -90,7 +90,8 @@ void pl_http_streams_tick(struct pl_http *h)
 		if (!s->suspended)
 			continue;
 		if (pl_http_is_gone(socket_of(s->connection))) {
-			/* The library closes it when it finds that nothing can be sent. */
+			/* The library closes the connection when it finds that nothing can be
+			 * sent. */
 			s->ending = true;
 			shutdown(socket_of(s->connection), SHUT_RDWR);
 			resume(s);

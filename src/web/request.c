@@ -147,7 +147,7 @@ static int host_split(const char *host, char *dst, size_t cap)
 	}
 	memcpy(dst, host, n);
 	dst[n] = '\0';
-	/* "localhost." is the same name. */
+	/* "localhost." is the same name as "localhost". */
 	if (n > 1 && dst[n - 1] == '.')
 		dst[n - 1] = '\0';
 	return 0;
@@ -180,7 +180,7 @@ bool pl_http_host_allowed(const char *host, const struct pl_http_hosts *hosts)
 	return false;
 }
 
-/* A list header walked element by element: "gzip;q=0.5, …". */
+/* An element of a list header: "gzip;q=0.5, …". */
 struct element {
 	char token[96]; /* lower case, without parameters; empty when it was too long */
 	unsigned int q; /* in thousandths; 0 = not acceptable */
@@ -216,7 +216,7 @@ static void copy_lower(char *dst, size_t cap, const char *s, size_t n)
 	dst[n] = '\0';
 }
 
-/* The next element at *s, which moves past it; false at the end. */
+/* Reads the next element at *s, which moves behind it. Returns false at the end. */
 static bool element_next(const char **s, struct element *ret)
 {
 	const char *p = *s;
@@ -245,7 +245,7 @@ static bool element_next(const char **s, struct element *ret)
 			ret->q = parse_q(value, len);
 		p = skip_blanks(value + len);
 	}
-	/* Whatever stands here that is no list syntax ends the element. */
+	/* Anything that is not list syntax ends the element. */
 	p += strcspn(p, ",");
 	*s = p;
 	return true;

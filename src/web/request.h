@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is asked for by an HTTP request, out of the texts it carries: pure functions over bytes that
- * a stranger wrote. Documents: RFC 9110 (4.2 URI, 7.2 Host, 12.4.2 q-values, 12.5.3
- * Accept-Encoding), RFC 9112 3.2. Any thread.
+ * Parsing of HTTP requests: pure functions over untrusted bytes. Documents: RFC 9110 (4.2 URI, 7.2
+ * Host, 12.4.2 q-values, 12.5.3 Accept-Encoding), RFC 9112 3.2. Any thread.
  */
 #pragma once
 
@@ -20,34 +19,34 @@ struct pl_http_target {
 	char query[PL_HTTP_QUERY_MAX];
 };
 
-/* -EINVAL: not an absolute path, a broken or forbidden escape, control characters.
- * -ENAMETOOLONG. */
+/* Returns -EINVAL for something else than an absolute path, a broken or forbidden escape, control
+ * characters; -ENAMETOOLONG. */
 int pl_http_target_parse(struct pl_http_target *ret, const char *raw);
 
-/* The value of a query parameter, decoded. 1 and dst when it is there ("?verbose" has the value
- * ""), 0 when not, -EINVAL when the value is broken or longer than cap. */
+/* Reads the value of a query parameter, decoded. Returns 1 and dst when it is there ("?verbose" has
+ * the value ""), 0 when not, -EINVAL when the value is broken or longer than cap. */
 int pl_http_query_get(const char *query, const char *name, char *dst, size_t cap);
 
-/* The first parameter whose name is not among `names` (n of them): 1 and its name, cut to cap - 1
- * and with what is not plain text as "?". 0 when there is none. */
+/* Finds the first parameter whose name is not among `names` (n of them). Returns 1 and its name,
+ * cut to cap - 1 and with "?" in place of special characters; 0 when there is none. */
 int pl_http_query_unknown(
 	const char *query, const char *const *names, size_t n, char *dst, size_t cap);
 
 /*
- * Who may be asked for. A page of a stranger's site can make a browser send requests here under a
- * name that resolves to this host (DNS rebinding), but never under an address or a name of our own.
- * On a loopback listener only loopback names are ours; else any literal address is too.
+ * Host names that are served. A page of a hostile site can make a browser send requests here under
+ * a name that resolves to this host (DNS rebinding), but never under an address or a name of our
+ * own. On a loopback listener only loopback names are ours; else any literal address is too.
  */
 struct pl_http_hosts {
-	struct pl_addr listen;    /* the listener's address; unspecified = every one */
-	const char *const *names; /* further names allowed, n of them; case does not matter */
+	struct pl_addr listen;    /* address of the listener; unspecified = all */
+	const char *const *names; /* further allowed names, n of them; case is ignored */
 	size_t n;
 };
-/* Whether the value of a Host header may be served; its port is not compared (ports get
+/* Returns true when the value of a Host header may be served; its port is not compared (ports get
  * forwarded). */
 bool pl_http_host_allowed(const char *host, const struct pl_http_hosts *hosts);
 
 bool pl_http_is_loopback(const struct pl_addr *addr);
 
-/* Accept-Encoding: whether gzip may be sent. */
+/* Accept-Encoding: returns true when gzip may be sent. */
 bool pl_http_wants_gzip(const char *accept_encoding);

@@ -18,7 +18,7 @@
 
 /* ---- priorities ---- */
 
-/* IANA's names and what each is made of in GnuTLS' words. */
+/* IANA's names and the parts of each in GnuTLS' words. */
 static const struct suite {
 	const char *name, *kx, *cipher, *mac;
 	gnutls_kx_algorithm_t kx_id;
@@ -69,7 +69,7 @@ static int fail_unknown(
 
 static const struct suite *find_suite(const char *name)
 {
-	/* Go's older names end otherwise. */
+	/* Go's older names end differently. */
 	size_t n = strlen(name);
 	static const char tail[] = "_CHACHA20_POLY1305";
 
@@ -155,7 +155,8 @@ static bool is_wished(const struct pl_tls_wish *w, gnutls_kx_algorithm_t kx,
 	return false;
 }
 
-/* Priorities are sets of parts, so a list of whole suites may bring others along. */
+/* Refuses priorities that enable other suites: they are sets of parts, so a list of whole suites
+ * may bring others along. */
 static int refuse_more(gnutls_priority_t cache, const struct pl_tls_wish *w, struct pl_diag *diag)
 {
 	unsigned int index;
@@ -173,7 +174,7 @@ static int refuse_more(gnutls_priority_t cache, const struct pl_tls_wish *w, str
 		if (r != 0)
 			continue;
 		name = gnutls_cipher_suite_info(index, NULL, &kx, &cipher, &mac, &version);
-		/* Those of TLS 1.3 name no key exchange. */
+		/* Suites of TLS 1.3 name no key exchange. */
 		if (name == NULL || kx == GNUTLS_KX_UNKNOWN || version == GNUTLS_TLS1_3 ||
 			is_wished(w, kx, cipher, mac))
 			continue;
@@ -256,7 +257,7 @@ int pl_tls_check(const char *cert, const char *key, const char *client_ca, struc
 	return r < 0 ? -EINVAL : 0;
 }
 
-/* Whether the certificate has one of the names; all kinds are compared as texts. */
+/* Returns true when the certificate has one of the names; all kinds are compared as texts. */
 static bool has_name(gnutls_x509_crt_t crt, const struct pl_webconf *conf)
 {
 	char name[512], text[INET6_ADDRSTRLEN];

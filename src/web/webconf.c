@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the file that says who may ask. */
+/* Reads the file of allowed clients and TLS. */
 #include "web/webconf.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ enum {
 	MAX_USERS = 1000,
 };
 
-/* What the file says, before it is checked. */
+/* Values of the file, before they are checked. */
 struct text {
 	char *cert_file, *key_file, *client_ca_file, *cert, *key, *client_ca;
 	unsigned int client_auth, min_version, max_version;
@@ -127,7 +127,7 @@ void pl_webconf_free(struct pl_webconf *c)
 	free(c);
 }
 
-/* The text itself, or that of a file beside the configuration. NULL when neither is given. */
+/* Takes the text itself, or that of a file beside the configuration. NULL when neither is given. */
 static int take_pem(char **ret, char **text, const char *file, const char *key, const char *folder,
 	struct pl_diag *diag)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file that says who may ask and how the way is protected: the format of Prometheus'
- * exporter-toolkit (web-configuration.md), so that one file serves every exporter of a host.
+ * File of the allowed clients and of TLS: the format of Prometheus' exporter-toolkit
+ * (web-configuration.md), so that one file serves every exporter of a host.
  *
  *   tls_server_config:   cert_file, key_file, client_auth_type, client_ca_file,
  *                        client_allowed_sans, min_version, max_version, cipher_suites,
  *                        curve_preferences; also cert, key and client_ca as text
- *   http_server_config:  headers; http2 (taken note of: there is HTTP/1.1 only)
+ *   http_server_config:  headers; http2 (ignored: there is HTTP/1.1 only)
  *   basic_auth_users:    NAME: bcrypt hash
  *   bearer_token_files:  files whose first line is a token (not in exporter-toolkit)
  *
  * Relative names are relative to the file. Everything is read and checked when it is loaded:
- * certificates, keys, and that TLS can do what is asked for exactly; what could only be had with
- * something else besides is an error. An unknown key is one too, with its line and the nearest key.
+ * certificates, keys, and that TLS can enable exactly the given suites; suites that bring others
+ * along are an error. An unknown key is an error too, with its line and the nearest key.
  */
 #pragma once
 
@@ -57,16 +57,17 @@ struct pl_webconf {
 	size_t n_headers;
 };
 
-/* -EINVAL with diag (file, line), errno of what cannot be read, -ENOMEM; *ret is NULL then. */
+/* Returns -EINVAL with diag (file, line), the errno of a file that cannot be read, -ENOMEM; *ret is
+ * NULL then. */
 int pl_webconf_load(struct pl_webconf **ret, const char *path, struct pl_diag *diag);
-/* From text; names are relative to `folder`. For tests, too. */
+/* Parses text; names are relative to `folder`. Also for tests. */
 int pl_webconf_parse(struct pl_webconf **ret, const char *name, const char *folder,
 	const char *text, size_t len, struct pl_diag *diag);
 void pl_webconf_free(struct pl_webconf *conf);
 
-/* Names every file that it refers to, as far as it can be read; loading says what is wrong with it.
- * The first error of `take`, or 0. */
+/* Calls `take` for every file that the configuration names, as far as it can be read; loading
+ * reports its errors. Returns the first error of `take`, or 0. */
 int pl_webconf_files(const char *path, int (*take)(void *arg, const char *file), void *arg);
 
-/* Whether anybody has to say who he is. */
+/* Returns true when clients must authenticate. */
 bool pl_webconf_asks(const struct pl_webconf *conf);
