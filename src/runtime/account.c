@@ -68,7 +68,7 @@ void pl_account_object_end(const struct pl_account *a)
 		pl_json_object_end(a->json);
 }
 
-/* The rows of a group stand together: GROUP.KEY is member KEY of the object GROUP. */
+/* Adds groups: their rows are consecutive; GROUP.KEY is member KEY of the object GROUP. */
 static void add_groups(const struct pl_account *a, const struct pl_stats *stats, const void *object)
 {
 	char group[32] = "";

@@ -30,7 +30,7 @@ void pl_confine_uri(struct pl_confine *c, const char *uri, bool sends)
 	const bool packet = names(uri, "packet:"), afxdp = names(uri, "afxdp:");
 
 	c->interfaces |= packet || afxdp;
-	/* Taps in the kernel: memory of the ring, no socket. */
+	/* Taps in the kernel need memory for the ring, no socket. */
 	if (strncmp(uri, "xdp:", 4) == 0 || strncmp(uri, "tc:", 3) == 0)
 		c->interfaces = true;
 	c->programs |= strncmp(uri, "drops:", 6) == 0;
@@ -70,8 +70,8 @@ int pl_confine_path(struct pl_confine *c, const char *path, bool write)
 
 /*
  * Rings of AF_XDP and memory of RDMA NICs are locked memory, also when they are made anew. The
- * limit is raised before the right to that is given up; where that may not be, the right to lock
- * more is kept, if it is there: it gives nothing else away.
+ * limit is raised before the right to do so is given up; when that is not allowed, the right to
+ * lock more is kept, if there is one: it allows nothing else.
  */
 static void raise_locked_memory(struct pl_confine *c)
 {

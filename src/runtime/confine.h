@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a command that serves gives up what it does not need: capabilities and, where asked, its user
- * (base/privilege.h), then system calls and files (base/sandbox.h). The same for all of them:
+ * Confinement of a command that serves: it gives up capabilities and, if configured, its user
+ * (base/privilege.h), then system calls and files (base/sandbox.h). All such commands do:
  *
  *   pl_confine_init(&c, &options);
  *   pl_confine_uri(&c, "packet:eth0", false);
@@ -27,9 +27,9 @@
 
 struct pl_confine {
 	struct pl_privilege_options options;
-	struct pl_helper *helper; /* NULL: none is needed */
+	struct pl_helper *helper; /* NULL: not needed */
 	bool interfaces, packet, afxdp, rdma, done;
-	bool programs; /* of the kernel, at no interface: maps are read */
+	bool programs; /* kernel programs without an interface: maps are read */
 	struct pl_sandbox_path paths[PL_CONFINE_PATHS_MAX];
 	size_t n_paths;
 	struct pl_sandbox_state state;
@@ -38,18 +38,21 @@ struct pl_confine {
 
 /* The options' strings stay until the end. */
 void pl_confine_init(struct pl_confine *c, const struct pl_privilege_options *options);
-/* What is going to be opened; `sends`: by the software NIC, which sends through a packet socket. */
+/* Adds a URI that will be opened; `sends`: by the software NIC, which sends through a packet
+ * socket. */
 void pl_confine_uri(struct pl_confine *c, const char *uri, bool sends);
-/* Starts the helper, where a URI names an interface. Negative errno with diag. */
+/* Starts the helper when a URI names an interface. Returns negative errno with diag. */
 int pl_confine_begin(struct pl_confine *c, struct pl_diag *diag);
-/* For what opens an interface; NULL: this process's own. */
+/* Rights for opening interfaces; NULL: this process's own. */
 const struct pl_rights *pl_confine_rights(const struct pl_confine *c);
-/* What may be read, or written, later. NULL is nothing; the string is copied. -ENOMEM, -E2BIG. */
+/* Adds a path that will be read, or written, later. NULL is ignored; the string is copied. Returns
+ * -ENOMEM, -E2BIG. */
 int pl_confine_path(struct pl_confine *c, const char *path, bool write);
-/* A second time it does nothing. A refused call is told by standard error, or as a log line
- * (pl_say_by_log, before). Negative errno with diag: the process is to end. */
+/* Gives up the rights; a second call does nothing. A refused system call is reported on standard
+ * error, or as a log line (after pl_say_by_log). Returns negative errno with diag: the process must
+ * end. */
 int pl_confine(struct pl_confine *c, struct pl_diag *diag);
-/* For people: what does not hold it that should; NULL: all does. */
+/* Text for the user about a missing confinement; NULL: complete. */
 const char *pl_confine_gap(const struct pl_confine *c);
-/* After pl_confine_init, whatever came after it. */
+/* Called after pl_confine_init, in any state. */
 void pl_confine_end(struct pl_confine *c);

@@ -12,7 +12,7 @@
 #include "base/complain.h"
 #include "base/exit_code.h"
 
-/* `more`, unless it is NULL, adds files that are written. */
+/* `more`, unless NULL, adds files that are written. */
 static int give_up(const char *const *paths, size_t n,
 	int (*more)(void *arg, struct pl_confine *confine), void *arg)
 {
@@ -59,7 +59,7 @@ int pl_client_confine(const struct pl_client_args *args, const char *folder)
 	const char *const paths[] = { args->ca, args->cert, args->key, args->password_file,
 		args->token_file, folder, getenv("TERMINFO"), terminals };
 
-	/* Only where it is there: a path that is missing counts as its folder. */
+	/* Only if it exists: a missing path would count as its folder. */
 	if (home != NULL && snprintf(terminals, sizeof(terminals), "%s/.terminfo", home) > 0 &&
 		access(terminals, R_OK | X_OK) < 0)
 		terminals[0] = '\0';

@@ -7,13 +7,14 @@
 #include "runtime/confine.h"
 #include "web/client.h"
 
-/* Of the paths, which are read, some may be NULL. 0, or an exit code;
- * complains. */
+/* Keeps the right to read these paths, of which some may be NULL. Returns 0, or an exit code after
+ * an error message. */
 int pl_confine_reader(const char *const *paths, size_t n);
 
-/* Gives up what asking takes no more (runtime/confine.h): afterwards the process reads files of
- * `args`, and `folder` (NULL: none). Before the first thread. 0, or an exit code; complains. */
+/* Gives up rights that a client does not need (runtime/confine.h): afterwards the process reads
+ * files of `args`, and `folder` (NULL: none). Called before the first thread. Returns 0, or an exit
+ * code after an error message. */
 int pl_client_confine(const struct pl_client_args *args, const char *folder);
-/* The same for one that writes what it is told: `files` names files and folders of its output. */
+/* As pl_client_confine for a client that writes: `files` names files and folders of its output. */
 int pl_client_confine_writer(const struct pl_client_args *args,
 	int (*files)(void *arg, struct pl_confine *confine), void *arg);

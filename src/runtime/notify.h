@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells the service manager how this process is: one datagram to $NOTIFY_SOCKET (sd_notify(3)).
- * Without that variable everything here does nothing. */
+/* Tells the service manager the state of this process: one datagram to $NOTIFY_SOCKET
+ * (sd_notify(3)). Without that variable these functions do nothing. */
 #pragma once
 
 #include <stdint.h>
 
-/* "READY=1", "STATUS=…", lines apart by newlines. */
+/* Sends "READY=1", "STATUS=…", separated by newlines. */
 void pl_notify(const char *state);
 
-/* RELOADING=1 with the time that newer managers ask for. */
+/* Sends RELOADING=1 with the time that newer managers need. */
 void pl_notify_reloading(void);
 
-/* How often WATCHDOG=1 is expected, 0 = not at all. */
+/* Interval in which WATCHDOG=1 is expected, 0 = not at all. */
 uint64_t pl_notify_watchdog_ns(void);

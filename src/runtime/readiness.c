@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells of conditions. */
+/* Reports conditions. */
 #include "runtime/readiness.h"
 
 #include <assert.h>
@@ -67,7 +67,7 @@ bool pl_readiness_list(const struct pl_readiness *r, struct pl_json *json)
 	return ready;
 }
 
-/* One sample for a kind of condition, however often a part has it. */
+/* One sample for a kind of condition, also when a part has it several times. */
 static void samples(struct pl_exposition *page, const char *part, const struct pl_conditions *list)
 {
 	for (unsigned int i = 0; i < list->n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is told of the conditions of a process's parts: /readyz, members of a status, families. All
- * of them read the same lists. */
+/* Reports of the conditions of a process's parts: /readyz, members of a status, families. All of
+ * them read the same lists. */
 #pragma once
 
 #include "base/condition.h"
@@ -8,7 +8,7 @@
 
 #define PL_READINESS_PARTS_MAX 9 /* PL_SERVICES_MAX and the collector */
 
-/* The parts, and where their lists come from; `ret` of get is empty. Any thread. */
+/* Parts, and the functions that give their lists; `ret` of get is empty. Any thread. */
 struct pl_readiness {
 	unsigned int n;
 	const char *name[PL_READINESS_PARTS_MAX];
@@ -18,10 +18,10 @@ struct pl_readiness {
 
 void pl_readiness_add(struct pl_readiness *r, const char *name,
 	void (*get)(void *arg, struct pl_conditions *ret), void *arg);
-/* Whether no part has a fault. A member for each part in an object that is open, unless json is
- * NULL. */
+/* Adds a member for each part to an open object, unless json is NULL. Returns true when no part has
+ * a fault. */
 bool pl_readiness_members(const struct pl_readiness *r, struct pl_json *json);
-/* The conditions of all parts as elements of an array that is open. Whether none is a fault. */
+/* Adds the conditions of all parts to an open array. Returns true when none is a fault. */
 bool pl_readiness_list(const struct pl_readiness *r, struct pl_json *json);
 /* pathline_ready and pathline_condition. NULL: without samples. */
 void pl_readiness_page(const struct pl_readiness *r, struct pl_exposition *page);

@@ -25,7 +25,7 @@ static struct pl_label text_label(const char *name, const char *text)
 
 /* ---- how full ---- */
 
-/* Whether any byte of a slot is set: racing writers make it so byte by byte. */
+/* Returns true when any byte of a slot is set: racing writers set them one by one. */
 static bool in_use(const uint8_t *slot, uint64_t bytes)
 {
 	uint8_t any = 0;
@@ -35,7 +35,7 @@ static bool in_use(const uint8_t *slot, uint64_t bytes)
 	return any != 0;
 }
 
-/* The share of n slots, so many bytes apart, that hold something: of all, or of SAMPLES at even
+/* Ratio of slots that hold something, of n slots at this stride: of all, or of SAMPLES at even
  * distances. */
 static double share_in_use(const uint8_t *base, uint64_t n, uint64_t stride)
 {
@@ -47,7 +47,7 @@ static double share_in_use(const uint8_t *base, uint64_t n, uint64_t stride)
 	return looked > 0 ? (double)used / (double)looked : 0;
 }
 
-/* False: its fill says nothing, as that of lists, which are rings. */
+/* Returns false when the fill has no meaning, as for lists, which are rings. */
 static bool fill_of(const struct pl_region *region, double *ret)
 {
 	const struct pl_store_params *p = pl_region_params(region);
@@ -60,7 +60,7 @@ static bool fill_of(const struct pl_region *region, double *ret)
 			pl_key_write_slot_bytes(p->key_write.value_bytes));
 		return true;
 	case PL_COUNTERS:
-		/* All rows have as many cells in use as the first one, on average. */
+		/* On average all rows have as many cells in use as the first one. */
 		*ret = share_in_use(base, p->counters.width, 8);
 		return true;
 	case PL_POSTCARDS:

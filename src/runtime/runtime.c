@@ -15,7 +15,7 @@
 
 #define FDS_MAX     256
 #define WAIT_MAX_NS UINT64_C(1000000000)
-#define FLUSH_NS    UINT64_C(1000000000) /* between looks for log lines that were folded */
+#define FLUSH_NS    UINT64_C(1000000000) /* between looks for folded log lines */
 
 static volatile sig_atomic_t to_stop, to_reload, to_tell, to_turn, hup_ends;
 
@@ -25,10 +25,10 @@ static struct runtime {
 	struct pl_signals signals;
 	struct pl_pages *pages; /* NULL: none */
 	struct pollfd fds[FDS_MAX];
-	unsigned int first[PL_SERVICES_MAX + 1]; /* of each service in fds */
+	unsigned int first[PL_SERVICES_MAX + 1]; /* first descriptor of each service in fds */
 	bool busy[PL_SERVICES_MAX], broken;
 	uint64_t watchdog_ns, petted_ns, flushed_ns;
-	/* Who reads services, and the loop, which has them during its turns. */
+	/* Held by readers of services, and by the loop during its turns. */
 	pthread_mutex_t lock;
 	pthread_cond_t left;
 	bool inside;
@@ -58,7 +58,7 @@ static void on_signal(int signo)
 	}
 }
 
-/* Forgotten before it is answered: a signal that comes meanwhile is another one. */
+/* Cleared before the signal is handled: one that comes meanwhile is another one. */
 static bool taken(volatile sig_atomic_t *flag)
 {
 	if (*flag == 0)
@@ -76,8 +76,8 @@ static bool reloads(const struct pl_runtime_options *o)
 	return false;
 }
 
-/* SIGHUP without anything to read again: the terminal went, which ends the process as SIGTERM does,
- * with its accounts; where it is ignored (nohup) it stays so. */
+/* SIGHUP without a configuration to read again: the terminal has gone, which ends the process as
+ * SIGTERM does, with its accounts; an ignored SIGHUP (nohup) stays ignored. */
 static void catch_signals(struct runtime *r)
 {
 	int also[4] = { SIGUSR1, SIGUSR2 };
@@ -91,7 +91,7 @@ static void catch_signals(struct runtime *r)
 	pl_signals_catch(&r->signals, on_signal, also);
 }
 
-/* The last words may take long: a further TERM or INT ends the process meanwhile. */
+/* The last messages may take long: a further TERM or INT ends the process meanwhile. */
 static void hear_the_end(const struct runtime *r)
 {
 	struct pl_buf accounts;
@@ -225,8 +225,8 @@ struct step {
 
 static int open_from(struct runtime *r, unsigned int i, struct pl_diag *diag);
 
-/* What takes rights is open in all of them: from here on packets and files come to a process that
- * may do little else. */
+/* All services have opened what takes rights: afterwards packets and files are handled by a process
+ * with few rights. */
 static int drop_rights(struct runtime *r, struct pl_diag *diag)
 {
 	const struct pl_runtime_options *o = r->o;
@@ -243,8 +243,8 @@ static int drop_rights(struct runtime *r, struct pl_diag *diag)
 	return pl_confine(&r->confine, diag);
 }
 
-/* One service's rights are taken: the next one opens within its opening, so that all of them are
- * before they are given up. */
+/* A service has opened what takes rights: the next one is opened within its opening, so that all
+ * have done so before the rights are given up. */
 static int opened(void *arg, struct pl_diag *diag)
 {
 	const struct step *step = arg;
@@ -335,7 +335,7 @@ static bool waits(const struct pl_service *s)
 	return s->ops->waits != NULL && s->ops->waits(s->s);
 }
 
-/* Whether the loop waits for all of them, or one of them waits by itself. */
+/* Returns true when the loop waits for all services, false when one waits by itself. */
 static bool polls(const struct runtime *r)
 {
 	for (unsigned int i = 0; i < r->o->n; i++) {
@@ -345,7 +345,7 @@ static bool polls(const struct runtime *r)
 	return true;
 }
 
-/* False: one has failed, or come to its end. */
+/* Returns false when a service has failed or finished. */
 static bool take_turns(
 	struct runtime *r, uint64_t now_ns, bool *ret_busy, struct pl_diag *diag, int *ret_error)
 {
@@ -402,7 +402,7 @@ static void put_counters(const struct runtime *r)
 
 		if (s->ops->counters == NULL)
 			continue;
-		/* Of one service they are the object's own. */
+		/* With one service its members are those of the object. */
 		if (o->n > 1) {
 			pl_json_key(&json, s->ops->name);
 			pl_json_object(&json);
@@ -500,8 +500,7 @@ static void pet_watchdog(struct runtime *r, uint64_t now_ns)
 	r->petted_ns = now_ns;
 }
 
-/* Lines that were left out as repeats are told of when their time is over, whether or not one more
- * comes. */
+/* Logs the number of folded lines when their time is over, without waiting for another one. */
 static void flush_log(struct runtime *r, uint64_t now_ns)
 {
 	if (now_ns - r->flushed_ns < FLUSH_NS)
@@ -543,7 +542,7 @@ static int loop(struct runtime *r, struct pl_diag *diag)
 	return error;
 }
 
-/* In the order against the stream: those opened last feed nobody. */
+/* Drains in reverse order: services opened last feed no others. */
 static void drain(struct runtime *r)
 {
 	enter(r);
@@ -553,7 +552,7 @@ static void drain(struct runtime *r)
 			r->o->services[i].ops->drain(r->o->services[i].s);
 	}
 	leave(r);
-	/* The first one may have pages, whose threads visit the others. */
+	/* The first service may have pages, whose threads read the others. */
 	if (r->o->n > 0 && r->o->services[0].ops->drain != NULL)
 		r->o->services[0].ops->drain(r->o->services[0].s);
 }

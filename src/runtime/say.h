@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What services tell people, in one place: a line "pathline: TEXT" on standard error, or a log line
- * of the level notice once the process logs. Any thread. What is printed for programs goes through
- * a struct pl_print that is handed in.
+ * Messages of services to the user: a line "pathline: TEXT" on standard error, or a log line of the
+ * level notice once the process logs. Any thread. Output for programs goes through a struct
+ * pl_print of the caller.
  */
 #pragma once
 
@@ -12,16 +12,16 @@
 
 #include "base/diag.h"
 
-/* From now on as log lines; without, on standard error. */
+/* true: messages become log lines; false: they go to standard error. */
 void pl_say_by_log(bool on);
 bool pl_say_is_by_log(void);
 
-/* fmt lives as long as the program. */
+/* fmt must be valid as long as the program runs. */
 void pl_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void pl_say_v(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 void pl_say_diag(const struct pl_diag *diag);
 
-/* Where data are printed to: whole lines, at once. Any thread. */
+/* Output of data: whole lines, at once. Any thread. */
 struct pl_print {
 	void (*text)(void *arg, const char *text, size_t n);
 	void *arg;

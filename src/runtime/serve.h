@@ -6,10 +6,10 @@
 
 #include "runtime/runtime.h"
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or an exit code after an error message. */
 int pl_serve(const struct pl_runtime_options *options);
 
-/* The exit code for what a service, or its pages, could not be opened for: PL_EXIT_USAGE (-EINVAL),
- * PL_EXIT_PRIVILEGE, PL_EXIT_FAILED for what is damaged or of another kind and for want of memory, else
+/* Exit code for an error of opening a service, or its pages: PL_EXIT_USAGE (-EINVAL),
+ * PL_EXIT_PRIVILEGE, PL_EXIT_FAILED for damaged or wrong files and lack of memory, else
  * PL_EXIT_UNAVAILABLE. */
 int pl_serve_exit(int error);
