@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host as INT source or sink, in the kernel (bpf/host_int.bpf.c): loaded, attached to an
- * interface, told its rules, and the sink's ring read.
+ * A host as INT source or sink, in the kernel (bpf/host_int.bpf.c): loads the program, attaches it
+ * to an interface, sets its rules, and reads the sink's ring.
  *
- *   source   a program of traffic control on packets that leave: those that a rule chooses get INT
- *            v2.1 (MD) with the node's id, the time they leave at, and a number within their flow
- *   sink     XDP on packets that enter: INT of our domain is taken off before the network stack
+ *   source a program of traffic control on packets that leave: packets that a rule chooses get INT
+ *   v2.1 (MD) with the node's id, the egress time, and a number within their flow sink XDP on
+ *   packets that enter: removes INT of our domain before the network stack
  *
  * The kernel stamps by CLOCK_TAI, which no step of the clock moves; times in INT and in reports are
  * since the Unix epoch, by the offset of that moment.
@@ -33,33 +33,35 @@ extern const struct pl_stats pl_hostint_source_list, pl_hostint_sink_list;
 struct pl_hostint_options {
 	const char *dev;
 	bool sink;
-	const struct pl_tap_rules *rules; /* what none matches is not chosen, or not let in */
-	uint8_t dscp;                     /* that announces INT */
+	/* packets without a matching rule are not chosen, or not let in */
+	const struct pl_tap_rules *rules;
+	uint8_t dscp; /* DSCP that announces INT */
 	const struct pl_rights
-		*rights; /* of somebody else (netio/rights.h), or NULL; outlives it */
+		*rights; /* rights of a helper (netio/rights.h), or NULL; outlives the host */
 	/* source */
 	uint32_t node;
-	uint16_t bitmap; /* instructions, for the switches on the way too */
-	uint8_t hops;    /* that may add to the stack behind the source */
-	uint32_t mtu;    /* most bytes of an IP packet with INT; 0: the interface's */
+	uint16_t bitmap; /* instructions, also for the switches on the path */
+	uint8_t hops;    /* hops that may add to the stack after the source */
+	uint32_t mtu;    /* largest IP packet with INT in bytes; 0: the interface's MTU */
 	/* sink */
 	enum pl_xdp_mode mode;
-	uint32_t
-		every; /* of each flow every so many packets are reported; 0: when something changed */
-	uint64_t change_ns, refresh_ns; /* of every = 0: the latency by so much; or so long ago */
+	uint32_t every; /* one of this many packets of each flow is reported; 0: changes only */
+	/* with every = 0: change of latency that is reported; longest time without a report */
+	uint64_t change_ns, refresh_ns;
 	bool drop_malformed, drop_outside;
 	uint64_t ring_bytes; /* a power of two; 0: 4 MiB */
 };
 
-/* What a source with these options puts into packets, as the kernel has it. -EINVAL with diag. */
+/* Makes the bytes that a source with these options puts into packets, in the kernel's form. Returns
+ * -EINVAL with diag. */
 int pl_hostint_template(struct pl_host_template *ret, const struct pl_hostint_options *options,
 	struct pl_diag *diag);
 
 struct pl_hostint;
 
-/* Negative errno with diag: -EINVAL, an option or an interface that it cannot be; -ENODEV;
- * -ENETDOWN, it is down; -EPERM, which capability is missing; -EBUSY, another program is in the
- * way; -ENOTSUP, a build without kernel programs, or a kernel that refuses this one. */
+/* Returns negative errno with diag: -EINVAL for a wrong option or interface; -ENODEV; -ENETDOWN;
+ * -EPERM, with the missing capability; -EBUSY for another program on the interface; -ENOTSUP for a
+ * build without kernel programs, or a kernel that refuses this one. */
 int pl_hostint_open(
 	struct pl_hostint **ret, const struct pl_hostint_options *options, struct pl_diag *diag);
 /* NULL is allowed. */
@@ -70,28 +72,28 @@ bool pl_hostint_is_raw(const struct pl_hostint *h);      /* packets begin with I
 uint32_t pl_hostint_growth(const struct pl_hostint *h);  /* bytes that a source adds */
 /* As pl_tap_kernel_unnoted (tap/kernel.h). */
 int pl_hostint_unnoted(const struct pl_hostint *h);
-/* Readable when packets came, or the interface changed; also look when it is due (monotonic;
- * UINT64_MAX: that is told). */
+/* Descriptor that is readable when packets came, or the interface changed; pl_hostint_due_ns gives
+ * the time of the next look without it (monotonic; UINT64_MAX: none). */
 int pl_hostint_fd(const struct pl_hostint *h);
 uint64_t pl_hostint_due_ns(const struct pl_hostint *h);
 
-/* A packet that the sink took INT off, to be reported; ts_ns is since the Unix epoch. */
+/* Takes a packet from which the sink removed INT, for a report; ts_ns is since the Unix epoch. */
 typedef void pl_hostint_take(void *arg, struct pl_host_event *event);
 
-/* Gives what is in the ring, at most `most` packets; how many. Never waits. -ENETDOWN and -EAGAIN
- * with diag as pl_port_recv. */
+/* Gives the packets in the ring, at most `most`. Returns their number. Never waits. -ENETDOWN and
+ * -EAGAIN with diag as pl_port_recv. */
 int pl_hostint_recv(struct pl_hostint *h, uint32_t most, pl_hostint_take *take, void *arg,
 	struct pl_diag *diag);
 
-/* Other rules, in force for every packet from the next one on, all at once. */
+/* Sets other rules, in force for every packet from the next one on, all at once. */
 void pl_hostint_rules(struct pl_hostint *h, const struct pl_tap_rules *rules);
 
-/* The descriptor of its program, for who measures it; it stays h's. */
+/* Descriptor of the program, for measurements; it stays h's. */
 int pl_hostint_program(const struct pl_hostint *h);
 
-/* No more packets are touched; what is in the ring can still be read. */
+/* Stops the program; the ring can still be read. */
 void pl_hostint_stop(struct pl_hostint *h);
 
-/* What became of all packets; of the kind that it is. */
+/* Reads the counts of all packets, of the host's role. */
 void pl_hostint_source_counts(struct pl_hostint *h, struct pl_host_source_counts *ret);
 void pl_hostint_sink_counts(struct pl_hostint *h, struct pl_host_sink_counts *ret);

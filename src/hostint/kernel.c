@@ -14,11 +14,11 @@
 #include "netio/tai.h"
 #include "netio/tc.h"
 
-#include "bpf/host_int.skel.h" /* knows the types above only by name */
+#include "bpf/host_int.skel.h" /* needs only the names of the types above */
 
-#define WAKE_NS  1000000u   /* the program wakes nobody sooner after it did */
-#define LOOK_NS  2000000u   /* longer than that */
-#define AHEAD_NS 1000000000 /* the offset of the clocks is read again so often */
+#define WAKE_NS  1000000u   /* least time between two wakes by the program */
+#define LOOK_NS  2000000u   /* interval of looks at the ring, longer than WAKE_NS */
+#define AHEAD_NS 1000000000 /* interval of reading the offset of the clocks */
 
 struct pl_hostint {
 	struct pl_iface iface; /* first */
@@ -27,7 +27,7 @@ struct pl_hostint {
 	struct pl_xdp *xdp;
 	struct pl_tc *tc;
 	struct ring_buffer *ring;
-	pl_hostint_take *take; /* of the call under way */
+	pl_hostint_take *take; /* function of the present call */
 	void *arg;
 	struct pl_host_event event;
 	uint32_t n, most;
@@ -71,7 +71,7 @@ static int set_up(struct pl_hostint *h, uint32_t raw, struct pl_diag *diag)
 	}
 	bpf_program__set_autoload(s->progs.pl_host_source, !o->sink);
 	bpf_program__set_autoload(s->progs.pl_host_sink, o->sink);
-	/* What the other one needs takes no room. */
+	/* Maps of the other role take no room. */
 	r = bpf_map__set_max_entries(o->sink ? s->maps.pl_host_numbers : s->maps.pl_host_flows, 1);
 	if (r == 0 && o->ring_bytes != 0)
 		r = bpf_map__set_max_entries(s->maps.pl_host_ring, (uint32_t)o->ring_bytes);
@@ -131,7 +131,7 @@ static int attach(struct pl_hostint *h, struct pl_diag *diag)
 			h->o.rights, diag);
 	if (r < 0)
 		return r;
-	/* That it is attached: nothing is read there. */
+	/* Shows that it is attached: nothing is read there. */
 	h->iface.data_fd = ring_buffer__epoll_fd(h->ring);
 	return 0;
 }
@@ -159,11 +159,11 @@ static int on_event(void *arg, void *data, size_t size)
 		e->bytes > PL_HOST_EVENT_HEAD || e->int_at > e->bytes ||
 		(uint32_t)(e->bytes - e->int_at) < PL_HOST_INT_MIN)
 		return 0;
-	/* The ring can be read only. */
+	/* The ring is mapped read-only. */
 	memcpy(&h->event, e, PL_HOST_EVENT_FIXED + e->bytes);
 	h->event.ts_ns -= h->tai_ns;
 	h->take(h->arg, &h->event);
-	/* Negative: this one is taken, and no more. */
+	/* A negative result ends the reading after this packet. */
 	return ++h->n >= h->most ? -ENOBUFS : 0;
 }
 
@@ -230,7 +230,7 @@ int pl_hostint_open(
 	h->iface.port.fd = h->iface.timer_fd = h->iface.link.fd = -1;
 	h->o = *o;
 	h->due_ns = 0;
-	/* Not one that receives by a socket. */
+	/* Not a port that receives by a socket. */
 	h->iface.port.mode = PL_PORT_SEND;
 	r = pl_iface_open(&h->iface, o->dev, &ops, diag);
 	if (r == 0 && asprintf(&h->iface.port.name, "%s:%s", o->sink ? "xdp" : "tc", o->dev) < 0) {
@@ -320,7 +320,7 @@ void pl_hostint_stop(struct pl_hostint *h)
 
 /* ---- counters ---- */
 
-/* They stand first in each value, the source's before the sink's. */
+/* Sums counts, which come first in each value, the source's before the sink's. */
 static void sum(struct pl_hostint *h, size_t at, size_t bytes, void *ret)
 {
 	const int fd = bpf_map__fd(h->skel->maps.pl_host_work);

@@ -57,7 +57,8 @@ static bool put(struct pl_hostint_reporter *r, const struct pl_host_event *e)
 
 void pl_hostint_report(struct pl_hostint_reporter *r, struct pl_host_event *e)
 {
-	/* The collector is to take the numbers of flows that are missing for reports, not for packets. */
+	/* The collector is to count missing numbers of flows as lost reports, not as lost
+	 * packets. */
 	if ((int32_t)(e->lost - r->lost) > 0) {
 		r->lost = e->lost;
 		pl_hostint_flush(r);
@@ -69,6 +70,6 @@ void pl_hostint_report(struct pl_hostint_reporter *r, struct pl_host_event *e)
 	if (put(r, e))
 		return;
 	pl_hostint_flush(r);
-	/* A datagram has room for the longest: PL_HOST_EVENT_HEAD and 32 bytes. */
+	/* A datagram has room for the longest report: PL_HOST_EVENT_HEAD and 32 bytes. */
 	(void)put(r, e);
 }

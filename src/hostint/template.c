@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes what a host that is an INT source puts into packets. */
+/* Makes the bytes that an INT source puts into packets. */
 #include <errno.h>
 #include <string.h>
 
