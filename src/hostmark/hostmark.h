@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Alternate marking in the kernel (bpf/mark.bpf.c): loaded, attached to an interface, its flows
- * read block by block.
+ * Alternate marking in the kernel (bpf/mark.bpf.c): loads the program, attaches it to an interface,
+ * and reads its flows block by block.
  *
- *   marker   a program of traffic control on packets that leave: those that a rule chooses get the
- *            colour of the block of time, and are counted in it
- *   meter    on packets that enter or leave, or XDP: they are counted in the block of their colour
- *   edge     clears the marking bits of packets that leave the domain, or enter it
+ *   marker a program of traffic control on packets that leave: packets that a rule chooses get the
+ *   colour of the present block, and are counted in it meter on packets that enter or leave, or
+ *   XDP: counts packets in the block of their colour edge clears the marking bits of packets that
+ *   leave the domain, or enter it
  *
- * Blocks are of CLOCK_TAI. One thread, and with ticks (mark/tick.h) another one that sets them.
+ * Blocks follow CLOCK_TAI. One thread, and with ticks (mark/tick.h) another one that sets them.
  */
 #pragma once
 
@@ -33,72 +33,74 @@ enum pl_hostmark_role { PL_HOSTMARK_MARKER, PL_HOSTMARK_METER, PL_HOSTMARK_EDGE 
 struct pl_hostmark_options {
 	const char *dev;
 	enum pl_hostmark_role role;
-	bool leaving; /* meter and edge: packets that leave; a marker's always do */
+	bool leaving; /* meter and edge: on packets that leave; a marker always is */
 	bool xdp;     /* meter of packets that enter */
 	enum pl_xdp_mode mode;
-	const struct pl_tap_rules *rules; /* what none matches is not chosen */
+	const struct pl_tap_rules *rules; /* packets without a matching rule are not chosen */
 	const struct pl_rights
-		*rights;            /* of somebody else (netio/rights.h), or NULL; outlives it */
-	struct pl_mark_setup setup; /* raw and each are found out */
+		/* rights of a helper (netio/rights.h), or NULL; outlives the host */
+		*rights;
+	struct pl_mark_setup setup; /* raw and each are set here */
 	uint32_t flows_max;         /* 0: PL_HOSTMARK_FLOWS */
-	/* Folder of a BPF file system in which program and counters outlive the process, to be taken
-	 * up by the next one; NULL: they go with the process. */
+	/* Folder of a BPF file system in which program and counters outlive the process, for the
+	 * next one; NULL: they end with the process. */
 	const char *pin;
 };
 
 struct pl_hostmark;
 
-/* Whether rules can choose by flow: conditions on a single packet, and sampling of packets, are
- * refused. -EINVAL with diag. */
+/* Checks that rules choose by flow: conditions on a single packet, and sampling of packets, are
+ * refused. Returns -EINVAL with diag. */
 int pl_hostmark_check_rules(const struct pl_tap_rules *rules, struct pl_diag *diag);
 
-/* Negative errno with diag: -EINVAL, an option or an interface that it cannot be, or another meter's
- * pins; -ENODEV; -ENETDOWN, it is down; -EPERM, which capability is missing; -EBUSY, another program
- * is in the way; -ENOTSUP, a build without kernel programs, or a kernel that refuses this one. */
+/* Returns negative errno with diag: -EINVAL for a wrong option or interface, or another meter's
+ * pins; -ENODEV; -ENETDOWN; -EPERM, with the missing capability; -EBUSY for another program on the
+ * interface; -ENOTSUP for a build without kernel programs, or a kernel that refuses this one. */
 int pl_hostmark_open(
 	struct pl_hostmark **ret, const struct pl_hostmark_options *options, struct pl_diag *diag);
-/* NULL is allowed. What is pinned stays. */
+/* NULL is allowed. Pins stay. */
 void pl_hostmark_close(struct pl_hostmark *h);
 
 const char *pl_hostmark_name(const struct pl_hostmark *h); /* the interface's */
 /* As pl_tap_kernel_unnoted (tap/kernel.h). */
 int pl_hostmark_unnoted(const struct pl_hostmark *h);
-/* Whether it goes on with what another process left. */
+/* Returns true when it continues from the pins of another process. */
 bool pl_hostmark_resumed(const struct pl_hostmark *h);
-/* Readable when the interface changed: then pl_hostmark_turn. */
+/* Descriptor that is readable when the interface changed: then call pl_hostmark_turn. */
 int pl_hostmark_fd(const struct pl_hostmark *h);
-/* 0; -ENETDOWN and -EAGAIN with diag as pl_port_recv. */
+/* Returns 0; -ENETDOWN and -EAGAIN with diag as pl_port_recv. */
 int pl_hostmark_turn(struct pl_hostmark *h, struct pl_diag *diag);
-/* Whether its program is on the interface; not when that went, and is not taken up again. */
+/* Returns true when its program is on the interface; false when the program was removed, and is not
+ * attached again. */
 bool pl_hostmark_attached(const struct pl_hostmark *h);
 
-/* A marker only looks, until then. */
+/* Makes a marker mark: before, it only reads packets. */
 void pl_hostmark_arm(struct pl_hostmark *h);
 
-/* Of a setup with ticks, whose programs read no clock, once threads may be started: keeps telling them
- * their block. Negative errno with diag. */
+/* Starts a thread that sets the ticks of a setup whose programs read no clock; called once threads
+ * may be started. Returns negative errno with diag. */
 int pl_hostmark_start_ticks(struct pl_hostmark *h, struct pl_diag *diag);
-/* Tells them now, and says of which blocks counts are not known; to be asked before a block is read.
+/* Sets the ticks now, and tells which blocks have unknown counts; called before a block is read.
  * Without ticks all 0. */
 struct pl_ticker_state pl_hostmark_tick(struct pl_hostmark *h);
 
-/* The block that is to be read next; 0: none was read yet. Kept with the pins. */
+/* The next block to be read; 0: none was read yet. Kept with the pins. */
 uint64_t pl_hostmark_next(const struct pl_hostmark *h);
 void pl_hostmark_set_next(struct pl_hostmark *h, uint64_t block);
 
-/* The caller's, kept with that block. */
+/* Memory of the caller, kept with that block. */
 struct pl_mark_watch *pl_hostmark_watch(struct pl_hostmark *h);
 
-/* What a flow counted in the block, of all processors; of another block it is empty. overwritten:
- * it was counted over by a later block, so it is not known. */
+/* Takes the counts of a flow in the block, of all processors; zeros without packets. overwritten: a
+ * later block overwrote the counts, so they are unknown. */
 typedef void pl_hostmark_take(void *arg, const struct pl_mark_key *key,
 	const struct pl_mark_cell *cell, bool overwritten);
 
-/* Gives every flow's block, and forgets flows that had no packet for `idle` blocks, PL_MARK_KEPT at
+/* Gives every flow's block, and forgets flows without a packet for `idle` blocks, PL_MARK_KEPT at
  * least. A packet that comes meanwhile is not lost. */
 void pl_hostmark_read(
 	struct pl_hostmark *h, uint64_t block, uint32_t idle, pl_hostmark_take *take, void *arg);
 
-/* Flows at the last read. */
+/* Number of flows at the last read. */
 uint64_t pl_hostmark_flows(const struct pl_hostmark *h);
 void pl_hostmark_counts(struct pl_hostmark *h, struct pl_mark_counts *ret);

@@ -19,9 +19,9 @@
 #include "netio/program.h"
 #include "netio/tc.h"
 
-#include "bpf/mark.skel.h" /* knows the types above only by name */
+#include "bpf/mark.skel.h" /* needs only the names of the types above */
 
-/* So long after a flow was found idle no program is still about to count in it. */
+/* Time after which no program can still count in a flow that was found idle. */
 #define DYING_NS UINT64_C(1000000000)
 
 struct pl_hostmark {
@@ -30,21 +30,21 @@ struct pl_hostmark {
 	struct pl_bpf_mark *skel;
 	struct pl_xdp *xdp;
 	struct pl_tc *tc;
-	int link_fd; /* that was pinned before us; -1: none */
-	int held_fd; /* says to iface that a program is attached; nothing is read there */
+	int link_fd; /* pinned before this process; -1: none */
+	int held_fd; /* shows iface that a program is attached; nothing is read there */
 	bool resumed;
-	bool fresh; /* it made the pins */
+	bool fresh; /* this process made the pins */
 	struct pl_mark_state state;
 	uint64_t flows;
 	int processors;
-	/* The kernel's, mapped: flows, their cells, and the table's own words. */
+	/* Maps of the kernel: flows, their cells, and the table's own words. */
 	struct pl_mark_head *heads;
 	struct pl_mark_cell *cells;
 	struct pl_mark_table *table;
 	struct pl_ticker *ticker; /* NULL: the program reads a clock */
 	size_t heads_bytes, cells_bytes;
-	uint64_t dying_ns; /* when flows were made DYING; 0: none are */
-	uint64_t dying;    /* how many */
+	uint64_t dying_ns; /* time at which flows became DYING; 0: none are */
+	uint64_t dying;    /* number of these flows */
 };
 
 /* ---- loading ---- */
@@ -87,7 +87,7 @@ static int set_up(struct pl_hostmark *h)
 {
 	struct pl_bpf_mark *s = h->skel;
 	const struct pl_mark_setup *u = &h->o.setup;
-	/* What is not needed takes no room. */
+	/* Maps that are not needed take no room. */
 	const uint32_t slots = h->o.role == PL_HOSTMARK_EDGE ? 1 : u->slots;
 	int r;
 
@@ -151,7 +151,7 @@ static void *map_one(const struct bpf_map *map, size_t *bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Before a program reads the word. */
+/* Called before a program reads the word. */
 static int open_ticker(struct pl_hostmark *h, struct pl_diag *diag)
 {
 	const struct pl_ticker_options o = { .tick = &h->table->tick,
@@ -208,7 +208,7 @@ static int save_state(struct pl_hostmark *h)
 		bpf_map__fd(h->skel->maps.pl_mark_state), &zero, &h->state, BPF_ANY);
 }
 
-/* Takes up what another process left, or begins. */
+/* Continues from another process's state, or begins. */
 static int begin_state(struct pl_hostmark *h, struct pl_diag *diag)
 {
 	const struct pl_mark_state own = { .version = PL_MARK_PINS_VERSION,
@@ -230,7 +230,7 @@ static int begin_state(struct pl_hostmark *h, struct pl_diag *diag)
 		return refuse_pins(h, diag);
 	if (memcmp(&s->setup, &own.setup, sizeof(own.setup)) == 0 && s->rules == own.rules &&
 		s->leaving == own.leaving) {
-		/* A marker that takes another one's place marks from its first packet on. */
+		/* A marker that replaces another one marks from its first packet on. */
 		h->resumed = s->next_block != 0;
 		h->skel->bss->pl_mark_armed = h->resumed;
 		return 0;
@@ -285,7 +285,7 @@ static int attach(struct pl_hostmark *h, struct pl_diag *diag)
 
 	r = h->o.pin != NULL ? pl_pins_link(h->o.pin, fd, name, diag) : -ENOENT;
 	if (r >= 0) {
-		/* The program that was there gave way to this one between two packets. */
+		/* The link replaced the old program by this one between two packets. */
 		h->link_fd = r;
 		h->iface.data_fd = h->held_fd;
 		return 0;
@@ -359,7 +359,7 @@ int pl_hostmark_open(
 		h->o.flows_max = PL_HOSTMARK_FLOWS;
 	h->o.setup.flows = h->o.flows_max;
 	h->o.setup.slots = 2 * h->o.flows_max;
-	/* Not one that receives by a socket. */
+	/* Not a port that receives by a socket. */
 	h->iface.port.mode = PL_PORT_SEND;
 	r = pl_iface_open(&h->iface, o->dev, &ops, diag);
 	if (r == 0)
@@ -385,7 +385,7 @@ void pl_hostmark_close(struct pl_hostmark *h)
 	if (h == NULL)
 		return;
 	detach(h);
-	/* One that failed before its first block leaves nothing that the next would trip over. */
+	/* A marker that failed before its first block leaves no pins for the next one. */
 	if (h->fresh && h->state.next_block == 0)
 		pl_pins_remove(h->o.pin);
 	pl_ticker_free(h->ticker);
@@ -454,7 +454,7 @@ static const struct pl_mark_cell *cell_of(
 	return &h->cells[pl_mark_cell_at(slot, h->o.setup.slots, (uint32_t)processor, block)];
 }
 
-/* The last block that the flow had a packet of. */
+/* Last block with a packet of the flow. */
 static uint64_t newest(const struct pl_hostmark *h, uint32_t slot)
 {
 	uint64_t block = 0;
@@ -483,7 +483,7 @@ static void read_flow(
 			pl_mark_cell_add_pulse(&sum, cell);
 		else
 			pl_mark_cell_add(&sum, cell);
-		/* Now: a packet of a later block may have come meanwhile. */
+		/* Read now: a packet of a later block may have come meanwhile. */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		overwritten =
 			overwritten || __atomic_load_n(&cell->block, __ATOMIC_RELAXED) > block;
@@ -497,8 +497,8 @@ static bool becomes(struct pl_mark_head *head, uint32_t from, uint32_t to)
 		&head->state, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* Forgets flows that are idle in two steps, as mark/packet.h says it: those that were made DYING
- * together become FREE together. Whether it is still a flow. */
+/* Forgets idle flows in two steps, as mark/packet.h describes: flows that became DYING together
+ * become FREE together. Returns true when the slot is still a flow. */
 static bool keep(struct pl_hostmark *h, uint32_t slot, uint64_t block, uint32_t idle, bool forget)
 {
 	struct pl_mark_head *head = &h->heads[slot];
@@ -554,7 +554,7 @@ void pl_hostmark_counts(struct pl_hostmark *h, struct pl_mark_counts *ret)
 		free(values);
 		return;
 	}
-	/* They stand first in each value. */
+	/* Counts come first in each value. */
 	for (int p = 0; p < h->processors; p++) {
 		for (size_t i = 0; i < sizeof(*ret) / sizeof(one); i++) {
 			memcpy(&one, values + (size_t)p * each + i * sizeof(one), sizeof(one));

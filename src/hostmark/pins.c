@@ -37,15 +37,15 @@ int pl_pins_path(char *ret, const char *folder, const char *name)
 										 : -ENAMETOOLONG;
 }
 
-/* Of another interface than before: -EBUSY with diag. */
+/* Returns -EBUSY with diag when the link is on another interface. */
 static int check_interface(
 	const char *folder, int link_fd, const char *ifname, struct pl_diag *diag)
 {
 	struct bpf_link_info info = { 0 };
 	uint32_t len = sizeof(info);
 
-	/* Of a link of traffic control it stands where that of XDP does; older headers name only the
-	 * latter. */
+	/* The index of a traffic control link has the place of that of XDP; older headers name only
+	 * the latter. */
 	if (bpf_obj_get_info_by_fd(link_fd, &info, &len) < 0 || info.xdp.ifindex == 0 ||
 		info.xdp.ifindex == if_nametoindex(ifname))
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Probes: when they are due, and their socket. */
+/* Probes: their times, and their socket. */
 #include "hostmark/probe.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@ struct pl_probe {
 	struct pl_probe_options o;
 	struct pl_probe_stats stats;
 	int fd;               /* -1: to be opened with the next probe */
-	uint16_t sport;       /* of its first socket, in network byte order; 0: none yet */
-	uint64_t block, slot; /* of the next one */
+	uint16_t sport;       /* port of its first socket, in network byte order; 0: none yet */
+	uint64_t block, slot; /* of the next probe */
 	uint64_t number;
 };
 
@@ -33,7 +33,7 @@ int pl_probe_resolve(struct pl_udp_address *ret, const char *target, struct pl_d
 	char text[256];
 	struct pl_addr addr;
 
-	/* An address of IPv6 without brackets has colons, too. */
+	/* An IPv6 address without brackets has colons, too. */
 	if (pl_parse_addr(target, &addr) == 0) {
 		pl_udp_address_set(ret, &addr, PL_PROBE_PORT);
 		return 0;
@@ -47,7 +47,7 @@ int pl_probe_resolve(struct pl_udp_address *ret, const char *target, struct pl_d
 	return pl_udp_resolve(text, ret, diag);
 }
 
-/* "take proto=udp dst=ADDRESS dport=PORT" in front of the others. */
+/* Adds "take proto=udp dst=ADDRESS dport=PORT" before the other rules. */
 int pl_probe_add_rule(
 	struct pl_tap_rules *rules, const struct pl_udp_address *to, struct pl_diag *diag)
 {
@@ -82,12 +82,12 @@ static void close_socket(struct pl_probe *p)
 	p->fd = -1;
 }
 
-/* Bound to its port, so that the flow stays the same with another socket. */
+/* Binds to the same port, so that another socket continues the flow. */
 static int bind_port(struct pl_probe *p)
 {
 	struct sockaddr_storage own = { .ss_family = p->o.to.sa.ss_family };
 	socklen_t len = p->o.to.len;
-	/* At the same place in addresses of both versions. */
+	/* The port has the same place in addresses of both versions. */
 	uint16_t *port = &((struct sockaddr_in *)&own)->sin_port;
 
 	*port = p->sport;
@@ -171,7 +171,7 @@ static void next(struct pl_probe *p)
 	p->block++;
 }
 
-/* To the first one behind that time. */
+/* Sets the next probe to the first one after that time. */
 static void begin_at(struct pl_probe *p, uint64_t now_ns)
 {
 	p->block = now_ns / p->o.period_ns - 1;
@@ -180,7 +180,7 @@ static void begin_at(struct pl_probe *p, uint64_t now_ns)
 		next(p);
 }
 
-/* Leaves out those before the last one that is due; also where a clock was set forward. */
+/* Skips probes before the last one that is due; also after a clock was set forward. */
 static void skip_missed(struct pl_probe *p, uint64_t now_ns)
 {
 	const uint64_t due = pl_probe_due_ns(p), blocks = (now_ns - due) / p->o.period_ns;
@@ -209,7 +209,7 @@ void pl_probe_send(struct pl_probe *p, uint64_t now_ns)
 	skip_missed(p, now_ns);
 	r = send_one(p);
 	++*cause_of(&p->stats, -r);
-	/* Of an interface that went and comes back it has to be another one. */
+	/* An interface that went and came back needs another socket. */
 	if (r < 0 && r != -EAGAIN)
 		close_socket(p);
 	next(p);

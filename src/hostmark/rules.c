@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The lists of counters of alternate marking in the kernel, and rules that it cannot have. */
+/* The lists of counters of alternate marking in the kernel, and the rules that it refuses. */
 #include <errno.h>
 #include <string.h>
 

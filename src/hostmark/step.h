@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether the clock of blocks was set since the last look, held against the clock that nobody sets. */
+/* Detects that the clock of blocks was set since the last look, by comparison with the monotonic
+ * clock. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "bpf/mark_kernel.h"
 
-/* Clocks that move apart by more between two looks, and 1/1000 of the time between, were set. A time daemon
- * slews by half of that at most. */
+/* Clocks that differ by more between two looks, plus 1/1000 of the time between, were set. A time
+ * daemon slews by half of that at most. */
 #define PL_MARK_STEP_NS 1000000
 
 struct pl_mark_step {
 	bool is;
-	int64_t moved_ns; /* ahead, or back */
-	/* Blocks up to that one may have counts of both times. */
+	int64_t moved_ns; /* positive: ahead */
+	/* Blocks up to this one may have counts of both times. */
 	uint64_t last;
-	uint64_t next; /* block to be read next: blocks of a time that was set back come again */
+	uint64_t next; /* next block to be read: blocks of a time that was set back come again */
 };
 
-/* next: the block that would be read next. */
+/* next: the next block that would be read. */
 static inline struct pl_mark_step pl_mark_look_at_clock(struct pl_mark_watch *w, uint64_t mono_ns,
 	uint64_t tai_ns, uint64_t period_ns, uint64_t next)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sets the tick, and notes when that was too late. */
+/* Sets the tick, and notes when that was late. */
 #include "hostmark/ticker.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "mark/tick.h"
 
-/* The thread looks so often at least: whether it is to end, or the clock was set. */
+/* Longest time between two looks of the thread, for its end or a set clock. */
 #define LOOK_NS UINT64_C(100000000)
 
 struct pl_ticker {
@@ -28,8 +28,8 @@ static uint64_t tai_ns(void)
 	return pl_clock_read(CLOCK_TAI);
 }
 
-/* Whether the word that was `tick` until now was too old. Packets were then counted in its block, and
- * where a meter takes them for early ones in the block behind the one that it is now. */
+/* Returns true when the word, `tick` until now, was too old. Packets were then counted in its
+ * block, and, when a meter took them for early ones, in the block after the present one. */
 static bool is_late(struct pl_ticker *t, uint64_t tick, uint64_t now_ns)
 {
 	const struct pl_ticker_options *o = &t->o;
@@ -49,9 +49,9 @@ static bool is_late(struct pl_ticker *t, uint64_t tick, uint64_t now_ns)
 	return true;
 }
 
-/* Until the time is still in the part of the block that was set: who is held up between the look at
- * the clock and the word sets an old one. What is unsure is noted before, too, should this process be
- * killed. */
+/* Sets the word until the time is still in the part of the block that was set: a delay between the
+ * look at the clock and the write sets an old one. Uncertain blocks are noted before, too, in case
+ * this process is killed. */
 static void set_locked(struct pl_ticker *t)
 {
 	const struct pl_ticker_options *o = &t->o;
