@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be said without a device: addresses chosen, names taken apart, memory looked at. */
+/* Functions without a device: choose addresses, parse names, check memory. */
 #include <errno.h>
 #include <linux/magic.h>
 #include <string.h>

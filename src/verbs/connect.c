@@ -61,11 +61,11 @@ static struct verbs_told *tell(
 }
 
 /*
- * Whether its address was taken away since, be it back or not: back, it is in another place of the
- * port's table, for the connection holds the old one. Soft-RoCE (Linux 6.1) does not send from
- * there, and worse: the attempt ends queue pair 1, and with it the connection manager of the whole
- * device. So nothing is sent for such a connection, and its identifier, whose end would have the
- * kernel send something, is parked.
+ * Returns true when the connection's address was removed since its request, even if it came back:
+ * then it has another place in the port's table, and the connection holds the old one. Soft-RoCE
+ * (Linux 6.1) does not send from the old place, and worse: the attempt ends queue pair 1, and with
+ * it the connection manager of the whole device. So nothing is sent for such a connection, and its
+ * identifier, whose end would make the kernel send, is parked.
  */
 static bool moved(struct pl_verbs *v, const struct verbs_connection *c)
 {
@@ -81,7 +81,7 @@ static void hang_up(struct pl_verbs *v, struct verbs_connection *c)
 		(void)rdma_disconnect(c->id);
 }
 
-/* Queue pair and identifier go; nothing is told. */
+/* Frees queue pair and identifier, without an event. */
 static void end(struct pl_verbs *v, struct verbs_connection *c)
 {
 	struct verbs_qp *q = c->qpn != 0 ? verbs_find(v, c->qpn) : NULL;
@@ -110,7 +110,7 @@ void verbs_connection_end(struct pl_verbs *v, struct rdma_cm_id *id)
 	end(v, c);
 }
 
-/* Listens at our address. Negative errno. */
+/* Listens at our address. Returns negative errno. */
 static int listen_at(struct pl_verbs *v, struct verbs_listener *l)
 {
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(l->port) };
@@ -212,12 +212,13 @@ static void take_request(struct pl_verbs *v, const struct rdma_cm_event *e)
 		}
 		*c = (struct verbs_connection){ 0 };
 	}
-	/* No room for it. */
+	/* There is no room for it. */
 	pl_count(&v->counters.refused, 1);
 	(void)rdma_reject(e->id, NULL, 0);
 }
 
-/* True: the identifier is to be destroyed, which has to wait until its event is given back. */
+/* Handles an event. Returns true when the identifier must be destroyed, which has to wait until the
+ * event is given back. */
 static bool take_event(struct pl_verbs *v, const struct rdma_cm_event *e)
 {
 	struct verbs_connection *c = connection_of(v, e->id);
@@ -238,7 +239,7 @@ static bool take_event(struct pl_verbs *v, const struct rdma_cm_event *e)
 	case RDMA_CM_EVENT_REJECTED:
 		if (c == NULL)
 			return false;
-		/* What it brought comes before its end. */
+		/* Its completions come before its end. */
 		verbs_drain(v);
 		pl_count(&v->counters.closed, 1);
 		tell(v, c, PL_CONNECTION_CLOSED);

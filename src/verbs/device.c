@@ -11,7 +11,7 @@
 
 #define GIDS_MAX 256
 
-/* The first line of a small file, without its end; empty when there is none. */
+/* Reads the first line of a small file, without its end; empty when there is none. */
 static void first_line(const char *path, char *dst, size_t cap)
 {
 	FILE *f = fopen(path, "re");
@@ -56,7 +56,7 @@ unsigned int verbs_gids(
 	for (int i = 0; i < attr.gid_tbl_len && n < max; i++) {
 		struct ibv_gid_entry entry;
 
-		/* Empty places are errors. */
+		/* Empty entries give errors. */
 		if (ibv_query_gid_ex(context, port, (uint32_t)i, &entry, 0) != 0)
 			continue;
 		ret[n].index = (uint32_t)i;
@@ -82,7 +82,7 @@ void pl_verbs_hw_counters(
 		uint64_t value;
 
 		snprintf(path + n, sizeof(path) - (size_t)n, "/%s", e->d_name);
-		/* Among them is a setting, of how old they may be. */
+		/* `lifespan` is a setting, the age of the counters. */
 		if (e->d_name[0] == '.' || strcmp(e->d_name, "lifespan") == 0)
 			continue;
 		first_line(path, text, sizeof(text));

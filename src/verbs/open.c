@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A device opened, its address, and what becomes of both: lost, found again, closed. */
+/* Opens, loses, finds again and closes a device and its address. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 
 /* ---- the device ---- */
 
-/* Those that librdmacm has open anyway: memory and queue pairs must be of the same context as its
- * connections. It says -ENODEV without a connection manager in the kernel, and where it has no such
- * device. */
+/* Finds the context that librdmacm has open: memory and queue pairs must be of the same context as
+ * its connections. librdmacm returns -ENODEV without a connection manager in the kernel, and
+ * without such a device. */
 static struct ibv_context *context_of_cm(struct pl_verbs *v, const char *name)
 {
 	struct ibv_context *found = NULL;
@@ -59,7 +59,7 @@ static int open_device(struct pl_verbs *v, const char *name, struct pl_diag *dia
 	return r;
 }
 
-/* Whether the system still has the device of a context, and not only one of its name. */
+/* Returns true when the system still has the device of a context, and not only one of its name. */
 static bool listed(const struct ibv_context *context)
 {
 	int n = 0;
@@ -75,8 +75,8 @@ static bool listed(const struct ibv_context *context)
 
 /*
  * librdmacm keeps a context open until it sees other devices without this one, while the kernel may
- * wait with the removal until nobody has it open: soft-RoCE does. So the descriptors behind a
- * context that will not be used again are closed here, by putting others in their places.
+ * wait with the removal until nobody has it open: soft-RoCE does. So the descriptors of a context
+ * that will not be used again are closed here, by replacing them.
  */
 static int close_behind(const struct ibv_context *context)
 {
@@ -91,7 +91,8 @@ static int close_behind(const struct ibv_context *context)
 	return r;
 }
 
-/* What librdmacm had open when the device was left. Negative errno: to be tried again. */
+/* Releases librdmacm's contexts of a device that was left. Returns negative errno: to be tried
+ * again. */
 static int release_context(struct pl_verbs *v)
 {
 	int r = 0;
@@ -147,7 +148,7 @@ static int look_at_port(struct pl_verbs *v, struct pl_diag *diag)
 
 /* ---- its address ---- */
 
-/* Looks at the table of addresses. -EADDRNOTAVAIL with diag: there is none that would do. */
+/* Chooses from the table of addresses. Returns -EADDRNOTAVAIL with diag when none is usable. */
 static int choose_gid(struct pl_verbs *v, struct pl_diag *diag)
 {
 	struct verbs_gid *gids = calloc(GIDS_MAX, sizeof(*gids));
@@ -249,7 +250,7 @@ static int make_tables(struct pl_verbs *v, struct pl_diag *diag)
 	return v->epoll < 0 ? verbs_failed(diag, v->options.device, errno) : 0;
 }
 
-/* What is of the device, and not of the owner. */
+/* Makes the objects of the device, apart from the owner's. */
 static int start(struct pl_verbs *v, struct pl_diag *diag)
 {
 	char netdev[16];
@@ -277,8 +278,7 @@ int pl_verbs_open(
 
 	if (v == NULL)
 		return -ENOMEM;
-	/* For libibverbs: what belonged to a device that was taken away can be released like
-	 * everything else. */
+	/* For libibverbs: objects of a removed device can then be released like all others. */
 	(void)setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 0);
 	v->epoll = -1;
 	v->options = *options;
@@ -347,7 +347,7 @@ void pl_verbs_leave(struct pl_verbs *v)
 	}
 	v->context = NULL;
 	v->own_context = false;
-	/* The device may be there all the same, and be opened again; or go only later. */
+	/* The device may still be there and be opened again, or go only later. */
 	if (v->left != NULL && !listed(v->left))
 		(void)release_context(v);
 	pl_count(&v->counters.immediates_lost, v->done_head - v->done_tail);
@@ -381,7 +381,7 @@ void pl_verbs_close(struct pl_verbs *v)
 		return;
 	pl_verbs_leave(v);
 	v->left = NULL;
-	(void)release_context(v); /* nothing is closed then */
+	(void)release_context(v); /* closes nothing then */
 	if (v->epoll >= 0)
 		close(v->epoll);
 	free(v->qps);

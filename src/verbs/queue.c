@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: made, brought to ready, their receives and what becomes of them. */
+/* Queue pairs: makes them, brings them to ready, posts receives and takes completions. */
 #include <errno.h>
 #include <string.h>
 
@@ -102,7 +102,7 @@ static void take(struct pl_verbs *v, const struct ibv_wc *wc)
 	else if (wc->status != IBV_WC_SUCCESS)
 		pl_count(&v->counters.failed, 1);
 	if (!ours)
-		return; /* of one that was removed */
+		return; /* of a removed queue pair */
 	if (wc->status != IBV_WC_SUCCESS)
 		verbs_broken(v, q);
 	else
@@ -114,7 +114,7 @@ void verbs_drain(struct pl_verbs *v)
 	struct ibv_wc wc[32];
 	int n;
 
-	/* Whoever posts faster than this takes cannot hold it here for ever. */
+	/* Bounded: a peer that sends faster than this loop takes must not hold it. */
 	for (uint32_t taken = 0; taken < 2 * v->done_cap; taken += (uint32_t)n) {
 		n = ibv_poll_cq(v->cq, 32, wc);
 		v->undrained = false;
@@ -170,8 +170,8 @@ static int to_init(struct pl_verbs *v, struct ibv_qp *qp, const struct pl_rdma_q
 		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-/* Answers travel back with the numbers of requests; the send side of a queue pair that never asks
- * begins at 0. */
+/* Brings a queue pair to ready. Answers have the numbers of requests; the send side of a queue pair
+ * that never sends requests begins at 0. */
 static int to_ready(struct pl_verbs *v, struct ibv_qp *qp, const struct pl_rdma_qp *want)
 {
 	bool rc = want->service == PL_ROCE_RC;
@@ -240,7 +240,7 @@ int pl_verbs_qp_add(
 		return verbs_failed(diag, "cannot make a queue pair", errno);
 	q->qpn = q->qp->qp_num;
 	error = to_init(v, q->qp, qp);
-	/* Before it is ready: the first request may need one. */
+	/* Posted before it is ready: the first request may need one. */
 	if (error == 0)
 		error = verbs_post(v, q, v->options.receives);
 	if (error == 0)
@@ -261,7 +261,7 @@ int pl_verbs_qp_remove(struct pl_verbs *v, uint32_t qpn)
 
 	if (q == NULL)
 		return -ENOENT;
-	/* What it had to say comes first. */
+	/* Its completions come first. */
 	verbs_drain(v);
 	if (q->id != NULL) {
 		verbs_connection_end(v, q->id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An open device: its memory, and what it tells. */
+/* An open device: its memory and its events. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "verbs/verbs_internal.h"
 
-#define LOOK_NS 1000000000u /* for what no event tells */
+#define LOOK_NS 1000000000u /* interval of looks for changes without an event */
 
 void pl_verbs_self(const struct pl_verbs *v, struct pl_verbs_self *ret)
 {
@@ -180,7 +180,7 @@ static void take_event(struct pl_verbs *v, const struct ibv_async_event *e)
 		pl_count(&c->communication, 1);
 		break;
 	case IBV_EVENT_CQ_ERR:
-		/* There is one, and without it nothing is heard of any queue pair. */
+		/* All queue pairs share this queue: no completions come any more. */
 		pl_count(&c->completion_error, 1);
 		gone(v);
 		break;
@@ -221,7 +221,7 @@ static void take_events(struct pl_verbs *v)
 	}
 }
 
-/* Asks to be woken again before it looks, so that nothing comes in between. */
+/* Arms the wake before the look, so that no completion is missed in between. */
 static void take_completions(struct pl_verbs *v)
 {
 	struct ibv_cq *cq;
@@ -239,7 +239,7 @@ static void take_completions(struct pl_verbs *v)
 		verbs_drain(v);
 }
 
-/* A device that was taken away tells that to those alone who have connections or listen. */
+/* Looks for a removed device: only users with connections or listeners get an event. */
 static void look(struct pl_verbs *v)
 {
 	const uint64_t now_ns = pl_clock_mono_ns();

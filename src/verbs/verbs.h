@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verbs driver: telemetry memory behind a real RDMA NIC, or Linux soft-RoCE, by
- * libibverbs and librdmacm. The NIC executes what peers ask for; this side registers memory,
- * brings queue pairs up, keeps receives posted for immediates, and hears what happens. Shapes are
- * those of the software responder and its connection manager (rdma/responder.h, rdma/cm.h), so that
- * whoever collects can have either.
+ * The verbs driver: telemetry memory behind a real RDMA NIC, or Linux soft-RoCE, by libibverbs and
+ * librdmacm. The NIC executes requests of peers; this side registers memory, brings queue pairs up,
+ * keeps receives posted for immediates, and takes events. Structures are those of the software
+ * responder and its connection manager (rdma/responder.h, rdma/cm.h), so that a collector can use
+ * either.
  *
  *   pl_verbs_open(&v, &options, &diag);
  *   pl_verbs_region_add(v, &region, &key, &diag);
@@ -14,9 +14,9 @@
  *   when the device is gone: pl_verbs_leave(v); now and then pl_verbs_again(v, &diag); then from
  *   region_add on
  *
- * Receives have no memory: each stands for one immediate, and is posted again as soon as it is used
- * up, so that the completion queue, which has room for all of them twice, cannot overflow. Memory
- * that a NIC writes must stay where it is: pl_verbs_memory_check says which can. One thread at a
+ * Receives have no memory: each is for one immediate, and is posted again as soon as it is used up,
+ * so that the completion queue, which has room for all of them twice, cannot overflow. Memory that
+ * a NIC writes must not be moved: pl_verbs_memory_check tells which memory that is. One thread at a
  * time. A build without the libraries (PL_HAVE_VERBS is 0) has pl_verbs_parse and
  * pl_verbs_memory_check alone.
  */
@@ -38,75 +38,76 @@ struct pl_verbs;
 #define PL_VERBS_RECEIVES_MAX 4096
 
 struct pl_verbs_options {
-	char device[PL_VERBS_NAME_MAX]; /* as `rdma link` names it: "rxe0", "mlx5_0" */
+	char device[PL_VERBS_NAME_MAX]; /* name in `rdma link`: "rxe0", "mlx5_0" */
 	uint8_t port;                   /* from 1; 0: 1 */
-	int gid;                        /* its index in the port's table; -1: chosen */
+	int gid;                        /* index in the port's table; -1: chosen */
 	uint32_t max_qps;               /* 1 to 4096; 0: 64 */
 	uint32_t receives;              /* for each queue pair, 1 to 4096; 0: 256 */
 };
 
-/* "DEVICE[?port=1&gid=3]", what stands behind "verbs:". -EINVAL with diag. */
+/* Parses "DEVICE[?port=1&gid=3]", the text behind "verbs:". Returns -EINVAL with diag. */
 int pl_verbs_parse(struct pl_verbs_options *ret, const char *target, struct pl_diag *diag);
 
-/* -ENODEV (no such device), -EADDRNOTAVAIL (no address on it), -ENETDOWN (its port is not active),
- * -ENOTSUP (not an Ethernet port), -EINVAL, or what the system says, with diag. */
+/* Returns -ENODEV (no such device), -EADDRNOTAVAIL (no address on it), -ENETDOWN (its port is not
+ * active), -ENOTSUP (not an Ethernet port), -EINVAL, or an error of the system, with diag. */
 int pl_verbs_open(
 	struct pl_verbs **ret, const struct pl_verbs_options *options, struct pl_diag *diag);
-/* Queue pairs, regions and connections end. NULL is fine. */
+/* Ends queue pairs, regions and connections. NULL is fine. */
 void pl_verbs_close(struct pl_verbs *v);
 
 /*
- * After PL_VERBS_GONE: gives the device up, for which the kernel may be waiting. Its queue pairs,
- * regions and connections end, and what was not fetched is forgotten. Until pl_verbs_again
- * everything that needs the device says -ENODEV, or that it has nothing.
+ * Gives the device up after PL_VERBS_GONE, because the kernel may be waiting for that. Queue pairs,
+ * regions and connections end, and events that were not fetched are forgotten. Until pl_verbs_again
+ * every function that needs the device returns -ENODEV, or nothing.
  */
 void pl_verbs_leave(struct pl_verbs *v);
 /*
  * Opens the device of the same name, which may be another one or the old one, as pl_verbs_open
- * does; an address that it had is preferred. Listeners listen again and counters go on; regions and
- * queue pairs are to be made anew. On failure, with diag, it may be tried again.
+ * does; its former address is preferred. Listeners listen again and counters go on; regions and
+ * queue pairs must be made anew. After a failure, with diag, it may be called again.
  */
 int pl_verbs_again(struct pl_verbs *v, struct pl_diag *diag);
 
 struct pl_verbs_self {
-	const char *device; /* until it is closed */
-	/* by which peers name this side; unspecified: it has none at the moment */
+	const char *device; /* valid until it is closed */
+	/* address for peers; unspecified: none at the moment */
 	struct pl_addr gid;
-	uint8_t mac[6]; /* zero when the system does not say */
+	uint8_t mac[6]; /* zero when unknown */
 	uint16_t mtu;   /* the port's path MTU */
 	uint8_t depth;  /* READs and atomics that the NIC takes of one queue pair at a time */
 	unsigned int gid_index;
 	bool cm;        /* there is a connection manager */
-	bool listening; /* at that address, on every port that was asked for */
+	bool listening; /* at that address, on every requested port */
 };
 
 void pl_verbs_self(const struct pl_verbs *v, struct pl_verbs_self *ret);
 
-/* Whether the port still has our address, which is looked for anew where it was; the answer is in
- * pl_verbs_self. It comes before each queue pair anyway. -EADDRNOTAVAIL, -ENODEV with diag. */
+/* Checks that the port still has our address, and looks for it in the whole table when it moved;
+ * the result is in pl_verbs_self. Done before each queue pair anyway. Returns -EADDRNOTAVAIL,
+ * -ENODEV with diag. */
 int pl_verbs_address(struct pl_verbs *v, struct pl_diag *diag);
 
 /*
- * Whether a NIC can be given the memory of this file: on tmpfs, memfd or hugetlbfs. -ENOTSUP with
- * diag for others: pages of a disk's file may move and be cleaned under a NIC that writes them,
- * and kernels refuse them (6.12 does).
+ * Checks that a NIC can use the memory of this file: on tmpfs, memfd or hugetlbfs. Returns -ENOTSUP
+ * with diag for others: pages of a file on disk may move and be cleaned under a NIC that writes
+ * them, and kernels refuse them (6.12 does).
  */
 int pl_verbs_memory_check(int fd, const char *name, struct pl_diag *diag);
 
 /*
- * Registers memory with the NIC, which pins it. `va` is the address by which peers name `base`; 0:
- * base itself. A wanted `key` is not for NICs: 0. -ENOMEM with advice where locked memory is
- * limited, -EFAULT (memory that cannot be registered), -ENOSPC, with diag.
+ * Registers memory with the NIC, which pins it. `va` is the address that peers use for `base`; 0:
+ * base itself. NICs choose their keys: `key` is 0. Returns -ENOMEM with advice when locked memory
+ * is limited, -EFAULT (memory that cannot be registered), -ENOSPC, with diag.
  */
 int pl_verbs_region_add(struct pl_verbs *v, const struct pl_rdma_region *region, uint32_t *ret_key,
 	struct pl_diag *diag);
 int pl_verbs_region_remove(struct pl_verbs *v, uint32_t key); /* -ENOENT */
 
 /*
- * A queue pair for one peer, ready: `service` (RC, UC), `domain`, `access`, `mtu`, `depth`, `psn`,
- * `peer_qpn`, `rnr_timer` and path.dst and ttl are taken; the kernel finds the way, which can take
- * a second where the neighbour is not known. -ENOSPC, -EINVAL, -EHOSTUNREACH and others of the
- * system, with diag.
+ * Makes a queue pair for one peer, ready, from `service` (RC, UC), `domain`, `access`, `mtu`,
+ * `depth`, `psn`, `peer_qpn`, `rnr_timer` and path.dst and ttl; the kernel finds the route, which
+ * can take a second when the neighbour is unknown. Returns -ENOSPC, -EINVAL, -EHOSTUNREACH and
+ * other errors of the system, with diag.
  */
 int pl_verbs_qp_add(
 	struct pl_verbs *v, const struct pl_rdma_qp *qp, uint32_t *ret_qpn, struct pl_diag *diag);
@@ -114,52 +115,54 @@ int pl_verbs_qp_remove(struct pl_verbs *v, uint32_t qpn); /* -ENOENT */
 
 /* ---- what happens ---- */
 
-/* Readable when a step has something to do; stays the same. Under a flood a step may leave some:
- * call it a few times in a second anyway. */
+/* Descriptor that is readable when a step has something to do; stays the same. Under a flood a step
+ * may leave some: call it a few times in a second anyway. */
 int pl_verbs_fd(const struct pl_verbs *v);
 
-/* Takes what the NIC, the kernel and the connection manager have to say. Never waits. */
+/* Takes completions and events of the NIC, the kernel and the connection manager. Never waits. */
 void pl_verbs_step(struct pl_verbs *v);
 
-/* Immediates, as PL_RDMA_DONE_WRITE; up to max in their order, returns how many. */
+/* Fetches immediates, as PL_RDMA_DONE_WRITE; up to max in their order. Returns their number. */
 uint32_t pl_verbs_completions(struct pl_verbs *v, struct pl_rdma_completion *ret, uint32_t max);
 
 enum pl_verbs_news_kind {
-	PL_VERBS_BROKEN = 1, /* queue pair `qpn` went to error; it is to be removed */
+	PL_VERBS_BROKEN = 1, /* queue pair `qpn` went to error, and must be removed */
 	PL_VERBS_PORT_DOWN,
 	PL_VERBS_PORT_UP,
-	PL_VERBS_ADDRESSES, /* the port's addresses changed: pl_verbs_self says which is ours now */
-	PL_VERBS_GONE,      /* the device is no more: leave it */
-	PL_VERBS_CONNECTION, /* `connection` says what: a request, connected, closed */
+	PL_VERBS_ADDRESSES,  /* the port's addresses changed: pl_verbs_self has ours */
+	PL_VERBS_GONE,       /* the device has gone: call pl_verbs_leave */
+	PL_VERBS_CONNECTION, /* `connection` has the event: a request, connected, closed */
 };
 
 struct pl_verbs_news {
 	uint8_t kind; /* enum pl_verbs_news_kind */
 	uint32_t qpn;
-	struct pl_connection_event connection; /* its terms' private data: until the next call */
+	/* private data of its terms: valid until the next call */
+	struct pl_connection_event connection;
 };
 
-/* False: there is none. What found no room is counted (news_lost). */
+/* Fetches the next event. Returns false when there is none. Events without room are counted
+ * (news_lost). */
 bool pl_verbs_news(struct pl_verbs *v, struct pl_verbs_news *ret);
 
 /* ---- connections by librdmacm: reliable ones ---- */
 
-/* Requests to this TCP port of RDMA-CM, at our address, become news. -ENOTSUP without a connection
- * manager, -EADDRINUSE and others of the system, with diag. */
+/* Begins to take requests to this TCP port of RDMA-CM, at our address, as events. Returns -ENOTSUP
+ * without a connection manager, -EADDRINUSE and other errors of the system, with diag. */
 int pl_verbs_listen(struct pl_verbs *v, uint16_t port, struct pl_diag *diag);
 
-/* The queue pair of a request, as pl_verbs_qp_add; of `qp` domain and access are taken. Next comes
- * pl_verbs_accept. -ENOENT, -EINVAL (it has one). */
+/* Makes the queue pair of a request, as pl_verbs_qp_add, with domain and access of `qp`.
+ * pl_verbs_accept follows. Returns -ENOENT, -EINVAL (it has one). */
 int pl_verbs_connection_qp(struct pl_verbs *v, uint32_t id, const struct pl_rdma_qp *qp,
 	uint32_t *ret_qpn, struct pl_diag *diag);
-/* Accepts it; of `terms` resources, depth, rnr_retries and the private data are taken. -ENOENT,
- * -EINVAL (no queue pair), and others of the system, with diag; the request is then refused, and
- * its queue pair is gone. */
+/* Accepts a request with resources, depth, rnr_retries and private data of `terms`. Returns
+ * -ENOENT, -EINVAL (no queue pair), and other errors of the system, with diag; the request is then
+ * refused, and its queue pair is gone. */
 int pl_verbs_accept(struct pl_verbs *v, uint32_t id, const struct pl_connection_terms *terms,
 	struct pl_diag *diag);
-/* Refuses a request, with its queue pair if it has one. -ENOENT. */
+/* Refuses a request, and removes its queue pair if it has one. Returns -ENOENT. */
 int pl_verbs_reject(struct pl_verbs *v, uint32_t id, const void *private, uint8_t n);
-/* Ends it, and its queue pair. -ENOENT. */
+/* Ends a connection and its queue pair. Returns -ENOENT. */
 int pl_verbs_disconnect(struct pl_verbs *v, uint32_t id);
 
 struct pl_verbs_counters {
@@ -170,12 +173,12 @@ struct pl_verbs_counters {
 #include "verbs/events.def"
 #undef PL_VERBS_EVENT
 };
-extern const struct pl_stats pl_verbs_stats_list; /* with the events */
+extern const struct pl_stats pl_verbs_stats_list; /* including the events */
 
 const struct pl_verbs_counters *pl_verbs_counters(const struct pl_verbs *v);
 
-/* What the NIC itself counts of its port, by the names that its driver gives (docs of the kernel:
- * hw_counters); for each calls `tell`. Nothing where it counts nothing. */
+/* Calls `tell` for each counter of the NIC's port, by the driver's names (docs of the kernel:
+ * hw_counters); not at all when there are none. */
 void pl_verbs_hw_counters(
 	const struct pl_verbs *v, void (*tell)(void *arg, const char *name, uint64_t n), void *arg);
 
@@ -184,11 +187,11 @@ void pl_verbs_hw_counters(
 struct pl_verbs_device {
 	char name[PL_VERBS_NAME_MAX];
 	char netdev[16]; /* the network interface of port 1; empty when not known */
-	bool usable; /* it can be opened, its first port is active and has an address for RoCEv2 */
-	char state[64]; /* in words: why not, or its address */
+	bool usable; /* it can be opened: its first port is active and has an address for RoCEv2 */
+	char state[64]; /* reason when not usable, or its address */
 	unsigned int ports;
 };
 
-/* The devices of this host, at most max of them; returns how many there are. -ENOSYS and others of
+/* Lists the devices of this host, at most max. Returns their number; -ENOSYS and other errors of
  * the system: no RDMA in this kernel. */
 int pl_verbs_devices(struct pl_verbs_device *ret, unsigned int max);
