@@ -23,8 +23,8 @@ struct pl_collect_save {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	bool stop;                          /* under the lock */
-	struct pl_collect_save_stats stats; /* the thread's, until it has ended */
+	bool stop;                          /* under `lock` */
+	struct pl_collect_save_stats stats; /* of the thread, until it has ended */
 };
 
 static void save_all(struct pl_collect_save *s)
@@ -43,7 +43,7 @@ static void save_all(struct pl_collect_save *s)
 			continue;
 		}
 		s->stats.failed++;
-		/* Once for each cause: a full disk stays full. */
+		/* Reported once for each cause: a full disk stays full. */
 		if (strncmp(s->stats.why, diag.text, sizeof(s->stats.why) - 1) != 0)
 			pl_say("%s is not saved: %s", s->options->stores[i].name,
 				diag.text[0] != '\0' ? diag.text : strerror(-r));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies on disk of a collector's regions, made every so often by a thread beside it: what an RDMA
- * NIC writes lies in memory, and is gone with the power. */
+/* Regular copies of a collector's regions on disk, by a thread of its own: the memory that an RDMA
+ * NIC writes is lost with the power. */
 #pragma once
 
 #include "base/json.h"
@@ -8,20 +8,20 @@
 
 struct pl_collect_save;
 
-/* FOLDER/NAME.plr of each store NAME, one after the other every `every_ns`. `options` and the
- * collector stay until it is closed. -EINVAL (a name with a slash, no time), -ENOTDIR and others of
- * the system, with diag. */
+/* Saves each store NAME as FOLDER/NAME.plr, one after the other, every `every_ns`. `options` and
+ * the collector stay until it is closed. Returns -EINVAL (a name with a slash, no time), -ENOTDIR
+ * and other errors of the system, with diag. */
 int pl_collect_save_open(struct pl_collect_save **ret, const struct pl_collector *c,
 	const struct pl_collector_options *options, const char *folder, uint64_t every_ns,
 	struct pl_diag *diag);
 
 struct pl_collect_save_stats {
 	uint64_t saved, failed; /* copies */
-	char why[512];          /* the last failure; empty when there was none */
+	char why[512];          /* the last failure; empty: none */
 };
 
-/* Makes a last copy of each. NULL is fine: zeros. */
+/* Makes a last copy of each store. NULL is fine: zeros. */
 void pl_collect_save_close(struct pl_collect_save *s, struct pl_collect_save_stats *ret);
 
-/* Member "save" of an object that is open. */
+/* Adds the member "save" to an open object. */
 void pl_collect_save_stats(struct pl_json *json, const struct pl_collect_save_stats *s);

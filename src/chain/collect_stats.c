@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "verbs/verbs.h"
 
-/* The port and the ring of the software NIC: the numbers of every port, by names of their own. */
+/* Counters of the software NIC's port and ring: the numbers of every port, under other names. */
 static const struct pl_stat port_rows[] = {
 #define PL_STAT(kind, member, key, family, unit, help)                                             \
 	PL_STAT_ROW(struct pl_port_stats, kind, member, key, "pathline_rdma_port_" key, unit, help)
@@ -99,7 +99,7 @@ static void tell_number(void *account, const char *name, uint64_t n)
 	pl_account_part(account, "counter", name, n);
 }
 
-/* The numbers of the NIC's driver, and those of the NIC. */
+/* Adds the counters of the NIC's driver, and those of the NIC. */
 static void put_nic(
 	const struct pl_account *a, const struct pl_verbs *v, const struct pl_collector_stats *s)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The account of the memory server: its counters, and a line for people. Keys, queue pairs and
- * packet numbers are not in it. */
+/* The account of the memory server: its counters, and a line for the user, without keys, queue pair
+ * numbers and packet numbers. */
 #pragma once
 
 #include "remote/collector.h"
@@ -8,7 +8,7 @@
 
 void pl_collect_account(const struct pl_account *a, struct pl_collector *c,
 	const struct pl_collector_options *options);
-/* Its families, without samples. */
+/* Writes its families, without samples. */
 void pl_collect_describe(struct pl_exposition *page);
-/* Without an end of line. */
+/* Appends the line, without an end of line. */
 void pl_collect_tell(struct pl_collector *c, struct pl_buf *out);

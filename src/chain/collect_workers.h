@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What peers signal, read by workers and printed: a JSON object in a line for each new entry or
+/* Signals of peers, read by workers and printed: a JSON object in a line for each new entry or
  * value. */
 #pragma once
 
@@ -10,12 +10,13 @@
 
 struct pl_collect_workers_arg {
 	const struct pl_collector_options *options; /* of the collector */
-	struct pl_print print;                      /* from any worker */
+	struct pl_print print;                      /* called by any worker */
 };
 
-/* n workers of an open collector; `arg` stays until they are closed. Negative errno with diag. */
+/* Starts n workers of an open collector; `arg` stays until they are closed. Returns negative errno
+ * with diag. */
 int pl_collect_workers_open(struct pl_workers **ret, struct pl_collector *c,
 	const struct pl_collect_workers_arg *arg, unsigned int n, struct pl_diag *diag);
 
-/* Member "workers" of an object that is open. */
+/* Adds the member "workers" to an open object. */
 void pl_collect_workers_stats(struct pl_json *json, const struct pl_workers_stats *s);

@@ -6,7 +6,7 @@
 
 #include "base/num.h"
 
-/* The configuration has checked them. */
+/* Reads prefixes that the configuration has checked. */
 static unsigned int read_prefixes(const struct pl_conf_list *list, struct pl_prefix *ret)
 {
 	char *const *texts = list->items;
@@ -71,7 +71,7 @@ void pl_translate_configure(struct pl_translate_configured *ret, const struct pl
 	}
 }
 
-/* NULL without one. */
+/* Reads the switch. NULL: none. */
 static const struct pl_collector_switch *read_switch(
 	const struct pl_config *c, struct pl_collector_switch *ret)
 {

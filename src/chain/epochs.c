@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Turns the epochs of regions, and keeps copies of those that ended. */
+/* Turns the epochs of regions, and keeps copies of ended ones. */
 #include "chain/epochs.h"
 
 #include <errno.h>
@@ -20,15 +20,15 @@
 #include "memory/region.h"
 #include "runtime/say.h"
 
-#define RETRY_NS UINT64_C(1000000000) /* until what could not be kept is tried again */
+#define RETRY_NS UINT64_C(1000000000) /* time until a failed copy is tried again */
 
 struct region {
 	enum pl_epochs_kind kind;
-	bool ready; /* emptied for the turn that is prepared */
-	bool late;  /* its turn is due, but it does not turn yet */
-	bool stuck; /* what ended cannot be kept; under the lock */
+	bool ready; /* emptied for the prepared turn */
+	bool late;  /* its turn is due, but it cannot turn yet */
+	bool stuck; /* its ended epoch cannot be kept; under the lock */
 	/* under keep_lock */
-	bool kept; /* all but the present epoch, as of the epoch `kept_at` */
+	bool kept; /* all epochs but the present one, as of epoch `kept_at` */
 	uint64_t kept_at;
 };
 
@@ -36,19 +36,19 @@ struct pl_epochs {
 	struct pl_epochs_writer writer;
 	const char *folder; /* NULL: old epochs are not kept */
 	uint64_t every_ns;
-	int fd;          /* an event: a turn is due, and prepared */
-	uint32_t n_late; /* of late; the writer's thread's own */
-	bool running;    /* there is a thread */
+	int fd;          /* an event: a turn is prepared */
+	uint32_t n_late; /* number of late regions; for the writer's thread only */
+	bool running;    /* the thread runs */
 	pthread_t thread;
-	pthread_mutex_t keep_lock; /* who keeps; never waited for under the other */
+	pthread_mutex_t keep_lock; /* held while keeping; never waited for under `lock` */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	/* under the lock */
+	/* under `lock` */
 	struct region *regions;
 	bool stop, asked, prepared;
-	bool came; /* one that was late, or turns by itself, has turned, and is to be kept */
+	bool came; /* a region that was late, or turns by itself, has turned, and must be kept */
 	uint64_t turned, kept, put_off;
-	char why[512]; /* of what could not be kept last */
+	char why[512]; /* reason of the last failed copy */
 	_Atomic uint32_t n_stuck;
 };
 
@@ -59,7 +59,7 @@ static const struct pl_region *region_of(const struct pl_epochs *e, uint32_t i)
 
 /* ---- what ended is kept ---- */
 
-/* The part of a region's path that names its copies: from *ret on, so many bytes. */
+/* Finds the part of a region's path that names its copies: *ret and its length. */
 static int stem_of(const struct pl_epochs *e, uint32_t i, const char **ret)
 {
 	const char *file = e->writer.path(e->writer.arg, i), *slash = strrchr(file, '/'), *dot;
@@ -71,7 +71,7 @@ static int stem_of(const struct pl_epochs *e, uint32_t i, const char **ret)
 	return (int)(dot != NULL && dot > file ? (size_t)(dot - file) : strlen(file));
 }
 
-/* FOLDER/FILE-NUMBER.plr, to be freed. */
+/* Makes FOLDER/FILE-NUMBER.plr, which the caller frees. */
 static char *path_of(const struct pl_epochs *e, uint32_t i, uint64_t epoch)
 {
 	const char *stem;
@@ -83,8 +83,8 @@ static char *path_of(const struct pl_epochs *e, uint32_t i, uint64_t epoch)
 	return path;
 }
 
-/* Whether the file is this epoch of this region: of an earlier region of the same name there may be
- * one, too. */
+/* Returns true when the file is this epoch of this region, and not of an earlier region of that
+ * name. */
 static bool is_kept(const struct pl_region *g, uint64_t epoch, const char *path)
 {
 	struct pl_region_info ours, theirs;
@@ -100,7 +100,7 @@ static bool is_kept(const struct pl_region *g, uint64_t epoch, const char *path)
 	       theirs.epoch == epoch && theirs.created_ns >= ours.created_ns;
 }
 
-/* 1: it was copied, 0: there is nothing to be copied. */
+/* Copies an epoch. Returns 1 when it was copied, 0 when there is nothing to copy. */
 static int copy(const struct pl_epochs *e, uint32_t i, uint64_t now, struct pl_diag *diag)
 {
 	const struct pl_region *g = region_of(e, i);
@@ -128,8 +128,8 @@ static const char *waits_for(const struct pl_epochs *e, uint32_t i)
 		       : "the next epoch waits";
 }
 
-/* With the lock held. It is told when it begins and when it is over; its reason, which may have the
- * name of a file that is made anew each time, is a condition meanwhile. */
+/* Notes the result, with the lock held. A failure is reported at its begin and end; its reason,
+ * which may have the name of a file that is made anew each time, is a condition meanwhile. */
 static void note_kept(struct pl_epochs *e, uint32_t i, int r, const char *why)
 {
 	struct region *g = &e->regions[i];
@@ -147,7 +147,8 @@ static void note_kept(struct pl_epochs *e, uint32_t i, int r, const char *why)
 	g->stuck = r < 0;
 }
 
-/* Whether what ended of a region is in its file; complains. Of both threads. */
+/* Copies ended epochs of a region to files. Returns true when all are copied; else after an error
+ * message. Called by both threads. */
 static bool keep(struct pl_epochs *e, uint32_t i)
 {
 	struct pl_diag diag = { .text = "" };
@@ -171,7 +172,7 @@ static bool keep(struct pl_epochs *e, uint32_t i)
 	return r >= 0;
 }
 
-/* Whether all that ended is in its files. */
+/* Returns true when all ended epochs are in files. */
 static bool keep_all(struct pl_epochs *e)
 {
 	bool good = true;
@@ -185,7 +186,7 @@ static bool keep_all(struct pl_epochs *e)
 
 /* ---- the thread ---- */
 
-/* *ret_due: for a turn, and not for what is to be kept only. False: it is the end. */
+/* Waits. *ret_due: a turn is due, not only copies. Returns false at the end. */
 static bool wait_until(struct pl_epochs *e, uint64_t until_ns, bool *ret_due)
 {
 	const struct timespec t = pl_clock_timespec(until_ns);
@@ -199,7 +200,8 @@ static bool wait_until(struct pl_epochs *e, uint64_t until_ns, bool *ret_due)
 	if (*ret_due)
 		e->asked = false;
 	e->came = false;
-	/* Who is late from now on turns with the next ones: its old epoch is not yet kept. */
+	/* Regions that are late from now on turn with the next ones: their old epoch is not kept
+	 * yet. */
 	for (uint32_t i = 0; i < e->writer.n; i++)
 		e->regions[i].ready = e->regions[i].kind == PL_EPOCHS_TIMED && !e->regions[i].late;
 	r = !e->stop;
@@ -207,7 +209,7 @@ static bool wait_until(struct pl_epochs *e, uint64_t until_ns, bool *ret_due)
 	return r;
 }
 
-/* Empties what will be written, and has the writer turn. False: it is the end. */
+/* Empties the next halves, and makes the writer turn. Returns false at the end. */
 static bool turn(struct pl_epochs *e)
 {
 	const uint64_t one = 1;
@@ -219,8 +221,7 @@ static bool turn(struct pl_epochs *e)
 	}
 	pthread_mutex_lock(&e->lock);
 	e->prepared = true;
-	(void)!write(
-		e->fd, &one, sizeof(one)); /* an event that was not read yet is one all the same */
+	(void)!write(e->fd, &one, sizeof(one)); /* an unread event is enough */
 	while (e->prepared && !e->stop)
 		pthread_cond_wait(&e->wake, &e->lock);
 	stop = e->stop;
@@ -243,7 +244,7 @@ static void *run(void *arg)
 			(void)keep_all(e);
 			continue;
 		}
-		/* What a killed writer left of the epoch before, or a full disk. */
+		/* Epochs before the last one, left by a killed writer, or a full disk. */
 		if (!keep_all(e)) {
 			due_ns = now_ns + RETRY_NS;
 			continue;
@@ -395,7 +396,7 @@ void pl_epochs_conditions(struct pl_epochs *e, struct pl_conditions *ret)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* Their files would have one name. */
+/* Refuses regions whose files would have the same name. */
 static int check_names(const struct pl_epochs *e, struct pl_diag *diag)
 {
 	const char *a, *b;

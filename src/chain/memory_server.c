@@ -9,8 +9,8 @@
 #include "chain/collect_stats.h"
 #include "memory/region.h"
 
-#define STEPS_A_TURN 256 /* under load, between two looks at signals and time */
-#define DRAIN_MS     50  /* longer than a capture ring keeps frames to itself */
+#define STEPS_A_TURN 256 /* steps between two looks at signals and time, under load */
+#define DRAIN_MS     50  /* longer than a capture ring holds frames */
 #define DRAIN_NS     UINT64_C(2000000000)
 #define WAIT_MS      200
 
@@ -227,8 +227,8 @@ static void end_threads(struct pl_memory_server *m)
 	m->threads_ended = true;
 }
 
-/* What peers sent before this was told to end is still taken: until nothing comes for a moment,
- * within reason. What is signalled is printed to its end. */
+/* Takes the requests that peers sent before the end: until none comes for a moment, with a limit.
+ * Signalled values are printed. */
 static void drain(void *s)
 {
 	struct pl_memory_server *m = s;
@@ -251,7 +251,7 @@ static void sentence(void *s, struct pl_buf *text)
 	pl_region_watch_tell(&m->watch, text);
 }
 
-/* In the end also those of threads, which have ended by then. */
+/* Writes counters; at the end also those of threads, which have ended by then. */
 static void put(struct pl_memory_server *m, const struct pl_account *a)
 {
 	pl_collect_account(a, m->collector, &m->options);

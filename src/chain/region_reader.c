@@ -49,7 +49,7 @@ struct swap {
 	struct pl_region_readers *r, *other;
 };
 
-/* Between two turns, and no page reads them. */
+/* Runs between two turns, when no page reads them. */
 static void swap(void *arg)
 {
 	const struct swap *s = arg;
@@ -103,8 +103,8 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	return e < 0 ? e : open_regions(s, diag);
 }
 
-/* The file that has the name counts: another process may have made it anew. Until there is one, what
- * was mapped is shown. */
+/* Follows the file of the name: another process may have made it anew. Until there is one, the old
+ * mapping is shown. */
 static void follow(struct pl_region_reader *reader, struct pl_conditions *ret)
 {
 	const bool cut = pl_region_is_cut(reader->region);
@@ -126,7 +126,7 @@ static void follow(struct pl_region_reader *reader, struct pl_conditions *ret)
 	reader->region = fresh;
 }
 
-/* Within it no page reads them. */
+/* During a turn no page reads them. */
 static int turn(void *s, const struct pollfd *fds, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct pl_region_readers *r = s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Regions that other processes write, opened for reading as a service: they are shown with those
- * that are written here. */
+/* Regions of other processes, opened for reading as a service: they are shown with the regions that
+ * are written here. */
 #pragma once
 
 #include "memory/region.h"
@@ -15,17 +15,17 @@ struct pl_region_readers {
 	struct pl_region_reader *items; /* heap */
 	unsigned int n;
 	struct pl_condition_board conditions;
-	uint64_t next_ns; /* when to look at them again */
+	uint64_t next_ns; /* time of the next look at them */
 };
 
-/* Of a struct pl_region_readers that pl_region_readers_init made. */
+/* For a struct pl_region_readers made by pl_region_readers_init. */
 extern const struct pl_service_ops pl_region_reader_service;
 
-/* What there is to be, n names with paths, which are copied; before it is opened. -ENOMEM. */
+/* Sets the n regions, names with paths, which are copied; before it is opened. Returns -ENOMEM. */
 int pl_region_readers_init(struct pl_region_readers *r, const char *const *names,
 	const char *const *paths, unsigned int n);
-/* While it runs, from the runtime's thread: opens those that are new, in place of those there are.
- * Negative errno with diag: then nothing has changed. */
+/* Called while it runs, by the runtime's thread: opens the new regions in place of the present
+ * ones. Returns negative errno with diag: then nothing has changed. */
 int pl_region_readers_change(struct pl_region_readers *r, const char *const *names,
 	const char *const *paths, unsigned int n, struct pl_diag *diag);
 void pl_region_readers_done(struct pl_region_readers *r);

@@ -18,7 +18,7 @@
 
 /* ---- sockets ---- */
 
-/* Bound to the interface: another process may have the port on another one. */
+/* Binds to the interface: another process may have the port on another one. */
 static int bind_to(int fd, bool six, const char *interface, uint16_t port)
 {
 	const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -36,7 +36,8 @@ static int bind_to(int fd, bool six, const char *interface, uint16_t port)
 	return 0;
 }
 
-/* The frames are the port's; what comes here is dropped before a buffer is used. */
+/* Opens the socket of a port. Frames come by the port of reports; packets to this socket are
+ * dropped before a buffer is used. */
 static int open_own(const char *interface, uint16_t port, int *ret_fd)
 {
 	struct sock_filter none[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
@@ -62,7 +63,7 @@ static int open_own(const char *interface, uint16_t port, int *ret_fd)
 	return 0;
 }
 
-/* The numbers of "…?port=N,N&…". */
+/* Reads the numbers of "…?port=N,N&…". */
 static int list_ports(struct pl_answers *a, const char *uri, struct pl_diag *diag)
 {
 	const char *p = strstr(uri, "port=");
@@ -132,7 +133,7 @@ void pl_answers_close(struct pl_answers *a)
 	a->shared_fd = -1;
 }
 
-/* The interface went and came back under another number. */
+/* Opens sockets again: the interface came back with another number. */
 static void open_again(struct pl_answers *a)
 {
 	const uint64_t now_ns = pl_clock_mono_ns();
@@ -147,7 +148,7 @@ static void open_again(struct pl_answers *a)
 
 /* ---- sending ---- */
 
-/* from: NULL leaves it to the kernel. Negative errno. */
+/* from: NULL leaves it to the kernel. Returns negative errno. */
 static int send_from(int fd, const struct pl_addr *from, const struct pl_addr *to, uint16_t port,
 	const void *bytes, size_t n)
 {
@@ -194,7 +195,7 @@ static int send_from(int fd, const struct pl_addr *from, const struct pl_addr *t
 	return sendmsg(fd, &m, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* The socket of the port that the report went to. */
+/* Socket of the port that the report went to. */
 static int own_fd(const struct pl_answers *a, uint16_t port)
 {
 	for (unsigned int i = 0; i < a->n; i++) {
@@ -217,7 +218,7 @@ bool pl_answers_send(struct pl_answers *a, const struct pl_packet *report, const
 			(enum pl_link)report->link, false) != PL_V_OK)
 		return false;
 	r = send_from(own_fd(a, layers.flow.dport), &layers.flow.dst, to, port, bytes, n);
-	/* It went to an address that is not this host's: a group, or a mirror's. */
+	/* The report went to an address that is not this host's: a group, or a mirror's. */
 	if (r == -EINVAL || r == -EADDRNOTAVAIL)
 		r = send_from(own_fd(a, layers.flow.dport), NULL, to, port, bytes, n);
 	if (r == -ENODEV || r == -ENXIO || r == -EBADF)

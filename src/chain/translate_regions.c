@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The translator into region files of this machine. */
+/* Output of the translator into region files of this machine. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,16 +17,16 @@
 
 struct regions {
 	struct pl_apply apply;
-	struct pl_region **region; /* as apply.stores */
+	struct pl_region **region; /* with the indexes of apply.stores */
 	struct pl_store_params *params;
-	const char *const *paths, *const *names; /* the caller's */
+	const char *const *paths, *const *names; /* owned by the caller */
 	bool overflow_told;
-	struct pl_region_watched *state; /* as region */
+	struct pl_region_watched *state; /* with the indexes of region */
 	struct pl_region_watch watch;
 	unsigned int n;
-	struct pl_epochs *epochs;   /* NULL: no region has any */
-	uint64_t turned;            /* sketches */
-	void (*written)(void *arg); /* with apply.wake */
+	struct pl_epochs *epochs;   /* NULL: no region has epochs */
+	uint64_t turned;            /* turns of sketches */
+	void (*written)(void *arg); /* called by apply.wake */
 	void *written_arg;
 };
 
@@ -114,8 +114,8 @@ static void next_epoch(void *arg)
 
 /* ---- operations ---- */
 
-/* The region of a sketch that begins here: the word that counts its columns goes to zero. -1: that
- * is no such operation. */
+/* Region of a sketch that begins with this operation: its count of columns is set to zero. -1:
+ * another operation. */
 static int begun_by(const struct regions *g, const struct pl_op *op)
 {
 	static const uint8_t none[8];
@@ -128,8 +128,8 @@ static int begun_by(const struct regions *g, const struct pl_op *op)
 	return (int)(op->collector * g->apply.n_stores + op->store);
 }
 
-/* Reporters begin a sketch: in a region of two halves what there is of the one before stays as it
- * is, whole or not. */
+/* Begins a sketch of reporters: in a region of two halves the one before stays as it is, complete
+ * or not. */
 static void begin_sketch(struct regions *g, unsigned int i)
 {
 	struct pl_sketch s;
@@ -160,7 +160,7 @@ static void apply(void *arg, const struct pl_op *ops, size_t n)
 	pl_apply_ops(&g->apply, ops + done, n - done);
 }
 
-/* Readers of this process are told of operations with an immediate value. */
+/* Tells readers of this process about operations with an immediate value. */
 static void wake(void *arg, unsigned int collector, unsigned int store, uint32_t imm)
 {
 	const struct regions *g = arg;
@@ -189,7 +189,7 @@ static const struct pl_region *watched(void *arg, unsigned int i, const char **r
 	return g->region[i];
 }
 
-/* What is for a region that was cut is not written any more, and counted. */
+/* Looks at the files: operations on a region that was cut are dropped and counted. */
 static void look(struct regions *g, uint64_t now_ns)
 {
 	pl_region_watch_look(&g->watch, now_ns, watched, g, g->state, g->n);
@@ -209,7 +209,7 @@ static uint64_t turn(void *arg, struct pl_translator *t, uint64_t now_ns)
 
 	(void)t;
 	look(g, now_ns);
-	/* Between batches of operations: a report's are all in one epoch. */
+	/* Between batches of operations: those of a report are all in one epoch. */
 	if (g->epochs != NULL)
 		pl_epochs_turn(g->epochs);
 	return UINT64_MAX;
@@ -253,7 +253,7 @@ static void conditions(void *arg, struct pl_conditions *ret)
 			g->apply.overflows);
 }
 
-/* Each list goes on where its region has it. */
+/* Resumes each list at its head in the region. */
 static int resume(void *arg, struct pl_translator *t)
 {
 	const struct regions *g = arg;
@@ -327,7 +327,7 @@ static int close_all(void *arg)
 	return r;
 }
 
-/* One more region: the first collector's say what the stores are, the others' must be the same. */
+/* Opens a region: the first collector's regions define the stores, the others' must be the same. */
 static int open_one(struct regions *g, unsigned int i, const char *path, struct pl_diag *diag)
 {
 	unsigned int store = i % g->apply.n_stores;

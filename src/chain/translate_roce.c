@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The translator into collectors' memory over RoCE:
+ * Output of the translator into collectors' memory over RoCE:
  * "roce://HOST:PORT[,HOST:PORT]…/STORE[,STORE]…?dev=packet:IFACE", or dev=udp://ADDRESS.
- * "&connect=cm": by RDMA-CM, not over TCP. The connections are those of remote/dialer.h, what is
- * written goes through remote/uplink.h.
+ * "&connect=cm": by RDMA-CM, not over TCP. The connections are those of remote/dialer.h, writes go
+ * through remote/uplink.h.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,12 +16,15 @@
 #include "runtime/say.h"
 
 #define MS              UINT64_C(1000000)
-#define START_NS        (10000 * MS) /* for the first collector, which says what the stores are */
-#define STALL_NS        (250 * MS)   /* without any progress: what has no room is dropped */
-#define FINISH_NS       (2000 * MS)  /* likewise at the end */
-#define END_NS          (1200 * MS) /* for collectors to hear that it is over: RDMA-CM says so three times */
+/* for the first collector, which tells the stores' parameters */
+#define START_NS        (10000 * MS)
+/* without progress: then operations without room are dropped */
+#define STALL_NS        (250 * MS)
+#define FINISH_NS       (2000 * MS) /* without progress at the end */
+/* for collectors to get the DREQ, which RDMA-CM sends three times */
+#define END_NS          (1200 * MS)
 #define UNSENT_SHOWN_NS (60000 * MS)
-#define ECT             2 /* may be marked instead of dropped: ECT(0) of RFC 3168 */
+#define ECT             2 /* packets may be marked instead of dropped: ECT(0) of RFC 3168 */
 #define FRAME_BYTES     (PL_ROCE_PATH_MTU + PL_ROCE_OVERHEAD)
 
 /* ---- the wire ---- */
@@ -33,8 +36,8 @@ static void send_frames(struct pl_roce_out *g, uint64_t now_ns)
 	do {
 		all = pl_uplink_send(g->uplink, now_ns, &g->frames);
 		all &= pl_dialer_send(g->dialer, now_ns, &g->frames);
-		/* It counts what it loses; while it is down, frames wait here and the others where
-		 * they are. */
+		/* The NIC counts its losses; while it is down, frames wait here and in the
+		 * uplink. */
 		if (g->frames.batch.n > 0 && pl_nic_send(g->nic, &g->frames, NULL) == -ENETDOWN)
 			return;
 	} while (!all);
@@ -67,7 +70,7 @@ static void pump(struct pl_roce_out *g)
 	send_frames(g, now_ns);
 }
 
-/* Sleeps until there may be something to do, at most until then. */
+/* Sleeps until there may be something to do, at most until until_ns. */
 static void rest(const struct pl_roce_out *g, uint64_t until_ns)
 {
 	struct pollfd fds[] = { { .fd = pl_nic_fd(g->nic), .events = POLLIN },
@@ -82,7 +85,7 @@ static void rest(const struct pl_roce_out *g, uint64_t until_ns)
 	(void)ppoll(fds, 2, &ts, NULL);
 }
 
-/* For the uplink: an operation has no room. */
+/* Waits for room; called by the uplink when an operation has none. */
 static bool wait_for_room(void *arg, unsigned int collector)
 {
 	struct pl_roce_out *g = arg;
@@ -119,7 +122,7 @@ static void tell(struct pl_roce_out *g, struct pl_translator *t, unsigned int i,
 	pl_translator_set_collector(t, i, state);
 }
 
-/* Its lists go on where the collector has them. */
+/* Resumes the lists at the collector's heads. */
 static int resume_lists(
 	const struct pl_roce_out *g, struct pl_translator *t, unsigned int collector)
 {
@@ -217,7 +220,7 @@ static uint64_t waiting(const struct pl_roce_out *g)
 	return n;
 }
 
-/* And collectors hear of it. */
+/* Ends the connections, and lets collectors know. */
 static void hang_up(struct pl_roce_out *g)
 {
 	const uint64_t end_ns = pl_clock_mono_ns() + END_NS;
@@ -249,7 +252,7 @@ static void finish(void *arg)
 		(void)pl_dialer_step(g->dialer, now_ns);
 		rest(g, now_ns + 10 * MS);
 	}
-	/* Nobody will know of the rest. */
+	/* The results of the remaining operations stay unknown. */
 	hang_up(g);
 }
 
@@ -276,7 +279,7 @@ static void add_unsent(struct pl_roce_out *g, struct pl_conditions *ret)
 			pl_nic_name(g->nic), unsent);
 }
 
-/* While there is another, that one takes the reports. */
+/* While another collector is up, that one takes the reports. */
 static void conditions(void *arg, struct pl_conditions *ret)
 {
 	struct pl_roce_out *g = arg;
@@ -414,7 +417,7 @@ static int open_all(struct pl_roce_out *g, const struct pl_rights *rights, struc
 	return pl_dialer_new(&g->dialer, &dialer, diag);
 }
 
-/* Until one collector is there: it says what the stores are. */
+/* Waits until one collector is up, which tells the stores' parameters. */
 static int wait_for_first(
 	struct pl_roce_out *g, const volatile sig_atomic_t *stop, struct pl_diag *diag)
 {

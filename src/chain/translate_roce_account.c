@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is counted of the translator's way to collectors over RoCE. */
+/* Account of the translator's output to collectors over RoCE. */
 #include "chain/translate_roce_state.h"
 
 static const char *const results[] = { "ok", "invalid", "access", "operation", "retries", "rnr",
 	"flushed" };
 
-/* The numbers of each collector: members of its object, families with the label collector. */
+/* Counters of each collector: members of its object, families with the label collector. */
 static const struct pl_stat uplink_rows[] = {
 #define PL_STAT(kind, member, key, family, unit, help)                                             \
 	PL_STAT_ROW(struct pl_uplink_counters, kind, member, key, "pathline_dta_collector_" key,   \
@@ -24,8 +24,7 @@ static const struct pl_stat dialer_rows[] = {
 static const struct pl_stats dialer_list = { dialer_rows,
 	sizeof(dialer_rows) / sizeof(dialer_rows[0]) };
 
-/* Numbers of the frames of this translator: the same lists as those of a memory server, by names of
- * their own. */
+/* Counters of this translator's frames: the lists of a memory server, under other names. */
 static const struct pl_stat nic_rows[] = {
 #define PL_STAT(kind, member, key, family, unit, help)                                             \
 	PL_STAT_ROW(struct pl_nic_counters, kind, member, "frames_" key,                           \
@@ -61,7 +60,7 @@ static void collector_json(const struct pl_roce_out *g, unsigned int i, struct p
 	pl_json_object_end(json);
 }
 
-/* The number of a collector: of a list, or with NULL the operations that wait. */
+/* A number of a collector: from a list, or with NULL the waiting operations. */
 typedef uint64_t collector_number(
 	const struct pl_roce_out *g, unsigned int i, const struct pl_stat *stat);
 
@@ -81,7 +80,7 @@ static uint64_t waiting(const struct pl_roce_out *g, unsigned int i, const struc
 	return pl_uplink_waiting(g->uplink, i);
 }
 
-/* A sample for each collector. g NULL: none. */
+/* Writes a sample for each collector. g NULL: none. */
 static void put_samples(const struct pl_roce_out *g, collector_number *number,
 	const struct pl_stat *stat, struct pl_exposition *page)
 {

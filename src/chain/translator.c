@@ -11,17 +11,17 @@
 #include "memory/key_names.h"
 #include "memory/region.h"
 
-#define DRAIN_TURNS      64 /* what sockets hold when it is told to end is taken, within reason */
+#define DRAIN_TURNS      64 /* limit of turns for taking what sockets hold at the end */
 #define BATCHES_A_TURN   16
-#define CAPTURE_WAIT_MS  500 /* of a pipe; a signal may come just before the wait */
+#define CAPTURE_WAIT_MS  500 /* wait for a pipe; a signal may come just before it */
 
-/* Of its conditions: how often they are looked at, and how long a refusal is one. */
+/* Conditions: interval of looks, and time that a refusal is a condition. */
 #define CONDITIONS_NS    UINT64_C(100000000)
 #define REFUSED_SHOWN_NS UINT64_C(60000000000)
 
 /* ---- ports ---- */
 
-/* As many sockets as the URI asks for. */
+/* Opens as many sockets as the URI has. */
 static int open_ports(struct pl_translate *x, const char *uri, const struct pl_rights *rights,
 	struct pl_diag *diag)
 {
@@ -80,7 +80,7 @@ static void take(struct pl_translate *x, uint64_t now_ns)
 	pl_translator_done(x->translator);
 }
 
-/* Negative errno with diag: the port is broken. */
+/* Takes packets. Returns negative errno with diag when the port is broken. */
 static int receive(struct pl_translate *x, struct pl_port *port, struct pl_diag *diag)
 {
 	for (int i = 0; i < BATCHES_A_TURN && !enough(x); i++) {
@@ -90,7 +90,7 @@ static int receive(struct pl_translate *x, struct pl_port *port, struct pl_diag 
 			x->ended = true;
 			return 0;
 		}
-		/* An interface that went or came back is news; the port lives on. */
+		/* An interface that went or came back is news; the port stays open. */
 		if (r == -ENETDOWN || r == -EAGAIN) {
 			pl_say_diag(diag);
 			*diag = (struct pl_diag){ .text = "" };
@@ -106,7 +106,7 @@ static int receive(struct pl_translate *x, struct pl_port *port, struct pl_diag 
 
 /* ---- opening ---- */
 
-/* Frames of an interface are those of the port that DTA has, unless the address says otherwise. */
+/* Adds DTA's port to an interface's URI, unless it names ports. */
 static const char *with_port(const char *uri, struct pl_buf *text)
 {
 	const char *scheme = pl_port_uri_scheme(uri);
@@ -190,7 +190,7 @@ static int make_translator(struct pl_translate *x, struct pl_diag *diag)
 		.reporters = o->reporters,
 		.reporter_quota = { .rate = o->reporter_rate },
 		.nack_interval_ns = o->nack_interval_ns,
-		/* Nobody hears what a file's reporters are asked. */
+		/* No reporter of a file hears a NACK. */
 		.nack_tries = is_file(o->uri) ? 0 : o->nack_tries,
 		.nack_port = (uint16_t)o->nack_port,
 	};
@@ -243,7 +243,7 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 	return n;
 }
 
-/* Whether there are more than at the last look, of those that nobody asked for. */
+/* Returns true when there are more refusals than at the last look, apart from filtered reports. */
 static bool more_refused(struct pl_translate *x, const struct pl_translator_counters *c)
 {
 	uint64_t unreadable = 0;

@@ -16,20 +16,20 @@
 #define PL_TRANSLATE_PORTS_MAX 16
 
 struct pl_translate_options {
-	const char *uri; /* of the port that reports come to */
-	/* Region files, those of the first collector, then the second's …; or one roce://… */
+	const char *uri; /* of the port of reports */
+	/* Region files, those of the first collector, then the second's …; or one roce://… URI */
 	const char *const *to;
 	size_t n_to;
-	const char *const *names; /* of the regions, on the metrics page; NULL: their paths */
+	const char *const *names; /* names of the regions on the metrics page; NULL: their paths */
 	unsigned int collectors;
-	/* the form of reporters that do not speak pathline's own: plain, else tracking */
+	/* form of reporters that do not use pathline's own: plain, else tracking */
 	bool plain;
 	const struct pl_prefix *allow;
 	unsigned int n_allow;
 	double reporter_rate; /* 0: no limit */
 	uint32_t reporters, nack_tries, nack_port;
 	uint64_t nack_interval_ns;
-	/* Of every store; 0: the engine's default. */
+	/* For every store; 0: the engine's default. */
 	uint64_t flush_ns;
 	bool partial;
 	uint32_t sketch_reporters, cache_rows, merge, batch;
@@ -39,14 +39,13 @@ struct pl_translate_options {
 	size_t n_above;
 	uint64_t epoch_ns;
 	const char *keep_epochs;
-	/* Called after writes into regions of this process that have an immediate value. NULL:
-	 * nobody is told. */
+	/* Called after writes with an immediate value into regions of this process. NULL: none. */
 	void (*written)(void *arg);
 	void *written_arg;
-	/* For readers of this process: where the keys of slots are noted, for each store, of which
-	 * those without are NULL. NULL: nowhere. */
+	/* For readers of this process: key names of slots, for each store, NULL for stores without.
+	 * NULL: none. */
 	struct pl_key_names *const *keys;
-	uint64_t count; /* it is over after so many reports; 0: never */
+	uint64_t count; /* number of reports after which it ends; 0: never */
 };
 
 struct pl_translate {
@@ -54,38 +53,38 @@ struct pl_translate {
 	struct pl_port *ports[PL_TRANSLATE_PORTS_MAX];
 	unsigned int n_ports;
 	bool live, ended;
-	bool began; /* it was open, all of it */
+	bool began; /* everything was open */
 	struct pl_answers answers;
-	const struct pl_packet *report; /* that is at work; NULL: none */
+	const struct pl_packet *report; /* the report being handled; NULL: none */
 	struct pl_translate_out out;
-	/* of the translator, as long as it is there */
+	/* of the translator, valid as long as it is */
 	struct pl_dta_store stores[PL_DTA_STORES_MAX];
 	struct pl_translator *translator;
 	struct pl_batch packets;
 	uint64_t file_ns; /* time of a capture's packets, which never goes back here */
-	uint64_t out_ns;  /* when the output wants its turn */
+	uint64_t out_ns;  /* time of the output's next turn */
 #define PL_STAT PL_STAT_MEMBER
 #include "chain/translate_stats.def"
 #undef PL_STAT
-	/* refusals as they were counted last, and when there were more */
+	/* refusals at the last count, and time of the last increase */
 	uint64_t refused[PL_REFUSED_MAX], unreadable, refused_ns;
-	uint64_t unsent, unsent_ns; /* likewise of answers */
+	uint64_t unsent, unsent_ns; /* likewise for answers */
 	struct pl_condition_board conditions;
-	uint64_t conditions_ns; /* of the next look */
+	uint64_t conditions_ns; /* time of the next look */
 };
 
-/* Of a struct pl_translate, zeroed but for `o`, which stays until it is closed. Its errors of
- * opening: -EINVAL (the options), those of ports and of outputs. */
+/* For a struct pl_translate, zeroed except `o`, which stays until it is closed. Errors of opening:
+ * -EINVAL (the options), and those of ports and outputs. */
 extern const struct pl_service_ops pl_translate_service;
 
-/* Whether region files were cut, removed or made anew under way. */
+/* Returns true when region files were cut, removed or made anew meanwhile. */
 bool pl_translate_lost(struct pl_translate *t);
-/* All of it; the error of what could not be brought to its end, or 0. */
+/* Closes everything. Returns the first error of closing, or 0. */
 int pl_translate_close(struct pl_translate *t);
 
 /* ---- translator_stores.c, translator_account.c ---- */
 
-/* For as many stores as the output has. -EINVAL with diag. */
+/* Makes options of as many stores as the output has. Returns -EINVAL with diag. */
 int pl_translate_stores(const struct pl_translate_options *o, const struct pl_translate_out *out,
 	struct pl_dta_store *ret, struct pl_diag *diag);
 void pl_translate_put_text(void *translate, struct pl_buf *text);

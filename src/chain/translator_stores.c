@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The translator's stores: what the output has, by what was asked for. */
+/* The translator's stores: those of the output, with the options for each. */
 #include <errno.h>
 
 #include "chain/translator.h"
 #include "dta/limits.h"
 
-/* Without a width as many bytes as there are, up to 8. */
+/* Sets a filter; without a width it has as many bytes as the value, up to 8. */
 static int put_above(const char *text, struct pl_dta_store *stores, unsigned int n)
 {
 	const struct pl_store_params *p;
@@ -22,7 +22,7 @@ static int put_above(const char *text, struct pl_dta_store *stores, unsigned int
 	return 0;
 }
 
-/* The rate of every store, or with `one` that of one store, wherever it stands. */
+/* Sets the rate of every store, or with `one` that of one store. */
 static int put_rate(const char *text, bool one, struct pl_dta_store *stores, unsigned int n)
 {
 	uint32_t store;
@@ -55,7 +55,7 @@ int pl_translate_stores(const struct pl_translate_options *o, const struct pl_tr
 			.merge_max = o->merge,
 			.batch = o->batch,
 		};
-	/* First those of all stores, then of one each. */
+	/* First the rates of all stores, then those of single ones. */
 	for (int one = 0; one < 2; one++) {
 		for (size_t i = 0; i < o->n_store_rates; i++) {
 			if (put_rate(o->store_rates[i], one, ret, out->n_stores) == 0)
