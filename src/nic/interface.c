@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* By the netlink socket, which stays in the namespace that it was opened in. */
+/* Asks by the netlink socket, which stays in the namespace in which it was opened. */
 static int ask(const struct nic_interface *in, unsigned long what, struct ifreq *req)
 {
 	return ioctl(in->news_fd, what, req) < 0 ? -errno : 0;
@@ -31,7 +31,7 @@ int nic_interface_find(struct nic_interface *in)
 	return ask(in, SIOCGIFINDEX, &req) == 0 ? req.ifr_ifindex : 0;
 }
 
-/* MAC address, MTU and number as they are. */
+/* Reads MAC address, MTU and number. */
 static int ask_all(struct nic_interface *in)
 {
 	const int index = nic_interface_find(in);
@@ -131,7 +131,7 @@ void nic_interface_name(const struct pl_addr *address, char ret[static IF_NAMESI
 	freeifaddrs(all);
 }
 
-/* In which order they are told; -1: it is none, or of another interface. */
+/* Order of an address in the list; -1: not an address, or of another interface. */
 static int address_rank(const struct nic_interface *in, const struct ifaddrs *a)
 {
 	const struct sockaddr_in6 *in6 = (const void *)a->ifa_addr;

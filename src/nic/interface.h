@@ -13,28 +13,28 @@
 struct nic_interface {
 	int news_fd; /* netlink: links and addresses of this host change; -1: not open */
 	char name[IF_NAMESIZE];
-	int index; /* when it was asked last */
+	int index; /* at the last request */
 	uint8_t mac[6];
-	bool moved;           /* the MAC address is another than at the beginning */
-	uint32_t frame_bytes; /* the longest frame, with Ethernet's header and a tag */
-	uint32_t changes;     /* so often it was asked */
+	bool moved;           /* the MAC address has changed since the beginning */
+	uint32_t frame_bytes; /* longest frame, with Ethernet's header and a tag */
+	uint32_t changes;     /* number of requests */
 };
 
-/* First listens, then asks: what changes in between is told. Negative errno with diag, and it is to
- * be closed all the same. */
+/* Listens first, then reads the state: changes in between are not missed. Returns negative errno
+ * with diag; close it in any case. */
 int nic_interface_open(struct nic_interface *in, const char *name, struct pl_diag *diag);
 void nic_interface_close(struct nic_interface *in); /* one with news_fd -1 is fine */
 
-/* Asks again when something changed on this host. One that is away keeps what it had; it tells when
- * it comes. True: it has another number. */
+/* Reads the state again when something changed on this host. An interface that is away keeps its
+ * last state. Returns true when its number has changed. */
 bool nic_interface_look(struct nic_interface *in);
-/* The number of the interface, under the name that it has now; another one of its name, where it is
- * gone. 0: none. */
+/* Finds the number of the interface under its present name, or of another one of its first name
+ * when it is gone. 0: none. */
 int nic_interface_find(struct nic_interface *in);
 
-/* Its addresses, to be freed, as pl_nic_addresses. */
+/* Reads its addresses, which the caller frees, as pl_nic_addresses. */
 int nic_interface_addresses(const struct nic_interface *in, struct pl_addr **ret, uint32_t *ret_n,
 	struct pl_diag *diag);
-/* Whose interface has the address: the loopback's, when it is none that an interface has by name
+/* Name of the interface that has the address; the loopback's for an address that no interface lists
  * (127.0.0.2). */
 void nic_interface_name(const struct pl_addr *address, char ret[static IF_NAMESIZE]);

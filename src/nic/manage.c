@@ -40,7 +40,7 @@ bool pl_manage_follow(struct pl_manage *m)
 	if (changes == m->changes)
 		return false;
 	r = pl_nic_addresses(m->nic, &own, &n, NULL);
-	/* Without memory it is tried again at the next turn. */
+	/* Without memory the next turn tries again. */
 	if ((r == 0 || r == -EADDRNOTAVAIL) && pl_connector_own(m->connector, own, n) == 0)
 		m->changes = changes;
 	free(own);

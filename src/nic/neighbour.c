@@ -12,7 +12,7 @@
 
 #define DISCARD_PORT 9
 
-/* A question and its answer: netlink messages of a few attributes. */
+/* A request and its answer: netlink messages of a few attributes. */
 struct question {
 	union {
 		struct nlmsghdr h;
@@ -50,8 +50,8 @@ static uint8_t family(const struct pl_addr *addr)
 	return pl_addr_is_v4(addr) ? AF_INET : AF_INET6;
 }
 
-/* The answer is of `type`, with at least `body` bytes. The kernel answers at once or says what is
- * wrong. */
+/* Asks; the answer has `type`, and at least `body` bytes. The kernel answers at once or returns an
+ * error. */
 static int ask(struct question *q, struct answer *ret, uint16_t type, size_t body)
 {
 	struct sockaddr_nl sa = { .nl_family = AF_NETLINK };
@@ -77,7 +77,7 @@ static int ask(struct question *q, struct answer *ret, uint16_t type, size_t bod
 										       : -EPROTO;
 }
 
-/* An attribute of the answer of exactly so many bytes; NULL: it has none. */
+/* Finds an attribute of the answer with exactly this many bytes; NULL: none. */
 static const void *attr(const struct answer *a, size_t body, uint16_t type, size_t bytes)
 {
 	const struct rtattr *at =
@@ -91,7 +91,7 @@ static const void *attr(const struct answer *a, size_t body, uint16_t type, size
 	return NULL;
 }
 
-/* An address among the attributes, of the family. */
+/* Reads an address of the family from the attributes. */
 static bool addr_attr(
 	const struct answer *a, size_t body, uint16_t type, bool v4, struct pl_addr *ret)
 {
@@ -203,8 +203,8 @@ int pl_neighbour_ask(int ifindex, const struct pl_addr *host)
 		return -errno;
 	memcpy(&v4.sin_addr, host->b + 12, 4);
 	memcpy(&v6.sin6_addr, host->b, 16);
-	/* The interface is the route's; bound to it where that is allowed, for hosts with several
-	 * ways. */
+	/* The interface is the route's; the socket is bound to it where allowed, for hosts with
+	 * several routes. */
 	(void)setsockopt(fd, is_v4 ? IPPROTO_IP : IPPROTO_IPV6,
 		is_v4 ? IP_UNICAST_IF : IPV6_UNICAST_IF, &(uint32_t){ htonl((uint32_t)ifindex) },
 		sizeof(uint32_t));

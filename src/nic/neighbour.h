@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's answers about the way to a host: the route and the neighbour. In the calling
- * thread's network namespace; no right is needed. */
+/* The kernel's routes and neighbours of a host, in the calling thread's network namespace; no right
+ * is needed. */
 #pragma once
 
 #include "base/addr.h"
 #include "base/diag.h"
 
 struct pl_route {
-	struct pl_addr source;   /* ours, by which the host sees us */
+	struct pl_addr source;   /* our address towards the host */
 	struct pl_addr next_hop; /* the host itself, or a router */
 };
 
-/* The way to `to` through the interface. -ENETUNREACH with diag: none, or no address of ours. */
+/* Finds the route to `to` through the interface. Returns -ENETUNREACH with diag when there is none,
+ * or we have no address. */
 int pl_route_find(
 	int ifindex, const struct pl_addr *to, struct pl_route *ret, struct pl_diag *diag);
 
-/* The interface by which packets to `to` leave. -ENETUNREACH with diag: there is no way, or it is this
- * host. */
+/* Finds the interface by which packets to `to` leave. Returns -ENETUNREACH with diag when there is
+ * no route, or `to` is this host. */
 int pl_route_interface(const struct pl_addr *to, int *ret_ifindex, struct pl_diag *diag);
 
-/* The MAC address of a host on the interface's link. -ENOENT: not known, pl_neighbour_ask finds it
- * out; -EAGAIN: being asked for; -EHOSTUNREACH: asked for in vain. */
+/* Reads the MAC address of a host on the interface's link. Returns -ENOENT when it is unknown (call
+ * pl_neighbour_ask); -EAGAIN while it is being resolved; -EHOSTUNREACH when that failed. */
 int pl_neighbour_find(int ifindex, const struct pl_addr *host, uint8_t ret_mac[6]);
 
-/* Makes the kernel ask for it, by an empty datagram to the host's discard port (9). Negative
- * errno. */
+/* Makes the kernel resolve the address, by an empty datagram to the host's discard port (9).
+ * Returns negative errno. */
 int pl_neighbour_ask(int ifindex, const struct pl_addr *host);

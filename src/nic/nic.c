@@ -13,8 +13,8 @@
 #include "nic/nic_wire.h"
 
 #define MTU_LEAST 256u /* the smallest path MTU */
-#define FRAMING   18u  /* of a frame beyond the MTU of its interface: Ethernet and a tag */
-#define LOOK_MASK 63   /* under load it is seen so often whether the interface changed */
+#define FRAMING   18u  /* bytes of a frame beyond the MTU of its interface: Ethernet and a tag */
+#define LOOK_MASK 63   /* under load every 64th reception looks for changes of the interface */
 
 struct pl_nic {
 	const struct nic_wire_ops *ops; /* of the wire */
@@ -25,7 +25,7 @@ struct pl_nic {
 	struct pl_nic_counters counters;
 };
 
-/* Something may have changed on this host. */
+/* Looks for changes on this host. */
 static void look(struct pl_nic *nic)
 {
 	if (nic_interface_look(&nic->interface) && nic->ops->renumbered != NULL)
@@ -109,7 +109,8 @@ const uint8_t *pl_nic_mac(const struct pl_nic *nic)
 	return nic->interface.mac;
 }
 
-/* Behind IP, UDP and the longest transport headers; the overhead counts Ethernet and a tag too. */
+/* Payload that is left behind IP, UDP and the longest transport headers; the overhead counts
+ * Ethernet and a tag too. */
 static uint16_t path_mtu(const struct pl_nic *nic, uint32_t room)
 {
 	const uint32_t bytes =
@@ -172,7 +173,7 @@ int pl_nic_recv(
 {
 	int r;
 
-	/* Before what came is read: it may be for an address that is ours since a moment ago. */
+	/* Before packets are read: they may be for an address that is new. */
 	if ((nic->takes++ & LOOK_MASK) == 0)
 		look(nic);
 	r = nic->ops->recv(nic->wire, ret_batch, timeout_ms, diag);
@@ -186,7 +187,7 @@ void pl_nic_release(struct pl_nic *nic, struct pl_batch *batch)
 	nic->ops->release(nic->wire, batch);
 }
 
-/* Engines hold the way to a peer as it was told; the MAC address counts in no check of a packet. */
+/* Writes our present MAC address: engines keep old paths, and no check of a packet covers it. */
 static void stamp(const struct pl_nic *nic, struct pl_frames *frames)
 {
 	for (uint32_t i = 0; i < frames->batch.n; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A NIC for the engines of rdma/: an interface of this host, opened for RoCE in both
- * directions. What comes in for UDP port 4791 is received; everything else stays the host's. Frames
- * of an engine go out as they are. Who is on the other side (which address of ours it sees, which
- * MAC address the next hop has) is asked of the kernel's routes and neighbours.
+ * A NIC for the engines of rdma/: an interface of this host, opened for RoCE in both directions.
+ * Packets to UDP port 4791 are received; all others stay the host's. Frames of an engine are sent
+ * unchanged. The path to a peer (our address, MAC address of the next hop) comes from the kernel's
+ * routes and neighbours.
  *
  *   pl_nic_open(&nic, "afxdp:eth0?queues=0", NULL, &diag);
  *   while (pl_nic_path(nic, &peer, NULL, &path, &diag) == -EAGAIN) ...            resolve the peer
@@ -11,13 +11,12 @@
  *                                                     &batch);
  *   pl_nic_send(nic, &frames, &diag);
  *
- * With packet: the host sees the frames too, and would tell their senders that nobody listens on
- * UDP port 4791. So it binds that port on its interface and throws away there what comes (the
- * system's UdpInErrors counts it).
+ * With packet: the host sees the frames too, and would answer them by ICMP "port unreachable". So
+ * the NIC binds UDP port 4791 on its interface and drops the packets there (the system's
+ * UdpInErrors counts them).
  *
- * What the interface is (its MAC address, MTU, number and name) may change while it is open, and is
- * what it is now: frames leave with the MAC address of that moment, whatever path they were made
- * for.
+ * The interface's MAC address, MTU, number and name may change while it is open, and are followed:
+ * frames leave with the present MAC address, whatever path they were made for.
  *
  * One thread at a time.
  */
@@ -36,7 +35,7 @@ struct pl_nic;
 #define PL_NIC_PORTS_MAX 64
 
 struct pl_nic_options {
-	const struct pl_rights *rights; /* of somebody else (netio/rights.h); NULL: our own */
+	const struct pl_rights *rights; /* rights of a helper (netio/rights.h); NULL: our own */
 };
 
 /*
@@ -51,44 +50,46 @@ int pl_nic_open(struct pl_nic **ret, const char *uri, const struct pl_nic_option
 	struct pl_diag *diag);
 void pl_nic_close(struct pl_nic *nic); /* NULL is fine */
 
-/* Readable when there may be something to receive. Stays the same while it is open. */
+/* Descriptor that is readable when there may be something to receive. Stays the same while it is
+ * open. */
 int pl_nic_fd(const struct pl_nic *nic);
 const char *pl_nic_name(const struct pl_nic *nic); /* "afxdp:eth0", as it was opened */
-/* Why it sends through a packet socket although it is an afxdp: one; NULL: it does not. As long as
- * it is open. */
+/* Reason why an afxdp: NIC sends through a packet socket; NULL: it does not. Valid while it is
+ * open. */
 const char *pl_nic_note(const struct pl_nic *nic);
 const uint8_t *pl_nic_mac(const struct pl_nic *nic); /* 6 bytes */
-/* Another number than before: the interface or its addresses may have changed. To be seen after
+/* Count that grows when the interface or its addresses may have changed; read it after
  * pl_nic_recv. */
 uint32_t pl_nic_changes(const struct pl_nic *nic);
-/* The interface's addresses, to be freed: IPv4, IPv6, link-local ones last. -EADDRNOTAVAIL with
- * diag: none but those; -ENOMEM. */
+/* Reads the interface's addresses, which the caller frees: IPv4, IPv6, link-local ones last.
+ * Returns -EADDRNOTAVAIL with diag when there are only link-local ones; -ENOMEM. */
 int pl_nic_addresses(
 	const struct pl_nic *nic, struct pl_addr **ret, uint32_t *ret_n, struct pl_diag *diag);
-/* The largest path MTU (256 to 4096) whose frames the interface and the ports carry; 256 also where
- * not even that fits, which pl_nic_fits says. */
+/* Largest path MTU (256 to 4096) whose frames the interface and the ports carry; 256 also when not
+ * even that fits, which pl_nic_fits reports. */
 uint16_t pl_nic_mtu(const struct pl_nic *nic);
-/* Whether RoCE's smallest path MTU fits the interface as it is now. 0; -EMSGSIZE with diag. */
+/* Returns 0 when RoCE's smallest path MTU fits the interface as it is now, or -EMSGSIZE with
+ * diag. */
 int pl_nic_fits(const struct pl_nic *nic, struct pl_diag *diag);
-/* The same for frames that come in only, which may be larger than what is sent: for who never
- * answers at length. */
+/* As pl_nic_mtu for received frames only, which may be larger than sent ones: for users that send
+ * only short answers. */
 uint16_t pl_nic_receive_mtu(const struct pl_nic *nic);
 
-/* As pl_port_recv: packets lent until pl_nic_release; 0; -ENETDOWN and -EAGAIN with diag are news
- * to be told, call again; other errors end it. */
+/* As pl_port_recv: packets lent until pl_nic_release; 0; -ENETDOWN and -EAGAIN with diag are news,
+ * call again; other errors are final. */
 int pl_nic_recv(
 	struct pl_nic *nic, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag);
 void pl_nic_release(struct pl_nic *nic, struct pl_batch *batch);
 
-/* Sends all frames and empties `frames`. What the interface did not take is lost, as on any wire,
- * and counted (unsent); then the error, with diag. -ENETDOWN: it is down, and `frames` is as it
- * was, for who can wait; who cannot drops it. */
+/* Sends all frames and empties `frames`. Frames that the interface did not take are lost, as on a
+ * wire, and counted (unsent); then the error is returned, with diag. -ENETDOWN: the interface is
+ * down, and `frames` is unchanged, for callers that can wait; others call pl_nic_drop. */
 int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *diag);
 /* Counts all frames as unsent and empties `frames`. */
 void pl_nic_drop(struct pl_nic *nic, struct pl_frames *frames);
 
 /*
- * How frames travel to a peer: path->src and smac are ours, dst the peer, dmac its or its router's,
+ * Finds the path to a peer: path->src and smac are ours, dst the peer, dmac its or its router's,
  * hop limit 64, a UDP source port that differs from peer to peer. mac: the next hop's, where it is
  * known (6 bytes); NULL: the kernel's neighbour. -EAGAIN: the kernel was made to ask for it, call
  * again a moment later; -EHOSTUNREACH: it asked in vain, for now; -ENETUNREACH: the interface has
@@ -106,5 +107,6 @@ struct pl_nic_counters {
 extern const struct pl_stats pl_nic_stats_list;
 
 const struct pl_nic_counters *pl_nic_counters(const struct pl_nic *nic);
-/* Of all receiving ports together, and of the ring by which one of them sends. Asks the kernel. */
+/* Reads the counters of all receiving ports together, and of the sending ring of one of them. Calls
+ * the kernel. */
 void pl_nic_stats(struct pl_nic *nic, struct pl_port_stats *ret);

@@ -15,7 +15,7 @@
 #include "nic/neighbour.h"
 #include "nic/nic_wire.h"
 
-#define SPORT_FIRST     0xc000 /* where a peer's UDP source port is taken from, as NICs do */
+#define SPORT_FIRST     0xc000 /* first of the UDP source ports for peers, as NICs choose them */
 #define URI_MAX         4096
 #define ROCE_KEYS       "port=4791&also=roce1&"
 #define BLOCK_KEY       "block=16KiB&"
@@ -29,18 +29,19 @@ struct nic_wire {
 	struct pl_port *recv[PL_NIC_PORTS_MAX];
 	struct pl_port *send; /* one of them that sends too, or `packet` */
 	struct pl_port *packet;
-	const char *note;     /* why it is `packet`, where it need not be; the first port's */
-	uint32_t nrecv, turn; /* turn: the port to be asked first */
+	/* reason why `send` is `packet`, although it need not be; the first port's */
+	const char *note;
+	uint32_t nrecv, turn; /* turn: the port to read first */
 	struct pl_port *lender;
 	int poll_fd,
-		quiet_fd; /* quiet_fd has UDP port 4791, so that the host does not answer for it */
+		quiet_fd; /* quiet_fd has UDP port 4791, so that the host sends no ICMP for it */
 	char name[IF_NAMESIZE + 8];
 };
 
 /* ---- opening ---- */
 
-/* Takes UDP port 4791 of the interface and drops what comes, before a buffer is used. Where
- * somebody has the port already the host does not complain to senders either. */
+/* Takes UDP port 4791 of the interface and drops its packets, before a buffer is used. When another
+ * process has the port, the host sends no ICMP either. */
 static int open_quiet(struct nic_wire *wire)
 {
 	struct sock_filter none[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
@@ -97,7 +98,7 @@ static int complete(struct nic_wire *wire, const char *uri, char *interface, cha
 	size_t len;
 
 	if (scheme == NULL && strncmp(uri, "afxdp:", 6) == 0)
-		return pl_port_uri_sockets(uri, diag); /* says why there is none */
+		return pl_port_uri_sockets(uri, diag); /* tells why there is none */
 	if (scheme == NULL || (pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) == 0) {
 		pl_diag_set(diag, "'%s': not packet:IFACE, afxdp:IFACE or udp://ADDRESS", uri);
 		return -EINVAL;
@@ -183,7 +184,7 @@ static void port_wire_close(struct nic_wire *wire)
 {
 	if (wire == NULL)
 		return;
-	/* The first one's program and group are the others', so it goes last. */
+	/* The first socket's program and group are shared, so it is closed last. */
 	for (uint32_t i = wire->nrecv; i-- > 0;)
 		pl_port_close(wire->recv[i]);
 	pl_port_close(wire->packet);
@@ -253,7 +254,8 @@ static struct nic_wire_room port_wire_room(const struct nic_wire *wire)
 /* A socket is bound to the number of an interface. */
 static void port_wire_renumbered(struct nic_wire *wire)
 {
-	(void)open_quiet(wire); /* without, the host speaks up; frames travel all the same */
+	/* without it the host answers by ICMP; frames are carried all the same */
+	(void)open_quiet(wire);
 }
 
 /* ---- frames ---- */
@@ -309,7 +311,7 @@ static int find_mac(int ifindex, const struct pl_addr *host, uint8_t mac[6], str
 {
 	int r = pl_neighbour_find(ifindex, host, mac);
 
-	/* One that failed is asked for again; the answer stays what it was until then. */
+	/* A failed neighbour is resolved again; the answer stays the same until then. */
 	if (r == -ENOENT || r == -EHOSTUNREACH) {
 		int asked = pl_neighbour_ask(ifindex, host);
 

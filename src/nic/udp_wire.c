@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCEv2 through a UDP socket, udp://HOST, for who has no right to frames. Datagrams become packets
- * (PL_LINK_RAW_IP) with the IP and UDP headers that they must have had, and frames of an engine
- * (PL_LINK_ETHERNET, RoCEv2, no tag) become datagrams. A socket tells everything of these headers
- * that the ICRC covers but IPv4's identification and whether fragments were allowed:
+ * RoCEv2 through a UDP socket, udp://HOST, for users without the right to frames. Datagrams become
+ * packets (PL_LINK_RAW_IP) with the IP and UDP headers that they must have had, and frames of an
+ * engine (PL_LINK_ETHERNET, RoCEv2, no tag) become datagrams. A socket tells everything of these
+ * headers that the ICRC covers but IPv4's identification and whether fragments were allowed:
  *
  *   Sent, both are known: fragments are forbidden, and the identification is 0, as Linux has it for
  *   sockets that are not
@@ -36,7 +36,7 @@
 #define IP6_BYTES    40
 #define UDP_BYTES    8
 #define ICRC_BYTES   4
-/* Longer ones are no RoCE; they come cut, and their faults are counted as such. */
+/* Longer datagrams are not RoCE; they are cut, and counted as faults. */
 #define DATAGRAM_MAX (PL_ROCE_PATH_MTU + 128)
 #define PACKET_BYTES (IP6_BYTES + UDP_BYTES + DATAGRAM_MAX)
 #define BTH_BYTES    12
@@ -65,7 +65,7 @@ static int refuse(struct pl_diag *diag, const char *uri, const char *what)
 	return -EINVAL;
 }
 
-/* The URI with port 4791; the caller frees it. NULL: no memory. */
+/* Adds port 4791 to the URI; the caller frees it. NULL: no memory. */
 static char *with_port(const char *uri)
 {
 	const char *host = uri + strlen("udp://");
@@ -79,7 +79,7 @@ static char *with_port(const char *uri)
 	return full;
 }
 
-/* Whose address it is bound to, which has to be one. */
+/* Reads the address that the socket is bound to, which must be one address. */
 static int bound_to(const struct nic_wire *wire, struct pl_addr *ret)
 {
 	struct sockaddr_storage sa = { .ss_family = AF_UNSPEC };
@@ -121,7 +121,7 @@ static int open_socket(struct nic_wire *wire, const char *uri, struct pl_diag *d
 	char *full;
 	int r;
 
-	/* Not the form udp://…: it says so. */
+	/* The parser reports that the form is not udp://…. */
 	if (strncmp(uri, "udp://", 6) != 0)
 		return pl_port_uri_sockets(uri, diag);
 	full = with_port(uri);
@@ -224,7 +224,7 @@ static void put16(uint8_t *p, uint32_t v)
 	p[1] = (uint8_t)v;
 }
 
-/* Network and UDP header before `bytes` bytes of payload. Returns how long they are. */
+/* Writes network and UDP headers before `bytes` bytes of payload. Returns their length. */
 static uint32_t put_headers(
 	const struct nic_wire *wire, uint8_t *p, const struct pl_packet *datagram, uint32_t bytes)
 {
@@ -252,8 +252,8 @@ static uint32_t put_headers(
 	return (uint32_t)(udp - p) + UDP_BYTES;
 }
 
-/* What the socket does not tell, from the ICRC; where there is no answer the packet stays as it is,
- * and is damaged. */
+/* Finds the identification, which the socket does not give, from the ICRC; when there is no
+ * solution the packet stays unchanged, and is damaged. */
 static void find_identification(uint8_t *packet, uint32_t len)
 {
 	uint32_t icrc;
@@ -326,7 +326,7 @@ static void set_tos(struct nic_wire *wire, uint32_t i, bool four, uint8_t tos)
 	memcpy(CMSG_DATA(c), &value, sizeof(value));
 }
 
-/* The datagram in a frame, to be sent as message i. False: there is none, it is RoCEv1. */
+/* Makes message i of the datagram in a frame. Returns false when there is none: RoCEv1. */
 static bool make_message(struct nic_wire *wire, uint32_t i, const struct pl_packet *frame)
 {
 	/* The frame is the caller's, who lets it be changed. */
@@ -344,8 +344,8 @@ static bool make_message(struct nic_wire *wire, uint32_t i, const struct pl_pack
 		.msg_namelen = four ? sizeof(wire->to[i].v4) : sizeof(wire->to[i].v6),
 		.msg_iov = &wire->bytes[i],
 		.msg_iovlen = 1 };
-	/* What the kernel puts there, the ICRC covers: the socket's port, whatever the path was
-	 * made for, and IPv4's 0. */
+	/* The kernel sets fields that the ICRC covers: the socket's port, whatever the path has,
+	 * and IPv4's identification 0. */
 	if (four || pl_be16(udp) != PL_ROCE_PORT) {
 		put16(udp, PL_ROCE_PORT);
 		if (four)
@@ -381,7 +381,7 @@ static int udp_wire_send(struct nic_wire *wire, struct pl_batch *frames, struct 
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) { /* this one; those behind it may go elsewhere */
+		if (n < 0) { /* this frame failed; later ones may go elsewhere */
 			error = errno;
 			n = 0;
 			at++;
@@ -398,7 +398,7 @@ static int udp_wire_send(struct nic_wire *wire, struct pl_batch *frames, struct 
 
 /* ---- peers ---- */
 
-/* The kernel finds the way; the source port is the socket's. */
+/* The kernel finds the route; the source port is the socket's. */
 static int udp_wire_path(struct nic_wire *wire, const struct pl_addr *peer, const uint8_t *mac,
 	struct pl_roce_path *ret, struct pl_diag *diag)
 {
