@@ -19,9 +19,9 @@ struct pl_demo_options {
 };
 
 /*
- * At the end the totals are compared: every report the network made was lost on purpose, or sent;
- * everything sent was received, or dropped by the kernel, which says how many. An exit code;
- * complains.
+ * Compares the totals at the end: every report of the network was lost on purpose, or sent;
+ * everything sent was received, or dropped by the kernel, which counts that. Returns an exit code,
+ * after an error message.
  */
 int pl_demo_reports(const struct pl_demo_options *options);
 

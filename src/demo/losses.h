@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the demonstration's switches find by alternate marking: loss of each link, one way, added up
- * over the blocks that are told, beside the truth. Fed by the thread that simulates, read by any.
+ * Results of alternate marking in the demonstration's switches: loss of each link, one way, summed
+ * over the reported blocks, beside the truth. Fed by the thread that simulates, read by any.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 struct pl_demo_link_loss {
 	char from[PL_LAB_NAME_MAX + 1], to[PL_LAB_NAME_MAX + 1];
-	uint64_t node; /* that sends, and by which port: as reports name them */
+	uint64_t node; /* the sending node, and its port, as in reports */
 	unsigned int port;
 	uint64_t sent;
 	int64_t lost;       /* by marking */
@@ -25,20 +25,20 @@ struct pl_demo_losses_sum {
 	struct pl_demo_link_loss links[PL_DEMO_LINKS_MAX]; /* with packets; most lost first */
 	unsigned int n;
 	uint64_t results; /* flows' blocks on links */
-	uint64_t wrong;   /* of them, loss by marking is not the true one */
-	/* Packets were late by more than the guard band: in none of the sums. */
+	uint64_t wrong;   /* of them, with another loss than the true one */
+	/* Packets later than the guard band: in none of the sums. */
 	uint64_t not_vouched;
-	uint64_t newest; /* block that was told last */
-	/* Of the link that is to lose: the block in which it began to, and that in which its loss
-	 * was found; 0: not yet. */
+	uint64_t newest; /* last block reported */
+	/* For the link that is to lose: block in which the loss began, and in which it was found;
+	 * 0: not yet. */
 	uint64_t leak_block, found_block;
 };
 
 struct pl_demo_losses;
 
 struct pl_demo_losses_options {
-	/* A link begins to lose: packets that it lost, as they are found, for one block. In the
-	 * simulation's thread. */
+	/* Called when a link begins to lose: packets that it lost in one block. In the simulation's
+	 * thread. */
 	void (*lost)(void *arg, const struct pl_demo_link_loss *link);
 	void *arg;
 	/* Ends of the link that is to lose, in this direction; literals. */
@@ -54,7 +54,7 @@ void pl_demo_losses_free(struct pl_demo_losses *l);
 /* pl_dp_truth_ops.path of the simulation. */
 void pl_demo_losses_path(
 	struct pl_demo_losses *l, const struct pl_path *path, const struct pl_hop *hops);
-/* The link begins to lose now, for the first time. */
+/* Notes that the link begins to lose, for the first time. */
 void pl_demo_losses_leak(struct pl_demo_losses *l, uint64_t now_ns);
 
 void pl_demo_losses_read(struct pl_demo_losses *l, struct pl_demo_losses_sum *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Gathers what the demonstration shows, and prints it as lines where there is no terminal. */
+/* Collects the content of the demonstration's screen, and prints it as lines without a terminal. */
 #include "demo/view_parts.h"
 
 #include <assert.h>
@@ -119,7 +119,7 @@ static bool adds_up(uint8_t kind)
 	return kind == PL_EVENT_REPORT_LOSS || kind == PL_EVENT_PACKET_DROP;
 }
 
-/* A line of the kind and place in the last two seconds, or a new one. */
+/* Finds a line of the kind and place in the last two seconds, or makes one. */
 static struct pl_demo_line *line_of(
 	struct pl_demo_view *v, uint8_t kind, uint8_t phase, uint64_t place, uint64_t now_ns)
 {
@@ -294,7 +294,7 @@ int pl_demo_event_text(
 		dst, cap, "%02u:%02u  %-14s %s%s", s / 60, s % 60, kind_text(l), l->what, more);
 }
 
-/* True when no more is folded into it. */
+/* Returns true when no more events are folded into the line. */
 static bool settled(const struct pl_demo_line *l, uint64_t now_ns)
 {
 	return now_ns - l->last_ns > FOLD_NS;

@@ -22,9 +22,9 @@ int pl_demo_view_new(struct pl_demo_view **ret);
 void pl_demo_view_free(struct pl_demo_view *view);
 int pl_demo_view_export(struct pl_demo_view *view, struct pl_export **ret);
 
-/* Marking found that a link begins to lose packets. From any thread. */
+/* Notes that marking found a link that begins to lose packets. Any thread. */
 void pl_demo_view_lost(void *view, const struct pl_demo_link_loss *link);
-/* Packets that INT reported as dropped in front of a port. */
+/* Number of packets that INT reported as dropped before a port. */
 uint64_t pl_demo_view_drops(struct pl_demo_view *view, uint64_t node, unsigned int port);
 
 struct pl_demo_frame {
