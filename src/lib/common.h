@@ -5,6 +5,6 @@
 #include "base/diag.h"
 #include <pathline/base.h>
 
-/* Says in words what failed, with the file where there is one; the code alone where nobody said
- * more. Returns r. */
+/* Writes the error in words, with its file if there is one; the code alone without a diag. Returns
+ * r. */
 int lib_result(int r, const struct pl_diag *diag, struct pathline_error *error);

@@ -196,7 +196,8 @@ static int use(struct pathline_region *r, uint32_t primitive, bool writing)
 	return pl_region_epoch(r->region) != r->epoch ? aim(r) : 0;
 }
 
-/* Whether what was read is of an epoch that was there all the time; else it is to be read again. */
+/* Returns true when the values read are of an epoch that was present all the time; else they must
+ * be read again. */
 static bool stayed(const struct pathline_region *r)
 {
 	return pl_region_has_epoch(r->region, r->epoch);

@@ -179,7 +179,7 @@ int pathline_reporter_wait(struct pathline_reporter *r, unsigned int timeout_ms)
 	return 0;
 }
 
-/* Whether the translator may still lack something, as far as this side knows. */
+/* Returns true when the translator may lack a report, as far as this side knows. */
 static bool pending(const struct pathline_reporter *r)
 {
 	const struct pl_reporter_counters *c = pl_reporter_counters(r->reporter);
