@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Option rows that several subcommands have, so that one thing has one wording, and what was given
- * made into values. The targets of rows are of static storage.
+ * Option rows of several subcommands, so that one option has one wording, and their conversion into
+ * values. The targets of rows are of static storage.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 extern const char *const pl_arg_dta_forms[];
 extern const char *const pl_arg_text_or_json[];
 
-/* Of a command that serves until it is told to end; duration is a uint64_t, stats a bool. */
+/* Rows of a command that serves until it is ended; duration is a uint64_t, stats a bool. */
 #define PL_ARGS_SERVING(duration, stats)                                                           \
 	{ PL_OPT_DURATION, 0, "duration", &(duration), "TIME", "stop after this time", NULL },     \
 	{                                                                                          \
@@ -24,8 +24,8 @@ extern const char *const pl_arg_text_or_json[];
 			"end with all counters as a JSON object on standard output", NULL          \
 	}
 
-/* Of a command that writes regions with epochs (chain/epochs.h); every is a uint64_t, folder a
- * const char *, sketches a literal: when theirs begin. */
+/* Rows of a command that writes regions with epochs (chain/epochs.h); every is a uint64_t, folder a
+ * const char *, sketches a literal: when epochs of sketches begin. */
 #define PL_ARGS_EPOCHS(every, folder, sketches)                                                    \
 	{ PL_OPT_DURATION, 0, "epoch", &(every), "TIME",                                           \
 		"interval of epochs, for regions with two halves; sketches " sketches              \
@@ -36,7 +36,7 @@ extern const char *const pl_arg_text_or_json[];
 			"folder where ended epochs are kept, as regions FILE-NUMBER.plr", NULL     \
 	}
 
-/* Of a service with a page of its own: where is a const char *. */
+/* Rows of a service with a page of its own: where is a const char *. */
 #define PL_ARGS_WEB(where)                                                                                 \
 	{                                                                                                  \
 		PL_OPT_STRING, 0, "web", &(where), "ADDRESS",                                              \
@@ -45,7 +45,7 @@ extern const char *const pl_arg_text_or_json[];
 			NULL                                                                               \
 	}
 
-/* Of a command that gives up its rights: user and group are const char *. */
+/* Rows of a command that gives up its rights: user and group are const char *. */
 #define PL_ARGS_CONFINE(user, group)                                                               \
 	{ PL_OPT_STRING, 0, "user", &(user), "NAME",                                               \
 		"become this user once everything that needs privileges is open", NULL },          \
@@ -54,7 +54,7 @@ extern const char *const pl_arg_text_or_json[];
 			"become this group too (default the user's)", NULL                         \
 	}
 
-/* What a command that runs a service is told beside the service's own options. */
+/* Options of a command that runs a service, beside the service's own. */
 struct pl_args_service {
 	const char *user, *group, *web;
 	uint64_t duration_ns;
@@ -65,11 +65,11 @@ struct pl_args_service {
 	PL_ARGS_WEB((s).web), PL_ARGS_CONFINE((s).user, (s).group),                                \
 		PL_ARGS_SERVING((s).duration_ns, (s).stats)
 
-/* Options of a process that runs so, and prints to the terminal. */
+/* Options of the runtime for a process that runs these services and prints to the terminal. */
 struct pl_runtime_options pl_args_runtime(const struct pl_args_service *s,
 	const struct pl_service *services, unsigned int n, void (*begun)(void *arg), void *arg);
 
-/* Which packets of captures and interfaces are looked at; filter is a const char *. */
+/* Row of the filter for packets of captures and interfaces; filter is a const char *. */
 #define PL_ARGS_FILTER(filter)                                                                     \
 	{                                                                                          \
 		PL_OPT_ONCE, 0, "filter", &(filter), "EXPR",                                       \
@@ -90,16 +90,17 @@ struct pl_arg_number {
 	uint64_t *v;
 };
 
-/* Sets all of them to not given; after parsing, those that were not given to 0, which stands for
- * their defaults. A zero that was given is no default: then an exit code, else 0; complains. */
+/* pl_arg_numbers_begin sets all numbers to "not given"; pl_arg_numbers_end, after parsing, sets
+ * those not given to 0, their default. A given zero is refused. Returns 0, or an exit code after an
+ * error message. */
 void pl_arg_numbers_begin(const struct pl_arg_number *numbers, size_t n);
 int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers, size_t n);
 
-/* The configuration's defaults, and over them the options that were given. 0, or an exit code;
- * complains. */
+/* Applies the given options over the configuration's defaults. Returns 0, or an exit code after an
+ * error message. */
 int pl_args_configure(struct pl_config *ret, const struct pl_conf_opts *opts);
 
-/* Reads the values of an option, --allow for one, into at most max prefixes. 0, or an exit code;
- * complains. */
+/* Reads the values of an option, as --allow, into at most max prefixes. Returns 0, or an exit code
+ * after an error message. */
 int pl_arg_prefixes(const char *option, const struct pl_opt_list *list, struct pl_prefix *ret,
 	unsigned int max);

@@ -46,7 +46,7 @@ static const struct pl_opt *options(void)
 			pl_opt_help_row(prefix##_name(i), prefix##_help(i), out);                  \
 	} while (0)
 
-/* Names of causes in statistics, states and metrics: why something was not taken as usual. */
+/* Names of causes in statistics, states and metrics: reasons why something was not taken. */
 static void add_causes(struct pl_buf *out)
 {
 	ROWS(out, "Verdicts of packets (read, listen and run)", pl_verdict, 0, PL_V_MAX);
@@ -92,7 +92,7 @@ static void add_metrics(struct pl_buf *out)
 	out->failed = pl_families_describe(&page) < 0 || out->failed;
 }
 
-/* Those with names, their parameters, and their texts. */
+/* Named questions, their parameters, and their texts. */
 static void add_queries(struct pl_buf *out)
 {
 	const struct pl_query_builtin *all;
@@ -120,7 +120,7 @@ static void add_elements(
 	for (size_t i = 0; i < n; i++) {
 		char name[96];
 
-		/* Those of the standard are in docs/protocols/ipfix.md alone. */
+		/* Standard elements are only in docs/protocols/ipfix.md. */
 		if (elements[i].id == 0)
 			continue;
 		snprintf(name, sizeof(name), "%u %s (%u)", elements[i].id, elements[i].name,
@@ -131,7 +131,7 @@ static void add_elements(
 
 #define ELEMENTS(out, title, list) add_elements(out, title, list, sizeof(list) / sizeof((list)[0]))
 
-/* What collectors of IPFIX are told under the number of an enterprise. */
+/* Elements of IPFIX under an enterprise's number. */
 static void add_ipfix(struct pl_buf *out)
 {
 	static const struct element flows[] = {

@@ -14,7 +14,7 @@
 
 #define BATCH_PATHS 256
 #define BATCH_HOPS  4096
-#define HOPS        8 /* that may add to a packet behind the source */
+#define HOPS        8 /* hops that may add to a packet after the source */
 
 static const char *const words[] = { "source", "sink", NULL };
 static const char *const modes[] = { "auto", "native", "generic", NULL };
@@ -202,7 +202,8 @@ static int check_numbers(bool sink)
 	return 0;
 }
 
-/* An option that would change nothing: somebody believes that reports go out, or are few. */
+/* Refuses options without an effect in this role, so that nobody believes that reports are sent, or
+ * few. */
 static int check_role(bool sink)
 {
 	const struct {

@@ -184,7 +184,8 @@ static int hash_args(struct pl_mark_read_options *o)
 	return 0;
 }
 
-/* As on an interface: what none matches is left alone. 0, or an exit code; complains. */
+/* As on an interface: packets without a matching rule are ignored. Returns 0, or an exit code after
+ * an error message. */
 static int rule_args(struct pl_tap_rules *ret)
 {
 	struct pl_diag diag = { .text = "" };
@@ -221,7 +222,8 @@ static int sample_args(struct pl_mark_read_options *o)
 	return 0;
 }
 
-/* Who passes the captures in the opposite order. 0, or an exit code; complains. */
+/* Reads addresses whose flows pass the captures in the opposite order. Returns 0, or an exit code
+ * after an error message. */
 static int back_args(struct pl_mark_read_options *o)
 {
 	if (captures.back.n > PL_MARK_BACK_MAX) {
@@ -242,7 +244,8 @@ static int back_args(struct pl_mark_read_options *o)
 	return 0;
 }
 
-/* What a mark is, and whether the period has room for it. 0, or an exit code; complains. */
+/* Reads the form of marks, and checks that the period has room for it. Returns 0, or an exit code
+ * after an error message. */
 static int mark_args(struct pl_mark_read_options *o, const struct pl_mark_spread *spread)
 {
 	static const char *const usual[] = { "dscp:0" };
@@ -399,7 +402,7 @@ static bool is_quic(void)
 	return args.method != NULL && strcmp(args.method, "quic") == 0;
 }
 
-/* An option that would change nothing. 0, or an exit code; complains. */
+/* Refuses options that would change nothing. Returns 0, or an exit code after an error message. */
 static int check_kind(void)
 {
 	const bool live = args.dev != NULL || args.from != NULL;

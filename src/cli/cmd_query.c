@@ -118,7 +118,8 @@ static const struct pl_opt *options(void)
 
 /* ---- which ---- */
 
-/* "flows | where …", "SELECT …", "ddos(threshold=9)"; or a word that is none of ours. */
+/* Returns true for "flows | where …", "SELECT …", "ddos(threshold=9)"; false for a word that is
+ * none of ours. */
 static bool is_question(const char *text)
 {
 	static const char *const moved[] = { "flow", "queue", "drops", "key", NULL };

@@ -129,7 +129,7 @@ static int run_switch(void)
 	service = (struct pl_service){ &pl_switch_service, s };
 	run = pl_args_runtime(&args.service, &service, 1, tell_begin, s);
 	code = pl_serve(&run);
-	/* What cannot be used is in its file. */
+	/* An unusable value is in the program's file. */
 	if (code == PL_EXIT_USAGE)
 		code = PL_EXIT_CONFIG;
 	pl_switch_close(s);
@@ -192,7 +192,7 @@ static void put_text(json_t *answer, struct pl_buf *out)
 	}
 }
 
-/* With the line of standard input that is wrong, where changes came from there. */
+/* Adds the wrong line of standard input to the error, when changes came from there. */
 static void complain_refused(const json_t *answer, const char *text)
 {
 	const json_t *change = json_object_get(answer, "change");

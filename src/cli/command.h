@@ -17,10 +17,10 @@ struct pl_command {
 	const char *usage;       /* operands: "[OPTION]… FILE…" */
 	const char *description; /* paragraphs for the help page, an empty line between them */
 	const char *examples;    /* lines "  pathline …", or NULL */
-	/* Its options, for parser, help, manual and completion; NULL = none. Setting targets to
-	 * their defaults is the callee's business; it may be called several times. */
+	/* Its options, for parser, help, manual and completion; NULL = none. The function sets
+	 * targets to their defaults; it may be called several times. */
 	const struct pl_opt *(*options)(void);
-	/* Words its first operand may be ("bash", "zsh"), NULL-terminated; NULL = anything. */
+	/* Words that its first operand may be ("bash", "zsh"), NULL-terminated; NULL = anything. */
 	const char *const *words;
 	/* Help pages of the words that have one ("help gen int"), NULL-terminated; NULL = none.
 	 * Their names are "COMMAND WORD". */
@@ -36,10 +36,10 @@ struct pl_command {
 /* All commands in the order of commands.def, NULL behind the last. */
 extern const struct pl_command *const pl_commands[];
 
-/* By name; NULL when there is none. */
+/* Finds a command by its name; NULL when there is none. */
 const struct pl_command *pl_command_find(const char *name);
 
-/* The nearest command's name to a mistyped one; NULL when none is near. */
+/* Finds the command name nearest to a mistyped one; NULL when none is near. */
 const char *pl_command_nearest(const char *name);
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The options that tell a decoder what the bytes do not: one profile for every exporter. read,
- * listen and query share them. Exporters that differ from each other are the configuration file's matter.
+ * Options of the decoder for facts that are not in the bytes: one profile for every exporter. read,
+ * listen and query share them. Exporters that differ from each other are the configuration file's
+ * matter.
  */
 #pragma once
 
@@ -19,7 +20,7 @@ struct pl_decode_args {
  * an exit code, 0 when good. */
 int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_options *ret,
 	struct pl_profile *profile);
-/* True when any of them was given. */
+/* Returns true when any of them was given. */
 bool pl_decode_args_given(const struct pl_decode_args *args);
 void pl_decode_args_done(struct pl_decode_args *args);
 

@@ -309,7 +309,8 @@ static int send_stream(const char *uri, struct pl_diag *diag, int *ret_exit)
 
 /* ---- looked up ---- */
 
-/* Of streams whose answers do not follow from their number alone nobody knows what is right. */
+/* Refuses streams whose answers do not follow from their number alone: nobody knows the right
+ * answers. */
 static int check_against(const struct pl_opt_list *operands)
 {
 	const enum pl_dta_stream s = (enum pl_dta_stream)pl_opt_place(streams, o.stream);

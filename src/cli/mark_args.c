@@ -180,7 +180,7 @@ static int read_rules(const char *command, const struct pl_mark_args *a,
 	return pl_tap_rules_add(&o->rules, "take", &diag) < 0 ? PL_EXIT_FAILED : 0;
 }
 
-/* What needs the time of a packet. */
+/* Checks options that need the time of a packet. */
 static int check_loss_only(const struct pl_mark_args *a, struct pl_mark_host_options *o)
 {
 	const unsigned int method = o->kernel.setup.method;
@@ -237,7 +237,7 @@ static int read_args(const char *command, const struct pl_mark_args *a,
 
 /* ---- serving ---- */
 
-/* Who gets records beside outputs; NULL: nobody. */
+/* Receivers of records beside outputs; NULL: none. */
 struct takers {
 	struct pl_flat_out *out;
 	struct pl_mark_to *to;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options of the commands of alternate marking, and what was given made into values. */
+/* Options of the commands of alternate marking, and their conversion into values. */
 #pragma once
 
 #include <stdbool.h>
@@ -113,14 +113,15 @@ struct pl_mark_args {
 #define PL_MARK_ARGS_RUNNING(a)                                                                    \
 	{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL }, PL_ARGS_SERVICE((a).service)
 
-/* That was given, or the default. */
+/* The given clock error, or the default. */
 uint64_t pl_mark_args_clock_error(const struct pl_mark_args *a);
 
 /* Before parsing: defaults. */
 void pl_mark_args_begin(struct pl_mark_args *a);
 void pl_mark_args_done(struct pl_mark_args *a);
 
-/* Period, method, bits and guard band into *ret. 0, or an exit code; complains. */
+/* Sets period, method, bits and guard band in *ret. Returns 0, or an exit code after an error
+ * message. */
 int pl_mark_args_setup(const struct pl_mark_args *a, struct pl_mark_setup *ret);
 
 /* Runs a host that was filled in, and, unless NULL, the service that gets its records. An exit code;

@@ -17,7 +17,7 @@
 #include "pipeline/tap_to.h"
 #include "service/tap_rules.h"
 
-/* What errors say of the addresses that a host may have. */
+/* Text of errors about the forms of a host's address. */
 #define ADDRESSES "such as 10.1.0.2, fd00::2, fe80::2%eth0, 10.1.0.2:40051 or [fd00::2]:40051"
 
 static bool is_link_local(const struct pl_addr *a)
@@ -122,7 +122,7 @@ static void make_rules(struct pl_mark_peer *p, struct pl_mark_args *a, const cha
 	a->usual_rules[1] = p->rules[1];
 }
 
-/* Where the marker sends to, or the meter's records come from. */
+/* Address that the marker sends to, or that the meter's records come from. */
 static struct pl_udp_address address_of(const struct pl_mark_peer *p)
 {
 	struct pl_udp_address address;
@@ -133,7 +133,7 @@ static struct pl_udp_address address_of(const struct pl_mark_peer *p)
 	return address;
 }
 
-/* Those that were given: without any they follow from the host. */
+/* The given rules: without any they follow from the host. */
 static uint64_t rules_of(const struct pl_mark_args *a, const struct pl_mark_host_options *o)
 {
 	struct pl_tap_rules rules = o->rules;
@@ -141,7 +141,7 @@ static uint64_t rules_of(const struct pl_mark_args *a, const struct pl_mark_host
 
 	if (a->rules.n == 0 && a->rules_file == NULL)
 		return 0;
-	/* One that cannot be read is told when the service reads it. */
+	/* A file that cannot be read is reported when the service reads it. */
 	if (a->rules_file != NULL)
 		(void)pl_tap_rules_read(&rules, a->rules_file, &diag);
 	return pl_hash(rules.rules, rules.n * sizeof(rules.rules[0]), 0) | 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two hosts that measure the network between them: what is known once a command has the other's name. */
+/* Two hosts that measure the network between them: settings that follow from the peer's name. */
 #pragma once
 
 #include <net/if.h>
