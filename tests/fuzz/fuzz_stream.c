@@ -8,7 +8,8 @@
  *
  * Cutting the stream into batches, a small output batch and the shortcuts change nothing: a second
  * decoder takes the packets one by one the general way and must give the same records, verdicts and
- * books.
+ * books. Where tables are full it takes and gives the same batches: a source makes room for its own
+ * paths so many times a batch (decode/paths.c).
  */
 #include "records.h"
 
@@ -19,7 +20,8 @@ enum {
 	PATHS = 8192,
 	HOPS = 16384,
 	SMALL_PATHS = 4,
-	SMALL_HOPS = 260
+	SMALL_HOPS = 260,
+	ROOM_FOR_ALL = 1024, /* paths: more than an input of 4 KiB has reports */
 };
 
 struct collected {
@@ -28,7 +30,7 @@ struct collected {
 	uint32_t n_paths, n_hops;
 };
 
-static struct pl_record_batch small, large;
+static struct pl_record_batch small, large, as_large;
 static struct collected first, second;
 
 static void collect(struct pl_record_batch *b, void *arg)
@@ -48,8 +50,11 @@ static void make_batches(void)
 {
 	must(pl_record_batch_init(&small, SMALL_PATHS, SMALL_HOPS) == 0);
 	must(pl_record_batch_init(&large, 256, 1024) == 0);
+	must(pl_record_batch_init(&as_large, 256, 1024) == 0);
 	small.flush = collect;
 	small.flush_arg = &second;
+	as_large.flush = collect;
+	as_large.flush_arg = &second;
 	large.flush = collect;
 	large.flush_arg = &first;
 }
@@ -120,19 +125,29 @@ static void same(const struct pl_decode *a, const struct pl_decode *b)
 	}
 }
 
+static void same_outcomes(const struct pl_outcome *a, const struct pl_outcome *b, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		must(a[i].verdict == b[i].verdict && a[i].notes == b[i].notes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct pl_batch in;
 	struct pl_packet pkts[PACKETS];
-	struct pl_decode_options options = { .max_exporters = 64, .max_paths = 64 };
+	struct pl_decode_options options = { .max_exporters = 64, .max_paths = ROOM_FOR_ALL };
 	struct pl_decode *a, *b;
-	unsigned int n, step;
+	struct pl_record_batch *to = &small;
+	unsigned int n, step, by;
+	bool few;
 
 	if (size < 1)
 		return 0;
 	if (small.paths == NULL)
 		make_batches();
-	if ((data[0] & 4) != 0) {
+	few = (data[0] & 4) != 0;
+	if (few) {
+		to = &as_large;
 		options.max_exporters = 2;
 		options.max_paths = 2;
 		options.sequence_gap_max = 100;
@@ -149,14 +164,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			in.pkts[in.n++] = pkts[at++];
 		pl_decode_batch(a, &in, &large);
 		collect(&large, &first);
-		for (unsigned int i = 0; i < in.n; i++) {
-			static struct pl_batch one = { .n = 1 };
+		by = few ? in.n : 1;
+		for (unsigned int i = 0; i < in.n; i += by) {
+			static struct pl_batch part;
 
-			one.pkts[0] = in.pkts[i];
-			pl_decode_batch(b, &one, &small);
-			must(pl_decode_outcomes(b)[0].verdict == pl_decode_outcomes(a)[i].verdict);
-			must(pl_decode_outcomes(b)[0].notes == pl_decode_outcomes(a)[i].notes);
-			collect(&small, &second);
+			part.n = by;
+			memcpy(part.pkts, in.pkts + i, by * sizeof(part.pkts[0]));
+			pl_decode_batch(b, &part, to);
+			same_outcomes(pl_decode_outcomes(b), pl_decode_outcomes(a) + i, by);
+			collect(to, &second);
 		}
 	}
 	check_books(a);
