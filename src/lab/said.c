@@ -128,11 +128,11 @@ static void take_accounts(const struct pl_lab_found *f, struct pl_lab_sayings *s
 
 /* Whether all have said something since; those that have not are silent, so far. */
 static bool have_answered(
-	const struct pl_lab_found *f, struct pl_lab_sayings *s, const off_t *before)
+	const struct pl_lab_found *f, struct pl_lab_sayings *s, const off_t *before, unsigned int n)
 {
 	bool all = true;
 
-	for (unsigned int i = 0; i < s->n; i++) {
+	for (unsigned int i = 0; i < s->n && i < n; i++) {
 		struct pl_lab_said *p = &s->all[i];
 
 		if (!p->of->account || p->pid == 0 ||
@@ -160,7 +160,7 @@ int pl_lab_sayings_ask(
 	/* One that has just started may not have heard it: it is asked again. */
 	while ((r = request(f, "ask", ret, diag)) == 0) {
 		(void)poll(NULL, 0, PAUSE_MS);
-		if (have_answered(f, ret, before) || pl_clock_mono_ns() > until_ns)
+		if (have_answered(f, ret, before, n) || pl_clock_mono_ns() > until_ns)
 			break;
 	}
 	if (r == 0)

@@ -288,20 +288,20 @@ static void drain(void *s)
 
 static void put(const struct pl_account *a, const struct pl_mark_between *b)
 {
-	const bool is = b != NULL && b->domain != NULL;
+	const struct pl_mark_domain *domain = b != NULL ? b->domain : NULL;
 
-	if (b != NULL && !is)
+	if (b != NULL && domain == NULL)
 		return;
 	pl_account_object(a, "heard");
-	pl_account_stats(a, &pl_mark_heard_stats_list, is ? &b->heard.stats : NULL);
+	pl_account_stats(a, &pl_mark_heard_stats_list, b != NULL ? &b->heard.stats : NULL);
 	pl_account_object_end(a);
 	pl_account_object(a, "domain");
-	pl_account_stats(
-		a, &pl_mark_domain_stats_list, is ? pl_mark_domain_stats(b->domain) : NULL);
+	pl_account_stats(a, &pl_mark_domain_stats_list,
+		domain != NULL ? pl_mark_domain_stats(domain) : NULL);
 	pl_account_object_end(a);
 	pl_account_object(a, "correlate");
 	pl_account_stats(a, &pl_mark_correlator_stats_list,
-		is ? pl_mark_domain_correlated(b->domain) : NULL);
+		domain != NULL ? pl_mark_domain_correlated(domain) : NULL);
 	pl_account_object_end(a);
 }
 

@@ -121,7 +121,7 @@ int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode m
 {
 	static const struct pl_port_options defaults;
 	const struct pl_port_driver *driver;
-	struct pl_pcap_filter *filter;
+	struct pl_pcap_filter *filter = NULL;
 	struct pl_port *port = NULL;
 	struct pl_uri parts;
 	int r;

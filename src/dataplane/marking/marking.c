@@ -510,11 +510,19 @@ static bool is_same_point(const struct pl_dp_point_cfg *a, const struct pl_dp_po
 	       a->role == b->role && a->by == b->by && a->flows_max == b->flows_max;
 }
 
+static bool is_same_bit(const struct pl_mark_bit *a, const struct pl_mark_bit *b)
+{
+	return a->carrier == b->carrier && a->mask == b->mask && a->ipv4 == b->ipv4 &&
+	       a->ipv6 == b->ipv6 && a->dst == b->dst && a->n_labels == b->n_labels &&
+	       memcmp(a->labels, b->labels, sizeof(a->labels)) == 0;
+}
+
 static bool is_same(const struct pl_dp_marking *a, const struct pl_dp_marking *b)
 {
 	bool same = a->n == b->n && a->cfg.method == b->cfg.method &&
 		    a->cfg.period_ns == b->cfg.period_ns && a->guard_ns == b->guard_ns &&
-		    memcmp(&a->cfg.where, &b->cfg.where, sizeof(a->cfg.where)) == 0;
+		    is_same_bit(&a->cfg.where.colour, &b->cfg.where.colour) &&
+		    is_same_bit(&a->cfg.where.second, &b->cfg.where.second);
 
 	for (unsigned int i = 0; same && i < a->n; i++) {
 		const struct point *x = a->points[i], *y = b->points[i];
