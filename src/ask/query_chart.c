@@ -2,6 +2,7 @@
 /* Draws rows of a question on standard output, of a live source again and again. */
 #include "ask/query_chart.h"
 
+#include <assert.h>
 #include <locale.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -63,6 +64,7 @@ static unsigned int lines_of(const struct pl_buf *text, unsigned int cols)
 {
 	unsigned int lines = 0, width = 0;
 
+	assert(text->len == 0 || text->data != NULL);
 	for (size_t i = 0; i < text->len; i++) {
 		const char ch = text->data[i];
 

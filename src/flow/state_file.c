@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The file of a flow state: opened, looked at, put aside, made. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -146,6 +147,7 @@ int pl_flow_state_make(
 		r = map(s, n_buckets, diag);
 	if (r < 0)
 		return r;
+	assert(s->kept != NULL);
 	memcpy(s->kept->boot, s->boot, sizeof(s->boot));
 	memcpy(s->kept->seed, seed, sizeof(s->kept->seed));
 	s->kept->n_buckets = n_buckets;

@@ -5,6 +5,7 @@
  */
 #include "kafka/producer_room.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ static void cut(struct pl_kafka_producer *p, uint32_t room)
 	if (p->mode == PL_KAFKA_MESSAGES || value >= p->batch_bytes || value < p->size)
 		return;
 	if (p->mode == PL_KAFKA_RECORDS) {
+		assert(p->size > 0);
 		p->records = value / p->size;
 		p->batch_bytes = (size_t)p->records * p->size;
 	} else {

@@ -2,6 +2,7 @@
 /* Makes the points of aggregates for an output. */
 #include "pipeline/series.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ static void histogram(struct draft *d, const char *metric, const struct pl_hist 
 static bool difference(
 	struct pl_hist *ret, const struct pl_hist *hist, const struct pl_hist *before)
 {
+	assert(hist != NULL);
 	*ret = *hist;
 	if (before == NULL)
 		return true;

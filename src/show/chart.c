@@ -2,6 +2,7 @@
 /* Draws rows of a query. */
 #include "show/chart.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -373,6 +374,7 @@ static struct axis axis_of(
 	windows = (uint64_t)(a.last_ns - a.first_ns) / step_ns + 1;
 	if (windows > room)
 		a.each = (uint32_t)((windows + room - 1) / room);
+	assert(a.each > 0);
 	a.windows = (uint32_t)((windows + a.each - 1) / a.each);
 	return a;
 }
