@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "tests/bench/alert_receiver.h"
+#include "tests/bench/bench.h"
 
 #define READY_NS UINT64_C(20000000000)
 #define END_NS   UINT64_C(15000000000)
@@ -37,7 +38,7 @@ _Noreturn static void be_pathline(pid_t parent, const char *config, const char *
 	if (getppid() != parent)
 		_exit(0);
 	if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0)
-		(void)execv("/proc/self/exe", args);
+		(void)execvp(pl_bench_program(), args);
 	_exit(127);
 }
 

@@ -31,6 +31,13 @@ uint64_t pl_bench_size_bytes(const struct pl_bench_ctx *ctx, uint64_t fallback)
 	return ctx->size_bytes != 0 ? ctx->size_bytes : fallback;
 }
 
+const char *pl_bench_program(void)
+{
+	const char *program = getenv("PATHLINE_PROGRAM");
+
+	return program != NULL ? program : "pathline";
+}
+
 const char *pl_bench_broker(const struct pl_bench_ctx *ctx)
 {
 	return ctx->broker;

@@ -59,6 +59,10 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c);
  * given. */
 uint64_t pl_bench_size_bytes(const struct pl_bench_ctx *ctx, uint64_t fallback);
 
+/* The program pathline, for benchmarks of whole processes; "pathline" on the PATH when this one was
+ * not started by it. */
+const char *pl_bench_program(void);
+
 /* --broker: HOST:PORT of Kafka; NULL: none was given. */
 const char *pl_bench_broker(const struct pl_bench_ctx *ctx);
 

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <pcap/pcap.h>
 #include <signal.h>
@@ -281,11 +282,11 @@ static int write_config(const struct peers *p, const char *path)
 static int compare_all(struct pl_bench_ctx *ctx, struct peers *p)
 {
 	char to[32], receiver[32], room[16], config[224];
-	char self[] = "/proc/self/exe", tap[] = "tap", flows[] = "--flows",
-	     table[] = "--flow-table", out[] = "--to", softflowd[] = "softflowd", d[] = "-d",
-	     file[] = "-r", n[] = "-n", pid[] = "-p", pid_file[] = "softflowd.pid", c[] = "-c",
-	     none[] = "none", m[] = "-m", v[] = "-v", version[] = "10", pmacctd[] = "pmacctd",
-	     f[] = "-f";
+	char self[PATH_MAX], tap[] = "tap", flows[] = "--flows", table[] = "--flow-table",
+			     out[] = "--to", softflowd[] = "softflowd", d[] = "-d", file[] = "-r",
+			     n[] = "-n", pid[] = "-p", pid_file[] = "softflowd.pid", c[] = "-c",
+			     none[] = "none", m[] = "-m", v[] = "-v", version[] = "10",
+			     pmacctd[] = "pmacctd", f[] = "-f";
 	char *const ours[] = { self, tap, flows, table, room, out, to, p->capture, NULL };
 	/* Without "-c none" softflowd 1.1.0 waits for somebody to connect to its control socket. */
 	char *const soft[] = { softflowd, d, file, p->capture, n, receiver, pid, pid_file, c, none,
@@ -293,6 +294,7 @@ static int compare_all(struct pl_bench_ctx *ctx, struct peers *p)
 	char *const pm[] = { pmacctd, f, config, NULL };
 	int r;
 
+	snprintf(self, sizeof(self), "%s", pl_bench_program());
 	snprintf(to, sizeof(to), PL_HAVE_IPFIX ? "ipfix://127.0.0.1:%u" : "udp://127.0.0.1:%u",
 		p->port);
 	snprintf(receiver, sizeof(receiver), "127.0.0.1:%u", p->port);

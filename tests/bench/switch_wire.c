@@ -34,6 +34,7 @@
 #include "base/file.h"
 #include "netio/xdp.h"
 #include "tests/bench/afxdp.h"
+#include "tests/bench/bench.h"
 
 #include "bpf/bench.skel.h" /* knows the types above only by name */
 
@@ -131,7 +132,7 @@ _Noreturn static void be_switch(pid_t parent, const char *config, const char *lo
 		_exit(0);
 	(void)pl_cpu_pin(0);
 	if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0)
-		(void)execv("/proc/self/exe", args);
+		(void)execvp(pl_bench_program(), args);
 	_exit(127);
 }
 
