@@ -356,7 +356,10 @@ static void is_cut(void)
 	ok(pages > 0 && lost > 0 && lost < 500, "%" PRIu64 " flows were in %" PRIu64 " pages", lost,
 		pages);
 	eq(pl_flow_cache_state_counters(l.cache)->damaged, lost, "all of them are counted");
-	eq(l.cache->counters.live, 500, "and began anew");
+	/* By chance more flows than fit share a bucket, and one of them is evicted. */
+	ok(l.cache->counters.live <= 500 &&
+			l.cache->counters.live + l.cache->counters.ended_evicted >= 500,
+		"and began anew: %" PRIu64, l.cache->counters.live);
 	pl_flow_cache_finish(l.cache);
 	for (uint32_t i = 0; i < kept.n; i++)
 		packets += kept.records[i].pkts_fwd;
