@@ -214,7 +214,7 @@ def test_who_may():
     """Beyond the loopback it is to be said."""
     file = lab.path("last.plr")
     r = pathline.run("collect", "udp://127.0.0.1", file, "--allow", "nonsense")
-    ok(r.returncode == 2 and "--allow nonsense" in r.stderr, "a prefix that is none is refused", r.stderr)
+    ok(r.returncode == 2 and '"--allow": "nonsense"' in r.stderr, "a prefix that is none is refused", r.stderr)
     with NS["b"]:
         for uri in ("packet:eth0", f"udp://{HERE}"):
             r = pathline.run("collect", uri, file)
