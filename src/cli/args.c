@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "base/num.h"
 #include "cli/command.h"
 #include "show/stdout.h"
 
@@ -59,21 +58,4 @@ int pl_args_configure(struct pl_config *ret, const struct pl_conf_opts *opts)
 	else
 		pl_complain_diag(&diag);
 	return r == -ENOMEM ? PL_EXIT_FAILED : PL_EXIT_USAGE;
-}
-
-int pl_arg_prefixes(
-	const char *option, const struct pl_opt_list *list, struct pl_prefix *ret, unsigned int max)
-{
-	for (size_t i = 0; i < list->n; i++) {
-		unsigned int bits;
-
-		if (i == max || pl_parse_prefix(list->items[i], &ret[i].addr, &bits) < 0) {
-			pl_complain(
-				"--%s %s: not a prefix such as 10.0.0.0/8 or fd00::/8, or more than %u of them",
-				option, list->items[i], max);
-			return PL_EXIT_USAGE;
-		}
-		ret[i].bits = (uint8_t)bits;
-	}
-	return 0;
 }

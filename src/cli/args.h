@@ -7,7 +7,6 @@
 
 #include <stddef.h>
 
-#include "base/addr.h"
 #include "base/conf_opt.h"
 #include "pipeline/config.h"
 #include "runtime/runtime.h"
@@ -22,18 +21,6 @@ extern const char *const pl_arg_text_or_json[];
 	{                                                                                          \
 		PL_OPT_FLAG, 0, "stats", &(stats), NULL,                                           \
 			"end with all counters as a JSON object on standard output", NULL          \
-	}
-
-/* Rows of a command that writes regions with epochs (chain/epochs.h); every is a uint64_t, folder a
- * const char *, sketches a literal: when epochs of sketches begin. */
-#define PL_ARGS_EPOCHS(every, folder, sketches)                                                    \
-	{ PL_OPT_DURATION, 0, "epoch", &(every), "TIME",                                           \
-		"interval of epochs, for regions with two halves; sketches " sketches              \
-		", lists never; SIGUSR2 begins one at once",                                       \
-		NULL },                                                                            \
-	{                                                                                          \
-		PL_OPT_STRING, 0, "keep-epochs", &(folder), "FOLDER",                              \
-			"folder where ended epochs are kept, as regions FILE-NUMBER.plr", NULL     \
 	}
 
 /* Rows of a service with a page of its own: where is a const char *. */
@@ -99,8 +86,3 @@ int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers,
 /* Applies the given options over the configuration's defaults. Returns 0, or an exit code after an
  * error message. */
 int pl_args_configure(struct pl_config *ret, const struct pl_conf_opts *opts);
-
-/* Reads the values of an option, as --allow, into at most max prefixes. Returns 0, or an exit code
- * after an error message. */
-int pl_arg_prefixes(const char *option, const struct pl_opt_list *list, struct pl_prefix *ret,
-	unsigned int max);
