@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -20,6 +19,7 @@
 #include "base/num.h"
 #include "netio/tcp.h"
 #include "rdma/exchange.h"
+#include "runtime/signals.h"
 
 #define PATIENCE_NS UINT64_C(10000000000)
 #define BACKLOG     8
@@ -73,7 +73,7 @@ static void put_request(
 	pl_buf_done(&entry);
 }
 
-/* Whether the switch has it. */
+/* Returns 0 when the switch has taken the entry, or -EINVAL with diag. */
 static int read_answer(const char *text, struct pl_diag *diag)
 {
 	json_t *x = json_loads(text, 0, NULL);
@@ -104,7 +104,7 @@ static int set_entry(
 
 /* ---- a collector ---- */
 
-/* Whether there is something, or the time is over, or it is to end (-EINTR). */
+/* Returns 0 when there may be something to read, -ETIMEDOUT, or -EINTR when a signal ends the run. */
 static int wait_for(int fd, int signals, uint64_t until_ns)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
@@ -120,7 +120,7 @@ static int wait_for(int fd, int signals, uint64_t until_ns)
 	return n > 0 || (n < 0 && errno == EINTR) ? 0 : -ETIMEDOUT;
 }
 
-/* Its 34 bytes. */
+/* Reads the 34 bytes of a collector. */
 static int hear(int fd, int signals, uint8_t *ret, struct pl_exchange *ret_x)
 {
 	const uint64_t until_ns = pl_clock_mono_ns() + PATIENCE_NS;
@@ -167,18 +167,6 @@ static int serve(const struct pl_switch_controller *c, int fd, int signals, cons
 
 /* ---- all of them ---- */
 
-static int open_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	return sigprocmask(SIG_BLOCK, &set, NULL) < 0
-		       ? -errno
-		       : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static int check_entry(const struct pl_switch_controller *c, struct pl_diag *diag)
 {
 	for (size_t i = 0; i < 3; i++) {
@@ -200,7 +188,7 @@ int pl_switch_controller_run(const struct pl_switch_controller *c, struct pl_dia
 	if (r == 0)
 		listener = r = pl_tcp_listen(c->listen, BACKLOG, NULL, where, diag);
 	if (listener >= 0)
-		signals = r = open_signals();
+		signals = r = pl_signals_fd((const int[]){ 0 }, SFD_NONBLOCK);
 	if (signals >= 0)
 		pl_complain("controller of the switch at %s listens on %s", c->socket, where);
 	while (signals >= 0 && (r = wait_for(listener, signals, UINT64_MAX)) == 0) {
