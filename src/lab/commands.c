@@ -28,6 +28,11 @@ static bool has_name(const struct pl_lab_running *r)
 	return r->of != NULL && r->of->name != NULL;
 }
 
+static const char *told_name(const struct pl_lab_running *r)
+{
+	return has_name(r) ? r->of->name : r->text;
+}
+
 static const char *log_of(const struct pl_lab_commands *c, const struct pl_lab_running *r)
 {
 	return has_name(r) ? r->of->name : c->t->nodes[r->node].name;
@@ -164,7 +169,7 @@ static void note_end(const struct pl_lab_commands *c, const struct pl_lab_runnin
 
 	put_end(r->status, how);
 	n = snprintf(line, sizeof(line) - 1, "%s: '%.400s' ended with %s, output in %s.log",
-		c->t->nodes[r->node].name, has_name(r) ? r->of->name : r->text, how, log_of(c, r));
+		c->t->nodes[r->node].name, told_name(r), how, log_of(c, r));
 	dprintf(2, "%s\n", line);
 	line[n] = '\n';
 	if (fd >= 0 && write(fd, line, (size_t)n + 1) < 0)
@@ -237,11 +242,6 @@ static int end(struct pl_lab_commands *c, struct pl_lab_running *r)
 			return -ECANCELED;
 	}
 	return 0;
-}
-
-static const char *told_name(const struct pl_lab_running *r)
-{
-	return has_name(r) ? r->of->name : r->text;
 }
 
 /* By its name, which goes on, or may have been another one's: what is said from now on is its own. */
