@@ -286,9 +286,9 @@ def test_cyclic():
 class Host(tapping.Printing):
     """One of two commands that are told nothing but the other host."""
 
-    def __init__(self, side, *args, dev="eth0"):
+    def __init__(self, side, *args, dev="eth0", name=None):
         command = args[0]
-        super().__init__(NS[side], f"host-{command}", Node.WORDS[command], f"on {dev}", *args, "--stats")
+        super().__init__(NS[side], name or f"host-{command}", Node.WORDS[command], f"on {dev}", *args, "--stats")
 
     def rows(self, port):
         return [r for r in self.lines() if r.get("dport") == port]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Alternate marking of two hosts, from the commands and from captures of the same run; and where something goes wrong: marker, meter and collector killed with kill -9 at random instants, two markers on one
-path, marks that strangers forge. A number that is told is right; what is not known is named.
+"""Alternate marking of two hosts beside witnesses: loss from captures of the same run, delay from tcpdump at both hosts. And where
+something goes wrong: marker, meter and collector killed with kill -9 at random instants, two markers on one path, marks that
+strangers forge. A number that is told is right; what is not known is named.
 
 usage: marking_faults.py PATHLINE [TEST…]
 """
@@ -8,6 +9,7 @@ import os
 import random
 import re
 import socket
+import statistics
 import struct
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import marking  # noqa: E402
-from marking import A, B, B1, Host, Middle, NS, Receiver, lab, network, pathline  # noqa: E402
+from marking import A, A1, B, B1, Host, Middle, NS, Receiver, lab, network, pathline  # noqa: E402
 from lib import tap, tapping  # noqa: E402
 from lib.pathline import PATHLINE  # noqa: E402
 from lib.roce import packet_socket  # noqa: E402
@@ -36,14 +38,14 @@ class Traffic:
         self.n, self.stop = 0, False
         with NS["a"]:
             self.s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            self.s.bind((A if address == B else marking.A1, 0))
+            self.s.bind((A if address == B else A1, 0))
         self.to, self.pause = (address, port), pause
         self.t = threading.Thread(target=self.run, daemon=True)
         self.t.start()
 
     def run(self):
         while not self.stop:
-            self.s.sendto(bytes(100), self.to)
+            self.s.sendto(self.n.to_bytes(4, "big") + bytes(96), self.to)
             self.n += 1
             time.sleep(self.pause)
 
@@ -151,6 +153,39 @@ def words(row):
              "clock-unsynced", "bit-in-use", "late-change"]
     value = row.get("alarms") or 0
     return [name for bit, name in enumerate(names) if value >> bit & 1] if isinstance(value, int) else value.split("+")
+
+
+def test_hosts_killed():
+    """`mark --to HOST` and `meter --from HOST` die by kill -9 in turn, at instants that are drawn, and are started again."""
+    dice, meters, number = random.Random(9342), [], 0
+    r = Receiver(B1, PORT)
+
+    def start(command):
+        nonlocal number
+        number += 1
+        role = ("a", "mark", "--to", B1, "--check", "0") if command == "mark" else ("b", "meter", "--from", A1, "-o", "jsonl")
+        node = Host(*role, dev="eth1", name=f"killed-{command}-{number}")
+        meters.extend([node] if command == "meter" else [])
+        return node
+    alive = {"meter": start("meter"), "mark": start("mark")}
+    marking.warm(period=1)
+    traffic = Traffic(B1, PORT)
+    time.sleep(3)
+    for victim in ["meter", "mark"] * 3:
+        time.sleep(dice.random() * 1.5)
+        alive[victim].p.kill()
+        alive[victim].p.wait(LIMIT)
+        time.sleep(dice.random() / 2)
+        alive[victim] = start(victim)
+    last = len(meters[-1].rows(PORT))
+    ok(wait(lambda: len([x for x in meters[-1].rows(PORT)[last:] if x.get("sent") and x.get("loss") == 0]) >= 3), "the last two measure",
+       (alive["mark"].errors(), alive["meter"].errors(), meters[-1].rows(PORT)))
+    n = traffic.end()
+    ok(wait(lambda: r.take() == n), "all packets came", (n, r.got))
+    alive["mark"].end()
+    alive["meter"].end()
+    check_rows([row for node in meters for row in node.rows(PORT)], n, "all meters")
+    r.close()
 
 
 def test_two_markers():
@@ -273,6 +308,56 @@ def test_captures_of_the_run():
     r.close()
 
 
+def dumped(side, name):
+    """tcpdump of what a host sends (a) or takes (b) on eth0, with nanoseconds."""
+    path = lab.path(name + ".pcap")
+    p = lab.start(NS[side].command("tcpdump", "-i", "eth0", "--nano", "-Z", "root", "-U", "-w", path, f"udp dst port {PORT}"), log=lab.path(name + ".log"))
+    ok(wait(lambda: "listening on" in lab.read(name + ".log")), "tcpdump is up")
+    return p, path
+
+
+def delay_packets(path):
+    """Of the packets that are marked for delay (the second bit of the DSCP), by tshark: number in the payload -> ns."""
+    out = network.sh(f"tshark -r {path} -T fields -e frame.time_epoch -e ip.dsfield.dscp -e udp.payload")
+    rows = [line.split("\t") for line in out.splitlines()]
+    return {payload[:8]: int(t.replace(".", "")) for t, dscp, payload in rows if int(dscp) & 2}
+
+
+def test_delay():
+    """Delay is what tcpdump at both hosts has for the same packet, within 5 µs; the two hosts' clock is one. Our time stamps enclose tcpdump's: ours is
+    taken before that of a packet that goes out, and after that of one that comes in. So our delay is never the shorter one. By how much it is
+    longer is up to the machine too, which may stand still in between: a quarter of all packets is what is looked at."""
+    m = Middle(hold=0.02)
+    dumps = [dumped("a", "delay-out"), dumped("b", "delay-in")]
+    two = "--bit", "dscp:0", "--bit", "dscp:1", "--rule", f"take proto=udp port={PORT}"
+    k, s = marking.warm(marking.meter(*two), marking.marker(*two))
+    r = Receiver(B, PORT)
+    traffic = Traffic(B, PORT, 0.002)
+
+    def both():
+        """(at the marker, at the meter) of blocks with a packet for delay at both, in ns of TAI."""
+        at = [{row["block"]: row["block"] * int(marking.PERIOD * 1e9) + row["pulse_ns"] for rows in marking.flows(x, PORT).values() for row in rows if row["pulses"]} for x in (s, k)]
+        return [(at[0][b], at[1][b]) for b in at[0] if b in at[1]]
+    ok(wait(lambda: len(both()) >= 15), "blocks have a packet for delay at both points", (s.errors(), k.errors()))
+    n, ours, ahead = traffic.end(), both(), round(time.clock_gettime(time.CLOCK_TAI) - time.time()) * 10**9
+    ok(wait(lambda: r.take() == n), "all packets came", (n, r.got))
+    for p, _ in dumps:
+        p.terminate()
+        p.wait(LIMIT)
+    s.end()
+    k.end()
+    m.end()
+    r.close()
+    out, came = (delay_packets(path) for _, path in dumps)
+    theirs = [(out[i] + ahead, came[i] + ahead) for i in out if i in came]
+    apart = []
+    for sent, received in ours:
+        nearest = min(theirs, key=lambda t: abs(t[0] - sent))
+        apart.append((received - sent) - (nearest[1] - nearest[0]))
+    ok(min(apart) > -1_000, "no delay is shorter than tcpdump's", (sorted(apart), ours, theirs))
+    ok(statistics.quantiles(apart, n=4)[0] <= 5_000, "delays are those of tcpdump, within 5 µs", sorted(apart))
+
+
 def test_company():
     """Several points on one host, beside a tap and INT's source and sink on the same interfaces: each meter has what the marker has, of
     packets with INT and of others."""
@@ -309,7 +394,7 @@ def test_company():
 
 def main():
     marking.build()
-    lab.run(test_captures_of_the_run, test_company, test_killed_at_random, test_two_markers, test_forged)
+    lab.run(test_captures_of_the_run, test_delay, test_company, test_killed_at_random, test_hosts_killed, test_two_markers, test_forged)
     return tap.end()
 
 
