@@ -105,6 +105,7 @@ def test_killed_at_random():
         files[command].append(lab.path(f"kill-{command}-{number}.mark128"))
         return pinned(command, "a" if command == "mark" else "b", bpf, number, ("--to", "file:" + files[command][-1]))
     alive = {"daemon": collector(0), "meter": start("meter", 0), "mark": start("mark", 0)}
+    marking.warm(period=PERIOD)
     traffic = Traffic(B1, PORT)
     time.sleep(3 * PERIOD)
     victims = ["mark", "meter", "daemon"] * 3
