@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/diag.h"
 
 static int addr_of(const char *path, struct sockaddr_un *ret)
@@ -40,6 +41,60 @@ int pl_local_connect(const char *path, int type, unsigned int patience_s)
 	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) == 0)
 		return fd;
 	r = -errno;
+	close(fd);
+	return r;
+}
+
+static int send_all(int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int recv_line(int fd, struct pl_buf *ret)
+{
+	char bytes[65536];
+
+	for (;;) {
+		ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		if (n == 0)
+			return -ECONNRESET;
+		pl_buf_add(ret, bytes, (size_t)n);
+		if (ret->failed)
+			return -ENOMEM;
+		if (bytes[n - 1] == '\n')
+			break;
+	}
+	ret->data[--ret->len] = '\0';
+	return 0;
+}
+
+int pl_local_ask(
+	const char *path, const struct pl_buf *request, unsigned int patience_s, struct pl_buf *ret)
+{
+	int fd = pl_local_connect(path, SOCK_STREAM, patience_s), r;
+
+	if (fd < 0)
+		return fd;
+	r = send_all(fd, request->data, request->len);
+	if (r == 0)
+		r = send_all(fd, "\n", 1);
+	if (r == 0)
+		r = recv_line(fd, ret);
 	close(fd);
 	return r;
 }

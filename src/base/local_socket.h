@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+struct pl_buf;
 struct pl_diag;
 
 /* Listens on a stream socket at `path`; users whom `mode` lets write may connect, from the first
@@ -17,3 +18,10 @@ int pl_local_listen(const char *path, mode_t mode, int backlog, struct pl_diag *
  * patience_s: limit for connecting and for each later call; 0: none. Returns a descriptor;
  * -ECONNREFUSED or -ENOENT when nobody listens there. */
 int pl_local_connect(const char *path, int type, unsigned int patience_s);
+
+/* Connects to the stream socket at `path`, sends `request` and an end of line, and receives one
+ * line into `ret`, whose limit the caller sets; the end of line is left out. patience_s: limit for
+ * connecting and for each call. -ETIMEDOUT: no answer in time; -ECONNRESET: the line was not
+ * ended; -ENOMEM: it is longer than ret's limit. */
+int pl_local_ask(const char *path, const struct pl_buf *request, unsigned int patience_s,
+	struct pl_buf *ret);

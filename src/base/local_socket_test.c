@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sockets with a name in the file system: their mode, names that are taken, names left over. */
+/* Sockets with a name in the file system: their mode, names that are taken, names left over, asking. */
 #include "base/local_socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/diag.h"
 #include "base/test.h"
 
@@ -87,12 +90,66 @@ static void test_refused(void)
 	eq(pl_local_connect(path, SOCK_STREAM, 0), -ENAMETOOLONG, "to connect too");
 }
 
+/* Asks a process that gives `answer` in two parts, and then closes the connection. */
+static int asked(const char *answer, struct pl_buf *ret)
+{
+	const size_t half = strlen(answer) / 2;
+	struct pl_buf request = { 0 };
+	int fd = pl_local_listen(in_folder("ask"), 0600, 4, NULL), r;
+	const pid_t child = fork();
+	char got[8] = "";
+
+	if (child == 0) {
+		struct pollfd ready = { .fd = fd, .events = POLLIN };
+		int c = poll(&ready, 1, -1) == 1 ? accept4(fd, NULL, NULL, 0) : -1;
+
+		if (recv(c, got, 6, MSG_WAITALL) != 6 || memcmp(got, "asked\n", 6) != 0 ||
+			send(c, answer, half, MSG_NOSIGNAL) < 0)
+			_exit(1);
+		usleep(10000);
+		(void)send(c, answer + half, strlen(answer) - half, MSG_NOSIGNAL);
+		_exit(0);
+	}
+	pl_buf_str(&request, "asked");
+	r = pl_local_ask(in_folder("ask"), &request, 60, ret);
+	ok(waitpid(child, NULL, 0) == child, "the other process ends");
+	pl_buf_done(&request);
+	close(fd);
+	unlink(in_folder("ask"));
+	return r;
+}
+
+static void test_ask(void)
+{
+	struct pl_buf ret = { .limit = 64 }, none = { 0 };
+	char big[200];
+	int fd;
+
+	eq(asked("an answer\n", &ret), 0, "asks");
+	ok(strcmp(ret.data, "an answer") == 0 && ret.len == 9, "has the line without its end");
+	pl_buf_done(&ret);
+	eq(asked("half a line", &ret), -ECONNRESET, "a line that is not ended");
+	pl_buf_done(&ret);
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	ret.limit = 64;
+	eq(asked(big, &ret), -ENOMEM, "a line beyond the limit");
+	pl_buf_done(&ret);
+	fd = pl_local_listen(in_folder("mute"), 0600, 4, NULL);
+	eq(pl_local_ask(in_folder("mute"), &none, 1, &ret), -ETIMEDOUT, "nobody answers");
+	pl_buf_done(&ret);
+	close(fd);
+	eq(pl_local_ask(in_folder("mute"), &none, 1, &ret), -ECONNREFUSED, "nobody listens");
+	unlink(in_folder("mute"));
+}
+
 int main(void)
 {
 	ok(mkdtemp(folder) != NULL, "a folder");
 	test_talk();
 	test_full();
 	test_refused();
+	test_ask();
 	rmdir(folder);
 	return pl_test_done();
 }

@@ -3,13 +3,12 @@
 #include "lab/reload.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/local_socket.h"
@@ -22,53 +21,41 @@
 
 /* How often a switch has read its file again, and how often it refused it. */
 struct reads {
-	unsigned long long done, refused;
+	uint64_t done, refused;
 };
 
 /* ---- asking a switch ---- */
 
-static bool read_number(const char *text, const char *key, unsigned long long *ret)
+/* Takes the numbers out of a switch's account, a JSON object. */
+static int read_account(const struct pl_buf *text, struct reads *ret)
 {
-	const char *at = strstr(text, key);
+	json_t *answer = json_loadb(text->data, text->len, 0, NULL);
+	const json_t *account = json_object_get(answer, "account");
+	const json_t *done = json_object_get(account, "reloads");
+	const json_t *refused = json_object_get(account, "reloads_refused");
+	const int r = json_is_integer(done) && json_is_integer(refused) ? 0 : -EBADMSG;
 
-	if (at == NULL)
-		return false;
-	*ret = strtoull(at + strlen(key), NULL, 10);
-	return true;
-}
-
-static int ask(const char *node, struct pl_buf *ret)
-{
-	static const char request[] = "{\"do\":\"account\"}\n";
-	char path[PL_LAB_NAME_MAX + sizeof(".sock")], bytes[4096];
-	ssize_t n = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s.sock", node);
-	fd = pl_local_connect(path, SOCK_STREAM, PATIENCE_S);
-	if (fd < 0)
-		return fd;
-	ret->limit = ANSWER_MAX;
-	if (send(fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request)) {
-		while ((n = recv(fd, bytes, sizeof(bytes), 0)) > 0) {
-			pl_buf_add(ret, bytes, (size_t)n);
-			if (bytes[n - 1] == '\n' || ret->failed)
-				break;
-		}
+	if (r == 0) {
+		ret->done = (uint64_t)json_integer_value(done);
+		ret->refused = (uint64_t)json_integer_value(refused);
 	}
-	close(fd);
-	return n > 0 && !ret->failed ? 0 : -EIO;
+	json_decref(answer);
+	return r;
 }
 
 static int count_reads(const char *node, struct reads *ret)
 {
-	struct pl_buf text = { 0 };
-	int r = ask(node, &text);
+	struct pl_buf request = { 0 }, answer = { .limit = ANSWER_MAX };
+	char path[PL_LAB_NAME_MAX + sizeof(".sock")];
+	int r;
 
-	if (r == 0 && (!read_number(text.data, "\"reloads\":", &ret->done) ||
-			      !read_number(text.data, "\"reloads_refused\":", &ret->refused)))
-		r = -EBADMSG;
-	pl_buf_done(&text);
+	snprintf(path, sizeof(path), "%s.sock", node);
+	pl_buf_str(&request, "{\"do\":\"account\"}");
+	r = request.failed ? -ENOMEM : pl_local_ask(path, &request, PATIENCE_S, &answer);
+	if (r == 0)
+		r = read_account(&answer, ret);
+	pl_buf_done(&request);
+	pl_buf_done(&answer);
 	return r;
 }
 

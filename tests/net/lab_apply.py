@@ -191,6 +191,21 @@ def refuses(text):
     ok(got.returncode == 0 and "nothing was changed" in got.stdout, "standard input is a file, too", got.stderr)
 
 
+def goes_back(text):
+    """s1 cannot be given its file, after s2 has read its own: s2 goes back to what it had."""
+    path = f"{FOLDER}/s1.yaml"
+    before, (done, refused) = state(), reloads("s2")
+    os.rename(path, path + ".kept")
+    os.mkdir(path)
+    got = apply(changed(text, ("version: 1.0", "version: 0.5"), ("3ms", "4ms")))
+    ok(got.returncode == 1 and "switch 's1' cannot be given another file: " in got.stderr, "a switch that cannot be given its file", got.stderr)
+    os.rmdir(path)
+    os.rename(path + ".kept", path)
+    eq(reloads("s2"), (done + 2, refused), "s2 has read the new file, and then its old one")
+    eq(state(), before, "all is as before")
+    eq(changes(text), [], "and what runs is still what the first file says")
+
+
 def fails(text):
     """A command that does not start, and a switch that has ended."""
     broken = changed(text, ("begun two", "over; exit 3"), ("exec sleep 3002", "exec sleep 4002"), ("exec sleep 3004", "exec sleep 4004"))
@@ -229,6 +244,7 @@ def test_apply():
     eq((is_set("h1", "s1")["delay_ns"], is_set("s1", "h1")["loss"]), (0, 0), "and so it is")
     text = follows(BASE)
     refuses(text)
+    goes_back(text)
     fails(text)
     eq(run("down", NAME).returncode, 0, "down")
 
