@@ -80,11 +80,9 @@ static int files(void *arg, struct pl_confine *confine)
 	return is_stdout(into->uri) ? 0 : pl_result_out_files(into->uri, confine);
 }
 
-static int open_service(void *arg, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int open_service(void *arg, struct pl_diag *diag)
 {
-	int r = opening->opened(opening->arg, diag);
-
-	return r == 0 ? open_out(arg, diag) : r;
+	return open_out(arg, diag);
 }
 
 static int turn(void *arg, const struct pollfd *fds, uint64_t now_ns, struct pl_diag *diag)

@@ -57,18 +57,22 @@ static int open_uri(struct pl_query_reports *r, const char *uri, const struct pl
 	return e;
 }
 
-static int open_service(void *arg, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *arg, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_query_reports *r = arg;
-	struct pl_decode_options decode = *r->decode;
 	int e = 0;
 
 	for (size_t i = 0; e == 0 && i < r->n_uris; i++)
-		e = open_uri(r, r->uris[i], opening->rights, diag);
-	if (e == 0)
-		e = opening->opened(opening->arg, diag);
-	if (e < 0)
-		return e;
+		e = open_uri(r, r->uris[i], rights, diag);
+	return e;
+}
+
+static int open_service(void *arg, struct pl_diag *diag)
+{
+	struct pl_query_reports *r = arg;
+	struct pl_decode_options decode = *r->decode;
+
+	(void)diag;
 	/* Datagrams that come to these ports were sent to them. */
 	decode.any_port = true;
 	if (pl_record_batch_init(&r->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
@@ -184,6 +188,7 @@ static void put_json(void *arg, struct pl_json *json)
 const struct pl_service_ops pl_query_reports_service = {
 	.name = "reports",
 	.interfaces = interfaces,
+	.acquire = acquire,
 	.open = open_service,
 	.fds = fds,
 	.turn = turn,

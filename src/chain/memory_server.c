@@ -46,14 +46,6 @@ static void on_immediate(void *arg, const struct pl_collector_signal *signal)
 		m->o->written(m->o->written_arg);
 }
 
-static int opened(void *arg, struct pl_diag *diag)
-{
-	struct pl_memory_server *m = arg;
-	const struct pl_service_opening *opening = m->opening;
-
-	return opening->opened(opening->arg, diag);
-}
-
 static int open_epochs(struct pl_memory_server *m, struct pl_diag *diag)
 {
 	const bool wanted = m->o->epoch_ns != 0 || m->o->keep_epochs != NULL;
@@ -90,20 +82,23 @@ static int open_threads(struct pl_memory_server *m, struct pl_diag *diag)
 	return r == 0 ? open_epochs(m, diag) : r;
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_memory_server *m = s;
-	int r;
 
 	(void)pl_region_guard();
-	m->opening = opening;
 	m->options = m->o->collector;
-	m->options.rights = opening->rights;
-	m->options.opened = opened;
+	m->options.rights = rights;
 	m->options.signal = on_immediate;
 	m->options.arg = m;
-	r = pl_collector_open(&m->collector, &m->options, diag);
-	m->opening = NULL;
+	return pl_collector_new(&m->collector, &m->options, diag);
+}
+
+static int open_service(void *s, struct pl_diag *diag)
+{
+	struct pl_memory_server *m = s;
+	int r = pl_collector_open(m->collector, diag);
+
 	if (r == 0)
 		r = open_threads(m, diag);
 	if (r == 0)
@@ -302,6 +297,7 @@ const struct pl_service_ops pl_memory_service = {
 	.name = "memory",
 	.interfaces = interfaces,
 	.files = files,
+	.acquire = acquire,
 	.open = open_service,
 	.fds = fds,
 	.turn = turn,

@@ -35,9 +35,8 @@ struct pl_memory_server {
 	struct pl_epochs *epochs; /* NULL: none */
 	struct pl_region_watch watch;
 	struct pl_region_watched watched[PL_COLLECTOR_STORES_MAX];
-	const struct pl_service_opening *opening; /* while it opens */
-	bool began;                               /* everything was open */
-	bool down;                                /* the interface is down */
+	bool began; /* everything was open */
+	bool down;  /* the interface is down */
 	/* After the end of the threads. */
 	bool threads_ended;
 	struct pl_workers_stats workers_stats;

@@ -96,11 +96,9 @@ static int files(void *s, struct pl_confine *confine)
 	return e;
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int open_service(void *s, struct pl_diag *diag)
 {
-	int e = opening->opened(opening->arg, diag);
-
-	return e < 0 ? e : open_regions(s, diag);
+	return open_regions(s, diag);
 }
 
 /* Follows the file of the name: another process may have made it anew. Until there is one, the old

@@ -24,6 +24,10 @@ struct pl_translate_out {
 	void (*account)(void *arg, const struct pl_account *a);
 	/* Lists the regions that are written here. NULL: none. */
 	void (*regions)(void *arg, struct pl_region_list *ret);
+	/* Waits for the first collector, which tells the stores' parameters, up to ten seconds or
+	 * until a signal asks for the end; afterwards `stores` hold. -EHOSTUNREACH with diag. NULL:
+	 * they hold already. */
+	int (*connect)(void *arg, struct pl_diag *diag);
 	/* Returns 0, or the negative errno of closing. */
 	int (*close)(void *arg);
 	/* The rest is for outputs with work of their own; else NULL. `turn` does that work, between
@@ -63,10 +67,9 @@ int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *pat
 /* Writes the families of its account, without samples. */
 void pl_translate_regions_describe(const struct pl_account *a);
 
-/* Opens stores of remote collectors:
- * "roce://HOST:PORT[,HOST:PORT]…/STORE[,STORE]…?dev=packet:IFACE[&service=rc]". Waits for the first
- * collector, which tells the stores' parameters, up to ten seconds or until it must stop. Returns
- * -EINVAL, -EHOSTUNREACH, -EPERM, … with diag. */
 bool pl_translate_is_roce(const char *where);
+/* Opens the interface to stores of remote collectors:
+ * "roce://HOST:PORT[,HOST:PORT]…/STORE[,STORE]…?dev=packet:IFACE[&service=rc]". rights: of a
+ * helper, or NULL. Returns -EINVAL, -EPERM, … with diag. */
 int pl_translate_to_roce(struct pl_translate_out *ret, const char *uri,
-	const struct pl_service_opening *opening, struct pl_diag *diag);
+	const struct pl_rights *rights, struct pl_diag *diag);

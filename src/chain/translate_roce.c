@@ -418,8 +418,7 @@ static int open_all(struct pl_roce_out *g, const struct pl_rights *rights, struc
 }
 
 /* Waits until one collector is up, which tells the stores' parameters. */
-static int wait_for_first(
-	struct pl_roce_out *g, const volatile sig_atomic_t *stop, struct pl_diag *diag)
+static int wait_for_first(struct pl_roce_out *g, struct pl_diag *diag)
 {
 	const uint64_t end_ns = pl_clock_mono_ns() + START_NS;
 
@@ -432,7 +431,7 @@ static int wait_for_first(
 			if (pl_uplink_is_up(g->uplink, i))
 				return 0;
 		}
-		if (*stop != 0 || now_ns >= end_ns) {
+		if (pl_runtime_ends() || now_ns >= end_ns) {
 			pl_diag_set(diag, "no collector can be reached: %s",
 				pl_dialer_why(g->dialer, 0));
 			return -EHOSTUNREACH;
@@ -446,8 +445,22 @@ bool pl_translate_is_roce(const char *where)
 	return pl_roce_uri_is(where);
 }
 
+static int connect_first(void *arg, struct pl_diag *diag)
+{
+	struct pl_roce_out *g = arg;
+	const int r = wait_for_first(g, diag);
+
+	if (r < 0) {
+		hang_up(g);
+		return r;
+	}
+	for (unsigned int s = 0; s < g->n_stores; s++)
+		g->params[s] = *pl_dialer_store(g->dialer, s);
+	return 0;
+}
+
 int pl_translate_to_roce(struct pl_translate_out *ret, const char *uri,
-	const struct pl_service_opening *opening, struct pl_diag *diag)
+	const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_roce_out *g = calloc(1, sizeof(*g));
 	int r;
@@ -458,25 +471,17 @@ int pl_translate_to_roce(struct pl_translate_out *ret, const char *uri,
 	g->window = 128;
 	r = parse(g, uri, diag);
 	if (r == 0)
-		r = open_all(g, opening->rights, diag);
-	if (r == 0)
-		r = opening->opened(opening->arg, diag);
-	if (r == 0) {
-		r = wait_for_first(g, opening->stop, diag);
-		if (r < 0)
-			hang_up(g);
-	}
+		r = open_all(g, rights, diag);
 	if (r < 0) {
 		(void)close_all(g);
 		return r;
 	}
-	for (unsigned int s = 0; s < g->n_stores; s++)
-		g->params[s] = *pl_dialer_store(g->dialer, s);
 	*ret = (struct pl_translate_out){
 		.ops = ops,
 		.resume = resume,
 		.account = pl_roce_out_account,
 		.conditions = conditions,
+		.connect = connect_first,
 		.close = close_all,
 		.turn = turn,
 		.fds = fds,

@@ -146,19 +146,14 @@ static int files(void *s, struct pl_confine *confine)
 	return r;
 }
 
-static int open_out(
-	struct pl_translate *x, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int open_out(struct pl_translate *x, struct pl_diag *diag)
 {
 	const struct pl_translate_options *o = x->o;
-	int r;
 
-	if (pl_translate_is_roce(o->to[0]))
-		return pl_translate_to_roce(&x->out, o->to[0], opening, diag);
-	r = opening->opened(opening->arg, diag);
-	return r < 0 ? r
-		     : pl_translate_to_regions(&x->out, o->to, o->n_to,
-			       o->names != NULL ? o->names : o->to, o->collectors, o->epoch_ns,
-			       o->keep_epochs, diag);
+	if (x->out.connect != NULL)
+		return x->out.connect(x->out.arg, diag);
+	return pl_translate_to_regions(&x->out, o->to, o->n_to, o->names != NULL ? o->names : o->to,
+		o->collectors, o->epoch_ns, o->keep_epochs, diag);
 }
 
 static void apply(void *arg, const struct pl_op *ops, size_t n)
@@ -203,7 +198,7 @@ static int make_translator(struct pl_translate *x, struct pl_diag *diag)
 	return r;
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_translate *x = s;
 	struct pl_buf text;
@@ -213,14 +208,22 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	(void)pl_region_guard();
 	pl_buf_init(&text);
 	uri = with_port(x->o->uri, &text);
-	r = open_ports(x, uri, opening->rights, diag);
+	r = open_ports(x, uri, rights, diag);
 	if (r == 0) {
 		x->live = pl_port_fd(x->ports[0]) >= 0 && !is_file(uri);
 		r = pl_answers_open(&x->answers, uri, x->ports[0], diag);
 	}
 	pl_buf_done(&text);
-	if (r == 0)
-		r = open_out(x, opening, diag);
+	if (r == 0 && pl_translate_is_roce(x->o->to[0]))
+		r = pl_translate_to_roce(&x->out, x->o->to[0], rights, diag);
+	return r;
+}
+
+static int open_service(void *s, struct pl_diag *diag)
+{
+	struct pl_translate *x = s;
+	int r = open_out(x, diag);
+
 	if (r == 0 && x->o->written != NULL && x->out.tell != NULL)
 		x->out.tell(x->out.arg, x->o->written, x->o->written_arg);
 	if (r == 0)
@@ -407,6 +410,7 @@ const struct pl_service_ops pl_translate_service = {
 	.name = "translator",
 	.interfaces = interfaces,
 	.files = files,
+	.acquire = acquire,
 	.open = open_service,
 	.fds = fds,
 	.turn = turn,

@@ -78,18 +78,9 @@ static int make_config(struct pl_config *ret, const char *listen)
 	return replace(&ret->web.listen, listen);
 }
 
-/* Sockets are open: nothing more is needed. */
-static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag *diag)
-{
-	struct demo *d = arg;
-
-	(void)config;
-	return pl_confine(&d->confine, diag);
-}
-
 static int open_daemon(struct demo *d, struct pl_diag *diag)
 {
-	const struct pl_daemon_hooks hooks = { .opened = drop_rights, .ready = add_view, .arg = d };
+	const struct pl_daemon_hooks hooks = { .ready = add_view, .arg = d };
 	/* The usual address, or a free port when something else is there. */
 	static const char *const listens[] = { "127.0.0.1:8400", "127.0.0.1:0" };
 	int r = -EADDRINUSE;
@@ -99,9 +90,17 @@ static int open_daemon(struct demo *d, struct pl_diag *diag)
 
 		r = make_config(&config, listens[i]);
 		if (r == 0)
-			r = pl_daemon_open(&d->daemon, &config, &hooks, diag);
-		if (r < 0)
+			r = pl_daemon_new(&d->daemon, &config, NULL, diag);
+		if (r < 0) {
 			pl_config_done(&config);
+			return r;
+		}
+		/* Sockets are open: nothing more is needed. */
+		r = pl_confine(&d->confine, diag);
+		if (r == 0)
+			r = pl_daemon_open(&d->daemon, &hooks, diag);
+		if (r < 0)
+			pl_daemon_done(&d->daemon);
 	}
 	return r;
 }

@@ -199,17 +199,19 @@ static int open_port(struct pl_mark_between *b, struct pl_diag *diag)
 	return r;
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_mark_between *b = s;
 	uint16_t port;
-	int r;
 
+	(void)rights;
 	b->from = pl_udp_address_get(&b->o->from.sa, &port);
-	r = open_port(b, diag);
-	if (r == 0)
-		r = opening->opened(opening->arg, diag);
-	return r == 0 ? make_domain(b, diag) : r;
+	return open_port(b, diag);
+}
+
+static int open_service(void *s, struct pl_diag *diag)
+{
+	return make_domain(s, diag);
 }
 
 void pl_mark_between_close(struct pl_mark_between *b)
@@ -322,6 +324,7 @@ static void describe(struct pl_exposition *page)
 
 const struct pl_service_ops pl_mark_between_ops = {
 	.name = "between",
+	.acquire = acquire,
 	.open = open_service,
 	.fds = fds,
 	.turn = turn,

@@ -344,13 +344,11 @@ static bool has_topics(const struct pl_marks *marks)
 	return false;
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int open_service(void *s, struct pl_diag *diag)
 {
 	struct pl_marks *marks = s;
-	int r = opening->opened(opening->arg, diag);
+	const int r = open_topics(marks, diag);
 
-	if (r == 0)
-		r = open_topics(marks, diag);
 	if (r < 0)
 		return r;
 	/* Blocks of before the start are over. */

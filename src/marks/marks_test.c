@@ -25,13 +25,6 @@ static void give(void *arg, const struct pl_seg192 *records, uint32_t n)
 	(void)n;
 }
 
-static int opened(void *arg, struct pl_diag *diag)
-{
-	(void)arg;
-	(void)diag;
-	return 0;
-}
-
 static char path[64];
 
 static struct pl_region *make_region(struct pl_append *ret)
@@ -77,7 +70,6 @@ int main(void)
 		.end_after = 1,
 		.blocks = 65536 };
 	const struct pl_config config = { .marks = { &m, 1 } };
-	const struct pl_service_opening opening = { .opened = opened };
 	struct pl_marks marks = { .put = put_event };
 	const uint64_t block = pl_clock_real_ns() / PERIOD;
 	struct pl_append a;
@@ -87,7 +79,7 @@ int main(void)
 
 	ok(pl_marks_init(&marks, &config, NULL) == 0);
 	marks.items[0]->give = give;
-	ok(pl_marks_service.open(&marks, &opening, NULL) == 0);
+	ok(pl_marks_service.open(&marks, NULL) == 0);
 	append(&a, block);
 	now_ns = pl_clock_mono_ns();
 	/* No time passes. */

@@ -104,7 +104,21 @@ static void say_silent(struct pl_mark_to *t)
 
 /* ---- the service ---- */
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
+{
+	struct pl_mark_to *t = s;
+	int r;
+
+	(void)rights;
+	t->fd = socket(t->o->to.sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (t->fd >= 0)
+		return 0;
+	r = -errno;
+	pl_diag_set(diag, "a socket to %s: %s", t->o->name, strerror(-r));
+	return r;
+}
+
+static int open_service(void *s, struct pl_diag *diag)
 {
 	struct pl_mark_to *t = s;
 	const uint32_t wanted = t->o->flows_max / PL_MARK_PAIR_RECORDS + 2;
@@ -114,17 +128,9 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 		.terms = t->o->terms,
 		.send = send_datagram,
 		.arg = t };
-	int r;
+	const int r = pl_mark_sender_new(&t->sender, &config);
 
-	t->fd = socket(t->o->to.sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (t->fd < 0) {
-		r = -errno;
-		pl_diag_set(diag, "a socket to %s: %s", t->o->name, strerror(-r));
-		return r;
-	}
-	r = opening->opened(opening->arg, diag);
-	if (r == 0)
-		r = pl_mark_sender_new(&t->sender, &config);
+	(void)diag;
 	if (r < 0)
 		return r;
 	/* So that both know at once whether they fit. */
@@ -226,6 +232,7 @@ static void put_text(void *s, struct pl_buf *text)
 
 const struct pl_service_ops pl_mark_to_ops = {
 	.name = "to",
+	.acquire = acquire,
 	.open = open_service,
 	.fds = fds,
 	.turn = turn,

@@ -196,12 +196,7 @@ static int watch(struct pl_collector *c, int fd)
 	return epoll_ctl(c->poll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
-static int give_up_rights(struct pl_collector *c, struct pl_diag *diag)
-{
-	return c->options.opened != NULL ? c->options.opened(c->options.arg, diag) : 0;
-}
-
-int pl_collector_open(
+int pl_collector_new(
 	struct pl_collector **ret, const struct pl_collector_options *options, struct pl_diag *diag)
 {
 	struct pl_collector *c = calloc(1, sizeof(*c));
@@ -214,14 +209,20 @@ int pl_collector_open(
 	c->options = *options;
 	c->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r = c->poll_fd < 0 ? -errno : 0;
-	/* Opening an interface takes rights. An RDMA NIC takes none, and the kernel serves it only
-	 * to a process with the rights it had when it opened the NIC. */
-	if (r == 0 && is_rdma_nic(c->options.uri))
-		r = give_up_rights(c, diag);
-	if (r == 0)
-		r = open_nic(c, diag);
 	if (r == 0 && !is_rdma_nic(c->options.uri))
-		r = give_up_rights(c, diag);
+		r = open_nic(c, diag);
+	if (r < 0) {
+		(void)pl_collector_close(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+int pl_collector_open(struct pl_collector *c, struct pl_diag *diag)
+{
+	int r = is_rdma_nic(c->options.uri) ? open_nic(c, diag) : 0;
+
 	if (r == 0)
 		r = open_stores(c, diag);
 	if (r == 0)
@@ -232,12 +233,7 @@ int pl_collector_open(
 		r = watch(c, c->ops->fd(c->nic));
 	if (r == 0 && c->server != NULL)
 		r = watch(c, pl_exchange_server_fd(c->server));
-	if (r < 0) {
-		(void)pl_collector_close(c);
-		return r;
-	}
-	*ret = c;
-	return 0;
+	return r;
 }
 
 int pl_collector_close(struct pl_collector *c)

@@ -125,18 +125,19 @@ struct pl_collector_options {
 	uint64_t silent_ns;
 	uint64_t sync_ns;               /* as in struct pl_region_options */
 	const struct pl_rights *rights; /* rights of a helper (netio/rights.h); NULL: our own */
-	/* Called when the interface is open and nothing else is, before any thread: the place to
-	 * give up rights. An RDMA NIC, which takes no rights, is opened afterwards. NULL:
-	 * nothing. */
-	int (*opened)(void *arg, struct pl_diag *diag);
 	/* Called from pl_collector_step. NULL: signals are only counted. */
 	void (*signal)(void *arg, const struct pl_collector_signal *signal);
 	void *arg;
 };
 
-/* Opens the regions for writing, the interface, the servers. Returns negative errno with diag. */
-int pl_collector_open(struct pl_collector **ret, const struct pl_collector_options *options,
+/* Makes a collector and opens its interface, which takes rights. An RDMA NIC takes none, and the
+ * kernel serves it only to a process with the rights it had when it opened the NIC: it is opened by
+ * pl_collector_open. Returns negative errno with diag. */
+int pl_collector_new(struct pl_collector **ret, const struct pl_collector_options *options,
 	struct pl_diag *diag);
+/* Opens the regions for writing and the servers. Returns negative errno with diag; then the
+ * collector is only to be closed. */
+int pl_collector_open(struct pl_collector *c, struct pl_diag *diag);
 /* Ends the queue pairs, writes the regions to disk and marks them clean. Returns the first error,
  * or 0. NULL is fine. */
 int pl_collector_close(struct pl_collector *c);

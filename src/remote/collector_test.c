@@ -65,6 +65,22 @@ static const struct pl_prefix allow[] = {
 	{ { { 0xfd, 0, 0, 7 } }, 64 },
 };
 
+static int open_collector(
+	struct pl_collector **ret, const struct pl_collector_options *options, struct pl_diag *diag)
+{
+	struct pl_collector *c;
+	int r = pl_collector_new(&c, options, diag);
+
+	if (r < 0)
+		return r;
+	r = pl_collector_open(c, diag);
+	if (r < 0)
+		(void)pl_collector_close(c);
+	else
+		*ret = c;
+	return r;
+}
+
 static bool start(void)
 {
 	const struct pl_collector_options options = { .uri = "packet:plb0",
@@ -81,7 +97,7 @@ static bool start(void)
 	struct pl_diag diag = { .text = "" };
 
 	(void)pair_enter(1);
-	ok(pl_collector_open(&side.c, &options, &diag) == 0, "opens %s", diag.text);
+	ok(open_collector(&side.c, &options, &diag) == 0, "opens %s", diag.text);
 	if (side.c == NULL)
 		return false;
 	eq(pl_collector_cm_addresses(side.c, &addresses), 3,
@@ -456,19 +472,19 @@ static void test_refusals(void)
 		diag.text[0] = '\0';
 		options.uri = cases[i].uri;
 		options.stores = cases[i].stores;
-		eq((uint64_t)pl_collector_open(&c, &options, &diag), (uint64_t)cases[i].want, "%s",
+		eq((uint64_t)open_collector(&c, &options, &diag), (uint64_t)cases[i].want, "%s",
 			diag.text);
 		ok(diag.text[0] != '\0', "and says so");
 	}
 	options.uri = "packet:plb0";
 	options.n_allow = 0;
 	diag.text[0] = '\0';
-	eq((uint64_t)pl_collector_open(&c, &options, &diag), (uint64_t)-EINVAL,
+	eq((uint64_t)open_collector(&c, &options, &diag), (uint64_t)-EINVAL,
 		"beyond the loopback it is to be said who may write");
 	ok(strstr(diag.text, "--allow 10.0.0.0/24") != NULL, "%s", diag.text);
 	options.n_allow = 2;
 	options.n_stores = 0;
-	ok(pl_collector_open(&c, &options, &diag) == -EINVAL, "%s", diag.text);
+	ok(open_collector(&c, &options, &diag) == -EINVAL, "%s", diag.text);
 	ok(pl_collector_close(NULL) == 0, "nothing to close");
 	(void)pair_enter(0);
 }

@@ -67,6 +67,11 @@ static bool taken(volatile sig_atomic_t *flag)
 	return true;
 }
 
+bool pl_runtime_ends(void)
+{
+	return to_stop != 0;
+}
+
 static bool reloads(const struct pl_runtime_options *o)
 {
 	for (unsigned int i = 0; i < o->n; i++) {
@@ -218,15 +223,8 @@ void pl_runtime_accounts(unsigned int skip, struct pl_json *json)
 
 /* ---- opening ---- */
 
-struct step {
-	struct runtime *r;
-	unsigned int i;
-};
-
-static int open_from(struct runtime *r, unsigned int i, struct pl_diag *diag);
-
-/* All services have opened what takes rights: afterwards packets and files are handled by a process
- * with few rights. */
+/* All services have what takes rights: afterwards packets and files are handled by a process with
+ * few rights. */
 static int drop_rights(struct runtime *r, struct pl_diag *diag)
 {
 	const struct pl_runtime_options *o = r->o;
@@ -243,26 +241,19 @@ static int drop_rights(struct runtime *r, struct pl_diag *diag)
 	return pl_confine(&r->confine, diag);
 }
 
-/* A service has opened what takes rights: the next one is opened within its opening, so that all
- * have done so before the rights are given up. */
-static int opened(void *arg, struct pl_diag *diag)
+static int open_services(struct runtime *r, struct pl_diag *diag)
 {
-	const struct step *step = arg;
+	const struct pl_rights *rights = pl_confine_rights(&r->confine);
+	const struct pl_service *all = r->o->services;
+	int e = 0;
 
-	return open_from(step->r, step->i + 1, diag);
-}
-
-static int open_from(struct runtime *r, unsigned int i, struct pl_diag *diag)
-{
-	struct step step = { r, i };
-	const struct pl_service_opening opening = { .rights = pl_confine_rights(&r->confine),
-		.opened = opened,
-		.arg = &step,
-		.stop = &to_stop };
-
-	if (i == r->o->n)
-		return drop_rights(r, diag);
-	return r->o->services[i].ops->open(r->o->services[i].s, &opening, diag);
+	for (unsigned int i = 0; e == 0 && i < r->o->n; i++)
+		e = all[i].ops->acquire != NULL ? all[i].ops->acquire(all[i].s, rights, diag) : 0;
+	if (e == 0)
+		e = drop_rights(r, diag);
+	for (unsigned int i = r->o->n; e == 0 && i-- > 0;)
+		e = all[i].ops->open != NULL ? all[i].ops->open(all[i].s, diag) : 0;
+	return e;
 }
 
 static int page_metrics(void *arg, struct pl_exposition *page)
@@ -307,7 +298,7 @@ static int open_all(struct runtime *r, struct pl_diag *diag)
 	}
 	e = pl_confine_begin(&r->confine, diag);
 	if (e == 0)
-		e = open_from(r, 0, diag);
+		e = open_services(r, diag);
 	if (e == 0 && o->web != NULL)
 		e = pl_pages_serve(&r->pages, o->web, page_metrics, page_ready, NULL, diag);
 	return e;

@@ -3,7 +3,7 @@
  * The life of a process that serves: one loop and one life cycle for every service, alone or
  * several in a process.
  *
- *   rights     names of interfaces to the helper, open, rights given up, the rest opened
+ *   opening    names of interfaces to the helper, acquire, rights given up, open
  *   ready      READY=1 to the service manager, from then on the watchdog
  *   turns      file descriptors and deadlines of all services in one poll(2); pages read them
  *              between two turns
@@ -17,7 +17,6 @@
 #pragma once
 
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,32 +28,27 @@
 #include "runtime/region_metrics.h"
 #include "runtime/say.h"
 
-/* Environment of a service that opens. */
-struct pl_service_opening {
-	const struct pl_rights *rights; /* for interfaces (netio/rights.h); NULL: our own */
-	/* Called once by `open`, after it has opened what takes rights, and before it starts a
-	 * thread or trusts remote input. Returns negative errno with diag: opening fails. */
-	int (*opened)(void *arg, struct pl_diag *diag);
-	void *arg;
-	const volatile sig_atomic_t *stop; /* not 0: an `open` that waits must end */
-};
-
 enum pl_service_turn {
 	PL_TURN_IDLE,
 	PL_TURN_BUSY, /* there is more to do at once */
 	PL_TURN_OVER, /* the service has finished */
 };
 
-/* Operations of a service. They may be NULL, except name, open and turn. */
+/* Operations of a service. They may be NULL, except name and turn. */
 struct pl_service_ops {
 	const char *name; /* "translator" */
 	/* Name the interfaces (pl_confine_uri) and files (pl_confine_path) that the service will
 	 * open. Negative errno. */
 	void (*interfaces)(void *s, struct pl_confine *confine);
 	int (*files)(void *s, struct pl_confine *confine);
-	/* Returns negative errno with diag; the owner of the structure frees what was opened until
+	/* Opens what takes rights, in the order of services; starts no thread and trusts no remote
+	 * input. rights: for interfaces (netio/rights.h); NULL: our own. As `open`, it returns
+	 * negative errno with diag, and the owner of the structure frees what was opened until
 	 * then. */
-	int (*open)(void *s, const struct pl_service_opening *opening, struct pl_diag *diag);
+	int (*acquire)(void *s, const struct pl_rights *rights, struct pl_diag *diag);
+	/* Opens the rest with few rights. Services open in the reverse order, so that the first
+	 * one, whose pages tell of all, is the last. One that waits ends when pl_runtime_ends. */
+	int (*open)(void *s, struct pl_diag *diag);
 	/* Descriptors to wait for, at most `max`. `turn` gets them with the results of poll(2). */
 	unsigned int (*fds)(void *s, struct pollfd *ret, unsigned int max);
 	/* Does the work of a turn. Returns one of the above, or negative errno with diag: the
@@ -111,6 +105,9 @@ struct pl_runtime_options {
  * with diag, whose text is empty when the failure was told already. *ret_opened: everything was
  * open, including the pages. */
 int pl_runtime(const struct pl_runtime_options *options, bool *ret_opened, struct pl_diag *diag);
+
+/* Returns true once a signal has asked for the end. */
+bool pl_runtime_ends(void);
 
 /* For pages, from other threads while it runs: calls `visit` between two turns. */
 void pl_runtime_visit(void (*visit)(void *arg), void *arg);

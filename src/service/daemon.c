@@ -158,34 +158,34 @@ static int open_web(struct pl_daemon *d, const struct pl_config *config, struct 
 	return r;
 }
 
-int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
-	const struct pl_daemon_hooks *hooks, struct pl_diag *diag)
+int pl_daemon_new(struct pl_daemon *ret, struct pl_config *config, const struct pl_rights *rights,
+	struct pl_diag *diag)
 {
-	int r;
+	*ret = (struct pl_daemon){ .pipeline = NULL };
+	return pl_pipeline_new(&ret->pipeline, config, rights, diag);
+}
 
-	*ret = (struct pl_daemon){ .more = hooks->more };
-	r = pl_pipeline_new(&ret->pipeline, config, hooks->rights, diag);
-	if (r < 0)
-		return r;
-	pl_pipeline_add_families(ret->pipeline, put_families, ret);
-	if (hooks->opened != NULL)
-		r = hooks->opened(hooks->arg, pl_pipeline_config(ret->pipeline), diag);
-	if (r == 0 && has_web(pl_pipeline_config(ret->pipeline)))
-		r = pl_daemon_api_init(&ret->api, ret->pipeline, diag);
-	ret->api.marks = hooks->marks;
-	ret->api.taps = hooks->taps;
+int pl_daemon_open(struct pl_daemon *d, const struct pl_daemon_hooks *hooks, struct pl_diag *diag)
+{
+	const struct pl_config *config = pl_pipeline_config(d->pipeline);
+	int r = 0;
+
+	d->more = hooks->more;
+	pl_pipeline_add_families(d->pipeline, put_families, d);
+	if (has_web(config))
+		r = pl_daemon_api_init(&d->api, d->pipeline, diag);
+	d->api.marks = hooks->marks;
+	d->api.taps = hooks->taps;
 	if (hooks->taps != NULL)
-		hooks->taps->watch = ret->api.live;
-	ret->api.parts = (struct pl_api_parts){ put_conditions, put_accounts, ret };
+		hooks->taps->watch = d->api.live;
+	d->api.parts = (struct pl_api_parts){ put_conditions, put_accounts, d };
 	if (r == 0 && hooks->ready != NULL)
-		r = hooks->ready(hooks->arg, ret->pipeline, diag);
+		r = hooks->ready(hooks->arg, d->pipeline, diag);
 	/* Pages last: who can reach them may believe them. */
 	if (r == 0)
-		r = pl_pipeline_start(ret->pipeline, diag);
-	if (r == 0 && has_web(pl_pipeline_config(ret->pipeline)))
-		r = open_web(ret, pl_pipeline_config(ret->pipeline), diag);
-	if (r < 0)
-		pl_daemon_done(ret);
+		r = pl_pipeline_start(d->pipeline, diag);
+	if (r == 0 && has_web(config))
+		r = open_web(d, config, diag);
 	return r;
 }
 

@@ -34,22 +34,21 @@ struct pl_taps;
 
 /* What is done on the way; each may be NULL. */
 struct pl_daemon_hooks {
-	/* Sources are open, nothing else is, and there is no thread yet: the place to give up
-	 * rights. */
-	int (*opened)(void *arg, const struct pl_config *config, struct pl_diag *diag);
 	/* The last chance to add an output. */
 	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag);
 	void *arg;
-	const struct pl_rights *rights; /* of a helper; NULL: none */
-	struct pl_marks *marks;         /* as those of struct pl_daemon_api */
-	struct pl_taps *taps;           /* likewise */
+	struct pl_marks *marks; /* as those of struct pl_daemon_api */
+	struct pl_taps *taps;   /* likewise */
 	struct pl_daemon_more more;
 };
 
-/* Opens and starts everything the configuration says, which it takes over on success. -EINVAL,
- * errno of what could not be had, with diag. */
-int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
-	const struct pl_daemon_hooks *hooks, struct pl_diag *diag);
+/* Opens the sources, which may take rights, as pl_pipeline_new. No thread is started. */
+int pl_daemon_new(struct pl_daemon *ret, struct pl_config *config, const struct pl_rights *rights,
+	struct pl_diag *diag);
+/* Opens and starts everything else that the configuration says. -EINVAL, errno of what could not be
+ * had, with diag; then the daemon is only to be freed (pl_daemon_done). */
+int pl_daemon_open(
+	struct pl_daemon *daemon, const struct pl_daemon_hooks *hooks, struct pl_diag *diag);
 
 /* What web.config_file says; *ret is NULL without one. As pl_webconf_load. */
 int pl_daemon_security(

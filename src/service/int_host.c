@@ -138,7 +138,7 @@ static int open_ports(struct pl_int_host *h, struct pl_diag *diag)
 	return r;
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_int_host *h = s;
 	struct pl_hostint_options kernel = h->o->kernel;
@@ -158,15 +158,19 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 		.arg = h };
 	pl_hostint_reporter_init(&h->reporter);
 	kernel.rules = &h->rules;
-	kernel.rights = opening->rights;
+	kernel.rights = rights;
 	if (r == 0)
 		r = pl_hostint_open(&h->kernel, &kernel, diag);
-	if (r == 0) {
-		h->reporter.raw = pl_hostint_is_raw(h->kernel);
-		r = opening->opened(opening->arg, diag);
-	}
 	if (r == 0)
-		r = open_ports(h, diag);
+		h->reporter.raw = pl_hostint_is_raw(h->kernel);
+	return r;
+}
+
+static int open_service(void *s, struct pl_diag *diag)
+{
+	struct pl_int_host *h = s;
+	const int r = open_ports(h, diag);
+
 	h->began = r == 0;
 	return r;
 }
@@ -354,6 +358,7 @@ const struct pl_service_ops pl_int_host_ops = {
 	.name = "int",
 	.interfaces = interfaces,
 	.files = files,
+	.acquire = acquire,
 	.open = open_service,
 	.fds = fds,
 	.turn = turn,

@@ -66,16 +66,12 @@ static int open_consumer(struct pl_kafka_source *s, struct pl_diag *diag)
 	return r;
 }
 
-static int open_service(
-	void *service, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int open_service(void *service, struct pl_diag *diag)
 {
 	struct pl_kafka_source *s = service;
-	int r = opening->opened(opening->arg, diag);
 
 	snprintf(s->name, sizeof(s->name), "%.*s", (int)strcspn(s->o->uri, "?"), s->o->uri);
-	if (r == 0)
-		r = open_consumer(s, diag);
-	return r;
+	return open_consumer(s, diag);
 }
 
 void pl_kafka_source_tell(struct pl_kafka_source *s)

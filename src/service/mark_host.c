@@ -343,7 +343,7 @@ static int open_probe(struct pl_mark_host *h, struct pl_diag *diag)
 	return pl_probe_open(&h->probe, &o, pl_clock_read(CLOCK_TAI) + h->o->check_ns, diag);
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_mark_host *h = s;
 	struct pl_hostmark_options kernel = h->o->kernel;
@@ -357,15 +357,17 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	if (r == 0)
 		r = pl_hostmark_check_rules(&h->rules, diag);
 	kernel.rules = &h->rules;
-	kernel.rights = opening->rights;
+	kernel.rights = rights;
 	if (r == 0)
 		r = pl_hostmark_open(&h->kernel, &kernel, diag);
-	if (r == 0)
-		r = open_probe(h, diag);
-	if (r == 0)
-		r = opening->opened(opening->arg, diag);
-	if (r == 0)
-		r = open_outs(h, diag);
+	return r == 0 ? open_probe(h, diag) : r;
+}
+
+static int open_service(void *s, struct pl_diag *diag)
+{
+	struct pl_mark_host *h = s;
+	const int r = open_outs(h, diag);
+
 	if (r < 0)
 		return r;
 	if (!pl_hostmark_resumed(h->kernel)) {
@@ -490,6 +492,7 @@ const struct pl_service_ops pl_mark_host_ops = {
 	.name = "mark",
 	.interfaces = interfaces,
 	.files = files,
+	.acquire = acquire,
 	.open = open_service,
 	.fds = fds,
 	.turn = turn,

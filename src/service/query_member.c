@@ -398,17 +398,15 @@ static int turn(void *service, const struct pollfd *fds, uint64_t unused, struct
 	return m->o->full(m->o->arg) ? PL_TURN_OVER : PL_TURN_IDLE;
 }
 
-static int open_service(
-	void *service, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int open_service(void *service, struct pl_diag *diag)
 {
 	struct pl_query_member *m = service;
-	int r = opening->opened(opening->arg, diag);
+	int r;
 
 	pl_buf_init(&m->key);
 	pl_buf_init(&m->value);
 	snprintf(m->name, sizeof(m->name), "%.*s", (int)strcspn(m->o->uri, "?"), m->o->uri);
-	if (r == 0)
-		r = pl_query_member_open(m, diag);
+	r = pl_query_member_open(m, diag);
 	if (r == -ENOMEM)
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 	m->began = r == 0;

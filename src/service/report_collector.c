@@ -85,14 +85,6 @@ static int files(void *s, struct pl_confine *confine)
 	return config_paths(confine, pl_pipeline_config(c->daemon.pipeline), c->o->file);
 }
 
-static int opened(void *arg, const struct pl_config *config, struct pl_diag *diag)
-{
-	const struct pl_report_collector *c = arg;
-
-	(void)config;
-	return c->opening->opened(c->opening->arg, diag);
-}
-
 static int ready(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
 {
 	const struct pl_report_collector *c = arg;
@@ -118,12 +110,17 @@ static void more_accounts(void *arg, struct pl_json *json)
 	pl_runtime_accounts(1, json);
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_report_collector *c = s;
-	struct pl_daemon_hooks hooks = {
-		.opened = opened, .ready = ready, .arg = c, .rights = opening->rights
-	};
+
+	return pl_daemon_new(&c->daemon, &c->config, rights, diag);
+}
+
+static int open_service(void *s, struct pl_diag *diag)
+{
+	struct pl_report_collector *c = s;
+	struct pl_daemon_hooks hooks = { .ready = ready, .arg = c };
 	int r;
 
 	hooks.more = (struct pl_daemon_more){ .metrics = more_metrics,
@@ -132,11 +129,7 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 		.alone = c->o->alone };
 	hooks.marks = c->o->marks;
 	hooks.taps = c->o->taps;
-	c->opening = opening;
-	r = pl_daemon_open(&c->daemon, &c->config, &hooks, diag);
-	c->opening = NULL;
-	if (r == 0)
-		c->config = (struct pl_config){ .sources = { .n = 0 } };
+	r = pl_daemon_open(&c->daemon, &hooks, diag);
 	c->began = r == 0;
 	c->status_ns = pl_clock_mono_ns();
 	return r;
@@ -280,6 +273,7 @@ const struct pl_service_ops pl_report_collector_service = {
 	.name = "run",
 	.interfaces = interfaces,
 	.files = files,
+	.acquire = acquire,
 	.open = open_service,
 	.turn = turn,
 	.due_ns = due_ns,

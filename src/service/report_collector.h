@@ -31,10 +31,9 @@ struct pl_report_collector {
 	const struct pl_report_collector_options *o;
 	struct pl_config config; /* until it is open, when the pipeline has it */
 	struct pl_daemon daemon;
-	const struct pl_service_opening *opening; /* while it opens */
-	bool began;                               /* it was open, and all after it */
-	uint64_t reports, status_ns;              /* as the status told last */
-	uint64_t left;                            /* entries that were not delivered in the end */
+	bool began;                  /* it was open, and all after it */
+	uint64_t reports, status_ns; /* as the status told last */
+	uint64_t left;               /* entries that were not delivered in the end */
 };
 
 extern const struct pl_service_ops pl_report_collector_service;

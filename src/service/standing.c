@@ -361,10 +361,10 @@ static int files(void *arg, struct pl_confine *confine)
 	return r;
 }
 
-static int open_service(void *arg, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int open_service(void *arg, struct pl_diag *diag)
 {
 	struct pl_standing *s = arg;
-	int r = opening->opened(opening->arg, diag);
+	int r = 0;
 
 	for (unsigned int i = 0; r == 0 && i < s->n; i++) {
 		r = pl_standing_outs_open(

@@ -48,14 +48,6 @@ static bool full(void *arg)
 	return false;
 }
 
-/* Rights were given up before. */
-static int opened(void *arg, struct pl_diag *diag)
-{
-	(void)arg;
-	(void)diag;
-	return 0;
-}
-
 int pl_standing_topic_files(const struct pl_standing_source *s, struct pl_confine *confine)
 {
 	return pl_kafka_files(s->from, confine);
@@ -74,8 +66,6 @@ static uint32_t wait_of(const struct pl_standing_source *s)
 
 int pl_standing_topic_open(struct pl_standing_source *s, struct pl_diag *diag)
 {
-	const struct pl_service_opening opening = { .opened = opened };
-
 	s->options = (struct pl_kafka_source_options){ .uri = s->from,
 		.kind = s->kind,
 		.records = records,
@@ -88,7 +78,7 @@ int pl_standing_topic_open(struct pl_standing_source *s, struct pl_diag *diag)
 		.gather_ms = s->alerts ? PL_STANDING_GATHER_MS : 0,
 		.shared = true };
 	s->topic.o = &s->options;
-	return pl_kafka_source_service.open(&s->topic, &opening, diag);
+	return pl_kafka_source_service.open(&s->topic, diag);
 }
 
 bool pl_standing_topic_turn(struct pl_standing_source *s, uint64_t now_ns)

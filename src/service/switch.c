@@ -309,7 +309,7 @@ static int receive(struct pl_switch *s, struct pl_switch_port *port, struct pl_p
 /* ---- opening ---- */
 
 static int open_lanes(struct pl_switch *s, struct pl_switch_port *port,
-	const struct pl_service_opening *opening, struct pl_diag *diag)
+	const struct pl_rights *rights, struct pl_diag *diag)
 {
 	const char *why;
 	int n = pl_port_uri_sockets(port->uri, diag);
@@ -324,7 +324,7 @@ static int open_lanes(struct pl_switch *s, struct pl_switch_port *port,
 		const struct pl_port_options o = { .index = (unsigned int)i,
 			.of = (unsigned int)n,
 			.with = i > 0 ? port->lanes[0] : NULL,
-			.rights = opening->rights,
+			.rights = rights,
 			.sends = true,
 			.tap_bytes = FRAME_MAX };
 		int r = pl_port_open(&port->lanes[i], port->uri, PL_PORT_RECV, &o, diag);
@@ -341,8 +341,7 @@ static int open_lanes(struct pl_switch *s, struct pl_switch_port *port,
 	return n < 0 ? n : 0;
 }
 
-static int open_ports(
-	struct pl_switch *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int open_ports(struct pl_switch *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	const struct pl_dp_conf_port *conf = s->program->conf.ports.items;
 	int r = 0;
@@ -363,7 +362,7 @@ static int open_ports(
 		pl_dp_program_queues(s->program, i, &cfg);
 		r = pl_dp_port_new(&port->queues, &cfg, diag);
 		if (r == 0)
-			r = open_lanes(s, port, opening, diag);
+			r = open_lanes(s, port, rights, diag);
 	}
 	return r;
 }
@@ -381,10 +380,10 @@ int pl_switch_build(struct pl_switch *s, const struct pl_dp_program *program,
 	return pl_dp_program_build(program, &o, s->macs, ret, diag);
 }
 
-static int open_service(void *sw, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *sw, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_switch *s = sw;
-	int r = open_ports(s, opening, diag);
+	int r = open_ports(s, rights, diag);
 
 	if (r == 0) {
 		for (unsigned int i = 0; i < s->n_ports; i++)
@@ -400,8 +399,6 @@ static int open_service(void *sw, const struct pl_service_opening *opening, stru
 			&s->truth, s->program->conf.truth, TRUTH_EVENTS, 0, 0, diag);
 	if (r == 0)
 		r = pl_switch_marking_open(s, diag);
-	if (r == 0)
-		r = opening->opened(opening->arg, diag);
 	return r;
 }
 
@@ -525,7 +522,7 @@ const struct pl_service_ops pl_switch_service = {
 	.name = "switch",
 	.interfaces = interfaces,
 	.files = files,
-	.open = open_service,
+	.acquire = acquire,
 	.fds = fds,
 	.turn = turn,
 	.due_ns = due_ns,

@@ -240,7 +240,7 @@ static int make_flows(struct pl_tap_service *t, struct pl_diag *diag)
 	return r;
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_tap_service *t = s;
 	int r;
@@ -253,7 +253,7 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 		t->tap.dns = t->dns;
 	r = t->o->rules_file != NULL ? pl_tap_rules_read(&t->tap.rules, t->o->rules_file, diag) : 0;
 	if (r == 0)
-		r = pl_tap_open_sources(t, opening->rights, diag);
+		r = pl_tap_open_sources(t, rights, diag);
 	if (r == 0 && t->o->in_time) {
 		t->waiting = calloc(t->n_ports, sizeof(*t->waiting));
 		r = t->waiting != NULL ? 0 : -ENOMEM;
@@ -265,10 +265,14 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	/* A state is opened with the files, also where flows are only asked for later. */
 	if (r == 0 && (asked_for(t, PL_FLAT_FLOW288) || t->o->flow_state != NULL))
 		r = make_flows(t, diag);
-	if (r == 0)
-		r = opening->opened(opening->arg, diag);
-	if (r == 0)
-		r = open_outs(t, diag);
+	return r;
+}
+
+static int open_service(void *s, struct pl_diag *diag)
+{
+	struct pl_tap_service *t = s;
+	const int r = open_outs(t, diag);
+
 	t->begun_ns = pl_clock_mono_ns();
 	t->due_ns = t->state != NULL ? 0 : UINT64_MAX;
 	t->began = r == 0;
@@ -543,6 +547,7 @@ const struct pl_service_ops pl_tap_service_ops = {
 	.name = "tap",
 	.interfaces = interfaces,
 	.files = files,
+	.acquire = acquire,
 	.open = open_service,
 	.fds = fds,
 	.turn = turn,

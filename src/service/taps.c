@@ -359,39 +359,24 @@ static int files(void *s, struct pl_confine *confine)
 	return r;
 }
 
-static int open_from(struct pl_taps *t, unsigned int i, const struct pl_service_opening *opening,
-	struct pl_diag *diag);
-
-/* One has its sources: the next one opens within its opening, as services do. */
-static int opened(void *arg, struct pl_diag *diag)
+static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
-	const struct pl_taps_one *one = arg;
+	const struct pl_taps *t = s;
+	int r = 0;
 
-	return open_from(one->all, one->index + 1, one->opening, diag);
-}
-
-static int open_from(struct pl_taps *t, unsigned int i, const struct pl_service_opening *opening,
-	struct pl_diag *diag)
-{
-	struct pl_service_opening mine = *opening;
-	int r;
-
-	if (i == t->n)
-		return opening->opened(opening->arg, diag);
-	t->taps[i]->opening = opening;
-	mine.opened = opened;
-	mine.arg = t->taps[i];
-	r = pl_tap_service_ops.open(&t->taps[i]->service, &mine, diag);
-	t->taps[i]->opening = NULL;
+	for (unsigned int i = 0; r == 0 && i < t->n; i++)
+		r = pl_tap_service_ops.acquire(&t->taps[i]->service, rights, diag);
 	return r;
 }
 
-static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+static int open_service(void *s, struct pl_diag *diag)
 {
 	struct pl_taps *t = s;
-	int r = open_from(t, 0, opening, diag);
 	unsigned int n = 0;
+	int r = 0;
 
+	for (unsigned int i = t->n; r == 0 && i-- > 0;)
+		r = pl_tap_service_ops.open(&t->taps[i]->service, diag);
 	for (unsigned int i = 0; r == 0 && i < t->n; i++)
 		n += t->taps[i]->service.n_ports + t->taps[i]->service.n_kernels;
 	if (n > PL_TAPS_SOCKETS_MAX) {
@@ -480,6 +465,7 @@ const struct pl_service_ops pl_taps_service = {
 	.name = "taps",
 	.interfaces = interfaces,
 	.files = files,
+	.acquire = acquire,
 	.open = open_service,
 	.fds = fds,
 	.turn = turn,

@@ -34,10 +34,9 @@ struct pl_taps_one {
 	struct pl_tap_count_plan
 		plan; /* that options point to, where a query has packets counted */
 	struct pl_tap_service service;
-	struct pl_tapped tapped;                  /* flows that were found in its cache */
-	const struct pl_taps_added *added;        /* NULL: it is the configuration's */
-	const struct pl_service_opening *opening; /* while they open */
-	unsigned int first, n_fds;                /* in the descriptors of all */
+	struct pl_tapped tapped;           /* flows that were found in its cache */
+	const struct pl_taps_added *added; /* NULL: it is the configuration's */
+	unsigned int first, n_fds;         /* in the descriptors of all */
 	/* For those who ask the daemon: the kinds of records that it makes, 1 << enum pl_flat_kind. */
 	_Atomic uint32_t makes;
 };
