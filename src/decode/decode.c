@@ -366,7 +366,7 @@ static void close_account(struct pl_decode *d, uint32_t packets)
 	memset(&d->sum, 0, sizeof(d->sum));
 }
 
-void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out)
+static void decode_all(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out)
 {
 	struct job j = { .d = d, .out = out, .profile = &d->profiles[0] };
 	const uint32_t n = in->n;
@@ -414,7 +414,18 @@ void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_r
 	d->sum.verdicts[PL_V_OK] += usual;
 	d->sum.reports += usual;
 	d->sum.bytes += bytes;
-	close_account(d, n);
+}
+
+void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out)
+{
+	decode_all(d, in, out);
+	close_account(d, in->n);
+}
+
+void pl_decode_copies(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out)
+{
+	decode_all(d, in, out);
+	memset(&d->sum, 0, sizeof(d->sum));
 }
 
 const struct pl_outcome *pl_decode_outcomes(const struct pl_decode *d)

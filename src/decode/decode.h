@@ -113,6 +113,9 @@ uint64_t pl_decode_memory(const struct pl_decode_options *options);
 /* Decodes the whole batch into out, flushing out when it fills; the caller flushes the
  * remainder. */
 void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out);
+/* The same for packets that were counted elsewhere: the counters stay as they are, apart from those
+ * of the table of paths. */
+void pl_decode_copies(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out);
 
 /* Outcome of a packet of the last batch; valid until the next. notes are PL_NOTE_BIT sets. */
 struct pl_outcome {

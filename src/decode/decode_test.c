@@ -600,6 +600,41 @@ static void exporters(void)
 	pl_decode_free(d);
 }
 
+/* Packets that were counted elsewhere give the same records, and count nothing. */
+static void copies(void)
+{
+	struct pl_flow flow = udp("10.0.0.1", "10.0.0.2", 5000, 5001, 0x17);
+	struct pl_report_head h = {
+		.version = PL_REPORT_V10, .tracked = true, .node = 4, .inner_link = PL_LINK_ETHERNET
+	};
+	static struct pl_batch batch;
+	const struct pl_decode_counters *c;
+	struct pl_decode_counters before;
+	struct pl_decode *d;
+
+	ok(pl_decode_new(&d, &(struct pl_decode_options){ 0 }) == 0);
+	c = pl_decode_counters(d);
+	begin();
+	put_report(h, NULL, &flow, V10_TWO);
+	feed(d, PL_LINK_UDP, NULL);
+	before = *c;
+	batch.n = 1;
+	batch.pkts[0] = (struct pl_packet){ .data = frame,
+		.len = (uint32_t)b.len,
+		.wire_len = (uint32_t)b.len,
+		.link = PL_LINK_UDP,
+		.dport = 32766,
+		.src = addr("192.0.2.1") };
+	pl_record_batch_clear(&out);
+	pl_decode_copies(d, &batch, &out);
+	ok(out.n_paths == 1 && out.paths[0].path_id == got.path_id && out.n_hops == 2);
+	ok(memcmp(&before, c, sizeof(before)) == 0, "copies are not counted");
+	feed(d, PL_LINK_UDP, NULL);
+	eq(pl_counter_read(&c->packets), 2, "the next packet is");
+	eq(pl_counter_read(&c->hops), 4);
+	pl_decode_free(d);
+}
+
 static void flush_nothing(struct pl_record_batch *batch, void *arg)
 {
 	(void)arg;
@@ -620,6 +655,7 @@ int main(void)
 	hostile();
 	cut();
 	exporters();
+	copies();
 	pl_record_batch_done(&out);
 	return pl_test_done();
 }
