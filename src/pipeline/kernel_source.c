@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "detect/harvest.h"
-#include "netio/driver.h"
 
 #define PACE_NS     200000 /* nobody is woken: this long an event may lie in its ring */
 #define EVENT_BYTES (4u << 20)
@@ -28,7 +27,7 @@ struct pl_kernel_source {
 	struct pl_kernel_detect *detect;
 	struct pl_kernel *kernel;     /* of detect */
 	struct pl_harvest **harvests; /* one per queue; NULL: the kernel keeps no aggregates */
-	char *uri;
+	char *uri, *name;             /* of the source, and of its driving worker */
 	bool both;
 	unsigned int n_queues;
 	uint32_t exporters; /* that all queues' tables have room for */
@@ -43,19 +42,13 @@ struct pl_kernel_source {
 	uint32_t at, n;                     /* of frames: those not given yet */
 	uint32_t batch_at;                  /* of frames: the first of the batch given last */
 	struct pl_kernel_frame_of batch_of; /* what holds of all of the batch given last */
-	uint64_t copies;                    /* settled frames that the decoder saw all the same */
+	struct pl_port_stats given;         /* frames given so far */
 	struct pl_kernel_counters counters;
 	/* The same as of the last snapshot, which pages read until they ask for the next one. */
 	struct pl_kernel_counters shown;
 };
 
-/* The driving worker's port: the ring of frames. */
-struct ring_port {
-	struct pl_port port;
-	struct pl_kernel_source *source;
-};
-
-/* ---- the ring as a port ---- */
+/* ---- frames ---- */
 
 /* Numbers without a frame stand in the order of the frames: those before the next one are counted
  * before it. */
@@ -71,13 +64,11 @@ static bool same_kind(const struct pl_kernel_frame_of *a, const struct pl_kernel
 	return a->settled == b->settled && a->number == b->number && a->queue == b->queue;
 }
 
-static int ring_recv(
-	struct pl_port *port, struct pl_batch *batch, int timeout_ms, struct pl_diag *diag)
+static int receive(void *arg, struct pl_batch *batch, int timeout_ms, bool *ret_settled)
 {
-	struct pl_kernel_source *s = ((struct ring_port *)port)->source;
-	uint32_t n = 0;
+	struct pl_kernel_source *s = arg;
 
-	(void)diag;
+	batch->n = 0;
 	if (s->at == s->n) {
 		s->n = pl_kernel_frames(s->kernel, &s->frames, s->of);
 		s->at = 0;
@@ -94,52 +85,13 @@ static int ring_recv(
 	s->batch_of = s->of[s->at];
 	s->batch_at = s->at;
 	while (s->at < s->n && same_kind(&s->of[s->at], &s->batch_of) &&
-		s->frames.pkts[s->at].len > 0)
-		batch->pkts[n++] = s->frames.pkts[s->at++];
-	if (s->batch_of.settled)
-		s->copies += n;
-	return (int)n;
-}
-
-static void ring_stats(struct pl_port *port)
-{
-	struct pl_kernel_source *s = ((struct ring_port *)port)->source;
-
-	/* Copies of settled reports that found no room are in the account already: settled. */
-	port->stats.kernel_drops = s->counters.escalated_lost + s->counters.escalated_over_share;
-	port->stats.flood_drops = s->counters.escalated_over_share;
-}
-
-static int ring_close(struct pl_port *port)
-{
-	pl_kernel_source_free(((struct ring_port *)port)->source);
-	free(port->name);
-	free(port);
-	return 0;
-}
-
-static const struct pl_port_driver ring_driver = { .scheme = "kernel",
-	.recv = ring_recv,
-	.stats = ring_stats,
-	.close = ring_close };
-
-static int ring_open(void *arg, const struct pl_worker_source *source, struct pl_port **ret,
-	struct pl_diag *diag)
-{
-	struct ring_port *self = calloc(1, sizeof(*self));
-
-	if (self == NULL || asprintf(&self->port.name, "kernel:%s", source->name) < 0) {
-		free(self);
-		pl_kernel_source_free(arg);
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
+		s->frames.pkts[s->at].len > 0) {
+		s->given.bytes += s->frames.pkts[s->at].len;
+		batch->pkts[batch->n++] = s->frames.pkts[s->at++];
 	}
-	self->port.driver = &ring_driver;
-	self->port.mode = PL_PORT_RECV;
-	self->port.fd = -1;
-	self->source = arg;
-	*ret = &self->port;
-	return 0;
+	s->given.packets += batch->n;
+	*ret_settled = s->batch_of.settled;
+	return (int)batch->n;
 }
 
 /* ---- beside the frames ---- */
@@ -166,11 +118,6 @@ static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_bat
 				s->uri);
 		free(next);
 	}
-}
-
-static bool settled(void *arg)
-{
-	return ((struct pl_kernel_source *)arg)->batch_of.settled;
 }
 
 /* Layouts that the program lacks, of exporters that are proven. */
@@ -231,27 +178,27 @@ static bool exporter(void *arg, uint64_t *pos, struct pl_exporter *ret)
 	return pl_kernel_detect_exporter(((struct pl_kernel_source *)arg)->detect, pos, ret);
 }
 
-/* What was settled is decoded as far as anybody asked; copies of it that went through a decoder
- * count once. */
+/* What was settled is decoded as far as anybody asked; a decoder of copies does not count them. */
 static void totals(void *arg, struct pl_totals *t)
 {
 	struct pl_kernel_source *s = arg;
 	struct pl_kernel_counters *c = &s->counters;
-	uint64_t elsewhere;
+	uint64_t settled;
 
 	pl_totals_flow_numbers(t, pl_kernel_detect_flow_numbers(s->detect));
 	if (pl_kernel_detect_counters(s->detect, c) < 0)
 		pl_warn("source", "%s: cannot read the counters of the detector in the kernel",
 			s->uri);
 	/* With `both` the workers of the queues decode all that was settled. */
-	elsewhere = s->both ? 0 : c->settled - s->copies;
-	t->packets += elsewhere;
-	t->verdicts[PL_V_OK] += elsewhere;
-	t->settled += elsewhere;
+	settled = s->both ? 0 : c->settled;
+	t->packets += settled;
+	t->verdicts[PL_V_OK] += settled;
+	t->settled += settled;
 	if (!s->both) {
-		t->reports += c->core.reports - s->copies;
-		t->stored += c->settled;
-		t->by_version[PL_TOTALS_SETTLED] += c->settled;
+		t->reports += c->core.reports;
+		t->paths += settled;
+		t->stored += settled;
+		t->by_version[PL_TOTALS_SETTLED] += settled;
 		t->hops += c->core.hops;
 		t->unproven += c->core.unproven;
 		for (unsigned int i = 0; i < PL_N_MAX; i++)
@@ -292,6 +239,10 @@ static void state(void *arg, struct pl_snapshot *snap, bool top)
 	struct pl_detect *const *queues;
 	unsigned int n = pl_kernel_detect_queues(s->detect, &queues);
 
+	/* Copies of settled reports that found no room are in the account already: settled. */
+	s->given.kernel_drops = s->counters.escalated_lost + s->counters.escalated_over_share;
+	s->given.flood_drops = s->counters.escalated_over_share;
+	pl_port_stats_add(&snap->port, &s->given);
 	s->shown = s->counters;
 	snap->flows += live(c, PL_CORE_T_flow);
 	snap->raised += (uint32_t)(c->raised - c->ended);
@@ -299,6 +250,11 @@ static void state(void *arg, struct pl_snapshot *snap, bool top)
 		snap->n_top = pl_detect_top_flows(queues[q], snap->top, PL_TOP_FLOWS, snap->n_top);
 	if (top)
 		pl_kernel_detect_add_numbers(s->detect, snap->top, snap->n_top);
+}
+
+static void close_source(void *arg)
+{
+	pl_kernel_source_free(arg);
 }
 
 /* ---- life ---- */
@@ -360,8 +316,10 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 	s->both = both;
 	s->n_queues = queues;
 	s->uri = strdup(source->uri);
-	if (s->uri == NULL)
+	if (s->uri == NULL || asprintf(&s->name, "kernel:%s", s->uri) < 0) {
+		s->name = NULL;
 		goto fail;
+	}
 	kernel_options(&detect, config, both);
 	pl_config_decode(config, &decode);
 	decode.profiles = profiles;
@@ -376,7 +334,7 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 	pl_config_copies(config, &wanted);
 	pl_kernel_want(s->kernel, &wanted);
 	s->aside = (struct pl_worker_aside){ .work = work,
-		.settled = settled,
+		.receive = receive,
 		.detect = detect_records,
 		.number = number,
 		.totals = totals,
@@ -384,6 +342,8 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 		.state = state,
 		.path = path,
 		.exporter = exporter,
+		.close = close_source,
+		.name = s->name,
 		.arg = s };
 	*ret = s;
 	return 0;
@@ -416,6 +376,7 @@ void pl_kernel_source_free(struct pl_kernel_source *s)
 	pl_kernel_detect_free(s->detect);
 	free(atomic_load(&s->next));
 	free(s->uri);
+	free(s->name);
 	free(s);
 }
 
@@ -432,11 +393,12 @@ int pl_kernel_source_worker(struct pl_worker **ret, struct pl_kernel_source *s, 
 		.index = queues,
 		.of = queues + 1,
 		.aside = &s->aside,
-		.partial = true,
-		.open = ring_open,
-		.open_arg = s };
+		.partial = true };
+	int r = pl_worker_new(ret, &source, id, s->exporters, diag);
 
-	return pl_worker_new(ret, &source, id, s->exporters, diag);
+	if (r < 0)
+		pl_kernel_source_free(s);
+	return r;
 }
 
 struct pl_kernel_source *pl_kernel_source_of(const struct pl_worker *worker)

@@ -239,12 +239,6 @@ static void wait_for_stuck(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl
 	pthread_mutex_unlock(&stuck);
 }
 
-static bool nothing_settled(void *arg)
-{
-	(void)arg;
-	return false;
-}
-
 static void no_totals(void *arg, struct pl_totals *totals)
 {
 	(void)arg;
@@ -306,7 +300,6 @@ static bool is_slow(struct pl_pipeline *p)
 static void test_stuck(void)
 {
 	static const struct pl_worker_aside aside = { .work = wait_for_stuck,
-		.settled = nothing_settled,
 		.totals = no_totals,
 		.harvest = no_harvest,
 		.state = no_state,

@@ -103,8 +103,6 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 		if (!w->settled) {
 			pl_aggregate_batch(e->aggregate, batch);
 			count_reports(w, batch);
-		} else {
-			w->twice_hops += batch->n_hops;
 		}
 		detect(w, batch);
 		if (pl_worker_follows(w) && !elsewhere(w, batch))
@@ -210,11 +208,15 @@ static int take_fed(struct pl_worker *w, bool stopping)
 /* Number of packets; 0: none for now; negative: none any more. */
 static int receive(struct pl_worker *w, bool stopping)
 {
+	const struct pl_worker_aside *aside = w->source.aside;
+	const int timeout_ms = stopping ? 0 : RECV_TIMEOUT_MS;
 	struct pl_diag diag = { .text = "" };
 	int n;
 
 	if (w->source.feed != NULL)
 		return take_fed(w, stopping);
+	if (aside != NULL && aside->receive != NULL)
+		return aside->receive(aside->arg, &w->packets, timeout_ms, &w->settled);
 	if (w->port == NULL) {
 		if (!stopping && !pl_worker_regain(w))
 			return -EPERM;
@@ -223,20 +225,10 @@ static int receive(struct pl_worker *w, bool stopping)
 		if (w->port == NULL)
 			return 0;
 	}
-	n = pl_port_recv(w->port, &w->packets, stopping ? 0 : RECV_TIMEOUT_MS, &diag);
+	n = pl_port_recv(w->port, &w->packets, timeout_ms, &diag);
 	if (n >= 0)
 		return n;
 	return pl_worker_hear_port(w, -n, &diag) ? 0 : n;
-}
-
-/* The notes that a batch of copies adds to the decoder's: called before it with -1 and after it
- * with 1. */
-static void count_twice(struct pl_worker *w, int sign)
-{
-	const struct pl_decode_counters *d = pl_decode_counters(w->engine->decode);
-
-	for (unsigned int i = 0; w->settled && i < PL_N_MAX; i++)
-		w->twice_notes[i] += (uint64_t)sign * pl_counter_read(&d->notes[i]);
 }
 
 /* Decodes packets of the port, and gives what they carry to the rules and the outputs. */
@@ -244,7 +236,10 @@ static void take(struct pl_worker *w, const struct pl_batch *packets)
 {
 	for (unsigned int i = 0; i < w->engine->n_taps; i++)
 		pl_tap_packets(w->engine->taps[i], packets);
-	pl_decode_batch(w->engine->decode, packets, &w->batch);
+	if (w->settled)
+		pl_decode_copies(w->engine->decode, packets, &w->batch);
+	else
+		pl_decode_batch(w->engine->decode, packets, &w->batch);
 	pl_worker_advise(w, packets);
 	flush_records(&w->batch, w);
 }
@@ -267,14 +262,12 @@ static void *worker_loop(void *arg)
 		n = receive(w, stop_by != 0);
 		pl_worker_time(w, false);
 		if (n > 0 && w->source.feed == NULL) {
-			w->settled = aside != NULL && aside->settled(aside->arg);
-			count_twice(w, -1);
 			if (w->replays)
 				pl_worker_replay(w, take);
 			else
 				take(w, &w->packets);
-			count_twice(w, 1);
-			pl_port_release(w->port, &w->packets);
+			if (w->port != NULL)
+				pl_port_release(w->port, &w->packets);
 		}
 		quiet_point(w);
 		if (n < 0)
@@ -297,6 +290,16 @@ static void *worker_loop(void *arg)
 }
 
 /* ---- the controlling side ---- */
+
+static bool has_port(const struct pl_worker_source *s)
+{
+	return s->feed == NULL && (s->aside == NULL || s->aside->receive == NULL);
+}
+
+static const char *name_of(const struct pl_worker_source *s)
+{
+	return s->aside != NULL && s->aside->name != NULL ? s->aside->name : s->name;
+}
 
 int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source, unsigned int id,
 	uint32_t cap_exporters, struct pl_diag *diag)
@@ -334,15 +337,16 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 	w->values.cap = sizeof(w->value_room) / sizeof(w->value_room[0]);
 	w->values.flush = deliver_values;
 	w->values.flush_arg = w;
-	r = source->feed == NULL ? pl_worker_open_port(w, &w->port, diag) : 0;
+	r = has_port(source) ? pl_worker_open_port(w, &w->port, diag) : 0;
 	if (r < 0) {
 		w->port = NULL;
+		w->source.aside = NULL;
 		pl_worker_free(w);
 		return r;
 	}
 	w->source.with = NULL;
 	w->local_port = w->port != NULL ? pl_port_local_port(w->port) : 0;
-	w->name = strdup(w->port != NULL ? pl_port_name(w->port) : w->uri);
+	w->name = strdup(w->port != NULL ? pl_port_name(w->port) : name_of(source));
 	r = w->name != NULL ? 0 : -ENOMEM;
 	if (r < 0)
 		goto fail;
@@ -350,6 +354,8 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 	return 0;
 fail:
 	pl_diag_set(diag, "not enough memory for a worker");
+	if (w != NULL)
+		w->source.aside = NULL;
 	pl_worker_free(w);
 	return r;
 }
@@ -401,6 +407,8 @@ void pl_worker_free(struct pl_worker *w)
 	/* It may ask what became of its packets. */
 	if (w->port != NULL)
 		pl_port_close(w->port);
+	if (w->source.aside != NULL && w->source.aside->close != NULL)
+		w->source.aside->close(w->source.aside->arg);
 	pl_engine_free(w->engine);
 	pl_record_batch_done(&w->batch);
 	free(w->snap.exporters);

@@ -89,9 +89,9 @@ struct pl_snapshot {
 struct pl_worker_aside {
 	/* Before each look for packets; its events go to the outputs. */
 	void (*work)(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
-	/* Whether the batch just received was accounted for and detected already: it goes to the
-	 * outputs only. */
-	bool (*settled)(void *arg);
+	/* As pl_port_recv, instead of a port; NULL: the worker has one. *ret_settled: the batch was
+	 * accounted for and detected already, and goes to the outputs only. */
+	int (*receive)(void *arg, struct pl_batch *ret, int timeout_ms, bool *ret_settled);
 	/* Detects reports of the batch just received, where others of the same network are
 	 * detected; NULL: the worker does. */
 	void (*detect)(void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out);
@@ -103,13 +103,15 @@ struct pl_worker_aside {
 	/* At a quiet point, and about once a second: adds to the aggregates what was measured
 	 * elsewhere since. */
 	void (*harvest)(void *arg, struct pl_aggregate *into, uint64_t now_ns, uint64_t ts_ns);
-	/* At a quiet point, after totals: adds levels raised and flows; with `top` the flows with
-	 * most packets. */
+	/* At a quiet point, after totals: adds levels raised, flows, and what a port would have
+	 * counted; with `top` the flows with most packets. */
 	void (*state)(void *arg, struct pl_snapshot *snap, bool top);
 	/* The nodes of a path followed elsewhere; false when it is not known there. */
 	bool (*path)(void *arg, uint64_t path_id, struct pl_path_nodes *ret);
 	/* Exporters followed elsewhere; start with *pos = 0, false at the end. */
 	bool (*exporter)(void *arg, uint64_t *pos, struct pl_exporter *ret);
+	void (*close)(void *arg); /* with the worker; NULL: nothing */
+	const char *name;         /* the worker's; NULL: its port's */
 	void *arg;
 };
 
@@ -199,8 +201,6 @@ struct pl_worker {
 		[PL_PORT_FLOODS]; /* what each said last, by its time; of the present port */
 	int lane_error_told;
 	bool settled; /* the present batch */
-	uint64_t twice_hops,
-		twice_notes[PL_N_MAX]; /* of settled ones: counted where they were settled */
 	uint64_t lost_ns, retry_ns, pause_ns;
 
 	/* Asked by the controller, answered by the thread. */

@@ -112,9 +112,6 @@ void pl_worker_publish(struct pl_worker *w)
 	s->totals.stored = w->stored;
 	memcpy(s->totals.by_version, w->by_version, sizeof(w->by_version));
 	memcpy(s->totals.by_mode, w->by_mode, sizeof(w->by_mode));
-	s->totals.hops -= w->twice_hops;
-	for (unsigned int i = 0; i < PL_N_MAX; i++)
-		s->totals.notes[i] -= w->twice_notes[i];
 	if (w->source.aside != NULL)
 		w->source.aside->totals(w->source.aside->arg, &s->totals);
 	if (w->source.feed != NULL && w->source.feed->totals != NULL)
