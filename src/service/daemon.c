@@ -18,7 +18,7 @@ static int write_metrics(void *arg, struct pl_exposition *page)
 	const struct pl_daemon *d = arg;
 	int r = pl_metrics_write(d->pipeline, page);
 
-	/* Whoever asks meanwhile is told what was said last. */
+	/* The state made here answers readiness requests that come while the pipeline is locked. */
 	if (r == 0)
 		pl_pipeline_ready(d->pipeline, NULL);
 	return r;
@@ -181,7 +181,7 @@ int pl_daemon_open(struct pl_daemon *d, const struct pl_daemon_hooks *hooks, str
 	d->api.parts = (struct pl_api_parts){ put_conditions, put_accounts, d };
 	if (r == 0 && hooks->ready != NULL)
 		r = hooks->ready(hooks->arg, d->pipeline, diag);
-	/* Pages last: who can reach them may believe them. */
+	/* The pages come last: a client that reaches them may rely on the pipeline running. */
 	if (r == 0)
 		r = pl_pipeline_start(d->pipeline, diag);
 	if (r == 0 && has_web(config))

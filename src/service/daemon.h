@@ -11,11 +11,11 @@
 #include "service/daemon_api.h"
 #include "web/http.h"
 
-/* What else the process does, on the same pages; NULL: nothing. From other threads. */
+/* The process's other services, on the same pages; each may be NULL. Any thread calls them. */
 struct pl_daemon_more {
 	void (*metrics)(void *arg, struct pl_exposition *page); /* families */
 	void (*readiness)(void *arg, struct pl_readiness *ret); /* adds its parts */
-	/* Adds members to an object that is open: its accounts in words. */
+	/* Adds members to an open object: the services' accounts in words. */
 	void (*accounts)(void *arg, struct pl_json *json);
 	void *arg;
 	bool alone; /* the collector is all there is: /readyz tells of it without a name */
@@ -32,9 +32,9 @@ struct pl_daemon {
 struct pl_marks;
 struct pl_taps;
 
-/* What is done on the way; each may be NULL. */
+/* Callbacks of pl_daemon_open; each may be NULL. */
 struct pl_daemon_hooks {
-	/* The last chance to add an output. */
+	/* Called before the pipeline starts: the last chance to add an output. */
 	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag);
 	void *arg;
 	struct pl_marks *marks; /* as those of struct pl_daemon_api */
@@ -50,17 +50,18 @@ int pl_daemon_new(struct pl_daemon *ret, struct pl_config *config, const struct 
 int pl_daemon_open(
 	struct pl_daemon *daemon, const struct pl_daemon_hooks *hooks, struct pl_diag *diag);
 
-/* What web.config_file says; *ret is NULL without one. As pl_webconf_load. */
+/* As pl_webconf_load of web.config_file; *ret is NULL without that or without a listener. */
 int pl_daemon_security(
 	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag);
 
-/* Stops receiving, delivers within the limit (the pages tell it is stopping), closes the pages.
- * Returns entries left undelivered. */
+/* Stops receiving, delivers entries for at most limit_ns while the pages say that it is stopping,
+ * then closes the pages. Returns the number of entries left undelivered. */
 uint64_t pl_daemon_stop(struct pl_daemon *daemon, uint64_t limit_ns);
 void pl_daemon_done(struct pl_daemon *daemon);
 
-/* All it may hold with this configuration, its web pages included. */
+/* Upper bound of the memory for this configuration, in bytes, web pages included. */
 uint64_t pl_daemon_memory(const struct pl_config *config);
 
-/* "received 1,000 = decoded 998 + refused 2; kernel drops 0; …": where everything went. */
+/* Appends "received 1000 = decoded 998 + not decoded 2; kernel drops 0; …": all packets and
+ * records. */
 void pl_daemon_account(const struct pl_pipeline_stats *stats, struct pl_buf *out);

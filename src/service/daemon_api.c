@@ -35,7 +35,7 @@ static void problem(struct pl_http_reply *reply, const struct pl_api_problem *p)
 	pl_http_problem(reply, p->status, p->code, text);
 }
 
-/* False when the query has a parameter that is not among the names: then the reply says so. */
+/* Returns false when the query has a parameter that is not in names: the reply says so. */
 static bool parameters_known(const struct pl_http_request *request, const char *const *names,
 	size_t n, struct pl_http_reply *reply)
 {
@@ -52,7 +52,7 @@ static bool parameters_known(const struct pl_http_request *request, const char *
 	return false;
 }
 
-/* 1 when it is there, 0 when not, negative when it is broken: then the reply says so. */
+/* Returns 1 when the parameter is there, 0 when not, negative when broken: the reply says so. */
 static int parameter(const struct pl_http_request *request, const char *name, char *dst, size_t cap,
 	struct pl_http_reply *reply)
 {
@@ -96,7 +96,7 @@ static void page_table(
 		problem(reply, &why);
 	else
 		reply->content_type = "application/json";
-	/* Whoever asks meanwhile is told what was said last. */
+	/* The state made here answers readiness requests that come while the pipeline is locked. */
 	pl_pipeline_ready(api->pipeline, NULL);
 }
 
@@ -114,7 +114,7 @@ static void page_status(
 		reply->content_type = "application/json";
 }
 
-/* What there is to ask for: tables with their columns. */
+/* Lists the pages and tables, the tables with their columns. */
 static void page_index(
 	void *arg, const struct pl_http_request *request, struct pl_http_reply *reply)
 {
@@ -167,11 +167,11 @@ static void page_index(
 struct pl_daemon_stream {
 	struct pl_daemon_api *api;
 	struct pl_daemon_stream *next, **link;
-	struct pl_watch_client *client; /* NULL: it had to go for somebody else's */
+	struct pl_watch_client *client; /* NULL: closed to make room for another address */
 	struct pl_addr address;
 };
 
-/* What the output's queues lost is told to every client. */
+/* Tells every client how many records the output's queues dropped. */
 static void tell_missed(struct pl_daemon_api *api)
 {
 	struct pl_output_stats s;
@@ -217,8 +217,8 @@ static unsigned int streams_of(const struct pl_daemon_api *api, const struct pl_
 	return n;
 }
 
-/* When all are taken: ends the latest of the address that has most, if it has two more than this
- * one. */
+/* Ends the newest stream of the address with most streams, when that has at least two more than
+ * `address`. Returns whether it did. */
 static bool make_room(struct pl_daemon_api *api, const struct pl_addr *address)
 {
 	struct pl_daemon_stream *best = NULL;
@@ -282,7 +282,7 @@ static bool parse_kind(const char *text, size_t n, struct pl_watch_request *ret)
 	return false;
 }
 
-/* "events,paths,values", or a kind of taps; that they come by themselves is told by who makes them. */
+/* Reads "events,paths,values", or kinds of taps' records; pl_watch_open refuses a mixture. */
 static bool parse_kinds(const char *text, struct pl_watch_request *ret)
 {
 	bool any = false;
@@ -311,7 +311,7 @@ static bool parse_form(const char *text, struct pl_watch_request *ret)
 	return false;
 }
 
-/* False when the reply says what is wrong. `where` lives as long as the request. */
+/* Returns false when the request is bad: the reply says why. *ret points into `where`. */
 static bool parse_request(const struct pl_http_request *request, struct pl_watch_request *ret,
 	char where[WHERE_MAX], struct pl_http_reply *reply)
 {
@@ -341,7 +341,7 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 	return true;
 }
 
-/* Whether taps have all records of the kind; false: the reply says what is in the way. */
+/* Returns whether taps make records of the kind, of all packets; if not, the reply says why. */
 static bool taps_have(const struct pl_daemon_api *api, const struct pl_watch_kind *kind,
 	struct pl_http_reply *reply)
 {
@@ -378,7 +378,7 @@ static bool taps_have(const struct pl_daemon_api *api, const struct pl_watch_kin
 	return false;
 }
 
-/* The same for all that were asked for. */
+/* Returns whether taps_have is true for all kinds in `wanted`. */
 static bool taps_have_all(
 	const struct pl_daemon_api *api, uint32_t wanted, struct pl_http_reply *reply)
 {
@@ -441,14 +441,14 @@ static void want(void *arg, bool paths)
 		.name = OUTPUT_NAME, .paths = paths, .events = true, .values = true
 	};
 
-	/* Fails only on an expression, and there is none. */
+	/* Fails only on a bad expression, and there is none. */
 	pl_output_configure(api->output, &options, NULL);
 }
 
 /* ---- making ---- */
 
-/* The latest events that an output of the type region has from an earlier run. What cannot be read
- * now is told when the output opens. */
+/* Fills the event buffer with the latest events that an output of type region kept from an earlier
+ * run. A file that cannot be read is reported when the output opens. */
 static void remember_from(struct pl_watch *live, const char *folder)
 {
 	struct pl_history_reader *r = calloc(1, sizeof(*r));
@@ -516,7 +516,7 @@ void pl_daemon_api_serve(struct pl_daemon_api *api, struct pl_http *http)
 size_t pl_daemon_api_routes(
 	struct pl_daemon_api *api, struct pl_http_route *routes, size_t n, size_t cap)
 {
-	/* Names of tables are literals; their paths live as long as the program too. */
+	/* Routes keep pointers to these paths. */
 	static const char *const paths[] = { "/api/v1/queues", "/api/v1/links", "/api/v1/ports",
 		"/api/v1/paths", "/api/v1/exporters", "/api/v1/events", "/api/v1/drops",
 		"/api/v1/flows", "/api/v1/regions", "/api/v1/values" };

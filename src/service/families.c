@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asks every service for the families that its metrics can have. */
+/* Lists the metric families of every service. */
 #include "service/families.h"
 
 #include "chain/memory_server.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The families of the metrics pages of all services, by name and help: what "pathline help metrics"
- * prints. */
+/* Names and helps of the metric families of all services, as "pathline help metrics" prints
+ * them. */
 #pragma once
 
 #include "export/exposition.h"
 
-/* Each family once, without samples, in the order of the services. -ENOMEM. */
+/* Writes each family once, without samples, in the order of the services. Returns -ENOMEM. */
 int pl_families_describe(struct pl_exposition *page);

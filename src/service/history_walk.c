@@ -17,7 +17,7 @@ static enum pl_history_store store_of(enum pl_record_kind kind)
 				     : PL_HISTORY_EVENTS;
 }
 
-/* The kinds that a history has lists of. */
+/* Returns the kinds that the history has lists of, as bits. */
 static unsigned int kinds_of(const struct pl_history *h)
 {
 	unsigned int kinds = 0;
@@ -27,7 +27,7 @@ static unsigned int kinds_of(const struct pl_history *h)
 	return kinds;
 }
 
-/* Readers for the kinds that are there; 0 or negative errno. */
+/* Opens a reader for each kind. Returns 0 or negative errno. */
 static int begin(struct pl_history_walk *w)
 {
 	w->n = 0;
@@ -64,7 +64,7 @@ bool pl_history_tell_troubles(const struct pl_history *h, unsigned int stores)
 	return (trouble_of(h) & stores) != 0;
 }
 
-/* What a walk over these kinds reads; 0: any. */
+/* Returns the stores that a walk over these kinds reads, as bits; kinds 0: all kinds. */
 static unsigned int stores_of(unsigned int kinds)
 {
 	unsigned int stores = 0;
@@ -82,7 +82,7 @@ int pl_history_walk_open(struct pl_history_walk *w, const struct pl_history_walk
 
 	memset(w, 0, sizeof(*w));
 	w->options = *options;
-	/* Someone may cut a file while it is read: that is told, and no signal. */
+	/* A file truncated while it is read gives an error instead of SIGBUS. */
 	(void)pl_region_guard();
 	r = pl_history_open(&w->history, options->from, &diag);
 	if (r < 0) {
@@ -99,7 +99,7 @@ int pl_history_walk_open(struct pl_history_walk *w, const struct pl_history_walk
 	r = w->kinds != 0 ? begin(w) : -ENOENT;
 	if (r == 0)
 		return 0;
-	/* One that cannot be read is not one that is not there. */
+	/* An unreadable file was reported above, so it is not reported as absent. */
 	if (!w->partial || r == -ERANGE)
 		pl_complain(r == -ERANGE ? "%s: the file has no such list"
 					 : "%s: the history has no such list",
@@ -121,7 +121,7 @@ static bool within(const struct pl_history_walk *w, const struct pl_history_reco
 	return ns >= w->options.since_ns && (w->options.until_ns == 0 || ns < w->options.until_ns);
 }
 
-/* What a later event calls by its id only. */
+/* Remembers the nodes of a path for later events, which have only its id. */
 static void note_path(const struct pl_history_record *record)
 {
 	struct pl_path_nodes nodes;
@@ -175,7 +175,7 @@ bool pl_history_walk_renew(struct pl_history_walk *w)
 
 	if (!pl_history_replaced(w->history) || pl_history_open(&fresh, w->options.from, NULL) < 0)
 		return false;
-	/* Its writer may not have made all of them yet. */
+	/* The new writer may not have created all files yet. */
 	if ((kinds_of(fresh) & w->kinds) != w->kinds) {
 		(void)pl_history_close(fresh);
 		return false;
@@ -203,7 +203,7 @@ uint64_t pl_history_walk_cursor(const struct pl_history_walk *w)
 {
 	const struct pl_history_reader *r = &w->readers[0];
 
-	/* What it read ahead is not read yet. */
+	/* Entries that the reader fetched ahead are not read yet. */
 	return r->at < r->n ? r->numbers[r->at] : r->list.cursor;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A walk over the lists of a history (memory/history.h) in the order of time, for tail and query:
- * what is there, and, if wanted, what comes, also from a writer that was started anew or made its
- * files anew.
+ * over the entries that are there and, if wanted, over new ones, also when their writer restarts or
+ * creates its files anew.
  */
 #pragma once
 
@@ -11,47 +11,47 @@
 struct pl_history_walk_options {
 	const char *from; /* folder or file */
 	unsigned int
-		kinds;  /* bits by enum pl_record_kind; 0: paths and events, or what the file has */
-	uint32_t list;  /* of a file with several */
-	uint64_t first; /* number of the entry to begin at; of one kind */
-	bool told;      /* which files cannot be read was said already */
-	uint64_t since_ns, until_ns; /* of the records' times; until 0: no end */
+		kinds;  /* bits by enum pl_record_kind; 0: paths and events, or the file's kinds */
+	uint32_t list;  /* number of the list, in a file with several */
+	uint64_t first; /* number of the first entry; with one kind only */
+	bool told;      /* the caller has reported files that cannot be read */
+	uint64_t since_ns, until_ns; /* range of the records' times; until 0: no end */
 };
 
 struct pl_history_walk {
 	struct pl_history_walk_options options;
 	struct pl_history *history;
-	unsigned int kinds; /* those that are there and asked for */
+	unsigned int kinds; /* kinds that are asked for and present */
 	unsigned int n;     /* readers */
-	bool partial;       /* what was asked for is not all there: a file cannot be read */
+	bool partial;       /* a file of a kind asked for cannot be read */
 	struct pl_history_reader readers[PL_KINDS_KEPT];
-	struct pl_history_record records[PL_KINDS_KEPT]; /* each reader's next */
+	struct pl_history_record records[PL_KINDS_KEPT]; /* the next record of each reader */
 	bool has[PL_KINDS_KEPT];
-	/* Of readers that are gone. */
+	/* Counters of readers that were closed. */
 	uint64_t overrun, damaged, without_hops, restarts;
 };
 
-/* Tells on standard error which files of a history cannot be read. Whether any of `stores`, bits by
- * enum pl_history_store, is among them. */
+/* Reports files of a history that cannot be read on standard error. Returns whether one of
+ * `stores`, bits 1 << enum pl_history_store, is among them. */
 bool pl_history_tell_troubles(const struct pl_history *h, unsigned int stores);
 
-/* Complains; an exit code, 0 when good. A walk is large: not for the stack. */
+/* Reports errors on stderr; returns an exit code, 0 on success. Not for the stack: too large. */
 int pl_history_walk_open(struct pl_history_walk *w, const struct pl_history_walk_options *options);
 void pl_history_walk_close(struct pl_history_walk *w);
 
-/* The next record within the times, until the next call; NULL: nothing more is there now. */
+/* Returns the next record within the times, until the next call; NULL: no more are there now. */
 const struct pl_history_record *pl_history_walk_next(struct pl_history_walk *w);
 
-/* To be called now and then while nothing comes: when the files were replaced, goes on with the new
- * ones from their beginning. True then. */
+/* To be called from time to time when there is no record: when files were replaced, continues at
+ * the beginning of the new ones and returns true. */
 bool pl_history_walk_renew(struct pl_history_walk *w);
 
-/* Entries that were overwritten before they were read. */
+/* Number of entries overwritten before they were read. */
 uint64_t pl_history_walk_overrun(const struct pl_history_walk *w);
 
-/* The number of the entry behind the last one read; of a walk over one kind. */
+/* Number of the entry behind the last one read; of a walk over one kind. */
 uint64_t pl_history_walk_cursor(const struct pl_history_walk *w);
 
-/* Tells on standard error what was lost. False when entries are damaged, or a file that was asked
- * for cannot be read. */
+/* Reports losses on standard error. Returns false when entries are damaged, pages are missing, or a
+ * file of a kind asked for cannot be read. */
 bool pl_history_walk_tell(const struct pl_history_walk *w);

@@ -14,7 +14,7 @@
 
 #define EVENTS_A_TURN 1024
 #define DRAIN_TURNS   4096
-#define WAIT_NS       UINT64_C(20000000) /* that a report waits for its datagram to be full */
+#define WAIT_NS       UINT64_C(20000000) /* longest that a report waits for its datagram to fill */
 #define LOOK_NS       UINT64_C(1000000000)
 
 static const struct pl_stat rows[] = {
@@ -60,12 +60,12 @@ static bool enough(const struct pl_int_host *h)
 	return h->o->full != NULL && h->o->full(h->o->arg);
 }
 
-/* How many packets came, or negative errno with diag. */
+/* Returns the number of packets read, or negative errno with diag. */
 static int receive(struct pl_int_host *h, struct pl_diag *diag)
 {
 	const int n = pl_hostint_recv(h->kernel, EVENTS_A_TURN, take, h, diag);
 
-	/* An interface that went or came back is news; the program is attached again. */
+	/* An interface that goes or returns is logged only; the program is attached again. */
 	if (n == -ENETDOWN || n == -EAGAIN) {
 		pl_say_diag(diag);
 		*diag = (struct pl_diag){ .text = "" };
@@ -90,7 +90,7 @@ static void flush(struct pl_int_host *h, uint64_t now_ns)
 
 /* ---- opening ---- */
 
-/* What a sink's rule left out by sampling would be dropped, or reach its program with INT. */
+/* Refuses sampling by a sink: the other packets would be dropped, or keep their INT. */
 static int check_rules(
 	const struct pl_int_host *h, const struct pl_tap_rules *rules, struct pl_diag *diag)
 {
@@ -152,7 +152,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 	h->reporter = (struct pl_hostint_reporter){ .node = kernel.node,
 		.hw_id = h->o->hw_id,
 		.sampled = kernel.every != 1,
-		/* From 0 on, those of a sink that began anew would pass for repeated ones. */
+		/* Starting at 0 would make the reports of a restarted sink look like duplicates. */
 		.seq = (uint32_t)pl_hash_seed(),
 		.send = send_datagram,
 		.arg = h };
@@ -210,7 +210,7 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	return h->flush_ns != 0 && h->flush_ns < due ? h->flush_ns : due;
 }
 
-/* A file with a fault leaves the rules that are in force. */
+/* On an error in the file, the rules in force stay. */
 static void reload(void *s)
 {
 	struct pl_int_host *h = s;
@@ -264,7 +264,7 @@ void pl_int_host_close(struct pl_int_host *h)
 
 static void put(const struct pl_account *a, struct pl_int_host *h)
 {
-	/* It could not be opened. */
+	/* The service could not be opened. */
 	if (h->kernel == NULL)
 		return;
 	if (!h->o->kernel.sink) {

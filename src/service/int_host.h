@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host as INT source or sink, as a service: the program in the kernel does the work, this looks
- * after it, and of a sink sends the reports.
+ * A host's INT source or sink as a service: the program in the kernel does the work, the service
+ * supervises it and, for a sink, sends the reports.
  */
 #pragma once
 
@@ -14,30 +14,30 @@
 #define PL_INT_HOST_TO_MAX 8
 
 struct pl_int_host_options {
-	struct pl_hostint_options kernel; /* its rights are set at opening; rules: those below */
+	struct pl_hostint_options kernel; /* its rights and rules are set at opening */
 	struct pl_tap_rules rules;
-	const char *rules_file; /* more of them, read again by a reload; NULL: none */
+	const char *rules_file; /* file of more rules, read again by a reload; NULL: none */
 	uint8_t hw_id;
 	const char *const *to; /* sink: collectors, udp://HOST:PORT */
 	size_t n_to;
-	/* sink: gets every datagram too; NULL: nobody. `turned` behind those of a turn. */
+	/* sink: gets every datagram, too; NULL: unused. `turned` ends each turn. */
 	void (*datagram)(void *arg, const void *data, uint32_t len);
 	void (*turned)(void *arg);
-	bool (*full)(void *arg); /* no more are wanted */
+	bool (*full)(void *arg); /* returns true when no more datagrams are wanted */
 	void *arg;
 };
 
 struct pl_int_host {
 	const struct pl_int_host_options *o;
 	bool began;
-	/* Its own. */
+	/* The service's own members. */
 	char uri[64];
 	struct pl_tap_rules rules;
 	struct pl_hostint *kernel;
 	struct pl_hostint_reporter reporter;
 	struct pl_port *ports[PL_INT_HOST_TO_MAX];
 	unsigned int n_ports;
-	uint64_t flush_ns; /* when what waits is sent; 0: nothing waits */
+	uint64_t flush_ns; /* time to send pending reports; 0: none are pending */
 	union {
 		struct pl_host_source_counts source;
 		struct pl_host_sink_counts sink;
@@ -49,6 +49,6 @@ struct pl_int_host {
 
 extern const struct pl_service_ops pl_int_host_ops;
 
-/* Whether collectors got all reports. */
+/* Returns whether every report was sent to every collector. */
 bool pl_int_host_complete(const struct pl_int_host *h);
 void pl_int_host_close(struct pl_int_host *h);

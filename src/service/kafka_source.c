@@ -94,7 +94,7 @@ static int turn(void *service, const struct pollfd *fds, uint64_t now_ns, struct
 	for (int i = 0; i < MESSAGES_A_TURN && !s->o->full(s->o->arg); i++) {
 		struct pl_kafka_block block;
 
-		/* Only for the first: the others are there, or the turn is over. */
+		/* Only the first call waits: other messages are there already, or the turn ends. */
 		if (pl_kafka_consumer_recv(
 			    s->consumer, &block, i == 0 && !s->o->shared ? WAIT_MS : 0) <= 0)
 			break;

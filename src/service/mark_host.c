@@ -15,7 +15,7 @@
 #include "service/tap_rules.h"
 
 #define LOOK_NS UINT64_C(1000000000)
-/* Blocks that can be behind the one to be read next: what later ones have not counted over. */
+/* Most unread blocks before the current one: later blocks reuse the counters of older ones. */
 #define BEHIND  (PL_MARK_KEPT - 2)
 
 /* ---- time ---- */
@@ -44,7 +44,7 @@ static unsigned int method(const struct pl_mark_host *h)
 	return h->o->kernel.setup.method;
 }
 
-/* Both clocks at one time. False: something always came between. */
+/* Reads both clocks at one time. Returns false when each attempt was interrupted for too long. */
 static bool read_both(uint64_t *ret_mono_ns, uint64_t *ret_tai_ns)
 {
 	for (int i = 0; i < 4; i++) {
@@ -58,8 +58,8 @@ static bool read_both(uint64_t *ret_mono_ns, uint64_t *ret_tai_ns)
 	return false;
 }
 
-/* A clock that was set moves blocks: those at both times are told as such, and reading goes on at
- * the new one. */
+/* Detects a clock step, which moves blocks: blocks at the old and the new time are flagged, and
+ * reading continues at the new one. */
 static void watch_clock(struct pl_mark_host *h)
 {
 	struct pl_mark_step step;
@@ -116,14 +116,14 @@ static void take(
 		flush(h);
 }
 
-/* The last block that a packet which came until now can be of. */
+/* Returns the last block to which a packet seen until now can belong. */
 static uint64_t reached(const struct pl_mark_host *h)
 {
 	return (pl_clock_read(CLOCK_TAI) + period(h) / 2) / period(h) + pl_mark_reach(method(h)) -
 	       1;
 }
 
-/* What was counted since the last look is of blocks that are read now and later. */
+/* Flags all blocks reached so far for overflows and bits in use since the last look. */
 static void look_at_counts(struct pl_mark_host *h)
 {
 	struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);
@@ -140,7 +140,7 @@ static void look_at_counts(struct pl_mark_host *h)
 	w->in_use = now.marker.in_use;
 }
 
-/* Of a program without a clock: sets its block, and tells of blocks in which that came too late. */
+/* Sets the block of a program without a clock, and flags blocks for which that was too late. */
 static void tick(struct pl_mark_host *h)
 {
 	const struct pl_ticker_state s = pl_hostmark_tick(h->kernel);
@@ -153,7 +153,7 @@ static void tick(struct pl_mark_host *h)
 	h->unsure = s.unsure;
 }
 
-/* What is the same in all records of a block. */
+/* Fills in the part that all records of a block share. */
 static void set_point(struct pl_mark_host *h, uint64_t block)
 {
 	const struct pl_hostmark_options *k = &h->o->kernel;
@@ -195,9 +195,9 @@ static bool enough(const struct pl_mark_host *h)
 	return h->o->full != NULL && h->o->full(h->o->arg);
 }
 
-/* The first block that is seen whole. To a meter packets of the next one, or the next two, may have come
- * already, early; and packets that passed the marker unmarked may look like those of the blocks that
- * follow. */
+/* Starts with the first block that is seen whole. A meter may have got early packets of the next
+ * one or two blocks already, and packets that passed the marker unmarked may look like those of the
+ * blocks that follow. */
 static void begin_blocks(struct pl_mark_host *h)
 {
 	const uint64_t block = pl_clock_read(CLOCK_TAI) / period(h);
@@ -224,7 +224,7 @@ static void read_blocks(struct pl_mark_host *h)
 
 /* ---- before marking ---- */
 
-/* Marks, once nobody was seen to use the bits. */
+/* Starts marking after the check time. Returns -EBUSY with diag when the bits are in use. */
 static int check_use(struct pl_mark_host *h, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct pl_mark_counts c;
@@ -279,7 +279,7 @@ static int files(void *s, struct pl_confine *confine)
 	const struct pl_mark_host *h = s;
 	int r = pl_confine_path(confine, h->o->rules_file, false);
 
-	/* To take pins away, should it not begin. */
+	/* Needed to remove pins when marking does not start. */
 	if (r == 0)
 		r = pl_confine_path(confine, h->o->kernel.pin, true);
 	for (size_t i = 0; r == 0 && i < h->o->n_to; i++)
@@ -304,7 +304,7 @@ static int open_outs(struct pl_mark_host *h, struct pl_diag *diag)
 
 /* ---- probes ---- */
 
-/* Where they go, with a rule that they are marked by. */
+/* Resolves the destination of probes, and adds a rule that marks them. */
 static int prepare_probe(struct pl_mark_host *h, struct pl_diag *diag)
 {
 	const struct pl_mark_setup *u = &h->o->kernel.setup;
@@ -322,7 +322,7 @@ static int prepare_probe(struct pl_mark_host *h, struct pl_diag *diag)
 	return r == 0 ? pl_probe_add_rule(&h->rules, &h->probed, diag) : r;
 }
 
-/* Not before packets are marked. */
+/* Sends probes that are due, but none before packets are marked. */
 static void send_probe(struct pl_mark_host *h)
 {
 	if (h->probe != NULL && h->armed_ns == 0)
@@ -392,13 +392,13 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 	return 1;
 }
 
-/* An interface that went or came back is news; the program is attached again. */
+/* An interface that goes or returns is logged only; the program is attached again. */
 static int watch_interface(struct pl_mark_host *h, struct pl_diag *diag)
 {
 	const bool before = pl_hostmark_attached(h->kernel);
 	const int r = pl_hostmark_turn(h->kernel, diag);
 
-	/* It may have let packets pass that nobody counted. */
+	/* Packets may have passed uncounted. */
 	if (!before || !pl_hostmark_attached(h->kernel))
 		h->torn = reached(h);
 	if (r != -ENETDOWN && r != -EAGAIN)

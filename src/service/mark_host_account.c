@@ -45,7 +45,7 @@ void pl_mark_host_put_page(void *s, struct pl_exposition *page)
 	const struct pl_account a = { .page = page };
 	struct pl_mark_host *h = s;
 
-	/* It could not be opened. */
+	/* The service could not be opened. */
 	if (h->kernel == NULL)
 		return;
 	put(&a, h);
@@ -64,7 +64,7 @@ void pl_mark_host_put_json(void *s, struct pl_json *json)
 		pl_tap_outs_json(h->outs, h->n_outs, json);
 }
 
-/* Those of outputs are the tap's. */
+/* Families of outputs are described by the tap. */
 void pl_mark_host_describe(struct pl_exposition *page)
 {
 	const struct pl_account a = { .page = page };

@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "memory/region.h"
 
-/* Regions of this process were written, and its own reader is to look. */
+/* Has the collector read regions at once after a service of this process has written them. */
 static void wake(void *arg)
 {
 	struct pl_one_process *p = arg;
@@ -24,7 +24,7 @@ static uint32_t put_events(void *arg, const struct pl_event *events, uint32_t n)
 	return pl_pipeline_put_events(p->collector.daemon.pipeline, events, n);
 }
 
-/* Those that another process or an output writes: here they are shown. */
+/* Lists the regions that another process or an output writes: the ones that are shown here. */
 static unsigned int list_shown(const struct pl_config *c, const char **names, const char **paths)
 {
 	unsigned int n = pl_list_regions(c, PL_WRITER_OTHER, names, paths);
@@ -32,8 +32,8 @@ static unsigned int list_shown(const struct pl_config *c, const char **names, co
 	return n + pl_list_regions(c, PL_WRITER_OUTPUT, names + n, paths + n);
 }
 
-/* Where the translator notes keys for the reader of this process: of key-write, which does not hold
- * them. A region that cannot be opened is the translator's to complain of. */
+/* Makes the tables in which the translator notes keys of key-write regions, which do not store
+ * them. A region that cannot be opened is reported by the translator. */
 static int make_keys(struct pl_one_process *p)
 {
 	const struct pl_config_region *r = p->config.regions.items;
@@ -76,7 +76,7 @@ static void read_rdma(struct pl_one_process *p)
 
 /* ---- reload ---- */
 
-/* Rules and points apply at once. */
+/* Applies rules and points, the only keys of taps that a reload changes. */
 static void change_taps(struct pl_one_process *p, const struct pl_config *config)
 {
 	if (!pl_config_same_taps(&p->config, config))
@@ -86,7 +86,7 @@ static void change_taps(struct pl_one_process *p, const struct pl_config *config
 	pl_taps_change(&p->taps, config);
 }
 
-/* What a reload changes beside the collector: the regions of other writers, and taps. */
+/* Changes the services beside the collector: regions of other writers, queries, taps and marks. */
 static int change(void *arg, const struct pl_config *config, struct pl_diag *diag)
 {
 	struct pl_one_process *p = arg;
@@ -138,7 +138,7 @@ static void give_segments(void *arg, const struct pl_seg192 *records, uint32_t n
 	pl_tap_service_give(&tap->service, PL_FLAT_SEG192, records, n);
 }
 
-/* Sockets and outputs are those of a tap of the name. */
+/* Adds a tap for each marking domain, for its sockets and outputs. */
 static int add_marks(struct pl_one_process *p, struct pl_diag *diag)
 {
 	int r;
@@ -170,7 +170,7 @@ static int add_marks(struct pl_one_process *p, struct pl_diag *diag)
 	return r;
 }
 
-/* The taps, which queries name, those of marks, and the queries. */
+/* Makes the configured taps, the taps of marks, and the queries. */
 static int add_queries(struct pl_one_process *p, struct pl_diag *diag)
 {
 	int r = pl_taps_init(&p->taps, &p->config);
@@ -187,10 +187,10 @@ static int add_queries(struct pl_one_process *p, struct pl_diag *diag)
 	p->queries.put = put_events;
 	p->queries.arg = p;
 	r = pl_standing_init(&p->queries, &p->taps, &p->config, diag);
-	/* A reload may bring queries where there are taps. */
+	/* A reload may add queries where there are taps. */
 	if (r < 0 || p->taps.n + p->queries.n == 0)
 		return r;
-	/* Drained after the taps, whose last records it gets, and after those who write regions,
+	/* Drained after the taps, whose last records it gets, and after the writers of regions,
 	 * whose records the collector reads. */
 	add(p, &pl_standing_service, &p->queries);
 	p->has_queries = true;
@@ -204,7 +204,8 @@ int pl_one_process_init(struct pl_one_process *p, struct pl_config *config,
 	unsigned int n;
 	int r;
 
-	/* The collector's changes with reloads; the others keep strings of theirs. */
+	/* The collector's configuration changes with reloads; other services point into this
+	 * copy. */
 	p->collector.config = *config;
 	*config = (struct pl_config){ .sources = { .n = 0 } };
 	r = pl_config_copy(&p->config, &p->collector.config);
@@ -228,7 +229,7 @@ int pl_one_process_init(struct pl_one_process *p, struct pl_config *config,
 		return r;
 	if (p->marks.n > 0)
 		add(p, &pl_marks_service, &p->marks);
-	/* Drained after those who write regions, which marks read. */
+	/* Drained after the writers of regions, because marks read these. */
 	if (p->taps.n > 0)
 		add(p, &pl_taps_service, &p->taps);
 	if (p->config.dta.listen != NULL) {

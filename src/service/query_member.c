@@ -15,12 +15,12 @@
 #include "runtime/say.h"
 #include "service/query_member_parts.h"
 
-#define WAIT_MS         50 /* for a message; both topics are looked at, and signals come between */
+#define WAIT_MS         50 /* for a message; short, for two topics and for signals */
 #define MESSAGES_A_TURN 64
 #define SYNC_NS         UINT64_C(200000000)
 #define COMMIT_WAIT_MS  5000
 #define NOT_COMMITTED   (-1)
-#define MARK_NS         UINT64_C(1000000000) /* marks are repeated, for who begins to read */
+#define MARK_NS         UINT64_C(1000000000) /* marks are repeated for members that begin to read */
 
 void pl_query_member_fail(struct pl_query_member *m, int r, const struct pl_diag *why)
 {
@@ -38,7 +38,7 @@ static void send(struct pl_query_member *m, const char *topic, int32_t partition
 	struct pl_diag why = { .text = "" };
 	int r = -ENOMEM;
 
-	/* What is read again is given again. */
+	/* After an abort, the rows are sent when their records are read again. */
 	if (m->back)
 		return;
 	if (!value->failed)
@@ -69,7 +69,7 @@ void pl_query_member_row(void *arg, const struct pl_query_row *row)
 	send(m, m->o->results, PL_KAFKA_BY_KEY, &m->key, &m->value);
 }
 
-/* The sender of pieces and marks of an input: the member, in this attempt to read it. */
+/* Returns the sender of an input's pieces and marks: the member, in this assignment. */
 static struct pl_query_sender sender_of(
 	const struct pl_query_member *m, const struct pl_query_input *in)
 {
@@ -80,7 +80,7 @@ static struct pl_query_sender sender_of(
 	return sender;
 }
 
-/* All pieces of a window, of whatever input, go to one partition. */
+/* Sends a piece; pieces of one window, of any input, go to one partition. */
 void pl_query_member_piece(
 	void *arg, int64_t start_ns, int64_t end_ns, const void *data, size_t len)
 {
@@ -115,14 +115,14 @@ static void send_marks(struct pl_query_member *m, uint64_t now_ns)
 	}
 }
 
-/* Places of a consumer's partitions, with the times up to which windows are done. */
+/* Positions of a consumer's partitions, with the times up to which windows are done. */
 struct places {
 	struct pl_kafka_position at[PL_QUERY_INPUTS_MAX];
 	char notes[PL_QUERY_INPUTS_MAX][64];
 	uint32_t n;
 };
 
-/* `read`: what was read so far. It is told with the others, and no reason to tell them. */
+/* Adds a position to commit, with `read`, the offset read so far; that is no reason by itself. */
 static void add_place(struct places *places, uint32_t partition, int64_t offset, int64_t until,
 	int64_t read, int64_t *committed, int64_t *noted)
 {
@@ -130,7 +130,7 @@ static void add_place(struct places *places, uint32_t partition, int64_t offset,
 
 	if (offset == *committed && until == *noted)
 		return;
-	/* With nothing read there is nothing to say. */
+	/* Nothing was read: there is no position. */
 	if (offset == 0 && until == INT64_MIN)
 		return;
 	*committed = offset;
@@ -166,8 +166,7 @@ static void find_places(struct pl_query_member *m, struct places *inputs, struct
 	}
 }
 
-/* What was not committed is tried again: a group that shares its partitions anew refuses it for a
- * moment. */
+/* Has all positions committed again: a group that rebalances refuses commits for a moment. */
 static void take_back(struct pl_query_member *m)
 {
 	for (uint32_t i = 0; i < m->n_inputs; i++) {
@@ -192,7 +191,7 @@ static int commit_transaction(struct pl_query_member *m,
 		pl_query_member_take_back(m, &why);
 		return 0;
 	}
-	/* Where rows were refused others do not show that they are taken again. */
+	/* After refused rows, only a transaction with rows shows that they are accepted again. */
 	if (pl_kafka_writer_stats(m->writer)->transactions != before &&
 		(!m->back_rows || m->rows != m->rows_done))
 		m->back_ns = 0;
@@ -219,8 +218,8 @@ static int commit(struct pl_query_member *m)
 	return 0;
 }
 
-/* Rows of windows that are there; then, when they and partial results are acknowledged, marks; and
- * when these are, positions. A transaction has them all in one. */
+/* Sends rows of complete windows; then, when these and partial results are acknowledged, marks;
+ * when these are, commits positions. A transaction has them all in one. */
 int pl_query_member_sync(struct pl_query_member *m, uint64_t now_ns)
 {
 	struct pl_diag why = { .text = "" };
@@ -265,7 +264,7 @@ static void note_clock(struct pl_query_member *m, enum pl_clock_kind clock)
 	pl_buf_done(&text);
 }
 
-/* Records whose flows are in several partitions would give wrong rows. */
+/* Fails when records of one flow are spread over partitions, which would give wrong rows. */
 static bool is_spread(struct pl_query_member *m, const struct pl_kafka_message *message)
 {
 	struct pl_diag why = { .text = "" };
@@ -314,7 +313,7 @@ static void read_records(struct pl_query_member *m, uint64_t now_ns)
 	}
 }
 
-/* Once: their groups are missing in the rows, which say so once their inputs were waited for. */
+/* Logs this once. Rows lack the groups of such members, and are marked incomplete after a wait. */
 static void tell_version(struct pl_query_member *m)
 {
 	if (!m->told_version)
@@ -355,10 +354,10 @@ static void read_partials(struct pl_query_member *m, uint64_t now_ns)
 	}
 }
 
-/* A partition that was read to its end and has had no record for a while: what it has open closes.
- * One that is only slow in coming is not. Messages that are none of ours are no records. The time of
- * a join goes on to the last partner that its records may have: so long is waited, too, or records
- * that come next would be late. */
+/* Closes the open windows of a partition that was read to its end and has had no record for
+ * idle_ns. A partition that is only slow is not idle; messages of other formats are no records.
+ * With a join, the wait is WITHIN longer: its time advances to the last possible partner, so that
+ * records which come next would be late. */
 static void find_idle(struct pl_query_member *m, uint64_t now_ns)
 {
 	const uint64_t idle_ns = m->o->idle_ns, within_ns = pl_query_within_ns(m->o->query);
@@ -372,7 +371,7 @@ static void find_idle(struct pl_query_member *m, uint64_t now_ns)
 			continue;
 		pl_query_run_close_open(in->run);
 		in->idle = true;
-		in->mark_ns = 0; /* a mark at once */
+		in->mark_ns = 0; /* send a mark at once */
 	}
 }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A query as a member of a Kafka consumer group, as a service. Each input partition that the group
- * gives to this member has a run of its own, so that it moves alone: what it read is committed up
- * to the first record that an open window needs, with the time up to which windows are closed, and
- * whoever gets the partition goes on exactly there.
+ * assigns to this member has a run of its own, so that it moves alone: the position up to the first
+ * record that an open window needs is committed, with the time up to which windows are closed, and
+ * the next member to get the partition continues exactly there.
  *
- * A query whose groups each lie in one partition gives its rows at once. Any other goes in two
+ * A query whose groups each lie in one partition gives its rows at once. Any other runs in two
  * stages (query/merge.h): runs put partial results and marks into a topic, partitioned by window,
  * whose partitions a second group, GROUP.partials, shares among the same members; they merge and
  * give rows.
  *
  * Rows go to a topic as JSON messages (query/result_json.h), or to `row`. Positions are committed
- * when rows and partial results are acknowledged, or together with them in a transaction. One that
- * the brokers refuse, as they do when partitions move meanwhile, is taken back: the partitions that
- * are still this member's are read again from where the group stands.
+ * when rows and partial results are acknowledged, or together with them in a transaction. When the
+ * brokers refuse a transaction, as they do when partitions move meanwhile, it is aborted, and the
+ * partitions that this member still has are read again from the committed position.
  */
 #pragma once
 
@@ -22,24 +22,24 @@
 #include "record/clocks.h"
 #include "runtime/runtime.h"
 
-#define PL_QUERY_MEMBER_PARTIALS 4 /* partitions of a topic of partial results that is made */
+#define PL_QUERY_MEMBER_PARTIALS 4 /* partitions of a new topic of partial results */
 
 struct pl_query_member_options {
 	const char *uri;      /* kafka://HOST[:PORT],…/TOPIC[?property=value&…] */
 	const char *group;    /* the consumer group */
-	const char *name;     /* of the query, in result messages */
+	const char *name;     /* name of the query in result messages */
 	const char *results;  /* topic on the same brokers; NULL: rows go to `row` */
 	const char *partials; /* topic on the same brokers; NULL: tm.partial.GROUP */
 	bool transactions;
 	const struct pl_query *query;
 	enum pl_flat_kind kind;
 	struct pl_query_config config;
-	uint64_t idle_ns; /* a partition that was read to its end, without a record: its windows
-			     close, and it holds others back no longer; with a join of records its
-			     WITHIN longer */
+	uint64_t idle_ns; /* time without a record after which a partition that was read to its end
+			   * closes its windows and holds others back no longer; with a join of
+			   * records its WITHIN longer */
 	pl_query_sink *row;
-	void (*turned)(void *arg); /* behind the rows of a turn; they are written when it returns */
-	bool (*full)(void *arg);   /* no more rows are wanted */
+	void (*turned)(void *arg); /* called after the rows of a turn, written when it returns */
+	bool (*full)(void *arg);   /* returns true when no more rows are wanted */
 	void *arg;
 };
 
@@ -50,36 +50,36 @@ struct pl_query_member {
 	const struct pl_query_member_options *o;
 	struct pl_kafka_consumer *records, *partials;
 	struct pl_kafka_writer *writer;
-	struct pl_query_input **inputs;   /* by partition; NULL: another member's */
-	struct pl_query_output **outputs; /* of the partials, likewise */
+	struct pl_query_input **inputs;   /* by partition; NULL: not assigned to this member */
+	struct pl_query_output **outputs; /* of the topic of partial results, likewise */
 	uint32_t n_inputs, n_outputs;
 	struct pl_query_sender sender;
-	uint32_t piece_max;                 /* bytes of a partial result */
-	char topic[PL_KAFKA_TOPIC_MAX + 1]; /* of partial results */
+	uint32_t piece_max;                 /* most bytes of a partial result */
+	char topic[PL_KAFKA_TOPIC_MAX + 1]; /* topic of partial results */
 	char name[PL_KAFKA_URI_MAX];        /* the URI without its keys */
 	struct pl_buf key, value;
 	uint64_t synced_ns, rows;
-	uint64_t rows_done, rows_back; /* of the rows, up to the last commit, and taken back */
-	/* A transaction was taken back: what is read goes back to where the group stands. Since when
-	 * none has been committed, and, where one of those had rows, none with rows; 0: it is not
-	 * so. When it was the last time. */
+	uint64_t rows_done, rows_back; /* of `rows`: number up to the last commit; aborted */
+	/* A transaction was aborted: reading goes back to the committed position. back_ns is the
+	 * time since when none has succeeded, back_last_ns that of the last abort; back_rows: one
+	 * of those had rows, so only one with rows ends it. back_ns 0: no trouble. */
 	bool back, back_rows;
 	uint64_t back_ns, back_last_ns;
-	/* Records, and pieces, that were done before and read again beside those that were not. */
+	/* Number of records, and of partial results, that were done before and were read again. */
 	uint64_t records_again, pieces_again;
 	uint32_t max_batch;
-	struct pl_kafka_writer_stats written; /* of writers that were given up */
-	/* of partitions that are no longer ours */
+	struct pl_kafka_writer_stats written; /* counters of writers that were closed */
+	/* counters of partitions that are no longer ours */
 	struct pl_query_merge_stats merged;
 	struct pl_query_stats asked;
 	int failed;
 	struct pl_diag why, trouble;
-	struct pl_clocks clocks; /* of the records that it read */
-	bool by_flow;            /* all of a flow has to be in one partition */
+	struct pl_clocks clocks; /* clocks of the records that it read */
+	bool by_flow;            /* all records of a flow must be in one partition */
 	bool two_stages, began, told_version;
 };
 
-/* As many topics as pl_query_split is to know of: in how many places the records of a flow may be. */
+/* Returns how many places may hold records of one flow: as many topics for pl_query_split. */
 uint32_t pl_query_member_places(const struct pl_kafka_uri *uri);
 
 extern const struct pl_service_ops pl_query_member_service;

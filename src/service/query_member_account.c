@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a member of a group counts, as JSON, on the metrics page and in words. */
+/* Writes the account of a member of a group: as JSON, on the metrics page and in words. */
 #include <inttypes.h>
 
 #include "runtime/account.h"
 #include "service/query_member_parts.h"
 
-/* Of the partitions that went and of those that are here. */
+/* Returns the sum over present and former partitions. */
 static struct pl_query_merge_stats merged(const struct pl_query_member *m)
 {
 	struct pl_query_merge_stats sum = m->merged;

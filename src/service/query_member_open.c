@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The clients of a member opened and closed. */
+/* Opens and closes the Kafka clients of a member. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 #include "service/query_member_parts.h"
 
 #define BROKER_WAIT_MS 10000
-#define MESSAGE_BYTES  256     /* of a message and its batch beside the piece */
+#define MESSAGE_BYTES  256     /* beside the piece: of a message and its batch */
 #define USUAL_BATCH    1000000 /* librdkafka's batch.size */
 
-/* Topics have letters, digits, '.', '_' and '-'. */
+/* Names the topic of partial results; characters not allowed in topic names become '_'. */
 static void name_topic(struct pl_query_member *m)
 {
 	if (m->o->partials != NULL) {
@@ -30,8 +30,8 @@ static void name_topic(struct pl_query_member *m)
 	}
 }
 
-/* A group that never committed begins with the oldest record: with the newest, those would be
- * missed that come before the first commit of a member that fails. */
+/* Sets auto.offset.reset to the oldest record: with the newest, a group whose first member fails
+ * before its first commit would miss records. */
 static void begin_with_oldest(struct pl_kafka_uri *uri)
 {
 	if (pl_kafka_uri_property(uri, "auto.offset.reset") != NULL ||
@@ -70,8 +70,8 @@ static int open_writer(struct pl_query_member *m, const struct pl_kafka_uri *uri
 	return pl_kafka_writer_open(&m->writer, &config, diag);
 }
 
-/* How large messages may be: partial results are cut so that they fit. Messages that go together
- * must fit together, so that the writer is opened anew where a topic takes less than usual. */
+/* Finds the largest message size, to which partial results are cut. Messages of one batch must fit
+ * together, so the writer is opened again when a topic takes less than the usual batch. */
 static int find_room(
 	struct pl_query_member *m, const struct pl_kafka_uri *uri, struct pl_diag *diag)
 {
@@ -137,7 +137,7 @@ static int open_records(struct pl_query_member *m, const struct pl_kafka_uri *ur
 	if (m->n_inputs > PL_QUERY_INPUTS_MAX) {
 		pl_diag_set(diag, "%s has %u partitions; %d is the limit", m->name, m->n_inputs,
 			PL_QUERY_INPUTS_MAX);
-		m->n_inputs = 0; /* none is taken while it closes */
+		m->n_inputs = 0; /* no partition is taken while it closes */
 		return -E2BIG;
 	}
 	m->inputs = calloc(m->n_inputs, sizeof(struct pl_query_input *));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The partitions of a member of a group: how they come, go, and are read again. */
+/* Partitions of a member of a group: assigned, revoked, and read again. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #define ABORT_WAIT_MS 10000
 #define GIVE_UP_NS    (PL_QUERY_MEMBER_WAIT_MS * UINT64_C(1000000))
 
-/* The time that a position was committed with, INT64_MIN: there is none; and what was read by then.
- * A time that no record can have led to would make all that comes late. */
+/* Returns the time committed with a position, or INT64_MIN, and the offset read by then. A time
+ * that no record can have caused is ignored: all records would be late. */
 static int64_t time_of(
 	struct pl_query_member *m, uint32_t partition, const char *note, int64_t *ret_read)
 {
@@ -39,7 +39,7 @@ static int64_t time_of(
 	return INT64_MIN;
 }
 
-/* Gives each partition to `add`, with what the group committed for it. */
+/* Calls `add` for each partition, with the position that the group committed. */
 static void take_partitions(struct pl_query_member *m, struct pl_kafka_consumer *c,
 	const struct pl_kafka_position *positions, uint32_t n, pl_kafka_committed *add)
 {
@@ -92,9 +92,9 @@ void pl_query_member_assigned(void *arg, struct pl_kafka_position *positions, ui
 	take_partitions(m, m->records, positions, n, add_input);
 }
 
-/* At once, though what is read goes back later: where the group stands nobody is told while a
- * transaction with positions is open. A writer that cannot take it back is given up; the next one
- * of its name does, or finds that it was committed after all. */
+/* Aborts at once, although reading goes back later: the committed position cannot be fetched while
+ * a transaction with positions is open. A writer that cannot abort is replaced: the new one of its
+ * name aborts, or finds that the transaction was committed. */
 void pl_query_member_take_back(struct pl_query_member *m, const struct pl_diag *cause)
 {
 	struct pl_diag why = { .text = "" };
@@ -123,8 +123,8 @@ void pl_query_member_take_back(struct pl_query_member *m, const struct pl_diag *
 		pl_query_member_fail(m, r, &why);
 }
 
-/* Partitions that are lost were another's before we knew: a transaction with their rows, but
- * without their positions, must not be committed. */
+/* Aborts when partitions were lost: another member had them before we knew, and a transaction with
+ * their rows, but without their positions, must not be committed. */
 static void give_up_transaction(struct pl_query_member *m, bool lost)
 {
 	static const struct pl_diag cause = {
@@ -219,15 +219,15 @@ void pl_query_partials_revoked(void *arg, const uint32_t *partitions, uint32_t n
 
 /* ---- back to where the group stands ---- */
 
-/* Adds the partition, of which so much was read, to those that are read again. */
+/* Adds a partition to the ones that are read again; `first` is the first offset read of it. */
 static void add_back(
 	struct pl_kafka_position *positions, uint32_t *n, uint32_t partition, int64_t first)
 {
 	positions[(*n)++] = (struct pl_kafka_position){ .partition = partition, .offset = first };
 }
 
-/* Of each partition: where the group stands, else where it began. Those of which nothing was read
- * are there already. */
+/* Replaces each offset by the committed one, where there is one. Partitions of which nothing was
+ * read are removed: they are at that position already. */
 static uint32_t places_back(struct pl_kafka_position *positions, uint32_t n,
 	int64_t (*committed)(const struct pl_query_member *m, uint32_t partition),
 	const struct pl_query_member *m)
@@ -266,7 +266,7 @@ void pl_query_member_go_back(struct pl_query_member *m)
 	int r = 0;
 
 	m->back = false;
-	/* Those that were given since. */
+	/* Rows given since the abort are given again, too. */
 	m->rows_back += m->rows - m->rows_done;
 	m->rows_done = m->rows;
 	for (uint32_t i = 0; i < m->n_inputs; i++) {

@@ -86,7 +86,7 @@ static void put_names(const char *const *sources, size_t n, struct pl_buf *out)
 		pl_buf_printf(out, "%s%s", i > 0 ? ", " : "", sources[i]);
 }
 
-/* What becomes of packets that the rules take; whether they are counted. */
+/* Appends what happens to packets that the rules take. Returns whether they are counted. */
 static bool put_counts(const struct pl_query *query, bool first, const char *const *sources,
 	size_t n, struct pl_buf *out)
 {
@@ -144,7 +144,7 @@ static void put_kernel(const struct pl_query *query, bool push_down, bool first,
 	pl_buf_done(&rest);
 }
 
-/* A tap by copies of packets, of a capture, or elsewhere. */
+/* Appends where a source runs: in the kernel, on another host, or in this process. */
 static void put_source(const char *source, struct pl_buf *out)
 {
 	const uint32_t can = pl_port_uri_can(source);

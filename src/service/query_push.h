@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Filters of a question as rules of the taps in the kernel that it is asked of (lang/push.h), and
- * where each part of a question runs. */
+/* Filters of a question as rules of the kernel taps it reads (lang/push.h), and the place where
+ * each part of a question runs. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,16 +10,15 @@
 #include "query/query.h"
 #include "tap/rules.h"
 
-/* None where a source is no tap in the kernel. */
+/* Makes rules from the query's filters; none unless every source is a tap in the kernel. */
 void pl_query_push_rules(const struct pl_query *query, const char *const *sources, size_t n,
 	struct pl_tap_rules *ret);
 
-/* Whether the taps count packets for the query; *ret_why (may be NULL): why not. first: of an
- * answer the first rows are taken, so that their order matters. */
+/* Returns whether the taps count packets for the query; if not, *ret_why (may be NULL) is the
+ * reason. first: only the first rows are wanted, so that the order of records matters. */
 bool pl_query_push_plan(const struct pl_query *query, bool first, const char *const *sources,
 	size_t n, struct pl_tap_count_plan *ret, const char **ret_why);
 
-/* Appends to a plan the place where each part runs; without sources as a tap in the kernel would
- * run them. */
+/* Appends to a plan the place where each part runs; without sources, for a tap in the kernel. */
 void pl_query_push_explain(const struct pl_query *query, bool push_down, bool first,
 	const char *const *sources, size_t n, struct pl_buf *out);

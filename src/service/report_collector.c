@@ -15,7 +15,7 @@
 #include "web/webconf.h"
 
 #define STATUS_NS (UINT64_C(10) * 1000000000u)
-#define ALIVE_NS  (UINT64_C(10) * 1000000000u) /* a worker answers sooner, if it ever does */
+#define ALIVE_NS  (UINT64_C(10) * 1000000000u) /* a worker that runs answers sooner */
 
 /* ---- opening ---- */
 
@@ -49,7 +49,7 @@ static int output_paths(struct pl_confine *c, const struct pl_config_output *o)
 	return r;
 }
 
-/* Every file and folder that the configuration names, and itself, for a reload. */
+/* Permits every file and folder named in the configuration, and the file itself, for a reload. */
 static int config_paths(struct pl_confine *c, const struct pl_config *config, const char *file)
 {
 	const struct pl_config_output *outputs = config->outputs.items;
@@ -184,7 +184,7 @@ static bool alive(void *s)
 	return pl_pipeline_stats(c->daemon.pipeline, &stats) == 0 && stats.age_ns < ALIVE_NS;
 }
 
-/* All or nothing: a bad file of either kind changes nothing. Takes the configuration over. */
+/* Changes all parts or none: if one refuses, none is changed. Takes the configuration over. */
 static int change(struct pl_report_collector *c, struct pl_config *config, struct pl_diag *diag)
 {
 	struct pl_daemon *d = &c->daemon;
@@ -199,7 +199,7 @@ static int change(struct pl_report_collector *c, struct pl_config *config, struc
 		pl_pipeline_reload_failed(d->pipeline);
 	} else {
 		r = pl_pipeline_reload(d->pipeline, config, diag);
-		/* The services beside the collector go back to what they had. */
+		/* The other services return to the configuration in use. */
 		if (r < 0 && c->o->changed != NULL)
 			(void)c->o->changed(
 				c->o->changed_arg, pl_pipeline_config(d->pipeline), NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The collector of reports as a service: a pipeline with its web pages (daemon.h), which shows the
- * other services of the process too. It goes first.
+ * The collector of reports as a service: a pipeline with its web pages (daemon.h), which show the
+ * other services of the process as well. It must be the first service.
  */
 #pragma once
 
@@ -9,31 +9,31 @@
 #include "service/daemon.h"
 
 struct pl_report_collector_options {
-	const char *file;  /* the configuration's; NULL: none */
-	const char *named; /* what a reload reads, for people; NULL: nothing */
-	/* Reads the configuration anew. As pl_config_load. */
+	const char *file;  /* the configuration file; NULL: none */
+	const char *named; /* name, for messages, of what a reload reads; NULL: nothing */
+	/* Loads the configuration again, as pl_config_load. */
 	int (*load)(void *arg, struct pl_config *ret, const struct pl_config *now,
 		struct pl_diag *diag);
-	/* What else of it is changed by a reload, before the collector: negative errno with diag
-	 * refuses all of it. NULL: nothing. */
+	/* Changes the other services at a reload, before the collector. Negative errno with diag
+	 * refuses the reload. NULL: none. */
 	int (*changed)(void *arg, const struct pl_config *config, struct pl_diag *diag);
 	void *changed_arg;
-	/* The last chance to add an output, when all services are open. NULL: nothing. */
+	/* Called when all services are open: the last chance to add an output. NULL: unused. */
 	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag);
 	void *ready_arg;
-	struct pl_marks *marks; /* shown at /api/v1/segments; NULL: there are none */
-	struct pl_taps *taps;   /* shown at /api/v1/tapped; NULL: there are none */
-	bool alone;             /* there is no other service */
-	void *arg;              /* of load */
+	struct pl_marks *marks; /* shown at /api/v1/segments; NULL: none */
+	struct pl_taps *taps;   /* shown at /api/v1/tapped; NULL: none */
+	bool alone;             /* there are no other services */
+	void *arg;              /* argument of load */
 };
 
 struct pl_report_collector {
 	const struct pl_report_collector_options *o;
-	struct pl_config config; /* until it is open, when the pipeline has it */
+	struct pl_config config; /* until it is open; then the pipeline owns it */
 	struct pl_daemon daemon;
-	bool began;                  /* it was open, and all after it */
-	uint64_t reports, status_ns; /* as the status told last */
-	uint64_t left;               /* entries that were not delivered in the end */
+	bool began;                  /* opened, with all services after it */
+	uint64_t reports, status_ns; /* when the status was last sent */
+	uint64_t left;               /* entries not delivered at the end */
 };
 
 extern const struct pl_service_ops pl_report_collector_service;

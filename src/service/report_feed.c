@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hands records, events and values of the collector to another thread. */
+/* Passes records, events and values of the collector to another thread. */
 #include "service/report_feed.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 
-/* Of each buffer: what comes while the other thread does something else. */
+/* Entries in each buffer, for the time when the other thread is busy. */
 enum { ROOM_PATHS = 8192, ROOM_HOPS = 65536, ROOM_EVENTS = 4096, ROOM_VALUES = 8192 };
-/* For room, while entries wait in the output's queues: longer than a reload takes. */
+/* Longest wait for room, while entries queue in the output: longer than a reload takes. */
 #define PATIENCE_NS UINT64_C(1000000000)
 
 struct half {
@@ -26,12 +26,12 @@ struct half {
 struct pl_report_feed {
 	struct pl_export e; /* first */
 	int fd;
-	bool has_room; /* both halves have their memory */
+	bool has_room; /* both halves are allocated */
 	pthread_mutex_t lock;
 	pthread_cond_t taken;
-	unsigned int filling; /* under the lock: which half is filled */
-	uint64_t takes;       /* likewise */
-	bool gave_up;         /* likewise: waited in vain, since the last half was taken */
+	unsigned int filling; /* under the lock: index of the half that is filled */
+	uint64_t takes;       /* likewise: number of times that a half was taken */
+	bool gave_up;         /* likewise: a wait timed out since the last half was taken */
 	struct half halves[2];
 };
 
@@ -56,18 +56,18 @@ static bool put_path(struct half *h, const struct pl_path *path, const struct pl
 	return true;
 }
 
-/* With the lock held: the half that is filled got `kept` entries, and was empty before. */
+/* Counts `kept` entries put into the half, and wakes the reader if it was empty. Called locked. */
 static void note(struct pl_report_feed *f, uint32_t kept, bool empty)
 {
 	const uint64_t one = 1;
 
 	atomic_fetch_add_explicit(&f->e.stats.queued, kept, memory_order_relaxed);
-	/* It cannot be full: it is read to 0 before a half is taken. */
+	/* The write cannot block: the counter is reset before a half is taken. */
 	if (empty && kept > 0)
 		(void)!write(f->fd, &one, sizeof(one));
 }
 
-/* Whether a half was taken meanwhile, so that there is room. */
+/* Waits until a half is taken. Returns whether one was, so that there is room. */
 static bool wait_for_room(struct pl_report_feed *f)
 {
 	const struct timespec until = pl_clock_timespec(pl_clock_mono_ns() + PATIENCE_NS);
@@ -79,7 +79,7 @@ static bool wait_for_room(struct pl_report_feed *f)
 	return f->takes != takes;
 }
 
-/* Puts entries from `from` on into the half, as far as there is room; how many. */
+/* Puts entries into the half, starting at `from`, as far as there is room. Returns their number. */
 typedef uint32_t put_fn(struct half *h, const void *entries, uint32_t from, uint32_t n);
 
 static void put_all(struct pl_report_feed *f, put_fn *put, const void *entries, uint32_t n)
@@ -152,7 +152,7 @@ static void write_values(
 	put_all(of(e), put_values, values, n);
 }
 
-/* What queries make of records is in the memory of this process whether they took them or not. */
+/* Always settled: results of queries are in memory anyway, whether entries were taken or not. */
 static bool settled(struct pl_export *e)
 {
 	(void)e;
@@ -252,7 +252,7 @@ void pl_report_feed_take(struct pl_report_feed *f, const struct pl_report_feed_s
 	uint64_t n;
 	struct half *h;
 
-	/* First: what is written behind the change of halves wakes again. */
+	/* Read first: entries written after the halves were swapped wake the reader again. */
 	(void)!read(f->fd, &n, sizeof(n));
 	pthread_mutex_lock(&f->lock);
 	h = &f->halves[f->filling];

@@ -63,7 +63,7 @@ static bool readable(const struct pl_report_feed *feed)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* So many reports of so many hops, events and values; their times go on from *ts. */
+/* Gives the exporter reports with hop_count hops, events and values; times continue from *ts. */
 static void give(struct pl_export *e, uint64_t *ts, uint32_t hop_count)
 {
 	static struct pl_record_batch batch;
@@ -106,7 +106,7 @@ struct taker {
 	uint64_t begun_ns, longest_ns; /* longest: between one take and the next */
 };
 
-/* Now and then, as who has other things to do. */
+/* Takes entries from time to time, like a thread with other work. */
 static void *take_late(void *arg)
 {
 	struct taker *t = arg;
@@ -125,8 +125,8 @@ static void *take_late(void *arg)
 	return NULL;
 }
 
-/* More than there is room for, while somebody comes to take it: nothing is dropped, unless they stay
- * away for as long as is waited for them, on a busy machine. */
+/* Gives more than there is room for while another thread takes it: nothing is dropped, unless that
+ * thread is delayed beyond the exporter's wait, on a busy machine. */
 static void give_many(struct pl_export *e, struct pl_report_feed *feed, struct seen *s,
 	uint64_t *ts, uint64_t *given)
 {
@@ -182,7 +182,7 @@ int main(void)
 	}
 	eq(s.hops, 3 * PATHS * HOPS, "with their hops");
 
-	/* More than there is room for: what is kept is whole. */
+	/* More than there is room for: entries that are kept are complete. */
 	for (int i = 0; i < 200; i++)
 		give(e, &ts, HOPS);
 	given += 200 * GIVEN;

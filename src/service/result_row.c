@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads a row of a result back from its message. */
+/* Parses a result row from its message. */
 #include "service/result_row.h"
 
 #include <jansson.h>
@@ -9,17 +9,17 @@
 #include "base/num.h"
 #include "query/result_json.h"
 
-#define EXACT_MAX 9007199254740992.0 /* 2^53: integers up to here are doubles as they are */
-#define WORDS     256                /* values of a column of words */
+#define EXACT_MAX 9007199254740992.0 /* 2^53: up to here doubles represent every integer */
+#define WORDS     256                /* most values of an enumeration */
 
-/* A decimal number, without the other forms of pl_parse_u64. */
+/* Reads a decimal number, without the other notations of pl_parse_u64. */
 static bool read_digits(const char *text, uint64_t *ret)
 {
 	return text[0] != '\0' && strspn(text, "0123456789") == strlen(text) &&
 	       pl_parse_u64(text, ret) == 0;
 }
 
-/* Sign and size of an integer: the string behind NAME_s where it is there, else the number. */
+/* Reads sign and size of an integer: from the string NAME_s if there is one, else the number. */
 static bool read_integer(const json_t *object, const char *name, bool *ret_negative, uint64_t *ret)
 {
 	char second[160];
@@ -63,7 +63,7 @@ static bool read_unsigned(const json_t *object, const char *name, uint64_t *ret)
 	return read_integer(object, name, &negative, ret) && (!negative || *ret == 0);
 }
 
-/* The number of a word ("idle"). */
+/* Reads the number of an enumeration's word ("idle"). */
 static bool read_word(
 	const struct pl_query_column *column, const char *word, struct pl_query_value *v)
 {
@@ -102,7 +102,7 @@ static bool read_other(const json_t *member, struct pl_query_value *v)
 	return false;
 }
 
-/* Into the row: the message does not last. */
+/* Copies the text into the row, because the message does not last. */
 static bool read_text(const json_t *member, struct pl_query_value *v, char text[PL_TEXT_TOLD + 1])
 {
 	const size_t n = json_string_length(member);
@@ -133,7 +133,7 @@ static bool read_value(const json_t *object, const struct pl_query_column *colum
 	return read_other(member, v);
 }
 
-/* Both ends or none. */
+/* Reads both ends of the window, or neither. */
 static bool read_window(const json_t *object, struct pl_query_row *row)
 {
 	row->windowed = json_object_get(object, "w0") != NULL;
@@ -142,7 +142,7 @@ static bool read_window(const json_t *object, struct pl_query_row *row)
 		       read_signed(object, "w1", &row->end_ns) && row->start_ns < row->end_ns);
 }
 
-/* Points in their order, and null behind them. */
+/* Reads the observation points: ascending, with null at the end when there are more. */
 static bool read_exp(struct pl_result_row *ret, const json_t *array)
 {
 	const size_t n = json_array_size(array);
@@ -166,7 +166,7 @@ static bool read_exp(struct pl_result_row *ret, const json_t *array)
 	return array == NULL || json_is_array(array);
 }
 
-/* What messages of older versions do not say. */
+/* Reads members that messages of older versions lack. */
 static bool read_origin(struct pl_result_row *ret, const json_t *object)
 {
 	const json_t *first = json_object_get(object, "first_ts");
@@ -202,7 +202,7 @@ static bool read_row(struct pl_result_row *ret, const struct pl_query *query, co
 enum pl_result_verdict pl_result_row_read(struct pl_result_row *ret, const struct pl_query *query,
 	const char *name, const char *message, size_t len)
 {
-	/* As doubles, integers beyond 64 bits do not make jansson refuse the message. */
+	/* Read as doubles, integers beyond 64 bits do not make jansson refuse the message. */
 	json_t *object = len <= PL_RESULT_ROW_MAX
 				 ? json_loadb(message, len,
 					   JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows read back from messages: what was written is there again, and what is none is refused. */
+/* Parsing rows from messages: a row that was written is read back, and anything else is refused. */
 #include <string.h>
 
 #include "base/test.h"
@@ -24,7 +24,7 @@ struct seen {
 	unsigned int n;
 };
 
-/* A row of a run, its message, and the row of the message: once more the same message. */
+/* Compares a row with the one parsed from its message, which must give the same message again. */
 static void there_and_back(void *arg, const struct pl_query_row *row)
 {
 	struct seen *seen = arg;

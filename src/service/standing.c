@@ -19,12 +19,12 @@
 #include "service/standing_topic.h"
 
 #define TURN_NS   UINT64_C(200000000)
-#define IDLE_NS   UINT64_C(1000000000) /* without a record: then windows close by the clock */
-/* For acknowledgements, of all topics together: */
-#define CLOSE_NS  UINT64_C(10000000000) /* when the process ends */
-#define LEAVE_NS  UINT64_C(2000000000)  /* when a reload takes them away, while others wait */
-#define ASK_NS    UINT64_C(2000000000)  /* when a reload asks for their sources, likewise */
-#define COMMIT_MS 2000                  /* for the position in a topic of rows */
+#define IDLE_NS   UINT64_C(1000000000) /* time without a record; then windows close by the clock */
+/* Longest waits for acknowledgements, for all topics together: */
+#define CLOSE_NS  UINT64_C(10000000000) /* at the end of the process */
+#define LEAVE_NS  UINT64_C(2000000000)  /* when a reload removes topics; other services wait */
+#define ASK_NS    UINT64_C(2000000000)  /* at a reload that opens sources, likewise */
+#define COMMIT_MS 2000                  /* commit of the position in a topic of rows */
 
 /* ---- one query ---- */
 
@@ -32,7 +32,7 @@ static void free_query(struct pl_standing_query *q)
 {
 	if (q == NULL)
 		return;
-	/* Of rows, what is delivered is committed. */
+	/* Sources first: closing a source of rows commits the delivered ones. */
 	pl_standing_sources_close(q);
 	pl_standing_outs_close(q, &q->outs);
 	pl_query_run_free(q->run);
@@ -59,7 +59,7 @@ static int new_run(struct pl_standing_query *q, uint32_t partitions, struct pl_d
 	return pl_query_run_new(&q->run, q->query, &config, pl_standing_take_row, q, diag);
 }
 
-/* The outputs are its own to open: those of a query that goes may have the same files. */
+/* Makes a query; the caller opens its outputs: a query that is removed may have the same files. */
 static int new_query(struct pl_standing_query **ret, const struct pl_standing *s,
 	const struct pl_config_query *c, struct pl_diag *diag)
 {
@@ -98,7 +98,7 @@ static int new_query(struct pl_standing_query **ret, const struct pl_standing *s
 	return r == 0 ? pl_standing_look(q) : r;
 }
 
-/* Whether the run of the one goes on for the other. */
+/* Returns whether the query needs no new run for this configuration. */
 static bool same(const struct pl_standing_query *q, const struct pl_config_query *c)
 {
 	return strcmp(q->name, c->name) == 0 && strcmp(q->text, c->query) == 0 &&
@@ -119,7 +119,7 @@ static void take(
 		pl_standing_sources_take(s->queries[i], s->taps, (int)tap, kind, records, n);
 }
 
-/* What the queries read of a tap. */
+/* Returns the kinds of records that the queries read of the tap, as bits. */
 static uint32_t kinds_of(struct pl_standing_query *const *queries, unsigned int n, int tap)
 {
 	uint32_t kinds = 0;
@@ -129,7 +129,7 @@ static uint32_t kinds_of(struct pl_standing_query *const *queries, unsigned int 
 	return kinds;
 }
 
-/* And of the collector. */
+/* Returns the collector's streams that the queries read, as bits. */
 static uint32_t streams_of(struct pl_standing_query *const *queries, unsigned int n)
 {
 	uint32_t streams = 0;
@@ -190,7 +190,7 @@ struct change {
 	struct pl_standing *s;
 	unsigned int n;
 	struct pl_standing_query *fresh[PL_CONFIG_QUERIES_MAX]; /* or one that stays */
-	struct pl_standing_outs outs[PL_CONFIG_QUERIES_MAX]; /* what it gets; then, what it had */
+	struct pl_standing_outs outs[PL_CONFIG_QUERIES_MAX];    /* new outputs; then, old ones */
 	int error;
 	struct pl_diag *diag;
 };
@@ -215,7 +215,7 @@ static bool is_among(
 	return false;
 }
 
-/* Everything that may fail. */
+/* Makes and opens all that may fail. */
 static int plan(struct change *ch, const struct pl_config *config, struct pl_diag *diag)
 {
 	const struct pl_config_query *c = config->queries.items;
@@ -244,7 +244,7 @@ static int plan(struct change *ch, const struct pl_config *config, struct pl_dia
 	return r;
 }
 
-/* Between two turns: no page reads them, no record comes. */
+/* Exchanges the queries between two turns, when no page reads them and no record comes. */
 static void swap(void *arg)
 {
 	struct change *ch = arg;
@@ -254,7 +254,7 @@ static void swap(void *arg)
 
 	ch->error = want(s, ch->fresh, ch->n, ch->diag);
 	if (ch->error < 0) {
-		/* Some taps may have been told already; what they made before they can make. */
+		/* Some taps may have changed already; the old kinds cannot fail. */
 		(void)want(s, s->queries, s->n, NULL);
 		return;
 	}
@@ -265,7 +265,7 @@ static void swap(void *arg)
 	memcpy(ch->fresh, had, sizeof(ch->fresh));
 	s->n = ch->n;
 	ch->n = n_had;
-	/* Without a topic before, no turn of theirs was due any more. */
+	/* No turn is due when there was no topic before. */
 	s->outs_due_ns = 0;
 	for (unsigned int i = 0; i < s->n; i++) {
 		struct pl_standing_outs old;
@@ -300,7 +300,7 @@ int pl_standing_change(struct pl_standing *s, const struct pl_config *config, st
 		r = ch->error;
 	}
 	until_ns = pl_clock_mono_ns() + LEAVE_NS;
-	/* On success those that went, else those that were made; what is in use stays. */
+	/* Frees removed queries on success, else the new ones; queries in use stay. */
 	for (unsigned int i = 0; i < ch->n; i++) {
 		struct pl_standing_query *q = ch->fresh[i];
 
@@ -313,7 +313,7 @@ int pl_standing_change(struct pl_standing *s, const struct pl_config *config, st
 		q->leaves = true;
 		free_query(q);
 	}
-	/* Likewise; their lines are written. */
+	/* Closes the old outputs on success, else the new ones; their lines are written. */
 	for (unsigned int i = 0; i < PL_CONFIG_QUERIES_MAX; i++) {
 		pl_standing_outs_finish(&ch->outs[i], until_ns);
 		pl_standing_outs_close(NULL, &ch->outs[i]);
@@ -453,7 +453,7 @@ static uint64_t due_ns(void *arg, uint64_t now_ns)
 	return due;
 }
 
-/* A page asks while a reload may exchange the queries. */
+/* Called by a page's thread, while a reload may exchange the queries. */
 static void conditions(void *arg, struct pl_conditions *ret)
 {
 	struct pl_standing *s = arg;
@@ -469,7 +469,7 @@ static void drain(void *arg)
 	if (streams_of(s->queries, s->n) != 0)
 		pl_standing_end_reports(s);
 	for (unsigned int i = 0; i < s->n; i++) {
-		/* Of no record there may be a row, too: a count of 0. */
+		/* Even without records there may be a row: a count of 0. */
 		if (!s->queries[i]->reads_rows)
 			pl_query_finish(s->queries[i]->run);
 		pl_standing_write(s->queries[i]);

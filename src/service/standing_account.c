@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What standing queries count, on the metrics page, as JSON and in words. */
+/* Writes the account of standing queries: on the metrics page, as JSON and in words. */
 #include "service/standing_account.h"
 
 #include <inttypes.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What standing queries count; for standing.c. */
+/* Accounts of standing queries; for standing.c. */
 #pragma once
 
 #include "base/json.h"
 #include "export/exposition.h"
 #include "service/standing_query.h"
 
-/* Rows that topics of its outputs dropped. */
+/* Returns how many rows the topics of its outputs dropped. */
 uint64_t pl_standing_topics_lost(const struct pl_standing_query *q);
 
-/* For the table of operations; `standing` is a struct pl_standing. */
+/* Members of the table of operations; `standing` is a struct pl_standing. */
 void pl_standing_put_page(void *standing, struct pl_exposition *page);
 void pl_standing_describe(struct pl_exposition *page);
 void pl_standing_put_json(void *standing, struct pl_json *json);

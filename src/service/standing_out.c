@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the rows of a standing query go: events, the log, gauges, files of JSON lines,
+/* Outputs for the rows of a standing query: events, the log, gauges, files of JSON lines,
  * topics. */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "service/standing_query.h"
 
 #define WAYS     8
-#define ALONE_NS INT64_C(1000000000) /* rows without a window: told once in so long */
+#define ALONE_NS INT64_C(1000000000) /* interval within which a row without a window is told once */
 
 static const struct pl_stat stat_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_standing_stats, __VA_ARGS__)
@@ -24,14 +24,14 @@ static const struct pl_stat stat_rows[] = {
 const struct pl_stats pl_standing_stats_list = { stat_rows,
 	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
-/* For which time a group was told, and with which value. */
+/* The time for which a group was told, and the value then. */
 struct span {
 	int64_t start, end; /* end 0: none */
 	double value;
 };
 
-/* A group that was told: in the newest window, and in the one before, whose last row may come
- * behind the first one of the newest. */
+/* A group that was told: in its newest window, and in the one before, whose last row may come after
+ * the first row of the newest. */
 struct pl_standing_limit {
 	uint64_t hash;
 	struct span now, before;
@@ -83,8 +83,8 @@ static int add_topic(struct pl_standing_outs *outs, const char *uri)
 	return t->uri != NULL ? 0 : -ENOMEM;
 }
 
-/* The topic of this URI that one of the queries has open and that nobody is to take over yet; NULL:
- * there is none. */
+/* Returns the topic of this URI that one of the queries has open and that nobody has claimed yet,
+ * or NULL. */
 static struct pl_standing_to_topic *find_open(const char *uri, const struct pl_query *query,
 	struct pl_standing_query *const *queries, unsigned int n)
 {
@@ -101,7 +101,7 @@ static struct pl_standing_to_topic *find_open(const char *uri, const struct pl_q
 	return NULL;
 }
 
-/* A broker that is away keeps no daemon from starting: it is not waited for. */
+/* Never waits for a broker: one that is down must not keep the daemon from starting. */
 static int open_topic(struct pl_standing_to_topic *t, const struct pl_query *query,
 	struct pl_standing_query *const *queries, unsigned int n, struct pl_diag *diag)
 {
@@ -150,7 +150,7 @@ bool pl_standing_outs_settled(struct pl_standing_query *q, bool all)
 	bool yes = true;
 
 	pl_standing_write(q);
-	/* Of one that another query took over nothing is known here. */
+	/* Nothing is known here about a topic that another query took over. */
 	for (unsigned int i = 0; yes && i < q->outs.n_topics; i++)
 		yes = q->outs.topics[i].out != NULL &&
 		      pl_result_out_settled(q->outs.topics[i].out, all);
@@ -182,7 +182,7 @@ static void close_topic(struct pl_standing_to_topic *t)
 
 /* ---- all of them ---- */
 
-/* As pl_result_out_check, of a query of the configuration. */
+/* Checks an output of a configured query, as pl_result_out_check. */
 static int check_out(const struct pl_config_query *config, const struct pl_query *query,
 	const char *to, struct pl_diag *diag)
 {
@@ -339,8 +339,8 @@ static bool overlap(const struct span *a, const struct span *b)
 	return a->end != 0 && a->start < b->end && b->start < a->end;
 }
 
-/* The first row of a group and window, and then each whose value has doubled. Windows that overlap
- * are one. */
+/* Limits rows to the first of a group and window, and later ones whose value has doubled. Windows
+ * that overlap count as one. */
 static bool may_tell(struct pl_standing_query *q, uint64_t hash, const struct pl_query_row *row)
 {
 	const int64_t start = row->windowed ? row->start_ns : (int64_t)pl_clock_real_ns();
@@ -372,7 +372,7 @@ static bool may_tell(struct pl_standing_query *q, uint64_t hash, const struct pl
 	return false;
 }
 
-/* Of what a key may have, what needs no quotes stays. */
+/* Copies a key, cut to its room: ',' becomes '/', others that need quotes become '?'. */
 static void put_key(struct pl_text40 *ret, const char *key)
 {
 	static const char plain[] =
@@ -384,7 +384,7 @@ static void put_key(struct pl_text40 *ret, const char *key)
 		ret->c[i] = key[i] == ',' ? '/' : strchr(plain, key[i]) != NULL ? key[i] : '?';
 }
 
-/* A flow where the group is one, else the group's address. */
+/* Sets the flow when the group is one, else the group's address. */
 static void put_addresses(
 	const struct pl_standing_query *q, const struct pl_query_row *row, struct pl_event *e)
 {
@@ -448,12 +448,12 @@ static void log_row(
 			columns[q->outs.value].name, number(row, q->outs.value), when);
 }
 
-/* To those that take all rows. */
+/* Passes the row to files and topics, which take every row. */
 static void put_row(struct pl_standing_query *q, const struct pl_query_row *row)
 {
 	struct pl_standing_outs *outs = &q->outs;
 	const bool failed = q->key.failed || q->line.failed;
-	/* Behind the key stands its end. */
+	/* The key ends with a NUL. */
 	const struct pl_result_item item = { .query = q->query,
 		.name = q->name,
 		.row = row,
@@ -476,7 +476,7 @@ static void put_row(struct pl_standing_query *q, const struct pl_query_row *row)
 	}
 }
 
-/* Its key and line are in their buffers. */
+/* Passes the row to all outputs; q->key and q->line have its key and line. */
 static void give_row(struct pl_standing_query *q, const struct pl_query_row *row)
 {
 	const struct pl_standing_outs *outs = &q->outs;
@@ -488,7 +488,7 @@ static void give_row(struct pl_standing_query *q, const struct pl_query_row *row
 		return;
 	key = strchr(q->key.data, '|');
 	key = key != NULL ? key + 1 : "";
-	/* Gauges are of windows that are over. */
+	/* Gauges show complete windows only. */
 	if (outs->series != NULL && (row->final || !row->windowed))
 		q->stats.series_refused += !pl_standing_series_put(outs->series, key, row);
 	if ((outs->events || outs->log) && may_tell(q, pl_hash(key, strlen(key), 0), row)) {

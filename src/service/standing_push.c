@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Has taps in the kernel do what standing queries filter and count. */
+/* Has taps in the kernel filter and count for standing queries. */
 #include "service/standing_push.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "service/query_push.h"
 #include "service/standing_query.h"
 
-enum { NOTHING, FILTERS, COUNTS }; /* pl_standing_stats.in_kernel */
+enum { NOTHING, FILTERS, COUNTS }; /* values of pl_standing_stats.in_kernel */
 
 static const struct pl_standing_source *source_of(const struct pl_standing_query *q, int tap)
 {
@@ -20,7 +20,7 @@ static const struct pl_standing_source *source_of(const struct pl_standing_query
 	return NULL;
 }
 
-/* The only query that reads the tap; NULL: there is none, or several. */
+/* Returns the only query that reads the tap; NULL: there is none, or several. */
 static struct pl_standing_query *only_reader(
 	struct pl_standing_query *const *queries, unsigned int n, int tap)
 {
@@ -54,7 +54,7 @@ static const struct pl_tap_rule skip_all = {
 	.sample_flows = 1,
 };
 
-/* Whether all rules take, but for the last one, which skips what none of these takes. */
+/* Returns whether all rules take, except for the last one, which skips all other packets. */
 static bool only_takes(const struct pl_tap_rules *rules)
 {
 	for (uint32_t i = 0; i + 1 < rules->n; i++) {
@@ -64,7 +64,7 @@ static bool only_takes(const struct pl_tap_rules *rules)
 	return rules->n > 0 && same_rule(&rules->rules[rules->n - 1], &skip_all);
 }
 
-/* Takes what either takes. False: there is no room, or what one skips the other may want. */
+/* Adds rules to take what either takes. False: no room, or one skips what the other may want. */
 static bool join_rules(struct pl_tap_rules *into, const struct pl_tap_rules *from)
 {
 	if (!only_takes(into) || !only_takes(from))
@@ -85,7 +85,7 @@ static bool join_rules(struct pl_tap_rules *into, const struct pl_tap_rules *fro
 	return true;
 }
 
-/* Those of all queries that read the tap; none: one of them wants every packet. */
+/* Joins the rules of all queries that read the tap; none when one of them wants every packet. */
 static void rules_for(const struct pl_taps_one *one, struct pl_standing_query *const *queries,
 	unsigned int n, struct pl_tap_rules *ret)
 {
@@ -109,7 +109,7 @@ static void rules_for(const struct pl_taps_one *one, struct pl_standing_query *c
 		*ret = (struct pl_tap_rules){ .n = 0 };
 }
 
-/* ---- all of it ---- */
+/* ---- taps ---- */
 
 static void note(const struct pl_standing *s, struct pl_standing_query *q)
 {
@@ -132,7 +132,7 @@ static void push_tap(
 	rules_for(one, queries, n, &rules);
 	if (only != NULL && only->n_sources > 1)
 		only = NULL;
-	/* Who asks the daemon for records of taps was told that there are those of all packets. */
+	/* Viewers of taps' records were promised records of all packets. */
 	if (one->all->watch != NULL && pl_watch_wants_tapped(one->all->watch)) {
 		rules.n = 0;
 		only = NULL;
@@ -144,7 +144,7 @@ static void push_tap(
 				one->options.n_sources, &one->plan, NULL))
 			one->options.plan = &one->plan;
 	} else if (only == NULL || !only->counted) {
-		/* Who has been counting is still there to get the last counts. */
+		/* The query that had packets counted is still there to get the last counts. */
 		pl_taps_stop_counts(one);
 	}
 	pl_taps_push(one, &rules);
@@ -207,7 +207,7 @@ void pl_standing_passed(void *standing, unsigned int tap, uint64_t ts_ns)
 
 		if (source == NULL)
 			continue;
-		/* The time that passed is not ahead of it. */
+		/* Set the clock first, so that the time is not ahead of it. */
 		pl_query_clock(q->run, pl_clock_real_ns());
 		(void)pl_query_passed(q->run, PL_FLAT_PKT64, ts_ns, source->partition);
 		(void)pl_query_passed(q->run, PL_FLAT_PKT96, ts_ns, source->partition);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A standing query: its run over the records that its source gives, and where rows of its result
- * go. For standing.c, standing_out.c and standing_series.c.
+ * A standing query: its run over the records of its sources, and the outputs of its rows. For
+ * standing.c, standing_out.c and standing_series.c.
  */
 #pragma once
 
@@ -19,9 +19,9 @@
 #include "service/kafka_source.h"
 #endif
 
-#define PL_STANDING_LIMITS  4096 /* groups that were told, remembered at a time */
+#define PL_STANDING_LIMITS  4096 /* groups whose last event is remembered */
 #define PL_STANDING_FILES   8
-#define PL_STANDING_COLUMNS 8 /* with gauges */
+#define PL_STANDING_COLUMNS 8 /* most columns shown as gauges */
 
 struct pl_standing_stats {
 #define PL_STAT PL_STAT_MEMBER
@@ -30,18 +30,18 @@ struct pl_standing_stats {
 };
 extern const struct pl_stats pl_standing_stats_list;
 
-/* A topic, or a server, that rows go to. At a reload the output goes on for whoever has the same URI. */
+/* A topic, or a server, as an output. A reload keeps it for a query with the same URI. */
 struct pl_standing_to_topic {
 	char *uri;
-	struct pl_result_out *out;         /* NULL: not opened, or to be taken over */
-	struct pl_standing_to_topic *from; /* that it is to be taken over from */
-	bool claimed;                      /* another one is to take it over */
+	struct pl_result_out *out;         /* NULL: not open, or still to be taken over */
+	struct pl_standing_to_topic *from; /* the one to take `out` over from; NULL: none */
+	bool claimed;                      /* another one will take `out` over */
 };
 
-/* Where rows go. */
+/* Outputs for rows. */
 struct pl_standing_outs {
 	bool events, metrics, log;
-	int value; /* column; -1: none */
+	int value; /* column of the value; -1: none */
 	struct pl_line_file files[PL_STANDING_FILES];
 	unsigned int n_files;
 	struct pl_standing_to_topic topics[PL_STANDING_FILES];
@@ -52,17 +52,17 @@ struct pl_standing_outs {
 struct pl_standing_query;
 
 /* A tap, a topic, or a stream of the collector. Each has partitions of its own in the run, so that
- * neither makes the other's records late. */
+ * no source makes records of another one late. */
 struct pl_standing_source {
 	char *from;
-	int tap; /* -1: none */
+	int tap; /* index of the tap; -1: none */
 	unsigned int
 		stream; /* of the collector: paths, hops, events or values; PL_QUERY_STREAMS: none */
-	uint32_t partition;     /* the first */
-	enum pl_flat_kind kind; /* of a topic */
+	uint32_t partition;     /* its first partition in the run */
+	enum pl_flat_kind kind; /* kind of a topic's records */
 	struct pl_query_run *run;
 	struct pl_standing_query *query;
-	uint64_t open_by_ns; /* the query's */
+	uint64_t open_by_ns; /* as the query's */
 	bool alerts;
 #if PL_HAVE_KAFKA
 	struct pl_kafka_source_options options;
@@ -75,67 +75,67 @@ struct pl_standing_rows;
 
 struct pl_standing_query {
 	char *name, *text;
-	char *group; /* with rows; NULL: none */
+	char *group; /* consumer group of a topic of rows; NULL: none */
 	uint64_t groups, lateness_ns, ahead_ns;
 	struct pl_standing_source sources[PL_CONFIG_FROM_MAX];
 	unsigned int n_sources;
 	struct pl_query *query;
 	struct pl_query_run *run;
-	uint64_t open_by_ns;           /* topics may be asked for until then (monotonic); 0: 10 s */
-	bool reads_rows;               /* its topic has rows; the run gets nothing */
-	struct pl_standing_rows *rows; /* NULL: not open, or records */
+	uint64_t open_by_ns;           /* time limit to ask for topics (monotonic); 0: 10 s */
+	bool reads_rows;               /* its source is a topic of rows; the run gets no records */
+	struct pl_standing_rows *rows; /* NULL: not open, or the source has records */
 	bool stays;                    /* while a reload plans */
-	bool alerts;                   /* its rows are events, as it was made */
-	bool leaves;                   /* a reload takes it away: nothing is waited for */
-	struct pl_clocks clocks;       /* of the records of its taps and topics */
+	bool alerts;                   /* rows become events, as configured at first */
+	bool leaves;                   /* removed by a reload: nothing is waited for */
+	struct pl_clocks clocks;       /* clocks of its taps' and topics' records */
 	bool counted;                  /* its tap counts packets for it in the kernel */
-	uint64_t pushed_told;          /* stats.in_kernel, as the log was told last */
+	uint64_t pushed_told;          /* stats.in_kernel as logged last */
 	struct pl_standing_outs outs;
 	bool keys[PL_QUERY_ITEMS_MAX];
 	int src, dst, sport, dport, proto, address; /* columns; -1: none */
 	struct pl_standing_limit *limits;           /* PL_STANDING_LIMITS */
 	struct pl_standing_stats stats;
-	struct pl_buf key, line; /* of a row */
-	/* Takes events; how many found room. */
+	struct pl_buf key, line; /* of the present row */
+	/* Takes events; returns how many it took. */
 	uint32_t (*put)(void *arg, const struct pl_event *events, uint32_t n);
 	void *arg;
 };
 
 /* ---- standing_out.c ---- */
 
-/* Where they go, as the configuration says it; opens nothing. What was made is to be closed also on
- * failure. Negative errno with diag. */
+/* Makes the outputs as configured; opens nothing. To be closed also on failure. Returns negative
+ * errno with diag. */
 int pl_standing_outs_make(struct pl_standing_outs *ret, const struct pl_config_query *config,
 	const struct pl_query *query, struct pl_diag *diag);
-/* Opens files, topics and servers, but for those that one of the n queries has open: these are taken over.
- * As above. */
+/* Opens files, topics and servers, except for those that one of the n queries has open: these are
+ * marked to be taken over. Returns negative errno with diag. */
 int pl_standing_outs_open(struct pl_standing_outs *outs, const struct pl_query *query,
 	struct pl_standing_query *const *queries, unsigned int n, struct pl_diag *diag);
-/* Nothing is to be taken over from these queries. */
+/* Withdraws all claims on topics of these queries. */
 void pl_standing_outs_unclaim(struct pl_standing_query *const *queries, unsigned int n);
-/* Takes over the topics that are to be. */
+/* Takes over the topics that were claimed. */
 void pl_standing_outs_take_over(struct pl_standing_outs *outs);
-/* Takes over the gauges of the old ones, where both have some of as many groups. */
+/* Takes over the old gauges if both have some, with the same maximum of groups. */
 void pl_standing_outs_keep(struct pl_standing_outs *outs, struct pl_standing_outs *old);
-/* Writes what waits, first; q is NULL where nothing does. */
+/* Writes waiting lines first, unless q is NULL. */
 void pl_standing_outs_close(struct pl_standing_query *q, struct pl_standing_outs *outs);
-/* Which columns say what an event has; makes room. -ENOMEM. */
+/* Finds the columns that an event shows, and allocates `limits`. Returns -ENOMEM. */
 int pl_standing_look(struct pl_standing_query *q);
 void pl_standing_take_row(void *query, const struct pl_query_row *row);
-/* A row that came as this message, a line without its end. */
+/* Takes a row that came as this message, a line without its end. */
 void pl_standing_take_message(struct pl_standing_query *q, const struct pl_query_row *row,
 	const char *message, size_t len);
-/* Writes the lines that wait. */
+/* Writes waiting lines. */
 void pl_standing_write(struct pl_standing_query *q);
-/* Turns of the topics; when the next one is due. */
+/* Runs turns of the topics. Returns the time of the next one. */
 uint64_t pl_standing_outs_turn(struct pl_standing_query *q, uint64_t now_ns);
-/* Whether the rows from before the last mark, or all of them, are in the files and topics
- * (result_out.h); then there may be another mark. */
+/* Returns whether the rows before the last mark (`all`: all rows) are in files and topics
+ * (result_out.h); then another mark may be set. */
 bool pl_standing_outs_settled(struct pl_standing_query *q, bool all);
 void pl_standing_outs_mark(struct pl_standing_query *q);
-/* After the last row: topics get all that waits, until then (monotonic). */
+/* To be called after the last row: topics deliver until this time (monotonic). */
 void pl_standing_outs_finish(struct pl_standing_outs *outs, uint64_t until_ns);
-/* Lets go of the files and opens them by name again. */
+/* Closes the files and opens them by name again. */
 void pl_standing_reopen(struct pl_standing_query *q);
 
 /* ---- standing_series.c: gauges of the rows of the latest window ---- */
@@ -144,9 +144,9 @@ int pl_standing_series_new(
 	struct pl_standing_series **ret, const struct pl_query *query, uint64_t max); /* -ENOMEM */
 void pl_standing_series_free(struct pl_standing_series *series);
 uint64_t pl_standing_series_max(const struct pl_standing_series *series);
-/* `key` names the group. Whether it has gauges. */
+/* Sets the gauges of the group `key`. Returns false when there is no room for it. */
 bool pl_standing_series_put(
 	struct pl_standing_series *series, const char *key, const struct pl_query_row *row);
-/* Samples of the family that is open. */
+/* Writes the samples of the open family. */
 void pl_standing_series_page(
 	const struct pl_standing_series *series, const char *query, struct pl_exposition *page);

@@ -11,12 +11,12 @@
 #include "service/report_feed.h"
 #include "service/standing_source.h"
 
-/* The name has a blank, as none of the configuration may. */
+/* No name in the configuration may have a blank. */
 #define OUTPUT_NAME   "standing queries"
 #define QUEUE_RECORDS 65536 /* per worker */
 #define LOOK_NS       1000000
 
-/* Without taps and queries there is no output. */
+/* The output is needed for queries, which a reload may add where there are taps. */
 static bool has_output(const struct pl_config *config)
 {
 	return config->taps.n + config->queries.n > 0;
@@ -120,7 +120,7 @@ void pl_standing_end_reports(struct pl_standing *s)
 	limit_ns = pl_pipeline_config(s->pipeline)->drain_ns;
 	until_ns = pl_clock_mono_ns() + limit_ns;
 	pl_pipeline_end_sources(s->pipeline, limit_ns);
-	/* What queries find from now on is not for queries. */
+	/* Events that queries raise from now on are not read by queries. */
 	(void)pl_standing_want_reports(s, 0);
 	for (;;) {
 		pl_standing_take_reports(s);
@@ -129,7 +129,7 @@ void pl_standing_end_reports(struct pl_standing *s)
 			break;
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
 	}
-	/* Its thread may have had entries in its hands. */
+	/* The output's thread may still have held entries. */
 	(void)pl_output_stop(s->output, pl_clock_mono_ns());
 	pl_standing_take_reports(s);
 }

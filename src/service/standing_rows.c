@@ -17,8 +17,8 @@
 #define WAYS            8
 #define NONE            (-1)
 
-/* Of a partition: offsets behind the last row, behind the last one when outputs got their mark, and
- * the one that was committed. NONE: there is none. */
+/* Offsets of a partition: after the last row; after the last row before the mark that outputs have;
+ * last committed. NONE: there is none. */
 struct place {
 	int64_t next, held, committed;
 };
@@ -26,11 +26,11 @@ struct place {
 struct pl_standing_rows {
 	bool commits;
 	uint64_t due_ns, seed;
-	uint64_t failed; /* commits, when they were counted last */
+	uint64_t failed; /* commits_failed when last seen */
 	struct place places[PL_STANDING_PARTITIONS];
-	/* Hashes of rows that were read, the latest of each set first; 0: none. */
+	/* Hashes of rows read, the latest of each set first; 0: none. */
 	uint64_t seen[PL_STANDING_ROWS_SEEN / WAYS][WAYS];
-	struct pl_result_row row; /* of a message */
+	struct pl_result_row row; /* of the present message */
 };
 
 /* ---- partitions ---- */
@@ -47,14 +47,14 @@ static void revoked(void *arg, const uint32_t *partitions, uint32_t n, bool lost
 	}
 }
 
-/* All positions are committed again: one of those that nobody waited for failed, or may have. */
+/* Has all positions committed again, because a commit that nobody waited for may have failed. */
 static void forget_committed(struct pl_standing_rows *rows)
 {
 	for (uint32_t i = 0; i < PL_STANDING_PARTITIONS; i++)
 		rows->places[i].committed = NONE;
 }
 
-/* In parts; `upto` finds the offset of a place that is to be committed. */
+/* Commits in parts of 64; `upto` returns the offset to commit of a place. */
 static void commit(
 	struct pl_standing_query *q, int64_t (*upto)(const struct place *), uint32_t wait_ms)
 {
@@ -122,8 +122,8 @@ static void tick(struct pl_standing_query *q, uint64_t now_ns)
 
 /* ---- rows ---- */
 
-/* Where the number behind the last "late": ends, which is all that may differ in a row that is
- * repeated; *ret_from is where it begins. Else, both are the end. */
+/* Returns where the number after the last "late": ends, and *ret_from where it begins: a repeated
+ * row may differ in it alone. Without such a number both are len. */
 static size_t find_late(const char *message, size_t len, size_t *ret_from)
 {
 	static const char name[] = "\"" PL_QUERY_RESULT_LATE "\":", behind[] = ",\"exp\":";
@@ -140,7 +140,7 @@ static size_t find_late(const char *message, size_t len, size_t *ret_from)
 	return *ret_from = len;
 }
 
-/* Whether this row was read before; from now on it was. */
+/* Returns whether the row was read before, and remembers it. */
 static bool repeated(struct pl_standing_rows *rows, const char *message, size_t len)
 {
 	size_t from = len, behind = len;
@@ -161,7 +161,7 @@ static bool repeated(struct pl_standing_rows *rows, const char *message, size_t 
 	return false;
 }
 
-/* Files get it as a line. */
+/* Returns whether the message can be a line of a file: it has no control characters. */
 static bool is_line(const char *message, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -183,7 +183,7 @@ static void take(struct pl_standing_query *q, const char *message, size_t len)
 	} else if (verdict == PL_RESULT_ROW_OTHER) {
 		q->stats.rows_other++;
 	} else if (row->row.windowed && repeated(q->rows, message, len)) {
-		/* Rows of single records may well be the same. */
+		/* Equal rows of single records are no repetition. */
 		q->stats.rows_repeated++;
 	} else {
 		q->stats.rows_read++;
@@ -260,7 +260,7 @@ void pl_standing_rows_close(struct pl_standing_query *q)
 {
 	if (q->rows == NULL)
 		return;
-	/* Leaving the group commits, too. */
+	/* Closing without `leaves` commits in `revoked`. */
 	if (q->leaves)
 		pl_standing_rows_commit(q, 0);
 	pl_standing_topic_close(&q->sources[0], q->leaves);

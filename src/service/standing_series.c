@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps results of standing queries as gauges. */
+/* Keeps result rows of standing queries as gauges. */
 #include "service/standing_query.h"
 
 #include <errno.h>
@@ -13,24 +13,24 @@
 #include "query/result_json.h"
 
 #define KEY_BYTES 128
-#define HOLD_NS   UINT64_C(10000000000) /* at least so long a gauge is shown, and three windows */
+#define HOLD_NS   UINT64_C(10000000000) /* gauges are shown for three windows, at least so long */
 
 struct gauge {
 	uint64_t hash; /* 0: free */
 	char key[KEY_BYTES];
 	double values[PL_STANDING_COLUMNS];
-	uint32_t present; /* bits of values */
+	uint32_t present; /* bits: which values are there */
 };
 
 struct pl_standing_series {
 	const struct pl_query_column *columns;
-	uint32_t column[PL_STANDING_COLUMNS]; /* numbers that name no group */
+	uint32_t column[PL_STANDING_COLUMNS]; /* columns of numbers that are no keys */
 	uint32_t n_columns;
-	int64_t start_ns; /* of the window whose rows they are */
+	int64_t start_ns; /* start of the window of these rows */
 	uint64_t hold_ns, updated_ns;
 	bool windowed;
 	uint32_t n, max, mask;
-	struct gauge *gauges; /* mask + 1 places */
+	struct gauge *gauges; /* mask + 1 of them */
 };
 
 int pl_standing_series_new(
@@ -74,7 +74,7 @@ uint64_t pl_standing_series_max(const struct pl_standing_series *s)
 	return s->max;
 }
 
-/* The rows of a window replace those of the one before. False: the row is of an older one. */
+/* Lets a newer window's rows replace the older ones. False: the row's window is older. */
 static bool turn_to(struct pl_standing_series *s, const struct pl_query_row *row)
 {
 	if (!row->windowed)
@@ -109,7 +109,7 @@ static struct gauge *place_of(struct pl_standing_series *s, const char *key)
 		return NULL;
 	s->n++;
 	g->hash = hash;
-	/* What is cut differs by its hash. */
+	/* Keys that are cut differ by their hash. */
 	if (len < sizeof(g->key))
 		memcpy(g->key, key, len + 1);
 	else
@@ -150,7 +150,7 @@ bool pl_standing_series_put(
 void pl_standing_series_page(
 	const struct pl_standing_series *s, const char *query, struct pl_exposition *page)
 {
-	/* Windows without rows are not told: what is long over is shown no more. */
+	/* A window without rows is not announced: gauges of a window long past are not shown. */
 	if (s->windowed && pl_clock_mono_ns() - s->updated_ns > s->hold_ns)
 		return;
 	for (uint32_t k = 0; k <= s->mask; k++) {

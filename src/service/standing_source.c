@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sources of a standing query: taps, streams of the collector and topics, all into one run. */
+/* Feeds taps, streams of the collector and topics to the run of a standing query. */
 #include "service/standing_source.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ int pl_standing_sources_make(struct pl_standing_query *q, const struct pl_taps *
 		if (s->from == NULL)
 			return -ENOMEM;
 		if (q->reads_rows) {
-			*ret_partitions = 1; /* of a run that gets nothing */
+			*ret_partitions = 1; /* for a run without records */
 			continue;
 		}
 		if (is_topic(s->from)) {
@@ -143,7 +143,7 @@ void pl_standing_sources_clocks(struct pl_standing_query *q, uint32_t kinds)
 void pl_standing_sources_take(struct pl_standing_query *q, const struct pl_taps *taps, int tap,
 	enum pl_flat_kind kind, const void *records, uint32_t n)
 {
-	/* A capture may be from anywhere, with any clock. */
+	/* The times of a capture say nothing about this host's clock. */
 	const bool live = taps->taps[tap]->service.live;
 
 	for (unsigned int i = 0; i < q->n_sources; i++) {
@@ -158,7 +158,7 @@ void pl_standing_sources_take(struct pl_standing_query *q, const struct pl_taps 
 	}
 }
 
-/* The partition of the collector's stream; -1: it is not among the sources. */
+/* Returns the partition of the collector's stream; -1: it is no source. */
 static int64_t partition_of(const struct pl_standing_query *q, unsigned int stream)
 {
 	for (unsigned int i = 0; i < q->n_sources; i++) {
@@ -175,7 +175,7 @@ void pl_standing_sources_reports(struct pl_standing_query *q, const struct pl_re
 
 	if (paths < 0 && hops < 0)
 		return;
-	/* Watermarks are of a partition and a stream: one partition does for both. */
+	/* A watermark is kept for each stream of a partition: one partition does for both. */
 	pl_query_clock(q->run, pl_clock_real_ns());
 	(void)pl_query_feed_reports(q->run, reports, (uint32_t)(paths >= 0 ? paths : hops));
 }

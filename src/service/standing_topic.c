@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads topics of Kafka for standing queries. */
+/* Reads Kafka topics for standing queries. */
 #include "service/standing_topic.h"
 
 #include "base/clock.h"
@@ -53,7 +53,7 @@ int pl_standing_topic_files(const struct pl_standing_source *s, struct pl_confin
 	return pl_kafka_files(s->from, confine);
 }
 
-/* Milliseconds that are left to ask for the topic, at least a few; 0: as long as usual. */
+/* Milliseconds left for opening the topic, at least LEAST_MS; 0: the default. */
 static uint32_t wait_of(const struct pl_standing_source *s)
 {
 	const uint64_t now_ns = pl_clock_mono_ns(), ms = 1000000;
@@ -90,7 +90,7 @@ bool pl_standing_topic_turn(struct pl_standing_source *s, uint64_t now_ns)
 	return pl_kafka_consumer_stats(s->topic.consumer)->received != before;
 }
 
-/* Whether it reads topics, which are open. */
+/* Returns whether any of its topics is open. */
 static bool has_topics(const struct pl_standing_query *q)
 {
 	bool some = false;

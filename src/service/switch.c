@@ -23,13 +23,13 @@
 #define PACKETS_MAX    32768
 #define BATCHES_A_TURN 4
 #define TRUTH_EVENTS   4096
-/* Part of a second by which each is shorter while the node's time is ahead: 500 ppm, as adjtime. */
+/* While ahead, the node's time passes slower by 1 part in so many: 500 ppm, as adjtime. */
 #define SLOWER         2000
 
 /* ---- time ---- */
 
-/* When the clock is set back, time goes on from where it was, a little slower than the host's, until
- * that has caught up: queues, meters and telemetry count on time that passes and never goes back. */
+/* After the host's clock is set back, the node's time continues, a little slower than the host's,
+ * until that has caught up: queues, meters and telemetry rely on time that never goes back. */
 uint64_t pl_switch_time(struct pl_switch *s, uint64_t real_ns, uint64_t mono_ns)
 {
 	const uint64_t passed = mono_ns - s->mono_ns;
@@ -67,7 +67,7 @@ static void send_batch(struct pl_switch *s, struct pl_switch_port *port)
 		}
 		s->sent += went;
 		done += went;
-		/* The next one is the one that it does not take. */
+		/* The frame after the sent ones is the one that the interface refused. */
 		if (done < n && went < rest.n) {
 			port->tx_dropped++;
 			s->unsent++;
@@ -93,8 +93,8 @@ static void put_out(struct pl_switch *s, struct pl_switch_port *port, struct pl_
 		send_batch(s, port);
 }
 
-/* A frame is handed over when its last bit has left: at a rate that is later, and later still when
- * telemetry made it longer. There is one of a port, whose queues give no other before. */
+/* Sends a frame when its last bit has left: at a limited rate that is later, and later still when
+ * telemetry made it longer. A port sends one frame at a time; its queues give no other before. */
 static void start_sending(
 	struct pl_switch *s, struct pl_switch_port *port, struct pl_dp_packet *pkt)
 {
@@ -128,7 +128,7 @@ static void out(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 		pl_dp_pipeline_dropped(s->pipeline, pkt, s->now_ns);
 }
 
-/* As a simulation has it (dataplane/sim.h): by the port that it was for, or came in by. */
+/* Logs a drop as a simulation does (dataplane/sim.h): at its egress or ingress port. */
 static void dropped(void *arg, const struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 {
 	struct pl_switch *s = arg;
@@ -150,8 +150,8 @@ static void dropped(void *arg, const struct pl_dp_packet *pkt, enum pl_dp_stage 
 	pl_dp_truth_log_event(s->truth, &e);
 }
 
-/* What is sent goes out, and what is due leaves its queue and passes the egress tables; copies that
- * come to the queue meanwhile wait for the next time, or a mirror to its own port would never end. */
+/* Sends frames whose last bit is due, and takes due packets from queues through the egress tables;
+ * copies that enter a queue meanwhile wait, or a mirror to its own port would never end. */
 static void serve(struct pl_switch *s)
 {
 	time_now(s);
@@ -177,7 +177,7 @@ static void serve(struct pl_switch *s)
 
 /* ---- receiving ---- */
 
-/* Bytes behind Ethernet and its tags, of a frame that is not parsed yet. */
+/* Returns the bytes behind Ethernet and its tags of a frame that is not parsed yet. */
 static uint32_t network_bytes(const struct pl_packet *p)
 {
 	uint32_t at = 14;
@@ -211,7 +211,7 @@ static struct pl_dp_packet *take(
 	}
 	pkt->in_port = port->number;
 	pkt->in_ns = p->ts_ns != 0 ? p->ts_ns + s->ahead_ns : s->now_ns;
-	/* The kernel's note is of before the clock was set back. */
+	/* The kernel's timestamp is from before the clock was set back. */
 	if (pkt->in_ns > s->now_ns)
 		pkt->in_ns = s->now_ns;
 	return pkt;
@@ -225,7 +225,7 @@ static void take_batch(struct pl_switch *s, struct pl_switch_port *port)
 	time_now(s);
 	for (uint32_t i = 0; i < s->received.n; i++) {
 		const struct pl_packet *p = &s->received.pkts[i];
-		/* The port's tap also sees what this host sends. */
+		/* The port's socket also sees frames that this host sends. */
 		struct pl_dp_packet *pkt = p->out ? NULL : take(s, port, p);
 
 		if (pkt != NULL)
@@ -234,7 +234,7 @@ static void take_batch(struct pl_switch *s, struct pl_switch_port *port)
 	pl_dp_pipeline_ingress(s->pipeline, packets, n);
 }
 
-/* What the interface has now; without an interface it stays as it was. */
+/* Reads the interface's MAC address; without an interface the old one stays. */
 static void read_mac(struct pl_switch *s, const struct pl_switch_port *port)
 {
 	const char *name = strchr(port->uri, ':') + 1;
@@ -253,7 +253,7 @@ static void read_mac(struct pl_switch *s, const struct pl_switch_port *port)
 	close(fd);
 }
 
-/* Back may be another one of that name. */
+/* Applies the MAC address of an interface that came back: it may be another one of that name. */
 static void came_back(struct pl_switch *s, const struct pl_switch_port *port)
 {
 	const struct pl_dp_conf_port *conf = s->program->conf.ports.items;
@@ -283,14 +283,14 @@ static void went_down(struct pl_switch *s, struct pl_switch_port *port, bool dow
 	}
 }
 
-/* Batches of a lane. Whether there may be more; negative errno with diag. */
+/* Reads batches of a lane. Returns whether there may be more, or negative errno with diag. */
 static int receive(struct pl_switch *s, struct pl_switch_port *port, struct pl_port *lane,
 	struct pl_diag *diag)
 {
 	for (unsigned int i = 0; i < BATCHES_A_TURN; i++) {
 		int r = pl_port_recv(lane, &s->received, 0, diag);
 
-		/* An interface that went or came back is news; the port lives on. */
+		/* An interface that goes or returns is logged only; the port stays. */
 		if (r == -ENETDOWN || r == -EAGAIN) {
 			went_down(s, port, r == -ENETDOWN);
 			pl_say_diag(diag);
@@ -468,7 +468,7 @@ static uint64_t due_ns(void *sw, uint64_t now_ns)
 
 	for (unsigned int i = 0; i < s->n_ports; i++) {
 		const struct pl_switch_port *port = &s->ports[i];
-		/* Nothing leaves a queue before. */
+		/* No packet leaves a queue before this time. */
 		const uint64_t t =
 			port->sending != NULL ? port->last_bit_ns : pl_dp_port_next(port->queues);
 
@@ -496,7 +496,7 @@ static void drain(void *sw)
 		for (unsigned int k = 0; k < s->ports[i].n_lanes; k++)
 			(void)receive(s, &s->ports[i], s->ports[i].lanes[k], &diag);
 	}
-	/* What waits for its time is not sent before it, but booked. */
+	/* Packets still in queues are counted as dropped, not sent ahead of time. */
 	for (unsigned int i = 0; i < s->n_ports; i++)
 		went_down(s, &s->ports[i], true);
 }

@@ -55,7 +55,7 @@ static void put_drops(const struct pl_account *a, const struct pl_dp_books *k)
 	pl_account_split_end(a);
 }
 
-/* One counter of each port. */
+/* Writes one counter of each port. */
 #define PORTS(key, member, help)                                                                   \
 	PL_SPLIT(a, "switch_", key, help);                                                         \
 	for (unsigned int i = 0; s != NULL && i < s->n_ports; i++)                                 \

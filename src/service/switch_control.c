@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The control socket: clients send requests, a line of JSON each, and get an answer, a line each.
- * Bounded: so many clients, so long a line, one answer at a time; a client that does not read its
- * answer is given up, one whose line is too long too.
+ * The control socket: clients send requests, one line of JSON each, and get answers, one line each.
+ * Limits: number of clients, length of a line, one answer at a time; a client that does not read
+ * its answer, or sends too long a line, is disconnected.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -15,13 +15,13 @@
 #include "base/local_socket.h"
 #include "service/switch.h"
 
-#define STALL_NS UINT64_C(10000000000) /* of a client that does not read */
+#define STALL_NS UINT64_C(10000000000) /* longest time that a client may not read its answer */
 
 struct client {
-	int fd; /* 0: none */
+	int fd; /* 0: free place */
 	struct pl_buf in, out;
-	size_t sent;     /* of out */
-	uint64_t due_ns; /* when it is given up; 0: it owes nothing */
+	size_t sent;     /* bytes of `out` sent */
+	uint64_t due_ns; /* time to disconnect; 0: no answer is pending */
 };
 
 struct pl_switch_control {
@@ -41,7 +41,7 @@ int pl_switch_control_open(
 	if (c == NULL)
 		return -ENOMEM;
 	c->s = s;
-	/* The library seeds its tables from a file, which may not be opened later. */
+	/* jansson seeds its hash tables from a file, which cannot be opened later. */
 	json_object_seed(0);
 	c->fd = r = pl_local_listen(path, 0600, PL_SWITCH_CLIENTS_MAX, diag);
 	if (r < 0) {
@@ -89,7 +89,7 @@ unsigned int pl_switch_control_fds(
 {
 	unsigned int n = 0;
 
-	/* Who finds no room waits until there is some. */
+	/* A client beyond the maximum waits in the backlog. */
 	if (n < max && !is_full(c))
 		ret[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
 	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX && n < max; i++) {
@@ -102,7 +102,7 @@ unsigned int pl_switch_control_fds(
 	return n;
 }
 
-/* Requests that came together are in the buffer already, and nothing wakes for them. */
+/* Returns whether a complete request is buffered: no descriptor wakes for it. */
 static bool has_line(const struct client *x)
 {
 	return x->out.len == 0 && x->in.len > 0 && memchr(x->in.data, '\n', x->in.len) != NULL;
@@ -140,7 +140,7 @@ static void accept_clients(struct pl_switch_control *c)
 	}
 }
 
-/* False: it is gone, or given up. */
+/* Sends what it can. Returns false when the client is gone or stalled for too long. */
 static bool send_answer(struct client *x, uint64_t now_ns)
 {
 	while (x->sent < x->out.len) {
@@ -188,12 +188,12 @@ static void answer_line(struct pl_switch_control *c, struct client *x, size_t le
 			"{\"ok\":false,\"error\":\"the answer is too long; ask for one by name\"}");
 	}
 	pl_buf_chr(&x->out, '\n');
-	/* The line and its end go; what came behind it stays. */
+	/* The line and its end are removed; bytes after it stay. */
 	memmove(x->in.data, x->in.data + len + 1, x->in.len - len - 1);
 	x->in.len -= len + 1;
 }
 
-/* One request; false: the client is gone, or given up. */
+/* Handles one request. Returns false when the client is gone or to be disconnected. */
 static bool turn_client(struct pl_switch_control *c, struct client *x, uint64_t now_ns)
 {
 	const char *end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Block records of a switch's measurement points: when they are due, and where the host gives them. */
+/* Sends block records of a switch's measurement points to the outputs of the host. */
 #include <sys/timex.h>
 
 #include "service/switch.h"
@@ -36,7 +36,7 @@ void pl_switch_marking_block(void *sw, const struct pl_mark128 *record)
 		s->outs[i]->driver->put(s->outs[i], record, 1);
 }
 
-/* What the kernel says of its clock now. */
+/* Reads the kernel's clock state. */
 void pl_switch_marking_clock(void *sw, bool *ret_synced, uint64_t *ret_error_ns)
 {
 	struct timex t = { .modes = 0 };
@@ -50,7 +50,7 @@ void pl_switch_marking_turn(struct pl_switch *s, uint64_t mono_ns)
 {
 	if (pl_dp_pipeline_due(s->pipeline) <= s->now_ns)
 		pl_dp_pipeline_turn(s->pipeline, s->now_ns);
-	/* Also when the file names no points, or no more: what waits in them has to leave. */
+	/* Also when a reload removed all points: records waiting in outputs must leave. */
 	s->outs_due_ns = UINT64_MAX;
 	for (unsigned int i = 0; i < s->n_outs; i++) {
 		const uint64_t due = s->outs[i]->driver->turn(s->outs[i], mono_ns);

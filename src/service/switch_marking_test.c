@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Outputs of block records: they are turned, and waited for, whether there are points or not. */
+/* Outputs of block records: their turns run, and are waited for, with and without points. */
 #include <stdlib.h>
 
 #include "service/switch.h"

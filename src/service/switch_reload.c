@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The switch's file, read again while it runs. */
+/* Reads the switch's file again while it runs. */
 #include <errno.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static bool same_outs(const struct pl_dp_conf *a, const struct pl_dp_conf *b)
 	return a->marking.to.n == b->marking.to.n;
 }
 
-/* What is opened once stays as it is. -EINVAL with diag. */
+/* Refuses changes of parts that are opened only once. Returns -EINVAL with diag. */
 static int check_ports(
 	const struct pl_switch *s, const struct pl_dp_program *again, struct pl_diag *diag)
 {
@@ -68,7 +68,7 @@ static void change_ports(struct pl_switch *s, const struct pl_dp_program *again)
 		struct pl_dp_port_cfg cfg;
 
 		pl_dp_program_queues(again, i, &cfg);
-		/* It was checked when the pipeline was built, and has as many classes. */
+		/* Checked when the pipeline was built, and the number of classes is the same. */
 		(void)pl_dp_port_set(s->ports[i].queues, &cfg, NULL);
 		s->ports[i].name = conf->name != NULL ? conf->name : s->ports[i].label;
 		s->ports[i].uri = conf->uri;

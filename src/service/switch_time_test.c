@@ -8,7 +8,7 @@
 
 static void test_steps(void)
 {
-	/* In seconds: what the host's clocks show, and what the switch's time is then, to 1 ms. */
+	/* In seconds: the host's clocks, and the switch's time expected, to 1 ms. */
 	static const struct {
 		uint64_t real, mono, time;
 		const char *what;
@@ -32,7 +32,7 @@ static void test_steps(void)
 		eq(s.ahead_ns, t - steps[i].real * S, "%s: how far it is ahead", steps[i].what);
 		before = t;
 	}
-	/* One second back, and half an hour and more of turns of any length. */
+	/* One second back, then turns of any length for more than half an hour. */
 	real = 2099 * S;
 	mono = 15 * S;
 	for (unsigned int i = 0; i < 2100; i++) {

@@ -17,13 +17,13 @@
 #include "service/tap_source.h"
 #include "service/tap_state.h"
 
-#define DRAIN_TURNS   64  /* what sockets hold when it is told to end is taken, within reason */
-#define FILE_WAIT_MS  500 /* of a pipe; a signal may come just before the wait */
+#define DRAIN_TURNS   64  /* most turns in which sockets are emptied at the end */
+#define FILE_WAIT_MS  500 /* for a pipe; a signal may come just before the wait */
 #define PAUSE_MOST_NS UINT64_C(100000000)
 #define PRINT_NS      UINT64_C(200000000)
 #define EXPIRE_NS     UINT64_C(1000000000)
-#define LOOK_NS       UINT64_C(100000000) /* shared: at a capture that has no more yet */
-#define EXPORTERS     4096                /* of tmpkt/1 that are followed */
+#define LOOK_NS       UINT64_C(100000000) /* shared: when a capture has no more packets yet */
+#define EXPORTERS     4096                /* most exporters of tmpkt/1 that are tracked */
 
 /* ---- records ---- */
 
@@ -39,7 +39,7 @@ void pl_tap_service_give(
 	t->records += kind == t->o->out ? n : 0;
 }
 
-/* Records of flows have times of all that came so far. */
+/* Flow records may have times of any clock so far. */
 void pl_tap_service_clock(struct pl_tap_service *t, enum pl_clock_kind clock)
 {
 	t->clocks |= 1u << clock;
@@ -78,7 +78,7 @@ void pl_tap_service_packets(struct pl_tap_service *t, const struct pl_pkt96 *rec
 	}
 }
 
-/* Flows end when nothing comes any more, by the clock of the records that came last. */
+/* Expires flows by the clock of the latest records, also when no records come. */
 static void expire_flows(struct pl_tap_service *t, uint64_t now_ns)
 {
 	if (t->flows == NULL || !t->live || now_ns < t->expire_ns)
@@ -89,7 +89,7 @@ static void expire_flows(struct pl_tap_service *t, uint64_t now_ns)
 		pl_flow_cache_expire(t->flows, t->newest_ns + (now_ns - t->newest_mono_ns));
 }
 
-/* Rules hold for records that others made, too. */
+/* Takes records received from others; rules apply to them, too. */
 static void take_received(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
 {
 	struct pl_tap_service *t = arg;
@@ -139,7 +139,7 @@ bool pl_tap_service_enough(const struct pl_tap_service *t)
 	return t->o->print.records != NULL && t->o->print.full(t->o->print.arg);
 }
 
-/* A file's records, no faster than they are wanted. */
+/* Sleeps to keep the rate at which a file's records are wanted. */
 static void keep_rate(struct pl_tap_service *t)
 {
 	const uint64_t now_ns = pl_clock_mono_ns();
@@ -162,7 +162,7 @@ static bool too_early(const struct pl_tap_service *t)
 					 (double)(pl_clock_mono_ns() - t->begun_ns);
 }
 
-/* Negative errno with diag: the port is broken. */
+/* Reads batches of a port. Returns negative errno with diag when the port is broken. */
 static int receive(struct pl_tap_service *t, unsigned int port, struct pl_diag *diag)
 {
 	for (int i = 0; i < PL_TAP_BATCHES_A_TURN && !pl_tap_service_enough(t); i++) {
@@ -177,7 +177,7 @@ static int receive(struct pl_tap_service *t, unsigned int port, struct pl_diag *
 			t->n_ended++;
 			return 0;
 		}
-		/* An interface that went or came back is news; the port lives on. */
+		/* An interface that goes or returns is logged only; the port stays. */
 		if (r == -ENETDOWN || r == -EAGAIN) {
 			pl_say_diag(diag);
 			*diag = (struct pl_diag){ .text = "" };
@@ -262,7 +262,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 		r = pl_tap_counts_begin(t, diag);
 	if (r == 0)
 		r = pl_tmpkt_receiver_new(&t->receiver, EXPORTERS, take_received, t);
-	/* A state is opened with the files, also where flows are only asked for later. */
+	/* A state is opened with the files, even if flows are asked for later. */
 	if (r == 0 && (asked_for(t, PL_FLAT_FLOW288) || t->o->flow_state != NULL))
 		r = make_flows(t, diag);
 	return r;
@@ -286,7 +286,7 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 	struct pl_tap_service *t = s;
 	unsigned int n = 0;
 
-	/* poll(2) passes over a descriptor of -1. */
+	/* poll(2) ignores a descriptor of -1. */
 	for (; t->live && n < t->n_ports && n < max; n++)
 		ret[n] = (struct pollfd){ .fd = t->ended[n] ? -1 : pl_port_fd(t->ports[n]),
 			.events = POLLIN };
@@ -302,7 +302,7 @@ static void turn_outs(struct pl_tap_service *t)
 
 	expire_flows(t, now_ns);
 	t->due_ns = t->flows != NULL && t->live && t->expire_ns < look_ns ? t->expire_ns : look_ns;
-	/* What is printed may depend on the time. */
+	/* The consumer's output may depend on the time. */
 	if (t->o->print.records != NULL && t->live && now_ns + PRINT_NS < t->due_ns)
 		t->due_ns = now_ns + PRINT_NS;
 	for (unsigned int i = 0; i < t->n_outs; i++) {
@@ -316,7 +316,7 @@ static void turn_outs(struct pl_tap_service *t)
 		t->o->print.turned(t->o->print.arg);
 }
 
-/* Shared: told, and the others go on. */
+/* Stops reading a broken port, and logs it; other ports go on. */
 static void give_up(struct pl_tap_service *t, unsigned int port, struct pl_diag *diag)
 {
 	pl_say("%s: %s; it is read no more until a restart", pl_port_name(t->ports[port]),
@@ -327,7 +327,7 @@ static void give_up(struct pl_tap_service *t, unsigned int port, struct pl_diag 
 	t->n_broken++;
 }
 
-/* A batch that waits, unless the file has ended. 1; 0: it has no more yet. */
+/* Reads the port's next batch unless one waits. 1: done, or the file has ended; 0: not yet. */
 static int fill(struct pl_tap_service *t, unsigned int port, struct pl_diag *diag)
 {
 	struct pl_batch *batch = &t->waiting[port];
@@ -346,7 +346,7 @@ static int fill(struct pl_tap_service *t, unsigned int port, struct pl_diag *dia
 	return r > 0 ? 1 : r;
 }
 
-/* The file whose batch begins first; n_ports: all have ended. As fill. */
+/* Finds the file whose batch begins first; *ret is n_ports when all have ended. Returns as fill. */
 static int find_first(struct pl_tap_service *t, unsigned int *ret, struct pl_diag *diag)
 {
 	int r = 1;
@@ -360,9 +360,9 @@ static int find_first(struct pl_tap_service *t, unsigned int *ret, struct pl_dia
 	return r;
 }
 
-/* A batch of each file is there before one is taken: so hardly any record is ahead of those of other
- * files, also where these follow each other. How far they are is told before the first batch, and
- * behind each. */
+/* Takes the oldest batch, once each file has one: thus hardly any record is newer than those of
+ * other files still to come. Consumers learn how far each file is before the first batch and after
+ * each. */
 static int receive_in_time(struct pl_tap_service *t, struct pl_diag *diag)
 {
 	unsigned int first;
@@ -429,7 +429,7 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 		       : PL_TURN_IDLE;
 }
 
-/* A file with a fault leaves the rules that are in force. */
+/* On an error in the file, the rules in force stay. */
 static void reload(void *s)
 {
 	struct pl_tap_service *t = s;

@@ -24,7 +24,7 @@ static const struct pl_stat rule_rows[] = {
 };
 const struct pl_stats pl_tap_rule_list = { rule_rows, sizeof(rule_rows) / sizeof(rule_rows[0]) };
 
-/* Of all taps in the kernel, and of packets that came up. */
+/* Gets the matches of each rule, of packets in user space and of all taps in the kernel. */
 static void get_hits(struct pl_tap_service *t, uint64_t ret[PL_TAP_RULES_MAX + 1])
 {
 	memcpy(ret, t->tap.rules.hits, sizeof(t->tap.rules.hits));
@@ -34,7 +34,7 @@ static void get_hits(struct pl_tap_service *t, uint64_t ret[PL_TAP_RULES_MAX + 1
 		pl_tap_drops_hits(t->drops[i], ret);
 }
 
-/* The text of rule i; behind the last one, what becomes of packets that none matches. */
+/* Writes the text of rule i, or after the last rule, the default for other packets. */
 static void put_rule(struct pl_buf *text, const struct pl_tap_rules *rules, uint32_t i)
 {
 	pl_buf_init(text);
@@ -110,7 +110,7 @@ void pl_tap_port_stats(const struct pl_tap_service *t, struct pl_port_stats *ret
 	}
 }
 
-/* A family comes once, with a sample for each output of the driver. */
+/* Writes each family once, with a sample for each output of the driver. */
 static void put_numbers(struct pl_tap_out *const *outs, unsigned int n,
 	const struct pl_tap_out_driver *driver, const struct pl_tap_out_numbers *numbers,
 	struct pl_exposition *page)
@@ -175,7 +175,7 @@ void pl_tap_outs_json(struct pl_tap_out *const *outs, unsigned int n, struct pl_
 	pl_json_array_end(json);
 }
 
-/* Of the kernel's records those that came up. */
+/* `records` counts those of the kernel's records that were received. */
 const struct pl_tap_stats *pl_tap_stats_now(struct pl_tap_service *t)
 {
 	struct pl_tap_stats sum = t->tap.stats;
@@ -312,7 +312,7 @@ void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text)
 		pl_buf_printf(text, ", %u rule%s, then %s", n, n == 1 ? "" : "s", rest);
 }
 
-/* Records that an output holds: what its numbers have under that name. */
+/* Returns the number of records that an output holds: its counters named "waiting". */
 static uint64_t waiting(const struct pl_tap_out *out)
 {
 	uint64_t n = 0;

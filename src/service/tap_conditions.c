@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Says what is wrong with a tap: its sources, and outputs that lose records. */
+/* Reports conditions of a tap: broken sources, and outputs that lose records. */
 #include <inttypes.h>
 #include <stdatomic.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the counts of a service's taps in the kernel, and tells how far these are. */
+/* Reads the counts of a service's taps in the kernel, and tells how far they are. */
 #include "service/tap_counts.h"
 
 #include "base/clock.h"
 
-#define EACH_NS   UINT64_C(200000000) /* between two readings */
-#define PASSED_NS UINT64_C(100000000) /* between two times that are told */
+#define EACH_NS   UINT64_C(200000000) /* between two reads */
+#define PASSED_NS UINT64_C(100000000) /* between two calls of print.passed */
 
 static void take(void *arg, const struct pl_tap_count *counts, uint32_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receives the records of drops, and tells how many had which reason. */
+/* Receives records of drops, and counts drops by reason. */
 #include "service/tap_drops.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ void pl_tap_drops_add(struct pl_tap_service *t, struct pl_tap_stats *sum)
 	}
 }
 
-/* Of all its sources, which name reasons alike. */
+/* Adds up the counters of all sources, which number reasons alike. */
 static void sum_reasons(struct pl_tap_service *t, uint64_t by[PL_DROPS_REASONS])
 {
 	memset(by, 0, PL_DROPS_REASONS * sizeof(*by));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receives what taps in the kernel record. */
+/* Receives records of taps in the kernel. */
 #include "service/tap_kernels.h"
 
 #include <errno.h>
 
-/* Times of records of the kernel, some of which may be the NIC's. */
+/* Notes the clocks of n records of the kernel, `nic` of which have times of the NIC. */
 static void note_kernel_clock(struct pl_tap_service *t, uint32_t n, uint32_t nic)
 {
 	pl_tap_count_clock(&t->tap.stats, PL_STAMP_NIC, nic);
@@ -13,13 +13,13 @@ static void note_kernel_clock(struct pl_tap_service *t, uint32_t n, uint32_t nic
 	pl_tap_service_clock(t, nic == 0 ? PL_STAMP_TAI : nic == n ? PL_STAMP_NIC : PL_STAMP_MIXED);
 }
 
-/* Rules and numbers were the kernel's to look after, but that of a record. */
+/* The kernel has applied rules and numbers; only record_seq is set here. */
 static int receive(struct pl_tap_service *t, unsigned int i, struct pl_diag *diag)
 {
 	for (int k = 0; k < PL_TAP_BATCHES_A_TURN && !pl_tap_service_enough(t); k++) {
 		const int n = pl_tap_kernel_recv(t->kernels[i], t->made, diag);
 
-		/* News of the interface. */
+		/* An interface that goes or returns is logged only. */
 		if (n == -ENETDOWN || n == -EAGAIN) {
 			pl_say_diag(diag);
 			*diag = (struct pl_diag){ .text = "" };

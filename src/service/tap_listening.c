@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps a flow cache told of what listens: two sets, of which one is asked while the other is
- * filled. */
+/* Keeps a flow cache informed of listening sockets, in two sets: the cache uses one while the other
+ * is filled. */
 #include "service/tap_listening.h"
 
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 #include "service/tap.h"
 #include "service/tap_source.h"
 
-#define LOOK_NS     UINT64_C(5000000000) /* between two looks */
-#define STEPS       8u                   /* of one, in a turn */
+#define LOOK_NS     UINT64_C(5000000000) /* from the start of one look to the next */
+#define STEPS       8u                   /* of a look in a turn */
 #define FIRST_STEPS 100000u
 
 struct pl_tap_listening {
 	struct pl_listening *kernel;
 	struct pl_flow_listening *sets[2];
-	unsigned int filling; /* which of them */
+	unsigned int filling; /* index of the set that is filled */
 	bool looking, told;
 	uint64_t next_ns;
 };
@@ -54,7 +54,7 @@ static void begin_look(struct pl_tap_listening *l)
 	l->looking = true;
 }
 
-/* What was found takes the place of what was found before. */
+/* Replaces the set that the flow cache uses by the one just filled. */
 static void finish_look(struct pl_tap_service *t, struct pl_tap_listening *l)
 {
 	struct pl_flow_listening *set = l->sets[l->filling];
@@ -66,7 +66,7 @@ static void finish_look(struct pl_tap_service *t, struct pl_tap_listening *l)
 	l->filling = 1 - l->filling;
 }
 
-/* A look that fails leaves what was found before. */
+/* Continues a look. When it fails, the set used before stays. */
 static void look(struct pl_tap_service *t, struct pl_tap_listening *l, unsigned int steps)
 {
 	const struct pl_listening_sink sink = { take_socket, take_local, l->sets[l->filling] };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which ports this host listens at, for the roles of a tap's flows (flow/listening.h): asked of the
- * kernel when flows are asked for and every five seconds. Only of taps whose sources are all
+ * Ports on which this host listens, for the roles of a tap's flows (flow/listening.h): read from
+ * the kernel when flows are asked for and every five seconds. Only for taps whose sources are all
  * interfaces of this host: addresses in captures and in records of others may be of other networks.
  */
 #pragma once
@@ -20,8 +20,8 @@ struct pl_tap_listening_stats {
 };
 extern const struct pl_stats pl_tap_listening_list;
 
-/* The tap has its flow cache. Without an answer of the kernel it goes on without; that is told. */
+/* Needs the flow cache. Without the kernel's answer the tap goes on; that is logged. */
 void pl_tap_listening_begin(struct pl_tap_service *t);
-/* Looks, when that is due. When it is to be called again; UINT64_MAX: no need. */
+/* Looks if due. Returns the time of the next call; UINT64_MAX: none. */
 uint64_t pl_tap_listening_turn(struct pl_tap_service *t, uint64_t now_ns);
 void pl_tap_listening_end(struct pl_tap_service *t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers the interfaces of a tap, and tells which they are. */
+/* Numbers the interfaces of a tap, and describes them. */
 #include "service/tap_places.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 /* ---- numbers ---- */
 
-/* The name is what stands between the first ':' and the query. */
+/* Copies the interface's name: the text between the first ':' and '?'. */
 static void name_of(char ret[IF_NAMESIZE], const char *uri)
 {
 	const char *name = strchr(uri, ':') + 1;
@@ -26,7 +26,7 @@ static void name_of(char ret[IF_NAMESIZE], const char *uri)
 	ret[n] = '\0';
 }
 
-/* As lsns(8) shows it; 0: it cannot be told. */
+/* Returns the namespace's inode, as lsns(8) shows it; 0: unknown. */
 static uint64_t own_namespace(void)
 {
 	struct stat st;
@@ -69,10 +69,10 @@ uint16_t pl_tap_place_point(const struct pl_tap_service *t, size_t source, uint1
 	return point;
 }
 
-/* ---- telling ---- */
+/* ---- descriptions ---- */
 
-/* The interface as it is now: one that goes and comes back has another number. A new name is followed
- * by the number. */
+/* Looks up the interface: if it was created again, it has another number. When its name is gone, it
+ * may have been renamed, and is found by its number. */
 static void look(struct pl_tap_place *place, struct pl_link_id *ret)
 {
 	char name[IF_NAMESIZE];

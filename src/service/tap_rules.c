@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules of a tap: read from a file, and put in force. */
+/* Reads rules of a tap from a file, and applies them. */
 #include "service/tap_rules.h"
 
 #include <errno.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules of a tap from a file: a rule in a line (tap/rules.h), empty lines, and lines that begin
- * with '#', which say something to people. */
+/* Rules of a tap from a file: one rule a line (tap/rules.h), empty lines, and comments after
+ * '#'. */
 #pragma once
 
 #include "base/diag.h"
 #include "tap/rules.h"
 
-/* Adds the file's rules behind those that are there. Negative errno with diag, which names the
- * line; *rules is then as before. */
+/* Appends the file's rules. Returns negative errno with diag, which names the line; *rules is
+ * unchanged then. */
 int pl_tap_rules_read(struct pl_tap_rules *rules, const char *path, struct pl_diag *diag);
-/* The same while something else waits: of a regular file only, as a pipe may have no writer any more. */
+/* The same at a reload: regular files only, because reading a pipe without a writer would block. */
 int pl_tap_rules_read_again(struct pl_tap_rules *rules, const char *path, struct pl_diag *diag);
-/* -EINVAL with diag: they have a direction (dir=), which drops have not. */
+/* Returns -EINVAL with diag when a rule has a direction (dir=), which drops do not have. */
 int pl_tap_rules_fit_drops(const struct pl_tap_rules *rules, struct pl_diag *diag);

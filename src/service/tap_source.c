@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Says which URIs a tap reads packets from, and opens them. */
+/* Checks which URIs a tap can read packets from, and opens them. */
 #include "service/tap_source.h"
 
 #include <errno.h>
@@ -118,7 +118,7 @@ bool pl_tap_source_is_live(const char *uri)
 	       (pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) != 0;
 }
 
-/* Filter expressions are asked of frames: -EINVAL with diag for a source that has none. */
+/* Returns -EINVAL with diag for sources without frames, to which filters cannot apply. */
 static int check_filter(const char *uri, struct pl_diag *diag)
 {
 	const char *name = strchr(uri, ':');
@@ -167,7 +167,7 @@ int pl_tap_open_sources(
 {
 	int r = pl_tap_places_find(t, diag);
 
-	t->live = t->o->n_sources == 0; /* records are given */
+	t->live = t->o->n_sources == 0; /* without sources, records are given */
 	for (size_t i = 0; r == 0 && i < t->o->n_sources; i++) {
 		const bool live = pl_tap_source_is_live(t->o->sources[i]);
 

@@ -4,17 +4,17 @@
 
 #include "service/tap.h"
 
-/* All of t->o->sources: sockets, captures and taps in the kernel. Negative errno with diag; what was
- * opened until then is closed with the service. */
+/* Opens all of t->o->sources: sockets, captures and taps in the kernel. Returns negative errno with
+ * diag; sources opened until then are closed with the service. */
 int pl_tap_open_sources(
 	struct pl_tap_service *t, const struct pl_rights *rights, struct pl_diag *diag);
 
-/* Whether it goes on for ever; captures have an end. */
+/* Returns whether the source never ends, as a capture does. */
 bool pl_tap_source_is_live(const char *uri);
 
-/* Whether packets are seen at an interface: not records that others made, nor drops. */
+/* Returns whether packets are seen at an interface: not records from others, nor drops. */
 bool pl_tap_source_is_interface(const char *uri);
 
-/* Whether all packets are of interfaces of this host, which says whose addresses these are and which way
- * a packet went. */
+/* Returns whether all sources are interfaces of this host, which then knows its own addresses and
+ * the direction of packets. */
 bool pl_tap_is_of_this_host(const struct pl_tap_service *t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps the flows of a tap in a file, and says what became of those of the process before. */
+/* Keeps the flows of a tap in a file, and logs what happened to those of the process before. */
 #include "service/tap_state.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ int pl_tap_state_open(struct pl_tap_service *t, struct pl_diag *diag)
 			"a flow state is of sources that go on: captures have their end, and no process goes on with them");
 		return -EINVAL;
 	}
-	/* From now on packets are seen. */
+	/* Packets are seen from now on. */
 	t->state_boot_ns = pl_clock_read(CLOCK_BOOTTIME);
 	t->newest_mono_ns = pl_clock_mono_ns();
 	options.n_points = pl_tap_places_points(t, points);
@@ -56,7 +56,7 @@ static void say_lost(const struct pl_tap_service *t, const struct pl_flow_found 
 			found->packets, plural(found->packets), path);
 }
 
-/* Who of the process before was not brought to an end. */
+/* Logs records of the process before that still waited, and flows that it did not finish. */
 static void say_torn(const struct pl_tap_service *t, const struct pl_flow_resumed *r)
 {
 	const struct pl_flow_state_counters *c = pl_flow_cache_state_counters(t->flows);
@@ -93,7 +93,7 @@ static void say_resumed(const struct pl_tap_service *t, const struct pl_flow_res
 			seconds, r->packets, r->records_packets, r->records);
 }
 
-/* Flows that go on have times of the clocks of before, too. */
+/* Resumed flows have times of their earlier clocks, too. */
 static void tell_clocks(struct pl_tap_service *t)
 {
 	const uint32_t clocks = pl_flow_cache_clocks(t->flows);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers for the flows in the caches of taps. */
+/* Writes the page of flows in the caches of taps. */
 #include "service/tapped.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "runtime/runtime.h"
 #include "service/taps.h"
 
-#define AGE_NS UINT64_C(1000000000) /* what was found stands so long */
+#define AGE_NS UINT64_C(1000000000) /* for how long a result is used */
 
 void pl_tapped_done(struct pl_tapped *tapped)
 {
@@ -44,7 +44,7 @@ static void put_ends(struct pl_json *json, const struct pl_flow288 *f)
 	pl_json_object_end(json);
 }
 
-/* What was not measured is left out. */
+/* Adds a time, unless it is 0: not measured. */
 static void put_time(struct pl_json *json, const char *key, uint32_t us)
 {
 	if (us != 0)

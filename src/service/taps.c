@@ -12,14 +12,14 @@
 #include "service/tap_rules.h"
 #include "service/tap_source.h"
 
-#define CONDITIONS_NS UINT64_C(100000000) /* between two looks at them */
+#define CONDITIONS_NS UINT64_C(100000000) /* between two looks at conditions */
 
 /* ---- options of the configuration ---- */
 
 static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT96, PL_FLAT_FLOW288, PL_FLAT_DNS64,
 	PL_FLAT_DROP168 };
 
-/* What the tap makes for its outputs. Sources of drops have nothing else. */
+/* Returns the kinds that the tap makes for its outputs. Sources of drops have no other kind. */
 static uint32_t kinds_made(const struct pl_config_tap *t)
 {
 	return t->to.n > 0 || t->records == PL_TAP_RECORDS_DROPS ? 1u << kinds[t->records] : 0;
@@ -169,7 +169,7 @@ int pl_taps_add(struct pl_taps *taps, const struct pl_taps_added *added, struct 
 	return 0;
 }
 
-/* Captures have their end; what is live goes on. */
+/* Refuses a mixture of captures, which have an end, and live sources. */
 static int check_live(const struct pl_config_tap *t, struct pl_diag *diag)
 {
 	char *const *sources = t->sources.items;
@@ -239,7 +239,7 @@ int pl_taps_want(struct pl_taps *taps, unsigned int tap, uint32_t wanted, struct
 	struct pl_diag why = { .text = "" };
 	int r = 0;
 
-	/* How much of a packet the socket gives was said when it was opened. */
+	/* The socket's snap length was set when it was opened. */
 	if (taps->began && (wanted & ~one->options.kinds & 1u << PL_FLAT_DNS64) != 0) {
 		pl_diag_set(diag,
 			"tap %s was opened without DNS messages: a query of dns needs a restart",
@@ -260,7 +260,7 @@ int pl_taps_want(struct pl_taps *taps, unsigned int tap, uint32_t wanted, struct
 	return 0;
 }
 
-/* ---- what queries have it do ---- */
+/* ---- rules of queries ---- */
 
 void pl_taps_push(struct pl_taps_one *one, const struct pl_tap_rules *rules)
 {

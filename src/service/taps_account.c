@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The counters of the taps of a configuration: those of each tap, under its name. */
+/* Counters of the taps of a configuration: those of each tap under its name. */
 #include "runtime/account.h"
 #include "service/tap_account.h"
 #include "service/tap_drops.h"
@@ -11,7 +11,7 @@
 		.name = (NAME), .form = PL_LABEL_TEXT, .text = (TEXT)                              \
 	}
 
-/* The numbers of a list that a tap has; NULL: it has none of them. */
+/* Returns the counters of a tap for a list; NULL: it has none. */
 typedef const void *numbers(struct pl_tap_service *t);
 
 static const void *of_tap(struct pl_tap_service *t)
@@ -44,7 +44,7 @@ static const void *of_flow_state(struct pl_tap_service *t)
 	return t->flows != NULL ? pl_flow_cache_state_counters(t->flows) : NULL;
 }
 
-/* A family comes once, with a sample for each tap that has it. */
+/* Writes each family once, with a sample for each tap that has it. */
 static void put_list(
 	struct pl_taps *all, const struct pl_stats *list, numbers *of, struct pl_exposition *page)
 {
@@ -107,7 +107,7 @@ static void put_outs(
 		put_outs_list(all, driver, &driver->numbers[k], page);
 }
 
-/* Whether an output before this one is of the same driver. */
+/* Returns whether an output before this one has the same driver. */
 static bool was_put(const struct pl_taps *all, unsigned int tap, unsigned int out)
 {
 	const struct pl_tap_out_driver *driver = all->taps[tap]->service.outs[out]->driver;
@@ -123,7 +123,7 @@ static bool was_put(const struct pl_taps *all, unsigned int tap, unsigned int ou
 	return false;
 }
 
-/* Of sockets by names of their own: those of the collector have theirs. all NULL: no samples. */
+/* Sockets of taps have a family of their own, apart from the collector's. all NULL: no samples. */
 static void put_ports(const struct pl_taps *all, struct pl_exposition *page)
 {
 	pl_exposition_family(page, "pathline_tap_kernel_drops", PL_METRIC_COUNTER, NULL,

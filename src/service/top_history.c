@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes the tables of top from a history. */
+/* Computes the tables of top from a history. */
 #include "service/top_history.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "web/client.h"
 
 #define PREFIX      "/api/v1/"
-#define EVENTS_MAX  1024u /* as the daemon shows */
+#define EVENTS_MAX  1024u /* as many as the daemon shows */
 #define BATCH_PATHS 64u
 #define RECORDS_MAX (UINT64_C(1) << 22) /* of one answer: a writer may be faster */
 
@@ -30,7 +30,7 @@ struct pl_top_history {
 	uint64_t first_ns, last_ns; /* of the records; 0: none */
 };
 
-/* ---- what is there ---- */
+/* ---- records ---- */
 
 static void settle(struct pl_top_history *h)
 {
@@ -46,7 +46,7 @@ static void take_path(struct pl_top_history *h, const struct pl_history_record *
 	if (b->n_paths == b->cap_paths || b->cap_hops - b->n_hops < record->n_hops)
 		settle(h);
 	b->paths[b->n_paths] = record->path;
-	/* Hops that are not there any more count for nothing. */
+	/* Hops that were overwritten are not counted. */
 	b->paths[b->n_paths].hop_count = (uint8_t)record->n_hops;
 	b->first_hop[b->n_paths] = b->n_hops;
 	b->pkt[b->n_paths++] = 0;
@@ -75,14 +75,14 @@ static void take_in(struct pl_top_history *h)
 	settle(h);
 }
 
-/* ---- questions and answers ---- */
+/* ---- requests ---- */
 
 static int hex_of(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* In place, as pl_client_parameter writes it. */
+/* Decodes in place, as pl_client_parameter encodes. */
 static void decode(char *text)
 {
 	char *to = text;
@@ -117,7 +117,7 @@ static const struct pl_api_table *read_question(char *path, struct pl_api_query 
 		else if (strcmp(pair, "where") == 0)
 			ret->where = value;
 		else if (strcmp(pair, "limit") == 0)
-			(void)pl_parse_u64(value, &ret->limit); /* of our own making */
+			(void)pl_parse_u64(value, &ret->limit); /* our own client made it */
 	}
 	return strncmp(path, PREFIX, strlen(PREFIX)) == 0 ? pl_api_table_find(path + strlen(PREFIX))
 							  : NULL;
@@ -212,7 +212,7 @@ int pl_top_history_open(struct pl_top_history **ret, const char *from, uint64_t 
 	const struct pl_history_walk_options walk = { .from = from,
 		.kinds = 1u << PL_KIND_PATH | 1u << PL_KIND_EVENT,
 		.since_ns = since_ns };
-	/* All of it is one slot: the largest value is that of the whole history. */
+	/* One slot for all: the largest value is that of the whole history. */
 	const struct pl_aggregate_options options = { .idle_ns = UINT64_MAX,
 		.slot_ns = UINT64_MAX };
 	struct pl_top_history *h = calloc(1, sizeof(*h));

@@ -14,7 +14,7 @@
 static struct {
 	uint64_t packets, finished, handshakes, retransmitted, backwards, last_ns;
 	uint64_t scan_syns, flood_syns, hash;
-	uint64_t elsewhere; /* retransmissions of flows with other servers than the storm's */
+	uint64_t elsewhere; /* retransmissions in flows with other servers than the storm's */
 } seen;
 
 static void take(void *arg, const struct pl_flow288 *f, uint32_t n)
@@ -55,7 +55,7 @@ static void look(const struct pl_batch *batch)
 	}
 }
 
-/* All of it through the tap and the flow cache, which share nothing with the generator. */
+/* Runs all traffic through the tap and the flow cache, which share no code with the generator. */
 static void run(const struct pl_traffic_cfg *cfg, struct pl_traffic_truth *ret)
 {
 	struct pl_flow_config config = PL_FLOW_CONFIG;
@@ -97,7 +97,7 @@ static void test_plain(void)
 	eq(seen.backwards, 0, "in the order of time");
 	ok(truth.connections > 400 && truth.connections < 600, "about 50 a second: %" PRIu64,
 		truth.connections);
-	/* Those of the last second may not be over. */
+	/* Connections of the last second may not have ended. */
 	ok(seen.finished > truth.connections - 100 && seen.finished <= truth.connections,
 		"%" PRIu64 " of %" PRIu64 " connections end with both FINs", seen.finished,
 		truth.connections);
@@ -119,7 +119,7 @@ static void test_loss(void)
 
 	run(&cfg, &truth);
 	ok(truth.lost > 50, "segments are lost: %" PRIu64, truth.lost);
-	/* One that is lost at the end is not sent again before it. */
+	/* A segment lost at the end is not retransmitted in time. */
 	ok(seen.retransmitted <= truth.lost && seen.retransmitted + 10 > truth.lost,
 		"and the flow cache finds them sent again: %" PRIu64, seen.retransmitted);
 }
@@ -139,7 +139,7 @@ static void test_story(void)
 	eq(truth.lost + seen.retransmitted, 0, "and no segment is lost");
 }
 
-/* Of all segments to and from the third server; the others lose none. */
+/* Loses all segments to and from the third server; others lose none. */
 static void test_storm(void)
 {
 	const struct pl_traffic_cfg cfg = {
