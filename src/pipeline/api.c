@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers questions of the API with tables and documents. */
+/* Answers requests of the API with tables and documents. */
 #include "pipeline/api.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ const struct pl_field *pl_api_table_fields(const struct pl_api_table *table, siz
 	return table->fields;
 }
 
-/* ---- a query made ready ---- */
+/* ---- queries ---- */
 
 struct plan {
 	const struct pl_api_table *table;
@@ -125,12 +125,12 @@ int pl_api_check(const struct pl_api_table *table, const struct pl_api_query *qu
 
 /* ---- the best rows ---- */
 
-/* A heap of the `limit` best rows, the worst of them on top. */
+/* A heap of the `limit` best rows, with the worst of them on top. */
 struct best {
 	const struct plan *plan;
 	char *rows;
 	uint32_t n;
-	uint64_t *order; /* of arrival: ties keep it */
+	uint64_t *order; /* order of arrival, which decides ties */
 	uint32_t *heap;  /* indexes into rows */
 };
 
@@ -144,7 +144,7 @@ static const void *row_at(const struct best *b, uint32_t i)
 	return b->rows + (size_t)i * b->plan->table->row_size;
 }
 
-/* Whether row x is to stand before row y. A missing value stands behind every other, whatever the
+/* Returns whether row x comes before row y. A row without a value comes after all others, in either
  * order. */
 static bool before(const struct best *b, uint32_t x, uint32_t y)
 {
@@ -190,7 +190,7 @@ static void rise(struct best *b, uint32_t at)
 	}
 }
 
-/* The row stands in the spare place behind the last: keep it, perhaps instead of the worst. */
+/* Keeps the row at *spare if it is among the best; *spare is a free row afterwards. */
 static void consider(struct best *b, uint64_t order, uint32_t *spare)
 {
 	b->order[*spare] = order;
@@ -207,7 +207,7 @@ static void consider(struct best *b, uint64_t order, uint32_t *spare)
 	}
 }
 
-/* Puts the heap in order, best first. */
+/* Sorts the heap, best first. */
 static void order_best(struct best *b)
 {
 	uint32_t n = b->n;
@@ -224,7 +224,7 @@ static void order_best(struct best *b)
 
 struct counts {
 	uint64_t total, matched, overflow;
-	uint64_t age_ns; /* of what workers told; 0: they were not asked */
+	uint64_t age_ns; /* age of the workers' state; 0: they were not asked */
 };
 
 static int collect(struct best *b, struct pl_api_walk *walk, struct counts *ret)
@@ -304,7 +304,7 @@ static bool have_flows(const struct pl_pipeline *p)
 	return true;
 }
 
-/* One without them will not do; workers may be answering somebody who did not want them. */
+/* Takes a snapshot with flows. Several tries, as workers may be answering a request without. */
 static int snapshot_with_flows(struct pl_pipeline *p)
 {
 	int r = 0;
@@ -321,7 +321,7 @@ static int snapshot_with_flows(struct pl_pipeline *p)
 	return r;
 }
 
-/* The rows of a pipeline that is locked meanwhile. */
+/* Collects the rows of a running pipeline, whose lock is held meanwhile. */
 static int collect_live(struct pl_pipeline *p, const struct pl_api_table *table, struct best *best,
 	struct pl_api_walk *walk, struct counts *counts, struct pl_api_problem *problem)
 {
@@ -343,7 +343,7 @@ static int collect_live(struct pl_pipeline *p, const struct pl_api_table *table,
 	return r;
 }
 
-/* Of what the walk names. */
+/* Writes the table of what `walk` names. */
 static int write_table(struct pl_api_walk *walk, const struct pl_api_table *table,
 	const struct pl_api_query *query, struct pl_buf *out, struct pl_api_problem *problem)
 {
@@ -354,7 +354,7 @@ static int write_table(struct pl_api_walk *walk, const struct pl_api_table *tabl
 
 	if (r < 0)
 		return r;
-	/* One place more than the limit: where the next row is made. */
+	/* One row more than the limit, for the next row to be made in. */
 	best.rows = calloc(plan.limit + 1, table->row_size);
 	best.order = calloc(plan.limit + 1, sizeof(*best.order));
 	best.heap = calloc(plan.limit + 1, sizeof(*best.heap));

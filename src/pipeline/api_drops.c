@@ -48,7 +48,7 @@ static void add_drop(
 	r->count = count;
 }
 
-/* By sender; those of one that shared a lane, or is forgotten, are of "others". */
+/* Adds drops by sender; "others" are senders that shared a lane or are forgotten. */
 static void flood_drops(struct drops *d, const struct pl_snapshot *s)
 {
 	uint64_t others = s->port.flood_drops;

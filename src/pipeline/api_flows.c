@@ -67,7 +67,7 @@ static int by_flow(const void *a, const void *b)
 		&((const struct flow_at *)b)->seen.key, sizeof(struct pl_flow_key));
 }
 
-/* Two workers know the same flow when two exporters report of it. */
+/* Merges entries of one flow: several workers have it when several exporters report it. */
 static size_t fold_flows(struct flow_at *f, size_t n)
 {
 	size_t kept = 0;
@@ -117,7 +117,7 @@ static int begin_flows(struct pl_api_walk *walk)
 	return 0;
 }
 
-/* The nodes of a path; false when they are not known. */
+/* Writes the nodes of a path; returns false when they are unknown. */
 static bool find_nodes(const struct pl_api_walk *walk, uint64_t path_id, char *dst, size_t cap)
 {
 	const struct pl_path_key key = { .path_id = path_id };

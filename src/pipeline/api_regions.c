@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tables of the API about telemetry memory: the regions that are read, and the latest values. */
+/* Tables of the API about telemetry memory: regions that are read, and their latest values. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +121,7 @@ static bool next_region(struct pl_api_walk *walk, void *row)
 
 /* ---- values ---- */
 
-/* A record's `present` is not its first member: the row is the value behind one. */
+/* A row must begin with `present`, which is not the first member of a record. */
 struct value_row {
 	uint32_t present, zero;
 	struct pl_value value;

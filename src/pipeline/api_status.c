@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes the status of the pipeline for the API: sources, counts, outputs and streams. */
+/* Writes the pipeline's status for the API: sources, counters, outputs and streams. */
 #include "pipeline/api.h"
 
 #include <stdio.h>
@@ -159,7 +159,7 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 	pl_json_array_end(json);
 }
 
-/* Where events are found: a source that the kernel detects has a worker that drives it. */
+/* Returns where events are detected; a worker with `aside` drives the detector in the kernel. */
 static const char *detect_where(const struct pl_pipeline *p)
 {
 	bool kernel = false, user = false;
@@ -173,7 +173,7 @@ static const char *detect_where(const struct pl_pipeline *p)
 	return kernel && user ? "both" : kernel ? "kernel" : "user";
 }
 
-/* What is read without the pipeline's lock: JSON, a value each. */
+/* JSON values that are made without the pipeline's lock. */
 struct parts_text {
 	struct pl_buf ready, conditions, accounts;
 	bool all_ready;

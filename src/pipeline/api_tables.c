@@ -27,7 +27,7 @@ uint64_t pl_api_overflow(const struct pl_api_walk *walk, enum pl_agg_table table
 static int begin_cells(struct pl_api_walk *walk)
 {
 	walk->overflow = pl_api_overflow(walk, walk->table->cells);
-	/* It was checked when the file was read; of records nothing is known but what they say. */
+	/* Checked when the file was read. A history has no units, only its records. */
 	if (walk->pipeline != NULL)
 		(void)pl_config_units(&walk->pipeline->config, &walk->units, NULL);
 	return 0;
@@ -54,7 +54,7 @@ struct exporter_row {
 	uint8_t hw_id, report_version, unsequenced, shared;
 };
 
-#define HAS_NUMBERS 1 /* its sequence numbers tell losses */
+#define HAS_NUMBERS 1 /* its sequence numbers show losses */
 
 static const struct pl_field exporter_fields[] = {
 	PL_API_COLUMN(exporter_row, exporter, ADDR, 0, "", "source address of its reports"),
@@ -146,10 +146,10 @@ static int begin_events(struct pl_api_walk *walk)
 	return 0;
 }
 
-/* Beyond the bits that an event has. */
+/* Bit beyond those of an event. */
 #define HAS_PATHS (UINT32_C(1) << 31)
 
-/* A record's `present` is not its first member: the row is the event behind one. */
+/* A row must begin with `present`, which is not the first member of a record. */
 struct event_row {
 	uint32_t present, zero;
 	struct pl_event event;
@@ -175,7 +175,7 @@ static bool next_event(struct pl_api_walk *walk, void *row)
 }
 
 #define EVENT_OFFSET offsetof(struct event_row, event)
-#define UNIT_OFFSET  offsetof(struct pl_event, hw_id) /* in whose place it is */
+#define UNIT_OFFSET  offsetof(struct pl_event, hw_id) /* shares the place of hw_id */
 static const struct pl_field event_fields[] = {
 #define PL_EVENT_FIELD(off, id, type, f, presence, n, u, h)                                        \
 	{ .name = (n),                                                                             \
@@ -186,8 +186,8 @@ static const struct pl_field event_fields[] = {
 		.present = PL_EVENT_HAS_##id },
 #include "record/fields.def"
 #undef PL_EVENT_FIELD
-	/* Of another meaning: a value without its unit would mislead, and so would an event without
-	 * its query or its region. */
+	/* Members with other meanings: a value would mislead without its unit, an event without its
+	 * query or region. */
 	{ .name = "unit",
 		.unit = "",
 		.help = "bytes: of value and threshold, occupancies in bytes",
@@ -223,7 +223,7 @@ static const struct pl_field event_fields[] = {
 	PL_API_COLUMN(event_row, old_path_nodes, TEXT, HAS_PATHS, "", "nodes of the path before"),
 };
 
-/* ---- all of them ---- */
+/* ---- list of tables ---- */
 
 #define CELLS(n, next_table, agg, order, h)                                                        \
 	{                                                                                          \

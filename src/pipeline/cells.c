@@ -195,7 +195,7 @@ static void read_path(struct pl_cell *c, const struct pl_agg_path *x)
 	c->delays_exemplars = &x->latency_exemplars;
 }
 
-/* Of many queues at once the last occupancy and the jitter of one say nothing. */
+/* Removes the values that mean nothing for many queues together, such as the last occupancy. */
 static void leave_out(struct pl_cell *c, const struct pl_cell_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -236,7 +236,7 @@ void pl_cell_path_nodes(const struct pl_agg_path *x, char *dst, size_t cap)
 		snprintf(dst + n, cap - n, ">…");
 }
 
-/* Median, 99th percentile, jitter and variation stand in the same order in every table that has them. */
+/* Adds median, 99th percentile, jitter and variation, in the order of every table. */
 static void add_delays(struct pl_cell *c, unsigned int first, bool variation)
 {
 	uint64_t p99;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The configuration as a whole: read, made complete, its parts held against each other. */
+/* Reads the whole configuration, sets defaults, and checks its parts against each other. */
 #include "pipeline/config.h"
 
 #include <errno.h>
@@ -73,7 +73,7 @@ static bool same(const char *a, const char *b)
 	return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-/* auto and the words of a boolean, as `maybe` lists them */
+/* Word 0 is auto, the others are those of a boolean, as listed in `maybe`. */
 static bool resolve(unsigned int word, bool automatic)
 {
 	return word == 0 ? automatic : word % 2 == 1;
@@ -92,7 +92,7 @@ static void resolve_output(struct pl_config_output *o)
 		k->resolve(o);
 }
 
-/* The region of this process that an output writes, which is its alone. */
+/* Finds the region of this process that an output writes. No other output may write it. */
 static int find_region(const struct pl_config *c, size_t i, struct pl_diag *diag)
 {
 	struct pl_config_output *outputs = c->outputs.items, *o = &outputs[i];
@@ -121,7 +121,7 @@ static int find_region(const struct pl_config *c, size_t i, struct pl_diag *diag
 	return -EINVAL;
 }
 
-/* A region that nobody writes is a mistake. */
+/* Refuses a region with writer: output that no output names. */
 static int check_written(const struct pl_config *c, struct pl_diag *diag)
 {
 	const struct pl_config_output *o = c->outputs.items;
@@ -142,7 +142,7 @@ static int check_written(const struct pl_config *c, struct pl_diag *diag)
 	return 0;
 }
 
-/* Keys that mean nothing to any other type. */
+/* Refuses keys that apply to type dta only. */
 static int check_dta_strays(const struct pl_config_output *o, struct pl_diag *diag)
 {
 	const struct pl_output_stray strays[] = {
@@ -186,7 +186,7 @@ const char *pl_config_output_identity(const struct pl_config_output *o)
 	return o->path != NULL ? o->path : o->name;
 }
 
-/* TYPE and a number, which no output has. */
+/* Returns a name that no output has: TYPE and a number. NULL: no memory. */
 static char *make_up_name(const struct pl_config *c, size_t number)
 {
 	const struct pl_config_output *o = c->outputs.items;
@@ -235,7 +235,7 @@ static int name_outputs(struct pl_config *c, struct pl_diag *diag)
 	return check_written(c, diag);
 }
 
-/* What was to be detected in the kernel, and cannot be for any source, is not silently detected
+/* Refuses detection in the kernel when no source supports it: it must not silently happen
  * elsewhere. */
 static int check_where(const struct pl_config *c, struct pl_diag *diag)
 {
@@ -337,8 +337,8 @@ int pl_config_defaults(struct pl_config *ret)
 	return 0;
 }
 
-/* What was read becomes *ret when its parts agree with each other; else it is freed, and ret_fault
- * has the path of the key at fault, as far as it is known. */
+/* Moves a parsed configuration to *ret if its parts agree; else frees it, and ret_fault is the path
+ * of the key at fault, if known. */
 static int adopt(struct pl_config *ret, struct pl_config *c, const char *name,
 	char ret_fault[sizeof(c->fault)], struct pl_diag *diag)
 {
@@ -358,7 +358,7 @@ static int adopt(struct pl_config *ret, struct pl_config *c, const char *name,
 	return 0;
 }
 
-/* The line of the key at fault in a file that was read a moment ago. */
+/* Sets the line of the key at fault, in a file that was just read. */
 static void find_fault(const char *path, const char *fault, struct pl_diag *diag)
 {
 	char *text;
@@ -401,7 +401,7 @@ int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag
 	return r;
 }
 
-/* Whether a file stays as it is while one looks: who writes it has finished, or has paused for
+/* Returns whether the file does not change for a moment: its writer has finished, or has paused for
  * long. */
 static bool is_at_rest(const char *path)
 {
@@ -409,7 +409,7 @@ static bool is_at_rest(const char *path)
 	struct stat before, now;
 
 	if (stat(path, &before) < 0 || !S_ISREG(before.st_mode))
-		return true; /* reading it says what is wrong */
+		return true; /* reading it gives the error */
 	for (unsigned int i = 0; i < 20; i++) {
 		nanosleep(&pause, NULL);
 		if (stat(path, &now) < 0 ||

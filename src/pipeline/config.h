@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The daemon's configuration: one table of rows (config.c) from which come the parser, `pathline
- * config check|dump|init` and the manual, and what follows from it: the options of every part. (The
- * number of series is pl_metrics_series, the bound on memory pl_pipeline_memory.) Touches no
- * network, needs no right.
+ * The collector's configuration: one table of rows (config_rows.c) from which come the parser,
+ * `pathline config check|dump|init` and the manual; and the options of every part that follow from
+ * it. (The number of series is pl_metrics_series, the bound on memory pl_pipeline_memory.) Needs
+ * neither the network nor privileges.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct pl_config_source {
 	uint64_t sockets, rcvbuf_bytes;
 };
 
-/* How to read the reports of one exporter or network; see struct pl_profile. */
+/* Decoding of reports of one exporter or network; see struct pl_profile. */
 struct pl_config_profile {
 	char *match;
 	unsigned int report_version, dialect, queue_word, tcp_placement;
@@ -36,10 +36,10 @@ struct pl_config_profile {
 	uint64_t int_port, trailing_words, source_words;
 };
 
-/* In what unit nodes tell occupancies. */
+/* The unit in which nodes report occupancies. */
 struct pl_config_unit {
 	char *nodes;                                  /* "7", "1-99", "all" */
-	uint64_t queue_cell_bytes, buffer_cell_bytes; /* 0: not known */
+	uint64_t queue_cell_bytes, buffer_cell_bytes; /* 0: unknown */
 };
 
 struct pl_config_level {
@@ -52,7 +52,7 @@ struct pl_config_level {
 	uint64_t limit_interval_ns, limit_burst;
 };
 
-/* The kinds of outputs, as kinds.def lists them. */
+/* The types of outputs, from kinds.def. */
 enum pl_config_pin { PL_PIN_FALSE, PL_PIN_TRUE, PL_PIN_AUTO };
 
 enum pl_config_output_type {
@@ -64,15 +64,15 @@ enum pl_config_output_type {
 
 struct pl_config_output {
 	char *name;
-	bool unnamed;      /* the name is made up */
+	bool unnamed;      /* the name was generated */
 	unsigned int type; /* enum pl_config_output_type */
 	char *path;
-	/* as written; auto is what the kind usually takes */
+	/* as written; auto: the default of the type */
 	unsigned int paths_word, events_word, values_word;
-	bool paths, events, values; /* what that comes to */
+	bool paths, events, values; /* the resulting values */
 	char *where;
 	char *to; /* dta: a translator; ipfix: a collector */
-	/* Of outputs to servers. */
+	/* For outputs to servers. */
 	char *url;
 	unsigned int api; /* 0: v1, 1: v2 */
 	char *database, *retention_policy, *org, *bucket;
@@ -98,18 +98,18 @@ struct pl_config_output {
 		uint64_t events, paths, hops, flows, queues, drops, sync_ns;
 	} keep; /* of regions */
 	struct {
-		char *region; /* a number at the translator, a name here */
+		char *region; /* a number at the translator, or a name here */
 		unsigned int primitive, record, key_form, byte_order;
 		struct pl_conf_list key, value; /* char *, names of fields */
 		uint64_t list, ring;
 		bool sequenced, immediate;
-		const char *path; /* of the region here; that of the configuration's regions */
+		const char *path; /* path of that region here, borrowed from `regions` */
 	} dta;
 	uint64_t queue_records;
 	uint64_t buffer_bytes;
 };
 
-/* Telemetry memory, and who writes it. */
+/* Telemetry memory, and its writer. */
 enum pl_config_writer { PL_WRITER_OTHER, PL_WRITER_DTA, PL_WRITER_RDMA, PL_WRITER_OUTPUT };
 
 #define PL_CONFIG_REGIONS_MAX  256
@@ -128,7 +128,7 @@ enum pl_value_format {
 	PL_VALUE_U32LE,
 	PL_VALUE_U64BE,
 	PL_VALUE_U64LE,
-	PL_VALUE_RECORD, /* it is a record of ours (enum pl_content of the region) */
+	PL_VALUE_RECORD, /* a record of pathline (enum pl_content of the region) */
 };
 
 struct pl_config_region {
@@ -136,12 +136,12 @@ struct pl_config_region {
 	unsigned int writer; /* enum pl_config_writer */
 	struct {
 		uint64_t every_ns; /* 0: it is not read */
-		bool tell;         /* to the outputs */
-		unsigned int from; /* 0: what is new, 1: all that is there */
+		bool tell;         /* give values to the outputs */
+		unsigned int from; /* 0: new ones, 1: all */
 	} read;
 	struct {
 		unsigned int format; /* enum pl_value_format */
-		uint64_t at;         /* where the number is */
+		uint64_t at;         /* offset of the number */
 		char *name;          /* NULL: none */
 	} value;
 	struct {
@@ -150,7 +150,7 @@ struct pl_config_region {
 	} alert; /* rules on the values (region_alerts.h) */
 };
 
-/* A tap of this process, and where its records go. */
+/* A tap of this process. */
 #define PL_CONFIG_TAPS_MAX 8
 
 /* In the order of the words. */
@@ -175,7 +175,7 @@ struct pl_config_tap {
 
 /* A standing query. */
 #define PL_CONFIG_QUERIES_MAX 64
-#define PL_CONFIG_FROM_MAX    8 /* sources of one */
+#define PL_CONFIG_FROM_MAX    8 /* most sources of a query */
 
 enum pl_config_query_reads { PL_QUERY_READS_RECORDS, PL_QUERY_READS_ROWS };
 
@@ -183,13 +183,13 @@ struct pl_config_query {
 	char *name, *query;
 	struct pl_conf_list from; /* char *: taps, topics, streams of the collector */
 	unsigned int reads;       /* enum pl_config_query_reads */
-	char *group;              /* of consumers, which keeps the position; NULL: none */
+	char *group;              /* Kafka consumer group that keeps the position; NULL: none */
 	struct pl_conf_list to;   /* char * */
-	char *value;              /* column; NULL: the first number that names no group */
+	char *value;              /* column; NULL: the first number that is no key */
 	uint64_t groups, lateness_ns, ahead_ns, series;
 };
 
-/* A marking domain that is watched. */
+/* A marking domain to watch. */
 #define PL_CONFIG_MARKS_MAX 8
 
 struct pl_config_marks {
@@ -212,14 +212,14 @@ struct pl_config {
 	struct pl_conf_list outputs;  /* struct pl_config_output */
 	unsigned int pin;             /* enum pl_config_pin */
 	uint64_t drain_ns;
-	char *user, *group; /* to become; NULL: stay */
+	char *user, *group; /* to switch to; NULL: stay */
 	bool core_dumps;
 
 	struct {
 		uint64_t max_exporters, max_paths, sequence_gap_max, latency_max_ns;
 		unsigned int admit; /* enum pl_config_admit */
 		uint64_t gre_int_ethertype, geneve_int_class;
-		/* Last: what stands before it is compared as bytes. char *, NAMESPACE=FORMAT */
+		/* Last: members before it are compared as bytes. char *, NAMESPACE=FORMAT */
 		struct pl_conf_list ioam_time;
 		struct pl_conf_list vxlan_ports; /* char * */
 	} decode;
@@ -266,7 +266,7 @@ struct pl_config {
 	} log;
 	struct pl_conf_list regions; /* struct pl_config_region */
 	struct {
-		char *listen;              /* NULL: there is no translator */
+		char *listen;              /* NULL: no translator */
 		char *to;                  /* roce://…; NULL: its regions */
 		unsigned int form;         /* 0: tracking, 1: plain */
 		struct pl_conf_list allow; /* char * */
@@ -279,14 +279,14 @@ struct pl_config {
 		char *keep_epochs;
 	} dta;
 	struct {
-		char *interface; /* NULL: there is no memory server */
+		char *interface; /* NULL: no memory server */
 		char *listen;    /* "none" */
 		uint64_t cm_port, peers, peers_each, silent_ns, sync_ns;
 		struct pl_conf_list allow, allow_read, proxies; /* char * */
 		uint64_t min_ttl, vlan, max_jump;               /* vlan: or PL_CONFIG_ANY_VLAN */
 		bool read, check_mac, any_mac;
 		struct {
-			char *controller; /* NULL: no switch writes by itself */
+			char *controller; /* NULL: no switch writes on its own */
 			char *gid;
 			uint64_t queue_pair, first;
 			unsigned int version; /* 0: RoCEv1, 1: RoCEv2 */
@@ -297,22 +297,21 @@ struct pl_config {
 	struct pl_conf_list taps;     /* struct pl_config_tap */
 	struct pl_conf_list queries;  /* struct pl_config_query */
 	struct pl_conf_list marks;    /* struct pl_config_marks */
-	struct pl_conf_ending ending; /* of the file; not a key */
-	char fault[64]; /* path of the key at fault, for its line; not a key, empty afterwards */
+	struct pl_conf_ending ending; /* end of the file; not a key */
+	char fault[64]; /* path of a wrong key, to find its line; not a key, empty afterwards */
 };
 
 extern const struct pl_conf_row pl_config_rows[];
 
-/* The configuration without a file: UDP 32766 and 54321, the page on 127.0.0.1:8400, no output.
- * -ENOMEM. */
+/* Makes the configuration without a file: UDP 32766 and 54321, pages on 127.0.0.1:8400, no output.
+ * Returns -ENOMEM. */
 int pl_config_defaults(struct pl_config *ret);
 
-/* Reads and checks a file, the relations between its keys too. -EINVAL with diag; on failure
- * nothing is left allocated. */
+/* Reads and checks a file, and the relations between its keys. Returns -EINVAL with diag; on
+ * failure nothing is allocated. */
 int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag);
-/* As pl_config_load, for a file in whose place this configuration is: -EINVAL also when it does not
- * end as that one did (with a newline, with the marker "..."), or is being written: then it has not
- * come to its end. */
+/* As pl_config_load, for a reload: -EINVAL also when the file does not end as that of `now` did
+ * (with a newline, with the marker "..."), or is still being written: then it may be incomplete. */
 int pl_config_load_again(
 	struct pl_config *ret, const char *path, const struct pl_config *now, struct pl_diag *diag);
 int pl_config_parse(struct pl_config *ret, const char *name, const char *text, size_t len,
@@ -322,89 +321,89 @@ void pl_config_done(struct pl_config *config);
 /* Options of the parts. The profiles are a heap array that the caller frees. */
 int pl_config_profiles(
 	const struct pl_config *config, struct pl_profile **ret, struct pl_diag *diag);
-/* The units of occupancy, narrower ranges of nodes first. -EINVAL with diag: ranges that overlap
- * and neither is within the other. */
+/* Makes the units of occupancy, narrower ranges of nodes first. Returns -EINVAL with diag when
+ * ranges overlap and neither is within the other. */
 int pl_config_units(
 	const struct pl_config *config, struct pl_core_units *ret, struct pl_diag *diag);
-/* The text of pl_config_unit.nodes; -EINVAL. */
+/* Parses pl_config_unit.nodes. Returns -EINVAL. */
 int pl_config_parse_nodes(const char *text, uint64_t *ret_first, uint64_t *ret_last);
 void pl_config_decode(const struct pl_config *config, struct pl_decode_options *ret);
 void pl_config_aggregate(const struct pl_config *config, struct pl_aggregate_options *ret);
 void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret);
 
-/* The reports that are wanted in full though the kernel settles them. */
+/* Selects the reports that are wanted in full although the kernel settles them. */
 void pl_config_copies(const struct pl_config *config, struct pl_kernel_wanted *ret);
 
-/* What tells an output from all others over a reload: its file, or its name. */
+/* Returns what identifies an output across reloads: its path, or its name. */
 const char *pl_config_output_identity(const struct pl_config_output *output);
 
-/* The word of VXLAN's ports (wire/tunnel_ports.h) that a list of a checked configuration says. */
+/* Returns the VXLAN ports of a checked list as a bit set (wire/tunnel_ports.h). */
 uint64_t pl_config_vxlan_ports(const struct pl_conf_list *ports);
-/* The URI with its socket buffer, as pl_port_open takes it. False when it does not fit. */
+/* Writes the URI with its socket buffer, for pl_port_open. Returns false when it does not fit. */
 bool pl_config_source_uri(const struct pl_config_source *source, char *dst, size_t cap);
 
 unsigned int pl_config_sockets(const struct pl_config_source *source);
-/* Where reports of an afxdp: source are detected: USER, KERNEL or BOTH. */
+/* Returns where reports of a source are detected: USER, KERNEL or BOTH. */
 enum pl_config_where pl_config_where(
 	const struct pl_config *config, const struct pl_config_source *source);
-/* Whether queues, ports, links and paths are, of some source, what the kernel counts by powers of
- * two. */
+/* Returns whether queues, ports, links and paths of some source are counted by the kernel, in
+ * powers of two. */
 bool pl_config_harvests(const struct pl_config *config);
-/* Workers: one per socket of each source, one more where the kernel may detect, and one
- * each for regions and for queries. */
+/* Number of workers: one for each socket of each source, one more where the kernel may detect, one
+ * for regions, and one for events of queries and marks. */
 unsigned int pl_config_workers(const struct pl_config *config);
 
-/* ---- what a process does beside collecting reports (config_services.c) ---- */
+/* ---- other services of the process (config_services.c) ---- */
 
-/* Whether a region is read. One that an output of this process writes is not: its records would go
- * round. */
+/* Returns whether a region is read. One that an output of this process writes is not: its records
+ * would circulate. */
 bool pl_config_reads_region(const struct pl_config_region *region);
-/* Whether it has rules on its values. */
+/* Returns whether a region has rules on its values. */
 bool pl_config_alerts_region(const struct pl_config_region *region);
-/* Whether any is: by a worker of their own. */
+/* Returns whether any region is read, which takes a worker. */
 bool pl_config_reads(const struct pl_config *config);
-/* Whether it has a translator, a memory server or a tap. */
+/* Returns whether there is a translator, a memory server, a tap, a query or a marking domain. */
 bool pl_config_has_services(const struct pl_config *config);
 unsigned int pl_config_regions_of(const struct pl_config *config, enum pl_config_writer writer);
-/* What is wrong in `rdma` beyond its single keys; NULL: nothing. */
+/* Returns what is wrong in `rdma` beyond single keys; NULL: nothing. */
 const char *pl_config_wrong_rdma(const struct pl_config *config);
-/* A region more, with the defaults of its keys. -ENOMEM. */
+/* Adds a region with default keys. Returns -ENOMEM. */
 int pl_config_add_region(struct pl_config *config, enum pl_config_writer writer, const char *name,
 	size_t name_len, const char *path);
-/* Whether what both say of these is the same, regions of other writers aside. */
+/* Returns whether dta, rdma and the regions that they write are the same in both. */
 bool pl_config_same_services(const struct pl_config *a, const struct pl_config *b);
-/* How many series these can have on the metrics page at most. */
+/* Most series of these services on the metrics page. */
 uint64_t pl_config_services_series(const struct pl_config *config);
-/* Whether both have the same taps, rules and points aside. */
+/* Returns whether both have the same taps, apart from rules and points. */
 bool pl_config_same_taps(const struct pl_config *a, const struct pl_config *b);
-/* The rules of a tap, which were checked when the file was read. */
+/* Makes the rules of a tap, whose texts were checked when the file was read. */
 void pl_config_tap_rules(const struct pl_config_tap *tap, struct pl_tap_rules *ret);
-/* enum pl_mark_method. */
+/* Returns an enum pl_mark_method. */
 unsigned int pl_config_marks_method(const struct pl_config_marks *marks);
 bool pl_config_marks_is_region(const char *source);
 bool pl_config_marks_is_topic(const char *source);
 struct pl_mark_network;
-/* Its points and segments; as pl_mark_network_make. */
+/* Makes points and segments of a domain; as pl_mark_network_make. */
 int pl_config_marks_network(
 	const struct pl_config_marks *marks, struct pl_mark_network *ret, struct pl_diag *diag);
-/* Whether both have the same marking domains, what a reload changes aside. */
+/* Returns whether both have the same marking domains, apart from keys that a reload changes. */
 bool pl_config_same_marks(const struct pl_config *a, const struct pl_config *b);
-/* The query of a text or a name with parameters. -EINVAL with diag: the character at fault. */
+/* Parses a query, a text or a name. Returns -EINVAL with diag: the character at fault. */
 struct pl_query;
 int pl_config_query_parse(const char *text, struct pl_query **ret, struct pl_diag *diag);
-/* The column of the result that is its value; -1: it has no number. -EINVAL with diag: none of that
- * name. */
+/* Finds the result column that is the value; -1: it has no number. Returns -EINVAL with diag when
+ * the configured column is no number of the result. */
 int pl_config_query_value(const struct pl_config_query *config, const struct pl_query *query,
 	int *ret, struct pl_diag *diag);
-/* The stream of the collector that an entry of the key from names (lang/lang.h): paths, hops,
+/* Returns the collector's stream that an entry of the key from names (lang/lang.h): paths, hops,
  * events or values; PL_QUERY_STREAMS: none. */
 unsigned int pl_config_query_stream(const char *from);
-/* The number of the tap of this name, or of the marking domain, which are taps behind them; -1:
- * there is none. */
+/* Returns the index of a tap, or of a marking domain, whose taps come after them; -1: there is none
+ * of this name. */
 int pl_config_tap_named(const struct pl_config *config, const char *name);
-/* The kind of records that a query reads of a topic: what kind= in its URI says, or the only one that
- * it reads. -EINVAL with diag: it is neither told nor the only one, or the query does not read it. */
+/* Finds the kind of records that a query reads of a topic: kind= in its URI, or the only one.
+ * Returns -EINVAL with diag: there are several, or the query does not read it. */
 int pl_config_query_topic(const struct pl_config_query *config, const struct pl_query *query,
 	const char *uri, enum pl_flat_kind *ret, struct pl_diag *diag);
-/* Another one of the same values. -ENOMEM. */
+/* Makes a copy. Returns -ENOMEM. */
 int pl_config_copy(struct pl_config *ret, const struct pl_config *config);

@@ -14,7 +14,7 @@ bool pl_config_alerts_region(const struct pl_config_region *r)
 	return r->alert.above != NULL || r->alert.below != NULL || r->alert.rate != NULL;
 }
 
-/* Of a region that is there. One that is not there yet is looked at when it is opened. */
+/* Checks the store of a region that exists; others are checked when they are opened. */
 static const char *fault_of_store(const struct pl_config_region *r)
 {
 	struct pl_region *region;
@@ -35,7 +35,7 @@ static bool more(const char *a, const char *b)
 	       x > y;
 }
 
-/* What is wrong with the rules of a region, and the key at fault; NULL: nothing. */
+/* Returns what is wrong with the rules of a region, with the key at fault; NULL: nothing. */
 static const char *fault_of(const struct pl_config_region *r, const char **ret_key)
 {
 	const char *first = r->alert.above != NULL   ? "alert.above"

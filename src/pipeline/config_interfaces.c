@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether two parts of a configuration want what only one can have: an interface's place for an XDP program, an address. */
+/* Finds two XDP programs for one interface, and two claims of one address. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 
 #define DEV "dev="
 
-/* What a URI takes for itself: of afxdp: and xdp: the place for a program of an interface, of udp: an address. */
+/* Claim of a URI: of afxdp: and xdp: an interface's XDP program, of udp: an address. */
 struct taken {
-	const char *what; /* NULL: nothing */
-	const char *text; /* of the interface or the address */
+	const char *what; /* "interface" or "address"; NULL: none */
+	const char *text; /* name of the interface, or the address */
 	size_t n;
 };
 
 struct part {
 	const char *key;
-	size_t number; /* from 1; 0: there is one only */
+	size_t number; /* from 1; 0: there is only one */
 	struct taken taken;
 };
 
@@ -37,7 +37,7 @@ static struct taken taken_by(const char *uri)
 		if (strncmp(target, "//", 2) == 0)
 			target += 2;
 		n = strcspn(target, "?&");
-		/* Port 0 is another one each time. */
+		/* Port 0 is a new one each time. */
 		if (n >= 2 && strcmp(schemes[i].what, "address") == 0 &&
 			memcmp(target + n - 2, ":0", 2) == 0)
 			break;
@@ -46,7 +46,7 @@ static struct taken taken_by(const char *uri)
 	return (struct taken){ .what = NULL };
 }
 
-/* Of roce://…?dev=afxdp:eth1 the interface. Many writers may have the address of dev=udp:. */
+/* Returns the interface of roce://…?dev=afxdp:eth1; dev=udp: may have many writers. */
 static struct taken taken_by_dev(const char *uri)
 {
 	const char *query = uri != NULL ? strchr(uri, '?') : NULL;

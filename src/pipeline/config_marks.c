@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The configuration of the marking domains that a process watches. */
+/* The configuration of marking domains. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 #define REGION     "region:"
 #define NAME_BYTES 16
-#define CLOCK_NS   UINT64_C(1000000) /* of the guard band, when clock_error is not told */
+#define CLOCK_NS   UINT64_C(1000000) /* for the guard band, without clock_error */
 
 static int check_name(const char *value, struct pl_diag *diag)
 {
@@ -174,7 +174,7 @@ int pl_config_check_marks(const struct pl_config *c, struct pl_diag *diag)
 
 		if (r < 0)
 			return r;
-		/* Its sockets and outputs are shown as those of a tap of the name. */
+		/* Its sockets and outputs are shown as those of a tap of this name. */
 		if (pl_config_tap_named(c, m[i].name) < (int)c->taps.n) {
 			pl_diag_set(diag, "marks %s: a tap has this name", m[i].name);
 			return -EINVAL;
@@ -192,7 +192,7 @@ int pl_config_check_marks(const struct pl_config *c, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-/* What a reload cannot change. */
+/* Writes the keys that a reload cannot change. */
 static void dump(const struct pl_config *c, struct pl_buf *out)
 {
 	const struct pl_config_marks *m = c->marks.items;

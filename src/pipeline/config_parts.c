@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What follows from the configuration for the parts: their options. */
+/* Options of the parts, made from the configuration. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@
 #include "pipeline/kind.h"
 #include "pipeline/pipeline.h"
 
-/* What a UDP port holds (netio/udp.c): its default socket buffer, and a batch of the largest
+/* Memory of a UDP port (netio/udp.c): its default socket buffer, and a batch of the largest
  * datagrams. */
 #define PORT_RCVBUF_BYTES    (UINT64_C(16) << 20)
 #define PORT_BATCH_BYTES     (PL_BATCH_MAX * UINT64_C(66048))
-/* Of an output's thread: one batch of records. */
+/* Memory of an output's thread: one batch of records. */
 #define OUTPUT_SCRATCH_BYTES (UINT64_C(256) << 10)
 
 int pl_config_profiles(
@@ -34,7 +34,7 @@ int pl_config_profiles(
 	for (size_t i = 0; i < config->profiles.n; i++, from++) {
 		struct pl_profile *p = &to[i];
 
-		/* The texts were checked one by one when the file was read. */
+		/* The texts were checked when the file was read. */
 		if (pl_parse_prefix(from->match, &p->prefix, &p->prefix_bits) < 0)
 			goto fail;
 		p->report_version = (int)from->report_version;
@@ -144,7 +144,7 @@ static struct pl_detect_level level(const struct pl_config_level *l)
 void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret)
 {
 	pl_detect_defaults(ret);
-	/* They were checked when the file was read. */
+	/* Checked when the file was read. */
 	(void)pl_config_units(config, &ret->units, NULL);
 	ret->path_change = config->detect.path_change;
 	ret->report_loss = config->detect.report_loss;
@@ -216,7 +216,7 @@ unsigned int pl_config_sockets(const struct pl_config_source *source)
 {
 	int in_uri = pl_port_uri_sockets(source->uri, NULL);
 
-	/* "?sockets=4" in the URI means the same as the key; the larger counts. */
+	/* "?sockets=4" in the URI means the same as the key; the larger value counts. */
 	return in_uri > (int)source->sockets ? (unsigned int)in_uri : (unsigned int)source->sockets;
 }
 
@@ -300,7 +300,7 @@ uint64_t pl_pipeline_memory(const struct pl_config *config)
 		     pl_worker_memory((uint32_t)config->decode.max_exporters);
 	for (size_t i = 0; i < config->outputs.n; i++)
 		per_worker += pl_export_queue_memory((uint32_t)o[i].queue_records);
-	/* One more aggregate for readers. */
+	/* One more aggregate, for readers. */
 	sum = pl_config_workers(config) * per_worker + pl_aggregate_memory(&aggregate);
 	for (size_t i = 0; i < config->sources.n; i++) {
 		uint64_t rcvbuf = s[i].rcvbuf_bytes > 0 ? s[i].rcvbuf_bytes : PORT_RCVBUF_BYTES;
@@ -308,13 +308,13 @@ uint64_t pl_pipeline_memory(const struct pl_config *config)
 		if (pl_config_where(config, &s[i]) != PL_DETECT_USER)
 			sum += pl_kernel_source_memory(config, pl_config_sockets(&s[i]),
 				pl_config_where(config, &s[i]) == PL_DETECT_BOTH);
-		/* The kernel charges its own headers to the buffer too: twice what was asked
-		 * for. */
+		/* The kernel counts its own headers in the buffer as well: twice the size
+		 * requested. */
 		sum += pl_config_sockets(&s[i]) * (2 * rcvbuf + PORT_BATCH_BYTES);
 	}
 	for (size_t i = 0; i < config->outputs.n; i++) {
 		sum += pl_output_kinds[o[i].type]->memory(&o[i]) + OUTPUT_SCRATCH_BYTES;
-		/* What series were at the last interval, and are now. */
+		/* Aggregates of the last interval and of now. */
 		if (o[i].interval_ns > 0)
 			sum += 2 * pl_aggregate_memory(&aggregate);
 	}

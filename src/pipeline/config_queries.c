@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The configuration of the standing queries of a process. */
+/* The configuration of standing queries. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static bool is_topic(const char *text)
 	return strncmp(text, PL_KAFKA_SCHEME, strlen(PL_KAFKA_SCHEME)) == 0;
 }
 
-/* As struct pl_text16 has room for it. */
+/* Checks that struct pl_text16 can hold the name. */
 static int check_name(const char *value, struct pl_diag *diag)
 {
 	const size_t max = sizeof(struct pl_text16) - 1;
@@ -42,7 +42,7 @@ int pl_config_query_parse(const char *text, struct pl_query **ret, struct pl_dia
 
 	pl_buf_init(&expanded);
 	r = pl_query_builtin_text(&expanded, text, &inner);
-	/* A question with blanks is a text, and no misspelt name. */
+	/* A text with blanks is a query, not a misspelt name. */
 	if (r == -ENOENT && strpbrk(text, " \t\n|") != NULL) {
 		inner = (struct pl_diag){ .text = "" };
 		r = pl_query_parse(ret, text, &inner);
@@ -69,7 +69,7 @@ static int check_query(const char *value, struct pl_diag *diag)
 	return r;
 }
 
-/* A topic that results go to. */
+/* Checks a topic for results. */
 static int check_topic(const char *value, struct pl_diag *diag)
 {
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
@@ -193,7 +193,7 @@ int pl_config_tap_named(const struct pl_config *config, const char *name)
 	return -1;
 }
 
-/* What kind= says; PL_FLAT_MAX: nothing. -EINVAL with diag: no kind of that name. */
+/* Finds the kind of kind=; PL_FLAT_MAX: none. Returns -EINVAL with diag: unknown name. */
 static int told_kind(const char *uri, enum pl_flat_kind *ret, struct pl_diag *diag)
 {
 	struct pl_kafka_uri *parsed = calloc(1, sizeof(*parsed));
@@ -260,7 +260,7 @@ static bool names_stream(const struct pl_config_query *q, unsigned int stream)
 	return false;
 }
 
-/* What the query reads of the collector, its key from names, and nothing else. */
+/* Checks that `from` names all streams of the collector that the query reads, and no others. */
 static int check_collector(
 	const struct pl_config_query *q, const struct pl_query *query, struct pl_diag *diag)
 {
@@ -290,7 +290,7 @@ static bool reads_flat(const struct pl_query *query)
 	return some;
 }
 
-/* Rows of a topic are of a question of packets, flows or DNS messages. */
+/* Refuses streams of the collector: members of a group have records of topics only. */
 static int check_streams_of_rows(
 	const struct pl_config_query *q, const struct pl_query *query, struct pl_diag *diag)
 {
@@ -305,7 +305,7 @@ static int check_streams_of_rows(
 	return 0;
 }
 
-/* Leaves Kafka's usual port out of a list of brokers. */
+/* Removes Kafka's default port from a list of brokers. */
 static void plain(char *brokers)
 {
 	static const char port[] = ":9092";
@@ -330,7 +330,7 @@ static bool have_common_topic(const struct pl_kafka_uri *one, const struct pl_ka
 	return false;
 }
 
-/* Whether both name the same topic of the same brokers. */
+/* Returns whether both URIs name the same topic of the same brokers. */
 static bool same_topic(const char *one, const char *other)
 {
 	struct pl_kafka_uri *uris =
@@ -348,7 +348,7 @@ static bool same_topic(const char *one, const char *other)
 	return same;
 }
 
-/* Bytes of a URI in front of its keys, which may be secret. */
+/* Length of a URI without its keys, which may be secret. */
 static int without_keys(const char *uri)
 {
 	return (int)strcspn(uri, "?");
@@ -391,8 +391,8 @@ static int check_names(
 	return 0;
 }
 
-/* A tap gives every kind of records that the query reads, a topic one, the collector none of
- * these. */
+/* Checks that sources have all kinds that the query reads: a tap gives each, a topic one, the
+ * collector none of these. */
 static int check_kinds(
 	const struct pl_config_query *q, const struct pl_query *query, struct pl_diag *diag)
 {
@@ -445,7 +445,7 @@ static int check_kinds(
 	return r;
 }
 
-/* Rows are of one topic, and do not go back into it. */
+/* Checks that rows come from one topic and do not go back to it. */
 static int check_rows(const struct pl_config_query *q, struct pl_diag *diag)
 {
 	char *const *to = q->to.items, *const *from = q->from.items;
@@ -503,7 +503,7 @@ static int check_one(
 	return r;
 }
 
-/* What only one output may write: the path of a file, the folder of a spool; empty: nothing is. */
+/* Copies the path that only one output may use: a file, or the folder of a spool; empty: none. */
 static void own(const char *to, char *ret, size_t cap)
 {
 	struct pl_kafka_uri *uri = is_topic(to) ? calloc(1, sizeof(*uri)) : NULL;
@@ -523,7 +523,7 @@ static bool share_file(const struct pl_config_query *a, const struct pl_config_q
 
 	for (size_t i = 0; i < a->to.n; i++) {
 		own(of_a[i], one, sizeof(one));
-		/* Of one query each is compared with those behind it. */
+		/* Outputs of one query are compared with later ones. */
 		for (size_t k = a == b ? i + 1 : 0; k < b->to.n; k++) {
 			own(of_b[k], other, sizeof(other));
 			if ((one[0] != '\0' && strcmp(one, other) == 0) ||
@@ -534,7 +534,7 @@ static bool share_file(const struct pl_config_query *a, const struct pl_config_q
 	return false;
 }
 
-/* An output that is the topic of an earlier one, by whatever keys; NULL: there is none. */
+/* Returns an output that is the same topic as an earlier one, whatever its keys; NULL: none. */
 static const char *topic_twice(const struct pl_config_query *q)
 {
 	char *const *to = q->to.items;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rows of the configuration, and the checks of single values. */
+/* The rows of the configuration, and checks of single values. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ enum {
 
 static int check_source(const char *value, struct pl_diag *diag)
 {
-	/* A misspelt kind of port is not to pass for the name of a file. */
+	/* A misspelt scheme must not pass for a file name. */
 	if (pl_port_uri_scheme(value) == NULL && strstr(value, "://") == NULL) {
 		pl_diag_set(diag,
 			"\"%s\" is not the URI of a source; for a capture file write pcap:%s",
@@ -66,7 +66,7 @@ static int check_listen(const char *value, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-/* Which of both a type takes is its own to check. */
+/* Each type of output checks by itself which of these it supports. */
 static int check_to(const char *value, struct pl_diag *diag)
 {
 	if (strncmp(value, "ipfix:", 6) == 0)
@@ -95,7 +95,7 @@ static int check_where(const char *value, struct pl_diag *diag)
 	return r;
 }
 
-/* "0x17" (the whole field) or "0x20/0x20" (value and mask) */
+/* Parses "0x17" (the whole field) or "0x20/0x20" (value and mask). */
 int pl_config_parse_dscp(const char *text, uint8_t *ret_value, uint8_t *ret_mask)
 {
 	char value[16];
@@ -138,7 +138,7 @@ static int check_address(const char *value, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-/* The bit of a flag by its name; -1: there is none. */
+/* Returns the bit of a flag by its name; -1: unknown. */
 int pl_config_flag_bit(const char *name)
 {
 	for (unsigned int bit = 0; bit < 16; bit++) {
@@ -240,12 +240,12 @@ const char *const pl_config_output_types[] = {
 #undef PL_OUTPUT_KIND
 	NULL
 };
-/* The words of a boolean, and one more. */
+/* The words of a boolean, and auto. */
 static const char *const maybe[] = { "auto", "true", "false", "yes", "no", "on", "off", NULL };
 static const char *const apis[] = { "v1", "v2", NULL };
 static const char *const when_full[] = { "drop_oldest", "drop_newest", NULL };
 static const char *const wheres[] = { "user", "kernel", "both", "auto", NULL };
-/* As `region create --primitive` and `region lookup --key-form` have them, in the order of enum
+/* The words of `region create --primitive` and `region lookup --key-form`, in the order of enum
  * pl_dta_op and pl_key_form. */
 static const char *const primitives[] = { "key-write", "append", "counters", "postcards", NULL };
 static const char *const key_forms[] = { "text", "hex", "u32", "be32", "u64", NULL };
@@ -459,7 +459,7 @@ static const struct pl_conf_row output_rows[] = {
 };
 #undef AT
 
-/* A quantity that is watched, as a level and for steps. T is the type of its values. */
+/* Keys of a quantity watched by level and for steps. T is the type of its values. */
 #define LEVEL(name, T, is_on, at, what) \
 	{ .key = "detect." #name ".enabled", .type = PL_CONF_BOOL, AT(detect.name.on), .def = is_on, \
 	  .help = "Report an event when this value rises above its threshold, and when it is below again: " what "." }, \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The configuration of what a process does beside collecting reports: regions, translator, memory
+/* The configuration of services beside the collection of reports: regions, translator, memory
  * server. */
 #include <errno.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static const char *const formats[] = { "hex", "u8", "u16be", "u16le", "u32be", "
 	"u64le", "record", NULL };
 static const char *const beginnings[] = { "new", "all", NULL };
 
-/* As struct pl_value has room for it. */
+/* Checks that struct pl_value can hold the name. */
 static int check_value_name(const char *value, struct pl_diag *diag)
 {
 	const size_t max = sizeof(struct pl_text16) - 1;
@@ -246,7 +246,7 @@ bool pl_config_reads(const struct pl_config *c)
 	return false;
 }
 
-/* dta.to has regions elsewhere; the translator counts those at its start. */
+/* Regions of dta.to are elsewhere: the translator counts them when it starts. */
 static int check_dta_stores(const struct pl_config *c, struct pl_diag *diag)
 {
 	const unsigned int n = pl_config_regions_of(c, PL_WRITER_DTA);
@@ -295,7 +295,7 @@ static int check_dta(const struct pl_config *c, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-/* Of an RDMA NIC the rules for requests are its own. */
+/* An RDMA NIC has its own rules for requests. */
 static const char *wrong_for_nic(const struct pl_config *c)
 {
 	if (c->rdma.check_mac || c->rdma.any_mac || c->rdma.min_ttl != 0 ||
@@ -364,8 +364,8 @@ bool pl_config_has_services(const struct pl_config *c)
 	       c->queries.n > 0 || c->marks.n > 0;
 }
 
-/* A region of another writer or of an output may come and go; the rest of it stays as it was at the
- * start. */
+/* Writes the keys that are fixed at the start: not regions of other writers or of outputs, which
+ * may come and go. */
 static void dump(const struct pl_config *c, struct pl_buf *out)
 {
 	const struct pl_config_region *r = c->regions.items;
@@ -402,7 +402,7 @@ bool pl_config_same_services(const struct pl_config *a, const struct pl_config *
 }
 
 /* Rounded up: families of the translator and of each collector it writes to, of the memory server,
- * of each region and its lists. */
+ * and of each region and its lists. */
 uint64_t pl_config_services_series(const struct pl_config *c)
 {
 	enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The configuration of the taps of a process. */
+/* The configuration of taps. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int check_source(const char *value, struct pl_diag *diag)
 		return pl_tap_kernel_check(value, false, diag);
 	if (pl_tap_drops_is(value))
 		return pl_tap_drops_check(value, diag);
-	/* A misspelt kind of port is not to pass for the name of a file. */
+	/* A misspelt scheme must not pass for a file name. */
 	if (pl_port_uri_scheme(value) == NULL || strcmp(value, "pcap:-") == 0 ||
 		strncmp(value, "kafka:", 6) == 0 ||
 		((can & PL_PORT_CAN_LIVE) != 0 &&
@@ -73,7 +73,7 @@ static int check_rule(const char *value, struct pl_diag *diag)
 	return pl_tap_rules_add(&rules, value, diag);
 }
 
-/* Kinds of outputs; those of a path have it behind the colon, the others two slashes. */
+/* Kinds of outputs; `path`: KIND:PATH, the others KIND://…. */
 static const struct {
 	const char *kind;
 	bool path;
@@ -81,7 +81,7 @@ static const struct {
 	{ "influx", false }, { "dta", false }, { "region", true }, { "jsonl", true },
 	{ "file", true } };
 
-/* -ENOTSUP with diag: this build does not have it. */
+/* Returns -ENOTSUP with diag when this build lacks the kind. */
 static int check_built(const char *kind, struct pl_diag *diag)
 {
 	if (strcmp(kind, "kafka") == 0)
@@ -151,7 +151,7 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 #undef AT
 /* clang-format on */
 
-/* The file that an output writes by itself; *ret_len 0: none. */
+/* Returns the file that an output writes; *ret_len 0: none. */
 static const char *file_of(const char *to, size_t *ret_len)
 {
 	const size_t kind = strncmp(to, "file:", 5) == 0    ? 5
@@ -162,7 +162,7 @@ static const char *file_of(const char *to, size_t *ret_len)
 	return to + kind;
 }
 
-/* Whether an output of the list writes the file of this one. */
+/* Returns whether an output of the list writes the same file. */
 static bool is_written(const struct pl_conf_list *list, const char *to)
 {
 	char *const *items = list->items;

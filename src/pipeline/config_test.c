@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a configuration may say, key by key and between keys. */
+/* Configurations that are accepted and refused, key by key and between keys. */
 #include "pipeline/config.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "pipeline/pipeline.h"
 #include "raw/port.h"
 
-/* words: what the complaint must contain; NULL: it is accepted. */
+/* words: text that the error must contain; NULL: it is accepted. */
 static const struct {
 	const char *name, *text, *words;
 } situations[] = {
@@ -176,7 +176,6 @@ static void test_situations(void)
 	}
 }
 
-/* The larger of key and URI counts; a URI gets the buffer that the key asks for. */
 /* Rules on values of a region, with the line of the key at fault. */
 static void test_alerts(void)
 {
@@ -228,6 +227,7 @@ static void test_alerts(void)
 	}
 }
 
+/* The larger of key and URI counts; a URI gets the buffer that the key asks for. */
 static void test_sources(void)
 {
 	static const struct {
@@ -256,7 +256,7 @@ static void test_sources(void)
 	ok(!pl_config_source_uri(&source, uri, 8), "a URI that does not fit is told");
 }
 
-/* What config check prints grows with what is asked for, and with nothing else. */
+/* The memory that config check prints grows with what is configured, and with nothing else. */
 static void test_memory(void)
 {
 	static const char *const texts[] = {

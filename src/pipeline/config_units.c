@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Units of occupancy in the configuration: ranges of nodes, and which of them holds for a node. */
+/* Units of occupancy in the configuration, for ranges of nodes. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ int pl_config_parse_nodes(const char *text, uint64_t *ret_first, uint64_t *ret_l
 	return *ret_first <= *ret_last ? 0 : -EINVAL;
 }
 
-/* Whether a is within b, and not the same. */
+/* Returns whether a is within b, and not equal. */
 static bool within(const struct pl_core_unit *a, const struct pl_core_unit *b)
 {
 	return a->first >= b->first && a->last <= b->last &&
@@ -54,7 +54,7 @@ int pl_config_units(const struct pl_config *config, struct pl_core_units *ret, s
 			.buffer_bytes = (uint32_t)from[i].buffer_cell_bytes };
 		uint32_t at = 0;
 
-		/* The texts were checked one by one when the file was read. */
+		/* The texts were checked when the file was read. */
 		if (pl_config_parse_nodes(from[i].nodes, &u.first, &u.last) < 0)
 			return -EINVAL;
 		for (uint32_t j = 0; j < ret->n; j++) {
@@ -67,7 +67,7 @@ int pl_config_units(const struct pl_config *config, struct pl_core_units *ret, s
 					(unsigned long long)ret->of[j].last);
 				return -EINVAL;
 			}
-			at = j + 1; /* behind all that are within it */
+			at = j + 1; /* behind all ranges within it */
 		}
 		memmove(&ret->of[at + 1], &ret->of[at], (ret->n - at) * sizeof(ret->of[0]));
 		ret->of[at] = u;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Words of the configuration as more than one file of it reads them: config.c, config_rows.c,
+/* Words of the configuration that several of its files read: config.c, config_rows.c,
  * config_parts.c. */
 #pragma once
 
@@ -9,10 +9,10 @@
 #include "base/buf.h"
 #include "pipeline/config.h"
 
-/* "0x17" (the whole field) or "0x20/0x20" (value and mask). -EINVAL */
+/* Parses "0x17" (the whole field) or "0x20/0x20" (value and mask). Returns -EINVAL. */
 int pl_config_parse_dscp(const char *text, uint8_t *ret_value, uint8_t *ret_mask);
 
-/* The bit of a flag of reports by its name; -1: there is none. */
+/* Returns the bit of a report's flag by its name; -1: unknown. */
 int pl_config_flag_bit(const char *name);
 
 /* By enum pl_config_output_type. */
@@ -33,10 +33,10 @@ int pl_config_check_above(const char *value, struct pl_diag *diag);
 int pl_config_check_gid(const char *value, struct pl_diag *diag);
 int pl_config_check_services(const struct pl_config *config, struct pl_diag *diag);
 int pl_config_check_number(const char *value, struct pl_diag *diag);
-/* Rules on values of regions. -EINVAL with diag, and the key in config->fault. */
+/* Checks rules on values of regions. Returns -EINVAL with diag, and the key in config->fault. */
 int pl_config_check_alerts(struct pl_config *config, struct pl_diag *diag);
 
-/* Whether what `dump` writes of both is the same; false also without memory. */
+/* Returns whether `dump` writes the same for both; false also when memory is short. */
 bool pl_config_same(const struct pl_config *a, const struct pl_config *b,
 	void (*dump)(const struct pl_config *c, struct pl_buf *out));
 
@@ -44,7 +44,7 @@ bool pl_config_same(const struct pl_config *a, const struct pl_config *b,
 
 extern const struct pl_conf_row pl_config_tap_rows[];
 int pl_config_check_taps(const struct pl_config *config, struct pl_diag *diag);
-/* That no interface's XDP program and no UDP address is wanted twice. -EINVAL with diag, -ENOMEM. */
+/* Refuses two uses of an XDP program or UDP address. Returns -EINVAL with diag, -ENOMEM. */
 int pl_config_check_interfaces(const struct pl_config *config, struct pl_diag *diag);
 extern const struct pl_conf_row pl_config_query_rows[];
 int pl_config_check_queries(const struct pl_config *config, struct pl_diag *diag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Takes events of standing queries as a source. */
+/* Passes events of standing queries and marks to a worker, as a source. */
 #include "pipeline/event_feed.h"
 
 #include <errno.h>
@@ -12,13 +12,13 @@
 
 struct pl_event_feed {
 	pthread_mutex_t lock;
-	sem_t wake; /* there may be more; one post for each put */
+	sem_t wake; /* posted by each put: there may be more */
 	struct pl_worker_feed feed;
 	uint32_t first, n;
 	struct pl_event ring[PL_EVENT_FEED_ROOM];
 };
 
-/* The batch is flushed when it is full, which waits for no lock of ours. */
+/* Takes events as far as the batch has room; the worker flushes it later, without our lock. */
 static bool take(void *arg, uint64_t now_ns, uint64_t ts_ns, bool final,
 	struct pl_record_batch *paths, struct pl_event_batch *events, struct pl_value_batch *values)
 {

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "detect/harvest.h"
 
-#define PACE_NS     200000 /* nobody is woken: this long an event may lie in its ring */
+#define PACE_NS     200000 /* time that an event may stay in its ring: nothing wakes its reader */
 #define EVENT_BYTES (4u << 20)
 #define FRAME_BYTES (4u << 20)
 #define TICK_NS     (UINT64_C(100) * 1000000u)
@@ -25,33 +25,33 @@ struct change {
 
 struct pl_kernel_source {
 	struct pl_kernel_detect *detect;
-	struct pl_kernel *kernel;     /* of detect */
+	struct pl_kernel *kernel;     /* owned by `detect` */
 	struct pl_harvest **harvests; /* one per queue; NULL: the kernel keeps no aggregates */
 	char *uri, *name;             /* of the source, and of its driving worker */
 	bool both;
 	unsigned int n_queues;
-	uint32_t exporters; /* that all queues' tables have room for */
+	uint32_t exporters; /* capacity of all queues' tables together */
 	struct pl_worker_aside aside;
 
-	_Atomic(struct change *) next; /* given by a reload, taken by the driving worker */
+	_Atomic(struct change *) next; /* set by a reload, taken by the driving worker */
 
-	/* Of the driving worker's thread. */
+	/* For the driving worker's thread. */
 	uint64_t ticked_ns, now_ns;
 	struct pl_batch frames;
 	struct pl_kernel_frame_of of[PL_BATCH_MAX];
-	uint32_t at, n;                     /* of frames: those not given yet */
-	uint32_t batch_at;                  /* of frames: the first of the batch given last */
-	struct pl_kernel_frame_of batch_of; /* what holds of all of the batch given last */
+	uint32_t at, n;                     /* of frames: not given yet */
+	uint32_t batch_at;                  /* of frames: first of the last batch */
+	struct pl_kernel_frame_of batch_of; /* common to all frames of the last batch */
 	struct pl_port_stats given;         /* frames given so far */
 	struct pl_kernel_counters counters;
-	/* The same as of the last snapshot, which pages read until they ask for the next one. */
+	/* Copy of the last snapshot, which pages read until they ask for the next one. */
 	struct pl_kernel_counters shown;
 };
 
 /* ---- frames ---- */
 
-/* Numbers without a frame stand in the order of the frames: those before the next one are counted
- * before it. */
+/* Counts numbers without a frame. They are in the order of the frames, so those before the next
+ * frame are counted before it. */
 static void take_numbers(struct pl_kernel_source *s)
 {
 	for (; s->at < s->n && s->frames.pkts[s->at].len == 0; s->at++)
@@ -76,12 +76,12 @@ static int receive(void *arg, struct pl_batch *batch, int timeout_ms, bool *ret_
 	}
 	take_numbers(s);
 	if (s->at == s->n) {
-		/* A ring that gave all there is room for may have more. */
+		/* A ring that filled the batch may have more. */
 		if (timeout_ms != 0 && s->n < PL_BATCH_MAX)
 			nanosleep(&(struct timespec){ .tv_nsec = PACE_NS }, NULL);
 		return 0;
 	}
-	/* A batch is of one kind, so that one word holds for all of it. */
+	/* A batch is of one kind, so that batch_of holds for all of it. */
 	s->batch_of = s->of[s->at];
 	s->batch_at = s->at;
 	while (s->at < s->n && same_kind(&s->of[s->at], &s->batch_of) &&
@@ -94,7 +94,7 @@ static int receive(void *arg, struct pl_batch *batch, int timeout_ms, bool *ret_
 	return (int)batch->n;
 }
 
-/* ---- beside the frames ---- */
+/* ---- work of the driving worker ---- */
 
 static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
 {
@@ -108,7 +108,7 @@ static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_bat
 		s->ticked_ns = now_ns;
 		pl_kernel_detect_tick(s->detect, now_ns, ts_ns, out);
 	}
-	/* Acquire pairs with the release in pl_kernel_source_change: the options are whole. */
+	/* Acquire pairs with the release in pl_kernel_source_change: the options are complete. */
 	next = atomic_load_explicit(&s->next, memory_order_acquire);
 	if (next != NULL && atomic_compare_exchange_strong(&s->next, &next, NULL)) {
 		pl_kernel_want(s->kernel, &next->wanted);
@@ -120,7 +120,7 @@ static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_bat
 	}
 }
 
-/* Layouts that the program lacks, of exporters that are proven. */
+/* Teaches the program layouts that it lacks, from reports of proven exporters. */
 static void learn_layouts(struct pl_kernel_source *s, const struct pl_record_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->n_paths; i++) {
@@ -133,7 +133,7 @@ static void learn_layouts(struct pl_kernel_source *s, const struct pl_record_bat
 	}
 }
 
-/* What was escalated has its state where the program has it, and at the program's time. */
+/* Detects what was escalated, with the program's state and at its time. */
 static void detect_records(
 	void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out)
 {
@@ -143,8 +143,8 @@ static void detect_records(
 	pl_kernel_detect_batch(s->detect, s->batch_of.queue, batch, s->now_ns, out);
 }
 
-/* The decoder read a number in the batch given last. Copies are of settled reports: these were
- * counted where they were settled, and their exporters were proven. */
+/* Counts a number that the decoder read in the last batch. Copies are of settled reports: those
+ * were counted when they were settled, and their exporters were proven. */
 static bool number(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns)
 {
 	struct pl_kernel_source *s = arg;
@@ -154,7 +154,7 @@ static bool number(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns)
 		       (enum pl_kernel_number)s->batch_of.number, s->now_ns, ts_ns);
 }
 
-/* What is missing of the exporters that the kernel follows. */
+/* Adds losses of the exporters that the kernel tracks. */
 static void add_sequences(struct pl_kernel_source *s, struct pl_totals *t)
 {
 	struct pl_exporter x;
@@ -178,7 +178,7 @@ static bool exporter(void *arg, uint64_t *pos, struct pl_exporter *ret)
 	return pl_kernel_detect_exporter(((struct pl_kernel_source *)arg)->detect, pos, ret);
 }
 
-/* What was settled is decoded as far as anybody asked; a decoder of copies does not count them. */
+/* Adds what the kernel settled. Copies that went through a decoder are not counted there. */
 static void totals(void *arg, struct pl_totals *t)
 {
 	struct pl_kernel_source *s = arg;
@@ -189,7 +189,7 @@ static void totals(void *arg, struct pl_totals *t)
 	if (pl_kernel_detect_counters(s->detect, c) < 0)
 		pl_warn("source", "%s: cannot read the counters of the detector in the kernel",
 			s->uri);
-	/* With `both` the workers of the queues decode all that was settled. */
+	/* With `both`, the workers of the queues decode everything that was settled. */
 	settled = s->both ? 0 : c->settled;
 	t->packets += settled;
 	t->verdicts[PL_V_OK] += settled;
@@ -239,7 +239,7 @@ static void state(void *arg, struct pl_snapshot *snap, bool top)
 	struct pl_detect *const *queues;
 	unsigned int n = pl_kernel_detect_queues(s->detect, &queues);
 
-	/* Copies of settled reports that found no room are in the account already: settled. */
+	/* Lost copies of settled reports are not counted here: they count as settled. */
 	s->given.kernel_drops = s->counters.escalated_lost + s->counters.escalated_over_share;
 	s->given.flood_drops = s->counters.escalated_over_share;
 	pl_port_stats_add(&snap->port, &s->given);
@@ -259,14 +259,14 @@ static void close_source(void *arg)
 
 /* ---- life ---- */
 
-/* With `both` the aggregates are made of the records. */
+/* Makes options for the detector. With `both`, aggregates are made from records instead. */
 static void kernel_options(struct pl_detect_options *ret, const struct pl_config *config, bool both)
 {
 	pl_config_detect(config, ret);
 	ret->aggregates = config->detect_aggregates && !both;
 }
 
-/* A list of exporters for the pages has room for all that the tables have. */
+/* Returns the number of exporters for which all tables together have room. */
 static uint32_t exporters_room(const struct pl_detect_options *options, unsigned int queues)
 {
 	struct pl_detect_options o = *options;
@@ -300,8 +300,8 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 	struct pl_kernel_source *s = calloc(1, sizeof(*s));
 	struct pl_detect_options detect;
 	struct pl_decode_options decode;
-	/* What is not settled comes through the ring: the thread that sees it teaches the program
-	 * what it lacked. */
+	/* Frames that are not settled come through the ring: the thread that reads it teaches the
+	 * program layouts. */
 	const struct pl_kernel_detect_options options = { .detect = &detect,
 		.decode = &decode,
 		.queues = queues,
@@ -359,9 +359,9 @@ int pl_kernel_source_change(struct pl_kernel_source *s, const struct pl_config *
 	if (o == NULL)
 		return -ENOMEM;
 	kernel_options(&o->detect, config, s->both);
-	o->detect.aggregates = s->harvests != NULL; /* their tables stay */
+	o->detect.aggregates = s->harvests != NULL; /* the tables are fixed */
 	pl_config_copies(config, &o->wanted);
-	/* Release pairs with the acquire in work. One that was not taken yet is out of date. */
+	/* Release pairs with the acquire in work. Options not taken yet are replaced. */
 	free(atomic_exchange_explicit(&s->next, o, memory_order_acq_rel));
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks and reads the parts of an output's configuration that several kinds have. */
+/* Checks and reads the keys that several types of outputs have. */
 #include "pipeline/kind.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A kind of output: how its part of the configuration becomes an exporter. Listed in kinds.def. */
+/* A type of output: how its part of the configuration becomes an exporter. Listed in kinds.def. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,22 +13,21 @@
 
 enum pl_output_takes {
 	PL_CANNOT,
-	PL_MAY,   /* when asked to */
-	PL_TAKES, /* unless told not to */
+	PL_MAY,   /* on request */
+	PL_TAKES, /* by default */
 };
 
 struct pl_output_kind {
 	enum pl_output_takes paths, events, values, series;
-	bool packets; /* packets as they arrived, always */
-	bool page;    /* the series are the families of the metrics page, all of them */
-	/* What follows from the other keys for paths_word and events_word, when they are auto. NULL:
-	 * nothing. */
+	bool packets; /* always takes packets as they arrived */
+	bool page;    /* series are all families of the metrics page */
+	/* Sets keys that depend on others, when paths_word and events_word are auto. NULL: none. */
 	void (*resolve)(struct pl_config_output *output);
-	/* Relations between the keys, and those required; touches no network. -EINVAL with diag. */
+	/* Checks required keys and their relations, without network. -EINVAL with diag. */
 	int (*check)(const struct pl_config_output *output, struct pl_diag *diag);
 	int (*open)(struct pl_export **ret, const struct pl_config_output *output, uint64_t now_ns,
 		struct pl_diag *diag);
-	/* What the exporter holds at most. */
+	/* Upper bound of the exporter's memory, in bytes. */
 	uint64_t (*memory)(const struct pl_config_output *output);
 };
 
@@ -38,25 +37,25 @@ extern const struct pl_output_kind *const pl_output_kinds[PL_OUTPUT_KIND_MAX];
 #include "pipeline/kinds.def"
 #undef PL_OUTPUT_KIND
 
-/* What all kinds of servers share. */
+/* For all types that write to servers. */
 int pl_output_check_server(const struct pl_config_output *output, struct pl_diag *diag);
 void pl_output_sender_options(const struct pl_config_output *output, struct pl_sender_options *ret);
 uint64_t pl_output_sender_memory(const struct pl_config_output *output);
 
-/* Of a server without databases, which takes everything at one path: as pl_output_check_server, and
- * with needs_path the url must have one. usual: who takes what where, for the words of the diag. */
+/* For servers without databases, with one path for everything: as pl_output_check_server; with
+ * needs_path the URL must have a path. usual: typical servers and paths, for diag. */
 int pl_output_check_endpoint(const struct pl_config_output *output, bool needs_path,
 	const char *usual, struct pl_diag *diag);
 
-/* Of a kind that writes to a path: it is there, and nothing of servers. missing: what is said when
- * it is not. */
+/* For types that write to a file or folder: path is required, keys of servers are refused. missing:
+ * the text when there is no path. */
 int pl_output_check_path(
 	const struct pl_config_output *output, const char *missing, struct pl_diag *diag);
 
-/* Of a kind that sends to an address (to): nothing of files and servers. */
+/* For types that send to an address (to): keys of files and servers are refused. */
 int pl_output_check_to(const struct pl_config_output *output, struct pl_diag *diag);
 
-/* Refuses keys that mean nothing to a kind: pairs of a value and its key's name. */
+/* Refuses keys that do not apply to a type: pairs of a value and its key's name. */
 struct pl_output_stray {
 	const char *value, *key;
 };

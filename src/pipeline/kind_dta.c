@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output of the type dta: records into telemetry memory. */
+/* Outputs of type dta: records into telemetry memory. */
 #include <errno.h>
 
 #include "base/num.h"
@@ -7,10 +7,10 @@
 #include "memory/region.h"
 #include "pipeline/kind.h"
 
-/* What a region's translator holds at most, beside the places of its lists. */
+/* Upper bound of memory of a region's translator, apart from lists. */
 #define REGION_BYTES (UINT64_C(8) << 20)
 
-/* 0 when there is none; the configuration was checked. */
+/* Returns the number of the region, 0 without one. The configuration was checked. */
 static uint64_t store_of(const struct pl_config_output *o)
 {
 	uint64_t store = 0;
@@ -37,7 +37,7 @@ static void map_options(const struct pl_config_output *o, struct pl_dta_map_opti
 	};
 }
 
-/* Paths with their hops, or events: as the record says. */
+/* Takes paths with their hops, or events, depending on the record. */
 static void resolve(struct pl_config_output *o)
 {
 	const bool event = o->dta.record == PL_KIND_EVENT;
@@ -97,7 +97,7 @@ static int open_out(struct pl_export **ret, const struct pl_config_output *o, ui
 	if (o->to != NULL) {
 		r = pl_dta_to_udp(&to, o->to, (uint32_t)o->dta.ring, o->dta.sequenced, diag);
 	} else {
-		/* A file that someone cuts is a fault to be told, and no end of the process. */
+		/* A file truncated by others gives an error instead of SIGBUS. */
 		r = pl_region_guard();
 		if (r == 0)
 			r = pl_dta_to_region(&to, o->dta.path, &map, o->keep.sync_ns, diag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output to InfluxDB: its keys, and its exporter. */
+/* Outputs of type influx: keys and exporter. */
 #include <errno.h>
 
 #include "export/influx.h"

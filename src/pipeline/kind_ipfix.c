@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output of the type ipfix: reports and their hops to a collector. */
+/* Outputs of type ipfix: reports and their hops to a collector. */
 #include <errno.h>
 
 #include "export/ipfix_out.h"

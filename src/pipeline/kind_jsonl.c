@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output to a file of JSON lines: its keys, and its exporter. */
+/* Outputs of type jsonl, a file of JSON lines: keys and exporter. */
 #include "export/jsonl.h"
 #include "pipeline/kind.h"
 

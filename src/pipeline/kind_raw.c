@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output of the type raw: packets as they arrived, into a topic of Kafka. */
+/* Outputs of type raw: packets as they arrived, to a topic of Kafka. */
 #include <errno.h>
 #include <string.h>
 

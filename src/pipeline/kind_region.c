@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output to a history: its keys, and its exporter. */
+/* Outputs of type region, a history: keys and exporter. */
 #include <errno.h>
 
 #include "base/log.h"
@@ -46,12 +46,12 @@ static int open_regions(struct pl_export **ret, const struct pl_config_output *o
 	(void)now_ns;
 	history_options(o, &options.history);
 	options.history.tell = tell;
-	/* A file that someone cuts is a fault to be told, and no end of the process. */
+	/* A file truncated by others gives an error instead of SIGBUS. */
 	r = pl_region_guard();
 	return r < 0 ? r : pl_region_out_open(ret, &options, diag);
 }
 
-/* The regions are files: what of them is in memory the kernel takes back when it wants to. */
+/* The regions are files: the kernel reclaims their pages when it needs to. */
 static uint64_t memory(const struct pl_config_output *o)
 {
 	(void)o;

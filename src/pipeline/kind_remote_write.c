@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output to servers of Prometheus remote write: its keys, and its exporter. */
+/* Outputs of type remote_write, for Prometheus remote write: keys and exporter. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output of alerts: its keys, and its exporter. */
+/* Outputs of type webhook, for alerts: keys and exporter. */
 #include "export/webhook.h"
 #include "pipeline/kind.h"
 

@@ -47,7 +47,7 @@ static void write_self(const struct pl_pipeline *p, struct pl_exposition *page)
 	pl_exposition_u64(page, bad, 1, p->reloads_failed);
 }
 
-/* ---- what came in ---- */
+/* ---- sources ---- */
 
 static void write_listeners(const struct pl_pipeline *p, struct pl_exposition *page)
 {
@@ -81,7 +81,7 @@ static void write_listeners(const struct pl_pipeline *p, struct pl_exposition *p
 	}
 }
 
-/* What the detector in the kernel did, and what it escalated, and why; families without samples
+/* Writes counters of the detector in the kernel, and escalations by cause; families without samples
  * where there is none. */
 static void write_kernel(const struct pl_pipeline *p, struct pl_exposition *page)
 {
@@ -194,7 +194,7 @@ static int by_appearance(const void *a, const void *b)
 	return by_identity(a, b);
 }
 
-/* An exporter, by its place among those of its source. */
+/* An exporter, with its rank among those of its source. */
 struct ranked {
 	const struct pl_exporter *x;
 	struct pl_addr source;
@@ -216,8 +216,8 @@ static int by_rank(const void *a, const void *b)
 	return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : by_appearance(x->x, y->x);
 }
 
-/* Puts those first that get series: as many of each source, by appearance, as there is room for.
- * -ENOMEM. */
+/* Puts exporters that get series first: as many of each source, in the order in which they
+ * appeared, as there is room for. Returns -ENOMEM. */
 static int share_out(struct pl_exporter *list, size_t n, size_t limit)
 {
 	struct ranked *order = calloc(n, sizeof(*order));
@@ -298,7 +298,7 @@ int pl_metrics_exporters(const struct pl_pipeline *p, struct pl_exporters *ret)
 	return 0;
 }
 
-/* Reports of version 0.5 name no node: an empty label, which is as good as none. */
+/* Reports of version 0.5 have no node: the label is empty, which equals none. */
 struct exporter_labels {
 	char node[24];
 	struct pl_label l[3];
@@ -352,7 +352,7 @@ static void write_exporters(const struct pl_exporters *e, struct pl_exposition *
 	}
 }
 
-/* One of the totals that each family has a count in, over all workers. array: its offset in struct
+/* Writes a total that each family has, summed over all workers. array: its offset in struct
  * pl_agg_totals. */
 static void write_by_family(const struct pl_pipeline *p, struct pl_exposition *page, size_t array)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The network on the metrics page: queues, ports, links, paths, out of the merged aggregates. */
+/* Writes queues, ports, links and paths on the metrics page, from the merged aggregates. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "pipeline/metrics.h"
 #include "pipeline/metrics_page.h"
 
-/* What a page is made of: the merged state and how fine its histograms are. */
+/* Input of a page: the merged state, and the resolution of its histograms. */
 struct network {
 	const struct pl_aggregate *a;
 	struct pl_exposition_bounds latency, depth;
@@ -24,7 +24,7 @@ static void network_bounds(struct network *n, const struct pl_config *config)
 	n->latency = pl_bounds_latency;
 	n->depth = pl_bounds_depth;
 	n->latency.step = n->depth.step = steps[config->metrics.buckets];
-	/* Between powers of two the kernel has nothing to tell. */
+	/* The kernel counts by powers of two: a finer resolution means nothing. */
 	if (pl_config_harvests(config) && n->latency.step < PL_HIST_PER_OCTAVE)
 		n->latency.step = n->depth.step = PL_HIST_PER_OCTAVE;
 }
@@ -74,8 +74,8 @@ static void write_hist(struct pl_exposition *page, const struct pl_label *labels
 	pl_exposition_hist(page, labels, n, hist, bounds, &e);
 }
 
-/* A cell's labels: empty where its key lacks a part, "other" in the overflow series. One more is for a column or an
- * exemplar. */
+/* Labels of a cell: empty when its key lacks a part, "other" for the overflow cell. One more place
+ * is for a column or an exemplar. */
 struct labels {
 	char text[PL_CELL_KEYS_MAX][24];
 	struct pl_label l[PL_CELL_KEYS_MAX + 1];
@@ -102,7 +102,7 @@ static void make_labels(
 	}
 }
 
-/* One of a table's families: of column i, or else of a histogram or the jitter. */
+/* A family of a table: column i, a histogram, or the jitter. */
 enum family { FAMILY_DEPTHS = PL_CELL_COLUMNS_MAX, FAMILY_DELAYS, FAMILY_JITTER, FAMILIES };
 
 static void write_number(struct pl_exposition *page, struct labels *t,
@@ -142,7 +142,7 @@ static void write_cell(const struct network *net, enum pl_agg_table table, const
 		pl_exposition_double(page, t.l, t.n, ns * 1e-9);
 }
 
-/* A phrase as a sentence. */
+/* Writes a column's family; its help becomes a sentence. */
 static void column_family(
 	struct pl_exposition *page, const struct pl_column *column, const struct pl_field *field)
 {
@@ -155,7 +155,7 @@ static void column_family(
 		field->unit[0] != '\0' ? field->unit : NULL, help);
 }
 
-/* Begins a family; false: the table does not have it. */
+/* Begins a family. Returns false when the table has no such family. */
 static bool begin_family(
 	const struct pl_cell_table *t, unsigned int family, struct pl_exposition *page)
 {
@@ -197,19 +197,19 @@ void pl_metrics_network(const struct pl_aggregate *merged, const struct pl_confi
 	struct network net = { .a = merged };
 
 	network_bounds(&net, config);
-	/* It was checked when the file was read. */
+	/* Checked when the file was read. */
 	(void)pl_config_units(config, &net.units, NULL);
 	for (unsigned int table = 0; table < PL_AGG_TABLE_MAX; table++)
 		write_table(&net, table, page);
 }
 
-/* Samples of one histogram: its buckets, +Inf, sum and count. */
+/* Number of samples of a histogram: its buckets, +Inf, sum and count. */
 static uint64_t hist_series(const struct pl_exposition_bounds *b)
 {
 	return (uint64_t)(b->last - b->first) / b->step + 1 + 3;
 }
 
-/* Samples of one cell. */
+/* Number of samples of a cell. */
 static uint64_t cell_series(const struct pl_cell_table *t, const struct network *net)
 {
 	uint64_t n = t->jitter != NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For metrics.c and metrics_network.c: how lines of the page are written. */
+/* Helpers of metrics.c and metrics_network.c that write lines of the page. */
 #pragma once
 
 #include <string.h>
@@ -49,8 +49,8 @@ void pl_metrics_regions(struct pl_region_source *source, struct pl_exposition *p
 
 /* ---- metrics_network.c ---- */
 
-/* Families of queues, ports, links and paths. */
+/* Writes the families of queues, ports, links and paths. */
 void pl_metrics_network(const struct pl_aggregate *merged, const struct pl_config *config,
 	struct pl_exposition *page);
-/* How many series those can have at most. */
+/* Largest number of their series. */
 uint64_t pl_metrics_network_series(const struct pl_config *config);

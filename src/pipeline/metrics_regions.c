@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Families of what is read from regions, with the label region: how many values, what became of
- * them, and the newest. No label names a key, a slot or a cell. */
+/* Families of values read from regions, labelled by region: how many, what happened to them, and
+ * the newest. No label names a key, a slot or a cell. */
 #include <stdlib.h>
 
 #include "pipeline/metrics_page.h"

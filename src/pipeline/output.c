@@ -21,10 +21,10 @@ enum {
 	IDLE_MS = 10,
 	FLUSH_MS = 200,
 };
-/* To be woken costs a worker microseconds: not more often than this. */
+/* Waking the thread costs a worker microseconds: at most one wake-up in this time. */
 #define WAKE_MIN_NS UINT64_C(1000000)
 
-/* ---- the workers' side ---- */
+/* ---- workers ---- */
 
 int pl_tap_new(struct pl_tap **ret, struct pl_output *output)
 {
@@ -76,8 +76,7 @@ static void wake(struct pl_output *o)
 		sem_post(&o->wake);
 }
 
-/* Events are worth a wake-up, of which the thread allows one per WAKE_MIN_NS; reports wait for
- * it. */
+/* Events wake the thread, at most once per WAKE_MIN_NS; reports wait until it looks by itself. */
 void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n)
 {
 	if (!atomic_load_explicit(&tap->output->events, memory_order_relaxed))
@@ -86,7 +85,7 @@ void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n
 	wake(tap->output);
 }
 
-/* Values wake as events do: they come in batches, once per look at the regions. */
+/* Values wake the thread as events do: they come in batches, one for each look at the regions. */
 void pl_tap_values(struct pl_tap *tap, const struct pl_value *values, uint32_t n)
 {
 	if (!atomic_load_explicit(&tap->output->values, memory_order_relaxed))
@@ -103,7 +102,7 @@ void pl_tap_packets(struct pl_tap *tap, const struct pl_batch *batch)
 
 /* ---- the thread ---- */
 
-/* Keeps the reports the expression is true of, in their order. */
+/* Keeps the reports that match the expression, in their order. */
 static void filter(struct pl_output *o)
 {
 	struct pl_record_batch *b = &o->batch;
@@ -123,10 +122,9 @@ static void filter(struct pl_output *o)
 	b->n_paths = kept;
 }
 
-/* One round over the queues; false when nothing waited. Called with the lock held, which is let go
- * of while writing: a slow disk must not hold up who wants to read counters. Meanwhile the list may
- * grow at its head and nothing else; queues are freed by this thread only. Producers never take the
- * lock. */
+/* Takes from each queue once. Returns false when nothing waited. The lock is held, but released
+ * while writing: a slow disk must not delay readers of counters. Meanwhile the list may only grow
+ * at its head; queues are freed by this thread only. Producers never take the lock. */
 static bool round_of_queues(struct pl_output *o)
 {
 	bool any = false;
@@ -220,8 +218,8 @@ static bool anything_waits(const struct pl_output *o)
 	return false;
 }
 
-/* Called with the lock held, which is let go of meanwhile. Somebody who puts an event in between
- * the look and the sleep on a machine that orders stores weakly is noticed when the sleep is
+/* Sleeps until woken; the lock is held, but released meanwhile. On a machine that orders stores
+ * weakly, an event put between the look and the sleep may be noticed only when the sleep is
  * over. */
 static void wait_a_little(struct pl_output *o)
 {
@@ -252,7 +250,7 @@ static void reopen_file(struct pl_output *o, uint64_t now_ns)
 		pl_error("output", "%s: %s; continuing with the old file", o->name, diag.text);
 }
 
-/* The series of this interval, and a last time when all else is over. *due is when the next are. */
+/* Writes the series of an interval when due, and a last time at the end. *due: next time. */
 static void series_if_due(struct pl_output *o, uint64_t now_ns, bool last, uint64_t *due)
 {
 	if (o->series == NULL || *due == UINT64_MAX || (now_ns < *due && !last))
@@ -265,7 +263,7 @@ static void series_if_due(struct pl_output *o, uint64_t now_ns, bool last, uint6
 		*due = now_ns + o->interval_ns;
 }
 
-/* Events are news and go on at once, all else when nothing more waits, or what is held is old. */
+/* Flushes at once after events; else when nothing more waits, or the last flush is long ago. */
 static bool flush_is_due(const struct pl_output *o, bool any, uint64_t since_ns)
 {
 	return o->news || (o->unflushed && !any) || since_ns >= (uint64_t)FLUSH_MS * 1000000u;
@@ -313,7 +311,7 @@ static void *output_loop(void *arg)
 	return NULL;
 }
 
-/* ---- the controlling thread's side ---- */
+/* ---- controlling thread ---- */
 
 int pl_output_configure(
 	struct pl_output *o, const struct pl_output_options *options, struct pl_diag *diag)
@@ -333,7 +331,7 @@ int pl_output_configure(
 	pl_where_free(old);
 	atomic_store_explicit(&o->paths, options->paths, memory_order_relaxed);
 	atomic_store_explicit(&o->events, options->events, memory_order_relaxed);
-	/* Never to an exporter that takes none. */
+	/* An exporter that takes none must not get any. */
 	atomic_store_explicit(&o->values, options->values && o->export->ops->write_values != NULL,
 		memory_order_relaxed);
 	atomic_store_explicit(&o->packets, o->batch_packets != NULL, memory_order_relaxed);
@@ -477,7 +475,7 @@ void pl_output_stats(struct pl_output *o, struct pl_output_stats *ret)
 	};
 	for (const struct pl_tap *t = o->taps; t != NULL; t = t->next) {
 		const struct pl_export_queue_stats *q = pl_export_queue_stats(t->queue);
-		/* Taken first: the worker may put in between, and what was taken was accepted. */
+		/* Read before accepted, which grows meanwhile: taken entries were accepted. */
 		uint64_t taken = pl_counter_read(&q->taken);
 
 		s.taken += taken;

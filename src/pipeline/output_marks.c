@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Marks of workers at an output: those of all queues stand where its exporter has its one mark. */
+/* Joins the marks of all workers at an output to the one mark of its exporter. */
 #include "pipeline/output_state.h"
 
 void pl_tap_mark(struct pl_tap *tap)
@@ -7,18 +7,18 @@ void pl_tap_mark(struct pl_tap *tap)
 	const uint64_t at = pl_counter_read(&pl_export_queue_stats(tap->queue)->accepted);
 	const uint64_t last = atomic_load_explicit(&tap->marked, memory_order_relaxed);
 
-	/* Nothing came since, as of an output of series, which may be away: no mark is due. */
+	/* Nothing came since, as with an output of series, which may be down. */
 	if (at == atomic_load_explicit(&tap->marked_at, memory_order_relaxed) &&
 		last == atomic_load_explicit(&tap->settled, memory_order_acquire))
 		return;
 	atomic_store_explicit(&tap->marked_at, at, memory_order_relaxed);
-	/* Pairs with the acquire in join_marks, which sees this place or one behind it. */
+	/* Pairs with the acquire in join_marks, which sees this mark or a later one. */
 	atomic_store_explicit(&tap->marked, last + 1, memory_order_release);
 }
 
 int pl_tap_settled(const struct pl_tap *tap)
 {
-	/* First: what the thread says last holds when it has ended. */
+	/* Read first: what the thread wrote last is valid once it has ended. */
 	const int end = atomic_load_explicit(&tap->output->end, memory_order_acquire);
 
 	if (end == PL_OUTPUT_ENDED_WELL ||
@@ -28,8 +28,8 @@ int pl_tap_settled(const struct pl_tap *tap)
 	return end == PL_OUTPUT_RUNS ? 0 : -1;
 }
 
-/* Whether marks of workers may stand where the exporter's next one will: what they put before is
- * taken. */
+/* Joins workers' marks to the exporter's next one, if all entries before them were taken. Returns
+ * whether there is any. */
 static bool join_marks(struct pl_output *o)
 {
 	bool any = false;
@@ -66,8 +66,8 @@ void pl_output_turn_marks(struct pl_output *o)
 	o->marking = !marks_settled(o);
 }
 
-/* What the exporter has still, and what it gave up for want of time, is lost with the
- * process, though it may be counted. */
+/* Entries still in the exporter, and those it gave up for want of time, are lost with the process,
+ * even if they are counted. */
 void pl_output_end_marks(struct pl_output *o)
 {
 	const struct pl_export_stats *s = &o->export->stats;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Marks of a worker at an output: settled when its exporter says so of what was put before them. */
+/* Marks of a worker at an output: settled when its exporter has settled the entries before them. */
 #include "pipeline/output.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 static struct {
 	struct pl_export export;
 	_Atomic bool settles;
-	_Atomic unsigned int asked; /* whether it is settled */
+	_Atomic unsigned int asked; /* calls of `settled` */
 	uint64_t marked;            /* entries before its mark */
 } script;
 
@@ -85,7 +85,7 @@ static void put(struct pl_tap *t, uint32_t n)
 	pl_tap_events(t, events, n);
 }
 
-/* The exporter was asked a few times more. */
+/* Returns whether the exporter was asked a few more times. */
 static bool goes_on(void)
 {
 	const unsigned int asked = atomic_load(&script.asked);
@@ -120,7 +120,7 @@ static void test_marks(void)
 	pl_output_free(o);
 }
 
-/* An output that sends series only holds nobody back: what it has is none of the worker's. */
+/* An output of series only delays no worker: it has none of its entries. */
 static void test_nothing_put(void)
 {
 	struct pl_output *o = begin(false);

@@ -22,7 +22,7 @@ static void note(
 {
 	struct pl_path_nodes nodes;
 
-	/* The same id is the same nodes. */
+	/* An id always stands for the same nodes. */
 	if (pl_path_book_find(path_id, &nodes))
 		return;
 	if (decoded(decode, path_id, &nodes) ||

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The nodes of the paths that events tell of, into the book (record/path_book.h), for those who
- * write the events down. */
+/* Copies the nodes of the paths that events name into the book (record/path_book.h), for those who
+ * write the events. */
 #pragma once
 
 #include "pipeline/worker.h"
 
-/* On the worker's thread, before the events leave it. From the decoder's paths, or those that were
- * followed elsewhere. */
+/* Looks the paths up in the decoder, or where they are tracked elsewhere. On the worker's thread,
+ * before the events leave it. */
 void pl_path_notes(const struct pl_event *events, uint32_t n, const struct pl_decode *decode,
 	const struct pl_worker_aside *aside);

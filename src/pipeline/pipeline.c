@@ -16,7 +16,7 @@
 #include "pipeline/series.h"
 #include "pipeline/state.h"
 
-/* About a second. */
+/* Looks for a snapshot: about a second. */
 #define SNAPSHOT_LOOKS    4000
 #define SNAPSHOT_PAUSE_NS 200000
 #define SNAPSHOT_FRESH_NS (UINT64_C(20) * 1000000u)
@@ -256,7 +256,7 @@ void pl_pipeline_reopen(struct pl_pipeline *p)
 		pl_output_reopen(p->outputs[i]);
 }
 
-/* All of them, or all but the one that takes events of standing queries. */
+/* Ends all workers; `queries` false: except the one that takes events of standing queries. */
 static void end_workers(struct pl_pipeline *p, bool queries, uint64_t deadline_ns)
 {
 	const struct pl_worker_feed *kept =
@@ -322,7 +322,7 @@ static void ask(struct pl_pipeline *p)
 	p->asked_ns = pl_clock_mono_ns();
 }
 
-/* When all have answered. */
+/* Takes the snapshots when all workers have answered. */
 static bool take(struct pl_pipeline *p)
 {
 	for (unsigned int i = 0; i < p->n_workers; i++) {
@@ -330,7 +330,7 @@ static bool take(struct pl_pipeline *p)
 			return false;
 	}
 	pl_aggregate_reset(p->merged);
-	/* Maxima are shown against the time of the reader. */
+	/* Maxima are shown as of the reader's time. */
 	pl_aggregate_tick(p->merged, pl_clock_mono_ns());
 	for (unsigned int i = 0; i < p->n_workers; i++) {
 		pl_worker_take(p->workers[i]);
@@ -354,13 +354,13 @@ int pl_pipeline_snapshot(struct pl_pipeline *p)
 	unsigned int looks = SNAPSHOT_LOOKS;
 	uint64_t wanted;
 
-	/* Many scrapers at once share one. */
+	/* Several scrapers at a time share one snapshot. */
 	if (p->snapshot_ns != 0 && pl_clock_mono_ns() - p->snapshot_ns < SNAPSHOT_FRESH_NS &&
 		!p->stopping)
 		return 0;
 	if (!p->running)
 		return -ESRCH;
-	/* An answer to somebody who did not wait for it is older than this question. */
+	/* An answer that an earlier caller did not wait for is too old. */
 	pl_pipeline_look(p);
 	if (!p->asking)
 		ask(p);

@@ -105,7 +105,7 @@ static uint16_t port_of(const struct pl_pipeline *p, unsigned int i)
 	return pl_pipeline_listener(p, i, &port) != NULL ? port : 0;
 }
 
-/* Waits until so many were received, and looks whether all of them are in the account. */
+/* Waits until `want` packets were received, and checks that all are in the account. */
 static void received(struct pl_pipeline *p, uint64_t want, const char *name)
 {
 	struct pl_pipeline_stats s = stats_of(p);
@@ -119,7 +119,7 @@ static void received(struct pl_pipeline *p, uint64_t want, const char *name)
 	eq(verdicts, want, "%s: one verdict each", name);
 }
 
-/* After the stop every record offered to an output is somewhere. */
+/* After the stop, every record offered to an output is accounted for. */
 static void outputs_balance(struct pl_pipeline *p, const char *name)
 {
 	struct pl_pipeline_stats s = stats_of(p);
@@ -149,8 +149,8 @@ static void test_account(void)
 	pl_pipeline_free(p);
 }
 
-/* What a reload keeps. The source ONE stays in each; `epoch` tells by the decoder's account of
- * exporters whether its tables began anew. */
+/* Configurations before and after a reload. The source ONE stays; decode_anew: the decoder's
+ * account of exporters begins again. */
 static const struct {
 	const char *name, *before, *after;
 	unsigned int workers; /* afterwards */
@@ -275,7 +275,7 @@ static void *ask_for_stats(void *arg)
 	return NULL;
 }
 
-/* Whether the pipeline can be had while the other thread waits. */
+/* Returns whether the pipeline is unlocked while the other thread waits. */
 static bool is_unlocked(struct pl_pipeline *p)
 {
 	const bool had = pthread_mutex_trylock(&p->lock) == 0;
@@ -336,8 +336,7 @@ static void test_stuck(void)
 	pl_pipeline_free(p);
 }
 
-/* Outputs after a reload, in the order in which they came: no two have one name, and who stays keeps
- * its own. */
+/* Outputs after a reload, in order: names are unique, and outputs that stay keep theirs. */
 #define OUTPUTS(list) ONE "outputs: [" list "]\n"
 #define FILE_A        "{path: %1$s/a.jsonl}"
 #define FILE_B        "{path: %1$s/b.jsonl}"
@@ -392,7 +391,7 @@ static void test_names(void)
 	}
 }
 
-/* Other thresholds while a level is raised: by the new ones it goes on, or ends. */
+/* Thresholds change while a level is raised: it continues, or ends, by the new ones. */
 static void test_rules(void)
 {
 	static const struct {
@@ -424,8 +423,8 @@ static void test_rules(void)
 			abort();
 		eq(pl_pipeline_reload(p, &c, NULL), 0, "%s: reload", rules[i].name);
 		if (rules[i].ends) {
-			/* What the new rules say comes with the next values, or at once where there
-			 * is no rule. */
+			/* The new rules apply with the next values, or at once when there is no
+			 * rule any more. */
 			send_to(port_of(p, 0), 500, 0);
 			received(p, 1000, rules[i].name);
 			(void)eventually(stats_of(p).raised == 0);
@@ -442,8 +441,7 @@ static void test_rules(void)
 	}
 }
 
-/* Each fails at another step; nothing has changed afterwards. `taken` is a port that somebody else
- * has. */
+/* Reloads that fail at different steps, and change nothing. `taken` is a port in use by others. */
 static const char *const bad_reloads[] = {
 	ONE "  - uri: udp://127.0.0.1:%u\n",
 	ONE "  - uri: udp://127.0.0.1:0?rcvbuf=9000\n  - uri: udp://127.0.0.1:%u?sockets=2\n",
@@ -504,8 +502,7 @@ static void *send_thread(void *arg)
 	return NULL;
 }
 
-/* Reloads while packets come, each with something else new: nothing is lost, nothing counted
- * twice. */
+/* Reloads with different changes while packets come: nothing is lost or counted twice. */
 static void test_reload_under_load(void)
 {
 	static const char *const texts[] = {
@@ -539,7 +536,7 @@ static void test_reload_under_load(void)
 	pl_pipeline_free(p);
 }
 
-/* A file is a source that ends; a damaged one is a reason not to be ready, and says so. */
+/* A file is a source with an end; a damaged one makes the collector not ready, with the reason. */
 static void test_files(void)
 {
 	static const uint8_t damaged[] = { 0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -591,7 +588,7 @@ int main(void)
 {
 	char command[64];
 
-	/* Errors are what some of these make on purpose. */
+	/* Some of these cause errors on purpose. */
 	pl_log_set_level(PL_LOG_ERROR);
 	if (mkdtemp(dir) == NULL)
 		return EXIT_FAILURE;

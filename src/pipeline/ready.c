@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells whether a pipeline can do what it is there for, and what is wrong with it. */
+/* Tells whether a pipeline is ready, and what is wrong with it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #define SLOW_FAULT_NS      (UINT64_C(10) * 1000000000u)
 #define ADVICES_SHOWN      4
 
-/* Why an output is not what was promised, or NULL. The text may lie in `words`. */
+/* Returns why an output does not work as promised, or NULL. The text may be in `words`. */
 static const char *output_trouble(struct pl_pipeline *p, unsigned int i,
 	struct pl_output_stats *ret, struct pl_export_words *words)
 {
@@ -36,7 +36,7 @@ static const char *output_trouble(struct pl_pipeline *p, unsigned int i,
 	return NULL;
 }
 
-/* Whose losses are not known. */
+/* Lists, for each worker, whether all exporters are tracked: losses of others are unknown. */
 static void write_untracked(struct pl_pipeline *p, struct pl_json *json)
 {
 	const uint64_t now = pl_clock_mono_ns();
@@ -67,7 +67,7 @@ static void write_untracked(struct pl_pipeline *p, struct pl_json *json)
 	pl_json_array_end(json);
 }
 
-/* Of workers for which somebody waited in vain. */
+/* Adds workers that did not answer in time. */
 static void add_slow(struct pl_pipeline *p, struct pl_conditions *list)
 {
 	pl_pipeline_look(p);
@@ -83,7 +83,7 @@ static void add_slow(struct pl_pipeline *p, struct pl_conditions *list)
 	}
 }
 
-/* The same advice may be of several workers. */
+/* Several workers may have the same advice. */
 static bool is_listed(const struct pl_conditions *list, const char *text)
 {
 	for (unsigned int i = 0; i < list->n; i++) {
@@ -93,7 +93,7 @@ static bool is_listed(const struct pl_conditions *list, const char *text)
 	return false;
 }
 
-/* Profiles that exporters lack: few, so that they hide nothing else. */
+/* Adds profiles that exporters lack: only a few, so that other conditions stay visible. */
 static void add_advices(struct pl_pipeline *p, struct pl_conditions *list)
 {
 	char text[PL_WORKER_ADVICE_TEXT];
@@ -111,7 +111,7 @@ static void add_advices(struct pl_pipeline *p, struct pl_conditions *list)
 	}
 }
 
-/* Regions of which more values were beyond a bound at a time than have room: alerts are missing. */
+/* Adds regions with more values beyond a bound than there is room for: these have no events. */
 static void add_refused_alerts(struct pl_pipeline *p, struct pl_conditions *list)
 {
 	const uint64_t now = pl_clock_mono_ns();
@@ -131,7 +131,7 @@ static void add_refused_alerts(struct pl_pipeline *p, struct pl_conditions *list
 			refused, PL_REGION_PLACES);
 }
 
-/* With the lock held. Whatever is wrong is a condition too. */
+/* Writes the readiness, and all conditions. With both locks held. */
 static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 {
 	struct pl_conditions *list = &p->said_conditions;
@@ -176,7 +176,7 @@ static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 		struct pl_output_stats s;
 		const char *trouble = output_trouble(p, i, &s, &words);
 
-		/* Added, not configured: nobody was promised it. */
+		/* Added, not configured: its state is not part of the readiness. */
 		if (p->output_ids[i] == NULL)
 			continue;
 		if (trouble != NULL)
@@ -204,7 +204,7 @@ static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 		pl_json_key(&json, "stopping");
 		pl_json_bool(&json, true);
 	}
-	/* It goes on as it was. */
+	/* A failed reload is only a warning: the collector goes on as before. */
 	if (!p->last_reload_ok)
 		pl_condition_add(list, PL_CONDITION_WARNING, "reload_failed",
 			"the last reload failed: the configuration file is bad, and the old configuration is in use");
@@ -221,7 +221,7 @@ static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 	pl_json_object_end(&json);
 }
 
-/* What was said last; NULL: nowhere to put it. */
+/* Returns the last result; json may be NULL. */
 static bool said(struct pl_pipeline *p, struct pl_buf *json)
 {
 	bool ready;
@@ -234,7 +234,7 @@ static bool said(struct pl_pipeline *p, struct pl_buf *json)
 	return ready;
 }
 
-/* With the lock held, of which it lets go. */
+/* Makes a new result. p->lock is held, and released here. */
 static bool say_ready(struct pl_pipeline *p, struct pl_buf *json)
 {
 	pthread_mutex_lock(&p->said_lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Steps the rules on the values of a region. */
+/* Applies the rules on the values of a region. */
 #include "pipeline/region_alerts.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define SECOND  UINT64_C(1000000000)
 #define BUCKETS PL_REGION_PLACES
 #define NOWHERE UINT32_MAX
-#define LOOKS   64 /* for a place that gives way */
+#define LOOKS   64 /* most places examined for one to give up */
 
 enum { ABOVE, BELOW, RATE, LEVELS };
 
@@ -23,17 +23,17 @@ static const uint8_t kinds[LEVELS] = { PL_EVENT_VALUE_HIGH, PL_EVENT_VALUE_LOW,
 
 struct place {
 	uint64_t place;
-	uint64_t value, base;         /* newest, and as the rate was looked at last */
-	uint64_t base_ns, changed_ns; /* when that was, and when the newest was read */
-	uint64_t heard_ns;            /* when it was known last */
+	uint64_t value, base;         /* newest value, and value of the last rate */
+	uint64_t base_ns, changed_ns; /* of the last rate; of the newest value */
+	uint64_t heard_ns;            /* time when its value was known last */
 	uint64_t grown;               /* of a counter, in this reading */
 	struct pl_core_level level[LEVELS];
-	uint32_t next; /* in its bucket, or of the free ones */
+	uint32_t next; /* in its bucket, or in the free list */
 	bool used;
-	bool stands;   /* the value is what the place has now */
-	bool has_base; /* there was a value before */
+	bool stands;   /* the place still has the value */
+	bool has_base; /* there is a value to compute a rate from */
 	bool fresh;    /* a value was read in this reading */
-	bool held;     /* by the key with this check value, in this slot */
+	bool held;     /* the key with this check value was in this slot */
 	uint32_t check;
 	uint64_t slot;
 	char key[sizeof(struct pl_text40)];
@@ -44,10 +44,10 @@ struct pl_region_alerts {
 	struct pl_region_alert_rules rules;
 	struct pl_core_level_rule level[LEVELS];
 	bool lists, counters;
-	uint64_t read_ns; /* end of the reading before; 0: there was none */
+	uint64_t read_ns; /* end of the last reading; 0: none */
 	uint64_t raised, refused;
-	uint32_t hand;         /* where to look for a place that gives way */
-	uint32_t free, top, n; /* free: the first; top: none at or above it was ever used */
+	uint32_t hand;         /* index at which to look for a place to give up */
+	uint32_t free, top, n; /* free: head of the free list; top: the first place never used */
 	uint32_t bucket[BUCKETS];
 	struct place of[PL_REGION_PLACES];
 };
@@ -91,7 +91,7 @@ void pl_region_alerts_set(struct pl_region_alerts *a, const struct pl_region_ale
 {
 	a->rules = *r;
 	a->level[ABOVE] = level_rule(r, r->above.at, r->above.back);
-	/* From above as well: the complements are. */
+	/* Complements, so that this level also begins above a bound. */
 	a->level[BELOW] = level_rule(r, ~r->below.at, ~r->below.back);
 	a->level[RATE] = level_rule(r, r->rate.at, r->rate.back);
 }
@@ -260,13 +260,13 @@ static void drop(struct pl_region_alerts *a, struct place *p, unsigned int level
 
 /* ---- values ---- */
 
-/* More than the bound in that time. */
+/* Returns whether the growth in this time is more than the bound. */
 static bool is_faster(uint64_t growth, uint64_t ns, uint64_t bound)
 {
 	return (unsigned __int128)growth * SECOND > (unsigned __int128)bound * ns;
 }
 
-/* Per second, rounded up: above a whole number when the growth is. ns: not 0. */
+/* Returns growth per second, rounded up: above a bound if the growth is. ns: not 0. */
 static uint64_t rate_of(uint64_t growth, uint64_t ns)
 {
 	const unsigned __int128 rate = ((unsigned __int128)growth * SECOND + ns - 1) / ns;
@@ -274,8 +274,8 @@ static uint64_t rate_of(uint64_t growth, uint64_t ns)
 	return rate > UINT64_MAX ? UINT64_MAX : (uint64_t)rate;
 }
 
-/* Whether a value begins something by itself. A counter's rate is looked at when the reading is
- * over, later than now: it is at most as high as it would be now. */
+/* Returns whether a value begins an event by itself. A counter's rate is computed at the end of the
+ * reading, later than now: then it is at most as high as now. */
 static bool is_beyond(
 	const struct pl_region_alerts *a, const struct pl_region_seen *seen, uint64_t now_ns)
 {
@@ -287,8 +287,8 @@ static bool is_beyond(
 		       is_faster(seen->increase, pl_core_elapsed(now_ns, a->read_ns), r->rate.at));
 }
 
-/* Room for a value of a place that has no states. Those that only wait for a next value to have a
- * rate give way to one that begins something. */
+/* Makes a place for a value, if needed. Places that only wait for the next value of a rate are
+ * given up for a value that begins an event. */
 static struct place *make_needed(
 	struct pl_region_alerts *a, const struct pl_region_seen *seen, uint64_t now_ns)
 {
@@ -310,7 +310,7 @@ static struct place *make_needed(
 	return p;
 }
 
-/* Another key has the slot now: what was of the one before is over. */
+/* Ends the states of the key that had the slot before. */
 static void other_key(struct pl_region_alerts *a, struct place *p, const char *key,
 	const struct pl_region_alert_out *out)
 {
@@ -346,7 +346,7 @@ void pl_region_alerts_value(struct pl_region_alerts *a, const struct pl_region_s
 
 /* ---- readings ---- */
 
-/* Of a counter at every reading, of other values when there is a new one. */
+/* Steps the rate: of a counter at every reading, of others when there is a new value. */
 static void step_rate(
 	struct pl_region_alerts *a, struct place *p, const struct pl_region_alert_out *out)
 {
@@ -371,7 +371,7 @@ static void step_rate(
 	p->fresh = false;
 }
 
-/* A level of a place of which no new value came. */
+/* Continues a level of a place without a new value. */
 static void wait_level(struct pl_region_alerts *a, struct place *p, unsigned int level,
 	const struct pl_region_alert_out *out)
 {
@@ -401,7 +401,7 @@ static void read_place(
 		if (!is_on(a, i))
 			drop(a, p, i, out);
 	}
-	/* The newest of a list's entries was stepped as it came. */
+	/* The newest entry of a list was applied when it came. */
 	if (!fresh || p->stands) {
 		wait_level(a, p, ABOVE, out);
 		wait_level(a, p, BELOW, out);

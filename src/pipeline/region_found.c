@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What becomes of what is found in a region: values and records for the outputs, the account, and
- * the largest number. */
+/* Handles values and records found in a region: for the outputs, the account, the largest number
+ * and the rules. */
 #include "pipeline/region_input_state.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static bool holds(void *arg, uint64_t slot, uint32_t check)
 	uint8_t value[PL_VALUE_MAX];
 	uint32_t now;
 
-	/* One that is being written is looked at by the next reading. */
+	/* A slot being written counts as unchanged until the next reading. */
 	return !pl_key_write_slot(&in->scan.key_write, slot, &now, value) || now == check;
 }
 
@@ -75,19 +75,19 @@ void pl_region_tell(
 	in->stats.told++;
 }
 
-/* The check value of the slot in which a value of key-write was found. */
+/* Finds the check value of the slot in which a value of key-write was found. */
 static bool is_held(const struct pl_region_input *in, const uint8_t *bytes, uint64_t number,
 	uint32_t *ret_check)
 {
 	uint8_t value[PL_VALUE_MAX];
 
-	/* The slot may hold another value by now. */
+	/* The slot may have another value by now. */
 	return in->params.primitive == PL_KEY_WRITE &&
 	       pl_key_write_slot(&in->scan.key_write, number, ret_check, value) &&
 	       memcmp(value, bytes, in->params.key_write.value_bytes) == 0;
 }
 
-/* Into the value, where it has room beside the bytes. */
+/* Sets the key, unless its place in the value is taken by bytes. */
 static void put_key(struct pl_value *v, const char *key)
 {
 	struct pl_text32 text = { "" };
@@ -98,7 +98,7 @@ static void put_key(struct pl_value *v, const char *key)
 	pl_value_set_key(v, text);
 }
 
-/* Bytes of a value or an entry. */
+/* Handles the bytes of a value or an entry. */
 void pl_region_take_bytes(struct pl_region_input *in, const struct pl_region_room *room,
 	const uint8_t *bytes, uint32_t n, uint64_t number, uint32_t list)
 {
@@ -121,7 +121,7 @@ void pl_region_take_bytes(struct pl_region_input *in, const struct pl_region_roo
 	}
 	if (in->keys != NULL || in->alerts != NULL)
 		spot.held = is_held(in, bytes, number, &spot.check);
-	/* A key that is known has its states at its first slot, whichever of its copies was found. */
+	/* A known key has its states at its first slot, whichever copy was found. */
 	if (spot.held && in->keys != NULL &&
 		pl_key_names_find(in->keys, number, spot.check, bytes, key, &spot.place)) {
 		spot.key = key;

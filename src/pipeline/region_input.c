@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads what is new in a region. */
+/* Reads new entries and changes of a region. */
 #include "base/stats.h"
 #include "pipeline/region_input_state.h"
 
@@ -13,16 +13,15 @@
 #include "memory/sketch.h"
 
 enum {
-	/* Of one step, with PL_REGION_STEP_ENTRIES: so much keeps a worker for less than a
-	 * millisecond. */
+	/* Limits of one step, with PL_REGION_STEP_ENTRIES: it takes less than a millisecond. */
 	STEP_LISTS = 4096,
 	STEP_SLOTS = 16384,
 };
-/* A writer of one slot may be interrupted for so long. */
+/* Longest interruption of a writer within one slot. */
 #define SETTLE_NS UINT64_C(20000000)
-/* Between looks at what has become of the file. */
+/* Between checks of the file. */
 #define LOOK_NS   UINT64_C(1000000000)
-/* As aggregate.slot. */
+/* Default of aggregate.slot. */
 #define SLOT_NS   UINT64_C(15000000000)
 
 static const struct pl_stat stat_rows[] = {
@@ -57,7 +56,7 @@ int pl_region_input_new(struct pl_region_input **ret, const struct pl_config_reg
 	if (in == NULL)
 		return -ENOMEM;
 	in->config = *config;
-	memset(&in->config.alert, 0, sizeof(in->config.alert)); /* rules are set */
+	memset(&in->config.alert, 0, sizeof(in->config.alert)); /* rules are set later */
 	in->config.name = copy_of(config->name, &good);
 	in->config.path = copy_of(config->path, &good);
 	in->config.value.name = copy_of(config->value.name, &good);
@@ -107,7 +106,7 @@ void pl_region_input_end(struct pl_region_input *in, const struct pl_region_room
 		pl_region_alerts_end(in->alerts, &out);
 }
 
-/* What is known of what was read: where cursors are, what slots held. */
+/* Forgets what was read: cursors, and contents of slots. */
 static void forget(struct pl_region_input *in)
 {
 	free(in->lists);
@@ -176,15 +175,15 @@ void pl_region_input_wake(struct pl_region_input *in)
 		in->due_ns = 0;
 }
 
-/* ---- opening, and what becomes of the file ---- */
+/* ---- the file ---- */
 
 static void *store_of(const struct pl_region_input *in)
 {
 	return pl_region_store(in->region, in->epoch);
 }
 
-/* Cursors at the head, or at the oldest entry; of what is new by itself at the very first, so that
- * what is gone already is known to be. */
+/* Sets cursors to the head, or the oldest entry; in a file that appeared later to 0, so that
+ * entries already overwritten are counted. */
 static int begin_lists(struct pl_region_input *in, bool first)
 {
 	int r = pl_append_init(&in->append, &in->params, store_of(in));
@@ -217,7 +216,7 @@ static int begin_scan(struct pl_region_input *in, bool first)
 		return r;
 	in->scans = true;
 	in->stats.slots = in->scan.n;
-	/* Whole, before anything else is read: what comes after the start is new. */
+	/* Walk it once now: only later changes are new. */
 	if (quiet) {
 		pl_scan_begin(&in->scan);
 		(void)pl_scan_next(&in->scan, &all, &found, in->bytes);
@@ -247,7 +246,7 @@ static int begin(struct pl_region_input *in, bool first)
 	}
 }
 
-/* The same region, mapped again: what was read of it is known. */
+/* Continues after the same region was mapped again. */
 static void go_on(struct pl_region_input *in)
 {
 	if (in->params.primitive == PL_APPEND)
@@ -262,7 +261,7 @@ static void say_trouble(struct pl_region_input *in, const char *words)
 	snprintf(in->stats.trouble, sizeof(in->stats.trouble), "%.191s", words);
 }
 
-/* Whether it is what the configuration says. */
+/* Checks that the store fits the configuration. */
 static int check(const struct pl_region_input *in, struct pl_diag *diag)
 {
 	const char *wrong = in->alerts != NULL && pl_region_alerts_on(in->alerts)
@@ -325,8 +324,8 @@ static void lose(struct pl_region_input *in, const char *words)
 	say_trouble(in, text);
 }
 
-/* A writer of this process keeps the file that it has open, whatever its name says: what it writes
- * is read on, and told to be elsewhere than readers of the name look. */
+/* Checks the name of a file with a writer in this process, which keeps its open file: that is read
+ * on, but readers of the name find another file, or none. */
 static void look_at_own_name(struct pl_region_input *in)
 {
 	const bool away = !pl_region_is_at(in->region, in->config.path);
@@ -345,8 +344,7 @@ static void look_at_own_name(struct pl_region_input *in)
 	in->away = away;
 }
 
-/* Once a second: whether the file is still what it was, and when it is not, whether there is
- * another. */
+/* Checks every second whether the file is still in place; if not, looks for another. */
 static void look_at_file(struct pl_region_input *in, const struct pl_region_room *room)
 {
 	if (in->region != NULL && pl_region_is_cut(in->region))
@@ -362,8 +360,7 @@ static void look_at_file(struct pl_region_input *in, const struct pl_region_room
 
 /* ---- lists ---- */
 
-/* Up to `most` entries of one list. Returns how many were read; whether there may be more is known
- * by that. */
+/* Reads up to `most` entries of a list. Returns the number read. */
 static uint32_t read_list(
 	struct pl_region_input *in, uint32_t list, uint32_t most, const struct pl_region_room *room)
 {
@@ -381,8 +378,8 @@ static uint32_t read_list(
 	return (uint32_t)n;
 }
 
-/* List by list, round and round, a piece of each, until a whole round had nothing: one that is
- * written as fast as it is read holds up no other. True: the walk is over. */
+/* Reads from one list after the other until a whole round has nothing: a list that is written as
+ * fast as it is read delays no other. Returns true when the walk is over. */
 static bool step_lists(struct pl_region_input *in, const struct pl_region_room *room)
 {
 	uint32_t left = PL_REGION_STEP_ENTRIES;
@@ -461,7 +458,7 @@ static void look_at_sketch(struct pl_region_input *in, const struct pl_region_ro
 
 /* ---- walks ---- */
 
-/* To the epoch that is now: all that is in it is new. */
+/* Moves on to the present epoch: all that it contains is new. */
 static void follow_epoch(struct pl_region_input *in)
 {
 	in->epoch = pl_region_epoch(in->region);
@@ -479,7 +476,7 @@ static void follow_epoch(struct pl_region_input *in)
 static void begin_walk(struct pl_region_input *in, const struct pl_region_room *room)
 {
 	if (pl_region_epoch(in->region) != in->epoch) {
-		/* What came at the end of an epoch that is still there is read first. */
+		/* The end of the old epoch is read first, if that is still there. */
 		if (!in->finishing && pl_region_has_epoch(in->region, in->epoch) &&
 			pl_region_store(in->region, in->epoch) != NULL)
 			in->finishing = true;
@@ -537,7 +534,7 @@ bool pl_region_input_step(struct pl_region_input *in, const struct pl_region_roo
 	if (step_walk(in, room)) {
 		end_walk(in, room);
 	} else if (in->params.primitive == PL_APPEND && room->now_ns >= in->due_ns) {
-		/* Lists that are written all the time have no end of a walk. */
+		/* Lists that are written all the time never end a walk. */
 		pl_region_show_max(in, room->now_ns);
 		pl_region_watch(in, room, true);
 		in->due_ns = room->now_ns + in->config.read.every_ns;

@@ -64,8 +64,7 @@ static void begin(void)
 	n_values = n_events = n_paths = n_hops = 0;
 }
 
-/* Steps until there is no more at once, a second later each time it is called, and then what has
- * to settle. */
+/* Steps until no more is due, a second later in each call, and then for slots that must settle. */
 static void look(struct pl_region_input *in)
 {
 	room.now_ns += SECOND;
@@ -277,11 +276,11 @@ static void slots_and_cells(void)
 	(void)pl_region_close(g);
 }
 
-/* What a scraper sees of a spike: in this and the last slot, whoever asks how often. */
+/* A scraper sees a spike in its own slot and the next one, however often anybody reads. */
 static void maxima(void)
 {
 	static const struct {
-		uint64_t at_ns; /* read with this value; 0: only looked at */
+		uint64_t at_ns; /* time at which `value` is read; 0: only looked at */
 		uint32_t value;
 		bool has;
 		uint32_t max;
@@ -412,7 +411,7 @@ static void gone_and_back(void)
 	ok(closes(in), "the account closes");
 	pl_region_input_free(in);
 	(void)pl_region_close(g);
-	/* Not there at first. */
+	/* The file does not exist at first. */
 	(void)unlink(path);
 	in = open_input(&c, true);
 	s = pl_region_input_stats(in);

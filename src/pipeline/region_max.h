@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The largest number of the present slot of time and of the one before it, as pl_slot_max of
- * detect/aggregate.h has it for 64 bits, with where it was: slots are fixed in time and reading
- * resets nothing, so that any number of scrapers that come at least once per slot each see every
- * maximum. A slot is the time divided by its length; one that is before the present one counts as
- * the present one.
+ * The largest number of the present and the last slot of time, with its place; as pl_slot_max of
+ * detect/aggregate.h, for 64 bits. Slots are fixed in time and reading resets nothing, so that any
+ * number of scrapers that come at least once per slot each see every maximum. A slot is the time
+ * divided by its length; a slot before the present one counts as the present one.
  */
 #pragma once
 
@@ -16,7 +15,7 @@ struct pl_region_max_of {
 	uint64_t value, number;
 };
 
-/* All zeros: nothing yet. */
+/* Initially all zeros. */
 struct pl_region_max {
 	uint64_t slot;
 	struct pl_region_max_of now, before;
@@ -39,7 +38,7 @@ static inline void pl_region_max_add(
 		m->now = (struct pl_region_max_of){ true, value, number };
 }
 
-/* False: nothing was found in both slots. */
+/* Returns false when neither slot has a number. */
 static inline bool pl_region_max_read(
 	struct pl_region_max *m, uint64_t slot, uint64_t *ret_value, uint64_t *ret_number)
 {

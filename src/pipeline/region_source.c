@@ -16,17 +16,17 @@
 #include "pipeline/region_alerts.h"
 
 struct pl_region_source {
-	pthread_mutex_t lock; /* the inputs, during a turn, a change, a look at stats */
+	pthread_mutex_t lock; /* protects the inputs, during a turn, a change, a read of stats */
 	struct pl_region_input **inputs;
 	unsigned int n;
-	struct pl_region_input **leaving; /* taken out, until what they have begun has ended */
+	struct pl_region_input **leaving; /* removed inputs, until their events have ended */
 	unsigned int n_leaving;
 	struct {
 		const char *region;
 		const struct pl_key_names *names;
 	} keys[PL_CONFIG_REGIONS_MAX];
 	unsigned int n_keys;
-	uint64_t told[PL_EVENT_KIND_MAX]; /* events of rules on values; the worker's */
+	uint64_t told[PL_EVENT_KIND_MAX]; /* events of rules on values; written by the worker */
 	struct pl_worker_feed feed;
 	sem_t wake;
 	_Atomic bool woken;
@@ -39,7 +39,7 @@ static void free_inputs(struct pl_region_input **inputs, unsigned int n)
 	free(inputs);
 }
 
-/* ---- the worker's side ---- */
+/* ---- worker ---- */
 
 static void let_leave(struct pl_region_source *s, const struct pl_region_room *room)
 {
@@ -131,12 +131,12 @@ static void totals(void *arg, struct pl_totals *t)
 		t->events[i] += s->told[i];
 }
 
-/* ---- the controlling side ---- */
+/* ---- controlling thread ---- */
 
-/* What is to be read. */
+/* The regions to be read. */
 struct plan {
-	struct pl_region_input **inputs;  /* NULL: the one that reads it already */
-	struct pl_region_alerts **alerts; /* for it, where the region has rules */
+	struct pl_region_input **inputs;  /* NULL: the present input is kept */
+	struct pl_region_alerts **alerts; /* for its input; NULL: no rules */
 	unsigned int n;
 };
 
@@ -174,7 +174,7 @@ static const struct pl_key_names *keys_of(const struct pl_region_source *s, cons
 	return NULL;
 }
 
-/* What a reload changes. */
+/* Sets what a reload may change. */
 static void give(const struct pl_region_source *s, struct pl_region_input *in,
 	struct pl_region_alerts **alerts, const struct pl_config *config,
 	const struct pl_config_region *r)
@@ -187,7 +187,7 @@ static void give(const struct pl_region_source *s, struct pl_region_input *in,
 	pl_region_input_set_keys(in, r->writer == PL_WRITER_DTA ? keys_of(s, r->name) : NULL);
 }
 
-/* Inputs for all that is read and not read yet, and rules. */
+/* Makes inputs for regions that are not read yet, and rules for all. */
 static int make_plan(
 	struct pl_region_source *have, const struct pl_config *config, struct plan *ret)
 {
@@ -217,7 +217,7 @@ static int make_plan(
 	return 0;
 }
 
-/* Fills the places of those that stay. */
+/* Moves the inputs that are kept to the plan. */
 static void complete(struct pl_region_source *s, const struct pl_config *config, struct plan *p)
 {
 	const struct pl_config_region *r = config->regions.items;
@@ -229,7 +229,7 @@ static void complete(struct pl_region_source *s, const struct pl_config *config,
 		if (p->inputs[at] == NULL) {
 			struct pl_region_input **stays = reader_of(s, &r[i]);
 
-			assert(stays != NULL); /* names differ: nobody else took it */
+			assert(stays != NULL); /* names differ: no other region took it */
 			p->inputs[at] = *stays;
 			*stays = NULL;
 			give(s, p->inputs[at], &p->alerts[at], config, &r[i]);
@@ -238,7 +238,7 @@ static void complete(struct pl_region_source *s, const struct pl_config *config,
 	}
 }
 
-/* Those that are read no more end with the next turn of the worker. room: for all of them. */
+/* Moves inputs no longer read to `leaving`, until the worker's next turn, into `room`. */
 static void leave(struct pl_region_source *s, struct pl_region_input **room)
 {
 	unsigned int n = 0;
@@ -349,7 +349,7 @@ void pl_region_source_name_keys(
 
 void pl_region_source_wake(struct pl_region_source *s)
 {
-	/* One post for any number of wakes. */
+	/* One post for any number of calls. */
 	if (!atomic_exchange(&s->woken, true))
 		sem_post(&s->wake);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What bytes of a region are: numbers as the configuration says, or records of ours, which are
- * believed only after every enumerated field was looked at. */
+/* Interprets bytes of a region: numbers as configured, or records of pathline, which are untrusted
+ * until every enumerated field was checked. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pipeline/region_input.h"
 
-/* Bytes of a number, by enum pl_value_format; 0: it is none. */
+/* Bytes of a number, by enum pl_value_format; 0: no number. */
 static const uint8_t widths[] = { 0, 1, 2, 2, 4, 4, 8, 8, 0 };
 
 static uint32_t bytes_of(const struct pl_store_params *p)
@@ -75,7 +75,7 @@ void pl_region_value(
 		return;
 	if (pl_region_number(c, bytes, &ret->value))
 		ret->present |= PL_VALUE_HAS_value;
-	/* A number that is all there is needs no bytes beside it. */
+	/* A number that fills the whole value needs no bytes as well. */
 	if (widths[c->value.format] == n)
 		return;
 	ret->bytes.n = (uint8_t)(n < PL_BYTES_TOLD ? n : PL_BYTES_TOLD);
@@ -85,8 +85,8 @@ void pl_region_value(
 
 /* ---- records ---- */
 
-/* A text that ends in its field, of characters that texts have; its fields are of 16 bytes and
- * more. */
+/* Returns whether a text field ends within its bytes and has plain characters only; such fields
+ * have at least 16 bytes. */
 static bool good_text(const char *text)
 {
 	unsigned int n = 0;
@@ -132,7 +132,7 @@ static void put_path(
 		b->hops[b->n_hops++] = *hop;
 }
 
-/* A path without its hops, which stand elsewhere: a partial one. */
+/* Takes a path without its hops, which are elsewhere, as a partial one. */
 static bool take_path(const struct pl_region_room *room, const uint8_t *bytes)
 {
 	struct pl_path path;
@@ -145,7 +145,7 @@ static bool take_path(const struct pl_region_room *room, const uint8_t *bytes)
 	return true;
 }
 
-/* A hop without its path: one that has nothing else. */
+/* Takes a hop without its path, as a path of this hop alone. */
 static bool take_hop(const struct pl_region_room *room, const uint8_t *bytes)
 {
 	struct pl_path path = { .record_version = PL_RECORD_VERSION, .mode = PL_MODE_XD };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From one configuration to the next while packets come. First everything new is opened and made;
- * if any of it fails, it is undone and nothing has changed. Then, at their quiet points, the
- * workers exchange their parts; nobody's socket is closed but those of sources that are gone, and
- * those are emptied first.
+ * Changes from one configuration to the next while packets come. First everything new is opened and
+ * made; if any of it fails, it is undone and nothing has changed. Then the workers exchange their
+ * parts at their quiet points; sockets are closed only for sources that are removed, after they
+ * were drained.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,11 +31,11 @@ struct plan {
 	bool output_gone[PL_OUTPUTS_MAX]; /* of p->outputs */
 	unsigned int outputs_before;
 	bool regions_added;                        /* none were read before */
-	bool events_added;                         /* there were no queries before */
-	struct pl_engine *engines[PL_WORKERS_MAX]; /* for those that stay */
+	bool events_added;                         /* there were none before */
+	struct pl_engine *engines[PL_WORKERS_MAX]; /* for workers that stay */
 };
 
-/* Whether a detector of the one can go on by the rules of the other. */
+/* Returns whether a detector can continue with the other rules: its tables have the same sizes. */
 static bool same_tables(const struct pl_config *a, const struct pl_config *b)
 {
 	uint32_t had[PL_CORE_T_MAX], wants[PL_CORE_T_MAX];
@@ -59,10 +59,10 @@ static bool same_copies(const struct pl_config *a, const struct pl_config *b)
 	       pl_addr_equal(&had.addr, &wants.addr);
 }
 
-/* Whether a decoder of the one can go on for the other: what pl_config_decode reads. */
+/* Returns whether a decoder can continue: all that pl_config_decode reads is equal. */
 static bool same_decode(const struct pl_config *a, const struct pl_config *b)
 {
-	/* Configurations are zeroed before they are filled, so the padding is equal. */
+	/* Configurations are zeroed before they are filled, so padding is equal. */
 	const size_t plain =
 		offsetof(struct pl_config, decode.ioam_time) - offsetof(struct pl_config, decode);
 
@@ -95,7 +95,7 @@ static int plan_parts(struct plan *plan, struct pl_diag *diag)
 				       to->profiles.n * sizeof(*plan->profiles)) != 0;
 	plan->changes.aggregate =
 		memcmp(&from->aggregate, &to->aggregate, sizeof(to->aggregate)) != 0;
-	/* The detector follows the decoder's exporters: they start together. Padding as above. */
+	/* The detector tracks the decoder's exporters: they start together. Padding as above. */
 	plan->changes.rules = /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		memcmp(&from->detect, &to->detect, sizeof(to->detect)) != 0 ||
 		!same_units(from, to);
@@ -142,8 +142,8 @@ static int plan_sources(struct plan *plan, struct pl_diag *diag)
 	return r;
 }
 
-/* New outputs join the pipeline at once, started; nothing comes to them before the workers have
- * taps. */
+/* Opens and starts new outputs, which join the pipeline at once; they get nothing until the workers
+ * have taps. */
 static int plan_outputs(struct plan *plan, struct pl_diag *diag)
 {
 	struct pl_pipeline *p = plan->p;
@@ -171,7 +171,7 @@ static int plan_outputs(struct plan *plan, struct pl_diag *diag)
 	return r;
 }
 
-/* The tap that leads to an output, in an engine in use. */
+/* Returns the engine's tap for an output. */
 static struct pl_tap *find_tap(const struct pl_engine *e, const struct pl_output *output)
 {
 	for (unsigned int i = 0; i < e->n_taps; i++) {
@@ -201,8 +201,7 @@ static int plan_engines(struct plan *plan)
 
 			if (k < plan->outputs_before && plan->output_gone[k])
 				continue;
-			/* Engines of running workers change only by exchange, which this thread
-			 * makes. */
+			/* Engines of running workers are only exchanged by this thread. */
 			if (k < plan->outputs_before)
 				t = find_tap(p->workers[i]->engine, p->outputs[k]);
 			if (t != NULL) {
@@ -217,7 +216,7 @@ static int plan_engines(struct plan *plan)
 	return 0;
 }
 
-/* Taps that live on in `other` are not `e`'s to close. */
+/* Removes taps from `e` that `other` uses, too: freeing `e` must not close them. */
 static void forget_shared_taps(struct pl_engine *e, const struct pl_engine *other)
 {
 	unsigned int kept = 0;
@@ -246,7 +245,7 @@ static void drop_output(struct pl_pipeline *p, unsigned int i, uint64_t limit_ns
 		p->output_full[k] = p->output_full[k + 1];
 		p->output_full_ns[k] = p->output_full_ns[k + 1];
 	}
-	/* Not with the lock held: the page is not to wait for a slow disk. */
+	/* Unlocked: pages must not wait for a slow disk. */
 	pthread_mutex_unlock(&p->lock);
 	left = pl_output_stop(o, pl_clock_mono_ns() + limit_ns);
 	if (left > 0)
@@ -292,7 +291,7 @@ static void remove_worker(struct pl_pipeline *p, unsigned int i)
 	pl_worker_stop_by(w, pl_clock_mono_ns() + REMOVE_LIMIT_NS);
 	pl_worker_join(w);
 	pl_worker_ask(w);
-	/* It has ended: there is nothing to wait for. */
+	/* The thread has ended: no wait is needed. */
 	pl_worker_await(w, &(unsigned int){ 0 });
 	pl_totals_add(&p->gone, &w->snap.totals);
 	pl_port_stats_add(&p->gone_ports, &w->snap.port);
@@ -300,7 +299,7 @@ static void remove_worker(struct pl_pipeline *p, unsigned int i)
 	p->workers[i] = NULL;
 }
 
-/* From here on nothing fails. */
+/* Applies the plan; nothing fails from here on. */
 static void apply(struct plan *plan)
 {
 	struct pl_pipeline *p = plan->p;
@@ -310,7 +309,7 @@ static void apply(struct plan *plan)
 	for (unsigned int i = 0; i < p->n_workers; i++) {
 		struct pl_engine *old, *engine = plan->engines[i];
 
-		/* Only a source that goes has none. */
+		/* Only removed sources have no engine. */
 		if (engine == NULL) {
 			remove_worker(p, i);
 			continue;
@@ -341,8 +340,8 @@ static void apply(struct plan *plan)
 				.where = o[i].where,
 			};
 
-			/* The expression compiled when the file was checked; what is left is
-			 * memory. */
+			/* The expression compiled when the file was checked: only memory can be
+			 * short. */
 			if (p->output_ids[k] != NULL &&
 				strcmp(p->output_ids[k], pl_config_output_identity(&o[i])) == 0 &&
 				pl_output_configure(p->outputs[k], &options, NULL) < 0)
@@ -380,7 +379,7 @@ static void say_changes(const struct plan *plan)
 			"detect changed: new rules apply from now on; flows and level events are kept");
 }
 
-/* Before workers lose their taps to outputs that go, and when these have ended. */
+/* Set before workers lose their taps to removed outputs, cleared when these have ended. */
 static void unsettle(const struct plan *plan, bool unsettled)
 {
 	const struct pl_pipeline *p = plan->p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a reload leaves as it was: keys that are not changed while running, and names of outputs. */
+/* Names what a reload leaves as it was: fixed keys, and names of outputs. */
 #include "pipeline/reload_fixed.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ bool pl_reload_same_names(const struct pl_conf_list *a, const struct pl_conf_lis
 	return true;
 }
 
-/* All that an output to a server was opened with. Credentials are files, read anew on a reopen. */
+/* Compares all settings of a server output. Credentials are files, read at a reopen. */
 static bool same_server(const struct pl_config_output *a, const struct pl_config_output *b)
 {
 	return same_text(a->url, b->url) && a->api == b->api &&
@@ -92,7 +92,7 @@ static void fixed(bool changed, const char *key, const char *of)
 			of[0] != '\0' ? " of " : "", of);
 }
 
-/* Names what stays as it was; the new configuration gets the values in use. */
+/* Logs the keys that stay as they were. */
 static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 {
 	const struct pl_config_source *s = from->sources.items;
@@ -138,8 +138,8 @@ static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 	}
 }
 
-/* The running values go where the new file has others that cannot be had: the next reload compares
- * with what is, and the workers with their room. */
+/* Copies running values over new ones that cannot be applied, for those keys with which the next
+ * reload compares, or by which workers size their tables. */
 static void keep_fixed(struct pl_config *from, struct pl_config *to)
 {
 	struct pl_config_source *s = from->sources.items;
@@ -197,7 +197,7 @@ static int rename_output(struct pl_config_output *o, const char *name)
 	return 0;
 }
 
-/* Whether both are one output that nobody gave a name or a file, whatever stands before them. */
+/* Returns whether both are the same output without a name or file, wherever in the list. */
 static bool same_unnamed(const struct pl_config_output *a, const struct pl_config_output *b)
 {
 	return a->unnamed && b->unnamed && a->path == NULL && b->path == NULL &&
@@ -216,7 +216,7 @@ static bool has_name(
 	return false;
 }
 
-/* The one that runs and that this one is; NULL: it is new. `claimed`: those that another one is. */
+/* Finds the running output that `o` continues and claims it; NULL: `o` is new. */
 static const struct pl_config_output *running(
 	const struct pl_config *from, const struct pl_config_output *o, bool *claimed)
 {
@@ -236,7 +236,7 @@ static const struct pl_config_output *running(
 	return NULL;
 }
 
-/* A made-up name that no output has, neither before nor after. */
+/* Generates a name that no output has, neither before nor after. */
 static int name_anew(
 	const struct pl_config *from, const struct pl_config *to, struct pl_config_output *o)
 {
@@ -254,7 +254,7 @@ int pl_reload_names(struct pl_config *from, struct pl_config *to, struct pl_diag
 	bool claimed[PL_OUTPUTS_MAX] = { false }, is_new[PL_OUTPUTS_MAX] = { false };
 	int r = 0;
 
-	/* Those that stay, by the names that they run under. */
+	/* Outputs that stay keep the names that they run under. */
 	for (size_t i = 0; r == 0 && i < to->outputs.n; i++) {
 		const struct pl_config_output *was = running(from, &o[i], claimed);
 

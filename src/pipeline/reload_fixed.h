@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a reload leaves as it was; for reload.c. */
+/* Parts that a reload leaves as they were; for reload.c. */
 #pragma once
 
 #include "pipeline/config.h"
 
-/* NULL: it has none. */
+/* Return the source or output, or NULL. */
 const struct pl_config_source *pl_config_find_source(const struct pl_config *c, const char *uri);
 const struct pl_config_output *pl_config_find_output(
 	const struct pl_config *c, const char *identity);
 
-/* Lists of texts. */
+/* Compares lists of texts. */
 bool pl_reload_same_names(const struct pl_conf_list *a, const struct pl_conf_list *b);
 
-/* Outputs that stay go under the names that they run under; made-up names of new ones are such as no
- * other output has. -EINVAL with diag: the name of a new one is that of one that runs. -ENOMEM. */
+/* Renames outputs: those that stay keep their running names; generated names of new ones become
+ * unique. Returns -EINVAL with diag when a new one has the name of a running one, -ENOMEM. */
 int pl_reload_names(struct pl_config *from, struct pl_config *to, struct pl_diag *diag);
-/* Names in the log what stays as it was, and puts the values in use into the new configuration: the
- * next reload compares with what is, and the workers with their room. */
+/* Logs keys that stay as they were, and puts running values into the new configuration where the
+ * next reload compares them, or workers size their tables by them. */
 void pl_reload_keep_fixed(struct pl_config *from, struct pl_config *to);

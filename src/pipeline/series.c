@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes the points of aggregates for an output. */
+/* Makes points from aggregates, for an output. */
 #include "pipeline/series.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ struct pl_series {
 	struct pl_aggregate *now, *before;
 };
 
-/* A point being put together. */
+/* A point under construction. */
 struct draft {
 	struct pl_series_point point;
 	struct pl_series_label labels[PL_SERIES_LABELS_MAX];
@@ -45,7 +45,7 @@ static void begin(struct draft *d, const char *name)
 	d->point.n_labels = d->point.n_fields = 0;
 }
 
-/* In the order of the names. */
+/* Adds a label, in the order of names. */
 static void label(struct draft *d, const char *name, const char *text)
 {
 	uint32_t i = d->point.n_labels++;
@@ -55,7 +55,7 @@ static void label(struct draft *d, const char *name, const char *text)
 	d->labels[i] = (struct pl_series_label){ name, text };
 }
 
-/* Of column i, which is a part of the key. */
+/* Adds column i, a part of the key, as a label. */
 static void key_label(struct draft *d, const struct pl_cell *c, const struct pl_field *field,
 	unsigned int i, bool other)
 {
@@ -93,7 +93,7 @@ static void histogram(struct draft *d, const char *metric, const struct pl_hist 
 	};
 }
 
-/* hist minus before; false when it went back. */
+/* Computes hist minus before. Returns false when a counter went back. */
 static bool difference(
 	struct pl_hist *ret, const struct pl_hist *hist, const struct pl_hist *before)
 {
@@ -112,7 +112,7 @@ static bool difference(
 	return true;
 }
 
-/* Field names of what happened within the interval. */
+/* Names of fields for values within the interval. */
 struct interval_names {
 	const char *count, *mean, *p50, *p99, *bound; /* bound: no value was above it */
 };
@@ -131,7 +131,7 @@ static void interval(struct draft *d, const struct interval_names *names,
 	if (n == 0)
 		return;
 	number(d, names->mean, (double)h.sum / (double)n);
-	/* Beyond the histogram's range there is no upper bound to tell. */
+	/* Beyond the histogram's range there is no upper bound. */
 	v = pl_hist_quantile(&h, 0.5);
 	if (v != UINT64_MAX)
 		field(d, names->p50, NULL, PL_SERIES_GAUGE, v);
@@ -146,7 +146,7 @@ static void interval(struct draft *d, const struct interval_names *names,
 		field(d, names->bound, NULL, PL_SERIES_GAUGE, pl_hist_upper(last));
 }
 
-/* Jitter in the point's own unit, and in the metrics' one. */
+/* Adds the jitter, in ns for points and in seconds for metrics. */
 static void jitter(struct draft *d, const char *metric, const struct pl_agg_jitter *j,
 	const struct pl_hist *delays)
 {
@@ -160,7 +160,7 @@ static void jitter(struct draft *d, const char *metric, const struct pl_agg_jitt
 	};
 }
 
-/* The 99th percentile of the variation within the interval. */
+/* Adds the 99th percentile of the variation within the interval. */
 static void variation(struct draft *d, const struct pl_hist *hist, const struct pl_hist *before)
 {
 	struct pl_hist h;
@@ -182,7 +182,7 @@ static const struct interval_names latency_names = { "latency_count", "latency_m
 static const struct interval_names depth_names = { "depth_count", "depth_mean", "depth_p50",
 	"depth_p99", "depth_bound" };
 
-/* before: the same cell at the last point; NULL: there was none. */
+/* before: the cell at the last point; NULL: none. */
 static void cell_point(struct draft *d, const struct pl_series *s, enum pl_agg_table table,
 	const void *cell, const void *before, bool other)
 {
@@ -234,8 +234,7 @@ static void write_all(const struct pl_series *s, struct draft *d)
 
 /* ---- snapshots ---- */
 
-/* Tables of the size that the configuration has now; what was before is forgotten when it
- * changed. */
+/* Makes tables of the configured size; after a change, earlier values are forgotten. */
 static int fit(struct pl_series *s, const struct pl_aggregate_options *options)
 {
 	struct pl_aggregate *now, *before;
@@ -259,7 +258,7 @@ static int fit(struct pl_series *s, const struct pl_aggregate_options *options)
 	return 0;
 }
 
-/* What all workers see now, into s->now. */
+/* Copies what all workers see now to s->now. */
 static int take(struct pl_series *s)
 {
 	struct pl_pipeline *p = s->pipeline;
@@ -268,13 +267,13 @@ static int take(struct pl_series *s)
 
 	pthread_mutex_lock(&p->lock);
 	r = pl_pipeline_snapshot(p);
-	/* Intervals are of what is seen now. */
+	/* An outdated state must not count for this interval. */
 	if (r == 0 && p->behind)
 		r = -ETIMEDOUT;
 	if (r == 0) {
 		memset(&options, 0, sizeof(options));
 		pl_config_aggregate(&p->config, &options);
-		/* It was checked when the file was read. */
+		/* Checked when the file was read. */
 		(void)pl_config_units(&p->config, &s->units, NULL);
 		r = fit(s, &options);
 	}
@@ -318,7 +317,7 @@ void pl_series_free(struct pl_series *s)
 
 void pl_series_begin(struct pl_series *s)
 {
-	/* At the start of the daemon there is nothing yet, and that is right too. */
+	/* When the collector starts there is no state yet: the first interval begins with zero. */
 	if (!s->page && take(s) == 0)
 		turn(s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sources: from a line of the configuration to the workers of its sockets and queues, and where
- * those run. */
+/* Sources: makes workers for the sockets and queues of a configured source, and chooses their
+ * processors. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "pipeline/region_source.h"
 #include "pipeline/state.h"
 
-/* The worker that drives the detector in the kernel, or NULL after a line that says why there is
+/* Returns the worker that drives the detector in the kernel, or NULL after logging why there is
  * none. */
 static struct pl_worker *open_detector(struct pl_pipeline *p, const struct pl_config *config,
 	const struct pl_profile *profiles, const struct pl_config_source *s, unsigned int queues)
@@ -37,7 +37,7 @@ static struct pl_worker *open_detector(struct pl_pipeline *p, const struct pl_co
 	return NULL;
 }
 
-/* The interface of "afxdp:eth0?queues=0"; false for what is no interface. */
+/* Copies the interface of "afxdp:eth0?queues=0"; returns false for other URIs. */
 static bool interface_of(const char *uri, char *dst, size_t cap)
 {
 	const char *colon = strchr(uri, ':');
@@ -53,7 +53,7 @@ static bool interface_of(const char *uri, char *dst, size_t cap)
 	return true;
 }
 
-/* A queue has an account of its own of each exporter's numbers. */
+/* Each queue has its own account of an exporter's sequence numbers. */
 static void warn_of_ports(const char *uri)
 {
 	char interface[64];
@@ -66,8 +66,8 @@ static void warn_of_ports(const char *uri)
 		uri, interface);
 }
 
-/* Sockets that share an address would share it with another process of this user too, which would
- * then get a part of the reports. Asks for it alone first. */
+/* Opens the address exclusively first: another process of this user could share it, and would then
+ * get a part of the reports. */
 static int is_ours_alone(const char *uri, bool v6only, struct pl_diag *diag)
 {
 	const struct pl_port_options options = { .v6only = v6only };
@@ -79,7 +79,7 @@ static int is_ours_alone(const char *uri, bool v6only, struct pl_diag *diag)
 	return r;
 }
 
-/* Whether another source receives what comes by IPv4. */
+/* Returns whether another source receives the packets that come by IPv4. */
 static bool is_v6only(const struct pl_config *config, const struct pl_config_source *s)
 {
 	const struct pl_config_source *all = config->sources.items;
@@ -132,7 +132,7 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 			(uint32_t)config->decode.max_exporters, diag);
 		*n += r == 0;
 	}
-	/* The driver owns what the queues use: behind them, it is freed after them. */
+	/* The driver owns what the queues use: it comes last, so it is freed last. */
 	if (r == 0 && driver != NULL)
 		workers[(*n)++] = driver;
 	if (r < 0) {
@@ -276,8 +276,8 @@ static bool read_text(const char *path, char *dst, size_t cap)
 	return good;
 }
 
-/* The processors on the memory node of a NIC; false where there is none, as of virtual
- * interfaces. */
+/* Finds the processors on the memory node of a NIC; returns false for a virtual interface, which
+ * has none. */
 static bool cpus_near(const char *interface, cpu_set_t *ret)
 {
 	char path[128], text[1024];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which processor a worker gets. */
+/* Choice of a worker's processor. */
 #include <errno.h>
 
 #include "base/test.h"
@@ -64,10 +64,10 @@ static void test_choose(void)
 		unsigned int i;
 		int cpu;
 	} rows[] = {
-		{ 0xf, 0, 0, 0 },     /* nothing is near: any */
+		{ 0xf, 0, 0, 0 },     /* none is near: any */
 		{ 0xf, 0, 5, 1 },     /* round and round */
 		{ 0xf, 0xc, 0, 2 },   /* near ones first */
-		{ 0xf, 0xc, 3, 3 },   /* and only those */
+		{ 0xf, 0xc, 3, 3 },   /* only near ones */
 		{ 0xf, 0xf0, 1, 1 },  /* near, but not allowed: any */
 		{ 0xa0, 0xff, 1, 7 }, /* gaps */
 		{ 0, 0xff, 0, -1 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a pipeline is made of; for the files of this folder. Everything is under `lock`. */
+/* State of a pipeline, for the files of this folder. All members are protected by `lock`. */
 #pragma once
 
 #include <pthread.h>
@@ -20,27 +20,27 @@ struct pl_pipeline {
 	const struct pl_rights *rights;
 	struct pl_output *outputs[PL_OUTPUTS_MAX];
 	char *output_ids
-		[PL_OUTPUTS_MAX]; /* pl_config_output_identity; NULL = added, not configured */
-	uint64_t output_full[PL_OUTPUTS_MAX]; /* last seen by pl_pipeline_ready */
+		[PL_OUTPUTS_MAX]; /* pl_config_output_identity; NULL: added, not configured */
+	uint64_t output_full[PL_OUTPUTS_MAX]; /* when pl_pipeline_ready looked last */
 	uint64_t output_full_ns[PL_OUTPUTS_MAX];
 	unsigned int n_outputs;
 	bool running, stopping;
 
 	struct pl_region_source *regions;           /* NULL: none are read */
-	uint64_t alerts_refused, alerts_refused_ns; /* of regions, and when the last was; 0: none */
-	struct pl_event_feed *events;               /* of standing queries; NULL: there were none */
+	uint64_t alerts_refused, alerts_refused_ns; /* of regions; time of the last one, 0: none */
+	struct pl_event_feed *events;               /* of queries and marks; NULL: none */
 
-	/* Readers' copy. */
+	/* Copy for readers. */
 	struct pl_aggregate *merged;
-	uint64_t snapshot_ns; /* monotonic; 0: another one is wanted */
-	/* All workers are asked for snapshots together, and theirs are taken together. asked,
-	 * taken: how many times. */
+	uint64_t snapshot_ns; /* monotonic; 0: a new one is wanted */
+	/* Snapshots of all workers are requested together, and taken together. asked, taken: how
+	 * many times. */
 	bool asking;
 	uint64_t asked, taken, asked_ns;
-	uint64_t published_ns; /* of what was taken last; that of the start is empty */
-	bool behind;           /* it was waited for in vain */
+	uint64_t published_ns; /* time of the last snapshot; the first one is empty */
+	bool behind;           /* a worker did not answer in time */
 
-	/* Of workers that are gone. */
+	/* Sums of workers that were removed. */
 	struct pl_totals gone;
 	struct pl_port_stats gone_ports;
 
@@ -49,65 +49,65 @@ struct pl_pipeline {
 	bool last_reload_ok;
 	uint64_t last_reload_ok_ns; /* since the Unix epoch */
 
-	/* pl_pipeline_add_families; NULL: there are none */
+	/* From pl_pipeline_add_families; NULL: none. */
 	void (*families)(void *arg, struct pl_exposition *page);
 	void *families_arg;
 
-	/* What pl_pipeline_ready said last, for those who must not wait; under a lock of its
-	 * own. */
+	/* The last result of pl_pipeline_ready, for readers that must not wait; under its own
+	 * lock. */
 	pthread_mutex_t said_lock;
 	struct pl_buf said;
 	struct pl_conditions said_conditions;
-	bool said_ready; /* it was said once */
+	bool said_ready; /* it was made at least once */
 };
 
-/* With the lock held, of which it lets go while it waits: makes every worker's snapshot and the
- * merged aggregate fresh. When a worker does not answer within about a second they stay what they
- * were, and the next one may have the answer; pl_pipeline_age_ns tells how old they are. 0; -ESRCH
- * when it does not run. */
+/* Refreshes every worker's snapshot and the merged aggregate; the lock is held, but released while
+ * waiting. When a worker does not answer within about a second they stay as they were, and the next
+ * call may have the answer; pl_pipeline_age_ns tells their age. Returns 0; -ESRCH when the pipeline
+ * does not run. */
 int pl_pipeline_snapshot(struct pl_pipeline *pipeline);
-/* With the lock held: every worker is asked anew, because what one answered is no more. */
+/* Has all workers asked again, as their answers are outdated. With the lock held. */
 void pl_pipeline_forget_answers(struct pl_pipeline *pipeline);
 uint64_t pl_pipeline_age_ns(const struct pl_pipeline *pipeline);
-/* With the lock held: takes what was asked for, if it is there. */
+/* Takes the answers, if all are there. With the lock held. */
 void pl_pipeline_look(struct pl_pipeline *pipeline);
 
-/* Which parts to make anew. rules: the detectors stay, by other rules. copies: of what the kernel
- * settled, others are wanted. */
+/* Parts to make anew. rules: detectors stay and get new rules. copies: other reports of those that
+ * the kernel settled are wanted. */
 struct pl_changes {
 	bool decode, aggregate, detect, rules, copies;
 };
 
-/* For pipeline.c and reload.c. */
+/* ---- shared by pipeline.c and reload.c ---- */
 
-/* Opens the sockets of one source as workers, unstarted, behind the *n there are. */
+/* Opens the sockets of a source as workers, not started, and adds them behind the first *n. */
 int pl_pipeline_open_source(struct pl_pipeline *pipeline, const struct pl_config *config,
 	const struct pl_profile *profiles, const struct pl_config_source *source,
 	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag);
-/* The worker that reads regions, unstarted, behind the *n there are; makes p->regions. Nothing when
- * none is to be read. */
+/* Adds the worker that reads regions, not started, behind the first *n; makes p->regions. Does
+ * nothing when no region is read. */
 int pl_pipeline_open_regions(struct pl_pipeline *pipeline, const struct pl_config *config,
 	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag);
-/* The worker that takes the events of standing queries; makes p->events. As above. */
+/* Adds the worker for events of queries and marks; makes p->events. As above. */
 int pl_pipeline_open_events(struct pl_pipeline *pipeline, const struct pl_config *config,
 	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag);
-/* The processor for a worker, -1 for none. */
+/* Returns the processor for a worker, -1 for none. */
 int pl_source_cpu(const struct pl_worker *worker, enum pl_config_pin pin);
-/* Of those allowed, the i-th that is near (NULL or none of them allowed: any), round and round; -1:
- * none. */
+/* Returns the i-th allowed processor, modulo their number, preferring those in `near` (NULL, or
+ * none of them allowed: any); -1: none. */
 int pl_source_choose_cpu(const cpu_set_t *allowed, const cpu_set_t *near, unsigned int i);
-/* "0-3,8" as in /sys; -EINVAL. */
+/* Parses "0-3,8" as in /sys. Returns -EINVAL. */
 int pl_source_parse_cpus(const char *text, cpu_set_t *ret);
 int pl_pipeline_open_output(struct pl_pipeline *pipeline, struct pl_output **ret,
 	const struct pl_config_output *config, struct pl_diag *diag);
-/* Takes the output over, also on failure. */
+/* Takes the output over, also on failure. Returns -ENOMEM. */
 int pl_pipeline_keep_output(
 	struct pl_pipeline *pipeline, struct pl_output *output, const char *identity);
-/* Parts as `make` says, no taps yet. */
+/* Makes the parts that `make` asks for, without taps. */
 int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *config,
 	const struct pl_profile *profiles, const struct pl_worker *worker,
 	const struct pl_changes *make);
 int pl_pipeline_add_tap(struct pl_engine *engine, struct pl_output *output);
-/* A whole engine with a tap of every output but those to skip (NULL = none), and its thread. */
+/* Starts a worker with an engine and a tap for each output not skipped (NULL: for all). */
 int pl_pipeline_start_worker(struct pl_pipeline *pipeline, struct pl_worker *worker,
 	const struct pl_config *config, const struct pl_profile *profiles, const bool *skip_output);

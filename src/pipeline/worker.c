@@ -18,7 +18,7 @@
 #include "pipeline/worker_parts.h"
 
 enum {
-	RECV_TIMEOUT_MS = 50, /* how long a quiet point may be away without traffic */
+	RECV_TIMEOUT_MS = 50, /* longest time to a quiet point without traffic */
 	BATCH_PATHS = 512,
 	BATCH_HOPS = 4096,
 	ASK_PAUSE_US = 200,
@@ -26,7 +26,7 @@ enum {
 };
 #define LOOK_NS (UINT64_C(1) * 1000000000u)
 
-/* ---- the packet path ---- */
+/* ---- packet path ---- */
 
 static void deliver_events(struct pl_worker *w)
 {
@@ -67,9 +67,9 @@ static void count_reports(struct pl_worker *w, const struct pl_record_batch *bat
 	}
 }
 
-/* Whether all that the batch has was detected already, or is by another worker. That holds of
- * reports only: packets that carry INT or IOAM themselves come by no other way. The records of a
- * batch are of packets of one port. */
+/* Returns whether the batch was detected already, or is by another worker. The latter applies to
+ * reports only: packets that carry INT or IOAM come to no other worker. All records of a batch are
+ * of packets to one port. */
 static bool elsewhere(const struct pl_worker *w, const struct pl_record_batch *batch)
 {
 	return w->settled || (w->source.detected_elsewhere &&
@@ -114,9 +114,9 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 	pl_record_batch_clear(batch);
 }
 
-/* ---- the quiet point ---- */
+/* ---- quiet point ---- */
 
-/* Exporters for which there was no room since the last look. */
+/* Looks for exporters without room since the last look. */
 static void look_untracked(struct pl_worker *w)
 {
 	const struct pl_worker_aside *aside = w->source.aside;
@@ -133,7 +133,7 @@ static void look_untracked(struct pl_worker *w)
 
 static void quiet_point(struct pl_worker *w)
 {
-	/* Acquire pairs with the release of pl_worker_ask: the last snapshot was taken. */
+	/* Acquire pairs with the release in pl_worker_ask: the last snapshot was taken. */
 	uint64_t wanted = atomic_load_explicit(&w->snap_wanted, memory_order_acquire);
 	struct pl_engine *next;
 
@@ -148,10 +148,10 @@ static void quiet_point(struct pl_worker *w)
 	deliver_events(w);
 	if (wanted != atomic_load_explicit(&w->snap_done, memory_order_relaxed)) {
 		pl_worker_publish(w);
-		/* Pairs with the acquire of pl_worker_answered. */
+		/* Pairs with the acquire in pl_worker_answered. */
 		atomic_store_explicit(&w->snap_done, wanted, memory_order_release);
 	}
-	/* Acquire pairs with the release in pl_worker_exchange: the new engine is whole. */
+	/* Acquire pairs with the release in pl_worker_exchange: the new engine is complete. */
 	next = atomic_load_explicit(&w->next_engine, memory_order_acquire);
 	if (next != NULL) {
 		atomic_store_explicit(&w->next_engine, NULL, memory_order_relaxed);
@@ -172,14 +172,14 @@ static void pin(const struct pl_worker *w)
 			w->cpu);
 }
 
-/* ---- the loop ---- */
+/* ---- loop ---- */
 
 static void pause_us(long us)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
 }
 
-/* As receive, of a source without packets. */
+/* As receive, for a source without packets. */
 static int take_fed(struct pl_worker *w, bool stopping)
 {
 	const struct pl_worker_feed *f = w->source.feed;
@@ -191,7 +191,7 @@ static int take_fed(struct pl_worker *w, bool stopping)
 
 	flush_records(&w->batch, w);
 	deliver_values(&w->values, w);
-	/* Not only at the quiet point, which comes when the wait is over. */
+	/* Not only at the quiet point, which follows the wait. */
 	deliver_events(w);
 	error = f->trouble(f->arg, words, sizeof(words));
 	if (error != 0 && was == 0)
@@ -205,7 +205,7 @@ static int take_fed(struct pl_worker *w, bool stopping)
 	return more;
 }
 
-/* Number of packets; 0: none for now; negative: none any more. */
+/* Returns the number of packets; 0: none for now; negative: no more will come. */
 static int receive(struct pl_worker *w, bool stopping)
 {
 	const struct pl_worker_aside *aside = w->source.aside;
@@ -231,7 +231,7 @@ static int receive(struct pl_worker *w, bool stopping)
 	return pl_worker_hear_port(w, -n, &diag) ? 0 : n;
 }
 
-/* Decodes packets of the port, and gives what they carry to the rules and the outputs. */
+/* Decodes packets, and gives their contents to detection and outputs. */
 static void take(struct pl_worker *w, const struct pl_batch *packets)
 {
 	for (unsigned int i = 0; i < w->engine->n_taps; i++)
@@ -278,18 +278,18 @@ static void *worker_loop(void *arg)
 	}
 	if (aside != NULL)
 		aside->work(aside->arg, w->now_ns, w->ts_ns, &w->events);
-	/* Losses not yet told. */
+	/* Report losses that were not reported yet. */
 	if (!w->source.partial)
 		pl_detect_exporters(w->engine->detect, w->engine->decode, w->rule_ns, w->rule_ts_ns,
 			&w->events);
 	pl_detect_tick(w->engine->detect, w->rule_ns, w->rule_ts_ns, &w->events);
 	deliver_events(w);
-	/* Pairs with the acquire in pl_worker_answered: from here on the state is the controller's. */
+	/* Pairs with the acquire in pl_worker_answered: now the state belongs to the controller. */
 	atomic_store_explicit(&w->ended, true, memory_order_release);
 	return NULL;
 }
 
-/* ---- the controlling side ---- */
+/* ---- controlling thread ---- */
 
 static bool has_port(const struct pl_worker_source *s)
 {
@@ -404,7 +404,7 @@ void pl_worker_free(struct pl_worker *w)
 	if (w == NULL)
 		return;
 	assert(!w->started);
-	/* It may ask what became of its packets. */
+	/* Closing a port may call its reader, which needs the engine. */
 	if (w->port != NULL)
 		pl_port_close(w->port);
 	if (w->source.aside != NULL && w->source.aside->close != NULL)
@@ -470,20 +470,20 @@ void pl_worker_exchange(struct pl_worker *w, struct pl_engine *next, struct pl_e
 	/* Pairs with the acquire in quiet_point. */
 	atomic_store_explicit(&w->next_engine, next, memory_order_release);
 	for (;;) {
-		/* Pairs with the release in exchange. */
+		/* Pairs with the release in pl_worker_install. */
 		old = atomic_load_explicit(&w->old_engine, memory_order_acquire);
 		if (old != NULL)
 			break;
 		if (atomic_load_explicit(&w->ended, memory_order_acquire)) {
-			/* Nobody will look any more: do it here. */
+			/* The thread has ended: install it here. */
 			next = atomic_exchange(&w->next_engine, NULL);
 			if (next != NULL)
 				pl_worker_install(w, next);
 			old = atomic_load(&w->old_engine);
 			break;
 		}
-		/* A worker that passes no quiet point for seconds is a defect: there is no way back
-		 * from a half-made exchange, so wait on, but say so. */
+		/* A worker without a quiet point for seconds is a defect. A half-made exchange
+		 * cannot be undone, so wait on, but log it. */
 		if (pl_clock_mono_ns() >= deadline) {
 			pl_error("worker", "%s: does not answer", w->uri);
 			deadline += (uint64_t)EXCHANGE_LIMIT_S * 1000000000u;

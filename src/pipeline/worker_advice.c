@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells which profiles would decode what exporters send and the worker cannot read. */
+/* Logs and keeps profiles that would decode packets which the worker cannot read. */
 #include "pipeline/worker_parts.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static void write_advice(const struct pl_advice *advice, char *dst, size_t cap)
 	struct pl_buf text;
 
 	pl_buf_init(&text);
-	/* The entry first, so that room is short for words only. */
+	/* The entry comes first: only words are cut for want of room. */
 	pl_buf_str(&text, "add ");
 	pl_advice_entry(advice, &text);
 	pl_buf_str(&text, " to profiles: ");

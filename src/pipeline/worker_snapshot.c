@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sums what a worker counted, publishes it with its state, and exchanges the parts of its engine. */
+/* Adds up a worker's counters, publishes them with its state, and exchanges parts of its engine. */
 #include "pipeline/worker_parts.h"
 
 #include <assert.h>
@@ -78,7 +78,7 @@ static void take_exporter(struct pl_snapshot *s, const struct pl_exporter *x)
 	s->others.restarts += x->restarts;
 }
 
-/* A decoder that gets a part of the reports knows nothing of exporters worth telling. */
+/* Copies exporters. A decoder that gets only a part of the reports does not track them. */
 static void take_exporters(struct pl_snapshot *s, const struct pl_worker *w)
 {
 	const struct pl_worker_aside *aside = w->source.aside;
@@ -130,7 +130,7 @@ void pl_worker_publish(struct pl_worker *w)
 	s->flows = pl_detect_flows(w->engine->detect);
 	s->raised = pl_detect_raised(w->engine->detect);
 	s->n_top = 0;
-	/* Ordered before by the snapshot's own asking. */
+	/* The request for the snapshot orders this. */
 	top = atomic_exchange_explicit(&w->top_wanted, false, memory_order_relaxed);
 	s->has_top = top;
 	s->top_ns = w->rule_ns;
@@ -173,7 +173,7 @@ void pl_worker_install(struct pl_worker *w, struct pl_engine *next)
 
 	assert(new_aggregate == (next->aggregate_copy != NULL));
 	pl_worker_totals(&now, old);
-	/* Not with the decoder it looks at: its advices would be of another one. */
+	/* Keep advices only with their decoder. */
 	if (next->decode == NULL)
 		TAKE_OVER(advise);
 	TAKE_OVER(decode);
@@ -185,16 +185,15 @@ void pl_worker_install(struct pl_worker *w, struct pl_engine *next)
 		carried[i] += ((uint64_t *)&now)[i] - ((uint64_t *)&after)[i];
 	w->engine = next;
 	pl_worker_show_advices(w);
-	/* The controller made sure that they fit. */
+	/* The controller checked that they fit. */
 	if (next->rules != NULL && pl_detect_change(next->detect, next->rules, w->rule_ns,
 					   w->rule_ts_ns, &w->events) < 0)
 		pl_error("worker", "%s: the old thresholds stay", w->uri);
 	free(next->rules);
 	next->rules = NULL;
-	/* Times are kept by the parts; a new one learns them before the next batch. */
+	/* Parts keep their own time; a new one gets it before the next batch. */
 	pl_aggregate_tick(next->aggregate, w->now_ns);
-	/* Pairs with the acquire in pl_worker_exchange: all of the above is done when it sees
-	 * this. */
+	/* Pairs with the acquire in pl_worker_exchange, which then sees all of the above. */
 	atomic_store_explicit(&w->old_engine, old, memory_order_release);
 }
 
@@ -208,7 +207,7 @@ void pl_engine_free(struct pl_engine *e)
 	pl_aggregate_free(e->aggregate_copy);
 	pl_detect_free(e->detect);
 	free(e->rules);
-	/* Outputs own what is queued; a tap is only closed. */
+	/* Outputs own queued entries; a tap is only closed. */
 	for (unsigned int i = 0; i < e->n_taps; i++)
 		pl_tap_close(e->taps[i]);
 	free(e->taps);

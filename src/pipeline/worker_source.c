@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps the port of a worker: opened, lost and opened again, and what its socket drops. */
+/* Opens a worker's port, also again after a loss, and watches drops of its socket. */
 #include "pipeline/worker_parts.h"
 
 #include <errno.h>
@@ -12,13 +12,13 @@
 #include "base/log.h"
 #include "base/num.h"
 
-/* Between attempts to open a lost source: doubled from the one to the other. */
+/* Pause between attempts to open a lost source: doubled from the first to the second. */
 #define PAUSE_MIN_NS   (UINT64_C(100) * 1000000u)
 #define PAUSE_MAX_NS   (UINT64_C(1) * 1000000000u)
 
 #define SETTLE_LOOK_US 1000
 
-/* ---- what became of the packets ---- */
+/* ---- delivery of packets ---- */
 
 static void mark_taps(void *arg)
 {
@@ -28,7 +28,7 @@ static void mark_taps(void *arg)
 		pl_tap_mark(e->taps[i]);
 }
 
-/* As pl_tap_settled, of all taps; -1: nor is it worth to wait. */
+/* Returns the state of all taps, as pl_tap_settled; -1: waiting is useless. */
 static int taps_settled(struct pl_worker *w)
 {
 	int all = atomic_load_explicit(&w->unsettled, memory_order_acquire) ? -1 : 1;
@@ -89,7 +89,7 @@ static void close_port(struct pl_worker *w)
 
 	pl_port_stats(w->port, &last);
 	pl_port_stats_add(&w->gone, &last);
-	/* A receiving port has nothing to lose by closing. */
+	/* Closing a receiving port cannot lose anything. */
 	(void)pl_port_close(w->port);
 	w->port = NULL;
 	memset(w->floods_told, 0, sizeof(w->floods_told));
@@ -122,7 +122,7 @@ bool pl_worker_hear_port(struct pl_worker *w, int error, const struct pl_diag *d
 	case EBADMSG:
 		pl_worker_lost(w, error, words);
 		return false;
-	case ENETDOWN: /* the port itself waits for its interface */
+	case ENETDOWN: /* the port waits for its interface itself */
 		if (atomic_load(&w->error) == 0)
 			pl_worker_lost(w, error, words);
 		else
@@ -134,7 +134,7 @@ bool pl_worker_hear_port(struct pl_worker *w, int error, const struct pl_diag *d
 		else
 			pl_notice("worker", "%s: %s", w->uri, words);
 		return true;
-	default: /* the port is of no more use */
+	default: /* the port is unusable */
 		pl_worker_lost(w, error, words);
 		close_port(w);
 		w->pause_ns = PAUSE_MIN_NS;
@@ -168,7 +168,7 @@ bool pl_worker_regain(struct pl_worker *w)
 	return true;
 }
 
-/* ---- what the socket drops ---- */
+/* ---- drops of the socket ---- */
 
 uint64_t pl_worker_unseen(struct pl_worker *w)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A worker over a port that follows a script: what it does with every word a port can say, and its
+/* A worker over a port that follows a script: its reactions to every result of the port, and its
  * quiet points. */
 #include "pipeline/worker.h"
 
@@ -14,13 +14,12 @@
 
 enum { STEPS_MAX = 12, PACKETS = 5, FLOOD = -10000, LOOKS = 600000 };
 
-/* What the port says, one after the other: a number of packets, an error; 0 is nothing for a
- * moment. Behind the last it stays silent. FLOOD: packets without end, until the script is
- * changed. */
+/* Results of the port, in order: a number of packets, or an error; 0: nothing for now. After the
+ * last one it stays silent. FLOOD: packets without end, until the script is changed. */
 struct script {
 	int steps[STEPS_MAX];
-	int opens[STEPS_MAX]; /* of the attempts to open it again: 0 or an error */
-	bool gone;            /* they fail for ever */
+	int opens[STEPS_MAX]; /* of attempts to open it again: 0 or an error */
+	bool gone;            /* all attempts fail */
 	_Atomic unsigned int at, opened;
 	_Atomic bool flood_ended;
 	_Atomic uint64_t sent;
@@ -152,7 +151,7 @@ static bool await_script(const struct script *script)
 	return eventually(atomic_load(&script->at) >= STEPS_MAX);
 }
 
-/* Every packet that a port gave is in the account, whichever port it was. */
+/* Every packet of every port is in the account. */
 static void balanced(struct pl_worker *w, const struct script *script, const char *name)
 {
 	uint64_t sum = 0, sent = atomic_load(&script->sent);
@@ -259,8 +258,7 @@ static void test_situations(void)
 	}
 }
 
-/* Parts are exchanged while packets come: nothing is lost or counted twice, whatever part is
- * new. */
+/* Parts are exchanged while packets come: nothing is lost or counted twice, whatever part it is. */
 static void test_exchange(void)
 {
 	struct script script = { .steps = { FLOOD, -EIO, 5 }, .opens = { 0, -ENODEV, -ENODEV } };
@@ -323,7 +321,7 @@ static void test_cannot_open(void)
 
 int main(void)
 {
-	/* What is said is for the test above it, not for this output. */
+	/* Log messages are for the test above, not for this program's output. */
 	pl_log_set_level(PL_LOG_ERROR);
 	test_situations();
 	test_exchange();

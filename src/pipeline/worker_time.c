@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drives the rules of a worker by time: by the machine's, or by that of a capture's packets. */
+/* Drives detection by time: the host's, or that of a capture's packets. */
 #include "pipeline/worker_parts.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 #define MS           (UINT64_C(1) * 1000000u)
 #define TICK_NS      (100 * MS)
 #define SLOW_TICK_NS (1000 * MS)
-/* In a gap between packets of a capture a tick comes later by at most this part of the gap so far:
- * a second without packets takes ten ticks, a year a thousand. */
+/* In a gap between packets of a capture, ticks are at most this part of the gap so far apart: a
+ * second without packets takes ten ticks, a year a thousand. */
 #define GAP_PART     128
 
 static void begin_at(struct pl_worker *w, uint64_t rule_ns, uint64_t ts_ns)
@@ -50,7 +50,7 @@ void pl_worker_tick(struct pl_worker *w)
 		pl_detect_numbers_tick(e->detect, w->rule_ns, w->rule_ts_ns, &w->events);
 }
 
-/* Time goes on to at_ns, and never back: a capture may have packets out of order. */
+/* Advances time to at_ns, never back: a capture may have packets out of order. */
 static void pass_time(struct pl_worker *w, uint64_t at_ns)
 {
 	const uint64_t from_ns = w->ticked_ns;
