@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The format of outputs to ClickHouse: the statement in the URL, the meaning of answers. */
+/* The format of outputs to ClickHouse: INSERT statements, and rulings on answers. */
 #include "export/clickhouse.h"
 
 #include <ctype.h>
@@ -12,12 +12,13 @@
 #include "record/clickhouse.h"
 
 struct clickhouse {
-	uint32_t size; /* bytes of a row */
+	uint32_t size; /* of a row, in bytes */
 };
 
 /* ---- answers ---- */
 
-/* "Code: 60. DB::Exception: …", of older servers "Code: 60, e.displayText() = …"; 0 without. */
+/* Returns the number in "Code: 60. DB::Exception: …", on older servers "Code: 60, e.displayText() =
+ * …"; 0: none. */
 static unsigned int code_of(const struct pl_http_answer *answer)
 {
 	const char *at = strstr(answer->body, "Code: ");
@@ -58,7 +59,7 @@ void pl_clickhouse_answer(const struct pl_http_answer *answer, uint32_t n, struc
 	case 425: /* SYSTEM_ERROR */
 		ret->kind = PL_RULING_RETRY;
 		break;
-	case 252: /* TOO_MANY_PARTS: in the table, or of one INSERT */
+	case 252: /* TOO_MANY_PARTS: in the table or of one INSERT */
 		ret->kind = strstr(answer->body, "single INSERT") != NULL ? PL_RULING_REFUSED
 									  : PL_RULING_RETRY;
 		break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of questions for a table of ClickHouse, and the table. */
+/* Rows of queries for a table of ClickHouse, and the statement that creates the table. */
 #include "export/clickhouse_rows.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "record/clickhouse.h"
 
-/* Columns that every row has behind those of the question; begin and end only rows of windows. */
+/* Columns that follow those of the query in every row; BEGIN and END only in rows of windows. */
 enum { BEGIN, END, FINAL, FIRST, LATE, POINTS, INCOMPLETE, N_OWN };
 
 static const struct {
@@ -110,7 +110,7 @@ void pl_clickhouse_rows_table(
 
 /* ---- a row ---- */
 
-/* ClickHouse has addresses of IPv6 only. */
+/* Writes any address in the form of IPv6, which the column has. */
 static void put_addr(struct pl_json *json, const struct pl_addr *addr)
 {
 	char text[PL_ADDR_TEXT_MAX + 8] = "::ffff:";
@@ -120,7 +120,7 @@ static void put_addr(struct pl_json *json, const struct pl_addr *addr)
 	pl_json_strn(json, v4 ? text : text + 7, v4 ? n + 7 : n);
 }
 
-/* As a text, whatever it is. */
+/* Writes any value as a text. */
 static void put_as_text(struct pl_json *json, const struct pl_query_value *v)
 {
 	char text[PL_ADDR_TEXT_MAX];
@@ -202,7 +202,7 @@ static void put_points(struct pl_json *json, const struct pl_query_row *row)
 	pl_json_array_end(json);
 }
 
-/* Seconds with nine digits behind the point, as a text: a number would be whole seconds. */
+/* Writes seconds with nine decimals as a text: of a number only whole seconds would be read. */
 static void put_time(struct pl_json *json, bool negative, uint64_t ns)
 {
 	char text[40];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What answers of ClickHouse mean, and whose rows a spool holds; the statement and the rows are held against a server
- * (tests/interop/clickhouse.py). */
+/* Rulings on answers of ClickHouse, and the kinds of rows that a spool refuses;
+ * tests/interop/clickhouse.py checks the statement and the rows on a server. */
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void test_answers(void)
 	}
 }
 
-/* ---- a server that is away ---- */
+/* ---- a server that does not answer ---- */
 
 static void post_nowhere(void *arg, const char *body, size_t len, struct pl_http_answer *ret)
 {
@@ -101,7 +101,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 	return remove(path);
 }
 
-/* Rows of one kind are none of the table of another. */
+/* A spool with rows of one kind is not opened for the table of another. */
 static void test_spool_kind(void)
 {
 	static const struct pl_pkt96 packets[10];

@@ -15,7 +15,7 @@
 #include "export/ruling.h"
 
 #define RETRY_AFTER_MAX_S 300
-#define ANSWER_BYTES_MAX  (1 << 20) /* more is no answer to a write */
+#define ANSWER_BYTES_MAX  (1 << 20) /* a longer answer ends the request */
 #define SECRET_MAX        4096
 
 struct poster {
@@ -23,7 +23,7 @@ struct poster {
 	CURLM *multi;
 	struct curl_slist *headers, *all_headers;
 	char *user, *password_file, *token_file, *token_scheme;
-	struct pl_http_answer *answer; /* of the request being made */
+	struct pl_http_answer *answer; /* answer of the current request */
 	size_t answer_bytes;
 	char error[CURL_ERROR_SIZE];
 	_Atomic bool aborted;
@@ -46,7 +46,7 @@ static void forget(char *secret)
 	free(secret);
 }
 
-/* One line of visible characters. Its text goes into no message. */
+/* Reads one line of visible characters; no message quotes it. */
 static int read_secret(const char *path, char **ret, struct pl_diag *diag)
 {
 	char *text;
@@ -73,7 +73,7 @@ static int read_secret(const char *path, char **ret, struct pl_diag *diag)
 	return 0;
 }
 
-/* curl_slist_append frees nothing when it fails. */
+/* Appends text to the list; on failure *list is kept, since curl_slist_append frees nothing. */
 static int append(struct curl_slist **list, const char *text)
 {
 	struct curl_slist *longer = curl_slist_append(*list, text);
@@ -127,7 +127,7 @@ static int credentials(void *arg, struct pl_diag *diag)
 		r = read_secret(h->password_file, &password, diag);
 		if (r < 0)
 			return r;
-		curl_easy_setopt(h->easy, CURLOPT_PASSWORD, password); /* copies */
+		curl_easy_setopt(h->easy, CURLOPT_PASSWORD, password); /* curl copies it */
 		forget(password);
 	}
 	return h->token_file != NULL ? use_token(h, diag) : r;
@@ -178,7 +178,7 @@ static int error_of(CURLcode code)
 	}
 }
 
-/* Makes the request; -ECANCELED when told to end. */
+/* Makes the request; -ECANCELED after abort_post. */
 static int perform(struct poster *h, CURLcode *ret_code)
 {
 	int running = 1, r = 0, left;
@@ -237,7 +237,7 @@ static void post(void *arg, const char *body, size_t len, struct pl_http_answer 
 		if (retry_after > 0)
 			ret->retry_after_ns = (uint64_t)retry_after * 1000000000u;
 	} else {
-		/* The words of the failure stand where a server's would. */
+		/* Without an answer, the body holds the error's text in place of a server's. */
 		ret->error = r != 0 ? r : -EIO;
 		ret->len = (uint32_t)snprintf(ret->body, sizeof(ret->body), "%s",
 			h->error[0] != '\0' ? h->error
@@ -296,7 +296,7 @@ int pl_curl_url_check(const char *url, struct pl_diag *diag)
 	curl_url_cleanup(u);
 	if (fault == NULL)
 		return 0;
-	/* Not the text itself: there may be a password in it. */
+	/* The text itself is not quoted: it may contain a password. */
 	pl_diag_set(diag, "the url %s", fault);
 	return -EINVAL;
 }
@@ -332,7 +332,7 @@ static int copy(char **ret, const char *text)
 
 static int set_headers(struct poster *h, const struct pl_sender_options *o)
 {
-	int r = append(&h->headers, "Expect:"); /* no 100-continue: a round trip for nothing */
+	int r = append(&h->headers, "Expect:"); /* saves the round trip of a 100-continue */
 
 	if (r == 0)
 		r = append(&h->headers, "Connection: close");
@@ -345,7 +345,7 @@ static int set_headers(struct poster *h, const struct pl_sender_options *o)
 	return r;
 }
 
-/* A path that cannot be read would only show at the first request, as a puzzling TLS error. */
+/* Checks the TLS files, of which libcurl would complain late and unclearly. */
 static int check_files(const struct pl_sender_options *o, struct pl_diag *diag)
 {
 	const char *const paths[] = { o->ca_file, o->cert_file, o->key_file };
@@ -386,7 +386,7 @@ static int set_options(struct poster *h, const struct pl_sender_options *o, stru
 	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, take_answer);
 	curl_easy_setopt(e, CURLOPT_WRITEDATA, h);
 	curl_easy_setopt(e, CURLOPT_ERRORBUFFER, h->error);
-	/* A server that answers twice would have its second answer taken for the next request's. */
+	/* A second answer on a connection would be taken for the next request's. */
 	curl_easy_setopt(e, CURLOPT_FORBID_REUSE, 1L);
 	curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L);
 	curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);

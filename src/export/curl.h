@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * POST over libcurl: one request at a time, each with a connection of its own, bounded in time and
- * in the size of the answer, redirects not followed, TLS 1.2 and up. The environment's proxy
- * variables are honoured.
+ * POST over libcurl: one request at a time, each over its own connection, with a timeout and a
+ * limit on the size of the answer; redirects are not followed; TLS 1.2 or later. The environment's
+ * proxy variables apply.
  */
 #pragma once
 
@@ -14,10 +14,10 @@
 
 extern const struct pl_transport pl_curl_transport;
 
-/* Whether this can be the address of a server: http or https, a host, no credentials, no query and
- * no fragment (those are the exporter's). -EINVAL with diag. */
+/* Checks that `url` can be the address of a server: http or https, a host, no credentials, no query
+ * and no fragment (the exporter adds its own query). -EINVAL with diag. */
 int pl_curl_url_check(const char *url, struct pl_diag *diag);
 
-/* Of the options only those about the request, credentials, TLS, and the timeout. -EINVAL, or the
- * errno of a file of credentials, with diag. */
+/* Uses only these options: requests, credentials, TLS, timeout. -EINVAL, or the errno of a file of
+ * credentials, with diag. */
 int pl_curl_new(void **ret, const struct pl_sender_options *options, struct pl_diag *diag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes entries that a server refused into a file. */
+/* Writes refused entries into the dead-letter file. */
 #include "export/dead_letter.h"
 
 #include <errno.h>
@@ -145,7 +145,7 @@ bool pl_dead_letters_put(struct pl_dead_letters *d, const struct pl_dead_letter 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			/* Never half a line, and nothing behind one. */
+			/* Cuts off a half-written line, so that no later line continues it. */
 			if (done > 0 && ftruncate(d->fd, (off_t)d->bytes) < 0)
 				d->bytes = d->max_bytes;
 			return false;

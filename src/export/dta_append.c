@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes a report of each record, and accounts for what became of it. */
+/* Makes an append report of each record, and accounts for the reports. */
 #include "export/dta_append.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@ struct dta_append {
 	struct pl_export export; /* first */
 	struct pl_dta_append_options o;
 	struct pl_dta_to *to;
-	uint64_t settled;       /* reports whose fate is counted */
-	uint64_t lost, to_lose; /* reports lost so far; those that are not counted yet */
+	uint64_t settled;       /* reports counted as delivered or lost */
+	uint64_t lost, to_lose; /* reports lost so far; of them, not counted yet */
 	uint64_t bytes, errors;
 };
 
@@ -19,7 +19,7 @@ static struct dta_append *self(struct pl_export *e)
 	return (struct dta_append *)e;
 }
 
-/* Counts the fate of reports that left: the translator tells how many were lost, not which. */
+/* Counts reports that left: the translator tells how many were lost, not which. */
 static void settle(struct dta_append *a, uint64_t now_ns)
 {
 	struct pl_export_stats *s = &a->export.stats;
@@ -33,7 +33,7 @@ static void settle(struct dta_append *a, uint64_t now_ns)
 	lost = a->to_lose < n ? a->to_lose : n;
 	a->to_lose -= lost;
 	a->settled = state.settled;
-	/* A loss that was counted at two places: there is no report left for it. */
+	/* No report is left: the rest of to_lose was reported twice. */
 	if (a->settled == a->to->taken)
 		a->to_lose = 0;
 	pl_count(&s->dropped[PL_EXPORT_IO], lost);

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #define RECORD_BYTES sizeof(struct pl_path)
-/* As postcards say that there is no hop (memory/postcards.h). */
+/* Postcard value for "no hop" (memory/postcards.h); a hop's value cannot be it. */
 #define BLANK        UINT32_MAX
 
-/* ---- making ---- */
+/* ---- checking the options ---- */
 
 static bool has_key(const struct pl_dta_map_options *o)
 {

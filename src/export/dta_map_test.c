@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What reports records become, and which configurations cannot be. */
+/* Reports made of records, and configurations that are refused. */
 #include "export/dta_map.h"
 
 #include <errno.h>

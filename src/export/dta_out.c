@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends the DTA reports made of records. */
+/* Sends DTA reports made of records, and accounts for their entries. */
 #include "export/dta_out.h"
 
 #include <assert.h>
@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entries that wait for their fate stand in a ring, each with the number behind its last report. */
+/* Unsettled entries are in a ring, each with the number behind its last report. */
 struct dta_out {
 	struct pl_export export;
 	struct pl_dta_to *to;
 	struct pl_dta_map map;
 	uint64_t *ends;
-	uint64_t first, next; /* of the entries in the ring */
+	uint64_t first, next; /* entries ever removed from the ring, and ever put in */
 	uint64_t marked;      /* `next` at the last mark */
 	uint32_t cap;
-	uint64_t lost, to_lose; /* reports lost so far; those that no entry was charged with yet */
+	uint64_t lost, to_lose; /* reports lost so far; of them, not charged to an entry yet */
 	uint64_t bytes, errors;
 };
 
@@ -27,9 +27,9 @@ static struct dta_out *self(struct pl_export *e)
 	return (struct dta_out *)e;
 }
 
-/* ---- what became of them ---- */
+/* ---- accounts ---- */
 
-/* A lost report takes an entry with it; of several in one entry that is too many, never too few. */
+/* Charges each lost report to one entry: possibly too many entries, never too few. */
 static void settle_one(struct dta_out *o)
 {
 	struct pl_export_stats *s = &o->export.stats;
@@ -111,12 +111,12 @@ static void end_entry(struct dta_out *o, const struct tally *tally, uint64_t now
 		o->to->ops->flush(o->to, now_ns);
 		settle(o, now_ns);
 	}
-	/* No more reports are unsettled than there is room for entries: one has left. */
+	/* Each entry has an unsettled report, at most `cap` in all: settle freed a place. */
 	assert(o->next - o->first < o->cap);
 	o->ends[o->next++ % o->cap] = o->to->taken;
 }
 
-/* Whether all hops of a path can be postcards: a path of some of them is none. */
+/* Returns true when all hops of the path can be postcards; some alone are no path. */
 static bool may_be_path(struct dta_out *o, const struct pl_path *path, const struct pl_hop *hops,
 	struct tally *tally)
 {
@@ -136,7 +136,7 @@ static bool may_be_path(struct dta_out *o, const struct pl_path *path, const str
 	return true;
 }
 
-/* Records of a kind that the map does not have. */
+/* Counts records of a kind that the map does not use. */
 static void count_others(struct dta_out *o, uint32_t n)
 {
 	pl_count(&o->export.stats.accepted, n);
@@ -184,7 +184,7 @@ static void write_events(
 	settle(o, now_ns);
 }
 
-/* ---- the rest ---- */
+/* ---- operations ---- */
 
 static void flush(struct pl_export *e, uint64_t now_ns, bool all)
 {
@@ -205,7 +205,7 @@ static bool settled(struct pl_export *e)
 	return self(e)->first >= self(e)->marked;
 }
 
-/* Neither a region nor a socket is taken up again by name. */
+/* There is no reopen: neither a region nor a socket is opened again by name. */
 static void words(struct pl_export *e, struct pl_export_words *ret)
 {
 	struct dta_out *o = self(e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The exporter's accounts: into a region, and to a translator that is a socket of this test. */
+/* The exporter's accounts, with a region and with a translator that is a socket of this test. */
 #include "export/dta_out.h"
 
 #include <arpa/inet.h>
@@ -49,7 +49,7 @@ static struct pl_export *open_region(const struct pl_dta_map_options *o)
 	return e;
 }
 
-/* n paths of HOPS hops with nodes 1, 2, 3; of flows from port 1 on; the last of them with `flags`. */
+/* Writes n paths over nodes 1, 2, 3, of flows from port 1 on; the last has `flags`. */
 static void write_paths(struct pl_export *e, uint16_t n, uint16_t flags)
 {
 	struct pl_record_batch b;
@@ -180,7 +180,7 @@ static void test_missing(void)
 	pl_export_close(e);
 }
 
-/* A sum that would pass 64 bits is refused, and said to be. */
+/* A sum that would exceed 64 bits is refused with its reason. */
 static void test_full_sum(void)
 {
 	static const char *const key[] = { "event" }, *const value[] = { "value" };
@@ -243,7 +243,7 @@ static void test_refused(void)
 
 /* ---- to a translator ---- */
 
-/* A socket on the loopback; its address as an output has it. */
+/* Opens a socket on the loopback; returns its address as an output is configured with it. */
 static int listen_here(char *address, size_t n)
 {
 	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -257,7 +257,7 @@ static int listen_here(char *address, size_t n)
 	return fd;
 }
 
-/* Reports until there are `wanted`: how many, and where from. */
+/* Receives until `wanted` reports came; returns their number and their sender. */
 static uint32_t take(int fd, uint32_t wanted, struct sockaddr_in *from)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };
@@ -292,7 +292,7 @@ static void answer(int fd, const struct sockaddr_in *to, uint32_t last, uint32_t
 		abort();
 }
 
-/* Flushes until so many are queued no more, within reason. */
+/* Flushes until n entries are queued, for a limited time. */
 static void until_queued(struct pl_export *e, uint64_t n)
 {
 	(void)eventually(
@@ -328,7 +328,7 @@ static void test_udp(void)
 	write_paths(e, 10, 0);
 	pl_export_flush(e, pl_clock_mono_ns(), false);
 	(void)take(fd, 10, &from);
-	/* Taken up to number 14, of which the translator gave up two. */
+	/* The translator confirms up to number 14 and gave up two of them. */
 	pl_export_mark(e);
 	write_paths(e, 10, 0);
 	answer(fd, &from, 14, 2);
@@ -340,7 +340,7 @@ static void test_udp(void)
 	answer(fd, &from, 29, 2);
 	until_queued(e, 0);
 	closes(e, 28, PL_EXPORT_IO, 2);
-	/* The ring takes so many, and no more without an answer. */
+	/* The ring takes this many, and no more without an answer. */
 	write_paths(e, 80, 0);
 	pl_export_flush(e, pl_clock_mono_ns(), false);
 	ok(pl_counter_read(&e->stats.dropped[PL_EXPORT_MEMORY]) >= 80 - 64, "the ring is full");

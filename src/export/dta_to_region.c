@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reports into a region of this process: a translator of one store whose operations are carried out
- * in the mapped file, as those of the translator service are.
+ * A target for reports that is a region of this process: a translator of one store, whose
+ * operations run on the mapped file as in the translator service.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -17,8 +17,8 @@
 #include "memory/region.h"
 
 #define WINDOW       1024u
-#define CACHE_ROWS   64u /* a path's postcards come one behind the other */
-/* Of entries that wait for company, in all lists of a region together. */
+#define CACHE_ROWS   64u /* the postcards of one path come together */
+/* Maximum of bytes in batches of all lists together. */
 #define HELD_MAX     (UINT64_C(4) << 20)
 #define LOOK_NS      UINT64_C(100000000)
 #define LOOK_NAME_NS UINT64_C(1000000000)
@@ -30,11 +30,11 @@ struct to_region {
 	struct pl_translator *translator;
 	struct pl_apply apply;
 	struct pl_apply_store store;
-	uint64_t done, flushed, look_ns; /* reports taken, and those in the region */
+	uint64_t done, flushed, look_ns; /* reports taken, and reports in the region */
 	uint64_t look_name_ns;
 	_Atomic bool cut;
-	_Atomic bool gone;   /* its name has no file, or that of another region */
-	_Atomic int refusal; /* enum pl_refusal of the last refused report; -1: a sum is full */
+	_Atomic bool gone;   /* no file has its name, or another region's file */
+	_Atomic int refusal; /* enum pl_refusal of the last refused report; -1: sum full */
 };
 
 static struct to_region *self(struct pl_dta_to *to)
@@ -42,9 +42,9 @@ static struct to_region *self(struct pl_dta_to *to)
 	return (struct to_region *)to;
 }
 
-/* ---- what the exporter does ---- */
+/* ---- operations ---- */
 
-/* What a refused report was refused for: the cause that was counted. */
+/* Returns the cause for which a report was refused: the one whose counter grew since `before`. */
 static int cause_since(const struct pl_translator *t, const uint64_t *before)
 {
 	const uint64_t *now = pl_translator_counters(t)->refused;
@@ -146,7 +146,7 @@ static const struct pl_dta_to_ops ops = {
 
 static uint32_t primitive_of(enum pl_dta_op op)
 {
-	/* Stores are numbered as the operations are. */
+	/* Primitives and operations have the same numbers. */
 	return (uint32_t)op;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reports to a translator over UDP. A thread of its own hears the translator, whose requests for
- * missing reports must be answered within milliseconds, and sends what is due; the reporter is
- * behind a lock.
+ * A target for reports that is a translator over UDP. A thread of its own receives from the
+ * translator, whose requests for missing reports must be answered within milliseconds, and sends
+ * reports that are due; a lock guards the reporter.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,9 +24,9 @@
 #include "netio/udp_peer.h"
 
 #define MS          UINT64_C(1000000)
-#define SILENT_NS   (2000 * MS) /* without an answer for longer, that is told */
-#define PATIENCE_NS (10 * MS)   /* for room in the ring, in a batch of records */
-#define AWAKE_NS    (5 * MS)    /* while reports are not confirmed */
+#define SILENT_NS   (2000 * MS) /* silence of the translator that is reported */
+#define PATIENCE_NS (10 * MS)   /* longest wait for room in the ring, per batch of records */
+#define AWAKE_NS    (5 * MS)    /* between looks while reports wait for confirmation */
 #define ASLEEP_NS   (100 * MS)
 #define ANSWER_MAX  64
 
@@ -38,13 +38,13 @@ struct to_udp {
 	pthread_t thread;
 	bool running;
 
-	pthread_mutex_t lock; /* all below */
+	pthread_mutex_t lock; /* guards all members below */
 	pthread_cond_t progress;
 	struct pl_reporter *reporter;
 	uint64_t unsent, settled, lost, told_lost;
 	uint64_t
-		answered_ns; /* last time that something was confirmed, or nothing was left to be */
-	uint64_t waited_ns;  /* of the present batch of records */
+		answered_ns; /* last time that some report was confirmed, or none was left for it */
+	uint64_t waited_ns;  /* time spent waiting in the present batch */
 	int send_error;
 	_Atomic int error;
 };
@@ -81,7 +81,7 @@ static int open_socket(const char *address, struct pl_diag *diag)
 	return r < 0 ? r : pl_udp_peer_open(&addr, port, address, diag);
 }
 
-/* Called with the lock held. What the system refuses is counted; numbered, it is sent again. */
+/* Called with the lock held. A failed send is counted; a numbered report is sent again. */
 static void send_datagram(void *arg, const void *bytes, size_t n)
 {
 	struct to_udp *u = arg;
@@ -91,7 +91,7 @@ static void send_datagram(void *arg, const void *bytes, size_t n)
 	u->unsent += r < 0;
 }
 
-/* ---- the thread ---- */
+/* ---- the receiving thread ---- */
 
 /* Called with the lock held. */
 static void hear(struct to_udp *u)
@@ -108,7 +108,7 @@ static void hear(struct to_udp *u)
 		pthread_cond_signal(&u->progress);
 }
 
-/* When the thread is to look again. */
+/* Returns the time until the thread must look again. */
 static uint64_t wait_ns(const struct to_udp *u, uint64_t now_ns)
 {
 	const struct pl_reporter_progress p = pl_reporter_progress(u->reporter);
@@ -140,15 +140,15 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* ---- what the exporter does ---- */
+/* ---- operations ---- */
 
 static struct to_udp *self(struct pl_dta_to *to)
 {
 	return (struct to_udp *)to;
 }
 
-/* Until a report finds room, or the patience with this batch is at its end; then records behind it
- * are not waited for either, until the translator has answered. */
+/* Waits for room for a report, in one batch for at most PATIENCE_NS; once that is used up, further
+ * reports do not wait either until the translator answers. */
 static int put_patiently(struct to_udp *u, uint64_t now_ns, const struct pl_dta_report *report)
 {
 	int r = pl_reporter_put(u->reporter, now_ns, report);
@@ -186,8 +186,8 @@ static void flush(struct pl_dta_to *to, uint64_t now_ns)
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* Reports that left the ring without an answer are lost, as far as can be known; and those that the
- * translator gave up or refused, or that the ring had no more when it asked. */
+/* Updates settled and lost reports. Lost are those that left the ring without an answer, as far as
+ * can be known, and those that the translator gave up or refused, or asked for in vain. */
 static void look(struct to_udp *u, uint64_t now_ns)
 {
 	const struct pl_reporter_progress p = pl_reporter_progress(u->reporter);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where records go: one interface for files, databases, message systems. Three parts, kept apart:
+ * Exporters: one interface for files, databases and message systems that records are sent to. It
+ * has three separate parts:
  *
- *   queue      worker -> exporter thread, one single-producer ring per worker and exporter,
- *              bounded; a full one drops what comes and counts it, so a slow or dead exporter never
- *              slows the rest
- *   formatting pure functions from records to bytes, in each exporter's own header
- *   sending    this interface: open, write, flush, close; one thread calls them
+ *   queue       worker -> exporter thread: one single-producer ring per worker and exporter,
+ *               bounded; a full ring drops new records and counts them, so that a slow or dead
+ *               exporter does not slow the rest
+ *   formatting  pure functions from records to bytes, in each exporter's own header
+ *   sending     this interface: open, write, flush, close; one thread calls them
  *
- * The unit of account is an entry: a path with its hops, an event, a value, a packet as it arrived, or a
- * point of a series. For the
- * queue
+ * The unit of account is an entry: a path with its hops, an event, a value, a packet as it arrived,
+ * or a point of a series. For the queue
  *   accepted + dropped[QUEUE_FULL] = offered,   accepted = taken + in the queue
  * and for the exporter behind it, at any quiet moment,
  *   accepted + recovered = delivered + every dropped[cause] + queued + spooled.
@@ -26,23 +26,23 @@
 #include "record/packet.h"
 
 enum pl_export_drop {
-	PL_EXPORT_QUEUE_FULL, /* the exporter's thread did not keep up */
+	PL_EXPORT_QUEUE_FULL, /* the exporter's thread was too slow */
 	PL_EXPORT_NO_SPACE,   /* disk full, quota, file size limit */
-	PL_EXPORT_IO,         /* any other failure of the device or the connection */
-	PL_EXPORT_FORMAT,     /* could not be written down: no memory, or beyond the size limit */
-	PL_EXPORT_REJECTED,   /* the server will not have it, and said so */
-	PL_EXPORT_CLOSED,     /* still unsent when the time to shut down was over */
-	PL_EXPORT_MEMORY,     /* the memory for batches was full, and there is no spool */
-	PL_EXPORT_SPOOL_FULL, /* the spool was full, and this gave way (or found no place) */
-	PL_EXPORT_DAMAGED,    /* spooled, and not readable any more */
-	PL_EXPORT_TIME,       /* a time stamp that cannot be, which would do harm at the server */
-	PL_EXPORT_EMPTY,      /* nothing in it that this kind of exporter writes */
+	PL_EXPORT_IO,         /* another error of the device or connection */
+	PL_EXPORT_FORMAT,     /* could not be formatted: no memory, or above the size limit */
+	PL_EXPORT_REJECTED,   /* refused by the server */
+	PL_EXPORT_CLOSED,     /* unsent when the time for the shutdown was over */
+	PL_EXPORT_MEMORY,     /* memory for batches, or a ring, was full and there is no spool */
+	PL_EXPORT_SPOOL_FULL, /* the spool was full: the entry was not stored, or removed */
+	PL_EXPORT_DAMAGED,    /* spooled, and no longer readable */
+	PL_EXPORT_TIME,       /* time stamp out of range, harmful at the server */
+	PL_EXPORT_EMPTY,      /* holds nothing that this exporter writes */
 	PL_EXPORT_DROP_MAX,
 };
 const char *pl_export_drop_name(enum pl_export_drop cause); /* "queue_full", … */
 
-/* Any thread may read; the exporter's thread writes. Those of a spool, requests and points are of
- * exporters to servers (export/sender.h). */
+/* Any thread may read; the exporter's thread writes. Counters of a spool, requests and points exist
+ * for exporters to servers only (export/sender.h). */
 struct pl_export_stats {
 #define PL_STAT(kind, member, ...) struct pl_counter member;
 #include "export/stats.def"
@@ -51,57 +51,57 @@ struct pl_export_stats {
 	struct pl_counter dropped[PL_EXPORT_DROP_MAX];
 	_Atomic uint64_t queued;        /* entries in memory, neither delivered nor dropped */
 	_Atomic uint64_t spooled;       /* entries on disk, neither delivered nor dropped */
-	_Atomic uint64_t spooled_bytes; /* what the spool takes on disk */
-	_Atomic int last_error;         /* errno of the last failed attempt; 0 while all is well */
+	_Atomic uint64_t spooled_bytes; /* bytes of the spool on disk */
+	_Atomic int last_error;         /* errno of the last failed attempt; 0: none */
 };
 
 struct pl_export;
 
-/* In words, for people: printable, empty when there is nothing to tell. */
+/* Texts for people: printable, empty when there is nothing to report. */
 #define PL_WORDS_MAX 320
 struct pl_export_words {
-	char trouble[PL_WORDS_MAX]; /* why nothing is delivered at the moment */
-	char refusal[PL_WORDS_MAX]; /* the last refused entry's answer */
+	char trouble[PL_WORDS_MAX]; /* why nothing is delivered now */
+	char refusal[PL_WORDS_MAX]; /* the server's answer to the last refused entry */
 };
 
-/* What a kind of exporter supplies; all are called by one thread. now_ns is monotonic. */
+/* Operations of an exporter; one thread calls them, except where noted. now_ns is monotonic. */
 struct pl_export_ops {
 	const char *name; /* "jsonl" */
-	/* Takes every entry: afterwards it is delivered, queued or counted as dropped. Never blocks
+	/* Writes paths: afterwards each is delivered, queued or counted as dropped. Never blocks
 	 * for longer than one system call on a local file. */
 	void (*write_paths)(
 		struct pl_export *e, const struct pl_record_batch *batch, uint64_t now_ns);
 	void (*write_events)(
 		struct pl_export *e, const struct pl_event *events, uint32_t n, uint64_t now_ns);
-	/* NULL: takes none. */
+	/* NULL: takes no values. */
 	void (*write_values)(
 		struct pl_export *e, const struct pl_value *values, uint32_t n, uint64_t now_ns);
-	/* Records of packets, flows and their like, each the first bytes of `stride`. NULL: takes none. */
+	/* Writes records of flat kinds, of each the first bytes of `stride`. NULL: takes none. */
 	void (*write_flat)(struct pl_export *e, enum pl_flat_kind kind, const void *records,
 		uint32_t n, uint32_t stride, uint64_t now_ns);
-	/* Packets as they arrived: n entries (raw/message.h) of `len` bytes together. NULL: takes
-	 * none. */
+	/* Writes packets as they arrived: n entries (raw/message.h), `len` bytes together. NULL:
+	 * takes none. */
 	void (*write_packets)(
 		struct pl_export *e, const void *entries, size_t len, uint32_t n, uint64_t now_ns);
-	/* Once per interval, what the network looks like. NULL: takes none. */
+	/* Writes the points of one interval. NULL: takes none. */
 	void (*write_series)(struct pl_export *e, const struct pl_series_point *points, uint32_t n,
 		uint64_t now_ns);
-	/* Sends what is due: call at least once a second, and with `all` before closing. NULL: nothing
-	 * waits. */
+	/* Sends entries that are due; called at least once a second, and with `all` before closing.
+	 * NULL: nothing is ever held back. */
 	void (*flush)(struct pl_export *e, uint64_t now_ns, bool all);
-	/* For sources that can be read again from a position (netio/port.h). A mark stands behind all
-	 * that was accepted so far; the next one comes when the last is settled. Settled: of what
-	 * was accepted before the mark nothing is lost when the process ends, for it is delivered,
-	 * on disk, or dropped and counted. NULL, both: it is settled once nothing is queued. */
+	/* For sources that can be read again from a position (netio/port.h). mark() remembers all
+	 * that was accepted so far; the next mark comes when this one is settled. settled() returns
+	 * true when a process end loses none of those entries: each is delivered, on disk, or
+	 * dropped and counted. Both NULL: settled once nothing is queued. */
 	void (*mark)(struct pl_export *e);
 	bool (*settled)(struct pl_export *e);
-	/* Lets go of files and connections and takes them up again by name (SIGHUP). 0 or -errno;
-	 * on failure goes on with what it had. NULL: it holds none. */
+	/* Closes files and connections and opens them again by name (SIGHUP). 0 or -errno; on
+	 * failure the old ones stay in use. NULL: there are none. */
 	int (*reopen)(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag);
-	/* Nothing more will come or be sent: puts away what is left where it survives. What does
-	 * not stays in `queued`. NULL: nothing to do. */
+	/* Called when nothing more will come or be sent: stores what is left where it survives.
+	 * Entries that do not survive stay in `queued`. NULL: nothing to do. */
 	void (*finish)(struct pl_export *e);
-	/* Any thread. NULL: has no words. */
+	/* Any thread. NULL: no texts. */
 	void (*words)(struct pl_export *e, struct pl_export_words *ret);
 	void (*close)(struct pl_export *e); /* frees e */
 };
@@ -171,8 +171,8 @@ static inline void pl_export_finish(struct pl_export *e)
 		e->ops->finish(e);
 }
 
-/* Frees; NULL does nothing. Flush with `all` first; what is still unsent then is lost, read
- * queued. */
+/* Frees e; NULL does nothing. Flush with `all` before; read `queued` for the entries still unsent,
+ * which are lost. */
 static inline void pl_export_close(struct pl_export *e)
 {
 	if (e != NULL)

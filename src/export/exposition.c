@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes metrics pages, and streams of points from the same calls. */
+/* Writes metrics pages, and passes the same values on as points. */
 #include "export/exposition.h"
 
 #include <assert.h>
@@ -57,8 +57,8 @@ static bool ends_with(const char *text, const char *end)
 	return n >= m && memcmp(text + n - m, end, m) == 0;
 }
 
-/* Endings that a format gives a meaning of its own. Not "_info": a gauge of value 1 that ends so is
- * what all exporters have, in both formats. */
+/* Returns false for endings that a format reserves. "_info" is not among them: gauges of value 1
+ * with that ending are common in both formats. */
 static bool name_free(const char *name)
 {
 	static const char *const reserved[] = { "_total", "_created", "_bucket", "_count", "_sum" };
@@ -95,8 +95,8 @@ static void add_escaped(struct pl_buf *buf, const char *text, bool quotes)
 	}
 }
 
-/* A bound or a value that is a float in both formats: "1.0", not "1", so that a series has one
- * name. */
+/* Writes a bound or a value that is a float in both formats: "1.0", not "1", so that a series keeps
+ * its name. */
 void pl_exposition_float(struct pl_buf *buf, double v)
 {
 	size_t before = buf->len;
@@ -154,7 +154,7 @@ static void add_label(struct pl_exposition *page, const struct pl_label *label, 
 	pl_buf_chr(buf, '"');
 }
 
-/* Of a text as written: an escape is two bytes of one character, which is on the safe side. */
+/* Counts characters of an escaped text: an escape counts as two, which errs on the safe side. */
 static size_t characters(const char *text, size_t len)
 {
 	size_t n = 0;
@@ -164,7 +164,7 @@ static size_t characters(const char *text, size_t len)
 	return n;
 }
 
-/* " # {flow="…"} 0.000125 1795255200.125" */
+/* Appends " # {flow="…"} 0.000125 1795255200.125". */
 static void add_exemplar(
 	struct pl_exposition *page, const struct pl_exposition_exemplar *exemplar, double divisor)
 {
@@ -201,7 +201,7 @@ static void add_exemplar(
 		(unsigned int)(exemplar->ts_ns / 1000000 % 1000));
 }
 
-/* The line up to and with the blank before its value. le: NULL, or "+Inf" with bound unused. */
+/* Appends a sample's line up to the blank before its value. */
 static void sample_begin(struct pl_exposition *page, const char *suffix,
 	const struct pl_label *labels, unsigned int n)
 {
@@ -400,7 +400,7 @@ void pl_exposition_double(
 	pl_buf_chr(page->buf, '\n');
 }
 
-/* One _bucket line: the caller's labels, then le. */
+/* Appends one _bucket line: the caller's labels, then le. */
 static void bucket(struct pl_exposition *page, const struct pl_label *labels, unsigned int n,
 	double bound, uint64_t count, const struct pl_exposition_exemplar *exemplar, double divisor)
 {

@@ -128,7 +128,7 @@ static void exact_pages(void)
 	pl_buf_done(&buf);
 }
 
-/* A histogram whose bounds are whole numbers has them as floats in both formats. */
+/* Bounds that are whole numbers are written as floats in both formats. */
 static void whole_bounds(void)
 {
 	static struct pl_hist h;
@@ -147,7 +147,7 @@ static void whole_bounds(void)
 	pl_buf_done(&buf);
 }
 
-/* An exemplar stands at the bucket its value is in, on OpenMetrics pages, and never above its
+/* An exemplar is written at the bucket of its value, only on OpenMetrics pages, and within its
  * limit. */
 static void exemplars(void)
 {
@@ -237,7 +237,7 @@ static void no_memory(void)
 
 int main(void)
 {
-	/* If the machine has such a locale, a decimal comma must not get into the page. */
+	/* Where the system has this locale, its decimal comma must not get into the page. */
 	setlocale(LC_ALL, "de_DE.UTF-8");
 	negotiation();
 	exact_pages();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The format of InfluxDB outputs: answers of the server, sets of tags that are known, its URL. */
+/* The format of InfluxDB outputs: rulings on answers of the server, sets of tags, the URL. */
 #include "export/influx.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 
 /* ---- answers ---- */
 
-/* The string that is the value of a member, wherever it stands; false when there is none. */
+/* Copies the text value of a member at any depth; returns false when there is none. */
 static bool json_member(const char *body, const char *name, char *dst, size_t cap)
 {
 	const char *at = strstr(body, name);
@@ -34,7 +34,7 @@ static bool json_member(const char *body, const char *name, char *dst, size_t ca
 	return n > 0;
 }
 
-/* "… dropped=12" */
+/* Returns the number in "… dropped=12". */
 static uint64_t dropped_of(const char *words)
 {
 	const char *at = strstr(words, "dropped=");
@@ -45,7 +45,7 @@ static uint64_t dropped_of(const char *words)
 static void format_answer(
 	void *format, const struct pl_http_answer *answer, uint32_t n, struct pl_ruling *ret)
 {
-	/* What an operator has to mend, in the words of versions 1 and 2. */
+	/* Error texts of versions 1 and 2 for faults that an operator must mend. */
 	static const char *const to_mend[] = { "database is required", "database not found",
 		"retention policy not found", "bucket", "organization" };
 	const struct influx *x = format;
@@ -53,8 +53,8 @@ static void format_answer(
 
 	pl_ruling_by_status(answer, ret);
 	if (ret->kind == PL_RULING_DELIVERED && answer->status != 204 && answer->len > 0) {
-		/* A portal or a proxy says "fine" to everything; this one says nothing when it
-		 * stored. */
+		/* A portal or proxy may answer 200 with a page; the server's answer to a successful
+		 * write has no body. */
 		ret->kind = PL_RULING_RETRY;
 		return;
 	}
@@ -84,7 +84,7 @@ static uint64_t format_folded(const void *format)
 	return atomic_load_explicit(&x->folded, memory_order_relaxed);
 }
 
-/* ---- making ---- */
+/* ---- forms of lines ---- */
 
 static void set_key(struct member *m, const char *name)
 {
@@ -115,15 +115,15 @@ static int compare_members(const void *a, const void *b)
 	return strcmp(((const struct member *)a)->key, ((const struct member *)b)->key);
 }
 
-/* `tags` names those fields of the record that are tags; `left_out` those that do not belong into a
- * line; numbers_only leaves out texts. */
+/* Makes the form of a kind of record. `tags` names the fields that are tags, `left_out` those that
+ * are not written; numbers_only leaves out texts. */
 static void make_form(struct form *f, const struct pl_field *fields, size_t n,
 	const char *const *tags, const char *const *left_out, bool numbers_only,
 	uint32_t present_at)
 {
 	f->n_tags = f->n_fields = 0;
 	f->present_at = present_at;
-	f->max = 128; /* measurement, first field, time */
+	f->max = 128; /* starts with the measurement, first field and time */
 	for (size_t i = 0; i < n; i++) {
 		const struct pl_field *d = &fields[i];
 		bool tag = named(d->name, tags);
@@ -209,11 +209,11 @@ int pl_influx_format_new(void **ret, uint32_t max_keys)
 
 void pl_influx_make_flat(struct influx *x, enum pl_flat_kind kind)
 {
-	/* Words of fixed lists, and what names a device; of a flow nothing but its protocol. */
+	/* Tags have values from fixed lists or identify a device; of a flow only its protocol. */
 	static const char *const tags[] = { "proto", "end_reason", "role", "role_by", "reason",
 		"interface", "method", "segment", "from_point", "to_point", "point", NULL };
 	const struct pl_flat *flat = pl_flat(kind);
-	/* The time of the line. */
+	/* It is the time of the line. */
 	const char *const left_out[] = {
 		pl_flat_short(kind) == PL_FLAT_FLOW128 ? "last_ts" : "ts_ns", NULL
 	};
@@ -234,7 +234,7 @@ const struct pl_format_ops pl_influx_format = {
 	.free = format_free,
 };
 
-/* What is not unreserved (RFC 3986, 2.3) goes as %XX. */
+/* Appends a parameter; all but unreserved characters (RFC 3986, 2.3) become %XX. */
 static void add_parameter(struct pl_buf *url, const char *name, const char *value)
 {
 	static const char digits[] = "0123456789ABCDEF";

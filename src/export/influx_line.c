@@ -11,13 +11,13 @@
 
 #include "record/path_book.h"
 
-#define TIME_LEAST_NS (UINT64_C(946684800) * 1000000000u) /* 2000-01-01 */
+#define TIME_LEAST_NS (UINT64_C(946684800) * 1000000000u) /* 2000-01-01 in ns since the epoch */
 #define TIME_AHEAD_NS (UINT64_C(24) * 3600 * 1000000000u) /* a day */
-#define NUDGE_NS      (UINT64_C(1000000)) /* times closer than this are told apart */
+#define NUDGE_NS      (UINT64_C(1000000)) /* equal times within this span are moved apart */
 
-/* ---- keys ---- */
+/* ---- sets of tags ---- */
 
-/* The entry of a set of tags; NULL when it is one too many. */
+/* Returns the entry of a set of tags; NULL: there are max_keys already. */
 static struct key *find_key(struct influx *x, const char *text, size_t len, bool always)
 {
 	uint64_t hash = pl_hash(text, len, 0) | 1;
@@ -27,7 +27,7 @@ static struct key *find_key(struct influx *x, const char *text, size_t len, bool
 		if (x->keys[i].hash == hash)
 			return &x->keys[i];
 	}
-	/* Overflow sets are few, by their words; there is always room for those. */
+	/* Overflow sets are few, made of fixed words; there is always room for them. */
 	if (!always && x->n_keys >= x->max_keys)
 		return NULL;
 	if (x->n_keys >= x->mask - x->mask / 4)
@@ -37,7 +37,7 @@ static struct key *find_key(struct influx *x, const char *text, size_t len, bool
 	return &x->keys[i];
 }
 
-/* The server would keep one of two points with the same tags and time. */
+/* Returns a time not used yet with these tags: the server keeps only one point for each time. */
 static uint64_t tell_apart(struct key *k, uint64_t ts_ns)
 {
 	if (ts_ns <= k->ts_ns && k->ts_ns - ts_ns < NUDGE_NS)
@@ -90,8 +90,8 @@ static uint64_t number_at(const uint8_t *at, unsigned int form)
 	return v;
 }
 
-/* The first n bytes of a key. Copied in fixed pieces: there is room behind, and most keys are
- * short. */
+/* Copies the first n bytes of a key in pieces of fixed size: the buffer has room behind it, and
+ * most keys are short. */
 static char *put_key(char *p, const struct member *m, size_t n)
 {
 	memcpy(p, m->key, 16);
@@ -118,8 +118,8 @@ static const char *word_at(const uint8_t *at, unsigned int form)
 	return pl_form_word(form, reason);
 }
 
-/* Every word of our lists is of letters, digits, '_', '-' and '.', which need no escape; a number
- * without a word is shown as it is. */
+/* Words of the fixed lists have only letters, digits, '_', '-' and '.', which need no escape; a
+ * number without a word is written as a number. */
 static char *put_tag(char *p, const uint8_t *at, unsigned int form)
 {
 	const char *word;
@@ -221,7 +221,7 @@ static char *put_tags(
 	return p;
 }
 
-/* One line; `first` is the measurement, `fields` what its fields begin with. */
+/* Appends one line; `name` is its measurement, `first_field` precedes the other fields. */
 static int put_line(struct influx *x, const struct form *f, const void *record, const char *name,
 	const char *first_field, uint64_t ts_ns, struct pl_buf *out)
 {
@@ -333,9 +333,9 @@ int pl_influx_format_path(void *format, const struct pl_path *path, const struct
 
 /* ---- points as lines ---- */
 
-/* Names of measurements, keys of tags and fields, values of tags: comma, equals sign and space are
- * escaped; what cannot be escaped (a line's end, other control characters) becomes "?". A backslash
- * stands for itself, but at the end it would take the next character with it. */
+/* Appends a measurement, a key of a tag or field, or a tag's value: comma, equals sign and space
+ * are escaped; a character that cannot be escaped (newline, other control characters) becomes "?".
+ * A backslash stands for itself, but at the end it would escape the next character. */
 void pl_influx_escape(struct pl_buf *out, const char *text)
 {
 	size_t len = strlen(text);
@@ -355,7 +355,7 @@ static void add_labels(struct pl_buf *out, const struct pl_series_point *point, 
 {
 	for (uint32_t i = 0; i < point->n_labels; i++) {
 		if (point->labels[i].value[0] == '\0')
-			continue; /* an empty tag is no tag */
+			continue; /* an empty value is not allowed for a tag */
 		pl_buf_chr(out, ',');
 		pl_influx_escape(out, point->labels[i].name);
 		pl_buf_chr(out, '=');

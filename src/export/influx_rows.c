@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of questions as lines of InfluxDB. */
+/* Rows of queries as lines of InfluxDB. */
 #include "export/influx_rows.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "export/influx_state.h"
 #include "query/result_json.h"
 
-/* Columns that every row has behind those of the question. */
+/* Columns that follow those of the query in every row. */
 enum { END, FINAL, FIRST, LATE, POINTS, INCOMPLETE, N_OWN };
 static const char *const own[N_OWN] = { "w1", "final", "first_ts", "late", "exp", "incomplete" };
 
@@ -50,7 +50,7 @@ static bool has_column(const struct pl_query *query, const char *name)
 
 /* ---- tags ---- */
 
-/* A key that is absent or an empty text is no tag. */
+/* Appends a tag; an absent key or an empty text is left out. */
 static void add_tag(
 	struct pl_buf *out, const struct pl_query_column *column, const struct pl_query_value *v)
 {
@@ -88,7 +88,7 @@ static void add_name(struct pl_buf *out, size_t begin, const char *name, const c
 	pl_buf_chr(out, '=');
 }
 
-/* In quotes a quote and a backslash are escaped; control characters become "?". */
+/* Appends a text in quotes, escaped; control characters become "?". */
 static void add_text(struct pl_buf *out, const char *text)
 {
 	pl_buf_chr(out, '"');
@@ -102,7 +102,7 @@ static void add_text(struct pl_buf *out, const char *text)
 	pl_buf_chr(out, '"');
 }
 
-/* Integers are signed 64-bit at the server: a larger one is a text of another name. */
+/* Appends an integer: one above 63 bits, the server's limit, as a text of another name. */
 static void add_unsigned(struct pl_buf *out, size_t begin, const char *name, uint64_t v)
 {
 	const bool large = v > INT64_MAX;
@@ -234,7 +234,7 @@ int pl_influx_put_row(void *format, const struct pl_query *query, const char *na
 	put_tags(out, query, name, row, keys);
 	if (out->failed)
 		return -E2BIG;
-	/* The row of a closed window takes the place of its first crossing. */
+	/* The row of a closed window replaces the row of its first crossing. */
 	if (!pl_influx_place(format, out->data + begin, out->len - begin,
 		    row->windowed && !row->final, ts_ns, &at_ns))
 		return -ENOSPC;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of the InfluxDB format, for influx.c and influx_line.c. */
+/* Internals of the InfluxDB format, for influx.c and influx_line.c. */
 #pragma once
 
 #include <stdatomic.h>
@@ -24,7 +24,7 @@ struct member {
 	uint32_t present;
 };
 
-/* A kind of record as a line: tags in the order of their names, then fields. */
+/* A kind of record as a line: tags sorted by name, then fields. */
 struct form {
 	struct member tags[MEMBERS_MAX], fields[MEMBERS_MAX];
 	unsigned int n_tags, n_fields;
@@ -32,7 +32,7 @@ struct form {
 	uint16_t present_at;
 };
 
-/* A set of tags that was written: its hash, and the last time a point had it. */
+/* A set of tags in use: its hash, and the time of its last point. */
 struct key {
 	uint64_t hash; /* 0: free */
 	uint64_t ts_ns;
@@ -40,16 +40,16 @@ struct key {
 
 struct influx {
 	struct form event, hop, value, flat;
-	enum pl_flat_kind kind; /* of the records that `flat` is of; PL_FLAT_MAX: none yet */
+	enum pl_flat_kind kind; /* kind that `flat` is the form of; PL_FLAT_MAX: none yet */
 	struct key *keys;
 	uint32_t mask, n_keys, max_keys;
 	_Atomic uint64_t folded;
-	_Atomic bool many_lines; /* an entry may be several lines */
+	_Atomic bool many_lines; /* an entry may become several lines */
 };
 
 /* ---- influx.c ---- */
 
-/* The line of a kind of records of packets, flows and their like. */
+/* Makes the form for a flat kind of record. */
 void pl_influx_make_flat(struct influx *x, enum pl_flat_kind kind);
 
 /* ---- influx_line.c ---- */
@@ -64,10 +64,10 @@ int pl_influx_format_path(void *format, const struct pl_path *path, const struct
 	uint64_t real_ns, struct pl_buf *out);
 int pl_influx_format_point(
 	void *format, const struct pl_series_point *point, uint64_t real_ns, struct pl_buf *out);
-/* Names of measurements, keys of tags and fields, values of tags. */
+/* Escapes names of measurements, keys of tags and fields, and values of tags. */
 void pl_influx_escape(struct pl_buf *out, const char *text);
 bool pl_influx_time_good(uint64_t ts_ns, uint64_t real_ns);
-/* The time that a point with these tags, and its measurement, gets; one that is passing may be replaced
- * by the next of its time. False: it is one set of tags too many. */
+/* Sets the time of a point with these tags and measurement; a passing point may be replaced by the
+ * next one of its time. Returns false when the set of tags is one too many. */
 bool pl_influx_place(
 	void *format, const char *tags, size_t len, bool passing, uint64_t ts_ns, uint64_t *ret_ns);

@@ -171,7 +171,7 @@ static void test_times(void)
 	pl_influx_format.free(f);
 }
 
-/* The last word of a line. */
+/* Returns the last word of a line, its time. */
 static uint64_t time_of(const char *line)
 {
 	const char *space = strrchr(line, ' ');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Brings IPFIX messages to a collector. */
+/* Carries IPFIX messages to a collector. */
 #include "export/ipfix_link.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "netio/tcp.h"
 #include "netio/udp_address.h"
 
-#define RETRY_NS     UINT64_C(1000000000)   /* between attempts to connect */
-#define CONNECT_NS   UINT64_C(10000000000)  /* that one may take */
-#define REFUSED_NS   UINT64_C(120000000000) /* that a refusal is told: templates are sent within */
-#define WATCH_S      60                     /* after which a collector that is gone is found out */
+#define RETRY_NS     UINT64_C(1000000000)   /* pause between attempts to connect */
+#define CONNECT_NS   UINT64_C(10000000000)  /* timeout of one attempt */
+#define REFUSED_NS   UINT64_C(120000000000) /* a refusal is told this long: templates come sooner */
+#define WATCH_S      60                     /* idle seconds until a lost collector is noticed */
 #define PORT_DEFAULT ":4739"
 #define REVERSE_PEN  29305u
 
@@ -60,7 +60,7 @@ static void send_datagram(struct pl_ipfix_link *l, const uint8_t *message, uint3
 	}
 }
 
-/* A host without a collector says so, sometimes: what was sent before did not arrive. */
+/* UDP: notices that the host refused earlier messages, which not all hosts tell. */
 static void look_at_refusals(struct pl_ipfix_link *l, uint64_t now_ns)
 {
 	struct pl_port_stats port;
@@ -85,7 +85,7 @@ static void forget_unsent(struct pl_ipfix_link *l)
 	l->taken = 0;
 }
 
-/* Entries in messages that were sent may not have arrived. */
+/* Drops the connection: entries in messages already sent may be lost, too. */
 void pl_ipfix_link_drop(struct pl_ipfix_link *l, const char *words, uint64_t now_ns)
 {
 	if (l->fd >= 0)
@@ -98,7 +98,7 @@ void pl_ipfix_link_drop(struct pl_ipfix_link *l, const char *words, uint64_t now
 	say_trouble(l, words);
 }
 
-/* Gives the kernel what it takes of the messages. */
+/* Passes unsent messages to the kernel, as far as it takes them. */
 static void push(struct pl_ipfix_link *l, uint64_t now_ns)
 {
 	while (l->connected && l->taken < l->unsent.len) {
@@ -131,7 +131,7 @@ static void connect_to(struct pl_ipfix_link *l, uint64_t now_ns)
 		pl_ipfix_link_drop(l, diag.text, now_ns);
 }
 
-/* Whether a connection that was begun is there. */
+/* Ends an attempt to connect that succeeded, failed or took too long. */
 static void finish_connecting(struct pl_ipfix_link *l, uint64_t now_ns)
 {
 	struct pollfd p = { .fd = l->fd, .events = POLLOUT };
@@ -156,7 +156,7 @@ static void finish_connecting(struct pl_ipfix_link *l, uint64_t now_ns)
 	l->trouble[0] = '\0';
 }
 
-/* A collector says nothing: when something can be read, it has closed the connection. */
+/* Notices a closed connection: a collector sends nothing, so 0 bytes mean its end. */
 static void look_at_peer(struct pl_ipfix_link *l, uint64_t now_ns)
 {
 	uint8_t bytes[256];
@@ -168,7 +168,7 @@ static void look_at_peer(struct pl_ipfix_link *l, uint64_t now_ns)
 		pl_ipfix_link_drop(l, strerror(errno), now_ns);
 }
 
-/* ---- both ---- */
+/* ---- both transports ---- */
 
 void pl_ipfix_link_send(struct pl_ipfix_link *l, const uint8_t *message, uint32_t bytes,
 	const struct pl_ipfix_amount *carries, uint64_t now_ns)
@@ -239,7 +239,7 @@ static int read_transport(const char *text, bool *ret_tcp, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-/* "//HOST[:PORT]" into "HOST:PORT". */
+/* Turns "//HOST[:PORT]" into "HOST:PORT". */
 static int read_endpoint(const char *target, char *dst, size_t cap, struct pl_diag *diag)
 {
 	const char *host = target + 2, *colon;
@@ -256,7 +256,7 @@ static int read_endpoint(const char *target, char *dst, size_t cap, struct pl_di
 		return -EINVAL;
 	}
 	colon = strrchr(host, ':');
-	/* The colons of "[::1]" are none before a port. */
+	/* The colons in "[::1]" do not precede a port. */
 	if (colon != NULL && strchr(colon, ']') != NULL)
 		colon = NULL;
 	if (colon != NULL && strcmp(colon, ":0") == 0) {
@@ -287,7 +287,7 @@ int pl_ipfix_target_read(
 		r = read_time(pl_uri_get(uri, "time"), &ret->time, diag);
 	if (r == 0)
 		r = pl_uri_get_size(uri, "pen", 1, UINT32_MAX, &ret->pen, diag);
-	/* RFC 5103, 6.1: that of reverse elements, which libfixbuf keeps to itself. */
+	/* This PEN marks reverse elements (RFC 5103, 6.1) and is reserved by libfixbuf. */
 	if (r == 0 && ret->pen == REVERSE_PEN) {
 		pl_diag_set(diag,
 			"'pen=29305' in the URI: this number is that of reverse elements (RFC 5103); give the number of your enterprise");
@@ -296,7 +296,7 @@ int pl_ipfix_target_read(
 	return r;
 }
 
-/* A port may say it with its own scheme. */
+/* Puts the scheme ipfix before the error's text; that of a port begins with its own scheme. */
 static void say_why(struct pl_diag *diag, const char *endpoint, const struct pl_diag *why)
 {
 	static const char scheme[] = "udp://";

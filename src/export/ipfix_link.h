@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way of IPFIX messages to a collector: a datagram for each (RFC 7011 10.3), or a connection
- * that is made again when it breaks (10.4). Nothing here waits for the collector. The owner makes messages
- * with a writer of ipfix/ and keeps what waits for a connection.
+ * The transport of IPFIX messages to a collector: one datagram each (RFC 7011 10.3), or a
+ * connection that is made again when it breaks (10.4). Nothing waits for the collector. The caller
+ * makes messages with a writer of ipfix/ and keeps entries that wait for a connection.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 
 struct pl_port;
 
-/* As keys of the URI say it: transport, time, pen. */
+/* Values of these keys of the URI: transport, time, pen. */
 struct pl_ipfix_target {
 	char endpoint[PL_URI_TEXT_MAX]; /* "HOST:PORT" */
 	bool tcp;
@@ -28,11 +28,11 @@ struct pl_ipfix_target {
 
 #define PL_IPFIX_KEYS "transport", "time", "pen"
 
-/* Without asking for a name. -EINVAL with diag. */
+/* Reads the target without a name lookup. -EINVAL with diag. */
 int pl_ipfix_target_read(
 	struct pl_ipfix_target *ret, const struct pl_uri *uri, struct pl_diag *diag);
 
-/* Of some entries of the owner: flows, paths. */
+/* Number of the caller's entries (flows, paths), and sums over them. */
 struct pl_ipfix_amount {
 	uint64_t entries;
 	struct pl_ipfix_sum sum;
@@ -41,39 +41,39 @@ struct pl_ipfix_amount {
 void pl_ipfix_amount_add(struct pl_ipfix_amount *to, const struct pl_ipfix_amount *more);
 
 struct pl_ipfix_link {
-	struct pl_port *port; /* UDP; NULL: TCP, and what follows */
+	struct pl_port *port; /* UDP; NULL: TCP, with the members below */
 	struct pl_addr addr;
 	uint16_t at;
 	int fd;               /* -1: none */
 	bool connected;       /* the handshake is over */
-	bool began;           /* and the owner was not told yet */
-	uint64_t next_ns;     /* without a connection: when to try; while one is made: until when */
-	struct pl_buf unsent; /* messages, of which this many bytes were taken */
+	bool began;           /* connected, and the caller does not know it yet */
+	uint64_t next_ns;     /* without a connection: next attempt; during one: its timeout */
+	struct pl_buf unsent; /* messages, of which `taken` bytes are with the kernel */
 	size_t taken;
 	struct pl_ipfix_amount in_unsent;
 	uint32_t unsent_messages;
-	uint64_t refused_ns; /* UDP: when a message was refused last */
+	uint64_t refused_ns; /* UDP: last time a message was refused */
 
-	struct pl_ipfix_amount sent, failed; /* that the kernel took, or did not; since the start */
+	struct pl_ipfix_amount sent, failed; /* amounts sent and lost since the start */
 	uint64_t messages, bytes, refused, connections;
-	char trouble[128]; /* what is wrong now; "" */
-	bool news;         /* that has changed: the owner tells it, and clears this */
+	char trouble[128]; /* present trouble; "": none */
+	bool news;         /* `trouble` has changed; the caller clears this */
 };
 
-/* Negative errno with diag. */
+/* Returns negative errno with diag. */
 int pl_ipfix_link_open(
 	struct pl_ipfix_link *l, const struct pl_ipfix_target *target, struct pl_diag *diag);
-void pl_ipfix_link_close(struct pl_ipfix_link *l); /* also of one that was not opened whole */
+void pl_ipfix_link_close(struct pl_ipfix_link *l); /* also closes a link that failed to open */
 
-/* A message that carries this. Over TCP only while there is a connection. */
+/* Sends a message with these entries. Over TCP only while connected. */
 void pl_ipfix_link_send(struct pl_ipfix_link *l, const uint8_t *message, uint32_t bytes,
 	const struct pl_ipfix_amount *carries, uint64_t now_ns);
-/* Whether messages may be made: over TCP, there is a connection and it has taken all before. */
+/* Returns true when messages may be made: over TCP, connected and nothing is unsent. */
 bool pl_ipfix_link_ready(const struct pl_ipfix_link *l);
-/* Goes on with connecting and with what is unsent. True: a session has begun, which takes its
- * templates first (pl_ipfix_begin). */
+/* Continues connecting and sending. Returns true when a session has begun, in which templates must
+ * come first (pl_ipfix_begin). */
 bool pl_ipfix_link_turn(struct pl_ipfix_link *l, uint64_t now_ns);
-/* Gives up what is unsent. */
+/* Gives up the connection and its unsent messages. */
 void pl_ipfix_link_drop(struct pl_ipfix_link *l, const char *words, uint64_t now_ns);
 
 uint32_t pl_ipfix_now_s(void); /* seconds since the Unix epoch */

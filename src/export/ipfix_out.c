@@ -11,11 +11,11 @@
 #include "export/queue.h"
 #include "ipfix/paths.h"
 
-#define RENEW_NS      UINT64_C(60000000000) /* UDP: between templates */
-#define WAITING       65536u                /* records that wait for a connection, 8 MiB */
+#define RENEW_NS      UINT64_C(60000000000) /* UDP: between transmissions of the templates */
+#define WAITING       65536u                /* capacity of `waiting`, in records: 8 MiB */
 #define BATCH_PATHS   64
 #define BATCH_RECORDS 512
-#define UNSENT_BYTES  (UINT64_C(1) << 20) /* TCP: messages of a batch, at most */
+#define UNSENT_BYTES  (UINT64_C(1) << 20) /* TCP: most bytes of messages of one batch */
 
 struct ipfix_out {
 	struct pl_export export;
@@ -24,14 +24,14 @@ struct ipfix_out {
 	bool tcp;
 	uint64_t renew_ns;
 	struct pl_export_queue *waiting; /* TCP */
-	struct pl_record_batch batch;    /* out of it */
-	uint64_t full;                   /* that found no room in it, as of the last look */
-	struct pl_ipfix_amount making, sent, failed; /* as of the last look: of the link */
+	struct pl_record_batch batch;    /* taken from `waiting` */
+	uint64_t full;                   /* paths dropped by `waiting`, at the last look */
+	struct pl_ipfix_amount making, sent, failed; /* making: in the open message */
 	uint64_t bytes, errors;
-	uint64_t marked; /* entries that were queued so far, at the last mark */
-	uint64_t now_ns; /* of the present call */
+	uint64_t marked; /* entries ever queued, at the last mark */
+	uint64_t now_ns; /* time of the present call */
 	char endpoint[128];
-	pthread_mutex_t lock; /* of trouble */
+	pthread_mutex_t lock; /* guards `trouble` */
 	char trouble[PL_WORDS_MAX];
 };
 
@@ -112,8 +112,7 @@ static void put_batch(struct ipfix_out *o, const struct pl_record_batch *b)
 		put(o, b, i, at_s);
 }
 
-/* Paths that wait go into messages, as long as the connection takes them; those of a batch, at
- * once. */
+/* Puts waiting paths into messages while the connection takes them, one batch at a time. */
 static void drain(struct ipfix_out *o)
 {
 	struct pl_export_taken none = { .events = NULL };
@@ -142,7 +141,7 @@ static void write_paths(struct pl_export *e, const struct pl_record_batch *batch
 	settle(o);
 }
 
-/* Never asked for: the kind takes none. */
+/* Never called for: this kind takes no events. */
 static void write_events(
 	struct pl_export *e, const struct pl_event *events, uint32_t n, uint64_t now_ns)
 {
@@ -172,9 +171,9 @@ static void flush(struct pl_export *e, uint64_t now_ns, bool all)
 	settle(o);
 }
 
-/* ---- the rest ---- */
+/* ---- operations ---- */
 
-/* They leave in the order in which they came; what finds no room is dropped before it is queued. */
+/* Returns entries ever queued; they leave in order, and those without room are not queued. */
 static uint64_t ever_queued(const struct pl_export *e)
 {
 	return pl_counter_read(&e->stats.accepted) -

@@ -16,25 +16,25 @@
 #include "record/json.h"
 
 #define KEEP_MAX     1000
-#define REPAIR_BYTES (1 << 20)  /* how far back a torn last line is looked for */
-#define CHUNK_BYTES  (64 << 10) /* enough text to be worth a system call */
+#define REPAIR_BYTES (1 << 20)  /* most bytes searched for the begin of a torn last line */
+#define CHUNK_BYTES  (64 << 10) /* text that is written at once in mid-batch */
 #define HOPS_MAX     255
 
 /*
- * `text` holds the lines that are not wholly in the file, from the beginning of a line on; the
- * first `torn` bytes of it are in the file already. So a line cut short by a full disk can be
- * finished in the same file, or cut off there and written anew in another.
+ * `text` holds the lines not wholly in the file, beginning with the start of a line; its first
+ * `torn` bytes are already in the file. So a line cut short by a full disk can be completed in the
+ * same file, or cut off there and written again in another.
  */
 struct jsonl {
 	struct pl_export export;
 	struct pl_jsonl_options options; /* with the defaults filled in */
 	char *path;
 	int fd;
-	bool regular; /* else a device: no rotation, no repair */
+	bool regular; /* false: a device, without rotation and repair */
 	uint64_t file_bytes;
-	uint64_t begun_ns;         /* when this file was begun or found */
-	uint64_t retry_at_ns;      /* no attempt before; 0 = none failed */
-	uint64_t rotate_at_ns;     /* no rotation before, after one failed */
+	uint64_t begun_ns;         /* when this file was created or found */
+	uint64_t retry_at_ns;      /* no write before; 0: none failed */
+	uint64_t rotate_at_ns;     /* after a failure, no rotation before */
 	enum pl_export_drop cause; /* of the last failure */
 	struct pl_buf text;
 	size_t torn;
@@ -50,8 +50,8 @@ _Static_assert(offsetof(struct jsonl, export) == 0, "an exporter begins with the
 /* --- the file --------------------------------------------------------------------------------- */
 
 /*
- * Cuts off a last line without an end, as a crash leaves it. Only what looks like one of our lines
- * is removed: a foreign file is refused.
+ * Cuts off a last line without an end, as a crash leaves it. A line must begin like one of ours;
+ * otherwise the file is refused.
  */
 static int cut_torn_end(int fd, off_t size, const char *path, struct pl_diag *diag, off_t *ret_size)
 {
@@ -98,7 +98,7 @@ out:
 	return r;
 }
 
-/* Whether the path names this file. Who had its lock until now may have given it another name. */
+/* Returns true when the path names this file: the lock's previous owner may have renamed it. */
 static bool is_named(const struct stat *file, const char *path)
 {
 	struct stat there;
@@ -107,15 +107,15 @@ static bool is_named(const struct stat *file, const char *path)
 	       there.st_ino == file->st_ino;
 }
 
-/* Opens the path and takes the place of the present file; on failure that one stays. -EAGAIN: the
- * path is another file's by now. */
+/* Opens the path in place of the present file; on failure that one stays. -EAGAIN: the path has
+ * come to name another file. */
 static int file_try(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct stat st, old;
 	off_t size = 0;
 	int fd, r;
 
-	/* Without O_NONBLOCK a FIFO without a reader would hang us before it can be refused. */
+	/* Without O_NONBLOCK, open would block at a FIFO without a reader. */
 	fd = open(j->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
 		(mode_t)j->options.mode);
 	if (fd < 0) {
@@ -135,7 +135,7 @@ static int file_try(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 	}
 	if (j->fd >= 0 && fstat(j->fd, &old) == 0 && old.st_dev == st.st_dev &&
 		old.st_ino == st.st_ino) {
-		close(fd); /* still the same file */
+		close(fd); /* the same file as before */
 		return 0;
 	}
 	if (S_ISREG(st.st_mode)) {
@@ -151,7 +151,7 @@ static int file_try(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 			pl_diag_set(diag, "cannot lock %s: another process renames it", j->path);
 			goto fail;
 		}
-		/* What was written before it was locked counts too. */
+		/* Counts what was written before the lock was taken. */
 		if (fstat(fd, &st) < 0) {
 			r = -errno;
 			pl_diag_set(diag, "cannot stat %s: %s", j->path, strerror(-r));
@@ -187,7 +187,7 @@ static int file_open(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 	return r;
 }
 
-/* Leaves the present file with whole lines only; the line that was begun will be written again. */
+/* Leaves only whole lines in the present file; its begun line will be written again. */
 static void untear(struct jsonl *j)
 {
 	if (j->torn == 0)
@@ -205,7 +205,7 @@ static void rotated_name(const struct jsonl *j, unsigned int number, char dst[PA
 		snprintf(dst, PATH_MAX, "%s.%u", j->path, number);
 }
 
-/* FILE.1 becomes FILE.2, and so on; the last one kept is replaced. Gaps are as good as files. */
+/* Renames FILE.1 to FILE.2, and so on; the last one kept is replaced. Gaps are kept. */
 static int shift_names(const struct jsonl *j)
 {
 	char from[PATH_MAX], to[PATH_MAX];
@@ -236,7 +236,7 @@ static void rotate(struct jsonl *j, uint64_t now_ns)
 			pl_count(&j->export.stats.rotations, 1);
 			return;
 		}
-		/* No new file: the present one gets its name back and grows on. */
+		/* Without a new file the present one gets its name back and is continued. */
 		rotated_name(j, 1, first);
 		if (rename(first, j->path) < 0)
 			attempt_failed(j, errno);
@@ -267,7 +267,7 @@ static void account(struct jsonl *j)
 		memory_order_relaxed);
 }
 
-/* n more bytes of the text are in the file. */
+/* Accounts for n more bytes of the text that are in the file. */
 static void written(struct jsonl *j, size_t n)
 {
 	const char *text = j->text.data;
@@ -294,7 +294,7 @@ static bool rotation_due(const struct jsonl *j, size_t first_line, uint64_t now_
 	       (o->max_age_ns != 0 && now_ns - j->begun_ns >= o->max_age_ns);
 }
 
-/* How much of the text goes into the present file: whole lines, at least the first one. */
+/* Returns the bytes of text for the present file: whole lines, at least the first one. */
 static size_t chunk_len(const struct jsonl *j, size_t first_line)
 {
 	uint64_t room;
@@ -345,8 +345,7 @@ static void drain(struct jsonl *j, uint64_t now_ns, bool now)
 	atomic_store_explicit(&j->export.stats.last_error, 0, memory_order_relaxed);
 }
 
-/* Room for one more line of at most n bytes, its end included, after an attempt to make it; false:
- * the entry is dropped. */
+/* Makes room for one line of at most n bytes with its newline; false: the entry is dropped. */
 static bool begin_line(struct jsonl *j, size_t n, uint64_t now_ns)
 {
 	if (j->text.len + n > j->options.buffer_bytes)
@@ -360,7 +359,7 @@ static bool begin_line(struct jsonl *j, size_t n, uint64_t now_ns)
 static void end_line(struct jsonl *j)
 {
 	pl_buf_chr(&j->text, '\n');
-	assert(!j->text.failed); /* allocated when opened, and room was made */
+	assert(!j->text.failed); /* the buffer was allocated when opened, and has room */
 }
 
 static void end_lines(struct jsonl *j, uint64_t now_ns)
@@ -442,7 +441,7 @@ static void jsonl_flush(struct pl_export *e, uint64_t now_ns, bool all)
 	struct jsonl *j = self(e);
 
 	if (j->text.len == 0 && rotation_due(j, 0, now_ns))
-		rotate(j, now_ns); /* by age, though nothing comes */
+		rotate(j, now_ns); /* rotation by age, without new lines */
 	drain(j, now_ns, all);
 	account(j);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The JSON lines file exporter: one object per report, event and value (record/json.h), appended
- * (O_APPEND) to a file that is rotated by size and age; FILE becomes FILE.1, FILE.1 becomes FILE.2,
- * and so on.
+ * The JSON lines exporter: writes one object per report, event, value or flat record
+ * (record/json.h), appended (O_APPEND) to a file that is rotated by size and age: FILE becomes
+ * FILE.1, FILE.1 becomes FILE.2, and so on.
  *
- * Lines are whole: after a short write the rest of the line goes first, before anything else; if
- * the file is left in between, the torn end is cut off. A torn end found when opening (a crash) is
- * cut off too. When the disk is full or fails, up to buffer_bytes wait, what comes beyond is
- * dropped and counted by cause, and each retry_ns a new attempt is made. Nothing is synced to the
- * device: a power cut may lose what the kernel had not written yet.
+ * Lines are whole: after a short write the rest of the line is written first; if the file is left
+ * in between, the torn end is cut off. A torn end found at opening (after a crash) is cut off, too.
+ * When the disk is full or fails, up to buffer_bytes wait; further entries are dropped and counted
+ * by cause, and a new attempt is made every retry_ns. Nothing is synced to the device: a power cut
+ * may lose what the kernel has not written yet.
  */
 #pragma once
 
@@ -20,13 +20,13 @@
 
 struct pl_jsonl_options {
 	const char *path;         /* copied */
-	uint64_t max_bytes;       /* rotate before a file would be larger; 0: never */
-	uint64_t max_age_ns;      /* rotate when a file is older; 0: never */
+	uint64_t max_bytes;       /* rotates before a file would exceed this; 0: never */
+	uint64_t max_age_ns;      /* rotates a file older than this; 0: never */
 	unsigned int keep;        /* rotated files kept, at most 1000; 0: 5 */
-	unsigned int mode;        /* of new files; 0: 0640 */
-	uint64_t buffer_bytes;    /* text that may wait; 0: 1 MiB */
-	uint64_t retry_ns;        /* 0: 1 s */
-	bool no_paths, no_events; /* leave out reports, or events: they are not accepted either */
+	unsigned int mode;        /* mode of new files; 0: 0640 */
+	uint64_t buffer_bytes;    /* most bytes of waiting text; 0: 1 MiB */
+	uint64_t retry_ns;        /* between attempts; 0: 1 s */
+	bool no_paths, no_events; /* reports, or events, are not accepted */
 };
 
 /* -errno with diag when the file cannot be opened. */

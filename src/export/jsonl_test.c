@@ -19,9 +19,9 @@
 #define SECOND ((uint64_t)1000000000)
 
 static char dir[64];
-static void (*before_lock)(void); /* what others do meanwhile */
+static void (*before_lock)(void); /* called before flock: acts as another process */
 
-/* In place of the C library's. */
+/* Replaces the C library's function. */
 int flock(int fd, int operation)
 {
 	void (*first)(void) = before_lock;
@@ -64,7 +64,7 @@ static void put(const char *name, const char *text)
 		abort();
 }
 
-/* The file's text; freed at the next call. "" when it is not there. */
+/* Returns the file's text until the next call; "" when there is no file. */
 static const char *text_of(const char *name)
 {
 	static char *text;
@@ -77,7 +77,7 @@ static const char *text_of(const char *name)
 	return text;
 }
 
-/* Lines of a file that each look like one whole object; -1 when any does not. */
+/* Returns the number of lines when each looks like one whole object, else -1. */
 static long whole_lines(const char *name)
 {
 	const char *p = text_of(name);
@@ -131,7 +131,7 @@ static uint64_t count(const struct pl_counter *c)
 	return pl_counter_read(c);
 }
 
-/* accepted = delivered + dropped + queued */
+/* Checks accepted = delivered + dropped + queued. */
 static bool balanced(const struct pl_export *e)
 {
 	uint64_t sum = count(&e->stats.delivered) + e->stats.queued;
@@ -225,7 +225,7 @@ static void rotate(void)
 		abort();
 }
 
-/* Another process has the file until this one has its lock. */
+/* Another process writes to the file until this one locks it. */
 static void another_writes(void)
 {
 	struct pl_jsonl_options o = { 0 };
@@ -271,7 +271,7 @@ static void rotates_by_size(void)
 	ok(sum < 350, "older ones are gone");
 	pl_export_close(e);
 
-	/* a line longer than the limit gets a file of its own, and is not lost */
+	/* a line longer than the limit gets its own file */
 	o.max_bytes = 10;
 	o.keep = 100;
 	e = opened(o, "l");
@@ -359,8 +359,8 @@ static void set_limit(uint64_t bytes)
 		abort();
 }
 
-/* The disk fills up at every possible byte of a line, then has room again: each line whole, none
- * twice. */
+/* The disk fills up at every byte of a line and then has room again: lines are whole and not
+ * repeated. */
 static void torn_lines(void)
 {
 	struct pl_jsonl_options o = { 0 };
@@ -384,12 +384,12 @@ static void torn_lines(void)
 		if (at % 2 == 0) {
 			set_limit(UINT64_MAX);
 			pl_export_flush(e, SECOND / 2, false);
-			resumed &= count(&e->stats.delivered) == at / line; /* not yet */
+			resumed &= count(&e->stats.delivered) == at / line; /* no room yet */
 			pl_export_flush(e, SECOND, false);
 			resumed &= count(&e->stats.delivered) == 3 && e->stats.last_error == 0;
 			good &= whole_lines("t") == 3;
 		} else {
-			/* moved away while torn: the old file is cut, the line is in the new one */
+			/* renamed while torn: the old file is cut, the line is in the new one */
 			rename(in_dir("t"), in_dir("old"));
 			set_limit(UINT64_MAX);
 			set_limit(at);
@@ -401,7 +401,7 @@ static void torn_lines(void)
 		}
 		pl_export_close(e);
 
-		/* closed while torn */
+		/* closing a torn file */
 		clear_dir();
 		e = opened(o, "t");
 		set_limit(at);
@@ -418,7 +418,7 @@ static void torn_lines(void)
 	clear_dir();
 }
 
-/* Random sizes, limits that come and go, rotation: what is on the disk is what was delivered. */
+/* Random sizes, changing limits and rotation: the files hold exactly what was delivered. */
 static void random_faults(void)
 {
 	struct pl_jsonl_options o = { .max_bytes = 20000, .keep = 1000 };
@@ -433,7 +433,7 @@ static void random_faults(void)
 	for (unsigned int i = 0; i < 1000; i++) {
 		now += pl_rng_below(&rng, SECOND);
 		if (i / 400 % 2 == 1)
-			set_limit(pl_rng_below(&rng, 100)); /* not even a line */
+			set_limit(pl_rng_below(&rng, 100)); /* less than a line */
 		else
 			set_limit(pl_rng_below(&rng, 3) == 0 ? UINT64_MAX
 							     : pl_rng_below(&rng, 25000));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which page a client wants: the Accept header (RFC 9110, 12.5.1), with weights. Parameters we do
- * not know (escaping, charset) are passed over; a version is compared. A broken header asks for
- * nothing: text.
+ * Chooses the format of a page by the Accept header (RFC 9110, 12.5.1) with its weights. Unknown
+ * parameters (escaping, charset) are ignored; a version is compared. A malformed header counts as
+ * no preference: text.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static struct slice trim(struct slice s)
 	return s;
 }
 
-/* Cuts what stands before the next `sep` outside quotes off the front of *rest. */
+/* Removes from *rest, and returns, the part before the next `sep` outside quotes. */
 static struct slice cut(struct slice *rest, char sep)
 {
 	struct slice part = { rest->at, 0 };
@@ -69,7 +69,7 @@ static struct slice unquote(struct slice s)
 	return s;
 }
 
-/* A weight in thousandths: "0", "1", "0.5", "0.755", "1.000"; -1 for anything else. */
+/* Returns a weight in thousandths of "0", "1", "0.5", "0.755" or "1.000"; -1 for any other text. */
 static int weight(struct slice s)
 {
 	int thousandths, place = 100;
@@ -87,7 +87,7 @@ static int weight(struct slice s)
 	return thousandths <= 1000 ? thousandths : -1;
 }
 
-/* One media range, as far as it concerns a format; specificity decides between ranges that fit. */
+/* One media range; the most specific matching range decides. */
 struct range {
 	struct slice type, version;
 	int weight;
@@ -110,7 +110,7 @@ static struct range parse_range(struct slice element)
 	return r;
 }
 
-/* 0: does not fit; higher: fits more closely. */
+/* Returns 0 when the range does not match; a higher number is more specific. */
 static int specificity(
 	const struct range *r, const char *type, const char *family, const char *version)
 {

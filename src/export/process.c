@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* process_*: what client libraries of Prometheus tell of their process, read from /proc. */
+/* process_*: metrics of this process as Prometheus clients have them, read from /proc. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static unsigned int open_fds(void)
 	while (readdir(d) != NULL)
 		n++;
 	closedir(d);
-	/* Not ".", "..", and the descriptor that reads the folder. */
+	/* Without ".", "..", and the descriptor of the open folder. */
 	return n > 3 ? n - 3 : 0;
 }
 
@@ -40,7 +40,7 @@ static bool memory(uint64_t *ret_virtual, uint64_t *ret_resident)
 	return good;
 }
 
-/* Seconds since the epoch at which this process began: field 22 of stat counts ticks since boot. */
+/* Returns the start time of this process since the epoch: field 22 of stat, in ticks since boot. */
 static double start_time(void)
 {
 	char text[1024];
@@ -54,7 +54,7 @@ static double start_time(void)
 	n = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[n] = '\0';
-	/* The name in parentheses may hold anything; fields are counted from behind it. */
+	/* The name in parentheses may hold any character; fields are counted behind it. */
 	p = strrchr(text, ')');
 	for (int field = 2; p != NULL && field < 22; field++) {
 		p = strchr(p + 1, ' ');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Metrics of the process itself, which every page has. */
+/* Metrics of this process, for every metrics page. */
 #pragma once
 
 #include "export/exposition.h"
 
-/* process_*: of this process, as every exporter of Prometheus has them. */
+/* Writes process_*, as exporters of Prometheus do. */
 void pl_exposition_process(struct pl_exposition *page);

@@ -12,13 +12,13 @@
 #define RECORDS_MIN 1024
 #define RECORDS_MAX (1U << 24)
 
-/* The record kinds are of one size, so a slot holds any. */
+/* Records are of one size: a slot holds any kind. */
 union slot {
 	struct pl_path path;
 	struct pl_hop hop;
 	struct pl_event event;
 	struct pl_value value;
-	struct pl_raw_head packet; /* of an entry; its bytes are behind it */
+	struct pl_raw_head packet; /* head of an entry; its bytes follow */
 	uint8_t bytes[128];
 };
 
@@ -26,11 +26,11 @@ _Static_assert(sizeof(union slot) == 128, "records are 128 bytes");
 
 enum kind { KIND_PATH, KIND_EVENT, KIND_VALUE, KIND_PACKET };
 
-/* head and tail count records since the beginning; each side keeps its own line, with its own copy
- * of the other's position that it refreshes only when it seems to be out of room or work. */
+/* head and tail count records since the start. Each side has its own cache line with its own copy
+ * of the other side's position, which it reads again only when it seems out of room or work. */
 struct pl_export_queue {
 	union slot *slots;
-	uint8_t *kinds; /* of an entry's first slot */
+	uint8_t *kinds; /* kind of each entry's first slot */
 	uint32_t mask;
 	_Alignas(64) _Atomic uint64_t head; /* producer */
 	uint64_t tail_seen;
@@ -74,7 +74,7 @@ int pl_export_queue_new(struct pl_export_queue **ret, uint32_t records)
 		pl_export_queue_free(q);
 		return -ENOMEM;
 	}
-	memset(q->slots, 0, n * sizeof(*q->slots)); /* touched now, not by the first reports */
+	memset(q->slots, 0, n * sizeof(*q->slots)); /* maps the pages before the first reports */
 	*ret = q;
 	return 0;
 }
@@ -106,7 +106,7 @@ void pl_export_queue_put_paths(struct pl_export_queue *q, const struct pl_record
 		const struct pl_hop *hops = batch->hops + batch->first_hop[i];
 
 		if (!room(q, head, 1U + path->hop_count))
-			continue; /* a shorter one may fit */
+			continue; /* a shorter path may fit */
 		q->kinds[head & q->mask] = KIND_PATH;
 		q->slots[head++ & q->mask].path = *path;
 		for (unsigned int h = 0; h < path->hop_count; h++)
@@ -148,7 +148,7 @@ void pl_export_queue_put_values(
 	atomic_store_explicit(&q->head, head, memory_order_release);
 }
 
-/* Copies into the slots from `at` on, `skip` bytes behind its beginning. */
+/* Copies n bytes into the slots from `at` on, starting `skip` bytes behind their beginning. */
 static void copy_in(
 	struct pl_export_queue *q, uint64_t at, size_t skip, const uint8_t *from, size_t len)
 {
@@ -164,7 +164,7 @@ static void copy_in(
 	}
 }
 
-/* Slots of the entry of a packet of so many bytes. */
+/* Returns the slots needed for a packet of `len` bytes. */
 static uint32_t slots_of(uint32_t len)
 {
 	return (uint32_t)((pl_raw_entry_size(len) + sizeof(union slot) - 1) / sizeof(union slot));
@@ -180,7 +180,7 @@ void pl_export_queue_put_packets(struct pl_export_queue *q, const struct pl_batc
 		const uint32_t n = slots_of(p->len);
 
 		if (p->len > PL_RAW_LEN_MAX || !room(q, head, n))
-			continue; /* a shorter one may fit */
+			continue; /* a shorter packet may fit */
 		q->kinds[head & q->mask] = KIND_PACKET;
 		pl_raw_head_make(&q->slots[head & q->mask].packet, p);
 		copy_in(q, head, sizeof(struct pl_raw_head), p->data, p->len);
@@ -192,7 +192,7 @@ void pl_export_queue_put_packets(struct pl_export_queue *q, const struct pl_batc
 	atomic_store_explicit(&q->head, head, memory_order_release);
 }
 
-/* Copies the entry at `tail`; false when there is no room for it. */
+/* Copies the packet at `tail`; returns false when *ret has no room for it. */
 static bool take_packet(struct pl_export_queue *q, uint64_t tail, struct pl_export_taken *ret)
 {
 	const uint32_t len = q->slots[tail & q->mask].packet.len;
@@ -212,7 +212,7 @@ static bool take_packet(struct pl_export_queue *q, uint64_t tail, struct pl_expo
 	return true;
 }
 
-/* Copies the path at `tail` with its hops; false when the batch has no room for it. */
+/* Copies the path at `tail` with its hops; returns false when the batch has no room for it. */
 static bool take_path(struct pl_export_queue *q, uint64_t tail, struct pl_record_batch *paths)
 {
 	const struct pl_path *path = &q->slots[tail & q->mask].path;

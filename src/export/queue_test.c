@@ -20,7 +20,7 @@ static void add(uint64_t id, unsigned int hops)
 		in.hops[in.n_hops++] = (struct pl_hop){ .report_id = id, .index = (uint8_t)h };
 }
 
-/* Whether path i of `out` is whole. */
+/* Returns true when path i of `out` is unchanged and has all its hops. */
 static bool whole(uint32_t i)
 {
 	const struct pl_path *p = &out.paths[i];
@@ -53,7 +53,7 @@ static void limits(void)
 	pl_export_queue_free(NULL);
 	eq(pl_export_queue_new(&q, 1), 0, "rounded up");
 	eq(take(q), 0, "nothing in it");
-	/* 1024 slots; 255 hops: four reports fill it exactly */
+	/* 255 hops: four reports fill the 1024 slots exactly */
 	pl_record_batch_clear(&in);
 	for (unsigned int i = 0; i < 5; i++)
 		add(i, 255);
@@ -101,12 +101,12 @@ static void *produce(void *arg)
 		event.report_id = id++;
 		pl_export_queue_put_events(q, &event, 1);
 		if (pl_export_queue_waiting(q) > 100 && pl_rng_below(&rng, 20) != 0)
-			sched_yield(); /* mostly slow enough to fit */
+			sched_yield(); /* slows down, so that most entries fit */
 	}
 	return NULL;
 }
 
-/* One thread puts faster than the other takes: order kept, every entry whole, the sum right. */
+/* One thread puts faster than the other takes: order, entries and sum are kept. */
 static void two_threads(void)
 {
 	struct pl_export_queue *q;
@@ -146,7 +146,7 @@ static void two_threads(void)
 	pl_export_queue_free(q);
 }
 
-/* Datagrams of every length, among events, around the end of the ring and beyond it. */
+/* Packets of every length among events, around the ring's end and longer than the ring. */
 static void packets(void)
 {
 	static uint8_t body[2048], taken[1 << 16];

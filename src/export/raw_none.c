@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output of packets to Kafka in a build without. */
+/* The output of packets to Kafka in a build without Kafka. */
 #include "export/raw_out.h"
 #include "kafka/kafka.h"
 

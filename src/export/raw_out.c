@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes packets as they arrived into a topic of Kafka. */
+/* Writes packets, as they arrived, into a topic of Kafka. */
 #include "export/raw_out.h"
 
 #include <errno.h>
@@ -14,39 +14,39 @@
 #include "raw/message.h"
 
 #define SYNC_NS      UINT64_C(1000000000)
-#define SPOOL_A_TURN 65536 /* entries from the spool in a turn */
+#define SPOOL_A_TURN 65536 /* most entries taken from the spool in a turn */
 #define PAYLOAD_MAX                                                                                \
 	(2 * PL_RAW_ENTRY_MAX > PL_KAFKA_ENTRIES_BYTES ? 2 * PL_RAW_ENTRY_MAX                      \
 						       : PL_KAFKA_ENTRIES_BYTES)
-/* Of the longest datagram. A frame may be longer. */
+/* The longest datagram as an entry. A frame may be longer. */
 #define LEAST      ((uint32_t)(sizeof(struct pl_raw_head) + 65536))
 #define TELL_NS    UINT64_C(5000000000)
 #define EARLY_NS   UINT64_C(10000000000)
 #define EARLY_MAX  ((size_t)8 << 20)
-#define SPOOL_KIND 0x52415731 /* flags of its records */
+#define SPOOL_KIND 0x52415731 /* flags of this output's records */
 
 struct raw_out {
 	struct pl_export export;
 	struct pl_kafka_producer *producer;  /* NULL once finished */
-	struct pl_kafka_producer_stats seen; /* that were counted already */
+	struct pl_kafka_producer_stats seen; /* counts that are in the statistics */
 	struct pl_spool *spool;              /* NULL: none */
-	uint64_t spool_damaged;              /* of its counts, that were counted already */
-	/* Entries that came before a broker told of the topic, without a spool. */
+	uint64_t spool_damaged;              /* damaged entries of the spool already counted */
+	/* Entries that came before any broker told of the topic; only without a spool. */
 	struct pl_buf early;
 	uint32_t n_early;
-	uint64_t began_ns; /* of the first call with a time; 0: none */
+	uint64_t began_ns; /* time of the first call; 0: none yet */
 	uint64_t now_ns;
-	size_t given_bytes; /* of the spool's oldest record, and entries */
+	size_t given_bytes; /* bytes and entries given of the oldest record */
 	uint32_t given;
-	/* The producer's mark is one, for two: the exporter's, which waits for it or stands with it, and
-	 * what left the spool, which stays on disk until it is acknowledged. */
+	/* One mark of the producer has two uses: the exporter's mark (waiting or set), and entries
+	 * from the spool, which stay on disk until acknowledged. */
 	bool marked, mark_waits, mark_stands;
-	bool passed, passed_before; /* something left the spool since the mark; and before it */
+	bool passed, passed_before; /* entries left the spool since the mark; before it */
 	bool dirty;
 	uint64_t synced_ns;
 	char name[256];
 	char trouble[PL_WORDS_MAX];
-	pthread_mutex_t lock; /* of trouble */
+	pthread_mutex_t lock; /* guards `trouble` */
 };
 
 _Static_assert(offsetof(struct raw_out, export) == 0, "an exporter begins with the common part");
@@ -58,7 +58,7 @@ static struct raw_out *self(struct pl_export *e)
 
 /* ---- accounts ---- */
 
-/* Which cause of ours each of the producer's is. */
+/* Causes for the producer's counters of dropped entries. */
 static const struct {
 	size_t at;
 	enum pl_export_drop cause;
@@ -127,7 +127,7 @@ static void count(struct raw_out *o, const struct pl_kafka_producer_stats *now)
 	count_spool(o);
 }
 
-/* Counts what changed, and says what is wrong while there is no broker or something was lost. */
+/* Counts changes, and sets the trouble while no broker is up or entries were lost. */
 static void settle(struct raw_out *o)
 {
 	const uint64_t lost = pl_kafka_producer_dropped(&o->seen) + o->seen.returned;
@@ -171,7 +171,7 @@ static void spool(struct raw_out *o, const void *entries, size_t len, uint32_t n
 			n);
 }
 
-/* A message that was not acknowledged: its entries are ours again. */
+/* Takes over the entries of a message that was not acknowledged, into the spool. */
 static bool take_back(void *arg, const void *entries, uint32_t n)
 {
 	struct pl_packet packet;
@@ -179,7 +179,7 @@ static bool take_back(void *arg, const void *entries, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (pl_raw_next(entries, PL_KAFKA_ENTRIES_BYTES, &len, &packet) != 1)
-			return false; /* the producer drops them, and counts */
+			return false; /* the producer drops and counts them */
 	}
 	spool(arg, entries, len, n);
 	return true;
@@ -196,7 +196,7 @@ static bool has_room(const struct raw_out *o, size_t size, const struct pl_packe
 	return pl_kafka_producer_room_for(o->producer, pl_raw_hash(p), size);
 }
 
-/* What finds no room is dropped, and counted by the producer. */
+/* Passes an entry to the producer, which drops and counts it without room. */
 static void put(struct raw_out *o, const uint8_t *entry, size_t size, const struct pl_packet *p)
 {
 	const struct pl_kafka_entry e = {
@@ -207,7 +207,7 @@ static void put(struct raw_out *o, const uint8_t *entry, size_t size, const stru
 	(void)pl_kafka_producer_put_entry(o->producer, pl_raw_hash(p), &e);
 }
 
-/* The oldest record, from what was given of it on. False: there is no room for more. */
+/* Gives the rest of the oldest record to the producer. False: it has no room for more. */
 static bool give(struct raw_out *o, const struct pl_spool_record *record, uint32_t *left)
 {
 	struct pl_packet p;
@@ -227,7 +227,7 @@ static bool give(struct raw_out *o, const struct pl_spool_record *record, uint32
 		o->given++;
 		(*left)--;
 	}
-	/* Of another kind, as of another output that had this folder. */
+	/* Records of another kind come from another output that used this folder. */
 	pl_count(&o->export.stats.dropped[PL_EXPORT_DAMAGED], record->entries - o->given);
 	return true;
 }
@@ -249,7 +249,7 @@ static void empty_spool(struct raw_out *o)
 	count_spool(o);
 }
 
-/* What was put before the mark has ended: it is delivered, dropped, or back in the spool. */
+/* Ends the mark: all entries before it are delivered, dropped, or back in the spool. */
 static void end_mark(struct raw_out *o)
 {
 	o->marked = o->mark_stands = o->passed_before = false;
@@ -350,7 +350,7 @@ static void none(struct pl_export *e, uint32_t n)
 	pl_count(&e->stats.dropped[PL_EXPORT_EMPTY], n);
 }
 
-/* Never asked for: the kind takes neither. */
+/* Never called for: this kind takes neither paths nor events. */
 static void write_paths(struct pl_export *e, const struct pl_record_batch *batch, uint64_t now_ns)
 {
 	(void)now_ns;
@@ -401,11 +401,11 @@ static void finish(struct pl_export *e)
 	struct pl_kafka_producer_stats last;
 
 	send_early(o);
-	/* There was time to deliver before. */
+	/* The time to deliver is over. */
 	pl_kafka_producer_close(o->producer, 0, &last);
 	o->producer = NULL;
 	o->mark_waits = o->passed = false;
-	/* Of entries that were given up without a word from the client nothing is known: they stay. */
+	/* Entries given up without an answer of the client stay: their fate is unknown. */
 	if (last.drop_purged == o->seen.drop_purged)
 		end_mark(o);
 	count(o, &last);
@@ -485,7 +485,7 @@ static int open_spool(
 		return r;
 	pl_spool_counts(o->spool, &counts);
 	pl_count(&o->export.stats.recovered, counts.entries);
-	/* What was damaged before is of no present account. */
+	/* Damage from before this run is not in its account. */
 	o->spool_damaged = counts.damaged_entries;
 	count_spool(o);
 	return 0;

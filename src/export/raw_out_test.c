@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output of packets, against librdkafka's own cluster: whatever happens, each packet is delivered, on
- * disk or dropped by a cause. */
+/* The output of packets with librdkafka's own test cluster: in any case each packet is delivered,
+ * on disk, or dropped with a cause. */
 #include "export/raw_out.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "kafka/test_kafka.h"
 #include "raw/message.h"
 
-#define N 200 /* packets in a call */
+#define N 200 /* packets per call */
 
 static struct test_cluster cluster;
 static struct pl_diag diag;
@@ -86,7 +86,7 @@ static void write_some(struct pl_export *e, unsigned int times)
 	}
 }
 
-/* Turns until so many are delivered. */
+/* Flushes until n packets are delivered. */
 static bool deliver(struct pl_export *e, uint64_t n)
 {
 	return eventually(pl_counter_read(&e->stats.delivered) == n,
@@ -122,7 +122,7 @@ static void no_topic(void)
 	struct pl_export_words words;
 	uint64_t now = pl_clock_mono_ns();
 
-	/* Time is the caller's. */
+	/* The test sets the time. */
 	e->ops->write_packets(e, entries, entries_len, N, now);
 	pl_export_flush(e, now + UINT64_C(6000000000), false);
 	e->ops->words(e, &words);
@@ -194,7 +194,7 @@ static void spool(void)
 	ok(system(command) == 0, "cleaned up");
 }
 
-/* A mark is settled when all that was put before it has ended. */
+/* A mark is settled when all entries before it are delivered, on disk or dropped. */
 static void marks(void)
 {
 	struct pl_export *e;
@@ -221,8 +221,7 @@ static void marks(void)
 	pl_export_close(e);
 }
 
-/* What left the spool stays on disk until it is acknowledged: a process that is killed in between loses
- * none of it. */
+/* Entries from the spool stay on disk until acknowledged: a killed process loses none of them. */
 static void killed(void)
 {
 	char folder[] = "/tmp/pathline-raw-XXXXXX", command[64];
@@ -252,7 +251,7 @@ static void killed(void)
 		if (freopen("/dev/null", "w", stdout) == NULL)
 			_exit(1);
 		e = open_out("killed", "", folder);
-		/* Acknowledgements are taken by the next call. */
+		/* The next call processes acknowledgements. */
 		if (!eventually(spooled(e) == 0 && queued(e) == 20 * N,
 			    pl_export_flush(e, pl_clock_mono_ns(), false)))
 			_exit(1);

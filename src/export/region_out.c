@@ -12,7 +12,7 @@ struct region_out {
 	char *folder;
 	struct pl_history_options options;
 	struct pl_history *history;
-	uint64_t failures; /* to write to disk, when it was last looked at */
+	uint64_t failures; /* failed writes to disk, at the last look */
 	_Atomic bool holes;
 };
 
@@ -23,7 +23,7 @@ static struct region_out *self(struct pl_export *e)
 	return (struct region_out *)e;
 }
 
-/* True when the entries can go into the regions; else they are accounted for as lost. */
+/* Returns true when the regions can take the entries; else counts them as lost. */
 static bool take(struct region_out *o, uint32_t entries, uint64_t records)
 {
 	struct pl_export_stats *s = &o->export.stats;
@@ -57,7 +57,7 @@ static void write_events(
 		pl_history_put_events(self(e)->history, events, n);
 }
 
-/* Of all regions: writes to disk that failed, and pages that were cut off. */
+/* Sums over all regions: failed writes to disk, and pages that were cut off. */
 static void faults_of(const struct pl_history *h, uint64_t *ret_failures, uint64_t *ret_lost)
 {
 	*ret_failures = *ret_lost = 0;
@@ -94,7 +94,7 @@ static int reopen(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag)
 	int r = pl_history_renew(o->history, &o->options, diag);
 	uint64_t lost;
 
-	/* A new file's failures are counted from now on. */
+	/* Failures of the new files count from here on. */
 	faults_of(o->history, &o->failures, &lost);
 	flush(e, now_ns, false);
 	return r;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records into regions: accounts, files that are moved away or cut while they are open, and what is
- * told of that. */
+/* Records into regions: accounts, and reports about files that are moved away or cut while open. */
 #include "export/region_out.h"
 
 #include <errno.h>

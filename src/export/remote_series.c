@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The series of remote write: their names, which there are, and their samples as messages. */
+/* Series of remote write: names, the table of unfinished series, samples as messages. */
 #include "export/remote_state.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "export/remote.pb-c.h"
 
-#define STALE UINT64_C(0x7ff0000000000002) /* the NaN that ends a series */
+#define STALE UINT64_C(0x7ff0000000000002) /* NaN of a stale marker, which ends a series */
 
 /* ---- names and values ---- */
 
@@ -46,7 +46,7 @@ static void add_clean(struct pl_buf *buf, const char *text)
 	}
 }
 
-/* Sorted by name into ret; the number, or -EINVAL. */
+/* Sorts the labels by name into ret; returns their number or -EINVAL. */
 static int gather(const struct remote *r, const struct pl_series_point *p, struct pair *ret)
 {
 	uint32_t n = 0;
@@ -67,8 +67,8 @@ static int gather(const struct remote *r, const struct pl_series_point *p, struc
 			at--;
 		if (at > 0 && order == 0) {
 			if (own)
-				return -EINVAL; /* twice */
-			continue;               /* the point's own counts */
+				return -EINVAL; /* a name given twice */
+			continue;               /* the point's own label takes precedence */
 		}
 		memmove(&ret[at + 1], &ret[at], (n - at) * sizeof(*ret));
 		ret[at] = x;
@@ -111,7 +111,7 @@ static void message_label(struct message *m, const char *name, const char *value
 {
 	size_t at = m->series.n_labels++;
 
-	/* Sorted: what is added later is __name__, which upper case may precede, and le. */
+	/* Inserts in order: __name__ (upper case may precede it) and le come after the others. */
 	while (at > 0 && strcmp(name, m->labels[at - 1].name) < 0) {
 		m->labels[at] = m->labels[at - 1];
 		at--;
@@ -194,9 +194,9 @@ static void message_exemplar(
 	m->series.n_exemplars = 1;
 }
 
-/* ---- a point's series ---- */
+/* ---- samples of a point ---- */
 
-/* One of them, or all of a histogram; a stale marker when there is no field. */
+/* Writes one sample; f NULL: a stale marker. */
 static void put_plain(
 	const struct series *s, const struct pl_series_field *f, int64_t ms, struct pl_buf *out)
 {
@@ -221,7 +221,7 @@ static void put_bucket(struct remote *r, const struct series *s, double bound, d
 	struct pl_buf le;
 	char text[40];
 
-	/* The text of the page, so that both ways make one series. */
+	/* The same text as on the metrics page, so that both make one series. */
 	pl_buf_init(&le);
 	pl_exposition_float(&le, bound);
 	if (le.failed)
@@ -299,7 +299,7 @@ void pl_remote_put(struct remote *r, const struct series *s, const struct pl_ser
 		put_plain(s, f, ms, out);
 }
 
-/* ---- which series there are ---- */
+/* ---- table of series ---- */
 
 static struct series *find(
 	struct remote *r, const struct pl_series_field *f, uint64_t hash, uint32_t *ret_head)
@@ -349,7 +349,7 @@ int pl_remote_obtain(struct remote *r, const struct pl_series_field *f, struct s
 	return 0;
 }
 
-/* The slot that holds number + 1 of a series in its chain. */
+/* Returns the link that holds number + 1 of the series in its chain. */
 static uint32_t *link_of(struct remote *r, uint32_t number)
 {
 	uint32_t *link = &r->heads[(uint32_t)r->series[number].hash & r->mask];
@@ -382,7 +382,7 @@ void pl_remote_sweep(struct remote *r, struct pl_buf *out)
 			r->sweep = 0;
 		s = &r->series[r->sweep];
 		if (s->interval + 1 < r->interval && s->last_ms < r->before_ms) {
-			if (s->last_ms != INT64_MIN) /* it was refused at once */
+			if (s->last_ms != INT64_MIN) /* INT64_MIN: no sample was written */
 				pl_remote_put(r, s, NULL, r->before_ms, out);
 			forget(r, r->sweep);
 		} else {

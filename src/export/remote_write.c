@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The format of remote write outputs: points checked, requests put together, answers ruled on. */
+/* The format of remote write outputs: checks points, makes requests, rules on answers. */
 #include "export/remote_write.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "export/remote.pb-c.h"
 #include "export/remote_state.h"
 
-/* ---- the kind ---- */
+/* ---- operations of the format ---- */
 
 static int check_fields(struct remote *r, const struct pl_series_point *p, int64_t ms)
 {
@@ -71,7 +71,7 @@ static int format_point(
 	return 0;
 }
 
-/* The time of a chunk's first sample; 0 when it cannot be read. */
+/* Returns the time of a chunk's first sample; 0 when it cannot be read. */
 static int64_t chunk_ms(const char *text, uint32_t len)
 {
 	PlRemote__WriteRequest *w =
@@ -100,7 +100,7 @@ static int format_body(
 	if (snappy_compress(c->text + begin, end - begin, to, &len) != SNAPPY_OK)
 		return -EINVAL;
 	pl_buf_advance(out, len);
-	/* Chunks are in order of time. */
+	/* Chunks are in order of their times. */
 	r->body_oldest = chunk_ms(c->text + begin, c->ends[first] - begin);
 	r->body_newest = chunk_ms(c->text + last, end - last);
 	return 0;
@@ -113,8 +113,7 @@ static void format_answer(
 
 	(void)n;
 	pl_ruling_by_status(answer, ret);
-	/* Prometheus judges bounds by time alone: what goes for one sample goes for all of that
-	 * time. */
+	/* Prometheus checks bounds by time alone: samples of one time are all refused alike. */
 	if (ret->kind == PL_RULING_REFUSED && r->body_oldest == r->body_newest &&
 		(strcasestr(answer->body, "out of bounds") != NULL ||
 			strcasestr(answer->body, "too old") != NULL))
@@ -212,7 +211,7 @@ static uint32_t head_count(uint32_t max)
 	return n;
 }
 
-/* Labels are counted as 128 bytes. */
+/* The labels of a series count as 128 bytes. */
 uint64_t pl_remote_memory(uint32_t max_series)
 {
 	uint32_t max = capacity(max_series);
@@ -260,7 +259,7 @@ int pl_remote_open(struct pl_export **ret, const struct pl_remote_options *optio
 		return e;
 	s.url = options->url;
 	s.headers = headers;
-	s.gzip = false; /* snappy is the protocol's own */
+	s.gzip = false; /* the protocol compresses with snappy */
 	s.in_order = true;
 	return pl_sender_open(ret, &s, &pl_remote_format, format, now_ns, diag);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The encoder against protobuf-c's decoder and snappy's; tests/net/prometheus.py has the real
+/* The encoder, checked with protobuf-c's decoder and snappy's; tests/net/prometheus.py has real
  * servers. */
 #include "export/remote_write.h"
 
@@ -39,7 +39,7 @@ static int give(void *f, const struct pl_series_point *p, uint64_t now_ns)
 	return r;
 }
 
-/* A gauge pathline_x{node=…} of value 1. */
+/* Writes a gauge pathline_x{node=…} of value 1. */
 static int give_gauge(void *f, const char *node, uint64_t ts_ns, uint64_t now_ns)
 {
 	struct pl_series_label label = { "node", node };
@@ -63,7 +63,7 @@ static PlRemote__WriteRequest *read_chunk(void)
 	return w;
 }
 
-/* Sorted, unique, nothing empty, one sample. */
+/* Checks that labels are sorted, unique and not empty, and that there is one sample. */
 static bool sound(const PlRemote__TimeSeries *t)
 {
 	bool good = t->n_samples == 1, name = false;
@@ -76,7 +76,7 @@ static bool sound(const PlRemote__TimeSeries *t)
 	return good && name;
 }
 
-/* "a=1,b=2" */
+/* Returns the labels as "a=1,b=2". */
 static const char *labels_of(const PlRemote__TimeSeries *t)
 {
 	static char text[2048];
@@ -97,7 +97,7 @@ static bool is_stale(double v)
 	return bits == UINT64_C(0x7ff0000000000002);
 }
 
-/* What may be written at a time, from the first sample on. */
+/* Times that are accepted and refused, from the first sample on. */
 static void times(void)
 {
 	static const struct {
@@ -269,7 +269,7 @@ static void histogram(void)
 	pl_remote_format.free(f);
 }
 
-/* A histogram h{x=…} by bounds that do not outlive the call. */
+/* Writes a histogram h{x=…} with bounds that do not outlive the call. */
 static int give_hist(
 	void *f, const char *x, const struct pl_exposition_bounds *bounds, uint64_t ts_ns)
 {
@@ -293,7 +293,7 @@ static int give_hist(
 	return r;
 }
 
-/* The labels of the chunk's samples of one kind, "a;b;" */
+/* Lists labels of the chunk's samples, stale markers or others, as "a;b;". */
 static void list_samples(bool stale, char *ret, size_t cap)
 {
 	PlRemote__WriteRequest *w = read_chunk();
@@ -307,8 +307,8 @@ static void list_samples(bool stale, char *ret, size_t cap)
 	pl_remote__write_request__free_unpacked(w, NULL);
 }
 
-/* Every series of a histogram that ends gets its marker, though its bounds are gone; and every
- * bucket that other bounds do not have. */
+/* Every series of a histogram that ends gets its marker, though its bounds are gone; so does every
+ * bucket that new bounds lack. */
 static void histogram_ends(void)
 {
 	static const struct pl_exposition_bounds wide = {
@@ -342,8 +342,7 @@ static void histogram_ends(void)
 	pl_remote_format.free(f);
 }
 
-/* A hundred series of which some end: each gets one marker, later than its last sample, and none
- * too many. */
+/* Of a hundred series some end: each of these gets one marker, later than its last sample. */
 static void ends(void)
 {
 	void *f = new_format(0, NULL, 0);
@@ -386,7 +385,7 @@ static void ends(void)
 	pl_remote_format.free(f);
 }
 
-/* P35: no more than the bound, and those known are not harmed. */
+/* P35: series above the bound are refused, known ones continue. */
 static void bound(void)
 {
 	void *f = new_format(1000, NULL, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of questions as lines of InfluxDB and rows of ClickHouse: every type, what is absent, names and
- * texts with signs, times. tests/net/query_rows.py asks the servers themselves. */
+/* Rows of queries as lines of InfluxDB and rows of ClickHouse: every type, absent values, names and
+ * texts with special characters, times. tests/net/query_rows.py asks the servers themselves. */
 #include <errno.h>
 
 #include "base/test.h"
@@ -212,7 +212,7 @@ static void test_clickhouse(void)
 		"{\"src\":\"::ffff:10.0.0.1\",\"proto\":6,\"best\":[{\"value\":\"::\",\"count\":5,\"error\":1}],\"m\":null,\"d\":-9,"
 		"\"w0\":\"1700000000.000000000\",\"w1\":\"1700000001.000000000\",\"final\":true,"
 		"\"first_ts\":\"1700000000.000000005\",\"late\":0,\"exp\":[4,null],\"incomplete\":false}\n");
-	row.start_ns = -500000000; /* of a HOP about the epoch */
+	row.start_ns = -500000000; /* of a hopping window about the epoch */
 	row.first_ns = PL_QUERY_NO_TIME;
 	pl_buf_reset(&out);
 	pl_clickhouse_put_row(q, &row, &out);

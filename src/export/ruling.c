@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a server's answer means, as far as HTTP says; see sender.h. */
+/* Rulings on HTTP answers, clean texts, and times of retries; see sender.h. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ void pl_words_clean(char *ret, size_t cap, const char *text, size_t len)
 
 		if (good && (*text == '\n' || *text == '\r')) {
 			if (n > 0)
-				break; /* a line is enough */
+				break; /* one line is enough */
 		} else if (!good || cp < 0x20 || (cp >= 0x7f && cp < 0xa0)) {
 			ret[n++] = '?';
 		} else {
@@ -98,6 +98,6 @@ uint64_t pl_backoff_ns(uint32_t failures, uint64_t min_ns, uint64_t max_ns, stru
 		top = top <= UINT64_MAX / 2 ? top * 2 : UINT64_MAX;
 	if (top > max_ns)
 		top = max_ns;
-	/* Full jitter, but never at once: an eighth of the least. */
+	/* Full jitter, but at least an eighth of the minimum. */
 	return min_ns / 8 + pl_rng_below(rng, top - min_ns / 8 + 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What servers' answers mean, their words, and how long to wait. What follows from it is
- * sender_test.c's. */
+/* Rulings on servers' answers, their texts, and times of retries. sender_test.c tests what follows
+ * from a ruling. */
 #include "export/ruling.h"
 
 #include "base/test.h"
@@ -104,7 +104,7 @@ static void test_backoff(void)
 			good = good && w >= 500 * MS / 8 && w <= top;
 			most = w > most ? w : most;
 		}
-		good = good && most > top - top / 8; /* the whole range is used */
+		good = good && most > top - top / 8; /* the whole range occurs */
 	}
 	ok(good, "the wait grows from half a second to 30 s, evenly spread");
 	ok(pl_backoff_ns(UINT32_MAX, 1, UINT64_MAX / 4, &rng) <= UINT64_MAX / 4, "no overflow");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two threads meet under one lock: the output's, which formats and puts, and the sender's own,
- * which makes requests with the lock let go of. The lock is held for memory work and for calls on
- * the local disk, never for the network. Every counter changes under it, in the same breath as what
- * it counts.
+ * Two threads share one lock: the output's, which formats and puts entries, and the sender's own,
+ * which makes requests without holding the lock. It is held for memory work and for calls on the
+ * local disk, never for the network. Each counter changes together with what it counts, under the
+ * lock.
  */
 #include "export/sender.h"
 
@@ -32,14 +32,14 @@ _Static_assert(offsetof(struct sender, export) == 0, "an exporter begins with th
 
 /* ---- the output's thread ---- */
 
-/* The chunk that a formatter appended to h is an entry, or goes away again. */
+/* Makes an entry of the chunk that a formatter appended to h, or removes it. */
 static void settle_chunk(struct sender *s, struct held *h, size_t before, int r)
 {
 	s->entered++;
 	if (r == 0 && !h->text.failed && h->text.len > before) {
 		h->ends[h->n++] = (uint32_t)h->text.len;
 		s->queued++;
-		/* The thread that sends sleeps until the batch is old enough. */
+		/* The sender's thread sleeps until the batch is old enough. */
 		if (h->n == 1)
 			pthread_cond_signal(&s->wake);
 		return;
@@ -183,7 +183,7 @@ void *pl_sender_format(struct pl_export *e)
 	return self(e)->format;
 }
 
-/* What the kind has to say by itself. */
+/* Takes chunks that the format makes by itself. */
 static void take_due(struct sender *s, uint64_t now_ns)
 {
 	uint64_t real_ns = pl_clock_real_ns();
@@ -200,8 +200,8 @@ static void take_due(struct sender *s, uint64_t now_ns)
 	}
 }
 
-/* When the open batch leaves: with a spool early enough that it is delivered, or on disk, within
- * spool_within_ns. */
+/* Returns the age at which the open batch is sent; with a spool low enough that it is delivered or
+ * on disk within spool_within_ns. */
 static uint64_t age_of_batches(const struct sender *s)
 {
 	uint64_t quarter = s->options.spool_within_ns / 4;
@@ -212,8 +212,8 @@ static uint64_t age_of_batches(const struct sender *s)
 }
 
 /*
- * Group commit: what is not delivered within half the time goes to the spool and to the device. The
- * other half is for what comes before, the queues to here and the time until the next look, and for
+ * Group commit: entries not delivered within half of spool_within_ns are stored in the spool and
+ * synced. The other half is for the queues before the sender, the time until the next flush, and
  * the disk.
  */
 static void commit(struct sender *s, uint64_t now_ns)
@@ -240,7 +240,7 @@ static void sender_flush(struct pl_export *e, uint64_t now_ns, bool all)
 		s->open = NULL;
 	}
 	commit(s, now_ns);
-	/* A stop with the server away does not wait for it. */
+	/* A stop does not wait for a server that is away. */
 	if (all && s->spool != NULL && s->send_error != 0 && !s->work.in_flight)
 		pl_sender_put_away(s);
 	sync_ns = s->options.spool_within_ns / 4;
@@ -267,8 +267,8 @@ static void sender_mark(struct pl_export *e)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Batches keep their place in what came however often they step aside, so the mark waits for each of
- * them in memory. What the spool has counts once it is on the device. */
+/* A batch keeps its place in the order of entries even if it steps aside, so the mark waits for
+ * each earlier batch in memory. Entries in the spool count once they are synced. */
 static bool sender_settled(struct pl_export *e)
 {
 	struct sender *s = self(e);
@@ -316,8 +316,8 @@ static void sender_words(struct pl_export *e, struct pl_export_words *ret)
 
 /* ---- the sender's thread: requests ---- */
 
-/* Without the lock: nobody else touches a batch in flight, and `format` shares nothing between the
- * two threads that is not atomic. */
+/* Runs without the lock: no other thread touches a batch in flight, and all that the two threads
+ * share of `format` is atomic. */
 static int make_body(struct sender *s, const char **ret, size_t *ret_len)
 {
 	const struct work *w = &s->work;
@@ -375,7 +375,7 @@ static void send_once(struct sender *s)
 	if (renew)
 		r = s->transport->credentials(s->transport_arg, &diag);
 	if (r < 0) {
-		/* An operator is at work. */
+		/* An operator may be changing the file. */
 		s->answer = (struct pl_http_answer){ .error = r };
 		s->answer.len =
 			(uint32_t)snprintf(s->answer.body, sizeof(s->answer.body), "%s", diag.text);
@@ -407,8 +407,8 @@ static void nap(struct sender *s, uint64_t until_ns)
 	pthread_cond_timedwait(&s->wake, &s->lock, &t);
 }
 
-/* Nothing is in the ring and nothing is on its way: the open batch leaves when it is old enough,
- * however late the next flush comes. */
+/* With nothing to send, waits for the age of the open batch: it is sent then, however late the next
+ * flush comes. */
 static void await_open(struct sender *s, uint64_t now_ns)
 {
 	const bool any = s->open != NULL && s->open->n > 0;

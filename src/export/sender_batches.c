@@ -26,12 +26,12 @@ void pl_sender_account(struct sender *s)
 		spooled = c.entries;
 		if (s->work.active && s->work.spooled)
 			spooled -=
-				s->work.lo; /* the record is whole, its first entries are settled */
+				s->work.lo; /* the record still counts in full; these are settled */
 		atomic_store_explicit(&st->spooled_bytes, c.bytes, memory_order_relaxed);
 	}
 	atomic_store_explicit(&st->spooled, spooled, memory_order_relaxed);
 	atomic_store_explicit(&st->queued, s->queued, memory_order_relaxed);
-	/* A server that is away costs nothing while the spool takes what is for it. */
+	/* The spool's error has precedence: while it works, a server that is away costs nothing. */
 	atomic_store_explicit(&st->last_error, s->spool_error != 0 ? s->spool_error : s->send_error,
 		memory_order_relaxed);
 	if (s->ops->folded != NULL) {
@@ -55,7 +55,7 @@ uint64_t pl_sender_spool_records(const struct sender *s)
 	return c.records;
 }
 
-/* ---- batches in memory, and from there to the spool ---- */
+/* ---- batches in memory, moved to the spool ---- */
 
 struct held *pl_sender_ring_pop(struct sender *s)
 {
@@ -81,8 +81,8 @@ void pl_sender_release(struct sender *s, struct held *h)
 	s->free_list[s->n_free++] = h;
 }
 
-/* A record: number of entries, their ends, their text. It lies in s->record. turned: the first
- * entry comes last. */
+/* Makes a record in s->record: number of entries, their ends, their text. turned: the first entry
+ * is moved to the end. */
 static int make_record(struct sender *s, const struct pl_chunks *c, uint32_t first, bool turned,
 	bool suspect, struct pl_spool_record *ret)
 {
@@ -93,7 +93,7 @@ static int make_record(struct sender *s, const struct pl_chunks *c, uint32_t fir
 	uint32_t *at;
 
 	if (need > s->record_cap) {
-		/* A batch of an earlier, larger configuration that steps aside. */
+		/* A batch made with an earlier, larger configuration steps aside. */
 		uint8_t *bigger = need <= PL_SPOOL_PAYLOAD_MAX ? realloc(s->record, need) : NULL;
 
 		if (bigger == NULL)
@@ -156,7 +156,7 @@ static enum pl_export_drop cause_of(int error)
 	}
 }
 
-/* The batch leaves memory: to the spool, or dropped and counted. */
+/* Moves a batch from memory to the spool; without one, or on an error, drops and counts it. */
 static void evict(struct sender *s, struct held *h)
 {
 	struct pl_chunks c = { h->text.data, h->ends, h->n };
@@ -173,8 +173,8 @@ static void evict(struct sender *s, struct held *h)
 	pl_sender_release(s, h);
 }
 
-/* What is being sent out of memory becomes the spool's oldest record, so that it stays before what
- * comes behind it. Only possible while the spool is empty; then peeking gets it and holds it. */
+/* Stores the batch being sent as the spool's oldest record, so that it stays ahead of later ones.
+ * Possible only while the spool is empty; the peek then holds that record. */
 static void spool_work(struct sender *s)
 {
 	struct work *w = &s->work;
@@ -189,7 +189,7 @@ static void spool_work(struct sender *s)
 	pl_sender_account(s);
 }
 
-/* With older ones in the spool it cannot become its oldest: a copy goes behind them. */
+/* Stores a copy of the batch being sent behind the older records of the spool. */
 static void copy_work(struct sender *s)
 {
 	struct work *w = &s->work;
@@ -224,12 +224,12 @@ void pl_sender_commit(struct sender *s, uint64_t begun_ns)
 	pthread_cond_signal(&s->wake);
 }
 
-/* A buffer to fill; makes room when there is none. */
+/* Returns an empty buffer; without one, moves the oldest batch out of memory. */
 static struct held *take_buffer(struct sender *s)
 {
 	if (s->n_free == 0) {
 		spool_work(s);
-		assert(s->n_ring > 0); /* one may be in the work, one open, and there are four */
+		assert(s->n_ring > 0); /* of at least four, one may be in the work and one open */
 		evict(s, pl_sender_ring_pop(s));
 	}
 	return s->free_list[--s->n_free];
@@ -240,7 +240,7 @@ bool pl_sender_full(const struct sender *s, const struct held *h)
 	return h->n >= s->options.batch_entries || h->text.len >= s->options.batch_bytes;
 }
 
-/* The batch that new entries go into. */
+/* Returns the batch for new entries. */
 struct held *pl_sender_room(struct sender *s, uint64_t now_ns)
 {
 	if (s->open != NULL && pl_sender_full(s, s->open)) {
@@ -255,7 +255,7 @@ struct held *pl_sender_room(struct sender *s, uint64_t now_ns)
 	return s->open;
 }
 
-/* Everything in memory into the spool, the oldest first. Nothing must be in flight. */
+/* Moves all batches from memory to the spool, the oldest first. None may be in flight. */
 void pl_sender_put_away(struct sender *s)
 {
 	struct work *w = &s->work;

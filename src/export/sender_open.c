@@ -14,7 +14,7 @@
 #include "export/curl.h"
 
 enum {
-	ENTRY_BYTES = 256 << 10, /* the longest chunk */
+	ENTRY_BYTES = 256 << 10, /* longest chunk */
 	BATCHES_MIN = 4,
 	BATCHES_MAX = 4096,
 	GZIP_LEVEL = 1,
@@ -64,7 +64,7 @@ uint64_t pl_sender_memory(const struct pl_sender_options *options)
 	uint64_t batch = o.batch_bytes + ENTRY_BYTES + sizeof(uint32_t) * (uint64_t)o.batch_entries;
 	uint64_t sum = sizeof(struct sender) + batch_count(&o) * batch;
 
-	sum += 2 * (o.batch_bytes + ENTRY_BYTES); /* the body, and it compressed */
+	sum += 2 * (o.batch_bytes + ENTRY_BYTES); /* the body, plain and compressed */
 	if (o.spool_path != NULL)
 		sum += 2 * record_bytes(&o) + (256 << 10);
 	return sum;
@@ -100,8 +100,7 @@ static int take_memory(struct sender *s)
 	return 0;
 }
 
-/* A folder with batches of another kind in it would be sent to a server, or into a table, that
- * cannot know them. */
+/* Refuses a spool with entries of another kind, for which this server or table is not made. */
 static int check_spool_kind(struct sender *s, struct pl_diag *diag)
 {
 	struct pl_spool_record r;

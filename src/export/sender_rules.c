@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What to send next, and what an answer does. Both run in the sender's thread, under the lock. */
+/* Chooses batches and applies rulings. All runs in the sender's thread, under the lock. */
 #include "export/sender_state.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 
-#define LIMIT_LEAST 1024 /* a server that takes less is not asked to */
+#define LIMIT_LEAST 1024 /* lowest size limit learnt from 413 */
 
-/* ---- the sender's thread: what to send ---- */
+/* ---- the sender's thread: choice of batches ---- */
 
 static void begin_work(struct sender *s, struct work w)
 {
@@ -20,7 +20,7 @@ static void begin_work(struct sender *s, struct work w)
 	s->work = w;
 }
 
-/* The spool's oldest record, when it is one of ours in every respect. */
+/* Begins with the spool's oldest record that has a valid form. */
 static bool work_from_spool(struct sender *s)
 {
 	struct pl_spool_record r;
@@ -47,7 +47,7 @@ static bool work_from_spool(struct sender *s)
 				return true;
 			}
 		}
-		/* Right by its checksum, and yet not what we write. */
+		/* The checksum is right, but no sender wrote this. */
 		pl_sender_drop(s, PL_EXPORT_DAMAGED, n);
 		pl_count(&s->export.stats.damaged, 1);
 		pl_spool_next(s->spool);
@@ -79,7 +79,7 @@ bool pl_sender_choose(struct sender *s)
 			    : work_from_spool(s) || work_from_memory(s);
 }
 
-/* n entries from the first unsettled one have come to their end. */
+/* Settles n entries, from the first unsettled one on. */
 static void settle(struct sender *s, uint32_t n)
 {
 	struct work *w = &s->work;
@@ -97,7 +97,7 @@ static void settle(struct sender *s, uint32_t n)
 	*w = (struct work){ .active = false };
 }
 
-/* How far the next request goes: as `step` and the server's known limit have it. */
+/* Sets how many entries the next request carries, by `step` and the server's known size limit. */
 void pl_sender_aim(struct sender *s)
 {
 	struct work *w = &s->work;
@@ -109,7 +109,7 @@ void pl_sender_aim(struct sender *s)
 		w->hi = w->lo + (w->hi - w->lo) / 2;
 }
 
-/* ---- the sender's thread: what an answer does ---- */
+/* ---- the sender's thread: rulings ---- */
 
 static void write_letter(struct sender *s, const struct pl_ruling *r, uint32_t i)
 {
@@ -129,7 +129,7 @@ static void write_letter(struct sender *s, const struct pl_ruling *r, uint32_t i
 		pl_count(&s->export.stats.dead_letters, 1);
 }
 
-/* Entries lo … hi are not for this server. */
+/* Drops entries lo … hi as rejected, with dead letters. */
 static void bury(struct sender *s, const struct pl_ruling *r)
 {
 	struct work *w = &s->work;
@@ -139,7 +139,7 @@ static void bury(struct sender *s, const struct pl_ruling *r)
 		write_letter(s, r, i);
 	pl_sender_drop(s, PL_EXPORT_REJECTED, n);
 	memcpy(s->words.refusal, r->words, sizeof(r->words));
-	w->step = 1; /* bad ones come together; each good one makes it bolder again */
+	w->step = 1; /* bad entries often come together; `step` grows again with each good one */
 	w->doubts = 0;
 	settle(s, n);
 }
@@ -217,7 +217,7 @@ static void reverse(char *text, uint32_t n)
 	}
 }
 
-/* The first entry that is not settled comes last. */
+/* Moves the first unsettled entry of the batch to its end. */
 static void turn_held(struct held *h, const struct work *w)
 {
 	const uint32_t begin = pl_chunk_begin(&w->chunks, w->lo), first = h->ends[w->lo] - begin;
@@ -230,8 +230,8 @@ static void turn_held(struct held *h, const struct work *w)
 		h->ends[i] = h->ends[i + 1] - first;
 }
 
-/* Whether the entry that is doubted alone lets the others of its batch go first: one that is taken
- * shows that the server is well. Not where a server wants them in order. */
+/* Returns true when a doubted entry, alone in its request, lets the others of its batch go first:
+ * if one of these is taken, the server works. Not with in_order. */
 static bool turns(const struct sender *s)
 {
 	const struct work *w = &s->work;
@@ -239,7 +239,7 @@ static bool turns(const struct sender *s)
 	return w->suspect && w->chunks.n - w->lo > 1 && !s->options.in_order;
 }
 
-/* An open batch is one of the others: it would not leave before what is being sent. */
+/* Returns true when other batches wait; the open batch is one of them, and is closed. */
 static bool any_others(struct sender *s)
 {
 	if (s->n_ring == 0 && s->open != NULL && s->open->n > 0) {
@@ -249,8 +249,8 @@ static bool any_others(struct sender *s)
 	return s->n_ring > 0 || pl_sender_spool_records(s) > 0;
 }
 
-/* The rest of what is being sent goes behind all else, marked, so that others get their turn. False
- * when there are no others, or no place. */
+/* Puts the unsettled rest of the batch being sent behind all others, marked as suspect. Returns
+ * false when there are no others, or no room. */
 static bool step_aside(struct sender *s)
 {
 	struct work *w = &s->work;
@@ -261,7 +261,7 @@ static bool step_aside(struct sender *s)
 			return false;
 		if (pl_sender_spool_doubted(s, &w->chunks, w->lo, turned) < 0)
 			return false;
-		/* Its settled part is gone from the account; the whole record goes now. */
+		/* Its settled part is already out of the account; now the record ends. */
 		pl_spool_next(s->spool);
 		if (w->held != NULL)
 			pl_sender_release(s, w->held);
@@ -292,7 +292,7 @@ static void doubtful(struct sender *s, const struct pl_ruling *r, uint64_t now_n
 
 	w->doubts++;
 	if (w->suspect && s->ok_since_letter) {
-		/* It takes others and not this. */
+		/* The server takes others, but not this. */
 		if (w->hi - w->lo == 1)
 			s->ok_since_letter = false;
 		refused(s, r);
@@ -300,12 +300,12 @@ static void doubtful(struct sender *s, const struct pl_ruling *r, uint64_t now_n
 	}
 	back_off(s, r, now_ns);
 	if (w->suspect && w->hi - w->lo > 1) {
-		/* With none but suspects left, a part of one that is taken says as much. */
+		/* If only suspects are left, a part that is taken proves that the server works. */
 		w->step = (w->hi - w->lo) / 2;
 	} else if (w->doubts >= s->options.doubt_after) {
-		s->ok_since_letter = false; /* what it took before says nothing about now */
+		s->ok_since_letter = false; /* successes from before do not count */
 		if (!step_aside(s))
-			w->suspect = true; /* no others: its own parts are tried */
+			w->suspect = true; /* without others, its own parts are tried */
 	}
 }
 

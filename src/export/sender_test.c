@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sender against a scripted server without a network: what is delivered, and that every entry
- * is accounted for, whatever the server does. The network is tests/net/influx.py's. */
+/* The sender with a scripted server, without a network: entries are delivered, and each is
+ * accounted for, whatever the server does. tests/net/influx.py has a network. */
 #include "export/test_sender.h"
 
 #include <errno.h>
@@ -93,7 +93,7 @@ static void test_busy(void)
 	pl_export_close(e);
 }
 
-/* Nobody flushes: the thread that sends takes the batch when it is old enough. */
+/* Without flushes, the sender's thread takes the batch when it is old enough. */
 static void test_unflushed(void)
 {
 	struct pl_sender_options o = quick(NULL);
@@ -124,13 +124,13 @@ static void test_locked(void)
 	pl_export_close(e);
 }
 
-/* Bad ones are found, whatever way the server says it. */
+/* Bad entries are found in each way a server refuses them. */
 static void test_refused(void)
 {
 	static const struct {
 		enum mode mode;
 		const char *name;
-		bool once; /* good ones come exactly once */
+		bool once; /* good ones are stored exactly once */
 	} table[] = {
 		{ REFUSES_BAD, "refuses", true },
 		{ PARTIAL, "stores a part", false },
@@ -161,8 +161,8 @@ static void test_refused(void)
 	}
 }
 
-/* A server that answers 500 to one bad value has shown that it is well when it takes a part of the
- * batch; nothing else need come behind the bad ones. */
+/* A server that answers 500 to one bad value proves that it works by taking a part of the batch; no
+ * other batch is needed. */
 static void test_doubted_last(void)
 {
 	struct pl_sender_options o = quick(NULL);
@@ -181,8 +181,8 @@ static void test_doubted_last(void)
 	pl_export_close(e);
 }
 
-/* The same where the bad value stands first, and halving leads to it alone: the others of its batch
- * go before it. */
+/* The same with the bad value first, so that halving leads to it alone: the others of its batch go
+ * first. */
 static void test_doubted_first(void)
 {
 	for (int spooled = 0; spooled < 2; spooled++) {
@@ -210,7 +210,7 @@ static void test_doubted_first(void)
 	}
 }
 
-/* Where the order counts it stays first until another batch comes, and is found then. */
+/* With in_order the bad value stays first until another batch comes; then it is found. */
 static void test_doubted_in_order(void)
 {
 	struct pl_sender_options o = quick(NULL);
@@ -254,7 +254,7 @@ static void test_all_bad(void)
 	pl_export_close(e);
 }
 
-/* 500 to everything is an outage: nothing is thrown away. */
+/* 500 to everything is an outage: nothing is dropped. */
 static void test_ill(void)
 {
 	struct pl_sender_options o = quick(fresh("ill"));
@@ -317,7 +317,7 @@ static void test_spool(bool in_order)
 	pl_export_close(e);
 }
 
-/* While the spool is emptied, what is new need not wait for its end. */
+/* New entries need not wait until the spool is empty. */
 static void test_newest(void)
 {
 	struct pl_sender_options o = quick(fresh("newest"));
@@ -330,7 +330,7 @@ static void test_newest(void)
 	pl_export_finish(e);
 	pl_export_close(e);
 	restart(HANGS);
-	o.spool_within_ns = UINT64_MAX; /* it stays in memory */
+	o.spool_within_ns = UINT64_MAX; /* so that it stays in memory */
 	e = sender(&o);
 	offer(e, 100000, 100);
 	pl_export_flush(e, pl_clock_mono_ns() + 1000 * MS, false);
@@ -344,7 +344,7 @@ static void test_newest(void)
 	pl_export_close(e);
 }
 
-/* What was accepted longer than the stated time ago survives kill -9: in memory, in flight, behind
+/* Entries accepted longer than spool_within_ns ago survive kill -9: in memory, in flight, behind
  * others in the spool. */
 static void test_killed(enum mode mode, uint64_t spooled, bool in_order)
 {
@@ -385,8 +385,7 @@ static void test_killed(enum mode mode, uint64_t spooled, bool in_order)
 	pl_export_close(e);
 }
 
-/* A server that takes the connection and says nothing, for ever: overflow goes on, and a stop
- * ends. */
+/* A server that never answers: batches still move to the spool, and a stop ends. */
 static void test_hangs(bool in_order)
 {
 	struct pl_sender_options o = quick(fresh("hangs"));
@@ -437,7 +436,7 @@ static void test_spool_full(bool newest)
 	pl_export_close(e);
 }
 
-/* The disk is full: counted, and it goes on by itself when there is room again. */
+/* The disk is full: entries are counted, and stored again once there is room. */
 static void test_disk_full(void)
 {
 	struct pl_sender_options o = quick(fresh("disk"));
@@ -451,8 +450,7 @@ static void test_disk_full(void)
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &before);
 	tight.rlim_max = before.rlim_max;
-	/* Each file of the spool can have 100 kB; the first is full, and a new one too after a
-	 * while. */
+	/* Each file may have 100 kB: the first spool file fills up, later the next. */
 	setrlimit(RLIMIT_FSIZE, &tight);
 	offer(e, 0, 60000);
 	balanced(e, "no room for a file");
@@ -475,7 +473,7 @@ static void test_disk_full(void)
 	pl_export_close(e);
 }
 
-/* A mark is settled when all before it is delivered, on disk or dropped, whatever comes behind it. */
+/* A mark is settled when all before it is delivered, on disk or dropped. */
 static void test_marks(void)
 {
 	struct pl_sender_options o = quick(NULL);
@@ -506,7 +504,7 @@ static void test_marks(void)
 	pl_export_close(e);
 }
 
-/* One that steps aside keeps the mark waiting. */
+/* A batch that steps aside keeps the mark unsettled. */
 static void test_mark_aside(void)
 {
 	struct pl_sender_options o = quick(NULL);

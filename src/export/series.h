@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the network looks like now, as a stream of points: a name, labels, fields, a time. Neither
- * side of the stream knows the other: pipeline/series.c makes the points out of the aggregates, an
- * exporter takes those fields that its server can hold.
+ * A stream of points about the network now: name, labels, fields, time. Its two sides are
+ * independent: pipeline/series.c makes points of the aggregates, and an exporter takes the fields
+ * that its server can hold.
  *
  * A field has two names. As part of its point ("depth_max" of "queue") it is for servers that keep
  * many fields under one key (InfluxDB); as a family of its own ("pathline_queue_depth_max", as on
- * the metrics page, without the _total and _bucket of the text form) it is for servers that keep
- * one value per series. A field without one of the two is not for servers of that kind: a mean over
- * the interval makes no family, a cumulative histogram makes no field.
+ * the metrics page, without _total and _bucket of the text form) it is for servers that keep one
+ * value per series. A field without one of the two is not for servers of that kind: a mean over the
+ * interval is no family, a cumulative histogram no field.
  */
 #pragma once
 
@@ -21,10 +21,10 @@
 #define PL_SERIES_FIELDS_MAX 24
 
 enum pl_series_kind {
-	PL_SERIES_COUNTER, /* u64, never less than before but after a restart */
+	PL_SERIES_COUNTER, /* u64, decreases only at a restart */
 	PL_SERIES_GAUGE,   /* u64 */
 	PL_SERIES_NUMBER,  /* f64, finite */
-	PL_SERIES_RUNNING, /* f64, never less than before but after a restart */
+	PL_SERIES_RUNNING, /* f64, decreases only at a restart */
 	PL_SERIES_HIST,    /* cumulative since the start */
 };
 
@@ -32,12 +32,12 @@ struct pl_exposition_bounds;
 struct pl_exposition_exemplar;
 
 struct pl_series_label {
-	const char *name, *value; /* the value not empty */
+	const char *name, *value; /* the value is not empty */
 };
 
 struct pl_series_field {
-	const char *name;   /* within the point; NULL: none */
-	const char *metric; /* as a family of its own, of static storage; NULL: none */
+	const char *name;   /* name within the point; NULL: none */
+	const char *metric; /* name as a family, of static storage; NULL: none */
 	enum pl_series_kind kind;
 	union {
 		uint64_t u64;
@@ -45,7 +45,7 @@ struct pl_series_field {
 		struct {
 			const struct pl_hist *hist;
 			const struct pl_exposition_bounds
-				*bounds; /* exposition.h; as long as the point */
+				*bounds; /* see exposition.h; valid as long as the point */
 			const struct pl_exposition_exemplar *exemplar; /* NULL: none */
 		};
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A spool as its user has it: opened, written to, read from. */
+/* Operations of a spool: open, write, read. */
 #include "export/spool.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 
 _Static_assert(sizeof(struct pl_spool_header) == 40, "the format says so");
 
-/* ---- small things ---- */
+/* ---- helpers ---- */
 
 static const struct pl_spool_sys the_system = { .write = write, .sync = fdatasync };
 
@@ -158,7 +158,7 @@ void pl_spool_close(struct pl_spool *s)
 
 /* ---- writing ---- */
 
-/* No more is added to the present file. */
+/* Ends writing to the present file. */
 static void seal(struct pl_spool *s)
 {
 	if (s->out >= 0)
@@ -175,7 +175,7 @@ int pl_spool_sync(struct pl_spool *s)
 		return 0;
 	if (s->options.sys->sync(s->out) < 0) {
 		r = -errno;
-		/* What was not written then will never be; nothing may build on this file. */
+		/* A failed sync loses its data for good: nothing may be added to this file. */
 		seal(s);
 	}
 	s->unsynced = false;
@@ -204,7 +204,7 @@ static void drop_oldest(struct pl_spool *s)
 	uint64_t entries = g->entries, records = g->records;
 
 	if (s->peeked && !s->detached) {
-		/* The one that is being sent stays, in memory. */
+		/* The record lent to the reader stays valid, in memory. */
 		s->detached = true;
 		entries -= s->head.entries;
 		records--;
@@ -217,7 +217,7 @@ static void drop_oldest(struct pl_spool *s)
 		s, s->n_segments > 0 ? s->segments[0].first : s->next_sequence, false);
 }
 
-/* Room for a record of `need` bytes. */
+/* Makes room for a record of `need` bytes, and opens a segment for it. */
 static int make_room(struct pl_spool *s, uint64_t need)
 {
 	if (s->out >= 0 && s->segments[s->n_segments - 1].size + need > s->options.segment_bytes) {
@@ -233,7 +233,7 @@ static int make_room(struct pl_spool *s, uint64_t need)
 	return s->out < 0 ? begin_segment(s) : 0;
 }
 
-/* Writes the record; *ret_at: where it begins in the last segment. What is there is not counted. */
+/* Writes the record to the last segment, at *ret_at. Does not count entries and records. */
 static int append(struct pl_spool *s, struct pl_spool_record *record, uint64_t *ret_at)
 {
 	struct pl_spool_header h = {
@@ -255,8 +255,8 @@ static int append(struct pl_spool *s, struct pl_spool_record *record, uint64_t *
 	if (r == 0)
 		r = pl_spool_write_all(s, s->out, record->payload, record->len);
 	if (r < 0) {
-		/* If it cannot be cut off now, it is cut off when the spool is opened next; and in
-		 * a file that is not added to, it is behind the end. */
+		/* If it cannot be cut off now, the next opening cuts it off; until then it is
+		 * behind the end of a file to which nothing is added. */
 		(void)!ftruncate(s->out, (off_t)g->size);
 		seal(s);
 		if (g->size == 0)
@@ -292,7 +292,7 @@ int pl_spool_put_copy(struct pl_spool *s, struct pl_spool_record *record, struct
 	uint64_t at;
 	int r;
 
-	/* Where nothing is read, nothing would take it away again. */
+	/* In a spool without records nobody reads, and so nothing would remove the copy. */
 	if (s->counts.records == 0)
 		return -ENODATA;
 	r = append(s, record, &at);
@@ -311,7 +311,7 @@ void pl_spool_settle_copy(struct pl_spool *s, const struct pl_spool_copy *copy)
 
 	pl_spool_segment_name(&g, name);
 	fd = openat(s->folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	/* Gone with its segment, or without a mark: then a crash has it sent again. */
+	/* Its segment may be gone already; without a mark, a crash has the copy sent again. */
 	if (fd < 0)
 		return;
 	(void)!pwrite(fd, &mark, sizeof(mark),
@@ -321,7 +321,7 @@ void pl_spool_settle_copy(struct pl_spool *s, const struct pl_spool_copy *copy)
 
 /* ---- reading ---- */
 
-/* Reading has come to this record. */
+/* Moves the cursor to this record; while records are held, only notes the position. */
 static void advance(struct pl_spool *s, uint64_t sequence, bool sync)
 {
 	if (s->holding)
@@ -330,8 +330,8 @@ static void advance(struct pl_spool *s, uint64_t sequence, bool sync)
 		pl_spool_write_cursor(s, sequence, sync);
 }
 
-/* The first segment is at its end, or cannot be read any further: off with it, and what should have
- * been in it is counted. */
+/* Removes the first segment at its end, or when it is unreadable; records that should have been in
+ * it count as damaged. */
 static void finish_first(struct pl_spool *s)
 {
 	struct pl_spool_segment *g = &s->segments[0];
@@ -342,7 +342,7 @@ static void finish_first(struct pl_spool *s)
 	s->counts.damaged_entries += g->entries;
 	s->counts.records -= g->records;
 	s->counts.entries -= g->entries;
-	/* The ledger first: a crash in between leaves a file of settled records, not a gap. */
+	/* The cursor first: a crash in between leaves a file of settled records, not a gap. */
 	advance(s, s->n_segments > 1 ? s->segments[1].first : s->next_sequence, true);
 	pl_spool_remove_segment(s, 0);
 }
@@ -358,8 +358,8 @@ static int open_first(struct pl_spool *s)
 	return s->in < 0 ? -errno : 0;
 }
 
-/* The record at the first segment's position into s->head and s->payload; false when there is none
- * that can be read. *ret_entries and the position move over what is damaged. */
+/* Reads the record at the first segment's position into s->head and s->payload; returns false when
+ * none is readable. Damaged records on the way are counted and set aside. */
 static bool read_record(struct pl_spool *s, struct pl_spool_segment *g)
 {
 	while (g->records > 0) {
@@ -378,7 +378,7 @@ static bool read_record(struct pl_spool *s, struct pl_spool_segment *g)
 			return true;
 		pl_spool_set_aside(s, s->in, at, at + sizeof(s->head) + s->head.len);
 		g->read = at + sizeof(s->head) + s->head.len;
-		/* A forged header could claim more than there is. */
+		/* A forged header could claim more entries than there are. */
 		if (s->head.entries > g->entries)
 			return false;
 		g->entries -= s->head.entries;
@@ -436,7 +436,7 @@ void pl_spool_next(struct pl_spool *s)
 
 void pl_spool_hold(struct pl_spool *s)
 {
-	/* A segment that gave way would take its records from those that are held. */
+	/* Otherwise dropping the oldest segment would lose held records. */
 	assert(s->options.drop_newest);
 	if (!s->holding)
 		s->passed_to = 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A bounded queue on disk: records in segment files of one folder, oldest first.
- * docs/formats/spool.md has the bytes.
+ * docs/formats/spool.md specifies the bytes.
  *
  * A record is a header (magic, lengths, number of entries, sequence, checksum of the header,
- * checksum of header and payload) and a payload. A record is never continued: after any failure to
- * write one, the file is cut back to the last whole record and a new file begins. When opened, a
- * record that was never whole is the end of its file. One wrong bit of a header is mended. Other
- * damage costs the record it is in and no other: that is counted, reading goes on at the next
- * header, and the bytes are set aside in FOLDER/damaged. How far reading has come is kept in
- * FOLDER/cursor; when that is lost, records are read twice, never left out. Records come out once
- * they were put, or are counted in one of the counts below.
+ * checksum of header and payload) and a payload. A partial record is never continued: after any
+ * failed write, the file is cut back to the last whole record and a new file begins. At opening, a
+ * record that was never whole is the end of its file. One wrong bit of a header is corrected. Any
+ * other damage costs only the record it is in: it is counted, reading goes on at the next header,
+ * and the bytes are set aside in FOLDER/damaged. The reading position is in FOLDER/cursor; if that
+ * is lost, records are read twice, never left out. Every record that was put comes out, or is
+ * counted in one of the counts below.
  *
- * Kill -9 loses nothing that pl_spool_put returned 0 for. A power cut can lose what came since the
- * last pl_spool_sync. One process at a time: a lock on FOLDER/lock, gone with its process.
+ * Kill -9 loses nothing that pl_spool_put returned 0 for. A power cut can lose records put since
+ * the last pl_spool_sync. One process at a time: a lock on FOLDER/lock ends with its process.
  *
  * One thread at a time (the caller's lock).
  */
@@ -28,33 +28,33 @@
 
 #define PL_SPOOL_PAYLOAD_MAX (UINT32_C(1) << 28)
 
-/* The system calls that can fail, so that tests make them fail. */
+/* System calls that tests replace to make them fail. */
 struct pl_spool_sys {
 	ssize_t (*write)(int fd, const void *data, size_t n);
 	int (*sync)(int fd);
 };
 
 struct pl_spool_options {
-	const char *path;               /* the folder; made when it is not there */
-	uint64_t bytes;                 /* on disk, at least 1 MiB */
+	const char *path;               /* the folder, created if missing */
+	uint64_t bytes;                 /* size on disk, at least 1 MiB */
 	uint64_t segment_bytes;         /* 0: a sixteenth of `bytes`, at most 64 MiB */
-	uint32_t payload_max;           /* largest payload there will be */
-	bool drop_newest;               /* when full: refuse. Else the oldest segment gives way */
+	uint32_t payload_max;           /* size of the largest payload */
+	bool drop_newest;               /* true: refuses when full; false: drops the oldest */
 	const struct pl_spool_sys *sys; /* NULL: the system's */
 };
 
 struct pl_spool_counts {
-	uint64_t entries, records, bytes; /* there now */
+	uint64_t entries, records, bytes; /* present numbers */
 	uint64_t recovered;               /* entries found when opened */
-	uint64_t dropped;                 /* entries that gave way */
+	uint64_t dropped;                 /* entries of segments removed for lack of room */
 	uint64_t damaged_records;
-	/* of those whose header could be read; others were never recovered */
+	/* only of records with a readable header; others were never recovered */
 	uint64_t damaged_entries;
 };
 
 struct pl_spool_record {
 	uint32_t entries;
-	uint32_t flags; /* the caller's */
+	uint32_t flags; /* for the caller's use */
 	uint64_t sequence;
 	const void *payload;
 	uint32_t len;
@@ -62,20 +62,20 @@ struct pl_spool_record {
 
 struct pl_spool;
 
-/* -EBUSY with diag when another process has it; -errno. */
+/* -EBUSY with diag when another process uses it; -errno. */
 int pl_spool_open(
 	struct pl_spool **ret, const struct pl_spool_options *options, struct pl_diag *diag);
 void pl_spool_close(struct pl_spool *spool); /* syncs */
 
-/* Adds behind the last; sequence is set. 0; -EXFULL when full and drop_newest; -ENOSPC and other
- * failures of the device: then it is not there. */
+/* Adds a record behind the last and sets its sequence. 0; -EXFULL when full and drop_newest;
+ * -ENOSPC and other device errors: the record is not stored. */
 int pl_spool_put(struct pl_spool *spool, struct pl_spool_record *record);
 
 /*
- * A copy of what the caller still has and may settle by itself: it is on disk for the case that the
- * process ends, and is neither counted nor read while it lasts. -ENODATA when there is nothing in
- * the spool. The caller settles it before it reads on; one that is not settled is a record like any
- * other when the spool is opened next.
+ * A copy of a record that the caller still has and may settle by itself: it is on disk in case the
+ * process ends, and is neither counted nor read until then. -ENODATA when the spool is empty. The
+ * caller settles it before it reads on; an unsettled copy is a normal record when the spool is
+ * opened next.
  */
 struct pl_spool_copy {
 	uint64_t segment, at;
@@ -84,22 +84,22 @@ int pl_spool_put_copy(
 	struct pl_spool *spool, struct pl_spool_record *record, struct pl_spool_copy *ret);
 void pl_spool_settle_copy(struct pl_spool *spool, const struct pl_spool_copy *copy);
 
-/* The oldest record; the payload is lent until pl_spool_next, and stays also when its segment gives
- * way in the meantime. -ENODATA. */
+/* Returns the oldest record; its payload is lent until pl_spool_next, even if its segment is
+ * removed in the meantime. -ENODATA. */
 int pl_spool_peek(struct pl_spool *spool, struct pl_spool_record *ret);
-/* The record last peeked at is settled. */
+/* Settles the record of the last peek. */
 void pl_spool_next(struct pl_spool *spool);
 
 /*
- * From here on settled records stay on disk, and come again when the process ends before they are
- * released: for whoever settles many before the first one is acknowledged. Counts and room are as
- * if they were gone, so the files may be larger than `bytes` by them. With drop_newest only.
+ * From here on settled records stay on disk until released, and are read again if the process ends
+ * before: for callers that settle many records before the first is acknowledged. Counts and room
+ * exclude them, so the files may exceed `bytes`. With drop_newest only.
  */
 void pl_spool_hold(struct pl_spool *spool);
-void pl_spool_release(struct pl_spool *spool); /* nothing held is allowed */
+void pl_spool_release(struct pl_spool *spool); /* also allowed while nothing is held */
 
-/* To the device. A failure ends the present file: what it holds is still read, nothing is added to
- * it. */
+/* Syncs records to the device. A failure ends the present file: its records are still read, but
+ * none are added. */
 int pl_spool_sync(struct pl_spool *spool);
 
 void pl_spool_counts(const struct pl_spool *spool, struct pl_spool_counts *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The bytes of a spool: its records and its cursor with their checksums, and the next whole record
- * behind damage. */
+/* The bytes of a spool: records and cursor with their checksums, and the search for the next whole
+ * record behind damage. */
 #include "export/spool_state.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 struct cursor {
 	uint8_t magic[4];
 	uint32_t zero;
-	uint64_t sequence; /* of the first record not settled */
+	uint64_t sequence; /* of the first unsettled record */
 	uint64_t check;
 };
 
@@ -80,7 +80,7 @@ bool pl_spool_header_good(const struct pl_spool_header *h, uint64_t least)
 bool pl_spool_read_payload(struct pl_spool *s, int fd, uint64_t at, const struct pl_spool_header *h)
 {
 	if (h->len > s->payload_cap) {
-		/* Written when batches were larger than they are now. */
+		/* The record is from a configuration with larger batches. */
 		uint8_t *bigger = realloc(s->payload, (size_t)h->len + 1);
 
 		if (bigger == NULL)
@@ -90,8 +90,7 @@ bool pl_spool_read_payload(struct pl_spool *s, int fd, uint64_t at, const struct
 	}
 	if (pl_spool_read_at(fd, s->payload, h->len, at + sizeof(*h)) != (ssize_t)h->len)
 		return false;
-	/* One bit off is a bit of the checksum itself: 64 of them do not come so close by
-	 * chance. */
+	/* One wrong bit must be in the checksum itself: 64 bits do not come so close by chance. */
 	return __builtin_popcountll(h->check ^ pl_spool_full_check(h, s->payload)) <= 1;
 }
 
@@ -122,8 +121,8 @@ void pl_spool_set_aside(struct pl_spool *s, int fd, uint64_t from, uint64_t to)
 /* ---- finding records ---- */
 
 /*
- * A header of which one bit is not what was written: the one whose change makes both checksums
- * right, that of the header and that of the payload. False when there is none.
+ * Corrects a header with one wrong bit: the bit whose change makes both checksums right, of the
+ * header and of the payload. False when there is none.
  */
 static bool mend_header(struct pl_spool *s, int fd, uint64_t size, uint64_t least, uint64_t at,
 	struct pl_spool_header *ret)
@@ -184,7 +183,7 @@ void pl_spool_write_cursor(struct pl_spool *s, uint64_t sequence, bool sync)
 
 	memcpy(c.magic, cursor_magic, sizeof(cursor_magic));
 	c.check = pl_hash(&c, offsetof(struct cursor, check), 0);
-	/* Lost, records are read twice: no reason to stop. */
+	/* On failure records are read twice, which is no reason to stop. */
 	if (pwrite(s->cursor, &c, sizeof(c), 0) == (ssize_t)sizeof(c) && sync)
 		(void)s->options.sys->sync(s->cursor);
 }

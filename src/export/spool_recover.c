@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A spool's files as the last process left them: listed, walked, cut to whole records, counted. */
+/* Recovers a spool's files after a process: lists, walks, cuts to whole records, counts. */
 #include "export/spool_state.h"
 
 #include <dirent.h>
@@ -54,13 +54,13 @@ static int list_segments(struct pl_spool *s)
 
 struct recovery {
 	uint64_t cursor;
-	uint64_t expect; /* the sequence that should come next */
-	bool known;      /* what `expect` is: from then on gaps are damaged records */
-	bool last;       /* the segment that was being written */
+	uint64_t expect; /* the next sequence */
+	bool known;      /* `expect` is known: from then on gaps are damaged records */
+	bool last;       /* this is the last segment, which was being written */
 };
 
-/* Whether what is behind the last whole record is one that was never whole: the crash came while it
- * was written, or a power cut left room without bytes. Nobody was told that it is there. */
+/* Returns true when the bytes behind the last whole record are a record that was never whole: the
+ * crash came during its write, or a power cut left room without bytes. Its put never returned 0. */
 static bool is_unwritten(int fd, uint64_t from, uint64_t size)
 {
 	uint8_t buf[4096];
@@ -85,7 +85,7 @@ static bool is_unwritten(int fd, uint64_t from, uint64_t size)
 static void recover_record(struct pl_spool *s, struct pl_spool_segment *g,
 	const struct pl_spool_header *h, uint64_t end, struct recovery *c)
 {
-	/* A gap is records that are damaged; those before the cursor were settled. */
+	/* A gap consists of damaged records; those before the cursor were settled. */
 	uint64_t expect = c->expect > c->cursor ? c->expect : c->cursor;
 
 	if (c->known && h->sequence > expect)
@@ -102,7 +102,7 @@ static void recover_record(struct pl_spool *s, struct pl_spool_segment *g,
 	g->records++;
 }
 
-/* Behind the last record of a segment. */
+/* Handles the bytes behind the last record of a segment, and cuts them off. */
 static int recover_tail(
 	struct pl_spool *s, struct pl_spool_segment *g, int fd, uint64_t size, struct recovery *c)
 {
@@ -110,7 +110,7 @@ static int recover_tail(
 		return 0;
 	if (!is_unwritten(fd, g->size, size)) {
 		pl_spool_set_aside(s, fd, g->size, size);
-		/* Before a later segment it is a gap of the sequence, and counted as that. */
+		/* In an earlier segment they count as a gap in the sequence. */
 		if (c->last) {
 			s->counts.damaged_records++;
 			c->expect++;
@@ -119,8 +119,7 @@ static int recover_tail(
 	return ftruncate(fd, (off_t)g->size) < 0 ? -errno : 0;
 }
 
-/* Walks the headers of a segment as a crash left it; what is behind the last whole record is cut
- * off. */
+/* Walks the headers of a segment after a crash; bytes behind the last whole record are cut off. */
 static int recover_segment(struct pl_spool *s, struct pl_spool_segment *g, struct recovery *c)
 {
 	struct pl_spool_header h, tail = { .len = 0 };
@@ -150,7 +149,7 @@ static int recover_segment(struct pl_spool *s, struct pl_spool_segment *g, struc
 		at += sizeof(h) + h.len;
 		recover_record(s, g, &h, at, c);
 	}
-	/* A power cut leaves a length without the bytes: that is an end too. */
+	/* A power cut may leave a length without the bytes: the file ends there, too. */
 	if (c->last && g->records > 0 && tail.settled != SETTLED &&
 		!pl_spool_read_payload(s, fd, begin, &tail) &&
 		is_unwritten(fd, begin + sizeof(tail), size)) {

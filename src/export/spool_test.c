@@ -52,7 +52,7 @@ static struct pl_spool *spool_at(const char *path, const struct pl_spool_options
 	return s;
 }
 
-/* Record i: i % 7 + 1 entries, a payload that i decides. */
+/* Record i has i % 7 + 1 entries and a payload made of i. */
 static uint32_t make_payload(uint8_t *dst, uint32_t i)
 {
 	uint32_t len = 5 + i * 13 % 60;
@@ -74,7 +74,7 @@ static int put(struct pl_spool *s, uint32_t i)
 	return pl_spool_put(s, &r);
 }
 
-/* The number of the oldest record, which is settled; -1 when there is none; -2 when it is not as
+/* Reads and settles the oldest record; returns its number, -1: there is none, -2: it is not as
  * put. */
 static int64_t get(struct pl_spool *s)
 {
@@ -103,7 +103,7 @@ static struct pl_spool_counts counts(const struct pl_spool *s)
 	return c;
 }
 
-/* The only segment of a spool. */
+/* Returns the path of the spool's only segment. */
 static const char *segment_of(const char *path)
 {
 	static char name[192];
@@ -205,7 +205,7 @@ static void test_lock(void)
 	pl_spool_close(second);
 }
 
-/* The file cut off after every byte: every record that is whole is there. */
+/* The file is cut at every byte: each record that is still whole is found. */
 static void test_cut(void)
 {
 	const char *path = fresh("cut");
@@ -236,7 +236,7 @@ static void test_cut(void)
 		while (good && (i = get(s)) >= 0)
 			good = i == have++;
 		good = good && have == want;
-		/* It goes on behind what is left. */
+		/* New records follow those that are left. */
 		good = good && put(s, 100) == 0 && get(s) == 100 && get(s) == -1;
 		pl_spool_close(s);
 		if (!good)
@@ -254,7 +254,7 @@ static bool exists(const char *path, const char *file)
 	return access(name, F_OK) == 0;
 }
 
-/* Whether a byte of a segment is of a payload of the records from the second on. */
+/* Returns true when the byte is in a payload, from the second record on. */
 static bool of_payload(const char *segment, size_t len, size_t at)
 {
 	bool first = true;
@@ -272,8 +272,8 @@ static bool of_payload(const char *segment, size_t len, size_t at)
 	return false;
 }
 
-/* Every bit of the segment flipped: one of a header loses nothing, one of a payload its record,
- * which is counted. */
+/* Each bit of the segment is flipped: in a header nothing is lost; in a payload its record is, and
+ * counted. */
 static void test_flip(void)
 {
 	const char *path = fresh("flip");
@@ -314,7 +314,7 @@ static void test_flip(void)
 		}
 		c = counts(s);
 		good = good && i == -1 && c.entries == 0 && c.records == 0;
-		/* A lost cursor brings settled ones again. */
+		/* With a lost cursor, settled records come again. */
 		if (at < len && of_payload(whole, len, at))
 			good = good && have == 4 && c.damaged_records == 1 &&
 			       exists(path, "damaged");
@@ -330,7 +330,7 @@ static void test_flip(void)
 	free(cursor);
 }
 
-/* A damaged record in the middle: counted with its entries, set aside, the others come. */
+/* A damaged record in the middle: counted with its entries and set aside; the others are read. */
 static void test_damage(void)
 {
 	const char *path = fresh("damage");
@@ -375,8 +375,7 @@ static void test_damage(void)
 	pl_spool_close(s);
 }
 
-/* Headers of which nothing is left: counted, set aside, whoever comes behind is found; wherever
- * they stood. */
+/* Destroyed headers, at any place: counted and set aside; the records behind them are found. */
 static void test_lost_headers(void)
 {
 	for (uint32_t lost = 0; lost < 6; lost++) {
@@ -413,7 +412,7 @@ static void test_lost_headers(void)
 	}
 }
 
-/* Copies are neither counted nor read, until a crash: then those that were not settled are. */
+/* Copies are neither counted nor read; after a crash, unsettled ones are. */
 static void test_copies(void)
 {
 	const char *path = fresh("copies");
@@ -435,7 +434,7 @@ static void test_copies(void)
 	eq(counts(s).records, 3, "they are not counted");
 	eq(get(s), 0);
 	eq(get(s), 1);
-	pl_spool_close(s); /* what is on disk is what a crash would leave */
+	pl_spool_close(s); /* the files on disk are as after a crash */
 	s = spool_at(path, NULL);
 	eq(counts(s).recovered, 2 % 7 + 1 + 3 % 7 + 1, "the one that was not settled is a record");
 	eq(get(s), 2);
@@ -454,7 +453,7 @@ static void test_copies(void)
 /* ---- failing system calls ---- */
 
 static unsigned int calls, fail_at, fail_for;
-static int fail_with; /* 0: a short write first */
+static int fail_with; /* 0: first a short write */
 
 static bool failing(void)
 {
@@ -484,8 +483,7 @@ static int bad_sync(int fd)
 	return fdatasync(fd);
 }
 
-/* Records that are settled and held come again, also those of segments that were read to their end;
- * released, they are gone. */
+/* Records settled while held come again, also those of finished segments; released ones do not. */
 static void test_held(void)
 {
 	const struct pl_spool_options options = { .drop_newest = true, .segment_bytes = 512 };
@@ -503,7 +501,7 @@ static void test_held(void)
 	put(s, 50);
 	put(s, 51);
 	eq(get(s), 50);
-	pl_spool_close(s); /* what is on disk is what a crash would leave */
+	pl_spool_close(s); /* the files on disk are as after a crash */
 	s = spool_at(path, &options);
 	eq(counts(s).records, 51, "those behind the first are found");
 	eq(counts(s).damaged_records, 0);
@@ -546,7 +544,7 @@ static void test_failing(void)
 					if (i % 5 == 4)
 						(void)pl_spool_sync(s);
 				}
-				/* A restart in the middle of it must not matter. */
+				/* A restart while calls fail must not matter. */
 				if (fail_at % 2 == 0) {
 					pl_spool_close(s);
 					s = spool_at(path, &o);
@@ -556,7 +554,7 @@ static void test_failing(void)
 						good = good && get(s) == i;
 				}
 				good = good && get(s) == -1 && counts(s).damaged_records == 0;
-				/* Well again, it takes and gives. */
+				/* Once calls work again, records are stored and read. */
 				calls = 1000;
 				good = good && put(s, 25) == 0 && get(s) == 25;
 				pl_spool_close(s);
@@ -596,7 +594,7 @@ static void test_kill(void)
 			for (uint32_t k = 0;; k++) {
 				if (put(s, k) == 0)
 					atomic_store(&done[0], k + 1);
-				/* Reading and settling at the same time, half as fast. */
+				/* Reads and settles half as fast, at the same time. */
 				if (k % 2 == 0 && get(s) == (int64_t)k / 2)
 					atomic_store(&done[1], k / 2 + 1);
 			}
@@ -612,11 +610,11 @@ static void test_kill(void)
 		if (good && expect == -1) {
 			good = put_ok <= first + 1;
 		} else if (good) {
-			/* The one being settled may come again, or be settled already. */
+			/* The record being settled may come again or be settled already. */
 			good = expect + 1 >= (int64_t)first && expect <= (int64_t)first + 1;
 			while (good && (i = get(s)) >= 0)
 				good = i == ++expect;
-			/* One more than acknowledged may have got there whole. */
+			/* One more record than acknowledged may be stored whole. */
 			good = good && (expect + 1 == put_ok || expect == put_ok);
 		}
 		if (!good)
@@ -651,7 +649,7 @@ static void test_hostile(void)
 
 int main(void)
 {
-	/* In memory when there is such a place: thousands of spools are synced. */
+	/* In memory where possible: the test syncs thousands of spools. */
 	snprintf(dir, sizeof(dir), "%s/pathline-spool-XXXXXX",
 		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	if (mkdtemp(dir) == NULL)

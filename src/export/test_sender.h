@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A scripted server without a network, a kind of entry that it understands, and senders to it; for
- * sender_test.c. */
+/* For sender_test.c: a scripted server without a network, a kind of entry for it, and senders to
+ * it. */
 #pragma once
 
 #include <errno.h>
@@ -25,16 +25,16 @@ static char dir[64];
 
 enum mode {
 	FINE,
-	AWAY,        /* refuses the connection */
-	REFUSES_BAD, /* 400 when a bad value is in the request, and stores nothing of it */
-	PARTIAL,     /* 400, and stores the others */
-	ALL_BAD,     /* 400 to everything */
-	DOUBTS_BAD,  /* 500 when a bad value is in it */
-	ILL,         /* 500 to everything */
+	AWAY,        /* connection refused */
+	REFUSES_BAD, /* 400 if the request has a bad value; nothing of it is stored */
+	PARTIAL,     /* 400; all good values are stored */
+	ALL_BAD,     /* 400 to every request */
+	DOUBTS_BAD,  /* 500 if the request has a bad value */
+	ILL,         /* 500 to every request */
 	LIMITED,     /* 413 above 200 bytes */
-	LOCKED,      /* 401 until the credentials are read anew */
+	LOCKED,      /* 401 until credentials are read again */
 	BUSY,        /* 503 with Retry-After, once */
-	HANGS,       /* until it is given up */
+	HANGS,       /* no answer until the request is aborted */
 };
 
 struct server {
@@ -43,7 +43,7 @@ struct server {
 	enum mode mode;
 	bool aborted, fresh_credentials, ordered;
 	unsigned int requests, credentials;
-	uint64_t busy_ns, back_ns; /* when BUSY was said, and when the next request came */
+	uint64_t busy_ns, back_ns; /* times of the BUSY answer and of the next request */
 	uint64_t last;
 	uint8_t got[VALUES];
 	size_t largest;
@@ -57,7 +57,7 @@ static void say(struct pl_http_answer *a, int status, const char *text)
 	a->len = (uint32_t)snprintf(a->body, sizeof(a->body), "%s", text);
 }
 
-/* Stores the values of a body, one per line; `bad` says whether bad ones too. */
+/* Stores a body's values, one per line, with `bad` the bad ones, too; true: there are bad ones. */
 static bool store(const char *body, size_t len, bool bad, bool dry)
 {
 	bool any = false;
@@ -177,7 +177,7 @@ static bool was_aborted(void)
 	return aborted;
 }
 
-/* How many of the values below n were stored `times` (255: at least once). */
+/* Returns how many of the values below n were stored `times` (255: at least once). */
 static uint64_t stored(uint64_t n, uint8_t times)
 {
 	uint64_t sum = 0;
@@ -277,7 +277,7 @@ static uint64_t dropped(const struct pl_export *e, enum pl_export_drop cause)
 	return pl_counter_read(&e->stats.dropped[cause]);
 }
 
-/* All that was ever taken is somewhere. */
+/* Checks the account: every entry ever taken is counted in one place. */
 static void balanced(const struct pl_export *e, const char *when)
 {
 	uint64_t sum = pl_counter_read(&e->stats.delivered) + atomic_load(&e->stats.queued) +
@@ -289,7 +289,7 @@ static void balanced(const struct pl_export *e, const char *when)
 		"%s: the accounts are closed", when);
 }
 
-/* Then what the server has stands still, and may be read without its lock. */
+/* After it, the server's state does not change and may be read without its lock. */
 static bool drained(struct pl_export *e)
 {
 	bool all;

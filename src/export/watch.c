@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output that live viewers watch: it formats each record for those who want it. */
+/* The output for live viewers: formats each record for the clients that want it. */
 #include "export/watch.h"
 
 #include <errno.h>
@@ -173,7 +173,7 @@ static struct pl_watch *of(struct pl_export *e)
 	return (struct pl_watch *)e;
 }
 
-/* One entry to all clients; false when one that wanted it has no room. */
+/* Offers one entry to all clients; false when one that wanted it had no room. */
 static bool offer_path(struct pl_watch *live, const struct pl_path *path, const struct pl_hop *hops)
 {
 	bool good = true;
@@ -252,7 +252,7 @@ static void offer_flat(struct pl_watch *live, enum pl_flat_kind kind, const void
 			c->stats.filtered++;
 			continue;
 		}
-		/* A tap writes nothing down for who does not read. */
+		/* A tap's record is not formatted for a client that does not read. */
 		if (pl_watch_client_full(c, FLAT_LINE_MAX))
 			continue;
 		pl_buf_reset(&live->line);
@@ -261,7 +261,7 @@ static void offer_flat(struct pl_watch *live, enum pl_flat_kind kind, const void
 	}
 }
 
-/* Says that there is something, once per client that found nothing. */
+/* Wakes the clients' side once per client that found nothing before and has data now. */
 static void unlock_and_wake(struct pl_watch *live)
 {
 	struct pl_watch_hooks hooks = live->hooks;

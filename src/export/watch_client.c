@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A live viewer: its filter, its bounded buffer, and what was dropped of its stream. */
+/* A live viewer: its filter, its bounded buffer, and reports of dropped records in its stream. */
 #include "export/watch_state.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static int compile_rows(struct pl_where **ret, enum pl_record_kind kind, bool wa
 	return wanted ? pl_where_new_over(ret, fields, n, where, diag) : 0;
 }
 
-/* Records of taps. */
+/* Compiles the expression for a kind of tap records. */
 static int compile_flat(
 	struct pl_watch_client *c, const struct pl_watch_request *r, struct pl_diag *diag)
 {
@@ -110,7 +110,7 @@ static int compile_flat(
 					  r->where, diag);
 }
 
-/* The expression for each kind asked for. Without a kind, those that have its fields. */
+/* Compiles the expression for each kind asked for; without any, for those that have its fields. */
 static int compile(
 	struct pl_watch_client *c, const struct pl_watch_request *r, struct pl_diag *diag)
 {
@@ -126,7 +126,7 @@ static int compile(
 		return 0;
 	v = compile_rows(&c->value_where, PL_KIND_VALUE, c->values, r->where, diag);
 	e = compile_rows(&c->event_where, PL_KIND_EVENT, c->events, r->where, diag);
-	/* Last: of several refusals the one about paths is told, whose names are more. */
+	/* Last: of several errors that about paths is reported, which have most fields. */
 	if (c->paths)
 		p = pl_where_new(&c->path_where, r->where, diag);
 	if (any && (p == 0 || e == 0 || v == 0)) {
@@ -138,7 +138,7 @@ static int compile(
 	return p < 0 ? p : e < 0 ? e : v;
 }
 
-/* What the output's queues lost of the kinds that the client wants. */
+/* Returns how many entries of the client's kinds the output's queues have dropped. */
 static uint64_t missed_of(const struct pl_watch_client *c)
 {
 	return (c->paths ? c->live->missed_paths : 0) + (c->events ? c->live->missed_events : 0) +
@@ -169,7 +169,7 @@ static void header(struct pl_watch_client *c)
 		ring_put(c, line->data, line->len);
 }
 
-/* Whether any client wants paths, apart from one. */
+/* Returns true when a client other than `but` wants paths. */
 static bool others_want_paths(const struct pl_watch *live, const struct pl_watch_client *but)
 {
 	for (unsigned int i = 0; i < live->max_clients; i++) {
@@ -291,7 +291,7 @@ static void put_dropped(struct pl_watch_client *c, uint64_t count, const char *c
 	ring_put(c, notice, n);
 }
 
-/* What is to be said beside the data, into the empty buffer. */
+/* Puts reports of drops, or a sign of life, into the empty buffer. */
 static void put_notices(struct pl_watch_client *c, uint64_t now_ns)
 {
 	uint64_t missed = missed_of(c) - c->missed_from;

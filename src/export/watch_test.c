@@ -15,7 +15,7 @@ struct fixture {
 	struct pl_export *e;
 	struct pl_watch *live;
 	unsigned int wakes;
-	int wants; /* -1: never asked */
+	int wants; /* last call of `want`; -1: none */
 };
 
 static void wake(void *arg)
@@ -64,7 +64,7 @@ static struct pl_watch_client *open_client(struct fixture *f, struct pl_watch_re
 	return c;
 }
 
-/* All there is, terminated. */
+/* Reads all data there is; terminated. */
 static size_t drain(struct pl_watch_client *c, char *dst, size_t cap, uint64_t now)
 {
 	size_t n = 0, r;
@@ -141,12 +141,12 @@ static void refusals(void)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		eq(pl_watch_open(&c, f.live, &rows[i].r, 0, &diag), rows[i].want, "request %zu: %s",
 			i, diag.text);
-	/* The last one holds the only place. */
+	/* The last client has the only place. */
 	eq(pl_watch_open(&c, f.live, &rows[4].r, 0, &diag), -EBUSY);
 	pl_export_close(f.e);
 }
 
-/* Every entry is in the stream or in a word about it, in the order things happened. */
+/* Every entry is in the stream or in a report of drops, in order. */
 static void slow(void)
 {
 	static char text[400000];
@@ -251,7 +251,7 @@ static void forms(void)
 	pl_export_close(f.e);
 }
 
-/* One thread writes, one opens, reads and closes; for the thread sanitizer, and the sums. */
+/* One thread writes, another opens, reads and closes; for the thread sanitizer, and the sums. */
 static void *writer(void *arg)
 {
 	send_events(arg, 20000, 3);
@@ -290,7 +290,7 @@ static void threads(void)
 	pl_export_close(f.e);
 }
 
-/* A tap waits for no reader, and writes nothing for one that does not read: both are told. */
+/* A tap waits for no reader, and formats nothing for one that does not read. */
 static void packets(void)
 {
 	static struct pl_pkt96 some[600];
@@ -341,7 +341,7 @@ static void packets(void)
 	pl_export_close(f.e);
 }
 
-/* Each kind of taps goes to those who asked for it, kept while the lock is taken or not. */
+/* Tap records of each kind go to the clients of that kind, whether the lock is free or not. */
 static void every_kind(void)
 {
 	static char text[200000];
@@ -349,7 +349,7 @@ static void every_kind(void)
 	const struct pl_watch_kind *kind;
 	struct pl_watch_stats s;
 	struct fixture f;
-	/* Of every kind the record of zeros. */
+	/* A record of zeros, of any kind. */
 	static const uint8_t records[6 * 288];
 	unsigned int n;
 

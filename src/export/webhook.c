@@ -24,7 +24,7 @@ enum { TIME_MAX = 40, TEXT_MAX = 160, PLACE_MAX = 256, ALERT_TEXT_MAX = 8192 };
 #define REPEATS_AHEAD   3
 #define FIRING          "{\"status\":\"firing\""
 
-/* An alert that lasts. The texts are JSON objects. */
+/* A lasting alert. The texts are JSON objects. */
 struct alert {
 	uint64_t hash;
 	uint64_t starts_ns, told_ns;
@@ -38,7 +38,7 @@ struct webhook {
 	char *link;
 	uint64_t repeat_ns, resolve_ns;
 	struct alert *alerts;
-	uint32_t n, next; /* next: where the look for due ones goes on */
+	uint32_t n, next; /* next: position of format_due */
 	struct pl_buf label_text, annotation_text;
 	struct pl_counter folded;
 };
@@ -120,7 +120,7 @@ static void flow_member(struct pl_json *j, const struct pl_event *e)
 	member(j, "flow", text);
 }
 
-/* A text of an event, which may come from elsewhere and have any bytes. */
+/* Makes a text of an event printable: it may come from elsewhere with any bytes. */
 static const char *plain(char dst[PL_TEXT_TOLD + 1], const void *text, size_t size)
 {
 	char room[PL_TEXT_TOLD + 1] = "";
@@ -130,7 +130,7 @@ static const char *plain(char dst[PL_TEXT_TOLD + 1], const void *text, size_t si
 	return dst;
 }
 
-/* A standing query and the group that it found. */
+/* Adds a standing query and the group that it found. */
 static void query_members(const struct webhook *w, struct pl_json *j, const struct pl_event *e)
 {
 	const struct pl_text16 query = pl_event_get_query(e);
@@ -143,7 +143,7 @@ static void query_members(const struct webhook *w, struct pl_json *j, const stru
 		member(j, "key", plain(text, key.c, sizeof(key.c)));
 }
 
-/* A region, and where in it; without that the event is of no region. */
+/* Reads the event's region; returns false when it has none. */
 static bool region_of(char dst[PL_TEXT_TOLD + 1], const struct pl_event *e)
 {
 	const struct pl_text32 region = pl_event_get_region(e);
@@ -166,13 +166,13 @@ static void region_members(const struct webhook *w, struct pl_json *j, const str
 }
 
 /*
- * What places the event; of a flow only where that is the place. An operator's label of the same
- * name counts. Who reported it is part of what happened once; of what lasts, begin and end may come
- * from different reports, or the end from none.
+ * Writes the labels that identify the place of an event; the flow only where it is the place. An
+ * operator's label replaces one of the same name. The reporting exporter is part of single events
+ * only: begin and end of a lasting event may come from different reports, or the end from none.
  */
 static void write_labels(struct webhook *w, const struct pl_event *e)
 {
-	/* Of a loss of reports it is the place. */
+	/* For a loss of reports the exporter is the place. */
 	bool reporter = e->phase == PL_PHASE_ONCE || e->event == PL_EVENT_REPORT_LOSS;
 	const struct {
 		const char *name;
@@ -209,7 +209,7 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 	pl_json_object_end(&j);
 }
 
-/* Behind what is there, as far as there is room. */
+/* Appends to the text, as far as there is room. */
 __attribute__((format(printf, 2, 3))) static void add_place(
 	char dst[PLACE_MAX], const char *fmt, ...)
 {
@@ -221,7 +221,7 @@ __attribute__((format(printf, 2, 3))) static void add_place(
 	va_end(args);
 }
 
-/* An event, which may come from elsewhere, has any of these. */
+/* Writes the places of an event; one from elsewhere may have all of them. */
 static void put_place(char dst[PLACE_MAX], const struct pl_event *e)
 {
 	const struct pl_text16 query = pl_event_get_query(e);
@@ -290,7 +290,7 @@ struct span {
 	bool firing;
 };
 
-/* One alert in the form's own words. */
+/* Writes one alert in the syntax of the form. */
 static void write_alert(const struct webhook *w, const struct span *s, const char *labels,
 	const char *annotations, uint64_t hash, struct pl_buf *out)
 {
@@ -373,7 +373,7 @@ static uint64_t ahead(const struct webhook *w, uint64_t real_ns)
 	return later(real_ns, REPEATS_AHEAD * w->repeat_ns);
 }
 
-/* What an event makes of the alerts, and when its own begins and ends. */
+/* Updates the lasting alerts with an event; returns the begin and end of its own alert. */
 static struct span settle(
 	struct webhook *w, const struct pl_event *e, uint64_t hash, uint64_t real_ns)
 {
@@ -382,7 +382,7 @@ static struct span settle(
 
 	switch (e->phase) {
 	case PL_PHASE_BEGIN:
-		if (a != NULL) { /* its end was held back: it goes on */
+		if (a != NULL) { /* the alert goes on: its end was not told */
 			s.starts_ns = a->starts_ns;
 			forget(w, a);
 		}
@@ -523,7 +523,7 @@ const struct pl_format_ops pl_webhook_format = {
 	.free = format_free,
 };
 
-/* The texts of an alert are counted as half a kilobyte. */
+/* The texts of an alert count as half a kilobyte. */
 uint64_t pl_webhook_memory(void)
 {
 	return sizeof(struct webhook) + PL_WEBHOOK_ALERTS * (sizeof(struct alert) + 512);
@@ -577,7 +577,7 @@ int pl_webhook_open(struct pl_export **ret, const struct pl_webhook_options *opt
 		return r;
 	s.url = options->url;
 	s.headers = headers;
-	s.gzip = false; /* neither kind of receiver is bound to take it */
+	s.gzip = false; /* receivers of either form need not support it */
 	s.in_order = true;
 	return pl_sender_open(ret, &s, &pl_webhook_format, format, now_ns, diag);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Alerts letter by letter; tests/net/prometheus.py has a real Alertmanager and Python's json. */
+/* Alerts byte by byte; tests/net/prometheus.py has a real Alertmanager and Python's json. */
 #include "export/webhook.h"
 
 #include <errno.h>
@@ -109,7 +109,7 @@ static void begin_and_end(void)
 	pl_webhook_format.free(f);
 }
 
-/* An event of a standing query is placed by the query and its group. */
+/* A standing query's event is placed by the query and its group. */
 static void of_a_query(void)
 {
 	void *f = new_format(PL_WEBHOOK_ALERTMANAGER);
@@ -130,8 +130,7 @@ static void of_a_query(void)
 	pl_webhook_format.free(f);
 }
 
-/* One from elsewhere may say that it has everything: all places stand in the summary, one behind the
- * other. */
+/* An event from elsewhere may have all places: they stand in the summary one after the other. */
 static void of_all_places(void)
 {
 	void *f = new_format(PL_WEBHOOK_ALERTMANAGER);
@@ -143,7 +142,7 @@ static void of_all_places(void)
 	e.event = PL_EVENT_QUERY;
 	e.present |= PL_EVENT_HAS_region;
 	said = tell(f, &e, NOW);
-	/* Texts lie where numbers do. */
+	/* Texts are in the same bytes as numbers. */
 	ok(strstr(said, " a-query-of-15-c of a-key-that-is-as-long-as-a-key-can-be-x at node ") !=
 				NULL &&
 			strstr(said, " queue 3: ") != NULL,
