@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes topics of packets known as a kind of port. */
+/* Registers topics of packets as a kind of port. */
 #include "raw/driver.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "raw/port.h"
 
 #if PL_HAVE_KAFKA
-/* The whole URI: ports know their target only. */
+/* Puts the scheme before the target, which is all that ports get of a URI. */
 static int whole(char text[PL_KAFKA_URI_MAX], const struct pl_uri *uri, struct pl_diag *diag)
 {
 	if (snprintf(text, PL_KAFKA_URI_MAX, PL_KAFKA_SCHEME "%s", uri->target) < PL_KAFKA_URI_MAX)

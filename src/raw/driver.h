@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What driver.c has from port.c in a build with Kafka; the operations of netio/driver.h, of a whole
+/* Operations of port.c for driver.c in a build with Kafka: those of netio/driver.h, with a complete
  * URI. */
 #pragma once
 
 #include "netio/driver.h"
 
-/* 1, or -EINVAL with diag. */
+/* Returns 1, or -EINVAL with diag. */
 int pl_raw_port_check(const char *uri, struct pl_diag *diag);
 int pl_raw_port_open(
 	struct pl_port **ret, const char *uri, bool to_end, const struct pl_port_reader *reader);

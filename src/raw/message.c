@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes and reads packets as they arrived. */
+/* Writes and reads entries of packets. */
 #include "raw/message.h"
 
 #include <errno.h>

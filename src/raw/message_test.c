@@ -18,7 +18,7 @@ static void fill(void *to, size_t n, struct pl_rng *rng)
 		((uint8_t *)to)[i] = (uint8_t)pl_rng_u64(rng);
 }
 
-/* Packets of every link and length, and their entries. */
+/* Makes packets of every link and of many lengths, and their entries. */
 static void make(void)
 {
 	struct pl_rng rng;
@@ -77,13 +77,13 @@ static void round_trip(void)
 	eq(pl_raw_entry_size(1), 72, "entries are multiples of 8 bytes");
 }
 
-/* Cut anywhere: packets before the cut, and then an error unless the cut is between two. */
+/* Cut at every byte: whole packets are read; an error unless the cut is between two. */
 static void cut(void)
 {
 	unsigned int wrong = 0;
 
 	for (size_t len = 0; len < made_len; len++) {
-		/* Of its own length, so that a read beyond is seen by the sanitizer. */
+		/* A copy of exactly this length, so that the sanitizer sees reads beyond it. */
 		uint8_t *copy = malloc(len + 1);
 		struct pl_packet p;
 		size_t at = 0, whole = 0;
@@ -148,7 +148,7 @@ static void hashes(void)
 	b.data = other;
 	ok(pl_raw_hash(&a) != pl_raw_hash(&b), "frames of another source go elsewhere");
 	b.len = 3;
-	(void)pl_raw_hash(&b); /* what is no frame has some partition */
+	(void)pl_raw_hash(&b); /* any bytes must have a hash */
 }
 
 int main(void)

@@ -15,18 +15,18 @@
 #include "raw/message.h"
 
 #define COMMIT_NS   UINT64_C(1000000000)
-#define COMMIT_MS   5000  /* for an answer, when partitions go */
-#define SETTLE_MS   3000  /* then, for what came of packets that were released */
-#define FIND_MS     10000 /* for the topic, when its end is waited for */
+#define COMMIT_MS   5000  /* for the answer to a commit, when partitions are revoked */
+#define SETTLE_MS   3000  /* for records of released packets to be settled, likewise */
+#define FIND_MS     10000 /* for the topic's partitions, with until=end */
 #define WAIT_MAX_MS 1000
 
 /* A partition. */
 struct place {
 	bool mine, ended;
-	bool news;    /* `next` is not marked yet */
-	bool marked;  /* `mark` is to be committed once it is settled */
-	int64_t next; /* behind the last message whose packets were released */
-	int64_t mark; /* that, when the reader got its mark */
+	bool news;    /* `next` is newer than `mark` */
+	bool marked;  /* `mark` is to be committed once settled */
+	int64_t next; /* offset behind the last message with all packets released */
+	int64_t mark; /* `next` at the reader's last mark */
 };
 
 struct raw_port {
@@ -34,18 +34,18 @@ struct raw_port {
 	char *uri;
 	struct pl_kafka_consumer *consumer;
 	bool commits, to_end;
-	const struct pl_port_reader *reader; /* NULL: what is released is settled */
-	bool marked;                         /* some place is */
-	struct pl_kafka_block block;         /* of which packets are lent, or left */
-	size_t at;                           /* of its value: what was taken */
-	bool holds;                          /* block is a message */
+	const struct pl_port_reader *reader; /* NULL: released packets are settled */
+	bool marked;                         /* a place has `marked` set */
+	struct pl_kafka_block block;         /* whose packets are lent, or left */
+	size_t at;                           /* bytes of the block's value already read */
+	bool holds;                          /* the block is a message */
 	uint32_t n_mine, n_ended;
-	uint64_t damaged; /* messages that end within a packet, or of partitions beyond */
+	uint64_t damaged; /* bad entries; partition numbers above the maximum */
 	uint64_t marked_ns;
-	bool away; /* and this was told */
+	bool away; /* the port has reported trouble */
 	char told[256];
 	struct place places[PL_KAFKA_PARTITIONS_MAX];
-	struct pl_kafka_position positions[PL_KAFKA_PARTITIONS_MAX]; /* of a commit */
+	struct pl_kafka_position positions[PL_KAFKA_PARTITIONS_MAX]; /* for a commit */
 };
 
 /* ---- partitions ---- */
@@ -62,7 +62,7 @@ static void assigned(void *arg, struct pl_kafka_position *positions, uint32_t n)
 	}
 }
 
-/* Marks that stand already go with the new one. */
+/* Sets a new mark; positions marked before are committed with it. */
 static void mark(struct raw_port *self)
 {
 	bool any = false;
@@ -81,7 +81,7 @@ static void mark(struct raw_port *self)
 	self->marked = self->marked || any;
 }
 
-/* Positions that are marked, once they are settled, for which it waits up to settle_ms. */
+/* Commits marked positions if they are settled within settle_ms. */
 static void commit(struct raw_port *self, uint32_t settle_ms, uint32_t wait_ms)
 {
 	uint32_t n = 0;
@@ -99,7 +99,7 @@ static void commit(struct raw_port *self, uint32_t settle_ms, uint32_t wait_ms)
 		p->marked = false;
 	}
 	self->marked = false;
-	/* A failure is counted by the consumer; packets come again then. */
+	/* The consumer counts a failure; packets then come again after a restart. */
 	(void)pl_kafka_consumer_commit(self->consumer, self->positions, n, wait_ms, NULL);
 }
 
@@ -157,7 +157,7 @@ static bool parse(struct pl_kafka_uri *uri, const char *text, bool *to_end, stru
 	return true;
 }
 
-/* The oldest message first: a topic that is read to be decoded again has what was before. */
+/* Oldest message first by default: to decode a topic again is to read it all. */
 static void from_oldest(struct pl_kafka_uri *uri)
 {
 	if (pl_kafka_uri_property(uri, "auto.offset.reset") != NULL ||
@@ -215,7 +215,7 @@ int pl_raw_port_open(
 	if (self == NULL)
 		return -ENOMEM;
 	self->uri = strdup(text);
-	/* Without its keys: values may be passwords. */
+	/* Without the keys: their values may be passwords. */
 	self->port.name = strndup(text, strcspn(text, "?"));
 	if (self->uri == NULL || self->port.name == NULL) {
 		free(self->uri);
@@ -233,7 +233,7 @@ int pl_raw_port_open(
 
 /* ---- receiving ---- */
 
-/* The message's packets were all released. */
+/* Called when all packets of the message are released. */
 static void settle(struct raw_port *self)
 {
 	struct place *p = &self->places[self->block.partition];
@@ -245,7 +245,7 @@ static void settle(struct raw_port *self)
 	p->news = true;
 }
 
-/* A block that is no message with packets, or one to take packets of. */
+/* Takes a block: an end of a partition, a message without packets, or one to read. */
 static void take_block(struct raw_port *self)
 {
 	struct place *p;
@@ -285,7 +285,7 @@ static int take_packets(struct raw_port *self, struct pl_batch *batch)
 	return (int)batch->n;
 }
 
-/* What the client says is told once, and again when it is over. */
+/* Tells an error of the client once, -ENETDOWN, and the next message after it, -EAGAIN. */
 static int hear(struct raw_port *self, bool got, struct pl_diag *diag)
 {
 	const char *trouble = pl_kafka_consumer_trouble(self->consumer);
@@ -308,7 +308,7 @@ static bool is_over(const struct raw_port *self)
 	return self->to_end && self->n_mine > 0 && self->n_ended == self->n_mine;
 }
 
-/* Looks for a message: 1, or 0 and errors as recv. */
+/* Receives a message: returns 1, 0, or errors of pl_port_recv. */
 static int look(struct raw_port *self, uint32_t wait_ms, struct pl_diag *diag)
 {
 	const int got = pl_kafka_consumer_recv(self->consumer, &self->block, wait_ms);
@@ -345,7 +345,7 @@ int pl_raw_port_recv(
 			n = take_packets(self, batch);
 		if (r == 0 && n == 0 && left == 0)
 			break;
-		/* A signal may have ended a wait without an end. */
+		/* A wait without limit may have been ended by a signal. */
 		if (r == 0 && n == 0 && timeout_ms < 0)
 			break;
 		now_ns = pl_clock_mono_ns();
@@ -377,7 +377,7 @@ int pl_raw_port_close(struct pl_port *port)
 {
 	struct raw_port *self = (struct raw_port *)port;
 
-	/* Leaving the group, it tells `revoked`, which commits. */
+	/* The consumer leaves the group and so calls `revoked`, which commits. */
 	pl_kafka_consumer_close(self->consumer);
 	explicit_bzero(self->uri, strlen(self->uri));
 	free(self->uri);

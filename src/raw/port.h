@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A topic of packets as they arrived (message.h) as a port that receives:
+ * A port that receives packets as they arrived (message.h) from a topic of Kafka:
  *
  *   kafka://HOST[:PORT],…/TOPIC[?until=end][&PROPERTY=VALUE]…
  *
- * Packets come with the times, addresses and link that they had. Without the property group.id the port
+ * Packets have their original times, addresses and link. Without the property group.id the port
  * reads all partitions, from the oldest message on unless auto.offset.reset says otherwise, and
- * commits nothing. With one it shares the partitions with the other members of the group, and what is
- * committed, once a second, are positions behind messages whose packets were all released, and are
- * settled as options.reader says: after a kill packets may come again, and what came of none is left
- * out. Packets of one source stay in their order.
+ * commits nothing. With it the port shares the partitions with the other members of the group, and
+ * commits, once a second, positions behind messages whose packets were all released and are settled
+ * by options.reader: after a kill, packets may come again, but no packet is skipped. Packets of one
+ * source stay in order.
  *
  * until=end, or options.to_end: -ENODATA when every partition was read to its end. Otherwise the
- * port waits for more. Messages of another format, and those that end within a packet, are counted
+ * port waits for more. Messages of another format and damaged ones are counted
  * (stats.bad_messages).
  *
- * The client is opened by the first pl_port_recv: its threads begin when the process has given up
- * its rights. Files that the URI names must be readable then.
+ * The first pl_port_recv opens the client, so that its threads start after the process gave up its
+ * rights. Files named in the URI must be readable then.
  */
 #pragma once
 
-/* Adds the kind of port to those that pl_port_open knows; before any other thread runs. In a build
- * without Kafka such a port says so. */
+/* Registers this kind of port with pl_port_open, before any other thread runs. In a build without
+ * Kafka opening such a port fails with that reason. */
 void pl_raw_port_add(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The port of a topic of packets, against librdkafka's own cluster; what is in the topic, the producer of
- * entries put there. */
+/* The port of a topic of packets, with librdkafka's own test cluster; entries come from the
+ * producer. */
 #include "raw/port.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static struct pl_packet packet(uint32_t i)
 	return p;
 }
 
-/* n packets, the first one numbered from. */
+/* Produces n packets numbered from `from` on. */
 static void produce(const char *topic, uint32_t from, uint32_t n)
 {
 	static struct pl_kafka_uri uri;
@@ -89,7 +89,7 @@ static struct pl_port *open_port(const char *topic, const char *keys)
 static uint32_t next_of[SOURCES], seen, wrong;
 static struct pl_batch batch;
 
-/* Reads until there are `want`, or the end; what it returned last. */
+/* Reads until `want` packets were seen, or an error; returns the last result. */
 static int read_on(struct pl_port *port, uint32_t want)
 {
 	int r = 0;
@@ -101,7 +101,7 @@ static int read_on(struct pl_port *port, uint32_t want)
 			const struct pl_packet should = packet(number);
 			uint32_t *next = &next_of[number % SOURCES];
 
-			/* Of each source in their order. */
+			/* Packets of each source must be in order. */
 			wrong += number < *next || p->len != should.len ||
 				 p->sport != should.sport || p->dport != 32766 ||
 				 !pl_addr_equal(&p->src, &should.src);
@@ -137,7 +137,7 @@ static void to_the_end(void)
 	pl_port_close(port);
 }
 
-/* A message of bytes of ours, with a header f or without. */
+/* Produces a message of the given bytes, with the header f, or without it. */
 static void produce_bytes(const char *topic, const char *format, const void *value, size_t len)
 {
 	rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -171,7 +171,7 @@ static void others(void)
 	rd_kafka_mock_topic_create(cluster.mock, "mixed", 1, 1);
 	produce_bytes("mixed", NULL, "text", 4);
 	produce_bytes("mixed", "pkt64/1", entries, 64);
-	produce_bytes("mixed", PL_RAW_FORMAT, entries, sizeof(entries)); /* one, and half of one */
+	produce_bytes("mixed", PL_RAW_FORMAT, entries, sizeof(entries)); /* one entry and a half */
 	produce_bytes("mixed", PL_RAW_FORMAT, entries, 0);
 	produce("mixed", SOURCES, 10);
 	port = open_port("mixed", "?until=end");
@@ -204,7 +204,7 @@ static void group(void)
 	pl_port_close(port);
 }
 
-/* A reader whose records are settled when the test says so. */
+/* A reader whose records are settled when the test sets it. */
 static bool is_settled;
 static unsigned int marks;
 
