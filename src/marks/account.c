@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What marking domains count and measure: on the metrics page, as a table, as JSON and in words. */
+/* Counters and results of marking domains: on the metrics page, as a table, as JSON and as text. */
 #include <inttypes.h>
 #include <stdio.h>
 

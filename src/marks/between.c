@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Compares a marker's records that arrive with those of this host's meter. */
+/* Compares records that arrive from a marker with those of this host's meter. */
 #include "marks/between.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@
 #include "runtime/account.h"
 
 #define BLOCKS_MAX    65536u
-/* So that a sender who never ends lets the meter have its turn. */
+/* Per turn, so that an endless sender does not keep the meter from its turn. */
 #define DATAGRAMS_MAX 1024
-/* Of a block of 4096 flows all datagrams come at once. What finds no room is sent again. */
+/* All datagrams of a block of 4096 flows come at once. Those without room are sent again. */
 #define ROOM_BYTES    (4 << 20)
 
-/* The meter's own records have no sender. */
+/* Stands for the sender of the meter's own records. */
 static const struct pl_addr nobody;
 
 /* ---- records ---- */
@@ -56,7 +56,7 @@ static void say_terms(struct pl_mark_between *b, const struct pl_mark_terms *the
 		there, here);
 }
 
-/* Flows that only one of the two chose are no loss, and no surplus. */
+/* Notes different rules: flows chosen by only one of the two are neither lost nor surplus. */
 static void look_at_rules(struct pl_mark_between *b, const struct pl_mark_terms *theirs)
 {
 	if (b->other_rules || theirs->rules == b->o->terms.rules)
@@ -75,7 +75,7 @@ static void answer(const struct pl_mark_between *b, const struct pl_udp_address 
 	uint8_t bytes[PL_MARK_PAIR_HEADER_BYTES];
 
 	pl_mark_pair_put(bytes, &answer);
-	/* One that is not sent is as one that is lost: the marker sends its records again. */
+	/* An answer that is not sent counts as lost: the marker sends its records again. */
 	(void)!sendto(b->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL,
 		(const struct sockaddr *)&to->sa, to->len);
 }
@@ -133,7 +133,7 @@ static void take_datagram(struct pl_mark_between *b, const struct pl_udp_address
 	}
 }
 
-/* Events have no reader here: results are printed. */
+/* Ignores events: results are printed instead. */
 static void take_event(void *arg, const struct pl_event *event)
 {
 	(void)arg;
@@ -169,7 +169,7 @@ static int make_domain(struct pl_mark_between *b, struct pl_diag *diag)
 	return r < 0 ? r : pl_mark_domain_new(&b->domain, &config, diag);
 }
 
-/* On every address of the marker's version of IP. */
+/* Opens the socket on all addresses of the marker's IP version. */
 static int open_port(struct pl_mark_between *b, struct pl_diag *diag)
 {
 	struct pl_udp_address own = b->o->from;
@@ -236,7 +236,7 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 	return 1;
 }
 
-/* What has arrived. False: there may be more. */
+/* Receives datagrams. Returns false when there may be more. */
 static bool receive(struct pl_mark_between *b)
 {
 	uint8_t data[PL_MARK_PAIR_BYTES + 1];
@@ -246,7 +246,7 @@ static bool receive(struct pl_mark_between *b)
 		const ssize_t n = recvfrom(b->fd, data, sizeof(data), MSG_DONTWAIT,
 			(struct sockaddr *)&sender.sa, &sender.len);
 
-		/* An error is that of an answer before, which its receiver did not want. */
+		/* Other errors belong to an earlier answer that its receiver refused. */
 		if (n < 0 && errno == EAGAIN)
 			return true;
 		if (n >= 0)
@@ -277,7 +277,7 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	return due > now ? now_ns + (due - now) : now_ns;
 }
 
-/* The marker may have sent its last records just now. */
+/* The marker may have just sent its last records. */
 static void drain(void *s)
 {
 	struct pl_mark_between *b = s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Runs the marking domains of a configuration. */
+/* Runs the marking domains of the configuration. */
 #include "marks/marks.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #define REGIONS_NS   UINT64_C(100000000)
 #define TOPICS_NS    UINT64_C(20000000)
-/* So that a writer who never ends does not keep the process: a million records of a list. */
+/* So that an endless writer does not keep the process from its end: a million records of a list. */
 #define FINISH_TURNS 256u
 
 /* ---- records and events ---- */
@@ -48,11 +48,11 @@ static void take_entries(void *arg, const struct pl_mark128 *records, uint32_t n
 	static const struct pl_addr nobody;
 	struct pl_marks_one *one = arg;
 
-	/* Who may append or produce is the business of the region or topic. */
+	/* Regions and topics control who may append or produce. */
 	pl_mark_domain_take(one->domain, &nobody, records, n, torn, pl_clock_real_ns());
 }
 
-/* ---- of the configuration ---- */
+/* ---- configuration ---- */
 
 static void read_config(struct pl_mark_domain_config *ret, struct pl_marks_one *one,
 	const struct pl_config_marks *m, struct pl_prefix *allow)
@@ -75,7 +75,7 @@ static void read_config(struct pl_mark_domain_config *ret, struct pl_marks_one *
 		.event = take_event,
 		.result = take_result,
 		.arg = one };
-	/* The configuration has checked them. */
+	/* Parses without checks: the configuration has made them. */
 	for (size_t i = 0; i < m->allow.n; i++) {
 		(void)pl_parse_prefix(texts[i], &allow[i].addr, &bits);
 		allow[i].bits = (uint8_t)bits;
@@ -227,7 +227,7 @@ static int files(void *s, struct pl_confine *confine)
 	return r;
 }
 
-/* Whether some have more at once. */
+/* Reads a piece of all regions; returns true when one has more at once. */
 static bool read_regions_of(struct pl_marks_one *one, uint64_t now_ns, bool first)
 {
 	bool more = false;
@@ -248,7 +248,7 @@ static bool read_regions(struct pl_marks *marks, uint64_t now_ns, bool first)
 	return more;
 }
 
-/* Once when it goes, and when it is back. */
+/* Logs the begin and the end of trouble with a topic. */
 static void tell_topic(struct pl_marks_topic *t)
 {
 	const char *trouble = pl_marks_topic_trouble(t);
@@ -351,7 +351,7 @@ static int open_service(void *s, struct pl_diag *diag)
 
 	if (r < 0)
 		return r;
-	/* Blocks of before the start are over. */
+	/* Skips records from before the start: their blocks are over. */
 	(void)read_regions(marks, pl_clock_mono_ns(), true);
 	look_at_conditions(marks);
 	marks->began = true;

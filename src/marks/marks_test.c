@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A domain reads a region that is full as fast as it can, and to its end when it is to stop. */
+/* A domain reads a full region as fast as it can, and to its end before it stops. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include "base/test.h"
 #include "marks/marks.h"
 
-#define PERIOD UINT64_C(60000000000) /* so that nothing is late on a slow machine */
+#define PERIOD UINT64_C(60000000000) /* long enough that nothing is late on a slow machine */
 #define SLOTS  UINT64_C(32768)
 #define MANY   20000u
 
@@ -82,7 +82,7 @@ int main(void)
 	ok(pl_marks_service.open(&marks, NULL) == 0);
 	append(&a, block);
 	now_ns = pl_clock_mono_ns();
-	/* No time passes. */
+	/* The time stays the same. */
 	while (pl_marks_service.turn(&marks, NULL, now_ns, NULL) == PL_TURN_BUSY && turns < 100)
 		turns++;
 	ok(marks.items[0]->region_stats.records == MANY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads block records of a region by a cursor for each list. */
+/* Reads block records of a region with a cursor for each list. */
 #include "marks/region.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static int begin_lists(struct pl_marks_region *r, bool first)
 	return 0;
 }
 
-/* Cursors stay where they are when it is the same region again. */
+/* Opens the region; the cursors keep their positions when it is the same region. */
 static int open_region(struct pl_marks_region *r, bool first, struct pl_diag *diag)
 {
 	struct pl_region_info info;
@@ -71,7 +71,7 @@ static int open_region(struct pl_marks_region *r, bool first, struct pl_diag *di
 	return e;
 }
 
-/* Whether it is another file than was read, or less of one. */
+/* Returns true when the path has another file, or the file was cut. */
 static bool lost(const struct pl_marks_region *r)
 {
 	return pl_region_is_cut(r->region) || !pl_region_is_at(r->region, r->path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block records out of a region of lists, whoever appends to it. The file may be cut, removed and
- * made anew: it is looked for once a second.
+ * Reads block records from a region of lists, whoever appends to it. The file may be cut, removed
+ * and created again: it is looked for once a second.
  */
 #pragma once
 
@@ -23,15 +23,15 @@ struct pl_marks_region {
 	struct pl_append append;
 	struct pl_append_reader *lists;
 	uint64_t id, epoch, look_ns;
-	bool told; /* why it cannot be read */
+	bool told; /* the reason it cannot be read was logged */
 };
 
-/* torn: some before them are lost; then n may be 0. */
+/* torn: records before these are lost; n may be 0 then. */
 typedef void pl_marks_region_sink(
 	void *arg, const struct pl_mark128 *records, uint32_t n, bool torn);
 
-/* What is new in it, at most a bounded piece; `first`: what is there already is not. Whether there is
- * more at once. */
+/* Passes new records to the sink, up to a bounded number; returns true when there are more.
+ * `first`: skips those already there. */
 bool pl_marks_region_turn(struct pl_marks_region *r, uint64_t now_ns, bool first,
 	struct pl_marks_region_stats *stats, pl_marks_region_sink *sink, void *arg);
 void pl_marks_region_close(struct pl_marks_region *r);

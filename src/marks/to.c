@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends a marker's records to the meter of another host, and hears its answers. */
+/* Sends a marker's records to the meter of another host, and receives its answers. */
 #include "marks/to.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include "base/hash.h"
 #include "runtime/account.h"
 
-#define KEPT_MAX      8192u /* datagrams without an answer at a time: 73728 flows, 10 MB */
-#define ANSWERS_MAX   1024  /* in a turn */
+#define KEPT_MAX      8192u /* most unanswered datagrams: 73728 flows, 10 MB */
+#define ANSWERS_MAX   1024  /* per turn */
 #define DRAIN_ROUNDS  5
 #define DRAIN_WAIT_MS 100
 
@@ -65,7 +65,7 @@ static void look_at_terms(struct pl_mark_to *t, const struct pl_mark_terms *thei
 		t->o->name, there, here);
 }
 
-/* False: there may be more. */
+/* Receives answers; returns false when there may be more. */
 static bool receive(struct pl_mark_to *t)
 {
 	uint8_t data[PL_MARK_PAIR_HEADER_BYTES + 1];
@@ -74,7 +74,8 @@ static bool receive(struct pl_mark_to *t)
 		const ssize_t n = recv(t->fd, data, sizeof(data), MSG_DONTWAIT);
 		struct pl_mark_terms theirs;
 
-		/* An error is that of a datagram before: nobody has the port. It is sent again. */
+		/* Other errors are of an earlier datagram, whose port is closed; it is sent
+		 * again. */
 		if (n < 0 && errno == EAGAIN)
 			return true;
 		if (n < 0 || !pl_mark_sender_answered(t->sender, data, (size_t)n, &theirs))
@@ -133,7 +134,7 @@ static int open_service(void *s, struct pl_diag *diag)
 	(void)diag;
 	if (r < 0)
 		return r;
-	/* So that both know at once whether they fit. */
+	/* An empty datagram tells both sides at once whether their terms fit. */
 	pl_mark_sender_flush(t->sender, true, pl_clock_mono_ns());
 	look_at_time(t);
 	return 0;
@@ -178,7 +179,7 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	return t->due_ns > now_ns ? t->due_ns : now_ns;
 }
 
-/* Of the last block nobody sends anything again later. */
+/* Waits for answers to the last block: no later turn would send it again. */
 static void drain(void *s)
 {
 	struct pl_mark_to *t = s;

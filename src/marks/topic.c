@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads a topic of block records. */
+/* Reads block records from a topic. */
 #include "marks/topic.h"
 
 #include <errno.h>
@@ -11,12 +11,12 @@
 #include "runtime/kafka_files.h"
 
 #define MESSAGES_A_TURN 64
-#define GATHER_MS       10        /* by the brokers: the domain waits for records half a second */
-#define HAS_SEQUENCE    (1u << 3) /* of pl_kafka_message.given */
+#define GATHER_MS       10        /* in the brokers: the domain waits half a second for records */
+#define HAS_SEQUENCE    (1u << 3) /* bit in pl_kafka_message.given */
 
 /* ---- messages ---- */
 
-/* NULL: there are too many. */
+/* Returns the sender of a message; NULL: there are too many. */
 static struct pl_marks_sender *sender_of(
 	struct pl_marks_topic *t, const struct pl_kafka_message *m, uint32_t point)
 {
@@ -31,8 +31,8 @@ static struct pl_marks_sender *sender_of(
 	return &t->senders[t->n_senders++];
 }
 
-/* A topic loses nothing, so that what is missing was not sent: it was dropped, waits for the leader of
- * another partition, or stands in one that is read later. Without its number nobody knows. */
+/* Returns true when earlier messages are missing. Topics lose nothing: they were not sent, wait for
+ * another partition's leader, or are read later. Without a number a message is torn. */
 static bool is_torn(struct pl_marks_topic *t, const struct pl_kafka_message *m, uint32_t point)
 {
 	struct pl_marks_sender *s = sender_of(t, m, point);

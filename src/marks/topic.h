@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block records out of a topic of Kafka, as outputs of `pathline mark` and `meter` write them. All
- * partitions are read, by a group of this reader's own, and nothing is committed: blocks of before the
- * start are over.
+ * Reads block records from a topic of Kafka, as outputs of `pathline mark` and `meter` write them.
+ * The reader has a group of its own, reads all partitions and commits nothing: blocks from before
+ * the start are over.
  */
 #pragma once
 
@@ -21,33 +21,33 @@ struct pl_marks_topic_stats {
 };
 extern const struct pl_stats pl_marks_topic_list;
 
-/* Who sent, as far as it can be told: by the number of the exporter and the point of its first record. */
+/* A sender, identified by its exporter number and the point of its first record. */
 struct pl_marks_sender {
 	bool used;
 	uint32_t exporter, point;
-	uint64_t next, dropped; /* sequence number that follows, and drops that were told */
+	uint64_t next, dropped; /* next: expected sequence number; dropped: drops reported */
 };
 
 struct pl_marks_topic {
 	const char *uri; /* the configuration's */
-	char name[256];  /* that without its keys: values may be passwords */
+	char name[256];  /* the URI without its keys: their values may be passwords */
 	struct pl_kafka_consumer *consumer;
 	struct pl_marks_sender senders[PL_MARK_POINTS_MAX];
 	unsigned int n_senders;
 	struct pl_marks_topic_stats stats;
-	char trouble[256]; /* the client's last, which may be over; empty: none */
-	bool away;         /* nothing comes, and this was told */
+	char trouble[256]; /* last error of the client, possibly over; empty: none */
+	bool away;         /* trouble was logged */
 };
 
-/* torn: some before them may be lost. */
+/* torn: records before these may be lost. */
 typedef void pl_marks_topic_sink(
 	void *arg, const struct pl_mark128 *records, uint32_t n, bool torn);
 
 int pl_marks_topic_files(const char *uri, struct pl_confine *confine);
-/* Behind the rights. A broker that is away is waited for. Negative errno with diag. */
+/* Opens the client, after rights were given up; waits for no broker. Negative errno with diag. */
 int pl_marks_topic_open(struct pl_marks_topic *topic, const char *uri, struct pl_diag *diag);
-/* What is there, at most a bounded piece; waits for nothing. Whether there is more at once. */
+/* Passes a bounded number of messages to the sink, without waiting; true: there may be more. */
 bool pl_marks_topic_turn(struct pl_marks_topic *topic, pl_marks_topic_sink *sink, void *arg);
-/* Why nothing comes, no broker is up or no partition was given; NULL: it does, or nothing is known. */
+/* Returns why nothing comes: no broker is up, or no partition is assigned. NULL: no reason. */
 const char *pl_marks_topic_trouble(const struct pl_marks_topic *topic);
 void pl_marks_topic_close(struct pl_marks_topic *topic);
