@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of the causes for which outputs drop records. */
+/* Causes for which outputs drop records: their names, and which an error is. */
 #include "export/exporter.h"
 
 #include <assert.h>
+#include <errno.h>
 
 const char *pl_export_drop_name(enum pl_export_drop cause)
 {
@@ -22,4 +23,18 @@ const char *pl_export_drop_name(enum pl_export_drop cause)
 
 	assert(cause < PL_EXPORT_DROP_MAX);
 	return names[cause];
+}
+
+enum pl_export_drop pl_export_drop_of(int error)
+{
+	switch (error) {
+	case -EXFULL:
+		return PL_EXPORT_SPOOL_FULL;
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EFBIG:
+		return PL_EXPORT_NO_SPACE;
+	default:
+		return PL_EXPORT_IO;
+	}
 }

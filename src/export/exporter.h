@@ -40,6 +40,8 @@ enum pl_export_drop {
 	PL_EXPORT_DROP_MAX,
 };
 const char *pl_export_drop_name(enum pl_export_drop cause); /* "queue_full", … */
+/* Returns the cause for an entry that a spool or file did not take with this negative errno. */
+enum pl_export_drop pl_export_drop_of(int error);
 
 /* Any thread may read; the exporter's thread writes. Counters of a spool, requests and points exist
  * for exporters to servers only (export/sender.h). */

@@ -166,9 +166,7 @@ static void spool(struct raw_out *o, const void *entries, size_t len, uint32_t n
 
 	o->dirty |= r == 0;
 	if (r < 0)
-		pl_count(&o->export.stats.dropped[r == -EXFULL ? PL_EXPORT_SPOOL_FULL
-							       : PL_EXPORT_NO_SPACE],
-			n);
+		pl_count(&o->export.stats.dropped[pl_export_drop_of(r)], n);
 }
 
 /* Takes over the entries of a message that was not acknowledged, into the spool. */

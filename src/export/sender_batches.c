@@ -142,20 +142,6 @@ int pl_sender_spool_doubted(
 	return result < 0 ? result : put_record(s, &r);
 }
 
-static enum pl_export_drop cause_of(int error)
-{
-	switch (error) {
-	case -EXFULL:
-		return PL_EXPORT_SPOOL_FULL;
-	case -ENOSPC:
-	case -EDQUOT:
-	case -EFBIG:
-		return PL_EXPORT_NO_SPACE;
-	default:
-		return PL_EXPORT_IO;
-	}
-}
-
 /* Moves a batch from memory to the spool; without one, or on an error, drops and counts it. */
 static void evict(struct sender *s, struct held *h)
 {
@@ -168,7 +154,7 @@ static void evict(struct sender *s, struct held *h)
 	} else {
 		r = pl_sender_spool(s, &c, 0, h->suspect);
 		if (r < 0)
-			pl_sender_drop(s, cause_of(r), h->n);
+			pl_sender_drop(s, pl_export_drop_of(r), h->n);
 	}
 	pl_sender_release(s, h);
 }
@@ -266,7 +252,7 @@ void pl_sender_put_away(struct sender *s)
 
 		s->queued -= left;
 		if (r < 0)
-			pl_sender_drop(s, cause_of(r), left);
+			pl_sender_drop(s, pl_export_drop_of(r), left);
 		pl_sender_drop_copy(s);
 		pl_sender_release(s, w->held);
 		*w = (struct work){ .active = false };
