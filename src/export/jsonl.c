@@ -225,20 +225,41 @@ static void attempt_failed(struct jsonl *j, int error)
 	atomic_store_explicit(&j->export.stats.last_error, error, memory_order_relaxed);
 }
 
+/* Makes an empty file FILE.0. It is made before names are shifted, which loses the oldest file: a
+ * full disk or a folder without permission is noticed while all files are there. */
+static int make_next(const struct jsonl *j, const char *next)
+{
+	int fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		(mode_t)j->options.mode);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
 static void rotate(struct jsonl *j, uint64_t now_ns)
 {
-	char first[PATH_MAX];
-	int r = shift_names(j);
+	char first[PATH_MAX], next[PATH_MAX];
+	struct stat st;
+	int r;
 
+	snprintf(next, sizeof(next), "%s.0", j->path);
+	r = make_next(j, next);
 	if (r == 0) {
-		r = file_open(j, now_ns, NULL);
+		r = shift_names(j);
+		if (r == 0 && rename(next, j->path) < 0)
+			r = -errno;
+		if (r == 0)
+			r = file_open(j, now_ns, NULL);
 		if (r == 0) {
 			pl_count(&j->export.stats.rotations, 1);
 			return;
 		}
-		/* Without a new file the present one gets its name back and is continued. */
+		(void)unlink(next);
+		/* The present file gets its name back and is continued. */
 		rotated_name(j, 1, first);
-		if (rename(first, j->path) < 0)
+		if (fstat(j->fd, &st) == 0 && is_named(&st, first) && rename(first, j->path) < 0)
 			attempt_failed(j, errno);
 	}
 	attempt_failed(j, -r);
@@ -335,9 +356,7 @@ static void drain(struct jsonl *j, uint64_t now_ns, bool now)
 		if (n < 0 && errno == EINTR)
 			continue;
 		attempt_failed(j, n < 0 ? errno : EIO);
-		j->cause = n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
-				   ? PL_EXPORT_NO_SPACE
-				   : PL_EXPORT_IO;
+		j->cause = pl_export_drop_of(n < 0 ? -errno : -EIO);
 		j->retry_at_ns = now_ns + j->options.retry_ns;
 		return;
 	}

@@ -284,6 +284,41 @@ static void rotates_by_size(void)
 	clear_dir();
 }
 
+/* While no new file can be made, no old one is lost. */
+static void cannot_rotate(void)
+{
+	struct pl_jsonl_options o = { .max_bytes = 2000, .keep = 2, .retry_ns = SECOND };
+	struct pl_export *e = opened(o, "r");
+	uint64_t rotations;
+	long kept[3];
+	struct stat st;
+
+	for (unsigned int i = 0; count(&e->stats.rotations) < 3; i++) {
+		write_paths(e, 7, i * SECOND);
+		pl_export_flush(e, i * SECOND, false);
+	}
+	rotations = count(&e->stats.rotations);
+	kept[1] = whole_lines("r.1");
+	kept[2] = whole_lines("r.2");
+	ok(mkdir(in_dir("r.0"), 0700) == 0, "something is in the way of the next file");
+	for (unsigned int i = 100; i < 110; i++) {
+		write_paths(e, 7, i * SECOND);
+		pl_export_flush(e, i * SECOND, false);
+	}
+	eq(count(&e->stats.rotations), rotations, "nothing rotates");
+	ok(count(&e->stats.errors) > 1, "it is tried again");
+	ok(whole_lines("r.1") == kept[1] && whole_lines("r.2") == kept[2], "old files are there");
+	ok(whole_lines("r") >= 70, "lines go on into the present one");
+	ok(rmdir(in_dir("r.0")) == 0 && balanced(e), "it goes");
+	write_paths(e, 1, 200 * SECOND);
+	pl_export_flush(e, 200 * SECOND, false);
+	eq(count(&e->stats.rotations), rotations + 1, "then it rotates");
+	eq(whole_lines("r.2"), kept[1], "by one");
+	ok(stat(in_dir("r.0"), &st) < 0, "and leaves nothing more");
+	pl_export_close(e);
+	clear_dir();
+}
+
 static void rotates_by_age(void)
 {
 	struct pl_jsonl_options o = { .max_age_ns = 10 * SECOND };
@@ -476,6 +511,7 @@ int main(void)
 	appends();
 	another_writes();
 	rotates_by_size();
+	cannot_rotate();
 	rotates_by_age();
 	reopens();
 	full_device();
