@@ -119,6 +119,8 @@ static void words(struct pl_dta_to *to, struct pl_export_words *ret)
 		snprintf(ret->trouble, sizeof(ret->trouble),
 			"%s was removed or made anew while it was open: records go on into the file that was there; restart to write into a new one",
 			g->path);
+	if (refusal == 0)
+		return;
 	snprintf(ret->refusal, sizeof(ret->refusal), "%s: %s", g->path,
 		refusal < 0 ? "the sum of the key is full"
 			    : pl_refusal_help((enum pl_refusal)refusal));

@@ -182,6 +182,12 @@ void pl_ipfix_link_send(struct pl_ipfix_link *l, const uint8_t *message, uint32_
 		return;
 	}
 	pl_buf_add(&l->unsent, message, bytes);
+	if (l->unsent.failed) {
+		/* There was no memory; what waits is whole. */
+		l->unsent.failed = false;
+		pl_ipfix_amount_add(&l->failed, carries);
+		return;
+	}
 	pl_ipfix_amount_add(&l->in_unsent, carries);
 	l->unsent_messages++;
 	push(l, now_ns);
