@@ -349,6 +349,10 @@ enum pl_config_where pl_config_where(
 /* Returns whether queues, ports, links and paths of some source are counted by the kernel, in
  * powers of two. */
 bool pl_config_harvests(const struct pl_config *config);
+/* Returns the number of workers of a source: one for each socket, and one that drives the detector
+ * in the kernel. */
+unsigned int pl_config_source_workers(
+	const struct pl_config *config, const struct pl_config_source *source);
 /* Number of workers: one for each socket of each source, one more where the kernel may detect, one
  * for regions, and one for events of queries and marks. */
 unsigned int pl_config_workers(const struct pl_config *config);

@@ -273,13 +273,19 @@ bool pl_config_harvests(const struct pl_config *config)
 	return false;
 }
 
+unsigned int pl_config_source_workers(
+	const struct pl_config *config, const struct pl_config_source *source)
+{
+	return pl_config_sockets(source) + (pl_config_where(config, source) != PL_DETECT_USER);
+}
+
 unsigned int pl_config_workers(const struct pl_config *config)
 {
 	const struct pl_config_source *s = config->sources.items;
 	unsigned int n = pl_config_reads(config) + (config->queries.n + config->marks.n > 0);
 
 	for (size_t i = 0; i < config->sources.n; i++)
-		n += pl_config_sockets(&s[i]) + (pl_config_where(config, &s[i]) != PL_DETECT_USER);
+		n += pl_config_source_workers(config, &s[i]);
 	return n;
 }
 

@@ -109,6 +109,16 @@ static int plan_parts(struct plan *plan, struct pl_diag *diag)
 	return pl_aggregate_new(&plan->merged, &options);
 }
 
+/* Workers of removed sources run until those of new ones do. */
+static int check_room(const struct plan *plan, unsigned int workers, struct pl_diag *diag)
+{
+	if (plan->p->n_workers + plan->n_added + workers <= PL_WORKERS_MAX)
+		return 0;
+	pl_diag_set(diag,
+		"too many sockets at a time; remove sources in one reload and add new ones in the next");
+	return -E2BIG;
+}
+
 static int plan_sources(struct plan *plan, struct pl_diag *diag)
 {
 	const struct pl_config_source *s = plan->to->sources.items;
@@ -120,23 +130,25 @@ static int plan_sources(struct plan *plan, struct pl_diag *diag)
 	for (size_t i = 0; r == 0 && i < plan->to->sources.n; i++) {
 		if (pl_config_find_source(&plan->p->config, s[i].uri) != NULL)
 			continue;
-		if (plan->p->n_workers + plan->n_added + pl_config_sockets(&s[i]) >
-			PL_WORKERS_MAX) {
-			pl_diag_set(diag,
-				"too many sockets at a time; remove sources in one reload and add new ones in the next");
-			return -E2BIG;
-		}
-		r = pl_pipeline_open_source(plan->p, plan->to, plan->profiles, &s[i], plan->added,
-			&plan->n_added, diag);
+		r = check_room(plan, pl_config_source_workers(plan->to, &s[i]), diag);
+		if (r == 0)
+			r = pl_pipeline_open_source(plan->p, plan->to, plan->profiles, &s[i],
+				plan->added, &plan->n_added, diag);
 	}
 	if (r == 0 && plan->p->regions == NULL) {
-		r = pl_pipeline_open_regions(plan->p, plan->to, plan->added, &plan->n_added, diag);
+		r = check_room(plan, pl_config_reads(plan->to), diag);
+		if (r == 0)
+			r = pl_pipeline_open_regions(
+				plan->p, plan->to, plan->added, &plan->n_added, diag);
 		plan->regions_added = r == 0 && plan->p->regions != NULL;
 		if (plan->regions_added)
 			pl_region_source_open(plan->p->regions);
 	}
 	if (r == 0 && plan->p->events == NULL) {
-		r = pl_pipeline_open_events(plan->p, plan->to, plan->added, &plan->n_added, diag);
+		r = check_room(plan, plan->to->queries.n + plan->to->marks.n > 0, diag);
+		if (r == 0)
+			r = pl_pipeline_open_events(
+				plan->p, plan->to, plan->added, &plan->n_added, diag);
 		plan->events_added = r == 0 && plan->p->events != NULL;
 	}
 	return r;
