@@ -42,7 +42,8 @@ struct raw_port {
 	uint32_t n_mine, n_ended;
 	uint64_t damaged; /* bad entries; partition numbers above the maximum */
 	uint64_t marked_ns;
-	bool away; /* the port has reported trouble */
+	bool away;       /* the port has reported trouble */
+	uint64_t errors; /* of the client, when the port reported last */
 	char told[256];
 	struct place places[PL_KAFKA_PARTITIONS_MAX];
 	struct pl_kafka_position positions[PL_KAFKA_PARTITIONS_MAX]; /* for a commit */
@@ -285,19 +286,34 @@ static int take_packets(struct raw_port *self, struct pl_batch *batch)
 	return (int)batch->n;
 }
 
-/* Tells an error of the client once, -ENETDOWN, and the next message after it, -EAGAIN. */
+/* Returns whether nothing can come: no broker is up, or the group has given this member nothing. */
+static bool is_cut_off(const struct raw_port *self)
+{
+	const struct pl_kafka_consumer_stats *s = pl_kafka_consumer_stats(self->consumer);
+
+	return pl_kafka_consumer_client(self->consumer)->brokers_up == 0 ||
+	       s->assignments == s->revocations;
+}
+
+/* Tells, with -ENETDOWN, errors of the client while nothing can come, and with -EAGAIN that this is
+ * over. An error alone, such as a refused commit, is counted by the client. */
 static int hear(struct raw_port *self, bool got, struct pl_diag *diag)
 {
 	const char *trouble = pl_kafka_consumer_trouble(self->consumer);
+	const uint64_t errors = pl_kafka_consumer_stats(self->consumer)->errors;
+	const bool cut_off = !got && is_cut_off(self);
+	const bool told = strncmp(trouble, self->told, sizeof(self->told) - 1) == 0;
 
-	if (got && self->away) {
+	if (self->away && !cut_off) {
 		self->away = false;
+		self->errors = errors;
 		pl_diag_set(diag, "reads again");
 		return -EAGAIN;
 	}
-	if (got || strncmp(trouble, self->told, sizeof(self->told) - 1) == 0)
+	if (!cut_off || (self->away ? told : errors == self->errors))
 		return 0;
 	snprintf(self->told, sizeof(self->told), "%s", trouble);
+	self->errors = errors;
 	self->away = true;
 	pl_diag_set(diag, "%s", self->told);
 	return -ENETDOWN;
