@@ -103,20 +103,20 @@ static const char links[] =
 
 /* ---- life ---- */
 
-static bool has_listener(const struct pl_config *config)
+bool pl_daemon_listens(const struct pl_config *config)
 {
 	return config->web.listen != NULL && strcmp(config->web.listen, "off") != 0;
 }
 
 static bool has_web(const struct pl_config *config)
 {
-	return has_listener(config) || config->web.socket != NULL;
+	return pl_daemon_listens(config) || config->web.socket != NULL;
 }
 
 static void http_options(const struct pl_config *config, struct pl_http_options *ret)
 {
 	*ret = (struct pl_http_options){
-		.listen = has_listener(config) ? config->web.listen : NULL,
+		.listen = pl_daemon_listens(config) ? config->web.listen : NULL,
 		.names = config->web.names.items,
 		.n_names = config->web.names.n,
 		.max_connections = (unsigned int)config->web.max_connections,
@@ -129,7 +129,7 @@ int pl_daemon_security(
 	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag)
 {
 	*ret = NULL;
-	if (config->web.config_file == NULL || !has_listener(config))
+	if (config->web.config_file == NULL || !pl_daemon_listens(config))
 		return 0;
 	return pl_webconf_load(ret, config->web.config_file, diag);
 }

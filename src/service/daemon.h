@@ -50,6 +50,9 @@ int pl_daemon_new(struct pl_daemon *ret, struct pl_config *config, const struct 
 int pl_daemon_open(
 	struct pl_daemon *daemon, const struct pl_daemon_hooks *hooks, struct pl_diag *diag);
 
+/* Returns true when the configuration has pages at a TCP address. */
+bool pl_daemon_listens(const struct pl_config *config);
+
 /* As pl_webconf_load of web.config_file; *ret is NULL without that or without a listener. */
 int pl_daemon_security(
 	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag);

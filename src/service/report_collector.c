@@ -184,32 +184,45 @@ static bool alive(void *s)
 	return pl_pipeline_stats(c->daemon.pipeline, &stats) == 0 && stats.age_ns < ALIVE_NS;
 }
 
+/* Changes the other services, then the pipeline. When one refuses, the others return to the
+ * configuration in use. */
+static int change_all(struct pl_report_collector *c, struct pl_config *config, struct pl_diag *diag)
+{
+	struct pl_pipeline *p = c->daemon.pipeline;
+	int r = c->o->changed != NULL ? c->o->changed(c->o->changed_arg, config, diag) : 0;
+
+	if (r < 0)
+		pl_pipeline_reload_failed(p);
+	else
+		r = pl_pipeline_reload(p, config, diag);
+	if (r < 0 && c->o->changed != NULL)
+		(void)c->o->changed(c->o->changed_arg, pl_pipeline_config(p), NULL);
+	return r;
+}
+
 /* Changes all parts or none: if one refuses, none is changed. Takes the configuration over. */
 static int change(struct pl_report_collector *c, struct pl_config *config, struct pl_diag *diag)
 {
 	struct pl_daemon *d = &c->daemon;
+	/* A listener that the new file does not have stays until a restart, and stays as secure as
+	 * it is. */
+	const bool secures = d->http != NULL && pl_daemon_listens(config);
 	struct pl_webconf *security = NULL;
-	int r = 0;
+	int r = secures ? pl_daemon_security(config, &security, diag) : 0;
 
-	if (d->http != NULL)
-		r = pl_daemon_security(config, &security, diag);
-	if (r == 0 && c->o->changed != NULL)
-		r = c->o->changed(c->o->changed_arg, config, diag);
-	if (r < 0) {
+	if (r < 0)
 		pl_pipeline_reload_failed(d->pipeline);
-	} else {
-		r = pl_pipeline_reload(d->pipeline, config, diag);
-		/* The other services return to the configuration in use. */
-		if (r < 0 && c->o->changed != NULL)
-			(void)c->o->changed(
-				c->o->changed_arg, pl_pipeline_config(d->pipeline), NULL);
-	}
+	else
+		r = change_all(c, config, diag);
 	if (r < 0) {
 		pl_config_done(config);
 		pl_webconf_free(security);
 		return r;
 	}
-	return d->http != NULL ? pl_http_secure(d->http, security, diag) : 0;
+	/* Everything else is in use. */
+	if (secures && pl_http_secure(d->http, security, diag) < 0)
+		pl_error("reload", "%s", diag->text);
+	return 0;
 }
 
 static void reload(void *s)
