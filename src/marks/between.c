@@ -59,9 +59,11 @@ static void say_terms(struct pl_mark_between *b, const struct pl_mark_terms *the
 /* Notes different rules: flows chosen by only one of the two are neither lost nor surplus. */
 static void look_at_rules(struct pl_mark_between *b, const struct pl_mark_terms *theirs)
 {
-	if (b->other_rules || theirs->rules == b->o->terms.rules)
+	const bool were_other = b->other_rules;
+
+	b->other_rules = theirs->rules != b->o->terms.rules;
+	if (!b->other_rules || were_other)
 		return;
-	b->other_rules = true;
 	pl_say("the marker chooses packets by other rules than this meter: flows of which only one of them has records are told as missing, not as lost");
 }
 

@@ -62,13 +62,14 @@ static int open_region(struct pl_marks_region *r, bool first, struct pl_diag *di
 			&r->append, pl_region_params(r->region), pl_region_store(r->region, epoch));
 	if (e == 0 && (r->lists == NULL || r->id != info.id || r->epoch != epoch))
 		e = begin_lists(r, first);
-	r->id = info.id;
-	r->epoch = epoch;
 	if (e < 0) {
 		(void)pl_region_close(r->region);
 		r->region = NULL;
+		return e;
 	}
-	return e;
+	r->id = info.id;
+	r->epoch = epoch;
+	return 0;
 }
 
 /* Returns true when the path has another file, or the file was cut. */
