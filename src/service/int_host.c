@@ -331,7 +331,10 @@ static void put_sink_text(struct pl_int_host *h, struct pl_buf *text)
 
 	pl_hostint_sink_counts(h->kernel, &c);
 	pl_buf_printf(text, "%" PRIu64 " packets, INT taken off %" PRIu64, c.packets, c.stripped);
-	pl_account_add(text, c.skipped_numbers - c.late, "lost on the way");
+	/* The counters of processors are read one after the other: a number may be late already and
+	 * not skipped yet. */
+	pl_account_add(text, c.skipped_numbers > c.late ? c.skipped_numbers - c.late : 0,
+		"lost on the way");
 	pl_account_add(text, c.duplicates, "duplicates");
 	pl_account_add(text, c.copies, "copies");
 	pl_account_add(text, c.malformed, "malformed");

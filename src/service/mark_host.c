@@ -366,7 +366,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 static int open_service(void *s, struct pl_diag *diag)
 {
 	struct pl_mark_host *h = s;
-	const int r = open_outs(h, diag);
+	int r = open_outs(h, diag);
 
 	if (r < 0)
 		return r;
@@ -376,8 +376,9 @@ static int open_service(void *s, struct pl_diag *diag)
 		h->no_room = h->in_use = 0;
 	}
 	begin_marking(h);
-	h->began = true;
-	return pl_hostmark_start_ticks(h->kernel, diag);
+	r = pl_hostmark_start_ticks(h->kernel, diag);
+	h->began = r == 0;
+	return r;
 }
 
 /* ---- running ---- */

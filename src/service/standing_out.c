@@ -439,13 +439,14 @@ static void log_row(
 {
 	const struct pl_query_column *columns;
 	const char *when = row->windowed && !row->final ? " so far" : "";
+	const char *of = key[0] != '\0' ? key : "all";
 
 	(void)pl_query_columns(q->query, &columns);
 	if (q->outs.value < 0 || row->values[q->outs.value].absent)
-		pl_notice("query", "%s: %s%s", q->name, key, when);
+		pl_notice("query", "%s: %s%s", q->name, of, when);
 	else
-		pl_notice("query", "%s: %s: %s %.15g%s", q->name, key[0] != '\0' ? key : "all",
-			columns[q->outs.value].name, number(row, q->outs.value), when);
+		pl_notice("query", "%s: %s: %s %.15g%s", q->name, of, columns[q->outs.value].name,
+			number(row, q->outs.value), when);
 }
 
 /* Passes the row to files and topics, which take every row. */

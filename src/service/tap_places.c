@@ -48,14 +48,19 @@ int pl_tap_places_find(struct pl_tap_service *t, struct pl_diag *diag)
 		t->places[t->n_places] = (struct pl_tap_place){ .source = i };
 		name_of(t->places[t->n_places++].name, t->o->sources[i]);
 	}
-	if (t->n_places > 0 && pl_tap_place_point(t, t->places[t->n_places - 1].source,
-				       t->o->point) > PL_OBS_POINT_MASK) {
-		pl_diag_set(diag,
-			"%u interfaces are numbered from observation point %u on, of which %d is the last",
-			t->n_places, t->o->point, PL_OBS_POINT_MASK);
-		return -EINVAL;
-	}
-	return 0;
+	return pl_tap_places_fit(t, t->o->point, diag);
+}
+
+int pl_tap_places_fit(const struct pl_tap_service *t, uint16_t point, struct pl_diag *diag)
+{
+	const struct pl_tap_place *last = &t->places[t->n_places > 0 ? t->n_places - 1 : 0];
+
+	if (t->n_places == 0 || pl_tap_place_point(t, last->source, point) <= PL_OBS_POINT_MASK)
+		return 0;
+	pl_diag_set(diag,
+		"%u interfaces are numbered from observation point %u on, of which %d is the last",
+		t->n_places, point, PL_OBS_POINT_MASK);
+	return -EINVAL;
 }
 
 uint16_t pl_tap_place_point(const struct pl_tap_service *t, size_t source, uint16_t point)

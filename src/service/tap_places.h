@@ -11,6 +11,8 @@
 /* Numbers the interfaces among t->o->sources, in their order: from t->o->point on, or from 1 if
  * that is 0 and they are several. Returns -EINVAL with diag when a number is too large. */
 int pl_tap_places_find(struct pl_tap_service *t, struct pl_diag *diag);
+/* Returns -EINVAL with diag when a number would be too large from `point` on. */
+int pl_tap_places_fit(const struct pl_tap_service *t, uint16_t point, struct pl_diag *diag);
 
 /* Returns the observation point of source i; `point` is the tap's. */
 uint16_t pl_tap_place_point(const struct pl_tap_service *t, size_t source, uint16_t point);

@@ -116,7 +116,9 @@ static void put_tap(struct asking *a, struct pl_taps_one *one)
 	pl_json_str(&a->json, one->name);
 	pl_json_number(&a->json, "flows", c->live);
 	pl_json_number(&a->json, "shown", one->tapped.n);
-	pl_json_number(&a->json, "age_ns", a->now_ns - one->tapped.made_ns);
+	/* A cache that is not looked through has no age. */
+	pl_json_number(
+		&a->json, "age_ns", one->tapped.made_ns != 0 ? a->now_ns - one->tapped.made_ns : 0);
 	if (pl_flow_cache_room(one->service.flows) > PL_TAPPED_ROOM) {
 		pl_json_key(&a->json, "left_out");
 		pl_json_str(&a->json, "a cache for more than 1048576 flows is not looked through");

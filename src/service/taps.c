@@ -9,6 +9,7 @@
 #include "runtime/say.h"
 #include "service/tap_counts.h"
 #include "service/tap_drops.h"
+#include "service/tap_places.h"
 #include "service/tap_rules.h"
 #include "service/tap_source.h"
 
@@ -293,6 +294,7 @@ static void change(void *arg)
 {
 	const struct change *c = arg;
 	const struct pl_config_tap *t = c->config->taps.items;
+	struct pl_diag diag = { .text = "" };
 
 	for (size_t i = 0; i < c->config->taps.n; i++) {
 		for (unsigned int k = 0; k < c->taps->n; k++) {
@@ -300,7 +302,11 @@ static void change(void *arg)
 
 			if (strcmp(one->name, t[i].name) != 0)
 				continue;
-			one->options.point = (uint16_t)t[i].point;
+			if (pl_tap_places_fit(&one->service, (uint16_t)t[i].point, &diag) == 0)
+				one->options.point = (uint16_t)t[i].point;
+			else
+				pl_warn("reload", "tap %s keeps observation point %u: %s",
+					one->name, one->options.point, diag.text);
 			pl_config_tap_rules(&t[i], &one->configured);
 			if (!pl_taps_may_push(one)) {
 				pl_taps_stop_counts(one);
@@ -378,7 +384,8 @@ static int open_service(void *s, struct pl_diag *diag)
 	for (unsigned int i = t->n; r == 0 && i-- > 0;)
 		r = pl_tap_service_ops.open(&t->taps[i]->service, diag);
 	for (unsigned int i = 0; r == 0 && i < t->n; i++)
-		n += t->taps[i]->service.n_ports + t->taps[i]->service.n_kernels;
+		n += t->taps[i]->service.n_ports + t->taps[i]->service.n_kernels +
+		     t->taps[i]->service.n_drops;
 	if (n > PL_TAPS_SOCKETS_MAX) {
 		pl_diag_set(diag, "taps have %u sockets; %d is the limit", n, PL_TAPS_SOCKETS_MAX);
 		r = -EINVAL;
