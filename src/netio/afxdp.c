@@ -4,9 +4,9 @@
  * ports of an interface share one XDP program, ours (bpf/collect.bpf.c) or the caller's, which the
  * first of them attaches and the last takes off.
  *
- * A packet that is lent stays in the receive ring until it is released: then its descriptor's
- * address goes into the fill ring and the receive ring moves on. So no list of what is lent is
- * kept.
+ * A lent packet stays in the receive ring until it is released: then the address in its descriptor
+ * goes into the fill ring and the receive ring moves on. So the driver keeps no list of lent
+ * packets.
  */
 #include "netio/afxdp_program.h"
 
@@ -35,19 +35,18 @@ struct afxdp_port {
 	struct pl_xsk xsk;
 	struct pl_afxdp_settings set;
 	uint32_t queue;
-	int node;              /* of the device's memory; read before files are given up */
-	uint64_t drops_before; /* of sockets that are gone */
+	int node;              /* NUMA node of the device; read before files are given up */
+	uint64_t drops_before; /* of sockets that were closed */
 	const struct pl_rights *rights;
-	bool first; /* tells the counts of the filter, which are the interface's */
-	/* Packets that carry telemetry to somebody else: the program leaves them to the host, and a
-	 * packet socket beside this one copies them. With the first queue's port; NULL: none are
-	 * asked for. */
+	bool first; /* reports the filter's counts, which are the interface's */
+	/* Packet socket for packets that carry telemetry to other hosts: the program leaves them to
+	 * the host, this socket gets copies. Only with the first queue's port, or NULL. */
 	struct pl_port *beside;
-	struct pl_batch *lent_beside; /* not NULL: the batch that is lent is its */
+	struct pl_batch *lent_beside; /* not NULL: the lent batch belongs to `beside` */
 	bool beside_next;
 	bool wants_to_send;
 	struct pl_xsk_send send; /* port.sends, or for sending only */
-	struct pl_diag why_not;  /* wants_to_send, and does not */
+	struct pl_diag why_not;  /* error of a port that wants to send and cannot */
 };
 
 static const char *const keys[] = { PL_IFACE_KEYS, "queues", "mode", "copy", "busy_poll", NULL };
@@ -138,7 +137,8 @@ static int open_socket(struct afxdp_port *self, struct pl_diag *diag)
 	return pl_iface_set_data(iface, self->xsk.fd);
 }
 
-/* For both directions where that is wanted and the driver can; else it receives, and says why. */
+/* Opens the socket for both directions where that is wanted and possible, else for receiving only,
+ * with the reason in why_not. */
 static int open_first(struct afxdp_port *self, struct pl_diag *diag)
 {
 	const char *name = self->iface.link.name;
@@ -321,8 +321,8 @@ static int afxdp_check(const struct pl_uri *uri, struct pl_diag *diag)
 
 /* ---- receiving ---- */
 
-/* When the frame entered: as the program wrote before it, or now. What was read is struck out, so
- * that it is not taken for the stamp of a later frame. */
+/* Sets the frame's time: the program's stamp in front of it, or now. The stamp is cleared, so that
+ * it is not taken for that of a later frame. */
 static void set_time(struct pl_packet *p, uint64_t now_ns, uint64_t tai_ahead_ns)
 {
 	struct pl_collect_stamp *s = (struct pl_collect_stamp *)((uintptr_t)p->data - sizeof(*s));
@@ -365,9 +365,9 @@ static int take(struct afxdp_port *self, struct pl_batch *batch)
 		p->clock = PL_STAMP_READING;
 		p->link = PL_LINK_ETHERNET;
 		p->out = 0;
-		/* XDP is before GRO, and takes nothing that is to be taken apart. */
+		/* XDP runs before GRO and gets no frames that are still to be segmented. */
 		p->gso = PL_GSO_NONE;
-		/* Headers and the report's own are on its first lines. */
+		/* The first two cache lines hold the packet's headers and those of the report. */
 		pl_prefetch(p->data);
 		pl_prefetch(p->data + 64);
 		if (stamps)
@@ -378,7 +378,7 @@ static int take(struct afxdp_port *self, struct pl_batch *batch)
 	return (int)n;
 }
 
-/* What the socket beside has. That the interface went, this port says itself. */
+/* Receives from the socket `beside`. Its link errors are ignored: this port reports them itself. */
 static int take_beside(struct afxdp_port *self, struct pl_batch *batch)
 {
 	int n = self->beside == NULL ? 0 : pl_port_recv(self->beside, batch, 0, NULL);
@@ -387,7 +387,7 @@ static int take_beside(struct afxdp_port *self, struct pl_batch *batch)
 	return n > 0 ? n : 0;
 }
 
-/* From both in turn, so that neither waits for the other to run dry. */
+/* Receives from both sockets in turn, so that neither starves the other. */
 static int take_either(struct afxdp_port *self, struct pl_batch *batch)
 {
 	int n = 0;
@@ -408,7 +408,7 @@ static int afxdp_recv(
 
 	if (self->set.busy_poll && self->xsk.fd >= 0)
 		(void)recvfrom(self->xsk.fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
-	/* Before anything is lent: what is taken beside cannot be given back. */
+	/* First, because a batch of the socket `beside` could not be given back after an error. */
 	if (self->beside != NULL) {
 		r = pl_iface_turn(&self->iface, diag);
 		if (r < 0)
@@ -436,7 +436,7 @@ static void afxdp_release(struct pl_port *port, struct pl_batch *batch)
 	}
 	at = *rx->consumer;
 	to = *fill->producer;
-	/* There are as many frames as the fill ring has room: it cannot be full. */
+	/* The fill ring has an entry for each frame: it cannot be full. */
 	for (uint32_t i = 0; i < batch->n; i++)
 		*pl_xsk_addr(fill, to + i) = pl_xsk_desc(rx, at + i)->addr;
 	pl_xsk_store(fill->producer, to + batch->n);
@@ -476,7 +476,7 @@ static void afxdp_stats(struct pl_port *port)
 
 /* ---- sending ---- */
 
-/* A port that receives too is told there what becomes of the interface. */
+/* Checks the interface before sending; a port that also receives follows it in recv. */
 static int look_after(struct afxdp_port *self, struct pl_diag *diag)
 {
 	int r = self->iface.port.mode == PL_PORT_SEND ? pl_iface_wait(&self->iface, 0, diag) : 0;
@@ -528,7 +528,7 @@ static int afxdp_close(struct pl_port *port)
 	struct afxdp_port *self = (struct afxdp_port *)port;
 	int r = 0;
 
-	/* What was sent is out before the memory goes. */
+	/* Queued frames are sent before their memory is freed. */
 	if (self->xsk.fd >= 0 && sends(self))
 		r = pl_xsk_send_drain(&self->send, &self->xsk);
 	pl_xsk_close(&self->xsk);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The XDP program that the AF_XDP ports of one interface share, and what the interface tells
- * of itself. */
+/* The XDP program that the AF_XDP ports of one interface share, and properties of the interface:
+ * queues, frame size, NUMA node. */
 #include "netio/afxdp_program.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #include "bpf/collect.skel.h" /* knows the types above only by name */
 
-#define XDP_ROOM  256u /* the kernel keeps as much in front of each frame */
+#define XDP_ROOM  256u /* headroom that the kernel keeps in front of each frame */
 #define VLAN_ROOM 8u
 
 static int ask(const char *name, unsigned long request, void *data, struct ifreq *req)
@@ -88,7 +88,7 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return 0;
 }
 
-/* One of the two programs, into s->own. */
+/* Loads the program with or without stamps into s->own. */
 static int load_one(struct pl_afxdp_shared *s, uint32_t queues, bool stamps)
 {
 	int r;
@@ -109,7 +109,7 @@ static int load_one(struct pl_afxdp_shared *s, uint32_t queues, bool stamps)
 	return r;
 }
 
-/* stamps: wanted; a kernel that has no stamps loads the plain program. */
+/* With `stamps` a kernel that cannot stamp gets the plain program instead. */
 static int load(struct pl_afxdp_shared *s, uint32_t queues, bool stamps, const char *name,
 	struct pl_diag *diag)
 {
@@ -117,7 +117,7 @@ static int load(struct pl_afxdp_shared *s, uint32_t queues, bool stamps, const c
 	char caps[96];
 	int r;
 
-	/* What libbpf would print is no library's business; what a person needs is in diag. */
+	/* libbpf must not print to the terminal; errors go into diag. */
 	before = libbpf_set_print(quiet);
 	r = load_one(s, queues, stamps);
 	if (r < 0 && r != -EPERM && stamps)

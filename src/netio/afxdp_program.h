@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of AF_XDP ports, for afxdp.c (the driver) and afxdp_program.c (what they share). */
+/* Private declarations of AF_XDP ports, for afxdp.c (the driver) and afxdp_program.c (the shared
+ * program). */
 #pragma once
 
 #include <pthread.h>
@@ -12,7 +13,7 @@ struct pl_bpf_collect;
 
 #define QUEUES_MAX 256
 
-/* What the ports of one interface have in common. */
+/* State that the ports of one interface share. */
 struct pl_afxdp_shared {
 	pthread_mutex_t lock;
 	unsigned int refs;
@@ -21,7 +22,7 @@ struct pl_afxdp_shared {
 	struct pl_bpf_collect *own; /* NULL: the program is the caller's */
 	struct pl_xdp_program program;
 	bool stamps;        /* the program writes when frames entered (bpf/collect_stamp.h) */
-	struct pl_xdp *xdp; /* NULL: there is no interface at present */
+	struct pl_xdp *xdp; /* NULL: not attached, the interface is gone */
 };
 
 struct pl_afxdp_settings {
@@ -34,15 +35,16 @@ struct pl_afxdp_settings {
 	struct pl_filter_rules rules;
 };
 
-/* Queues that receive, or send; 1 where the driver does not tell. */
+/* Number of queues that receive, or send, at most QUEUES_MAX; 1 where the driver does not tell. */
 uint32_t pl_afxdp_queues(const char *name, enum pl_port_mode mode);
-/* The smaller frame as long as the interface's packets fit. */
+/* Returns 2048 where a packet of the interface's MTU fits into that, else 4096. */
 uint32_t pl_afxdp_frame_bytes(const char *name);
 int pl_afxdp_memory_node(const char *name);
 void pl_afxdp_shared_put(struct pl_afxdp_shared *s);
 int pl_afxdp_shared_new(struct pl_afxdp_shared **ret, const char *name,
 	const struct pl_afxdp_settings *set, const struct pl_port_options *options,
 	struct pl_diag *diag);
-/* After the interface was removed: the first port that sees it takes the program off, the first
- * that sees it back attaches it anew. */
+/* Attaches the program to ifindex; ifindex 0, or another one than before, detaches it first. After
+ * a removal the first port that notices it detaches, and the first that sees the interface again
+ * attaches. */
 int pl_afxdp_attach(struct pl_afxdp_shared *s, const char *name, int ifindex, struct pl_diag *diag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the capabilities that this process lacks, and says them in words. */
+/* Finds the capabilities that this process lacks, and names them. */
 #include "netio/caps.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which capabilities this process lacks, in words for a person. */
+/* The capabilities that this process lacks, as bits and by name. */
 #pragma once
 
 #include <stddef.h>
@@ -10,8 +10,9 @@
 #define PL_CAP_PERFMON   (UINT64_C(1) << 38)
 #define PL_CAP_BPF       (UINT64_C(1) << 39)
 
-/* Of those wanted (PL_CAP_*) the ones that are not in effect. Where that cannot be told, none. */
+/* Returns the wanted capabilities (PL_CAP_*) that are not in effect; 0 where /proc does not
+ * tell. */
 uint64_t pl_caps_missing(uint64_t wanted);
 
-/* "CAP_NET_ADMIN, CAP_BPF"; "" for none. Returns dst. */
+/* Writes names as in "CAP_NET_ADMIN, CAP_BPF", "" for none. Returns dst. */
 const char *pl_caps_text(uint64_t caps, char *dst, size_t cap);

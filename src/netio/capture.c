@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Capture files as they are read: the buffer, pcap, and which of the formats a file has. */
+/* Reads capture files: the buffer, the pcap format, and the detection of the format. */
 #include "netio/capture.h"
 
 #include <errno.h>
@@ -49,8 +49,8 @@ void pl_capture_done(struct pl_capture *capture)
 	capture->interfaces = NULL;
 }
 
-/* Reads on behind what is unread, moving that to the front: nothing is lent now. 1 = there is
- * more. */
+/* Moves the unread bytes to the front of the buffer and reads more behind them; no packet may be
+ * lent. Returns 1 (more bytes, or the end: capture->ended), 0 on a time-out, or negative errno. */
 static int refill(struct pl_capture *capture, int timeout_ms)
 {
 	size_t left = capture->end - capture->pos, want;
@@ -82,7 +82,7 @@ static int refill(struct pl_capture *capture, int timeout_ms)
 
 /* ---- pcap ---- */
 
-/* The 24 bytes of the header are there. */
+/* Parses the file header, whose 24 bytes are in the buffer. */
 static int start_pcap(struct pl_capture *capture, uint32_t magic, bool little)
 {
 	struct pl_cursor cur = unread(capture);
@@ -195,13 +195,13 @@ static int parse_magic(struct pl_capture *capture)
 		capture->format = PL_CAPTURE_PCAPNG;
 		return STEP_ON;
 	}
-	/* Seconds and microseconds, seconds and nanoseconds, and Kuznetzov's with longer packet
-	 * headers. */
+	/* Magic numbers of microsecond files, of nanosecond files, and of Kuznetzov's format with
+	 * longer packet headers. */
 	little = (magic & 0xff) == 0xa1;
 	if (little)
 		magic = __builtin_bswap32(magic);
 	if (magic != 0xa1b2c3d4 && magic != 0xa1b23c4d && magic != 0xa1b2cd34) {
-		/* Eight bytes are to be shown, also when they come in pieces. */
+		/* The error shows eight bytes: waits for them when they come in pieces. */
 		return pl_cursor_left(&cur) < 4 && !capture->ended ? STEP_MORE
 								   : not_a_capture(capture);
 	}
@@ -230,7 +230,8 @@ static int at_end(struct pl_capture *capture)
 	return -ENODATA;
 }
 
-/* One round: parse what is there, else read on. 1 = go on, 0 = time-out. */
+/* Parses the buffered bytes, or reads more when they hold no whole packet. Returns 1 to go on, 0 on
+ * a time-out, or negative errno. */
 static int advance(struct pl_capture *capture, struct pl_batch *batch, int timeout_ms)
 {
 	int r;

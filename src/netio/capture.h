@@ -7,11 +7,12 @@
  * in a buffer it uses again, and wants one link type and time resolution per file: that is why this
  * reader exists.
  *
- * Every byte is taken for hostile: lengths are checked against bounds before anything is allocated
- * or awaited, memory does not depend on the file except for 32 bytes per described interface (at
- * most PL_CAPTURE_INTERFACES_MAX). At the first damage reading ends: what stood before it has been
- * given out. A packet with more bytes captured than it had on the wire is no damage: writers exist
- * that leave the second length 0. It had what was captured, and is counted.
+ * Every byte may be hostile: lengths are checked against bounds before anything is allocated or
+ * awaited, memory does not depend on the file except for 32 bytes per described interface (at most
+ * PL_CAPTURE_INTERFACES_MAX). Reading ends at the first damage, after all packets before it. A
+ * packet with more bytes captured than it had on the wire is no damage: writers exist that leave
+ * the second length 0. Its wire length is then the captured length, and it is counted
+ * (length_lies).
  */
 #pragma once
 
@@ -26,12 +27,12 @@
 #define PL_CAPTURE_BLOCK_MAX      (1024u * 1024) /* a pcapng block that must be looked into */
 #define PL_CAPTURE_INTERFACES_MAX 4096
 
-/* How ticks become nanoseconds. */
+/* Conversion of ticks to nanoseconds. */
 struct pl_capture_clock {
 	enum { PL_TICKS_TIMES, PL_TICKS_DIVIDED, PL_TICKS_BINARY, PL_TICKS_TOO_FINE } kind;
 	unsigned int shift; /* PL_TICKS_BINARY: 2^-shift seconds */
 	uint64_t factor;    /* ns per tick, or ticks per ns */
-	int64_t offset_s;   /* added */
+	int64_t offset_s;   /* added, seconds */
 };
 
 struct pl_capture_interface {
@@ -51,12 +52,12 @@ struct pl_capture {
 	bool little;         /* little-endian; pcapng: in this section */
 	size_t record_bytes; /* pcap: length of a packet's header */
 	uint64_t skip;       /* pcapng: bytes of a skipped block still to come */
-	uint32_t trailer;    /* pcapng: then this must stand there; 0 = nothing to check */
+	uint32_t trailer;    /* pcapng: total length expected behind it; 0 = nothing to check */
 	struct pl_capture_interface *interfaces; /* pcap: one */
 	unsigned int ninterfaces, interfaces_room;
-	uint64_t length_lies; /* packets with more bytes captured than they had */
+	uint64_t length_lies; /* packets with more bytes captured than on the wire */
 
-	int fault; /* what the next call returns instead of packets; 0 = go on */
+	int fault; /* errno that ends reading, negative; 0 = none */
 	char fault_text[256];
 };
 
@@ -64,10 +65,10 @@ struct pl_capture {
 int pl_capture_init(struct pl_capture *capture, const struct pl_source *source);
 void pl_capture_done(struct pl_capture *capture);
 
-/* Reads the file's header: 1, 0 when it did not come within timeout_ms, or as pl_capture_recv.
- * Optional: pl_capture_recv does it when it has to. */
+/* Reads the file's header. Returns 1; 0 when it did not come within timeout_ms; or errors as
+ * pl_capture_recv. Optional: pl_capture_recv calls it when needed. */
 int pl_capture_start(struct pl_capture *capture, int timeout_ms);
 
-/* As pl_port_recv; with -EBADMSG or another errno, fault_text tells. The packets are good until the
- * next call. */
+/* As pl_port_recv; for -EBADMSG or another errno fault_text has the reason. The packets are valid
+ * until the next call. */
 int pl_capture_recv(struct pl_capture *capture, struct pl_batch *ret_batch, int timeout_ms);

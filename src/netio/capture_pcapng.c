@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* 0 when the time cannot be told: beyond what 64 bits of nanoseconds since 1970 hold. */
+/* Returns 0 for a time that 64 bits of nanoseconds since 1970 cannot hold. */
 static uint64_t ticks_to_ns(const struct pl_capture_clock *clock, uint64_t ticks)
 {
 	unsigned __int128 ns = 0;
@@ -104,7 +104,7 @@ static int start_section(struct pl_capture *capture, struct pl_cursor *body)
 	pl_cursor_skip(body, 4);
 	major = get16(body, little);
 	minor = get16(body, little);
-	pl_cursor_skip(body, 8); /* the section's length: a hint only */
+	pl_cursor_skip(body, 8); /* the section's length, only a hint */
 	if (body->short_read)
 		return pl_capture_damage(capture, 4, "section header too short");
 	if (major != 1)
@@ -127,7 +127,7 @@ static int packet_block(
 		number = get32(body, little);
 	if (type == BLOCK_PACKET) {
 		number = get16(body, little);
-		pl_cursor_skip(body, 2); /* drops between this packet and the one before */
+		pl_cursor_skip(body, 2); /* number of drops since the packet before */
 	}
 	if (number >= capture->ninterfaces)
 		return pl_capture_damage(capture, 8,
@@ -160,7 +160,7 @@ static int packet_block(
 	return STEP_PACKET;
 }
 
-/* Consumes a block that nobody looks into, in as many pieces as it comes. */
+/* Skips a block of an unused type, in as many pieces as it arrives. */
 static int skip_block(struct pl_capture *capture)
 {
 	struct pl_cursor cur = unread(capture);
@@ -185,7 +185,8 @@ static int skip_block(struct pl_capture *capture)
 	return STEP_ON;
 }
 
-/* One block. For a section header the byte order comes first: its length is in the new one. */
+/* Parses one block. A section header gives the byte order first, because its own length is in that
+ * order. */
 static int parse_block(struct pl_capture *capture, struct pl_packet *p)
 {
 	struct pl_cursor cur = unread(capture), body;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What reading captures of each format takes, for capture.c and capture_pcapng.c. */
+/* Declarations that the readers of both capture formats share (capture.c, capture_pcapng.c). */
 #pragma once
 
 #include <errno.h>
@@ -46,7 +46,8 @@ static inline uint64_t get64(struct pl_cursor *cur, bool little)
 	return little ? __builtin_bswap64(v) : v;
 }
 
-/* The length of a packet on the wire, of which `len` bytes were captured. */
+/* Returns the packet's length on the wire: wire_len, or len where a writer stored a smaller
+ * wire_len. */
 static inline uint32_t whole_length(struct pl_capture *capture, uint32_t len, uint32_t wire_len)
 {
 	if (__builtin_expect(len <= wire_len, 1))
@@ -68,7 +69,7 @@ static inline void set_packet(struct pl_packet *p, uint16_t linktype, const uint
 	case 1:
 		p->link = PL_LINK_ETHERNET;
 		break;
-	case 12: /* DLT_RAW of most systems, of OpenBSD the next; some writers put them into files */
+	case 12: /* DLT_RAW of most systems; OpenBSD has 14; some writers put them into files */
 	case 14:
 	case 101:
 	case 228:
@@ -90,7 +91,8 @@ static inline void set_packet(struct pl_packet *p, uint16_t linktype, const uint
 
 /*
  * LINKTYPE_NULL and LINKTYPE_LOOP put an address family before the IP header: one of the capturing
- * machine, in its byte order or in network order. With one of IP's it is raw IP behind four bytes.
+ * machine, in its byte order or in network order. If the family is IPv4 or IPv6, the packet is raw
+ * IP behind these four bytes.
  */
 static inline void strip_family(struct pl_packet *p)
 {
@@ -124,7 +126,7 @@ static inline void finish_packet(struct pl_packet *p, uint16_t linktype)
 
 /* ---- capture.c ---- */
 
-/* at: counted from capture->pos. */
+/* Records a damage at `at` bytes behind capture->pos as the fault. Returns -EBADMSG. */
 __attribute__((format(printf, 3, 4))) int pl_capture_damage(
 	struct pl_capture *capture, size_t at, const char *fmt, ...);
 

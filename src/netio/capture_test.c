@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The capture reader: every form, every truncation, lengths that lie. Interop with libpcap:
- * port_test.c. */
+/* The capture reader: all formats, truncation at every byte, wrong lengths. Interoperation with
+ * libpcap: port_test.c. */
 #include "netio/test_capture.h"
 
 #include <errno.h>
@@ -194,7 +194,7 @@ static void test_ng_sections(void)
 	eq(o.end, -ENODATA);
 	eq(o.first_ts, 1);
 	eq(o.last_ts, 7000000, "the second section's interface");
-	/* The first section's second interface is gone. */
+	/* A new section has no interface 1 of the first one. */
 	ng_packet(&f, 1, 9, 4, 4);
 	o = walk(f.bytes, f.b.len, 0);
 	eq(o.packets, 3);
@@ -242,7 +242,7 @@ static void patch32(struct file *f, size_t at, uint32_t v)
 	pl_patch_be32(&f->b, at, v);
 }
 
-/* Of 3 packets the middle one says that more was captured than it had. */
+/* The middle one of 3 packets has more bytes captured than on the wire. */
 static void test_length_lies(void)
 {
 	static const uint32_t said[] = { 0, 1, 9 };
@@ -328,7 +328,7 @@ static void test_ng_lies(void)
 		{ 28 + 4, 0x7ffffffc, 0, "more than 1048576" },
 		{ 28 + 16, 0xffff0009, 0, "interface description shorter than its fixed fields" },
 		{ 28 + 28, 0, 0, "ends with the length 0" },
-		{ 60, 0x0bad, 1, "" }, /* becomes a block of unknown type: skipped */
+		{ 60, 0x0bad, 1, "" }, /* the block's type becomes unknown: skipped */
 		{ 60 + 4, 0xfffffffc, 0, "more than 1048576" },
 		{ 60 + 4, 32, 0, "ends with the length" },
 		{ 60 + 8, 1, 0, "packet of interface 1, but 1 are described" },
@@ -354,7 +354,7 @@ static void test_ng_lies(void)
 		eq(o.packets, rows[i].packets, "packets before it");
 		ok(strstr(o.text, rows[i].says) != NULL, "%s", o.text);
 	}
-	/* Captured and original length both lie: longer than the block. */
+	/* Captured and original length are both longer than the block. */
 	begin(&f, true);
 	ng_section(&f);
 	ng_interface(&f, 1, 0, 9, 0);
@@ -364,7 +364,7 @@ static void test_ng_lies(void)
 	o = walk(f.bytes, f.b.len, 0);
 	eq(o.end, -EBADMSG);
 	ok(strstr(o.text, "longer than its block") != NULL, "%s", o.text);
-	/* An unknown block that claims 4 GiB is awaited, not allocated, and the file ends within
+	/* An unknown block of 4 GiB is skipped as it arrives, not allocated; the file ends within
 	 * it. */
 	begin(&f, true);
 	ng_section(&f);
@@ -403,7 +403,7 @@ static void test_interface_limit(void)
 	free(data);
 }
 
-/* Cut after every byte: never more packets, never a clean end but between packets. */
+/* Cuts the file after every byte: only whole packets, a clean end only between packets. */
 static void cut_everywhere(const char *name, const struct file *f, const size_t *ends,
 	unsigned int nends, const size_t *clean, unsigned int nclean)
 {
@@ -503,8 +503,8 @@ static void test_gzip(void)
 	ok(strstr(o.text, "other data follow") != NULL, "%s", o.text);
 }
 
-/* Damage that shows only when everything has been taken in: what came before it is given, then the
- * reason, in whatever pieces the data came. */
+/* Damage that shows only at the end of the input: first the bytes before it, then the error,
+ * whatever the size of the reads. */
 static void test_gzip_damage_at_the_end(void)
 {
 	/* A stored block with "abc", then a block of the type that does not exist. */

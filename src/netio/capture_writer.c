@@ -12,7 +12,7 @@
 #include "wire/build.h"
 
 #define BUF_BYTES    (1024u * 1024)
-#define OVERHEAD_MAX 128 /* headers around one packet, with an interface description before it */
+#define OVERHEAD_MAX 128 /* bytes of headers for one packet, with those of file and interface */
 
 static const uint16_t linktypes[PL_LINK_MAX] = {
 	[PL_LINK_ETHERNET] = 1,
@@ -69,7 +69,7 @@ static void put_file_header(struct pl_capture_writer *writer, struct pl_build *b
 		pl_put_be32(b, 0x1a2b3c4d);
 		pl_put_be16(b, 1);
 		pl_put_be16(b, 0);
-		pl_put_be64(b, UINT64_MAX); /* the section's length: not told */
+		pl_put_be64(b, UINT64_MAX); /* the section's length: not given */
 		pl_put_be32(b, 28);
 		return;
 	}
@@ -143,7 +143,7 @@ int pl_capture_writer_add(struct pl_capture_writer *writer, const struct pl_batc
 		put_packet(writer, &b, p);
 		writer->len += b.len;
 	}
-	/* Whoever reads a pipe wants to see packets now. */
+	/* The reader of a pipe must get packets at once. */
 	if (writer->live)
 		flush(writer);
 	if (writer->error != 0)
@@ -156,7 +156,7 @@ int pl_capture_writer_done(struct pl_capture_writer *writer)
 	int r;
 
 	if (writer->buf != NULL && !writer->started) {
-		/* A file without packets is one of Ethernet. */
+		/* A file without packets gets the link type Ethernet. */
 		struct pl_build b = pl_build(writer->buf, BUF_BYTES);
 
 		put_file_header(writer, &b, PL_LINK_ETHERNET);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The rules of report traffic as a classic BPF program: the twin of bpf/filter.bpf.h for packet
- * sockets. The outer VLAN tag stands beside the frame, a second one in it.
+ * sockets. The kernel takes the outer VLAN tag out of the frame into its metadata; a second tag
+ * stays in the frame.
  */
 #include "netio/cbpf_asm.h"
 
@@ -12,21 +13,21 @@
 
 #define TAKE_ALL      0x40000u
 
-/* How INT is customarily announced, as decode/find.c has it; VXLAN-GPE and Geneve. */
+/* Customary ports and markers of INT, as in decode/find.c; ports of VXLAN-GPE and Geneve. */
 #define PORT_HOST_INT 33122
 #define PORT_GPE      4790
 #define PORT_GENEVE   6081
 #define MARKER_HIGH   0xaaaaaaaau
 #define MARKER_LOW    0xbbbbbbbbu
 
-/* Scratch memory. */
+/* Words of the scratch memory. */
 #define NEXT_HEADER   0
 #define FRAGMENT      1 /* not zero: the frame is the first fragment of a datagram */
-#define IP_AT         2 /* where the IP header begins */
-#define OPTION_AT     3 /* an option, and where its header ends */
+#define IP_AT         2 /* offset of the IP header */
+#define OPTION_AT     3 /* offset of an option; next word: of its header's end */
 #define OPTIONS_END   4
 
-#define OPTIONS_MAX   4 /* options that are looked at in a header, and headers */
+#define OPTIONS_MAX   4 /* options checked in each header; next: headers checked */
 #define HEADERS_MAX   3
 
 static void refuse(struct assembler *a)
@@ -39,7 +40,7 @@ static bool has(const uint8_t *bits, uint32_t i)
 	return (bits[i >> 3] >> (i & 7) & 1) != 0;
 }
 
-/* The accumulator holds a tag's control information. */
+/* Goes to `good` if the VLAN id is wanted; the accumulator holds the tag control information. */
 static void check_vlan(struct assembler *a, const struct pl_filter_rules *rules, struct label *good)
 {
 	op(a, BPF_ALU | BPF_AND | BPF_K, 0xfff);
@@ -69,7 +70,7 @@ static void check_vlans(struct assembler *a, const struct pl_filter_rules *rules
 	here(a, &good);
 }
 
-/* Refuses what does not begin with the version. */
+/* Refuses packets of another IP version; X is the offset of the IP header. */
 static void check_version(struct assembler *a, uint32_t version)
 {
 	struct label good = { NOWHERE };
@@ -81,7 +82,7 @@ static void check_version(struct assembler *a, uint32_t version)
 	here(a, &good);
 }
 
-/* X is where the IP header begins. Leaves X at the UDP header. */
+/* Checks an IPv4 header at X. Leaves X at the UDP header. */
 static void check_v4(struct assembler *a, const struct pl_filter_rules *rules)
 {
 	struct label udp = { NOWHERE }, addressed = { NOWHERE }, broken = { NOWHERE },
@@ -148,8 +149,8 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 	op(a, BPF_MISC | BPF_TXA, 0);
 	op(a, BPF_ALU | BPF_ADD, 40);
 	op(a, BPF_MISC | BPF_TAX, 0);
-	/* Up to two headers of hop-by-hop or destination options. X is where the next header
-	 * begins. */
+	/* Skips up to two headers of hop-by-hop or destination options. X is the offset of the next
+	 * header. */
 	for (int i = 0; i < 2; i++) {
 		struct label skip = { NOWHERE }, done = { NOWHERE };
 
@@ -190,8 +191,8 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 
 /* ---- packets that carry telemetry themselves ---- */
 
-/* Goes to the label unless `bytes` from X on are there: a load behind the end would refuse the
- * frame. */
+/* Goes to `otherwise` unless the frame has `bytes` bytes from X on: a load beyond the end would
+ * refuse it. */
 static void need(struct assembler *a, uint32_t bytes, struct label *otherwise)
 {
 	op(a, BPF_MISC | BPF_TXA, 0);
@@ -205,7 +206,7 @@ static void need(struct assembler *a, uint32_t bytes, struct label *otherwise)
 	op(a, BPF_MISC | BPF_TAX, 0);
 }
 
-/* The DSCP is in the accumulator. */
+/* Goes to `take` if the DSCP in the accumulator is wanted. */
 static void data_dscp(struct assembler *a, const struct pl_filter_data *data, struct label *take)
 {
 	uint64_t dscps = data->dscps | (data->in_band ? UINT64_C(1) << 0x17 : 0);
@@ -216,7 +217,8 @@ static void data_dscp(struct assembler *a, const struct pl_filter_data *data, st
 	}
 }
 
-/* X is at the transport header, the protocol in NEXT_HEADER: the probe marker, or a UDP port. */
+/* Checks the transport header at X, protocol in NEXT_HEADER, for a probe marker or a UDP port of
+ * telemetry. */
 static void data_transport(struct assembler *a, const struct pl_filter_data *data,
 	struct label *take, struct label *none)
 {
@@ -229,7 +231,7 @@ static void data_transport(struct assembler *a, const struct pl_filter_data *dat
 	jump_if(a, BPF_JEQ, IPPROTO_UDP, &udp);
 	put(a, BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 1, 0);
 	jump(a, none);
-	/* TCP: to behind its options. */
+	/* TCP: X moves behind the options. */
 	need(a, 20, none);
 	op(a, BPF_LD | BPF_B | BPF_IND, 12);
 	op(a, BPF_ALU | BPF_AND | BPF_K, 0xf0);
@@ -260,7 +262,7 @@ static void data_transport(struct assembler *a, const struct pl_filter_data *dat
 		jump_if(a, BPF_JEQ, MARKER_LOW, take);
 	}
 	jump(a, none);
-	/* VXLAN-GPE says in its last byte that INT follows, Geneve has it among its options. */
+	/* VXLAN-GPE names INT in its next-protocol field; Geneve carries it in options. */
 	here(a, &gpe);
 	need(a, 16, none);
 	op(a, BPF_LD | BPF_B | BPF_IND, 8 + 3);
@@ -275,8 +277,8 @@ static void data_transport(struct assembler *a, const struct pl_filter_data *dat
 	jump(a, none);
 }
 
-/* X is at a header of options, whose end is in OPTIONS_END: whether IOAM is among the first. X is
- * lost. */
+/* Goes to `take` if IOAM is among the first options of the header at X, which ends at OPTIONS_END.
+ * Changes X. */
 static void data_options(struct assembler *a, struct label *take)
 {
 	struct label done = { NOWHERE };
@@ -309,7 +311,8 @@ static void data_options(struct assembler *a, struct label *take)
 	here(a, &done);
 }
 
-/* X is at the IPv6 header. On to the transport header, over options and routing headers. */
+/* Moves X from the IPv6 header to the transport header, past options and routing headers; goes to
+ * `take` on IOAM. */
 static void data_v6(struct assembler *a, const struct pl_filter_data *data, struct label *take)
 {
 	struct label done = { NOWHERE };
@@ -349,7 +352,8 @@ static void data_v6(struct assembler *a, const struct pl_filter_data *data, stru
 	}
 }
 
-/* X is at the IP header of the version, and is there again when the frame is not taken. */
+/* Goes to `take` if the packet at X carries telemetry itself; otherwise X is the offset of the IP
+ * header again. */
 static void check_data(struct assembler *a, const struct pl_filter_data *data, uint32_t version,
 	struct label *take)
 {
@@ -420,7 +424,7 @@ int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, 
 		check_data(&a, &rules->data, 6, &take);
 	check_v6(&a, rules);
 	here(&a, &ports);
-	/* A load behind the end refuses the frame: a UDP header that is cut. */
+	/* This load refuses a frame whose UDP header is cut, by reading beyond its end. */
 	op(&a, BPF_LD | BPF_B | BPF_IND, 7);
 	op(&a, BPF_LD | BPF_H | BPF_IND, 2);
 	for (uint32_t p = 0; p < 65536; p++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An assembler of classic BPF programs, which only jump forward. */
+/* An assembler for classic BPF programs, whose jumps only go forward. */
 #pragma once
 
 #include "netio/iface.h"
 
 #define NOWHERE 0xffffffffu
 
-/* Where to go on. Until that is known, the jumps to it form a chain through their own operands. */
+/* A jump target. Until its place is known, the jumps to it form a chain through their operands. */
 struct label {
 	uint32_t last;
 };
@@ -36,8 +36,8 @@ static inline void jump(struct assembler *a, struct label *to)
 	op(a, BPF_JMP | BPF_JA, before);
 }
 
-/* Goes to the label when the accumulator compares so, else on. By a jump of its own: those of a
- * comparison reach 255 instructions only. */
+/* Jumps to the label if the comparison of the accumulator holds. A separate JA does the jump,
+ * because a conditional jump reaches only 255 instructions. */
 static inline void jump_if(struct assembler *a, uint16_t compare, uint32_t k, struct label *to)
 {
 	put(a, BPF_JMP | BPF_K | compare, k, 0, 1);

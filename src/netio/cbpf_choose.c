@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Classic BPF programs that take every frame, and that choose a socket of a group by the source
+/* Classic BPF programs: one takes every frame, others choose a socket of a group by the source
  * address. */
 #include "netio/cbpf_asm.h"
 
@@ -8,9 +8,9 @@
 
 #include "netio/steer.h"
 
-#define SHARE 0 /* of a group's sockets */
+#define SHARE 0 /* scratch word: share of the group that the hash chose */
 
-/* Multiplied hashing of 32-bit words; the upper bits are the mixed ones. */
+/* Multiplicative hash of 32-bit words; folds the upper bits down, which are mixed best. */
 static void hash_words(struct assembler *a, uint32_t at, uint32_t words)
 {
 	const uint32_t golden = 0x9e3779b1;
@@ -26,7 +26,7 @@ static void hash_words(struct assembler *a, uint32_t at, uint32_t words)
 	op(a, BPF_ALU | BPF_XOR | BPF_X, 0);
 }
 
-/* Leaves a hash of the source address of the IP header at `ip`. */
+/* Leaves in the accumulator a hash of the source address of the IP header at `ip`. */
 static void hash_source(struct assembler *a, uint32_t ip)
 {
 	struct label v4 = { NOWHERE }, done = { NOWHERE };
@@ -54,8 +54,8 @@ int pl_iface_cbpf_source(struct sock_filter *dst, uint32_t cap)
 	struct assembler a = { .code = dst, .cap = cap };
 	struct label tagged = { NOWHERE };
 
-	/* The outer tag is beside the frame; behind a second one the IP header begins four bytes
-	 * later. */
+	/* The outer VLAN tag is not in the frame; behind a second tag the IP header begins four
+	 * bytes later. */
 	op(&a, BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PROTOCOL));
 	jump_if(&a, BPF_JEQ, ETH_P_8021Q, &tagged);
 	jump_if(&a, BPF_JEQ, ETH_P_8021AD, &tagged);
@@ -75,7 +75,8 @@ static void unless(struct assembler *a, uint32_t k, struct label *to)
 	jump(a, to);
 }
 
-/* The datagram is of the sender's family; its share is in scratch memory. */
+/* Returns the sender's socket if source address and share match. The datagram has the sender's IP
+ * version; its share is in scratch memory. */
 static void steer_sender(struct assembler *a, const struct pl_steer_sender *s)
 {
 	const bool v4 = pl_addr_is_v4(&s->who.addr);

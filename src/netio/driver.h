@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a port driver is made of. A driver is one file with one `struct pl_port_driver`, listed in
+ * Interface of port drivers. A driver is one file with one `struct pl_port_driver`, listed in
  * port.c. Its own structure begins with struct pl_port. port.c checks the contract's calling order
- * and counts packets and bytes; a driver counts only what it alone knows.
+ * and counts packets and bytes; a driver counts only the numbers that port.c cannot know.
  */
 #pragma once
 
@@ -13,7 +13,7 @@ struct pl_port_driver {
 	const char *scheme;
 	uint32_t can; /* PL_PORT_CAN_* */
 	const char *const
-		*keys; /* query keys it knows, NULL behind the last; NULL = takes no query */
+		*keys; /* query keys, NULL behind the last; NULL = the driver takes no query */
 
 	/* NULL: the URI needs no further check than its form. Must not touch the system. */
 	int (*check)(const struct pl_uri *uri, struct pl_diag *diag);
@@ -21,19 +21,20 @@ struct pl_port_driver {
 		const struct pl_port_options *options, struct pl_diag *diag);
 	int (*recv)(struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms,
 		struct pl_diag *diag);
-	/* NULL: nothing to do. batch->n is what recv returned; the packets may stand otherwise. */
+	/* NULL: nothing to do. batch->n is the number that recv returned; a filter may have
+	 * reordered the packets. */
 	void (*release)(struct pl_port *port, struct pl_batch *batch);
 	int (*send)(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag);
-	/* Why a port that was to send too does not; NULL: the driver has no such ports. */
+	/* Returns why a port that was to send too cannot; NULL: the driver has no such ports. */
 	const char *(*why_not)(const struct pl_port *port);
-	void (*stats)(struct pl_port *port); /* NULL; brings port->stats up to date */
-	/* NULL: it knows none. As pl_port_floods. */
+	void (*stats)(struct pl_port *port); /* updates port->stats; or NULL */
+	/* As pl_port_floods. NULL: the driver has no lanes. */
 	uint32_t (*floods)(struct pl_port *port, struct pl_port_flood *ret, int *ret_error);
 	int (*close)(struct pl_port *port); /* frees the port, whatever it returns */
 };
 
-/* Adds a driver of a folder above, PL_PORT_DRIVERS_MORE at most; before any other thread runs. What is
- * added twice is there once. */
+/* Registers a driver of another folder, at most PL_PORT_DRIVERS_MORE, before a second thread runs.
+ * Adding a driver twice has no effect. */
 #define PL_PORT_DRIVERS_MORE 4
 void pl_port_add(const struct pl_port_driver *driver);
 
@@ -43,15 +44,15 @@ struct pl_port {
 	char *name; /* freed by the driver's close */
 	int fd;     /* -1: nothing to poll */
 	uint16_t local_port;
-	int lent;   /* how many packets the driver lends, whether they match the filter or not */
+	int lent;   /* packets on loan from the driver, before the filter */
 	bool sends; /* PL_PORT_RECV: pl_port_send works too */
 	struct pl_pcap_filter
-		*filter;          /* NULL: packets are given out as they come; freed by port.c */
-	enum pl_clock_kind clock; /* of its packets, as far as is known before they come */
+		*filter;          /* NULL: no filter, all packets are returned; freed by port.c */
+	enum pl_clock_kind clock; /* expected clock of its packets */
 	struct pl_port_stats stats;
 };
 
-/* Known without the driver too: a build without it says so. */
+/* A build without the AF_XDP driver uses this too, in its error. */
 #define PL_PORT_AFXDP_CAN                                                                          \
 	(PL_PORT_CAN_LIVE | PL_PORT_CAN_SEND | PL_PORT_CAN_INTERFACE | PL_PORT_CAN_DETECT |        \
 		PL_PORT_CAN_BOTH)

@@ -21,7 +21,7 @@ static void count_one(struct pl_heavy_counts *c, const struct pl_addr *name)
 		c->count[room] = 1;
 		return;
 	}
-	/* It goes together with one of each of the others. */
+	/* No room: this datagram and one of each counted name cancel out (Misra and Gries). */
 	for (int i = 0; i < PL_HEAVY_ROOM; i++)
 		c->count[i]--;
 }
@@ -44,7 +44,8 @@ struct found {
 	uint32_t count;
 };
 
-/* Into the list, the heaviest first; who finds no room sends least. */
+/* Inserts into the list, heaviest first; a full list drops its lightest entry. Returns the new
+ * length. */
 static uint32_t insert(struct found *list, uint32_t n, uint32_t cap, const struct found *f)
 {
 	uint32_t at = n < cap ? n++ : n;
@@ -58,7 +59,7 @@ static uint32_t insert(struct found *list, uint32_t n, uint32_t cap, const struc
 	return n;
 }
 
-/* What the network sends beside the addresses of the list. */
+/* Returns the network's count minus those of its addresses in the list. */
 static uint32_t without(
 	const struct found *list, uint32_t n, const struct pl_addr *network, uint32_t count)
 {

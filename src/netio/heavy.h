@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the senders of most datagrams: addresses, and IPv6 networks of 64 bits, because one
- * host has all of a network's addresses. By the algorithm of Misra and Gries: a count is never too
- * high, and too low by at most 1 / (PL_HEAVY_ROOM + 1) of the datagrams, whatever the senders do.
- * No allocation; one thread.
+ * Finds the senders of most datagrams: addresses, and IPv6 networks of 64 bits, because one host
+ * can use all addresses of its network. It is the algorithm of Misra and Gries: a count is never
+ * too high, and too low by at most 1 / (PL_HEAVY_ROOM + 1) of the datagrams, whatever the senders
+ * do. No allocation; one thread.
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 #include "wire/packet.h"
 
 #define PL_HEAVY_ROOM   16
-#define PL_HEAVY_SAMPLE 1024 /* datagrams that are enough to ask */
-#define PL_HEAVY_PART   8    /* heavy is who sends at least one in so many */
+#define PL_HEAVY_SAMPLE 1024 /* datagrams that suffice for a result */
+#define PL_HEAVY_PART   8    /* a heavy sender sends at least one in so many */
 
 /* The counts of one kind of sender, by PL_HEAVY_ROOM names. */
 struct pl_heavy_counts {
@@ -31,8 +31,8 @@ struct pl_heavy {
 void pl_heavy_add(struct pl_heavy *h, const struct pl_packet *packets, uint32_t n);
 
 /*
- * The heavy senders of what was counted since the last clearing, the heaviest first: addresses, and
- * those networks that are heavy without their heavy addresses. At most cap (2 * PL_HEAVY_PART are
- * all there can be); returns how many.
+ * Lists the heavy senders among the counted datagrams, heaviest first: addresses, and networks that
+ * are heavy even without their heavy addresses. At most cap entries (2 * PL_HEAVY_PART suffice);
+ * returns their number.
  */
 uint32_t pl_heavy_senders(const struct pl_heavy *h, struct pl_prefix *ret, uint32_t cap);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who sends most: found whatever the others do, and nobody else. */
+/* The heavy senders are found, and no others, whatever the other senders do. */
 #include "netio/heavy.h"
 
 #include "base/rng.h"
@@ -31,7 +31,7 @@ static uint32_t ask(uint32_t n)
 	return pl_heavy_senders(&heavy, found, 2 * PL_HEAVY_PART);
 }
 
-/* Positions in any order. */
+/* Shuffles the packets. */
 static void shuffle(uint32_t seed)
 {
 	struct pl_rng rng;
@@ -56,7 +56,8 @@ static void test_one_among_many(void)
 	unsigned int wrong = 0;
 
 	for (uint32_t seed = 1; seed <= 200; seed++) {
-		/* A fifth is of one; all others are of as many as there are. */
+		/* A fifth of the packets is from one sender; each other packet is from another
+		 * one. */
 		for (uint32_t i = 0; i < PL_HEAVY_SAMPLE; i++)
 			packets[i].src = i % 5 == 0 ? v4(7) : v4(1000 + i);
 		shuffle(seed);

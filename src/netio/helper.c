@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps rights in a process of its own, which opens ports for the collector. */
+/* Keeps privileges in a helper process, which opens sockets and BPF links for the collector. */
 #include "netio/helper.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ enum { HELPER_FD = 3, CLOSE_FROM = 4, ANSWER_LIMIT_S = 5 };
 struct request {
 	int32_t what;
 	int32_t domain;  /* SOCKET */
-	int32_t ifindex; /* LINK; the program travels beside */
+	int32_t ifindex; /* LINK; the program's descriptor comes with the message */
 	uint32_t type;   /* PL_LINK_* */
 	uint32_t flags;
 	uint32_t number;
@@ -38,7 +38,7 @@ struct reply {
 
 struct pl_helper {
 	struct pl_rights rights; /* first */
-	pthread_mutex_t lock;    /* one question at a time */
+	pthread_mutex_t lock;    /* one request at a time */
 	uint32_t asked;
 	int fd;
 	pid_t pid;
@@ -66,8 +66,8 @@ static int put(int fd, const void *data, size_t len, int with)
 	return sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -EPIPE;
 }
 
-/* 0, -EPIPE at the end, -EBADMSG for a message of another length. *ret_with: a descriptor, or
- * -1. */
+/* Returns 0, -EPIPE at the end or on a time-out, -EBADMSG for a message of another length.
+ * *ret_with: the descriptor that came with it, or -1. */
 static int get(int fd, void *data, size_t len, int *ret_with)
 {
 	struct iovec iov = { .iov_base = data, .iov_len = len };
@@ -173,8 +173,8 @@ _Noreturn static void be_helper(int fd, const struct pl_helper_options *options)
 	sigset_t all;
 	struct reply ready = { 0 };
 
-	/* It ends with the collector, by whatever end; a signal to both is the collector's to act
-	 * on. */
+	/* The helper ends when the collector's socket closes; signals sent to both are for the
+	 * collector to handle. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)prctl(PR_SET_NAME, "pathline-helper", 0, 0, 0);
@@ -192,8 +192,8 @@ _Noreturn static void be_helper(int fd, const struct pl_helper_options *options)
 
 /* ---- the collector's side ---- */
 
-/* The answer to request `number`. Those to earlier ones come first, when the helper stood still for
- * longer than they were waited for; nobody wants them any more. */
+/* Returns the answer to request `number`. Answers to earlier requests, which timed out while the
+ * helper was stopped, are discarded. */
 static int get_answer(struct pl_helper *h, uint32_t number, int *ret_fd)
 {
 	struct reply reply;
@@ -209,7 +209,7 @@ static int get_answer(struct pl_helper *h, uint32_t number, int *ret_fd)
 	return reply.result;
 }
 
-/* A descriptor or -errno; -EPERM when there is no helper any more, or it does not answer. */
+/* Returns a descriptor or -errno; -EPERM when the helper is gone or does not answer. */
 static int ask(struct pl_helper *h, struct request *q, int with)
 {
 	int fd = -1, r;
@@ -276,7 +276,7 @@ int pl_helper_start(
 	h->rights = (struct pl_rights){ .socket = ask_socket, .link = ask_link };
 	pthread_mutex_init(&h->lock, NULL);
 	h->fd = fds[0];
-	/* A helper that was stopped must not stop a worker for ever. */
+	/* A stopped helper must not block a worker for ever. */
 	(void)setsockopt(h->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	r = get(h->fd, &ready, sizeof(ready), &with);
 	if (r == 0)
@@ -305,7 +305,7 @@ void pl_helper_stop(struct pl_helper *h)
 	if (h == NULL)
 		return;
 	close(h->fd);
-	/* It may belong to another user by now, but sees the end of its socket. */
+	/* No signal: the helper may run as another user by now. It ends when its socket closes. */
 	(void)waitpid(h->pid, NULL, 0);
 	pthread_mutex_destroy(&h->lock);
 	free(h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the helper does for a process that has no rights any more, and what it refuses to do. */
+/* The helper: what it does for a process without privileges, and what it refuses to do. */
 #include "netio/helper.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 
 struct outcome {
 	int started, dropped, xdp, packet, inet, link, bad_link, link_of_none, type;
-	int stopped, during, after; /* it stood still, was asked, and asked again */
+	int stopped, during, after; /* helper stopped; results of requests then and afterwards */
 };
 
-/* A program that passes everything. */
+/* Loads an XDP program that passes every frame. */
 static int load(void)
 {
 	static const struct bpf_insn code[] = { { .code = 0xb7, .imm = 2 }, { .code = 0x95 } };
@@ -33,7 +33,7 @@ static int load(void)
 	return (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
 }
 
-/* The only child of this process; 0: not known. */
+/* Returns the only child of this process; 0: not known. */
 static pid_t only_child(void)
 {
 	char name[64];
@@ -49,8 +49,8 @@ static pid_t only_child(void)
 	return pid;
 }
 
-/* A helper that stands still for longer than it is waited for: its answer belongs to that question
- * and to no other. */
+/* Stops the helper for longer than its time-out: the late answer must not be taken for that to a
+ * later request. */
 static void ask_late(struct outcome *o, const struct pl_rights *rights)
 {
 	pid_t pid = only_child();
@@ -118,7 +118,7 @@ int main(void)
 	struct outcome o;
 	int prog;
 
-	/* A program on the loopback that all share would change what other tests see there. */
+	/* A program on the shared loopback would change the results of other tests. */
 	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
 		return pl_test_skip("needs root and network namespaces");
 	prog = load();

@@ -76,15 +76,16 @@ int pl_hwtstamp_ask(const char *ifname, struct pl_diag *diag)
 
 	if (call(ifname, SIOCGHWTSTAMP, &before) < 0)
 		before = (struct hwtstamp_config){ .tx_type = HWTSTAMP_TX_OFF };
-	/* Whoever set it needs no rights here, and the driver not be set up anew. */
+	/* Already set: needs no privilege, and the driver is not configured again. */
 	if (before.rx_filter == HWTSTAMP_FILTER_ALL)
 		return 0;
-	/* How frames that are sent are stamped is others' business. */
+	/* tx_type stays as it is: transmit stamps belong to other programs. */
 	before.flags = 0;
 	config = before;
 	config.rx_filter = HWTSTAMP_FILTER_ALL;
 	r = call(ifname, SIOCSHWTSTAMP, &config);
-	/* A driver says what it really does. What it does instead nobody asked for. */
+	/* The driver returns the filter that it set. If that is not every frame, the old one is
+	 * restored. */
 	if (r == 0 && config.rx_filter != HWTSTAMP_FILTER_ALL) {
 		(void)call(ifname, SIOCSHWTSTAMP, &before);
 		r = -ERANGE;

@@ -51,7 +51,7 @@ int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_ifac
 	}
 	if (r < 0)
 		pl_diag_set(diag, "%s: %s", name, strerror(-r));
-	/* Without a carrier it will be told when one is there. */
+	/* Without a carrier, pl_iface_wait reports the interface when it has one. */
 	iface->up = iface->link.up;
 	return r;
 }
@@ -69,9 +69,9 @@ void pl_iface_close(struct pl_iface *iface)
 
 int pl_iface_set_data(struct pl_iface *iface, int fd)
 {
-	/* Closing a descriptor takes it out of the set. One that sends tells nobody anything there,
-	 * and whoever waits at it would be woken by every frame that the kernel lets go: 0.25 us
-	 * each. */
+	/* Closing a descriptor removes it from the epoll set. The socket of a port that sends is
+	 * not added: it has nothing to receive, and each transmitted frame would wake the waiting
+	 * thread (0.25 us). */
 	iface->data_fd = fd;
 	return fd >= 0 && iface->port.mode == PL_PORT_RECV ? watch(iface->port.fd, fd) : 0;
 }
@@ -100,13 +100,14 @@ static int went(struct pl_iface *iface, const char *what, struct pl_diag *diag)
 	return -ENETDOWN;
 }
 
-/* The interface is there and up: take up again. */
+/* Opens the port again on an interface that is up. Returns -EAGAIN on success and -ENETDOWN on a
+ * new error, both with diag; 0 when there is nothing to report. */
 static int take_up(struct pl_iface *iface, struct pl_diag *diag)
 {
 	struct pl_diag why = { .text = "" };
 	int r = iface->data_fd < 0 ? iface->ops->again(iface, &why) : 0;
 
-	/* Down again meanwhile: the link monitor is about to say so. */
+	/* -ENETDOWN: the interface went down again; the link monitor will report it. */
 	set_timer(iface, r < 0);
 	if (r >= 0) {
 		iface->up = true;
@@ -122,7 +123,8 @@ static int take_up(struct pl_iface *iface, struct pl_diag *diag)
 	return -ENETDOWN;
 }
 
-/* One change at a time. 0: nothing to tell. */
+/* Handles changes of the interface up to the first to report: -ENETDOWN or -EAGAIN with diag. 0:
+ * none. */
 static int follow(struct pl_iface *iface, struct pl_diag *diag)
 {
 	char before[IF_NAMESIZE];
@@ -148,7 +150,7 @@ static int follow(struct pl_iface *iface, struct pl_diag *diag)
 		case PL_LINK_RENAMED:
 			pl_diag_set(
 				diag, "interface %s is now called %s", before, iface->link.name);
-			/* A name is no news of whether frames can come. */
+			/* A new name does not change whether frames arrive. */
 			return iface->up ? -EAGAIN : -ENETDOWN;
 		}
 	}
@@ -176,13 +178,13 @@ int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag)
 
 	if (iface->kept < 0)
 		return tell_kept(iface, diag);
-	/* What was not told at the last call, because of other news. */
+	/* A change may be pending from the last call, which returned another one. */
 	if (iface->link.again)
 		timeout_ms = 0;
 	if (poll(p, 4, timeout_ms) <= 0 && !iface->link.again)
 		return 0;
-	/* A packet socket says by an error that its interface went; the link monitor says it
-	 * better. */
+	/* A packet socket reports the loss of its interface as a socket error; it is cleared,
+	 * because the link monitor reports more. */
 	if ((p[0].revents & POLLERR) != 0)
 		(void)getsockopt(iface->data_fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	if (p[1].revents != 0 || iface->link.again) {
@@ -214,7 +216,8 @@ void pl_iface_look(struct pl_iface *iface)
 
 /* ---- which frames ---- */
 
-/* Calls use() for each item of "a,b,c", which may change it. */
+/* Calls use() for each item of "a,b,c", on a copy that it may change. Stops at its first negative
+ * result. */
 static int each_item(const char *key, const char *text,
 	int (*use)(void *arg, const char *item, struct pl_diag *diag), void *arg,
 	struct pl_diag *diag)
@@ -280,7 +283,8 @@ static int add_addr(void *arg, const char *item, struct pl_diag *diag)
 	return 0;
 }
 
-/* "dscp:0x17" and "udp:4790": the number behind the colon, at most max. -EINVAL with diag. */
+/* Parses the number behind the colon of "dscp:0x17" or "udp:4790", at most max. -EINVAL with
+ * diag. */
 static int kind_number(const char *item, uint64_t max, uint64_t *ret, struct pl_diag *diag)
 {
 	if (pl_parse_u64(strchr(item, ':') + 1, ret) == 0 && *ret <= max)
@@ -345,7 +349,7 @@ int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct
 
 	memset(ret, 0, sizeof(*ret));
 	ret->any_vlan = vlans == NULL;
-	/* "none": no reports, only what else is asked for. */
+	/* "port=none": no reports, only the packets that `also` asks for. */
 	r = ports != NULL && strcmp(ports, "none") == 0
 		    ? 0
 		    : each_item("port", ports != NULL ? ports : "32766,54321", add_port, ret, diag);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which frames a port on an interface takes: the keys of the URI, and the rules as a classic BPF
- * program, which the kernel runs here on the messages of a socket pair. Random frames are held
- * against the rules written out in plain C, and against the XDP filter where BPF may be loaded.
+ * The frames that a port on an interface takes: the keys of the URI, and the rules as a classic BPF
+ * program, which the kernel runs here on the messages of a socket pair. Its results for random
+ * frames are compared with the rules written out in plain C, and with the XDP filter where BPF may
+ * be loaded.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -95,7 +96,7 @@ static void test_numbers(void)
 	} rows[] = { { "0", 1, 0 }, { "0-3", 4, 3 }, { "1,3,5-6", 4, 6 }, { "7-7", 1, 7 },
 		{ "", -1, 0 }, { "3-1", -1, 0 }, { "1,1", -1, 0 }, { "0-2,1", -1, 0 },
 		{ "9", -1, 0 }, { "0-9", -1, 0 }, { "-1", -1, 0 }, { "1-", -1, 0 }, { "a", -1, 0 },
-		{ "0-8", -1, 0 } /* more than there is room for */ };
+		{ "0-8", -1, 0 } /* more than the list has room for */ };
 	uint32_t list[8];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -113,7 +114,7 @@ static void test_numbers(void)
 
 enum what { NOTHING, FRAGMENT, WHOLE };
 
-/* The rules written out once more, without an eye on speed; frames have one tag at most. */
+/* A second, simple implementation of the rules; frames have one tag at most. */
 static enum what wanted(const struct pl_filter_rules *rules, const uint8_t *p, uint32_t len)
 {
 	struct pl_addr dst;
@@ -185,7 +186,7 @@ static const uint8_t v6_frame[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0x
 	0, 0, 0, 0, 0, 0, 0, 2, 0x12, 0x34, 0xd4, 0x31, 0, 20, 0, 0, 0x20, 0, 0, 0, 1, 2, 3, 4, 5,
 	6, 7, 8 };
 
-/* The first one, or now and then a later one. Returns the length of the frame. */
+/* Makes the frame a first fragment, or at times a later one. Returns its length. */
 static uint32_t make_fragment(struct pl_rng *rng, uint8_t *p, uint32_t ip, uint32_t len, bool v6)
 {
 	const uint8_t offset = pl_rng_below(rng, 4) == 0 ? 1 : 0;
@@ -196,7 +197,7 @@ static uint32_t make_fragment(struct pl_rng *rng, uint8_t *p, uint32_t ip, uint3
 		p[ip + 7] = offset;
 		return len;
 	}
-	/* In front of what there is, which may be options: then nobody looks behind it. */
+	/* In front of a payload that may be options: the filter does not look for those there. */
 	memmove(header + 8, header, len - (ip + 40));
 	memset(header, 0, 8);
 	header[0] = p[ip + 6];
@@ -205,8 +206,8 @@ static uint32_t make_fragment(struct pl_rng *rng, uint8_t *p, uint32_t ip, uint3
 	return len + 8;
 }
 
-/* A frame from the good ones: tagged, with options or extension headers, damaged, cut. Returns its
- * length. */
+/* Makes a frame out of a good one: tagged, with options or extension headers, damaged, or cut.
+ * Returns its length. */
 static uint32_t random_frame(struct pl_rng *rng, uint8_t *p)
 {
 	bool v6 = pl_rng_below(rng, 2) != 0;
@@ -259,7 +260,7 @@ static uint32_t random_frame(struct pl_rng *rng, uint8_t *p)
 	return len;
 }
 
-/* What the program lets through of the frame. */
+/* Returns what the program passes of the frame. */
 static enum what passes(const int *pair, const uint8_t *frame, uint32_t len)
 {
 	uint8_t back[FRAME_MAX];
@@ -297,7 +298,7 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return 0;
 }
 
-/* Taken, though there is no socket. */
+/* Returns true when the filter takes the frame; no socket receives it. */
 static bool xdp_takes(const uint8_t *frame, uint32_t len)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = frame, .data_size_in = len, .repeat = 1);
@@ -318,7 +319,7 @@ static bool xdp_takes(const uint8_t *frame, uint32_t len)
 }
 #endif
 
-static unsigned int fragments; /* of wanted datagrams, in all tests of programs */
+static unsigned int fragments; /* first fragments of wanted datagrams, in all tests */
 
 static void test_programs(const char *uri, uint64_t seed)
 {
@@ -385,7 +386,7 @@ static void test_data(void)
 {
 	static const struct {
 		const char *name, *frame;
-		const char *takers; /* of the rules below: those that take it */
+		const char *takers; /* ids of the rules below that take it */
 	} rows[] = {
 		/* clang-format off */
 		{ "an ordinary packet", ETH4 IP4("00", "11") UDP("0035") REST, "" },
@@ -448,8 +449,7 @@ static void test_data(void)
 	}
 }
 
-/* What is asked for besides takes no report away: a program with it lets through what one without
- * does. */
+/* Keys that ask for more lose no reports: more frames pass, and all that passed without. */
 static void test_data_beside(const char *plain, const char *more, uint64_t seed)
 {
 	static struct pl_filter_rules rules;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port driver of the kernel's own IOAM trace events, ioam6: as an IOAM node Linux tells, by a
- * multicast group of generic netlink, every trace that it filled in or received (Linux 6.9,
- * net/ipv6/ioam6.c). A message has the trace and nothing of its packet. It becomes a packet of
- * PL_LINK_IOAM_TRACE: the option as it would stand in IPv6, the unused words left out.
+ * The port driver of the kernel's own IOAM trace events, ioam6: an IOAM node on Linux reports every
+ * trace that it filled in or received to a multicast group of generic netlink (Linux 6.9,
+ * net/ipv6/ioam6.c). A message holds the trace, but nothing else of its packet. It becomes a packet
+ * of PL_LINK_IOAM_TRACE: the option as it would stand in IPv6, the unused words left out.
  */
 #include "netio/ioam6.h"
 
@@ -38,8 +38,8 @@ struct ioam6_port {
 
 /* ---- attributes ---- */
 
-/* The next attribute of an area of `left` bytes, which it consumes. NULL at the end, or where one
- * is damaged. */
+/* Returns the next attribute of an area of `left` bytes and moves both behind it; NULL at the end
+ * or at a damaged attribute. */
 static const struct nlattr *next_attr(const uint8_t **area, size_t *left)
 {
 	const struct nlattr *a = (const struct nlattr *)(const void *)*area;
@@ -63,7 +63,7 @@ static const uint8_t *attr_data(const struct nlattr *a)
 	return (const uint8_t *)a + NLA_HDRLEN;
 }
 
-/* A number of the host's order, of exactly its size. */
+/* Reads a number in host byte order; false when the attribute has another size. */
 static bool number(const struct nlattr *a, void *ret, size_t size)
 {
 	if (attr_bytes(a) != size)
@@ -113,7 +113,7 @@ int pl_ioam6_event(uint8_t *dst, size_t cap, const uint8_t *message, size_t len)
 			return -EBADMSG;
 		seen |= 1u << (a->nla_type & NLA_TYPE_MASK);
 	}
-	/* Data may be missing: nobody found room. */
+	/* The data may be missing: no node had room to add any. */
 	if ((seen & 0xe) != 0xe || node_len > 31 || 8 + bytes > cap)
 		return -EBADMSG;
 	/* RFC 9197 4.4.1: Namespace-ID:16 | NodeLen:5 Flags:4 RemainingLen:7 | Trace-Type:24
@@ -132,7 +132,7 @@ int pl_ioam6_event(uint8_t *dst, size_t cap, const uint8_t *message, size_t len)
 
 /* ---- the group ---- */
 
-/* The group's number among those of the family's answer; 0 when the kernel has no such group. */
+/* Returns the id of GROUP in the answer about the family; 0 when the kernel has no such group. */
 static uint32_t group_of(const uint8_t *answer, size_t len)
 {
 	const struct nlmsghdr *h = (const struct nlmsghdr *)(const void *)answer;
@@ -168,7 +168,8 @@ static uint32_t group_of(const uint8_t *answer, size_t len)
 	return 0;
 }
 
-/* Asks for the family. Its group, 0, or negative errno. */
+/* Asks the kernel about the family. Returns the group's id, 0 when there is none, or negative
+ * errno. */
 static int64_t find_group(int fd)
 {
 	struct {
@@ -218,7 +219,7 @@ static int join(int fd, struct pl_diag *diag)
 			strerror((int)-group));
 		return group == 0 || group == -ENOENT ? -EOPNOTSUPP : (int)group;
 	}
-	/* As much as may be: events come at the rate of packets. */
+	/* A large buffer, because events come at the rate of packets. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &id, sizeof(id)) == 0)
@@ -259,7 +260,7 @@ static int ioam6_open(struct pl_port **ret_port, const struct pl_uri *uri, enum 
 
 /* ---- receiving ---- */
 
-/* Up to a batch of what is there. */
+/* Receives up to a batch of events without waiting. */
 static int take(struct ioam6_port *self, struct pl_batch *batch)
 {
 	uint64_t now = pl_clock_real_ns();
@@ -270,7 +271,7 @@ static int take(struct ioam6_port *self, struct pl_batch *batch)
 			recv(self->port.fd, self->message, sizeof(self->message), MSG_DONTWAIT);
 		int len;
 
-		/* ENOBUFS: some were lost, which the socket counts; the next ones follow. */
+		/* ENOBUFS: the socket dropped and counted some events; later ones follow. */
 		if (got < 0 && errno == ENOBUFS)
 			continue;
 		if (got < 0)
@@ -310,7 +311,7 @@ static void ioam6_stats(struct pl_port *port)
 	uint32_t info[16] = { 0 };
 	socklen_t len = sizeof(info);
 
-	/* Its ninth word are the messages that found no room (SK_MEMINFO_DROPS). */
+	/* Word 8 is the number of dropped messages (SK_MEMINFO_DROPS). */
 	if (getsockopt(port->fd, SOL_SOCKET, SO_MEMINFO, info, &len) == 0 && len >= 36)
 		port->stats.kernel_drops = info[8];
 	port->stats.rcvbuf_bytes = info[1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A message of the kernel's group ioam6_events, byte by byte from its UAPI (linux/ioam6_genl.h);
+/* Parses a message of the kernel's group ioam6_events, built from its UAPI (linux/ioam6_genl.h),
  * little-endian. */
 #include "netio/ioam6.h"
 
@@ -20,7 +20,7 @@ static const uint8_t message[] = {
 	8, 0, 3, 0, 0, 0, 0, 0xc0,
 	/* 4: the used words */
 	12, 0, 4, 0, 62, 0, 0, 2, 0, 1, 0, 3,
-	/* 9: nothing that is known */
+	/* 9: an unknown attribute */
 	4, 0, 9, 0
 };
 
@@ -53,7 +53,7 @@ static void test_event(void)
 		"a NodeLen of more than five bits");
 }
 
-/* Nothing behind the end of what is there is read: the sanitizer looks on. */
+/* The parser reads no byte beyond the end of a cut message: the sanitizer would report it. */
 static void test_cut(void)
 {
 	unsigned int good = 0;

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Whether there is a carrier is known to the kernel at once and in the flags up to a second later,
- * unless somebody asks in this way. A driver that does not answer has only the flags. */
+/* Brings the carrier in the interface's flags up to date: they lag by up to a second unless
+ * ETHTOOL_GLINK is asked. A driver that does not answer leaves the flags as they are. */
 static void settle(int s, const char name[IFNAMSIZ])
 {
 	struct ethtool_value value = { .cmd = ETHTOOL_GLINK };
@@ -23,7 +23,7 @@ static void settle(int s, const char name[IFNAMSIZ])
 	(void)ioctl(s, SIOCETHTOOL, &req);
 }
 
-/* A socket to ask about the interface by `req`; -1: there is none. */
+/* Opens a socket for ioctls and puts the name into req. Returns -1 on failure. */
 static int open_to_ask(struct ifreq *req, const char *name)
 {
 	*req = (struct ifreq){ 0 };
@@ -31,7 +31,7 @@ static int open_to_ask(struct ifreq *req, const char *name)
 	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* What is so now, without waiting to be told. Returns whether anything is there. */
+/* Reads the state of the interface now. Returns false when there is none of this name. */
 static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_up)
 {
 	struct ifreq req;
@@ -94,7 +94,7 @@ int pl_link_open(struct pl_link_monitor *m, const char *name, struct pl_diag *di
 	}
 	memcpy(m->name, name, strlen(name) + 1);
 	m->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-	/* First listen, then look: what changes in between is told. */
+	/* Listens before looking, so that a change in between is not missed. */
 	if (m->fd < 0 || bind(m->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
 		r = -errno;
 		pl_diag_set(diag, "netlink: %s", strerror(-r));
@@ -138,7 +138,8 @@ static enum pl_link_change back(struct pl_link_monitor *m, int ifindex, bool up)
 	return PL_LINK_BACK;
 }
 
-/* After messages were lost: as if it were told how things are now. */
+/* Compares the interface with its last known state after lost messages. Returns the first
+ * change. */
 static enum pl_link_change look_again(struct pl_link_monitor *m)
 {
 	char name[IF_NAMESIZE];
@@ -151,7 +152,7 @@ static enum pl_link_change look_again(struct pl_link_monitor *m)
 	if (if_indextoname((unsigned int)m->ifindex, name) == NULL ||
 		!look(name, &ifindex, &up, &m->set_up))
 		return gone(m);
-	/* A new name is told when there is no other news. */
+	/* A new name is reported after a change of up or down. */
 	if (up == m->up && strcmp(name, m->name) != 0) {
 		memcpy(m->name, name, sizeof(name));
 		return PL_LINK_RENAMED;
@@ -169,8 +170,8 @@ static enum pl_link_change apply(struct pl_link_monitor *m, const struct nlmsghd
 	if ((h->nlmsg_type != RTM_NEWLINK && h->nlmsg_type != RTM_DELLINK) ||
 		h->nlmsg_len < NLMSG_LENGTH(sizeof(*info)))
 		return PL_LINK_SAME;
-	/* Bridges tell of their ports in messages of this type too; they are not about the
-	 * interface. */
+	/* Messages of a bridge about its ports (AF_BRIDGE) have this type too, and are not about
+	 * the interface. */
 	if (info->ifi_family != AF_UNSPEC)
 		return PL_LINK_SAME;
 	len = h->nlmsg_len - NLMSG_LENGTH(sizeof(*info));
@@ -191,7 +192,7 @@ static enum pl_link_change apply(struct pl_link_monitor *m, const struct nlmsghd
 		return gone(m);
 	if (name != NULL && strcmp(name, m->name) != 0) {
 		memcpy(m->name, name, strlen(name) + 1);
-		m->again = true; /* whether it went up or down in the same breath */
+		m->again = true; /* the same message may also say up or down */
 		return PL_LINK_RENAMED;
 	}
 	return set_up(m, up);
@@ -214,7 +215,7 @@ enum pl_link_change pl_link_next(struct pl_link_monitor *m)
 			if (m->again)
 				return change;
 		}
-		/* One message per change, so one change at a time. */
+		/* The kernel sends one message for each change. */
 		n = recv(m->fd, &message, sizeof(message), MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;

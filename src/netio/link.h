@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Follows a network interface: down, up, removed, renamed, moved away and back. An engine
- * for a caller that polls: when fd is readable, pl_link_next tells the next change. One netlink
- * socket each; no thread, no privilege. The interface is followed by its number while it lives, so
- * a new name does not lose it; once it is gone, by its last name.
+ * Follows a network interface: down, up, removed, renamed, moved away and back. An engine for a
+ * caller that polls: when fd is readable, pl_link_next tells the next change. One netlink socket
+ * each; no thread, no privilege. The interface is followed by its ifindex while it exists, so a new
+ * name does not lose it; after its removal, by its last name.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "base/diag.h"
 
 enum pl_link_change {
-	PL_LINK_SAME,    /* nothing more to tell now */
+	PL_LINK_SAME,    /* no more changes now */
 	PL_LINK_DOWN,    /* administratively down, or without carrier */
 	PL_LINK_UP,      /* up again */
 	PL_LINK_GONE,    /* removed, or moved to another namespace */
@@ -24,31 +24,31 @@ enum pl_link_change {
 
 struct pl_link_monitor {
 	int fd;      /* to poll; -1 before open */
-	int ifindex; /* 0: there is none of this name at present */
-	bool set_up; /* administratively, when it was opened */
-	bool up;     /* set up, and has a carrier; of no meaning without an interface */
+	int ifindex; /* 0: no interface of this name at present */
+	bool set_up; /* administratively up, at the last look */
+	bool up;     /* administratively up, with carrier; undefined without an interface */
 	bool again;  /* internal: look before listening */
 	char name[IF_NAMESIZE];
 };
 
-/* -ENODEV with diag when there is no such interface; -EINVAL for what cannot be a name. On failure
- * fd is -1. */
+/* Starts to follow the interface. -ENODEV with diag when there is none of the name; -EINVAL for an
+ * invalid name. On failure fd is -1. */
 int pl_link_open(struct pl_link_monitor *m, const char *name, struct pl_diag *diag);
 void pl_link_close(struct pl_link_monitor *m);
 
-/* Never waits. Several changes come one after the other; call until PL_LINK_SAME. A flood of
- * changes that the kernel could not queue is made up for by looking again. */
+/* Returns the next change without waiting; call it until PL_LINK_SAME. When the kernel dropped
+ * messages, it compares the interface with its last known state instead. */
 enum pl_link_change pl_link_next(struct pl_link_monitor *m);
 
-/* What an interface is in its network namespace, beside its name. */
+/* Identity of an interface in its network namespace, beside its name. */
 struct pl_link_id {
 	int ifindex;    /* 0: there is none of this name */
-	uint8_t mac[6]; /* 0 of one without */
+	uint8_t mac[6]; /* zeros without one */
 };
 
-/* As it is now; false, with zeros: there is no such interface. */
+/* Reads the identity as it is now. Returns false, with zeros, when there is no such interface. */
 bool pl_link_identify(const char *name, struct pl_link_id *ret);
 
-/* Whether the interface is a loopback: what leaves it enters it at once, so whoever looks at both
- * directions sees each packet twice. False: it is none, or there is no such interface. */
+/* Returns true for a loopback, whose packets enter it as they leave: in both directions each is
+ * seen twice. False also when there is no such interface. */
 bool pl_link_is_loopback(const char *name);

@@ -22,7 +22,8 @@
 #define RANGE_FROM   32768
 #define RANGE_TO     60999
 
-/* The questions of a look, in turn. A socket of UDP that is bound and not connected is "closed". */
+/* The requests of one look, in order. A UDP socket that is bound and not connected has the state
+ * "closed". */
 static const struct {
 	uint8_t family, proto; /* proto 0: addresses */
 	uint32_t states;
@@ -37,7 +38,7 @@ static const struct {
 
 struct pl_listening {
 	int diag_fd, route_fd, range_fd;
-	unsigned int at; /* the question */
+	unsigned int at; /* index of the request */
 	bool asked;
 	uint32_t seq;
 	union {
@@ -174,12 +175,12 @@ static void take_address(const struct nlmsghdr *h, const struct pl_listening_sin
 	sink->local(sink->arg, &addr);
 }
 
-/* 1: it was the last message of the answer. */
+/* Returns 1 for the last message of the answer, 0, or negative errno. */
 static int take_message(const struct pl_listening *l, const struct nlmsghdr *h,
 	const struct pl_listening_sink *sink)
 {
 	if (h->nlmsg_seq != l->seq)
-		return 0; /* of a look that failed */
+		return 0; /* answer to a look that failed */
 	if (h->nlmsg_type == NLMSG_DONE)
 		return 1;
 	if (h->nlmsg_type == NLMSG_ERROR && h->nlmsg_len >= NLMSG_LENGTH(sizeof(struct nlmsgerr)))
@@ -217,7 +218,7 @@ int pl_listening_step(
 	int r = l->asked ? 0 : ask(l);
 	ssize_t n = 0;
 
-	/* The kernel has the answer at hand: it makes it while it is received. */
+	/* recv does not wait: the kernel makes the answer while it is received. */
 	if (r == 0) {
 		n = recv(fd, l->u.bytes, sizeof(l->u.bytes), 0);
 		r = n < 0 ? -errno : take_messages(l, n, sink);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What listens in the network namespace of this process, from the kernel: addresses of its
- * interfaces, sockets of TCP that listen, sockets of UDP that are bound and take packets of
- * anybody. Netlink's own questions (sock_diag, rtnetlink), which take no rights; sockets are opened
- * once, and asked again in the sandbox. Sockets in other network namespaces (containers) are not
- * seen.
+ * Lists from the kernel the listening sockets in this process's network namespace: TCP sockets that
+ * listen, UDP sockets that are bound and not connected, and the addresses of interfaces. It uses
+ * netlink (sock_diag, rtnetlink), which needs no privilege; the netlink sockets are opened once and
+ * used again in the sandbox. Sockets in other network namespaces (containers) are not seen.
  *
- * A look is taken in steps, one receive each, so that a host with many sockets holds nobody up.
+ * A look is taken in steps of one receive each, so that a host with many sockets does not delay the
+ * caller's other work.
  */
 #pragma once
 
@@ -25,21 +25,21 @@ struct pl_listening_sink {
 	void *arg;
 };
 
-/* Ports that the kernel gives to sockets that ask for none (ip_local_port_range). */
+/* Ports that the kernel assigns to sockets bound to port 0 (ip_local_port_range). */
 struct pl_listening_range {
 	uint16_t from, to;
 };
 
-/* -ENOMEM, or of the sockets, with diag. */
+/* Returns 0, -ENOMEM, or the error of opening a socket with diag. */
 int pl_listening_open(struct pl_listening **ret, struct pl_diag *diag);
 void pl_listening_close(struct pl_listening *l); /* NULL is allowed */
 
-/* A new look, when the one before is complete or has failed. */
+/* Begins a new look, after the one before is complete or has failed. */
 void pl_listening_begin(struct pl_listening *l);
-/* 1: the look is complete; 0: more steps; negative errno with diag: it failed, and what was found is
- * not all. */
+/* Takes one step. Returns 1 when the look is complete, 0 when there are more steps, negative errno
+ * with diag when it failed and is incomplete. */
 int pl_listening_step(
 	struct pl_listening *l, const struct pl_listening_sink *sink, struct pl_diag *diag);
 
-/* As it is now; the kernel's default where it cannot be read. */
+/* Returns the current range; the kernel's default where it cannot be read. */
 struct pl_listening_range pl_listening_clients(const struct pl_listening *l);

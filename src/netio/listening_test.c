@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sockets of this test, as the kernel lists them: what listens is there, what is connected is not. */
+/* This test's own sockets as the kernel lists them: listening ones are listed, connected ones are
+ * not. */
 #include "netio/listening.h"
 
 #include <arpa/inet.h>
@@ -65,7 +66,7 @@ static const struct one *find(uint8_t proto, uint16_t port)
 	return NULL;
 }
 
-/* Bound to `address`, any port, which is returned. */
+/* Opens a socket bound to `address` and a free port, *ret_port. */
 static int bound(int type, const char *address, bool v6only, uint16_t *ret_port)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET };

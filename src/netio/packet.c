@@ -26,7 +26,7 @@
 #endif
 
 #define FANOUT_MAX   256
-#define RING_DEFAULT 16384 /* frames of FRAME_BYTES; shorter ones take less */
+#define RING_DEFAULT 16384 /* frames of FRAME_BYTES; shorter ones need less */
 #define BLOCK_BYTES  (256u << 10)
 #define BLOCK_LEAST  (8u << 10)
 #define BLOCK_MOST   (1u << 20)
@@ -105,7 +105,7 @@ static int open_with(struct pl_port **ret_port, const char *name, const struct s
 		pl_diag_set(diag, "%s", strerror(-r));
 		goto fail;
 	}
-	/* The members of a group share the interface. */
+	/* Once for the interface, which the members of a group share. */
 	r = set->hwtstamp && options->index == 0 ? pl_hwtstamp_ask(name, diag) : 0;
 	if (r == 0)
 		r = pl_packet_socket_open(self, diag);
@@ -156,7 +156,7 @@ static struct tpacket_block_desc *block_at(const struct packet_port *self, uint3
 						     (size_t)i * self->set.block_bytes);
 }
 
-/* The kernel took the outer VLAN tag out of the frame; it goes back where it was on the wire. */
+/* Puts the outer VLAN tag, which the kernel took out, back. Returns the frame's new start. */
 static uint8_t *put_tag_back(uint8_t *frame, const struct tpacket3_hdr *h)
 {
 	uint16_t tpid =
@@ -185,7 +185,8 @@ static unsigned int direction_of(const struct tpacket3_hdr *h)
 	return sa->sll_pkttype;
 }
 
-/* What the header in front of the frame says, in the place of which a tag may go. */
+/* Reads the virtio_net_hdr in front of the frame. Call it before put_tag_back, which overwrites the
+ * header. */
 static void tell_gso(const struct packet_port *self, struct pl_packet *p, const uint8_t *frame)
 {
 	struct virtio_net_hdr v;
@@ -237,7 +238,8 @@ static uint16_t be16(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-/* The frame passed the filter, so its headers are there; lengths are checked all the same. */
+/* Starts a row if the frame holds several datagrams; false: it does not. The frame passed the
+ * filter, but lengths are checked all the same. */
 static bool begin_row(struct packet_port *self, const struct tpacket3_hdr *h)
 {
 	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
@@ -293,7 +295,7 @@ static void give_block_back(struct packet_port *self)
 	self->block = (self->block + 1) % self->blocks;
 }
 
-/* From one block at a time. */
+/* Receives from one block at a time. */
 static int take(struct packet_port *self, struct pl_batch *batch)
 {
 	uint32_t n = 0;
@@ -333,7 +335,7 @@ static int take(struct packet_port *self, struct pl_batch *batch)
 									 h->tp_next_offset);
 		self->left--;
 	}
-	if (n == 0) /* it had fragments only */
+	if (n == 0) /* the block had only fragments */
 		give_block_back(self);
 	return (int)n;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packet sockets without a ring, for a port that forwards: a ring hands frames over by blocks, 2 ms
- * late when there are few. Only frames that enter come. A host's stack leaves checksums to the NIC,
- * and veth has none: they are completed here, as a NIC would (linux/virtio_net.h: NEEDS_CSUM).
+ * Packet sockets without a ring, for a port that forwards: a ring delivers whole blocks, 2 ms late
+ * when frames are few. Only entering frames are received. A host's stack leaves checksums to the
+ * NIC, and veth does not compute them: this file does, as a NIC would (linux/virtio_net.h:
+ * NEEDS_CSUM).
  */
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -25,7 +26,7 @@
 #endif
 
 #define AT_ONCE      64
-#define ROOM         TAG_BYTES /* before a frame, for its tag */
+#define ROOM         TAG_BYTES /* room in front of a frame for its VLAN tag */
 #define SOCKET_BYTES (4 << 20)
 
 /* Aligned as the kernel writes it. */
@@ -37,7 +38,7 @@ union control {
 
 struct pl_packet_direct {
 	int send_fd;
-	uint32_t each; /* bytes of a frame that are taken */
+	uint32_t each; /* most bytes received of a frame */
 	uint8_t *frames;
 	struct mmsghdr messages[AT_ONCE];
 	struct iovec parts[AT_ONCE][2];
@@ -63,7 +64,7 @@ void pl_packet_direct_close(struct packet_port *self)
 	self->direct = NULL;
 }
 
-/* The socket that frames come by is made; the other one here. */
+/* Prepares both sockets: fd, which receives, and send_fd. */
 int pl_packet_direct_open(struct packet_port *self, int fd, int send_fd, uint32_t bytes)
 {
 	struct pl_packet_direct *d = calloc(1, sizeof(*d));
@@ -88,7 +89,8 @@ int pl_packet_direct_open(struct packet_port *self, int fd, int send_fd, uint32_
 		r = set_on(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
 	if (r == 0)
 		r = set_on(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
-	/* The larger one is for those who may: what the system allows to all is room for 180 frames. */
+	/* SO_RCVBUFFORCE needs CAP_NET_ADMIN; the limit for other processes holds only about 180
+	 * frames. */
 	if (r == 0 && set_on(fd, SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BYTES) < 0)
 		(void)set_on(fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BYTES);
 	return r;
@@ -115,7 +117,8 @@ static void prepare(struct pl_packet_direct *d)
 	}
 }
 
-/* What the sender left to a NIC: the field holds the sum of the pseudo-header. */
+/* Computes the checksum that the sender left to a NIC: the field holds the sum of the
+ * pseudo-header. */
 static void complete_checksum(const struct virtio_net_hdr *v, uint8_t *frame, uint32_t len)
 {
 	uint16_t sum;
@@ -170,7 +173,7 @@ static void fill(struct pl_packet_direct *d, unsigned int i, struct pl_packet *p
 			memcpy(&aux, CMSG_DATA(c), sizeof(aux));
 			if ((aux.tp_status & TP_STATUS_VLAN_VALID) != 0)
 				put_tag(p, frame, &aux);
-			/* A frame that was cut says here how long it was. */
+			/* tp_len is the whole length of a frame that was cut. */
 			if (aux.tp_len > p->wire_len)
 				p->wire_len = aux.tp_len;
 		}
@@ -187,7 +190,7 @@ int pl_packet_direct_take(struct packet_port *self, struct pl_batch *batch)
 	prepare(d);
 	n = recvmmsg(self->iface.data_fd, d->messages, AT_ONCE, MSG_DONTWAIT, NULL);
 	if (n < 0) {
-		/* What the interface's end leaves behind is told by its monitor. */
+		/* ENETDOWN is not counted: the link monitor reports the interface. */
 		if (errno != EAGAIN && errno != EINTR && errno != ENETDOWN)
 			self->iface.port.stats.errors++;
 		return 0;

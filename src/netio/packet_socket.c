@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes packet sockets: their ring of blocks, the filter in front of it, their fanout group.
+ * Opens packet sockets: their ring of blocks, their filter, their fanout group.
  *
- * Which sockets share a group (fanout) is said by pl_port_options.with; the member is chosen by a
- * hash of the source address. Until a socket has joined its group a filter refuses everything, so
- * nothing is received twice.
+ * pl_port_options.with names the port whose fanout group a socket joins; a hash of the source
+ * address chooses the member. Until a socket has joined its group, its filter refuses every frame,
+ * so none is received twice.
  */
 #include "netio/packet_state.h"
 
@@ -34,7 +34,7 @@
 #endif
 
 #define FRAME_BYTES 2048u
-#define RETIRE_MS   2 /* a block that is not full is handed over after so long */
+#define RETIRE_MS   2 /* time-out after which a block that is not full is delivered */
 
 static int set_option(int fd, int name, const void *value, size_t len)
 {
@@ -86,8 +86,8 @@ static int map_ring(struct packet_port *self, int fd)
 	return 0;
 }
 
-/* Linux before 6.2 has no word for datagrams that are left to the NIC to take apart, and drops them on
- * their way to a ring that asks for words. A tap does without rather than miss them. */
+/* Returns true from Linux 6.2 on. Before, virtio_net_hdr cannot describe UDP segmentation, and a
+ * ring with these headers drops such frames; a tap omits the headers rather than lose frames. */
 static bool gives_all(void)
 {
 	unsigned int major = 0, minor = 0;
@@ -105,7 +105,7 @@ static int make_ring(struct packet_port *self, int fd)
 	};
 	int r;
 
-	/* Two blocks at least: one to read, one to fill. */
+	/* At least two blocks: one to read, one for the kernel to fill. */
 	req.tp_block_nr = self->set.ring / (block / FRAME_BYTES);
 	if (req.tp_block_nr < 2)
 		req.tp_block_nr = 2;
@@ -114,14 +114,14 @@ static int make_ring(struct packet_port *self, int fd)
 	self->ring_bytes = (size_t)req.tp_block_nr * block;
 	self->block = self->left = self->row.left = 0;
 	r = set_int(fd, PACKET_VERSION, TPACKET_V3);
-	/* Room in front of the frame for the tag that the kernel took out. */
+	/* Room in front of the frame for put_tag_back. */
 	if (r == 0)
 		r = set_int(fd, PACKET_RESERVE, 2 * TAG_BYTES);
-	/* Says of each frame whether it stands for several packets. */
+	/* A virtio_net_hdr tells of each frame whether it stands for several packets. */
 	self->vnet = !self->set.rules.all || gives_all();
 	if (r == 0 && self->vnet)
 		r = set_int(fd, PACKET_VNET_HDR, 1);
-	/* The NIC's time where it has one, else the kernel's. */
+	/* Frames get the NIC's time where there is one, else the kernel's. */
 	if (r == 0 && pl_packet_takes_nic(&self->set))
 		r = set_int(fd, PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE);
 	if (r == 0)
@@ -138,8 +138,8 @@ static int bind_to(int fd, int ifindex, uint16_t protocol)
 	return bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ? -errno : 0;
 }
 
-/* The first member of a group makes it and tells how to choose; a group ends with its last
- * socket. */
+/* Joins the fanout group; the first member creates it and sets the program that chooses. The kernel
+ * removes a group with its last socket. */
 static int join(struct pl_packet_group *g, int fd)
 {
 	uint32_t wanted = PACKET_FANOUT_CBPF << 16;
@@ -217,7 +217,7 @@ static int prepare_recv(struct packet_port *self, int fd)
 
 	if (r == 0)
 		r = make_ring(self, fd);
-	/* What leaves by a loopback comes again as what enters. */
+	/* Frames that leave by a loopback would be received a second time as they enter. */
 	if (r == 0 && (!self->set.rules.all || pl_link_is_loopback(self->iface.link.name)))
 		r = set_int(fd, PACKET_IGNORE_OUTGOING, 1);
 	if (r == 0)
@@ -243,7 +243,7 @@ static int make_socket(const struct packet_port *self)
 	return fd < 0 && rights == NULL ? -errno : fd;
 }
 
-/* Of a port that forwards: both of its sockets. */
+/* Prepares both sockets of a port that forwards. */
 static int prepare_both(struct packet_port *self, int fd)
 {
 	int send_fd = make_socket(self), r;

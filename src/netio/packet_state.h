@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a packet port, for packet.c (the driver) and packet_socket.c (its socket). */
+/* Private declarations of packet ports, for packet.c (the driver), packet_socket.c (its socket) and
+ * packet_direct.c (forwarding). */
 #pragma once
 
 #include <linux/if_packet.h>
@@ -10,10 +11,10 @@
 
 #define TAG_BYTES 4u
 
-/* What the members of a fanout group have in common. */
+/* State that the members of a fanout group share. */
 struct pl_packet_group {
 	pthread_mutex_t lock;
-	unsigned int refs, members; /* ports; of them, those that have a socket in the group */
+	unsigned int refs, members; /* ports; ports with a socket in the group */
 	uint16_t id;
 };
 
@@ -22,19 +23,19 @@ struct settings {
 	uint32_t ring;
 	uint64_t block_bytes;
 	struct pl_filter_rules rules;
-	bool hwtstamp;      /* the driver is asked for the NIC's times */
-	uint32_t tap_bytes; /* not 0: every frame, entering and leaving, and so much of it */
+	bool hwtstamp;      /* ask the driver for the NIC's timestamps */
+	uint32_t tap_bytes; /* not 0: a tap; bytes taken of every frame, in both directions */
 };
 
 /*
- * Datagrams in a row behind one header: what a sender leaves to its NIC to take apart arrives in
- * one piece over veth, and from a virtual machine's host. They are handed over as datagrams.
- * Kernels before 6.2 drop such a frame on the way to a ring, and count it.
+ * A row: several datagrams behind one header. UDP segmentation that a sender leaves to its NIC
+ * (GSO) is not done over veth, or between a virtual machine and its host. The port returns them as
+ * single datagrams. Kernels before 6.2 drop such a frame on the way to a ring, and count it.
  */
 struct row {
-	const uint8_t *at; /* the next one's bytes */
-	uint32_t left;     /* bytes; 0 = there is no row */
-	uint32_t each;     /* bytes, the last one's may be fewer */
+	const uint8_t *at; /* payload of the next datagram */
+	uint32_t left;     /* bytes left in the row; 0 = no row */
+	uint32_t each;     /* bytes of a datagram; the last may have fewer */
 	struct pl_addr src, dst;
 	uint16_t sport, dport;
 };
@@ -49,24 +50,24 @@ struct packet_port {
 	uint8_t *ring;
 	size_t ring_bytes;
 	uint32_t blocks;
-	uint32_t block;                  /* that is being read */
-	uint32_t left;                   /* packets of it that were not lent yet */
+	uint32_t block;                  /* index of the block that is being read */
+	uint32_t left;                   /* its packets that were not lent yet */
 	const struct tpacket3_hdr *next; /* the first of them */
-	struct row row;                  /* what is left of the frame at next */
+	struct row row;                  /* the rest of the frame at next */
 	bool vnet;                       /* a virtio_net_hdr is in front of each frame */
 	bool forwards;                   /* no ring: packet_direct.c */
 	struct pl_packet_direct *direct; /* NULL: a ring, or no socket */
 };
 
-/* Whether frames get the NIC's time where it has one. Of reports only on demand: their times are
- * compared with those of other sources by the host's clock. */
+/* Returns true when frames get the NIC's time where it has one: those of a tap, and reports only on
+ * demand, because their times are compared by the host's clock with those of other sources. */
 static inline bool pl_packet_takes_nic(const struct settings *set)
 {
 	return set->rules.all || set->hwtstamp;
 }
 
-/* The clock of a frame's time: the NIC's when the TPACKET status says so; else the kernel took it,
- * on the frame's way in (TP_STATUS_TS_SOFTWARE), or when it put it into the ring. */
+/* Returns the clock of a frame's timestamp: the NIC's when the TPACKET status says so, else the
+ * kernel's (taken on arrival, TP_STATUS_TS_SOFTWARE, or when the frame was put into the ring). */
 static inline enum pl_clock_kind pl_packet_clock(uint32_t status)
 {
 	return (status & TP_STATUS_TS_RAW_HARDWARE) != 0 ? PL_STAMP_NIC : PL_STAMP_KERNEL;
@@ -76,16 +77,17 @@ static inline enum pl_clock_kind pl_packet_clock(uint32_t status)
 
 void pl_packet_group_put(struct pl_packet_group *g);
 int pl_packet_socket_open(struct packet_port *self, struct pl_diag *diag);
-/* The kernel's counts begin anew when they are read. */
+/* Adds the kernel's drops to the port's; reading resets the kernel's count. */
 void pl_packet_socket_stats(struct pl_port *port);
 void pl_packet_socket_close(struct packet_port *self);
 int pl_packet_group_open(struct packet_port *self, const struct pl_port_options *options);
 
 /* ---- packet_direct.c ---- */
 
-/* For a socket that is not bound yet, and a second one to send by, which is the port's then, also on
- * failure; so many bytes of each frame. Negative errno; pl_packet_direct_close in any case. */
+/* Prepares fd, which is not bound yet, for receiving `bytes` bytes of each frame, and send_fd for
+ * sending; send_fd becomes the port's, also on failure. Negative errno; call pl_packet_direct_close
+ * in any case. */
 int pl_packet_direct_open(struct packet_port *self, int fd, int send_fd, uint32_t bytes);
 void pl_packet_direct_close(struct packet_port *self);
 int pl_packet_direct_take(struct packet_port *self, struct pl_batch *batch);
-int pl_packet_direct_fd(const struct packet_port *self); /* that sends */
+int pl_packet_direct_fd(const struct packet_port *self); /* the sending socket */

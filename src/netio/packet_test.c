@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet port that forwards, on a veth pair in a network namespace of the test's own: whoever
- * receives is told of the interface, also when whoever sends was there first. Needs root.
+ * A packet port that forwards, on a veth pair in a network namespace of the test's own:
+ * pl_port_recv reports changes of the interface, even if pl_port_send noticed them first. Needs
+ * root.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -34,8 +35,8 @@ static int send_one(void)
 	return pl_port_send(port, &batch, NULL);
 }
 
-/* What receiving tells, with a frame sent before each time that it is asked; 0: nothing in all the
- * time. */
+/* Returns the first error of pl_port_recv, which is called after sending a frame each time; 0: none
+ * within the time limit. */
 static int news(void)
 {
 	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
@@ -54,7 +55,7 @@ static int news(void)
 	return 0;
 }
 
-/* The same in the end; there may be other news before, as of a carrier. */
+/* Waits for the result `wanted`; others, as of a carrier, may come before it. */
 static bool comes_to(int wanted)
 {
 	int r = news();
@@ -162,7 +163,7 @@ int main(void)
 	r = pl_port_open(&port, "packet:plf0", PL_PORT_RECV, &options, &diag);
 	if (!ok(r == 0, "a port that forwards: %s", diag.text))
 		return pl_test_done();
-	/* The carrier comes in its time, which may be told or have been so at the opening. */
+	/* The carrier may come after the port was opened, and be reported then. */
 	while (send_one() != 1 && pl_clock_mono_ns() < until) {
 		if (pl_port_recv(port, &batch, 20, NULL) > 0)
 			pl_port_release(port, &batch);

@@ -59,7 +59,7 @@ static int open_recv(struct pcap_port *self, int fd)
 	r = pl_capture_init(&self->capture, &source);
 	if (r < 0)
 		return r;
-	/* From a pipe the header may come later than the call returns. */
+	/* The header is read at once from a file only: in a pipe it may arrive later. */
 	return S_ISREG(st.st_mode) ? pl_capture_start(&self->capture, 0) : 0;
 }
 
@@ -79,7 +79,7 @@ static int open_file(const char *name, enum pl_port_mode mode, int given_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A name that is no file's may be that of an interface, or of a kind of source. */
+/* Explains a missing file; its name may be an interface or a mistyped scheme. */
 static void tell_missing(struct pl_diag *diag, const char *file)
 {
 	static const char *const kinds[] = { "packet", "afxdp", "xdp", "tc", "pcap", "udp" };
@@ -100,7 +100,7 @@ static void tell_missing(struct pl_diag *diag, const char *file)
 	else if (near == NULL)
 		snprintf(text, sizeof(text), "%s", strerror(ENOENT));
 	else if (colon != NULL && strcmp(near, kind) == 0)
-		/* No driver of ports has it: a tap in the kernel. */
+		/* tc: and xdp: are taps in the kernel, not port drivers. */
 		snprintf(text, sizeof(text),
 			"%s; %s: is a source of 'pathline tap' and 'query' only", strerror(ENOENT),
 			near);

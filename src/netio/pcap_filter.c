@@ -10,7 +10,7 @@
 
 #include "netio/capture.h"
 
-/* The links that libpcap knows, by enum pl_link; of all others no filter is asked. */
+/* The link types that libpcap knows, by enum pl_link; frames of others cannot be filtered. */
 static const struct {
 	const char *name;
 	int dlt;
@@ -22,14 +22,14 @@ static const struct {
 };
 #define N_LINKS     (sizeof(links) / sizeof(links[0]))
 
-/* Loads from there on are no bytes of a frame: the kernel answers them where it runs the program itself. */
+/* Loads from this offset on are ancillary data, which only the kernel can supply. */
 #define ASKS_KERNEL 0xfffff000u
 
 struct pl_pcap_filter {
 	char *expression;
 	bool compiled[N_LINKS];
 	struct bpf_program programs[N_LINKS];
-	char why[N_LINKS][PCAP_ERRBUF_SIZE]; /* not empty: there is no program, and why */
+	char why[N_LINKS][PCAP_ERRBUF_SIZE]; /* not empty: the reason why there is no program */
 };
 
 static bool asks_kernel(const struct bpf_program *program)
@@ -44,7 +44,8 @@ static bool asks_kernel(const struct bpf_program *program)
 	return false;
 }
 
-/* For frames of a link, the first time that there are such. -ENOMEM; or f->why has the words of libpcap. */
+/* Compiles the expression for a link type on first use. Returns -ENOMEM, or 0 with libpcap's error
+ * in f->why. */
 static int compile(struct pl_pcap_filter *f, size_t link)
 {
 	pcap_t *dead;
@@ -71,7 +72,7 @@ static bool has_program(const struct pl_pcap_filter *f, size_t link)
 	return f->compiled[link] && f->why[link][0] == '\0';
 }
 
-/* What some link understands is an expression. */
+/* Accepts an expression that compiles for at least one link type. -EINVAL with diag, -ENOMEM. */
 static int check(struct pl_pcap_filter *f, struct pl_diag *diag)
 {
 	if (strlen(f->expression) > PL_PCAP_FILTER_MAX) {

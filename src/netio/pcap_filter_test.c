@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What stays of a batch, in which order, and what is told of expressions and links. That libpcap's
- * expressions choose rightly, beside tcpdump: tests/net/filters.py. */
+/* Filters over batches: the packets that are kept, their order, and errors for expressions and link
+ * types. That expressions select as in tcpdump is tested by tests/net/filters.py. */
 #include "netio/pcap_filter.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 static uint8_t frames[N][64];
 static struct pl_batch batch;
 
-/* An IPv4 datagram to port 5000 + i % 4, behind an Ethernet header; of `link` RAW_IP without. */
+/* Makes an IPv4 datagram to port 5000 + i % 4, behind an Ethernet header unless `link` is
+ * RAW_IP. */
 static struct pl_packet packet(unsigned int i, enum pl_link link, uint32_t len)
 {
 	uint8_t *f = frames[i];
@@ -90,7 +91,8 @@ static void test_links(void)
 	ok(strstr(diag.text, "whole frames") != NULL, "%s", diag.text);
 }
 
-/* Not those that no byte of a frame answers, and none that take minutes to compile. */
+/* Refuses expressions about ancillary data of the kernel, and those that take minutes to
+ * compile. */
 static void test_refused(void)
 {
 	static const char *const kernel[] = { "inbound", "not outbound", "udp and ifindex 2" };

@@ -19,7 +19,7 @@ static const struct pl_port_driver *const drivers[] = {
 #endif
 };
 
-/* Those of folders above. */
+/* Drivers that other folders registered. */
 static const struct pl_port_driver *more[PL_PORT_DRIVERS_MORE];
 static size_t n_more;
 
@@ -35,7 +35,7 @@ void pl_port_add(const struct pl_port_driver *driver)
 	more[n_more++] = driver;
 }
 
-/* The driver of "SCHEME:…"; NULL: a bare file name, or another kind. */
+/* Returns the driver of "SCHEME:…"; NULL for a bare file name or an unknown scheme. */
 static const struct pl_port_driver *driver_named(const char *uri)
 {
 	for (size_t i = 0; i < N_OWN + n_more; i++) {
@@ -49,8 +49,8 @@ static const struct pl_port_driver *driver_named(const char *uri)
 }
 
 /*
- * "udp://REST" is a scheme, and so is "pcap:REST" for a driver that is not about hosts; anything
- * else without "://" is the name of a file.
+ * Finds the driver of "udp://REST" or "SCHEME:REST" and splits the rest. Any other text without
+ * "://" is the name of a file.
  */
 static int find_driver(const char *uri, const struct pl_port_driver **ret_driver,
 	struct pl_uri *ret_uri, struct pl_diag *diag)
@@ -65,7 +65,7 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 				*target != '\0' ? target : "HOST:PORT");
 			return -EINVAL;
 		}
-		/* "packet://eth0" is what one writes once. */
+		/* "packet://eth0", a common mistake, is accepted too. */
 		if (driver != &pl_port_pcap && strncmp(target, "//", 2) == 0)
 			target += 2;
 	}
@@ -99,7 +99,7 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 	return pl_uri_split(ret_uri, target, driver->keys, diag);
 }
 
-/* Whether a driver's packets are frames, or may be. */
+/* Returns true when a driver's packets are frames, or may be. */
 static bool has_frames(const struct pl_port_driver *driver)
 {
 	return driver != &pl_port_ioam6 && (driver->can & PL_PORT_CAN_DATAGRAMS) == 0;
@@ -221,7 +221,8 @@ static void give_back(struct pl_port *port, struct pl_batch *batch)
 	batch->n = 0;
 }
 
-/* How many of the lent packets match the filter; -EINVAL with diag: it cannot be asked of them. */
+/* Applies the filter to the lent packets. Returns how many match; -EINVAL with diag or -ENOMEM when
+ * it cannot be applied. */
 static int filter_batch(struct pl_port *port, struct pl_batch *batch, struct pl_diag *diag)
 {
 	const int n = pl_pcap_filter_batch(port->filter, batch, (uint32_t)port->lent, diag);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* URIs, and capture files as ports: opened, read beside libpcap, written and read back by it. */
+/* URIs and capture files as ports: opens them, compares reading with libpcap, and reads written
+ * files back with it. */
 #include "netio/port.h"
 
 #include <errno.h>
@@ -114,7 +115,7 @@ static void test_open_errors(void)
 	eq(pl_port_close(NULL), 0);
 }
 
-/* Packets whose bytes follow from their number. */
+/* Makes packets whose bytes follow from their number. */
 static void fill_batch(struct pl_batch *batch, uint8_t (*bytes)[2048], uint32_t first, uint8_t link)
 {
 	batch->n = PL_BATCH_MAX;
@@ -155,7 +156,7 @@ static bool write_capture(const char *name, uint8_t link, unsigned int snaplen)
 	return ok(pl_port_close(port) == 0 && good, "write %s", name);
 }
 
-/* Reads a file with libpcap and with a port side by side. */
+/* Reads a file with libpcap and with a port, and compares all packets. */
 static void compare_with_libpcap(const char *name, uint32_t want)
 {
 	static struct pl_batch batch;
@@ -226,7 +227,7 @@ static void swap(uint8_t *p, size_t n)
 	}
 }
 
-/* What libpcap wrote, in its own byte order, swapped, and packed. */
+/* Files written by libpcap are read: in its byte order, byte-swapped, and compressed. */
 static void test_read_beside_libpcap(void)
 {
 	static const int precisions[] = { PCAP_TSTAMP_PRECISION_MICRO, PCAP_TSTAMP_PRECISION_NANO };
@@ -257,7 +258,7 @@ static void test_read_beside_libpcap(void)
 		gz = gzopen(path("lib.pcap.gz"), "wb");
 		gzwrite(gz, bytes, (unsigned int)len);
 		gzclose(gz);
-		/* Every header word the other way round. */
+		/* Swaps the bytes of every header word. */
 		swap(bytes, 4);
 		swap(bytes + 4, 2);
 		swap(bytes + 6, 2);

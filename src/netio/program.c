@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What owners of kernel programs on an interface share. */
+/* Helpers for code that attaches kernel programs to an interface. */
 #include "netio/program.h"
 
 #include <bpf/libbpf.h>
@@ -18,7 +18,7 @@ int pl_program_frames(const char *ifname, uint32_t *ret_raw, struct pl_diag *dia
 
 	snprintf(path, sizeof(path), "/sys/class/net/%s/type", ifname);
 	f = fopen(path, "re");
-	/* Where /sys is that of another network namespace, or there is none: Ethernet. */
+	/* Assumes Ethernet where /sys is missing or of another network namespace. */
 	if (f != NULL) {
 		if (fscanf(f, "%u", &type) != 1)
 			type = ARPHRD_ETHER;

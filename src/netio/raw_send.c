@@ -22,8 +22,8 @@ int raw_send_prepare(int fd)
 	return setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)) < 0 ? -errno : 0;
 }
 
-/* The socket's room is full (EAGAIN), or the NIC's queue (ENOBUFS), of which nobody is told when
- * it is not any more. */
+/* Waits after EAGAIN until the socket is writable, 1 ms at most; after ENOBUFS for PAUSE_NS,
+ * because the kernel does not report when the NIC's queue has room again. */
 static void wait_for_room(int fd, int error)
 {
 	struct pollfd writable = { .fd = fd, .events = POLLOUT };

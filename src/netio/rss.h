@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a NIC spreads received datagrams over its queues (receive side scaling). A queue has
- * its own account of each exporter's numbers, so datagrams of one sender must come by one queue: a
- * NIC that chooses by ports too breaks that for senders that change theirs. Linux: ETHTOOL_GRXFH
- * of linux/ethtool.h.
+ * Tells how a NIC spreads received datagrams over its queues (receive side scaling). Each queue
+ * keeps its own account of an exporter's sequence numbers, so all datagrams of a sender must use
+ * one queue. A NIC that hashes ports too breaks that for a sender that changes its source port.
+ * Linux: ETHTOOL_GRXFH of linux/ethtool.h.
  */
 #pragma once
 
 #include <stdint.h>
 
 enum pl_rss {
-	PL_RSS_UNKNOWN,   /* the driver does not say, as of virtual interfaces */
+	PL_RSS_UNKNOWN,   /* the driver does not say, as for virtual interfaces */
 	PL_RSS_ADDRESSES, /* a sender's datagrams stay together */
-	PL_RSS_PORTS,     /* IPv4 or IPv6: they need not */
+	PL_RSS_PORTS,     /* of IPv4 or IPv6: they may be spread */
 };
 
-/* Of UDP, by the interface's name in the calling thread's network namespace. */
+/* Reads the setting for UDP of an interface in the calling thread's network namespace. */
 enum pl_rss pl_rss_of(const char *interface);
 
-/* The spreading that the driver's answers for UDP, bits RXH_*, stand for; an answer of 0: none. */
+/* Interprets the driver's answers (bits RXH_*) for UDP over IPv4 and IPv6; 0: no answer. */
 enum pl_rss pl_rss_meaning(uint64_t udp4, uint64_t udp6);

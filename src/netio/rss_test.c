@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What drivers answer, and what follows; of interfaces only those that every machine has. */
+/* The meaning of drivers' answers; real interfaces are only those of every machine. */
 #include "netio/rss.h"
 
 #include <linux/ethtool.h>

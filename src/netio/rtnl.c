@@ -12,7 +12,7 @@
 
 #include "netio/rtnl_message.h"
 
-/* A request about an interface, by its name; NULL: about none that is there. */
+/* Begins a request about the interface of this name; NULL: about a new one. */
 static struct ifinfomsg *begin(
 	struct pl_rtnl_request *q, uint16_t type, uint16_t flags, const char *name)
 {

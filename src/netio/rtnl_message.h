@@ -15,15 +15,14 @@ struct pl_rtnl_request {
 	} u;
 };
 
-/* A request of this type that is acknowledged, with `bytes` of zeroes as its fixed part, which is
- * returned. */
+/* Begins a request of this type with acknowledgement. Returns its fixed part, `bytes` of zeros. */
 void *pl_rtnl_begin(struct pl_rtnl_request *q, uint16_t type, uint16_t flags, size_t bytes);
-/* Zeroed room at the end of the message, aligned as netlink wants it. Asserts that it is there. */
+/* Appends zeroed, aligned room to the message. Asserts that it fits. */
 void *pl_rtnl_room(struct pl_rtnl_request *q, size_t bytes);
 void pl_rtnl_add(struct pl_rtnl_request *q, uint16_t type, const void *data, size_t bytes);
-/* An attribute that holds others; its place, for the end of it. */
+/* Begins a nested attribute. Returns its offset, for pl_rtnl_nest_end. */
 uint32_t pl_rtnl_nest(struct pl_rtnl_request *q, uint16_t type);
 void pl_rtnl_nest_end(struct pl_rtnl_request *q, uint32_t at);
-/* Sends it in the calling thread's network namespace and waits for the kernel's word: 0, or a
+/* Sends the request in the calling thread's network namespace and waits for the answer: 0 or
  * negative errno. */
 int pl_rtnl_ask(struct pl_rtnl_request *q);

@@ -18,7 +18,7 @@
 
 #include "netio/rtnl_message.h"
 
-#define TICKS_PER_US_FALLBACK 15.625 /* of the scheduler's clock: 64 ns each */
+#define TICKS_PER_US_FALLBACK 15.625 /* ticks of the packet scheduler's clock, 64 ns each */
 
 static void add_end(struct pl_rtnl_request *q, const struct pl_rtnl_end *e)
 {
@@ -126,7 +126,7 @@ int pl_rtnl_route(
 	return r < 0 ? r : pl_rtnl_ask(&q);
 }
 
-/* Ticks of the scheduler's clock in a time. */
+/* Converts a time to ticks of the packet scheduler's clock. */
 static uint32_t ticks(uint64_t ns)
 {
 	unsigned int us_per = 0, ticks_per = 0;
@@ -151,14 +151,14 @@ static int remove_rate(const char *interface)
 	m->tcm_ifindex = (int)if_nametoindex(interface);
 	m->tcm_parent = TC_H_ROOT;
 	r = m->tcm_ifindex == 0 ? -ENODEV : pl_rtnl_ask(&q);
-	/* There was none. */
+	/* There was no rate. */
 	return r == -ENOENT || r == -EINVAL ? 0 : r;
 }
 
 int pl_rtnl_rate(const char *interface, uint64_t bps, uint64_t queue_bytes)
 {
 	const uint64_t bytes_per_s = bps / 8;
-	/* Two frames: less than one, and nothing is ever sent. */
+	/* Two frames; with less than one frame tbf would never send. */
 	const uint32_t burst = 3100;
 	struct tc_tbf_qopt opt = { .limit = (uint32_t)queue_bytes };
 	struct pl_rtnl_request q;

@@ -45,7 +45,7 @@ void pl_source_done(struct pl_source *source)
 	*source = (struct pl_source){ .fd = -1 };
 }
 
-/* What lies outside, as it is. */
+/* Reads undecoded bytes from the file, the pipe or memory. Returns as pl_source_read. */
 static ssize_t read_raw(struct pl_source *source, void *dst, size_t cap, int timeout_ms)
 {
 	ssize_t n;
@@ -73,7 +73,7 @@ static ssize_t read_raw(struct pl_source *source, void *dst, size_t cap, int tim
 	return n < 0 ? -errno : n;
 }
 
-/* Reads on into the input buffer, which has room. 0: the end. */
+/* Reads more into the input buffer, which has room. Returns 0 at the end, else as read_raw. */
 static ssize_t read_more(struct pl_source *source, int timeout_ms)
 {
 	ssize_t n;
@@ -90,7 +90,7 @@ static ssize_t read_more(struct pl_source *source, int timeout_ms)
 	return n;
 }
 
-/* The first two bytes tell gzip from anything else. */
+/* Detects gzip by the first two bytes. */
 static int sniff(struct pl_source *source, int timeout_ms)
 {
 	while (source->in_end < 2) {
@@ -120,7 +120,8 @@ static int gzip_fault(struct pl_source *source, const char *text)
 	return -EBADMSG;
 }
 
-/* A member has ended: 1 when another one follows, 0 at the end, or negative errno. */
+/* Looks behind the end of a gzip member. Returns 1 when another follows, 0 at the end, or negative
+ * errno. */
 static int next_member(struct pl_source *source, int timeout_ms)
 {
 	while (source->in_end - source->in_pos < 2) {
@@ -181,8 +182,8 @@ static ssize_t read_gzip(struct pl_source *source, void *dst, size_t cap, int ti
 			if (given == 0)
 				return -ENOMEM;
 		} else if (r != Z_OK && r != Z_BUF_ERROR) {
-			/* When bytes came out before it, the next call says so: zlib may have taken
-			 * all there is. */
+			/* Bytes decoded before the damage are returned first; the next call reports
+			 * it, because zlib may have consumed all input. */
 			int fault = gzip_fault(source, "the gzip data are damaged");
 
 			if (given == 0)

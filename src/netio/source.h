@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes of a capture, whatever they come from: a file, a pipe, memory, gzip (RFC 1952, any number
- * of members) in any of them. Files are read, not mapped: a file that shrinks under us is then a
- * short read and never a SIGBUS.
+ * Reads the bytes of a capture from a file, a pipe or memory, and decompresses gzip (RFC 1952, any
+ * number of members). Files are read, not mapped: a file that shrinks under us is then a short read
+ * and never a SIGBUS.
  */
 #pragma once
 
@@ -18,25 +18,26 @@ struct pl_source {
 	size_t mem_left, mem_chunk;
 
 	enum { PL_SOURCE_FRESH, PL_SOURCE_PLAIN, PL_SOURCE_GZIP, PL_SOURCE_DONE } state;
-	bool gzip;  /* what is given out is the inside of a gzip file */
-	bool ended; /* nothing more comes from outside */
+	bool gzip;  /* the input is gzip, its contents are returned */
+	bool ended; /* the input is at its end */
 	uint8_t *in;
 	size_t in_pos, in_end;
 	z_stream z;
 	bool z_ready, in_member;
-	const char *fault; /* with -EBADMSG: why, in words */
+	const char *fault; /* reason of -EBADMSG */
 };
 
-/* Takes the descriptor over, also on failure. */
+/* Takes ownership of the descriptor, which pl_source_done closes. After a failure the caller closes
+ * it. */
 int pl_source_init_fd(struct pl_source *source, int fd);
 
-/* data must outlive the source. chunk: give out at most so many bytes at a time, 0 = no limit. */
+/* data must outlive the source. chunk: most bytes that one read returns, 0 = no limit. */
 int pl_source_init_memory(struct pl_source *source, const void *data, size_t len, size_t chunk);
 void pl_source_done(struct pl_source *source);
 
 /*
- * Up to cap bytes. 0 at the end; -EAGAIN when nothing came within timeout_ms (pipes only, -1 =
- * wait); -EINTR; -EBADMSG for damaged gzip data, after everything before the damage was given out;
- * any errno of read().
+ * Reads up to cap bytes. Returns 0 at the end; -EAGAIN when nothing came within timeout_ms (pipes
+ * only, -1 = wait); -EINTR; -EBADMSG for damaged gzip data, after all bytes before the damage; any
+ * errno of read().
  */
 ssize_t pl_source_read(struct pl_source *source, void *dst, size_t cap, int timeout_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CLOCK_TAI, by which kernel programs stamp, and the time of day. */
+/* The offset of CLOCK_TAI, by which kernel programs stamp, from CLOCK_REALTIME. */
 #pragma once
 
 #include <stdint.h>
@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 
-/* How far CLOCK_TAI is ahead of the time of day now, in whole seconds, by which alone they differ; of
- * a host without leap seconds 0. */
+/* Returns the offset of CLOCK_TAI from CLOCK_REALTIME now, a whole number of seconds; 0 on a host
+ * whose kernel was not told it. */
 static inline uint64_t pl_tai_ahead_ns(void)
 {
 	const int64_t ahead =

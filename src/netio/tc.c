@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attaches a program of traffic control to an interface and takes it off again. */
+/* Attaches a traffic control program to an interface and detaches it. */
 #include "netio/tc.h"
 
 #include <bpf/bpf.h>
@@ -32,9 +32,9 @@ struct pl_tc {
 	int ifindex;
 	bool leaving;
 	int link_fd;   /* -1: a filter of clsact */
-	int keeper_fd; /* its end tells the process that takes the filter off */
-	int note_fd;   /* locked while we or that process live (note) */
-	int unnoted;   /* negative errno: why a filter has no note; 0: it has one, or needs none */
+	int keeper_fd; /* pipe whose end tells the keeper process to remove the filter */
+	int note_fd;   /* locked while this process or the keeper lives */
+	int unnoted;   /* negative errno: why there is no note; 0: there is one, or none needed */
 	pid_t keeper;
 };
 
@@ -81,10 +81,9 @@ static int add_filter(const struct pl_tc *tc, int prog_fd)
 }
 
 /*
- * A note in pl_tc_notes() tells the next start that a
- * filter found there is the left-over of processes that are no more: it has the number of our
- * program, and this process and its keeper hold a lock of it as long as one of them lives. It is
- * never removed, so two starts lock the same file.
+ * Opens the note in pl_tc_notes() that tells a later process whether a filter is the left-over of
+ * ended processes: it holds the id of our program, and is locked (flock) while this process or its
+ * keeper lives. The file is never removed, so that all processes lock the same one.
  */
 static int open_note(const struct pl_tc *tc)
 {
@@ -102,7 +101,7 @@ static int open_note(const struct pl_tc *tc)
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	/* The folder may be a service user's: nothing that has another name is written over. */
+	/* The folder may belong to a service user: a file with a second link is not overwritten. */
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1) {
 		close(fd);
 		return -EPERM;
@@ -110,7 +109,7 @@ static int open_note(const struct pl_tc *tc)
 	return fd;
 }
 
-/* Of the program; 0: none. */
+/* Returns the id of the program; 0 on an error. */
 static uint32_t id_of(int prog_fd)
 {
 	struct bpf_prog_info info = { 0 };
@@ -119,8 +118,8 @@ static uint32_t id_of(int prog_fd)
 	return bpf_obj_get_info_by_fd(prog_fd, &info, &len) == 0 ? info.id : 0;
 }
 
-/* Without the note the filter works all the same: only nobody could clean up after kill -9 of both
- * processes. */
+/* Writes the program's id into the note. The filter works without it, but is not cleaned up when
+ * both processes are killed. */
 static void write_note(struct pl_tc *tc, int prog_fd)
 {
 	char text[16];
@@ -135,7 +134,7 @@ static void write_note(struct pl_tc *tc, int prog_fd)
 	}
 }
 
-/* The program of our filter that is there; 0: none. */
+/* Returns the program id of the filter under our handle and priority; 0: none. */
 static uint32_t attached_id(const struct pl_tc *tc)
 {
 	LIBBPF_OPTS(bpf_tc_opts, o, .handle = FILTER_HANDLE, .priority = FILTER_PRIORITY);
@@ -147,7 +146,8 @@ static uint32_t attached_id(const struct pl_tc *tc)
 	return r == 0 ? o.prog_id : 0;
 }
 
-/* Whether the filter that is there is the one that the note tells of; we have its lock. */
+/* Returns true when the attached filter is the one in the note; the caller holds the note's
+ * lock. */
 static bool is_left_over(const struct pl_tc *tc)
 {
 	char text[16] = "";
@@ -165,7 +165,7 @@ static void remove_filter(const struct pl_tc *tc)
 	(void)bpf_tc_detach(&hook, &o);
 }
 
-/* Puts the filter there, in place of one that nobody owns any more. */
+/* Adds the filter, replacing one whose owners have ended. */
 static int add_own_filter(struct pl_tc *tc, int prog_fd)
 {
 	int r = add_filter(tc, prog_fd);
@@ -175,7 +175,7 @@ static int add_own_filter(struct pl_tc *tc, int prog_fd)
 	tc->note_fd = open_note(tc);
 	tc->unnoted = tc->note_fd < 0 ? tc->note_fd : 0;
 	if (tc->note_fd >= 0 && flock(tc->note_fd, LOCK_EX | LOCK_NB) < 0) {
-		/* Its owners live. */
+		/* Its owner still runs. */
 		close(tc->note_fd);
 		tc->note_fd = -1;
 	}
@@ -188,7 +188,8 @@ static int add_own_filter(struct pl_tc *tc, int prog_fd)
 	return r;
 }
 
-/* What became of us is not asked: whoever waits for this process gets its end. */
+/* The keeper process: removes the filter when the pipe closes, that is when this process has ended
+ * in any way. */
 _Noreturn static void keep(const struct pl_tc *tc, int fd)
 {
 	const struct pl_privilege_options privilege = { .keep = PL_PRIVILEGE_NET_ADMIN };
@@ -199,7 +200,7 @@ _Noreturn static void keep(const struct pl_tc *tc, int fd)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)prctl(PR_SET_NAME, "pathline-filter", 0, 0, 0);
-	/* The lock of the note stays held by the second of them. */
+	/* Descriptor 4 is the note: it keeps the lock. */
 	fd = fcntl(fd, F_DUPFD, 16);
 	if (fd < 0 || dup2(tc->note_fd >= 0 ? tc->note_fd : fd, 4) < 0 || dup2(fd, 3) < 0)
 		_exit(1);

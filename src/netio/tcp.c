@@ -32,8 +32,8 @@ static socklen_t place_of(union place *p, const struct pl_addr *addr, uint16_t p
 	return sizeof(p->v6);
 }
 
-/* What is sent are short messages that somebody waits for: the second goes out before the first is
- * acknowledged. A connection that comes in has this from the socket that listens. */
+/* Without Nagle's algorithm: a short message must not wait for the acknowledgement of the one
+ * before. Accepted connections inherit this from the listening socket. */
 static int new_socket(bool v4)
 {
 	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -61,7 +61,7 @@ int pl_tcp_listen(const char *where, int backlog, struct pl_addr *ret_addr,
 	}
 	v4 = pl_addr_is_v4(&addr);
 	fd = new_socket(v4);
-	/* A kernel without IPv6: every address is every IPv4 address, zeros in either form. */
+	/* Without IPv6 in the kernel, "every address" means every IPv4 address. */
 	if (fd < 0 && !v4 && pl_addr_is_unspecified(&addr)) {
 		v4 = true;
 		fd = new_socket(true);
@@ -104,8 +104,8 @@ int pl_tcp_accept(int fd, struct pl_addr *ret_peer)
 	return got;
 }
 
-/* Its port is chosen when it is connected: then only together with the other end it must be
- * nobody's. */
+/* Binds the address but no port: the port is chosen in connect, where it must be unique only
+ * together with the peer. */
 static void bind_to(int fd, const struct pl_addr *from)
 {
 	const bool v4 = pl_addr_is_v4(from);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* TCP sockets that do not block, by addresses as people write them. Negative errno with diag. */
+/* Opens non-blocking TCP sockets by address text. All return negative errno with diag. */
 #pragma once
 
 #include <stdint.h>
@@ -9,20 +9,20 @@
 
 #define PL_TCP_TEXT_MAX 64
 
-/* "host:port", "[v6]:port", ":port" = every address, v4 and v6 (a kernel without IPv6: v4). Numeric
- * only. Returns the listening descriptor; ret_text, which may be NULL, is where it listens:
- * "127.0.0.1:8400". */
+/* Listens on "host:port", "[v6]:port", or ":port" = every address, v4 and v6 (v4 on a kernel
+ * without IPv6). Numeric only. Returns the descriptor. ret_text, which may be NULL: the bound
+ * address, "127.0.0.1:8400". */
 int pl_tcp_listen(const char *where, int backlog, struct pl_addr *ret_addr,
 	char ret_text[PL_TCP_TEXT_MAX], struct pl_diag *diag);
 
-/* The next connection, or -EAGAIN. */
+/* Accepts the next connection. Returns its descriptor, -EAGAIN, or another negative errno. */
 int pl_tcp_accept(int fd, struct pl_addr *ret_peer);
 
-/* Begins a connection: its descriptor, which is writable when it is there or failed (SO_ERROR
- * says). from: by this address of ours; where the host does not have it, or it is of another kind
- * than `to`, or NULL: by the one that the kernel chooses. */
+/* Begins a connection. Returns its descriptor, which is writable once connected or failed (SO_ERROR
+ * tells). from: the source address; the kernel chooses one if it is NULL, not an address of this
+ * host, or of another family than `to`. */
 int pl_tcp_connect(
 	const struct pl_addr *to, uint16_t port, const struct pl_addr *from, struct pl_diag *diag);
 
-/* A peer that is gone without a word is found out after about so many seconds. */
+/* Sets keepalive: a connection whose peer vanished fails after about so many seconds. */
 void pl_tcp_watch(int fd, int seconds);

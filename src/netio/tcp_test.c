@@ -19,7 +19,7 @@ static bool sends_at_once(int fd)
 	return getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &len) == 0 && on != 0;
 }
 
-/* A connection to a listener and back, over the loopback of the family. */
+/* Connects to a listener on this address and checks both ends. */
 static void connected(const char *where)
 {
 	struct pl_diag diag = { .text = "" };
@@ -45,7 +45,8 @@ static void connected(const char *where)
 	close(fd);
 }
 
-/* By an address of ours that is told; by the kernel's choice where it is none of ours. */
+/* Connects from a given address of this host; from one that the kernel chooses where the given one
+ * is not ours. */
 static void connected_from(void)
 {
 	const struct pl_addr own = pl_addr_v4((const uint8_t[]){ 127, 0, 0, 9 }),

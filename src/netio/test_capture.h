@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Captures written byte by byte, and a walk over what is read of them; for capture_test.c. */
+/* Builds captures byte by byte and reads them back; for capture_test.c. */
 #pragma once
 
 #include "base/test.h"
@@ -79,7 +79,7 @@ static void ng_section(struct file *f)
 	put32(f, 28);
 }
 
-/* resolution < 0: the option is left out; likewise offset 0. */
+/* Writes an interface description. resolution < 0: without that option; offset 0: likewise. */
 static void ng_interface(
 	struct file *f, uint16_t linktype, uint32_t snaplen, int resolution, int64_t offset)
 {

@@ -3,9 +3,9 @@
  * The port driver of UDP sockets.
  *
  * Receiving is recvmmsg into buffers made once, from one of several sockets in turn
- * (netio/udp_turns.h). Kernel drops are asked for with SO_MEMINFO (Linux 4.12): it tells the
- * socket's counter at any time, while SO_RXQ_OVFL rides on the next datagram, so that drops at the
- * end of a burst stay unseen until another one comes, and costs ancillary data on each.
+ * (netio/udp_turns.h). Kernel drops are read with SO_MEMINFO (Linux 4.12), which works at any time.
+ * SO_RXQ_OVFL reports them with the next datagram only, so that drops at the end of a burst stay
+ * unseen, and adds ancillary data to each datagram.
  */
 #include "netio/udp_address.h"
 
@@ -28,7 +28,7 @@
 #define GSO_SEGMENTS_MAX 64
 #define GSO_BYTES_MAX    65000u
 #define CONTROL_BYTES    CMSG_SPACE(sizeof(struct timespec))
-/* Buffers that are a power of two apart fall into the same few sets of a cache. */
+/* Offset between buffers: at a distance of a power of two they would share a few cache sets. */
 #define STAGGER_BYTES    320u
 
 struct udp_settings {
@@ -39,12 +39,12 @@ struct udp_settings {
 struct udp_port {
 	struct pl_port port;
 	struct udp_settings set;
-	struct pl_addr local; /* what the socket is bound to; unspecified = every address */
+	struct pl_addr local; /* bound address; unspecified = every address */
 	struct pl_udp_turns turns;
-	/* PL_BATCH_MAX of stride_bytes; only what datagrams touched takes memory */
+	/* PL_BATCH_MAX buffers of stride_bytes; pages are allocated when datagrams touch them */
 	uint8_t *buffers;
 	size_t stride_bytes;
-	struct mmsghdr msgs[PL_BATCH_MAX]; /* sending makes them anew for each batch */
+	struct mmsghdr msgs[PL_BATCH_MAX]; /* a sending port rebuilds them for each batch */
 	struct iovec iov[PL_BATCH_MAX];
 	struct sockaddr_in6 from[PL_BATCH_MAX];
 	_Alignas(struct cmsghdr) uint8_t control[PL_BATCH_MAX][CONTROL_BYTES];
@@ -100,7 +100,7 @@ static int set_int(int fd, int level, int name, int value)
 	return setsockopt(fd, level, name, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-/* Negative errno. */
+/* Returns a descriptor or negative errno. */
 static int make_socket(int family, bool v6only)
 {
 	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
@@ -148,8 +148,8 @@ static int bind_any(struct udp_port *self, const struct pl_udp_address *address,
 	return bind_socket(self, &v4, options);
 }
 
-/* Asks for more than the system's limit first: that takes CAP_NET_ADMIN. Returns what the kernel
- * granted, in its unit. */
+/* Sets the receive buffer, with CAP_NET_ADMIN beyond the system's limit. Returns the size that the
+ * kernel granted, in its unit. */
 static int size_rcvbuf(const struct udp_port *self, int fd)
 {
 	int granted = 0;
@@ -161,8 +161,8 @@ static int size_rcvbuf(const struct udp_port *self, int fd)
 	return granted;
 }
 
-/* A socket as the first one, to be bound when a sender needs it: sizing it takes rights that are
- * given up by then. -1 when there is none. */
+/* Opens a socket for a lane, which is bound when a sender needs it: sizing it takes privileges that
+ * are given up by then. -1 on failure. */
 static int prepare_lane(const struct udp_port *self, int family, bool v6only)
 {
 	int fd = make_socket(family, v6only);
@@ -239,7 +239,7 @@ static int open_recv(struct udp_port *self, const struct pl_udp_address *address
 	if (pl_addr_is_v4(&self->local) && memcmp(self->local.b + 12, "\0\0\0", 4) == 0)
 		self->local = (struct pl_addr){ { 0 } };
 	granted = size_rcvbuf(self, self->port.fd);
-	/* The kernel doubles what it is asked for, to have room for its own headers. */
+	/* The kernel doubles the requested size, to have room for its own headers. */
 	self->port.stats.rcvbuf_bytes = (uint64_t)granted / 2;
 	if (self->set.kernel_time) {
 		r = set_int(self->port.fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
@@ -284,7 +284,7 @@ static int udp_close(struct pl_port *port)
 
 	if (self->buffers != NULL)
 		munmap(self->buffers, self->stride_bytes * PL_BATCH_MAX);
-	/* The first of the turns' sockets is the port's, once it receives. */
+	/* sockets[0] is the port's socket; only open_recv has set it before. */
 	self->turns.sockets[0].fd = port->fd;
 	if (self->turns.bound == 0)
 		self->turns.bound = 1;
@@ -333,7 +333,7 @@ fail:
 
 /* ---- receiving ---- */
 
-/* *ret_clock becomes the kernel's when the datagram has its time. */
+/* Returns the kernel's timestamp and sets *ret_clock to match; without one, `otherwise`. */
 static uint64_t kernel_time(struct msghdr *m, uint64_t otherwise, uint8_t *ret_clock)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
@@ -376,10 +376,10 @@ static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 	}
 }
 
-/* 0: nothing there. */
+/* Receives from one socket. Returns the number of datagrams, 0 for none, or negative errno. */
 static int receive_from(struct udp_port *self, int fd)
 {
-	/* MSG_TRUNC: tell the length that it had, not the one that fitted. */
+	/* MSG_TRUNC: returns the datagram's whole length, not the bytes that fitted. */
 	int n = recvmmsg(fd, self->msgs, PL_BATCH_MAX, MSG_DONTWAIT | MSG_TRUNC, NULL);
 
 	if (n >= 0)
@@ -388,7 +388,7 @@ static int receive_from(struct udp_port *self, int fd)
 	case EAGAIN:
 	case EINTR:
 		return 0;
-	case ECONNREFUSED: /* of the past, on a connected socket that was handed to us */
+	case ECONNREFUSED: /* of an earlier datagram, on a connected socket given by the caller */
 	case ENOBUFS:
 	case ENOMEM:
 		self->port.stats.errors++;
@@ -399,13 +399,13 @@ static int receive_from(struct udp_port *self, int fd)
 	}
 }
 
-/* From the socket whose turn it is; 0 when there is nothing in any. */
+/* Receives from the socket whose turn it is, then from the next ones; 0 when all are empty. */
 static int receive(struct udp_port *self, struct pl_batch *ret_batch)
 {
 	struct pl_udp_turns *t = &self->turns;
 	int n = 0;
 
-	/* Each lane has had its turn then, with the first socket before it. */
+	/* In so many turns each lane has had one, with the first socket before it. */
 	for (unsigned int tries = 2 * t->bound - 1; n == 0 && tries > 0; tries--) {
 		unsigned int i = pl_udp_turns_next(t);
 
@@ -467,9 +467,8 @@ static uint32_t udp_floods(struct pl_port *port, struct pl_port_flood *ret, int 
 /* ---- sending ---- */
 
 /*
- * Message k: one datagram, or with GSO a run of equal ones, of which the last may be shorter,
- * handed to the kernel in one piece that leaves the machine as the same datagrams. Returns how many
- * packets it holds.
+ * Builds message k: one datagram, or with GSO a run of equally long ones (the last may be shorter),
+ * which the kernel or NIC splits again. Returns how many packets it holds.
  */
 static uint32_t put_message(struct udp_port *self, uint32_t k, const struct pl_packet *pkts,
 	uint32_t left, struct iovec *iov)
@@ -497,7 +496,7 @@ static uint32_t put_message(struct udp_port *self, uint32_t k, const struct pl_p
 	return n;
 }
 
-/* The messages of packets at … end; first[k] is the first packet of message k. Returns their
+/* Builds the messages of packets at … end; first[k] is the first packet of message k. Returns their
  * number. */
 static uint32_t put_messages(struct udp_port *self, const struct pl_batch *batch, uint32_t at,
 	uint32_t end, uint32_t *first)
@@ -512,8 +511,8 @@ static uint32_t put_messages(struct udp_port *self, const struct pl_batch *batch
 	return k;
 }
 
-/* What failed can be tried again: an interrupted call; news that nobody listened to an earlier
- * datagram; a path that does not take GSO, from now on without it. */
+/* Returns true when a send can be retried: after an interrupted call; after ECONNREFUSED for an
+ * earlier datagram; without GSO, on a path that does not support it. */
 static bool may_retry(struct udp_port *self, int error, bool segmented)
 {
 	if (error == ECONNREFUSED)

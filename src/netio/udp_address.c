@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses of UDP ports: from a URI by way of names, to and from what sockets take. */
+/* Addresses of UDP ports: resolves those of URIs, and converts to and from socket addresses. */
 #include "netio/udp_address.h"
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ void pl_udp_address_set(struct pl_udp_address *ret, const struct pl_addr *addr, 
 	}
 }
 
-/* "name:port" or "[fe80::1%eth0]:port", cut in place; what is numeric has been dealt with. */
+/* Splits "name:port" or "[fe80::1%eth0]:port" in place; numeric addresses are parsed before. */
 static int split_host(char *text, char **ret_host, uint16_t *ret_port, struct pl_diag *diag)
 {
 	char *colon = strrchr(text, ':');
@@ -87,7 +87,7 @@ int pl_udp_resolve(const char *target, struct pl_udp_address *ret, struct pl_dia
 	return 0;
 }
 
-/* The address and port in "udp://[::]:32766?rcvbuf=1MiB". */
+/* Parses address and port of "udp://[::]:32766?rcvbuf=1MiB"; false for another URI or a name. */
 static bool endpoint_of(const char *uri, struct pl_addr *ret, uint16_t *ret_port)
 {
 	static const char scheme[] = "udp://";

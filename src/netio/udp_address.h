@@ -13,7 +13,7 @@ struct pl_udp_address {
 	socklen_t len;
 };
 
-/* Inline: of every datagram. */
+/* Returns address and port of a socket address. Inline, because it runs for every datagram. */
 static inline struct pl_addr pl_udp_address_get(const void *sa, uint16_t *ret_port)
 {
 	if (((const struct sockaddr *)sa)->sa_family == AF_INET) {
@@ -27,6 +27,7 @@ static inline struct pl_addr pl_udp_address_get(const void *sa, uint16_t *ret_po
 }
 
 void pl_udp_address_set(struct pl_udp_address *ret, const struct pl_addr *addr, uint16_t port);
-/* With ret NULL the form is checked and no name looked up. */
+/* Resolves HOST:PORT. With ret NULL it checks the form only and looks up no name. Negative errno
+ * with diag. */
 int pl_udp_resolve(const char *target, struct pl_udp_address *ret, struct pl_diag *diag);
 char *pl_udp_port_name(const struct pl_addr *addr, uint16_t port);

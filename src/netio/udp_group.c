@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps the UDP sockets that share an address and port, and their filter. */
+/* Manages the UDP sockets that share an address and port, and the BPF program that chooses among
+ * them. */
 #include "netio/udp_group.h"
 
 #include <assert.h>
@@ -12,11 +13,11 @@
 
 #include "netio/steer.h"
 
-#define NO_PLACE UINT32_MAX /* the kernel then chooses by a hash of its own */
+#define NO_PLACE UINT32_MAX /* the kernel then chooses by its own hash */
 
 struct place {
 	int fd;
-	unsigned int share, lane; /* lane 0: the first socket of its share */
+	unsigned int share, lane; /* lane 0: the share's first socket */
 };
 
 struct sender {
@@ -26,16 +27,16 @@ struct sender {
 
 struct pl_udp_group {
 	struct pl_udp_group *next;
-	struct sockaddr_storage address; /* as getsockname gives it */
+	struct sockaddr_storage address; /* as from getsockname */
 	unsigned int shares, n_places, n_senders;
 	struct sender senders[PL_UDP_SENDERS_MAX];
 	struct pl_steer_sender steer_senders[PL_UDP_SENDERS_MAX];
 	struct sock_filter code[PL_STEER_CODE_MAX];
-	uint32_t *first;       /* the place of each share's first socket */
+	uint32_t *first;       /* place of each share's first socket */
 	struct place places[]; /* in the kernel's order; room for all shares and their lanes */
 };
 
-/* Over all groups: what is bound and closed is rare. */
+/* Protects all groups; binding and closing are rare. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pl_udp_group *groups;
 
@@ -53,8 +54,8 @@ static int set_int(int fd, int name, int value)
 	return setsockopt(fd, SOL_SOCKET, name, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-/* The program for the group as it is. A socket that is alone and was always so takes none, and
- * needs none. */
+/* Attaches the program for the group's present sockets. A group that only ever had one socket
+ * accepts none, and needs none. */
 static int attach(struct pl_udp_group *g)
 {
 	struct pl_steer steer = { g->first, g->shares, g->steer_senders, g->n_senders };
@@ -120,7 +121,7 @@ static void end_group(struct pl_udp_group *g)
 	free(g);
 }
 
-/* The bound socket's group, found or made. */
+/* Enters a bound socket into the group of its address, which is created if there is none. */
 static int join(struct pl_udp_group **ret, int fd, unsigned int share, unsigned int shares)
 {
 	struct sockaddr_storage address;
@@ -136,7 +137,7 @@ static int join(struct pl_udp_group **ret, int fd, unsigned int share, unsigned 
 		g = new_group(&address, shares);
 	if (g == NULL)
 		return -ENOMEM;
-	/* Somebody else's sockets, of other shares, would be told apart by nothing. */
+	/* Sockets of another port on this address could not be told apart from these. */
 	if (g->shares != shares || find_place(g, share, 0) != NO_PLACE)
 		return -EADDRINUSE;
 	g->places[g->n_places++] = (struct place){ fd, share, 0 };
@@ -163,7 +164,8 @@ int pl_udp_group_bind(struct pl_udp_group **ret, int fd, const struct sockaddr *
 	return r;
 }
 
-/* A socket that was bound alone admits others from now on. */
+/* Binds fd to the group's address. SO_REUSEPORT on the first place lets a socket that was bound
+ * alone share it. */
 static int bind_beside(const struct pl_udp_group *g, int fd)
 {
 	int r = set_int(g->places[0].fd, SO_REUSEPORT, 1);
@@ -237,7 +239,7 @@ int pl_udp_group_steer(struct pl_udp_group *group, const struct pl_prefix *who, 
 	return r;
 }
 
-/* A share that goes takes its senders with it. */
+/* Removes the senders of a share. */
 static void forget_share(struct pl_udp_group *g, unsigned int share)
 {
 	for (unsigned int i = 0; i < g->n_senders;) {
@@ -258,8 +260,8 @@ void pl_udp_group_close(struct pl_udp_group *group, int fd)
 	forget_share(group, group->places[i].share);
 	close(fd);
 	group->places[i] = group->places[--group->n_places];
-	/* Nothing is lost when the program stays the old one: the kernel then chooses for places
-	 * that are gone. */
+	/* On failure the old program stays: for places that no longer exist the kernel chooses
+	 * itself. */
 	(void)attach(group);
 	if (group->n_places == 0)
 		end_group(group);

@@ -33,7 +33,7 @@ int pl_udp_peer_send(int fd, const void *bytes, size_t n)
 {
 	struct pollfd writable = { .fd = fd, .events = POLLOUT };
 
-	/* The first attempt may be answered with what befell the datagram before. */
+	/* The first attempt may return the error of an earlier datagram. */
 	for (int i = 0; i < 3; i++) {
 		if (send(fd, bytes, n, MSG_NOSIGNAL) >= 0)
 			return 0;

@@ -142,7 +142,8 @@ static void test_cut_and_jumbo(void)
 	pl_port_close(rx);
 }
 
-/* Nobody reads: sent = received + dropped, to the datagram, also when nothing follows the drops. */
+/* Without reading meanwhile: sent = received + dropped, to the datagram, also when nothing follows
+ * the drops. */
 static void test_drops(void)
 {
 	uint8_t bytes[200] = { 0 };
@@ -177,7 +178,7 @@ static void test_drops(void)
 	pl_port_close(rx);
 }
 
-/* One datagram from addr, from whatever source port the system picks. */
+/* Sends one datagram from an address, by a source port that the kernel picks. */
 static void send_from(int family, uint32_t number, uint16_t port)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET },
@@ -200,7 +201,8 @@ static void send_from(int family, uint32_t number, uint16_t port)
 #define EXPORTERS 64
 #define DATAGRAMS 20
 
-/* All datagrams of one address reach one socket, whatever their source port; addresses spread. */
+/* All datagrams of one address reach one socket, whatever their source port; addresses are spread
+ * over the sockets. */
 static void test_steering(bool v6)
 {
 	static unsigned int seen[EXPORTERS + 1][SOCKETS];
@@ -278,7 +280,7 @@ static void test_errors(void)
 		"%s", diag.text);
 	tx = send_to("127.0.0.1", port, "?sndbuf=64KiB");
 	pl_port_close(rx);
-	/* Nobody listens any more: sending goes on, and says so in its counter. */
+	/* The receiver is closed: sending goes on, and counts errors. */
 	for (int i = 0; i < 10; i++) {
 		fill_batch(2, sizeof(bytes), bytes);
 		good += pl_port_send(tx, &batch, NULL) == 2;
@@ -292,7 +294,7 @@ static void test_errors(void)
 	pl_port_close(tx);
 }
 
-/* Runs of equal datagrams in one piece, and what comes of them: the same datagrams, in order. */
+/* Runs of equally long datagrams sent in one piece arrive as single datagrams, in order. */
 static void test_gso(void)
 {
 	static uint8_t bytes[PL_BATCH_MAX][2000];
@@ -352,8 +354,8 @@ static void test_adopted(void)
 	close(fds[1]);
 }
 
-/* Every address of IPv6 and every address of IPv4, one port: each has its own, whichever is opened
- * first. */
+/* Sockets for every IPv6 and every IPv4 address on one port: each receives its own family,
+ * whichever is opened first. */
 static void test_beside(bool v6_first)
 {
 	const struct pl_port_options none = { 0 }, v6only = { .v6only = true };
@@ -363,7 +365,7 @@ static void test_beside(bool v6_first)
 	char uri[2][64];
 	int r;
 
-	/* A port that is free in both families: one socket has it in both for now. */
+	/* Finds a port that is free in both families, by a socket for both. */
 	if (!ok(pl_port_open(&rx[0], "udp://:0", PL_PORT_RECV, &none, &diag) == 0, "%s", diag.text))
 		return;
 	snprintf(uri[0], sizeof(uri[0]), "udp://0.0.0.0:%u", pl_port_local_port(rx[0]));

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the kernel charges for the smallest datagram, at least; and usually. */
+/* Bytes of buffer that the kernel charges for a small datagram: the least, and the usual number. */
 #define CHARGE_MIN   512
 #define CHARGE_USUAL 768
 
@@ -44,7 +44,7 @@ void pl_udp_turns_start(struct pl_udp_turns *t, uint32_t rcvbuf)
 
 /* ---- turns ---- */
 
-/* The next lane that may be read; 0: none. */
+/* Returns the next lane that may be read; 0: none. */
 static unsigned int next_lane(const struct pl_udp_turns *t)
 {
 	for (unsigned int k = 1; k < t->bound; k++) {
@@ -77,7 +77,7 @@ static void count_turn(struct pl_udp_turns *t, unsigned int i, bool much)
 		t->streak = 0;
 }
 
-/* Lanes whose senders' older datagrams are in that socket. */
+/* Updates the lanes that wait for socket i: n more of its datagrams were read, or all. */
 static void let_follow(struct pl_udp_turns *t, unsigned int i, uint32_t n, bool emptied)
 {
 	for (unsigned int lane = 1; lane < t->bound; lane++) {
@@ -107,8 +107,7 @@ static void tell_drops(struct pl_udp_turns *t, unsigned int i)
 
 	if (pl_udp_room(s->fd, &room) < 0)
 		return;
-	/* The kernel's counter has 32 bits: asked for at least once in 4 G drops, its wrap is
-	 * seen. */
+	/* Unsigned arithmetic copes with a wrap of the kernel's 32-bit counter. */
 	n = room.drops - s->drops_told;
 	s->drops_told = room.drops;
 	t->dropped += n;
@@ -139,7 +138,8 @@ static struct pl_port_flood *find_flood(struct pl_udp_turns *t, const struct pl_
 	return NULL;
 }
 
-/* A place to remember a sender in: a free one, or that of the one who went back longest ago. */
+/* Returns an entry for a sender: a free one, or that of the sender who left its lane longest ago;
+ * NULL when all have lanes. */
 static struct pl_port_flood *room_for(struct pl_udp_turns *t)
 {
 	struct pl_port_flood *oldest = NULL;
@@ -172,7 +172,8 @@ static int add_lane(struct pl_udp_turns *t)
 	return 0;
 }
 
-/* The lane with fewest senders, a new one before those that somebody has; 0: none. */
+/* Returns the lane with the fewest senders, other than not_this: an empty or new lane first; 0:
+ * none. */
 static unsigned int choose_lane(struct pl_udp_turns *t, unsigned int not_this)
 {
 	unsigned int best = 0;
@@ -202,7 +203,8 @@ static void move(struct pl_udp_turns *t, unsigned int from, const struct pl_pref
 	unsigned int lane;
 	int r;
 
-	/* Their older datagrams are still in there. */
+	/* A sender with a lane is not moved again: older datagrams of it are still in this
+	 * socket. */
 	if (f != NULL && f->lane != 0)
 		return;
 	lane = choose_lane(t, from);
@@ -242,7 +244,7 @@ static void give_back(struct pl_udp_turns *t, unsigned int lane, uint64_t now_ns
 		if (f->lane != lane)
 			continue;
 		if (pl_udp_group_steer(t->group, &f->who, t->share, 0) < 0)
-			continue; /* tried again when the lane has been calm for as long again */
+			continue; /* retried after another PL_UDP_CALM_NS */
 		f->lane = 0;
 		f->since_ns = now_ns;
 		s->senders--;
@@ -253,8 +255,8 @@ static void give_back(struct pl_udp_turns *t, unsigned int lane, uint64_t now_ns
 
 /* ---- who floods ---- */
 
-/* Whether it fills faster than it is read. Of the reading of `used` the kernel may be behind by a
- * quarter. */
+/* Returns true when the socket fills faster than it is read: it dropped, or is half full. The
+ * kernel's `used` may lag by a quarter. */
 static bool is_pressed(struct pl_udp_socket *s, struct pl_udp_room *room)
 {
 	bool dropped;
@@ -266,7 +268,8 @@ static bool is_pressed(struct pl_udp_socket *s, struct pl_udp_room *room)
 	return dropped || room->used >= room->size / 2;
 }
 
-/* In a lane, only the addresses of a network can be told apart further. */
+/* Samples the senders of a socket that fills, and moves the heavy ones to lanes. From a lane only
+ * single addresses of a network are moved. */
 static void look(struct pl_udp_turns *t, unsigned int i, const struct pl_packet *packets,
 	uint32_t n, uint64_t now_ns)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which of a port's UDP sockets is read next. At first there is one. When it fills faster than it
- * is read, those who send most of it get a lane, a socket with a buffer of its own: what they send
- * beyond what is read finds no room there and is dropped, and the others' does not. The first
- * socket may have PL_UDP_FIRST_TURNS turns for each turn of a lane.
+ * Chooses which of a port's UDP sockets is read next. At first there is one. When it fills faster
+ * than it is read, its heaviest senders get a lane, a socket with its own buffer: the kernel drops
+ * their excess there, and the other senders lose nothing. The first socket may have
+ * PL_UDP_FIRST_TURNS turns for each turn of a lane.
  *
- * A sender's datagrams keep their order: a lane is not read before what the sender left in the
- * socket it comes from has been. When a lane had little for PL_UDP_CALM_NS, its senders go back.
+ * A sender's datagrams keep their order: a lane is not read before the sender's older datagrams in
+ * its former socket have been. When a lane had little traffic for PL_UDP_CALM_NS, its senders go
+ * back.
  */
 #pragma once
 
@@ -19,47 +20,48 @@
 
 struct pl_udp_socket {
 	int fd;                     /* -1: none */
-	uint32_t senders, networks; /* of a lane: who has it; among them networks */
+	uint32_t senders, networks; /* of a lane: number of its senders; of these, networks */
 	uint32_t drops_told, drops_looked;
-	uint64_t behind; /* of a lane: unread until so many more of socket `after` are, or all */
+	uint64_t behind; /* of a lane: waits until so many more of socket `after` were read */
 	unsigned int after;
-	uint64_t busy_ns; /* when it had much last (monotonic) */
+	uint64_t busy_ns; /* last time of much traffic (monotonic) */
 	struct pl_heavy heavy;
 };
 
 struct pl_udp_turns {
 	struct pl_udp_group *group;
 	unsigned int share;
-	uint32_t much;   /* so many datagrams at once are a sign that more wait */
-	uint32_t sample; /* so many tell who sends most: a small part of what there is room for */
+	uint32_t much;   /* a batch of so many datagrams is a sign that more wait */
+	uint32_t sample; /* datagrams that suffice to find heavy senders: few for the buffer */
 	struct pl_udp_socket sockets[1 + PL_UDP_LANES];
-	unsigned int bound; /* so many of them are read */
+	unsigned int bound; /* number of sockets that are bound and read */
 	unsigned int at, streak, last_lane;
-	bool more; /* the first socket had much */
+	bool more; /* the last batch of the first socket was `much` */
 	struct pl_port_flood floods[PL_PORT_FLOODS];
 	unsigned int n_floods;
 	uint64_t dropped, flood_dropped, moved;
-	int error; /* errno for which a lane was refused last */
+	int error; /* last errno for which a lane was refused */
 };
 
-/* Lanes are those sockets[1 …] with a descriptor, unbound yet; rcvbuf as the kernel has it, in its
- * unit. */
+/* Begins with sockets[0] only; sockets[1 …] with a descriptor, not bound yet, can become lanes.
+ * rcvbuf: size of the buffer in the kernel's unit. */
 void pl_udp_turns_start(struct pl_udp_turns *t, uint32_t rcvbuf);
 
-/* The socket to read now. */
+/* Returns the index of the socket to read now. */
 unsigned int pl_udp_turns_next(const struct pl_udp_turns *t);
 
-/* Socket `i` gave n datagrams at that time. */
+/* Notes that socket `i` returned n datagrams at now_ns; may move senders to lanes or back. */
 void pl_udp_turns_took(struct pl_udp_turns *t, unsigned int i, const struct pl_packet *packets,
 	uint32_t n, uint64_t now_ns);
 
-/* Brings the counts of drops up to date, from the kernel. */
+/* Updates the counts of drops from the kernel. */
 void pl_udp_turns_drops(struct pl_udp_turns *t);
 
-/* Closes all that is open. */
+/* Closes all sockets. */
 void pl_udp_turns_close(struct pl_udp_turns *t);
 
-/* What the kernel knows of a socket's buffer, in its unit. Negative errno. */
+/* Fill level, size and drops of a socket's receive buffer, bytes in the kernel's unit. Negative
+ * errno. */
 struct pl_udp_room {
 	uint32_t used, size, drops;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sockets of one port in turn: who floods loses by itself, in order, and is told of; when it is
- * calm it goes back. */
+/* Turns of a port's sockets: only a sender that floods loses datagrams, in order, and is named;
+ * when it is calm it goes back. */
 #include "netio/udp_turns.h"
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ static struct pl_port *open_lanes(const char *uri, unsigned int index, unsigned 
 	return port;
 }
 
-/* A socket on 127.0.0.(1 + i), or on [::1]. */
+/* Opens a sender on 127.0.0.(1 + i), or on [::1]. */
 static struct sender new_sender(unsigned int i, bool v6)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
@@ -47,7 +47,7 @@ static struct sender new_sender(unsigned int i, bool v6)
 	return s;
 }
 
-/* Numbered from 1. */
+/* Sends datagrams that are numbered from 1. */
 static void send_some(struct sender *s, uint16_t port, uint32_t n)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -94,7 +94,7 @@ static int read_once(struct pl_port *port, struct sender *senders, unsigned int 
 	return r;
 }
 
-/* The first sender sends more than is read, the others a little. */
+/* Floods: the first sender sends more than is read, the others a little. */
 static void flood(struct pl_port *rx, struct sender *senders, uint16_t port)
 {
 	struct pl_port_stats stats;
@@ -145,8 +145,8 @@ static void test_flood(const char *uri, bool v6)
 	pl_port_close(rx);
 }
 
-/* Every share of a group has lanes of its own: whichever the flood is of, both its neighbours there
- * and the other shares keep theirs. */
+/* Every share of a group has its own lanes: a flood of one costs neither other senders of that
+ * share nor other shares any datagram. */
 static void test_shares(void)
 {
 	enum { SHARES = 3 };
@@ -191,7 +191,7 @@ static void test_shares(void)
 	ok(dropped > 0, "shares: who floods loses");
 	eq(senders[2].got + senders[3].got, senders[2].sent + senders[3].sent,
 		"shares: nobody else does");
-	/* The last one takes the place of one that is closed: senders still reach those of their
+	/* The last socket takes the place of a closed one: senders still reach the sockets of their
 	 * share. */
 	pl_port_close(rx[0]);
 	rx[0] = open_lanes(uri, 0, SHARES);
@@ -218,7 +218,8 @@ static void test_shares(void)
 		pl_port_close(rx[i]);
 }
 
-/* Nobody can wait for ten seconds here: a lane that gave nothing for that long. */
+/* A lane without traffic for PL_UDP_CALM_NS gives its senders back; the test passes the time as an
+ * argument. */
 static void test_calm(void)
 {
 	struct pl_udp_turns t = { .share = 0 };

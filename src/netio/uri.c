@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Takes the URI of a port apart. */
+/* Parses the URI of a port. */
 #include "netio/uri.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "base/num.h"
 
-/* "1G" is what one writes for "1GiB". */
+/* Explains a wrong size; suggests "1GiB" for "1G". */
 static void tell_size(const char *key, const char *text, struct pl_diag *diag)
 {
 	const size_t n = strlen(text);

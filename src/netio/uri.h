@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A port's URI taken apart: scheme, target and query. Nothing is percent-decoded: hosts, port
- * numbers and the values of our keys need none, and file names are taken as they are.
+ * Parses the target and query of a port's URI. Nothing is percent-decoded: hosts, port numbers and
+ * the values of our keys need none, and file names are taken as they are.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #define PL_URI_PARAMS_MAX 16
 
 struct pl_uri {
-	char text[PL_URI_TEXT_MAX]; /* cut into the strings below */
+	char text[PL_URI_TEXT_MAX]; /* split in place into the strings below */
 	const char *target;         /* "HOST:PORT", a file name */
 	unsigned int nparams;
 	struct {
@@ -23,19 +23,19 @@ struct pl_uri {
 };
 
 /* Splits "target?key=value&key=value". With keys NULL there is no query and '?' is an ordinary
- * character. -EINVAL with diag: a key that is not in keys (NULL behind the last), given twice, or
- * without a value. */
+ * character. -EINVAL with diag: a text or query that is too long, a key that is not in keys (NULL
+ * behind the last), given twice, or without a value. */
 int pl_uri_split(
 	struct pl_uri *uri, const char *target, const char *const *keys, struct pl_diag *diag);
 
-/* The value of a key, or NULL. */
+/* Returns the value of a key, or NULL. */
 const char *pl_uri_get(const struct pl_uri *uri, const char *key);
 
-/* Leave *ret alone when the key is not given. -EINVAL with diag when its value is not of the kind
- * or not between min and max. */
+/* Parse the value of a key; *ret stays when the key is not given. -EINVAL with diag when the value
+ * is malformed or not between min and max. */
 int pl_uri_get_size(const struct pl_uri *uri, const char *key, uint64_t min, uint64_t max,
 	uint64_t *ret, struct pl_diag *diag);
-/* The same of a value that is at hand. */
+/* The same for a given value. */
 int pl_uri_read_size(const char *key, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
 	struct pl_diag *diag);
 int pl_uri_get_bool(const struct pl_uri *uri, const char *key, bool *ret, struct pl_diag *diag);

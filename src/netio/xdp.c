@@ -25,7 +25,7 @@ struct pl_xdp {
 	int link_fd; /* -1: attached by netlink */
 	bool native;
 	uint32_t id;
-	char note[128]; /* the file that tells the next start; only by netlink */
+	char note[128]; /* path of the note for a later process; only by netlink */
 };
 
 static uint32_t mode_flags(bool native)
@@ -35,7 +35,7 @@ static uint32_t mode_flags(bool native)
 
 /* ---- who has it ---- */
 
-/* The first line of a process's file "comm". */
+/* Reads the name of a process from /proc; "" when there is none. */
 static void process_name(int pid, char *dst, size_t cap)
 {
 	char path[64];
@@ -52,7 +52,7 @@ static void process_name(int pid, char *dst, size_t cap)
 	dst[strcspn(dst, "\n")] = '\0';
 }
 
-/* Whether this file of fdinfo is that of a link through which the program is attached to the
+/* Returns true when this file of fdinfo describes the BPF link that attaches the program to the
  * interface. */
 static bool is_link_of(int dir, const char *name, uint32_t id, int ifindex)
 {
@@ -98,7 +98,8 @@ static bool holds_link(const char *pid, uint32_t id, int ifindex)
 	return found;
 }
 
-/* Looks at all processes, so only where a person is to be told. */
+/* Returns the process that holds the link, or 0. It reads /proc of all processes, so it is only for
+ * messages. */
 static int find_holder(uint32_t id, int ifindex)
 {
 	DIR *d = opendir("/proc");
@@ -175,8 +176,8 @@ static void tell_other(const char *ifname, int ifindex, struct pl_diag *diag)
 
 /* ---- the note for the next start, where the kernel does not clean up ---- */
 
-/* When a process began, in ticks since boot: tells a process from a later one of the same number.
- * 0: none. */
+/* Returns the start time of a process in ticks since boot, which tells it from a later one with the
+ * same pid. 0: no such process. */
 static uint64_t process_start(int pid)
 {
 	char path[64], text[1024], *at;
@@ -200,7 +201,8 @@ static uint64_t process_start(int pid)
 	return start;
 }
 
-/* The folder of notes: what systemd gave the service, /run/pathline, or the user's own. */
+/* Returns the folder of notes: RUNTIME_DIRECTORY of systemd, /run/pathline, or the user's own.
+ * -ENOENT when there is none. */
 static int note_folder(char *dst, size_t cap)
 {
 	const char *folder = pl_tc_notes(), *user = getenv("XDG_RUNTIME_DIR");
@@ -216,7 +218,8 @@ static int note_folder(char *dst, size_t cap)
 	return (size_t)n < cap ? 0 : -ENAMETOOLONG;
 }
 
-/* Numbers of interfaces count anew in each network namespace. */
+/* Writes the path of an interface's note; it names the network namespace too, because each numbers
+ * its interfaces on its own. */
 static int note_path(int ifindex, bool make, char *dst, size_t cap)
 {
 	struct stat ns;
@@ -251,7 +254,7 @@ static int write_note(struct pl_xdp *xdp)
 	return fclose(f) != 0 ? -errno : 0;
 }
 
-/* What is attached was ours and its process is no more. */
+/* Returns true when the note says that the attached program was ours and its process has ended. */
 static bool is_left_over(int ifindex, uint32_t id)
 {
 	char path[128], line[128] = "", *at = line;
@@ -288,7 +291,7 @@ static int attach_by_netlink(struct pl_xdp *xdp, int prog_fd)
 	r = query_id(xdp->ifindex, &xdp->id, &native);
 	if (r == 0)
 		r = write_note(xdp);
-	/* Without the note nobody could clean up after us. */
+	/* Without the note no later process could clean up. */
 	if (r < 0)
 		(void)bpf_xdp_detach(xdp->ifindex, mode_flags(xdp->native), NULL);
 	return r;
@@ -307,7 +310,7 @@ static int attach_by_link(struct pl_xdp *xdp, int prog_fd, const struct pl_right
 	return 0;
 }
 
-/* Kernels before 5.9 do not know the call (-EINVAL), nor netlink the difference. */
+/* Attaches by link; by netlink on kernels before 5.9, which do not know links (-EINVAL). */
 static int attach_in_mode(
 	struct pl_xdp *xdp, int prog_fd, bool native, const struct pl_rights *rights)
 {
@@ -389,7 +392,7 @@ void pl_xdp_detach(struct pl_xdp *xdp)
 	if (xdp->link_fd >= 0) {
 		close(xdp->link_fd);
 	} else {
-		/* The interface may be gone, and its number another's. */
+		/* The interface may be gone, and its ifindex reused. */
 		if (query_id(xdp->ifindex, &id, &native) == 0 && id == xdp->id)
 			(void)bpf_xdp_detach(xdp->ifindex, mode_flags(xdp->native), NULL);
 		(void)unlink(xdp->note);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An XDP program attached to an interface, and taken off again.
+ * Attaches an XDP program to an interface and detaches it.
  *
- * It is attached by a BPF link (Linux 5.9): the link lives as long as a process holds its
- * descriptor, so the kernel itself takes the program off when the process ends in whatever way,
- * kill -9 included, and nobody can put another one in its place meanwhile. Where the kernel has no
- * such links the program is attached by netlink, and a note in /run/pathline
- * ($RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/pathline) tells the next start that a program found there is the left-over of a
- * process that is no more, and may be replaced. A program of somebody else is never touched.
+ * A BPF link (Linux 5.9) attaches it: the link lives as long as a process holds its descriptor, so
+ * the kernel detaches the program when the process ends in any way, kill -9 included, and no other
+ * program can replace it meanwhile. On a kernel without links netlink attaches the program, and a
+ * note in /run/pathline ($RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/pathline) tells a later process that
+ * the program is the left-over of an ended process and may be replaced. Programs of others are
+ * never touched.
  *
  * Threaded NAPI is left as it is, off by default.
  */
@@ -22,8 +22,8 @@
 
 enum pl_xdp_mode {
 	PL_XDP_AUTO,   /* native, and generic where the driver has no XDP */
-	PL_XDP_NATIVE, /* by the driver, before the kernel makes a packet of the frame */
-	PL_XDP_GENERIC /* by the network stack, after it: any interface, slower */
+	PL_XDP_NATIVE, /* in the driver, before the kernel allocates an skb */
+	PL_XDP_GENERIC /* in the network stack, after that: any interface, slower */
 };
 
 /*
@@ -42,22 +42,23 @@ struct pl_xdp_program {
 struct pl_xdp;
 
 /*
- * Negative errno with diag: -ENODEV no such interface; -EPERM, which capability is missing; -EBUSY
- * another XDP program is there, its name, number and who holds it; -EOPNOTSUPP the driver or the
- * kernel has no XDP of this mode. The program may be closed afterwards. rights: NULL for our own.
+ * Attaches the program. Negative errno with diag: -ENODEV no such interface; -EPERM, names the
+ * missing capability; -EBUSY another XDP program is there, with its name, id and process;
+ * -EOPNOTSUPP the driver or the kernel has no XDP of this mode. The program's descriptor may be
+ * closed afterwards. rights: NULL for our own.
  */
 int pl_xdp_attach(struct pl_xdp **ret, const char *ifname, int prog_fd, enum pl_xdp_mode mode,
 	const struct pl_rights *rights, struct pl_diag *diag);
 
-/* Takes the program off. NULL is allowed; also when the interface is gone meanwhile. */
+/* Detaches the program. NULL is allowed; so is an interface that is gone. */
 void pl_xdp_detach(struct pl_xdp *xdp);
 
 bool pl_xdp_is_native(const struct pl_xdp *xdp);
 int pl_xdp_ifindex(const struct pl_xdp *xdp);
 
-/* What is attached to an interface now. name is empty when it cannot be told (that takes
- * CAP_SYS_ADMIN); pid is a process that holds its link, 0 when none is known. 0 with id 0: nothing.
- * Negative errno. */
+/* The XDP program on an interface now. name is empty when it cannot be read (needs CAP_SYS_ADMIN);
+ * pid is a process that holds its link, 0 when none is known. Returns 0, with id 0 when no program
+ * is attached, or negative errno. */
 struct pl_xdp_state {
 	uint32_t id; /* of the program */
 	bool native;
@@ -67,8 +68,8 @@ struct pl_xdp_state {
 };
 int pl_xdp_query(int ifindex, struct pl_xdp_state *ret);
 
-/* The version of libbpf, in words. */
+/* Returns the version of libbpf as text. */
 const char *pl_xdp_library(void);
 
-/* Sums of the map pl_filter_counts over all processors. Negative errno. */
+/* Sums the map pl_filter_counts over all CPUs. Negative errno. */
 int pl_xdp_counts(int counts_fd, struct pl_filter_counts *ret);

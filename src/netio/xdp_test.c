@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XDP programs on a veth pair in a network namespace of the test's own: by link and, as on kernels
- * without links, by netlink, with what a killed process leaves behind; and what the link monitor
- * tells. Needs root.
+ * XDP programs on a veth pair in a network namespace of the test's own: attached by link and, as on
+ * kernels without links, by netlink, with the left-overs of a killed process; and the changes that
+ * the link monitor reports. Needs root.
  */
 #include "netio/xdp.c"
 
@@ -77,7 +77,7 @@ static struct pl_xdp *on_heap(const struct pl_xdp *xdp)
 	return copy;
 }
 
-/* A process that attaches and is killed: netlink's program stays. */
+/* Attaches in a process that is killed: a program attached by netlink stays. */
 static void leave_one_behind(void)
 {
 	struct pl_xdp xdp;
@@ -112,7 +112,7 @@ static void test_by_netlink(void)
 	leave_one_behind();
 	ok(attached() != 0 && access(note, R_OK) == 0, "its program and note stay");
 	ok(attach_note(&xdp) == 0 && attached() == xdp.id, "the next start takes its place");
-	/* A program of somebody else, whatever the note says. */
+	/* A program that is not the note's is left alone. */
 	pl_xdp_detach(on_heap(&xdp));
 	leave_one_behind();
 	{
@@ -130,7 +130,7 @@ static void test_by_netlink(void)
 
 static const char *const changes[] = { "same", "down", "up", "gone", "back", "renamed" };
 
-/* The next change, waiting for up to 60 s: a carrier takes a second, a busy machine some more. */
+/* Waits up to 60 s for the next change: a carrier takes a second, on a busy machine longer. */
 static enum pl_link_change next(struct pl_link_monitor *m)
 {
 	uint64_t until = pl_clock_mono_ns() + UINT64_C(60000000000);
@@ -164,7 +164,7 @@ static bool rename_to(const char *from, const char *to)
 {
 	char command[96];
 
-	/* netio/rtnl.h has no renaming: nothing but this test needs it. */
+	/* netio/rtnl.h cannot rename: only this test needs it. */
 	snprintf(command, sizeof(command), "ip link set %s down && ip link set %s name %s", from,
 		from, to);
 	return system(command) == 0; /* NOLINT(cert-env33-c) */

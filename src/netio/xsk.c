@@ -29,8 +29,8 @@ static int set_option(int fd, int name, const void *value, size_t len)
 	return setsockopt(fd, SOL_XDP, name, value, (socklen_t)len) < 0 ? -errno : 0;
 }
 
-/* Huge pages where some are reserved; else asked for as transparent ones, which is no more than a
- * wish. */
+/* Allocates the frames' memory: huge pages where some are reserved, else with a hint for
+ * transparent ones. */
 static int make_memory(struct pl_xsk *x, int node)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -51,7 +51,7 @@ static int make_memory(struct pl_xsk *x, int node)
 	if (node >= 0 && node < 64) {
 		unsigned long nodes = 1ul << node;
 
-		/* The device's own memory is nearer; any other works too. */
+		/* Prefers memory of the device's NUMA node; any other works too. */
 		(void)syscall(SYS_mbind, p, bytes, MPOL_PREFERRED, &nodes, sizeof(nodes) * 8, 0);
 	}
 	return madvise(p, bytes, MADV_POPULATE_WRITE) < 0 && errno != EINVAL ? -errno : 0;
@@ -81,7 +81,7 @@ static int make_rings(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 	struct xdp_umem_reg reg = { .addr = (uintptr_t)x->memory,
 		.len = ((uint64_t)x->recv_frames + x->send_frames) * x->frame_bytes,
 		.chunk_size = x->frame_bytes };
-	/* The kernel wants both rings of the memory, whichever way it is used. */
+	/* The kernel requires fill and completion ring, even for one direction. */
 	uint32_t fill = cfg->recv > 0 ? cfg->recv : 1, done = cfg->send > 0 ? cfg->send : 1;
 	struct xdp_mmap_offsets off = { 0 };
 	socklen_t len = sizeof(off);
@@ -100,7 +100,7 @@ static int make_rings(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 		r = -errno;
 	if (r < 0)
 		return r;
-	/* Since Linux 5.4 the rings have flags; before it their offsets were fewer. */
+	/* Rings have flags since Linux 5.4; older kernels return a shorter structure. */
 	if (len != sizeof(off))
 		return -EOPNOTSUPP;
 	r = map_ring(x, &x->fill, &off.fr, fill, sizeof(uint64_t), XDP_UMEM_PGOFF_FILL_RING);
@@ -136,8 +136,8 @@ static int bind_to(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 	return 0;
 }
 
-/* The queue of a socket that was closed is free a moment later only: the kernel clears up behind
- * it. */
+/* Binds to the queue, and retries for a second: the kernel frees the queue of a closed socket a
+ * moment later. */
 static int bind_patiently(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 {
 	int r = bind_to(x, cfg);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An AF_XDP socket with its memory and rings, straight on the kernel's interface (linux/if_xdp.h).
- * libxdp has this too, and with it a dispatcher program, object files looked up on disk and BTF
- * demanded at run time; pathline loads its own one program, so what is left to use of it is two
- * pages of code: these.
+ * libxdp has this too, but with a dispatcher program, object files on disk and BTF required at run
+ * time; pathline loads one program of its own and would use only two pages of libxdp's code.
  *
  * Rings are single producer, single consumer, shared with the kernel. A frame is named by its
- * offset in the memory; it is in exactly one place: fill ring, kernel, receive ring, caller
- * (receive), or free list, transmit ring, kernel, completion ring (send, netio/xsk_send.h). Frames
- * to be sent stand behind those that receive.
+ * offset in the memory; it is in exactly one place: fill ring, kernel, receive ring or caller
+ * (receiving); free list, transmit ring, kernel or completion ring (sending, netio/xsk_send.h).
+ * Frames for sending stand behind those for receiving.
  */
 #pragma once
 
@@ -45,19 +44,19 @@ struct pl_xsk_cfg {
 	const char *ifname;
 	int ifindex;
 	uint32_t queue;
-	/* Frames, and entries of their rings; powers of two, 0: it does not receive, or not
+	/* Number of frames, and of entries of the rings; powers of two. 0: does not receive, or not
 	 * send. */
 	uint32_t recv, send;
 	uint32_t frame_bytes; /* 2048 or 4096 */
 	bool busy_poll;
 	enum pl_xsk_copy copy;
-	int node;                       /* of the memory; -1 = no wish */
+	int node;                       /* NUMA node of the memory; -1 = any */
 	const struct pl_rights *rights; /* NULL: our own */
 };
 
-/* Ready to receive when its descriptor is entered into the program's map. Negative errno with diag:
- * which capability is missing, who has the queue, what is not supported. On failure nothing is
- * left. */
+/* Opens the socket; it receives once its descriptor is in the program's map. Negative errno with
+ * diag: a missing capability, a queue in use, a feature that is not supported. On failure nothing
+ * is left open. */
 int pl_xsk_open(struct pl_xsk *x, const struct pl_xsk_cfg *cfg, struct pl_diag *diag);
 void pl_xsk_close(struct pl_xsk *x);
 

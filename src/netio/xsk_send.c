@@ -27,8 +27,8 @@ void pl_xsk_send_done(struct pl_xsk_send *s)
 
 void pl_xsk_send_begin(struct pl_xsk_send *s, const struct pl_xsk *x)
 {
-	/* The first to be taken is the last of the list; those of receiving come first in the
-	 * memory. */
+	/* Frames are taken from the end of the list, in ascending order. Those for receiving come
+	 * first in the memory. */
 	for (uint32_t i = 0; i < x->send_frames; i++)
 		s->free[i] = x->recv_frames + x->send_frames - 1 - i;
 	s->nfree = x->send_frames;
@@ -54,7 +54,7 @@ static void take_back(struct pl_xsk_send *s, const struct pl_xsk *x)
 	pl_xsk_store(done->consumer, at + n);
 }
 
-/* Has the kernel take what is in the ring, or a part of it. 0, or what is wrong. */
+/* Wakes the kernel to transmit frames from the ring, all or some. Returns 0 or negative errno. */
 static int kick(struct pl_xsk_send *s, const struct pl_xsk *x)
 {
 	if (x->zero_copy && !pl_xsk_needs_wakeup(&x->tx))
@@ -63,10 +63,10 @@ static int kick(struct pl_xsk_send *s, const struct pl_xsk *x)
 		return 0;
 	switch (errno) {
 	case EBUSY:
-		/* Where it copies: the driver took a frame and threw it away. */
+		/* In copy mode EBUSY means that the driver dropped a frame. */
 		s->dropped += !x->zero_copy;
 		return 0;
-	case EAGAIN: /* more than it takes at once, or no room in the socket or the driver's queue */
+	case EAGAIN: /* too many at once, or no room in the socket or the driver's queue */
 	case ENOBUFS:
 	case EINTR:
 		return 0;
@@ -77,8 +77,8 @@ static int kick(struct pl_xsk_send *s, const struct pl_xsk *x)
 	}
 }
 
-/* Kicks until so many frames are free, and none is in the ring that the driver does not take by
- * itself. */
+/* Kicks until `wanted` frames are free and, in copy mode, the ring is empty. 0 or negative
+ * errno. */
 static int kick_until(struct pl_xsk_send *s, const struct pl_xsk *x, uint32_t wanted)
 {
 	uint32_t taken = pl_xsk_load(x->tx.consumer), free = s->nfree;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames out of an AF_XDP socket's memory onto the wire. A frame is on the free list, in the
- * transmit ring, with the kernel, or in the completion ring. Where the kernel copies it takes
- * frames only in our system calls, some 32 in each; where it does not the driver takes them by
- * itself, and is woken when it sleeps.
+ * Sends frames from the memory of an AF_XDP socket. A frame is on the free list, in the transmit
+ * ring, with the kernel, or in the completion ring. In copy mode the kernel takes frames only in
+ * our system calls, some 32 in each; with zero-copy the driver takes them by itself, and is woken
+ * when it sleeps.
  */
 #pragma once
 
@@ -11,27 +11,26 @@
 #include "wire/packet.h"
 
 struct pl_xsk_send {
-	uint32_t *free, nfree; /* numbers of frames */
+	uint32_t *free, nfree; /* stack of numbers of frames */
 	uint64_t sent;         /* frames put into the ring */
-	/* times that there was no room, in the ring or the socket, and it was waited for */
+	/* times that sending waited for room in the ring or the socket */
 	uint64_t full;
-	/* of those sent: the driver threw them away, or they stood in the ring when it was
-	 * closed */
+	/* of those sent: dropped by the driver, or still in the ring when it was closed */
 	uint64_t dropped;
 };
 
-/* Room for the free list of so many frames. -ENOMEM. */
+/* Allocates the free list for so many frames. -ENOMEM. */
 int pl_xsk_send_init(struct pl_xsk_send *s, uint32_t frames);
 void pl_xsk_send_done(struct pl_xsk_send *s);
 
-/* The socket was opened: all of its frames are free. */
+/* Puts all frames of a newly opened socket on the free list. */
 void pl_xsk_send_begin(struct pl_xsk_send *s, const struct pl_xsk *x);
-/* It is about to be closed: what is still in its ring will not be sent, and is counted. */
+/* Counts the frames that are still in the ring as dropped; call it before the socket is closed. */
 void pl_xsk_send_end(struct pl_xsk_send *s, const struct pl_xsk *x);
 
-/* Sends frames, each no longer than x->frame_bytes. Returns how many were put into the ring, and in
- * *ret_error 0, or what is wrong, a negative errno: -ETIMEDOUT when the interface took none for a
- * second. Frames in the ring go out with the next ones then. */
+/* Sends frames, each no longer than x->frame_bytes. Returns how many were put into the ring.
+ * *ret_error: 0 or negative errno; -ETIMEDOUT when the interface took none for a second, and the
+ * frames in the ring go out with the next ones. */
 uint32_t pl_xsk_send(struct pl_xsk_send *s, const struct pl_xsk *x, const struct pl_packet *frames,
 	uint32_t n, int *ret_error);
 
