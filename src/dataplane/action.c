@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Actions from their text. */
+/* Parses the actions of entries from text. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,10 +33,10 @@ static const struct pl_dp_extern *const externs[] = {
 	NULL,
 };
 
-/* One action under work: its words in a copy of its text, cut at blanks. */
+/* State of parsing one action: its words in a copy of its text, split at blanks. */
 struct parser {
 	struct pl_dp_pipeline *p;
-	int table; /* number; -1: of a group's member */
+	int table; /* number of the table; -1: a member of a group */
 	enum pl_dp_stage stage;
 	struct pl_diag *diag;
 	char text[ACTION_MAX];
@@ -82,7 +82,7 @@ static int read_mac(const struct parser *x, const char *word)
 	return -EINVAL;
 }
 
-/* A field whose value is one number. */
+/* Parses the name of a field whose value is one number. */
 static int read_field(const struct parser *x, const char *word, uint8_t *ret)
 {
 	enum pl_dp_field f = pl_dp_field_find(word, strlen(word), x->diag);
@@ -97,7 +97,7 @@ static int read_field(const struct parser *x, const char *word, uint8_t *ret)
 	return 0;
 }
 
-/* NAME, NAME[3], NAME[FIELD], NAME[FIELD+3] */
+/* Parses NAME, NAME[3], NAME[FIELD] or NAME[FIELD+3]. */
 static int read_cell(const struct parser *x, enum pl_dp_cells kind, char *word)
 {
 	static const char *const kinds[] = { "counter", "meter", "register" };
@@ -144,7 +144,7 @@ static int read_cell(const struct parser *x, enum pl_dp_cells kind, char *word)
 	return 0;
 }
 
-/* VALUE&MASK: bits outside the mask stay. */
+/* Parses the mask of VALUE&MASK; bits outside the mask keep their values. */
 static int read_mask(const struct parser *x, enum pl_dp_field f, const char *text)
 {
 	const uint64_t all =
@@ -252,7 +252,8 @@ static unsigned int words_of(unsigned int action)
 	return n;
 }
 
-/* What chooses a port comes before the queue; members of groups are not chosen within each other. */
+/* Checks the action's place: actions that choose a port or queue are for ingress only; members of a
+ * group cannot select, goto or stop. */
 static int check_place(const struct parser *x, unsigned int action)
 {
 	switch (action) {
@@ -373,7 +374,7 @@ static int make_extern(struct parser *x, const struct pl_dp_extern *e, const cha
 	return r;
 }
 
-/* One action of x->text. */
+/* Parses the action in x->text into x->step. */
 static int read_action(struct parser *x)
 {
 	char whole[ACTION_MAX], *save = NULL;
@@ -429,7 +430,7 @@ void pl_dp_actions_free(struct pl_dp_actions *a)
 	free(a);
 }
 
-/* The next action of the text into x->text, without blanks around it. */
+/* Copies the next action of the text into x->text, without blanks around it. */
 static int cut(struct parser *x, const char **text)
 {
 	const char *begin = *text + strspn(*text, " ");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Changes of entries: all of a set or none. Each table that changes gets a draft, which replaces it
- * when every change of the set was taken and every lookup is built. */
+/* Changes entries: all changes of a set or none. Each table that changes gets a draft, which
+ * replaces its entries when every change of the set was accepted and every lookup is built. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 
 struct draft {
 	bool begun;
-	struct pl_dp_entry **entries; /* as they will be */
+	struct pl_dp_entry **entries; /* entries after the change */
 	size_t n, cap;
-	struct pl_dp_entry **gone, **made; /* of the table's entries; of ours */
+	struct pl_dp_entry **gone, **made; /* removed from the table; created by this change */
 	size_t n_gone, cap_gone, n_made, cap_made;
-	/* Index of an entry, from 1 on, by its match; 0 free, GRAVE was deleted. */
+	/* Hash table by match: index of an entry, from 1 on; 0: free, GRAVE: deleted. */
 	uint32_t *slots;
 	size_t n_slots, used;
 	struct pl_dp_lookup *lookup;
@@ -40,7 +40,8 @@ void pl_dp_entry_free(struct pl_dp_entry *e)
 
 /* ---- an index of entries by what they match ---- */
 
-/* Bounds are left out: entries that differ by them only are told apart by comparing. */
+/* Returns the first slot to probe. The hash leaves out bounds: entries that differ only there are
+ * compared. */
 static size_t slot_of(const struct draft *d, const struct pl_dp_match *m)
 {
 	uint64_t h = pl_hash(m->value, sizeof(m->value), m->priority);
@@ -59,7 +60,7 @@ static void index_put(struct draft *d, uint32_t at)
 	d->used++;
 }
 
-/* Room for one more, with half of the slots free; graves go. */
+/* Makes room for one more entry, with half of the slots free; drops graves. -ENOMEM. */
 static int index_grow(struct draft *d)
 {
 	size_t n = 16;
@@ -81,7 +82,7 @@ static int index_grow(struct draft *d)
 	return 0;
 }
 
-/* The slot of the entry that matches the same; NULL: there is none. */
+/* Returns the slot of the entry with an equal match; NULL when there is none. */
 static uint32_t *index_find(
 	const struct draft *d, const struct pl_dp_key *key, const struct pl_dp_match *m)
 {
@@ -134,8 +135,8 @@ static bool is_made(const struct draft *d, const struct pl_dp_entry *e)
 	return false;
 }
 
-/* An entry leaves the draft: one of the table's is freed when the change is done, one of this very
- * change with what the change made. */
+/* Removes an entry from the draft. Entries of the table are freed in commit(); those that this
+ * change created are freed with `made`. */
 static int leave(struct draft *d, struct pl_dp_entry *e)
 {
 	return is_made(d, e) ? 0 : push(&d->gone, &d->n_gone, &d->cap_gone, e);
@@ -189,7 +190,7 @@ static int put_in(struct change *c, struct draft *d, const struct pl_dp_match *m
 	return r;
 }
 
-/* The new one in the place, and with the counters and the rank, of the old one. */
+/* Replaces an entry: the new one takes over counters and serial. */
 static int replace(struct change *c, struct draft *d, uint32_t *slot,
 	const struct pl_dp_match *match, const char *actions, int t)
 {
@@ -230,7 +231,8 @@ static int clear(struct draft *d)
 	return index_grow(d);
 }
 
-/* The match, and behind the arrow the actions; NULL when there is no arrow. */
+/* Parses the match of an entry; *ret_actions is the text behind the arrow, NULL without an
+ * arrow. */
 static int split(const struct change *c, const struct pl_dp_change *x, const struct pl_dp_key *key,
 	struct pl_dp_match *match, const char **ret_actions)
 {
@@ -325,7 +327,7 @@ static void discard(struct change *c)
 	}
 }
 
-/* Entries that this change made and did away with again go too. */
+/* Frees entries that this change created and removed again. */
 static void free_unused(struct draft *d)
 {
 	for (size_t i = 0; i < d->n_made; i++) {
@@ -380,7 +382,7 @@ static int add_watcher(struct pl_dp_watcher **list, size_t *n, const struct pl_d
 	return 0;
 }
 
-/* With the drafts' entries in place of those of the tables that change. */
+/* Lists the actions that are told of drops; for tables with a draft, those of its entries. */
 static int make_watchers(const struct pl_dp_pipeline *p, const struct draft *drafts,
 	struct pl_dp_watcher **ret, size_t *ret_n)
 {

@@ -50,7 +50,7 @@ uint64_t pl_dp_clock_read(const struct pl_dp_clock *c, uint64_t true_ns)
 	if (c->drift_ppb == 0)
 		return c->shown_ns + passed;
 	drifted = (__int128)passed * c->drift_ppb;
-	/* Rounded down, below 0 too: the clock never shows less than it did. */
+	/* Rounded down, also below 0: the clock never goes back. */
 	drifted = drifted >= 0 ? drifted / PPB : -((-drifted + PPB - 1) / PPB);
 	return c->shown_ns + passed + (uint64_t)(int64_t)drifted;
 }

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The clock of a node: what it shows at a true time, with an offset, a drift and steps. Exact: the
- * drift is whole parts per billion, and a change does not move what the clock shows but by the step
- * that is asked for. True times of one clock never go back.
+ * The clock of a node: the time that it shows at a true time, with an offset, a drift and steps. It
+ * is exact: the drift is in whole parts per billion, and only a step moves the shown time. True
+ * times of one clock never go back.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* A clock that runs half as fast, or half as fast again, is a fault and no clock. */
+/* Largest drift either way, in ppb: half the speed, or half as fast again. */
 #define PL_DP_DRIFT_MAX 500000000
 
 struct pl_dp_clock {
 	uint64_t since_ns; /* true time of the last change */
-	uint64_t shown_ns; /* by the clock then */
-	int64_t drift_ppb; /* above 0: it is fast */
+	uint64_t shown_ns; /* shown time at that moment */
+	int64_t drift_ppb; /* above 0: the clock is fast */
 };
 
-/* Shows the true time and an offset. All zero is a right clock. -EINVAL: the drift is beyond
- * PL_DP_DRIFT_MAX either way. */
+/* Sets the clock to the true time plus an offset, at least 0 (the Unix epoch). All zeros is a
+ * correct clock. -EINVAL when the drift is beyond PL_DP_DRIFT_MAX. */
 int pl_dp_clock_set(struct pl_dp_clock *c, uint64_t true_ns, int64_t offset_ns, int64_t drift_ppb);
 
-/* From now on it drifts so; what it shows goes on. -EINVAL as above. */
+/* Changes the drift from now on, without a step. -EINVAL as above. */
 int pl_dp_clock_drift(struct pl_dp_clock *c, uint64_t true_ns, int64_t drift_ppb);
 
-/* Now it jumps by so much. */
+/* Steps the clock, at most back to 0 (the Unix epoch). */
 void pl_dp_clock_step(struct pl_dp_clock *c, uint64_t true_ns, int64_t step_ns);
 
-/* What it shows; 0 when that would be before the Unix epoch. */
+/* Returns the time that the clock shows. */
 uint64_t pl_dp_clock_read(const struct pl_dp_clock *c, uint64_t true_ns);

@@ -13,7 +13,7 @@ static void test_shown(void)
 	static const struct {
 		int64_t offset_ns, drift_ppb;
 		uint64_t after_ns;
-		int64_t want; /* beside the true time */
+		int64_t want; /* difference from the true time */
 	} cases[] = {
 		{ 0, 0, 5 * SECOND, 0 },
 		{ 37000000000, 0, 5 * SECOND, 37000000000 },
@@ -41,8 +41,8 @@ static void test_shown(void)
 	eq(pl_dp_clock_read(&c, 100), 0, "not before the epoch");
 }
 
-/* Changes at random times: drifts move nothing, steps move by what they say, and between steps back
- * the clock never goes back. */
+/* Changes at random times: a new drift does not move the clock, a step moves it by its size, and
+ * otherwise the clock never goes back. */
 static void test_changes(void)
 {
 	struct pl_dp_clock c = { 0, 0, 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rows of a switch's file, and the checks of single values. */
+/* The schema of a switch's file, and checks of single values. */
 #include "dataplane/conf.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 static const char *const stages[] = { "ingress", "egress", NULL };
 
-/* Names stand between blanks in actions, and on metrics pages. */
+/* Names must have no blanks, which separate words of actions, and must suit metrics pages. */
 static int check_name(const char *value, struct pl_diag *diag)
 {
 	if (value[0] != '\0' && strlen(value) <= PL_DP_NAME_MAX &&

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file of a switch (YAML, base/conf.h), as it is written; dataplane/program.h makes a pipeline
- * of it.
+ * The file of a switch (YAML, base/conf.h); dataplane/program.h builds a pipeline from it.
  *
  *   name: s1
  *   id: 1
@@ -25,13 +24,13 @@
  *   window   FIELD=OFFSET+WIDTH/PERIOD: the times of day from OFFSET on, for WIDTH, in every
  *            PERIOD since 1970: time=250ms+250ms/1s. Only for `time`
  *
- * An entry is "[priority N] MATCH... -> ACTION; ACTION...". A field that is not written (but exact
- * ones are) matches everything. Of the entries that match, that of the highest priority (0 when it
- * has none) is taken; of those that with the longest prefix; of those the first.
+ * An entry is "[priority N] MATCH... -> ACTION; ACTION...". A field that is left out (exact fields
+ * cannot be) matches everything. Of several matching entries the one with the highest priority
+ * (default 0) is taken, then the one with the longest prefix, then the first.
  *
- * Actions are in actions.def. Tables of a stage are looked up in their order. `miss` are the actions
- * of a packet without an entry (none: on to the next table). A packet that has no output port at the
- * end is dropped as no_route.
+ * Actions are in actions.def. The tables of a stage are looked up in their order. `miss` has the
+ * actions for packets that no entry matches (none: the next table follows). A packet that has no
+ * output port at the end is dropped as no_route.
  */
 #pragma once
 
@@ -42,7 +41,7 @@
 #define PL_DP_TABLES_MAX  64
 #define PL_DP_ENTRIES_MAX 65536 /* of a table */
 #define PL_DP_CELLS_MAX   (1u << 20)
-#define PL_DP_NAMED_MAX   256 /* counters, meters, registers, groups: of each */
+#define PL_DP_NAMED_MAX   256 /* counters; also meters, registers, groups */
 #define PL_DP_FIELDS_MAX  8   /* of a key */
 
 struct pl_dp_conf_queue {
@@ -79,7 +78,7 @@ struct pl_dp_conf_table {
 	struct pl_conf_list key, entries;
 };
 
-struct pl_dp_conf_point { /* of alternate marking */
+struct pl_dp_conf_point { /* measurement point of alternate marking */
 	uint64_t number, port, flows;
 	unsigned int direction; /* 0: in, 1: out */
 	unsigned int role;      /* enum pl_dp_point_role */

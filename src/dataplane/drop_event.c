@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes the event of a packet that ended. */
+/* Builds the event of a dropped packet. */
 #include "dataplane/drop_event.h"
 
 void pl_dp_drop_event(struct pl_event *ret, const struct pl_dp_drop_place *place,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Edits of packets, with their lengths and checksums kept by what changed (RFC 1624). */
+/* Edits packets and updates their lengths and checksums by the difference (RFC 1624). */
 #include "dataplane/edit.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static uint16_t fold(uint32_t sum)
 	return (uint16_t)((sum & 0xffff) + (sum >> 16));
 }
 
-/* Of an even number of bytes, folded. */
+/* Returns the folded sum of an even number of bytes. */
 static uint16_t sum_of(const void *bytes, uint32_t n)
 {
 	return (uint16_t)~pl_checksum_fold(pl_checksum_add(0, bytes, n));
@@ -28,7 +28,7 @@ static void put16(uint8_t *p, uint16_t v)
 	p[1] = (uint8_t)v;
 }
 
-/* The checksum field of the transport; only when `summed`. */
+/* Returns the transport's checksum field; valid only when `summed`. */
 static uint8_t *checksum(const struct pl_dp_edit *e)
 {
 	return e->pkt->data + e->l4 + (e->proto == PL_IP_UDP ? 6 : 16);
@@ -144,7 +144,7 @@ void pl_dp_edit_put_dscp(struct pl_dp_edit *e, uint8_t dscp)
 
 	dscp &= 0x3f;
 	if (e->ip_version == 6) {
-		/* Version:4 | traffic class:8 | flow label:20, of which no checksum knows */
+		/* Version:4 | traffic class:8 | flow label:20; no checksum covers them */
 		ip[0] = (uint8_t)((ip[0] & 0xf0) | dscp >> 2);
 		ip[1] = (uint8_t)((dscp & 3) << 6 | (ip[1] & 0x3f));
 		return;
@@ -167,7 +167,7 @@ void pl_dp_edit_put_proto(struct pl_dp_edit *e, uint8_t proto)
 		e->ip_sum += pl_be16(ip + 8);
 		return;
 	}
-	/* The last of the extension headers names it. Their lengths are in units of 8 bytes, that of
+	/* The last extension header names the protocol. Lengths are in units of 8 bytes, that of
 	 * the authentication header of 4 (RFC 8200 4, RFC 4302 2.2). */
 	while (at + 8 <= l4) {
 		uint32_t bytes = *next == PL_IP_AH         ? 4u * (ip[at + 1] + 2u)
@@ -180,7 +180,8 @@ void pl_dp_edit_put_proto(struct pl_dp_edit *e, uint8_t proto)
 	*next = proto;
 }
 
-/* The length stands in the pseudo header, and for UDP in the header too. */
+/* Returns what a growth adds to the checksummed sum: the length is in the pseudo-header, and for
+ * UDP in the header too. */
 static uint32_t length_gain(const struct pl_dp_edit *e, int32_t grown)
 {
 	uint32_t once = grown >= 0 ? (uint32_t)grown & 0xffff : (uint16_t) ~(uint32_t)-grown;
@@ -218,7 +219,8 @@ void pl_dp_edit_close(struct pl_dp_edit *e)
 	if (e->summed && (e->sum != 0 || e->grown != 0)) {
 		uint16_t gain = pl_dp_edit_gain(e, 0), v;
 
-		/* A gain of either zero is none: what the packet had stays as it was written. */
+		/* A gain of 0 or 0xffff changes nothing: the packet keeps its checksum as
+		 * written. */
 		if (gain != 0 && gain != 0xffff) {
 			v = updated(pl_be16(checksum(e)), gain);
 			put16(checksum(e), v == 0 && e->proto == PL_IP_UDP ? 0xffff : v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A leaf-spine network in simulation. */
+/* Builds a leaf-spine network in a simulation. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -24,12 +24,12 @@ void pl_dp_fabric_mac(uint8_t ret[6], unsigned int leaf, unsigned int host)
 static void put_ports(struct pl_buf *b, unsigned int n)
 {
 	pl_buf_str(b, "ports:\n");
-	/* The interface is nobody's: there is none in a simulation. */
+	/* The URI is required, but a simulation has no interfaces. */
 	for (unsigned int i = 1; i <= n; i++)
 		pl_buf_printf(b, "  - { number: %u, uri: \"packet:sim%u\", mtu: 9000 }\n", i, i);
 }
 
-/* The caller's tables with their numbers. */
+/* Writes the caller's tables, with numbers in place of @i and @h. */
 static void put_tables(struct pl_buf *b, const char *tables, unsigned int i, unsigned int hosts)
 {
 	for (const char *c = tables; c != NULL && *c != '\0'; c++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fields by name, as text, and from packets. */
+/* Finds fields by name, converts their values to and from text, and reads them from packets. */
 #include "dataplane/field.h"
 
 #include <errno.h>
@@ -101,7 +101,7 @@ static int parse_number(
 	uint64_t v;
 	int r = f->kind == PL_DP_FIELD_MAC ? pl_dp_mac_parse(text, &v) : pl_parse_u64(text, &v);
 
-	/* A time of day may be written as a duration since 1970, too. */
+	/* A time may also be written as a duration since 1970. */
 	if (r < 0 && f->kind == PL_DP_FIELD_NS)
 		r = pl_parse_duration(text, &v);
 	if (r < 0 && f->kind == PL_DP_FIELD_MAC)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fields of packets that tables match and actions write (fields.def): their names, their values as
- * text, and how they are read from a parsed packet. */
+/* Fields of packets that tables match and actions write (fields.def): names, values as text, and
+ * reading them from a parsed packet. */
 #pragma once
 
 #include "base/buf.h"
@@ -25,22 +25,22 @@ struct pl_dp_field_info {
 	const char *name, *help;
 	uint8_t bits;
 	uint8_t kind;  /* enum pl_dp_field_kind */
-	uint8_t words; /* 64-bit words of a value: 2 of an address, the upper half first */
+	uint8_t words; /* 64-bit words of a value: 2 of an address, upper half first */
 };
 extern const struct pl_dp_field_info pl_dp_fields[PL_DP_FIELD_MAX];
 
-/* By name; PL_DP_FIELD_MAX with diag, which names the nearest one. */
+/* Finds a field by name; PL_DP_FIELD_MAX with diag, which suggests the nearest one. */
 enum pl_dp_field pl_dp_field_find(const char *name, size_t len, struct pl_diag *diag);
 
-/* "02:00:00:00:00:01" to its 48 bits. -EINVAL. */
+/* Parses "02:00:00:00:00:01" into 48 bits. -EINVAL. */
 int pl_dp_mac_parse(const char *text, uint64_t *ret);
 void pl_dp_mac_put(uint64_t mac, struct pl_buf *out);
 
-/* The number of a MAC address in a packet, and back. */
+/* Convert a MAC address in a packet to a number and back. */
 uint64_t pl_dp_mac_get(const uint8_t bytes[6]);
 void pl_dp_mac_set(uint8_t bytes[6], uint64_t mac);
 
-/* A value of the field; ret has two words, of which a number takes the first. -EINVAL with diag. */
+/* Parses a value of the field; a number uses only the first word of ret. -EINVAL with diag. */
 int pl_dp_value_parse(
 	enum pl_dp_field field, const char *text, uint64_t ret[2], struct pl_diag *diag);
 void pl_dp_value_put(enum pl_dp_field field, const uint64_t *value, struct pl_buf *out);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a pipeline takes over from the one that it replaces: accounts, cells, and what entries have
- * counted. */
+/* Takes over accounts, cells and counts of entries from the pipeline that a new one replaces. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +7,7 @@
 
 /* ---- cells ---- */
 
-/* A bucket holds no more than it now may. */
+/* Limits the buckets to their new sizes. */
 static void fit_meter(struct pl_dp_meter *m, const struct pl_dp_meter_cfg *cfg)
 {
 	const uint64_t committed = cfg->burst * PL_DP_TOKENS_BYTE,
@@ -18,7 +17,8 @@ static void fit_meter(struct pl_dp_meter *m, const struct pl_dp_meter_cfg *cfg)
 	m->excess = m->excess < excess ? m->excess : excess;
 }
 
-/* By name and index. Actions know the place of their cells, so values go, not memory. */
+/* Copies cells by name and index: actions hold pointers to their cells, so values are copied, not
+ * memory. */
 static void take_cells(struct pl_dp_pipeline *p, struct pl_dp_pipeline *old, enum pl_dp_cells kind)
 {
 	for (unsigned int i = 0; i < p->cells[kind].n; i++) {
@@ -61,8 +61,8 @@ static bool same_key(const struct pl_dp_key *a, const struct pl_dp_key *b)
 	return a->n == b->n && memcmp(a->fields, b->fields, a->n * sizeof(a->fields[0])) == 0;
 }
 
-/* Entries that differ by ranges only lie together: each new one takes what the first of the old that
- * matches the same has. */
+/* Copies the counts of equal entries. The sorted old entries that differ only by bounds are
+ * adjacent: a new one takes the counts of the first that is equal. */
 static void take_counts(struct pl_dp_table *t, struct pl_dp_entry *const *olds, size_t n_olds)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -115,7 +115,7 @@ void pl_dp_pipeline_inherit(struct pl_dp_pipeline *p, struct pl_dp_pipeline *old
 	take_cells(p, old, PL_DP_REGISTERS);
 	if (p->marking != NULL && old->marking != NULL)
 		pl_dp_marking_inherit(p->marking, old->marking);
-	/* Actions that go count what they still hold. */
+	/* Freeing the old actions updates counters with what they still hold. */
 	pl_dp_entries_free(old);
 	take_cells(p, old, PL_DP_COUNTERS);
 	pl_dp_pipeline_free(old);

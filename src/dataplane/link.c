@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Links: when packets arrive, and which do not. */
+/* Links: decides when packets arrive, and which are lost. */
 #include "dataplane/link.h"
 
 #include <errno.h>
@@ -9,26 +9,26 @@
 
 #define BITS_NS UINT64_C(8000000000)
 
-/* What draws random numbers of its own. */
+/* Events with a random number generator each. */
 enum { FATE_LOSS, FATE_STATE, FATE_JITTER, FATE_COPY, FATE_BIT, FATE_HOLD, FATES };
 
 struct under_way {
 	uint64_t at_ns;
-	uint64_t number; /* of sending: breaks ties, and tells what was overtaken */
+	uint64_t number; /* order of sending: breaks ties, and shows reordering */
 	struct pl_dp_packet *pkt;
 };
 
 struct pl_dp_link {
 	struct pl_dp_link_cfg cfg;
 	struct pl_rng rng[FATES];
-	struct under_way *heap; /* the next to arrive first */
+	struct under_way *heap; /* ordered by arrival */
 	uint32_t n, cap;
 	bool bad;
-	uint64_t index;              /* of the next packet since the configuration was set */
-	uint64_t sent;               /* numbers given */
-	uint64_t arrived;            /* one more than the highest number that arrived */
-	uint64_t in_order_ns;        /* no packet arrives before, but those held back or not held */
-	uint64_t busy_ns, busy_rest; /* sends until then; rest / rate ns more */
+	uint64_t index;              /* number of the next packet since the configuration was set */
+	uint64_t sent;               /* packets sent so far */
+	uint64_t arrived;            /* 1 + the highest number that arrived */
+	uint64_t in_order_ns;        /* least arrival time of packets that keep their order */
+	uint64_t busy_ns, busy_rest; /* sends until busy_ns + busy_rest / rate */
 	struct pl_dp_link_books books;
 };
 
@@ -52,7 +52,7 @@ static int check(const struct pl_dp_link_cfg *c, struct pl_diag *diag)
 		{ "corrupt", c->corrupt }, { "reorder", c->reorder } };
 
 	for (unsigned int i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
-		/* The other way round, so that what is no number is refused. */
+		/* Written as a negation, so that NaN is refused. */
 		if (!(shares[i].share >= 0 && shares[i].share <= 1)) {
 			pl_diag_set(diag, "%s is a share from 0 to 1, not %g", shares[i].name,
 				shares[i].share);
@@ -209,7 +209,7 @@ static bool listed(const struct pl_dp_link_cfg *c, uint64_t index)
 	return in_list(c->lose, c->n_lose, index);
 }
 
-/* The counter of the cause by which it is lost; NULL: it is not. */
+/* Returns the counter of the cause for which the packet is lost; NULL when it is not. */
 static uint64_t *lost(struct pl_dp_link *l, uint64_t index)
 {
 	const struct pl_dp_link_cfg *c = &l->cfg;
@@ -227,7 +227,7 @@ static uint64_t *lost(struct pl_dp_link *l, uint64_t index)
 	return NULL;
 }
 
-/* When the last bit is through, at the link's own rate. */
+/* Returns when the last bit has been sent at the link's own rate. */
 static uint64_t through(struct pl_dp_link *l, uint32_t len, uint64_t now_ns)
 {
 	uint64_t rest;
@@ -263,7 +263,7 @@ static uint64_t arrival(struct pl_dp_link *l, uint32_t len, uint64_t index, uint
 	return at;
 }
 
-/* A bit behind the two addresses: the packet still goes to whom it was sent on this link. */
+/* Flips a bit behind the MAC addresses, so that the packet still reaches its station. */
 static void change_bit(struct pl_dp_link *l, struct pl_dp_packet *pkt)
 {
 	uint64_t bit;

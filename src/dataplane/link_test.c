@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Links against what their configuration says: times, shares, books. */
+/* Links against their configuration: times, shares, accounts. */
 #include "dataplane/link.h"
 
 #include <errno.h>
@@ -11,13 +11,13 @@
 
 static struct pl_dp_pool *pool;
 
-/* What became of the packets of a run. */
+/* Results of a run. */
 struct run {
 	uint64_t sent, lost, copies, arrived, changed_bits, backward;
 	uint64_t least_ns, most_ns; /* from sending to arrival */
-	uint64_t longest_loss;      /* packets in a row */
+	uint64_t longest_loss;      /* most packets lost in a row */
 	uint64_t lost_numbers[PL_DP_LOSE_MAX];
-	uint64_t digest; /* of all arrivals in their order */
+	uint64_t digest; /* hash of all arrivals in their order */
 	bool balanced;
 };
 
@@ -146,12 +146,12 @@ static void test_times(void)
 	pl_dp_link_free(run((struct pl_dp_link_cfg){ .rate_bps = 1000000 }, 1, 100, 400000, &r));
 	eq(r.least_ns, 800000);
 	eq(r.most_ns, 100 * 800000 - 99 * 400000);
-	/* An odd rate and thousands of packets: rests of a ns add up to no error. */
+	/* An odd rate and thousands of packets: fractions of a ns are not lost. */
 	pl_dp_link_free(run((struct pl_dp_link_cfg){ .rate_bps = 7000007 }, 1, 4000, 0, &r));
 	eq(r.most_ns, (uint64_t)4000 * 800 * 1000000000 / 7000007);
 }
 
-/* Shares of n within four standard deviations of what was asked for. */
+/* Returns true when the count is within four standard deviations of its share of n. */
 static bool near_share(uint64_t got, uint64_t n, double share)
 {
 	double sd = sqrt((double)n * share * (1 - share));
@@ -187,7 +187,7 @@ static void test_shares(void)
 	eq(r.changed_bits, pl_dp_link_books(l)->corrupted, "one bit each");
 	pl_dp_link_free(l);
 
-	/* Held back for 10 of its successors. */
+	/* Packets are held back for 10 successors. */
 	l = run((struct pl_dp_link_cfg){ .reorder = 0.01, .reorder_ns = 10000 }, 1, n, 1000, &r);
 	ok(near_share(pl_dp_link_books(l)->delayed, n, 0.01), "held back");
 	eq(pl_dp_link_books(l)->reordered, r.backward, "reordered, as seen at the end");
@@ -210,7 +210,7 @@ static void test_bursts(void)
 	ok(r.longest_loss > 30, "%" PRIu64 " in a row", r.longest_loss);
 	eq(pl_dp_link_books(l)->lost_burst, r.lost);
 	pl_dp_link_free(l);
-	/* The same share at random has no such bursts. */
+	/* Random loss with the same share has no such bursts. */
 	l = run((struct pl_dp_link_cfg){ .loss = share }, 9, n, 1000, &r);
 	ok(r.longest_loss < 8, "%" PRIu64 " in a row at random", r.longest_loss);
 	pl_dp_link_free(l);
@@ -241,7 +241,7 @@ static void test_by_number(void)
 	l = run((struct pl_dp_link_cfg){ .delay_ns = MS, .limit_packets = 10 }, 1, 100, 1, &r);
 	ok(r.lost == 90 && pl_dp_link_books(l)->lost_full == 90, "ten under way");
 	pl_dp_link_free(l);
-	/* One copied; one that takes 14.5 ms, of a packet per ms: four overtake it. */
+	/* One packet is copied, one takes 14.5 ms at a packet per ms: four overtake it. */
 	l = run((struct pl_dp_link_cfg){ .delay_ns = 10 * MS,
 			.copy = { 7 },
 			.n_copy = 1,
@@ -254,7 +254,7 @@ static void test_by_number(void)
 	pl_dp_link_free(l);
 }
 
-/* The same seed gives the same, another seed other fates; jitter changes nothing of the losses. */
+/* The same seed gives the same results, another seed others; jitter does not change losses. */
 static void test_seed(void)
 {
 	struct pl_dp_link_cfg cfg = { .delay_ns = MS,
@@ -274,7 +274,7 @@ static void test_seed(void)
 		"the same are lost without jitter");
 }
 
-/* Down and up again, and slower, with packets under way. */
+/* Changes with packets under way: down and up again, and slower. */
 static void test_changed(void)
 {
 	struct pl_dp_link_cfg cfg = { .delay_ns = 10 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys and matches as text. */
+/* Converts keys and matches from and to text. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ int pl_dp_key_add(struct pl_dp_key *key, const char *text, struct pl_diag *diag)
 
 /* ---- reading matches ---- */
 
-/* Where a value of field i goes. */
+/* The place of a value of field i in a match. */
 struct place {
 	const struct pl_dp_key *key;
 	unsigned int i;
@@ -102,7 +102,7 @@ static uint64_t all_ones(unsigned int bits)
 	return bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
 }
 
-/* The first `bits` of the field's. */
+/* Sets the mask to the field's first `bits` bits. */
 static void set_prefix_mask(const struct place *p, unsigned int bits)
 {
 	if (p->info->words == 2) {
@@ -113,7 +113,7 @@ static void set_prefix_mask(const struct place *p, unsigned int bits)
 	}
 }
 
-/* A value has no bits where its mask has none: what was written would not be what matches. */
+/* Refuses a value with bits outside of its mask: the written value would not be the matched one. */
 static int check_masked(const struct place *p, const char *text)
 {
 	for (unsigned int w = 0; w < p->info->words; w++) {
@@ -126,7 +126,7 @@ static int check_masked(const struct place *p, const char *text)
 	return 0;
 }
 
-/* VALUE/BITS or VALUE. */
+/* Parses VALUE/BITS or VALUE. */
 static int read_prefix(const struct place *p, char *text)
 {
 	char *slash = strchr(text, '/');
@@ -138,7 +138,7 @@ static int read_prefix(const struct place *p, char *text)
 	if (pl_dp_value_parse(p->field, text, p->value, p->diag) < 0)
 		return -EINVAL;
 	if (slash != NULL) {
-		/* Bits of an IPv4 prefix are counted from its own first one. */
+		/* An IPv4 prefix counts from the first bit of the IPv4 address. */
 		const unsigned int mapped =
 			p->info->words == 2 && strchr(text, ':') == NULL ? 96 : 0;
 
@@ -197,7 +197,7 @@ static int read_range(const struct place *p, char *text)
 	return add_bound(p, (struct pl_dp_bound){ .first = first[0], .last = last[0] });
 }
 
-/* OFFSET+WIDTH/PERIOD */
+/* Parses OFFSET+WIDTH/PERIOD. */
 static int read_window(const struct place *p, char *text)
 {
 	char *plus = strchr(text, '+'), *slash = plus != NULL ? strchr(plus, '/') : NULL;
@@ -237,8 +237,8 @@ static int read_value(const struct place *p, char *text)
 	return -EINVAL;
 }
 
-/* "FIELD=VALUE" into the first place of that field that has none yet: a field may be in a key with
- * two kinds. */
+/* Parses "FIELD=VALUE" into the first place of that field without a value: a key may have a field
+ * with two kinds. */
 static int read_word(const struct pl_dp_key *key, char *word, struct pl_dp_match *match,
 	uint32_t *seen, struct pl_diag *diag)
 {
@@ -282,7 +282,7 @@ static int check_exact(const struct pl_dp_key *key, uint32_t seen, struct pl_dia
 	return 0;
 }
 
-/* The next word into dst; 0 at the end, -EINVAL when it is too long. */
+/* Copies the next word into dst. Returns 1, 0 at the end, -EINVAL with diag when it is too long. */
 static int next_word(const char **text, const char *end, char dst[VALUE_MAX], struct pl_diag *diag)
 {
 	size_t len = 0;
@@ -364,7 +364,7 @@ static void put_bound(const struct pl_dp_key *key, unsigned int i, const struct 
 	}
 }
 
-/* Bits of a mask that is ones, then zeros; -1 for any other. */
+/* Returns the number of leading ones of a prefix mask; -1 for any other mask. */
 static int prefix_bits(const struct place *p)
 {
 	const unsigned int bits = p->info->bits;
@@ -381,8 +381,8 @@ static int prefix_bits(const struct place *p)
 	return -1;
 }
 
-/* Whether the field is in the key again, with another kind: then its first value is written even
- * when it matches everything, because the next one would be read in its place. */
+/* Returns true when the field is in the key again with another kind: its first value must then be
+ * written even if it matches everything, because the parser would take the next one for it. */
 static bool is_before_itself(const struct place *p)
 {
 	for (unsigned int i = p->i + 1; i < p->key->n; i++) {
@@ -428,7 +428,7 @@ void pl_dp_match_put(
 		else
 			put_masked(&p, out);
 	}
-	/* Every word has a blank before it, the first one too. */
+	/* Removes the blank before the first word. */
 	if (!out->failed && out->len > begin) {
 		memmove(out->data + begin, out->data + begin + 1, out->len - begin);
 		out->len--;
@@ -444,7 +444,7 @@ bool pl_dp_match_equal(
 		memcmp(a->value, b->value, key->words * sizeof(*a->value)) != 0 ||
 		memcmp(a->mask, b->mask, key->words * sizeof(*a->mask)) != 0)
 		return false;
-	/* Bounds stand in the order in which they were written. */
+	/* Bounds may be in any order. */
 	for (unsigned int i = 0; i < a->n_bounds; i++) {
 		unsigned int k = 0;
 

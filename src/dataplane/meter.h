@@ -9,18 +9,18 @@
 
 enum pl_dp_colour { PL_DP_GREEN, PL_DP_YELLOW, PL_DP_RED, PL_DP_COLOURS };
 
-/* Tokens of a byte; bursts up to PL_DP_BURST_BYTES_MAX fit with what comes in. */
+/* Tokens of a byte; sums of two bursts of up to PL_DP_BURST_BYTES_MAX fit in 64 bits. */
 #define PL_DP_TOKENS_BYTE     UINT64_C(8000000000)
 #define PL_DP_BURST_BYTES_MAX (UINT64_C(1) << 30)
 
 struct pl_dp_meter {
-	uint64_t committed, excess; /* tokens; excess: of the peak with two rates */
+	uint64_t committed, excess; /* tokens; excess: the peak bucket with two rates */
 	uint64_t at_ns;
 	bool begun;
 	uint64_t packets[PL_DP_COLOURS];
 };
 
-/* What comes in `ns`, at most `cap`. */
+/* Returns the tokens that accrue in `ns`, at most `cap`. */
 static inline uint64_t pl_dp_tokens(uint64_t ns, uint64_t bps, uint64_t cap)
 {
 	return bps == 0 ? 0 : ns > cap / bps ? cap : ns * bps;
@@ -49,7 +49,7 @@ static inline void pl_dp_meter_fill(
 
 		m->excess = peak > ebs - m->excess ? ebs : m->excess + peak;
 	}
-	/* With one rate, what the committed bucket does not hold goes on to the other one. */
+	/* With one rate, tokens that overflow the committed bucket go into the other one. */
 	if (left <= cbs - m->committed) {
 		m->committed += left;
 		return;

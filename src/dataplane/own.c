@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a node says for itself: ARP, neighbour discovery, echo, ICMP errors. */
+/* Packets that a node itself sends: ARP, neighbour discovery, echo, ICMP errors. */
 #include "dataplane/own.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@
 #include "wire/layers.h"
 
 #define SECOND      UINT64_C(1000000000)
-#define SLOTS       4096 /* more than twice the addresses that all ports can have */
+#define SLOTS       4096 /* twice the addresses that all ports can have */
 #define MACS        12
 #define ETHERNET    14 /* without tags */
 #define TTL_USUAL   64
 #define TTL_ND      255
 #define ARP_TYPE    0x0806
 #define ARP_BYTES   28
-#define QUOTE_V4    (576 - 28)  /* of a packet in an error (RFC 1812 4.3.2.3) */
+#define QUOTE_V4    (576 - 28)  /* most bytes of a packet quoted in an error (RFC 1812 4.3.2.3) */
 #define QUOTE_V6    (1280 - 48) /* likewise (RFC 4443 2.4c) */
 #define DSCP_ERROR  48          /* internetwork control (RFC 1812 4.3.2.5) */
 #define ALL_NODES   UINT64_C(0x333300000001)
@@ -65,16 +65,16 @@ enum count {
 struct own_port {
 	struct pl_addr addresses[PL_DP_ADDRESSES_MAX];
 	unsigned int n;
-	uint32_t per_second; /* errors */
-	uint64_t next_ns; /* of the error that may be the next one; a second of them may be owed */
+	uint32_t per_second; /* ICMP errors allowed */
+	uint64_t next_ns;    /* earliest time of the next error; up to a second back */
 };
 
 struct pl_dp_own {
 	struct pl_dp_pipeline *p;
 	struct own_port ports[PL_DP_PORTS_MAX + 1];
 	uint64_t (*counts[COUNTS])[2];
-	struct pl_addr any[2];       /* a first address of IPv4, of IPv6 */
-	struct pl_addr slots[SLOTS]; /* all of them, by their hash; zero: free */
+	struct pl_addr any[2];       /* first IPv4 address, first IPv6 address */
+	struct pl_addr slots[SLOTS]; /* hash table of all addresses; zero: free */
 };
 
 /* ---- addresses ---- */
@@ -106,7 +106,7 @@ void pl_dp_own_free(struct pl_dp_own *own)
 	free(own);
 }
 
-/* Where the address is, or would be. */
+/* Returns the slot that has the address, or a free one for it. */
 static struct pl_addr *slot_of(struct pl_dp_own *o, const struct pl_addr *a)
 {
 	uint32_t i = (uint32_t)pl_hash(a->b, sizeof(a->b), o->p->seed) % SLOTS;
@@ -122,7 +122,7 @@ static bool is_own(struct pl_dp_own *o, const struct pl_addr *a)
 	return !pl_addr_is_unspecified(a) && !pl_addr_is_unspecified(slot_of(o, a));
 }
 
-/* One station's: neither a group, nor everybody, nor nobody, nor the host itself (RFC 1812 5.3.7). */
+/* Returns true for one host's address: not a group's, broadcast, 0 or loopback (RFC 1812 5.3.7). */
 static bool is_host(const struct pl_addr *a)
 {
 	static const struct pl_addr loopback = { .b = { [15] = 1 } };
@@ -182,14 +182,14 @@ static struct pl_addr address_of(const struct pl_dp_packet *pkt, bool dst)
 	return address_at(pkt, pkt->data + pkt->headers.l3, dst);
 }
 
-/* Whether what the packet gives as an address is one of its IP version: in IPv6, ::ffff:0:0/96 stands
- * for IPv4 addresses here and for no host on a wire (RFC 4291 2.5.5.2). */
+/* Returns true for an address of the packet's IP version: in IPv6, ::ffff:0:0/96 represents IPv4
+ * addresses here, and is no host's on the wire (RFC 4291 2.5.5.2). */
 static bool of_version(const struct pl_dp_packet *pkt, const struct pl_addr *a)
 {
 	return pl_addr_is_v4(a) == (pkt->headers.ip_version == 4);
 }
 
-/* Whether the source of a packet is a station that an answer can go to. */
+/* Returns true when the source of a packet is a host that can get an answer. */
 static bool can_hear(struct pl_dp_own *o, const struct pl_dp_packet *pkt, const struct pl_addr *src)
 {
 	return is_host(src) && of_version(pkt, src) && !is_own(o, src);
@@ -265,11 +265,11 @@ static bool icmp6_right(const struct pl_dp_packet *pkt, const struct pl_cursor *
 	return pl_checksum_fold(pl_checksum_add(sum, icmp->pos, len)) == 0;
 }
 
-/* What RFC 4861 7.1.1 and RFC 6980 5 ask of a solicitation; *ret_dad: its sender has no address yet. */
+/* Checks a solicitation (RFC 4861 7.1.1, RFC 6980 5); *ret_dad: its sender has no address. */
 static bool is_solicitation(
 	struct pl_dp_own *o, const struct pl_dp_packet *pkt, struct pl_cursor icmp, bool *ret_dad)
 {
-	static const uint8_t group[13] = { 0xff, 2, [11] = 1, 0xff }; /* of solicited nodes */
+	static const uint8_t group[13] = { 0xff, 2, [11] = 1, 0xff }; /* solicited nodes */
 	const struct pl_addr src = address_of(pkt, false), dst = address_of(pkt, true);
 	const uint8_t *p = pl_cursor_peek(&icmp, 24);
 
@@ -290,7 +290,7 @@ static bool is_solicitation(
 	return true;
 }
 
-/* From the ICMP header to the end of the IPv6 packet. */
+/* Returns the bytes from the ICMP header to the end of the IPv6 packet. */
 static struct pl_cursor icmp6_of(const struct pl_dp_packet *pkt)
 {
 	const uint8_t *ip = pkt->data + pkt->headers.l3;
@@ -342,7 +342,7 @@ static enum pl_dp_own_end take_solicitation(struct pl_dp_own *o, const struct pl
 
 /* ---- echo ---- */
 
-/* Everything as it came, the other way: the checksum follows from what changes in the type. */
+/* The answer is a copy with swapped addresses; the type changes the checksum. */
 static enum pl_dp_own_end take_echo(
 	struct pl_dp_own *o, const struct pl_dp_packet *pkt, const struct pl_dp_call *call)
 {
@@ -362,8 +362,8 @@ static enum pl_dp_own_end take_echo(
 		icmp[0] = v4 ? ECHO_REPLY_V4 : ECHO_REPLY_V6;
 		sum += pl_be16(icmp);
 		sum = pl_checksum_fold(sum);
-		/* Of nothing but zeros the sum is 0, of which the complement is all ones; for all
-		 * other messages both forms are the same. */
+		/* The sum of all zeros is 0, whose complement is all ones; for all other messages
+		 * both forms are the same. */
 		sum = sum == 0 ? 0xffff : sum;
 		icmp[2] = (uint8_t)(sum >> 8);
 		icmp[3] = (uint8_t)sum;
@@ -374,7 +374,7 @@ static enum pl_dp_own_end take_echo(
 
 /* ---- every packet ---- */
 
-/* Of a packet whose transport is an ICMP header of its IP version; -1: it has none. */
+/* Returns the type of an ICMP header of the packet's IP version; -1: it has none. */
 static int icmp_type(const struct pl_dp_packet *pkt)
 {
 	const struct pl_dp_headers *h = &pkt->headers;
@@ -390,7 +390,7 @@ static enum pl_dp_own_end for_us(
 {
 	const struct pl_dp_headers *h = &pkt->headers;
 	const int type = icmp_type(pkt);
-	/* A source route would have to be turned round, a record of one to go on (RFC 1812 4.3.3.6). */
+	/* No options: their routes would have to be reversed or continued (RFC 1812 4.3.3.6). */
 	const bool plain = h->l4 == h->l3 + (h->ip_version == 4 ? 20 : 40);
 
 	if (!pl_dp_ip_checksum_right(pkt)) {
@@ -446,7 +446,7 @@ struct error {
 	uint32_t mtu;
 };
 
-/* Which one a drop calls for; false: none. */
+/* Chooses the error for a dropped packet; false: none. */
 static bool error_of(const struct pl_dp_own *o, const struct pl_dp_packet *pkt, struct error *ret)
 {
 	const bool v4 = pkt->headers.ip_version == 4;
@@ -476,22 +476,22 @@ static bool error_of(const struct pl_dp_own *o, const struct pl_dp_packet *pkt, 
 	}
 }
 
-/* RFC 1812 4.3.2.7, RFC 4443 2.4e: by the addresses that it came with, as the error goes to that
- * source, whatever actions have written there since. */
+/* Returns true when an error may be sent (RFC 1812 4.3.2.7, RFC 4443 2.4e), by the addresses on
+ * arrival: it goes to that source. */
 static bool may_tell(struct pl_dp_own *o, const struct pl_dp_packet *pkt)
 {
 	const struct pl_dp_headers *h = &pkt->headers;
 	const int type = icmp_type(pkt);
 	struct pl_addr src, dst;
 
-	/* Behind the first fragment there is no transport header. */
+	/* Later fragments have no transport header. */
 	if (pkt->from_mac == 0 || (h->fragment && h->l4 == PL_DP_NONE))
 		return false;
 	src = address_at(pkt, pkt->came, false);
 	dst = address_at(pkt, pkt->came, true);
 	if (!can_hear(o, pkt, &src) || !is_host(&dst) || !pl_dp_ip_checksum_right(pkt))
 		return false;
-	/* Of IPv4 only questions and answers, of IPv6 what has its highest bit set, are no errors. */
+	/* No errors: in IPv4 only requests and replies, in IPv6 types from 128 on. */
 	if (h->proto != (h->ip_version == 4 ? PL_IP_ICMP : PL_IP_ICMPV6))
 		return true;
 	if (h->ip_version == 6)
@@ -499,7 +499,7 @@ static bool may_tell(struct pl_dp_own *o, const struct pl_dp_packet *pkt)
 	return type == ECHO_V4 || type == ECHO_REPLY_V4 || type >= 13;
 }
 
-/* Whether one more error is within the port's rate: as many at once as in a second. */
+/* Returns true when the port's rate allows an error; a burst may have as many as a second. */
 static bool within_rate(struct own_port *port, uint64_t now_ns)
 {
 	uint64_t each, begin;
@@ -508,7 +508,7 @@ static bool within_rate(struct own_port *port, uint64_t now_ns)
 		return false;
 	each = SECOND / port->per_second;
 	begin = now_ns + each > SECOND ? now_ns + each - SECOND : 0;
-	/* The second case: the node's clock was set back. */
+	/* The second condition: the node's clock was set back. */
 	if (port->next_ns < begin || port->next_ns > now_ns + SECOND)
 		port->next_ns = begin;
 	if (port->next_ns > now_ns)
@@ -521,7 +521,7 @@ static struct pl_dp_packet *make_error(
 	const struct pl_dp_packet *pkt, const struct error *e, const struct pl_addr *from)
 {
 	const bool v4 = pkt->headers.ip_version == 4;
-	/* The link's header as it came: actions may have changed tags since. */
+	/* The link header as received: actions may have changed tags since. */
 	const uint32_t link = ETHERNET + pkt->from_tags_bytes, max = v4 ? QUOTE_V4 : QUOTE_V6;
 	const uint8_t *rest;
 	const uint32_t bytes = pl_dp_quote(pkt, max, &rest),
@@ -574,7 +574,7 @@ void pl_dp_own_dropped(
 			break;
 		}
 	}
-	/* Who asked an address hears from that one (RFC 1122 3.2.1.3). */
+	/* The error's source is the address that the packet was sent to (RFC 1122 3.2.1.3). */
 	if (pkt->drop == PL_DP_DROP_OWN)
 		from = address_of(pkt, true);
 	if (!may_tell(own, pkt)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a node says for itself, byte for byte where that is short, else by sums over all bytes. */
+/* Answers of a node itself, compared by bytes if short, else by checksums over all bytes. */
 #include "base/num.h"
 #include "base/rng.h"
 #include "base/test.h"
@@ -123,7 +123,7 @@ static void give(struct bench *b, const struct pl_build *frame, uint16_t port, u
 	pl_dp_pipeline_ingress(b->p, &pkt, 1);
 }
 
-/* The only packet that came out; NULL, said so, when it is not one. */
+/* Returns the only packet that came out; NULL with a failed test when there is not one. */
 static struct pl_dp_packet *only(struct bench *b, const char *what)
 {
 	return ok(b->n == 1, "%s: one packet (%u)", what, b->n) ? b->out[0] : NULL;
@@ -150,7 +150,7 @@ struct want {
 	size_t payload;
 };
 
-/* A frame to the MAC address of port 1. */
+/* Makes a frame to the MAC address of port 1. */
 static struct pl_build make(uint8_t bytes[FRAME_MAX], const struct want *w)
 {
 	const struct pl_flow f = { .src = addr(w->src),
@@ -170,7 +170,7 @@ static struct pl_build make(uint8_t bytes[FRAME_MAX], const struct want *w)
 	return b;
 }
 
-/* Whether the IP header and what is behind it add up. */
+/* Returns true when the checksums of IP and its payload are correct. */
 static bool sums_right(const struct pl_dp_packet *pkt, uint32_t link)
 {
 	const uint8_t *ip = pkt->data + link;
@@ -265,7 +265,7 @@ static struct pl_build make_solicitation(
 	return b;
 }
 
-/* Another destination for an IPv6 packet, with the checksum of ICMPv6. */
+/* Changes the destination of an IPv6 packet, and the checksum of ICMPv6. */
 static void to_address(struct pl_build *f, const char *to)
 {
 	const struct pl_addr dst = addr(to);
@@ -278,7 +278,7 @@ static void to_address(struct pl_build *f, const char *to)
 	pl_patch_be16(f, 14 + 42, pl_checksum_fold(pl_checksum_add(sum, f->data + 54, bytes)));
 }
 
-/* All of it in one fragment. */
+/* Makes the packet a single fragment. */
 static void put_fragment_header(struct pl_build *f)
 {
 	const size_t bytes = f->len - 54;
@@ -364,7 +364,7 @@ static void test_solicitation(void)
 
 /* ---- echo ---- */
 
-/* A loose source route (RFC 791 3.1) into an IPv4 header. */
+/* Inserts a loose source route (RFC 791 3.1) into an IPv4 header. */
 static void put_source_route(struct pl_build *f)
 {
 	static const uint8_t option[8] = { 131, 7, 4, 10, 0, 2, 2, 0 };
@@ -439,7 +439,7 @@ static void test_echo(void)
 
 /* ---- errors ---- */
 
-/* Type, code and the word behind; the packet is inside as it came. */
+/* Checks an error's type, code and next word, and that it quotes the packet as received. */
 static void check_error(struct bench *b, const struct pl_build *f, const char *what, uint8_t type,
 	uint8_t code, uint32_t word)
 {
@@ -519,7 +519,7 @@ static void test_errors(void)
 	done(&b);
 }
 
-/* An error goes back in the VLAN that the packet came in, whatever the tables made of that. */
+/* An error is sent in the VLAN of the received packet, even if tables changed that. */
 static void test_vlan_of_error(void)
 {
 	static const char text[] =
@@ -554,7 +554,7 @@ static void test_vlan_of_error(void)
 	done(&b);
 }
 
-/* What actions change, put in and take out until a packet is dropped is not in what is told of it. */
+/* An error quotes a packet without the changes that actions made before it was dropped. */
 static void test_quote(void)
 {
 	static const char text[] =
@@ -575,7 +575,7 @@ static void test_quote(void)
 		{ "fd00:1::2", "fd00:2::2", PL_IP_UDP, 9, 0, 0, 0, 300 },
 		{ "fd00:1::2", "fd00:2::2", PL_IP_UDP, 9, 0, 0, 0, 1400 },
 	};
-	/* From nobody or a group, to a group: actions that write other addresses allow no error. */
+	/* No error for invalid sources and groups, even if actions write other addresses. */
 	static const struct want silent[] = {
 		{ "0.0.0.0", "10.0.2.2", PL_IP_UDP, 9, 0, 0, 0, 300 },
 		{ "224.0.0.5", "10.0.2.2", PL_IP_UDP, 9, 0, 0, 0, 300 },
@@ -607,7 +607,7 @@ static void test_quote(void)
 	done(&b);
 }
 
-/* Nobody hears of what breaks the rules (RFC 1812 4.3.2.7, RFC 4443 2.4e). */
+/* No errors for packets that may have none (RFC 1812 4.3.2.7, RFC 4443 2.4e). */
 static void test_broken(void)
 {
 	static const struct want redirect = { "fd00:1::2", "fd00:2::2", PL_IP_ICMPV6, 1, 137, 0, 0,
@@ -682,7 +682,7 @@ static void test_rate(void)
 	done(&b);
 }
 
-/* Whatever comes, what goes out is whole. */
+/* Packets sent are well-formed, whatever is received. */
 static void test_hostile(void)
 {
 	uint8_t bytes[FRAME_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets of the data plane: their pool, and gaps opened and closed in their bytes. */
+/* Packets of the data plane: their pool, inserting and removing bytes. */
 #include "dataplane/packet.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static uint8_t *buffer(struct pl_dp_packet *pkt)
 	return (uint8_t *)(pkt + 1);
 }
 
-/* A packet whose members are not set but pool and size. */
+/* Takes a packet from the pool, with all members unset. NULL: `max` are alive, or no memory. */
 static struct pl_dp_packet *take(struct pl_dp_pool *p)
 {
 	struct pl_dp_packet *pkt = p->free;

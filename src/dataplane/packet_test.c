@@ -25,7 +25,7 @@ static void test_pool(void)
 	pl_dp_pool_free(p);
 }
 
-/* Random gaps against the same edits of a plain array. */
+/* Random insertions and removals against the same edits of a plain array. */
 static void test_gaps(void)
 {
 	struct pl_dp_pool *p = NULL;

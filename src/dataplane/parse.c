@@ -49,7 +49,7 @@ uint32_t pl_dp_flow_hash(const struct pl_dp_packet *pkt)
 
 /* ---- every packet ---- */
 
-/* Behind Ethernet and all tags. */
+/* Parses Ethernet and all VLAN tags; the cursor moves behind them. */
 static bool read_link(struct pl_dp_packet *pkt, struct pl_cursor *c)
 {
 	struct pl_dp_headers *h = &pkt->headers;
@@ -69,7 +69,7 @@ static bool read_link(struct pl_dp_packet *pkt, struct pl_cursor *c)
 	return true;
 }
 
-/* Whether a fragment header is among the extension headers, that of a first fragment too. */
+/* Returns true when the extension headers include a fragment header, also of a first fragment. */
 static bool has_fragment_header(struct pl_cursor ip)
 {
 	const uint8_t *p = pl_cursor_take(&ip, 40);
@@ -102,8 +102,8 @@ static bool read_ip(struct pl_dp_packet *pkt, struct pl_cursor ip)
 		return false;
 	if (pl_layers_walk(&l, ip, PL_LINK_RAW_IP, false) != PL_V_OK)
 		return false;
-	/* Of a first fragment, the transport may announce what later ones bring; the IP header may
-	 * not. */
+	/* In a first fragment the transport header's length may exceed the packet; the IP header's
+	 * may not. */
 	if (pl_cursor_left(&ip) <
 		(l.ip_version == 4 ? pl_be16(p + 2) : (size_t)pl_be16(p + 4) + 40))
 		return false;
@@ -135,7 +135,8 @@ bool pl_dp_parse_any(struct pl_dp_packet *pkt)
 
 /* ---- the usual packet ---- */
 
-/* Bytes of the transport header, which is whole and inside the packet; 0: look closer. */
+/* Returns the length of a transport header that is whole and inside the packet; 0: leave it to the
+ * slow path. */
 static uint32_t usual_transport(uint8_t proto, const struct pl_cursor *c)
 {
 	const uint8_t *p = pl_cursor_peek(c, proto == PL_IP_TCP ? 20 : 8);
@@ -151,8 +152,8 @@ static uint32_t usual_transport(uint8_t proto, const struct pl_cursor *c)
 	return bytes >= 20 && bytes <= pl_cursor_left(c) ? bytes : 0;
 }
 
-/* Without tags, IP options, extension headers and fragments, TCP or UDP, and whole. False: it is not
- * of the kind, or is malformed, and its headers say nothing. */
+/* Parses a whole TCP or UDP packet without tags, IP options, extension headers and fragments.
+ * False: another packet, or malformed; the headers are not set. */
 static bool read_usual(struct pl_dp_packet *pkt)
 {
 	struct pl_cursor c = pl_cursor(pkt->data, pkt->len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of a pipeline: made, found by name, read. */
+/* Creates the parts of a pipeline, finds them by name, and reads them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

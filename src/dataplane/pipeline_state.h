@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a pipeline, for the files that make, change and run it. */
+/* Private declarations of a pipeline, for the files that build, change and run it. */
 #pragma once
 
 #include "dataplane/field.h"
@@ -17,16 +17,16 @@ enum pl_dp_action {
 
 #define PL_DP_STEPS_MAX   32
 #define PL_DP_MEMBERS_MAX 64
-/* Copies of copies that mirrors make of a packet: a mirror behind a queue to the same port would
+/* Most nested copies that mirrors make of a packet: a mirror after a queue to the same port would
  * otherwise never end. */
 #define PL_DP_COPIES_MAX  4
-/* Output port of a packet that goes out by all others. */
+/* Output port of a packet that is flooded to all other ports. */
 #define PL_DP_PORT_FLOOD  0xffff
 
 struct pl_dp_cells_state {
 	char name[PL_DP_NAME_MAX + 1];
 	uint32_t size;
-	/* Of a register that an action made: it goes with the last step that uses it. */
+	/* true: an action created the register; it is freed with the last step that uses it. */
 	bool of_action;
 	uint32_t users;
 	struct pl_dp_named *list;
@@ -38,16 +38,16 @@ struct pl_dp_cells_state {
 
 struct pl_dp_step {
 	uint8_t action; /* enum pl_dp_action */
-	uint8_t field;  /* that is set */
-	/* Index and value: a number, or with a field of the packet (not PL_DP_FIELD_MAX) that. */
+	uint8_t field;  /* field that is set */
+	/* Fields that give index and value; PL_DP_FIELD_MAX: the number below instead. */
 	uint8_t index_field, value_field;
-	bool add; /* to the register */
+	bool add; /* add to the register */
 	uint16_t port;
-	uint32_t index; /* of a cell, added to that of index_field, or a table's number */
+	uint32_t index; /* of a cell, added to index_field's value; or of a table */
 	uint64_t value[2];
 	uint64_t
-		mask; /* of a field that is set: bits that stay as they are; of first: the period */
-	struct pl_dp_cells_state *cells; /* of an extern: the register that it made or shares */
+		mask; /* of a field that is set: bits that keep their values; of first: the period */
+	struct pl_dp_cells_state *cells; /* of an extern: the register that it created or shares */
 	const struct pl_dp_group *group;
 	const struct pl_dp_extern *ext;
 	void *state;
@@ -96,7 +96,7 @@ struct pl_dp_named {
 struct pl_dp_pipeline {
 	char name[PL_DP_NAME_MAX + 1];
 	uint32_t node_id;
-	uint64_t seed; /* of what strangers fill: flows of a filter */
+	uint64_t seed; /* of hash tables that traffic fills: flows of a filter */
 	struct pl_dp_pool *pool;
 	struct pl_dp_pipeline_ops ops;
 	const struct pl_dp_extern *const *externs;
@@ -107,12 +107,12 @@ struct pl_dp_pipeline {
 	struct pl_dp_table *tables[PL_DP_TABLES_MAX];
 	unsigned int n_tables;
 	uint64_t serial;
-	struct pl_dp_cells_state *shared; /* while an extern is made: its register */
-	bool hashes;                      /* something asked for the flow hash since it was made */
+	struct pl_dp_cells_state *shared; /* register of the extern that is being created */
+	bool hashes;                      /* an action or key uses the flow hash */
 	struct pl_dp_books books[PL_DP_STAGES];
-	struct pl_dp_own *own;         /* NULL: its ports have no addresses */
+	struct pl_dp_own *own;         /* NULL: the ports have no addresses */
 	struct pl_dp_marking *marking; /* NULL: no measurement points */
-	/* Actions that are told of drops; made anew by every change. */
+	/* Actions that are told of drops; rebuilt by every change. */
 	struct pl_dp_watcher *watchers;
 	size_t n_watchers;
 };
@@ -121,15 +121,16 @@ int pl_dp_table_index(const struct pl_dp_pipeline *p, const char *name);
 struct pl_dp_cells_state *pl_dp_cells_find(
 	const struct pl_dp_pipeline *p, enum pl_dp_cells kind, const char *name, size_t len);
 
-/* One user less; a register that an action made is freed with its last one. NULL is allowed. */
+/* Removes a user; frees a register that an action created with its last user. NULL is allowed. */
 void pl_dp_cells_release(struct pl_dp_cells_state *c);
 
-/* Entries, misses and members, with what their actions hold; the pipeline is fit to be freed only. */
+/* Frees entries, misses and members of groups, with the state of their actions; afterwards the
+ * pipeline can only be freed. */
 void pl_dp_entries_free(struct pl_dp_pipeline *p);
 
 /* ---- action.c ---- */
 
-/* Actions of a table of this number, or (table < 0) of a member of a group. */
+/* Parses actions of the table with this number, or (table < 0) of a member of a group. */
 int pl_dp_actions_parse(struct pl_dp_pipeline *p, int table, const char *text,
 	struct pl_dp_actions **ret, struct pl_diag *diag);
 void pl_dp_actions_free(struct pl_dp_actions *a);
@@ -137,5 +138,5 @@ void pl_dp_actions_free(struct pl_dp_actions *a);
 /* ---- change.c ---- */
 
 void pl_dp_entry_free(struct pl_dp_entry *e);
-/* -ENOMEM. */
+/* Rebuilds the list of actions that are told of drops. -ENOMEM. */
 int pl_dp_watchers_make(struct pl_dp_pipeline *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The engine from a file to packets: places of errors, rewriting against checksums made anew,
- * actions, changes of entries, and accounts that agree whatever comes in. */
+/* The engine from a file to packets: places of errors, rewriting against new checksums, actions,
+ * changes of entries, and accounts that agree for any input. */
 #include <errno.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static void random_frame(struct pl_rng *rng, struct frame *f)
 	make_frame(f, &w);
 }
 
-/* Whether all checksums of a frame are right, added up over everything they cover. */
+/* Returns true when all checksums of a frame, computed over all bytes, are correct. */
 static bool sums_right(const struct pl_dp_packet *pkt)
 {
 	const struct pl_dp_headers *h = &pkt->headers;
@@ -237,7 +237,7 @@ static void test_places(void)
 
 /* ---- the parser ---- */
 
-/* It ends with its memory, so that the address sanitizer sees who reads past it. */
+/* Ends with its memory, so that the address sanitizer detects reads past the end. */
 static struct pl_dp_packet *at_end(struct pl_dp_pool *pool, const struct frame *f, uint32_t len)
 {
 	struct pl_dp_packet *pkt = pl_dp_packet_new(pool, len);
@@ -247,7 +247,7 @@ static struct pl_dp_packet *at_end(struct pl_dp_pool *pool, const struct frame *
 	return pkt;
 }
 
-/* Whether both walks say the same of a frame. */
+/* Returns true when fast and slow path parse a frame alike. */
 static bool same_parse(struct pl_dp_pool *pool, const struct frame *f, uint32_t len)
 {
 	struct pl_dp_packet *a = at_end(pool, f, len), *b = at_end(pool, f, len);
@@ -271,7 +271,7 @@ static void test_parse_usual(void)
 	(void)pl_dp_pool_new(&pool, PL_DP_HEADROOM + FRAME_MAX, 10);
 	for (int round = 0; round < 50000; round++) {
 		random_frame(&rng, &f);
-		/* Damage in the headers, for most of them. */
+		/* Damages the headers of most frames. */
 		for (uint64_t i = pl_rng_below(&rng, 4); i > 0; i--)
 			f.bytes[12 + pl_rng_below(&rng, 66)] = (uint8_t)pl_rng_u64(&rng);
 		differ += !same_parse(pool, &f, f.len);
@@ -298,7 +298,7 @@ static void test_parse(void)
 		wrong += !pl_dp_parse(pkt) || !sums_right(pkt);
 		wrong += pkt->headers.vlan != (f.bytes[12] == 0x81 ? 12 : PL_DP_NONE);
 		pl_dp_packet_free(pkt);
-		/* Cut anywhere, it is malformed: what it announces is not there. */
+		/* A frame that is cut anywhere is malformed: its lengths exceed it. */
 		pkt = pl_dp_packet_of(pool, f.bytes, (uint32_t)pl_rng_below(&rng, f.len));
 		cut += !pl_dp_parse(pkt) && pkt->drop == PL_DP_DROP_MALFORMED;
 		pl_dp_packet_free(pkt);
@@ -571,7 +571,7 @@ static void test_actions(void)
 	ok(b.n == 0 && b.drops[PL_DP_DROP_TABLE] == 1, "drop");
 	eq(pl_dp_pipeline_cells(b.p, PL_DP_COUNTERS, "hits", note_cell, NULL, &diag), 0);
 	ok(cells[1][0] == 1 && cells[1][1] == f.len, "hits[9 modulo 8]");
-	/* All but goto (2), stop (1), drops (3 + 1). */
+	/* All packets but those of goto (2), stop (1), drops (3 + 1). */
 	ok(cells[2][0] == 1 + 1 + 800 + 3 + 1 + 1, "%" PRIu64 " passed the second table",
 		cells[2][0]);
 	books_agree(&b, PL_DP_INGRESS);
@@ -632,15 +632,15 @@ static void test_meters(void)
 	eq(pl_dp_meter_colour(&m, &one, 64, 0), PL_DP_RED);
 	eq(pl_dp_meter_colour(&m, &one, 125, 999999), PL_DP_RED, "125 bytes take 1 ms");
 	eq(pl_dp_meter_colour(&m, &one, 125, 1000000), PL_DP_GREEN);
-	/* Twice the peak rate for a minute: half of it green, half yellow, of what the peak
-	 * takes. */
+	/* Twice the peak rate for a minute: of the packets within the peak half are green, half
+	 * yellow. */
 	m = (struct pl_dp_meter){ 0 };
 	for (uint64_t ns = 0; ns < UINT64_C(60000000000); ns += 250000)
 		bytes[pl_dp_meter_colour(&m, &two, 125, ns)] += 125;
 	ok(bytes[0] >= 7500000 && bytes[0] <= 7500000 + 1500, "green: %" PRIu64 " bytes", bytes[0]);
 	ok(bytes[0] + bytes[1] >= 15000000 - 125 && bytes[0] + bytes[1] <= 15000000 + 1500,
 		"within the peak: %" PRIu64, bytes[0] + bytes[1]);
-	/* Time that stands still, or goes back, brings nothing. */
+	/* No tokens while time stands still or goes back. */
 	m = (struct pl_dp_meter){ 0 };
 	(void)pl_dp_meter_colour(&m, &one, 1500, 1000);
 	(void)pl_dp_meter_colour(&m, &one, 3000, 500);
@@ -679,7 +679,7 @@ static void test_change(void)
 		return;
 	ingress(&b, &f, 2, 1);
 	empty(&b);
-	/* The third is wrong, so none is done. */
+	/* The third change is wrong, so none is made. */
 	eq(change(&b,
 		   (struct pl_dp_change[]){
 			   { PL_DP_DELETE, "routes", "ip.dst=10.0.1.0/24" },
@@ -725,7 +725,7 @@ static void test_change(void)
 	done(&b);
 }
 
-/* Random sets of changes against a list of what is to be there. */
+/* Random sets of changes against a list of the expected entries. */
 static void test_random_changes(void)
 {
 	enum { KEYS = 40 };
@@ -871,8 +871,8 @@ static void test_extern(void)
 
 /* ---- anything ---- */
 
-/* Frames with random damage through every action: accounts agree, and what was well formed is when
- * it comes out. */
+/* Frames with random damage through every action: accounts agree, and well-formed frames stay
+ * well-formed. */
 static void test_hostile(void)
 {
 	struct pl_diag diag = { .text = "" };

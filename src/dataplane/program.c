@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes a pipeline of a switch's file, and says where in the file a fault is. */
+/* Builds a pipeline from a switch's file, and locates errors in the file. */
 #include "dataplane/program.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ struct builder {
 	struct pl_diag *diag;
 };
 
-/* Adds to an error in the value at a path where that stands. */
+/* Adds the place in the file of the value at a path to an error. Returns r, -ENOMEM or -EINVAL. */
 __attribute__((format(printf, 3, 4))) static int at(
 	const struct builder *b, int r, const char *fmt, ...)
 {
@@ -139,7 +139,7 @@ static int build_ports(const struct builder *b)
 		if (r == 0)
 			r = build_addresses(b, &ports[i], i);
 	}
-	/* Once there is an address: ports without one borrow it. */
+	/* After the addresses, because ports without one use another port's. */
 	for (size_t i = 0; r == 0 && i < b->program->conf.ports.n; i++)
 		pl_dp_pipeline_icmp(b->p, (unsigned int)ports[i].number, (uint32_t)ports[i].icmp);
 	return r;
@@ -174,7 +174,7 @@ static int build_meters(const struct builder *b)
 		const struct pl_dp_conf_meter *m = &meters[i];
 		double rate = 0, peak = 0;
 
-		/* Both were checked when they were read. */
+		/* Both were checked when the file was read. */
 		(void)pl_parse_rate(m->rate, &rate);
 		if (m->peak_rate != NULL)
 			(void)pl_parse_rate(m->peak_rate, &peak);
@@ -239,7 +239,7 @@ static int build_entries(const struct builder *b, const struct pl_dp_conf_table 
 	return at(b, r, "tables[%zu].entries[%zu]", i, bad);
 }
 
-/* All tables first: entries may go on at a later one. */
+/* All tables first: entries may go to a later one. */
 static int build_tables(const struct builder *b)
 {
 	const struct pl_dp_conf_table *tables = b->program->conf.tables.items;
@@ -333,7 +333,7 @@ static uint64_t rate_of(const char *text)
 {
 	double rate = 0;
 
-	/* It was checked when it was read. */
+	/* The text was checked when the file was read. */
 	if (text != NULL)
 		(void)pl_parse_rate(text, &rate);
 	return (uint64_t)rate;

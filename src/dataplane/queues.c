@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The queues of an output port: limits, marking, shaping, and whose turn it is. */
+/* The queues of an output port: limits, marking, shaping, scheduling. */
 #include "dataplane/queues.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BITS_NS   UINT64_C(8000000000) /* a byte at one bit per second, in ns */
-/* A round of deficit round robin gives the greatest weight about this many bytes, a packet of usual
- * length: no class sends long while others wait. Rounds in which none can send cost nothing. */
+#define BITS_NS   UINT64_C(8000000000) /* time of a byte at one bit per second, in ns */
+/* Least bytes that a round of deficit round robin gives the greatest weight: a usual packet, so
+ * that no class sends long while others wait. Rounds in which none can send cost nothing. */
 #define ROUND_MIN 2048
 
-/* A time with the part of a ns that divisions leave: rates are exact over any time. */
+/* A time with the fraction of a ns, so that rates are exact over any time. */
 struct exact {
-	uint64_t ns, rest; /* rest / rate ns more */
+	uint64_t ns, rest; /* plus rest / rate ns */
 };
 
 struct class
 {
 	struct pl_dp_packet *head, **tail;
 	int64_t deficit;
-	/* When the shaper would have sent all that it did at its rate: a packet may leave from
-	 * `burst_ns` before (the virtual scheduling of GCRA, ITU-T I.371). */
+	/* Time by which the shaper would have sent all its packets at its rate: the next one may
+	 * leave burst_ns before (virtual scheduling of GCRA, ITU-T I.371). */
 	struct exact shaped;
 	uint64_t burst_ns;
 	uint32_t quantum;
@@ -31,15 +31,15 @@ struct class
 struct pl_dp_port {
 	struct pl_dp_port_cfg cfg;
 	struct class classes[PL_DP_CLASSES_MAX];
-	struct exact busy; /* until then the port sends */
+	struct exact busy; /* the port is busy until then */
 	uint32_t held_packets;
 	uint64_t held_bytes;
-	/* The round: the class that is visited, and whether it got its quantum at this visit. */
+	/* Round robin: the visited class, and whether it got its quantum at this visit. */
 	uint32_t visited;
 	bool given;
-	struct class *last; /* of the packet dequeued last */
-	/* What was sent in the window that is open, and in the one before; ns. A packet that is
-	 * being sent reaches into later windows, by the end of `busy`. */
+	struct class *last; /* class of the last dequeued packet */
+	/* Sending time in the open window and in the one before, ns. A packet that is being sent
+	 * reaches into later windows, up to the end of `busy`. */
 	uint64_t window, sent_ns, sent_before_ns, counted_to_ns;
 };
 
@@ -94,7 +94,7 @@ static int check(const struct pl_dp_port_cfg *cfg, struct pl_diag *diag)
 	return 0;
 }
 
-/* Quanta in proportion to the weights, the greatest at least ROUND_MIN. */
+/* Quanta are in proportion to the weights, the greatest at least ROUND_MIN. */
 static void take_cfg(struct pl_dp_port *p, const struct pl_dp_port_cfg *cfg)
 {
 	uint32_t greatest = 1, scale;
@@ -156,7 +156,7 @@ int pl_dp_port_set(struct pl_dp_port *p, const struct pl_dp_port_cfg *cfg, struc
 		pl_diag_set(diag, "the port has %u classes, and keeps them", p->cfg.n_classes);
 		return -EINVAL;
 	}
-	/* What is left of a ns was counted by the old rates. */
+	/* The fractions of a ns are in units of the old rates. */
 	p->busy.rest = 0;
 	for (unsigned int i = 0; i < cfg->n_classes; i++)
 		p->classes[i].shaped.rest = 0;
@@ -169,7 +169,7 @@ const struct pl_dp_port_cfg *pl_dp_port_get(const struct pl_dp_port *p)
 	return &p->cfg;
 }
 
-/* Marks an ECN-capable packet CE; an IPv4 header's checksum follows (RFC 1624). */
+/* Marks an ECN-capable packet CE and updates an IPv4 header's checksum (RFC 1624). */
 static void mark(struct pl_dp_packet *pkt, struct pl_dp_queue_books *books)
 {
 	const struct pl_dp_headers *h = &pkt->headers;
@@ -198,7 +198,7 @@ static void mark(struct pl_dp_packet *pkt, struct pl_dp_queue_books *books)
 	}
 	if ((ip[1] & 3) == 3)
 		return;
-	/* HC' = ~(~HC + ~m + m'), m the word that the byte is the lower half of. */
+	/* HC' = ~(~HC + ~m + m'), where the byte is the lower half of word m. */
 	sum = (uint16_t) ~(ip[10] << 8 | ip[11]);
 	sum += (uint16_t) ~(ip[0] << 8 | ip[1]);
 	ip[1] |= 3;
@@ -210,7 +210,7 @@ static void mark(struct pl_dp_packet *pkt, struct pl_dp_queue_books *books)
 	books->marked++;
 }
 
-/* The counter of the limit that the packet breaks; NULL: it fits. */
+/* Returns the counter of the limit that the packet exceeds; NULL: it fits. */
 static uint64_t *refuses(struct pl_dp_port *p, unsigned int queue, uint32_t len)
 {
 	const struct pl_dp_class_cfg *c = &p->cfg.classes[queue];
@@ -266,7 +266,7 @@ bool pl_dp_port_enqueue(struct pl_dp_port *p, struct pl_dp_packet *pkt, uint64_t
 	return true;
 }
 
-/* When the shaper lets the class's first packet go. */
+/* Returns when the shaper lets the class's first packet leave. */
 static uint64_t ready(const struct pl_dp_port *p, unsigned int queue)
 {
 	const struct class *c = &p->classes[queue];
@@ -288,7 +288,7 @@ uint64_t pl_dp_port_next(const struct pl_dp_port *p)
 
 		if (c->head == NULL)
 			continue;
-		/* Nothing goes before it came. */
+		/* No packet leaves before it arrived. */
 		at = ready(p, i);
 		at = at > c->head->queued_ns ? at : c->head->queued_ns;
 		first = at < first ? at : first;
@@ -301,7 +301,7 @@ static bool may_send(const struct pl_dp_port *p, unsigned int queue, uint64_t no
 	return p->classes[queue].head != NULL && ready(p, queue) <= now_ns;
 }
 
-/* What class i lacks to send its first packet. */
+/* Returns the bytes that class i lacks to send its first packet. */
 static int64_t lacks(const struct pl_dp_port *p, unsigned int i)
 {
 	const struct class *c = &p->classes[i];
@@ -309,7 +309,7 @@ static int64_t lacks(const struct pl_dp_port *p, unsigned int i)
 	return (int64_t)c->head->len + p->cfg.overhead_bytes - c->deficit;
 }
 
-/* Gives the classes of the mask as many rounds' quanta as end one before the first may send. */
+/* Gives the classes in the mask the quanta of the rounds in which none can send, but the last. */
 static void skip_rounds(struct pl_dp_port *p, uint32_t mask)
 {
 	int64_t rounds = INT64_MAX;
@@ -327,14 +327,14 @@ static void skip_rounds(struct pl_dp_port *p, uint32_t mask)
 	}
 }
 
-/* The class whose turn it is by deficit round robin; -1: none that may send. */
+/* Returns the class whose turn it is by deficit round robin; -1: none may send. */
 static int round_robin(struct pl_dp_port *p, uint64_t now_ns)
 {
 	uint32_t mask = 0, tried = 0;
 
 	for (unsigned int i = 0; i < p->cfg.n_classes; i++)
 		mask |= (uint32_t)(p->cfg.classes[i].weight != 0 && may_send(p, i, now_ns)) << i;
-	/* Ends: behind a round in which none could send follows one in which one can. */
+	/* Terminates: after skip_rounds a class can send in the next round. */
 	while (mask != 0) {
 		const uint32_t i = p->visited;
 
@@ -364,7 +364,7 @@ static int whose_turn(struct pl_dp_port *p, uint64_t now_ns)
 	return round_robin(p, now_ns);
 }
 
-/* Books the time that the port sent until now into windows, of which two are kept. */
+/* Adds the port's sending time until now to the windows, of which two are kept. */
 static void count_sent(struct pl_dp_port *p, uint64_t now_ns)
 {
 	const uint64_t size = p->cfg.util_window_ns;
@@ -373,7 +373,7 @@ static void count_sent(struct pl_dp_port *p, uint64_t now_ns)
 	if (window > p->window) {
 		uint64_t from = p->counted_to_ns, start = window * size;
 
-		/* The window before the one that is open now: all of it that was sent. */
+		/* Sending time in the whole window before the open one. */
 		p->sent_before_ns = window == p->window + 1 ? p->sent_ns : 0;
 		p->sent_ns = 0;
 		if (from < start - size)
@@ -406,7 +406,7 @@ static void take_out(struct pl_dp_port *p, struct class *class)
 	class->head = pkt->next;
 	if (class->head == NULL) {
 		class->tail = &class->head;
-		/* An empty class keeps no credit (3.2 of the paper), but its debts. */
+		/* An empty class loses its credit (3.2 of the paper), not its debt. */
 		class->deficit = class->deficit < 0 ? class->deficit : 0;
 	}
 	pkt->next = NULL;
@@ -416,7 +416,7 @@ static void take_out(struct pl_dp_port *p, struct class *class)
 	p->held_bytes -= pkt->len;
 }
 
-/* The port and the shaper of the class have sent a packet that began now. */
+/* Charges the port and the class's shaper for a packet whose sending began now. */
 static void account(struct pl_dp_port *p, unsigned int queue, uint64_t bytes, uint64_t now_ns)
 {
 	const struct pl_dp_class_cfg *cfg = &p->cfg.classes[queue];

@@ -30,7 +30,7 @@ static struct pl_dp_port *port(const struct pl_dp_port_cfg *cfg)
 	return p;
 }
 
-/* False, and the packet freed, when the port refuses it. */
+/* Enqueues a packet; false, and the packet is freed, when the port refuses it. */
 static bool put(struct pl_dp_port *p, uint32_t len, uint8_t queue, uint64_t now_ns)
 {
 	struct pl_dp_packet *pkt = packet(len, queue);
@@ -113,7 +113,7 @@ static void test_limits(void)
 	eq(pl_dp_port_books(p, 0)->peak_bytes, 300);
 	eq(pl_dp_port_books(p, 0)->peak_packets, 2);
 
-	/* A class that is not there is class 0. */
+	/* A class that does not exist is class 0. */
 	pkt = pl_dp_port_dequeue(p, 0);
 	ok(pkt != NULL && pkt->queue == 2 && pkt->len == 580, "the highest class first");
 	eq(pkt->out_ns, 580);
@@ -138,7 +138,7 @@ static void test_limits(void)
 	eq(pl_dp_pool_alive(pool), 0);
 }
 
-/* The rate of a port over packets whose times are no whole ns, as in no rest was lost. */
+/* The rate of a port is exact over packets whose times are not whole ns. */
 static void test_port_rate(void)
 {
 	static const uint64_t rates[] = { 64000, 9999999, 1000000007, 25 * SECOND, PL_DP_RATE_MAX };
@@ -162,7 +162,7 @@ static void test_port_rate(void)
 			last = pl_dp_port_grew(p, (int32_t)more - 40);
 			bits += (len + 24 + more - 40) * 8;
 			want = (uint64_t)(bits * SECOND / rates[r]);
-			/* One ns: the last packet's time is cut to a whole one. */
+			/* One ns: the last packet's time is rounded down. */
 			off = last > want ? (int64_t)(last - want) : (int64_t)(want - last);
 			pl_dp_packet_free(pkt);
 			if (off > 1)
@@ -173,7 +173,7 @@ static void test_port_rate(void)
 	}
 }
 
-/* Keeps the classes of `mask` full until `end`; bytes and packets sent by class. */
+/* Keeps the classes of `mask` full until `end`; counts bytes and packets sent by class. */
 static void saturate(struct pl_dp_port *p, uint32_t mask, const uint32_t *least,
 	const uint32_t *most, uint64_t end, uint64_t bytes[PL_DP_CLASSES_MAX], struct pl_rng *rng)
 {
@@ -228,7 +228,7 @@ static void test_shaped(void)
 	}
 }
 
-/* A shaped class that paused sends its burst at once, and then at its rate. */
+/* A shaped class sends its burst at once after a pause, and then at its rate. */
 static void test_burst(void)
 {
 	struct pl_dp_port_cfg cfg = { .n_classes = 1 };
@@ -241,7 +241,7 @@ static void test_burst(void)
 		put(p, 1000, 0, SECOND);
 	for (struct pl_dp_packet *pkt; (pkt = pl_dp_port_dequeue(p, SECOND)) != NULL; at_once++)
 		pl_dp_packet_free(pkt);
-	/* The burst, and the packet that is under way when it ends. */
+	/* The burst, and the packet being sent when it ends. */
 	eq(at_once, 4);
 	eq(pl_dp_port_next(p), SECOND + 1000000);
 	pl_dp_port_free(p);
@@ -291,7 +291,7 @@ static void test_weights(void)
 	}
 }
 
-/* Growth behind the queue counts too: two classes of equal weight, one of whose packets grows. */
+/* Growth after the queue counts too: two classes of equal weight, and packets of one grow. */
 static void test_weights_of_grown(void)
 {
 	struct pl_dp_port_cfg cfg = { .n_classes = 2, .rate_bps = SECOND };
@@ -319,9 +319,9 @@ static void test_weights_of_grown(void)
 	pl_dp_port_free(p);
 }
 
-/* Whatever comes: no packet is sent while one of a higher strict class waits, none of a class with
- * a weight while a strict one waits; each class is first in, first out; the depths told are those
- * of a model; and the port never idles while it holds something. */
+/* For any input: no packet is sent before one of a higher strict class, or with a weight before a
+ * strict one; each class is first in, first out; depths are those of a model; and the port never
+ * idles while it holds a packet. */
 static void test_order(void)
 {
 	struct pl_dp_port_cfg cfg = { .n_classes = 4, .rate_bps = SECOND, .limit_bytes = 20000 };
@@ -431,12 +431,12 @@ static void test_ecn(void)
 	}
 }
 
-/* Utilisation: of a window, what of it the port sent. */
+/* Utilization: the share of a window in which the port sent. */
 static void test_util(void)
 {
 	struct pl_dp_port *p = port(&(struct pl_dp_port_cfg){
 		.n_classes = 1, .rate_bps = 8 * SECOND, .util_window_ns = 10000 });
-	/* From, bytes (= ns), and the share of the window before that one must be told of. */
+	/* Time, bytes (= ns), and the expected utilization of the window before. */
 	static const struct {
 		uint64_t at;
 		uint32_t len, want;
@@ -444,8 +444,8 @@ static void test_util(void)
 		{ 0, 2500, 0 }, { 9000, 5000, 0 }, /* 1000 in this window, 4000 in the next */
 		{ 14000, 1000, 3500 },             /* 2500 + 1000 */
 		{ 20000, 100, 5000 },              /* 4000 + 1000 */
-		{ 45000, 9000, 0 },                /* a window without anything is before */
-		{ 61000, 100, 4000 },              /* what of it reached into 50000 to 60000 */
+		{ 45000, 9000, 0 },                /* the window before is empty */
+		{ 61000, 100, 4000 },              /* of it between 50000 and 60000 */
 	};
 
 	for (unsigned int i = 0; i < sizeof(sends) / sizeof(sends[0]); i++) {
@@ -459,7 +459,7 @@ static void test_util(void)
 	pl_dp_port_free(p);
 }
 
-/* Rates and limits changed while it holds packets. */
+/* Changes rates and limits while the port holds packets. */
 static void test_set(void)
 {
 	struct pl_dp_port_cfg cfg = { .n_classes = 1, .rate_bps = 8 * SECOND };

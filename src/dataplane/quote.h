@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A packet as it was received, for whoever quotes it after actions have changed it. */
+/* Quotes a packet as it was received, after actions have changed it. */
 #pragma once
 
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "dataplane/packet.h"
 #include "wire/cursor.h"
 
-/* IP by the length in its header, without what the link padded. */
+/* Returns the length of the IP packet by its header, without link padding, at most the bytes that
+ * there are. */
 static inline uint32_t pl_dp_ip_bytes(const struct pl_dp_packet *pkt)
 {
 	const uint8_t *ip = pkt->data + pkt->headers.l3;
@@ -18,7 +19,7 @@ static inline uint32_t pl_dp_ip_bytes(const struct pl_dp_packet *pkt)
 	return bytes < there ? bytes : there;
 }
 
-/* Of an IP packet, when it came. */
+/* Saves the first bytes of an IP packet on arrival. */
 static inline void pl_dp_quote_save(struct pl_dp_packet *pkt)
 {
 	pkt->came_bytes = pl_dp_ip_bytes(pkt);
@@ -27,9 +28,9 @@ static inline void pl_dp_quote_save(struct pl_dp_packet *pkt)
 	memcpy(pkt->came, pkt->data + pkt->headers.l3, pkt->came_saved);
 }
 
-/* The packet as it was received (RFC 792, RFC 1812 4.3.2.3, RFC 4443 2.4c), without what actions put in
- * since: of a packet that was made shorter what was saved of it. Returns how many bytes, up to `max`,
- * and those that are not in `came`. */
+/* Quotes the packet as received (RFC 792, RFC 1812 4.3.2.3, RFC 4443 2.4c), without bytes that
+ * actions inserted; of a packet that became shorter, only the saved bytes. Returns the number of
+ * bytes, up to `max`; those behind `came` are at *ret_rest. */
 static inline uint32_t pl_dp_quote(
 	const struct pl_dp_packet *pkt, uint32_t max, const uint8_t **ret_rest)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes into headers, and what follows from it for checksums. */
+/* Writes header fields and updates checksums. */
 #include "dataplane/rewrite.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static void put16(uint8_t *p, uint16_t v)
 
 /* ---- checksums ---- */
 
-/* Where the transport's checksum is; NULL: it has none, or this packet does not hold it. */
+/* Returns the transport's checksum field; NULL: the packet has none, or is cut before it. */
 static uint8_t *transport_sum(struct pl_dp_packet *pkt)
 {
 	const struct pl_dp_headers *h = &pkt->headers;
@@ -71,7 +71,7 @@ static uint8_t *transport_sum(struct pl_dp_packet *pkt)
 	return pkt->data + at;
 }
 
-/* RFC 1624, equation 3: of one word. */
+/* Returns the checksum after one word changed (RFC 1624, equation 3). */
 static uint16_t sum_without(uint16_t sum, uint16_t was, uint16_t is)
 {
 	uint32_t s = (uint16_t)~sum + (uint32_t)(uint16_t)~was + is;
@@ -102,7 +102,7 @@ static void follow_transport(
 		put16(sum, 0xffff);
 }
 
-/* Of an IPv4 header, whose word at `at` changes; IPv6 has no checksum. */
+/* Sets the word at `at` of the IP header and updates the IPv4 checksum; IPv6 has none. */
 static void set_ip_word(struct pl_dp_packet *pkt, unsigned int at, uint16_t value)
 {
 	uint8_t *ip = pkt->data + pkt->headers.l3;
@@ -135,7 +135,7 @@ static void set_address(struct pl_dp_packet *pkt, bool dst, const uint64_t value
 	follow_transport(pkt, was, is, bytes);
 }
 
-/* DSCP and ECN: the traffic class. */
+/* Sets bits of the traffic class (DSCP and ECN). */
 static void set_class(struct pl_dp_packet *pkt, uint8_t mask, uint8_t bits)
 {
 	const uint8_t *ip = pkt->data + pkt->headers.l3;

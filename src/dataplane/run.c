@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets through a pipeline: tables, actions, and where each packet ends. */
+/* Runs packets through a pipeline: tables, actions, and the end of each packet. */
 #include "base/prefetch.h"
 #include "dataplane/parse.h"
 #include "dataplane/pipeline_state.h"
 #include "dataplane/rewrite.h"
 
-/* What an entry's actions come to: the next table, or one of these. */
+/* Results of an entry's actions, beside the number of the next table. */
 enum {
-	AT_END = PL_DP_TABLES_MAX, /* of the stage */
+	AT_END = PL_DP_TABLES_MAX, /* end of the stage */
 	DROPPED,
 	TAKEN,
 };
@@ -27,7 +27,7 @@ static void finish_drop(
 	pl_dp_packet_free(pkt);
 }
 
-/* Bytes behind Ethernet and its tags. */
+/* Returns the bytes behind Ethernet and its tags. */
 static uint32_t network_bytes(const struct pl_dp_packet *pkt)
 {
 	uint32_t at = 14;
@@ -66,7 +66,7 @@ static void send(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, const struc
 	p->ops.out(p->ops.arg, pkt, call->stage);
 }
 
-/* A copy of the packet, which is one more in the books. */
+/* Sends a copy of the packet, which is counted as made. */
 static void send_copy(struct pl_dp_pipeline *p, const struct pl_dp_packet *pkt, uint16_t port,
 	const struct pl_dp_call *call)
 {
@@ -78,11 +78,11 @@ static void send_copy(struct pl_dp_pipeline *p, const struct pl_dp_packet *pkt, 
 		return;
 	}
 	copy->out_port = port;
-	copy->from_mac = 0; /* nobody is told of the end of a copy */
+	copy->from_mac = 0; /* no ICMP error is sent for a copy */
 	send(p, copy, call);
 }
 
-/* By every port but its own that is up; the last one gets the packet itself. */
+/* Sends the packet by every other port that is up; the last one gets the packet itself. */
 static void flood(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, const struct pl_dp_call *call)
 {
 	uint16_t last = 0;
@@ -103,7 +103,7 @@ static void mirror(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, uint16_t 
 {
 	struct pl_dp_call ingress = *call;
 
-	/* A copy made behind the queue has not been in one. */
+	/* A copy made in egress has not been queued yet. */
 	ingress.stage = PL_DP_INGRESS;
 	if (pkt->copies == PL_DP_COPIES_MAX) {
 		p->books[PL_DP_INGRESS].made++;
@@ -152,7 +152,8 @@ static unsigned int drop(struct pl_dp_packet *pkt, enum pl_dp_drop why)
 	return DROPPED;
 }
 
-/* RFC 1812 5.2.2, 5.3.1: a router looks at the header before it sends the packet on. */
+/* Routes a packet after checking its header (RFC 1812 5.2.2, 5.3.1). Returns the next table, or
+ * DROPPED. */
 static unsigned int route(const struct pl_dp_pipeline *p, const struct pl_dp_step *s,
 	struct pl_dp_packet *pkt, unsigned int next)
 {
@@ -177,7 +178,7 @@ static void write_register(
 	*cell = s->add ? *cell + v : v;
 }
 
-/* The bits of the mask only, of a field that is one number. */
+/* Writes a field; bits in s->mask keep their values. */
 static void set_field(const struct pl_dp_step *s, struct pl_dp_packet *pkt, uint64_t time_ns)
 {
 	uint64_t value[2] = { s->value[0], s->value[1] };
@@ -187,7 +188,8 @@ static void set_field(const struct pl_dp_step *s, struct pl_dp_packet *pkt, uint
 	pl_dp_field_write(pkt, (enum pl_dp_field)s->field, value);
 }
 
-/* A register that was never written is of no period that there is. */
+/* Returns 1, and stores the time, for the first packet of a period; else 0. A register with 0 is of
+ * no present period. */
 static uint64_t first_of(
 	const struct pl_dp_step *s, const struct pl_dp_packet *pkt, uint64_t time_ns)
 {
@@ -346,7 +348,8 @@ static void pass_all(
 		send(p, pkt, call);
 }
 
-/* What is for the node itself passes no table. */
+/* Handles packets for the node itself, which pass no table. Returns true when the packet was
+ * one. */
 static bool taken(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, const struct pl_dp_call *call)
 {
 	const enum pl_dp_own_end end = pl_dp_own_take(p->own, pkt, call);

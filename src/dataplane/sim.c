@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The simulation of a network: what it is made of, and its steps. */
+/* The simulation of a network: its parts and its steps. */
 #include "dataplane/sim.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ uint64_t pl_dp_sim_seed(const struct pl_dp_sim *s)
 
 /* ---- what it is made of ---- */
 
-/* Room for one more of n; arrays grow when n is a power of two. */
+/* Makes room for one more of n items; arrays grow when n is a power of two. */
 static int room(void **array, uint32_t n, size_t size)
 {
 	void *bigger;
@@ -285,7 +285,7 @@ void pl_dp_sim_dropped(struct pl_dp_sim *s, unsigned int node, const struct pl_d
 	trace_dropped(s, node, pkt);
 }
 
-/* Of the packet's own flow; NULL: it has none, or nodes made it. */
+/* Returns the packet's flow; NULL: it has none, or a node created it. */
 static struct pl_dp_flow_books *flow_of(struct pl_dp_sim *s, const struct pl_dp_packet *pkt)
 {
 	if (pkt->flow == 0 || pkt->flow > s->n_flows || trace_of(pkt) == NULL)
@@ -354,7 +354,7 @@ void pl_dp_sim_wire(struct pl_dp_sim *s, unsigned int node, struct pl_dp_packet 
 		drop(s, node, pkt);
 		return;
 	}
-	/* What was not in the queue takes its whole time now. */
+	/* A packet that was not in the queue is charged for its whole length now. */
 	last_bit_ns = pl_dp_port_grew(
 		p->port, (int32_t)pkt->len - (p->sending == pkt ? (int32_t)p->sending_len : 0));
 	p->sending = NULL;
@@ -374,7 +374,7 @@ static void port_turn(struct pl_dp_sim *s, uint32_t index)
 {
 	struct pl_dp_packet *pkt;
 
-	/* By index: a node may add ports, which moves them. */
+	/* Ports are accessed by index: a node may add ports, which moves the array. */
 	while ((pkt = pl_dp_port_dequeue(s->ports[index].port, s->now)) != NULL) {
 		struct sim_port *p = &s->ports[index];
 		const struct sim_node *n = &s->nodes[p->node];
@@ -443,7 +443,7 @@ static void arrive(struct pl_dp_sim *s, struct sim_port *at, struct pl_dp_packet
 	pkt->value = 0;
 	pkt->depth_bytes = pkt->depth_packets = pkt->tx_util = 0;
 	trace_arrived(s, at, pkt);
-	/* A loop in which no TTL ends a packet would take no end where links take no time. */
+	/* Ends a loop without TTL, which would never end where links take no time. */
 	if (pkt->hops == UINT8_MAX) {
 		pkt->drop = PL_DP_DROP_TTL;
 		drop(s, at->node, pkt);

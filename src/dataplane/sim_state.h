@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a simulation, for the files that make it up. */
+/* Private declarations of a simulation. */
 #pragma once
 
 #include "base/hash.h"
@@ -9,38 +9,38 @@
 
 #define NO_LINK UINT32_MAX
 
-/* What a packet met at one node; times are true. */
+/* A packet's hop at one node; times are true. */
 struct trace_hop {
-	uint64_t in_ns, out_ns, latency_ns; /* the last by the node's clock */
-	uint32_t node;                      /* its id */
+	uint64_t in_ns, out_ns, latency_ns; /* latency_ns by the node's clock */
+	uint32_t node;                      /* id of the node */
 	uint32_t depth_bytes, tx_util;
 	uint16_t in_port, out_port, queue;
-	bool queued, left; /* it came into a queue, and out of it */
+	bool queued, left; /* it entered a queue; it left it */
 };
 
 struct pl_dp_trace {
-	struct pl_dp_packet *owner; /* NULL: free */
-	struct pl_dp_trace *next;   /* free */
-	struct pl_dp_trace *older;  /* made before it */
+	struct pl_dp_packet *owner; /* the traced packet; NULL: free */
+	struct pl_dp_trace *next;   /* next free one */
+	struct pl_dp_trace *older;  /* next in the list of all */
 	uint64_t id, born_ns;
 	struct pl_flow tuple;
 	bool copy;
 	uint8_t n;
-	struct trace_hop hops[]; /* PL_DP_SIM_HOPS_MAX when there is somebody to tell */
+	struct trace_hop hops[]; /* PL_DP_SIM_HOPS_MAX of them when the truth has a listener */
 };
 
 struct sim_port {
 	struct pl_dp_port *port;
-	uint32_t node, thing, link; /* link: out of it */
+	uint32_t node, thing, link; /* link: the one that leaves it */
 	uint16_t number;
-	/* The packet that left the queue and has not been sent yet, and its length then. */
+	/* Packet that left the queue and is not sent yet, and its length at dequeue. */
 	const struct pl_dp_packet *sending;
 	uint32_t sending_len;
 };
 
 struct sim_link {
 	struct pl_dp_link *link;
-	uint32_t from, to, thing; /* ports */
+	uint32_t from, to, thing; /* from, to: ports */
 };
 
 struct sim_node {
@@ -51,7 +51,7 @@ struct sim_node {
 
 struct sim_flow {
 	struct pl_dp_flow_books books;
-	uint64_t highest[2]; /* serial that arrived, there and back */
+	uint64_t highest[2]; /* highest serial that arrived, of each direction */
 };
 
 enum thing_kind { THING_PORT, THING_LINK, THING_TIMER };
@@ -75,7 +75,7 @@ struct pl_dp_sim {
 	struct sim_flow *flows; /* flow n at n - 1 */
 	uint32_t n_things, n_nodes, n_ports, n_links, n_flows;
 	struct pl_dp_trace *free, *all;
-	uint64_t traces; /* ids given */
+	uint64_t traces; /* last id given */
 	struct pl_dp_sim_books books;
 	struct pl_dp_sim_watch watch;
 };
@@ -93,14 +93,14 @@ static inline struct sim_port *sim_port_of(
 /* ---- sim_truth.c ---- */
 
 void trace_begin(struct pl_dp_sim *s, struct pl_dp_packet *pkt);
-/* The packet's own trace; NULL for what nodes made. */
+/* Returns the packet's own trace; NULL for packets that nodes created. */
 struct pl_dp_trace *trace_of(const struct pl_dp_packet *pkt);
 void trace_copy(struct pl_dp_sim *s, const struct pl_dp_packet *from, struct pl_dp_packet *copy);
 void trace_arrived(struct pl_dp_sim *s, const struct sim_port *at, const struct pl_dp_packet *pkt);
 void trace_queued(struct pl_dp_sim *s, const struct pl_dp_packet *pkt);
-/* out_ns of the packet is by the node's clock already, true_ns is not. */
+/* The packet's out_ns is by the node's clock already, true_ns is not. */
 void trace_left(struct pl_dp_sim *s, const struct pl_dp_packet *pkt, uint64_t true_ns);
-/* Its end: at a host, at a node by pkt->drop, or on a link. */
+/* End of a packet: delivered, dropped by a node for pkt->drop, or lost on a link. */
 void trace_delivered(struct pl_dp_sim *s, const struct pl_dp_packet *pkt);
 void trace_dropped(struct pl_dp_sim *s, unsigned int node, const struct pl_dp_packet *pkt);
 void trace_lost(struct pl_dp_sim *s, const struct sim_link *link, const struct pl_dp_packet *pkt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A pipeline as a node of a simulation. */
+/* Runs a pipeline as a node of a simulation. */
 #include "dataplane/sim_switch.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ struct pl_dp_sim_switch {
 	struct pl_dp_sim *sim;
 	struct pl_dp_pipeline *pipeline;
 	unsigned int node;
-	uint32_t timer; /* of what the pipeline does without packets */
+	uint32_t timer; /* for work of the pipeline without packets */
 	struct pl_dp_sim_blocks blocks;
 };
 
@@ -74,8 +74,8 @@ void pl_dp_sim_switch_blocks(struct pl_dp_sim_switch *w, const struct pl_dp_sim_
 	w->blocks = *blocks;
 }
 
-/* The pipeline's times are of the node's clock, which drifts and is set: the next of them is
- * worked out anew each time. */
+/* Timer. The pipeline's times are by the node's clock, which drifts and is set: the next true time
+ * is computed anew each time. */
 static void on_time(void *arg)
 {
 	struct pl_dp_sim_switch *w = arg;
@@ -120,7 +120,7 @@ int pl_dp_sim_switch_new(struct pl_dp_sim_switch **ret, struct pl_dp_sim *sim,
 			.answered = answered,
 			.block = block,
 			.arg = w },
-		/* 0 would be a random one */
+		/* not 0, which means a random one */
 		.seed = pl_hash_mix(pl_dp_sim_seed(sim), program->conf.id) | 1,
 		.externs = externs,
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Switches in simulated time that copy their own copies, or answer for themselves: time goes on, and
- * the accounts agree. */
+/* Switches in simulated time that copy their own copies, or send answers: time advances, and the
+ * accounts agree. */
 #include "base/test.h"
 #include "dataplane/sim_switch.h"
 #include "wire/layers.h"
@@ -33,7 +33,7 @@ static void note_path(void *arg, const struct pl_path *path, const struct pl_hop
 	dropped_paths += (path->flags & PL_FLAG_DROPPED) != 0;
 }
 
-/* Pings of a switch. Each has an end: what arrived is counted, and its path told. */
+/* Pings of a switch: each is counted as delivered, with its path in the truth. */
 static void test_answers(void)
 {
 	static const char text[] =
@@ -109,7 +109,7 @@ static void send_one(struct pl_dp_sim *sim, unsigned int host, uint16_t sport)
 	pl_dp_sim_send(sim, host, pkt);
 }
 
-/* rate 0: packets take no time, and nothing but their end stops copies of copies. */
+/* rate 0: packets take no time, and only PL_DP_COPIES_MAX ends copies of copies. */
 static void run(uint64_t rate_bps)
 {
 	const struct pl_dp_port_cfg ports = { .rate_bps = rate_bps, .n_classes = 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A simulated network against what must come of its times, rates and faults. */
+/* A simulated network against the results expected of its times, rates and faults. */
 #include "dataplane/sim.h"
 
 #include <errno.h>
@@ -13,23 +13,23 @@
 #define MS    UINT64_C(1000000)
 #define START (UINT64_C(1700000000) * 1000 * MS)
 
-/* h1 - s1 - s2 - h2, where a switch sends out by the other of its two ports. */
+/* h1 - s1 - s2 - h2, where a switch forwards from either port to the other. */
 struct net {
 	struct pl_dp_sim *sim;
 	struct pl_dp_traffic *traffic;
 	unsigned int host[2], sw[2];
-	unsigned int links[3]; /* h1-s1, s1-s2, h2-s2, the way from the first */
+	unsigned int links[3]; /* h1-s1, s1-s2, h2-s2, in the direction from the first */
 	struct relay {
 		struct net *net;
 		unsigned int node;
-		/* What the switch booked of each packet of the flow. */
+		/* Values that the switch measured for each packet of the flow. */
 		uint64_t latency[20000];
 		uint32_t depth[20000];
 		uint64_t in_ns[20000];
-		uint8_t times[20000]; /* that it passed: copies are told apart by nothing here */
+		uint8_t times[20000]; /* number of passes: copies cannot be told apart here */
 		uint32_t grows;
 	} relay[2];
-	/* From the truth. */
+	/* Counts from the truth. */
 	uint64_t digest, paths, events, wrong, dropped_by_event[2], lost_by_event[3];
 	uint64_t delivered, dropped, copies, compared;
 	uint64_t received;
@@ -201,7 +201,7 @@ static bool flow_closed(uint32_t flow, uint64_t under_way)
 	return b->sent + b->copied == b->delivered + b->dropped + b->lost + under_way;
 }
 
-/* One packet through an idle network: every time is what the rates and delays say. */
+/* One packet through an idle network: every time follows from rates and delays. */
 static void test_one(void)
 {
 	struct pl_dp_flow_cfg flow;
@@ -224,7 +224,7 @@ static void test_one(void)
 	eq(net->wrong, 0);
 	free_net();
 
-	/* What grows behind the queue takes longer on the wire, and is booked in the queue as it was. */
+	/* A packet that grows after the queue takes longer on the wire; its queue time stays. */
 	make_net(1, &middle, &(struct pl_dp_link_cfg){ .delay_ns = 5000 },
 		(struct pl_dp_clock){ 0, 0, 0 });
 	net->relay[0].grows = 100;
@@ -236,7 +236,7 @@ static void test_one(void)
 	free_net();
 }
 
-/* A node's clock is off and drifts: it sees its own time, the truth does not. */
+/* A node's clock has an offset and drifts: the node sees its own time, the truth does not. */
 static void test_clock(void)
 {
 	struct pl_dp_clock clock;
@@ -258,8 +258,8 @@ static void test_clock(void)
 	free_net();
 }
 
-/* Overload and every fault at once: books close at every time, the truth tells each packet once,
- * with what the nodes booked, and each drop at its place. */
+/* Overload and every fault at once: accounts agree at every time, the truth has each packet once,
+ * with the values that nodes measured, and each drop at its place. */
 static uint64_t faults(uint64_t seed)
 {
 	struct pl_dp_port_cfg middle = { .n_classes = 1, .rate_bps = UINT64_C(40000000) };
@@ -333,7 +333,7 @@ static uint64_t faults(uint64_t seed)
 	return digest;
 }
 
-/* Every pattern sends what it says. */
+/* Every pattern sends its traffic. */
 static void test_patterns(void)
 {
 	const struct pl_dp_traffic_books *t;
@@ -407,7 +407,7 @@ static void check_sum(void *arg, const struct pl_dp_packet *pkt)
 	net->received++;
 }
 
-/* What hosts send is whole: of both families and protocols, with the right checksums. */
+/* Packets of hosts are well-formed, of both families and protocols, with correct checksums. */
 static void test_packets(void)
 {
 	struct pl_diag diag;
@@ -493,7 +493,7 @@ static void test_refused(void)
 	free_net();
 }
 
-/* Random times set, moved and taken back, against a plain array. */
+/* Random times are set, changed and removed, against a plain array. */
 static void test_agenda(void)
 {
 	struct pl_dp_agenda a = { .n = 0 };

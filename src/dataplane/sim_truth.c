@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The truth about each packet of a simulation: what it met, and the records of it. */
+/* The truth about each packet of a simulation: its trace, and the records made of it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -88,7 +88,7 @@ void trace_copy(struct pl_dp_sim *s, const struct pl_dp_packet *from, struct pl_
 		s->flows[copy->flow - 1].books.copied++;
 }
 
-/* The hop that the packet is at; NULL when none is kept. */
+/* Returns the present hop of the packet; NULL when none is kept. */
 static struct trace_hop *hop_of(const struct pl_dp_sim *s, const struct pl_dp_packet *pkt)
 {
 	struct pl_dp_trace *t = trace_of(pkt);
@@ -168,7 +168,7 @@ static void put_hops(const struct pl_dp_trace *t, struct pl_hop *hops, struct pl
 		if (h->left) {
 			r->egress_ts_ns = h->out_ns;
 			r->tx_util = h->tx_util;
-			/* A clock that was set back within the node: no latency. */
+			/* No latency if the clock was set back while the packet was in the node. */
 			if (h->latency_ns <= UINT32_MAX) {
 				r->hop_latency_ns = (uint32_t)h->latency_ns;
 				r->present |= PL_HOP_HAS_hop_latency_ns;
@@ -256,7 +256,7 @@ void trace_dropped(struct pl_dp_sim *s, unsigned int node, const struct pl_dp_pa
 {
 	struct pl_dp_trace *t = trace_of(pkt);
 	const struct trace_hop *h = hop_of(s, pkt);
-	/* A host's own port, or a node that chose one. */
+	/* At a host's own port, or in a node after the port was chosen. */
 	const bool out = h == NULL || h->queued;
 	const struct pl_dp_drop_place place = { .ts_ns = s->now,
 		.node = s->nodes[node].cfg.id,

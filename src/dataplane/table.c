@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lookups: sets of entries as tuples of hash tables. */
+/* Lookups: entries in one hash table for each set of masks (tuple space search). */
 #include "dataplane/table.h"
 
 #include <errno.h>
@@ -8,19 +8,20 @@
 
 #include "base/hash.h"
 
-/* Entries with the same masked value, the best first; in a tuple's slots by their first one. */
+/* A row of a chain: entries with the same masked value, best first. A tuple's slots have the first
+ * row of each chain. */
 struct row {
 	struct pl_dp_entry *entry;
-	uint32_t order; /* 0 is the best of the table */
-	bool last;      /* of its chain */
+	uint32_t order; /* rank in the table, 0 is the best */
+	bool last;      /* last of its chain */
 };
 
 struct tuple {
-	uint32_t best; /* order of its best entry */
+	uint32_t best; /* rank of its best entry */
 	uint32_t slot_mask;
 	uint32_t *slots; /* index of a chain's first row, from 1 on; 0: free */
 	uint64_t mask[PL_DP_KEY_WORDS_MAX];
-	uint8_t active[PL_DP_KEY_WORDS_MAX]; /* words whose mask is not 0 */
+	uint8_t active[PL_DP_KEY_WORDS_MAX]; /* words with a mask other than 0 */
 	unsigned int n_active;
 };
 
@@ -66,7 +67,7 @@ static inline bool within(const struct pl_dp_match *m, const uint64_t *words)
 		if (b->window) {
 			const uint64_t at = v % b->period;
 
-			/* offset < period, so a window may go around its end. */
+			/* A window may wrap around the end of the period. */
 			if ((at >= b->first ? at - b->first : at + (b->period - b->first)) >=
 				b->last)
 				return false;
@@ -130,7 +131,7 @@ static int by_rank(const void *x, const void *y)
 	return a->serial < b->serial ? -1 : 1;
 }
 
-/* Tuples together, in them chains, in them the best first. */
+/* Sorts by tuple, in it by chain, in that the best first. */
 static int by_place(const void *x, const void *y)
 {
 	const struct row *a = x, *b = y;
@@ -174,7 +175,7 @@ static void put_chain(struct pl_dp_lookup *l, struct tuple *t, uint32_t first)
 	t->slots[slot] = first + 1;
 }
 
-/* Slots for n chains at most: never more than half full. */
+/* Returns the number of slots for up to n chains, at most half full. */
 static uint32_t slots_for(size_t n)
 {
 	uint32_t slots = 2;

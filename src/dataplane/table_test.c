@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tables against a model that compares every entry, field by field, with what was written. */
+/* Tables against a model that compares every entry field by field. */
 #include "dataplane/table.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static const struct {
 
 #define POOL (sizeof(pool) / sizeof(pool[0]))
 
-/* Few values, so that entries meet. */
+/* Draws from few values, so that entries overlap. */
 static void draw_value(struct model *m, enum pl_dp_field f, uint64_t ret[2])
 {
 	ret[1] = 0;
@@ -187,7 +187,7 @@ static bool field_matches(
 	case PL_DP_RANGE:
 		return *v >= s->first && *v <= s->last;
 	case PL_DP_WINDOW:
-		/* Some beginning of the window is not after the time, and its end is. */
+		/* A window matches if it begins at or before the time and ends after it. */
 		for (uint64_t k = 0; k < s->width; k++) {
 			if ((s->offset + k) % s->period == *v % s->period)
 				return true;
@@ -205,7 +205,7 @@ static bool field_matches(
 	return true;
 }
 
-/* Longer is better; none is worse than an empty prefix. */
+/* Returns the prefix length, -1 without a prefix, which ranks below an empty one. */
 static int prefix_of(const struct model *m, size_t e)
 {
 	for (unsigned int i = 0; i < m->key.n; i++) {
@@ -244,12 +244,12 @@ static void draw_key(struct model *m)
 	const unsigned int n = 1 + (unsigned int)below(m, 4);
 
 	m->key = (struct pl_dp_key){ 0 };
-	/* What is refused (a field twice, a second prefix) is left out. */
+	/* Refused fields (one twice, a second prefix) are left out. */
 	while (m->key.n == 0 || (m->key.n < n && below(m, 8) != 0))
 		(void)pl_dp_key_add(&m->key, pool[below(m, POOL)].text, NULL);
 }
 
-/* Whether time is in the key twice: a word of a match then means the first of them. */
+/* Returns true when a field is in the key twice: a word of a match then means the first. */
 static bool has_twice(const struct model *m)
 {
 	for (unsigned int i = 0; i < m->key.n; i++) {
@@ -287,7 +287,7 @@ static int draw_entries(struct model *m)
 			printf("# %s: %s\n", text.data, diag.text);
 			wrong++;
 		}
-		/* What is written is read as the same. */
+		/* The written text is parsed to an equal match. */
 		pl_dp_match_put(&m->key, &m->table[e].match, &again);
 		if (pl_dp_match_parse(&m->key, again.data != NULL ? again.data : "", again.len,
 			    &reread, &diag) < 0 ||
@@ -407,7 +407,7 @@ static void test_written(void)
 		{ "time window", "time=250ms+0.25s/1s", "time=250ms+250ms/1s" },
 		{ "eth.dst exact", "eth.dst=02:00:00:00:AA:01", "eth.dst=02:00:00:00:aa:01" },
 		{ "l4.dst range", "l4.dst=80", "l4.dst=80-80" },
-		/* Whatever is left out of the first would take the place of the second. */
+		/* If the first were left out, the second would be parsed for it. */
 		{ "ip.dst ternary", "ip.dst=::/0 ip.dst=10.0.0.0/8",
 			"ip.dst=::/0 ip.dst=10.0.0.0/8", "ip.dst prefix" },
 		{ "ip.dst ternary", "ip.dst=::/0", "" },

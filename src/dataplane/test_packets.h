@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests: random packets of every kind that a switch meets, where their headers are, and what a
- * receiver would say of their lengths and checksums, computed from all of the bytes. */
+/* For tests: random packets of all kinds, their header offsets, and a check of lengths and
+ * checksums computed over all bytes. */
 #pragma once
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "dataplane/packet.h"
 #include "wire/layers.h"
 
-#define TEST_BYTES 1900 /* of a packet at most */
+#define TEST_BYTES 1900 /* most bytes of a packet */
 
 enum test_kind {
 	TEST_PLAIN,
@@ -50,7 +50,7 @@ static void test_payload(struct pl_build *b, struct pl_rng *rng, size_t n)
 		p[i] = (uint8_t)pl_rng_u64(rng);
 }
 
-/* The bytes of a packet; with padding of short frames behind it now and then. */
+/* Makes the bytes of a packet, at times with padding of short frames. Returns their number. */
 __attribute__((unused)) static uint32_t test_make(
 	uint8_t bytes[TEST_BYTES], struct pl_rng *rng, enum test_kind kind)
 {
@@ -100,7 +100,7 @@ __attribute__((unused)) static uint32_t test_make(
 	test_payload(&b, rng, pl_rng_below(rng, pl_rng_below(rng, 2) != 0 ? 30 : 1300));
 	while (n_at > 0)
 		pl_end_ip(&b, at[--n_at]);
-	/* no UDP checksum: what IPv4 allows */
+	/* no UDP checksum, as IPv4 allows */
 	if (!v6 && (kind != TEST_PLAIN ? kind != TEST_GRE : !tcp) && pl_rng_below(rng, 3) == 0)
 		memset(bytes + l4 + 6, 0, 2);
 	if (b.len < 60)
@@ -108,7 +108,7 @@ __attribute__((unused)) static uint32_t test_make(
 	return b.full ? 0 : (uint32_t)b.len;
 }
 
-/* The headers of a packet; false: it is not one whose headers are whole. */
+/* Sets the header offsets of a packet; false: its headers are not whole. */
 __attribute__((unused)) static bool test_locate(struct pl_dp_packet *pkt)
 {
 	struct pl_dp_headers *h = &pkt->headers;
@@ -137,7 +137,7 @@ __attribute__((unused)) static bool test_locate(struct pl_dp_packet *pkt)
 	return true;
 }
 
-/* NULL: lengths and checksums of IP, TCP and UDP are what the bytes say; else what is wrong. */
+/* Returns NULL when lengths and checksums of IP, TCP and UDP are correct; else the wrong part. */
 __attribute__((unused)) static const char *test_wrong(const struct pl_dp_packet *pkt)
 {
 	struct pl_dp_packet copy = *pkt;

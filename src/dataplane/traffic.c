@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Traffic of a simulated network: when which packet of which flow is sent. */
+/* Generates the traffic of a simulated network. */
 #include "dataplane/traffic.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #define SECOND    1e9
 #define RATE_MAX  1e9
 #define BURST_MAX 65536
-/* A mean is cut here, so that a drawn time is always a time. */
+/* Limit of times, so that a drawn time always fits. */
 #define TIME_MAX  UINT64_C(1000000000000000)
 
-/* The frames of one direction, but for the packet's number. */
+/* The frame of one direction, without the packet's number. */
 struct template
 {
 	uint8_t *bytes;
-	uint32_t len, payload; /* where the number stands; len: nowhere */
+	uint32_t len, payload; /* payload: offset of the number; len: no number */
 };
 
 struct flow {
@@ -29,20 +29,20 @@ struct flow {
 	struct template there, back;
 	uint32_t number, timer, back_timer;
 	bool stopped;
-	uint64_t serial; /* of the next packet there */
-	double next;     /* true time from start_ns, with the part of a ns */
-	double base; /* CONSTANT: packet base_serial is due then; no sum of gaps, which drifts */
+	uint64_t serial; /* serial of the next packet to the destination */
+	double next;     /* next time, from start_ns, with the fraction of a ns */
+	double base;     /* CONSTANT: time of packet base_serial; a sum of gaps would drift */
 	uint64_t base_serial;
-	double pause;      /* ON_OFF: the burst ends at this time */
-	uint32_t in_burst; /* packets of this burst that were sent */
-	double burst_at;   /* BURSTS: the burst began */
-	/* REQUESTS, at the source: the one that is open, its time, which of its answers arrived. */
+	double pause;      /* ON_OFF: end of the burst */
+	uint32_t in_burst; /* packets sent of this burst */
+	double burst_at;   /* BURSTS: begin of the burst */
+	/* REQUESTS, at the source: the open request, its time, and which of its answers arrived. */
 	bool open;
 	uint64_t asked, asked_ns;
 	uint32_t answers;
 	uint8_t *seen;
-	/* At the destination: one more than the last that arrived, and what of its answer is sent. A
-	 * new one ends the answer to the one before, which nobody waits for any more. */
+	/* At the destination: 1 + the last request that arrived, and the packets of its answer
+	 * sent. A new request ends the answer to the one before, whose time is over. */
 	uint64_t heard;
 	uint32_t answered;
 	struct flow *before;
@@ -51,7 +51,7 @@ struct flow {
 struct pl_dp_traffic {
 	struct pl_dp_sim *sim;
 	uint64_t seed;
-	struct flow **flows; /* by number - 1; NULL: of others */
+	struct flow **flows; /* by number - 1; NULL: flows of others */
 	uint32_t n, cap;
 	struct flow *last;
 	struct pl_dp_traffic_books books;
@@ -132,13 +132,13 @@ static int make(struct template *ret, const struct pl_dp_flow_cfg *cfg, bool bac
 	if (len - b.len < 8)
 		ret->payload = len;
 	pl_put_zero(&b, len - b.len);
-	/* ECN before the checksum of an IPv4 header is made. */
+	/* ECN is set before the IPv4 header's checksum is computed. */
 	ret->bytes[network + 1] |= (uint8_t)(v4 ? cfg->ecn : cfg->ecn << 4);
 	pl_end_ip(&b, ip);
 	return b.full ? -EINVAL : 0;
 }
 
-/* The sum of the transport's checksum changes by what the number adds to a payload of zeros. */
+/* Writes the packet's number into a payload of zeros and updates the transport's checksum. */
 static void put_number(
 	struct pl_dp_packet *pkt, const struct template *t, uint8_t proto, uint64_t n)
 {
@@ -152,7 +152,7 @@ static void put_number(
 	at = proto == PL_IP_UDP ? p - 2 : p - 4;
 	sum = pl_checksum_add((uint16_t) ~(at[0] << 8 | at[1]), p, 8);
 	sum = pl_checksum_fold(sum);
-	/* UDP: 0 would say that there is none (RFC 768). */
+	/* UDP: 0 would mean no checksum (RFC 768). */
 	if (sum == 0 && proto == PL_IP_UDP)
 		sum = 0xffff;
 	at[0] = (uint8_t)(sum >> 8);
@@ -197,7 +197,7 @@ static void arm(struct flow *f)
 {
 	uint64_t at = f->cfg.start_ns + (uint64_t)f->next;
 
-	/* A request that is open has its time, whatever follows. */
+	/* The time-out of an open request runs in any case. */
 	pl_dp_sim_arm(f->t->sim, f->timer, !f->open && over(f, at) ? UINT64_MAX : at);
 }
 
@@ -213,7 +213,7 @@ static void turn_bursts(struct flow *f)
 		if (++f->in_burst == f->cfg.burst) {
 			f->in_burst = 0;
 			f->burst_at += (double)f->cfg.period_ns;
-			/* A burst that takes longer than a period: the next follows at once. */
+			/* After a burst longer than the period the next one follows at once. */
 			f->next = fmax(f->burst_at, f->next + gap(f));
 			return;
 		}
@@ -233,7 +233,7 @@ static void turn_on_off(struct flow *f)
 	f->pause = f->next + drawn(f, f->cfg.on_ns);
 }
 
-/* The time of a request, or the end of the time for its answer. */
+/* Sends a request, or ends the one whose answer timed out. */
 static void turn_requests(struct flow *f)
 {
 	struct pl_dp_traffic *t = f->t;
@@ -316,7 +316,7 @@ void pl_dp_traffic_receive(void *traffic, const struct pl_dp_packet *pkt)
 	if (f == NULL || f->cfg.pattern != PL_DP_REQUESTS)
 		return;
 	if ((pkt->serial & PL_DP_SERIAL_BACK) == 0) {
-		/* A copy of a request is answered once. */
+		/* A duplicate of a request is not answered again. */
 		if (serial < f->heard)
 			return;
 		f->heard = serial + 1;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Traffic of a simulated network: hosts that send UDP or TCP packets of flows, by a pattern. Each
- * flow draws from random numbers of its own, so that one flow more changes no other. Packets carry
- * the flow's tuple, bytes of zero, and in the first 8 bytes of the payload (where it has them) the
- * packet's number.
+ * Traffic of a simulated network: hosts send UDP or TCP packets of flows, by a pattern. Each flow
+ * has its own random numbers, so that another flow does not change it. Packets have the flow's
+ * tuple and a payload of zeros, whose first 8 bytes (if there are so many) are the packet's number.
  */
 #pragma once
 
@@ -13,15 +12,15 @@
 enum pl_dp_pattern {
 	PL_DP_CONSTANT, /* a packet every 1 / rate */
 	PL_DP_POISSON,  /* gaps exponential with mean 1 / rate */
-	/* At the rate, constant, for times exponential with mean on_ns, between silences with
-	 * mean off_ns. */
+	/* Packets at the rate in bursts of exponential length with mean on_ns, between pauses of
+	 * exponential length with mean off_ns. */
 	PL_DP_ON_OFF,
-	/* `burst` packets every period_ns, at the rate (0: all at once), from the start on. Flows of
-	 * many hosts to one with the same start and period are incast. */
+	/* `burst` packets every period_ns, at the rate (0: all at once). Flows of many hosts to one
+	 * with the same start and period are incast. */
 	PL_DP_BURSTS,
-	/* The source sends a request; once it has arrived, the destination answers with `burst`
-	 * packets of reply_bytes at the rate (0: at once); once all have arrived, or timeout_ns after
-	 * the request, the next request follows after a time exponential with mean off_ns. */
+	/* The source sends a request; when it arrives, the destination answers with `burst` packets
+	 * of reply_bytes at the rate (0: at once). When all have arrived, or timeout_ns after the
+	 * request, the next request follows after an exponential time with mean off_ns. */
 	PL_DP_REQUESTS,
 };
 
@@ -32,38 +31,38 @@ struct pl_dp_flow_cfg {
 	uint8_t from_mac[6], to_mac[6];
 	uint8_t queue;  /* class of the hosts' ports */
 	uint8_t ecn;    /* codepoint of the IP header: 0 Not-ECT, 2 ECT(0) */
-	uint32_t bytes; /* of a frame: 64 and what the headers need at least */
+	uint32_t bytes; /* bytes of a frame, with room for its headers */
 	uint32_t reply_bytes;
 	double rate;                /* packets per second */
 	uint64_t start_ns, stop_ns; /* true times; stop 0: never */
-	uint64_t packets;           /* at most; 0: no limit */
+	uint64_t packets;           /* most packets; 0: no limit */
 	uint64_t on_ns, off_ns, period_ns, timeout_ns;
 	uint32_t burst;
 };
 
 struct pl_dp_traffic;
 
-/* Of the simulation, which outlives it. -ENOMEM. */
+/* Creates the traffic of a simulation, which outlives it. -ENOMEM. */
 int pl_dp_traffic_new(struct pl_dp_traffic **ret, struct pl_dp_sim *sim, uint64_t seed);
 void pl_dp_traffic_free(struct pl_dp_traffic *t);
 
-/* Begins at its start. *ret_flow is its number in the simulation's books (both directions). -EINVAL
- * with diag, -ENOMEM. */
+/* Adds a flow, which begins at start_ns. *ret_flow is its number in the simulation's accounts (both
+ * directions). -EINVAL with diag, -ENOMEM. */
 int pl_dp_traffic_add(struct pl_dp_traffic *t, const struct pl_dp_flow_cfg *cfg, uint32_t *ret_flow,
 	struct pl_diag *diag);
 
-/* For the hosts' `receive`: requests are answered and answers counted. */
+/* To be called by the hosts' `receive`: answers requests and counts answers. */
 void pl_dp_traffic_receive(void *traffic, const struct pl_dp_packet *pkt);
 
 /* Ends a flow. -ENOENT. */
 int pl_dp_traffic_stop(struct pl_dp_traffic *t, uint32_t flow);
 
 struct pl_dp_traffic_books {
-	uint64_t sent, replies; /* packets, requests among them; answers */
-	uint64_t no_packet;     /* not sent: none was free in the pool */
-	uint64_t timeouts;      /* requests without their whole answer in time */
-	uint64_t completed;     /* requests with it */
-	uint64_t completion_ns; /* their times, added up */
+	uint64_t sent, replies; /* packets with requests; answers */
+	uint64_t no_packet;     /* not sent: the pool had no free packet */
+	uint64_t timeouts;      /* requests without a complete answer in time */
+	uint64_t completed;     /* requests with a complete answer */
+	uint64_t completion_ns; /* sum of their times */
 	uint64_t completion_max_ns;
 };
 const struct pl_dp_traffic_books *pl_dp_traffic_books(const struct pl_dp_traffic *t);

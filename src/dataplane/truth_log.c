@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes the truth as it happens. */
+/* Writes the truth into a history while the network runs. */
 #include "dataplane/truth_log.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct pl_dp_truth_log {
 int pl_dp_truth_log_new(struct pl_dp_truth_log **ret, const char *folder, uint64_t events,
 	uint64_t paths, uint64_t hops, struct pl_diag *diag)
 {
-	/* Lists that stay empty are there too: a question may read them. */
+	/* Empty lists are created too: a question may read them. */
 	const struct pl_history_options options = {
 		.slots = { [PL_HISTORY_EVENTS] = events,
 			[PL_HISTORY_PATHS] = paths != 0 ? paths : 1,
@@ -41,7 +41,8 @@ void pl_dp_truth_log_free(struct pl_dp_truth_log *t)
 {
 	if (t == NULL)
 		return;
-	/* It is for questions of the time: nobody asks whether it came to the disk. */
+	/* Errors of writing to the disk are ignored: the history is for questions while the network
+	 * runs. */
 	if (t->history != NULL)
 		(void)pl_history_close(t->history);
 	pl_record_batch_done(&t->one);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The truth as it happens, in a history (memory/history.h) that questions read at the same time,
- * beside that of a collector. Its lists have the last records; how many there were is known by their
- * numbers.
+ * Writes the truth while the network runs into a history (memory/history.h), which questions read
+ * beside that of a collector. Its lists keep the last records; record numbers tell how many there
+ * were.
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 
 struct pl_dp_truth_log;
 
-/* Makes the folder. How many records the lists have room for; paths 0: there will be events alone.
- * Negative errno with diag. */
+/* Creates the folder. events, paths, hops: room in records; paths 0: events only. Negative errno
+ * with diag. */
 int pl_dp_truth_log_new(struct pl_dp_truth_log **ret, const char *folder, uint64_t events,
 	uint64_t paths, uint64_t hops, struct pl_diag *diag);
 void pl_dp_truth_log_free(struct pl_dp_truth_log *t);

@@ -2,8 +2,8 @@
 /*
  * Telemetry against the truth: a simulated leaf-spine network whose leaves are INT sources and
  * sinks, whose spines are transits, and whose reports a collector decodes. Each packet's hops must
- * be the same in both, each drop and loss be told at its place, each path change found, and nothing
- * else.
+ * be the same in both, each drop and loss reported at its place, each path change found, and
+ * nothing else.
  */
 #include "base/hash.h"
 #include "base/rng.h"
@@ -28,11 +28,11 @@
 #define PERIODS     12
 #define BURST_BYTES 20000
 
-/* What both tell of one packet. */
+/* The values of a packet that truth and telemetry both have. */
 struct seen {
 	struct seen *next;
 	uint32_t sport;
-	uint64_t first_ns; /* at the first switch */
+	uint64_t first_ns; /* time at the first switch */
 	uint64_t path_id, latency_ns;
 	unsigned int n;
 	struct {
@@ -55,22 +55,22 @@ struct world {
 	struct pl_detect *detect;
 	struct pl_record_batch records;
 	struct pl_event_batch events;
-	/* Told by one side and not yet by the other. */
+	/* Packets seen by one side and not yet by the other. */
 	struct seen *slots[SLOTS];
 	uint64_t truth, reports, differ, twice;
-	uint64_t deep; /* hops that met something in their queue */
+	uint64_t deep; /* hops with packets in the queue */
 	uint64_t bad_packets;
-	/* Drops by node and flow: the truth's less those reported. */
+	/* Drops by node and flow: those of the truth minus reported ones. */
 	int64_t drops[NODES][FLOWS + 1];
 	uint64_t dropped, drop_reports;
-	/* Losses by the near end of the link: node, port. */
+	/* Losses by node and port of the link's near end. */
 	uint64_t lost[NODES][8], losses;
 	uint64_t kinds[PL_EVENT_KIND_MAX];
 	/* Queues above the threshold, by node, port and period: truth (1) and telemetry (2). */
 	uint8_t bursts[NODES][8][PERIODS];
 	uint64_t burst_events, culprits, innocent;
 	uint64_t tick_ns;
-	/* By the truth, the last path of each flow; and changes as both told them, in order. */
+	/* Last true path of each flow; path changes of truth and telemetry, in order. */
 	uint64_t paths[FLOWS + 1];
 	struct change true_changes[CHANGES], changes[CHANGES];
 	unsigned int n_true_changes, n_changes;
@@ -78,7 +78,7 @@ struct world {
 
 static struct world *w;
 
-/* One side's word of a packet: compared with the other's, or kept for it. */
+/* Compares one side's values of a packet with the other's, or keeps them for it. */
 static void tell(const struct seen *s, bool truth)
 {
 	uint32_t slot = (uint32_t)(pl_hash_mix(s->first_ns, s->sport) % SLOTS);
@@ -91,7 +91,7 @@ static void tell(const struct seen *s, bool truth)
 		*at = malloc(sizeof(*s));
 		**at = *s;
 		(*at)->next = NULL;
-		/* Which side it is of. */
+		/* Marks the side. */
 		(*at)->n |= truth ? 0x100 : 0;
 		return;
 	}
@@ -107,7 +107,7 @@ static void tell(const struct seen *s, bool truth)
 	free(other);
 }
 
-/* What one side told of alone. */
+/* Returns the number of packets that only one side has. */
 static uint64_t left(bool truth)
 {
 	uint64_t n = 0;
@@ -135,7 +135,7 @@ static bool take(const struct pl_path *p, const struct pl_hop *hops, bool truth,
 		ret->hops[i].latency_ns = hops[i].hop_latency_ns;
 		ret->hops[i].depth = hops[i].queue_depth;
 		ret->hops[i].queue = hops[i].queue;
-		/* On the wire in per cent. */
+		/* In percent, as on the wire. */
 		ret->hops[i].util =
 			truth ? (uint32_t)((uint64_t)hops[i].tx_util * 100 >> 16) : hops[i].tx_util;
 	}
@@ -241,7 +241,7 @@ static void collect(void *arg, const struct pl_dp_packet *pkt)
 	flush(&w->records, NULL);
 }
 
-/* Who fills the queue of host 1 at leaf 1 are the flows up to 7. */
+/* Checks a burst: flows 1 to 7 fill the queue of host 1 at leaf 1. */
 static void take_burst(const struct pl_event *e)
 {
 	uint32_t flow = e->sport - FIRST_PORT;
@@ -285,7 +285,7 @@ static void tick(void *arg)
 
 /* ---- the network ---- */
 
-/* Two hosts of a leaf, then two spines, then the collector. */
+/* Ports of a leaf: two hosts, then two spines, then the collector. */
 #define TO(from, out) "to=10.1.0.1 from=" from " out=" out " mac=02:00:00:01:00:01 report=2.0"
 #define COUNTERS                                                                                   \
 	"  - name: in\n    miss: count in[port.in]\n"                                              \
@@ -372,7 +372,7 @@ static void free_world(void)
 	free(w);
 }
 
-/* Flow i between two of the hosts, IPv4 UDP or TCP; from 0, hosts counted through. */
+/* Adds flow i between two hosts, IPv4 UDP or TCP; hosts are numbered from 0. */
 static void add_flow(unsigned int i, unsigned int from, unsigned int to, struct pl_dp_flow_cfg cfg)
 {
 	struct pl_diag diag = { .text = "" };
@@ -429,7 +429,7 @@ static void counters(struct pl_dp_sim_switch *sw, const char *name, uint64_t ret
 		pl_dp_sim_switch_pipeline(sw), PL_DP_COUNTERS, name, take_cell, &c, NULL);
 }
 
-/* Losses between switches by what their tables counted, each way of each link, against the truth. */
+/* Compares losses between switches by the counters of their tables with the truth. */
 static uint64_t losses_misplaced(void)
 {
 	uint64_t wrong = 0, leaf_in[LEAVES][8], leaf_out[LEAVES][8], in[8], out[8];
@@ -469,7 +469,7 @@ static void same_in_both(void)
 	eq(w->reports, w->truth);
 }
 
-/* Queues that fill, incast, drops; and links that lose, between switches. */
+/* Full queues, incast, drops; and links between switches that lose packets. */
 static void test_exact(void)
 {
 	struct pl_dp_link_cfg lossy = { .delay_ns = 5000, .loss = 0.02 },
@@ -500,8 +500,8 @@ static void test_exact(void)
 	free_world();
 }
 
-/* Incast every 50 ms beside light traffic: drops where they are, by flow; each burst found once,
- * at its queue, with its flows. */
+/* Incast every 50 ms beside light traffic: drops by place and flow, each burst once with its
+ * flows. */
 static void test_incast(void)
 {
 	struct pl_dp_flow_cfg burst = { .pattern = PL_DP_BURSTS,
@@ -556,7 +556,7 @@ static void test_incast(void)
 	free_world();
 }
 
-/* Routes of leaf 1 that are changed while packets flow, twice. */
+/* Changes the routes of leaf 1 twice while packets flow. */
 static void test_path_change(void)
 {
 	struct pl_dp_pipeline *p;
@@ -591,7 +591,7 @@ static void test_path_change(void)
 	free_world();
 }
 
-/* An hour in which nothing happens: and nothing is told. */
+/* An hour without events: nothing is reported. */
 static void test_steady(void)
 {
 	uint64_t events = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads what tables have counted of a block. */
+/* Reads the counters and registers in which tables count a block. */
 #include "dataplane/marking/cells.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "dataplane/pipeline_state.h"
 
 #define BLOCKS 4u
-/* Numbers of the field mark. */
+/* Values of the field mark. */
 #define MARKS  256u
 
 enum part { PACKETS, LATE, EARLY, BEYOND, PULSES, BYTES, SUM, FIRST, PULSE, PARTS };
@@ -37,11 +37,11 @@ struct pl_dp_block_cells {
 	char table[PL_DP_NAME_MAX + 1];
 	bool running; /* method pulse: packets and bytes are running numbers */
 	const struct pl_dp_cells_state *of[PARTS]; /* NULL: absent */
-	uint32_t flows;                            /* places for them in a block */
-	uint64_t *base[PARTS];                     /* what each cell was when its block began */
+	uint32_t flows;                            /* number of flows in a block */
+	uint64_t *base[PARTS];                     /* value of each cell when its block began */
 	struct {
-		uint64_t flow;  /* whose number it is; 0: nobody's */
-		uint64_t whole; /* the first block that it has had the number for all of */
+		uint64_t flow;  /* hash of the flow that has the number; 0: none */
+		uint64_t whole; /* first block during all of which it had the number */
 	} owners[MARKS];
 };
 
@@ -128,7 +128,7 @@ static uint64_t since(const struct pl_dp_block_cells *c, enum part i, uint32_t a
 	return c->of[i] != NULL ? now_of(c, i, at) - c->base[i][at] : 0;
 }
 
-/* Packets that no block has. */
+/* Begins a block. Returns the number of packets counted in its cells that belong to no block. */
 static uint64_t begin_block(struct pl_dp_block_cells *c, uint64_t block)
 {
 	const enum part counted = c->running ? PULSES : PACKETS;
@@ -168,8 +168,8 @@ void pl_dp_block_cells_inherit(struct pl_dp_block_cells *c, const struct pl_dp_b
 	memcpy(c->owners, old->owners, sizeof(c->owners));
 }
 
-/* A time in a register is that of the block where it can be: of the first packet that came early to
- * the last that came late. */
+/* Converts the time in a register to an offset in the block; false when it is of another block.
+ * Packets may be half a period early or late. */
 static bool offset_of(const struct pl_dp_block_cells *c, enum part i, uint32_t at, uint64_t block,
 	uint64_t period_ns, int64_t *ret)
 {
@@ -203,7 +203,7 @@ static void read_cell(const struct pl_dp_block_cells *c, struct pl_mark_cell *re
 	ret->bytes = since(c, BYTES, at);
 	ret->late = (uint32_t)since(c, LATE, at);
 	ret->beyond = (uint32_t)since(c, BEYOND, at);
-	/* Times modulo 2^64: the difference is right, since the sum of offsets fits. */
+	/* Sums are modulo 2^64: the difference is exact, because the sum of offsets fits. */
 	if (c->of[SUM] != NULL)
 		ret->sum_ns = (int64_t)(since(c, SUM, at) - ret->packets * block * period_ns);
 	if (ret->packets > 0)
@@ -212,7 +212,7 @@ static void read_cell(const struct pl_dp_block_cells *c, struct pl_mark_cell *re
 
 /* ---- flows ---- */
 
-/* The number that the actions give a packet; 256: none. */
+/* Returns the mark that the actions set; 256: none. */
 static uint32_t mark_of(const struct pl_dp_actions *a)
 {
 	uint32_t mark = MARKS;
@@ -259,7 +259,8 @@ static void flow_of(
 	}
 }
 
-/* The next flow that has a number of its own; behind the entries those without one. */
+/* Returns the next flow with a number that was not told yet; after the entries comes the table's
+ * miss. */
 static bool next_flow(const struct pl_dp_block_cells *c, size_t *i, bool told[MARKS],
 	uint32_t *ret_n, struct pl_mark_flow *ret)
 {
@@ -282,7 +283,8 @@ static bool next_flow(const struct pl_dp_block_cells *c, size_t *i, bool told[MA
 	return false;
 }
 
-/* Entries come and go: of the blocks that are under way their counts are partial, or another flow's. */
+/* Assigns number n to a flow. When it was another flow's, blocks before `whole` are partial: they
+ * may have counts of both. */
 static void own(
 	struct pl_dp_block_cells *c, uint32_t n, const struct pl_mark_flow *flow, uint64_t whole)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Points of a switch: packets to flows and bits, blocks to records, records out. */
+/* Measurement points of a switch: counts and marks packets, and sends block records. */
 #include "dataplane/marking/marking.h"
 
 #include <errno.h>
@@ -16,36 +16,36 @@
 
 #define POINTS_MAX  512
 #define FLOWS_MAX   1024
-/* Blocks of cells that are read one by one when the clock jumps ahead. */
+/* Most blocks of cells that are read one by one after the clock jumped ahead. */
 #define JUMP_BLOCKS 64
 
 struct point {
 	struct pl_dp_point_cfg cfg;
 	struct pl_dp_marking *m;
-	struct pl_mark_point as; /* in records */
+	struct pl_mark_point as; /* the point as in records */
 	struct pl_mark_meter *meter;
 	struct pl_dp_block_cells *cells; /* in place of a meter */
-	uint64_t next;                   /* block of the cells that is read next */
+	uint64_t next;                   /* next block to read from the cells */
 	uint64_t stray;                  /* packets of the cells that came too late */
-	uint64_t in_use; /* the last block in which a marker met packets with the bit; 0: none */
+	uint64_t in_use; /* last block with packets that came marked to a marker; 0: none */
 };
 
 struct pl_dp_marking {
 	struct pl_dp_pipeline *p;
 	struct pl_dp_marking_cfg cfg;
 	uint64_t guard_ns;
-	uint64_t begun_ns; /* by the node's clock; 0: not yet */
-	uint64_t due_ns;   /* when the next block is read */
+	uint64_t begun_ns; /* begin of counting by the node's clock; 0: not yet */
+	uint64_t due_ns;   /* time of the next reading */
 	bool synced;
 	uint64_t error_ns;
 	struct point *points[POINTS_MAX];
 	unsigned int n;
 	struct point *in[PL_DP_PORTS_MAX + 1], *out[PL_DP_PORTS_MAX + 1];
-	/* Records as datagrams of the switch. */
+	/* Sending records as datagrams of the switch; NULL: not sent. */
 	struct pl_tmpkt_sender *sender;
 	struct pl_dp_datagram to;
 	uint16_t out_port;
-	const struct pl_dp_call *call; /* while it is called */
+	const struct pl_dp_call *call; /* set during pl_dp_marking_turn */
 	bool sending;
 	uint64_t (*records)[2], (*unsent)[2], (*datagrams)[2], (*without_room)[2], (*too_late)[2];
 };
@@ -68,7 +68,7 @@ static void take_datagram(
 	pl_dp_act_emit(m->call, pkt, m->out_port);
 }
 
-/* The first block that began, with what may come early of it, behind the points' beginning. */
+/* Returns the first block that began, with its early packets, after the points. */
 static uint64_t first_whole(const struct pl_dp_marking *m)
 {
 	return (m->begun_ns + m->guard_ns + m->cfg.period_ns - 1) / m->cfg.period_ns;
@@ -94,7 +94,7 @@ static void take_record(void *arg, const struct pl_mark128 *record)
 		pl_tmpkt_sender_put(m->sender, &r, 1);
 }
 
-/* What meters have not counted is a counter of the switch like all others. */
+/* Copies the numbers of packets that meters did not count into counters of the switch. */
 static void read_stats(struct pl_dp_marking *m)
 {
 	uint64_t without_room = 0, too_late = 0;
@@ -130,7 +130,7 @@ static void begin(struct pl_dp_marking *m, uint64_t now_ns)
 	}
 }
 
-/* When the clock jumps ahead, blocks in which nothing can have been counted have no record. */
+/* Reads the cells of due blocks; after a jump of the clock it skips most empty ones. */
 static void read_cells(struct point *point, uint64_t now_ns)
 {
 	const uint64_t period = point->as.period_ns, now = now_ns / period;
@@ -145,7 +145,7 @@ static void read_cells(struct point *point, uint64_t now_ns)
 	}
 }
 
-/* A block is read in the middle of the next one. */
+/* Returns the next reading time, in the middle of a block, for the one before. */
 static uint64_t next_reading(const struct pl_dp_marking *m, uint64_t now_ns)
 {
 	const uint64_t half = m->cfg.period_ns / 2;
@@ -155,7 +155,7 @@ static uint64_t next_reading(const struct pl_dp_marking *m, uint64_t now_ns)
 
 void pl_dp_marking_turn(struct pl_dp_marking *m, const struct pl_dp_call *call)
 {
-	/* A datagram with records is a packet that leaves, too. */
+	/* Called again for a datagram of records, a packet too. */
 	if (m->sending)
 		return;
 	if (m->begun_ns == 0)
@@ -192,7 +192,7 @@ static bool has_bit(const struct pl_mark_bit *bit, const struct pl_dp_packet *pk
 	return pkt->headers.ip_version == 4 ? bit->ipv4 : pkt->headers.ip_version == 6 && bit->ipv6;
 }
 
-/* Whether the packet has the places of the bits, and is none that copies the mark of another. */
+/* Returns true when the packet's IP version has the bits for the marks. */
 static bool is_markable(const struct pl_dp_marking *m, const struct pl_dp_packet *pkt)
 {
 	return has_bit(&m->cfg.where.colour, pkt) &&
@@ -268,7 +268,7 @@ static uint64_t ip_bytes(const struct pl_dp_packet *pkt)
 	return bytes;
 }
 
-/* A fragment behind the first has the mark of the packet that it is of. */
+/* Returns true for a later fragment, which gets the mark of its packet and is not counted. */
 static bool is_later_fragment(const struct pl_dp_packet *pkt)
 {
 	return pkt->headers.fragment && pkt->headers.l4 == PL_DP_NONE;
@@ -331,7 +331,7 @@ static int make_sender(struct pl_dp_marking *m, const char *text, struct pl_diag
 	const size_t n = pl_dp_to_args(&to, rows);
 	const struct pl_tmpkt_sender_config sender = {
 		.kind = PL_FLAT_MARK128,
-		/* a frame of 1500 bytes and less */
+		/* fits a frame of 1500 bytes */
 		.records = pl_tmpkt_fits(PL_FLAT_MARK128, 1400),
 		.lanes = 1,
 		.exporter = m->p->node_id,
@@ -401,7 +401,7 @@ int pl_dp_marking_new(struct pl_dp_marking **ret, struct pl_dp_pipeline *p,
 	r = make_counters(m, diag);
 	if (r == 0 && cfg->send != NULL)
 		r = make_sender(m, cfg->send, diag);
-	m->cfg.send = NULL; /* the owner's */
+	m->cfg.send = NULL; /* owned by the caller */
 	if (r < 0) {
 		pl_dp_marking_free(m);
 		return r;
@@ -491,7 +491,7 @@ int pl_dp_marking_point(
 	r = cfg->cells == NULL ? make_meter(point, diag)
 			       : pl_dp_block_cells_new(&point->cells, m->p, cfg->cells, cfg->table,
 					 m->cfg.method, diag);
-	point->cfg.cells = point->cfg.table = NULL; /* the owner's */
+	point->cfg.cells = point->cfg.table = NULL; /* owned by the caller */
 	if (r < 0) {
 		free(point);
 		return r;
@@ -551,7 +551,7 @@ void pl_dp_marking_inherit(struct pl_dp_marking *m, struct pl_dp_marking *old)
 			pl_dp_block_cells_inherit(mine->cells, theirs->cells);
 			continue;
 		}
-		/* A meter calls its point, which goes along; each is where the other was. */
+		/* A meter points to its point, so both structures swap points with their meters. */
 		m->points[i] = *place = theirs;
 		old->points[i] = mine;
 		theirs->m = m;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Measurement points of alternate marking (RFC 9341) in a switch. A point is a port in a direction,
- * where mark/meter.h counts (and, a marker, colours) what passes; or counters and registers, which
- * tables fill (marking/cells.h). Its block records (mark128/1) leave
- * at (k + 1.5) periods, when the block's colour is not in use any more.
+ * Measurement points of alternate marking (RFC 9341) in a switch. A point is one direction of a
+ * port, where mark/meter.h counts the packets (and a marker colours them), or counters and
+ * registers that tables fill (marking/cells.h). Block k's record (mark128/1) leaves at (k + 1.5)
+ * periods, when the block's colour is no longer in use.
  *
  *   in    what came in by the port, also what is for the switch itself, before any table
  *   out   what leaves by the port, behind all tables; time is that of departure
  *
- * Blocks are those of the node's clock, the time of day, and so the records' tai_offset is 0. Packets
- * that the switch makes itself have the colour of their time. Engine without socket and clock, of a
- * pipeline (dataplane/pipeline.h), which calls it.
+ * Blocks follow the node's clock, the time of day, so the records' tai_offset is 0. Packets that
+ * the switch itself sends get the colour of their time. Engine without socket and clock, called by
+ * its pipeline (dataplane/pipeline.h).
  */
 #pragma once
 
@@ -21,11 +21,11 @@
 
 enum pl_dp_point_role {
 	PL_DP_METER,
-	PL_DP_MARKER,   /* colours what it counts */
-	PL_DP_UNMARKER, /* counts, and takes the marks away: the edge of the domain */
+	PL_DP_MARKER,   /* counts and colours packets */
+	PL_DP_UNMARKER, /* counts packets and clears their marks: the edge of the domain */
 };
 
-/* Which packets have a record of their own. */
+/* Packets that are counted together in a record. */
 enum pl_dp_point_by {
 	PL_DP_BY_FLOW,  /* addresses, ports, protocol */
 	PL_DP_BY_HOSTS, /* addresses */
@@ -33,14 +33,14 @@ enum pl_dp_point_by {
 };
 
 struct pl_dp_point_cfg {
-	uint32_t number; /* in records */
+	uint32_t number; /* number of the point in records */
 	uint16_t port;
 	bool out;
 	uint8_t role;       /* enum pl_dp_point_role */
 	uint8_t by;         /* enum pl_dp_point_by */
 	uint32_t flows_max; /* 0: 1024 */
-	/* Of counters and registers: prefix and table of marking/cells.h; there is no port then, and
-	 * the role says what the tables do. NULL: of a port. */
+	/* For counters and registers: prefix and table (marking/cells.h); the point has no port,
+	 * and role says what the tables do. NULL: the point is a port's. */
 	const char *cells, *table;
 };
 
@@ -49,34 +49,36 @@ struct pl_dp_marking_cfg {
 	uint64_t period_ns;
 	struct pl_mark_spread spread;
 	struct pl_mark_where where; /* not the option of RFC 9343 */
-	/* Where records go as datagrams (tmpkt/1) of the switch itself: arguments as those of the
-	 * action record, "to=… from=… out=…"; NULL: they do not. */
+	/* Destination of records as datagrams (tmpkt/1) of the switch itself: arguments as of the
+	 * action record, "to=… from=… out=…"; NULL: not sent. */
 	const char *send;
 };
 
 struct pl_dp_marking;
 
-/* For a pipeline with its ports. -EINVAL with diag: bits, period, guard band or arguments are none;
- * -ENOMEM. */
+/* Creates the marking of a pipeline that has its ports. -EINVAL with diag for invalid bits, period,
+ * guard band or arguments; -ENOMEM. */
 int pl_dp_marking_new(struct pl_dp_marking **ret, struct pl_dp_pipeline *p,
 	const struct pl_dp_marking_cfg *cfg, struct pl_diag *diag);
 void pl_dp_marking_free(struct pl_dp_marking *m);
-/* -EINVAL with diag: the number or the place is another point's; -ENOMEM. */
+/* Adds a point. -EINVAL with diag: no such port, or the number or place is another point's;
+ * -ENOMEM. */
 int pl_dp_marking_point(
 	struct pl_dp_marking *m, const struct pl_dp_point_cfg *cfg, struct pl_diag *diag);
 
-/* A parsed packet at a point; it may change its mark. */
+/* Pass a parsed packet to the point of its input or output port, which may change its mark. */
 void pl_dp_marking_in(
 	struct pl_dp_marking *m, struct pl_dp_packet *pkt, const struct pl_dp_call *call);
 void pl_dp_marking_out(
 	struct pl_dp_marking *m, struct pl_dp_packet *pkt, const struct pl_dp_call *call);
 
-/* Records of the blocks that are at rest by then, by the node's clock; the first call is when the
- * points begin. */
+/* Sends the records of blocks that ended by then, by the node's clock; the points begin at the
+ * first call. */
 void pl_dp_marking_turn(struct pl_dp_marking *m, const struct pl_dp_call *call);
-/* When that is to be called next, by the node's clock; UINT64_MAX: not at all; 0: now. */
+/* Returns when to call pl_dp_marking_turn next, by the node's clock; 0: now. */
 uint64_t pl_dp_marking_due(const struct pl_dp_marking *m);
 
-/* When a new pipeline replaces an old one: takes what the old one's points have counted, if both have
- * the same settings and points; else the new ones begin anew, and their first blocks are partial. */
+/* When a new pipeline replaces an old one: takes over the counts of the old points if both have the
+ * same settings and points; otherwise the new points start from zero, and their first blocks are
+ * partial. */
 void pl_dp_marking_inherit(struct pl_dp_marking *m, struct pl_dp_marking *old);

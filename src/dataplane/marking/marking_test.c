@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Alternate marking in a switch: the tables of the example files, and points of ports, give the
- * records that the engine gives of the same packets. The scenarios of the engine's own test pass
- * through them, too.
+ * same records as the engine for the same packets. The scenarios of the engine's own test run on
+ * them, too.
  */
 #include <errno.h>
 
@@ -19,7 +19,7 @@ int scenarios(void);
 #include "tap/tmpkt.h"
 #include "wire/layers.h"
 
-#define IP_BYTES 100 /* as the engine's test counts */
+#define IP_BYTES 100 /* as in the engine's test */
 
 static const char *const names[] = { "", "step", "pulse", "double", "multiplexed" };
 
@@ -30,7 +30,7 @@ static struct pl_dp_pool *pool;
 static struct test_switch {
 	struct pl_dp_pipeline *pipeline;
 	struct test_path *path;
-	uint8_t dscp; /* of the last packet that left */
+	uint8_t dscp; /* DSCP of the last packet that left */
 	uint32_t point, passed;
 } switches[2];
 
@@ -50,7 +50,7 @@ static void out(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 	pl_dp_packet_free(pkt);
 }
 
-/* The flow is that of the engine's test, and so are clocks. */
+/* Adapts a record to the flow and clocks of the engine's test. */
 static void block(void *arg, const struct pl_mark128 *record)
 {
 	struct test_switch *s = arg;
@@ -79,7 +79,7 @@ static void load(uint8_t method)
 	}
 }
 
-/* Points of ports with any guard band below the limit: what the tables of the example say of 40 ms. */
+/* Points of ports with any guard band below the limit; the example's tables have one of 40 ms. */
 static void make_ports(const struct test_path *p)
 {
 	struct pl_diag diag = { .text = "" };
@@ -118,7 +118,7 @@ static const struct pl_dp_program *program_of(const struct test_path *p)
 	return !by_ports && p->guard_ns == SPREAD ? &programs[p->method] : &ports;
 }
 
-/* The file is read again, and says the same. */
+/* Reloads the same file. */
 static void reload(struct test_switch *s)
 {
 	struct pl_dp_pipeline *again = build(s, program_of(s->path));
@@ -140,7 +140,7 @@ static void switches_begin(struct test_path *p)
 
 		*s = (struct test_switch){ .path = p, .point = i + 1 };
 		s->pipeline = build(s, program_of(p));
-		/* Before the first packet, so that its block is whole. */
+		/* Starts before the first packet, so that its block is whole. */
 		pl_dp_pipeline_turn(
 			s->pipeline, (ZERO - 4) * PERIOD + (i == 1 ? (uint64_t)p->offset_ns : 0));
 	}
@@ -203,8 +203,8 @@ struct truth {
 	uint64_t sent, arrived;
 };
 
-/* Packets at random times with losses one by one and in bursts, delays that reorder them, also across
- * boundaries, and idle blocks; within the guard band. */
+/* Makes packets at random times, with single losses and bursts, delays that reorder them, also
+ * across blocks, and idle blocks; within the guard band. */
 static void make_path(struct pl_rng *rng, uint8_t method, struct truth truth[BLOCKS])
 {
 	const uint32_t n = 200 + (uint32_t)pl_rng_below(rng, 400);
@@ -234,7 +234,7 @@ static void make_path(struct pl_rng *rng, uint8_t method, struct truth truth[BLO
 	}
 }
 
-/* Blocks that the engine has no record of, since no flow was there yet, have none of a packet. */
+/* Returns true for equal records. Blocks before the engine's first flow have no packets. */
 static bool same_records(const struct pl_mark128 *want, const struct pl_mark128 *got)
 {
 	struct pl_mark128 w = *want, g = *got;
@@ -256,8 +256,8 @@ static bool same_records(const struct pl_mark128 *want, const struct pl_mark128 
 	return false;
 }
 
-/* A point that finds flows by their packets has no record before the first that arrives: then there
- * is no loss, but an alarm. */
+/* Returns true when losses are exact. A point that finds flows by their packets has no record
+ * before the first arrives: then there is no loss, but an alarm. */
 static bool loss_is_true(uint8_t method, const struct truth truth[BLOCKS])
 {
 	bool good = true, arrived = false;
@@ -294,7 +294,7 @@ static void at_random(uint8_t method, unsigned int seeds)
 		memcpy(want, path.records, sizeof(want));
 		test_form = &switches_form;
 		test_run(&path);
-		/* The last place is of all blocks behind it, too. */
+		/* The last place also stands for all later blocks. */
 		for (unsigned int i = 0; i < 2 * BLOCKS; i++)
 			differ += i % BLOCKS != BLOCKS - 1 &&
 				  !same_records(&want[i / BLOCKS][i % BLOCKS],
@@ -309,8 +309,8 @@ static void at_random(uint8_t method, unsigned int seeds)
 		names[method], by_ports ? "points of ports" : "tables", seeds, packets);
 }
 
-/* Clocks that are further apart than the guard band allows. A block whose few packets all went to
- * another one cannot know it; where a loss is not the true one, an alarm is near. */
+/* Clocks that differ by more than the guard band. A block whose few packets all moved to another
+ * one cannot detect it; but each path with a wrong loss has an alarm. */
 static void beyond(uint8_t method, unsigned int seeds)
 {
 	struct truth truth[BLOCKS];
@@ -495,7 +495,8 @@ static void tell_clock(void *arg, bool *ret_synced, uint64_t *ret_error_ns)
 	*ret_error_ns = told.error_ns;
 }
 
-/* Counts the packets from 10.0.0.1, or another entry, in all four blocks; NAME is that of the cells. */
+/* Builds tables that count packets from 10.0.0.1, or of another entry, in all four blocks of the
+ * cells `name`. */
 static struct pl_dp_pipeline *build_cells(
 	struct pl_dp_program *program, const char *name, unsigned int flows, const char *entry)
 {
@@ -536,8 +537,7 @@ static void send_some(struct test_switch *s, uint64_t at_ns, unsigned int n)
 		pass(s, 1, at_ns + i, 0);
 }
 
-/* The file is read again in the middle of a block: of the same cells nothing is lost, what other ones
- * have counted is told of no packet that was not there. */
+/* Reloads a file in the middle of a block: counts of the same cells stay, others add no packets. */
 static void other_cells(void)
 {
 	static const struct {
@@ -577,8 +577,7 @@ static void other_cells(void)
 	}
 }
 
-/* A number is given to another flow in the middle of a block: that is partial, and the next as well if
- * it was under way. */
+/* Gives a number to another flow in the middle of a block: that block is partial. */
 static void other_flow(void)
 {
 	struct test_switch s = { .point = 9 };
@@ -611,7 +610,8 @@ static void other_flow(void)
 	pl_dp_program_done(&program);
 }
 
-/* State of the clock is that when the block was read, also when a packet came before the turn. */
+/* Records have the clock's state when their block was read, also when a packet came before the
+ * turn. */
 static void clocks(void)
 {
 	struct test_switch s = { .point = 9 };
@@ -636,7 +636,7 @@ static void clocks(void)
 
 int main(int argc, char *argv[])
 {
-	/* More seeds than the check has time for. */
+	/* An argument sets another number of seeds. */
 	const unsigned int seeds = argc > 1 ? (unsigned int)strtoul(argv[1], NULL, 10) : 100;
 
 	int code;
@@ -662,7 +662,7 @@ int main(int argc, char *argv[])
 	other_cells();
 	other_flow();
 	clocks();
-	code = scenarios(); /* which ends the test */
+	code = scenarios(); /* also ends the test */
 	for (unsigned int i = 0; i < PL_MARK_METHOD_MAX; i++) {
 		if (programs[i].text != NULL)
 			pl_dp_program_done(&programs[i]);

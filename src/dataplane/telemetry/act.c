@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Arguments, counters and registers of telemetry actions. */
+/* Parses arguments of telemetry actions, and finds their counters and registers. */
 #include "dataplane/telemetry/act.h"
 
 #include <errno.h>
@@ -303,7 +303,7 @@ static struct pl_dp_cells_state *cells_of(
 
 	if (c != NULL)
 		return c;
-	/* Registers have two cells: RDMA has a PSN and a slot. */
+	/* Registers have two cells: PSN and slot for RDMA. */
 	if ((kind == PL_DP_COUNTERS ? pl_dp_pipeline_counter(p, name, 1, diag)
 				    : pl_dp_pipeline_register(p, name, 2, diag)) < 0)
 		return NULL;
@@ -356,7 +356,7 @@ uint64_t *pl_dp_act_register(struct pl_dp_pipeline *p, const char *action, const
 
 void pl_dp_act_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uint16_t port)
 {
-	(void)pl_dp_parse(pkt); /* it is well-formed */
+	(void)pl_dp_parse(pkt); /* succeeds: the packet is well-formed */
 	if (call->pipeline->hashes)
 		pkt->flow_hash = pl_dp_flow_hash(pkt);
 	pkt->in_ns = call->now_ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the telemetry actions of tables share (extern.h): arguments as NAME=VALUE, the node as the
- * pipeline knows it, and counters and registers of the pipeline, so that what actions did is read by
- * name like everything else and streams go on when an entry is replaced:
+ * Code shared by the telemetry actions of tables (extern.h): arguments as NAME=VALUE, the node's
+ * values, and counters and registers of the pipeline, so that the results of actions can be read by
+ * name and streams continue when an entry is replaced:
  *
  *   counter   ACTION.OUTCOME, packets and bytes; made with the first entry that has the action
  *   register  ACTION.STREAM.XXXXXXXX of each stream of numbers: the receiver decides the last part;
@@ -19,13 +19,13 @@
 
 enum pl_dp_arg_type {
 	PL_DP_ARG_U64,      /* uint64_t *, at most max */
-	PL_DP_ARG_FLAG,     /* bool *: the name alone */
+	PL_DP_ARG_FLAG,     /* bool *, the name alone */
 	PL_DP_ARG_CHOICE,   /* unsigned int *, index into choices */
 	PL_DP_ARG_DURATION, /* uint64_t *, ns */
 	PL_DP_ARG_SIZE,     /* uint64_t *, bytes */
-	PL_DP_ARG_ENDPOINT, /* struct pl_dp_endpoint *: address with or without a port */
+	PL_DP_ARG_ENDPOINT, /* struct pl_dp_endpoint *, address with or without a port */
 	PL_DP_ARG_MAC,      /* uint64_t * */
-	PL_DP_ARG_FIELDS,   /* struct pl_pack *: names of fields, joined by commas */
+	PL_DP_ARG_FIELDS,   /* struct pl_pack *, names of fields separated by commas */
 };
 
 struct pl_dp_endpoint {
@@ -36,13 +36,13 @@ struct pl_dp_endpoint {
 struct pl_dp_arg {
 	const char *name;
 	enum pl_dp_arg_type type;
-	void *target; /* keeps its value when the argument is not given */
+	void *target; /* unchanged when the argument is not given */
 	uint64_t max;
 	const char *const *choices; /* NULL at the end */
-	bool given;                 /* set by reading */
+	bool given;                 /* set by pl_dp_args_read */
 };
 
-/* -EINVAL with diag, which names the action and the nearest argument. */
+/* Parses arguments. -EINVAL with diag, which names the action and the nearest argument. */
 int pl_dp_args_read(const char *action, const char *text, struct pl_dp_arg *args, size_t n,
 	struct pl_diag *diag);
 
@@ -52,14 +52,14 @@ int pl_dp_args_read(const char *action, const char *text, struct pl_dp_arg *args
 #define PL_DP_DOMAIN_ARGS 8
 #define PL_DP_TO_ARGS     6
 
-/* times=ns|us latency=ns|us depth=bytes|packets|cells cell=80 util=100 */
+/* times=ns|us latency_unit=ns|us depth=bytes|packets|cells cell=80 util=100 */
 struct pl_dp_node_args {
 	unsigned int times, latency, depth;
 	uint64_t cell, util;
 };
 size_t pl_dp_node_args(struct pl_dp_node_args *a, struct pl_dp_arg *rows);
 
-/* A node as actions see it; the ports are the pipeline's at the time of making. */
+/* The node's values for actions; the ports are the pipeline's at that time. */
 struct pl_dp_act_node {
 	struct pl_dp_node node;
 	struct pl_dp_port_ids ports[PL_DP_PORTS_MAX + 1];
@@ -75,26 +75,28 @@ struct pl_dp_domain_args {
 size_t pl_dp_domain_args(struct pl_dp_domain_args *a, struct pl_dp_arg *rows);
 struct pl_dp_int_domain pl_dp_domain_of(const struct pl_dp_domain_args *a);
 
-/* to=ADDR[:PORT] from=ADDR[:PORT] out=PORT mac=MAC tos=DSCP no_sum */
+/* to=ADDR[:PORT] from=ADDR[:PORT] out=PORT mac=MAC to_dscp=DSCP no_sum */
 struct pl_dp_to_args {
 	struct pl_dp_endpoint to, from;
 	uint64_t out, mac, dscp;
 	bool no_sum;
 };
 size_t pl_dp_to_args(struct pl_dp_to_args *a, struct pl_dp_arg *rows);
-/* -EINVAL with diag: an address is missing, or the port is none of the switch. */
+/* Fills in the datagram's headers. -EINVAL with diag: an address is missing, or the switch has no
+ * such port. */
 int pl_dp_to_of(const char *action, const struct pl_dp_to_args *a, const struct pl_dp_pipeline *p,
 	struct pl_dp_datagram *ret, struct pl_diag *diag);
 
 /* ---- counters and registers ---- */
 
-/* The counter of this name, made when there is none. NULL with diag. */
+/* Finds or creates the counter ACTION.WHAT. NULL with diag. */
 uint64_t (*pl_dp_act_counter(
 	struct pl_dp_pipeline *p, const char *action, const char *what, struct pl_diag *diag))[2];
-/* One for each outcome. -EINVAL with diag, -ENOMEM. */
+/* Finds or creates a counter for each outcome. -EINVAL with diag. */
 int pl_dp_act_outcomes(struct pl_dp_pipeline *p, const char *action,
 	uint64_t (*ret[PL_DP_INT_MAX])[2], struct pl_diag *diag);
-/* Of an action that is being made, one of each; the step holds it from then on. */
+/* Finds or creates the register of a stream, once for each action that is being created; its step
+ * owns a reference. NULL with diag. */
 uint64_t *pl_dp_act_register(struct pl_dp_pipeline *p, const char *action, const char *what,
 	const struct pl_dp_datagram *to, struct pl_diag *diag);
 
@@ -104,8 +106,9 @@ static inline void pl_dp_act_count(uint64_t (*cell)[2], const struct pl_dp_packe
 	(*cell)[1] += pkt->len;
 }
 
-/* Mark of packets that telemetry actions send: tables may match it, and no source instruments it. */
+/* Mark of packets that the node itself sends: tables may match it, and no source instruments
+ * them. */
 #define PL_DP_MARK_OWN 255
 
-/* Sends what an action made, as any packet of the node: parsed, and through a queue. */
+/* Sends a packet that an action created, parsed and through a queue like any other. */
 void pl_dp_act_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uint16_t port);

@@ -156,8 +156,8 @@ struct record {
 	uint64_t (*datagrams)[2], (*none)[2], (*no_packet)[2], (*unsent)[2];
 };
 
-/* An entry that is replaced or deleted, whose records wait for others that do not come. The pipeline's
- * counters live longer than its entries. */
+/* Frees the state of an entry that is replaced or deleted. Records still waiting for a full
+ * datagram count as unsent; the pipeline's counters outlive its entries. */
 static void free_record(void *state)
 {
 	struct record *s = state;
@@ -167,7 +167,7 @@ static void free_record(void *state)
 	free(s);
 }
 
-/* Three counters that every action of this kind has. */
+/* Finds or creates the three counters of an action of this kind. */
 static int three(struct pl_dp_pipeline *p, const char *action, const char *const names[3],
 	uint64_t (**ret[3])[2], struct pl_diag *diag)
 {
@@ -239,7 +239,7 @@ static enum pl_dp_run run_record(
 	made = pl_dp_record(s->recorder, pkt);
 	if (counts->none != none)
 		pl_dp_act_count(s->none, pkt);
-	/* in records, of which a datagram has many */
+	/* counted in records, of which a datagram has many */
 	if (counts->no_packet != no_packet) {
 		pl_dp_act_count(s->no_packet, pkt);
 		(*s->no_packet)[0] += counts->no_packet - no_packet - 1;

@@ -208,7 +208,8 @@ static int reports_init(struct reports *r, const char *action, struct pl_dp_pipe
 		return -EINVAL;
 	}
 	r->out = (uint16_t)a->to.out;
-	/* All reports of a node with one hardware id to one collector have one sequence. */
+	/* All reports of a node with the same hardware id to the same collector share one
+	 * sequence. */
 	snprintf(hw, sizeof(hw), "seq%02u", (unsigned int)a->hw_id);
 	r->reporter.shared = pl_dp_act_register(p, "report", hw, &r->reporter.config.to, diag);
 	r->made = pl_dp_act_counter(p, action, "reports", diag);
@@ -345,7 +346,7 @@ struct report {
 	struct pl_dp_queue_watch watch;
 	struct pl_dp_int_domain domain;
 	struct pl_int_cache cache;
-	bool busy; /* a report is on its way out: its own drop is not reported */
+	bool busy; /* a report is being sent: its own drop is not reported */
 };
 
 static void free_report(void *state)

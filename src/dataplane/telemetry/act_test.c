@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Telemetry actions as the files of switches call them: a path of three switches from the file to
- * the bytes, reports with one sequence, drops told once, and what a wrong argument is told. */
+/* Telemetry actions from switches' files: a path of three switches from the file to the bytes,
+ * reports with one sequence, drops reported once, and errors for wrong arguments. */
 #include "dataplane/program.h"
 #include "dataplane/telemetry/act.h"
 #include "dataplane/test_packets.h"
@@ -17,7 +17,7 @@ struct node {
 };
 
 static struct pl_dp_pool *pool;
-static uint64_t seed; /* of pipelines that are built */
+static uint64_t seed; /* seed of the next pipelines */
 
 static void keep(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 {
@@ -59,8 +59,8 @@ static int build(struct node *s, uint32_t id, const char *egress, struct pl_diag
 	return r;
 }
 
-/* Through the switch: in by port 1, a queue that is always this deep, out. The packet that went out
- * by port 2, or NULL; what went out by port 9 stays in s->out. */
+/* Passes a packet through the switch: in by port 1, through a queue of constant depth, out. Returns
+ * the packet that left by port 2, or NULL; those that left by port 9 stay in s->out. */
 static struct pl_dp_packet *through(struct node *s, struct pl_dp_packet *pkt, uint64_t ns)
 {
 	struct pl_dp_packet *found = NULL;
@@ -116,7 +116,7 @@ static uint64_t counter(const struct node *s, const char *name)
 	return c.value;
 }
 
-/* The report in a packet that went out by port 9. */
+/* Parses the report in a packet that left by port 9. */
 static bool read_report(struct pl_dp_packet *pkt, struct pl_report *ret)
 {
 	struct pl_report_iter it;
@@ -186,7 +186,7 @@ static void test_path(void)
 	eq(counter(&s[1], "int_transit.done"), instrumented);
 	eq(counter(&s[2], "int_sink.done"), instrumented);
 	eq(counter(&s[2], "int_sink.reports"), reports);
-	/* an entry that is replaced does not begin the stream anew */
+	/* replacing an entry does not restart the stream */
 	{
 		const struct pl_dp_change change = { PL_DP_SET, "telemetry",
 			"port.out=2 -> int_transit; int_sink " TO " report=1.0 hw=3 snap=40" };
@@ -211,7 +211,7 @@ static void test_path(void)
 	eq(pl_dp_pool_alive(pool), 0);
 }
 
-/* A node that reports its drops: each once, and not those of its reports. */
+/* A node reports each drop once, but not drops of its reports. */
 static void test_drops(void)
 {
 	struct pl_report report = { 0 };
@@ -249,7 +249,8 @@ static void test_drops(void)
 	eq(pl_dp_pool_alive(pool), 0);
 }
 
-/* Reports that a filter with few places held back, of flows that displace each other. */
+/* Returns the number of reports that a filter with few places held back, for flows that displace
+ * each other. */
 static uint64_t held(uint64_t with_seed)
 {
 	struct pl_diag diag = { 0 };
@@ -283,10 +284,10 @@ static uint64_t held(uint64_t with_seed)
 	return n;
 }
 
-/* What is reported depends on the pipeline's seed, not on the process. */
+/* Reports depend on the pipeline's seed, not on the process. */
 static void test_seed(void)
 {
-	/* held() of seeds 1 to 8: by the hash, which is the same everywhere */
+	/* results of held() for seeds 1 to 8; the hash is the same everywhere */
 	static const uint64_t expect[8] = { 25, 17, 26, 30, 29, 36, 30, 29 };
 	uint32_t others = 0;
 
@@ -297,7 +298,7 @@ static void test_seed(void)
 	ok(others > 0, "another seed, other reports");
 }
 
-/* Everything else that an entry can send. */
+/* The other packets that an entry can send. */
 static void test_exports(void)
 {
 	static const char egress[] =
@@ -335,7 +336,7 @@ static void test_exports(void)
 	eq(pl_dp_pool_alive(pool), 0);
 }
 
-/* Records that wait when their entry goes are lost, and counted. */
+/* Records that wait when their entry is removed are lost, and counted. */
 static void test_unsent(void)
 {
 	const struct pl_dp_change gone[] = {
@@ -362,7 +363,7 @@ static void test_unsent(void)
 		}
 		eq(counter(&s, "record.datagrams"), 1 + i);
 		eq(pl_dp_pipeline_change(s.p, &gone[i], 1, &bad, &diag), 0, "%s", diag.text);
-		/* 5 of which 3 went, then 5 of which 4 went */
+		/* 5 records of which 3 were sent, then 5 of which 4 were sent */
 		eq(counter(&s, "record.unsent"), i == 0 ? 2 : 3);
 	}
 	done(&s);
@@ -377,7 +378,7 @@ static void count_cell(void *arg, const char *name, uint32_t index, const uint64
 	++*(unsigned int *)arg;
 }
 
-/* One collector after the other, more than there is room for registers: each one's goes with it. */
+/* More collectors in turn than there is room for registers: each one's register is freed. */
 static void test_registers(void)
 {
 	struct pl_diag diag = { 0 };

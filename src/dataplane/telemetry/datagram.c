@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Headers of the datagrams that a node sends itself. */
+/* Builds the headers of datagrams that a node itself sends. */
 #include "dataplane/telemetry/datagram.h"
 
 #include <errno.h>

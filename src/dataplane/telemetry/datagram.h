@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* UDP datagrams that a node sends itself: the headers around what telemetry puts inside. */
+/* UDP datagrams that a node itself sends: headers around a payload of telemetry. */
 #pragma once
 
 #include "base/addr.h"
@@ -7,7 +7,7 @@
 #include "dataplane/packet.h"
 #include "wire/build.h"
 
-/* Most that stands before the payload: Ethernet, IPv6, UDP. */
+/* Most bytes before the payload: Ethernet, IPv6, UDP. */
 #define PL_DP_DATAGRAM_OVERHEAD (14 + 40 + 8)
 
 struct pl_dp_datagram {
@@ -18,11 +18,11 @@ struct pl_dp_datagram {
 	bool no_sum; /* IPv4: UDP checksum 0 */
 };
 
-/* -EINVAL with diag: addresses of two families, or none. */
+/* Checks the addresses. -EINVAL with diag: one is missing, or they are of two families. */
 int pl_dp_datagram_check(const struct pl_dp_datagram *d, struct pl_diag *diag);
-/* Headers; returns what pl_dp_datagram_end takes when the payload has been put. */
+/* Writes the headers. Returns the offset that pl_dp_datagram_end needs after the payload. */
 size_t pl_dp_datagram_begin(const struct pl_dp_datagram *d, struct pl_build *b);
 void pl_dp_datagram_end(const struct pl_dp_datagram *d, struct pl_build *b, size_t at);
-/* A whole one. NULL: no packet was free, or it does not fit. */
+/* Makes a whole datagram. NULL: no packet was free, or it does not fit. */
 struct pl_dp_packet *pl_dp_datagram_make(
 	const struct pl_dp_datagram *d, struct pl_dp_pool *pool, const void *payload, uint32_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records of packets, reports of DTA and RDMA WRITEs out of the data plane. */
+/* Makes records of packets, DTA reports and RDMA WRITEs in the data plane. */
 #include "dataplane/telemetry/exports.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ struct pl_dp_recorder {
 	struct pl_dp_pool *pool;
 	struct pl_tmpkt_sender *sender;
 	uint64_t *shared_seq;
-	struct pl_dp_packet *ready; /* what the sender handed out */
+	struct pl_dp_packet *ready; /* datagram made by the sender */
 	struct pl_dp_recorder_counts counts;
 	struct pl_tap tap;
 	struct pl_batch batch;
@@ -319,8 +319,8 @@ struct pl_dp_packet *pl_dp_roce_write(
 	const struct pl_dp_roce_config *c = &r->config;
 	uint64_t *reg = r->shared != NULL ? r->shared : r->own;
 	uint32_t bytes = pl_pack_bytes(&c->value);
-	/* A register that others write too, an entry before this one with more slots: nothing is
-	 * written outside of those that the peer gave. */
+	/* Other entries may share the register, also ones with more slots: never write outside the
+	 * slots that the peer gave. */
 	uint64_t slot = reg[1] < c->slots ? reg[1] : 0;
 	struct pl_roce write = {
 		.path = { .src = c->to.src,

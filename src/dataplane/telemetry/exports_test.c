@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a node sends of its own, read by the receivers' parsers. */
+/* Packets that a node itself sends, read by the receivers' parsers. */
 #include "dataplane/telemetry/exports.h"
 #include "dataplane/test_packets.h"
 #include "wire/roce.h"
@@ -28,7 +28,7 @@ static struct pl_dp_packet *packet(struct pl_layers *ret)
 	return pkt;
 }
 
-/* The payload of a datagram that the node made; empty when it is none as asked for. */
+/* Returns the payload of a datagram of the node; empty when it is not the expected one. */
 static struct pl_cursor payload(struct pl_dp_packet *pkt, uint16_t dport)
 {
 	struct pl_layers l;
@@ -128,12 +128,12 @@ static void test_dta(void)
 	memeq(r.data, ((const uint32_t[]){ 6000, 777 }), 8);
 	pl_dp_packet_free(out);
 
-	/* the egress side is not known before the queue: no report, and counted */
+	/* egress values are unknown before the queue: no report, and counted */
 	pkt->out_ns = 0;
 	ok(pl_dp_dta(&d, &node, pkt) == NULL && d.missing == 1, "a field is missing");
 	pkt->out_ns = pkt->in_ns + 777;
 
-	/* before the output port is chosen there is none, and no queue */
+	/* before the output port is chosen, port and queue are unknown */
 	c.value = FIELDS("egress_port");
 	eq(pl_dp_dta_init(&d, &c, pool, NULL), 0);
 	pkt->out_ns = 0;
@@ -237,7 +237,7 @@ static void test_roce(void)
 		memeq(w.payload.pos, ((const uint32_t[]){ 5, 0, 6000 }), 12);
 		pl_dp_packet_free(out);
 	}
-	/* a register that an entry with more slots left behind */
+	/* a register left by an entry with more slots */
 	{
 		uint64_t shared[2] = { 9, 7 };
 		struct pl_dp_packet *out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the INT header of a packet by what announces it. */
+/* Finds the INT header of a packet by its announcement: DSCP, port, marker or tunnel. */
 #include "dataplane/telemetry/int_find.h"
 
 #include "wire/cursor.h"
@@ -36,8 +36,8 @@ static uint32_t offset(const struct pl_dp_edit *e, const uint8_t *p)
 	return (uint32_t)(p - e->pkt->data);
 }
 
-/* The shim behind headers of the destination type, which are the ends' own. pl_int_parse went over
- * the same ones. */
+/* Returns the shim behind destination-type headers, which belong to the end hosts. pl_int_parse
+ * skipped the same ones. */
 static const uint8_t *skip_destinations(struct pl_cursor c, bool *ret_any)
 {
 	const uint8_t *s = pl_cursor_peek(&c, 4);
@@ -56,7 +56,7 @@ static const uint8_t *skip_destinations(struct pl_cursor c, bool *ret_any)
 	return s;
 }
 
-/* INT that begins with the cursor. */
+/* Parses INT that begins at the cursor. */
 static enum pl_dp_int_outcome take(struct pl_dp_int_found *ret,
 	const struct pl_dp_int_domain *domain, const struct pl_dp_edit *e, struct pl_cursor c,
 	enum pl_int_carrier carrier, struct pl_int_cache *cache)
@@ -160,7 +160,7 @@ static enum pl_dp_int_outcome find_in_tunnel(struct pl_dp_int_found *ret,
 	}
 }
 
-/* Between transport and payload, announced by one of the three ways. */
+/* Finds INT between transport and payload, announced in one of the three ways. */
 static enum pl_dp_int_outcome find_behind_l4(struct pl_dp_int_found *ret,
 	const struct pl_dp_int_domain *domain, const struct pl_dp_edit *e, uint8_t by, uint32_t at,
 	struct pl_int_cache *cache)
@@ -172,7 +172,8 @@ static enum pl_dp_int_outcome find_behind_l4(struct pl_dp_int_found *ret,
 	if (by == PL_DP_BY_MARKER)
 		at += 8;
 	r = take(ret, domain, e, pl_cursor(e->pkt->data + at, e->end - at), PL_INT_OVER_L4, cache);
-	/* The header that a source put in front of the original one belongs to it (NPT 2). */
+	/* With NPT 2 the transport header in front of INT was put in by the source and belongs to
+	 * INT. */
 	if (r == PL_DP_INT_DONE && ret->in.npt == 2) {
 		uint32_t behind = e->end - ret->end, needed = ret->in.proto == PL_IP_TCP   ? 20
 							      : ret->in.proto == PL_IP_UDP ? 8
@@ -185,7 +186,7 @@ static enum pl_dp_int_outcome find_behind_l4(struct pl_dp_int_found *ret,
 		   ret->in.version == PL_INT_V20) {
 		return PL_DP_INT_MALFORMED;
 	} else if (r == PL_DP_INT_DONE && by == PL_DP_BY_PORT && !ret->in.have_dport) {
-		return PL_DP_INT_MALFORMED; /* the original port would be lost (1.0) */
+		return PL_DP_INT_MALFORMED; /* the original port is not known (1.0) */
 	}
 	return r;
 }
@@ -210,8 +211,8 @@ enum pl_dp_int_outcome pl_dp_int_find(struct pl_dp_int_found *ret,
 			by |= PL_DP_BY_MARKER;
 	}
 	by &= domain->by;
-	/* A packet may have the DSCP or the port for reasons of its own, and its header be announced
-	 * by another of them. */
+	/* A packet may have the DSCP or the port by chance while another one announces its INT: all
+	 * are tried. */
 	for (uint8_t one = PL_DP_BY_DSCP; one <= PL_DP_BY_MARKER; one <<= 1) {
 		if ((by & one) == 0)
 			continue;

@@ -34,7 +34,7 @@ static void restore_tunnel(struct pl_dp_edit *e, const struct pl_dp_int_found *f
 
 	switch (f->in.carrier) {
 	case PL_INT_OVER_GPE:
-		if (f->in.gre_added && !f->others) { /* it was plain VXLAN */
+		if (f->in.gre_added && !f->others) { /* the source changed plain VXLAN */
 			pl_dp_edit_put8(e, f->tunnel, data[f->tunnel] & (uint8_t)~GPE_FLAG_P);
 			pl_dp_edit_put8(e, f->tunnel + 3, 0);
 			pl_dp_edit_put16(e, e->l4 + 2, PL_PORT_VXLAN);
@@ -53,7 +53,8 @@ static void restore_tunnel(struct pl_dp_edit *e, const struct pl_dp_int_found *f
 	}
 }
 
-/* 0.5 carries DSCP and port both, whichever announces: another packet may have the other one by itself. */
+/* Restores DSCP and port. INT 0.5 saves both, whichever announces it: only the one that has the
+ * announcing value is restored. */
 static void restore_marks(
 	struct pl_dp_edit *e, const struct pl_dp_int_found *f, const struct pl_dp_int_domain *d)
 {
@@ -76,7 +77,7 @@ static void restore(
 	if (f->by == PL_DP_BY_TUNNEL) {
 		restore_tunnel(e, f);
 	} else if (f->others) {
-		/* what announces INT is still needed */
+		/* the announcement is still needed */
 	} else if (f->in.npt == 2) {
 		pl_dp_edit_put_proto(e, f->in.proto);
 	} else {
@@ -84,7 +85,7 @@ static void restore(
 	}
 }
 
-/* Behind a destination-type header in GPE or GRE, that one must name what follows now. */
+/* Lets the last destination-type header in GPE or GRE name what follows it now. */
 static void relink(struct pl_dp_edit *e, const struct pl_dp_int_found *f)
 {
 	uint32_t at = f->at, last = f->at;
@@ -103,7 +104,7 @@ static void relink(struct pl_dp_edit *e, const struct pl_dp_int_found *f)
 		pl_dp_edit_put16(e, last + 2, f->in.next);
 }
 
-/* The headers as a parser would find them now. */
+/* Sets the header offsets as a parser would now. */
 static void reparse(const struct pl_dp_edit *e, const struct pl_dp_int_found *f)
 {
 	struct pl_dp_packet *pkt = e->pkt;
@@ -118,7 +119,7 @@ static void reparse(const struct pl_dp_edit *e, const struct pl_dp_int_found *f)
 	else if (f->in.proto == PL_IP_TCP && pkt->len >= e->l4 + 20) {
 		uint32_t bytes = (uint32_t)(pkt->data[e->l4 + 12] >> 4) * 4;
 
-		/* What was behind INT nobody has looked at before. */
+		/* The transport header behind INT has not been checked before. */
 		if (bytes >= 20 && bytes <= pkt->len - e->l4)
 			pkt->headers.payload = (uint16_t)(e->l4 + bytes);
 	}

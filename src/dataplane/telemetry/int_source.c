@@ -8,7 +8,7 @@
 #include "wire/layers.h"
 
 #define BITMAP_USUAL       0xfd00
-#define HEADER_MAX         64 /* bytes of marker, UDP header, shim, metadata header, tail */
+#define HEADER_MAX         64 /* most bytes of marker, UDP header, shim, metadata header, tail */
 #define GPE_FLAG_P         0x04
 #define GPE_NEXT_ETH       3
 #define GENEVE_OPTIONS_MAX 63
@@ -43,7 +43,7 @@ static int check(const struct pl_dp_int_source_config *c, struct pl_diag *diag)
 	return 0;
 }
 
-/* How many hops the length fields have room for. */
+/* Returns the number of hops that the length fields allow. */
 static unsigned int hops_fit(const struct pl_int_header *h, unsigned int words)
 {
 	unsigned int max = h->carrier == PL_INT_OVER_GENEVE ? 31 : 255,
@@ -99,9 +99,9 @@ int pl_dp_int_source_init(struct pl_dp_int_source *s, const struct pl_dp_int_sou
 /* ---- the places where a header may stand ---- */
 
 struct site {
-	uint32_t at; /* where it is put */
+	uint32_t at; /* offset of the INT header */
 	uint32_t tunnel;
-	uint16_t next; /* GPE, GRE: what the tunnel's header said */
+	uint16_t next; /* GPE, GRE: next protocol in the tunnel's header */
 	bool was_vxlan;
 };
 
@@ -121,8 +121,8 @@ static enum pl_dp_int_outcome find_site(
 		ret->at += 8;
 		ret->was_vxlan = dport == PL_PORT_VXLAN;
 		ret->next = ret->was_vxlan ? GPE_NEXT_ETH : p[3];
-		/* Only 2.1 can tell the sink that it was plain VXLAN, and only one without other
-		 * flags can be had back. */
+		/* Only INT 2.1 can tell the sink that it was plain VXLAN, and only a header without
+		 * other flags can be restored. */
 		if (ret->was_vxlan && (s->config.version != PL_INT_V20 || p[0] != 0x08 ||
 					      p[1] != 0 || p[2] != 0 || p[3] != 0))
 			return PL_DP_INT_TRANSPORT;
@@ -134,7 +134,7 @@ static enum pl_dp_int_outcome find_site(
 			return PL_DP_INT_TRANSPORT;
 		if (pl_cursor_take(&c, 4 * (size_t)(p[0] & 0x3f)) == NULL)
 			return PL_DP_INT_MALFORMED;
-		/* before other options: what only looks like INT is then behind ours */
+		/* before other options, so that one that only looks like INT comes later */
 		ret->at += 8;
 		return PL_DP_INT_DONE;
 	case PL_INT_OVER_GRE: {
@@ -156,7 +156,7 @@ static enum pl_dp_int_outcome find_site(
 		if (e->proto == PL_IP_GRE || (s->config.by == PL_DP_BY_PORT && s->config.npt != 2 &&
 						     e->proto != PL_IP_UDP))
 			return PL_DP_INT_TRANSPORT;
-		/* A tail with port 0 says that the source did not fill it: it would stay. */
+		/* Port 0 in the tail means not filled in: the sink would not restore it. */
 		if (s->config.by == PL_DP_BY_PORT && s->config.version == PL_INT_V05 && dport == 0)
 			return PL_DP_INT_TRANSPORT;
 		if (s->config.npt == 2)
@@ -167,7 +167,7 @@ static enum pl_dp_int_outcome find_site(
 	}
 }
 
-/* The bytes that go in: what stands before the shim, and the header. */
+/* Builds the bytes to insert: those before the shim, and the INT header. */
 static int make(const struct pl_dp_int_source *s, const struct pl_dp_edit *e,
 	const struct site *site, struct pl_build *b, uint32_t *ret_shim)
 {
@@ -181,7 +181,7 @@ static int make(const struct pl_dp_int_source *s, const struct pl_dp_edit *e,
 	h.gre_added = site->was_vxlan;
 	if (s->config.by == PL_DP_BY_MARKER)
 		pl_put_be64(b, s->config.domain.marker);
-	if (s->config.npt == 2) { /* its lengths and checksum follow in wrap() */
+	if (s->config.npt == 2) { /* wrap() sets length and checksum */
 		pl_put(b, data + e->l4, 2);
 		pl_put_be16(b, s->config.domain.port);
 		pl_put_be32(b, 0);
@@ -190,7 +190,7 @@ static int make(const struct pl_dp_int_source *s, const struct pl_dp_edit *e,
 	return pl_int_put(b, &h, NULL, 0);
 }
 
-/* NPT 2: the UDP header in front. Over IPv6 it needs a checksum, which nothing gives but all of the
+/* Completes the UDP header of NPT 2. Over IPv6 it needs a checksum, which must be computed over all
  * bytes. */
 static void wrap(struct pl_dp_edit *e, uint32_t bytes)
 {
@@ -209,7 +209,7 @@ static void wrap(struct pl_dp_edit *e, uint32_t bytes)
 	l4[7] = (uint8_t)sum;
 }
 
-/* What announces the header, and the headers as a parser would find them now. */
+/* Writes the announcement of the INT header: DSCP, port, or the tunnel's next protocol. */
 static void announce(
 	const struct pl_dp_int_source *s, struct pl_dp_edit *e, const struct site *site)
 {
@@ -257,7 +257,7 @@ static enum pl_dp_int_outcome insert(struct pl_dp_int_source *s, const struct pl
 	if (s->config.carrier == PL_INT_OVER_GENEVE &&
 		(e->pkt->data[site->tunnel] & 0x3f) + (b.len + s->bytes) / 4 > GENEVE_OPTIONS_MAX)
 		return PL_DP_INT_LENGTH;
-	/* With NPT 2 the transport behind INT does not change at all. */
+	/* With NPT 2 the transport header behind INT does not change. */
 	if (s->config.npt == 2)
 		e->summed = false;
 	if (pl_dp_edit_insert(e, site->at, bytes, (uint32_t)b.len) < 0)
@@ -302,8 +302,8 @@ enum pl_dp_int_outcome pl_dp_int_source(
 
 	if (fault != PL_DP_EDIT_OK)
 		goto out;
-	/* A packet that only looks like INT is instrumented as any other: behind the header that
-	 * is put in, its bytes mean nothing to the nodes. */
+	/* A packet that only looks like INT is instrumented as any other: nodes do not parse the
+	 * bytes behind the new header. */
 	if (pl_dp_int_find(&found, &s->config.domain, &e, &s->cache) == PL_DP_INT_DONE) {
 		r = PL_DP_INT_ALREADY;
 		goto out;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * INT source: puts an INT header into packets of the flows it is called for, with INT-MD also the
- * node's own block, as the first of the stack. INT 0.5 4.6, 1.0 4.6, 2.1 5.6. INT-XD puts in
- * nothing: there, nodes only report (dataplane/telemetry/reporter.h).
+ * INT source: inserts an INT header into packets, with INT-MD also the node's own block as the
+ * first of the stack. INT 0.5 4.6, 1.0 4.6, 2.1 5.6. INT-XD inserts nothing: its nodes only report
+ * (dataplane/telemetry/reporter.h).
  *
- * The header stands behind the TCP or UDP header, announced by DSCP, UDP port or marker, or in a
- * tunnel that the packet already is in: VXLAN (made VXLAN-GPE; G tells the sink to undo that in 2.1),
- * VXLAN-GPE, Geneve, GRE. Lengths and checksums are kept right. A packet that cannot carry INT goes
- * on as it was, and is counted by cause.
+ * The header goes behind the TCP or UDP header, announced by DSCP, UDP port or marker, or into a
+ * tunnel that the packet is already in: VXLAN (made VXLAN-GPE; G tells the sink to undo that in
+ * 2.1), VXLAN-GPE, Geneve, GRE. Lengths and checksums are updated. A packet that cannot carry INT
+ * is not changed, and is counted by cause.
  */
 #pragma once
 
@@ -28,16 +28,17 @@ struct pl_dp_int_source_config {
 
 struct pl_dp_int_source {
 	struct pl_dp_int_source_config config;
-	struct pl_int_header header; /* but for what is the packet's */
+	struct pl_int_header header; /* without the values of the packet */
 	struct pl_int_cache cache;
-	uint32_t bytes; /* what a header and an own block add */
+	uint32_t bytes; /* bytes of the node's own block, 0 without one */
 	uint64_t outcomes[PL_DP_INT_MAX];
 };
 
-/* -EINVAL with diag: what cannot be had together. */
+/* Initializes the source. -EINVAL with diag for settings that exclude each other. */
 int pl_dp_int_source_init(struct pl_dp_int_source *s, const struct pl_dp_int_source_config *config,
 	struct pl_diag *diag);
 
-/* One outcome, counted. After DONE the packet's headers are those of the new packet. */
+/* Instruments a packet. Returns the outcome, which is counted. After DONE the header offsets are
+ * updated. */
 enum pl_dp_int_outcome pl_dp_int_source(
 	struct pl_dp_int_source *s, const struct pl_dp_node *node, struct pl_dp_packet *pkt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* INT source, transit, sink: random packets come out as they went in, and are right in between. */
+/* INT source, transit, sink: random packets leave as they entered, and are correct in between. */
 #include "dataplane/telemetry/int_sink.h"
 #include "dataplane/telemetry/int_source.h"
 #include "dataplane/test_packets.h"
@@ -8,7 +8,7 @@
 
 static struct pl_dp_pool *pool;
 
-/* Nodes with ids from 1 on, whose values follow from id and packet. */
+/* Returns node i, with ids from 1 on; its values follow from id and packet. */
 static struct pl_dp_node node_of(uint32_t i)
 {
 	return (struct pl_dp_node){ .id = 100 + i };
@@ -25,7 +25,7 @@ static void pass_node(struct pl_dp_packet *pkt, uint32_t i, struct pl_rng *rng)
 	pkt->tx_util = (uint32_t)pl_rng_below(rng, 65537);
 }
 
-/* Whether stack block `at` says what the node said. */
+/* Returns true when stack block `at` has the node's values. */
 static bool block_equals(
 	const struct pl_dp_int_found *f, unsigned int at, const struct pl_int_hop *hop)
 {
@@ -38,7 +38,7 @@ static bool block_equals(
 		h.have &= ~PL_INT_HAS(PL_INT_F_PORTS2);
 	if (at >= f->in.hops || pl_int_put_block(&b, f->in.layout, &h) < 0)
 		return false;
-	/* the complement is what evens the checksum out, which is tested by itself */
+	/* the complement compensates the checksum, which is tested elsewhere */
 	if ((f->in.bitmap & PL_INT_CHECKSUM) != 0)
 		n -= 4;
 	return memcmp(f->in.stack + at * 4 * f->in.layout->words, want, n) == 0;
@@ -162,7 +162,7 @@ static const struct form forms[] = {
 	{ "2.1 mx gre", MX(.carrier = PL_INT_OVER_GRE), TEST_GRE },
 };
 
-/* What the source leaves alone, and says so. */
+/* Packets that the source does not change, with their outcomes. */
 static void test_not_eligible(void)
 {
 	static struct pl_dp_int_source source;
@@ -201,7 +201,7 @@ static void test_not_eligible(void)
 	eq(pkt->len, len);
 	eq(pkt->data[pkt->headers.payload + 4 + 1], 0x80, "M");
 	ok(test_wrong(pkt) == NULL, "and the checksum knows");
-	/* E when the budget is used up */
+	/* E when no hops remain */
 	ports[1].mtu = 0;
 	for (int i = 0; i < 64; i++) {
 		enum pl_dp_int_outcome r = pl_dp_int_transit(&transit, &node, pkt);
@@ -237,8 +237,8 @@ static void test_not_eligible(void)
 	pl_dp_packet_free(pkt);
 }
 
-/* Packets that have the domain's DSCP, and its port, for reasons of their own, where all the ways to
- * announce are accepted: the sink still finds what the source put in. */
+/* Packets that have the domain's DSCP and port by chance, where all announcements are accepted: the
+ * sink still finds the source's header. */
 static void coincidences(const struct form *form)
 {
 	static struct pl_dp_int_source source;
@@ -284,7 +284,7 @@ static void coincidences(const struct form *form)
 	ok(done > 75, "%s: %u were instrumented", form->name, done);
 }
 
-/* NPT 2 of a node that says a transport which is not behind INT: nothing is taken out. */
+/* NPT 2 whose transport header is missing behind INT: nothing is removed. */
 static void test_cut_behind(void)
 {
 	static struct pl_dp_int_source source;

@@ -7,8 +7,8 @@
 #include "wire/layers.h"
 
 #define IP_BYTES_MAX       65535u
-#define GENEVE_BODY_MAX    31 /* words in an option */
-#define GENEVE_OPTIONS_MAX 63 /* words in all of them */
+#define GENEVE_BODY_MAX    31 /* most words in an option */
+#define GENEVE_OPTIONS_MAX 63 /* most words in all options */
 
 void pl_dp_int_transit_init(struct pl_dp_int_transit *t, const struct pl_dp_int_domain *domain)
 {
@@ -43,7 +43,7 @@ static void set_mtu_limit(const struct pl_dp_int_found *f, struct pl_dp_edit *e)
 		set_flag(e, f->md + 1, 0x80);
 }
 
-/* Whether the length fields have room for `words` more. */
+/* Returns true when the length fields have room for `words` more. */
 static bool lengths_take(
 	const struct pl_dp_int_found *f, const struct pl_dp_edit *e, unsigned int words)
 {
@@ -67,7 +67,8 @@ static void lengthen(const struct pl_dp_int_found *f, struct pl_dp_edit *e, unsi
 		pl_dp_edit_put8(e, f->tunnel, (uint8_t)(data[f->tunnel] + words));
 }
 
-/* The hop counter: v0.5 counts up those that pushed, later versions count down what remains. */
+/* Updates the hop counter: INT 0.5 counts hops that pushed, later versions count the remaining
+ * ones. */
 static void count_hop(const struct pl_dp_int_found *f, struct pl_dp_edit *e)
 {
 	uint8_t old = e->pkt->data[f->md + 3];
@@ -76,7 +77,7 @@ static void count_hop(const struct pl_dp_int_found *f, struct pl_dp_edit *e)
 		f->in.version == PL_INT_V05 ? (uint8_t)(old + 1) : (uint8_t)(old - 1));
 }
 
-/* The block as it goes onto the stack; its checksum complement still open. */
+/* Builds the node's block; its checksum complement is set later. */
 static bool make_block(const struct pl_dp_int_found *f, const struct pl_dp_node *node,
 	const struct pl_dp_packet *pkt, const struct pl_int_layout *l, uint8_t *block)
 {
@@ -85,7 +86,7 @@ static bool make_block(const struct pl_dp_int_found *f, const struct pl_dp_node 
 	uint32_t ds = (uint32_t)(l->words - l->baseline_words), complement;
 
 	pl_dp_node_hop(&hop, node, pkt);
-	/* Bit 6 of v0.5 is the congestion of a queue, of which the node has no figure. */
+	/* Bit 6 of INT 0.5 is queue congestion, which the node does not know. */
 	if (f->in.version == PL_INT_V05)
 		hop.have &= ~PL_INT_HAS(PL_INT_F_PORTS2);
 	if (pl_int_put_block(&b, l, &hop) < 0 || b.len != 4 * (size_t)l->words)
@@ -98,7 +99,7 @@ static bool make_block(const struct pl_dp_int_found *f, const struct pl_dp_node 
 enum pl_dp_int_outcome pl_dp_int_push(
 	struct pl_dp_int_found *f, const struct pl_dp_node *node, struct pl_dp_edit *e)
 {
-	/* In the cache of the parser, so taken along before anything else is parsed. */
+	/* It is in the parser's cache: read it before anything else is parsed. */
 	const struct pl_int_layout *l = f->in.layout;
 	uint8_t block[4 * PL_INT_HOP_ML_MAX];
 	unsigned int words = f->in.hop_words;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * INT transit: the node pushes its block onto the stack of a packet that carries INT-MD, as the
- * packet leaves its queue. INT 0.5 4.6, 1.0 4.6, 2.1 5.7. What the node does not have, and
- * instructions that it does not know, are all ones; so are domain-specific words. With a checksum
- * complement asked for (bit 15; 1.0, 2.1) the transport's checksum stays and the block evens it out,
- * else the checksum is brought up to date.
+ * packet leaves its queue. INT 0.5 4.6, 1.0 4.6, 2.1 5.7. Values that the node does not have,
+ * instructions that it does not know, and domain-specific words are all ones. With the checksum
+ * complement (bit 15; 1.0, 2.1) the transport's checksum stays and the block compensates, else the
+ * checksum is updated.
  *
- * Nothing is pushed, and the packet goes on, when the hop budget is used up (E is set), when it would
- * exceed the MTU of its port (M is set in 1.0 and 2.1), when a length field is full (E is set), and
- * in fragments. Only hops that push are counted in the header.
+ * Nothing is pushed, and the packet is forwarded, when no hops remain (E is set), when the packet
+ * would exceed the MTU of its port (M is set in 1.0 and 2.1), when a length field is full (E is
+ * set), and in fragments. Only hops that push are counted in the header.
  */
 #pragma once
 
@@ -21,13 +21,14 @@ struct pl_dp_int_transit {
 };
 
 void pl_dp_int_transit_init(struct pl_dp_int_transit *t, const struct pl_dp_int_domain *domain);
-/* One outcome, counted. The bytes behind the stack are never touched. */
+/* Pushes the node's block. Returns the outcome, which is counted. Bytes behind the stack are never
+ * changed. */
 enum pl_dp_int_outcome pl_dp_int_transit(
 	struct pl_dp_int_transit *t, const struct pl_dp_node *node, struct pl_dp_packet *pkt);
 
-/* The same within an open edit whose INT was found; *found then is where it stands now. */
+/* The same within an open edit whose INT was found; updates *found. */
 enum pl_dp_int_outcome pl_dp_int_push(
 	struct pl_dp_int_found *found, const struct pl_dp_node *node, struct pl_dp_edit *e);
 
-/* Bytes the IP packet may still grow on its way out by the packet's port. */
+/* Returns the bytes by which the IP packet may still grow, by the MTU of its output port. */
 uint32_t pl_dp_int_room(const struct pl_dp_node *node, const struct pl_dp_edit *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Traces in the Hop-by-Hop options of IPv6: put in, filled, taken out. */
+/* Inserts, fills and removes IOAM traces in the Hop-by-Hop options of IPv6. */
 #include "dataplane/telemetry/ioam_node.h"
 
 #include <errno.h>
@@ -8,10 +8,10 @@
 #include "wire/layers.h"
 
 #define IP6_BYTES   40u
-#define HEADER_MAX  272 /* of Hop-by-Hop with one trace: 2 + 2 + 257 bytes and padding */
-#define DATA_WORDS  61  /* of a trace: an option has 255 bytes, 10 of them before the data */
+#define HEADER_MAX  272 /* most bytes of Hop-by-Hop with one trace: 2 + 2 + 257 and padding */
+#define DATA_WORDS  61  /* most words of a trace: an option has 255 bytes, 10 before the data */
 #define NODES_USUAL 8
-#define TRACE_BYTES 8 /* of the trace's header */
+#define TRACE_BYTES 8 /* bytes of the trace's header */
 #define PAYLOAD_MAX 65535u
 #define NTP_TO_UNIX UINT64_C(2208988800) /* seconds from 1900 to 1970 */
 #define NS_PER_S    UINT64_C(1000000000)
@@ -90,7 +90,7 @@ static void node_values(struct pl_ioam_node *n, const struct pl_dp_ioam *io,
 		.buffer = node->buffer_bytes,
 	};
 	set_time(io, pkt->in_ns, n);
-	/* not when the clock was set back meanwhile */
+	/* no delay if the clock was set back meanwhile */
 	if (pkt->out_ns != 0 && pkt->out_ns >= pkt->in_ns) {
 		uint64_t delay = pkt->out_ns - pkt->in_ns;
 
@@ -110,7 +110,7 @@ static void node_values(struct pl_ioam_node *n, const struct pl_dp_ioam *io,
 
 /* ---- the packet ---- */
 
-/* An IPv6 packet that is all there. */
+/* Returns true for a complete IPv6 packet; else *ret is the outcome. */
 static bool is_ip6(const struct pl_dp_packet *pkt, enum pl_dp_int_outcome *ret)
 {
 	const struct pl_dp_headers *h = &pkt->headers;
@@ -120,7 +120,7 @@ static bool is_ip6(const struct pl_dp_packet *pkt, enum pl_dp_int_outcome *ret)
 	if (h->ip_version != 6 || h->l3 == PL_DP_NONE)
 		return false;
 	*ret = PL_DP_INT_MALFORMED;
-	/* a payload length of 0 is a jumbogram's (RFC 2675), or nothing to trace */
+	/* payload length 0: a jumbogram (RFC 2675), or nothing to trace */
 	return pkt->len >= h->l3 + IP6_BYTES && pl_be16(ip + 4) != 0 &&
 	       (uint32_t)pl_be16(ip + 4) <= pkt->len - h->l3 - IP6_BYTES;
 }
@@ -134,7 +134,7 @@ static void add_length(struct pl_dp_packet *pkt, int32_t n)
 	ip[5] = (uint8_t)v;
 }
 
-/* Whether the packet may grow by n on its way out. */
+/* Returns DONE when the packet may grow by n bytes; else LENGTH or MTU. */
 static enum pl_dp_int_outcome may_grow(
 	const struct pl_dp_node *node, const struct pl_dp_packet *pkt, uint32_t n)
 {
@@ -172,7 +172,7 @@ static enum pl_dp_int_outcome encapsulate(
 	node_values(&own, io, node, pkt, ip[7]);
 	if (pl_ioam_put_trace(&area, &trace, PL_IP6_OPT_IOAM_MUTABLE, &own, 1) < 0)
 		return PL_DP_INT_LENGTH;
-	/* whole units of 8 bytes; what lacks is 4, because traces are words */
+	/* whole units of 8 bytes; 4 bytes are missing at most, because traces are words */
 	if ((area.len + 2) % 8 != 0)
 		pl_put_be32(&area, OPTION_PADN << 24 | 2 << 16);
 	bytes = (uint32_t)area.len + 2;
@@ -198,13 +198,13 @@ enum pl_dp_int_outcome pl_dp_ioam_encapsulate(
 	return r;
 }
 
-/* Where a trace of the namespace is; offsets from the packet's data. */
+/* Place of a trace of the namespace; offsets from the packet's data. */
 struct site {
 	struct pl_ioam_trace trace;
-	uint32_t header, header_end; /* of Hop-by-Hop */
+	uint32_t header, header_end; /* Hop-by-Hop header */
 	uint32_t option, option_end;
-	uint32_t used; /* first word that a node has filled */
-	bool alone;    /* nothing but padding stands beside it */
+	uint32_t used; /* first word that a node filled */
+	bool alone;    /* the only option but padding */
 };
 
 static bool is_padding(struct pl_cursor c)
@@ -255,7 +255,7 @@ static enum pl_dp_int_outcome find(
 		}
 		if (pl_ioam_trace_parse(&ret->trace, &option) != PL_V_OK)
 			return PL_DP_INT_MALFORMED;
-		/* type, length, reserved and kind stand before the body */
+		/* type, length, reserved and kind precede the body */
 		ret->option = (uint32_t)(option.body.pos - data) - 4;
 		ret->option_end = (uint32_t)(option.body.end - data);
 		ret->used = (uint32_t)(ret->trace.nodes.pos - data);
@@ -267,7 +267,7 @@ static enum pl_dp_int_outcome find(
 	return v == PL_V_OK || v == PL_V_IOAM_OPTION ? none : PL_DP_INT_MALFORMED;
 }
 
-/* Bytes behind the option up to the end of the header, filled as padding. */
+/* Writes padding from `from` to `to`. */
 static void pad(struct pl_dp_packet *pkt, uint32_t from, uint32_t to)
 {
 	uint8_t *p = pkt->data + from;
@@ -279,8 +279,8 @@ static void pad(struct pl_dp_packet *pkt, uint32_t from, uint32_t to)
 	}
 }
 
-/* An incremental trace: the node's words go in before those of the others, and the header is brought
- * to whole units of 8 bytes again. */
+/* Adds the node's words to an incremental trace, before those of the others, and pads the header to
+ * whole units of 8 bytes. */
 static enum pl_dp_int_outcome grow(const struct pl_dp_node *node, struct pl_dp_packet *pkt,
 	const struct site *s, const uint8_t *block, uint32_t bytes)
 {
@@ -289,7 +289,7 @@ static enum pl_dp_int_outcome grow(const struct pl_dp_node *node, struct pl_dp_p
 	int32_t grown = (int32_t)end - (int32_t)s->header_end;
 	enum pl_dp_int_outcome r;
 
-	/* Behind it there may be other options, whose place is not ours to move. */
+	/* Other options must not be moved. */
 	if (!s->alone)
 		return PL_DP_INT_NO_BLOCK;
 	if (pkt->data[s->option + 1] + bytes > UINT8_MAX || units > UINT8_MAX + 1u)
@@ -342,7 +342,7 @@ static enum pl_dp_int_outcome transit(
 	if (s.trace.incremental) {
 		r = grow(node, pkt, &s, block, (uint32_t)b.len);
 		head = pkt->data + s.option + 4;
-		/* without room for the block the trace has a gap from here on */
+		/* without this block the trace has a gap: set O */
 		if (r != PL_DP_INT_DONE) {
 			head[2] |= 0x04;
 			return r;

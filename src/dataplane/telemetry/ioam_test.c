@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IOAM nodes: what they write is read back, and packets come out as they went in. */
+/* IOAM nodes: written values are read back, and packets leave as they entered. */
 #include "dataplane/telemetry/ioam_node.h"
 #include "dataplane/test_packets.h"
 
@@ -8,7 +8,7 @@
 
 static struct pl_dp_pool *pool;
 
-/* The trace of a packet and its nodes, newest first; false: it does not hold together. */
+/* Reads the trace of a packet and its nodes, newest first; false: inconsistent. */
 static bool read_trace(const struct pl_dp_packet *pkt, struct pl_ioam_trace *trace,
 	struct pl_ioam_node *nodes, uint32_t *ret_n)
 {
@@ -114,7 +114,7 @@ static void round_trips(const char *name, uint32_t type, bool incremental, uint3
 	ok(done > PACKETS / 4, "%s: %u of %u were traced", name, done, PACKETS);
 }
 
-/* Other options in the header, another namespace, a trace that is no trace. */
+/* Other options in the header, another namespace, an invalid trace. */
 static void test_others(void)
 {
 	const struct pl_ioam_trace head = {
@@ -162,7 +162,7 @@ static void test_others(void)
 	eq(pkt->len, b.len);
 	ok(test_wrong(pkt) == NULL, "and a packet still");
 	eq(pkt->data[54 + 2], 5, "whose router alert stands");
-	/* what is malformed stays as it is */
+	/* a malformed packet is not changed */
 	memcpy(after, bytes, b.len);
 	for (uint32_t i = 54; i < 54 + 32; i++) {
 		uint32_t len = pkt->len;

@@ -58,8 +58,8 @@ uint64_t pl_dp_flow_change_evicted(const struct pl_dp_flow_change *c)
 	return c->evicted;
 }
 
-/* Of addresses, protocol and ports in this direction, and the VLAN; never 0. They are those that the
- * packet had before the source: the port that announces INT is that of every flow. */
+/* Returns the flow's key, never 0: a hash of addresses, protocol and ports in this direction, and
+ * VLAN. Ports are those before the source: the announcing port is the same for all flows. */
 static uint64_t flow_key(
 	const struct pl_dp_packet *pkt, const struct pl_dp_int_found *f, uint64_t seed)
 {
@@ -90,7 +90,7 @@ static uint64_t flow_key(
 	return key | 1;
 }
 
-/* What the stack says of the path, and of each hop's latency. */
+/* Reads the path and each hop's latency from the stack. */
 static void read_stack(const struct pl_dp_int_found *f, struct flow *ret)
 {
 	const struct pl_int_layout *l = f->in.layout;
@@ -118,7 +118,7 @@ static bool latency_moved(const struct flow *old, const struct flow *new, uint32
 	for (unsigned int i = 0; i < n; i++) {
 		uint32_t a = old->latency[i], b = new->latency[i];
 
-		/* all ones: the node had no figure, which is none to compare */
+		/* all ones: the node had no value to compare */
 		if (a != UINT32_MAX && b != UINT32_MAX && (a > b ? a - b : b - a) >= by)
 			return true;
 	}
@@ -136,7 +136,7 @@ bool pl_dp_flow_change(struct pl_dp_flow_change *c, const struct pl_dp_packet *p
 	if (!g->path && g->latency == 0 && g->interval_ns == 0)
 		return true;
 	read_stack(found, &now);
-	/* Two places; of two strangers the one that was silent for longer makes room. */
+	/* Two places; if both are other flows', the one reported longer ago is replaced. */
 	old = &c->flows[at];
 	if (old->key != now.key) {
 		struct flow *other = &c->flows[at ^ 1];
@@ -188,7 +188,7 @@ bool pl_dp_queue_watch(struct pl_dp_queue_watch *w, const struct pl_dp_packet *p
 	if (pkt->depth_bytes < c->threshold_bytes) {
 		if (pkt->depth_bytes < c->reset_bytes)
 			q->breached = false;
-		/* Between the two a breach that has begun goes on. */
+		/* Between reset and threshold a breach continues. */
 		if (!q->breached)
 			return false;
 	} else if (!q->breached) {

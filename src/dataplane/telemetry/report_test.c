@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports of the data plane, read by the decoder of the collector: every version of INT and of
- * reports says what the nodes put in. */
+/* Reports of the data plane, read by the collector's decoder: every version of INT and of reports
+ * has the nodes' values. */
 #include "dataplane/telemetry/int_sink.h"
 #include "dataplane/telemetry/int_source.h"
 #include "dataplane/telemetry/report_filter.h"
@@ -85,7 +85,7 @@ static bool differs(const char *what, uint64_t got, uint64_t want)
 	return got != want;
 }
 
-/* Every value that the record has must be the node's, and those of the fields asked for there. */
+/* Returns true when the record lacks a field of `must` or has a value other than the node's. */
 static bool hop_differs(const struct pl_hop *h, const struct pl_int_hop *t, uint32_t must)
 {
 	uint64_t mask = h->time_bits == 64 ? UINT64_MAX : UINT32_MAX;
@@ -112,7 +112,7 @@ static bool hop_differs(const struct pl_hop *h, const struct pl_int_hop *t, uint
 	return false;
 }
 
-/* Of a report's header: what its version has a place for. */
+/* Returns the fields for which a report's header of this version has a place. */
 static uint32_t header_fields(uint8_t version)
 {
 	uint32_t f = PL_INT_HAS(PL_INT_F_NODE) | PL_INT_HAS(PL_INT_F_PORTS) |
@@ -136,7 +136,7 @@ static uint32_t stack_fields(const struct pl_dp_int_source_config *c)
 	return c->version == PL_INT_V05 ? f & ~PL_INT_HAS(PL_INT_F_PORTS2) : f;
 }
 
-/* The one report of a packet, decoded; false: it is not one. */
+/* Decodes the only report in a packet; false when there is not exactly one. */
 static bool read_report(struct pl_decode *d, struct pl_dp_packet *report)
 {
 	bool good;
@@ -199,7 +199,7 @@ static uint32_t one(const struct form *form, struct pl_dp_reporter *reporter,
 			goto out;
 		if (i > 0)
 			pl_dp_int_transit(&transit, &node, pkt);
-		if (mx) { /* each node for itself */
+		if (mx) { /* each node reports */
 			report = pl_dp_report(reporter, &node, pkt, PL_DP_REPORT_F,
 				pl_dp_int_keep(&sink.domain, pkt, &sink.cache));
 			wrong += report == NULL || !read_report(d, report) ||
@@ -295,8 +295,7 @@ static void test_forms(void)
 	}
 }
 
-/* A packet of flow `f` through hops whose latencies are given, as a sink finds it. */
-/* Of the packets that changed() makes: their destination, and how INT is announced (0: DSCP). */
+/* Destination port of the packets of changed(), and NPT of their INT (0: announced by DSCP). */
 static uint16_t to_port = 9;
 static uint8_t by_npt;
 
@@ -370,11 +369,11 @@ static void test_change(void)
 	ok(changed(c, 1, (const uint32_t[]){ 400 }, 1, 7, 30 + 1000000), "100 ns less");
 	eq(pl_dp_flow_change_held(c), 4);
 	pl_dp_flow_change_free(c);
-	/* nothing asked for: every packet */
+	/* no condition: every packet */
 	eq(pl_dp_flow_change_new(&c, &(struct pl_dp_flow_change_config){ .flows = 4 }), 0);
 	ok(changed(c, 1, flat, 2, 1, 10) && changed(c, 1, flat, 2, 1, 10), "every packet");
 	pl_dp_flow_change_free(c);
-	/* more flows than places: strangers are reported, never forgotten silently */
+	/* more flows than places: replaced flows are reported again */
 	config.flows = 4;
 	eq(pl_dp_flow_change_new(&c, &config), 0);
 	for (uint16_t i = 0; i < 100; i++)

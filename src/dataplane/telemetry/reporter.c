@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes telemetry reports out of packets that pass a node. */
+/* Makes telemetry reports about packets at a node. */
 #include "dataplane/telemetry/reporter.h"
 
 #include <errno.h>
@@ -9,10 +9,11 @@
 #define PORT_USUAL   32766
 #define OVERHEAD                                                                                   \
 	(PL_DP_DATAGRAM_OVERHEAD + 8 + 12 + 4 * 16 +                                               \
-		3)       /* most that stands around the inner packet */
-#define HEADERS_USUAL 64 /* kept of a packet that is not IP */
+		3)       /* most bytes of headers around the inner packet */
+#define HEADERS_USUAL 64 /* bytes kept of a packet that is not IP */
 
-/* Values that a report's header can carry, of those the bitmap of INT names. */
+/* Returns the metadata bits of a report's header for the values in INT's bitmap that the header can
+ * carry. */
 static uint16_t header_bits(uint8_t version, uint16_t bitmap)
 {
 	static const uint8_t of_field[PL_INT_F_MAX] = {
@@ -24,7 +25,7 @@ static uint16_t header_bits(uint8_t version, uint16_t bitmap)
 	};
 	uint16_t bits = 0;
 
-	/* 2.0: bit 0 is the node, which the group header has */
+	/* 2.0: without bit 0, the node, which is in the group header */
 	if (version == PL_REPORT_V20)
 		return bitmap & 0x7f80;
 	for (unsigned int f = 0; version == PL_REPORT_V10 && f < PL_INT_F_MAX; f++)
@@ -84,7 +85,7 @@ static struct pl_report_head head(const struct pl_dp_reporter *r, const struct p
 		.tracked = (bits & PL_DP_REPORT_F) != 0,
 		.seq = (uint32_t)(r->shared != NULL ? *r->shared : r->seq),
 		.node = node->id,
-		/* the document says ns (0.5, 1.0), whatever the node's blocks are in */
+		/* in ns by the specification (0.5, 1.0), whatever unit the node's blocks use */
 		.ingress_ts = (uint32_t)pkt->in_ns,
 		.md_bits = md,
 		.drop_header = dropped,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Telemetry reports of a node (Telemetry Report Format Specification 0.5, 1.0, 2.0): a packet of the
- * data plane per report, Ethernet to UDP, for the pipeline to send. One reporter is one stream: a
- * sequence number per report, also for one that no packet could be had for, so that the collector
- * counts it as lost.
+ * Telemetry reports of a node (Telemetry Report Format Specification 0.5, 1.0, 2.0): one packet of
+ * the data plane for each, Ethernet to UDP, for the pipeline to send. One reporter is one stream
+ * with a sequence number for each report, also for one that could not be made, so that the
+ * collector counts it as lost.
  *
  *   flow   F   what the sink knows: the packet with its stack, the sink's own values in the header;
  *              or a node of INT-MX and INT-XD about a packet that passes
@@ -22,20 +22,20 @@ struct pl_dp_reporter_config {
 	uint8_t hw_id;            /* 6 bits */
 	uint16_t bitmap; /* the node's own values in the header, where the version has a place for
 	                    them; 0: 0xfd00 */
-	uint16_t snap;   /* bytes of the packet behind INT, or behind its headers; 0: none */
+	uint16_t snap;   /* bytes of the packet after INT, or after its headers; 0: none */
 };
 
 struct pl_dp_reporter {
 	struct pl_dp_reporter_config config;
 	struct pl_dp_pool *pool;
-	/* Of the next report; a stream that several reporters share has its number at `shared`. */
+	/* Sequence number of the next report; at `shared` for a stream of several reporters. */
 	uint64_t seq, *shared;
 	uint16_t md_bits;
 	uint64_t flow, drop, queue; /* reports made */
-	uint64_t no_packet;         /* not made: no packet was free, or it did not fit in one */
+	uint64_t no_packet;         /* reports not made: no packet was free, or it did not fit */
 };
 
-/* The pool is the caller's. -EINVAL with diag. */
+/* Initializes a reporter; the pool stays the caller's. -EINVAL with diag. */
 int pl_dp_reporter_init(struct pl_dp_reporter *r, const struct pl_dp_reporter_config *config,
 	struct pl_dp_pool *pool, struct pl_diag *diag);
 
@@ -44,9 +44,9 @@ int pl_dp_reporter_init(struct pl_dp_reporter *r, const struct pl_dp_reporter_co
 #define PL_DP_REPORT_F 0x04
 
 /*
- * A report about the packet as it is; `keep` are its bytes up to behind INT or the headers, 0: what
- * pl_dp_report_keep says. Any of the bits may go together; with D the packet's `drop` is the reason.
- * NULL: counted.
+ * Makes a report about the packet as it is. keep: bytes of the packet up to the end of INT or its
+ * headers, 0: pl_dp_report_keep. The bits may be combined; with D the packet's `drop` is the
+ * reason. NULL: no packet, counted.
  */
 struct pl_dp_packet *pl_dp_report(struct pl_dp_reporter *r, const struct pl_dp_node *node,
 	const struct pl_dp_packet *pkt, unsigned int bits, uint32_t keep);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A node's values about a packet, in its units. */
+/* Computes a node's values about a packet, in the node's units. */
 #include "dataplane/telemetry/telemetry.h"
 
 #define MAX_24       0xfffffeu
@@ -32,7 +32,7 @@ static uint32_t occupancy(const struct pl_dp_node *n, const struct pl_dp_packet 
 	}
 }
 
-/* Whether the packet met its queue: it left it, or there was no room. */
+/* Returns true when the packet reached its queue: it left it, or there was no room. */
 static bool met_queue(const struct pl_dp_packet *pkt)
 {
 	return pkt->out_ns != 0 || pkt->drop == PL_DP_DROP_QUEUE;
@@ -82,7 +82,7 @@ void pl_dp_node_hop(
 		uint64_t latency = pkt->out_ns - pkt->in_ns;
 
 		ret->have |= PL_INT_HAS(PL_INT_F_EGRESS_TS) | PL_INT_HAS(PL_INT_F_TX_UTIL);
-		/* A clock that was set back meanwhile: there is no latency. */
+		/* No latency if the clock was set back meanwhile. */
 		if (pkt->out_ns >= pkt->in_ns)
 			ret->have |= PL_INT_HAS(PL_INT_F_LATENCY);
 		ret->latency = most(n->latency_us ? latency / NS_PER_US : latency, MAX_32);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the telemetry actions know of their node and of the INT domain it is in: numbers, units, and
- * how INT is announced. Times and queues are those of the packet (dataplane/packet.h), in ns and
- * bytes; what is written is in the node's units, which the specifications leave open (INT 2.1, 5.7).
- * A node that sets nothing speaks ns, bytes and percent.
+ * Settings of telemetry actions about their node and its INT domain: numbers, units, and how INT is
+ * announced. Times and queue depths come from the packet (dataplane/packet.h), in ns and bytes;
+ * written values are in the node's units, which the specifications leave open (INT 2.1, 5.7). By
+ * default a node uses ns, bytes and percent.
  *
- * Fields of the egress side (departure, hop latency, utilization) and of the queue exist once the packet
- * has left its queue (out_ns is set), the queue's also when it had no room; an action that runs before
- * says "not available" instead.
+ * Egress values (departure, hop latency, utilization) and those of the queue exist once the packet
+ * has left its queue (out_ns is set), the queue's also when it had no room; an action that runs
+ * earlier writes "not available" instead.
  */
 #pragma once
 
@@ -19,8 +19,8 @@
 
 struct pl_dp_port_ids {
 	uint16_t level1; /* physical port */
-	uint32_t level2; /* logical one */
-	uint16_t mtu;    /* of IP packets; 0: no limit but IP's */
+	uint32_t level2; /* logical port */
+	uint16_t mtu;    /* MTU of IP packets; 0: no limit but IP's */
 };
 
 enum pl_dp_occupancy { PL_DP_IN_BYTES, PL_DP_IN_PACKETS, PL_DP_IN_CELLS };
@@ -28,25 +28,26 @@ enum pl_dp_occupancy { PL_DP_IN_BYTES, PL_DP_IN_PACKETS, PL_DP_IN_CELLS };
 struct pl_dp_node {
 	uint32_t id;
 	uint64_t id_wide; /* IOAM, 56 bits */
-	/* By the packet's port numbers; a port behind n_ports has its number on both levels, and no
-	 * limit. The caller's. */
+	/* Indexed by port number; a port from n_ports on has its number on both levels, and no
+	 * limit. Owned by the caller. */
 	const struct pl_dp_port_ids *ports;
 	uint32_t n_ports;
 	uint8_t occupancy;     /* enum pl_dp_occupancy */
 	uint16_t cell_bytes;   /* PL_DP_IN_CELLS; 0: 80 */
-	bool us, latency_us;   /* timestamps, hop latency in microseconds instead of ns */
-	uint32_t util_full;    /* utilization of a port that is never idle; 0: 100 */
+	bool us, latency_us;   /* timestamps, hop latency in us instead of ns */
+	uint32_t util_full;    /* value of full utilization; 0: 100 */
 	bool have_buffer;      /* the node's queues share a buffer: */
 	uint8_t buffer;        /* its number, */
-	uint32_t buffer_bytes; /* and how full it is now; kept up by whoever has the queues */
+	uint32_t buffer_bytes; /* and its fill level, updated by the owner of the queues */
 };
 
 const struct pl_dp_port_ids *pl_dp_node_port(const struct pl_dp_node *n, uint16_t port);
 
-/* Whether the packet's output port is known: not before it was chosen, nor when the packet was dropped
- * for another cause before it came to its queue. */
+/* Returns true when the packet's output port is known: it was chosen, and the packet was not
+ * dropped for another cause before its queue. */
 bool pl_dp_chose_port(const struct pl_dp_packet *pkt);
-/* The node's values about a packet; saturated below all ones, which would mean "not available". */
+/* Computes the node's values about a packet; they saturate below all ones, which means "not
+ * available". */
 void pl_dp_node_hop(
 	struct pl_int_hop *ret, const struct pl_dp_node *n, const struct pl_dp_packet *pkt);
 
@@ -59,7 +60,7 @@ enum pl_dp_int_outcome {
 
 const char *pl_dp_int_outcome_name(enum pl_dp_int_outcome o);
 
-/* How INT is announced (INT 0.5 4.5, 1.0 4.5, 2.1 5.5): any of these that are set. */
+/* Announcements of INT (INT 0.5 4.5, 1.0 4.5, 2.1 5.5): any of these that are set. */
 #define PL_DP_BY_DSCP   0x01
 #define PL_DP_BY_PORT   0x02 /* UDP destination port: 0.5, 2.1 */
 #define PL_DP_BY_MARKER 0x04 /* 64 bits behind the transport header: 1.0, 2.1 */
@@ -72,9 +73,9 @@ struct pl_dp_int_domain {
 	uint64_t marker;         /* 0: 0xaaaaaaaabbbbbbbb */
 	uint16_t gre_ethertype;  /* 0: 0x88b5 */
 	uint16_t geneve_class;   /* 0: 0x0103 */
-	bool tcp_before_options; /* INT stands behind the first 20 bytes of TCP */
+	bool tcp_before_options; /* INT follows the first 20 bytes of TCP */
 	struct pl_int_hints hints;
 };
 
-/* The domain with what is 0 filled in. */
+/* Returns the domain with defaults for values that are 0. */
 struct pl_dp_int_domain pl_dp_int_domain(const struct pl_dp_int_domain *domain);
