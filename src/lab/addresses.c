@@ -23,7 +23,7 @@ static struct pl_addr v6(unsigned int net, unsigned int k, unsigned int last)
 	return pl_addr_v6(bytes);
 }
 
-/* How many links there are between the two nodes, up to this one. */
+/* Number of links between the two nodes of `link` that have a port already, plus one for `link`. */
 static unsigned int count_parallel(const struct pl_lab_topology *t, unsigned int link)
 {
 	const struct pl_lab_link *l = &t->links[link];
@@ -67,7 +67,7 @@ static int plug(struct pl_lab_topology *t, unsigned int link, struct pl_diag *di
 		}
 		node->links[node->n_ports++] = link;
 		e->port = node->n_ports;
-		/* Locally administered: node and port are read off it. */
+		/* A locally administered MAC address made of node and port number. */
 		memcpy(e->mac,
 			(const uint8_t[]){ 2, 0, (uint8_t)((e->node + 1) >> 8),
 				(uint8_t)(e->node + 1), (uint8_t)(e->port >> 8), (uint8_t)e->port },
@@ -87,7 +87,7 @@ static void give_addresses(struct pl_lab_topology *t)
 		unsigned int k, first;
 
 		l->host = a == PL_LAB_HOST || b == PL_LAB_HOST;
-		/* Which of the ends has the 0. */
+		/* The end with the 0: the switch's or router's, or else the first. */
 		first = l->host && a == PL_LAB_HOST && b != PL_LAB_HOST;
 		k = n[l->host]++;
 		for (unsigned int side = 0; side < 2; side++) {
@@ -130,7 +130,7 @@ int pl_lab_number(struct pl_lab_topology *t, unsigned int *ret_link, struct pl_d
 void pl_lab_link_text(const struct pl_lab_topology *t, const struct pl_lab_link *link,
 	char ret[PL_LAB_LINK_TEXT_MAX])
 {
-	/* The name of the interface is that of the peer, and which of parallel links it is. */
+	/* The interface is named after the peer, with a number on further parallel links: A-B.2. */
 	snprintf(ret, PL_LAB_LINK_TEXT_MAX, "%s-%s", t->nodes[link->end[0].node].name,
 		link->end[0].interface);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Has a lab that is up become what another file says. */
+/* Changes a running lab to match another topology file. */
 #include "lab/apply.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 #include "lab/control.h"
 #include "lab/plan.h"
 
-#define BEGIN "apply." /* of the name of a file in the lab's folder */
+#define BEGIN "apply." /* prefix of the request's file name in the lab's folder */
 
 /* ---- asking ---- */
 
-/* All that can be found out before. */
+/* Checks all that can be checked before the running lab is asked. */
 static int check(const struct pl_lab_found *f, struct pl_lab_topology *want, struct pl_diag *diag)
 {
 	struct pl_lab_plan plan;
@@ -51,7 +51,7 @@ int pl_lab_apply(const struct pl_lab_found *f, struct pl_lab_topology *want, str
 	}
 	r = pl_lab_ask(f, words, 2, out, diag);
 	(void)unlink(path);
-	/* The file is good: the lab could not follow it. */
+	/* The file itself was checked above: the failure is the lab's. */
 	return r == -EINVAL ? -ECHILD : r;
 }
 

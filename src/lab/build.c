@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes namespaces, links, addresses and routes of a lab. */
+/* Makes the namespaces, links, addresses and routes of a lab. */
 #include "lab/build.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ static void netns_path(const struct pl_lab_plan *p, unsigned int node,
 	snprintf(ret, sizeof(NETNS_FOLDER) + 1 + PL_LAB_NETNS_MAX, "%s/%s", NETNS_FOLDER, name);
 }
 
-/* As iproute2 has it, whichever of the two comes first: were the folder made a mount later on, what
- * is mounted in it would be there twice. */
+/* Sets up the folder as iproute2 does. If iproute2 made it a mount point later, the namespaces
+ * mounted in it would be mounted twice. */
 int pl_lab_netns_folder(struct pl_diag *diag)
 {
 	int r = 0;
@@ -80,7 +80,7 @@ static int name_namespace(const struct pl_lab_build *b, unsigned int node)
 	fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (fd < 0) {
 		r = -errno;
-		/* Taken since the names were looked at: it is not ours to remove. */
+		/* Somebody took the name after pl_lab_check_names: the lab must not remove it. */
 		if (b->state != NULL)
 			pl_lab_state_take_back(b->state, path + sizeof(NETNS_FOLDER));
 		return r;
@@ -102,8 +102,8 @@ static int make_namespace(struct pl_lab_build *b, unsigned int node)
 	return r == 0 ? pl_rtnl_up("lo", true) : r;
 }
 
-/* A kernel without IPv6, or an older one, has not all of them; what it then cannot do shows in the
- * steps that need it. */
+/* A missing sysctl is no error: a kernel without IPv6, or an older one, lacks some. Steps that need
+ * one then fail themselves. */
 static int set_sysctl(const char *name, const char *value)
 {
 	char path[128];
@@ -134,7 +134,7 @@ static int make_link(const struct pl_lab_build *b, const struct pl_lab_link *l)
 	return pl_rtnl_veth_between(&ends[0], &ends[1]);
 }
 
-/* The node's interface, and behind it one among the wires, which is up at once. */
+/* Makes the node's interface and its peer among the wires, which is up at once. */
 static int make_wire(const struct pl_lab_build *b, const struct pl_lab_step *s)
 {
 	const struct pl_lab_end *e = &b->plan->t->links[s->link].end[s->side];
@@ -171,7 +171,7 @@ static int make_route(const struct pl_lab_build *b, const struct pl_lab_step *s)
 	return pl_rtnl_route(&s->addr, s->bits, hops, s->n_ports);
 }
 
-/* Of this end and of the interface behind it, which a frame passes also. */
+/* Sets the MTU of this end and of its peer among the wires, which frames pass too. */
 static int set_mtu(const struct pl_lab_build *b, const struct pl_lab_step *s)
 {
 	const struct pl_lab_link *l = &b->plan->t->links[s->link];
@@ -218,7 +218,7 @@ static int do_step(struct pl_lab_build *b, const struct pl_lab_step *s)
 		return set_mtu(b, s);
 	case PL_LAB_FILE:
 		return pl_file_replace(s->file, s->text, strlen(s->text), 0600);
-	case PL_LAB_RUN: /* the keeper's */
+	case PL_LAB_RUN: /* started by the keeper */
 		return 0;
 	}
 	return 0;
@@ -264,7 +264,8 @@ static const struct pl_lab_step *next_route(const struct pl_lab_plan *p, size_t 
 	return *at < p->n ? &p->steps[(*at)++] : NULL;
 }
 
-/* In both plans the destinations are the same, in the same order. */
+/* Sets the routes whose ports differ from `was`. Both plans have the same destinations in the same
+ * order. */
 static int set_routes(struct pl_lab_build *b, const struct pl_lab_plan *was, struct pl_buf *out,
 	struct pl_diag *diag)
 {
@@ -289,7 +290,7 @@ static int set_routes(struct pl_lab_build *b, const struct pl_lab_plan *was, str
 	return r;
 }
 
-/* Of ends that are no switch's: that has them in its file. */
+/* Sets the rate at ends that are not a switch's: a switch has its rates in its own file. */
 static int set_bare_rate(
 	struct pl_lab_build *b, unsigned int link, struct pl_buf *out, struct pl_diag *diag)
 {

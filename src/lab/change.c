@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Compares the network that a lab is with the one that it is to become. */
+/* Compares a running lab's network with the one that it is to become. */
 #include "lab/change.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static bool same_marking(const struct pl_lab_marking *a, const struct pl_lab_mar
 
 /* ---- what may not ---- */
 
-/* what: "node 'h3' comes". */
+/* Sets diag; what, name, becomes: "node", "h3", "comes". Returns -EINVAL. */
 static int refuse(const struct compared *c, unsigned int line, unsigned int column,
 	const char *what, const char *name, const char *becomes)
 {
@@ -114,7 +114,8 @@ static bool has_link(const struct pl_lab_topology *t, const char *text)
 	return false;
 }
 
-/* Of the first that is not where it was: addresses follow from the order. */
+/* Explains the first link that differs from the old list. Links must stay in order: their addresses
+ * follow from it. */
 static int refuse_link(const struct compared *c, unsigned int i)
 {
 	const struct pl_lab_topology *was = c->was, *want = c->want;
@@ -153,7 +154,7 @@ static int check_links(const struct compared *c)
 	return 0;
 }
 
-/* Its steps have been made ready with what links were like. */
+/* The running story's steps were computed from the old quality of their links. */
 static int check_told_links(const struct compared *c)
 {
 	const struct pl_lab_story *s = &c->was->story;

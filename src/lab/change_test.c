@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a lab that is up can become: compared with each file that differs in one thing. */
+/* Changes that a running lab can follow: a file against files that differ in one thing each. */
 #include "lab/change.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks what the commands of a lab did. */
+/* Checks the results of a lab's commands. */
 #include "lab/check.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "lab/keeping.h"
 #include "lab/up.h"
 
-/* Of what a command prints that checks. */
+/* Bytes kept of a check's output. */
 #define SAID_MAX (64 << 10)
 
 struct checked {
@@ -27,7 +27,7 @@ struct result {
 	struct checked all[PL_LAB_RUN_MAX];
 	unsigned int n;
 	struct pl_dta_account account;
-	bool joined; /* there is a translator, so that there are accounts to join */
+	bool joined; /* a translator gave its account: the accounts can be joined */
 	bool right;
 };
 
@@ -48,7 +48,7 @@ static int run_shell(void *arg)
 	return 127;
 }
 
-/* What was written to a file of memory; NULL without memory. */
+/* Returns the contents of a memfd, up to SAID_MAX bytes, to be freed; NULL without memory. */
 static char *read_all(int fd)
 {
 	struct stat st;
@@ -95,7 +95,7 @@ static int check_all(const struct pl_lab_found *f, const struct pl_lab_sayings *
 
 /* ---- accounts ---- */
 
-/* What is none, where one was said to be, is not right. */
+/* Adds one command's account. Returns false when it is missing or cannot be parsed. */
 static bool join_account(struct pl_dta_account *a, const char *text, bool *ret_translator)
 {
 	const uint64_t generated = a->generated;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Starts, watches and ends what runs in the nodes of a lab. */
+/* Starts, watches and ends the programs and commands in the nodes of a lab. */
 #include "lab/commands.h"
 
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include "lab/keeping.h"
 
 #define READY_NS UINT64_C(60000000000)
-/* In which the text that says it is ready is looked for. */
+/* Maximum bytes of the log in which a command's `ready` text is sought. */
 #define LOG_MAX  (1 << 20)
-/* Until those that are asked to end are killed. */
+/* Time from SIGTERM to SIGKILL. */
 #define END_NS   UINT64_C(2000000000)
 
 static bool has_name(const struct pl_lab_running *r)
@@ -45,13 +45,13 @@ static void become(const struct pl_lab_commands *c, const struct pl_lab_running 
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	pl_lab_reset_signals();
-	/* Until it has a handler, to be asked is no reason to end. */
+	/* A request for the account must not kill it before it has its handler. */
 	if (r->of != NULL && r->of->account)
 		(void)signal(SIGUSR1, SIG_IGN);
 	(void)setsid();
 	if (setns(c->ns[r->node], CLONE_NEWNET) < 0 || pl_lab_redirect(log_of(c, r)) < 0)
 		_exit(126);
-	/* Behind the last that is opened: until then those of the lab's process count. */
+	/* After the last open(): until then the limit of the lab's process is needed. */
 	(void)setrlimit(RLIMIT_NOFILE, &c->descriptors);
 	execl("/bin/sh", "sh", "-c", r->text, (char *)NULL);
 	_exit(127);
@@ -78,13 +78,13 @@ static bool is_ready(const struct pl_lab_commands *c, const struct pl_lab_runnin
 	return r->of == NULL || r->of->ready == NULL || says(r->of->name, r->of->ready);
 }
 
-/* Before they forward, packets would be lost without anybody's telling. */
+/* Waits until it is ready: before that, packets to it would be lost uncounted. */
 static int await(struct pl_lab_commands *c, struct pl_lab_running *r, struct pl_diag *diag)
 {
 	const uint64_t until_ns = pl_clock_mono_ns() + READY_NS;
 
 	while (!is_ready(c, r)) {
-		/* Once the lab is up, whoever waits sees to all that end. */
+		/* In a lab that is up c->wait() reaps children, and may set pid to 0. */
 		if (r->pid == 0 || waitpid(r->pid, &r->status, WNOHANG) == r->pid) {
 			r->pid = 0;
 			return pl_lab_say_ended(log_of(c, r), r->text, diag);
@@ -100,7 +100,7 @@ static int await(struct pl_lab_commands *c, struct pl_lab_running *r, struct pl_
 	return 0;
 }
 
-/* There is room for it. */
+/* The caller has checked that there is room. */
 static struct pl_lab_running *add(struct pl_lab_commands *c, const struct pl_lab_step *s)
 {
 	struct pl_lab_running *r = &c->all[c->n++];
@@ -147,7 +147,7 @@ int pl_lab_commands_start(
 		if (plan->steps[i].kind == PL_LAB_RUN)
 			r = start(c, add(c, &plan->steps[i]), diag);
 	}
-	/* The lab's own need no order: they start together. */
+	/* The lab's own programs need no order: all are started, then awaited. */
 	for (unsigned int i = 0; i < c->n && r == 0; i++) {
 		if (c->all[i].serves)
 			r = await(c, &c->all[i], diag);
@@ -161,7 +161,7 @@ static void put_end(int status, char ret[32])
 		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Where lab show reads it, and in the log. */
+/* Notes the end in the file `ended`, which `lab show` reads, and on standard error. */
 static void note_end(const struct pl_lab_commands *c, const struct pl_lab_running *r)
 {
 	int fd = open("ended", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600), n;
@@ -201,8 +201,8 @@ static bool goes_on(const struct pl_lab_running *r, const struct pl_lab_step *s)
 	return !r->waits && pl_lab_change_same_command(r->of, s->of);
 }
 
-/* Of each RUN step of the plan the command that goes on, by its place + 1; 0: there is none. Two that
- * are the same have a command each. */
+/* For each RUN step of the plan sets ret_by_step to 1 + the index of the running command that goes
+ * on as it; 0: none. A running command serves one step only. */
 static void match(const struct pl_lab_commands *c, const struct pl_lab_plan *plan,
 	unsigned int ret_by_step[PL_LAB_COMMANDS_MAX], bool ret_goes_on[PL_LAB_COMMANDS_MAX])
 {
@@ -222,7 +222,7 @@ static void match(const struct pl_lab_commands *c, const struct pl_lab_plan *pla
 	}
 }
 
-/* With all that its shell started. */
+/* Ends a command with all that its shell started (its process group). */
 static int end(struct pl_lab_commands *c, struct pl_lab_running *r)
 {
 	const uint64_t until_ns = pl_clock_mono_ns() + END_NS;
@@ -232,7 +232,7 @@ static int end(struct pl_lab_commands *c, struct pl_lab_running *r)
 	if (group == 0)
 		return 0;
 	(void)kill(-group, SIGTERM);
-	/* Who waits has the kernel forget those that have ended. */
+	/* c->wait() reaps the ended ones, so that kill() stops finding the group. */
 	while (kill(-group, 0) == 0) {
 		if (!killed && pl_clock_mono_ns() > until_ns) {
 			(void)kill(-group, SIGKILL);
@@ -244,7 +244,8 @@ static int end(struct pl_lab_commands *c, struct pl_lab_running *r)
 	return 0;
 }
 
-/* By its name, which goes on, or may have been another one's: what is said from now on is its own. */
+/* Renames an old log of that name, perhaps of another command, so that the new one has only the new
+ * command's output. */
 static void begin_log(const struct pl_lab_running *r)
 {
 	char path[PL_LAB_NAME_MAX + sizeof(".log")], old[PL_LAB_NAME_MAX + sizeof(".log.1")];
@@ -267,7 +268,7 @@ static int end_others(struct pl_lab_commands *c, const bool *stay, const struct 
 
 		if (stay[i] || one->waits)
 			continue;
-		/* One that comes again under its name is told of as it starts. */
+		/* A command that is restarted is reported as it starts. */
 		if (!has_name(one) || pl_lab_find_command(t, one->of->name) == NULL)
 			pl_lab_change_tell(out, "command", "ended", told_name(one));
 		one->dismissed = true;
@@ -276,7 +277,7 @@ static int end_others(struct pl_lab_commands *c, const bool *stay, const struct 
 	return r;
 }
 
-/* In the order of the plan; old: a copy of all that there are. */
+/* Rebuilds c->all in the order of the plan; old: a copy of the previous c->all. */
 static void take_places(struct pl_lab_commands *c, const struct pl_lab_plan *plan,
 	const struct pl_lab_running *old, const unsigned int *by_step)
 {
@@ -298,7 +299,7 @@ static void take_places(struct pl_lab_commands *c, const struct pl_lab_plan *pla
 	}
 }
 
-/* Those that are not started yet. */
+/* Starts the commands of the new plan that do not run yet. */
 static int start_others(struct pl_lab_commands *c, const struct pl_lab_topology *was,
 	struct pl_buf *out, struct pl_diag *diag)
 {
@@ -350,7 +351,7 @@ static void ask(const struct pl_lab_commands *c)
 	}
 }
 
-/* One step towards the end. */
+/* Ends the last running command once those without `ready` have ended by themselves. */
 static void finish(struct pl_lab_commands *c)
 {
 	struct pl_lab_running *last = NULL;
@@ -367,7 +368,7 @@ static void finish(struct pl_lab_commands *c)
 	if (last == NULL || last->told)
 		return;
 	last->told = true;
-	/* What the shell started for it, too. */
+	/* The whole process group, as the shell may have children. */
 	(void)kill(-last->pid, SIGTERM);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers those who ask a lab, and asks it. */
+/* Both ends of a lab's control socket: serves requests, and sends them. */
 #include "lab/control.h"
 
 #include <errno.h>
@@ -78,11 +78,11 @@ static void answer(int fd, const char *text, int attached)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &attached, sizeof(int));
 	}
-	/* Who does not read has no answer. */
+	/* A client that does not read loses its answer. */
 	(void)sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Text of any length, or what was wrong. */
+/* Answers with the text, of any length, in a memfd, or with the error. Frees the text. */
 static void answer_text(int fd, struct pl_buf *text, int error, struct pl_diag *diag)
 {
 	int memory = error < 0 ? -1 : memfd_create("answer", MFD_CLOEXEC);
@@ -101,7 +101,7 @@ static void answer_text(int fd, struct pl_buf *text, int error, struct pl_diag *
 	pl_buf_done(text);
 }
 
-/* The text to who asked, the records into the folder of the truth. */
+/* Sends the text to the client and writes the records into the folder `truth`. */
 static void tell_truth(const struct pl_lab_control_ops *ops, int fd)
 {
 	struct pl_lab_truth_books books = { .text = { 0 } };
@@ -116,7 +116,7 @@ static void tell_truth(const struct pl_lab_control_ops *ops, int fd)
 	pl_lab_truth_books_done(&books);
 }
 
-/* What answers such a request with a text; NULL: nothing in this lab. */
+/* Returns the function that serves this request with a text; NULL: this lab has none. */
 static pl_lab_control_fn *find_list(const struct pl_lab_control_ops *ops, const char *word)
 {
 	return strcmp(word, "commands") == 0  ? ops->commands
@@ -167,7 +167,7 @@ static void serve(const struct pl_lab_control *c, int fd)
 	handle(c, fd, words, n);
 }
 
-/* In the place of who has not asked for longest, when there is no other. */
+/* Adds a client; without a free place the one that has been silent longest is closed. */
 static void add_client(struct pl_lab_control *c, int fd)
 {
 	unsigned int i = 0;
@@ -275,7 +275,7 @@ int pl_lab_ask(const struct pl_lab_found *f, const char *const *words, unsigned 
 			r = send(fd, text.data, text.len, MSG_NOSIGNAL) < 0 ? -errno : 0;
 	}
 	if (r == 0)
-		/* What is applied may have to wait for commands; the lab's end ends it. */
+		/* `apply` may wait long for commands; if the lab ends, so does the connection. */
 		r = read_answer(fd, strcmp(words[0], "apply") == 0 ? -1 : PATIENCE_MS, out, diag);
 	if (fd >= 0)
 		close(fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Enters nodes of a lab that is up. */
+/* Runs functions and commands inside the nodes of a running lab. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -39,13 +39,13 @@ static int join_network(const struct pl_lab_found *f, unsigned int node)
 	int fd;
 
 	pl_lab_netns_name(&f->topology, node, name);
-	/* As the lab's process sees it: here it may be an empty file, if the two have other mounts. */
+	/* Through the lab process's root: with other mounts the file may be empty here. */
 	snprintf(path, sizeof(path), "/proc/%d/root/run/netns/%s", (int)f->keeper, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return join(fd < 0 ? -errno : fd, CLONE_NEWNET);
 }
 
-/* Of this process: for what it starts from now on the PID namespace too. */
+/* Moves this process into the node; the PID namespace holds for its children. */
 static int enter(const struct pl_lab_found *f, unsigned int node)
 {
 	const bool user = f->tier == PL_LAB_UNPRIVILEGED;
@@ -68,7 +68,7 @@ static int enter(const struct pl_lab_found *f, unsigned int node)
 	if (r == 0)
 		r = join_network(f, node);
 	if (here >= 0) {
-		/* A folder that cannot be entered is left for that of the mounts. */
+		/* If the folder cannot be reached in those mounts, `/` is taken. */
 		if (user && fchdir(here) < 0 && chdir("/") < 0)
 			r = -errno;
 		close(here);
@@ -81,14 +81,15 @@ static int code_of(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* The process that enters, and its child, which is in the PID namespace. */
+/* Runs in a child: enters the node, forks a child into the PID namespace for what(), and passes its
+ * exit code on. Writes an error of entering to `said`. Never returns. */
 static void be_inside(const struct pl_lab_found *f, unsigned int node, int said,
 	int (*what)(void *arg), void *arg)
 {
 	int r = enter(f, node), status = 0;
 	pid_t pid;
 
-	/* Keys of the terminal are the command's. */
+	/* Signals of the terminal's keys are for the command. */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGQUIT, SIG_IGN);
 	pid = r == 0 ? fork() : -1;
@@ -120,7 +121,7 @@ int pl_lab_call(const struct pl_lab_found *f, unsigned int node, int (*what)(voi
 	pid = fork();
 	if (pid == 0) {
 		close(said[0]);
-		/* With this one it ends, and with it the command. */
+		/* It ends with this process, and the command with it. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		be_inside(f, node, said[1], what, arg);
 	}
@@ -150,7 +151,7 @@ static int run_command(void *arg)
 {
 	char *const *argv = arg;
 
-	/* As the lab's own commands find it. */
+	/* With the PATH of the lab's own commands. */
 	pl_lab_lead_path();
 	execvp(argv[0], argv);
 	fprintf(stderr, "%s: %s\n", argv[0], strerrordesc_np(errno));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads faults of links and sets them when their time has come. */
+/* Parses faults of links and sets them at their times. */
 #include "lab/faults.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 #define TEXT_MAX  512
 #define WORDS_MAX 16
 
-/* What one direction of a link is like from a time on. */
+/* The impairments of one direction of a link from a time on. */
 struct change {
-	uint64_t at_ns;                       /* since the start */
-	const char *text;                     /* that it is by */
-	const struct pl_lab_story_step *step; /* or the step of the story, with its text */
+	uint64_t at_ns;                       /* since the simulation's start */
+	const char *text;                     /* the fault's text, borrowed */
+	const struct pl_lab_story_step *step; /* or the story step, which has text */
 	unsigned int link, end;
 	unsigned int node, port, dp_link; /* of the simulation */
 	struct pl_lab_impairments state;
@@ -31,7 +31,7 @@ struct pl_lab_faults {
 	struct change changes[];
 };
 
-/* A text that is taken apart. */
+/* A parsed text. */
 struct fault {
 	char copy[TEXT_MAX];
 	const char *link;
@@ -81,7 +81,7 @@ static int split(struct fault *f, const char *text, struct pl_diag *diag)
 	return 0;
 }
 
-/* Directions of a link, in front of those whose time is later. */
+/* Adds one or both directions of a link, sorted by time, behind those of the same time. */
 static int add(struct pl_lab_faults *f, struct pl_lab_simulation *s,
 	const struct pl_lab_topology *t, const char *link_text, const struct change *like,
 	struct pl_diag *diag)
@@ -130,7 +130,7 @@ static int add_story(struct pl_lab_faults *f, struct pl_lab_simulation *s,
 	return r;
 }
 
-/* What a direction is like at the start. */
+/* Returns a direction's impairments at the start. */
 static struct pl_lab_impairments at_first(const struct pl_lab_faults *f, const struct change *c)
 {
 	return (struct pl_lab_impairments){
@@ -139,7 +139,7 @@ static struct pl_lab_impairments at_first(const struct pl_lab_faults *f, const s
 	};
 }
 
-/* What a direction is like before the change: as the last one left it. */
+/* Returns a direction's impairments before change i: those of the change before it. */
 static struct pl_lab_impairments before(const struct pl_lab_faults *f, size_t i)
 {
 	const struct change *c = &f->changes[i];
@@ -188,7 +188,8 @@ static int work_out(
 	return r;
 }
 
-/* Sets what it is time for, and waits for the next. What was checked is taken. */
+/* Sets the changes that are due and arms the timer for the next. They were checked: setting cannot
+ * fail. */
 static void turn(void *arg)
 {
 	struct pl_lab_faults *f = arg;

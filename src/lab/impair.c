@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads what a link of a lab is to be like. */
+/* Parses impairments of a lab's links. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static int read_jitter(struct pl_lab_impairments *i, const char *text)
 	return 0;
 }
 
-/* Numbers with commas between them; nothing is none. */
+/* Parses numbers with commas between them; "" for none. */
 static int read_lose(struct pl_lab_impairments *i, const char *text)
 {
 	uint32_t n = 0;

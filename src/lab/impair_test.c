@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a link of a lab may be told: every key, and what is refused. */
+/* Impairments of a lab's links: every key, and wrong words. */
 #include "base/test.h"
 #include "lab/wires.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process that is a lab while it is up. */
+/* The keeper: the process that builds a lab, serves it while it is up, and ends it. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,13 +30,13 @@
 #include "lab/teller.h"
 #include "lab/up.h"
 
-/* 2 MB of the truth. */
+/* 2 MB of truth records. */
 #define EVENTS 16384
 
 struct keeper {
 	struct pl_lab_keeper *k;
-	const struct pl_lab_topology *t; /* as the lab is now */
-	struct pl_lab_topology *applied; /* owned; NULL: it is as it came up */
+	const struct pl_lab_topology *t; /* the lab's current topology */
+	struct pl_lab_topology *applied; /* owned; NULL: the lab is as it came up */
 	bool up, stop;
 	struct pl_lab_plan plan;
 	struct pl_lab_build build;
@@ -44,7 +44,7 @@ struct keeper {
 	int signals;
 	struct pl_lab_wires *wires; /* NULL: all links are bare */
 	struct pl_lab_control control;
-	struct pl_lab_teller *teller; /* NULL: there is no story */
+	struct pl_lab_teller *teller; /* NULL: no story */
 	struct pl_dp_truth_log *truth;
 };
 
@@ -56,7 +56,7 @@ static bool starter_is_gone(void *arg)
 	return poll(&fd, 1, 0) > 0 && (fd.revents & POLLHUP) != 0;
 }
 
-/* Without root: a /run of our own, where namespaces have names. */
+/* Without root: mounts a private /run for the names of namespaces. */
 static int make_own_run(struct pl_diag *diag)
 {
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
@@ -66,12 +66,12 @@ static int make_own_run(struct pl_diag *diag)
 	return -errno;
 }
 
-/* Sockets are of the namespace in which they were opened. */
+/* Opens the wires inside their namespace, to which their sockets then belong. */
 static int open_wires(struct keeper *p, struct pl_diag *diag)
 {
 	int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), r;
 
-	/* Delays are exact to the timer's slack, and it is 50 us by default. */
+	/* The timer slack, 50 us by default, would be added to delays. */
 	(void)prctl(PR_SET_TIMERSLACK, 1);
 	if (home < 0)
 		return -errno;
@@ -84,7 +84,8 @@ static int open_wires(struct keeper *p, struct pl_diag *diag)
 	return r;
 }
 
-/* The first process of its namespace is the parent of all orphans. Whether to go on. */
+/* Reaps children; as PID 1 of its namespace the keeper is the parent of all orphans. Returns false
+ * when it is to end. */
 static bool take_signal(struct keeper *p)
 {
 	struct signalfd_siginfo info;
@@ -101,7 +102,7 @@ static bool take_signal(struct keeper *p)
 	return !p->stop;
 }
 
-/* Commands that start may need each other, so frames are carried meanwhile. */
+/* Carries frames for 5 ms, as commands that start may need each other. Returns false to give up. */
 static bool wait_for_start(void *arg)
 {
 	struct keeper *p = arg;
@@ -150,7 +151,7 @@ static int commands(void *arg, const char *const *words, unsigned int n, struct 
 
 /* ---- another file ---- */
 
-/* All that can be found out before anything is changed. */
+/* Checks all that can be checked before anything is changed. */
 static int check_change(struct keeper *p, const struct pl_lab_topology *want,
 	const struct pl_lab_plan *plan, struct pl_diag *diag)
 {
@@ -167,7 +168,7 @@ static int check_change(struct keeper *p, const struct pl_lab_topology *want,
 	return r == 0 ? pl_lab_reload_check(&reload, diag) : r;
 }
 
-/* One that is the same goes on; another one begins anew, without what the one before still does. */
+/* An unchanged story goes on; another one starts anew, and senders of the old one are ended. */
 static int change_story(struct keeper *p, const struct pl_lab_topology *was, struct pl_buf *out)
 {
 	if (pl_lab_change_same_story(&was->story, &p->t->story)) {
@@ -189,7 +190,7 @@ static void say_partly(int error, struct pl_diag *diag)
 	pl_diag_set(diag, "%s; all but the commands from there on is as the file says", why);
 }
 
-/* The switches have changed: the rest follows, and cannot be refused any more. */
+/* Changes the rest, after the switches. From here on nothing can be refused. */
 static int become(struct keeper *p, struct pl_lab_topology *want, struct pl_lab_plan *plan,
 	struct pl_buf *out, struct pl_diag *diag)
 {
@@ -210,7 +211,7 @@ static int become(struct keeper *p, struct pl_lab_topology *want, struct pl_lab_
 	one = pl_lab_commands_become(&p->commands, want, &p->plan, out, diag);
 	if (one < 0)
 		say_partly(one, diag);
-	/* The lab ends, or has no memory: then their texts are those before. */
+	/* The lab ends, or memory is out: the commands still use the previous texts. */
 	if (p->commands.t != want)
 		return one;
 	pl_lab_plan_done(&before);
@@ -251,7 +252,7 @@ static void true_event(void *arg, const struct pl_event *event)
 	pl_dp_truth_log_event(arg, event);
 }
 
-/* Each packet that is dropped or lost between nodes. */
+/* Opens the log of all packets that are dropped or lost between nodes. */
 static int open_truth(struct keeper *p, struct pl_diag *diag)
 {
 	int r = pl_dp_truth_log_new(&p->truth, "truth", EVENTS, 0, 0, diag);
@@ -297,7 +298,7 @@ static int build(struct keeper *p, struct pl_diag *diag)
 	return r == 0 ? pl_lab_commands_start(&p->commands, &p->plan, diag) : r;
 }
 
-/* Until it is told to end. */
+/* Serves the lab until it is told to end. */
 static void keep(struct keeper *p)
 {
 	struct pollfd fds[3 + PL_LAB_CLIENTS_MAX];
@@ -324,8 +325,8 @@ static void keep(struct keeper *p)
 	}
 }
 
-/* All others of the namespace, and itself not: politely, then not. Those of exec are nobody's
- * children here. */
+/* Ends all other processes of the namespace: SIGTERM, and SIGKILL after 2 seconds. Processes of
+ * `lab exec` are not its children: it cannot wait for them. */
 static void end_commands(void)
 {
 	(void)kill(-1, SIGTERM);
@@ -360,7 +361,7 @@ static int run(struct keeper *p)
 	return r;
 }
 
-/* Two sockets for each link, and a descriptor for each node. */
+/* Raises the limit of descriptors: a link needs two sockets, a node one descriptor. */
 static void allow_descriptors(struct keeper *p)
 {
 	struct rlimit most, *before = &p->commands.descriptors;
@@ -376,7 +377,7 @@ int pl_lab_keep(struct pl_lab_keeper *k)
 	struct keeper *p = calloc(1, sizeof(*p));
 	int r = p == NULL ? -ENOMEM : 0;
 
-	/* It ends everybody in its PID namespace, which must be one of its own. */
+	/* It kills all processes of its PID namespace, so it must have its own. */
 	assert(getpid() == 1);
 	if (p != NULL) {
 		p->k = k;
@@ -388,7 +389,7 @@ int pl_lab_keep(struct pl_lab_keeper *k)
 		pl_lab_close_inherited(k);
 		allow_descriptors(p);
 		p->signals = pl_lab_take_signals();
-		/* Its folder is reached by where it is, also when /run is another one. */
+		/* A process in the folder can use it also after another /run is mounted. */
 		if (p->signals < 0 || chdir(k->state->folder) < 0 || pl_lab_redirect("keeper") < 0)
 			r = -errno;
 		pl_lab_lead_path();
@@ -408,7 +409,7 @@ int pl_lab_keep(struct pl_lab_keeper *k)
 		free(p->applied);
 		free(p);
 	}
-	/* The folder is below the /run of the machine, maybe. */
+	/* The lab's folder may be in the machine's /run, which the private one hides. */
 	if (chdir("/") == 0 && k->tier == PL_LAB_UNPRIVILEGED)
 		(void)umount2("/run", MNT_DETACH);
 	pl_lab_state_sweep(k->state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the processes of labs do, of whichever tier. */
+/* Functions that the lab processes of all tiers use. */
 #include "lab/keeping.h"
 
 #include <errno.h>
@@ -16,11 +16,11 @@
 #include "base/file.h"
 #include "base/local_socket.h"
 
-/* By the system call: the C library's function refuses two signals that it has for itself, and who
- * starts a lab may ignore these too. */
+/* Uses the system call: the C library refuses its two internal signals, which the lab's starter may
+ * have ignored as well. */
 void pl_lab_reset_signals(void)
 {
-	/* The kernel's structure for the default action, which is all zeros. */
+	/* The kernel's struct sigaction of the default action: all zeros. */
 	static const unsigned long by_default[8];
 
 	for (int i = 1; i < NSIG; i++)
@@ -135,5 +135,5 @@ void pl_lab_say_unable(const struct pl_lab_keeper *k, int error)
 
 	pl_diag_set(&v.diag, "%s: %s", k->state->folder, strerrordesc_np(-error));
 	if (write(k->verdict, &v, sizeof(v)) < 0)
-		return; /* then nobody waits for it */
+		return; /* nobody waits for it any more */
 }

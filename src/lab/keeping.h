@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the processes of labs have in common (up.h): with namespaces (keeper.c), and without
- * (simulated.c). The lab's folder is the current one. */
+/* Functions that lab processes (up.h) with namespaces (keeper.c) and without (simulated.c) share.
+ * The current folder is the lab's. */
 #pragma once
 
 #include "lab/up.h"
 
-/* What whoever called had open besides is closed: a pipe that never ends, a lock that is never given
- * back. */
+/* Closes all descriptors from 3 on that the lab does not need: an inherited pipe would never end,
+ * an inherited lock never be released. */
 void pl_lab_close_inherited(const struct pl_lab_keeper *k);
-/* A descriptor of SIGTERM, SIGINT and SIGCHLD; negative errno. */
+/* Returns a signalfd of SIGTERM, SIGINT and SIGCHLD, which become blocked, or negative errno. */
 int pl_lab_take_signals(void);
-/* Every signal does again what it does by default: neither what this process ignores nor what its
- * caller did, as a shell does for "&". */
+/* Sets every signal to its default action, also those that the starter ignored, as a shell does for
+ * "&". */
 void pl_lab_reset_signals(void);
-/* Output of what runs goes into NAME.log. Negative errno. */
+/* Redirects standard output and error to NAME.log, and standard input to /dev/null. Negative
+ * errno. */
 int pl_lab_redirect(const char *name);
-/* This program is found first under the name that it has. */
+/* Puts this program's folder first in PATH, so that commands find this pathline. */
 void pl_lab_lead_path(void);
-/* Whether somebody listens at NODE.sock. */
+/* Returns true when a process listens at NODE.sock. */
 bool pl_lab_listens(const char *node);
-/* That a command of a node ended too early, with the last line in its log. -ECHILD. */
+/* Sets diag: a command of the node ended too early, with the last line of its log. Returns
+ * -ECHILD. */
 int pl_lab_say_ended(const char *node, const char *command, struct pl_diag *diag);
-/* Tells whoever waits for the lab what became of it: r is 0, or a negative errno with diag. Returns r;
- * -ECANCELED when nobody waits any more: then the lab is not wanted. */
+/* Tells the process that waits for the lab how it came up: r is 0, or negative errno with diag.
+ * Returns r, or -ECANCELED when nobody waits any more: the lab is to end. */
 int pl_lab_tell_verdict(struct pl_lab_keeper *k, int r, const struct pl_diag *diag);
-/* The same of a lab that did not come so far. */
+/* Tells it that the lab's folder could not be used. */
 void pl_lab_say_unable(const struct pl_lab_keeper *k, int error);

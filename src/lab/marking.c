@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks what a lab's file says of alternate marking. */
+/* Checks the alternate marking of a lab's file. */
 #include "lab/marking.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Alternate marking in a lab's file: what its switches mark and count, and the rows of the file. */
+/* Alternate marking in a lab's file: its settings, and the rows of its section. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,24 +9,24 @@
 #include "base/conf.h"
 #include "base/diag.h"
 
-/* Alternate marking by the switches: they mark what comes in from elsewhere, and count at every port
- * in both directions. */
+/* Alternate marking by the switches: they mark packets from hosts and routers, and count at every
+ * port in both directions. */
 struct pl_lab_marking {
 	unsigned int method; /* enum pl_mark_method; 0: there is none */
 	uint64_t period_ns;
 	unsigned int by;  /* enum pl_dp_point_by */
-	char bits[2][24]; /* as mark/bits.h names them; the second may be "" */
+	char bits[2][24]; /* names of mark/bits.h; the second may be "" */
 	uint64_t clock_error_ns, delay_ns, deviation_ns;
 };
 
-/* Number of the measurement point of a port (from 1), of what comes in or goes out by it; of node 5
- * (from 1), port 3: 5003 and 5503. */
+/* Returns the number of the measurement point of a port (from 1) in one direction: node 5 (from 1),
+ * port 3 has 5003 in, 5503 out. */
 static inline uint32_t pl_lab_point(unsigned int node, unsigned int port, bool out)
 {
 	return node * 1000 + port + (out ? 500 : 0);
 }
 
-/* As the file has it. */
+/* The section's values in the file. */
 struct pl_lab_marking_conf {
 	unsigned int method, by;
 	uint64_t period_ns, clock_error_ns, delay_ns, deviation_ns;
@@ -34,8 +34,8 @@ struct pl_lab_marking_conf {
 };
 
 extern const char
-	*const pl_lab_marking_methods[];       /* as enum pl_mark_method; NULL behind the last */
-extern const char *const pl_lab_marking_bys[]; /* as enum pl_dp_point_by; NULL behind the last */
+	*const pl_lab_marking_methods[];       /* indexed by enum pl_mark_method; ends with NULL */
+extern const char *const pl_lab_marking_bys[]; /* indexed by enum pl_dp_point_by; ends with NULL */
 
 /* clang-format off */
 #define PL_LAB_MARKING_ROWS(at) \
@@ -55,7 +55,7 @@ extern const char *const pl_lab_marking_bys[]; /* as enum pl_dp_point_by; NULL b
 	  .help = "Standard deviation of the delay, three times in the guard band." }
 /* clang-format on */
 
-/* with_int: packets carry INT, which has the DSCP. -EINVAL with diag; *ret_key is the key of the
- * section that is wrong. */
+/* Checks the section and fills *ret. with_int: packets carry INT, which uses the DSCP. -EINVAL with
+ * diag; *ret_key is the wrong key of the section. */
 int pl_lab_marking_make(struct pl_lab_marking *ret, const struct pl_lab_marking_conf *conf,
 	bool with_int, const char **ret_key, struct pl_diag *diag);

@@ -12,24 +12,24 @@
 #include "wire/layers.h"
 
 #define FLOWS_MAX  4096u
-/* Flows' blocks of a link that wait for their results. */
+/* Maximum number of blocks, of all flows of a link direction, that wait for their result. */
 #define BLOCKS_MAX (16u * 1024)
 
-/* A link, one way. Point 1 is in front of its queue, point 2 where it ends. */
+/* One direction of a link. Point 1 is in front of its queue, point 2 at its far end. */
 struct direction {
 	struct pl_lab_metering *m;
 	unsigned int link, end;
 	unsigned int node[2], port[2]; /* of the simulation */
 	char name[2][PL_LAB_NAME_MAX + 1];
-	bool edge;                       /* a host hands packets to a switch, which marks them */
-	bool metered;                    /* a switch sends */
+	bool edge;                       /* from a host to a switch, which marks */
+	bool metered;                    /* the sender is no host */
 	struct pl_mark_meter *meters[2]; /* made with the first packet */
 	struct pl_mark_correlator *correlator;
-	struct pl_mark128 *records; /* of blocks that are not told yet */
+	struct pl_mark128 *records; /* of blocks not reported yet */
 	size_t n, room;
 };
 
-/* A flow that is marked, and the times of its last pulses, by the marker's clock. */
+/* A marked flow, and the times of its last pulses by the marker's clock. */
 struct marked_flow {
 	struct pl_mark_flow key;
 	bool used;
@@ -39,7 +39,7 @@ struct marked_flow {
 	} pulses[METERING_BLOCKS];
 };
 
-/* The directions of a link that begin and end at a port: their numbers and 1; 0: none. */
+/* The directions that leave and enter a port: index + 1; 0: none. */
 struct place {
 	uint32_t out, in;
 };
@@ -49,16 +49,16 @@ struct pl_lab_metering {
 	struct pl_dp_sim *sim;
 	struct direction *directions;
 	uint32_t n_directions;
-	struct place *places; /* of port n of node k at k * ports + n */
+	struct place *places; /* port n of node k is at k * ports + n */
 	unsigned int nodes, ports;
-	unsigned int *node_of; /* of a node of the topology, that of the simulation */
+	unsigned int *node_of; /* simulation node by topology node */
 	unsigned int n_topology;
 	struct marked_flow *flows;
 	uint32_t n_flows, room;
 	struct metering_truth truth;
 	bool has_truth;
 	uint32_t timer;
-	uint64_t next; /* block that is told next */
+	uint64_t next; /* block that is reported next */
 	struct pl_lab_metering_books books;
 };
 
@@ -144,7 +144,7 @@ static void tell(void *arg, const struct pl_mark_result *r)
 
 	metering_truth_sum(&m->truth, after, r->block, &r->flow, 2 * d->link + d->end, &told.truth);
 	told.truth.known &= m->has_truth;
-	/* A flow that pauses, or goes by another way now. */
+	/* The flow pauses, or takes another path now. */
 	if (r->sent == 0 && r->received == 0 && told.truth.sent == 0 &&
 		(r->alarms & ~(uint32_t)PL_MARK_ALARM_PULSES) == 0)
 		return;
@@ -185,8 +185,8 @@ static int make_meters(struct direction *d)
 	return r == 0 ? pl_mark_correlator_new(&d->correlator, &correlator, NULL) : r;
 }
 
-/* A point has no record of a flow that it never saw. Whose clock has not read the block yet says
- * nothing of it: the result will name it as missing. */
+/* Gives the correlator a point's record. A point that never saw the flow gives an empty one; while
+ * its clock has not passed the block's reading time, none: the result then says it is missing. */
 static void give(struct direction *d, const struct pl_mark128 *some,
 	const struct pl_mark128 *record, unsigned int end, bool last)
 {
@@ -213,7 +213,7 @@ static void give(struct direction *d, const struct pl_mark128 *some,
 	pl_mark_correlate(d->correlator, &r);
 }
 
-/* Blocks up to and with this one. */
+/* Correlates the records of both ends for all blocks up to this one. */
 static void compare_ends(struct direction *d, uint64_t block, bool last)
 {
 	size_t i = 0;
@@ -358,7 +358,7 @@ static void pass(
 
 /* ---- the truth ---- */
 
-/* The block that a packet counts in. In pulse marking it is that of the next pulse, or its own. */
+/* Returns the block that counts a packet: in pulse marking the one whose pulse comes next. */
 static uint64_t block_of(
 	const struct pl_lab_metering *m, const struct marked_flow *f, uint64_t marked_ns)
 {
@@ -445,7 +445,7 @@ void pl_lab_metering_path(
 		const struct direction *d = direction_of(m, &hops[i]);
 		struct pl_lab_metering_truth *c;
 
-		/* It came into no queue: a table dropped it. */
+		/* It entered no queue: a table dropped it. */
 		if (d == NULL || (hops[i].present & PL_HOP_HAS_egress_port) == 0)
 			continue;
 		c = metering_truth_cell(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Alternate marking in simulated networks: what meters at both ends of each link find is what its
- * queue and link did to the packets, in every block, and delays are right to the error of the clocks.
- * "metering_test long [SEEDS]" does it for many networks.
+ * Alternate marking in simulated networks: in every block the meters at both ends of each link must
+ * find what its queue and link did to the packets, and delays must be right up to the clocks'
+ * error. "metering_test long [SEEDS]" tests many networks.
  */
 #include "lab/metering.h"
 
@@ -22,7 +22,7 @@ struct totals {
 	uint64_t wrong_counts, wrong_loss, wrong_delay, wrong_mean, unknown;
 };
 
-/* A network, what is done to it, and what came of it. */
+/* A network, its faults, and the results. */
 struct trial {
 	const char *yaml;
 	const char *faults[4];
@@ -32,11 +32,11 @@ struct trial {
 	double rate;
 	unsigned int flows;
 	uint64_t duration_ns;
-	int64_t offsets_ns[4]; /* of nodes' clocks, by the order of the network's nodes */
+	int64_t offsets_ns[4]; /* of the nodes' clocks, in the network's order */
 	struct pl_lab_topology topology;
 	struct pl_lab_metering *marking;
-	struct totals all, by_link[32][2];   /* link, who sends */
-	char loses[2 * PL_LAB_NAME_MAX + 5]; /* the last direction that lost something */
+	struct totals all, by_link[32][2];   /* by link and sending end */
+	char loses[2 * PL_LAB_NAME_MAX + 5]; /* the last direction with a loss */
 };
 
 static int64_t loss_of(const struct pl_lab_metering_truth *t)
@@ -76,7 +76,7 @@ static void add(struct totals *a, const struct trial *trial, const struct pl_lab
 		const int64_t off = m->mean_ns - apart - (int64_t)(t->transit_ns / t->arrived);
 
 		a->with_mean++;
-		/* Two divisions, each to whole nanoseconds. */
+		/* Both means are rounded down to whole nanoseconds. */
 		a->wrong_mean += off < -2 || off > 2;
 	}
 }
@@ -99,7 +99,7 @@ static void path(void *arg, const struct pl_path *p, const struct pl_hop *hops)
 		pl_lab_metering_path(t->marking, p, hops);
 }
 
-/* What queue and link of a direction say that they lost of all they ever had. */
+/* Returns the packets that a direction's queue and link have lost, by their counters. */
 static uint64_t booked(struct pl_lab_simulation *s, unsigned int link, unsigned int end)
 {
 	unsigned int node, port, dp_link;
@@ -113,7 +113,7 @@ static uint64_t booked(struct pl_lab_simulation *s, unsigned int link, unsigned 
 	       l->lost_random + l->lost_burst + l->lost_listed + l->lost_down + l->lost_full;
 }
 
-/* Directions whose sum over all blocks is not what the books say. */
+/* Returns the number of directions whose losses over all blocks differ from the counters. */
 static unsigned int unlike_books(struct trial *t, struct pl_lab_simulation *s)
 {
 	unsigned int n = 0;
@@ -145,7 +145,8 @@ static void set_clocks(const struct trial *t, struct pl_lab_simulation *s)
 	}
 }
 
-/* Directions that differ from the books; a negative errno. */
+/* Runs a trial. Returns the number of directions that differ from the counters, or negative
+ * errno. */
 static int run(struct trial *t)
 {
 	const struct pl_lab_simulation_cfg cfg = { .seed = t->seed,
@@ -245,7 +246,7 @@ static void of_methods(void)
 	}
 }
 
-/* INT puts the whole DSCP to its own use between switches; the reserved bit passes. */
+/* INT uses the whole DSCP between switches; the reserved bit must pass unchanged. */
 static void beside_int(void)
 {
 	struct trial t = { .yaml = LEAVES,
@@ -267,7 +268,7 @@ static void beside_int(void)
 	streq(t.loses, "leaf1 to spine2");
 }
 
-/* Clocks 6 ms apart: counts stay exact, delays are wrong by as much as they are apart. */
+/* With clocks 6 ms apart counts must stay exact, and delays be wrong by just the difference. */
 static void with_clocks(void)
 {
 	struct trial t = { .yaml = LINE,
@@ -287,7 +288,7 @@ static void with_clocks(void)
 	check(&t, "clocks apart");
 }
 
-/* A seed's own network: faults, clocks, rates and method are drawn. */
+/* Draws faults, clocks, rates and method of a network from a seed. */
 static void draw(struct trial *t, char texts[2][128], uint64_t seed)
 {
 	struct pl_rng rng;
@@ -296,7 +297,7 @@ static void draw(struct trial *t, char texts[2][128], uint64_t seed)
 	pl_rng_seed(&rng, seed);
 	mbit = (unsigned int)pl_rng_below(&rng, 10);
 	i = (unsigned int)pl_rng_below(&rng, 3);
-	i += i > 0; /* pulse marking takes no reordering */
+	i += i > 0; /* no pulse marking: it does not allow reordering */
 	*t = (struct trial){ .yaml = LINE,
 		.method = methods[i].method,
 		.bits = { dscp[0], methods[i].method == PL_MARK_DOUBLE ? dscp[1] : NULL },

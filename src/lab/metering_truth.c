@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Adds up what happened to marked packets. */
+/* Sums the truth of marked packets by block, flow and link direction. */
 #include "lab/metering_truth.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ void metering_truth_done(struct metering_truth *t)
 		free(t->blocks[i].cells);
 }
 
-/* The cell, or the free one where it would be. There is a free one. */
+/* Returns the cell, or the free one in its place; the table has a free one. */
 static struct metering_truth_cell *find(
 	const struct metering_truth_block *b, const struct pl_mark_flow *flow, uint32_t direction)
 {
@@ -79,7 +79,7 @@ void metering_truth_sum(const struct metering_truth *t, uint64_t after, uint64_t
 		const struct pl_lab_metering_truth *c;
 
 		ret->known = b->block <= k;
-		/* No packet of any flow since then: nothing happened. */
+		/* No packet of any flow in this block. */
 		if (b->block != k || b->room == 0)
 			continue;
 		c = &find(b, flow, direction)->sum;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What happened to marked packets on each link, by block and flow: the last blocks, out of the
- * simulation's records. Inside of lab/metering.h. */
+/* The truth of marked packets on each link by block and flow, of the last blocks, from the
+ * simulation's records. Private to lab/metering.h. */
 #pragma once
 
 #include "lab/metering.h"
 #include "mark/record.h"
 
-/* Blocks that are kept. */
+/* Number of blocks kept. */
 #define METERING_BLOCKS 16u
 
 struct metering_truth_cell {
@@ -16,7 +16,7 @@ struct metering_truth_cell {
 	struct pl_lab_metering_truth sum;
 };
 
-/* Of one block: an open-addressed table that grows. */
+/* The cells of one block: an open-addressed table that grows. */
 struct metering_truth_block {
 	uint64_t block;
 	struct metering_truth_cell *cells;
@@ -29,11 +29,11 @@ struct metering_truth {
 
 void metering_truth_done(struct metering_truth *t);
 
-/* Makes the cell, and forgets the block that was in its place. NULL: no memory, or the block is older
- * than those kept. */
+/* Finds or makes the cell; a newer block replaces the oldest. NULL: no memory, or the block is
+ * older than those kept. */
 struct pl_lab_metering_truth *metering_truth_cell(struct metering_truth *t, uint64_t block,
 	const struct pl_mark_flow *flow, uint32_t direction);
 
-/* The sum over blocks (after, block]. */
+/* Sums the blocks (after, block] into *ret; known is false when one is no longer kept. */
 void metering_truth_sum(const struct metering_truth *t, uint64_t after, uint64_t block,
 	const struct pl_mark_flow *flow, uint32_t direction, struct pl_lab_metering_truth *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes the steps of a lab out of its topology. */
+/* Makes the steps that build a lab from its topology. */
 #include "lab/plan.h"
 
 #include <errno.h>
@@ -10,26 +10,27 @@
 #include "base/num.h"
 #include "lab/program.h"
 
-/* What a node's kernel is told before it has interfaces. */
+/* Sysctls of a node's namespace, set before it has interfaces. */
 static const struct setting {
 	const char *sysctl, *value;
-	bool forwarding; /* of routers only */
+	bool forwarding; /* for routers only */
 } settings[] = {
-	/* No link-local addresses: nothing is sent but what somebody sends. */
+	/* No link-local addresses: the kernel sends no packets of its own. */
 	{ "net.ipv6.conf.default.addr_gen_mode", "1", false },
 	{ "net.ipv6.conf.default.accept_dad", "0", false },
 	{ "net.ipv6.conf.default.router_solicitations", "0", false },
 	{ "net.ipv4.ip_forward", "1", true },
 	{ "net.ipv6.conf.all.forwarding", "1", true },
-	/* Among equal paths by addresses, ports and protocol. */
+	/* Equal paths are chosen by a hash of addresses, ports and protocol. */
 	{ "net.ipv4.fib_multipath_hash_policy", "1", true },
 	{ "net.ipv6.fib_multipath_hash_policy", "1", true },
-	/* What is asked of every hop, traceroute for one, is answered. */
+	/* No limit of ICMP errors, so that traceroute gets all answers. */
 	{ "net.ipv4.icmp_ratelimit", "0", true },
 	{ "net.ipv6.icmp.ratelimit", "0", true },
 };
 
-/* Packets of a switch are the program's: its kernel has no addresses, and says nothing. */
+/* For switches and wires: packets are the program's; the kernel gets no addresses and stays
+ * silent. */
 static const struct setting silence = { "net.ipv6.conf.default.disable_ipv6", "1", false };
 
 static bool is_switch(const struct pl_lab_plan *p, unsigned int node)
@@ -94,7 +95,7 @@ static int add_namespace(struct pl_lab_plan *p, unsigned int node)
 	return 0;
 }
 
-/* Where the lab's process stands between nodes; nobody speaks there. */
+/* Adds the namespace in which the keeper carries frames between nodes; its kernel is silent. */
 static int add_wires(struct pl_lab_plan *p)
 {
 	struct pl_lab_step *s = add(p, PL_LAB_NETNS);
@@ -118,7 +119,7 @@ static struct pl_lab_step *add_at(
 	return s;
 }
 
-/* An interface of a switch, which is for its program; between two of them with room for INT. */
+/* Adds an end at a switch, used by its program; between switches with a larger MTU, for INT. */
 static int add_switch_end(struct pl_lab_plan *p, unsigned int link, unsigned int side)
 {
 	if (is_switch(p, p->t->links[link].end[!side].node)) {
@@ -203,7 +204,7 @@ static int add_route(struct pl_lab_plan *p, unsigned int node, const struct pl_a
 	return 0;
 }
 
-/* The first address of a link's /31 or /127. */
+/* Returns the first address of a link's /31 or /127. */
 static struct pl_addr network_of(const struct pl_addr *a)
 {
 	struct pl_addr net = *a;
@@ -221,8 +222,8 @@ static int add_both(struct pl_lab_plan *p, unsigned int node, const struct pl_ad
 	return r == 0 ? add_route(p, node, v6, v6_bits, ports, n) : r;
 }
 
-/* To the links of a host, or to the loopback of a switch or router, from everywhere that forwards.
- * What is on the link itself the kernel knows. */
+/* Adds routes of all routers to a host's links, or to a router's loopback. The kernel knows the
+ * routes to its own links. */
 static int add_routes_to(struct pl_lab_plan *p, unsigned int to, uint32_t *distance)
 {
 	const struct pl_lab_topology *t = p->t;
@@ -230,7 +231,7 @@ static int add_routes_to(struct pl_lab_plan *p, unsigned int to, uint32_t *dista
 	unsigned int ports[PL_LAB_PORTS_MAX];
 	int r = 0;
 
-	/* Neither has an address for others. */
+	/* Neither has an address that others send to. */
 	if (dst->kind == PL_LAB_SWITCH || dst->collector)
 		return 0;
 	pl_lab_distances(t, to, distance);
@@ -255,7 +256,7 @@ static int add_routes_to(struct pl_lab_plan *p, unsigned int to, uint32_t *dista
 	return r;
 }
 
-/* A host sends what is not on its links to every switch and router that it has. */
+/* Adds a host's default route, by all its switches and routers. */
 static int add_default(struct pl_lab_plan *p, unsigned int node)
 {
 	static const uint8_t zero[16];
@@ -288,7 +289,7 @@ static int add_routes(struct pl_lab_plan *p)
 	return r;
 }
 
-/* The text becomes the plan's; NULL without memory. */
+/* Copies the text into the plan and frees the buffer. Returns the copy, NULL without memory. */
 static const char *keep_text(struct pl_lab_plan *p, struct pl_buf *text)
 {
 	char **more = realloc(p->texts, (p->n_texts + 1) * sizeof(*more));
@@ -301,7 +302,7 @@ static const char *keep_text(struct pl_lab_plan *p, struct pl_buf *text)
 	return more[p->n_texts] == NULL ? NULL : more[p->n_texts++];
 }
 
-/* A file of the node in the lab's folder, NODE.yaml, and a program that runs by it. */
+/* Adds the file NODE.yaml in the lab's folder, and the node's program that reads it. */
 static int add_program(
 	struct pl_lab_plan *p, unsigned int node, const char *program, struct pl_buf *text)
 {
@@ -328,7 +329,7 @@ static int add_program(
 	return s->command == NULL ? -ENOMEM : 0;
 }
 
-/* A history of 26 MB: as much as most labs need, and what /run has room for. */
+/* The history takes 26 MB: enough for most labs, and /run has room for it. */
 void pl_lab_collector_text(const char *source, const char *listen, struct pl_buf *out)
 {
 	pl_buf_printf(out, "sources:\n  - uri: %s\n", source);

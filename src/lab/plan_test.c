@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Plans of labs: every step as a command, and what a plan has to have whatever the network. */
+/* Plans of labs: every step as a command, and properties that every plan must have. */
 #include "lab/plan.h"
 
 #include <errno.h>
@@ -97,8 +97,8 @@ static void test_golden(void)
 	}
 }
 
-/* By the definition: a packet that follows routes comes to every host from everywhere, by each of
- * the equal ways, within as many links as the shortest path has. */
+/* Follows all routes from a node and counts faults: by each equal path a packet must reach the
+ * host, getting nearer at every link. */
 static unsigned int follow(unsigned int at, unsigned int to, const uint32_t *distance)
 {
 	const struct pl_addr *dst = &t.nodes[to].v4;
@@ -140,7 +140,7 @@ static void test_paths(void)
 		unsigned int lost = 0;
 
 		eq(make(shapes[s]), 0, "%s", shapes[s]);
-		/* Of these the kernel has the routes. */
+		/* Routers instead of switches, as only their routes are in the plan. */
 		for (unsigned int i = 0; i < t.n_nodes; i++)
 			t.nodes[i].kind =
 				t.nodes[i].kind == PL_LAB_HOST ? PL_LAB_HOST : PL_LAB_ROUTER;
@@ -156,7 +156,8 @@ static void test_paths(void)
 	}
 }
 
-/* Files of switches are such as pathline switch takes, and their kernels have no part in it. */
+/* Files of switches must be valid for pathline switch, and their kernels get no addresses or
+ * routes. */
 static void test_switches(void)
 {
 	static const char *const networks[] = { "shape: line\n", "shape: leaf-spine:4x4x2\n",

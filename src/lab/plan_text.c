@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints the plan of a lab as commands of the shell. */
+/* Prints the plan of a lab as shell commands. */
 #include <stdio.h>
 
 #include "base/num.h"
@@ -90,7 +90,7 @@ static void quoted(struct pl_buf *out, const char *text)
 	pl_buf_chr(out, '\'');
 }
 
-/* With its log, and until it is ready, if others wait for that. */
+/* Prints a command in the background with its log; waits for its `ready` text if it has one. */
 static void run_text(const struct pl_lab_step *s, const char *ns, struct pl_buf *out)
 {
 	const struct pl_lab_command *c = s->of;

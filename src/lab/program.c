@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes the files of a network's switches. */
+/* Prints the configurations of a network's switches. */
 #include "lab/program.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define GROUPS_MAX 256
 #define GROUP_NAME 24
 
-/* While a file is made. */
+/* State while a configuration is made. */
 struct maker {
 	const struct pl_lab_program *p;
 	const struct pl_lab_topology *t;
@@ -23,7 +23,7 @@ struct maker {
 	unsigned int n_groups;
 };
 
-/* The two ends of a node's link by the port. */
+/* Returns the node's own end, or the peer's, of the link at its port (from 1). */
 static const struct pl_lab_end *end_of(
 	const struct pl_lab_topology *t, unsigned int node, unsigned int port, bool peer)
 {
@@ -36,11 +36,11 @@ bool pl_lab_program_is_edge(const struct pl_lab_program *p, unsigned int node, u
 {
 	const unsigned int kind = p->t->nodes[end_of(p->t, node, port, true)->node].kind;
 
-	/* A simulation has switches in place of routers. */
+	/* In a simulation routers are switches, too. */
 	return p->real ? kind != PL_LAB_SWITCH : kind == PL_LAB_HOST;
 }
 
-/* The port of the link with the collector; 0: there is none, and no telemetry. */
+/* Returns the port of the link to the collector; 0: none, and no telemetry. */
 static unsigned int management_port(const struct pl_lab_topology *t, unsigned int node)
 {
 	unsigned int port = t->nodes[node].n_ports;
@@ -65,8 +65,8 @@ static void put_hop(const struct maker *m, unsigned int port, struct pl_buf *out
 		mac[3], mac[4], mac[5]);
 }
 
-/* By its ports, so that groups with the same name have the same members, whatever else has changed:
- * "ports_3_4", or what is made of longer ones. */
+/* Names a group after its ports, "ports_3_4", or their hash when that is too long: groups with the
+ * same name always have the same members. */
 static void name_group(const unsigned int *ports, unsigned int n, char ret[GROUP_NAME])
 {
 	int len = snprintf(ret, GROUP_NAME, "ports");
@@ -78,7 +78,8 @@ static void name_group(const unsigned int *ports, unsigned int n, char ret[GROUP
 			(unsigned long long)pl_hash(ports, n * sizeof(*ports), 0));
 }
 
-/* What forwards by one of these ports: an action, or a group that is noted. */
+/* Appends what forwards by one of these ports: an action, or `select` of a group, which is kept in
+ * m->groups. */
 static int put_way(struct maker *m, const unsigned int *ports, unsigned int n, struct pl_buf *out)
 {
 	struct pl_buf members;
@@ -92,7 +93,7 @@ static int put_way(struct maker *m, const unsigned int *ports, unsigned int n, s
 	pl_buf_init(&members);
 	for (unsigned int i = 0; i < n; i++) {
 		pl_buf_str(&members, i > 0 ? ", " : " ");
-		/* A MAC address in a list of YAML. */
+		/* YAML: the colons of a MAC address need quotes. */
 		pl_buf_str(&members, m->p->real ? "\"" : "");
 		put_hop(m, ports[i], &members);
 		pl_buf_str(&members, m->p->real ? "\"" : "");
@@ -135,7 +136,7 @@ static int put_routes_to(struct maker *m, const struct pl_addr *v4, const struct
 	return r == 0 ? put_route(m, v6, ports, n, out) : r;
 }
 
-/* To every address of a host, by the link itself where it is one of the switch's. */
+/* Appends routes to every address of a host, by its own link where the switch has it. */
 static int put_routes_to_links(struct maker *m, unsigned int to, const unsigned int *ports,
 	unsigned int n, struct pl_buf *out)
 {
@@ -158,7 +159,7 @@ static int put_routes(struct maker *m, struct pl_buf *out)
 	unsigned int ports[PL_LAB_PORTS_MAX], n;
 	int r = 0;
 
-	/* Each node has as many addresses as links, of two versions. */
+	/* A node has an IPv4 and an IPv6 address per link. */
 	pl_buf_printf(out,
 		"  - name: routes\n    key: [ ip.dst prefix ]\n    size: %u\n    entries:\n",
 		2 * (m->t->n_nodes + m->t->n_links) + 1024);
@@ -181,7 +182,7 @@ static int put_routes(struct maker *m, struct pl_buf *out)
 
 /* ---- telemetry ---- */
 
-/* Where reports go: arguments of actions, and `more` of them. */
+/* Sets the arguments of actions for the reports' destination, followed by `more`. */
 static void put_target(const struct maker *m, const char *more, char ret[240])
 {
 	const struct pl_lab_node *n = &m->t->nodes[m->node];
@@ -202,11 +203,11 @@ static void put_target(const struct maker *m, const char *more, char ret[240])
 		peer->mac[5], more);
 }
 
-/* Packets that came from outside have mark 1 up to the end of the node. */
+/* Packets from outside the switches have mark 1 until they leave the node. */
 static void put_telemetry(const struct maker *m, struct pl_buf *out)
 {
 	const struct pl_lab_node *n = &m->t->nodes[m->node];
-	/* Each packet of a simulation; in a lab what a collector needs to see all of it. */
+	/* A simulation reports each packet; a lab only changes, so that the collector keeps up. */
 	const char *which = m->p->real ? " path latency=100000 interval=10ms" : "";
 	char to[240], source[80];
 
@@ -239,7 +240,7 @@ static void put_ports(const struct maker *m, struct pl_buf *out)
 	const struct pl_lab_node *n = &m->t->nodes[m->node];
 
 	pl_buf_str(out, "ports:\n");
-	/* The interfaces of a simulation are nobody's. */
+	/* A simulation has no such interfaces: the names only fill the uri. */
 	for (unsigned int p = 1; p <= n->n_ports + 1 && !m->p->real; p++)
 		pl_buf_printf(out, "  - { number: %u, uri: \"packet:sim%u\", mtu: 9600 }\n", p, p);
 	for (unsigned int p = 1; p <= n->n_ports && m->p->real; p++) {
@@ -272,7 +273,8 @@ static void put_point(const struct maker *m, unsigned int port, bool out, struct
 		marks ? "marker" : "meter", pl_lab_marking_bys[m->t->marking.by]);
 }
 
-/* Records go to the collector and into a file in the lab's folder; in a simulation to whom it says. */
+/* Appends the alternate marking. A lab's records go to the collector and a file in its folder; a
+ * simulation's to its caller. */
 static void put_marking(const struct maker *m, struct pl_buf *out)
 {
 	const struct pl_lab_node *n = &m->t->nodes[m->node];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Published networks, which the program brings with it: files of docs/examples/lab. */
+/* Networks that are built into the program: the files of docs/examples/lab. */
 #include <string.h>
 
 #include "lab/topology.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Has switches read their files again, and waits until they have. */
+/* Makes switches read their files again, and waits until they have. */
 #include "lab/reload.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define PATIENCE_S 1
 #define ANSWER_MAX (1 << 20)
 
-/* How often a switch has read its file again, and how often it refused it. */
+/* A switch's counts of reloads, and of reloads that it refused. */
 struct reads {
 	uint64_t done, refused;
 };
@@ -61,7 +61,7 @@ static int count_reads(const char *node, struct reads *ret)
 
 /* ---- one switch ---- */
 
-/* Files of switches stand in both plans in the same order. */
+/* Returns the next FILE step of a switch, or NULL. Both plans have them in the same order. */
 static const struct pl_lab_step *next_file(const struct pl_lab_plan *p, size_t *at)
 {
 	for (; *at < p->n; ++*at) {
@@ -158,7 +158,8 @@ int pl_lab_reload_check(const struct pl_lab_reload *r, struct pl_diag *diag)
 	return error;
 }
 
-/* Up to the one that refused, as it was. What cannot be undone is in the log. */
+/* Restores the old files of the changed switches up to `last`, the one that failed. Logs what
+ * cannot be restored. */
 static void undo(const struct pl_lab_reload *r, const struct pl_lab_step *last)
 {
 	const struct pl_lab_step *is, *s;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Switches of a lab that is up read other files: all of them, or none. */
+/* Gives the switches of a running lab new files: all of them, or none. */
 #pragma once
 
 #include "lab/commands.h"
 
 struct pl_lab_reload {
 	struct pl_lab_commands *commands;
-	const struct pl_lab_plan *was, *want; /* of the same nodes and links */
+	const struct pl_lab_plan *was, *want; /* both of the same nodes and links */
 };
 
-/* Whether the files are good, and the switches that have to read one run. -EINVAL, -ESRCH with diag. */
+/* Checks the changed files, and that their switches run. -EINVAL, -ESRCH with diag. */
 int pl_lab_reload_check(const struct pl_lab_reload *r, struct pl_diag *diag);
-/* The files whose texts differ are written, and their switches have read them when it returns. When one
- * refuses, those before it get their old ones again: negative errno with diag. The lab's folder is the
- * current one. A line for each switch (change.h). */
+/* Writes the files that differ and waits until their switches have read them. When one fails, it
+ * and those before it get their old files back: negative errno with diag. The current folder must
+ * be the lab's. Adds a line for each switch (change.h). */
 int pl_lab_reload_run(const struct pl_lab_reload *r, struct pl_buf *out, struct pl_diag *diag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Gives the switches of a simulation new routes. */
+/* Replaces the routes of a simulation's switches. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define TABLE "routes"
 
-/* Groups stay when nothing selects them any more: they may come back. */
+/* Adds missing groups. Unused groups stay: they may be selected again. */
 static int add_groups(
 	struct pl_dp_pipeline *p, const struct pl_conf_list *groups, struct pl_diag *diag)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shortest paths of a lab's network, with all equal ones. */
+/* Computes shortest paths of a lab's network, with all equal ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static unsigned int peer_of(const struct pl_lab_topology *t, unsigned int link, 
 	return l->end[l->end[0].node == node].node;
 }
 
-/* The nearest node that is not done; n_nodes when there is none that can be reached. */
+/* Returns the nearest reachable node that is not done; n_nodes: none. */
 static unsigned int nearest(
 	const struct pl_lab_topology *t, const uint32_t *distance, const bool *done)
 {
@@ -27,7 +27,7 @@ static unsigned int nearest(
 	return best;
 }
 
-/* Dijkstra (1959): networks of a lab are small. */
+/* Dijkstra (1959); a linear search is fast enough for a lab's network. */
 void pl_lab_distances(const struct pl_lab_topology *t, unsigned int to, uint32_t *ret_distance)
 {
 	bool done[PL_LAB_NODES_MAX] = { false };
@@ -40,7 +40,7 @@ void pl_lab_distances(const struct pl_lab_topology *t, unsigned int to, uint32_t
 		const struct pl_lab_node *node = &t->nodes[at];
 
 		done[at] = true;
-		/* Whoever is behind a host does not come through it. */
+		/* Hosts do not forward. */
 		if (node->kind == PL_LAB_HOST && at != to)
 			continue;
 		for (unsigned int i = 0; i < node->n_ports; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the commands that run in nodes. */
+/* Takes the commands that run in nodes from a lab's file. */
 #include "lab/run.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ const struct pl_conf_row pl_lab_run_rows[] = {
 };
 /* clang-format on */
 
-/* NULL without memory; what it points to stays until the next is added. */
+/* Appends a command. The pointer is valid until the next add; NULL without memory. */
 static struct pl_lab_command *add(struct pl_lab_topology *t, unsigned int node)
 {
 	struct pl_lab_command *more = realloc(t->commands, (t->n_commands + 1) * sizeof(*more));
@@ -38,7 +38,7 @@ static struct pl_lab_command *add(struct pl_lab_topology *t, unsigned int node)
 	return &more[t->n_commands++];
 }
 
-/* The string becomes the command's own. */
+/* Moves the string out of *from. */
 static char *take(char **from)
 {
 	char *text = *from;
@@ -68,7 +68,7 @@ static int refuse(struct pl_diag *diag, const char *text, const char *name)
 	return -EINVAL;
 }
 
-/* A name is that of a file in the lab's folder, as those of nodes are. */
+/* Checks an entry. Names of commands and nodes must differ: both name a log in the lab's folder. */
 static int check(const struct pl_lab_topology *t, const struct pl_lab_run_conf *c,
 	const char **ret_key, struct pl_diag *diag)
 {

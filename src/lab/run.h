@@ -14,9 +14,10 @@ struct pl_lab_run_conf {
 
 extern const struct pl_conf_row pl_lab_run_rows[];
 
-/* Commands of a node's own; the strings become the topology's. -ENOMEM. */
+/* Adds the commands of a node; takes over the strings. -ENOMEM. */
 int pl_lab_run_add(
 	struct pl_lab_topology *t, unsigned int node, const struct pl_conf_list *commands);
-/* Those of the list, behind others. -EINVAL with diag: which entry and key of it is wrong; -ENOMEM. */
+/* Adds the commands of the list; takes over the strings. -EINVAL with diag: *ret_at and *ret_key
+ * are the wrong entry and key; -ENOMEM. */
 int pl_lab_run_make(struct pl_lab_topology *t, const struct pl_conf_list *conf, size_t *ret_at,
 	const char **ret_key, struct pl_diag *diag);

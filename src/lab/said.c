@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asks the commands of a lab how they are, and says it. */
+/* Asks a lab's commands for state and account, and prints both. */
 #include "lab/said.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define ANSWER_NS UINT64_C(2000000000)
 #define PAUSE_MS  20
-/* Of a log, in which its last account is looked for: an account has 4 KB. */
+/* Bytes at the end of a log in which the last account is sought: an account has 4 KB. */
 #define TAIL      (256 << 10)
 
 bool pl_lab_has_sayings(const struct pl_lab_found *f)
@@ -44,7 +44,8 @@ static bool is_account(const char *line)
 	return line[0] == '{' || strstr(line, " packets (") != NULL;
 }
 
-/* Where in the log the last account begins, -1: nowhere; its text is *ret, if that is wanted. */
+/* Returns the offset of the last account in the log, -1: none; sets *ret to its text, to be freed,
+ * unless ret is NULL. */
 static off_t find_account(const struct pl_lab_found *f, const char *name, char **ret)
 {
 	char path[PL_LAB_FOLDER_MAX + PL_LAB_NAME_MAX + 8], *text = malloc(TAIL + 1), *at, *end;
@@ -62,7 +63,7 @@ static off_t find_account(const struct pl_lab_found *f, const char *name, char *
 		close(fd);
 	if (n > 0) {
 		text[n] = '\0';
-		/* The first line of a tail is a part of one. */
+		/* The first line of the tail may be cut. */
 		at = from > 0 ? strchr(text, '\n') : text;
 		at = at != NULL && from > 0 ? at + 1 : at;
 		for (; at != NULL && (end = strchr(at, '\n')) != NULL; at = end + 1) {
@@ -82,7 +83,7 @@ static off_t find_account(const struct pl_lab_found *f, const char *name, char *
 
 /* ---- asking ---- */
 
-/* "NAME PID STATE" */
+/* Parses "NAME PID STATE". */
 static int read_line(const struct pl_lab_found *f, char *line, struct pl_lab_said *ret)
 {
 	char *name = strsep(&line, " "), *pid = strsep(&line, " ");
@@ -126,7 +127,8 @@ static void take_accounts(const struct pl_lab_found *f, struct pl_lab_sayings *s
 	}
 }
 
-/* Whether all have said something since; those that have not are silent, so far. */
+/* Returns true when every running command with an account has printed a new one; the others get the
+ * state "silent". */
 static bool have_answered(
 	const struct pl_lab_found *f, struct pl_lab_sayings *s, const off_t *before, unsigned int n)
 {
@@ -149,7 +151,7 @@ int pl_lab_sayings_ask(
 {
 	const struct pl_lab_topology *t = &f->topology;
 	const uint64_t until_ns = pl_clock_mono_ns() + ANSWER_NS;
-	off_t before[PL_LAB_RUN_MAX]; /* in the order of what is answered */
+	off_t before[PL_LAB_RUN_MAX]; /* in the order of the answer's lines */
 	unsigned int n = 0;
 	int r;
 
@@ -157,7 +159,7 @@ int pl_lab_sayings_ask(
 		if (t->commands[i].name != NULL)
 			before[n++] = find_account(f, t->commands[i].name, NULL);
 	}
-	/* One that has just started may not have heard it: it is asked again. */
+	/* A command that has just started may ignore the signal: it is asked again. */
 	while ((r = request(f, "ask", ret, diag)) == 0) {
 		(void)poll(NULL, 0, PAUSE_MS);
 		if (have_answered(f, ret, before, n) || pl_clock_mono_ns() > until_ns)
@@ -186,7 +188,7 @@ int pl_lab_sayings_finish(
 
 /* ---- said ---- */
 
-/* In a few words; nothing while there is none. */
+/* Prints a short form of the account, "-" for none. */
 static void put_account(const char *text, struct pl_buf *out)
 {
 	struct pl_dta_account t = { 0 }, c = { 0 }, g = { 0 };
@@ -229,7 +231,7 @@ void pl_lab_sayings_text(
 	}
 }
 
-/* As the command itself prints it, where that is JSON. */
+/* Writes the account as the command printed it, where that is JSON. */
 static void json_account(struct pl_json *j, const char *text)
 {
 	struct pl_dta_account a = { 0 };

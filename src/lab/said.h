@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the commands of a lab that is up, those that have names, say of themselves. */
+/* State and account of the named commands of a running lab. */
 #pragma once
 
 #include "base/json.h"
@@ -7,9 +7,9 @@
 
 struct pl_lab_said {
 	const struct pl_lab_command *of;
-	int pid;        /* 0: it has ended */
-	char state[32]; /* as commands.h has it; "silent": asked for its account, it gives none */
-	char *account;  /* the last line of it, without the line end; NULL: there is none. Owned */
+	int pid;        /* 0: ended, or not started */
+	char state[32]; /* as in commands.h; "silent": asked for its account, printed none */
+	char *account;  /* the last one in its log, without the line end; NULL: none. Owned */
 };
 
 struct pl_lab_sayings {
@@ -17,19 +17,19 @@ struct pl_lab_sayings {
 	unsigned int n;
 };
 
-/* Whether there is anybody to ask: in a simulated lab no commands run. */
+/* Returns true when there are commands to ask: named ones, and not in a simulated lab. */
 bool pl_lab_has_sayings(const struct pl_lab_found *f);
 
-/* Asks those with an account for it, and waits two seconds at the most. Negative errno with diag. */
+/* Asks the commands for their accounts and waits up to two seconds. Negative errno with diag. */
 int pl_lab_sayings_ask(
 	const struct pl_lab_found *f, struct pl_lab_sayings *ret, struct pl_diag *diag);
-/* One step of ending them (commands.h), with the accounts that they have left so far. 1: not all have
- * ended; 0; negative errno with diag. */
+/* Ends the next command (commands.h) and reads the states. Returns 1 while some run; 0 when all
+ * have ended, with their accounts; negative errno with diag. */
 int pl_lab_sayings_finish(
 	const struct pl_lab_found *f, struct pl_lab_sayings *ret, struct pl_diag *diag);
 void pl_lab_sayings_done(struct pl_lab_sayings *s);
 
-/* A table of all, or the member `commands` of an object that is open. */
+/* Print a table, or the member `commands` of the open JSON object. */
 void pl_lab_sayings_text(
 	const struct pl_lab_found *f, const struct pl_lab_sayings *s, struct pl_buf *out);
 void pl_lab_sayings_json(

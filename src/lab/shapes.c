@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes and links of ready-made networks. */
+/* Makes the nodes and links of ready-made networks. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ int pl_lab_add_link(struct pl_lab_topology *t, unsigned int a, unsigned int b,
 	return (int)t->n_links++;
 }
 
-/* A shape while it is made; the first error stays. */
+/* A shape while it is made; keeps the first error. */
 struct maker {
 	struct pl_lab_topology *t;
 	const struct pl_lab_quality *quality;
@@ -123,7 +123,7 @@ static void make_leaf_spine(struct maker *m, const uint64_t *p)
 	}
 }
 
-/* Long lines are what a ring is about; what the file says of all links goes before. */
+/* Links of the ring are long and slow, unless the file sets their rate or delay. */
 static void make_wan_ring(struct maker *m, const uint64_t *p)
 {
 	struct pl_lab_quality far = *m->quality;
@@ -143,8 +143,8 @@ static void make_wan_ring(struct maker *m, const uint64_t *p)
 
 static const struct shape {
 	const char *name, *form;
-	unsigned int n;                 /* parameters */
-	uint64_t usual[PARAMETERS_MAX]; /* those that are not given */
+	unsigned int n;                 /* number of parameters */
+	uint64_t usual[PARAMETERS_MAX]; /* defaults */
 	uint64_t least[PARAMETERS_MAX];
 	void (*make)(struct maker *m, const uint64_t *p);
 } shapes[] = {
@@ -175,7 +175,7 @@ static const struct shape *find(const char *text, size_t n, struct pl_diag *diag
 	return NULL;
 }
 
-/* Numbers with an x between them. */
+/* Parses numbers with an x between them; missing ones get their defaults. */
 static int read_parameters(const struct shape *s, const char *text, uint64_t *ret)
 {
 	memcpy(ret, s->usual, sizeof(s->usual));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Says what a lab is. */
+/* Prints a lab's state. */
 #include "lab/show.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ static unsigned int count(const struct pl_lab_topology *t, unsigned int kind)
 	return n;
 }
 
-/* Commands of a node. */
+/* Returns the number of commands of a node. */
 static unsigned int runs(const struct pl_lab_topology *t, unsigned int node)
 {
 	unsigned int n = 0;
@@ -149,7 +149,7 @@ static void show_nodes(const struct pl_lab_topology *t, struct pl_buf *out)
 
 		pl_format_addr(v4, &n->v4);
 		pl_format_addr(v6, &n->v6);
-		/* Nobody answers to a switch's addresses. */
+		/* Nothing answers at a switch's loopback addresses. */
 		if (n->kind == PL_LAB_SWITCH)
 			v4[0] = v6[0] = '-', v4[1] = v6[1] = '\0';
 		pl_buf_printf(out, "%-12s %-9s %-15s %-18s %5u %4u\n", n->name, kind_of(n), v4, v6,
@@ -245,7 +245,7 @@ static void json_links(struct pl_json *j, const struct pl_lab_topology *t)
 	pl_json_array_end(j);
 }
 
-/* Lines that the keeper wrote, of commands that ended or of the story; NULL: none. To be freed. */
+/* Returns a file of the keeper's, on ended commands or the story, to be freed; NULL: none. */
 static char *lines_of(const struct pl_lab_found *f, const char *file)
 {
 	char path[PL_LAB_FOLDER_MAX + 8], *text = NULL;
@@ -279,7 +279,7 @@ static void json_lines(struct pl_json *j, const struct pl_lab_found *f, const ch
 	free(text);
 }
 
-/* How the commands are that have names, or why nobody knows. */
+/* Prints the named commands' states and accounts, or why they are unknown. */
 static void show_commands(const struct pl_lab_found *f, struct pl_json *j, struct pl_buf *out)
 {
 	struct pl_lab_sayings *s = calloc(1, sizeof(*s));

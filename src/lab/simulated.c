@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process that is a lab whose network is simulated: it moves simulated time by the clock, and
- * sends the switches' reports to a collector of its own. */
+/* The process of a lab with a simulated network: it moves simulated time with the clock, and sends
+ * the switches' reports to the lab's collector. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -30,28 +30,28 @@
 #include "lab/truth_books.h"
 
 #define READY_MS 60000
-/* 13 MB of the truth: a second of it at 16,000 packets/s by four switches. */
+/* 13 MB of truth records: one second at 16,000 packets/s through four switches. */
 #define EVENTS   16384
 #define PATHS    16384
 #define HOPS     65536
 #define STEP_NS  UINT64_C(1000000)
-/* Of work before those are heard who ask. */
+/* Maximum time of simulating between two looks at requests. */
 #define TURN_NS  UINT64_C(10000000)
-/* Ethernet, IPv4 without options, UDP: in front of a report of the data plane. */
+/* Bytes of Ethernet, IPv4 and UDP headers in front of a report. */
 #define HEADERS  (14 + 20 + 8)
 
 struct simulated {
 	struct pl_lab_keeper *k;
-	struct pl_lab_topology topology; /* without the collector, which is no node of it */
+	struct pl_lab_topology topology; /* without the collector, which is not simulated */
 	struct pl_lab_simulation *simulation;
 	struct pl_dp_sim *sim;
 	struct pl_lab_faults *faults;
 	struct pl_dp_truth_log *truth;
 	struct pl_lab_control control;
 	uint64_t begin_mono_ns, begin_ns;
-	uint64_t reports, refused; /* that the collector's socket did not take */
-	size_t told;               /* steps of the story */
-	pid_t collector;           /* 0: there is none */
+	uint64_t reports, refused; /* reports that could not be sent to the collector */
+	size_t told;               /* number of story steps noted */
+	pid_t collector;           /* 0: none */
 	int reporter, signals;     /* descriptors */
 };
 
@@ -84,7 +84,7 @@ static void true_event(void *arg, const struct pl_event *event)
 
 /* ---- the collector ---- */
 
-/* A port that is free now. */
+/* Finds a free UDP port for the collector and connects the reports' socket to it. */
 static int open_reporter(struct simulated *p, struct sockaddr_in *ret_to)
 {
 	socklen_t len = sizeof(*ret_to);
@@ -108,7 +108,7 @@ static void be_collector(pid_t keeper)
 	sigset_t none;
 
 	sigemptyset(&none);
-	/* It ends with the lab, however that ends. */
+	/* It ends with the lab's process, even if that is killed. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(126);
@@ -197,7 +197,7 @@ static int impair(
 	return pl_lab_simulation_impair(p->simulation, &p->topology, link, words, n, diag);
 }
 
-/* Costs, and what links are like; no commands run here. */
+/* Applies costs and qualities of links; a simulated lab runs no commands. */
 static int apply(void *arg, const char *const *words, unsigned int n, struct pl_buf *out,
 	struct pl_diag *diag)
 {
@@ -242,7 +242,7 @@ static int read_host(const struct simulated *p, const char *word, unsigned int *
 	return 0;
 }
 
-/* KIND RATE SIZE DURATION ON OFF FROM… TO, all numbers. */
+/* Starts traffic. Words: KIND RATE SIZE DURATION ON OFF FROM… TO, all numbers. */
 static int traffic(void *arg, const char *const *words, unsigned int n, struct pl_buf *out,
 	struct pl_diag *diag)
 {
@@ -348,7 +348,7 @@ static void note_collector_end(struct simulated *p, int status)
 		dprintf(2, "%s", line);
 }
 
-/* Whether to go on. */
+/* Returns false when the lab is to end. */
 static bool take_signal(struct simulated *p)
 {
 	struct signalfd_siginfo info;
@@ -372,8 +372,8 @@ static void tell_story(struct simulated *p, uint64_t since_ns)
 		pl_lab_story_note(&s->steps[p->told++], "", "");
 }
 
-/* Towards the time that it is, as far as a turn takes: on a machine that is too slow simulated time
- * falls behind, and whoever asks has an answer all the same. Whether it is there. */
+/* Moves simulated time up to the clock, for TURN_NS at most: on a slow machine simulated time falls
+ * behind, and requests are still answered. Returns true when it has caught up. */
 static bool move(struct simulated *p)
 {
 	const uint64_t began = pl_clock_mono_ns();

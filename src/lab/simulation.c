@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes a simulation of a lab's topology: programs of its switches, ports, links, flows. */
+/* Makes a simulation of a lab's topology: switches, ports, links, flows. */
 #include "lab/simulation.h"
 
 #include <errno.h>
@@ -17,10 +17,10 @@
 #include "lab/wires.h"
 
 #define SOURCE_PORT 30000
-/* Of traffic of the story, which real hosts send to this port. */
+/* Source ports of the story's traffic from hosts to SERVER_PORT. */
 #define STORY_PORT  40000
 #define SERVER_PORT 5201
-/* Of frames, in front of the payload. */
+/* Header bytes of a frame. */
 #define UDP_HEAD    (14 + 20 + 8)
 #define TCP_HEAD    (14 + 20 + 20)
 #define SEGMENT     1448
@@ -28,7 +28,7 @@
 #define REQUEST     64
 #define PAYLOAD_MAX 9000
 #define ANSWER_NS   UINT64_C(2000000000)
-/* Of links of which the topology does not say it. */
+/* Defaults of links without delay or queue. */
 #define DELAY_NS    1000
 #define QUEUE_BYTES 262144
 
@@ -41,15 +41,15 @@ struct pl_lab_simulation {
 	struct pl_dp_sim *sim;
 	struct pl_dp_traffic *traffic;
 	struct pl_dp_sim_switch **switches; /* by node; NULL: a host */
-	unsigned int *nodes;                /* of the simulation, by node of the topology */
+	unsigned int *nodes;                /* simulation node by topology node */
 	unsigned int n_nodes, collector, collector_ports;
-	struct sender (*senders)[2]; /* by link of the topology and end */
-	uint16_t story_port;         /* of the next flow */
+	struct sender (*senders)[2]; /* by topology link and end */
+	uint16_t story_port;         /* offset of the next flow's source port */
 	struct pl_flow *flows;       /* by number - 1 */
 	uint32_t n_flows;
 };
 
-/* While it is made. */
+/* State while it is made. */
 struct maker {
 	struct pl_lab_simulation *s;
 	const struct pl_lab_topology *t;
@@ -105,8 +105,8 @@ static int add_host(struct maker *m, unsigned int node)
 	return r;
 }
 
-/* A link that is as fast as the machine has a rate of its own here. */
-/* Of a link of which the topology does not say all. */
+/* Returns a link's impairments, with defaults for what the topology leaves open; the rate is never
+ * unlimited. */
 static struct pl_lab_impairments as_built(const struct pl_lab_quality *q)
 {
 	const uint64_t limit =
@@ -143,7 +143,7 @@ static int add_link(struct maker *m, unsigned int i)
 
 /* ---- traffic ---- */
 
-/* Of a host's first port. */
+/* Returns the MAC address of a host's first port. */
 static const uint8_t *mac_of(const struct pl_lab_topology *t, unsigned int node)
 {
 	const struct pl_lab_link *l = &t->links[t->nodes[node].links[0]];
@@ -189,7 +189,7 @@ static int add_flows(struct maker *m)
 		return -EINVAL;
 	}
 	for (unsigned int i = 0; r == 0 && i < c->flows; i++) {
-		/* Every host sends, as far as there are flows. */
+		/* Hosts take turns as senders. */
 		unsigned int from = i % n,
 			     to = (from + 1 + (unsigned int)pl_rng_below(&rng, n - 1)) % n;
 		const struct pl_lab_node *a = &m->t->nodes[hosts[from]],
@@ -214,7 +214,7 @@ static int add_flows(struct maker *m)
 	return r;
 }
 
-/* Packets of a pattern that are as this traffic. */
+/* Sets the pattern and packet sizes that model this traffic. */
 static int set_pattern(
 	struct pl_dp_flow_cfg *c, const struct pl_lab_traffic *t, struct pl_diag *diag)
 {
@@ -295,7 +295,7 @@ int pl_lab_simulation_send(struct pl_lab_simulation *s, const struct pl_lab_topo
 	return r;
 }
 
-/* When the traffic of a step ends: after its time, when it is stopped, or with the hosts. */
+/* Returns when the traffic of a step ends: after its duration, at its stop, or at end_ns. */
 static uint64_t end_of(const struct pl_lab_story *story, size_t i, uint64_t end_ns)
 {
 	const struct pl_lab_story_step *step = &story->steps[i];
@@ -416,7 +416,7 @@ void pl_lab_simulation_free(struct pl_lab_simulation *s)
 
 /* ---- links ---- */
 
-/* What a direction is like now. */
+/* Returns a direction's current impairments. */
 static struct pl_lab_impairments as_it_is(struct pl_lab_simulation *s, const struct sender *d)
 {
 	return (struct pl_lab_impairments){

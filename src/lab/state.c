@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps what is known of labs that are up, and removes what killed ones left. */
+/* Keeps the folders of running labs, and removes remains of killed ones. */
 #include "lab/state.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@
 #define NETNS_FOLDER "/run/netns/"
 #define VIEW_BYTES   48
 #define PATH_BYTES   (PL_LAB_FOLDER_MAX + 64)
-/* Others sweep folders, or take them, at the same moment. */
+/* Other processes may sweep or take the folder meanwhile. */
 #define TRIES        100
 
 const char *const pl_lab_tiers[] = { "root", "unprivileged", "simulated", NULL };
@@ -35,7 +35,7 @@ static int make_folder(const char *path, struct pl_diag *diag)
 		pl_diag_set(diag, "folder %s: %s", path, strerrordesc_np(errno));
 		return -errno;
 	}
-	/* Swept between the two by somebody else. */
+	/* Another process may have swept it in between. */
 	if (lstat(path, &st) < 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()) {
@@ -80,7 +80,7 @@ static int open_lock(const char *folder)
 	return fd < 0 ? -errno : fd;
 }
 
-/* 1: taken; 0: somebody has it. The folder may have been swept between opening and taking. */
+/* Returns 1: taken, 0: another process holds it, or negative errno; -ESTALE: swept meanwhile. */
 static int take_lock(const char *folder, int *ret_fd)
 {
 	char path[PATH_BYTES];
@@ -102,8 +102,8 @@ static int take_lock(const char *folder, int *ret_fd)
 	return 1;
 }
 
-/* The folder of names that this process sees, as text; empty: there is none. Mounts of a container's own may put another
- * one in its place while the folders of labs are shared. */
+/* Writes the identity of the /run/netns that this process sees; "" for none. Containers may see
+ * another one while they share the folders of labs. */
 static void view_of_names(char ret[VIEW_BYTES])
 {
 	struct stat st;
@@ -114,7 +114,7 @@ static void view_of_names(char ret[VIEW_BYTES])
 			(unsigned long long)st.st_ino);
 }
 
-/* Whether names that the lab noted are where this process would look for them. */
+/* Returns true when this process sees the same /run/netns as the lab did. */
 static bool sees_names(const struct pl_lab_state *s)
 {
 	char path[PATH_BYTES], view[VIEW_BYTES], *text;
@@ -130,7 +130,7 @@ static bool sees_names(const struct pl_lab_state *s)
 	return same;
 }
 
-/* Names are those of the plan only: nothing that leads elsewhere. */
+/* Removes a named namespace. Names come from the plan: anything else is refused. */
 static void remove_netns(const char *name)
 {
 	char path[sizeof(NETNS_FOLDER) + PL_LAB_NETNS_MAX];
@@ -154,14 +154,14 @@ static void remove_names(const char *folder)
 		return;
 	at = text;
 	while ((line = strsep(&at, "\n")) != NULL) {
-		/* A line that was cut was never carried out. */
+		/* The namespace of a cut line was never made. */
 		if (at != NULL)
 			remove_netns(line);
 	}
 	free(text);
 }
 
-/* Of files only. */
+/* Removes a folder that has only files. */
 static void remove_folder(const char *folder)
 {
 	char path[PATH_BYTES + 64];
@@ -187,7 +187,7 @@ static void remove_files(const char *folder)
 	DIR *d = opendir(folder);
 
 	while (d != NULL && (e = readdir(d)) != NULL) {
-		/* The lock goes last: while it is there nobody makes the folder anew. */
+		/* The lock goes last: while it exists nobody makes the folder anew. */
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
 			strcmp(e->d_name, "lock") == 0 || strlen(e->d_name) > 60)
 			continue;
@@ -216,7 +216,7 @@ void pl_lab_state_sweep(struct pl_lab_state *s)
 	pl_lab_state_leave(s);
 }
 
-/* By a lab, and not by somebody who sweeps: there is a file in it besides the lock. */
+/* Returns true when a lab holds the folder, and not a process that sweeps it. */
 static bool is_taken(const char *folder)
 {
 	char path[PATH_BYTES];
@@ -240,7 +240,7 @@ int pl_lab_state_make(struct pl_lab_state *ret, const char *name, struct pl_diag
 		r = make_folder(ret->folder, diag);
 		if (r == 0)
 			r = take_lock(ret->folder, &ret->lock);
-		/* What is left of a killed one goes; then once more, with a new folder. */
+		/* Sweeps remains of a killed lab first, then tries again with a new folder. */
 		if (r == 1 && !swept) {
 			pl_lab_state_sweep(ret);
 			swept = true;
@@ -345,8 +345,8 @@ static int read_text(const char *folder, const char *file, char **ret, size_t *l
 	return pl_file_read(path, PL_CONF_TEXT_MAX, ret, len);
 }
 
-/* The lab's process has its folder as the current one. Its number is that of the PID namespace in
- * which the lab was brought up; in another one it is somebody else's. */
+/* Returns true when pid is the lab's keeper: its current folder is the lab's. In another PID
+ * namespace the number is another process's. */
 static bool is_keeper(pid_t pid, const char *folder)
 {
 	char cwd[32];
@@ -357,8 +357,8 @@ static bool is_keeper(pid_t pid, const char *folder)
 	       a.st_ino == b.st_ino;
 }
 
-/* The process that held the lock when its number was read, and still does; -EXDEV when somebody
- * holds it and is not it. */
+/* Finds the keeper by the number in the lock file. -ESRCH: no lab; -EXDEV: the lock is held, and
+ * not by that process. */
 static int find_keeper(struct pl_lab_found *f)
 {
 	char *text;

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The folder of a lab that is up: /run/pathline/lab/NAME for root, else
- * $XDG_RUNTIME_DIR/pathline/lab/NAME or, without that, /tmp/pathline-UID/lab/NAME. In it
+ * Folder of a running lab: /run/pathline/lab/NAME for root, else $XDG_RUNTIME_DIR/pathline/lab/NAME
+ * or, without that, /tmp/pathline-UID/lab/NAME. In it
  *
- *   lock      held by the lab's keeper as long as it lives; its number in text
+ *   lock      locked by the lab's keeper as long as it lives; has its PID as text
  *   tier      "root", "unprivileged" or "simulated"
- *   topology  text of the lab's file, or the name of its shape
- *   netns     names that the lab has, or is about to have, in /run/netns (root)
+ *   topology  text of the lab's file, or of one with its shape
+ *   netns     names of the lab in /run/netns, each noted before it is made (root)
  *   ended     a line for each command that has ended
  *   story     a line for each step of the story that was done, and for traffic of it that ended
- *   NODE.yaml, NODE.sock  of a switch or the collector: file and socket of its program
+ *   NODE.yaml, NODE.sock  file and socket of a switch's or the collector's program
  *   history   regions of the collector
- *   truth-NODE  regions of what a switch dropped
- *   truth     regions of what happened, by the books of links (truth_log.h)
- *   NODE.log  what the commands of a node print; keeper.log
+ *   truth-NODE  regions with a switch's drops
+ *   truth     regions with the truth of links (truth_log.h)
+ *   NODE.log  output of a node's commands; also keeper.log and NAME.log of a named command
+ *   view      identity of the /run/netns that the lab saw
  *
- *   view      which folder of names it saw, in /run/netns
- *
- * Whoever can take the lock of a folder has before him what a killed lab left, and sweeps it if he sees the same folder of
- * names; who is to come up under the same name sweeps it in any case.
+ * A folder whose lock is free was left by a killed lab. It is swept by a process that sees the same
+ * /run/netns, or in any case before a lab of the same name comes up.
  */
 #pragma once
 
@@ -30,7 +29,7 @@
 #include "lab/topology.h"
 
 enum pl_lab_tier { PL_LAB_ROOT, PL_LAB_UNPRIVILEGED, PL_LAB_SIMULATED };
-extern const char *const pl_lab_tiers[]; /* NULL behind the last */
+extern const char *const pl_lab_tiers[]; /* ends with NULL */
 
 #define PL_LAB_FOLDER_MAX 200
 
@@ -39,25 +38,26 @@ struct pl_lab_state {
 	int lock; /* descriptor; -1: not held */
 };
 
-/* The folder of labs of this user; made when it is not there. -EPERM with diag for one that is
- * somebody else's. */
+/* Gets the folder of this user's labs, and makes it when missing. -EPERM with diag: another user
+ * owns it. */
 int pl_lab_run_folder(char ret[PL_LAB_FOLDER_MAX], struct pl_diag *diag);
 
-/* Makes the folder of a lab and takes its lock; what a killed lab of this name left is swept
- * before. -EBUSY with diag when it is up. */
+/* Makes the folder of a lab and takes its lock, after sweeping remains of a killed lab. -EBUSY with
+ * diag: a lab of this name is up. */
 int pl_lab_state_make(struct pl_lab_state *ret, const char *name, struct pl_diag *diag);
-/* Closes the lock, which its other holders keep. */
+/* Closes this process's descriptor of the lock; the keeper still holds it. */
 void pl_lab_state_leave(struct pl_lab_state *s);
-/* The lock is held: removes names and folder, and leaves. */
+/* Removes the lab's names and folder, then closes the lock, which must be held. */
 void pl_lab_state_sweep(struct pl_lab_state *s);
 
 int pl_lab_state_write(const struct pl_lab_state *s, const char *file, const char *text);
-/* A line more in `netns`, on disk before it returns. */
+/* Appends a name to `netns` with write(), without fsync: it survives a killed process. Negative
+ * errno. */
 int pl_lab_state_note(const struct pl_lab_state *s, const char *netns);
-/* The last line, of a name that turned out to be somebody else's. */
+/* Removes the last line of `netns`, a name that another program has taken. */
 void pl_lab_state_take_back(const struct pl_lab_state *s, const char *netns);
 
-/* A lab that is up. */
+/* A running lab. */
 struct pl_lab_found {
 	char name[PL_LAB_LAB_NAME_MAX + 1];
 	char folder[PL_LAB_FOLDER_MAX];
@@ -67,14 +67,14 @@ struct pl_lab_found {
 	struct pl_lab_topology topology;
 };
 
-/* By the name of the lab, or else by that which its file gives it. What killed labs left is swept
- * on the way. -ENOENT with diag when it is not up. */
+/* Finds a running lab by its name, or else by the name in its file or shape. Sweeps remains of
+ * killed labs. -ENOENT with diag: not up. pl_lab_found_done is needed after errors, too. */
 int pl_lab_find(struct pl_lab_found *ret, const char *what, struct pl_diag *diag);
 void pl_lab_found_done(struct pl_lab_found *f);
 
-/* Adds the names of the labs of this user that are up, in order of the alphabet and with commas
- * between. What killed labs left is swept on the way. */
+/* Appends the names of this user's running labs, sorted, with ", " between. Sweeps remains of
+ * killed labs. */
 void pl_lab_names(struct pl_buf *out);
 
-/* Sweeps what killed labs of this user left; how many there were. */
+/* Sweeps remains of this user's killed labs. Returns their number. */
 unsigned int pl_lab_sweep_all(void);

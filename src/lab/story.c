@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the story of a lab, and checks that all of it can be done. */
+/* Parses the story of a lab, and checks that every step is possible. */
 #include "lab/story.h"
 
 #include <errno.h>
@@ -56,13 +56,13 @@ const struct pl_conf_row pl_lab_story_rows[] = {
 };
 /* clang-format on */
 
-/* While it is made. */
+/* State while a story is made. */
 struct maker {
 	const struct pl_lab_topology *t;
 	const struct pl_lab_story_conf *items;
 	struct pl_lab_story *s;
 	struct pl_diag *diag;
-	size_t *order; /* the item of a step */
+	size_t *order; /* item by step */
 	const char *key;
 };
 
@@ -101,7 +101,7 @@ static bool changes(const struct pl_lab_story_step *step, unsigned int link, uns
 	       step->link == link && (step->ends >> end & 1) != 0;
 }
 
-/* What a direction is like behind the steps up to `last`. */
+/* Computes a direction's impairments after the steps up to `last`. */
 static int state_after(struct maker *m, size_t last, unsigned int link, unsigned int end,
 	struct pl_lab_impairments *ret)
 {
@@ -214,7 +214,7 @@ static int read_traffic(
 	return read_hosts(m, step);
 }
 
-/* The last traffic of that name before. */
+/* Finds the last earlier traffic of that name. */
 static int find_stopped(struct maker *m, size_t i, const char *name)
 {
 	for (size_t k = i; k-- > 0;) {
@@ -289,7 +289,7 @@ static int make_step(struct maker *m, size_t i)
 	return step->kind == PL_LAB_STORY_STOP ? find_stopped(m, i, text) : check_link(m, i);
 }
 
-/* By time; of one time in the order of the file. */
+/* Sorts items by time, stably. */
 static void order_items(struct maker *m, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

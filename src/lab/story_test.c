@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Stories of a lab: what is read, what is refused and where, and that a simulation does it on time. */
+/* Stories of a lab: valid and invalid ones, with the position of the error, and their times in a
+ * simulation. */
 #include "lab/story.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ static void test_refused(void)
 			40 },
 		{ STORY "  - {at: 1s, restore: h1-s1, rate: 5M}\n", "are of traffic", 3, 23 },
 		{ STORY "  - {at: 1s, stop: x}\n", "no traffic before has the name 'x'", 3, 20 },
-		/* It begins only later. */
+		/* The traffic starts after the stop. */
 		{ STORY "  - {at: 1s, stop: x}\n  - {at: 2s, traffic: udp h1 h2, name: x}\n",
 			"no traffic before has the name 'x'", 3, 20 },
 		{ "nodes: [{name: a}, {name: b}]\nlinks: [{ends: [a, b], bare: true}]\n"
@@ -102,7 +103,7 @@ static void test_refused(void)
 	}
 }
 
-/* Whatever is cut off or put into it, a text is taken or refused. */
+/* A text with any byte replaced must be parsed or refused, without a crash. */
 static void test_hostile(void)
 {
 	static const char text[] = "shape: diamond\nstory:\n  - {at: 1s, impair: h1-s1 loss=1}\n"
@@ -124,7 +125,7 @@ static void test_hostile(void)
 	ok(refused > sizeof(text), "most of the damaged ones are refused: %u", refused);
 }
 
-/* Of the only flow, after the network was simulated for `seconds`. */
+/* Simulates the network for `seconds` and returns the counters of its only flow. */
 static struct pl_dp_flow_books simulate(const char *text, unsigned int seconds)
 {
 	const struct pl_lab_simulation_cfg cfg = {
@@ -149,7 +150,7 @@ static struct pl_dp_flow_books simulate(const char *text, unsigned int seconds)
 	return books;
 }
 
-/* 100 packets a second: which of them are lost is known to the packet. */
+/* At 100 packets a second the number of lost packets is known exactly. */
 static void test_on_time(void)
 {
 	struct pl_dp_flow_books b =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Does at their times what the story of a lab says. */
+/* Carries out the steps of a lab's story at their times. */
 #include "lab/teller.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct pl_lab_teller {
 	const int *namespaces;
 	uint64_t begin_ns;
 	size_t next;
-	pid_t *pids; /* by step; 0: none runs */
+	pid_t *pids; /* by step; 0: none running */
 };
 
 int pl_lab_teller_new(struct pl_lab_teller **ret, const struct pl_lab_topology *t,
@@ -50,7 +50,7 @@ void pl_lab_teller_free(struct pl_lab_teller *l)
 {
 	if (l == NULL)
 		return;
-	/* Who sends and receives for it ends with it. */
+	/* The children of each traffic process end with it. */
 	for (size_t i = 0; i < l->next; i++) {
 		if (l->pids[i] > 0)
 			(void)kill(l->pids[i], SIGKILL);
@@ -65,7 +65,7 @@ void pl_lab_teller_keep(struct pl_lab_teller *l, const struct pl_lab_topology *t
 		l->t = t;
 }
 
-/* One write for each line: processes that send write there too. */
+/* Writes each line at once, as traffic processes append to the file, too. */
 void pl_lab_story_note(const struct pl_lab_story_step *step, const char *what, const char *text)
 {
 	int fd = open("story", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -166,7 +166,7 @@ uint64_t pl_lab_teller_run(struct pl_lab_teller *l, uint64_t now_ns)
 		return UINT64_MAX;
 	s = &l->t->story;
 	while (l->next < s->n && l->begin_ns + s->steps[l->next].at_ns <= now_ns) {
-		/* Behind it: who ends is looked for among those that were started. */
+		/* Before carry_out(): pl_lab_teller_ended searches only the steps below l->next. */
 		l->next++;
 		carry_out(l, l->next - 1);
 	}

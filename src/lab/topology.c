@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the file of a lab's network, and finds its nodes and links by name. */
+/* Parses the file of a lab's network. */
 #include "lab/topology.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 const char *const pl_lab_kinds[] = { "host", "switch", "router", NULL };
 static const char *const telemetries[] = { "int", "none", NULL };
 const char *const pl_lab_int_versions[] = { "0.5", "1.0", "2.1", NULL };
-/* Instruction bits that the versions have in common (INT 0.5 4.3, 1.0 4.6, 2.1 5.5), and that a switch
- * has values for. */
+/* Instruction bits that all versions have (INT 0.5 4.3, 1.0 4.6, 2.1 5.5), and that a switch
+ * supports. */
 static const struct {
 	const char *name;
 	uint16_t bit;
@@ -34,7 +34,7 @@ static const struct {
 #define LETTERS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS     "0123456789"
 
-/* What the file says of a link, or of all. */
+/* The file's quality of a link, or of every link. */
 struct quality_conf {
 	char *rate;
 	uint64_t queue_bytes, delay_ns;
@@ -185,7 +185,7 @@ struct reader {
 	struct file_conf conf;
 	struct pl_conf_tree tree;
 	struct pl_diag *diag;
-	unsigned int own_nodes, own_links; /* those of the file come behind these */
+	unsigned int own_nodes, own_links; /* of the shape; those of the file follow */
 };
 
 static void place_at(struct reader *r, const struct pl_conf_node *n)
@@ -196,7 +196,7 @@ static void place_at(struct reader *r, const struct pl_conf_node *n)
 	r->diag->column = n->column;
 }
 
-/* The position is the key's value in the i-th of a list; what was said stays. */
+/* Puts the position of key's value in a list's i-th item into diag. Returns -EINVAL. */
 static int place(struct reader *r, const char *list, size_t i, const char *key, size_t k)
 {
 	const struct pl_conf_node *root = r->tree.n > 0 ? &r->tree.nodes[0] : NULL;
@@ -226,7 +226,7 @@ static void make_quality(
 		ret->queue_bytes = 65536;
 }
 
-/* Where the i-th of a list begins. */
+/* Gets the position of a list's i-th item; 0: none. */
 static void note_place(const struct reader *r, const char *list, size_t i, unsigned int *ret_line,
 	unsigned int *ret_column)
 {
@@ -313,7 +313,7 @@ static int add_commands(struct reader *r)
 	return error == -ENOMEM ? no_memory(r) : error < 0 ? place(r, "run", at, key, 0) : 0;
 }
 
-/* "a/leaf-spine.yaml" is called leaf-spine. */
+/* Names the lab: the given name, or leaf-spine for "a/leaf-spine.yaml". */
 static int name_lab(struct pl_lab_topology *t, const char *given, const char *file)
 {
 	const char *slash = strrchr(file, '/');
@@ -333,7 +333,7 @@ static int name_lab(struct pl_lab_topology *t, const char *given, const char *fi
 	return 0;
 }
 
-/* When everything is there: ports, addresses, paths. */
+/* Completes a topology: ports, addresses, and a check of the paths. */
 static int finish(struct pl_lab_topology *t, struct reader *r, struct pl_diag *diag)
 {
 	unsigned int hosts = 0, link = 0;
@@ -351,7 +351,7 @@ static int finish(struct pl_lab_topology *t, struct reader *r, struct pl_diag *d
 	return error < 0 ? error : pl_lab_check_connected(t, diag);
 }
 
-/* Instruction bits of the fields that the file names. */
+/* Sets the instruction bits of the file's fields. */
 static int read_int_fields(struct reader *r)
 {
 	char *const *given = r->conf.int_fields.items;
@@ -463,7 +463,7 @@ static bool is_file(const char *what)
 	       (n > 4 && strcmp(what + n - 4, ".yml") == 0);
 }
 
-/* The text becomes the topology's own. */
+/* Parses a text, which the topology takes over. */
 static int load_text(
 	struct pl_lab_topology *ret, const char *name, char *text, struct pl_diag *diag)
 {
@@ -545,7 +545,7 @@ int pl_lab_topology_add_collector(struct pl_lab_topology *t, struct pl_diag *dia
 		pl_diag_set(diag, "no room for the lab's collector: %s", strerrordesc_np(-at));
 		return at == -E2BIG ? -EINVAL : at;
 	}
-	/* Links behind all others move no port, name or address. */
+	/* New last links move no port, name or address. */
 	for (unsigned int i = 0; i < t->n_nodes; i++)
 		t->nodes[i].n_ports = 0;
 	return pl_lab_number(t, &link, diag);

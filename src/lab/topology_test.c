@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Topologies of a lab: shapes, files, what is refused and where, addresses, equal paths. */
+/* Topologies of a lab: shapes, files, errors with their positions, addresses, equal paths. */
 #include "lab/topology.h"
 
 #include "base/num.h"
@@ -132,7 +132,8 @@ static void test_refused(void)
 	streq(diag.file, "x/net.yaml", "and the file");
 }
 
-/* Whatever is cut off or put into it, a text is taken or refused. */
+/* A text that is cut anywhere, or has any byte replaced, must be parsed or refused, without a
+ * crash. */
 static void test_hostile(void)
 {
 	static const char text[] =
@@ -170,7 +171,7 @@ static void test_addresses(void)
 	unsigned int end;
 
 	eq(load("leaf-spine"), 0);
-	/* leaf1..4, spine1..2, h1..h8; links of hosts first. */
+	/* Nodes are leaf1..4, spine1..2, h1..h8; links of hosts come first. */
 	is_address(&t.nodes[0].v4, "10.255.0.1");
 	is_address(&t.nodes[5].v6, "fd00:ff::6");
 	is_address(&t.nodes[6].v4, "10.1.0.1");
@@ -202,7 +203,7 @@ static void test_addresses(void)
 	eq(pl_lab_find_link(&t, "a-b.2", &end, &diag), 1);
 }
 
-/* No two ends have an address or a hardware address in common, however large the network. */
+/* No two ends may share an IP or MAC address, even in a large network. */
 static void test_unique(void)
 {
 	unsigned int same = 0;
@@ -227,7 +228,7 @@ static void test_unique(void)
 	eq(same, 0, "nothing twice among %u links", t.n_links);
 }
 
-/* Against relaxation until nothing changes, the definition of the lowest cost. */
+/* Distances must equal those of repeated relaxation (Bellman-Ford). */
 static void test_paths(void)
 {
 	static const char *const shapes[] = { "line:4", "diamond", "leaf-spine:3x3x2",
@@ -304,7 +305,7 @@ static void test_commands(void)
 	ok(pl_lab_find_command(&t, "fifth") == NULL);
 }
 
-/* What comes with the program is as good as a file. */
+/* Built-in networks must load like files. */
 static void test_published(void)
 {
 	static const char *const names[] = { "dta", "intcollector", "marking",

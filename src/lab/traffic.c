@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends and receives between hosts of a lab. */
+/* Sends and receives traffic between hosts of a lab. */
 #include "lab/traffic.h"
 
 #include <arpa/inet.h>
@@ -23,7 +23,8 @@
 const char *const pl_lab_traffic_kinds[] = { "bulk", "udp", "onoff", "incast", "request", "dns",
 	NULL };
 
-/* Of the first traffic to a host; of others at the same time the next ones. */
+/* First port tried by a receiver; further traffic to the host at the same time takes the next
+ * ones. */
 #define PORT         5201
 #define PORTS        1024
 #define QUESTION     40
@@ -31,26 +32,25 @@ const char *const pl_lab_traffic_kinds[] = { "bulk", "udp", "onoff", "incast", "
 #define SIZE_MAX_    65000
 #define SERVERS_MAX  (PL_LAB_SENDERS_MAX + 1)
 #define ANSWER_NS    UINT64_C(2000000000)
-#define LINGER_NS    UINT64_C(1000000000) /* of silence, once all is sent */
+#define LINGER_NS    UINT64_C(1000000000) /* without datagrams, once all is sent */
 #define SOCKET_BYTES (16 << 20)
 #define READY_MS     10000
-/* TCP: a peer that is not reached, or silent, for this long is given up. */
+/* TCP: a peer that does not connect or answer for this long is given up. */
 #define SILENCE_NS   UINT64_C(10000000000)
-/* Datagrams that are not sent on time are sent late, this far at most; then they are not made up
- * for. */
+/* Late datagrams are made up for up to this delay; older ones are skipped. */
 #define LATE_NS      UINT64_C(100000000)
 
-/* One end, in memory that its process shares with ours. */
+/* A sender or receiver, in memory shared with its process. */
 struct end {
 	const struct pl_lab_traffic *t;
-	const struct pl_lab_found *f; /* NULL: by `namespace` */
+	const struct pl_lab_found *f; /* NULL: enters `namespace` */
 	int namespace;
-	atomic_bool *stop;       /* all is sent */
-	const atomic_bool *halt; /* nothing more is to be sent */
+	atomic_bool *stop;       /* true: all is sent */
+	const atomic_bool *halt; /* true: senders are to end */
 	atomic_bool ready, done;
 	atomic_int error; /* negative errno */
 	unsigned int node;
-	uint16_t port; /* of the receiver, once it is ready */
+	uint16_t port; /* the receiver's, valid once it is ready */
 	struct sockaddr_in to;
 	uint64_t begin_ns;
 	struct pl_lab_traffic_account account;
@@ -86,7 +86,7 @@ static bool is_over(const struct end *e, uint64_t now_ns)
 	return now_ns >= e->begin_ns + e->t->duration_ns || atomic_load(e->halt);
 }
 
-/* A socket that does not wait for longer in connect, send and recv. */
+/* Limits the time that connect, send and recv block. */
 static void limit_waits(int fd, uint64_t ns)
 {
 	const struct timeval tv = { .tv_sec = (time_t)(ns / 1000000000),
@@ -147,7 +147,7 @@ static int receive_udp(struct end *e, int fd)
 	return 0;
 }
 
-/* What a connection has. False: it is closed. */
+/* Reads from a connection and answers a request. Returns false when it is to be closed. */
 static bool serve(struct end *e, int fd)
 {
 	static char data[SIZE_MAX_];
@@ -167,14 +167,14 @@ static bool serve(struct end *e, int fd)
 	return true;
 }
 
-/* Until all connections that came are closed by who opened them, or nothing more comes of them. */
+/* Serves connections until all is sent and all are closed, or silent for SILENCE_NS. */
 static int receive_tcp(struct end *e, int fd)
 {
 	struct pollfd p[SERVERS_MAX] = { { .fd = fd, .events = POLLIN } };
 	uint64_t last = pl_clock_mono_ns();
 	unsigned int n = 1;
 
-	/* Those that are accepted have it too. */
+	/* Accepted sockets inherit it. */
 	limit_waits(fd, SILENCE_NS);
 	atomic_store(&e->ready, true);
 	while (!atomic_load(e->stop) || (n > 1 && pl_clock_mono_ns() - last < SILENCE_NS)) {
@@ -197,7 +197,7 @@ static int receive_tcp(struct end *e, int fd)
 	return 0;
 }
 
-/* A descriptor; negative errno. Datagrams of one port go to one socket: each traffic has its own. */
+/* Returns a bound socket, or negative errno. No port is shared: each traffic has its own. */
 static int open_port(const struct end *e, uint16_t port)
 {
 	const struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -246,7 +246,7 @@ static void send_one(struct end *e, int fd, const char *data, uint32_t size)
 	}
 }
 
-/* Answers that are there; each carries the time of its question. */
+/* Reads the answers that have arrived; each carries its question's time. */
 static void take_answers(struct end *e, int fd)
 {
 	static char data[SIZE_MAX_];
@@ -265,7 +265,7 @@ static void take_answers(struct end *e, int fd)
 	}
 }
 
-/* The time at which the datagram is due; in a pause, that at which the pause is over. */
+/* Returns when the datagram is due: `at`, or the end of the pause that it falls into. */
 static uint64_t when_on(const struct end *e, uint64_t at)
 {
 	const uint64_t period = e->t->on_ns + e->t->off_ns;
@@ -308,7 +308,7 @@ static int send_bulk(struct end *e, int fd)
 {
 	static char data[SIZE_MAX_];
 
-	/* It ends on time, also when the peer takes nothing more. */
+	/* A short limit, to end on time even when the peer reads no more. */
 	limit_waits(fd, 100000000);
 	while (!is_over(e, pl_clock_mono_ns())) {
 		ssize_t n = send(fd, data, sizeof(data), MSG_NOSIGNAL);
@@ -374,7 +374,7 @@ static int send_all(void *arg)
 
 /* ---- both ---- */
 
-/* A process that enters the node; it ends with ours. */
+/* Starts a process that runs what() in the node; it is killed when this one ends. */
 static pid_t start(struct end *e, int (*what)(void *arg))
 {
 	struct pl_diag diag = { .text = "" };
@@ -387,7 +387,7 @@ static pid_t start(struct end *e, int (*what)(void *arg))
 	if (e->f != NULL) {
 		r = pl_lab_call(e->f, e->node, what, e, &diag);
 	} else {
-		/* It is told to end by who started it, and not by the same signal. */
+		/* Its starter tells it to end by `halt`, and not by this signal. */
 		(void)signal(SIGTERM, SIG_IGN);
 		r = setns(e->namespace, CLONE_NEWNET) < 0 ? -errno : what(e);
 	}
@@ -427,7 +427,7 @@ static int run_all(struct run *r, const struct pl_lab_traffic *t)
 	pids[t->n_from] = start(receiver, receive);
 	error = pids[t->n_from] < 0 ? -errno : wait_ready(receiver);
 	for (unsigned int i = 0; i < t->n_from && error == 0; i++) {
-		/* All of them at the same moment, when they are there. */
+		/* All senders begin at the same moment, once they are started. */
 		r->ends[i].to.sin_port = htons(receiver->port);
 		r->ends[i].begin_ns = r->ends[0].begin_ns != 0 ? r->ends[0].begin_ns
 							       : pl_clock_mono_ns() + 200000000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Traffic between hosts of a lab that is up, with real sockets in their namespaces, and an account of
- * what was sent and what came.
+ * Traffic between hosts of a running lab, with real sockets in their namespaces, and an account of
+ * packets sent and received.
  *
  *   bulk     TCP, as much as goes
  *   udp      datagrams at a constant rate
@@ -16,27 +16,27 @@
 #include "base/buf.h"
 #include "lab/up.h"
 
-/* Of one sender, and what its peer says of all. Requests and answers count as packets of request and
- * dns; bulk has bytes only. */
+/* Account of a sender, or of the receiver for all of them. request and dns count requests and
+ * answers as packets; bulk only bytes. */
 struct pl_lab_traffic_account {
 	uint64_t sent, sent_bytes;
-	uint64_t came, came_bytes;         /* at the receiver; answers at who asked */
+	uint64_t came, came_bytes;         /* received; at a sender: answers */
 	uint64_t failed;                   /* refused by the sender's own kernel */
-	uint64_t time_sum_ns, time_max_ns; /* of answers */
+	uint64_t time_sum_ns, time_max_ns; /* until the answer */
 };
 
-/* Waits until it is over. Accounts of senders in order, and behind them that of the receiver.
- * -EINVAL, or what a socket said, with diag. */
+/* Runs the traffic until it ends. ret: accounts of the senders in order, then of the receiver.
+ * -EINVAL, or a socket's error, with diag. */
 int pl_lab_traffic_run(const struct pl_lab_found *f, const struct pl_lab_traffic *t,
 	struct pl_lab_traffic_account ret[PL_LAB_SENDERS_MAX + 1], struct pl_diag *diag);
-/* The same in a lab whose network is simulated; packets and bytes are of frames, in both directions. */
+/* Runs it in a simulated lab; counts frames, of both directions. */
 int pl_lab_traffic_simulated(const struct pl_lab_found *f, const struct pl_lab_traffic *t,
 	struct pl_lab_traffic_account ret[PL_LAB_SENDERS_MAX + 1], struct pl_diag *diag);
-/* The same from the process of a lab, which has the namespaces of its nodes open; SIGTERM ends the
- * sending, and the accounts are whole all the same. */
+/* Runs it in a process of the lab, which has the nodes' namespaces open. SIGTERM ends the sending;
+ * the accounts are complete even then. */
 int pl_lab_traffic_run_within(const struct pl_lab_topology *topology, const int *namespaces,
 	const struct pl_lab_traffic *t, struct pl_lab_traffic_account ret[PL_LAB_SENDERS_MAX + 1],
 	struct pl_diag *diag);
-/* For people, or a JSON object in a line. */
+/* Prints the accounts as text, or as a JSON object in one line. */
 void pl_lab_traffic_show(const struct pl_lab_topology *topology, const struct pl_lab_traffic *t,
 	const struct pl_lab_traffic_account *a, bool json, struct pl_buf *out);

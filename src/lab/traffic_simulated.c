@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Traffic between hosts of a lab whose network is simulated: its process makes the packets, and has
- * their books. */
+/* Traffic between hosts of a simulated lab: asks its process to send, and for the counters. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include "lab/traffic.h"
 
 #define NUMBER_MAX  24
-/* For packets that are under way when all is sent. */
+/* Time for packets that are in flight when all is sent. */
 #define PATIENCE_NS UINT64_C(20000000000)
 
 static int ask_traffic(const struct pl_lab_found *f, const struct pl_lab_traffic *t,
@@ -40,7 +39,7 @@ static int ask_traffic(const struct pl_lab_found *f, const struct pl_lab_traffic
 	return r;
 }
 
-/* Accounts of the flows; how many packets are under way, and at what simulated time. */
+/* Gets the flows' accounts, the number of packets in flight, and the simulated time. */
 static int ask_flows(const struct pl_lab_found *f, unsigned long first, unsigned int n,
 	struct pl_lab_traffic_account *ret, unsigned long long *ret_held,
 	unsigned long long *ret_now_ns, struct pl_diag *diag)
@@ -86,7 +85,7 @@ int pl_lab_traffic_simulated(const struct pl_lab_found *f, const struct pl_lab_t
 	uint64_t patient_ns = UINT64_MAX;
 	int r = ask_traffic(f, t, &first, &end_ns, diag);
 
-	/* By simulated time: on a machine that is too slow it falls behind. */
+	/* The end is in simulated time, which falls behind on a slow machine. */
 	while (r == 0 && (held > 0 || now_ns < end_ns)) {
 		const uint64_t at_ns = pl_clock_mono_ns();
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells the books of links, queues and flows, as JSON and as records. */
+/* Prints the counters of links, queues and flows, as JSON and as records. */
 #include "lab/truth_books.h"
 
 #include <errno.h>
@@ -206,7 +206,7 @@ static int write_records(const char *folder, const char *name, const struct pl_b
 		return -ENOMEM;
 	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	/* Not onto the disk: a lab that carries packets does not wait for that. */
+	/* Without fsync(): a lab that carries packets cannot wait for the disk. */
 	snprintf(made, sizeof(made), "%s.new", path);
 	f = fopen(made, "we");
 	if (f == NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What pathline lab truth tells from the books of queues, links and flows, of a lab with real
- * packets and of a simulated network alike: JSON objects, a line each, and records for questions. */
+/* Output of `pathline lab truth`, from the counters of queues, links and flows, real or simulated:
+ * JSON objects, one a line, and records for queries. */
 #pragma once
 
 #include "base/buf.h"
@@ -14,29 +14,29 @@
 
 /* One direction of a link. */
 struct pl_lab_truth_link {
-	unsigned int link, from; /* of the topology: `from` is the end that sends */
+	unsigned int link, from; /* of the topology; `from`: the sending end */
 	const struct pl_dp_port *port;
 	const struct pl_dp_link *dp;
-	const struct pl_lab_wire_books *wire; /* NULL: there are no interfaces */
+	const struct pl_lab_wire_books *wire; /* NULL: no interfaces */
 };
 
-/* What books say: as JSON objects, and as records (link128, sent128 of record/fields.def). Owned;
- * begins as zero. */
+/* The counters as JSON objects, and as records (link128, sent128 of record/fields.def). Owned;
+ * zero-initialised. */
 struct pl_lab_truth_books {
 	struct pl_buf text, links, flows;
 };
 void pl_lab_truth_books_done(struct pl_lab_truth_books *b);
-/* Nodes are called by their place in the topology, from 1. */
+/* Append a link's or flow's counters. Nodes are numbered from 1 in the topology's order. */
 void pl_lab_truth_link(const struct pl_lab_topology *t, const struct pl_lab_truth_link *l,
 	uint64_t now_ns, struct pl_lab_truth_books *ret);
 void pl_lab_truth_flow(const struct pl_flow *flow, uint32_t number,
 	const struct pl_dp_flow_books *books, uint64_t now_ns, struct pl_lab_truth_books *ret);
-/* All of a simulation. */
+/* Appends the counters of all links and flows of a simulation. */
 void pl_lab_truth_simulation(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
 	struct pl_lab_truth_books *ret);
 
 #define PL_LAB_TRUTH_LINKS "links.link128"
 #define PL_LAB_TRUTH_FLOWS "flows.sent128"
-/* The records, into files of these names in a folder that is there, in place of those before.
- * Negative errno. */
+/* Writes the records to files of these names in an existing folder, replacing older ones. Negative
+ * errno. */
 int pl_lab_truth_books_write(const struct pl_lab_truth_books *b, const char *folder);

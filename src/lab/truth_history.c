@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Gathers the truth about a simulated network, and writes it as a history. */
+/* Collects the truth of a simulated network, and writes it as a history. */
 #include "lab/truth_history.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 
 struct pl_lab_truth_history {
 	const char *folder;   /* borrowed */
-	FILE *paths, *events; /* a path has its hops behind it */
-	FILE *marks;          /* opened now: later the process has no right to */
+	FILE *paths, *events; /* each path is followed by its hops */
+	FILE *marks;          /* opened early: later the process may lack the right */
 	uint64_t n_paths, n_hops, n_events, n_marks;
 	int failed;
 };
@@ -45,7 +45,7 @@ int pl_lab_truth_history_new(
 
 	if (r < 0)
 		return r;
-	/* It has to be there to be written to by a process that gives up its rights. */
+	/* A process that drops its privileges later cannot make it then. */
 	if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
 		r = -errno;
 		pl_diag_set(diag, "%s: %s", folder, strerror(-r));
@@ -142,7 +142,7 @@ static int rewound(FILE *f)
 	return fflush(f) != 0 || fseeko(f, 0, SEEK_SET) != 0 ? -errno : 0;
 }
 
-/* In place of those of a run before. */
+/* Writes the marks, in place of an earlier run's. */
 static int copy_marks(struct pl_lab_truth_history *t)
 {
 	char path[4096], bytes[32768];
@@ -167,7 +167,7 @@ static int copy_marks(struct pl_lab_truth_history *t)
 	return fclose(f) != 0 && r == 0 ? -errno : r;
 }
 
-/* Lists that stay empty are there too: a question may read them. */
+/* Empty lists exist, too: queries may read them. */
 static uint64_t at_least_one(uint64_t n)
 {
 	return n > 0 ? n : 1;

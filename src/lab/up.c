@@ -20,14 +20,15 @@
 #include "lab/build.h"
 
 #define CAP_SYS_ADMIN_BIT (UINT64_C(1) << 21)
-/* A keeper gives commands two seconds; a socket of a link takes the kernel 10 ms to close. */
+/* Time for the keeper to end: it gives commands two seconds, and the kernel needs 10 ms to close a
+ * link's socket. */
 #define DOWN_MS           10000
 #define DOWN_LINK_MS      50
 
 /* ---- tiers ---- */
 
-/* Tried in a child, since it is for good: the errno of the first thing that is refused. Root of a
- * container may have namespaces, and no say in what is mounted. */
+/* Tries in a child, as unshare() cannot be undone. Returns 0 or the errno of the first refusal.
+ * Root of a container may have namespaces, but no right to mount. */
 static int try_namespaces(int flags, bool named)
 {
 	int status;
@@ -42,7 +43,7 @@ static int try_namespaces(int flags, bool named)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
 }
 
-/* 0, or the errno of what was refused. */
+/* Returns 0, or the errno of the refusal. */
 static int try_tier(enum pl_lab_tier tier)
 {
 	const uint64_t needed = CAP_SYS_ADMIN_BIT | PL_PRIVILEGE_NET_ADMIN;
@@ -89,7 +90,7 @@ static int write_word(const char *path, const char *text)
 	return r;
 }
 
-/* The user is root within, and has namespaces of his own for what comes. */
+/* Makes the user root of a new user namespace, with new mount, PID and network namespaces. */
 static int become_own_root(void)
 {
 	const unsigned int uid = geteuid(), gid = getegid();
@@ -112,7 +113,8 @@ struct pipes {
 	int go[2], verdict[2];
 };
 
-/* Those that interrupt wait until the lab is up, or nothing is left of it. A descriptor of them. */
+/* Blocks SIGINT and SIGTERM until the lab is up, or nothing is left of it. Returns a signalfd of
+ * them, or negative errno. */
 static int hold_signals(sigset_t *ret_before)
 {
 	sigset_t set;
@@ -125,7 +127,7 @@ static int hold_signals(sigset_t *ret_before)
 		       : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Those that came are done with. */
+/* Discards pending ones and restores the mask. */
 static void release_signals(int fd, const sigset_t *before)
 {
 	struct signalfd_siginfo info;
@@ -136,7 +138,7 @@ static void release_signals(int fd, const sigset_t *before)
 	(void)sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-/* Who wanted the lab does not want it any more. */
+/* Waits for the verdict or a signal. Returns true for a signal without verdict. */
 static bool is_interrupted(int verdict, int signals)
 {
 	struct pollfd fds[] = { { .fd = verdict, .events = POLLIN },
@@ -147,7 +149,8 @@ static bool is_interrupted(int verdict, int signals)
 	return fds[0].revents == 0 && fds[1].revents != 0;
 }
 
-/* Waits for the keeper's word. When there is none, its end has to be told. */
+/* Waits for the keeper's verdict. Returns it, -EINTR, or -ECHILD when the keeper died without
+ * one. */
 static int wait_for_verdict(
 	const struct pl_lab_keeper *k, int fd, int signals, struct pl_diag *diag)
 {
@@ -204,13 +207,13 @@ static int start(struct pl_lab_keeper *k, struct pipes *p, int signals, struct p
 	if (pid < 0)
 		return -errno;
 	snprintf(number, sizeof(number), "%d\n", (int)pid);
-	/* In the file that is locked: it is not to be replaced. */
+	/* Written in place: replacing the file would lose the lock. */
 	if (pwrite(k->state->lock, number, strlen(number), 0) < 0 || write(p->go[1], "g", 1) != 1)
 		r = -errno;
 	if (r == 0)
 		r = wait_for_verdict(k, p->verdict[0], signals, diag);
 	if (r < 0) {
-		/* It undoes what it made, and ends; a killed one did not. */
+		/* The keeper removes what it made, and ends; a killed one could not. */
 		close(p->go[1]);
 		p->go[1] = -1;
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -276,7 +279,7 @@ int pl_lab_down(const char *what, char ret_name[PL_LAB_LAB_NAME_MAX + 1], struct
 	struct pollfd ended = { .events = POLLIN };
 	int r = pl_lab_find(&f, what, diag), wait, done = 0;
 
-	/* Also one whose topology cannot be read. */
+	/* A lab whose topology cannot be read is ended, too. */
 	if (r < 0 && f.pidfd < 0) {
 		pl_lab_found_done(&f);
 		return r;

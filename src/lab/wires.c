@@ -23,12 +23,12 @@
 #include "wire/layers.h"
 
 #define BATCH        32
-#define FRAME_BYTES  9216 /* of the longest: of jumbo frames too */
+#define FRAME_BYTES  9216 /* longest frame read; packets hold less, PACKET_BYTES */
 #define PACKET_BYTES (PL_DP_HEADROOM + 2048)
 #define PACKETS_MAX  262144
 #define SOCKET_BYTES (4 << 20)
-#define VLAN_AT      12 /* behind the addresses */
-#define ROUNDS       4  /* batches of one socket before it is another's turn */
+#define VLAN_AT      12 /* behind the MAC addresses */
+#define ROUNDS       4  /* batches of a socket in a turn */
 
 const struct pl_stats pl_lab_wire_stats = {
 	.rows =
@@ -45,25 +45,25 @@ const struct pl_stats pl_lab_wire_stats = {
 	,
 };
 
-/* From the node at one end of a link to that at the other. */
+/* One direction of a link. */
 struct direction {
-	unsigned int link, from; /* side */
-	int fd;                  /* what `from` sends comes out of it; -1: a bare link */
+	unsigned int link, from; /* sending side */
+	int fd;                  /* receives what `from` sends; -1: a bare link */
 	struct pl_dp_port *port;
 	struct pl_dp_link *dp;
-	uint64_t at_ns; /* the time that the queue was last given */
+	uint64_t at_ns; /* time of the last call of the queue */
 	struct pl_lab_wire_books books;
 };
 
 struct pl_lab_wires {
 	const struct pl_lab_topology *t;
-	struct direction *d; /* two for each link */
+	struct direction *d; /* two per link */
 	unsigned int n;
-	struct pl_dp_agenda agenda; /* when a direction has something to do next, by its number */
+	struct pl_dp_agenda agenda; /* next time of each direction, by its number */
 	int epoll;
 	struct pl_dp_pool *pool;
 	uint8_t *frames;                                        /* BATCH of FRAME_BYTES */
-	void (*event)(void *arg, const struct pl_event *event); /* NULL: nobody is told */
+	void (*event)(void *arg, const struct pl_event *event); /* NULL: none */
 	void *arg;
 };
 
@@ -79,7 +79,7 @@ static int open_end(const char *interface)
 
 	if (fd < 0)
 		return -errno;
-	/* The larger one is for those who may; what is sent must not come back. */
+	/* A large buffer where permitted. Frames sent by the socket must not come back. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) < 0 ||
@@ -100,7 +100,7 @@ static struct pl_lab_impairments of_topology(
 	struct pl_lab_impairments i;
 
 	pl_lab_impairments_of(&l->quality, &i);
-	/* A switch has the link's rate and queue itself, so that its telemetry tells of them. */
+	/* A switch has the rate and queue itself, so that its telemetry reports them. */
 	if (w->t->nodes[l->end[d->from].node].kind == PL_LAB_SWITCH)
 		i.port.rate_bps = 0;
 	return i;
@@ -130,7 +130,7 @@ int pl_lab_wires_new(struct pl_lab_wires **ret, const struct pl_lab_topology *t,
 	struct pl_diag *diag)
 {
 	struct pl_lab_wires *w = calloc(1, sizeof(*w));
-	uint32_t thing; /* as the direction is numbered */
+	uint32_t thing; /* the direction's number */
 	int r = -ENOMEM;
 
 	if (w == NULL)
@@ -196,7 +196,7 @@ int pl_lab_wires_fd(const struct pl_lab_wires *w)
 
 /* ---- what becomes of frames ---- */
 
-/* A packet of this direction ends: in front of its queue, or on the link. */
+/* Drops a packet: at its queue, or on the link. Reports it and frees it. */
 static void drop(struct pl_lab_wires *w, const struct direction *d, struct pl_dp_packet *pkt,
 	bool on_link, uint64_t at_ns)
 {
@@ -227,8 +227,8 @@ static void drop(struct pl_lab_wires *w, const struct direction *d, struct pl_dp
 /* ---- frames ---- */
 
 /*
- * Onto the link, at the time at which the last bit of each has left the queue. Each leaves when its
- * turn came, and not when the machine had the time for it: the queue is as deep as it would be.
+ * Moves packets from the queue to the link, each at the time its last bit leaves the queue. That
+ * time does not depend on when the machine gets to it: the queue is as deep as on a real link.
  */
 static void leave_queue(struct pl_lab_wires *w, struct direction *d, uint64_t now_ns)
 {
@@ -248,7 +248,7 @@ static void leave_queue(struct pl_lab_wires *w, struct direction *d, uint64_t no
 
 static void deliver(struct pl_lab_wires *w, struct direction *d, struct pl_dp_packet *pkt)
 {
-	/* Out of the other end of the same link. */
+	/* The interface at the other end of the link. */
 	const struct direction *back = &w->d[2 * d->link + !d->from];
 
 	if (send(back->fd, pkt->data, pkt->len, MSG_DONTWAIT) == (ssize_t)pkt->len) {
@@ -271,11 +271,12 @@ static void move(struct pl_lab_wires *w, struct direction *d, uint64_t now_ns)
 	a = pl_dp_port_next(d->port);
 	b = pl_dp_link_next(d->dp);
 	a = a < b ? a : b;
-	/* Not again in this turn. */
+	/* Never due at now_ns again: the loop of pl_lab_wires_run must end. */
 	pl_dp_agenda_set(&w->agenda, (uint32_t)(d - w->d), a > now_ns ? a : now_ns + 1);
 }
 
-/* The kernel takes a VLAN tag out of a frame and tells of it beside. */
+/* Reinserts the VLAN tag, which the kernel removes from a frame and gives as auxdata. Returns the
+ * frame's length. */
 static uint32_t put_vlan_back(struct msghdr *m, uint8_t *frame, uint32_t len)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
@@ -311,16 +312,16 @@ static void take(struct pl_lab_wires *w, struct direction *d, const uint8_t *fra
 	}
 	pkt->headers = (struct pl_dp_headers){ PL_DP_NONE, PL_DP_NONE, PL_DP_NONE, PL_DP_NONE, 0, 0,
 		0, false };
-	/* Those whose turn came before are gone when it comes. */
+	/* Packets that left earlier must not fill the queue. */
 	leave_queue(w, d, now_ns);
 	if (!pl_dp_port_enqueue(d->port, pkt, now_ns))
 		drop(w, d, pkt, false, now_ns);
-	/* Behind it nobody waits for a packet whose turn it is. */
+	/* If the packet can leave at once, the next one must not find it queued. */
 	leave_queue(w, d, now_ns);
 }
 
-/* Whether there may be more. Packets come at the time that is read behind them: with an earlier one
- * their delay would be shorter than the link's. */
+/* Returns true when more may wait. Packets get the time after recvmmsg(): an earlier one would
+ * shorten their delay. */
 static bool take_batch(struct pl_lab_wires *w, struct direction *d, uint64_t *now_ns)
 {
 	union {
@@ -361,7 +362,7 @@ uint64_t pl_lab_wires_run(struct pl_lab_wires *w, uint64_t now_ns)
 			;
 		move(w, d, now_ns);
 	}
-	/* Of thousands of links few have something to do. */
+	/* The agenda finds the few of thousands of links that are due. */
 	while (pl_dp_agenda_first(&w->agenda, &thing) <= now_ns)
 		move(w, &w->d[thing], now_ns);
 	return pl_dp_agenda_first(&w->agenda, &thing);
@@ -369,7 +370,7 @@ uint64_t pl_lab_wires_run(struct pl_lab_wires *w, uint64_t now_ns)
 
 /* ---- changes ---- */
 
-/* It has other times from now on. */
+/* Makes a changed direction due now: its times may differ. */
 static void changed(struct pl_lab_wires *w, const struct direction *d)
 {
 	pl_dp_agenda_set(&w->agenda, (uint32_t)(d - w->d), 0);
@@ -435,7 +436,7 @@ int pl_lab_wires_restore(struct pl_lab_wires *w, const char *link, struct pl_dia
 	return r;
 }
 
-/* Whether it is as the topology says. */
+/* Returns true when the direction has the topology's values. */
 static bool is_restored(const struct pl_lab_wires *w, const struct direction *d)
 {
 	const struct pl_lab_impairments as = of_topology(w, d),
@@ -468,7 +469,7 @@ int pl_lab_wires_become(struct pl_lab_wires *w, const struct pl_lab_topology *t,
 
 /* ---- truth ---- */
 
-/* The kernel counts from the last time it was asked. */
+/* The kernel resets its counter at each query. */
 static void count_missed(struct direction *d)
 {
 	struct tpacket_stats stats;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The links of a lab: between the interfaces of two nodes stands, in each direction, a queue with a
- * rate (dataplane/queues.h) and a link with delay and faults (dataplane/link.h). Frames are read and
- * written by packet sockets in the namespace of the wires; one thread, which the owner calls when
- * `fd` is readable or a time has come.
+ * The links of a lab: in each direction a queue with a rate (dataplane/queues.h) and a link with
+ * delay and faults (dataplane/link.h) between two nodes' interfaces. Packet sockets in the wires'
+ * namespace read and write frames. Single-threaded: the owner calls pl_lab_wires_run when the
+ * descriptor is readable or the time has come.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct pl_lab_wire_books {
 };
 extern const struct pl_stats pl_lab_wire_stats;
 
-/* What a direction of a link is like. */
+/* Settings of one direction of a link. */
 struct pl_lab_impairments {
 	struct pl_dp_port_cfg port;
 	struct pl_dp_link_cfg link;
@@ -29,17 +29,17 @@ struct pl_lab_impairments {
 
 struct pl_lab_wires;
 
-/* In the namespace of the wires, whose interfaces are there. The topology outlives it. Negative
- * errno with diag. */
+/* Opens the wires, in their namespace, whose interfaces exist already. The topology must outlive
+ * them. Negative errno with diag. */
 int pl_lab_wires_new(struct pl_lab_wires **ret, const struct pl_lab_topology *t, uint64_t seed,
 	struct pl_diag *diag);
 void pl_lab_wires_free(struct pl_lab_wires *w);
-/* Of each packet that is dropped in a queue or lost on a link from now on, as in the truth of a
- * simulation (dataplane/sim.h): nodes are numbered from 1. */
+/* Calls event() for each packet dropped by a queue or lost on a link from now on, as in the truth
+ * of a simulation (dataplane/sim.h); nodes are numbered from 1. */
 void pl_lab_wires_tell(
 	struct pl_lab_wires *w, void (*event)(void *arg, const struct pl_event *event), void *arg);
 int pl_lab_wires_fd(const struct pl_lab_wires *w);
-/* Does what there is to do; when it has to be called next, by the clock that never steps. */
+/* Moves frames. Returns when it is to be called next, by the monotonic clock. */
 uint64_t pl_lab_wires_run(struct pl_lab_wires *w, uint64_t now_ns);
 
 /*
@@ -48,25 +48,24 @@ uint64_t pl_lab_wires_run(struct pl_lab_wires *w, uint64_t now_ns);
  */
 int pl_lab_wires_impair(struct pl_lab_wires *w, const char *link, const char *const *words,
 	unsigned int n, struct pl_diag *diag);
-/* The same link, as the topology has it. */
+/* Resets a link, named as above, to the topology's values. Negative errno with diag. */
 int pl_lab_wires_restore(struct pl_lab_wires *w, const char *link, struct pl_diag *diag);
-/* The topology, with the same nodes and links, takes the place of the one before, and what is not as it
- * says becomes so: also what was impaired. A line for each such link (change.h). Whether links can be
- * so is for the caller to have checked. Negative errno with diag. */
+/* Switches to a topology with the same nodes and links, and sets all links that differ from it,
+ * also impaired ones. Adds a line to `out` for each (change.h). The caller has checked that the
+ * values are possible. Negative errno with diag. */
 int pl_lab_wires_become(struct pl_lab_wires *w, const struct pl_lab_topology *t, struct pl_buf *out,
 	struct pl_diag *diag);
-/* A JSON object in a line for each direction of each link: what is set, and all accounts. */
+/* Appends each direction's settings and counters (truth_books.h). */
 struct pl_lab_truth_books;
 void pl_lab_wires_truth(struct pl_lab_wires *w, uint64_t now_ns, struct pl_lab_truth_books *ret);
 
 /* ---- impair.c ---- */
 
 void pl_lab_impairments_of(const struct pl_lab_quality *q, struct pl_lab_impairments *ret);
-/* One KEY=VALUE over what is there. -EINVAL with diag, which has the nearest key. */
+/* Changes one setting by KEY=VALUE. -EINVAL with diag, which suggests the nearest key. */
 int pl_lab_impair_word(struct pl_lab_impairments *i, const char *word, struct pl_diag *diag);
-/* Whether every key has the same value. */
+/* Returns true when all keys have the same values. */
 bool pl_lab_impairments_same(
 	const struct pl_lab_impairments *a, const struct pl_lab_impairments *b);
-/* Whether a link and its port would take them: tried on ones that nothing goes through. -EINVAL with
- * diag, -ENOMEM. */
+/* Checks the settings on an unused link and port. -EINVAL with diag, -ENOMEM. */
 int pl_lab_impairments_check(const struct pl_lab_impairments *i, struct pl_diag *diag);
