@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes librdkafka's configuration of a URI's properties and our own. */
+/* Makes librdkafka's configuration from a URI's properties and our settings. */
 #include "kafka/conf.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/sandbox.h"
 
-/* Texts go by the error callback; a library writes nothing. */
+/* Drops librdkafka's log lines: errors come by the error callback, and a library prints nothing. */
 static void be_quiet(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
 	(void)rk;
@@ -56,7 +56,8 @@ static int set(rd_kafka_conf_t *conf, const char *name, const char *value, struc
 		warn(warning, name);
 		return 0;
 	default:
-		/* A value may be a secret, so it is left to librdkafka to tell it. */
+		/* The value may be a secret: only librdkafka's text, which knows that, goes into
+		 * the message. */
 		pl_diag_set(diag, "property '%s': %s", name, text);
 		return -EINVAL;
 	}
@@ -68,7 +69,8 @@ static int set_all(rd_kafka_conf_t *conf, const struct pl_kafka_uri *uri,
 {
 	int r = set(conf, "bootstrap.servers", uri->brokers, warning, diag);
 
-	/* One that an older librdkafka does not know is no fault of the user's. */
+	/* A setting of ours that an older librdkafka does not know is left out without a
+	 * warning. */
 	for (; r == 0 && settings->name != NULL; settings++)
 		r = set(conf, settings->name, settings->value, NULL, diag);
 	for (unsigned int i = 0; r == 0 && i < uri->n_properties; i++) {
@@ -89,8 +91,9 @@ static bool holds(const rd_kafka_conf_t *conf, const char *name, const char *wor
 	       strstr(text, word) != NULL;
 }
 
-/* A process that librdkafka starts would end this one without a word: the C library blocks all
- * signals meanwhile, also that of a refused system call. */
+/* Refuses GSSAPI with kinit under the sandbox. Starting kinit is a refused system call, which ends
+ * this process without a message: the C library blocks all signals meanwhile, also that of the
+ * refused call. */
 static int check_kinit(const rd_kafka_conf_t *conf, struct pl_diag *diag)
 {
 	char every[32] = "";
@@ -138,7 +141,8 @@ static int verdict_of(rd_kafka_resp_err_t err)
 	}
 }
 
-/* One question. A broker that makes the topic first says for a while that there is none. */
+/* Asks the brokers once for the topic's metadata. A broker that creates the topic on demand says
+ * for a while that there is none. */
 static rd_kafka_resp_err_t ask(
 	rd_kafka_t *rk, rd_kafka_topic_t *topic, unsigned int wait_ms, unsigned int *ret)
 {
@@ -176,7 +180,7 @@ int pl_kafka_conf_partitions(rd_kafka_t *rk, rd_kafka_topic_t *topic, const char
 		err = ask(rk, topic, left > 0 ? left : 1, ret);
 		if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
 			return 0;
-		/* What a broker said is worth more than that the last question had no time. */
+		/* Keeps a broker's answer instead of a later timeout. */
 		if (verdict_of(err) != -ETIMEDOUT || told == RD_KAFKA_RESP_ERR_NO_ERROR)
 			told = err;
 		if (left == 0 || verdict_of(err) == -EACCES)

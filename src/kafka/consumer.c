@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A consumer opened and closed, its share of the group's partitions, and commits. */
+/* Opens and closes a consumer, follows its share of the group's partitions, and commits. */
 #include "kafka/consumer.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "kafka/conf.h"
 #include "kafka/consumer_state.h"
 
-#define NOTE_MAX      64  /* bytes of a note that are read, with its NUL */
-#define RETRY_MS      100 /* between two questions to a group that has no coordinator */
-#define PART          256 /* partitions told of at a time */
+#define NOTE_MAX      64  /* bytes of a note that are read, with the NUL */
+#define RETRY_MS      100 /* between two requests while the group has no coordinator */
+#define PART          256 /* partitions in one call of a callback */
 #define CLOSE_NS      UINT64_C(5000000000)
 #define CLOSE_POLL_MS 50
 
@@ -169,13 +169,13 @@ static int on_statistics(rd_kafka_t *rk, char *json, size_t len, void *opaque)
 	struct pl_kafka_consumer *c = opaque;
 
 	(void)rk;
-	/* The text has no other topics than those that are read. */
+	/* The statistics hold only the topics that the consumer reads. */
 	if (pl_kafka_client_read(&c->client, NULL, json, len) < 0)
 		pl_diag_set(&c->trouble, "librdkafka's statistics are not readable");
 	return 0; /* librdkafka frees the text */
 }
 
-/* The answer may be good and that for a partition not. */
+/* Returns the error of the whole answer, else the first error of a partition in it. */
 static rd_kafka_resp_err_t error_of(
 	rd_kafka_resp_err_t err, const rd_kafka_topic_partition_list_t *list)
 {
@@ -249,7 +249,7 @@ static int find_topic(struct pl_kafka_consumer *c, struct pl_kafka_source_topic 
 	return r;
 }
 
-/* All of them together have the time. */
+/* Finds the partitions of all topics; wait_ms bounds the sum of their waits. */
 static int find_topics(struct pl_kafka_consumer *c, struct pl_diag *diag)
 {
 	const uint64_t ms = 1000000, until = pl_clock_mono_ns() + c->config.wait_ms * ms;
@@ -356,8 +356,8 @@ int pl_kafka_consumer_open(struct pl_kafka_consumer **ret,
 	return 0;
 }
 
-/* Leaves the group. False: librdkafka did not come to its end in time, as 2.0.2 now and then does
- * not while partitions move; the others take the partitions after session.timeout.ms then. */
+/* Leaves the group. Returns false when librdkafka did not finish in time, as 2.0.2 at times while
+ * partitions move; other members get these after session.timeout.ms. */
 static bool leave(struct pl_kafka_consumer *c)
 {
 	const uint64_t until = pl_clock_mono_ns() + CLOSE_NS;
@@ -368,7 +368,7 @@ static bool leave(struct pl_kafka_consumer *c)
 	if (error != NULL)
 		rd_kafka_error_destroy(error);
 	while (closed && !rd_kafka_consumer_closed(c->rk)) {
-		/* Messages that were on their way come here too. */
+		/* The queue also gets messages that were still being fetched. */
 		rd_kafka_message_t *message = rd_kafka_consume_queue(served, CLOSE_POLL_MS);
 
 		if (message != NULL)
@@ -390,8 +390,8 @@ void pl_kafka_consumer_close(struct pl_kafka_consumer *c)
 		closed = leave(c);
 		rd_kafka_queue_destroy(c->queue);
 	}
-	/* One that does not close cannot be freed without waiting for it. Its callbacks are served
-	 * by nobody any more, but statistics may still name it: it stays, with its memory. */
+	/* A client that did not close cannot be freed without waiting for it. Its callbacks may
+	 * refer to the consumer: both stay allocated. */
 	if (!closed)
 		return;
 	if (c->rk != NULL)
@@ -437,7 +437,7 @@ static void on_answer(
 	answer->err = error_of(err, list);
 }
 
-/* rd_kafka_commit would wait for ever. */
+/* Commits with a time limit; rd_kafka_commit has none. */
 static int commit_and_wait(struct pl_kafka_consumer *c, rd_kafka_topic_partition_list_t *list,
 	uint32_t wait_ms, struct pl_diag *diag)
 {
@@ -449,7 +449,7 @@ static int commit_and_wait(struct pl_kafka_consumer *c, rd_kafka_topic_partition
 		rd_kafka_queue_poll_callback(queue, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
 		err = answer.came ? answer.err : RD_KAFKA_RESP_ERR__TIMED_OUT;
 	}
-	/* An answer that comes later finds no queue, and nobody is called. */
+	/* A later answer finds no queue and calls nothing. */
 	rd_kafka_queue_destroy(queue);
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
 		return 0;
@@ -479,7 +479,7 @@ rd_kafka_topic_partition_list_t *pl_kafka_consumer_list_of(
 	return list;
 }
 
-/* Another broker takes the group over, or a transaction of it ends: the answer comes a moment later. */
+/* Returns true for errors that pass by themselves, as when another broker takes over the group. */
 static bool passes(rd_kafka_resp_err_t err)
 {
 	return err == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages fetched, looked at, and lent. */
+/* Fetches messages, checks them, and lends their values to the caller. */
 #include <errno.h>
 #include <string.h>
 
@@ -29,14 +29,14 @@ uint64_t pl_kafka_consumer_bad(const struct pl_kafka_consumer_stats *stats)
 	return sum;
 }
 
-/* A message, or the end of a partition; else an error of the client's. */
+/* Returns true for a message and for the end of a partition, false for an error of the client. */
 static bool is_of_partition(const rd_kafka_message_t *m)
 {
 	return m->err == RD_KAFKA_RESP_ERR_NO_ERROR || m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
 }
 
-/* Partitions were taken away while messages of theirs were in the burst. Whoever has them now reads
- * these messages too. */
+/* Drops messages in the burst of partitions that the group took away. The member that has these
+ * partitions now reads the messages too. */
 static void drop_stale(struct pl_kafka_consumer *c)
 {
 	rd_kafka_topic_partition_list_t *mine = NULL;
@@ -108,9 +108,9 @@ int pl_kafka_consumer_seek(struct pl_kafka_consumer *c, const struct pl_kafka_po
 	return r;
 }
 
-/* A call for many messages waits until it has them all: so one is waited for, and then those are
- * taken that are there. Within the second call partitions may go, but not come back, which takes
- * the group a round. */
+/* A call for many messages waits until it has all of them. So the first call waits for one, and the
+ * second takes the messages that are ready. Within the second call partitions may be taken away,
+ * but not come back, which needs another rebalance. */
 static void fetch(struct pl_kafka_consumer *c, uint32_t timeout_ms)
 {
 	ssize_t n;
@@ -169,7 +169,7 @@ static enum pl_kafka_verdict look(const struct pl_kafka_consumer *c, const rd_ka
 	return pl_kafka_reading_end(reading, c->config.kind, m->payload != NULL ? m->len : 0);
 }
 
-/* The value of a good message. */
+/* Puts the value of a good message into *ret, copied when it is not aligned to 8 bytes. */
 static void lend(struct pl_kafka_consumer *c, const rd_kafka_message_t *m,
 	const struct pl_kafka_message *message, struct pl_kafka_block *ret)
 {
@@ -189,7 +189,8 @@ static void lend(struct pl_kafka_consumer *c, const rd_kafka_message_t *m,
 	}
 }
 
-/* Whether there is something to tell. */
+/* Fills *ret from a message or the end of a partition; returns false for an error of the client,
+ * which is counted. */
 static bool take(
 	struct pl_kafka_consumer *c, const rd_kafka_message_t *m, struct pl_kafka_block *ret)
 {

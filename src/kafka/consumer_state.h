@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What consumer.c and consumer_recv.c share. */
+/* Structures and functions shared by consumer.c and consumer_recv.c. */
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -13,7 +13,7 @@ struct pl_kafka_consumer {
 	rd_kafka_queue_t *queue;
 	struct pl_kafka_source_topic {
 		char name[PL_KAFKA_TOPIC_MAX + 1];
-		uint32_t first, n; /* numbers of its partitions, of several topics */
+		uint32_t first, n; /* numbers of its partitions */
 	} topics[PL_KAFKA_TOPICS_MAX];
 	unsigned int n_topics;
 	struct pl_kafka_consumer_config config;
@@ -21,7 +21,7 @@ struct pl_kafka_consumer {
 	rd_kafka_message_t *burst[PL_KAFKA_BURST];
 	unsigned int n_burst, next;
 	rd_kafka_message_t *lent;
-	bool revoked;  /* partitions were taken away within the call that fetches */
+	bool revoked;  /* the fetching call took partitions away */
 	void *aligned; /* room for the largest message */
 
 	struct pl_kafka_consumer_stats stats;
@@ -29,13 +29,14 @@ struct pl_kafka_consumer {
 	struct pl_diag trouble;
 };
 
-/* The number of a partition; PL_KAFKA_UNKNOWN: it came into being after the consumer. */
+/* Returns the number of a partition, or PL_KAFKA_UNKNOWN for one that was added after the consumer
+ * was opened. */
 uint32_t pl_kafka_consumer_number(
 	const struct pl_kafka_consumer *c, const char *topic, int32_t partition);
 
-/* To be freed. */
+/* Makes a list of these positions; the caller destroys it. */
 rd_kafka_topic_partition_list_t *pl_kafka_consumer_list_of(
 	const struct pl_kafka_consumer *c, const struct pl_kafka_position *positions, uint32_t n);
 
-/* Gives back what is lent, and what was fetched. */
+/* Frees the lent message and the fetched ones. */
 void pl_kafka_consumer_forget(struct pl_kafka_consumer *c);

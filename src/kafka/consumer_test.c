@@ -20,7 +20,7 @@ static struct pl_kafka_uri uri;
 static struct pl_diag diag, warning;
 static uint64_t seed;
 
-/* What a member was told, and what it does when partitions are its own. */
+/* Counts a member's partitions; `start`: offset it sets when a partition is assigned. */
 struct member {
 	struct pl_kafka_consumer *c;
 	bool mine[PARTITIONS];
@@ -299,7 +299,7 @@ static void test_hostile(void)
 	pl_kafka_consumer_close(m.c);
 }
 
-/* Where a partition ends is told, also behind messages that are none of ours. */
+/* The end of a partition is reported, also behind messages that are bad. */
 static void test_end(void)
 {
 	const unsigned int n = sizeof(hostile) / sizeof(hostile[0]);

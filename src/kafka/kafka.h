@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Kafka by librdkafka, which a build may be without (PL_HAVE_KAFKA is 0): then uri.h, message.h,
- * statistics.h and this are all there is, and who wants more tells its user what pl_kafka_check
- * says (exit code PL_EXIT_UNAVAILABLE).
+ * Kafka by librdkafka. A build without it (PL_HAVE_KAFKA is 0) has only uri.h, message.h,
+ * statistics.h and this; callers that need more tell the user pl_kafka_check's text (exit code
+ * PL_EXIT_UNAVAILABLE).
  */
 #pragma once
 
 #include "base/diag.h"
 
-/* -ENOTSUP with diag, which names what the build was without. */
+/* Returns 0, or -ENOTSUP with diag when the build has no librdkafka. */
 int pl_kafka_check(struct pl_diag *diag);
 
-/* For people: the library's version, or "none: " and why. */
+/* Text for users: the library's version, or "none: " and the reason. */
 const char *pl_kafka_library(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Says whether librdkafka is there, and its version. */
+/* Tells whether the build has librdkafka, and its version. */
 #include "kafka/kafka.h"
 
 #include <errno.h>

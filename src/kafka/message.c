@@ -63,7 +63,7 @@ void pl_kafka_headers_make(
 	memcpy(ret[CLOCK].value, pl_clock_name(message->clock), ret[CLOCK].len);
 }
 
-/* A name that is not known may be of a later version: the clock is then not told. */
+/* A clock's name that is not known may be of a later version: PL_STAMP_NONE then. */
 static enum pl_clock_kind clock_named(const char *name, size_t len)
 {
 	for (unsigned int i = 0; i < PL_STAMP_KINDS; i++) {
@@ -112,7 +112,7 @@ void pl_kafka_reading_header(
 	uint64_t le = 0;
 
 	if (strcmp(name, PL_KAFKA_PLACING) == 0) {
-		/* Another word may be of a later version. */
+		/* An unknown word may be of a later version. */
 		m->spread = len == strlen(PL_KAFKA_SPREAD) && value != NULL &&
 			    memcmp(value, PL_KAFKA_SPREAD, len) == 0;
 		return;
@@ -127,7 +127,7 @@ void pl_kafka_reading_header(
 	if (reading->bad)
 		return;
 	if (which == FORMAT) {
-		/* A format that is too long is none of ours. */
+		/* A format that is too long is not one of pathline's: length 0 matches none. */
 		reading->format_len = len < PL_KAFKA_FORMAT_MAX ? len : 0;
 		memcpy(reading->format, value, reading->format_len);
 		return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One Kafka message of records: the value is `n` records of one kind, one behind the other and
- * nothing else, so that it is rows of ClickHouse's RowBinary. What else there is to say stands in
- * the message's headers, numbers little-endian:
+ * A Kafka message of records: the value is `n` records of one kind, one behind the other and
+ * nothing else, so that it is rows of ClickHouse's RowBinary. The message's headers hold the rest,
+ * numbers little-endian:
  *
  *   f   format, "pkt64/1" (no terminator); of rows of Protocol Buffers "pkt64/1+proto"; of packets as
  *       they arrived "raw/1" (raw/message.h), whose value is no records
@@ -14,10 +14,11 @@
  *   d   u64, records that the producer had dropped before
  *   c   which clock the records' times are of, "nic" (base/clock_kinds.def; no terminator)
  *
- * A ninth is there only where records of a flow are in several partitions: p, "spread" (no terminator).
+ * A ninth header is there only when several partitions get records of one flow: p, "spread" (no
+ * terminator).
  *
- * Knows nothing of librdkafka. What is read is from outside: any bytes are either a message or one
- * of the verdicts.
+ * Does not use librdkafka. Messages are from outside: any bytes give a message or one of the
+ * verdicts.
  */
 #pragma once
 
@@ -51,8 +52,8 @@ struct pl_kafka_message {
 	uint64_t oldest_ns, newest_ns;
 	uint64_t dropped;
 	enum pl_clock_kind
-		clock;      /* of the times; PL_STAMP_NONE: not told, or by a name not known */
-	bool spread;        /* records of a flow may be in other partitions too */
+		clock;      /* of the times; PL_STAMP_NONE: no header "c", or an unknown name */
+	bool spread;        /* other partitions may have records of the same flow */
 	uint32_t given;     /* bits of the headers that were there, in the order above */
 	bool protobuf;      /* written only: the value is rows of record/protobuf.h */
 	const char *format; /* written only: header "f" of a value that is no records; NULL */
@@ -66,7 +67,7 @@ struct pl_kafka_header {
 	uint8_t value[PL_KAFKA_FORMAT_MAX];
 };
 
-/* All eight. */
+/* Makes the eight headers of a message. */
 void pl_kafka_headers_make(
 	const struct pl_kafka_message *message, struct pl_kafka_header ret[PL_KAFKA_HEADERS]);
 
@@ -80,15 +81,17 @@ struct pl_kafka_reading {
 };
 
 void pl_kafka_reading_init(struct pl_kafka_reading *reading);
-/* Headers that are not ours are passed over. `value` is NULL for a header without one. */
+/* Reads one header; those of other programs are skipped. `value` is NULL for a header without
+ * one. */
 void pl_kafka_reading_header(
 	struct pl_kafka_reading *reading, const char *name, const void *value, size_t len);
-/* Whether a value of `len` bytes behind these headers is records of this kind. Only with
- * PL_KAFKA_GOOD is reading->message complete; headers other than "f" may be missing, and their
- * numbers are then 0 (`given` says so), but n is counted. */
+/* Checks that a value of `len` bytes behind these headers is records of this kind. Only with
+ * PL_KAFKA_GOOD is reading->message complete: n is counted; headers other than "f" may be missing,
+ * and their numbers are then 0 (`given` has the headers that were there). */
 enum pl_kafka_verdict pl_kafka_reading_end(
 	struct pl_kafka_reading *reading, enum pl_flat_kind kind, size_t len);
-/* Whether the headers are those of a message of another format, "raw/1". With PL_KAFKA_GOOD
- * reading->message is complete but for its kind; n is what the header says, 0 when it is missing. */
+/* Checks that the headers are those of a message of another format, such as "raw/1". With
+ * PL_KAFKA_GOOD reading->message is complete but for its kind; n is that of its header, 0 when it
+ * is missing. */
 enum pl_kafka_verdict pl_kafka_reading_format(
 	const struct pl_kafka_reading *reading, const char *format);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A producer opened and closed, and what librdkafka calls back. */
+/* Opens and closes a producer; has librdkafka's callbacks. */
 #include "kafka/producer.h"
 
 #include <assert.h>
@@ -105,7 +105,8 @@ static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
 	p->stats.errors++;
 	if (err == RD_KAFKA_RESP_ERR__FATAL)
 		rd_kafka_fatal_error(rk, text, sizeof(text));
-	/* A client that goes, or does not get through, is not what messages wait for. */
+	/* Messages do not wait for a client that is being replaced, or for its successor: their
+	 * errors stay apart. */
 	if (rk == p->old.rk)
 		return;
 	pl_diag_set(rk == p->next.rk ? &p->next_trouble : &p->trouble, "%s",
@@ -216,7 +217,7 @@ static int new_client(struct pl_kafka_producer *p, const struct pl_kafka_produce
 		pl_diag_set(diag, "%s", text);
 		return -EINVAL;
 	}
-	/* From here on the client asks for the topic by itself. */
+	/* From here on the client asks for the topic's metadata by itself. */
 	p->topic = rd_kafka_topic_new(p->rk, p->topic_name, NULL);
 	if (p->topic == NULL) {
 		pl_diag_set(diag, "topic '%s': %s", p->topic_name,
@@ -306,7 +307,7 @@ static int make_pool(struct pl_kafka_producer *p, uint32_t wanted, struct pl_dia
 
 static void release(struct pl_kafka_producer *p)
 {
-	/* librdkafka first: until it is gone it may read the buffers. */
+	/* The client first: until it is destroyed it may read the buffers. */
 	if (p->asked != NULL)
 		rd_kafka_queue_destroy(p->asked);
 	pl_kafka_producer_renew_done(p);
@@ -377,7 +378,8 @@ void pl_kafka_producer_close(
 		rd_kafka_flush(p->rk, PURGE_MS);
 	}
 	pl_kafka_skew_end(&p->skew, p->n_partitions);
-	/* A report that did not come in that time will not: it was not acknowledged either. */
+	/* Items without a delivery report by now get none any more: they were not acknowledged
+	 * either. */
 	p->stats.drop_purged += p->waiting;
 	p->waiting = 0;
 	if (ret != NULL)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * New certificates on disk, or a topic that takes less than the first client gathers: a second client is
- * opened with them beside the first one. When a broker has
- * told it of the topic, it gets all messages from then on, and the first one goes when its own are
- * acknowledged. One that does not get through is given up, and tried again at the next look.
- */
+/* Replaces the client after new certificates on disk, or when a topic takes less than the first
+ * client gathers: a second client is opened beside the first one. When a broker has told it of the
+ * topic, it gets all messages from then on, and the first one is closed when its own are
+ * acknowledged. A client that does not get through is given up; the next look tries again. */
 #include "kafka/producer_renew.h"
 
 #include <string.h>
@@ -42,7 +40,8 @@ static void open_next(struct pl_kafka_producer *p, uint64_t now_ns)
 		pl_kafka_producer_resized(p, conf);
 	p->next.rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
 	if (p->next.rk == NULL) {
-		/* A key that is not the certificate's, as while only one of both was renewed. */
+		/* A key may not belong to the certificate, as while only one of both was
+		 * renewed. */
 		rd_kafka_conf_destroy(conf);
 		give_up(p, text);
 		return;
@@ -62,7 +61,7 @@ static void take_over(struct pl_kafka_producer *p)
 	p->renew.pending = false;
 	if (p->room_known && pl_kafka_producer_batch_fits(p))
 		p->resize = 0;
-	pl_kafka_producer_room_end(p); /* this one asks anew */
+	pl_kafka_producer_room_end(p); /* a question of the old client */
 }
 
 void pl_kafka_producer_renew(struct pl_kafka_producer *p, uint64_t now_ns)

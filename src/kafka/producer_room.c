@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How large a producer's messages may be. A topic takes a batch of messages as a whole or not at all,
- * so that batches are to fit too; librdkafka knows only one size of them per client.
- */
+/* Finds the largest size of a producer's messages. A topic takes a batch of messages as a whole or
+ * not at all, so batches have to fit too; a client of librdkafka has one batch size for all its
+ * topics. */
 #include "kafka/producer_room.h"
 
 #include <assert.h>
@@ -12,7 +11,7 @@
 
 #define ANSWER_MS 3000
 
-/* Messages of as many records, or bytes of entries, as fit. */
+/* Lowers the records, or bytes of entries, per message to what fits into `room`. */
 static void cut(struct pl_kafka_producer *p, uint32_t room)
 {
 	const uint32_t value = room > PL_KAFKA_BESIDE ? room - PL_KAFKA_BESIDE : 0;
@@ -28,7 +27,8 @@ static void cut(struct pl_kafka_producer *p, uint32_t room)
 	}
 }
 
-/* librdkafka adds a message to a batch by the size of its value. */
+/* Headers and framing come on top: librdkafka adds a message to a batch by the size of its
+ * value. */
 bool pl_kafka_producer_batch_fits(const struct pl_kafka_producer *p)
 {
 	return pl_kafka_room_batch(rd_kafka_conf(p->rk)) + PL_KAFKA_BESIDE <= p->room.batch;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records into batches, batches into messages, and what became of them. */
+/* Gathers records into batches, sends batches as messages, and counts how each ended. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -50,7 +50,7 @@ void pl_kafka_producer_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t er
 	*counter_of(&p->stats, err) += items;
 }
 
-/* Another try could end otherwise. */
+/* Returns true for errors that another try may not have: all but messages too large. */
 static bool may_return(rd_kafka_resp_err_t err)
 {
 	return err != RD_KAFKA_RESP_ERR_NO_ERROR && err != RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE &&
@@ -126,7 +126,7 @@ void pl_kafka_batch_free(struct pl_kafka_producer *p, struct pl_kafka_batch *bat
 {
 	p->older -= batch->side != p->side;
 	batch->side = p->side;
-	/* The last one back is the first one out: its memory may still be in a cache. */
+	/* The buffer freed last is used first: its memory may still be in a cache. */
 	TAILQ_INSERT_HEAD(&p->free, batch, link);
 	p->n_free++;
 }
@@ -175,7 +175,7 @@ static rd_kafka_headers_t *make_headers(
 	return headers;
 }
 
-/* The error of a call, which is freed. */
+/* Returns the code of an error, which is freed; its text becomes the trouble. */
 static rd_kafka_resp_err_t code_of(struct pl_kafka_producer *p, rd_kafka_error_t *error)
 {
 	rd_kafka_resp_err_t code;
@@ -191,7 +191,7 @@ static rd_kafka_resp_err_t code_of(struct pl_kafka_producer *p, rd_kafka_error_t
 void pl_kafka_batch_send(struct pl_kafka_producer *p, struct pl_kafka_batch *batch)
 {
 	rd_kafka_headers_t *headers = make_headers(p, batch);
-	/* Neither COPY nor FREE: by reference, until the delivery report. */
+	/* Neither COPY nor FREE: librdkafka refers to the buffer until the delivery report. */
 	const rd_kafka_vu_t parts[] = {
 		{ .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic },
 		{ .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = (int32_t)batch->partition },
@@ -227,14 +227,14 @@ static inline void note_time(struct pl_kafka_batch *batch, uint64_t from_ns, uin
 		batch->newest_ns = to_ns;
 }
 
-/* Of n_partitions, not 0. */
+/* n_partitions must not be 0. */
 static inline uint32_t partition_of(const struct pl_kafka_producer *p, uint64_t hash)
 {
 	return p->spread ? p->turn_of % p->n_partitions : (uint32_t)(hash % p->n_partitions);
 }
 
-/* The batch that takes the next `size` bytes of this hash, counted as put. NULL: dropped, and
- * counted, with why in *ret. */
+/* Returns the batch that takes the next `size` bytes of this hash; counts them as put. NULL:
+ * dropped and counted, and *ret has the reason. */
 static inline struct pl_kafka_batch *batch_for(
 	struct pl_kafka_producer *p, uint64_t hash, size_t size, int *ret)
 {
@@ -263,7 +263,8 @@ static inline struct pl_kafka_batch *batch_for(
 	return batch;
 }
 
-/* `size` bytes were written behind the batch's. */
+/* Counts an item of `size` bytes that was written to the batch, and sends the batch when it is
+ * full. */
 static inline void added(struct pl_kafka_producer *p, struct pl_kafka_batch *batch, size_t size)
 {
 	batch->bytes += size;
@@ -288,7 +289,7 @@ int pl_kafka_producer_put(struct pl_kafka_producer *p, uint64_t hash, const void
 		pl_protobuf_put(p->kind, p->row, record, batch->records + batch->bytes);
 	else
 		memcpy(batch->records + batch->bytes, record, p->size);
-	/* Every kind begins with its time, a flow with those of its first and last packet. */
+	/* A record begins with its time, a flow with the times of its first and last packet. */
 	memcpy(times, record, sizeof(times));
 	note_time(batch, times[0], times[pl_flat_short(p->kind) == PL_FLAT_FLOW128]);
 	added(p, batch, p->size);
@@ -350,7 +351,7 @@ bool pl_kafka_producer_room_for(const struct pl_kafka_producer *p, uint64_t hash
 	       (p->n_free > 0 || (batch != NULL && p->batch_bytes - batch->bytes >= size));
 }
 
-/* Hands a message to the client; 0, or what the client said. */
+/* Gives a message to the client; returns 0 or the client's error. */
 static rd_kafka_resp_err_t give_message(
 	struct pl_kafka_producer *p, const rd_kafka_vu_t *parts, size_t n)
 {
@@ -365,7 +366,7 @@ static rd_kafka_resp_err_t give_message(
 	return err;
 }
 
-/* The same as an errno, where nobody takes the message back. */
+/* Returns the errno of a client's error, for callers who do not get the message back. */
 static int error_of(rd_kafka_resp_err_t err)
 {
 	if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
@@ -453,13 +454,14 @@ bool pl_kafka_producer_settled(const struct pl_kafka_producer *p)
 void pl_kafka_producer_mark(struct pl_kafka_producer *p)
 {
 	assert(p->older == 0);
-	/* A buffer that is being filled may get more: it is older all the same. */
+	/* A buffer being filled counts as older, although records from after the mark may be
+	 * added. */
 	p->older = p->mode == PL_KAFKA_MESSAGES ? p->waiting : p->n_buffers - p->n_free;
 	p->side ^= SIDE;
 }
 
-/* Partitions are only ever added while a topic lives. What is being filled goes where it was meant
- * to go. */
+/* Takes a new number of partitions, which only grows while a topic lives. Batches being filled go
+ * to the partitions chosen before. */
 static void take_partitions(struct pl_kafka_producer *p, uint64_t n)
 {
 	if (n == p->n_partitions || n == 0)
@@ -467,7 +469,7 @@ static void take_partitions(struct pl_kafka_producer *p, uint64_t n)
 	if (!pl_kafka_producer_room_turn(p))
 		return;
 	if (n > PL_KAFKA_PARTITIONS_MAX) {
-		/* Those that are known go on; the rest of the topic gets no records. */
+		/* The known partitions stay in use; the others get no records. */
 		pl_diag_set(&p->trouble, "the topic has %llu partitions now; %d is the limit",
 			(unsigned long long)n, PL_KAFKA_PARTITIONS_MAX);
 		return;
@@ -486,7 +488,7 @@ void pl_kafka_producer_turn(struct pl_kafka_producer *p, uint64_t now_ns)
 	pl_kafka_producer_renew(p, now_ns);
 	take_partitions(p, p->client.partitions);
 	pl_kafka_skew_turn(&p->skew, now_ns, p->n_partitions);
-	/* While acknowledgements are slow, what is left of the buffers is better filled. */
+	/* While acknowledgements are slow, buffers are few: those left are better sent full. */
 	while (2 * p->n_lent <= p->n_buffers && (batch = TAILQ_FIRST(&p->filling)) != NULL &&
 		now_ns - batch->since_ns >= p->age_ns) {
 		p->stats.aged++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What producer.c and producer_send.c share. */
+/* Structures and functions shared by the files of the producer. */
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -16,7 +16,7 @@ struct pl_kafka_batch {
 	TAILQ_ENTRY(pl_kafka_batch) link;
 	uint8_t *records;
 	uint32_t n;
-	uintptr_t side; /* of the producer, when it was begun */
+	uintptr_t side; /* value of the producer's `side` when it was begun */
 	size_t bytes;   /* of its records */
 	uint32_t partition;
 	uint64_t oldest_ns, newest_ns; /* of its records */
@@ -26,11 +26,11 @@ struct pl_kafka_batch {
 
 TAILQ_HEAD(pl_kafka_batches, pl_kafka_batch);
 
-/* Of a message's word, PL_KAFKA_MESSAGES. */
+/* Bits of a message's opaque word, PL_KAFKA_MESSAGES. */
 #define SIDE   ((uintptr_t)1)
 #define STORED ((uintptr_t)2)
 
-/* A client beside the present one. */
+/* Another client beside the present one. */
 struct pl_kafka_side {
 	rd_kafka_t *rk; /* NULL: there is none */
 	rd_kafka_topic_t *topic;
@@ -39,19 +39,19 @@ struct pl_kafka_side {
 struct pl_kafka_producer {
 	rd_kafka_t *rk;
 	rd_kafka_topic_t *topic;
-	/* With new certificates (producer_renew.c): the next one, while it is not known whether it
-	 * gets through, and the one before, while messages of its are not acknowledged. */
+	/* Clients during a replacement (producer_renew.c): `next` until a broker has told it of the
+	 * topic, `old` until its messages are acknowledged. */
 	struct pl_kafka_side next, old;
 	bool next_ready;
-	uint64_t next_ns; /* since when it is tried */
+	uint64_t next_ns; /* when `next` was opened */
 	struct pl_diag next_trouble;
 	struct pl_kafka_renew renew;
-	/* How large messages may be (producer_room.c). `resize`: the client is to be another one, whose
-	 * batch.size is that, before anything is sent; 0: not. */
-	rd_kafka_queue_t *asked; /* NULL: no answer is waited for */
+	/* The limit of messages (producer_room.c). `resize`: before anything is sent, the client
+	 * has to be replaced by one with this batch.size; 0: it need not. */
+	rd_kafka_queue_t *asked; /* the question to the brokers; NULL: none is open */
 	bool room_known;
 	struct pl_kafka_room room;
-	struct pl_diag misfit; /* why messages that are needed do not fit; empty: they do */
+	struct pl_diag misfit; /* why messages of `least` bytes do not fit; empty: they do */
 	uint32_t least, resize;
 	char topic_name[PL_KAFKA_TOPIC_MAX + 1];
 	enum pl_kafka_mode mode;
@@ -60,7 +60,7 @@ struct pl_kafka_producer {
 	const char *format; /* of entries */
 	uint32_t size;      /* of a record, or of its row */
 	size_t batch_bytes; /* of a full batch */
-	bool protobuf;      /* rows are made of records, by this one */
+	bool protobuf;      /* records are written as rows, from the template `row` */
 	uint8_t row[PL_PROTOBUF_ROW_MAX];
 	uint32_t records; /* in a full batch */
 	uint64_t age_ns;
@@ -82,8 +82,9 @@ struct pl_kafka_producer {
 	enum pl_clock_kind clock; /* of records that are put now */
 	uint64_t sequence;
 	uint64_t waiting; /* items being filled or lent */
-	/* Messages, and buffers, of before the last mark; the bit that those have which are sent or
-	 * begun now. And messages that the caller still has. */
+	/* older: messages, or buffers, from before the last mark that have not ended. stored:
+	 * messages that the caller still keeps. side: bit that marks messages sent, and buffers
+	 * begun, since the last mark. */
 	uint64_t older, stored;
 	uintptr_t side;
 	struct pl_kafka_producer_stats stats;
@@ -95,12 +96,13 @@ struct pl_kafka_producer {
 	struct pl_diag trouble;
 };
 
-/* Items that ended with this error of librdkafka. */
+/* Counts items that ended with this error of librdkafka. */
 void pl_kafka_producer_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, uint64_t items);
-/* A batch that ended with this error: delivered, returned or dropped. */
+/* Counts a batch that ended with this error: delivered, returned or dropped. */
 void pl_kafka_batch_ended(
 	struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const struct pl_kafka_batch *batch);
-/* A message that ended with this error: the same. Whether it is delivered or the caller's again. */
+/* Counts a message that ended with this error; returns true when it was delivered, or the caller
+ * took it back. */
 bool pl_kafka_message_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const void *key,
 	size_t key_len, const void *value, size_t len);
 /* Gives a batch that is being filled to librdkafka. */

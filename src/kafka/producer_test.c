@@ -163,7 +163,7 @@ static uint64_t header(const rd_kafka_message_t *m, const char *name, size_t len
 	return v;
 }
 
-/* Whether every record of the message is the one it says it is, in its partition; marks them. */
+/* Checks the content and partition of every record of the message; marks the records in seen. */
 static bool check_records(const rd_kafka_message_t *m, int partitions, uint8_t *seen, uint64_t n)
 {
 	uint64_t newest = 0, oldest = UINT64_MAX, last = 0;
@@ -607,7 +607,7 @@ static void test_request_errors(void)
 	}
 }
 
-/* What may be tried again is, and arrives once. */
+/* librdkafka retries after errors that allow it, and each record arrives once. */
 static void test_retries(void)
 {
 	struct pl_kafka_producer_stats s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A file of librdkafka's properties. */
+/* Reads a file of librdkafka's properties. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

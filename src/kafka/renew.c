@@ -11,7 +11,7 @@ static const char *const properties[PL_KAFKA_RENEW_FILES] = { "ssl.ca.location",
 	"ssl.certificate.location", "ssl.key.location", "ssl.keystore.location",
 	"ssl.crl.location" };
 
-/* Whether the file is another than it was. */
+/* Looks at the file; returns true when it changed since the last look. */
 static bool look(struct pl_kafka_renew_file *f)
 {
 	struct pl_kafka_renew_file now = { .path = f->path };
@@ -38,7 +38,8 @@ int pl_kafka_renew_init(struct pl_kafka_renew *renew, const rd_kafka_conf_t *con
 		char path[PATH_MAX] = "";
 		size_t size = sizeof(path);
 
-		/* "probe": librdkafka looks for the system's own. */
+		/* A value that is no path, such as "probe": librdkafka searches the system's
+		 * CAs. */
 		if (rd_kafka_conf_get(conf, properties[i], path, &size) != RD_KAFKA_CONF_OK ||
 			path[0] != '/')
 			continue;

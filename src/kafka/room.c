@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asks how large the messages of a topic may be. */
+/* Asks the brokers for the largest message of a topic. */
 #include "kafka/room.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ rd_kafka_queue_t *pl_kafka_room_ask(rd_kafka_t *rk, const char *topic, uint32_t 
 	return queue;
 }
 
-/* A topic without a limit of its own has that of the brokers, which they tell as the topic's. */
+/* For a topic without a limit of its own the brokers report their own limit as the topic's. */
 static void take_entry(const rd_kafka_ConfigEntry_t *entry, struct pl_kafka_room *room)
 {
 	const char *value = rd_kafka_ConfigEntry_value(entry);
@@ -93,8 +93,8 @@ bool pl_kafka_room_answer(rd_kafka_queue_t *queue, uint32_t wait_ms, struct pl_k
 	return true;
 }
 
-/* Whether the controller, which answers, is one of the brokers: those that librdkafka plays name one
- * that there is not. */
+/* Returns true when the controller, which answers the question, is one of the brokers; librdkafka's
+ * mock cluster names a controller that does not exist. */
 static bool has_controller(rd_kafka_t *rk, int wait_ms)
 {
 	const struct rd_kafka_metadata *cluster;

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How large the messages of a topic may be: what the client allows, and what the brokers say. */
+/* The largest message of a topic: the client's limit, and the brokers'. */
 #pragma once
 
 #include <librdkafka/rdkafka.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of a message and its batch beside the value: headers, lengths, Kafka's own framing. */
+/* Bytes of a message and its batch beside the value: headers, lengths, Kafka's framing. */
 #define PL_KAFKA_BESIDE 512
 
 struct pl_kafka_room {
 	uint32_t bytes;
-	const char *setting; /* the one that does not allow more */
+	const char *setting; /* the setting that has this limit */
 	uint32_t
-		batch; /* of messages that go together: what the topic takes. UINT32_MAX: not told */
+		batch; /* limit of messages sent together, by the topic; UINT32_MAX: is not known */
 };
 
-/* What the client allows (message.max.bytes). */
+/* Returns the client's limit (message.max.bytes). */
 struct pl_kafka_room pl_kafka_room_client(const rd_kafka_t *rk);
 
-/* A question to the brokers; its answer comes by the queue, which the caller destroys before the client. */
+/* Asks the brokers; the answer comes to the queue, which the caller destroys before the client. */
 rd_kafka_queue_t *pl_kafka_room_ask(rd_kafka_t *rk, const char *topic, uint32_t limit_ms);
-/* Whether the answer, or that there is none, came within wait_ms. *room becomes less where the topic
+/* Returns true when an answer, also an error, came within wait_ms. Lowers *room where the topic
  * takes less (its max.message.bytes, or the brokers' message.max.bytes). */
 bool pl_kafka_room_answer(rd_kafka_queue_t *queue, uint32_t wait_ms, struct pl_kafka_room *room);
 
-/* All of it. Where the brokers do not tell, it is what the client allows. */
+/* Asks and waits for the answer. Without one the client's limit is returned. */
 struct pl_kafka_room pl_kafka_room_of(rd_kafka_t *rk, const char *topic, uint32_t wait_ms);
 
-/* librdkafka's batch.size of a client or its configuration. */
+/* Returns librdkafka's batch.size of a configuration. */
 uint64_t pl_kafka_room_batch(const rd_kafka_conf_t *conf);

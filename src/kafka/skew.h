@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How unevenly a topic's partitions get records: of each window of ten seconds the busiest partition's
- * share against the mean of all. Knows nothing of librdkafka; time is the caller's.
- */
+/* Measures how unevenly a topic's partitions get records: for each window of ten seconds, the
+ * records of the busiest partition against the mean of all. Does not use librdkafka; the caller
+ * gives the time. */
 #pragma once
 
 #include <stdint.h>
 
 #define PL_KAFKA_SKEW_NS      UINT64_C(10000000000) /* a window */
-#define PL_KAFKA_SKEW_RECORDS 1000                  /* in a window, below which it says nothing */
-#define PL_KAFKA_SKEW_HIGH    150                   /* percent of the mean, worth a warning */
+#define PL_KAFKA_SKEW_RECORDS 1000                  /* fewest in a window for a result */
+#define PL_KAFKA_SKEW_HIGH    150                   /* percent of the mean from which on to warn */
 #define PL_KAFKA_SKEW_COUNTED 4096                  /* partitions, at most */
 
 struct pl_kafka_skew {
 	uint64_t counts[PL_KAFKA_SKEW_COUNTED]; /* of the present window */
-	uint64_t begin_ns;                      /* 0: there is none yet */
-	/* Of the last window with enough records: records of the busiest partition in percent of the
-	 * mean of all; 100: even; 0: there was no such window. */
+	uint64_t begin_ns;                      /* 0: no window has begun */
+	/* Result of the last window with enough records: records of the busiest partition in
+	 * percent of the mean of all; 100: even; 0: no window had enough. */
 	uint64_t percent;
 	uint32_t busiest, partitions;
 };
@@ -27,8 +26,8 @@ static inline void pl_kafka_skew_count(
 	skew->counts[partition] += records;
 }
 
-/* Of a run that is shorter than a window: ends the first one now. */
+/* Ends the first window now, for a run that is shorter than a window. */
 void pl_kafka_skew_end(struct pl_kafka_skew *skew, uint32_t partitions);
 
-/* Ends the window when its time is over. `partitions`: how many there are now. */
+/* Ends the window when its time is over. `partitions`: their present number. */
 void pl_kafka_skew_turn(struct pl_kafka_skew *skew, uint64_t now_ns, uint32_t partitions);

@@ -62,7 +62,7 @@ static uint64_t read_partitions(struct pl_kafka_client *c, json_t *partitions)
 	{
 		const json_t *id = json_object_get(p, "partition");
 
-		/* -1 is the client's own, for messages without a partition. */
+		/* Partition -1 is the client's own queue of messages without a partition. */
 		if (!json_is_integer(id) || json_integer_value(id) < 0)
 			continue;
 		c->lag += number(p, "consumer_lag");
@@ -71,7 +71,7 @@ static uint64_t read_partitions(struct pl_kafka_client *c, json_t *partitions)
 	return known;
 }
 
-/* Of those of this name, or of all; how many partitions they have. */
+/* Reads the topic of this name, or all; returns their number of known partitions. */
 static uint64_t read_topics(struct pl_kafka_client *c, json_t *topics, const char *topic)
 {
 	uint64_t known = 0;

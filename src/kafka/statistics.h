@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What librdkafka says of itself: JSON, once in statistics.interval.ms (its STATISTICS.md). Knows
- * nothing of librdkafka.
- */
+/* Reads librdkafka's statistics: JSON, once in statistics.interval.ms (its STATISTICS.md). Does not
+ * use librdkafka. */
 #pragma once
 
 #include <stddef.h>
@@ -17,8 +15,9 @@ struct pl_kafka_client {
 };
 extern const struct pl_stats pl_kafka_client_list;
 
-/* -EINVAL: no JSON object; *ret is as it was. Members that are missing or of another type count as
- * 0. `partitions` are those of this topic, or with NULL of all that are told of, that a broker has
- * told of, and stay as they are when it has told of none. */
+/* Reads the statistics into *ret. Returns -EINVAL when they are no JSON object; *ret is unchanged
+ * then. Missing members, and those of another type, count as 0. `partitions` is the number of
+ * partitions known from brokers, of this topic or with NULL of all topics; it stays as it was when
+ * none is known. */
 int pl_kafka_client_read(
 	struct pl_kafka_client *ret, const char *topic, const char *json, size_t len);

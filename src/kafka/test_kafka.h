@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests share: a cluster of librdkafka's, which answers on loopback, and records that say
- * which they are. */
+/* Shared by the tests: a mock cluster of librdkafka on loopback, and records whose content follows
+ * from their number. */
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -43,7 +43,7 @@ static inline void test_cluster_stop(struct test_cluster *c)
 	rd_kafka_destroy(c->rk);
 }
 
-/* Of a topic with so many partitions, made if there is none of the name. */
+/* Parses the URI of a topic, which is made with that many partitions unless `partitions` is 0. */
 static inline void test_uri(struct pl_kafka_uri *ret, const struct test_cluster *c,
 	const char *topic, int partitions, const char *query)
 {

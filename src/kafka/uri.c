@@ -17,7 +17,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* In place. */
+/* Decodes percent escapes in place. */
 static int decode(char *text, const char *name, struct pl_diag *diag)
 {
 	char *to = text;
@@ -279,8 +279,8 @@ static int take_query(struct pl_kafka_uri *uri, char *query, struct pl_diag *dia
 	return 0;
 }
 
-/* Cuts the list of topics. Two readers of the same topics number their partitions alike, so that
- * the topics are put in order. */
+/* Cuts the list of topics and sorts them: readers of the same topics have to number partitions
+ * alike. */
 static int take_topics(struct pl_kafka_uri *ret, char *list, struct pl_diag *diag)
 {
 	int r = 0;

@@ -27,7 +27,7 @@ static const struct pl_stat stat_rows[] = {
 const struct pl_stats pl_kafka_writer_list = { stat_rows,
 	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
-/* What a member wrote and cannot be sure of it repeats: order and number are the broker's matter. */
+/* A member that cannot be sure of a message sends it again: idempotence keeps order and number. */
 static const struct pl_kafka_setting settings[] = {
 	{ "client.id", "pathline" },
 	{ "acks", "all" },
@@ -54,12 +54,12 @@ static const struct pl_kafka_reserved reserved[] = {
 	{ NULL, NULL },
 };
 
-/* A message that was not taken, or not acknowledged. */
+/* Counts a message that was not taken, or not acknowledged. */
 static void count_failed(
 	struct pl_kafka_writer *w, rd_kafka_resp_err_t err, const char *topic, size_t len)
 {
 	w->stats.failed++;
-	/* Of a transaction the first is what the others fail for. */
+	/* The first error of a transaction makes the others fail: it is kept. */
 	if (w->transactional && w->trouble.text[0] != '\0')
 		return;
 	if (err != RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
@@ -94,7 +94,7 @@ static int code_of(rd_kafka_error_t *error, const char *what, struct pl_diag *di
 	return -EIO;
 }
 
-/* A URI is of a source: properties of consumers are none of ours, and are left out. */
+/* The URI is one of a source: librdkafka ignores properties of consumers here. */
 static rd_kafka_conf_t *make_conf(struct pl_kafka_writer *w,
 	const struct pl_kafka_writer_config *config, struct pl_diag *diag)
 {
@@ -295,7 +295,7 @@ int pl_kafka_writer_commit(struct pl_kafka_writer *w, struct pl_kafka_consumer *
 		w->begun = r < 0;
 		w->stats.transactions += r == 0;
 	}
-	/* What became of a message says more than that one failed. */
+	/* An error of a message tells more than that the transaction failed. */
 	if (r < 0 && w->trouble.text[0] != '\0' && diag != NULL)
 		pl_diag_set(diag, "a transaction: %s", w->trouble.text);
 	return r;
