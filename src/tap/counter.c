@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Turns of the tables in which the tap's program counts, and their contents. */
+/* Switches the tables in which the tap's program counts, and reads them. */
 #include "tap/counter.h"
 
 #include <bpf/bpf.h>

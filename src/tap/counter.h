@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads what the tap's program counted (core/tap_counts.h), each packet once. Two tables take turns.
- * The kernel lets a program find its table in a map of one map, and changes that map only when no
- * program runs that began before (the RCU grace period of bpf(2)'s update of a map of maps): behind
- * the change the table that was in force is user space's alone, to be read and emptied.
+ * Reads the counts of the tap's program (core/tap_counts.h), each packet once. Two tables take
+ * turns. The program finds its table in a map that holds one map, and the kernel returns from
+ * changing that only when no program runs that began before (the RCU grace period of bpf(2)'s
+ * update of a map of maps): after the change only user space uses the earlier table, reads and
+ * empties it.
  *
- *   pl_tap_counter_turn(c, &began_ns);          other programs count in the other table from now on
- *   pl_tap_counter_read(c, plan, sink, arg);    what the table before has; it is empty then
+ *   pl_tap_counter_turn(c, &began_ns);          programs count in the other table from now on
+ *   pl_tap_counter_read(c, plan, sink, arg);    gives the earlier table's counts, and empties it
  *
- * What is counted behind the turn has times of began_ns or later.
+ * Counts of the new table are of times from began_ns on.
  */
 #pragma once
 
@@ -19,7 +20,7 @@
 
 #define PL_TAP_COUNTER_BATCH 512
 
-/* Takes counts, which last as long as the call. */
+/* Takes counts, valid during the call. */
 typedef void pl_tap_count_sink(void *arg, const struct pl_tap_count *counts, uint32_t n);
 
 struct pl_tap_counter {
@@ -30,12 +31,13 @@ struct pl_tap_counter {
 	struct pl_tap_count counts[PL_TAP_COUNTER_BATCH];
 };
 
-/* Waits, for some milliseconds. *ret_began_ns: the time of day before it. Negative errno. */
+/* Switches to the other table, which takes some milliseconds. *ret_began_ns: the time of day
+ * before. Negative errno. */
 int pl_tap_counter_turn(struct pl_tap_counter *c, uint64_t *ret_began_ns);
 
-/* The same, and no table is in force any more: packets become records. */
+/* Switches to no table: packets become records. Negative errno. */
 int pl_tap_counter_stop(struct pl_tap_counter *c);
 
-/* Gives away the counts of the table that is not in force. Negative errno. */
+/* Gives the counts of the table that is not in force, and empties it. Negative errno. */
 int pl_tap_counter_read(struct pl_tap_counter *c, const struct pl_tap_count_plan *plan,
 	pl_tap_count_sink *sink, void *arg);

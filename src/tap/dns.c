@@ -12,7 +12,7 @@ enum { NAME_MAX_BYTES = 255, LABEL_MAX = 63, ANSWERS_MAX = 63, TYPE_A = 1, CLASS
 #define RESPONSE 0x8000
 #define POINTER  0xc0
 
-/* A name as it stands, in lower case. */
+/* A name as on the wire, in lower case. */
 struct name {
 	uint8_t bytes[NAME_MAX_BYTES + 1];
 	uint32_t len; /* with the root's label */
@@ -25,10 +25,10 @@ static uint8_t lower(uint8_t c)
 	return c >= 'A' && c <= 'Z' ? (uint8_t)(c + ('a' - 'A')) : c;
 }
 
-/* In a question nothing stands before the name that a pointer could point to. */
+/* Reads a name of the question section, without pointers: no earlier name is there to point to. */
 static bool read_name(struct pl_cursor *c, struct name *ret)
 {
-	uint32_t before = 0, last = 0; /* where the labels before this one begin */
+	uint32_t before = 0, last = 0; /* where the two labels before this one begin */
 
 	ret->len = ret->labels = 0;
 	for (;;) {
@@ -53,7 +53,7 @@ static bool read_name(struct pl_cursor *c, struct name *ret)
 	}
 }
 
-/* Over a name, which may end with a pointer. */
+/* Skips a name, which may end with a pointer. */
 static bool skip_name(struct pl_cursor *c)
 {
 	for (uint32_t at = 0; at <= NAME_MAX_BYTES; at++) {
@@ -74,7 +74,7 @@ static bool skip_name(struct pl_cursor *c)
 	return false;
 }
 
-/* Shannon's, of the labels' characters, in units of 1/32 bit. */
+/* Shannon entropy of the labels' characters, in units of 1/32 bit. */
 static uint8_t entropy_of(const struct name *name)
 {
 	uint32_t count[256] = { 0 }, n = 0;
@@ -96,7 +96,7 @@ static uint16_t at_most(uint16_t v, uint16_t most)
 	return v < most ? v : most;
 }
 
-/* The first IPv4 address of an answer, as a number. */
+/* Returns the first IPv4 address of the answer section as a number; 0: there is none. */
 static uint32_t first_address(struct pl_cursor c, uint16_t answers)
 {
 	for (uint32_t i = 0; i < answers && i < ANSWERS_MAX; i++) {

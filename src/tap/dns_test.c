@@ -109,7 +109,7 @@ static void test_tables(void)
 	}
 	for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++)
 		ok(!read_exact(&d, bads[i].bytes, bads[i].len), "refused: %s", bads[i].name);
-	/* The same name in other letters, and another one of the same domain. */
+	/* The same name in lower case, and another name of the same domain. */
 	(void)read_exact(&d, goods[0].bytes, goods[0].len);
 	(void)read_exact(&same, BYTES(HEADER("\1\0", "\1", "\0", "\0") WWW_LOWER ASK_A));
 	eq(same.name_hash, d.name_hash, "letters of either case");

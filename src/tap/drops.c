@@ -32,10 +32,10 @@ struct pl_tap_drops {
 	struct ring_buffer *ring;
 	struct pl_tap_each work, by;
 	struct pl_tap_hits hits;
-	struct pl_drop168 *to; /* of the call under way */
+	struct pl_drop168 *to; /* of the present call */
 	uint32_t n;
-	uint64_t tai_ns;  /* CLOCK_TAI is so far ahead of the time of day */
-	uint64_t look_ns; /* until then records come that nobody tells */
+	uint64_t tai_ns;  /* offset of CLOCK_TAI from the time of day */
+	uint64_t look_ns; /* until then records come without a wake-up */
 	uint64_t due_ns;
 };
 
@@ -60,7 +60,7 @@ static int refused(const struct pl_tap_drops *d, int r, struct pl_diag *diag)
 	return -ENOTSUP;
 }
 
-/* The number of this network namespace. */
+/* Finds the inode number of this network namespace. */
 static int find_namespace(struct pl_tap_drops *d, uint32_t *ret, struct pl_diag *diag)
 {
 	struct stat st;
@@ -82,7 +82,7 @@ static int set_up(struct pl_tap_drops *d, uint32_t netns)
 		.consumed = d->names.consumed,
 		.has_rx_sock = d->names.has_rx_sock,
 		.wake_ns = PL_TAP_WAKE_NS,
-		/* Upwards: never more than so many. */
+		/* Rounded up: never more than `rate`. */
 		.cost_ns = (NS_PER_S + d->set.rate - 1) / d->set.rate };
 	memcpy(control->interface, d->set.interface, sizeof(control->interface));
 	return bpf_map__set_max_entries(
@@ -115,7 +115,7 @@ static int on_event(void *arg, void *data, size_t size)
 	r->record_seq = 0;
 	r->reason = pl_drops_names_reason(&d->names, r->kernel_reason);
 	pl_tap_drops_place(&r->place, event->at);
-	/* Negative: this one is taken, and no more. */
+	/* A negative value ends the reading behind this entry. */
 	return ++d->n == PL_TAP_DROPS_BATCH ? -ENOBUFS : 0;
 }
 
@@ -142,7 +142,7 @@ static int attach(struct pl_tap_drops *d)
 	return d->link == NULL ? -errno : 0;
 }
 
-/* rules NULL: nothing is attached. */
+/* Loads the program, and attaches it unless rules is NULL. */
 static int begin(struct pl_tap_drops *d, const struct pl_tap_rules *rules, uint16_t point,
 	struct pl_diag *diag)
 {

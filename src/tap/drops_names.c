@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the names of the kernel's reasons out of its BTF. */
+/* Reads the names of the kernel's drop reasons from its BTF. */
 #include "tap/drops_names.h"
 
 #include <bpf/btf.h>
@@ -14,8 +14,8 @@
 #define SUBSYSTEM "SKB_DROP_REASON_SUBSYS_"
 #define CONSUMED  "SKB_CONSUMED"
 
-/* The tracepoint's arguments in BTF: the context, and what the program is told. */
-#define LEAST     4 /* buffer, place, reason */
+/* Number of the tracepoint's arguments in BTF, with the context. */
+#define LEAST     4 /* context, buffer, place, reason */
 #define RX_SOCK   5
 
 static uint16_t reason_of(const char *name)
@@ -34,7 +34,7 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* The value of the enumeration's i-th member, and its name. */
+/* Returns the value of the enumeration's i-th member, and its name. */
 static uint32_t member(
 	const struct btf *btf, const struct btf_type *t, unsigned int i, const char **ret_name)
 {
@@ -93,7 +93,7 @@ static void read_subsystems(struct pl_drops_names *ret, const struct btf *btf)
 	}
 }
 
-/* How many arguments the tracepoint has; 0: there is none of the name. */
+/* Returns the number of the tracepoint's arguments; 0: there is no such tracepoint. */
 static unsigned int count_arguments(const struct btf *btf)
 {
 	const int id = btf__find_by_name_kind(btf, "btf_trace_kfree_skb", BTF_KIND_TYPEDEF);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the running kernel calls its reasons, by its BTF: numbers differ from release to release. */
+/* Names of the running kernel's drop reasons, from its BTF: numbers differ from release to
+ * release. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,15 +13,16 @@
 
 struct pl_drops_names {
 	char core[PL_DROPS_CORE][PL_DROPS_WORD];            /* "NO_SOCKET"; empty: no such number */
-	char subsystem[PL_DROPS_SUBSYSTEMS][PL_DROPS_WORD]; /* from 1 on, "openvswitch" */
+	char subsystem[PL_DROPS_SUBSYSTEMS][PL_DROPS_WORD]; /* of subsystem 1 on, "openvswitch" */
 	uint16_t reason[PL_DROPS_CORE];                     /* enum pl_drop_reason */
 	uint16_t subsystem_reason[PL_DROPS_SUBSYSTEMS];
-	uint32_t consumed; /* as struct pl_drops_control has it */
+	uint32_t consumed; /* as in struct pl_drops_control */
 	bool has_rx_sock;
 };
 
-/* -ENOTSUP with diag: a kernel without BTF, or without reasons; what: whose diag it is. */
+/* Reads the names. Returns -ENOTSUP with diag for a kernel without BTF, or without reasons. what:
+ * the name that the text begins with. */
 int pl_drops_names_read(struct pl_drops_names *ret, const char *what, struct pl_diag *diag);
 
-/* The reason of a record (enum pl_drop_reason). */
+/* Returns the record's reason (enum pl_drop_reason) for the kernel's. */
 uint16_t pl_drops_names_reason(const struct pl_drops_names *names, uint32_t kernel_reason);

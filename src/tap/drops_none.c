@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drops of the kernel in a build without kernel programs: says so. */
+/* Stands for drops.c in a build without kernel programs: opening fails with a text. */
 #include "tap/drops.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the URI of drops says (tap/drops.h), for drops.c. */
+/* Settings of a URI of drops (tap/drops.h), for drops.c. */
 #pragma once
 
 #include <stdint.h>
@@ -9,9 +9,9 @@
 
 struct pl_tap_drops_settings {
 	uint64_t ring_bytes, rate; /* records a second */
-	char interface[16];        /* and zeros; zeros: all */
+	char interface[16];        /* padded with zeros; only zeros: all interfaces */
 };
 
-/* `uri` gets the parts. -EINVAL with diag. */
+/* Reads the settings; `uri` gets the parts of the text. -EINVAL with diag. */
 int pl_tap_drops_settings(struct pl_tap_drops_settings *ret, const char *text, struct pl_uri *uri,
 	struct pl_diag *diag);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the headers behind which a frame was joined, or is to be taken apart. */
+/* Finds the headers that the packets share which a frame was joined of, or will be cut into. */
 #include "tap/joined.h"
 
 #include <string.h>
 
-/* Bytes of the transport header. TCP's first 20 bytes are there (PL_LAYERS_NO_L4). */
+/* Returns the bytes of the transport header. TCP's first 20 bytes are present (PL_LAYERS_NO_L4 is
+ * not set). */
 static uint32_t header_of(const struct pl_layers *l)
 {
 	switch (l->flow.proto) {
@@ -17,7 +18,7 @@ static uint32_t header_of(const struct pl_layers *l)
 	}
 }
 
-/* The level within, where there is one that is known and whole. */
+/* Replaces *l by the layers inside the tunnel; false: no tunnel that is known and whole. */
 static bool go_in(struct pl_layers *l, uint64_t vxlan_ports)
 {
 	struct pl_tunnel tunnel;
@@ -44,7 +45,7 @@ bool pl_tap_joined_find(struct pl_tap_joined *ret, const struct pl_packet *pkt,
 	if (pkt->gso_size == 0 || (r->obs & PL_OBS_FRAGMENT) != 0 ||
 		(l->flags & PL_LAYERS_NO_L4) != 0)
 		return false;
-	/* The innermost one: a tunnel by UDP may carry UDP. */
+	/* Takes the innermost header of the protocol: a tunnel over UDP may carry UDP. */
 	do {
 		if (level.flow.proto != proto ||
 			(level.flags & (PL_LAYERS_FRAGMENT | PL_LAYERS_NO_L4)) != 0)
@@ -64,10 +65,11 @@ bool pl_tap_joined_find(struct pl_tap_joined *ret, const struct pl_packet *pkt,
 	return true;
 }
 
-/* IPv6 options of 8 bytes that are Jumbo Payload alone (RFC 2675), behind the next header. */
+/* Bytes behind the next header of an IPv6 Hop-by-Hop header of 8 bytes with a Jumbo Payload option
+ * only (RFC 2675). */
 static const uint8_t jumbo[] = { 0, 0xc2, 4 };
 
-/* The length that the IP header is to say of so many bytes from it on. */
+/* Returns the IP header's length field for a packet of so many bytes from it on. */
 static uint16_t length_field(bool v4, uint32_t bytes)
 {
 	if (!v4)

@@ -206,7 +206,8 @@ static void test_dns(void)
 	eq(tap.stats.dns_broken, 2, "of the others the copy has a part, and nothing");
 }
 
-/* Of a tunnel the TCP within was joined: the outer packets get what its segments have around them. */
+/* The TCP inside a tunnel was joined: the outer packets have the sizes of its segments with their
+ * headers. */
 static void test_tunnel(void)
 {
 	const struct pl_flow outer = { .src = flow(false, 0).src,
@@ -281,7 +282,7 @@ static void test_big(void)
 		eq(records[100].pay_len, 1);
 		eq(records[100].tcp_seq, (uint32_t)(SEQ + 144800));
 		eq(records[100].tcp_flags, 0x19);
-		/* What is not joined is wrong, as it was. */
+		/* The same frame, when it is not joined, is still an error. */
 		offer(PL_GSO_NONE, 0, 144801);
 		(void)pl_tap_batch(&tap, &batch, records, PL_BATCH_MAX);
 		ok(tap.stats.broken == 1 || (records[0].obs & PL_OBS_TRUNCATED) != 0,

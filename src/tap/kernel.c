@@ -29,8 +29,8 @@
 
 #include "bpf/tap.skel.h" /* knows the types above only by name */
 
-#define WRITE_NS 20000000u /* from a record's time until it is in the ring */
-#define CLOCK_NS 1000000u  /* programs read the clock quickly, so not quite exactly */
+#define WRITE_NS 20000000u /* longest from a record's time until it is in the ring */
+#define CLOCK_NS 1000000u  /* error of the fast clock that programs read */
 
 struct pl_tap_kernel {
 	struct pl_iface iface; /* first */
@@ -40,28 +40,28 @@ struct pl_tap_kernel {
 	struct pl_xdp *xdp;
 	struct pl_tc *in, *out;
 	struct ring_buffer *ring;
-	struct pl_pkt96 *to;   /* of the call under way */
-	uint32_t n, nic;       /* records of that call, and of them those with the NIC's time */
-	struct pl_tap_row row; /* of which records did not fit into it */
+	struct pl_pkt96 *to;   /* of the present call */
+	uint32_t n, nic;       /* records of that call; records of them with the NIC's time */
+	struct pl_tap_row row; /* a row whose records did not all fit into that call */
 	bool row_nic;          /* with the NIC's time */
 	enum pl_clock_kind clock;
-	uint64_t tai_ns;  /* CLOCK_TAI is so far ahead of the time of day */
-	uint64_t look_ns; /* until then records come that nobody tells */
+	uint64_t tai_ns;  /* offset of CLOCK_TAI from the time of day */
+	uint64_t look_ns; /* until then records come without a wake-up */
 	uint64_t due_ns;
-	uint64_t passed_ns;      /* as pl_tap_kernel_passed_ns() */
+	uint64_t passed_ns;      /* result of pl_tap_kernel_passed_ns() */
 	struct pl_tap_each work; /* the map pl_tap_work */
 	struct pl_tap_hits hits;
 	struct pl_tap_count_plan plan;
 	struct pl_tap_counter *counter; /* NULL: nothing is counted */
-	bool counting;                  /* it is not stopped */
-	uint64_t received;              /* entries of the ring, all of whose records were given */
-	/* The time of day before a turn, 0: there was none; how many entries are received when all of
-	 * before it are, and whether they were. */
+	bool counting;                  /* the counter is not stopped */
+	uint64_t received;              /* entries of the ring whose records were all given */
+	/* turn_ns: time of day before the last switch of tables, 0: there was none; turn_entries:
+	 * entries received once all from before it are; turn_over: they are. */
 	uint64_t turn_ns, turn_entries;
 	bool turn_over;
 };
 
-/* How frames of the interface begin. */
+/* Finds out how frames of the interface begin: with Ethernet or IP. */
 static int link_of(const char *name, uint32_t *ret, struct pl_diag *diag)
 {
 	unsigned int type = ARPHRD_ETHER;
@@ -70,7 +70,7 @@ static int link_of(const char *name, uint32_t *ret, struct pl_diag *diag)
 
 	snprintf(path, sizeof(path), "/sys/class/net/%s/type", name);
 	f = fopen(path, "re");
-	/* Where /sys is that of another network namespace, or there is none: Ethernet. */
+	/* Without /sys, or with that of another network namespace, Ethernet is assumed. */
 	if (f != NULL) {
 		if (fscanf(f, "%u", &type) != 1)
 			type = ARPHRD_ETHER;
@@ -113,7 +113,7 @@ static int refused(int r, const char *name, struct pl_diag *diag)
 	return -ENOTSUP;
 }
 
-/* Set before the maps are made: without a plan they have room for one key. */
+/* Sets the sizes of the tables, before they are made: without a plan one key. */
 static int set_up_counts(struct pl_tap_kernel *k)
 {
 	const uint32_t room = k->plan.on ? (uint32_t)k->set.counts : 1;
@@ -197,7 +197,7 @@ static int attach(struct pl_tap_kernel *k, struct pl_diag *diag)
 		detach(k);
 		return r;
 	}
-	/* That it is attached: nothing is read there. */
+	/* Says that the tap is attached; nothing is read from there. */
 	k->iface.data_fd = ring_buffer__epoll_fd(k->ring);
 	return 0;
 }
@@ -223,7 +223,7 @@ static const struct pl_iface_ops ops = { .lost = lost, .again = again };
 
 /* ---- the ring ---- */
 
-/* What the program leaves to us of a record that has bytes of them. */
+/* Completes a record of record_bytes: what is behind a pkt64, and the time. */
 static void complete(struct pl_tap_kernel *k, struct pl_pkt96 *r, bool *ret_nic)
 {
 	if (k->set.record_bytes == sizeof(struct pl_pkt64)) {
@@ -237,7 +237,7 @@ static void complete(struct pl_tap_kernel *k, struct pl_pkt96 *r, bool *ret_nic)
 	r->record_seq = 0;
 }
 
-/* As many records of the row as there is room for. */
+/* Takes as many records of the row as there is room for. */
 static void take_of_row(struct pl_tap_kernel *k)
 {
 	const uint32_t before = k->n;
@@ -269,12 +269,12 @@ static int on_entry(void *arg, void *data, size_t size)
 		k->nic += nic;
 		k->received++;
 	}
-	/* Negative: this one is taken, and no more. */
+	/* A negative value ends the reading behind this entry. */
 	return k->n == PL_TAP_KERNEL_BATCH ? -ENOBUFS : 0;
 }
 
-/* The ring was read at before_ns. At its end, of a program that is attached; or behind a turn,
- * which is over also where the ring never ends because more comes than is read. */
+/* Returns the time before which all packets are received, 0: not known: before_ns once the ring is
+ * read to its end; with counts the last switch of tables, once its entries are received. */
 static uint64_t passed_by(struct pl_tap_kernel *k, uint64_t before_ns)
 {
 	const bool end = k->n < PL_TAP_KERNEL_BATCH;
@@ -352,10 +352,10 @@ static int counts_failed(const struct pl_tap_kernel *k, int r, struct pl_diag *d
 	return r;
 }
 
-/* Programs that began before are done, and counted their entries. In the ring one entry of each
- * processor may stand before the last of these that was not counted yet. A turn that is not over
- * stays the one to be told: else none would be where the ring holds more than is read until the
- * next. */
+/* Notes a switch of tables: all programs that began before have counted their entries; an entry for
+ * each processor, not counted yet, may stand in the ring before the last of these. A switch stays
+ * noted until its entries are received: else none ever were where the ring holds more than is read
+ * until the next. */
 static void note_turn(struct pl_tap_kernel *k, uint64_t began_ns)
 {
 	struct pl_tap_kernel_counts counts;
@@ -376,7 +376,7 @@ int pl_tap_kernel_read_counts(
 
 	if (!k->counting)
 		return 0;
-	/* A word that changes at a leap second, if ever. */
+	/* Changes at leap seconds only. */
 	__atomic_store_n(&k->skel->bss->pl_tap_ahead_ns, pl_tai_ahead_ns(), __ATOMIC_RELAXED);
 	r = pl_tap_counter_turn(k->counter, &began_ns);
 	if (r == 0) {
@@ -410,7 +410,7 @@ bool pl_tap_kernel_is_stamped(struct pl_tap_kernel *k)
 
 /* ---- open and close ---- */
 
-/* Of what leaves the kernel's alone, which is then the smaller part of a mixture. */
+/* Returns the clock of records, or of received frames' where sent ones have the kernel's. */
 static enum pl_clock_kind clock_of(const struct pl_tap_kernel_settings *set, const char *name)
 {
 	return !set->xdp && set->in && set->record_bytes == sizeof(struct pl_pkt96) &&
@@ -438,11 +438,11 @@ int pl_tap_kernel_open(struct pl_tap_kernel **ret, const char *text,
 		k->plan = *o->plan;
 	k->due_ns = UINT64_MAX;
 	r = pl_tap_kernel_settings(&k->set, text, uri, diag);
-	/* Not one that receives by a socket. */
+	/* The port does not receive by a socket. */
 	k->iface.port.mode = PL_PORT_SEND;
 	if (r == 0)
 		r = pl_iface_open(&k->iface, uri->target, &ops, diag);
-	/* What leaves by a loopback comes again as what enters. */
+	/* A packet sent over a loopback is received there too. */
 	if (r == 0 && !k->set.dir_told && pl_link_is_loopback(uri->target))
 		k->set.out = false;
 	if (r == 0 && asprintf(&k->iface.port.name, "%s:%s", k->set.xdp ? "xdp" : "tc",

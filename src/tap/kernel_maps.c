@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes rules into programs that make records, and adds up what processors counted. */
+/* Writes rules into programs that make records, and adds up the counters of processors. */
 #include "tap/kernel_maps.h"
 
 #include <bpf/bpf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the owners of programs that make records share: rules in force, counts of processors, sizes
- * of rings. */
+/* Shared by the loaders of programs that make records: rules in force, counters of processors,
+ * sizes of rings. */
 #pragma once
 
 #include <stdint.h>
@@ -8,15 +8,16 @@
 #include "bpf/tap_kernel.h"
 #include "tap/rules.h"
 
-#define PL_TAP_RING_BYTES (UINT64_C(4) << 20) /* where the URI says nothing */
+#define PL_TAP_RING_BYTES (UINT64_C(4) << 20) /* without ring= in the URI */
 #define PL_TAP_RING_LEAST (UINT64_C(64) << 10)
 #define PL_TAP_RING_MOST  (UINT64_C(1) << 30)
 
-/* The program wakes nobody sooner after it did, and user space looks longer than that. */
+/* The program wakes user space at most once in WAKE_NS; user space looks again after the longer
+ * LOOK_NS. */
 #define PL_TAP_WAKE_NS    1000000u
 #define PL_TAP_LOOK_NS    2000000u
 
-/* The least power of two that holds so many bytes. */
+/* Returns the least power of two that holds so many bytes, at least PL_TAP_RING_LEAST. */
 uint32_t pl_tap_ring_size(uint64_t bytes);
 
 /* A map with a value of 64-bit counters for each processor. */
@@ -26,24 +27,24 @@ struct pl_tap_each {
 	size_t bytes; /* of a processor's value */
 };
 
-/* value_size: of the map. -ENOMEM. */
+/* value_size: bytes of the map's value. -ENOMEM. */
 int pl_tap_each_open(struct pl_tap_each *each, int fd, uint32_t value_size);
 void pl_tap_each_close(struct pl_tap_each *each);
 /* Adds n counters of the value at the key, from the one of number `first` on. */
 void pl_tap_each_add(
 	struct pl_tap_each *each, uint32_t key, size_t first, uint64_t *into, size_t n);
 
-/* Hits of rules (struct pl_tap_rule_hits), which begin at the counter `at` of the values of `each`, and
- * those that the set in force had from its earlier turns. */
+/* Hits of rules (struct pl_tap_rule_hits), which begin at counter `at` of the values of `each`;
+ * `before`: hits that the set in force had from its earlier times in force. */
 struct pl_tap_hits {
 	struct pl_tap_each *each;
 	size_t at;
 	uint64_t before[PL_TAP_RULES_MAX + 1];
 };
 
-/* Writes the next of the sets, and has it in force. */
+/* Writes the rules into the next of the sets and puts it in force. */
 void pl_tap_sets_next(struct pl_tap_rule_set sets[PL_TAP_RULE_SETS], uint32_t *in_force,
 	const struct pl_tap_rules *rules, uint16_t point, struct pl_tap_hits *hits);
-/* Adds those of the set in force since it is. */
+/* Adds the hits of the set in force since it was put in force. */
 void pl_tap_hits_add(
 	const struct pl_tap_hits *hits, uint32_t in_force, uint64_t ret[PL_TAP_RULES_MAX + 1]);

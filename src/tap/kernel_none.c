@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tap in the kernel of a build without kernel programs: says so. */
+/* Stands for kernel.c in a build without kernel programs: opening fails with a text. */
 #include "tap/kernel.h"
 
 #include <errno.h>

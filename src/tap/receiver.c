@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes records of datagrams of tmpkt/1, and accounts for their sequence. */
+/* Reads records from datagrams of tmpkt/1, and accounts for their sequence. */
 #include "tap/receiver.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define WAYS          16
 #define GAP_MAX       65536u /* a greater step is a restart, not a loss */
 
-/* Records of a UDP payload, with what they lack: most of it flows. */
+/* Room for the records of a UDP payload as unpacked; flow128 grows most. */
 #define RECORDS_BYTES (65536 / sizeof(struct pl_flow128) * sizeof(struct pl_flow288))
 _Static_assert(RECORDS_BYTES >= 65536 / sizeof(struct pl_pkt64) * sizeof(struct pl_pkt96) &&
 		       RECORDS_BYTES >= 65536,
@@ -35,7 +35,7 @@ struct pl_tmpkt_receiver {
 	void *arg;
 	struct pl_tmpkt_stats stats;
 	uint64_t turn;
-	enum pl_clock_kind clock; /* of the datagram under way */
+	enum pl_clock_kind clock; /* of the present datagram */
 	struct pl_addr from;
 	bool torn;
 	uint32_t mask; /* of buckets */
@@ -73,7 +73,7 @@ void pl_tmpkt_receiver_free(struct pl_tmpkt_receiver *receiver)
 	free(receiver);
 }
 
-/* Whether a gives its place up rather than b. */
+/* Returns true when a is to be displaced rather than b. */
 static bool rather(const struct exporter *a, const struct exporter *b)
 {
 	if (a->used != b->used)
@@ -86,7 +86,8 @@ static bool rather(const struct exporter *a, const struct exporter *b)
 static struct exporter *exporter_of(
 	struct pl_tmpkt_receiver *r, const struct pl_addr *addr, uint32_t id)
 {
-	/* By the address alone: whatever numbers a sender makes up displace its own. */
+	/* Hashes the address alone: a sender that makes up exporter ids displaces only its own
+	 * bucket. */
 	const uint64_t hash = pl_hash(addr->b, sizeof(addr->b), pl_hash_seed());
 	struct exporter *bucket = &r->exporters[(size_t)(hash & r->mask) * WAYS], *worst = bucket;
 
@@ -106,7 +107,7 @@ static struct exporter *exporter_of(
 	return worst;
 }
 
-/* False: it is a duplicate. */
+/* Accounts for the datagram's sequence number; returns false for a duplicate. */
 static bool account(
 	struct pl_tmpkt_receiver *r, const struct pl_addr *from, const struct pl_tmpkt *h)
 {
@@ -115,7 +116,8 @@ static bool account(
 
 	e->turn = ++r->turn;
 	pl_sequence_update(&e->seq, h->seq, 32, GAP_MAX);
-	/* An exporter that does not count has no duplicates, and what it was taken for is undone. */
+	/* An exporter without sequence numbers has no duplicates; the counts revoke what it was
+	 * taken for. */
 	r->stats.lost += e->seq.lost - before.lost;
 	r->stats.reordered += e->seq.reordered - before.reordered;
 	r->stats.restarts += e->seq.restarts - before.restarts;
@@ -124,7 +126,8 @@ static bool account(
 	return e->seq.duplicates <= before.duplicates;
 }
 
-/* The records, aligned; the short ones, pkt64/1 and flow128/1, with zeros for what they lack. */
+/* Copies the records, aligned; those of the short kinds, pkt64/1 and flow128/1, are filled up with
+ * zeros. */
 static const void *unpack(
 	struct pl_tmpkt_receiver *r, const struct pl_tmpkt *h, const uint8_t *records)
 {
@@ -163,7 +166,7 @@ static void refuse(struct pl_tmpkt_stats *stats, enum pl_tmpkt_fault fault)
 	}
 }
 
-/* The datagram in a frame: its payload, and whom it is from. */
+/* Finds the payload and the sender of the datagram in a frame. */
 static bool unwrap(const struct pl_packet *frame, struct pl_cursor *ret, struct pl_addr *ret_from)
 {
 	struct pl_layers l;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams of tmpkt/1 into records, with an account of every exporter's sequence. An exporter is an
- * address with its exporter id, whatever source port it uses. Duplicates are told and left out.
+ * Reads records from datagrams of tmpkt/1, and accounts for every exporter's sequence. An exporter
+ * is an address with its exporter id, whatever source port it uses. Duplicates are counted and
+ * dropped.
  *
- * Anybody can send a datagram, so the number of exporters that are followed is bounded: sixteen of
- * an address, which share their places with few other addresses. Where they are full, the longest
- * silent is displaced, and one that has proven itself (two numbers that go together) only when all
- * have. So an exporter must be seen twice before as many strangers as there are places come.
+ * Anybody can send a datagram, so the number of known exporters is bounded: sixteen of an address,
+ * which share their places with few other addresses. When these are full, the longest silent one is
+ * displaced; one that has proven itself (two successive numbers) only when all have. So an exporter
+ * has to be seen twice before as many strangers as there are places come.
  */
 #pragma once
 
@@ -30,21 +31,21 @@ struct pl_tmpkt_receiver;
  * flow128/1 fills the first half. */
 typedef void pl_tmpkt_sink(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n);
 
-/* exporters: how many are followed, rounded up. -ENOMEM. */
+/* exporters: number of exporters that are known at a time, rounded up. -ENOMEM. */
 int pl_tmpkt_receiver_new(
 	struct pl_tmpkt_receiver **ret, uint32_t exporters, pl_tmpkt_sink *sink, void *arg);
 void pl_tmpkt_receiver_free(struct pl_tmpkt_receiver *receiver);
 
-/* Packets of PL_LINK_UDP, or frames in which the datagrams are. Checksums of frames are not looked
- * at: a NIC checks them, and over some links there are none. */
+/* Takes payloads (PL_LINK_UDP) or frames with the datagrams. Checksums of frames are not checked:
+ * the NIC does that, and over some links there are none. */
 void pl_tmpkt_receiver_feed(struct pl_tmpkt_receiver *receiver, const struct pl_batch *batch);
 
-/* Which clock the times of the records are of that the sink has now; PL_STAMP_SENDER: the datagram
- * does not tell. */
+/* Clock of the times of the records that the sink has now; PL_STAMP_SENDER: the datagram names
+ * none. */
 enum pl_clock_kind pl_tmpkt_receiver_clock(const struct pl_tmpkt_receiver *receiver);
 
-/* While the sink has records: whom they are from, and whether datagrams before them are known to be
- * lost, or may be because the exporter is not known yet. */
+/* Valid while the sink has records: their sender, and whether datagrams before them are known to be
+ * lost, or may be because the exporter was not known. */
 const struct pl_addr *pl_tmpkt_receiver_from(const struct pl_tmpkt_receiver *receiver);
 bool pl_tmpkt_receiver_torn(const struct pl_tmpkt_receiver *receiver);
 

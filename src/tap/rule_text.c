@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A rule of a tap as the text that it would be written as. */
+/* Writes a rule of a tap as text. */
 #include <string.h>
 
 #include "base/num.h"

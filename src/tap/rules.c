@@ -92,7 +92,7 @@ static int read_sample(const char *text, uint32_t *ret)
 	return r;
 }
 
-/* VALUE/MASK, or the value of all flags. */
+/* Reads VALUE/MASK, or VALUE of all flags. */
 static int read_flags(struct pl_tap_rule *rule, char *text)
 {
 	char *slash = strchr(text, '/');
@@ -199,7 +199,7 @@ static int read_condition(struct pl_tap_rule *rule, enum key key, char *value)
 	return -EINVAL;
 }
 
-/* told: bits of the conditions that the rule has already. */
+/* Reads one condition. told: bits of the conditions that the rule has already. */
 static int read_word(struct pl_tap_rule *rule, char *word, uint32_t *told, struct pl_diag *diag)
 {
 	char *equals = strchr(word, '=');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which packets of a tap become records. Rules are looked at in their order and the first one that
- * matches decides; a packet that none matches becomes a record. A rule is an action and conditions,
- * separated by spaces:
+ * Chooses which packets of a tap become records. Rules are tried in their order and the first one
+ * that matches decides; a packet that none matches becomes a record. A rule is an action and
+ * conditions, separated by spaces:
  *
  *   skip proto=udp port=53
  *   take src=10.0.0.0/8 sample=100
@@ -27,26 +27,26 @@
 #include "core/tap_rules.h"
 #include "record/packet.h"
 
-/* PL_TAP_RULES_MAX of them at most. */
 struct pl_tap_rules {
 	uint32_t n;
 	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
 	uint64_t matched[PL_TAP_RULES_MAX]; /* edges apart (core/tap_rules.h) */
-	/* Packets that each rule matched first; behind them those that none did. */
+	/* Packets that each rule was the first to match; behind them packets that none matched. */
 	uint64_t hits[PL_TAP_RULES_MAX + 1];
-	uint64_t overweight; /* records taken that stand for more packets than they can say */
+	uint64_t overweight; /* records of more packets than their weight can hold */
 };
 
-/* Adds a rule by its text. -EINVAL with diag, -E2BIG with diag behind the last one that fits. */
+/* Adds a rule from its text. Returns with diag -EINVAL, -ENOMEM, or -E2BIG when there are
+ * PL_TAP_RULES_MAX. */
 int pl_tap_rules_add(struct pl_tap_rules *rules, const char *text, struct pl_diag *diag);
 
-/* The text of a rule, appended. */
+/* Appends the text of a rule. */
 void pl_tap_rule_text(struct pl_buf *out, const struct pl_tap_rule *rule);
 
-/* Decides about a record whose flow_hash and vlan are set, and sets its bits PL_OBS_RULE and
- * PL_OBS_SAMPLED, and of a sample its weight. */
+/* Decides about a record, whose flow_hash and vlan are set; sets its bits PL_OBS_RULE and
+ * PL_OBS_SAMPLED, and in a sample its weight. */
 enum pl_tap_ruling pl_tap_rules_apply(struct pl_tap_rules *rules, struct pl_pkt96 *record);
 
-/* "take", "skip" or "mark": what becomes of packets that match no rule with a condition; *ret_n: rules
- * before that. */
+/* Returns the action for packets that match no rule with a condition: "take", "skip" or "mark".
+ * *ret_n: number of the rules before that action. */
 const char *pl_tap_rules_rest(const struct pl_tap_rules *rules, uint32_t *ret_n);

@@ -279,7 +279,7 @@ static void test_edges_of_flows(void)
 	ok(kept > 10 && kept < 200, "%u of the others", kept);
 }
 
-/* Which rule matched first is counted, and what becomes of the rest is said. */
+/* Hits count the first rule that matched; pl_tap_rules_rest names the action for the rest. */
 static void test_hits(void)
 {
 	static const struct {

@@ -10,7 +10,7 @@
 
 struct lane {
 	uint32_t records;
-	uint32_t clocks;        /* bits of the records' kinds */
+	uint32_t clocks;        /* bits of the kinds of the records' clocks */
 	uint64_t base_ns, hash; /* of the first record */
 	uint8_t datagram[PL_TMPKT_DATAGRAM_BYTES];
 };
@@ -74,13 +74,13 @@ void pl_tmpkt_sender_put(struct pl_tmpkt_sender *sender, const void *records, ui
 		struct lane *lane = &sender->lanes[at];
 
 		if (lane->records == 0) {
-			/* Every kind begins with its time. */
+			/* Records of every kind begin with their time. */
 			memcpy(&lane->base_ns, p, sizeof(lane->base_ns));
 			lane->hash = hash;
 			lane->clocks = 0;
 		}
 		lane->clocks |= 1u << sender->clock;
-		/* pkt64/1 is how pkt96/1 begins, and so with flows. */
+		/* pkt64/1 is the beginning of pkt96/1, and flow128/1 of flow288/1. */
 		memcpy(lane->datagram + PL_TMPKT_HEADER_BYTES + lane->records * sender->size, p,
 			sender->size);
 		if (++lane->records == sender->cfg.records)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receives records that others made, from interfaces. */
+/* Reads URIs of sources whose packets carry records that others made. */
 #include "tap/source.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define KEY "carries="
 
-/* The key within the query, or NULL. *ret_port: whether the query has the key port. */
+/* Returns the key carries= within the query, or NULL. *ret_port: the query has the key port. */
 static const char *find_key(const char *query, bool *ret_port)
 {
 	const char *found = NULL;
@@ -51,12 +51,12 @@ int pl_tap_source_tmpkt(const char *uri, char *dst, size_t cap, struct pl_diag *
 				(int)(rest - value), value);
 			return -EINVAL;
 		}
-		/* The port's own keys around it; a key that stands first has its '?'. */
+		/* Keeps the keys before and behind it; a key that stands first has its '?'. */
 		n = has_port ? snprintf(dst, cap, "%.*s%s", (int)(key - uri), uri,
 				       *rest == '&' ? rest + 1 : "")
 			     : snprintf(dst, cap, "%.*sport=%d%s", (int)(key - uri), uri,
 				       PL_TMPKT_PORT, rest);
-		/* It stood last: nothing is behind the '&' before it. */
+		/* The key stood last: drops the '&' before it. */
 		if (n > 0 && (size_t)n < cap && dst[n - 1] == '&')
 			dst[n - 1] = '\0';
 	}

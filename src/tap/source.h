@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Interfaces as sources of records that others made: packet:IFACE?carries=tmpkt and
- * afxdp:IFACE?carries=tmpkt receive tmpkt/1 datagrams by their UDP port, as reports are received; the
- * keys port (40050), dst and vlan choose among them. All other frames stay the host's.
+ * afxdp:IFACE?carries=tmpkt receive tmpkt/1 datagrams by their UDP port, as reports are received;
+ * the keys port (40050), dst and vlan choose among them. All other frames are left to the host.
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 
 #include "base/diag.h"
 
-/* 1: frames are datagrams of tmpkt/1, and dst becomes the URI of the port that receives them. 0: it
- * is any other source, and dst its URI. -EINVAL with diag. */
+/* Returns 1 for a source whose frames are datagrams of tmpkt/1, and writes the URI of the port that
+ * receives them; 0 for any other source, and writes its URI; -EINVAL with diag. */
 int pl_tap_source_tmpkt(const char *uri, char *dst, size_t cap, struct pl_diag *diag);
 
-/* Whether what comes from it are records that others made (tmpkt/1), not packets. */
+/* Returns true when the source gives records that others made (tmpkt/1), not packets. */
 bool pl_tap_source_is_tmpkt(const char *uri);

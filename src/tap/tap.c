@@ -10,7 +10,7 @@
 #include "tap/dns.h"
 #include "wire/layers.h"
 
-#define AHEAD 4 /* packets whose headers are asked for early */
+#define AHEAD 4 /* packets whose headers are prefetched */
 
 enum { OPTION_END = 0, OPTION_NOP = 1, OPTION_MSS = 2, OPTION_TIMESTAMPS = 8, OPTION_OTHER = 15 };
 
@@ -19,7 +19,8 @@ static uint16_t saturated(uint32_t v)
 	return v < UINT16_MAX ? (uint16_t)v : UINT16_MAX;
 }
 
-/* RFC 9293 3.1 and RFC 7323 3.2. False when an option's length is wrong; what was read stays. */
+/* Reads TCP options (RFC 9293 3.1, RFC 7323 3.2). Returns false at an option of wrong length; the
+ * options before it stay. */
 static bool read_options(struct pl_cursor c, struct pl_pkt96 *r)
 {
 	while (pl_cursor_left(&c) > 0) {
@@ -50,8 +51,8 @@ static bool read_options(struct pl_cursor c, struct pl_pkt96 *r)
 	return true;
 }
 
-/* Nearly every segment of a connection with timestamps has these 12 bytes of options (RFC 7323,
- * appendix A): NOP, NOP, timestamps. As read_options would read them. */
+/* Reads the 12 bytes of options that nearly every segment of a connection with timestamps has (RFC
+ * 7323, appendix A): NOP, NOP, timestamps. Same result as read_options. */
 static bool read_usual_options(const struct pl_cursor *c, struct pl_pkt96 *r)
 {
 	const uint8_t *p = pl_cursor_peek(c, 12);
@@ -64,7 +65,7 @@ static bool read_usual_options(const struct pl_cursor *c, struct pl_pkt96 *r)
 	return true;
 }
 
-/* The header's length, or 0: there is none, or not all of it. */
+/* Reads the TCP header. Returns its length, or 0: fewer than 20 bytes are there. */
 static uint32_t read_tcp(struct pl_tap *tap, const struct pl_layers *l, struct pl_pkt96 *r)
 {
 	struct pl_cursor c = l->transport;
@@ -101,8 +102,8 @@ static bool is_extension(uint8_t type)
 	       type == PL_IP_DSTOPTS || type == PL_IP_AH;
 }
 
-/* The fragment header among the extension headers, which the walk proved. An atomic fragment (RFC
- * 6946) is one too. */
+/* Reads the fragment header among the extension headers, which the walk has checked. An atomic
+ * fragment (RFC 6946) is a fragment too. */
 static void read_fragment6(const struct pl_layers *l, struct pl_pkt96 *r)
 {
 	struct pl_cursor c = { l->network + 40,
@@ -145,8 +146,8 @@ static uint32_t network_length(const struct pl_layers *l, const struct pl_packet
 	const uint8_t *p = l->network;
 	uint32_t length = l->ip_version == 4 ? pl_be16(p + 2) : 40u + pl_be16(p + 4);
 
-	/* Of a frame that stands for several packets the header's field says nothing of the wire, and 0
-	 * where the frame is too long for it (BIG TCP). */
+	/* The length field does not tell the frame's length when it stands for several packets, and
+	 * is 0 when the frame is too long for it (BIG TCP). */
 	if (pkt->gso > PL_GSO_NONE || length == (l->ip_version == 4 ? 0 : 40))
 		length = pkt->wire_len - (uint32_t)(p - pkt->data);
 	return length;
@@ -170,7 +171,7 @@ static void read_transport(
 	r->pay_len = saturated(length > header ? length - header : 0);
 }
 
-/* The outer tag's id; the walk leaves the inner one. */
+/* Returns the VLAN id of the outer tag; the walk has that of the inner one. */
 static uint16_t outer_vlan(const struct pl_packet *pkt, const struct pl_layers *l)
 {
 	if (pkt->link == PL_LINK_ETHERNET && pkt->len >= 16) {
@@ -183,7 +184,7 @@ static uint16_t outer_vlan(const struct pl_packet *pkt, const struct pl_layers *
 	return (l->flow.have & PL_FLOW_VLAN) != 0 ? l->flow.vlan : 0;
 }
 
-/* Into the tunnels, as far as they are known and whole. */
+/* Replaces *l by the layers within the tunnels, as far as these are known and whole. */
 static void go_inside(const struct pl_tap *tap, struct pl_layers *l, struct pl_pkt96 *r)
 {
 	const uint64_t vxlan_ports = tap->vxlan_ports != 0 ? tap->vxlan_ports : PL_VXLAN_PORTS;
@@ -204,7 +205,7 @@ static void go_inside(const struct pl_tap *tap, struct pl_layers *l, struct pl_p
 	}
 }
 
-/* *ret_length: bytes from the IP header on, however many. */
+/* Makes the record of a packet. *ret_length: bytes from the IP header on, also above 65535. */
 static bool make_record(struct pl_tap *tap, const struct pl_packet *pkt, struct pl_pkt96 *r,
 	struct pl_layers *ret, uint32_t *ret_length)
 {
@@ -274,7 +275,7 @@ static bool ruled(struct pl_tap *tap, struct pl_pkt96 *r)
 	return true;
 }
 
-/* payload: of the record's packet, as far as it is there. */
+/* Makes the record of a DNS message. payload: of the record's packet, as far as it was captured. */
 static void see_dns(struct pl_tap *tap, const struct pl_layers *l, const struct pl_pkt96 *r,
 	struct pl_cursor payload)
 {
@@ -303,7 +304,8 @@ void pl_tap_count_clock(struct pl_tap_stats *stats, enum pl_clock_kind clock, ui
 	*counters[clock] += records;
 }
 
-/* How many records have times of each clock; more than one kind is a mixture. */
+/* Counts records by the clock of their times, n[] of each; sets tap->clock, mixed when there are
+ * several. */
 static void note_clocks(struct pl_tap *tap, const uint32_t n[PL_STAMP_KINDS])
 {
 	uint32_t kinds = 0;
@@ -318,7 +320,7 @@ static void note_clocks(struct pl_tap *tap, const uint32_t n[PL_STAMP_KINDS])
 		tap->clock = pl_clock_of(kinds);
 }
 
-/* What becomes of a packet on the wire whose record is made: whether it stays. */
+/* Applies rules to the record of a packet, and looks for DNS; returns whether the record stays. */
 static inline bool finish(
 	struct pl_tap *tap, const struct pl_layers *l, struct pl_pkt96 *r, struct pl_cursor payload)
 {
@@ -332,7 +334,7 @@ static inline bool finish(
 
 /* ---- frames that stand for several packets ---- */
 
-/* Where of the frame's payload that of packet i is. */
+/* Returns the part of the frame's payload that packet i has. */
 static struct pl_cursor payload_of(
 	const struct pl_tap_joined *j, uint32_t i, const struct pl_layers *l)
 {
@@ -343,7 +345,7 @@ static struct pl_cursor payload_of(
 	return c;
 }
 
-/* Packets of the frame under way, as many as there is room for; how many records. */
+/* Makes records of the present frame's packets, as many as there is room for; returns how many. */
 static uint32_t take_joined(struct pl_tap *tap, struct pl_pkt96 *ret, uint32_t room)
 {
 	struct pl_tap_frame *f = &tap->frame;
@@ -358,7 +360,7 @@ static uint32_t take_joined(struct pl_tap *tap, struct pl_pkt96 *ret, uint32_t r
 	return n;
 }
 
-/* Whether the frame, which has record r, is under way now; else it is left as it is. */
+/* Begins the packets of the frame with record r; returns false when it stays one record. */
 static __attribute__((noinline)) bool begin_joined(struct pl_tap *tap, const struct pl_packet *pkt,
 	const struct pl_layers *l, const struct pl_pkt96 *r, uint32_t length)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets to records of packets (pkt96/1, of which the first 64 bytes are pkt64/1): what High Touch
- * has an FPGA for. One record per packet, made of its headers only. The engine owns no port and no
- * clock: the time of a record is that of its packet.
+ * Makes records of packets (pkt96/1, of which the first 64 bytes are pkt64/1), as High Touch does
+ * in an FPGA: one record per packet, from its headers only. The engine owns no port and no clock:
+ * the time of a record is that of its packet.
  *
- * A frame that the host leaves to its NIC to take apart (TSO), or that it joined (GRO), is the packets
- * that were on the wire, each with its record (core/tap_joined.h), where the port says how long they
- * were (pl_packet.gso).
+ * A frame that the host leaves to its NIC to cut (TSO), or that it joined (GRO), stands for the
+ * packets on the wire, which get a record each (core/tap_joined.h), where the port tells their
+ * length (pl_packet.gso).
  */
 #pragma once
 
@@ -26,45 +26,45 @@ struct pl_tap_stats {
 };
 extern const struct pl_stats pl_tap_stats_list;
 
-/* So many bytes of a packet are enough for a record: Ethernet with tags and labels, IPv6 with
- * extension headers, TCP with options. What headers stand further back, a record has not. */
+/* Bytes of a packet that suffice for a record: Ethernet with tags and labels, IPv6 with extension
+ * headers, TCP with options. Headers further back are missing in the record. */
 #define PL_TAP_BYTES       192
 #define PL_TAP_INNER_BYTES 256  /* behind a tunnel's headers */
 #define PL_TAP_DNS_BYTES   1600 /* DNS messages over UDP, as large as they usually may be */
 
-/* A frame that stands for several packets, some of which got their records. */
+/* A frame that stands for several packets, some of which have their records already. */
 struct pl_tap_frame {
 	struct pl_tap_joined joined;
-	uint32_t at; /* the next packet; joined.n: there is none */
+	uint32_t at; /* the next packet; joined.n: all are done */
 	struct pl_pkt96 record;
 	struct pl_layers layers;
-	struct pl_tap_head head; /* where layers are, of a frame that needs a copy */
+	struct pl_tap_head head; /* layers point into it for a frame that needs a copy */
 };
 
 struct pl_tap {
 	uint16_t point; /* observation point, at most PL_OBS_POINT_MASK */
-	bool inner;     /* of a packet in a tunnel that is known: the inner addresses and ports */
+	bool inner;     /* records have the inner addresses and ports of a tunnel that is known */
 	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h); 0: 4789 and 8472 */
 	struct pl_tap_rules rules;
-	/* Where records of the batch's DNS messages go, PL_BATCH_MAX of them; NULL: they are not
-	 * asked for. Of packets that rules leave out there are none. */
+	/* Room for records of the batch's DNS messages, PL_BATCH_MAX of them; NULL: none are made.
+	 * Packets that rules leave out give none. */
 	struct pl_dns64 *dns;
 	uint32_t n_dns;
 	uint32_t seq;             /* record_seq of the next record */
-	enum pl_clock_kind clock; /* of the records that were made, or ruled, last */
+	enum pl_clock_kind clock; /* of the records that were made or chosen last */
 	struct pl_tap_stats stats;
-	uint32_t at; /* the next packet of the batch under way */
+	uint32_t at; /* the next packet of the present batch */
 	bool more;   /* the batch has more records than there was room for */
 	struct pl_tap_frame frame;
 };
 
-/* Records of the batch's packets into ret, at most `room`, of which PL_BATCH_MAX is the most; returns
- * how many. While tap->more is set behind it, it is to be called again with the same batch. */
+/* Makes records of the batch's packets, at most `room`, which is at most PL_BATCH_MAX; returns how
+ * many. While tap->more is set behind it, it is to be called again with the same batch. */
 uint32_t pl_tap_batch(
 	struct pl_tap *tap, const struct pl_batch *batch, struct pl_pkt96 *ret, uint32_t room);
 
-/* Records that somebody else made, with times of one clock: keeps in their place those that the
- * rules take, and returns how many. They count as packets. */
+/* Applies the rules to records that others made, with times of one clock: keeps those that the
+ * rules take, in place, and returns how many. All count as packets. */
 uint32_t pl_tap_rule(
 	struct pl_tap *tap, struct pl_pkt96 *records, uint32_t n, enum pl_clock_kind clock);
 

@@ -91,7 +91,7 @@ static void test_udp(void)
 	eq(see((uint32_t)b.len, false), 1);
 	eq(record.record_seq, 1);
 	eq(record.obs, 5);
-	/* What a capture cut off the payload is counted all the same. */
+	/* Payload that the capture cut off is counted all the same. */
 	eq(see(14 + 4 + 28 + 1, false), 1);
 	eq(record.wire_len, 128);
 	eq(record.pay_len, 100, "of a cut packet");
@@ -372,7 +372,7 @@ static void test_clocks(void)
 	} rows[] = {
 		{ { PL_STAMP_NIC, PL_STAMP_NIC, PL_STAMP_NIC }, PL_STAMP_NIC, 2, 0 },
 		{ { PL_STAMP_NIC, PL_STAMP_KERNEL, PL_STAMP_KERNEL }, PL_STAMP_MIXED, 1, 1 },
-		/* The one in the middle is no IP: it has no record. */
+		/* The packet in the middle is not IP: it has no record. */
 		{ { PL_STAMP_KERNEL, PL_STAMP_NIC, PL_STAMP_KERNEL }, PL_STAMP_KERNEL, 0, 2 },
 	};
 	static const uint8_t arp[42] = { [12] = 8, [13] = 6 };

@@ -9,12 +9,12 @@
 #define MAGIC       0x314b5054u /* "TPK1" */
 #define VERSION     1
 
-/* The byte of the kind: number of the kind, and above it that of the clock. */
+/* The byte of the kind holds the number of the kind, and above it that of the clock. */
 #define KIND_MASK   0x1f
 #define CLOCK_SHIFT 5
 
-/* As the datagram numbers kinds. 4 is the beginning of a packet, which nobody here sends; 11 was a
- * record of flows that no release had. */
+/* Numbers of kinds in datagrams. 4 is the beginning of a packet, which pathline never sends; 11 was
+ * a record of flows that was never released. */
 static const uint8_t numbers[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = 1,
 	[PL_FLAT_PKT96] = 2,
 	[PL_FLAT_DNS64] = 3,
@@ -26,7 +26,7 @@ static const uint8_t numbers[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = 1,
 	[PL_FLAT_DROP168] = 10,
 	[PL_FLAT_FLOW288] = 12 };
 
-/* PL_FLAT_MAX: none has the number. */
+/* Returns the kind of a number, or PL_FLAT_MAX. */
 static enum pl_flat_kind kind_of(uint8_t number)
 {
 	int kind = 0;

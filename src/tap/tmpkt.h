@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tmpkt/1: records of packets in UDP datagrams, from whoever makes them (a tap, a switch, a NIC) to
- * whoever collects them. docs/protocols/tmpkt.md has the bytes. All numbers are little-endian, as
- * in the records behind the header.
+ * tmpkt/1: records of packets in UDP datagrams, from exporters (a tap, a switch, a NIC) to
+ * collectors. docs/protocols/tmpkt.md has the bytes. All numbers are little-endian, as in the
+ * records behind the header.
  */
 #pragma once
 
@@ -13,12 +13,12 @@
 #include "record/packet.h"
 
 #define PL_TMPKT_HEADER_BYTES   32
-#define PL_TMPKT_DATAGRAM_BYTES 8972 /* in a frame of 9000 bytes by IPv4 */
+#define PL_TMPKT_DATAGRAM_BYTES 8972 /* payload of a packet of 9000 bytes over IPv4 */
 #define PL_TMPKT_PORT           40050
 
 struct pl_tmpkt {
 	enum pl_flat_kind kind;
-	enum pl_clock_kind clock; /* of the records' times; PL_STAMP_NONE: it is not told */
+	enum pl_clock_kind clock; /* of the records' times; PL_STAMP_NONE: not named */
 	uint16_t count;           /* records, at least 1 */
 	uint32_t exporter;
 	uint32_t seq;     /* number of the datagram at its exporter, modulo 2^32 */
@@ -32,14 +32,14 @@ enum pl_tmpkt_fault {
 	PL_TMPKT_MAGIC,
 	PL_TMPKT_VERSION,
 	PL_TMPKT_KIND,
-	PL_TMPKT_LENGTH, /* not that of `count` records, or none */
+	PL_TMPKT_LENGTH, /* not the length of `count` records, or count is 0 */
 };
 
-/* *ret_records points into data, at any alignment. */
+/* Reads the header. *ret_records points into data, at any alignment. */
 enum pl_tmpkt_fault pl_tmpkt_parse(
 	struct pl_tmpkt *ret, const uint8_t **ret_records, const void *data, size_t len);
 
 void pl_tmpkt_put(uint8_t dst[PL_TMPKT_HEADER_BYTES], const struct pl_tmpkt *header);
 
-/* How many records of a kind fit into so many bytes of a datagram's payload; 0: none. */
+/* Returns the number of records of a kind that fit into so many bytes of a datagram's payload. */
 uint32_t pl_tmpkt_fits(enum pl_flat_kind kind, size_t bytes);

@@ -179,7 +179,8 @@ static void test_through(void)
 		eq(c.n, PACKETS, "all records, %u a datagram", records[k]);
 		eq(c.datagrams, (PACKETS + records[k] - 1) / records[k], "in as few datagrams");
 		for (int i = 0; i < PACKETS; i++) {
-			/* What pkt64 does not carry: zero, and the hash anew. */
+			/* Members that pkt64 lacks are zero, but for the hash, which is computed
+			 * again. */
 			const uint64_t hash = sent[i].flow_hash;
 
 			memset((uint8_t *)&sent[i] + 64, 0, 32);
@@ -332,7 +333,7 @@ static void test_short_flows(void)
 	pl_tmpkt_receiver_free(c.receiver);
 }
 
-/* As many as a UDP payload holds have room with what they lack. */
+/* The flows of the largest UDP payload fit into the receiver's room as flow288. */
 static void test_most_flows(void)
 {
 	static enum pl_flat_kind kind = PL_FLAT_FLOW288;
