@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where rows of a query go: which kind, and that of files. */
+/* Finds the output for rows of a query by its URI; has the output to files. */
 #include "tapout/result_out.h"
 
 #include <errno.h>

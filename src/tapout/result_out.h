@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the rows of a query go, as a JSON object (query/result_json.h):
+ * Outputs for the rows of a query, as a JSON object each (query/result_json.h):
  *
  *   file:PATH                          a line each, added to the file
  *   kafka://HOST[:PORT],…/TOPIC[?spool=FOLDER&spool_bytes=SIZE&…]
@@ -13,8 +13,8 @@
  *                                      a line each (export/influx_rows.h)
  *   clickhouse://HOST[:PORT]/TABLE[?…] a row each (export/clickhouse_rows.h)
  *
- * An output never waits for its receiver. What it got is what it delivered, what waits, and what it
- * dropped, by cause (result_stats.def). One thread at a time.
+ * An output never waits for its receiver. The rows it got are those it delivered, those that wait,
+ * and those it dropped, by cause (result_stats.def). One thread at a time.
  */
 #pragma once
 
@@ -43,7 +43,7 @@ uint64_t pl_result_lost(const struct pl_result_stats *stats);
 
 struct pl_result_out;
 
-/* A row, and the same as a JSON object with its group's key, which may be empty: the row is of no
+/* A row, and its JSON object with the key of its group, which is empty when the row has no
  * group. */
 struct pl_result_item {
 	const struct pl_query *query;
@@ -53,7 +53,7 @@ struct pl_result_item {
 	size_t key_len, len;
 };
 
-/* One of the kinds above; for result_out.c. */
+/* Functions of one kind of output; for result_out.c. */
 struct pl_result_driver {
 	int (*check)(const char *uri, const struct pl_query *query, struct pl_diag *diag);
 	int (*files)(const char *uri, struct pl_confine *confine);
@@ -63,55 +63,56 @@ struct pl_result_driver {
 	uint64_t (*turn)(struct pl_result_out *out, uint64_t now_ns);
 	bool (*settled)(struct pl_result_out *out, bool all);
 	void (*mark)(struct pl_result_out *out);
-	void (*reopen)(struct pl_result_out *out); /* NULL: there is nothing to do */
+	void (*reopen)(struct pl_result_out *out); /* NULL: nothing to do */
 	bool (*failing)(const struct pl_result_out *out, struct pl_diag *ret); /* NULL: never */
 	void (*finish)(struct pl_result_out *out, uint32_t wait_ms);
 	void (*close)(struct pl_result_out *out);
 };
 
-/* Stands first in the structure of its kind. */
+/* First member of the structure of its kind. */
 struct pl_result_out {
 	const struct pl_result_driver *driver;
-	char *name; /* its URI without keys, which may be secret */
+	char *name; /* the URI without its keys, which may be secret */
 	struct pl_result_stats stats;
-	uint64_t refused; /* rows that could not be made, of stats.drop_failed */
+	uint64_t refused; /* rows that could not be made, part of stats.drop_failed */
 };
 
-/* Whether the text names one of the kinds; NULL: none. */
+/* Returns the driver of the URI's kind; NULL: there is none. */
 const struct pl_result_driver *pl_result_out_driver(const char *uri);
-/* Whether it does, and the kind has a form for the columns of the query; opens nothing. -EINVAL with
- * diag. */
+/* Checks that there is a kind, and that it has a form for the columns of the query; opens nothing.
+ * -EINVAL with diag. */
 int pl_result_out_check(const char *uri, const struct pl_query *query, struct pl_diag *diag);
-/* Files that it will open, to be told before rights are given up. Negative errno. */
+/* Notes the files that it will open, before privileges are given up. Negative errno. */
 int pl_result_out_files(const char *uri, struct pl_confine *confine);
 
-/* wait_ms: how long a broker may take to tell of the topic; 0: it is not asked now. Negative errno
- * with diag. */
+/* Opens an output. wait_ms: longest time for a broker to tell of the topic; 0: it is not asked now.
+ * Negative errno with diag. */
 int pl_result_out_open(struct pl_result_out **ret, const char *uri, const struct pl_query *query,
 	uint32_t wait_ms, struct pl_diag *diag);
-/* Whether an output that is open for one query takes the rows of another one. */
+/* Returns true when an output that is open for one query takes the rows of another one. */
 bool pl_result_out_fits(
 	const char *uri, const struct pl_query *query, const struct pl_query *other);
-/* A row, copied. */
+/* Takes a row, copied. */
 void pl_result_out_put(struct pl_result_out *out, const struct pl_result_item *item);
-/* A row that could not be made. */
+/* Counts a row that could not be made. */
 void pl_result_out_refuse(struct pl_result_out *out);
-/* Gives away what waits. When it is to be called next; UINT64_MAX: no need. now_ns is monotonic. */
+/* Sends rows that wait. Returns the time of the next call; UINT64_MAX: none is needed. now_ns is
+ * monotonic. */
 uint64_t pl_result_out_turn(struct pl_result_out *out, uint64_t now_ns);
-/* Whether the rows that were put before the last mark, or all of them, are where a crash does not
- * reach them: delivered, in the file or on the spool's disk; or dropped while it was open. Where
- * those before the last one are, there may be another mark. */
+/* Returns true when the rows from before the last mark, or all of them, are where a crash of the
+ * process does not reach them (delivered, in the file or on the spool's disk), or were dropped
+ * while it was open. When those from before the last mark are, another mark may be set. */
 bool pl_result_out_settled(struct pl_result_out *out, bool all);
 void pl_result_out_mark(struct pl_result_out *out);
-/* Whether its receiver takes nothing at the moment, and why. */
+/* Returns true when its receiver takes nothing at the moment, and writes why. */
 bool pl_result_out_failing(const struct pl_result_out *out, struct pl_diag *ret);
-/* Credentials are read anew, and what an operator had to mend is tried again at once (SIGHUP). */
+/* Reads credentials anew, and tries at once what an operator had to mend (SIGHUP). */
 void pl_result_out_reopen(struct pl_result_out *out);
-/* Gives away all that waits, for so long at most; then nothing waits, and nothing is put. */
+/* Sends the rows that wait, for wait_ms at most; then none waits, and none may be put. */
 void pl_result_out_finish(struct pl_result_out *out, uint32_t wait_ms);
 void pl_result_out_close(struct pl_result_out *out); /* NULL is allowed */
 
 extern const struct pl_result_driver pl_result_topic;  /* result_topic.c */
 extern const struct pl_result_driver pl_result_server; /* result_server.c */
-/* The folder of the spool that a URI names, into `ret`; empty: none. */
+/* Writes the spool's folder in a URI into `ret`; empty: none. */
 void pl_result_topic_spool(const char *uri, char *ret, size_t cap);

@@ -119,7 +119,7 @@ static void test_refused(void)
 
 static struct test_cluster cluster;
 
-/* How often each number is in the topic. */
+/* Counts how often each number is in the topic. */
 static void read_topic(const char *topic, unsigned int n, unsigned int *ret)
 {
 	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
@@ -211,7 +211,8 @@ static void test_away(void)
 	rd_kafka_mock_broker_set_up(cluster.mock, 1);
 }
 
-/* With one they wait on disk, over the end of the process, and come when there is a broker. */
+/* With a spool rows wait on disk, also after the end of the process, and are sent when there is a
+ * broker. */
 static void test_spool(void)
 {
 	char uri[512], keys[256], spool[96];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of a query into a database of InfluxDB or a table of ClickHouse, which keep their types. What
- * becomes of requests is the sender's (export/sender.h). */
+/* Writes rows of a query to a database of InfluxDB or a table of ClickHouse, which keep their
+ * types. The sender (export/sender.h) accounts for the requests. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,21 +14,21 @@
 #include "tapout/tap_export.h"
 
 #define TURN_NS   UINT64_C(100000000)
-#define LOOK_NS   10000000             /* then again, at the end */
-#define MEMORY    (UINT64_C(16) << 20) /* of batches, without memory= */
-#define ROW_BYTES 4096                 /* of a row, or less */
+#define LOOK_NS   10000000             /* between looks at the end */
+#define MEMORY    (UINT64_C(16) << 20) /* bytes of batches, without memory= */
+#define ROW_BYTES 4096                 /* estimate of a row */
 #define SERVER    300                  /* bytes of a URL of a server */
 
 struct server_out {
 	struct pl_result_out out; /* first */
 	bool influx;
 	struct pl_export *export;
-	uint64_t marked; /* rows that were given to it before the mark */
+	uint64_t marked; /* rows that the exporter had accepted at the mark */
 	uint64_t drop_time, drop_series, drop_failed;
 	struct pl_export_words told;
 };
 
-/* What a URI says, in its text. */
+/* A URI as read; pointers of the options point into its text. */
 struct parsed {
 	struct pl_uri uri;
 	char server[SERVER];
@@ -129,7 +129,7 @@ static void count(struct server_out *self)
 	to->drop_failed = self->out.refused + self->drop_failed + dropped(s, PL_EXPORT_FORMAT);
 }
 
-/* Once each. */
+/* Logs each new text once. */
 static void tell_words(struct server_out *self)
 {
 	struct pl_export_words words = { .trouble = "" };
@@ -167,7 +167,7 @@ static int open_clickhouse(struct server_out *self, struct parsed *p, const stru
 static int open_influx(struct server_out *self, struct parsed *p, struct pl_diag *diag)
 {
 	p->sender.name = "influx";
-	p->sender.in_order = true; /* a row of a window behind its first crossing */
+	p->sender.in_order = true; /* a window's row replaces the row of its first crossing */
 	p->sender.spool_kind = "rows";
 	pl_tap_export_room(&p->sender, ROW_BYTES);
 	return pl_influx_open(&self->export, &p->influx, &p->sender, pl_clock_mono_ns(), diag);
@@ -224,7 +224,8 @@ static uint64_t turn_server(struct pl_result_out *out, uint64_t now_ns)
 	return now_ns + TURN_NS;
 }
 
-/* Batches leave memory in order: delivered, dropped, or to the disk of the spool. */
+/* Batches leave memory in order, delivered, dropped, or to the spool's disk: so a count
+ * suffices. */
 static bool settled(struct pl_result_out *out, bool all)
 {
 	struct server_out *self = (struct server_out *)out;
@@ -267,7 +268,7 @@ static void reopen_server(struct pl_result_out *out)
 		pl_say("%s: %s", out->name, diag.text);
 }
 
-/* What the server may still take: what is on disk too, while nothing is wrong. */
+/* Returns the rows that the server may still take: those on disk only while it works. */
 static uint64_t left_of(const struct pl_export_stats *s)
 {
 	return atomic_load(&s->queued) +

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of a query into a topic of Kafka, a message each; those that no broker takes wait in a spool,
- * where the URI names one. */
+/* Writes rows of a query to a topic of Kafka, a message each; rows that no broker takes wait in a
+ * spool when the URI names one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,30 +34,30 @@ void pl_result_topic_spool(const char *uri, char *ret, size_t cap)
 #define SYNC_NS         UINT64_C(1000000000)
 #define SPOOL_BYTES     (UINT64_C(1) << 30)
 #define SPOOL_BYTES_MIN (UINT64_C(1) << 20)
-#define ROW_BYTES_MAX   (UINT32_C(1) << 18)  /* of a row with its key, in the spool */
-#define ROW_FLAGS       0x51u                /* of a record of the spool: a row of a query */
-#define ON_THEIR_WAY    1000                 /* rows of the spool that are sent at a time */
-#define BYTES_ON_WAY    (UINT64_C(1) << 20)  /* where they are more: of these */
-#define AGAIN_NS        UINT64_C(1000000000) /* behind rows that came back */
+#define ROW_BYTES_MAX   (UINT32_C(1) << 18)  /* largest row with its key, in the spool */
+#define ROW_FLAGS       0x51u                /* flags of a row of a query in the spool */
+#define ON_THEIR_WAY    1000                 /* rows of the spool sent at a time */
+#define BYTES_ON_WAY    (UINT64_C(1) << 20)  /* and bytes of them */
+#define AGAIN_NS        UINT64_C(1000000000) /* pause after rows that came back */
 
 struct topic_out {
 	struct pl_result_out out; /* first */
 	struct pl_kafka_producer *producer;
-	struct pl_kafka_producer_stats sent; /* of the producer, which may be closed */
-	struct pl_kafka_client client;       /* as librdkafka told last */
+	struct pl_kafka_producer_stats sent; /* of the producer, also when it is closed */
+	struct pl_kafka_client client;       /* librdkafka's last statistics */
 	struct pl_spool *spool;              /* NULL: none */
 	struct pl_buf entry;                 /* u32 length of the key, the key, the row */
 	uint64_t spool_full;                 /* rows that the spool refused */
 	uint64_t spool_foreign;              /* entries of the spool that were no rows */
-	const void *giving;                  /* row of the spool that the client is given now */
-	uint64_t kept;           /* of sent.returned, those: they stayed where they were */
-	uint64_t seen, again_ns; /* rows that had come back; when the next are sent */
-	/* Rows of the spool that were sent since it held nothing back, and their bytes. */
+	const void *giving;                  /* row of the spool that the client is being given */
+	uint64_t kept;           /* of sent.returned: rows of the spool, which stayed there */
+	uint64_t seen, again_ns; /* rows returned at the last look; when to send again */
+	/* Rows of the spool sent since the last release, and their bytes. */
 	uint64_t sent_on, sent_bytes;
-	uint64_t released_at; /* rows that had come back then */
+	uint64_t released_at; /* rows returned at the last release */
 	uint64_t synced_ns;
 	bool dirty;
-	char trouble[256]; /* that was told last */
+	char trouble[256]; /* logged last */
 };
 
 /* ---- accounts ---- */
@@ -120,7 +120,7 @@ static bool take_back(void *arg, const void *key, size_t key_len, const void *va
 {
 	struct topic_out *self = arg;
 
-	/* It counts the row that it cannot take. */
+	/* put_spool counts a row that finds no room. */
 	if (self->giving != NULL && value == self->giving)
 		self->kept++;
 	else
@@ -128,7 +128,8 @@ static bool take_back(void *arg, const void *key, size_t key_len, const void *va
 	return true;
 }
 
-/* False: the client does not take it now. */
+/* Sends a row of the spool, or counts an entry that is none. Returns false when the client does not
+ * take it now. */
 static bool send_spooled(struct topic_out *self, const struct pl_spool_record *record)
 {
 	const char *p = record->payload;
@@ -157,8 +158,8 @@ static bool send_spooled(struct topic_out *self, const struct pl_spool_record *r
 	return true;
 }
 
-/* Once all rows that were sent have ended: they are delivered, dropped, or behind the others in the
- * spool, and need not stay where they were. */
+/* Releases the rows of the spool that were sent. Called when all of them have ended: delivered,
+ * dropped, or put anew at the end of the spool. */
 static void release_sent(struct topic_out *self)
 {
 	const uint64_t returned = self->sent.returned - self->kept;
@@ -170,9 +171,9 @@ static void release_sent(struct topic_out *self)
 	pl_spool_release(self->spool);
 }
 
-/* Messages that no broker can take would only come back; where one refuses them they come back at
- * once, and are sent again a second later. Rows stay on disk until all that were sent with them have
- * ended, so that none is lost with the process. */
+/* Sends rows of the spool while a broker is up: else they would only come back. Rows that a broker
+ * refuses come back at once, and are sent again a second later. Rows stay on disk until all that
+ * were sent with them have ended, so that none is lost with the process. */
 static void empty_spool(struct topic_out *self, uint64_t now_ns)
 {
 	struct pl_spool_record record;
@@ -195,7 +196,7 @@ static void empty_spool(struct topic_out *self, uint64_t now_ns)
 	}
 }
 
-/* spool=FOLDER, spool_bytes=SIZE. */
+/* Opens the spool of the keys spool=FOLDER and spool_bytes=SIZE. */
 static int open_spool(struct topic_out *self, struct pl_kafka_uri *uri, struct pl_diag *diag)
 {
 	const char *path = pl_kafka_uri_take(uri, "spool"),
@@ -228,7 +229,8 @@ static int open_spool(struct topic_out *self, struct pl_kafka_uri *uri, struct p
 
 /* ---- the output ---- */
 
-/* Of rows that were given up without a word from the client nothing is known: they stay. */
+/* Closes the producer. After rows that it gave up without an answer, none is released: they may be
+ * missing. */
 static void close_producer(struct topic_out *self, uint32_t wait_ms)
 {
 	if (self->producer == NULL)
@@ -265,7 +267,7 @@ static int open_producer(struct topic_out *self, struct pl_kafka_uri *uri, const
 		r = open_spool(self, uri, diag);
 	if (r == 0 && self->spool != NULL) {
 		config.undelivered_message = take_back;
-		config.wait_ms = 0; /* a broker that is away is what the spool is for */
+		config.wait_ms = 0; /* the spool serves while brokers are away */
 	}
 	if (r == 0 && pl_kafka_uri_read_properties(uri, diag) < 0)
 		r = -EINVAL;
@@ -305,7 +307,8 @@ static void put_message(struct pl_result_out *out, const struct pl_result_item *
 {
 	struct topic_out *self = (struct topic_out *)out;
 
-	/* What is in the spool goes first; how large a batch may be is known once a broker told. */
+	/* Rows of the spool go first. Before a broker has told of the topic the size of batches is
+	 * not known. */
 	if (self->out.stats.held > 0 ||
 		(self->spool != NULL && !pl_kafka_producer_knows(self->producer)))
 		put_spool(self, item->key, item->key_len, item->line, item->len);
@@ -339,11 +342,11 @@ static uint64_t turn_topic(struct pl_result_out *out, uint64_t now_ns)
 		count(self);
 	}
 	tell_trouble(self);
-	/* Statistics and errors come without rows, too, less often. */
+	/* Statistics and errors come without rows too, but less often. */
 	return now_ns + (out->stats.waiting > 0 || out->stats.held > 0 ? TURN_NS : 20 * TURN_NS);
 }
 
-/* Rows that were given up at the end are nowhere. */
+/* Rows given up at the end (drop_purged) are stored nowhere. */
 static bool settled(struct pl_result_out *out, bool all)
 {
 	struct topic_out *self = (struct topic_out *)out;
@@ -364,7 +367,7 @@ static void mark(struct pl_result_out *out)
 		pl_kafka_producer_mark(self->producer);
 }
 
-/* Before a broker was asked nothing is known. */
+/* Before the first error nothing is known. */
 static bool topic_failing(const struct pl_result_out *out, struct pl_diag *ret)
 {
 	const struct topic_out *self = (const struct topic_out *)out;
@@ -401,7 +404,7 @@ static int check_topic(const char *uri, const struct pl_query *query, struct pl_
 	return r;
 }
 
-/* The folder of the spool has to be there before rights are given up. */
+/* Makes the spool's folder, which must exist before privileges are given up. */
 static int topic_files(const char *uri, struct pl_confine *confine)
 {
 	char spool[PL_KAFKA_URI_MAX];
@@ -452,7 +455,7 @@ static int open_topic(struct pl_result_out **ret, const char *text, const struct
 	return pl_kafka_check(diag);
 }
 
-/* It is never opened. */
+/* Without Kafka the check fails, so it is never opened. */
 const struct pl_result_driver pl_result_topic = { .check = check_topic,
 	.files = topic_files,
 	.open = open_topic };

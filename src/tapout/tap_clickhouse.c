@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The output into a table of ClickHouse (export/clickhouse.h):
+ * Output to a table of ClickHouse (export/clickhouse.h):
  *
  *   clickhouse://HOST[:PORT]/TABLE[?KEY=VALUE&…]
  *
- * kind=KIND, database=NAME, user=NAME, password_file=FILE, tls=yes, ca=FILE; batch=ROWS of
- * an INSERT, memory=SIZE of batches that wait, spool=FOLDER and spool_bytes=SIZE for those that do
+ * kind=KIND, database=NAME, user=NAME, password_file=FILE, tls=yes, ca=FILE; batch=ROWS of an
+ * INSERT, memory=SIZE of batches that wait, spool=FOLDER and spool_bytes=SIZE for batches that do
  * not fit while the server is away.
  */
 #include "export/clickhouse.h"
@@ -48,7 +48,7 @@ int pl_tap_clickhouse_uri(const struct pl_uri *uri, char *server, size_t cap,
 	return r;
 }
 
-/* What the URI says; server: of its text. */
+/* Reads the URI. server: room for the server's URL. */
 static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
 	char *server, size_t cap, struct pl_clickhouse_options *ret, struct pl_diag *diag)
 {
@@ -98,7 +98,7 @@ static int clickhouse_files(const char *target, struct pl_confine *confine)
 	return pl_uri_split(&uri, target, keys, NULL) == 0 ? pl_tap_export_files(&uri, confine) : 0;
 }
 
-/* Records are rows as they are. */
+/* Records are written as they are: they are rows of RowBinary. */
 static void clickhouse_put(struct pl_tap_out *out, const void *records, uint32_t n)
 {
 	struct pl_tap_export *self = (struct pl_tap_export *)out;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The output into telemetry memory elsewhere, by a translator of Direct Telemetry Access: each record is
- * an entry of a list (export/dta_append.h):
+ * Output to remote telemetry memory, by a translator of Direct Telemetry Access: each record is an
+ * entry of a list (export/dta_append.h):
  *
  *   dta://ADDRESS[:PORT][?region=N&list=N&kind=KIND]
  *
- * PORT is 40040 without one; region=N: the number of the region, as the translator counts its files (0);
- * list=N: of its lists (0).
+ * PORT is 40040 by default; region=N: number of the region, as the translator counts its files (0);
+ * list=N: number of the list (0).
  */
 #include "export/dta_append.h"
 
@@ -39,7 +39,7 @@ static int read_number(const struct pl_uri *uri, const char *key, uint64_t most,
 	return -EINVAL;
 }
 
-/* address: of the translator, as export/dta_to.h takes it. */
+/* Reads the URI. address: of the translator, in the form of export/dta_to.h. */
 static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
 	char *address, size_t cap, struct pl_dta_append_options *ret, enum pl_flat_kind *ret_kind,
 	struct pl_diag *diag)
@@ -49,7 +49,7 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 	uint64_t region, list;
 	int r;
 
-	/* An address alone has the usual port. */
+	/* An address alone gets the default port. */
 	if (pl_parse_addr(host, &addr) == 0) {
 		const bool bare = !pl_addr_is_v4(&addr) && host[0] != '[';
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Outputs of a tap that are exporters: accounts, words, keys of requests, the end. */
+/* Common part of outputs of a tap that are exporters: counters, messages, keys of URIs, the end. */
 #include "tapout/tap_export.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #define BATCH_BYTES_MIN (UINT64_C(1) << 20)
 #define MEMORY_DEFAULT  (UINT64_C(64) << 20)
 #define TURN_NS         UINT64_C(100000000)
-#define CLOSE_WAIT_NS   UINT64_C(5000000000) /* for one more to be taken, at the end */
-#define LOOK_NS         10000000             /* then again */
+#define CLOSE_WAIT_NS   UINT64_C(5000000000) /* at the end, without anything being taken */
+#define LOOK_NS         10000000             /* between looks at the end */
 
 static struct pl_tap_export *of(struct pl_tap_out *out)
 {
@@ -65,7 +65,7 @@ int pl_tap_export_target(const struct pl_uri *uri, const char *const ports[2], c
 		return -EINVAL;
 	}
 	colon = memrchr(host, ':', (size_t)(slash - host));
-	/* The colons of "[::1]" are none before a port. */
+	/* Colons inside "[::1]" do not begin a port. */
 	if (colon != NULL && memchr(colon, ']', (size_t)(slash - colon)) != NULL)
 		colon = NULL;
 	n = snprintf(server, cap, "%s://%.*s%s", tls ? "https" : "http", (int)(slash - host), host,
@@ -110,7 +110,7 @@ int pl_tap_export_keys(const struct pl_uri *uri, const char *who, uint64_t batch
 
 void pl_tap_export_room(struct pl_sender_options *o, uint64_t record_bytes)
 {
-	/* Small batches leave some of it empty, so that there are not too many. */
+	/* A least size: small batches leave part of it empty, but there are not too many. */
 	o->batch_bytes = o->batch_entries * record_bytes;
 	if (o->batch_bytes < BATCH_BYTES_MIN)
 		o->batch_bytes = BATCH_BYTES_MIN;
@@ -163,7 +163,7 @@ void pl_tap_export_put(struct pl_tap_out *out, const void *records, uint32_t n)
 	pl_export_write_flat(self->export, self->kind, records, n, self->given, self->now_ns);
 }
 
-/* Once each. */
+/* Logs each new text once. */
 static void tell_words(struct pl_tap_export *self)
 {
 	struct pl_export_words words = { .trouble = "" };
@@ -188,7 +188,7 @@ uint64_t pl_tap_export_turn(struct pl_tap_out *out, uint64_t now_ns)
 	return self->stats.waiting + self->stats.spooled > 0 ? now_ns + TURN_NS : UINT64_MAX;
 }
 
-/* What the receiver may still take: what is on disk too, while nothing is wrong. */
+/* Returns the records that the receiver may still take: those on disk only while it works. */
 static uint64_t left_of(const struct pl_export_stats *s)
 {
 	const uint64_t spooled = atomic_load(&s->last_error) == 0 ? atomic_load(&s->spooled) : 0;

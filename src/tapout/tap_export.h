@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What outputs share that are exporters (export/exporter.h): their accounts, words and end. */
+/* Common part of outputs that are exporters (export/exporter.h). */
 #pragma once
 
 #include "export/clickhouse.h"
@@ -22,14 +22,14 @@ struct pl_tap_export_stats {
 struct pl_tap_export {
 	struct pl_tap_out out; /* first */
 	struct pl_export *export;
-	enum pl_flat_kind kind; /* of what goes out, the first bytes of what is put */
+	enum pl_flat_kind kind; /* of records sent, the first bytes of those put */
 	uint32_t given;         /* bytes of a record that is put */
 	uint64_t now_ns;
 	struct pl_tap_export_stats stats;
 	struct pl_export_words told;
 };
 
-/* Opens what `open_export` opens, which sets kind and export. keys: of the URI. As
+/* Opens an output: `open_export` sets its kind and export. keys: of the URI. Returns as
  * pl_tap_out_driver.open. */
 int pl_tap_export_open(struct pl_tap_out **ret, const char *target, const char *const *keys,
 	const struct pl_tap_out_settings *settings,
@@ -37,10 +37,10 @@ int pl_tap_export_open(struct pl_tap_out **ret, const char *target, const char *
 		const struct pl_tap_out_settings *settings, struct pl_diag *diag),
 	struct pl_diag *diag);
 
-/* For the driver. */
+/* Functions for the driver. */
 void pl_tap_export_put(struct pl_tap_out *out, const void *records, uint32_t n);
 uint64_t pl_tap_export_turn(struct pl_tap_out *out, uint64_t now_ns);
-/* Waits while the receiver takes some; the rest goes into the spool, or is counted. */
+/* Sends records as long as the receiver takes some; the others go to the spool, or are counted. */
 void pl_tap_export_finish(struct pl_tap_out *out);
 uint64_t pl_tap_export_lost(const struct pl_tap_out *out);
 void pl_tap_export_conditions(
@@ -49,29 +49,29 @@ const void *pl_tap_export_counters(const struct pl_tap_out *out);
 void pl_tap_export_close(struct pl_tap_out *out);
 
 /*
- * Keys of the URI that say how requests are made, and their meaning; `who` begins what is wrong. batch: records
- * of a request without the key; ret->memory_bytes: likewise, 0 is 64 MiB. -EINVAL with diag.
+ * Reads the keys of the URI for requests; `who` begins the text of an error. batch: records of a
+ * request without the key; ret->memory_bytes: likewise, 0 is 64 MiB. -EINVAL with diag.
  */
 #define PL_TAP_EXPORT_KEYS                                                                         \
 	"user", "password_file", "tls", "ca", "batch", "memory", "spool", "spool_bytes"
 int pl_tap_export_keys(const struct pl_uri *uri, const char *who, uint64_t batch,
 	struct pl_sender_options *ret, struct pl_diag *diag);
-/* Bytes of a request of so many records of this size. */
+/* Sets the bytes of a request from its records and their size. */
 void pl_tap_export_room(struct pl_sender_options *o, uint64_t record_bytes);
 
 /*
- * "//HOST[:PORT]/NAME" into the URL of the server and what stands behind it, which may be empty. ports:
- * without one, of HTTP and HTTPS. -EINVAL with diag: it is none, for which `form` says what it should be.
+ * Reads "//HOST[:PORT]/NAME" into the server's URL and the name, which may be empty. ports:
+ * defaults of HTTP and HTTPS. -EINVAL with diag: another form, for which `form` is the text.
  */
 int pl_tap_export_target(const struct pl_uri *uri, const char *const ports[2], const char *form,
 	char *server, size_t cap, const char **ret_name, struct pl_diag *diag);
 
-/* What "//HOST[:PORT]/DATABASE?KEY=VALUE" of InfluxDB, and "//HOST[:PORT]/TABLE?…" of ClickHouse, say,
- * but for the kind of records; server: of its text. -EINVAL with diag. */
+/* Read "//HOST[:PORT]/DATABASE?KEY=VALUE" of InfluxDB and "//HOST[:PORT]/TABLE?…" of ClickHouse,
+ * but for the kind of records; server: room for the server's URL. -EINVAL with diag. */
 int pl_tap_influx_uri(const struct pl_uri *uri, char *server, size_t cap,
 	struct pl_influx_options *ret, struct pl_sender_options *sender, struct pl_diag *diag);
 int pl_tap_clickhouse_uri(const struct pl_uri *uri, char *server, size_t cap,
 	struct pl_clickhouse_options *ret, struct pl_diag *diag);
 
-/* Files that the keys name. */
+/* Notes the files that the keys name. */
 int pl_tap_export_files(const struct pl_uri *uri, struct pl_confine *confine);

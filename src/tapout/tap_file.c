@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The output into a file: records one behind the other and nothing else, the bytes that Kafka
- * messages have and that ClickHouse reads as RowBinary. A failed write is taken back to the last
- * whole record. With header=yes the columns stand in front (RowBinaryWithNamesAndTypes), with
- * header=clock 64 bytes that say which clock the times are of.
+ * Output to a file: records one behind the other and nothing else, the bytes that Kafka messages
+ * have and that ClickHouse reads as RowBinary. A failed write is undone to the last whole record.
+ * With header=yes the columns stand first (RowBinaryWithNamesAndTypes), with header=clock 64 bytes
+ * that name the clock of the times.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,10 +37,10 @@ struct file_out {
 	int fd;
 	enum pl_flat_kind kind;
 	uint32_t given;        /* bytes of a record that is put */
-	uint32_t size;         /* of them written: pkt64/1 is how pkt96/1 begins */
+	uint32_t size;         /* bytes of it written: pkt64/1 begins pkt96/1 */
 	off_t end;             /* behind the last whole record */
-	bool header;           /* the columns stand in front */
-	bool clocked;          /* or a header that says the clocks (record/record_file.h) */
+	bool header;           /* the columns stand first */
+	bool clocked;          /* a header names the clocks (record/record_file.h) */
 	uint32_t clocks, told; /* of the records so far, and in the header */
 	size_t filled;
 	struct file_stats stats;
@@ -80,7 +80,7 @@ static void write_buffer(struct file_out *self)
 	self->filled = 0;
 }
 
-/* `size` bytes behind the header are there. */
+/* Goes on behind the header and the `size` bytes of records that are there. */
 static int begin_at(
 	struct file_out *self, const char *path, off_t header, off_t size, struct pl_diag *diag)
 {
@@ -95,7 +95,7 @@ static int begin_at(
 	return 0;
 }
 
-/* Of a new file the header is written; one that is there begins with it. */
+/* Writes the header of a new file, or checks that an existing one begins with it. */
 static int begin_header(struct file_out *self, const char *path, off_t size, struct pl_diag *diag)
 {
 	char there[PL_CLICKHOUSE_HEADER_MAX];
@@ -126,7 +126,7 @@ static int begin_header(struct file_out *self, const char *path, off_t size, str
 	return r;
 }
 
-/* Of a new file it is written; one that is there begins with it, and goes on from its clocks. */
+/* Writes the header with clocks of a new file, or reads that of an existing one. */
 static int begin_clocked(struct file_out *self, const char *path, off_t size, struct pl_diag *diag)
 {
 	enum pl_flat_kind kind = PL_FLAT_MAX;
@@ -182,7 +182,7 @@ static void file_close(struct pl_tap_out *out)
 	free(self);
 }
 
-/* header=yes, no or clock. */
+/* Reads header=yes, no or clock. */
 static int read_header(
 	const struct pl_uri *uri, bool *ret_header, bool *ret_clocked, struct pl_diag *diag)
 {
@@ -197,7 +197,7 @@ static int read_header(
 	return -EINVAL;
 }
 
-/* The kind that the name of a file says, NAME.flow288; PL_FLAT_MAX: it says none. */
+/* Returns the kind in the name of a file, NAME.flow288; PL_FLAT_MAX: there is none. */
 static enum pl_flat_kind kind_of_name(const char *path)
 {
 	const char *dot = strrchr(path, '.');
@@ -209,7 +209,7 @@ static enum pl_flat_kind kind_of_name(const char *path)
 	return (enum pl_flat_kind)kind;
 }
 
-/* What kind= says, else the name; whoever reads the file goes by its name. */
+/* Takes the kind of kind=, else of the name; both must agree, as readers go by the name. */
 static int take_kind(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
 	enum pl_flat_kind *ret, struct pl_diag *diag)
 {
@@ -278,7 +278,8 @@ static int file_files(const char *target, struct pl_confine *confine)
 		       : 0;
 }
 
-/* In place, before the first record of another clock; what could not be written is tried again. */
+/* Writes the clocks into the header, before the first record of a new clock; repeated when it
+ * fails. */
 static void write_clocks(struct file_out *self)
 {
 	uint8_t header[PL_RECORD_FILE_BYTES];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The output into a database of InfluxDB, or of what takes its lines (export/influx.h):
+ * Output to a database of InfluxDB, or of another server that takes its lines (export/influx.h):
  *
  *   influx://HOST[:PORT]/DATABASE[?KEY=VALUE&…]            its version 1
  *   influx://HOST[:PORT]/?bucket=NAME[&org=NAME&KEY=VALUE&…]      its version 2
  *
  * kind=KIND, user=NAME, password_file=FILE, token_file=FILE, tls=yes, ca=FILE; batch=LINES of a
- * request, memory=SIZE of batches that wait, spool=FOLDER and spool_bytes=SIZE for those that do not
- * fit while the server is away.
+ * request, memory=SIZE of batches that wait, spool=FOLDER and spool_bytes=SIZE for batches that do
+ * not fit while the server is away.
  */
 #include "export/influx.h"
 
@@ -19,7 +19,7 @@
 #include "tapout/tap_export.h"
 
 #define BATCH         5000
-#define LINE_BYTES    1024 /* of a record, or less */
+#define LINE_BYTES    1024 /* estimate of a record */
 
 #define PL_TAP_EXPORT "influx"
 #define PL_TAP_EXPORT_SERVER
@@ -62,7 +62,7 @@ int pl_tap_influx_uri(const struct pl_uri *uri, char *server, size_t cap,
 	return r == 0 ? pl_tap_export_keys(uri, "influx", BATCH, sender, diag) : r;
 }
 
-/* What the URI says; server: of its text. */
+/* Reads the URI. server: room for the server's URL. */
 static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
 	char *server, size_t cap, struct pl_influx_options *ret, struct pl_sender_options *sender,
 	enum pl_flat_kind *ret_kind, struct pl_diag *diag)

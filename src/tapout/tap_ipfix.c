@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output of flows, and of results and block records of alternate marking, as IPFIX: messages to a
+/* Output of flows, and of results and block records of alternate marking, as IPFIX: messages to a
  * collector (export/ipfix_link.h), and the records that wait for a connection. */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 #include "runtime/say.h"
 #include "tapout/tap_out.h"
 
-#define WAIT_NS     UINT64_C(1000000000)  /* that a record waits for its message to be full */
+#define WAIT_NS     UINT64_C(1000000000)  /* longest wait of a record for a full message */
 #define REPEAT_NS   UINT64_C(60000000000) /* between templates, or accounts */
-#define TURN_NS     UINT64_C(10000000)    /* while the collector takes nothing */
+#define TURN_NS     UINT64_C(10000000)    /* between turns while the collector takes nothing */
 #define CLOSE_MS    10000                 /* at the end, without anything being taken */
-#define WAITING_MAX 65536u                /* records that wait for a connection: 16 MiB */
+#define WAITING_MAX 65536u                /* records that wait for a connection: 18 MiB of flows */
 
 struct ipfix_stats {
 #define PL_STAT PL_STAT_MEMBER
@@ -39,11 +39,11 @@ struct config {
 
 struct ipfix_out;
 
-/* What makes messages of one kind of records. */
+/* Functions that make messages of one kind of records. */
 struct maker {
 	size_t bytes; /* of a record */
 	struct pl_ipfix_sum (*of)(const struct ipfix_out *self, const void *record);
-	/* False: it cannot be put. */
+	/* Returns false for a record that cannot be sent. */
 	bool (*put)(struct ipfix_out *self, const void *record, uint32_t at_s);
 	void (*begin)(struct ipfix_out *self, uint32_t at_s); /* a new session */
 	void (*repeat)(struct ipfix_out *self, uint32_t at_s);
@@ -54,16 +54,16 @@ struct maker {
 struct ipfix_out {
 	struct pl_tap_out out; /* first */
 	const struct maker *maker;
-	struct pl_ipfix *writer;     /* of flows */
-	struct pl_ipfix_sets *marks; /* or of alternate marking */
+	struct pl_ipfix *writer;     /* for flows */
+	struct pl_ipfix_sets *marks; /* or for alternate marking */
 	struct pl_ipfix_link link;
 	bool tcp;
 	struct pl_ipfix_amount dropped; /* since the start */
 	struct pl_ipfix_amount making;  /* in the message that is being made */
-	uint64_t flush_ns;              /* UDP: when that is sent; 0: nothing waits */
+	uint64_t flush_ns;              /* UDP: when that message is sent; 0: nothing waits */
 	uint64_t repeat_ns;             /* when templates or account are due */
 	struct ipfix_stats stats;
-	uint8_t *ring; /* TCP */
+	uint8_t *ring; /* TCP: records that wait */
 	uint32_t first, n;
 };
 
@@ -76,7 +76,7 @@ static void lose(struct ipfix_out *self, const void *record)
 	pl_ipfix_amount_add(&self->dropped, &one);
 }
 
-/* What was lost before it left, as the account tells it. */
+/* Sum of the records lost before they were sent, for the account. */
 static struct pl_ipfix_sum lost_sum(const struct ipfix_out *self)
 {
 	struct pl_ipfix_amount lost = self->dropped;
@@ -108,7 +108,7 @@ static void make(struct ipfix_out *self, const void *record, uint32_t at_s)
 {
 	const struct pl_ipfix_amount one = { 1, self->maker->of(self, record) };
 
-	/* The message before is sent first, when it has no room. */
+	/* A record that does not fit sends the present message, of `making`, first. */
 	if (self->maker->put(self, record, at_s))
 		pl_ipfix_amount_add(&self->making, &one);
 	else
@@ -120,7 +120,7 @@ static uint8_t *waiting_at(const struct ipfix_out *self, uint32_t i)
 	return self->ring + (self->first + i) % WAITING_MAX * self->maker->bytes;
 }
 
-/* Makes messages of what waits, as long as the connection takes them. */
+/* Makes messages of the records that wait, as long as the connection takes them. */
 static void drain(struct ipfix_out *self)
 {
 	const uint32_t at_s = pl_ipfix_now_s();
@@ -129,13 +129,13 @@ static void drain(struct ipfix_out *self)
 		make(self, waiting_at(self, 0), at_s);
 		self->first = (self->first + 1) % WAITING_MAX;
 		self->n--;
-		/* What waits in the ring outlives the connection; what is in a message does not. */
+		/* Records in the ring outlive the connection; those in a message do not. */
 		if (self->n == 0)
 			self->maker->flush(self, at_s);
 	}
 }
 
-/* Records in the message of a connection that broke go with it. */
+/* Begins a session; records in the message of a broken connection are lost. */
 static void begin(struct ipfix_out *self)
 {
 	pl_ipfix_amount_add(&self->link.failed, &self->making);
@@ -359,7 +359,7 @@ static int ipfix_open(struct pl_tap_out **ret, const char *target,
 
 /* ---- running ---- */
 
-/* As the link and the writer have them. */
+/* Copies the counters of the link and the writer. */
 static void count(struct ipfix_out *self)
 {
 	struct ipfix_stats *s = &self->stats;
@@ -434,7 +434,7 @@ static uint64_t ipfix_turn(struct pl_tap_out *out, uint64_t now_ns)
 	return due;
 }
 
-/* Whether something more has left within the time that a collector has for it. */
+/* Returns true when more was sent within CLOSE_MS, or nothing is left. */
 static bool waits(struct ipfix_out *self)
 {
 	const uint64_t sent = self->link.sent.entries, from_ns = pl_clock_mono_ns();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The output into a file of JSON lines, an object for each record (export/jsonl.h):
+ * Output to a file of JSON lines, an object for each record (export/jsonl.h):
  *
  *   jsonl:PATH[?max_bytes=SIZE&keep=N]
  *
- * max_bytes=SIZE: a file that would be larger becomes PATH.1, that PATH.2, and so on; keep=N of them
- * (5).
+ * max_bytes=SIZE: a file that would be larger becomes PATH.1, PATH.1 becomes PATH.2, and so on;
+ * keep=N: number of such files (5).
  */
 #include "export/jsonl.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output into a topic of Kafka: messages of many records, whose bytes are the records, or JSON
- * objects and flows of goflow2, a message each. */
+/* Output to a topic of Kafka: messages of many records, whose bytes are the records; or JSON
+ * objects, or flows of goflow2, a message each. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,36 +26,36 @@
 #define SPOOL_BYTES_MIN  (UINT64_C(1) << 20)
 #define SPOOL_BYTES_MOST (UINT64_C(1) << 44)
 #define SPOOL_A_TURN     65536 /* records from the spool in a turn */
-#define CLOCK_BYTES      32    /* of "clock":"capture" */
+#define CLOCK_BYTES      32    /* at least those of "clock":"capture" */
 #define SPOOL_CHUNK      256   /* records in an entry of the spool, at most */
 
 struct kafka_out {
 	struct pl_tap_out out; /* first */
 	struct pl_kafka_producer *producer;
 	enum pl_flat_kind given; /* kind of the records that are put */
-	enum pl_flat_kind kind;  /* of those in the topic */
+	enum pl_flat_kind kind;  /* of the records in the topic */
 	bool json, goflow2;      /* a message is one object, or one direction of a flow */
 	uint32_t exporter;
-	struct pl_buf text; /* of a JSON object */
+	struct pl_buf text; /* a JSON object */
 	struct pl_tap_spool spool;
 	uint32_t size;            /* bytes of a record that is put */
 	enum pl_clock_kind clock; /* of the records that are put now */
 	struct pl_kafka_producer_stats stats;
-	struct pl_kafka_client client; /* as librdkafka told last */
-	char trouble[256];             /* that was told last; of the spool, likewise */
+	struct pl_kafka_client client; /* librdkafka's last statistics */
+	char trouble[256];             /* logged last; of the spool, likewise */
 	char spool_trouble[256];
-	bool spread, skewed; /* partition=spread; the partitions are uneven, and this was told */
+	bool spread, skewed; /* partition=spread; the partitions are uneven, which was logged */
 	uint32_t busiest, partitions;
 };
 
-/* The whole URI, of the part behind "kafka:". */
+/* Makes the whole URI from the part behind "kafka:". */
 static int whole(char text[PL_KAFKA_URI_MAX], const char *target)
 {
 	return snprintf(text, PL_KAFKA_URI_MAX, "kafka:%s", target) < PL_KAFKA_URI_MAX ? 0
 										       : -EINVAL;
 }
 
-/* The folder of the spool, which has to be there before rights are given up. */
+/* Makes the spool's folder, which must exist before privileges are given up, and notes it. */
 static int allow_spool(const char *text, struct pl_confine *confine)
 {
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
@@ -87,12 +87,12 @@ static int kafka_files(const char *target, struct pl_confine *confine)
 
 static bool take_back(void *arg, const void *records, uint32_t n)
 {
-	/* It counts the records that it cannot take. */
+	/* The spool counts records that find no room. */
 	(void)pl_tap_spool_put(arg, records, n);
 	return true;
 }
 
-/* spool=FOLDER, spool_bytes=SIZE. *ret_path becomes NULL without a spool. */
+/* Reads the keys spool=FOLDER and spool_bytes=SIZE. *ret_path becomes NULL without a spool. */
 static int read_spool(const struct pl_kafka_producer_config *config, struct pl_kafka_uri *uri,
 	const char **ret_path, uint64_t *ret_bytes, struct pl_diag *diag)
 {
@@ -125,17 +125,17 @@ static int open_spool(struct kafka_out *self, struct pl_kafka_producer_config *c
 		pl_flat(config->kind)->size, diag);
 	config->undelivered = take_back;
 	config->arg = &self->spool;
-	config->wait_ms = 0; /* a broker that is away is what the spool is for */
+	config->wait_ms = 0; /* the spool serves while brokers are away */
 	return r;
 }
 
-/* A folder of the spool that the URI names, and its size. */
+/* Folder and size of the spool in the URI. */
 struct spool_keys {
 	const char *path; /* NULL: none */
 	uint64_t bytes;
 };
 
-/* Of the longer records, which know where the way back was seen. */
+/* Sets up messages of goflow2, which need flows. */
 static int take_goflow2(struct pl_kafka_producer_config *config, struct pl_diag *diag)
 {
 	if (pl_flat_short(config->kind) != PL_FLAT_FLOW128) {
@@ -242,10 +242,11 @@ static int kafka_open(struct pl_tap_out **ret, const char *target,
 	return 0;
 }
 
-/* Beside the record, which has no room for it, as its last member. */
+/* Sends a record as a JSON object. The clock, for which records have no room, is its last
+ * member. */
 static void put_json(struct kafka_out *self, uint64_t hash, const uint8_t *record)
 {
-	pl_buf_reset(&self->text); /* there is room for the longest since the output was opened */
+	pl_buf_reset(&self->text); /* opening the output made room for the longest */
 	pl_flat_json(&self->text, self->kind, record);
 	if (self->clock != PL_STAMP_NONE && !self->text.failed) {
 		self->text.len--; /* the brace */
@@ -269,7 +270,7 @@ static void put_goflow2(struct kafka_out *self, uint64_t hash, const uint8_t *re
 	}
 }
 
-/* Records that the producer has no room for, of the topic's kind. */
+/* Puts records that the producer has no room for into the spool, in the topic's kind. */
 static void spool(struct kafka_out *self, const uint8_t *records, uint32_t n)
 {
 	const uint32_t size = pl_flat(self->kind)->size;
@@ -285,7 +286,7 @@ static void spool(struct kafka_out *self, const uint8_t *records, uint32_t n)
 	}
 }
 
-/* Whether the record goes to the spool, and so all behind it. */
+/* Returns true when the record, and so all behind it, go to the spool. */
 static bool must_wait(const struct kafka_out *self, uint64_t hash)
 {
 	return pl_tap_spool_is_open(&self->spool) &&
@@ -300,7 +301,7 @@ static void kafka_clock(struct pl_tap_out *out, enum pl_clock_kind clock)
 	pl_kafka_producer_clock(self->producer, clock);
 }
 
-/* pkt64/1 is how pkt96/1 begins, and so with flows. */
+/* Sends records. pkt64/1 is the beginning of pkt96/1, and flow128/1 of flow288/1. */
 static void kafka_put(struct pl_tap_out *out, const void *records, uint32_t n)
 {
 	struct kafka_out *self = (struct kafka_out *)out;
@@ -332,8 +333,8 @@ static bool give(void *arg, const void *record)
 	return pl_kafka_producer_put(self->producer, hash, record) == 0;
 }
 
-/* Messages that no broker can take would only come back. Which clock records of the spool had is
- * known no more: another tap may have written them. */
+/* Sends records of the spool while a broker is up: else they would only come back. Their clock is
+ * not known: another tap may have written them. */
 static void empty_spool(struct kafka_out *self, uint64_t now_ns)
 {
 	if (self->spool.stats.held > 0 && self->client.brokers_up > 0) {
@@ -344,7 +345,7 @@ static void empty_spool(struct kafka_out *self, uint64_t now_ns)
 	pl_tap_spool_turn(&self->spool, now_ns);
 }
 
-/* Once each. */
+/* Logs each new text once. */
 static void tell(const struct kafka_out *self, const char *trouble, char told[256])
 {
 	if (trouble[0] == '\0' || strncmp(trouble, told, 255) == 0)
@@ -353,7 +354,7 @@ static void tell(const struct kafka_out *self, const char *trouble, char told[25
 	pl_say("%s: %s", self->out.name, told);
 }
 
-/* Once, until the partitions are even again. */
+/* Logs uneven partitions once, until they are even again. */
 static void look_skew(struct kafka_out *self)
 {
 	const struct pl_kafka_skew *skew = pl_kafka_producer_skew(self->producer);

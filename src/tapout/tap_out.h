@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a tap's records go. An output is one file with one `struct pl_tap_out_driver`, listed in
+ * Outputs for a tap's records. An output is one file with one `struct pl_tap_out_driver`, listed in
  * tap_out.c, and chosen by the scheme of its URI:
  *
  *   udp://HOST:PORT[?records=N&kind=KIND&lanes=N&sndbuf=SIZE&clock=yes]
- *                                                                    tmpkt/1 datagrams
- *   kafka://HOST[:PORT],…/TOPIC[?kind=KIND&records=N&format=rowbinary|json
- *     &spool=FOLDER&spool_bytes=SIZE&…]                              messages (kafka/uri.h)
- *   clickhouse://HOST[:PORT]/TABLE[?kind=KIND&…]              rows (tap_clickhouse.c)
- *   influx://HOST[:PORT]/DATABASE[?kind=KIND&…]              points (tap_influx.c)
- *   region:PATH[?kind=KIND&entries=N&lists=N]                   lists (memory/append.h)
+ *                                                       tmpkt/1 datagrams
+ *   kafka://HOST[:PORT],…/TOPIC[?kind=KIND&records=N&format=rowbinary|protobuf|json|goflow2
+ *     &spool=FOLDER&spool_bytes=SIZE&…]                 messages (kafka/uri.h)
+ *   clickhouse://HOST[:PORT]/TABLE[?kind=KIND&…]        rows (tap_clickhouse.c)
+ *   influx://HOST[:PORT]/DATABASE[?kind=KIND&…]         points (tap_influx.c)
+ *   region:PATH[?kind=KIND&entries=N&lists=N]           entries of lists (memory/append.h)
+ *   dta://ADDRESS[:PORT][?region=N&list=N&kind=KIND]    entries of remote lists (tap_dta.c)
  *   ipfix://HOST[:PORT][?transport=udp|tcp&biflow=yes&time=ms|us|ns&pen=N]
- *                                                                    flows (ipfix/writer.h)
- *   jsonl:PATH[?max_bytes=SIZE&keep=N]                    an object each (export/jsonl.h)
- *   file:PATH[?kind=KIND&header=yes]                      records one behind the other
+ *                                                       flows, or records of alternate marking
+ *                                                       (ipfix/writer.h, ipfix/marks.h)
+ *   jsonl:PATH[?max_bytes=SIZE&keep=N]                  an object each (export/jsonl.h)
+ *   file:PATH[?kind=KIND&header=yes|clock]              records one behind the other
  *
  * KIND is pkt64 (default but of udp) or pkt96 of packets, flow128 (default) or flow288 of flows.
  *
- * An output never waits for its receiver: what cannot be given away is counted by cause, and what
- * it got is what it delivered, what it counted, and what still waits.
+ * An output never waits for its receiver: records that cannot be sent are counted by cause. The
+ * records it got are those it delivered, those it counted, and those that still wait.
  */
 #pragma once
 
@@ -32,12 +34,12 @@
 struct pl_tap_out;
 
 struct pl_tap_out_settings {
-	enum pl_flat_kind kind; /* of the records that are put: PKT96, FLOW288 or DNS64 */
+	enum pl_flat_kind kind; /* of the records that are put, in its long form */
 	uint32_t exporter;
-	bool directed; /* every packet comes with the direction of its hook (PL_OBS_OUT) */
+	bool directed; /* every packet has the direction of its hook (PL_OBS_OUT) */
 };
 
-/* Numbers of an output: its own, and such as a client library tells of itself. */
+/* Counters of an output: its own, or those of a client library. */
 struct pl_tap_out_numbers {
 	const struct pl_stats *stats;
 	const void *(*counters)(const struct pl_tap_out *out); /* NULL: this output has none */
@@ -47,57 +49,59 @@ struct pl_tap_out_numbers {
 
 struct pl_tap_out_driver {
 	const char *scheme;
-	/* NULL: nothing has to be done before rights are given up. */
+	/* Notes the files it will open, before privileges are given up. NULL: there are none. */
 	int (*files)(const char *target, struct pl_confine *confine);
 	/* Reads the URI's part behind "SCHEME:" without touching the system. -EINVAL with diag;
 	 * -ENOMEM. */
 	int (*check)(const char *target, const struct pl_tap_out_settings *settings,
 		struct pl_diag *diag);
-	/* Takes the URI's part behind "SCHEME:", which was checked. -EINVAL, or the system's errno, with diag. */
+	/* Opens an output from the checked part of the URI behind "SCHEME:". -EINVAL, or the
+	 * system's errno, with diag. */
 	int (*open)(struct pl_tap_out **ret, const char *target,
 		const struct pl_tap_out_settings *settings, struct pl_diag *diag);
-	/* Which clock the times of records are of that are put from now on; NULL: there is no place
-	 * to say it. */
+	/* Sets the clock of the times of records put from now on. NULL: the output has no place for
+	 * it. */
 	void (*clock)(struct pl_tap_out *out, enum pl_clock_kind clock);
-	/* Of the kind of the settings. */
+	/* Takes records of the kind of the settings. */
 	void (*put)(struct pl_tap_out *out, const void *records, uint32_t n);
-	/* Gives away what has waited long enough. When it is to be called next; UINT64_MAX: no
-	 * need. */
+	/* Sends records that have waited long enough. Returns the time of the next call;
+	 * UINT64_MAX: none is needed. */
 	uint64_t (*turn)(struct pl_tap_out *out, uint64_t now_ns);
-	void (*finish)(struct pl_tap_out *out);         /* gives away, or counts, all that waits */
-	uint64_t (*lost)(const struct pl_tap_out *out); /* records that were not given away */
-	/* What is wrong with it now, besides losses; tap: whose it is. NULL: nothing that it knows
-	 * of. */
+	void (*finish)(struct pl_tap_out *out);         /* sends, or counts, all that waits */
+	uint64_t (*lost)(const struct pl_tap_out *out); /* records that were not sent */
+	/* Adds its present faults, besides losses; tap: name of its tap. NULL: it knows of none. */
 	void (*conditions)(
 		const struct pl_tap_out *out, const char *tap, struct pl_conditions *ret);
-	struct pl_tap_out_numbers numbers[PL_TAP_OUT_NUMBERS]; /* those behind the last are zero */
+	struct pl_tap_out_numbers numbers[PL_TAP_OUT_NUMBERS]; /* zeros behind the last */
 	void (*close)(struct pl_tap_out *out);
 };
 
-/* Stands first in the structure of its driver. */
+/* First member of the structure of its driver. */
 struct pl_tap_out {
 	const struct pl_tap_out_driver *driver;
-	char *name; /* its URI without keys, which may be secret */
+	char *name; /* the URI without its keys, which may be secret */
 };
 
-/* Whether the URI is that of an output, without touching the system: a configuration is checked by
- * it, and opening begins with it. -EINVAL with diag, which names what there is; -ENOTSUP: not in
+/* Checks that the URI is one of an output, without touching the system; configurations are checked
+ * by it, and opening begins with it. -EINVAL with diag, which names the outputs; -ENOTSUP: not in
  * this build. */
 int pl_tap_out_check(
 	const char *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag);
 
-/* As pl_tap_out_check, or what opening gives. */
+/* Opens an output. Returns as pl_tap_out_check, or the error of opening. */
 int pl_tap_out_open(struct pl_tap_out **ret, const char *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag);
 int pl_tap_out_files(const char *uri, struct pl_confine *confine);
 void pl_tap_out_close(struct pl_tap_out *out); /* NULL is allowed */
 
-/* What goes out: of packets and flows what `name`, of the URI's key "kind", says, PL_FLAT_PKT64 or
- * PL_FLAT_FLOW128 (NULL) or what is put, PL_FLAT_PKT96 or PL_FLAT_FLOW288; of others what is put. */
+/* Finds the kind that is sent. Of packets and flows `name`, of the URI's key "kind", chooses the
+ * short form (also NULL), PL_FLAT_PKT64 or PL_FLAT_FLOW128, or the long one that is put,
+ * PL_FLAT_PKT96 or PL_FLAT_FLOW288. Records of other kinds are sent as they are put. -EINVAL with
+ * diag. */
 int pl_tap_out_kind(const char *name, const struct pl_tap_out_settings *settings,
 	enum pl_flat_kind *ret, struct pl_diag *diag);
 
-/* All that there are. */
+/* Lists the drivers; returns their number. */
 unsigned int pl_tap_out_drivers(const struct pl_tap_out_driver *const **ret);
 
 extern const struct pl_tap_out_driver pl_tap_out_udp, pl_tap_out_file, pl_tap_out_region,

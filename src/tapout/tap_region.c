@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The output into a region of lists (memory/append.h): each record is an entry, both directions of
- * a flow are in one list. The oldest entries give way to new ones. A region that is missing is
- * made.
- */
+/* Output to a region of lists (memory/append.h): each record is an entry, both directions of a flow
+ * are in one list. New entries replace the oldest. A region that does not exist is created. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +50,7 @@ static const char *const keys[] = { "kind", "entries", "lists", NULL };
 
 /* ---- opening ---- */
 
-/* The keys entries and lists. Entries are published by batches, of which a list holds whole ones. */
+/* Reads the keys entries and lists. Entries are published in batches; a list holds whole ones. */
 static int numbers(
 	const struct pl_uri *uri, uint64_t *ret_entries, uint64_t *ret_lists, struct pl_diag *diag)
 {
@@ -110,7 +107,7 @@ static int create(struct region_out *self, const struct pl_uri *uri, struct pl_d
 	return pl_region_create(&self->region, uri->target, &params, NULL, diag);
 }
 
-/* A region that is there has to be of this kind of records. */
+/* Checks that an existing region is for this kind of records. */
 static int fits(const struct region_out *self, const char *path, struct pl_diag *diag)
 {
 	const struct pl_store_params *p = pl_region_params(self->region);
@@ -185,7 +182,7 @@ static int region_files(const char *target, struct pl_confine *confine)
 
 /* ---- records ---- */
 
-/* The entry's list; of one list without asking the hash. */
+/* Returns the list of a record; with one list the hash is not computed. */
 static uint32_t list_of(const struct region_out *self, const uint8_t *record)
 {
 	return self->lists.lists == 1 ? 0
@@ -193,7 +190,7 @@ static uint32_t list_of(const struct region_out *self, const uint8_t *record)
 						   self->lists.lists);
 }
 
-/* Neighbours of one list are published together. */
+/* Successive records of one list are published together. */
 static void region_put(struct pl_tap_out *out, const void *records, uint32_t n)
 {
 	struct region_out *self = (struct region_out *)out;
@@ -220,7 +217,7 @@ static void region_put(struct pl_tap_out *out, const void *records, uint32_t n)
 	self->stats.written += n;
 }
 
-/* Its name is "region:PATH". */
+/* The output's name is "region:PATH". */
 static const char *path_of(const struct region_out *self)
 {
 	return strchr(self->out.name, ':') + 1;

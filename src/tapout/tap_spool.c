@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records of a tap on disk, for an output whose receiver is away. */
+/* Keeps records of a tap on disk while an output's receiver is away. */
 #include "tapout/tap_spool.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n)
 	return true;
 }
 
-/* Records of another kind, as when the URI had another one before, are none of ours. */
+/* Returns false for records of another kind, as after a change of the URI. */
 static bool fits(const struct pl_tap_spool *s, const struct pl_spool_record *record)
 {
 	return record->flags == s->kind && record->len == (uint64_t)record->entries * s->size;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A tap output's records on disk while its receiver is away (export/spool.h has the files). Records
- * are of one kind and come out in the order in which they went in.
+ * Keeps a tap output's records on disk while its receiver is away (export/spool.h has the files).
+ * Records are of one kind and are read in the order in which they were put.
  *
- * What comes out counts as given to the output: a tap that is killed loses what its output holds in
- * memory. Records that went in are on the device within a second of pl_tap_spool_turn. An entry of
- * which only a part came out before the end comes again as a whole.
+ * Records read count as given to the output: a tap that is killed loses those that its output holds
+ * in memory. Records put are on the device within a second of pl_tap_spool_turn. An entry that was
+ * read only in part before the end is read again as a whole.
  */
 #pragma once
 
@@ -25,15 +25,16 @@ extern const struct pl_stats pl_tap_spool_list;
 struct pl_tap_spool {
 	struct pl_spool *spool;
 	uint32_t size; /* of a record */
-	uint32_t kind; /* of the records, not 0: others are refused */
-	uint32_t at;   /* records of the oldest entry that came out already */
+	uint32_t kind; /* of the records, not 0; others are dropped */
+	uint32_t at;   /* records of the oldest entry that were read already */
 	uint64_t synced_ns;
 	bool dirty;
 	struct pl_diag trouble; /* the last error; empty: there was none */
 	struct pl_tap_spool_stats stats;
 };
 
-/* At most `bytes` on disk in a folder, which is made where it is missing. */
+/* Opens the spool with at most `bytes` on disk in a folder, which is made when it does not
+ * exist. */
 int pl_tap_spool_open(struct pl_tap_spool *s, const char *path, uint64_t bytes, uint32_t kind,
 	uint32_t size, struct pl_diag *diag);
 void pl_tap_spool_close(struct pl_tap_spool *s);
@@ -43,10 +44,12 @@ static inline bool pl_tap_spool_is_open(const struct pl_tap_spool *s)
 	return s->spool != NULL;
 }
 
-/* n records, at most PL_TAP_SPOOL_RECORDS. False: they are dropped, and counted. */
+/* Puts n records, at most PL_TAP_SPOOL_RECORDS. Returns false when they were dropped and
+ * counted. */
 #define PL_TAP_SPOOL_RECORDS 4096
 bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n);
-/* Gives records away, oldest first, at most `max`, until `give` takes one no more. */
+/* Gives at most `max` records, the oldest first, until `give` returns false: it did not take that
+ * one. */
 void pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
 	bool (*give)(void *arg, const void *record), void *arg);
 void pl_tap_spool_turn(struct pl_tap_spool *s, uint64_t now_ns);

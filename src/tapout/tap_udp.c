@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The output of tmpkt/1: a socket for each lane, so that each has a source port of its own. */
+/* Output of tmpkt/1 datagrams: a socket for each lane, so that each has a source port of its
+ * own. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "tap/sender.h"
 #include "tapout/tap_out.h"
 
-#define WAIT_NS       UINT64_C(20000000) /* that a record waits for its datagram to be full */
+#define WAIT_NS       UINT64_C(20000000) /* longest wait of a record for a full datagram */
 #define FRAME_BYTES   1312               /* of a datagram: 13 records of 96 bytes, 20 of 64 */
 #define LANES_DEFAULT 8
 
@@ -32,7 +33,7 @@ struct udp_out {
 	struct pl_tmpkt_sender *sender;
 	struct pl_port *ports[PL_TMPKT_LANES_MAX];
 	uint32_t lanes;
-	uint64_t flush_ns; /* when what waits is sent; 0: nothing waits */
+	uint64_t flush_ns; /* when waiting records are sent; 0: none wait */
 	struct udp_stats stats;
 };
 
@@ -56,7 +57,7 @@ static void send_datagram(
 	}
 }
 
-/* The URI of a lane's socket. */
+/* Makes the URI of a lane's socket. */
 static void lane_uri(const struct pl_uri *uri, char *dst, size_t cap)
 {
 	const char *sndbuf = pl_uri_get(uri, "sndbuf");
@@ -95,8 +96,8 @@ static int configure(struct pl_tmpkt_sender_config *ret, const struct pl_uri *ur
 
 	if (r < 0)
 		return r;
-	/* Whole, unless it is told otherwise: the weight of samples and TCP's timestamps are in the
-	 * longer half. */
+	/* By default packets are sent whole: their second part has the weight of samples and the
+	 * TCP timestamps. */
 	if (kind == NULL && settings->kind == PL_FLAT_PKT96)
 		ret->kind = PL_FLAT_PKT96;
 	records = pl_tmpkt_fits(ret->kind, FRAME_BYTES);
