@@ -2,8 +2,8 @@
 /*
  * The AltMark option of IPv6 (RFC 9343): bits of alternate marking and the id of the flow, in
  * Hop-by-Hop or Destination Options. Type 0x12 (skip when unknown, no change on the way), length 4,
- * and one big-endian word: FlowMonID 20 bits, L (the colour), D (the packet whose delay is measured),
- * 10 reserved bits, which are 0 and ignored.
+ * and one big-endian word: FlowMonID 20 bits, L (the colour), D (the packet whose delay is
+ * measured), 10 reserved bits, which are 0 and ignored.
  */
 #pragma once
 
@@ -25,10 +25,10 @@ struct pl_altmark {
 enum pl_altmark_found {
 	PL_ALTMARK_NONE,
 	PL_ALTMARK_FOUND,
-	PL_ALTMARK_BROKEN, /* of another length, or options reach beyond their header */
+	PL_ALTMARK_BROKEN, /* the option has another length, or options reach beyond their header */
 };
 
-/* The first one among the options of a header (pl_layers.hop_opts, dst_opts). */
+/* Finds the first AltMark option among the options of a header (pl_layers.hop_opts, dst_opts). */
 enum pl_altmark_found pl_altmark_find(struct pl_altmark *ret, struct pl_cursor options);
 
 static inline uint32_t pl_altmark_word(const struct pl_altmark *a)
@@ -37,5 +37,5 @@ static inline uint32_t pl_altmark_word(const struct pl_altmark *a)
 	       (uint32_t)a->delay << 10;
 }
 
-/* The option: PL_ALTMARK_BYTES. */
+/* Writes the option, PL_ALTMARK_BYTES. */
 void pl_altmark_put(struct pl_build *b, const struct pl_altmark *a);

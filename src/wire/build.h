@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checked writer, mirror of cursor.h: big-endian puts into memory of the caller, a sticky mark
- * when they do not fit, and patches of what was put before (lengths, checksums). Positions are
- * offsets, so a patch can never point outside.
+ * The checked writer, the counterpart of cursor.h: writes big-endian values into the caller's
+ * memory, sets a sticky mark when they do not fit, and patches bytes written before (lengths,
+ * checksums). Positions are offsets, so a patch can never point outside.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 struct pl_build {
 	uint8_t *data;
-	size_t len, cap; /* bytes written, bytes there are */
+	size_t len, cap; /* bytes written; bytes of data */
 	bool full;       /* something did not fit; len no longer grows */
 };
 
@@ -22,7 +22,7 @@ static inline struct pl_build pl_build(void *data, size_t cap)
 	return (struct pl_build){ data, 0, cap, false };
 }
 
-/* n bytes to be filled by the caller, or NULL and the mark. */
+/* Returns n bytes to be filled by the caller, or NULL and sets the mark. */
 static inline uint8_t *pl_build_reserve(struct pl_build *b, size_t n)
 {
 	uint8_t *p;

@@ -2,8 +2,8 @@
 /*
  * Connection management messages of InfiniBand (architecture 1.x chapter 12.6) as RoCE carries
  * them: a management datagram of 256 bytes in a UD SEND Only to queue pair 1, queue key 0x80010000.
- * Bytes to structures and back; the alternate path of a REQ is not kept (written as zero). Fields
- * are in host order; codes of time mean 4.096 us * 2^code.
+ * Reads and writes them; the alternate path of a REQ is not kept (written as zero). Fields are in
+ * host order; codes of time mean 4.096 us * 2^code.
  *
  *   MAD header 24 bytes | message 232 bytes, the end of which is private data
  *
@@ -40,17 +40,17 @@ enum {
 	PL_CM_NO_RESOURCES = 3,
 	PL_CM_TIMEOUT = 4,
 	PL_CM_INVALID_ID = 6,
-	PL_CM_INVALID_SERVICE_ID = 8, /* nobody listens */
+	PL_CM_INVALID_SERVICE_ID = 8, /* no listener */
 	PL_CM_INVALID_TRANSPORT = 9,
 	PL_CM_STALE = 10,
 	PL_CM_INVALID_MTU = 26,
-	PL_CM_CONSUMER = 28, /* rejected by whom it was for */
+	PL_CM_CONSUMER = 28, /* rejected by the application */
 };
 
 /* The service id of a TCP port of RDMA-CM. */
 #define PL_CM_SERVICE_TCP(port) (UINT64_C(0x01060000) | (port))
 
-/* Which message a REJ or an MRA speaks of. */
+/* The message that a REJ or an MRA refers to. */
 enum { PL_CM_ABOUT_REQ, PL_CM_ABOUT_REP, PL_CM_ABOUT_OTHER };
 
 struct pl_cm {
@@ -59,16 +59,16 @@ struct pl_cm {
 	uint32_t local_id, remote_id; /* of the sender of the message; REQ has no remote_id */
 
 	/* REQ and REP. */
-	uint32_t qpn, psn; /* of the sender; the number with which the receiver is to begin */
+	uint32_t qpn, psn; /* of the sender; the PSN with which the receiver shall begin to send */
 	uint64_t ca_guid;
-	uint8_t resources, depth; /* READs and atomics: taken at a time, asked for at a time */
+	uint8_t resources, depth; /* READs and atomics: accepted at a time, sent at a time */
 	bool flow_control, srq;
 	uint8_t rnr_retries;
 
 	/* REQ. */
 	uint64_t service_id;
 	uint8_t transport;                     /* 0 RC, 1 UC */
-	uint8_t remote_timeout, local_timeout; /* codes: how long a CM may take to answer */
+	uint8_t remote_timeout, local_timeout; /* codes: longest time of a CM to answer */
 	uint8_t retries, cm_retries;
 	uint16_t pkey;
 	uint8_t mtu; /* code: 1 = 256 to 5 = 4096 */
@@ -85,25 +85,24 @@ struct pl_cm {
 
 	uint8_t about;   /* REJ, MRA: PL_CM_ABOUT_* */
 	uint16_t reason; /* REJ */
-	bool has_ari;    /* REJ: there is additional information, of which the first byte is kept */
+	bool has_ari;    /* REJ: it has additional information, of which the first byte is kept */
 	uint8_t ari;     /* PL_CM_INVALID_MTU: the code of the largest path MTU, as in a REQ */
 	uint8_t timeout; /* MRA: code */
 
-	/* decoding: all of it, zeros behind what was put; points into the datagram */
+	/* decoding: the private data with the zeros behind it; points into the datagram */
 	struct pl_cursor private;
 };
 
-/* Bytes of private data a kind has; 0 for what is no kind. */
+/* Bytes of private data of a kind; 0 for an unknown one. */
 size_t pl_cm_private_bytes(enum pl_cm_kind kind);
-/* "REQ"; NULL for what is no kind. */
+/* Name of a kind, such as "REQ"; NULL for an unknown one. */
 const char *pl_cm_kind_name(enum pl_cm_kind kind);
 
 /* Decodes a management datagram. -EBADMSG: not 256 bytes, not a connection management message, or
  * of an unknown kind or version. */
 int pl_cm_parse(struct pl_cm *ret, struct pl_cursor mad);
 
-/* Puts the 256 bytes, private data behind the fixed part; more than there is room for marks b
- * full. */
+/* Writes the 256 bytes, private data behind the fixed part; too many of them mark b full. */
 void pl_cm_put(struct pl_build *b, const struct pl_cm *cm, const void *private, size_t len);
 
 #define PL_CM_IP_BYTES 36
@@ -113,6 +112,7 @@ struct pl_cm_ip {
 	struct pl_addr src, dst;
 };
 
-/* False: the private data do not begin like an IP connection's. */
+/* Reads the addresses at the beginning of private data. Returns false when it does not begin as an
+ * IP connection's. */
 bool pl_cm_get_ip(struct pl_cm_ip *ret, struct pl_cursor *private);
 void pl_cm_put_ip(struct pl_build *b, const struct pl_cm_ip *ip);

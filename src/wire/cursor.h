@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checked reader: a decoder takes bytes through it and cannot run off the packet. A failed read
- * gives zero (or NULL), sets the sticky mark and empties the cursor, so a loop that consumes it ends
- * and a decoder may read straight on and test once. A length from the wire splits a cursor.
+ * The checked reader: a decoder takes bytes through it and cannot read past the packet. A failed
+ * read gives zero (or NULL), sets the sticky mark and empties the cursor, so a loop that consumes
+ * it ends and a decoder may read on and test once. A length from the wire splits a cursor.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ static inline void pl_cursor_fail(struct pl_cursor *c)
 	c->pos = c->end;
 }
 
-/* n bytes, or NULL and the mark. */
+/* Takes n bytes; returns NULL and sets the mark when there are fewer. */
 static inline const uint8_t *pl_cursor_take(struct pl_cursor *c, size_t n)
 {
 	const uint8_t *p = c->pos;
@@ -45,7 +45,7 @@ static inline const uint8_t *pl_cursor_take(struct pl_cursor *c, size_t n)
 	return p;
 }
 
-/* The next n bytes without consuming them, or NULL; never sets the mark. */
+/* Returns the next n bytes without consuming them, or NULL; never sets the mark. */
 static inline const uint8_t *pl_cursor_peek(const struct pl_cursor *c, size_t n)
 {
 	return n <= pl_cursor_left(c) ? c->pos : NULL;
@@ -56,8 +56,8 @@ static inline void pl_cursor_skip(struct pl_cursor *c, size_t n)
 	(void)pl_cursor_take(c, n);
 }
 
-/* The inside of a length-prefixed block: n bytes of c, consumed from it. Short: an empty, marked
- * one. */
+/* Splits off the inside of a length-prefixed block: n bytes of c, consumed from it. When there are
+ * fewer, the result is empty and marked. */
 static inline struct pl_cursor pl_cursor_split(struct pl_cursor *c, size_t n)
 {
 	const uint8_t *p = pl_cursor_take(c, n);
@@ -67,7 +67,7 @@ static inline struct pl_cursor pl_cursor_split(struct pl_cursor *c, size_t n)
 	return (struct pl_cursor){ p, p + n, false };
 }
 
-/* Cuts c to its first n bytes when it holds more; says whether it held at least n. */
+/* Cuts c to its first n bytes; returns false when it has fewer. */
 static inline bool pl_cursor_trim(struct pl_cursor *c, size_t n)
 {
 	if (n > pl_cursor_left(c))
@@ -76,7 +76,7 @@ static inline bool pl_cursor_trim(struct pl_cursor *c, size_t n)
 	return true;
 }
 
-/* Loads from memory already proven to be there; any alignment, big-endian as on the wire. */
+/* Load big-endian values, at any alignment, from memory known to be there. */
 static inline uint16_t pl_be16(const uint8_t *p)
 {
 	uint16_t v;

@@ -8,7 +8,7 @@
 #define FLAG_IMMEDIATE     0x80u
 #define FLAG_SEQUENCED     0x40u
 #define FLAG_NACK          0x80u
-/* The body of a NACK: reports given up, reports refused. */
+/* Bytes of a NACK's body that tell of reports given up, and also of reports refused. */
 #define NACK_LOST_BYTES    4u
 #define NACK_REFUSED_BYTES 8u
 
@@ -39,7 +39,7 @@ static void get_key(struct pl_cursor *c, struct pl_dta_report *r, size_t n)
 	r->key = pl_cursor_take(c, n);
 }
 
-/* All that is left, in 32 bits: a datagram is no longer. */
+/* Takes the rest as data; a datagram has less than 2^32 bytes. */
 static void get_data(struct pl_cursor *c, struct pl_dta_report *r)
 {
 	r->data_bytes = (uint32_t)pl_cursor_left(c);
@@ -108,7 +108,7 @@ static enum pl_dta_verdict get_body(struct pl_cursor *c, struct pl_dta_report *r
 	if (c->short_read)
 		return PL_DTA_SHORT;
 	if (r->op == PL_DTA_INCREMENT || r->op == PL_DTA_POSTCARD) {
-		/* The key is what is left. */
+		/* The rest is the key. */
 		size_t n = pl_cursor_left(c);
 
 		if (n > PL_DTA_KEY_BYTES_MAX)
@@ -118,7 +118,7 @@ static enum pl_dta_verdict get_body(struct pl_cursor *c, struct pl_dta_report *r
 	return PL_DTA_OK;
 }
 
-/* What must hold whatever the form. */
+/* Checks the values of a report, in every form. */
 static enum pl_dta_verdict check(const struct pl_dta_report *r)
 {
 	switch (r->op) {
@@ -216,7 +216,7 @@ enum pl_dta_verdict pl_dta_nack_read(struct pl_cursor *c, struct pl_dta_nack *re
 	uint8_t flags;
 
 	*ret = (struct pl_dta_nack){ .form = PL_DTA_TRACKING };
-	/* The first of two bytes is any number. */
+	/* The first byte of a NACK of two bytes is a number, and may equal the magic. */
 	if (first != NULL && *first == PL_DTA_MAGIC && pl_cursor_left(c) != 2) {
 		struct pl_dta_report r = { .form = PL_DTA_PATHLINE };
 
@@ -253,7 +253,7 @@ static uint8_t flags_of(const struct pl_dta_report *r)
 			 (r->asks ? PL_DTA_FLAG_ASKS : 0));
 }
 
-/* Whether one of the published forms can say it. */
+/* Returns true when the report's published form can express it. */
 static bool published_can(const struct pl_dta_report *r)
 {
 	if (r->store != 0 || r->path_length != 0 || r->op == PL_DTA_SKETCH || r->asks)
@@ -303,7 +303,7 @@ static void put_header(struct pl_build *b, const struct pl_dta_report *r)
 	pl_put_u8(b, flags_of(r));
 	pl_put_u8(b, r->copies);
 	pl_put_be16(b, r->store);
-	pl_put_be16(b, 0); /* of the body, once it is known */
+	pl_put_be16(b, 0); /* length of the body, patched later */
 	pl_put_be32(b, r->seq);
 }
 

@@ -3,29 +3,25 @@
  * Direct Telemetry Access on the wire: a datagram to UDP port 40040 that asks a translator to put
  * something into telemetry memory, and the translator's NACK to port 40044. Three forms of header:
  *
- *   plain     2 bytes   opcode 8 | immediate 1, reserved 7                           what the
- *             published reporter sends
- *   tracking  3 bytes   opcode 8 | sequence number 8 | immediate 1, sequenced 1, reserved 6   and
- *             its generator
+ *   plain     2 bytes   opcode 8 | immediate 1, reserved 7; of the published reporter
+ *   tracking  3 bytes   opcode 8 | sequence number 8 | immediate 1, sequenced 1, reserved 6;
+ *                       of the published generator
  *   pathline  12 bytes  0xD1 | opcode 8 | immediate 1, sequenced 1, asks 1, reserved 5 | copies 8 |
- *             store 16 | body bytes 16 |
- *                       sequence number 32; several such reports may follow each other in a
- *                       datagram
+ *                       store 16 | body bytes 16 | sequence number 32; several such reports may
+ *                       follow each other in a datagram
  *
- * Nothing on the wire tells the first two apart, so which of them an exporter speaks is configured;
- * the third cannot be either, because 0xD1 is no opcode. Behind the header, the body ("…" runs to
- * the end of the datagram or body):
+ * Nothing on the wire tells the first two apart, so a reporter's form is configured; the third is
+ * recognised, because 0xD1 is no opcode. Behind the header stands the body ("…" runs to the end of
+ * the datagram or body):
  *
- *                 plain, tracking                              pathline
- *   key-write     copies 8 | key 32 | value …                  key bytes 8 | key | value …
- *   append        list 32 | entry …                            list 32 | entries, one behind the
- *                 other …
- *   increment     copies 8 | key 32 | increment 64             increment 64 | key …
- *   postcard      key 32 | hop 8 | value 32                    hop 8 | path length 8 | value 32 |
- *                 key …
- *   sketch        –                                            epoch 32 | first column 32 | columns
- *                 …
- *   NACK          sequence number 8 | nack 1, reserved 7       header with opcode 0x80, no body
+ *              plain, tracking                         pathline
+ *   key-write  copies 8 | key 32 | value …             key bytes 8 | key | value …
+ *   append     list 32 | entry …                       list 32 | entries, one behind the other …
+ *   increment  copies 8 | key 32 | increment 64        increment 64 | key …
+ *   postcard   key 32 | hop 8 | value 32               hop 8 | path length 8 | value 32 | key …
+ *   sketch     –                                       epoch 32 | first column 32 | columns …
+ *   NACK       sequence number 8 | nack 1, reserved 7  header with opcode 0x80; then optionally
+ *                                                      reports given up 32, reports refused 32
  *
  * All integers are big-endian. Source: Langlet et al., "Direct Telemetry Access", SIGCOMM 2023,
  * section 4, and the code published with it for the first two forms; docs/protocols/dta.md has the
@@ -46,9 +42,9 @@
 #define PL_DTA_NACK_BYTES_MAX (PL_DTA_HEADER_BYTES + 8u)
 #define PL_DTA_KEY_BYTES_MAX  255u
 #define PL_DTA_HOPS_MAX       255u
-#define PL_DTA_BODY_BYTES_AT  6u /* of pathline's header: how long its body is */
-/* Likewise: a sequenced report that is to be answered by the number of the last one accepted in
- * order; of a NACK, that it is this answer. */
+#define PL_DTA_BODY_BYTES_AT  6u /* in pathline's header: length of its body */
+/* In pathline's header: flags. Asks: the translator shall answer this sequenced report with the
+ * number of the last one accepted in order; in a NACK: it is that answer. */
 #define PL_DTA_FLAGS_AT       2u
 #define PL_DTA_FLAG_ASKS      0x20u
 
@@ -60,11 +56,11 @@ enum pl_dta_op {
 	PL_DTA_APPEND = 2,
 	PL_DTA_INCREMENT = 3,
 	PL_DTA_POSTCARD = 4,
-	PL_DTA_SKETCH = 5, /* form PL_DTA_PATHLINE only, as the next */
+	PL_DTA_SKETCH = 5, /* PL_DTA_PATHLINE only, as all after it */
 	PL_DTA_NACK = 0x80,
 };
 
-/* Why a report is refused. */
+/* Results of reading a report: ok, or why it is refused. */
 enum pl_dta_verdict {
 	PL_DTA_OK,
 #define PL_DTA_VERDICT(id, name, help) PL_DTA_##id,
@@ -76,18 +72,17 @@ enum pl_dta_verdict {
 const char *pl_dta_verdict_name(enum pl_dta_verdict verdict);
 const char *pl_dta_verdict_help(enum pl_dta_verdict verdict);
 
-/* A report. Pointers point into the datagram it was read from, or whatever the caller has set them
- * to. */
+/* A report. Its pointers point into the datagram it was read from, or to memory of the writer. */
 struct pl_dta_report {
 	enum pl_dta_form form;
 	enum pl_dta_op op;
-	bool immediate; /* the collector is to be woken */
-	bool sequenced; /* seq counts; a lost one is asked for again */
-	bool asks;      /* PL_DTA_PATHLINE, sequenced: says how far it is */
+	bool immediate; /* the collector shall be woken */
+	bool sequenced; /* seq is valid; a lost report is requested again */
+	bool asks;      /* PL_DTA_PATHLINE, sequenced: requests an answer */
 	uint32_t seq;   /* PL_DTA_TRACKING: modulo 2^8, PL_DTA_PATHLINE: modulo 2^32 */
 	uint16_t store; /* PL_DTA_PATHLINE; else 0 */
-	/* 0: as many as the store has; else never 0 in the published forms, and told for key-write
-	 * and increment only */
+	/* 0: as many as the store has; in the published forms never 0 in key-write and increment,
+	 * which alone have it */
 	uint8_t copies;
 	uint8_t hop;         /* postcard: 1 is the source */
 	uint8_t path_length; /* postcard: 0: not told */
@@ -103,36 +98,37 @@ struct pl_dta_report {
 };
 
 /*
- * Takes the next report of a datagram. `form` is what the exporter speaks (PL_DTA_PLAIN or
- * PL_DTA_TRACKING) when it is not PL_DTA_PATHLINE, which is recognised. What ret holds is complete
+ * Reads the next report of a datagram. `form` is the exporter's form (PL_DTA_PLAIN or
+ * PL_DTA_TRACKING) for reports that are not PL_DTA_PATHLINE, which is recognised. *ret is complete
  * only with PL_DTA_OK; form, op, sequenced and seq are set as soon as they are read, and zero
- * before. Whatever is refused ends the datagram: the cursor is then empty. Whether store, list,
- * copies and sizes exist is for whoever has the stores.
+ * before. A refused report ends the datagram: the cursor is then empty. The owner of the stores
+ * checks whether store, list, copies and sizes exist.
  */
 enum pl_dta_verdict pl_dta_next(
 	struct pl_cursor *c, enum pl_dta_form form, struct pl_dta_report *ret);
 
 /*
- * Writes a report. -EINVAL when the form cannot say it (a store, a key of other than four bytes,
- * several copies …), -ENOBUFS when it does not fit: what is in b then is to be discarded.
+ * Writes a report. Returns -EINVAL when the form cannot express it (a store, a key of other than
+ * four bytes, several copies …), -ENOBUFS when it does not fit: b is to be discarded then.
  */
 int pl_dta_put(struct pl_build *b, const struct pl_dta_report *report);
 
-/* The translator's answer to a gap: `last` was the last report accepted in order; go on with the
- * one behind it. Or to a report that asked: then nothing is to be sent again. */
+/* The translator's answer to a gap: `last` was the last report accepted in order; the reporter
+ * shall go on with the next. Or its answer to a report that asked: nothing is to be sent again. */
 struct pl_dta_nack {
 	enum pl_dta_form form;
 	uint32_t last;
 	/* PL_DTA_PATHLINE */
 	bool answer;
 	bool tells_lost;
-	/* so many reports were given up, of this reporter, since it began or the translator did */
+	/* number of this reporter's reports that were given up, since it or the translator began */
 	uint32_t lost;
 	bool tells_refused;
-	/* so many were refused for good, in the same time; told only with `lost` */
+	/* number that was refused for good, in the same time; told only with `lost` */
 	uint32_t refused;
 };
 
-/* A published NACK is told by its two bytes. PL_DTA_OPCODE when it is something else. */
+/* Reads a NACK; a published one is recognised by its length of two bytes. PL_DTA_OPCODE: it is
+ * another message. */
 enum pl_dta_verdict pl_dta_nack_read(struct pl_cursor *c, struct pl_dta_nack *ret);
 int pl_dta_nack_put(struct pl_build *b, const struct pl_dta_nack *nack);

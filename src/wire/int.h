@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In-band Network Telemetry, both directions: shim, metadata header, stack. Documents: "In-band
+ * Reads and writes In-band Network Telemetry: shim, metadata header, stack. Documents: "In-band
  * Network Telemetry (INT) Dataplane Specification", P4.org, v0.5 (2017), v1.0 (2018), v2.0/v2.1
- * (2020), and the dialects that devices speak instead. Everything is big-endian; a "word" is 4
+ * (2020), and the dialects that devices send instead. Everything is big-endian; a "word" is 4
  * bytes; bit 0 of a bitmap is its most significant.
  *
- * A hop's place in the stack is fixed by (version, instruction bitmap, hop length): that triple is
- * looked up once as a `layout`, a table of offsets, and a hop is then decoded by offsets.
+ * The layout of a hop's block follows from (version, instruction bitmap, hop length): they are
+ * looked up once as a `layout`, a table of offsets, by which hops are then decoded.
  */
 #pragma once
 
@@ -24,11 +24,11 @@ enum pl_int_version {
 	PL_INT_VERSION_MAX,
 };
 
-/* Dialects of exporters. SPEC is the published text; the others deviate from it as told below. */
+/* Dialects of exporters. SPEC is the published text; the others deviate from it as described. */
 enum pl_dialect {
 	PL_DIALECT_SPEC,
-	/* v1.0: level-2 ports 16+16, queue word 16+16. v0.5: queue and congestion words 16+16; a
-	 * shim length of 0 means what the hop count says */
+	/* v1.0: level-2 ports 16+16, queue word 16+16. v0.5: queue and congestion words 16+16; with
+	 * a shim length of 0 the hop count gives the length */
 	PL_DIALECT_INTCOLLECTOR,
 	/* v1.0: 64-bit timestamps, level-2 ports 16+16, sequence in the reserved half word */
 	PL_DIALECT_GEANT,
@@ -43,10 +43,10 @@ const char *pl_int_version_name(enum pl_int_version v); /* "0.5", "1.0", "2.1" *
 const char *pl_dialect_name(
 	enum pl_dialect d); /* "spec", "intcollector", "geant", "noviflow", "host-int", "v0.4" */
 
-/* The mode of a path; also used by records ("md", "mx", "xd", "ioam-trace", …). */
+/* The mode of INT; names of records also use it ("md", "mx", "xd", "ioam-trace", …). */
 enum pl_int_kind { PL_INT_MD, PL_INT_MX, PL_INT_DESTINATION };
 
-/* Where a shim stands: its layout and what its length counts differ. */
+/* The carrier of a shim: its layout and what its length counts depend on it. */
 enum pl_int_carrier {
 	PL_INT_OVER_L4, /* TCP or UDP, in the payload or after a probe marker */
 	PL_INT_OVER_GPE,
@@ -54,7 +54,7 @@ enum pl_int_carrier {
 	PL_INT_OVER_GENEVE, /* the option body: no shim */
 };
 
-/* One value a node can report. The order is that of the v2.x bitmap. */
+/* The values a node can report, in the order of the v2.x bitmap. */
 enum pl_int_field {
 	PL_INT_F_NODE,
 	PL_INT_F_PORTS, /* level 1: ingress and egress */
@@ -72,15 +72,15 @@ enum pl_int_field {
 #define PL_INT_CHECKSUM     0x0001u /* bit 15: checksum complement, v1.0 and v2.x */
 #define PL_INT_NO_OFFSET    0xff
 #define PL_INT_HOP_ML_MAX   31
-#define PL_INT_HOPS_MAX     255 /* more than any 8-bit length can hold */
+#define PL_INT_HOPS_MAX     255 /* more than an 8-bit length can hold */
 #define PL_INT_TRAILING_MAX 30
-#define PL_INT_SOURCE_MAX   252 /* words behind the header that an 8-bit length has room for */
+#define PL_INT_SOURCE_MAX   252 /* words behind the header, in an 8-bit length */
 
 /*
  * The domain of hosts that are sources and sinks (v2.1 5.8: domain-specific metadata). Its only
- * instruction is the source's: the last block ends with one word more, the number of the packet
- * within its flow. A sink that reports some packets only says so by a flag in the copy that it
- * reports: gaps between numbers are no losses then, so there are no numbers.
+ * instruction is for the source: the last block has one more word at its end, the number of the
+ * packet within its flow. A sink that reports only some packets sets a flag in the copy it reports:
+ * gaps between numbers are no losses then, so numbers are ignored.
  */
 #define PL_INT_DS_HOSTS     0x504c
 #define PL_INT_DS_NUMBERED  0x8000 /* of the domain's instructions */
@@ -90,18 +90,18 @@ struct pl_int_layout {
 	uint16_t bitmap;
 	uint8_t version;        /* enum pl_int_version */
 	uint8_t dialect;        /* enum pl_dialect */
-	uint8_t words;          /* one hop's block */
+	uint8_t words;          /* of a hop's block */
 	uint8_t baseline_words; /* without domain-specific words; v2.x: words >= baseline_words */
 	bool ts64;              /* timestamps are 64 bits wide */
 	bool ports2_16;         /* level-2 ports are 16+16 instead of 32+32 */
 	bool queue_16;          /* queue word is 16+16 instead of 8+24 */
-	uint8_t off[PL_INT_F_MAX]; /* in bytes from the hop's block; PL_INT_NO_OFFSET = not there */
+	uint8_t off[PL_INT_F_MAX]; /* bytes from the block's start; PL_INT_NO_OFFSET = absent */
 };
 
-/* How to split a queue word; its bytes do not tell. */
+/* Widths of the two parts of a queue word, which its bytes do not tell. */
 enum pl_queue_word { PL_QUEUE_WORD_AUTO, PL_QUEUE_WORD_8_24, PL_QUEUE_WORD_16_16 };
 
-/* Layouts already found, owned by one decoder: each key has two places, never grows. Zeroed =
+/* Cache of layouts, owned by one decoder: each key has two places, and it never grows. Zeros:
  * empty. */
 #define PL_INT_CACHE_SLOTS 128
 struct pl_int_cache {
@@ -109,7 +109,7 @@ struct pl_int_cache {
 	struct pl_int_layout layout[PL_INT_CACHE_SLOTS];
 };
 
-/* Known properties of an exporter; zero means "find out". */
+/* Known properties of an exporter; zero: not known. */
 struct pl_int_hints {
 	uint8_t dialect;     /* enum pl_dialect to prefer */
 	bool dialect_pinned; /* accept only that dialect */
@@ -130,14 +130,14 @@ static inline uint64_t pl_int_layout_key(unsigned int version, uint16_t bitmap,
 	       (uint64_t)version << 16 | hop_words;
 }
 
-/* A key's first place; the second is the other one of the pair (slot ^ 1). */
+/* Returns a key's first place; the second is the other one of the pair (slot ^ 1). */
 static inline uint32_t pl_int_layout_slot(uint64_t key)
 {
 	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 57);
 }
 
-/* Where a key is among `keys`, or where it should go: of its two places a free one, else the
- * first. */
+/* Returns the place of a key among `keys`, or where to put it: a free one of its two places, else
+ * the first. */
 static inline uint32_t pl_int_layout_place(const uint64_t *keys, uint64_t key)
 {
 	uint32_t slot = pl_int_layout_slot(key);
@@ -148,16 +148,16 @@ static inline uint32_t pl_int_layout_place(const uint64_t *keys, uint64_t key)
 }
 
 /*
- * Finds the layout of (version, bitmap, hop_words). With several candidates the order is `prefer`
- * first, then SPEC, INTCOLLECTOR, GEANT. 0, or -ENOENT when none fits (also when hop_words is 0).
- * In v2.x a non-zero ds_id admits hop_words above the baseline; the surplus words are domain
- * specific.
+ * Finds the layout of (version, bitmap, hop_words). Of several candidates it takes the dialect
+ * `prefer` first, then SPEC, INTCOLLECTOR, GEANT. Returns 0, or -ENOENT when none fits (also when
+ * hop_words is 0). In v2.x has_ds, a non-zero domain id, allows hop_words above the baseline; the
+ * additional words are domain specific.
  */
 int pl_int_layout_find(struct pl_int_layout *ret, enum pl_int_version version, uint16_t bitmap,
 	unsigned int hop_words, bool has_ds, enum pl_dialect prefer, enum pl_queue_word queue);
 
-/* The layout of a dialect by construction, for encoders. -EINVAL when the dialect has no such
- * version. */
+/* Makes the layout of a dialect, for encoders. Returns -EINVAL when the dialect has no such
+ * version, or domain-specific words not; -E2BIG when a hop has too many words. */
 int pl_int_layout_make(struct pl_int_layout *ret, enum pl_int_version version, uint16_t bitmap,
 	unsigned int ds_words, enum pl_dialect dialect);
 
@@ -171,18 +171,18 @@ struct pl_int {
 	bool gre_added;         /* v2.x GRE and VXLAN-GPE: G, the source added the encapsulation */
 	bool host_int;          /* shim type 3 */
 	uint8_t hop_words;      /* HopML, or InsCnt in v0.5 */
-	uint8_t hops;           /* whole hops that are there */
-	uint8_t announced_hops; /* what the lengths announce; more than hops when cut */
+	uint8_t hops;           /* whole hops present */
+	uint8_t announced_hops; /* hops by the lengths; more than `hops` when cut */
 	uint8_t source_words;   /* v2.x: source-only words in the last block, behind the baseline */
 	uint8_t hops_left;      /* v1.0, v2.x RemainingHopCnt; v0.5 MaxHopCnt - TotalHopCnt */
 	uint16_t bitmap;
 	uint16_t ds_id, ds_bitmap, ds_flags;
 	uint16_t next; /* GPE next protocol, GRE EtherType behind the INT shim */
 	const struct pl_int_layout *layout; /* in the cache; set when hops > 0 */
-	const uint8_t *stack;               /* hops blocks of hop_words words, newest first */
-	struct pl_cursor rest;              /* what follows INT: the original payload */
+	const uint8_t *stack;               /* `hops` blocks of hop_words words, newest first */
+	struct pl_cursor rest;              /* the bytes behind INT: the original payload */
 
-	/* What the shim restores; each with its have_ flag. */
+	/* Values that the shim restores, each with its have_ flag. */
 	bool have_dscp, have_dport, have_proto, have_flow_seq;
 	uint8_t dscp, proto;
 	uint16_t dport;
@@ -193,29 +193,30 @@ struct pl_int {
 struct pl_layers; /* wire/layers.h */
 
 /*
- * Parses a shim and what follows. *c is consumed up to behind INT only on PL_V_OK and
- * PL_V_INT_TRUNCATED (whole hops kept, ret->partial set). Skips destination-type shims before the
- * hop-by-hop one (counted). `truncated` says that the bytes end early because a capture or a report
- * cut the packet: then a stack past the end is INT_TRUNCATED rather than SHIM_LENGTH_MAX. Never
- * allocates, never loops without consuming.
+ * Parses a shim and the header and stack behind it. *c is consumed up to the end of INT only on
+ * PL_V_OK and PL_V_INT_TRUNCATED (whole hops kept, ret->partial set). Skips destination-type shims
+ * before the hop-by-hop one (noted). `truncated` says that a capture or a report cut the packet:
+ * then a stack past the end is INT_TRUNCATED rather than SHIM_LENGTH_MAX. Never allocates, never
+ * loops without consuming.
  */
 enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_int_carrier carrier,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated);
 
 /*
- * The same within a packet, whose other lengths INT's are held against (wire/int_lengths.c). *c
- * begins where the shim may be, in the payload or transport of the level `l`.
+ * Parses INT within a packet, and checks its lengths against the packet's others
+ * (wire/int_lengths.c). *c begins where the shim may be, in the payload or transport of the level
+ * `l`.
  */
 enum pl_verdict pl_int_parse_in(struct pl_int *ret, struct pl_cursor *c, const struct pl_layers *l,
 	enum pl_int_carrier carrier, const struct pl_int_hints *hints, struct pl_int_cache *cache);
 
-/* Says whether bytes, though they do not parse, can hardly be anything but INT: type, version and
- * all reserved bits agree, and there is an instruction. An encrypted payload does so once in two
- * million. */
+/* Returns true for bytes that can hardly be anything but INT, although they do not parse: type,
+ * version and all reserved bits agree, and there is an instruction. An encrypted payload does so
+ * once in two million. */
 bool pl_int_resembles(struct pl_cursor c);
 
-/* The body of a Geneve option of class 0x0103 (or a configured one); type is the option's type
- * byte. */
+/* Parses the body of a Geneve option of class 0x0103 (or a configured one); type is the option's
+ * type byte. */
 enum pl_verdict pl_int_parse_geneve(struct pl_int *ret, struct pl_cursor body, uint8_t type,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache);
 
@@ -237,7 +238,7 @@ struct pl_int_hop {
 	uint32_t buffer, buffer_depth;
 };
 
-/* How to write a header. Zero is a plain MD header over UDP. */
+/* A header to write. Zeros make a plain MD header over UDP. */
 struct pl_int_header {
 	enum pl_int_version version;
 	enum pl_dialect dialect;
@@ -250,7 +251,7 @@ struct pl_int_header {
 	uint16_t ds_id, ds_bitmap, ds_flags;
 	uint8_t ds_words;     /* v2.x: domain-specific words per hop (written as zero) */
 	uint8_t source_words; /* v2.x: extra words in the source's block */
-	uint8_t dscp, proto;  /* to restore */
+	uint8_t dscp, proto;  /* values to restore */
 	uint16_t dport;
 	uint16_t next; /* GPE, GRE */
 	bool gre_added;
@@ -259,14 +260,14 @@ struct pl_int_header {
 
 /*
  * Writes shim, metadata header, `n` hops given source first (the stack is newest first on the wire)
- * and, for v0.5 over TCP/UDP, the tail. -ENOBUFS when b is full, -E2BIG when the length does not
- * fit 8 bits, -EINVAL when the dialect has no such header. For Geneve it writes the whole option
- * (class ds 0x0103).
+ * and, for v0.5 over TCP/UDP, the tail. Returns -ENOBUFS when b is full, -E2BIG when the length
+ * does not fit 8 bits, -EINVAL when the dialect has no such header. For Geneve it writes the whole
+ * option, of class 0x0103, or ds_id before v2.x.
  */
 int pl_int_put(struct pl_build *b, const struct pl_int_header *h, const struct pl_int_hop *hops,
 	unsigned int n);
 
-/* One hop's block by a layout, as a node pushes it: words * 4 bytes, domain-specific words zero,
- * the checksum complement (v1.0, v2.x) zero too. -ENOBUFS when b is full. */
+/* Writes one hop's block by a layout, as a node adds it: words * 4 bytes, domain-specific words
+ * zero, the checksum complement (v1.0, v2.x) zero too. Returns -ENOBUFS when b is full. */
 int pl_int_put_block(
 	struct pl_build *b, const struct pl_int_layout *l, const struct pl_int_hop *hop);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writing INT headers: the mirror of int_parse.c, see there for the layouts. */
+/* Writes INT headers in the layouts of int_parse.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void store64(uint8_t *p, uint64_t v)
 	memcpy(p, &v, 8);
 }
 
-/* The value of a two-part word. */
+/* Returns a word of two parts. */
 static uint32_t pair(uint32_t hi, unsigned int lo_bits, uint32_t lo)
 {
 	return hi << lo_bits | (lo & ((1u << lo_bits) - 1));
@@ -42,7 +42,8 @@ static void store_time(uint8_t *p, const struct pl_int_layout *l, uint64_t ts)
 		store32(p, (uint32_t)ts);
 }
 
-/* All ones first, which is what a value says that is not there, and so do bits that nobody knows. */
+/* Writes a hop's block. It is filled with ones first, which stand for values that are missing, and
+ * for unknown bits. */
 static void put_hop(struct pl_build *b, const struct pl_int_layout *l, const struct pl_int_hop *h,
 	unsigned int extra_words)
 {
@@ -178,7 +179,7 @@ int pl_int_put(struct pl_build *b, const struct pl_int_header *h, const struct p
 	body = (v2 ? 3 : 2) + stack;
 	if (tail)
 		after = h->dialect == PL_DIALECT_HOST_INT ? 2 : 1;
-	/* What Length counts: v0.5 and v1.0 the shim too, v2.x only what follows it. */
+	/* Length counts the shim too in v0.5 and v1.0, only what follows it in v2.x. */
 	if (body + after + (v2 ? 0 : 1) > 255 || (geneve && body > 31) ||
 		(h->version == PL_INT_V05 && n + h->hops_left > 255))
 		return -E2BIG;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where each value of a hop's block stands, from (version, instruction bitmap, hop length). INT
- * v0.5 4.7.1, v1.0 4.7.1, v2.1 5.7: values follow in ascending bit order, then domain-specific
- * words, then the checksum complement. The dialects differ in widths only; the hop length tells
- * them apart.
+ * Computes where each value of a hop's block stands, from (version, instruction bitmap, hop
+ * length). INT v0.5 4.7.1, v1.0 4.7.1, v2.1 5.7: values follow in ascending bit order, then
+ * domain-specific words, then the checksum complement. The dialects differ in widths only; the hop
+ * length tells them apart.
  */
 #include <errno.h>
 
 #include "wire/int.h"
 
-/* How a dialect departs from the specification's widths. */
+/* Widths of a dialect where they differ from the specification's. */
 struct widths {
 	uint8_t dialect;
 	uint8_t version;
 	bool ts64, ports2_16, queue_16;
 };
 
-/* In the order in which they are tried. */
+/* In the order of trial. */
 static const struct widths candidates[] = {
 	{ PL_DIALECT_SPEC, PL_INT_V05, .ports2_16 = true },
 	{ PL_DIALECT_HOST_INT, PL_INT_V05, .ports2_16 = true },
@@ -79,7 +79,7 @@ int pl_int_layout_find(struct pl_int_layout *ret, enum pl_int_version version, u
 
 	if (hop_words == 0 || hop_words > PL_INT_HOP_ML_MAX)
 		return -ENOENT;
-	/* The preferred dialect first, then those that need no hint. */
+	/* First the preferred dialect, then those that need no hint. */
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < n; i++) {
 			const struct widths *w = &candidates[i];

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which length to believe. Several lengths describe the same bytes: those of the capture, of IP and
- * UDP, of the shim and of the report, the hop length times the hops, and the one that the header
- * behind INT has of its own. Devices exist that do not raise one of them when they add INT, or count it by
+ * Decides which length to believe. Several lengths describe the same bytes: those of the capture,
+ * of IP and UDP, of the shim and of the report, the hop length times the hops, and the one of the
+ * header behind INT. Devices exist that do not raise one of them when they add INT, or count it by
  * another version's rule. In every carrier and version:
  *
  *   - where one length disagrees with all others, the others are followed, and a note names it;
- *   - where it cannot be said which one is wrong, a verdict names what does not fit;
+ *   - where it is not known which one is wrong, a verdict names what does not fit;
  *   - bytes that another length claims are never read as a node, port or path.
  *
- * A length that no other one describes is followed: nothing tells whether it is wrong. So it is with
- * the end of a stack before an ordinary payload, as long as it is a whole number of hops.
+ * A length that no other one describes is followed, as nothing tells whether it is wrong: so the
+ * end of a stack before an ordinary payload, when it is a whole number of hops.
  */
 #include "wire/int_lengths.h"
 
 enum fit {
-	FIT_NO,     /* what must be there is not */
-	FIT_MAY,    /* nothing speaks against it, and little for it */
-	FIT_LIKELY, /* payload and metadata do not look so */
-	FIT_SURE,   /* its length is that of the bytes that are left */
+	FIT_NO,     /* required bytes are missing or wrong */
+	FIT_MAY,    /* nothing contradicts it, and little supports it */
+	FIT_LIKELY, /* payload and metadata seldom look so */
+	FIT_SURE,   /* its length is that of the remaining bytes */
 };
 
-/* Bytes of an Ethernet frame below which its sender pads it, with and without the checksum behind. */
+/* Least bytes of an Ethernet frame, to which senders pad; without and with the checksum behind
+ * it. */
 #define FRAME_MIN     60
 #define FRAME_MIN_FCS 64
 
-/* Behind an Ethernet header, and what its first bytes say then. */
+/* Least EtherType, below which it is a length; and ARP's. */
 #define ETHERTYPE_MIN 0x0600
 #define ETH_ARP       0x0806
 
@@ -38,8 +39,8 @@ static enum fit fit_udp(struct pl_cursor c, size_t rest)
 	return pl_be16(p + 4) == rest ? FIT_SURE : FIT_NO;
 }
 
-/* Whether the checksum of a segment is right; of one that is not all there, nobody knows. The
- * addresses are those of the packet with INT, which the source left as they were. */
+/* Returns true when the checksum of a segment is right, or the segment is cut so that it cannot be
+ * checked. The addresses are those of the packet with INT, which the source left as they were. */
 static bool has_tcp_checksum(struct pl_cursor c, const struct pl_layers *l, size_t rest)
 {
 	const uint8_t *p = pl_cursor_peek(&c, rest);
@@ -55,8 +56,9 @@ static bool has_tcp_checksum(struct pl_cursor c, const struct pl_layers *l, size
 	return pl_checksum_fold(pl_checksum_add(sum, p, rest)) == 0;
 }
 
-/* RFC 9293 3.1. Port 0 is nobody's; three reserved bits are 0; all but the first segments have ACK;
- * without URG no stack fills the urgent pointer, and with it, which is rare, the checksum decides. */
+/* RFC 9293 3.1: port 0 is not used; three reserved bits are 0; all but the first segments have ACK;
+ * without URG no stack fills the urgent pointer, and with it, which is rare, the checksum
+ * decides. */
 static enum fit fit_tcp(struct pl_cursor c, const struct pl_layers *l, size_t rest)
 {
 	enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10, URG = 0x20 };
@@ -74,7 +76,7 @@ static enum fit fit_tcp(struct pl_cursor c, const struct pl_layers *l, size_t re
 	return FIT_LIKELY;
 }
 
-/* It has no length, but a checksum over all of it. */
+/* ICMP has no length, but a checksum over all of it. */
 static enum fit fit_icmp(struct pl_cursor c, size_t rest)
 {
 	const uint8_t *p = pl_cursor_peek(&c, rest);
@@ -101,7 +103,7 @@ static enum fit fit_original(
 	}
 }
 
-/* An IP packet of `rest` bytes; fewer, where it may be padded to `padded`. */
+/* Checks for an IP packet of `rest` bytes, or of fewer when it may be `padded`. */
 static enum fit fit_ip(struct pl_cursor c, unsigned int version, size_t rest, bool padded)
 {
 	const uint8_t *p = pl_cursor_peek(&c, version == 4 ? 20 : 40);
@@ -120,7 +122,7 @@ static enum fit fit_ip(struct pl_cursor c, unsigned int version, size_t rest, bo
 	}
 	if (length == rest || (padded && length < rest))
 		return FIT_SURE;
-	/* Its length is another's fault: the header is one beyond doubt. */
+	/* The length is wrong, but the header is IP beyond doubt. */
 	return version == 4 && p[0] == 0x45 && pl_checksum_fold(pl_checksum_add(0, p, 20)) == 0
 		       ? FIT_MAY
 		       : FIT_NO;
@@ -159,8 +161,8 @@ bool pl_ethertype_is_known(uint16_t type)
 	return false;
 }
 
-/* IEEE 802.3: a length in place of the type, then LLC, whose two addresses are the same in spanning
- * tree, SNAP, IS-IS and the like. */
+/* IEEE 802.3: a length in place of the type, then LLC, whose two addresses are equal in spanning
+ * tree, SNAP, IS-IS and others. */
 static enum fit fit_llc(struct pl_cursor c, uint16_t length, size_t rest, bool padded)
 {
 	const uint8_t *p = pl_cursor_peek(&c, 3);
@@ -178,8 +180,8 @@ static enum fit fit_arp(struct pl_cursor c)
 	return p != NULL && pl_be32(p) == 0x00010800 && pl_be16(p + 4) == 0x0604 ? FIT_MAY : FIT_NO;
 }
 
-/* MPLS with IP behind the last label. What else there is over Ethernet cannot be told from bytes at
- * random. */
+/* MPLS with IP behind the last label. Other protocols over Ethernet cannot be told from random
+ * bytes. */
 static enum fit fit_labels(struct pl_cursor c, uint16_t type, size_t rest, bool padded)
 {
 	const uint8_t *p;
@@ -251,7 +253,7 @@ static enum fit fit_next(struct pl_cursor c, const struct pl_layers *l, enum pl_
 				      : FIT_MAY;
 }
 
-/* Bytes of the IP packet behind the end of UDP's length. */
+/* Returns the bytes of the IP packet behind the end of UDP's length. */
 static size_t behind_udp(const struct pl_layers *l)
 {
 	return l->flow.proto == PL_IP_UDP
@@ -259,8 +261,8 @@ static size_t behind_udp(const struct pl_layers *l)
 		       : 0;
 }
 
-/* Bytes that the lengths around announce, counted as `there`, which is less where the packet is
- * cut. */
+/* Returns the bytes that the lengths around INT announce from where `there` counts; more than
+ * `there` when the packet is cut. */
 static size_t announced(const struct pl_int_around *around)
 {
 	const struct pl_layers *l = around->layers;
@@ -274,8 +276,7 @@ static size_t announced(const struct pl_int_around *around)
 	return length > before ? length - before : 0;
 }
 
-/* What would follow so many words of INT at *c; INT that is not all there cannot be held against
- * it. */
+/* Checks what would follow so many words of INT at *c. INT that is itself cut cannot be checked. */
 static enum fit fit_behind(const struct pl_int_around *around, const struct pl_cursor *c,
 	unsigned int words, enum pl_int_next_kind kind, uint16_t value)
 {
@@ -300,18 +301,19 @@ unsigned int pl_int_believe(const struct pl_int_around *around, const struct pl_
 		*notes |= PL_NOTE_BIT(SHIM_LENGTH_RULE);
 		return other;
 	}
-	/* One past the end of the packet has a name of its own. */
+	/* A length past the end of the packet has a verdict of its own. */
 	return pl_cursor_peek(c, 4 * (size_t)words) == NULL ? words : PL_INT_NO_LENGTH;
 }
 
-/* Where the bytes end too early for INT, be it by a length that is too short. */
+/* Returns true for verdicts on bytes that end too early for INT, perhaps by a length that is too
+ * short. */
 static bool is_past_end(enum pl_verdict v)
 {
 	return v == PL_V_SHIM_LENGTH_MAX || v == PL_V_INT_TRUNCATED || v == PL_V_INT_TAIL ||
 	       v == PL_V_SHORT || v == PL_V_INT_NEXT;
 }
 
-/* A source or node that added INT and left the UDP length as it was: IP and shim agree, and the
+/* Parses INT of a source or node that did not raise the UDP length: IP and shim agree, and the
  * bytes are there. */
 static enum pl_verdict parse_beyond_udp(struct pl_int *ret, struct pl_cursor *c,
 	const struct pl_layers *l, enum pl_int_carrier carrier, const struct pl_int_hints *hints,
@@ -357,7 +359,7 @@ bool pl_int_resembles(struct pl_cursor c)
 	if (version == 2 && ((p[4] & 1) != 0 || p[5] != 0 || p[6] >> 5 != 0))
 		return false;
 	if (p[0] == 0x01 || p[0] == 0x03) {
-		/* Generators exist that leave the length 0. */
+		/* Some generators leave the length 0. */
 		if (p[1] != 0 || (p[3] & 3) != 0)
 			return false;
 		return version == 0   ? p[5] >> 5 == 0 && pl_be16(p + 10) == 0
@@ -367,7 +369,7 @@ bool pl_int_resembles(struct pl_cursor c)
 	return version == 2 && ((p[0] & 0xf3) == 0x10 || (p[0] & 0xf3) == 0x30);
 }
 
-/* Whether the source's one word more is the number of the packet within its flow. */
+/* Returns true when the source's additional word is the number of the packet within its flow. */
 bool pl_int_is_numbered(const struct pl_int *ret)
 {
 	return ret->ds_id == PL_INT_DS_HOSTS && ret->ds_bitmap == PL_INT_DS_NUMBERED &&
@@ -375,10 +377,10 @@ bool pl_int_is_numbered(const struct pl_int *ret)
 }
 
 /*
- * v2.1 5.8: with a domain id the source may add words of its own, behind its baseline, at the end of
- * the stack. Sets how many there are of `words`; false: nothing tells. Every instruction of a domain
- * asks for a word at least: where a hop has fewer than there are instructions, some are the
- * source's.
+ * v2.1 5.8: with a domain id the source may add words of its own, behind its baseline, at the end
+ * of the stack. Sets how many of `words` they are; returns false when that is not known. Every
+ * instruction of a domain adds at least a word: when a hop has fewer than there are instructions,
+ * some are the source's.
  */
 static bool source_words(struct pl_int *ret, unsigned int words, const struct pl_int_hints *hints)
 {
@@ -391,7 +393,7 @@ static bool source_words(struct pl_int *ret, unsigned int words, const struct pl
 		return true;
 	}
 	if (hints->source_words != 0) {
-		/* A node that emptied the stack because of the MTU took them along. */
+		/* A node that emptied the stack because of the MTU removed them too. */
 		if (hints->source_words % ret->hop_words == 0 || words % ret->hop_words != 0)
 			ret->source_words = hints->source_words;
 		return true;
@@ -401,7 +403,8 @@ static bool source_words(struct pl_int *ret, unsigned int words, const struct pl
 					      words % ret->hop_words == 0);
 }
 
-/* The stack of a source whose own words cannot be told from hops: the newest block is a hop's. */
+/* Reads a stack in which the source's own words cannot be told from hops: only the newest block is
+ * known to be a hop's. */
 static void take_newest(struct pl_int *ret, unsigned int words)
 {
 	ret->announced_hops = words >= ret->hop_words;
@@ -425,6 +428,6 @@ bool pl_int_divide_domain(struct pl_int *ret, unsigned int words, const struct p
 	of_hops = words - ret->source_words;
 	hops = of_hops / ret->hop_words;
 	ret->announced_hops = (uint8_t)hops;
-	/* Without a whole block there is nothing that the source's words are in. */
+	/* The source's words are part of a whole block. */
 	return hops * ret->hop_words == of_hops && (hops != 0 || ret->source_words == 0);
 }

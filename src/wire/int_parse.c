@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading INT headers. INT v0.5 4.6-4.7, v1.0 4.6-4.7, v2.1 5.6-5.8.
+ * Reads INT headers. INT v0.5 4.6-4.7, v1.0 4.6-4.7, v2.1 5.6-5.8.
  *
- *   shim over TCP/UDP     v0.5  Type:8 Rsvd:8 | Length:8 | Rsvd:8           Length counts shim …
- *                         tail v1.0  Type:8 Rsvd:8 | Length:8 | DSCP:6 R:2       Length counts shim
- *                         … stack v2.x  Type:4 NPT:2 R:2 | Length:8 | union:16      Length counts
- *                         behind the shim
- *   metadata header v0.5  Ver:4 Rep:2 C E | R:3 InsCnt:5 | MaxHopCnt | TotalHopCnt | bitmap:16 |
- *                         rsvd:16
- *                   v1.0  Ver:4 Rep:2 C E | M R:7 | R:3 HopML:5 | RemainingHopCnt | bitmap:16 |
- *                         rsvd:16
- *                   v2.x  Ver:4 D E M R | R:8 | R:3 HopML:5 | RemainingHopCnt | bitmap:16 | DS
- *                         id:16 | DS bitmap:16 | DS flags:16
- *                   MX    Ver:4 D R:3 | R:24 | bitmap:16 | DS id:16 | DS bitmap:16 | DS flags:16
+ *   shim over    v0.5  Type:8 R:8 | Length:8 | R:8            Length counts shim … tail
+ *   TCP or UDP   v1.0  Type:8 R:8 | Length:8 | DSCP:6 R:2     Length counts shim … stack
+ *                v2.x  Type:4 NPT:2 R:2 | Length:8 | union:16 Length counts all behind the shim
+ *   metadata     v0.5  Ver:4 Rep:2 C E | R:3 InsCnt:5 | MaxHopCnt | TotalHopCnt | bitmap:16 | R:16
+ *   header       v1.0  Ver:4 Rep:2 C E | M R:7 | R:3 HopML:5 | RemainingHopCnt | bitmap:16 | R:16
+ *                v2.x  Ver:4 D E M R | R:8 | R:3 HopML:5 | RemainingHopCnt | bitmap:16 |
+ *                      DS id:16 | DS bitmap:16 | DS flags:16
+ *                MX    Ver:4 D R:3 | R:24 | bitmap:16 | DS id:16 | DS bitmap:16 | DS flags:16
  */
 #include "wire/int_lengths.h"
 
@@ -29,7 +26,7 @@ enum shim_type { SHIM_HOP_BY_HOP = 1, SHIM_DESTINATION = 2, SHIM_HOST_INT = 3 };
 
 enum { TYPE_V2_MD = 1, TYPE_V2_DESTINATION = 2, TYPE_V2_MX = 3 };
 
-/* Bits that no version assigns: the node must fill one word each, whose value means nothing. */
+/* Bits that the version does not assign: a node has to add a word for each, without meaning. */
 static uint16_t reserved_bits(enum pl_int_version version)
 {
 	switch (version) {
@@ -140,7 +137,8 @@ static void limits(struct pl_int *ret)
 	}
 }
 
-/* v0.5 and v1.0 metadata header and stack; `stack_words` excludes shim, header and tail. */
+/* Parses the v0.5 or v1.0 metadata header and stack; `stack_words` excludes shim, header and
+ * tail. */
 static enum pl_verdict parse_v1(struct pl_int *ret, struct pl_cursor *c, unsigned int stack_words,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
 {
@@ -187,11 +185,11 @@ static enum pl_verdict parse_v1(struct pl_int *ret, struct pl_cursor *c, unsigne
 		return PL_V_INT_HOP_COUNT;
 	ret->hops_left = (uint8_t)(md[2] - md[3]);
 	limits(ret);
-	/* InsCnt counts instructions, which a vendor's words have none of. */
+	/* InsCnt counts instructions; a vendor's additional words have none. */
 	if (ret->hop_words != 0)
 		ret->hop_words = (uint8_t)(ret->hop_words + hints->trailing_words);
 	if (ret->hop_words == 0) {
-		/* No instructions: hops pass without adding, so there is nothing to divide. */
+		/* Without instructions hops add nothing, so there is nothing to divide. */
 		if (stack_words != 0)
 			return PL_V_INT_HOP_ML;
 		ret->notes |= PL_NOTE_BIT(NO_HOPS);
@@ -206,8 +204,8 @@ static enum pl_verdict parse_v1(struct pl_int *ret, struct pl_cursor *c, unsigne
 	return v;
 }
 
-/* MD behind the shim type of MX: the bytes that are reserved in MX hold the length of a hop, and the
- * words behind the header are whole hops. */
+/* Returns true for MD behind the shim type of MX: a byte reserved in MX holds the length of a hop,
+ * and the words behind the header are whole hops. */
 static bool is_md_in_mx(const struct pl_int *ret, const uint8_t *md, unsigned int words,
 	const struct pl_int_hints *hints)
 {
@@ -221,9 +219,9 @@ static bool is_md_in_mx(const struct pl_int *ret, const uint8_t *md, unsigned in
 }
 
 /*
- * MX: instructions only; what follows are words the source inserted, which a domain id makes legal.
- * Exporters exist that append a node's own baseline metadata there: exactly as many words as the
- * bitmap needs are read as one hop.
+ * MX has instructions only; words behind them are the source's, which a domain id makes legal. Some
+ * exporters append a node's own baseline metadata there: exactly as many words as the bitmap needs
+ * are read as one hop.
  */
 static enum pl_verdict parse_mx_words(struct pl_int *ret, struct pl_cursor *c, unsigned int words,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
@@ -248,7 +246,7 @@ static enum pl_verdict parse_mx_words(struct pl_int *ret, struct pl_cursor *c, u
 	return PL_V_OK;
 }
 
-/* v2.x metadata header and stack; `words` counts both. */
+/* Parses the v2.x metadata header and stack; `words` counts both. */
 static enum pl_verdict parse_v2(struct pl_int *ret, struct pl_cursor *c, unsigned int words,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
 {
@@ -282,7 +280,8 @@ static enum pl_verdict parse_v2(struct pl_int *ret, struct pl_cursor *c, unsigne
 	return words == 0 ? PL_V_OK : parse_mx_words(ret, c, words, hints, cache, truncated);
 }
 
-/* What stands behind a v0.5 stack over TCP or UDP: (Host-INT: a flow sequence,) then the tail. */
+/* Parses the end of v0.5 INT over TCP or UDP: with Host-INT a flow sequence number, then the
+ * tail. */
 static enum pl_verdict parse_tail(struct pl_int *ret, struct pl_cursor *c)
 {
 	const uint8_t *p;
@@ -302,8 +301,7 @@ static enum pl_verdict parse_tail(struct pl_int *ret, struct pl_cursor *c)
 		return PL_V_INT_TAIL;
 	ret->have_proto = p[0] != 0;
 	ret->proto = p[0];
-	/* Neither protocol 0 nor port 0 was ever on the wire: fields that the source did not
-	 * fill. */
+	/* Protocol 0 and port 0 are never on the wire: the source did not fill these fields. */
 	ret->dport = pl_be16(p + 1);
 	ret->have_dport = ret->dport != 0;
 	ret->have_dscp = true;
@@ -312,9 +310,8 @@ static enum pl_verdict parse_tail(struct pl_int *ret, struct pl_cursor *c)
 }
 
 /*
- * INTCollector's generator leaves the Length of its v0.5 shims 0. Its hop count is right, and says
- * as much. Returns what the Length should have been; 0 when this is another header, or one that no
- * Length can describe.
+ * INTCollector's generator leaves the Length of its v0.5 shims 0, but its hop count is right.
+ * Returns the Length by the hop count; 0 when this is another header, or no Length can describe it.
  */
 static unsigned int length_of_hops(
 	struct pl_int *ret, const struct pl_cursor *c, const struct pl_int_hints *hints)
@@ -332,7 +329,7 @@ static unsigned int length_of_hops(
 	return length;
 }
 
-/* A v0.5 or v1.0 shim whose bytes are s; the version is in the header behind it. */
+/* Parses a v0.5 or v1.0 shim whose bytes are s; the header behind it has the version. */
 static enum pl_verdict parse_shim_v1(struct pl_int *ret, struct pl_cursor *c, const uint8_t *s,
 	enum pl_int_carrier carrier, const struct pl_int_hints *hints, struct pl_int_cache *cache,
 	bool truncated, const struct pl_int_around *around)
@@ -356,10 +353,10 @@ static enum pl_verdict parse_shim_v1(struct pl_int *ret, struct pl_cursor *c, co
 		if (length < fixed)
 			return PL_V_SHIM_LENGTH_MIN;
 	}
-	/* What the shim itself says is there even where the stack is cut. */
+	/* The shim's own fields are valid even where the stack is cut. */
 	if (carrier == PL_INT_OVER_GPE) {
 		ret->next = s[3];
-		/* 2.x does not count the shim itself. */
+		/* v2.x does not count the shim itself. */
 		length = pl_int_believe(around, c, length - SHIM_WORDS, length, PL_INT_NEXT_GPE,
 			ret->next, &ret->notes);
 		if (length == PL_INT_NO_LENGTH)
@@ -415,7 +412,7 @@ static enum pl_verdict parse_shim_v2(struct pl_int *ret, struct pl_cursor *c, co
 			kind = PL_INT_NEXT_ORIGINAL;
 		else if (carrier == PL_INT_OVER_GPE)
 			kind = PL_INT_NEXT_GPE;
-		/* 1.0 counts the shim itself. */
+		/* v1.0 counts the shim itself. */
 		length = pl_int_believe(around, c, length,
 			length > MD_WORDS_V2 ? length - 1 : length, kind,
 			kind == PL_INT_NEXT_ORIGINAL ? ret->proto : ret->next, &ret->notes);
@@ -433,8 +430,8 @@ static inline void clear(struct pl_int *ret, enum pl_int_carrier carrier)
 	ret->carrier = (uint8_t)carrier;
 }
 
-/* Behind a destination shim: VXLAN-GPE and GRE name what comes next, TCP and UDP leave it to the
- * bytes. */
+/* Returns true when INT may follow a destination shim: VXLAN-GPE and GRE name the next protocol,
+ * over TCP and UDP only the bytes tell. */
 static bool int_follows(enum pl_int_carrier carrier, const uint8_t *s, uint16_t *ret_next)
 {
 	if (carrier == PL_INT_OVER_GPE) {
@@ -448,7 +445,8 @@ static bool int_follows(enum pl_int_carrier carrier, const uint8_t *s, uint16_t 
 	return true;
 }
 
-/* Whether a header that does not parse is INT all the same: its carrier says so, or its bytes do. */
+/* Returns true when a header that does not parse is INT all the same: by its carrier or its
+ * bytes. */
 static bool is_broken_int(enum pl_int_carrier carrier, enum pl_verdict v, struct pl_cursor shim)
 {
 	return v != PL_V_SHIM_TYPE && (carrier != PL_INT_OVER_L4 || pl_int_resembles(shim));
@@ -461,7 +459,7 @@ enum pl_verdict pl_int_parse_around(struct pl_int *ret, struct pl_cursor *c,
 	struct pl_cursor at = *c;
 	enum pl_verdict v = PL_V_SHIM_TYPE;
 	uint64_t notes = 0;
-	uint16_t next = 0; /* what the last destination shim says comes behind it */
+	uint16_t next = 0; /* next protocol of the last destination shim */
 
 	for (unsigned int i = 0; i <= SHIMS_MAX; i++) {
 		const uint8_t *s = pl_cursor_take(&at, 4);
@@ -491,7 +489,8 @@ enum pl_verdict pl_int_parse_around(struct pl_int *ret, struct pl_cursor *c,
 			}
 			skip = 4 * (size_t)(s[2] - SHIM_WORDS);
 		} else if (s[0] >> 4 == TYPE_V2_DESTINATION) {
-			/* One without content has no use; a v2.x metadata header begins so. */
+			/* A destination shim without content has no use; a v2.x metadata header
+			 * begins so. */
 			if (s[1] == 0) {
 				v = PL_V_SHIM_LENGTH_MIN;
 				break;
@@ -501,7 +500,7 @@ enum pl_verdict pl_int_parse_around(struct pl_int *ret, struct pl_cursor *c,
 			v = PL_V_SHIM_TYPE;
 			break;
 		}
-		/* Destination type: its content is not for the path; skip it and go on. */
+		/* The content of a destination shim is not for the path: skip it. */
 		if (pl_cursor_take(&at, skip) == NULL) {
 			v = truncated ? PL_V_INT_TRUNCATED : PL_V_SHIM_LENGTH_MAX;
 			break;
@@ -515,7 +514,7 @@ enum pl_verdict pl_int_parse_around(struct pl_int *ret, struct pl_cursor *c,
 	}
 	if (v != PL_V_OK && v != PL_V_INT_TRUNCATED && notes != 0 &&
 		!is_broken_int(carrier, v, *c)) {
-		/* Only destination shims, then something that is no INT: the original payload. */
+		/* Destination shims, then the original payload without INT. */
 		clear(ret, carrier);
 		ret->kind = PL_INT_DESTINATION;
 		ret->next = next;

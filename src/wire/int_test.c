@@ -287,7 +287,7 @@ static uint32_t some(struct pl_rng *rng, unsigned int bits)
 	return (uint32_t)pl_rng_below(rng, (UINT64_C(1) << bits) - 1); /* never all ones */
 }
 
-/* What the builder wrote is what the parser reads, for random headers of every kind. */
+/* The parser reads what the builder wrote, for random headers of every kind. */
 static void round_trips(void)
 {
 	const uint64_t seed = 20261120;

@@ -32,7 +32,8 @@ bool pl_ioam_next(struct pl_cursor *area, struct pl_ioam_option *ret, enum pl_ve
 			*ret_verdict = PL_V_IP_OPTIONS;
 			return false;
 		}
-		/* What is no padding is part of another option, whose bytes a wrong length took. */
+		/* PadN with other bytes is part of another option, of which a wrong length took
+		 * bytes. */
 		if (type == OPT_PADN && !is_zero(body)) {
 			*ret_verdict = PL_V_IP_OPTIONS;
 			return false;
@@ -108,7 +109,7 @@ enum pl_verdict pl_ioam_trace_parse(struct pl_ioam_trace *ret, const struct pl_i
 		return PL_V_IOAM_REMAINING;
 	if (!ret->incremental)
 		pl_cursor_skip(&ret->nodes, (size_t)ret->remaining * 4);
-	/* All that nodes write is words; so no more than PL_IOAM_NODES_MAX of them can be there. */
+	/* Nodes write whole words; so there are at most PL_IOAM_NODES_MAX nodes. */
 	if (pl_cursor_left(&c) % 4 != 0)
 		return PL_V_IOAM_WALK;
 	/* Nodes that write nothing cannot have filled anything. */
@@ -118,7 +119,7 @@ enum pl_verdict pl_ioam_trace_parse(struct pl_ioam_trace *ret, const struct pl_i
 	return PL_V_OK;
 }
 
-/* The value with its bit, unless it is all ones. */
+/* Reads a word and sets its bit in `have`, unless it is all ones. */
 static uint32_t take_word(struct pl_ioam_node *n, struct pl_cursor *c, uint32_t has)
 {
 	uint32_t v = pl_get_be32(c);
@@ -143,7 +144,7 @@ static void take_hop_limit(struct pl_ioam_node *n, struct pl_cursor *c)
 {
 	uint8_t v = pl_get_u8(c);
 
-	/* 255 cannot leave a node: it was decremented. */
+	/* A node decrements the hop limit, so it never sends 255. */
 	if (v == UINT8_MAX)
 		return;
 	n->have |= PL_IOAM_HAS_HOP_LIMIT;
@@ -285,7 +286,7 @@ enum pl_verdict pl_ioam_e2e_parse(struct pl_ioam_e2e *ret, const struct pl_ioam_
 		ret->have_fraction = true;
 		ret->fraction = pl_get_be32(&c);
 	}
-	/* What an unassigned bit adds is unknown, but it can only come behind the known ones. */
+	/* The data of an unassigned bit are unknown, but can only come behind the known ones. */
 	if (ret->type & E2E_UNASSIGNED)
 		ret->notes |= PL_NOTE_BIT(UNASSIGNED);
 	else if (pl_cursor_left(&c) > 0)
@@ -316,7 +317,7 @@ enum pl_verdict pl_ioam_pot_parse(struct pl_ioam_pot *ret, const struct pl_ioam_
 	return c.short_read || pl_cursor_left(&c) > 0 ? PL_V_IOAM_LENGTH : PL_V_OK;
 }
 
-/* RFC 9326 3.2; and what an early exporter sent for the same two words. */
+/* RFC 9326 3.2; DEX_EARLY is an early exporter's value for the same two words. */
 #define DEX_FLOW       0x80
 #define DEX_SEQ        0x40
 #define DEX_UNASSIGNED 0x3f

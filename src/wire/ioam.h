@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In situ OAM in IPv6, both directions: RFC 9197 (trace, proof of transit, edge to edge), RFC 9322
+ * Reads and writes in situ OAM in IPv6: RFC 9197 (trace, proof of transit, edge to edge), RFC 9322
  * (loopback and active flags), RFC 9326 (direct export), RFC 9486 (options in IPv6). Parsers are
  * pure, allocate nothing, and give cursors into the packet. A field of all ones means "not
  * available" (RFC 9197 4.4.2) and has no bit in `have`.
  *
  * Reading: pl_ioam_next over an options area gives IOAM options; one parser per kind; for traces
- * pl_ioam_node_next over the nodes, newest first as on the wire.
- * docs/protocols/ioam.md says which readings were chosen where the documents leave a choice.
+ * pl_ioam_node_next over the nodes, newest first as on the wire. docs/protocols/ioam.md lists the
+ * readings chosen where the documents leave a choice.
  */
 #pragma once
 
@@ -18,10 +18,10 @@
 #include "wire/cursor.h"
 #include "wire/verdict.h"
 
-/* IPv6 option types (RFC 9486): the data may change on the way, or not. */
+/* IPv6 option types (RFC 9486): 0x31 is one whose data may change on the way. */
 enum { PL_IP6_OPT_IOAM = 0x11, PL_IP6_OPT_IOAM_MUTABLE = 0x31 };
 
-/* IOAM option types. Integrity-protected ones are read as what they protect. */
+/* IOAM option types; integrity-protected ones count as the type that they protect. */
 enum pl_ioam_kind {
 	PL_IOAM_PREALLOCATED = 0,
 	PL_IOAM_INCREMENTAL = 1,
@@ -38,9 +38,9 @@ struct pl_ioam_option {
 };
 
 /*
- * The next IOAM option of an IPv6 options area (the inside of the header). True with *ret; false at
- * the end with *ret_verdict OK, or with what is wrong. Other options are skipped. An unassigned
- * IOAM option type is IOAM_OPTION, and the iteration may go on.
+ * Reads the next IOAM option of an IPv6 options area (the inside of the header). Returns true with
+ * *ret; false at the end with *ret_verdict OK, or with the error. Other options are skipped. An
+ * unassigned IOAM option type is IOAM_OPTION, and the iteration may go on.
  */
 bool pl_ioam_next(struct pl_cursor *area, struct pl_ioam_option *ret, enum pl_verdict *ret_verdict);
 
@@ -83,7 +83,7 @@ enum {
 	PL_IOAM_HAS_SCHEMA = 1 << 15,
 };
 
-/* What one node wrote, or shall write. Fields without their bit in `have` are zero. */
+/* Data of one node, read or to be written. Fields without their bit in `have` are zero. */
 struct pl_ioam_node {
 	uint32_t have;       /* PL_IOAM_HAS_* */
 	uint8_t hop_limit;   /* as it left the node */
@@ -103,14 +103,15 @@ struct pl_ioam_node {
 	struct pl_cursor snapshot; /* the schema's opaque words */
 };
 
-/* Words a node needs for a trace type, its snapshot aside. */
+/* Number of words of a node's data for a trace type, without its snapshot. */
 uint8_t pl_ioam_node_len(uint32_t type);
 
-/* The header, and where the nodes are. IOAM_SHORT, IOAM_NODE_LEN, IOAM_REMAINING, IOAM_WALK. */
+/* Reads the header and finds the nodes. Verdicts: IOAM_SHORT, IOAM_NODE_LEN, IOAM_REMAINING,
+ * IOAM_WALK. */
 enum pl_verdict pl_ioam_trace_parse(struct pl_ioam_trace *ret, const struct pl_ioam_option *option);
 
-/* The next node of trace->nodes, newest first, which it consumes. False at the end with
- * *ret_verdict OK, or IOAM_WALK when the blocks do not end where the option does. */
+/* Reads the next node of trace->nodes, newest first, which it consumes. Returns false at the end
+ * with *ret_verdict OK, or IOAM_WALK when the blocks do not end where the option does. */
 bool pl_ioam_node_next(
 	struct pl_ioam_trace *trace, struct pl_ioam_node *ret, enum pl_verdict *ret_verdict);
 
@@ -119,7 +120,7 @@ bool pl_ioam_node_next(
 struct pl_ioam_e2e {
 	uint16_t ns, type;
 	bool have_seq, have_seconds, have_fraction;
-	uint64_t seq; /* the 64-bit one when there are both */
+	uint64_t seq; /* the 64-bit number when both are present */
 	uint32_t seconds, fraction;
 	uint64_t notes;
 };
@@ -135,7 +136,7 @@ struct pl_ioam_pot {
 enum pl_verdict pl_ioam_pot_parse(struct pl_ioam_pot *ret, const struct pl_ioam_option *option);
 
 struct pl_ioam_dex {
-	uint32_t type; /* 24 bits: what the nodes are asked to export */
+	uint32_t type; /* 24 bits: data that nodes are asked to export */
 	uint16_t ns;
 	uint8_t flags, extensions;
 	bool have_flow, have_seq;
@@ -147,21 +148,22 @@ enum pl_verdict pl_ioam_dex_parse(struct pl_ioam_dex *ret, const struct pl_ioam_
 /* ---- writing ---- */
 
 /*
- * Each writes one whole IPv6 option, with the padding before it that puts it on a word. `b` must
+ * Each writes one whole IPv6 option, with the padding before it that aligns it to a word. `b` must
  * hold nothing but the options area (pl_ip6_options in wire/layers.h takes it), so that offsets
- * count from 2 bytes behind the start of the header. -ENOBUFS when b is full, -E2BIG when the
- * option would exceed 255 bytes, -EINVAL for values that have no place in the format.
+ * count from 2 bytes behind the start of the header. They return -ENOBUFS when b is full, -E2BIG
+ * when the option would exceed 255 bytes, -EINVAL for values that the format cannot hold.
  */
 
-/* Nodes come source first. Pre-allocated: `remaining` free words stand before them; incremental: it
- * is the budget only. node_len is computed. All unassigned bits' words are all ones. */
+/* Writes a trace; nodes come source first. Pre-allocated: `remaining` free words stand before them;
+ * incremental: `remaining` is the budget only. node_len is computed. Words of unassigned bits are
+ * all ones. */
 int pl_ioam_put_trace(struct pl_build *b, const struct pl_ioam_trace *head, uint8_t option_type,
 	const struct pl_ioam_node *nodes, unsigned int n);
-/* E2E-Type follows from what there is; seq_64 chooses the width. */
+/* Sets the E2E-Type bits of the values present; seq_64 chooses the width. */
 int pl_ioam_put_e2e(
 	struct pl_build *b, const struct pl_ioam_e2e *e2e, uint8_t option_type, bool seq_64);
 int pl_ioam_put_pot(struct pl_build *b, const struct pl_ioam_pot *pot, uint8_t option_type);
-/* Extension flags follow from what there is. */
+/* Sets the extension flags of the values present. */
 int pl_ioam_put_dex(struct pl_build *b, const struct pl_ioam_dex *dex, uint8_t option_type);
-/* One node's data for a trace type, as a node on the way writes it. */
+/* Writes one node's data for a trace type, as a node on the path does. */
 int pl_ioam_put_node(struct pl_build *b, uint32_t type, const struct pl_ioam_node *node);

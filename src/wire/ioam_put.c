@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writing IOAM options. */
+/* Writes IOAM options. */
 #include <errno.h>
 
 #include "wire/ioam.h"
 
-/* An option's type and length, the IOAM option type; padded so that the type stands on a word. */
+/* Begins an option: padding that aligns the IOAM header to a word, types and an open length.
+ * Returns the offset of the option. */
 static size_t begin(struct pl_build *b, uint8_t option_type, enum pl_ioam_kind kind)
 {
 	size_t pad = (4 - (b->len + 2) % 4) % 4;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The general walk over one level of headers: everything that the inline shortcut leaves alone. */
+/* The general walk over one level of headers: all that the inline fast path does not handle. */
 #include "wire/layers.h"
 
-/* What the walk still needs to know when it stands before the transport header. */
+/* State of the walk before the transport header. */
 struct walk {
 	struct pl_layers *ret;
-	struct pl_cursor c; /* what is left of the IP packet */
-	size_t announced;   /* bytes the IP header says are left; >= left of c */
-	/* more fragments follow: the transport may announce more than is here */
+	struct pl_cursor c; /* the rest of the IP packet */
+	size_t announced;   /* bytes left by the IP header; >= left of c */
+	/* more fragments follow: the transport may announce more bytes than this one has */
 	bool first_fragment;
 	bool lenient;
 };
@@ -18,7 +18,7 @@ static void note_missing(struct pl_layers *l, size_t n)
 	l->missing = n > UINT16_MAX ? UINT16_MAX : (uint16_t)n;
 }
 
-/* A header that is not whole. Within a complete IP packet it is as short as within a cut one. */
+/* Ends the walk at a header that is not whole, by a cut or in a complete IP packet. */
 static enum pl_verdict headless(struct walk *w)
 {
 	if (!w->lenient)
@@ -67,7 +67,7 @@ static enum pl_verdict walk_tcp(struct walk *w)
 	if (length < 20 || length > w->announced)
 		return PL_V_L4_LENGTH;
 	if (length > pl_cursor_left(&w->c)) {
-		/* The ports are there; of the options a part is. */
+		/* The ports are there, the options only in part. */
 		pl_cursor_skip(&l->payload, pl_cursor_left(&l->payload));
 		return w->lenient ? PL_V_OK : PL_V_SHORT;
 	}
@@ -108,7 +108,7 @@ static enum pl_verdict walk_transport(struct walk *w)
 	}
 }
 
-/* Cuts c to what the IP header announces (padding behind it goes) and notes what is missing. */
+/* Cuts c to the length in the IP header (without padding behind it) and notes missing bytes. */
 static void take_announced(struct walk *w, size_t announced)
 {
 	size_t there = pl_cursor_left(&w->c);
@@ -153,7 +153,7 @@ static enum pl_verdict walk_ipv4(struct walk *w)
 	return walk_transport(w);
 }
 
-/* One extension header of `type`, `size` bytes at p, already proven to be there. */
+/* Notes one extension header of `type`, `size` bytes at p, known to be there. */
 static void see_extension(struct walk *w, uint8_t type, const uint8_t *p, size_t size)
 {
 	struct pl_layers *l = w->ret;
@@ -189,8 +189,8 @@ static size_t extension_size(uint8_t type, uint8_t length)
 	return ((size_t)length + 1) * 8;
 }
 
-/* Extension headers up to the transport, or to the fragment header of a later fragment: what stands
- * behind that is the middle of something. */
+/* Walks extension headers up to the transport, or to the fragment header of a later fragment:
+ * behind that is the middle of a packet. */
 static enum pl_verdict walk_extensions(struct walk *w)
 {
 	struct pl_layers *l = w->ret;
@@ -276,8 +276,8 @@ static enum pl_verdict walk_mpls(struct walk *w)
 		w->ret->labels = (uint8_t)(i + 1);
 		if ((p[2] & 1) == 0)
 			continue;
-		/* Nothing names what follows the bottom of the stack; the nibble tells IP from
-		 * pseudowires. */
+		/* Nothing names the protocol behind the bottom of the stack; the nibble tells IP
+		 * from pseudowires. */
 		p = pl_cursor_peek(&w->c, 1);
 		if (p == NULL)
 			return PL_V_SHORT;

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The carriers: one level of link, network and transport headers, and the tunnels between levels.
- * The walk is pure and allocates nothing; cursors in the results point into the packet and live as
- * long.
+ * The walk is pure and allocates nothing; cursors in the results point into the packet.
  *
- * Ethernet (also 802.3 is refused), 802.1Q/802.1ad (any number up to 4), MPLS (up to 8 labels),
- * Linux cooked v1/v2, IPv4 with options and fragments (RFC 791), IPv6 with extension headers (RFC
- * 8200), TCP with options (RFC 9293), UDP (RFC 768), GRE (RFC 2784, 2890), ERSPAN
+ * Ethernet II (802.3 is PL_V_ETHERTYPE_UNKNOWN), 802.1Q/802.1ad (up to 4 tags), MPLS (up to 8
+ * labels), Linux cooked v1/v2, IPv4 with options and fragments (RFC 791), IPv6 with extension
+ * headers (RFC 8200), TCP with options (RFC 9293), UDP (RFC 768), GRE (RFC 2784, 2890), ERSPAN
  * (draft-foschiano-erspan), VXLAN (RFC 7348), VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe), Geneve (RFC
- * 8926), GTP-U (3GPP TS 29.281). docs/protocols/carriers.md says which readings were chosen where
- * those leave a choice.
+ * 8926), GTP-U (3GPP TS 29.281). docs/protocols/carriers.md lists the readings chosen where these
+ * leave a choice.
  *
- * The usual frame (Ethernet with at most one tag, or bare IP; IPv4 without options; UDP or TCP) is
- * walked inline, in a few nanoseconds; everything else goes to pl_layers_walk_any, which knows all
- * of it.
+ * The common frame (Ethernet with at most one tag, or bare IP; IPv4 without options; UDP or TCP) is
+ * walked inline, in a few nanoseconds; all others go to pl_layers_walk_any.
  */
 #pragma once
 
@@ -58,10 +56,10 @@ enum {
 
 #define PL_NESTING_MAX 8
 
-/* What is in pl_flow beyond addresses and protocol. */
+/* Optional members of pl_flow that are set. */
 #define PL_FLOW_PORTS  0x01 /* sport, dport (ICMP: type, code) */
 #define PL_FLOW_VLAN   0x02 /* the innermost VLAN id of this level */
-#define PL_FLOW_VNI    0x04 /* set by whoever opened a tunnel above this level */
+#define PL_FLOW_VNI    0x04 /* set by the caller that opened a tunnel above this level */
 
 struct pl_flow {
 	struct pl_addr src, dst;
@@ -78,7 +76,7 @@ struct pl_flow {
 #define PL_IP6_EXT_MAX     8
 
 #define PL_LAYERS_FRAGMENT 0x01 /* a fragment with offset > 0: transport is not a header */
-#define PL_LAYERS_CUT      0x02 /* more bytes are announced than are there: cut, or a first fragment */
+#define PL_LAYERS_CUT      0x02 /* fewer bytes are there than announced: cut, or a first fragment */
 #define PL_LAYERS_NO_L4    0x04 /* the transport header is not whole; flow has no ports */
 #define PL_LAYERS_HOP_OPTS 0x08 /* hop_opts is set */
 #define PL_LAYERS_DST_OPTS 0x10 /* dst_opts is set */
@@ -94,22 +92,23 @@ struct pl_layers {
 	uint8_t ttl;              /* TTL or hop limit */
 	uint8_t ecn;
 	uint8_t flags;    /* PL_LAYERS_* */
-	uint16_t missing; /* bytes that are announced and not there (saturating) */
-	uint32_t label;   /* of the outer MPLS header, 20 bits; with PL_LAYERS_MPLS */
+	uint16_t missing; /* bytes announced but not there (saturating) */
+	uint32_t label;   /* of the outermost MPLS header, 20 bits; with PL_LAYERS_MPLS */
 	uint8_t labels;   /* in the stack, which ends in front of `network`; with PL_LAYERS_MPLS */
-	/* Only when `flags` says so; indeterminate otherwise, because the usual packet has none. */
+	/* Set only with their bit in `flags`; indeterminate otherwise, because common packets have
+	 * none. */
 	struct pl_cursor hop_opts; /* inside of the IPv6 Hop-by-Hop options */
 	struct pl_cursor dst_opts; /* inside of the (last) IPv6 Destination Options */
 };
 
-/* The general walk: what pl_layers_walk does, without its shortcut. */
+/* The general walk: as pl_layers_walk, without its fast path. */
 enum pl_verdict pl_layers_walk_any(
 	struct pl_layers *ret, struct pl_cursor frame, enum pl_link link, bool lenient);
 
 /* Bytes that the fast path looks at before it knows a length: Ethernet, a tag, IPv4, UDP. */
 #define PL_LAYERS_USUAL_MIN (14 + 4 + 20 + 8)
 
-/* The fast path: false (and *ret not to be read) when the frame is not of the usual kind. */
+/* The fast path: returns false, with *ret undefined, for a frame that is not of the common kind. */
 static inline bool pl_layers_walk_usual(
 	struct pl_layers *ret, const struct pl_cursor *frame, enum pl_link link)
 {
@@ -186,14 +185,14 @@ static inline bool pl_layers_walk_usual(
 }
 
 /*
- * Walks one level, from the link header to behind the transport header. PL_V_OK, or the verdict
- * that says what is wrong; on a verdict other than OK *ret holds what was read before. Protocols
- * other than TCP, UDP, ICMP: transport and payload are both the IP payload; ICMP: payload is behind
- * type, code and checksum. A UDP length is honoured: payload ends with it. A transport header (or
- * an extension header before it) that is not whole is PL_V_SHORT unless `lenient`, then OK with
- * PL_LAYERS_NO_L4: inner packets of reports are truncated on purpose. Neither IPv4 nor IPv6 (ARP,
- * LLDP, 802.3) is PL_V_ETHERTYPE_UNKNOWN: the caller knows whether that is a fault or an ordinary
- * packet.
+ * Walks one level, from the link header to behind the transport header. Returns PL_V_OK, or the
+ * verdict that names the error; *ret holds what was read before then. Protocols other than TCP,
+ * UDP, ICMP: transport and payload are both the IP payload; ICMP: payload is behind type, code and
+ * checksum. A UDP length is honoured: payload ends with it. A transport header (or an extension
+ * header before it) that is not whole is PL_V_SHORT unless `lenient`, then OK with PL_LAYERS_NO_L4
+ * (TCP options that are cut: OK without it): inner packets of reports are truncated on purpose.
+ * Neither IPv4 nor IPv6 (ARP, LLDP, 802.3) is PL_V_ETHERTYPE_UNKNOWN: the caller knows whether that
+ * is an error or an ordinary packet.
  */
 static inline enum pl_verdict pl_layers_walk(
 	struct pl_layers *ret, struct pl_cursor frame, enum pl_link link, bool lenient)
@@ -210,7 +209,7 @@ enum pl_tunnel_kind {
 	PL_TUNNEL_VXLAN,
 	PL_TUNNEL_VXLAN_GPE,
 	PL_TUNNEL_GENEVE,
-	PL_TUNNEL_ERSPAN, /* a mirror: what it carries was on no other network */
+	PL_TUNNEL_ERSPAN, /* a mirror: its packets were on no other network */
 	PL_TUNNEL_GTPU,
 };
 
@@ -223,40 +222,41 @@ struct pl_tunnel {
 	bool have_vni;
 	uint32_t vni;  /* VNI, or the GRE key */
 	uint16_t next; /* GRE, Geneve: EtherType; VXLAN-GPE: next protocol */
-	/* VXLAN-GPE: the byte of the next protocol where the P bit says that there is none */
+	/* VXLAN-GPE: the byte of the next protocol when the P bit is not set */
 	uint8_t next_unsaid;
 	struct pl_cursor options; /* Geneve options */
 	struct pl_cursor inner;   /* behind the tunnel header */
-	/* how inner begins; PL_LINK_UNKNOWN when `next` is none of Ethernet, IPv4, IPv6 */
+	/* link type of inner; PL_LINK_UNKNOWN when `next` is none of Ethernet, IPv4, IPv6 */
 	enum pl_link inner_link;
 };
 
-/* The tunnel header at the payload of a walked level, by protocol and UDP destination port;
- * vxlan_ports: a word of VXLAN's (wire/tunnel_ports.h). PL_V_OK with kind NONE when there is
- * none. */
+/* Reads the tunnel header at the payload of a walked level, found by protocol and UDP destination
+ * port; vxlan_ports: a word of VXLAN's (wire/tunnel_ports.h). Returns PL_V_OK with kind NONE when
+ * there is none. */
 enum pl_verdict pl_tunnel_open(
 	struct pl_tunnel *ret, const struct pl_layers *layers, uint64_t vxlan_ports);
 
-/* The word of VXLAN's ports that the n texts name beside 4789, by default 8472. -EINVAL, with *ret_bad
- * one that is no port, or NULL when there are more than fit. */
+/* Makes the word of VXLAN's ports: 4789 and the n ports of the texts, by default 8472. Returns
+ * -EINVAL, with *ret_bad a text that is no port, or NULL when there are too many. */
 int pl_vxlan_ports_parse(uint64_t *ret, const char *const *texts, size_t n, const char **ret_bad);
 
-/* PL_LINK_* for an EtherType, or for a VXLAN-GPE next protocol (1 IPv4, 2 IPv6, 3 Ethernet). */
+/* Return the PL_LINK_* of an EtherType, or of a VXLAN-GPE next protocol (1 IPv4, 2 IPv6, 3
+ * Ethernet). */
 enum pl_link pl_link_of_ethertype(uint16_t ethertype);
 enum pl_link pl_link_of_gpe(uint8_t next);
 
-/* Whether a protocol other than IP is known to go over Ethernet by this type: bytes at random
- * seldom look so. */
+/* Returns true for EtherTypes of known protocols other than IP: random bytes seldom have one. */
 bool pl_ethertype_is_known(uint16_t type);
 
 /* ---- writing ---- */
 
-/* Ethernet with fixed locally administered addresses and, when vlan is not 0, one 802.1Q tag. */
+/* Writes Ethernet with fixed locally administered addresses and, when vlan is not 0, one 802.1Q
+ * tag. */
 void pl_put_eth(struct pl_build *b, uint16_t ethertype, uint16_t vlan);
 
-/* What stands between an IPv6 header and its transport: the insides of options headers (TLVs, laid
- * out for a place 2 bytes behind the start of the header, as RFC 8200 4.2 counts). Length 0 = no
- * such header. */
+/* Options between an IPv6 header and its transport: the insides of options headers (TLVs, laid out
+ * for a place 2 bytes behind the start of the header, as RFC 8200 4.2 counts). Length 0: no such
+ * header. */
 struct pl_ip6_options {
 	const void *hop, *dst;
 	size_t hop_len,
@@ -264,24 +264,24 @@ struct pl_ip6_options {
 };
 
 /*
- * IPv4 or IPv6 header (by the flow's addresses) and the TCP, UDP or ICMP header after it (none for
- * other protocols), lengths left open; TCP carries tcp_opt_words words of NOP options (at most 10).
- * Returns the offset to give to pl_end_ip. `options` may be NULL and is for IPv6 only.
+ * Writes an IPv4 or IPv6 header (by the flow's addresses) and the TCP, UDP or ICMP header after it
+ * (none for other protocols), lengths left open; TCP has tcp_opt_words words of NOP options (at
+ * most 10). Returns the offset for pl_end_ip. `options` may be NULL and is for IPv6 only.
  */
 size_t pl_put_ip_options(struct pl_build *b, const struct pl_flow *flow, uint8_t ttl,
 	unsigned int tcp_opt_words, const struct pl_ip6_options *options);
 size_t pl_put_ip(
 	struct pl_build *b, const struct pl_flow *flow, uint8_t ttl, unsigned int tcp_opt_words);
-/* Closes what pl_put_ip opened at `at` when all payload has been put: lengths and checksums (IPv4
- * header; UDP, TCP, ICMP). Inner packets are closed before outer ones. A packet above 65535 bytes
- * marks b full. */
+/* Sets lengths and checksums (IPv4 header; UDP, TCP, ICMP) of a packet that pl_put_ip began at
+ * `at`, when all payload has been put. Inner packets are closed before outer ones. A packet above
+ * 65535 bytes marks b full. */
 void pl_end_ip(struct pl_build *b, size_t at);
 
 void pl_put_vxlan(struct pl_build *b, uint32_t vni);
 void pl_put_vxlan_gpe(struct pl_build *b, uint32_t vni, uint8_t next);
-/* opt_len bytes of options follow, put by the caller; a multiple of 4, at most 252. */
+/* The caller puts opt_len bytes of options next: a multiple of 4, at most 252. */
 void pl_put_geneve(struct pl_build *b, uint32_t vni, uint16_t ethertype, size_t opt_len);
-/* key: with the K bit when not 0. */
+/* key: written with the K bit unless it is 0. */
 void pl_put_gre(struct pl_build *b, uint16_t ethertype, uint32_t key);
 
 /* Internet checksum (RFC 1071) of bytes, continuing from a partial sum; not complemented. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writing carriers: what the generator and the tests send. */
+/* Writes carriers, for the generator and the tests. */
 #include <assert.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@ uint32_t pl_checksum_add(uint32_t sum, const void *data, size_t len)
 	const uint8_t *p = data;
 	uint64_t words = 0, v;
 
-	/* In the machine's byte order: the sum then has its bytes swapped too (RFC 1071 2B). Halves,
-	 * so that no carry is lost. */
+	/* Adds in the machine's byte order: the sum then has its bytes swapped too (RFC 1071 2B).
+	 * Adds halves, so that no carry is lost. */
 	for (; len >= 8; p += 8, len -= 8) {
 		memcpy(&v, p, 8);
 		words += (v & UINT32_MAX) + (v >> 32);
@@ -155,7 +155,7 @@ size_t pl_put_ip(
 	return pl_put_ip_options(b, flow, ttl, tcp_opt_words, NULL);
 }
 
-/* Lengths and checksum of the transport at `at`; sum is that of the two addresses. */
+/* Sets length and checksum of the transport at `at`; sum is that of the two addresses. */
 static void end_transport(struct pl_build *b, size_t at, uint8_t proto, uint32_t sum)
 {
 	size_t len = b->len - at;
@@ -181,14 +181,14 @@ static void end_transport(struct pl_build *b, size_t at, uint8_t proto, uint32_t
 	if (b->full)
 		return;
 	if (proto == PL_IP_ICMP) {
-		sum = 0; /* the one without a pseudo header */
+		sum = 0; /* ICMP has no pseudo header */
 	} else {
 		uint8_t tail[8] = { 0, 0, (uint8_t)(len >> 8), (uint8_t)len, 0, 0, 0, proto };
 
 		sum = pl_checksum_add(sum, tail, sizeof(tail));
 	}
 	checksum = pl_checksum_fold(pl_checksum_add(sum, b->data + at, len));
-	/* In UDP 0 says "none"; its other form in ones' complement is the same sum. */
+	/* In UDP 0 means "no checksum"; ones are the same sum in ones' complement. */
 	if (checksum == 0 && proto == PL_IP_UDP)
 		checksum = 0xffff;
 	pl_patch_be16(b, checksum_at, checksum);
@@ -210,7 +210,7 @@ static void end_ipv6(struct pl_build *b, size_t at)
 	size_t transport = at + 40;
 
 	pl_patch_be16(b, at + 4, (uint16_t)(b->len - transport));
-	/* What put_options wrote stands in between. */
+	/* Skips the headers of put_options. */
 	while ((proto == PL_IP_HOPOPTS || proto == PL_IP_DSTOPTS) && transport + 2 <= b->len) {
 		proto = b->data[transport];
 		transport += ((size_t)b->data[transport + 1] + 1) * 8;

@@ -39,7 +39,7 @@ static enum pl_verdict walk_copy(struct pl_layers *l, uint8_t **ret_copy, const 
 #define DATA "deadbeef "
 #define PADN "0104 00000000 "
 
-/* What a frame must give. Addresses end in 1 and 2, sport is 5001 where there are ports. */
+/* The expected result of a frame. Addresses end in 1 and 2, sport is 5001 where there are ports. */
 static const struct good {
 	const char *name, *hex;
 	enum pl_link link;
@@ -297,7 +297,7 @@ static void test_options_found(void)
 	memeq(l.dst_opts.pos, "\1\4\5\6\7\10", 6);
 }
 
-/* What is written is read again, with every checksum good. */
+/* Frames that are written are read again, with every checksum good. */
 static void test_put(void)
 {
 	static const uint8_t protos[] = { PL_IP_UDP, PL_IP_TCP, PL_IP_ICMP, PL_IP_ICMPV6, 200 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Link types by number: those of which a capture may have packets that are not read (of loopback
- * interfaces what is not IP). */
+/* Names of link types by number: those of captures with packets that are not read (of loopback
+ * interfaces those that are not IP). */
 #include "wire/linktype.h"
 
 #include <stddef.h>

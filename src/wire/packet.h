@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet as it is lent by a port, and a batch of them. The bytes belong to the port until the
- * batch is released; nobody writes to them. Two views exist: a captured frame (link says how it
- * begins), or the payload of a UDP datagram that the kernel's socket already unwrapped
- * (PL_LINK_UDP), where src, dst and ports come from the socket.
+ * A packet that a port lends, and a batch of them. The bytes belong to the port until the batch is
+ * released; nobody writes to them. A packet is either a captured frame (link names how it begins),
+ * or the payload of a UDP datagram that the kernel's socket already unwrapped (PL_LINK_UDP), where
+ * src, dst and ports come from the socket.
  */
 #pragma once
 
@@ -19,27 +19,27 @@ enum pl_link {
 	PL_LINK_RAW_IP, /* IPv4 or IPv6 by its version nibble */
 	PL_LINK_SLL,    /* Linux cooked capture v1 (LINKTYPE_LINUX_SLL, 113) */
 	PL_LINK_SLL2,   /* Linux cooked capture v2 (LINKTYPE_LINUX_SLL2, 276) */
-	PL_LINK_UDP,    /* bytes after the UDP header; addressing beside */
+	PL_LINK_UDP,    /* bytes after the UDP header; addresses are in the packet's members */
 	/* the body of an IOAM trace option, without its packet (netio/ioam6.c) */
 	PL_LINK_IOAM_TRACE,
-	PL_LINK_UNKNOWN, /* a capture of a link type we do not read */
+	PL_LINK_UNKNOWN, /* a link type that is not read */
 	PL_LINK_MAX,
 };
 
-/* Whether a frame was one packet on the wire, or stands for several: those that the host leaves to its
- * NIC to take apart (TSO, UDP segmentation offload), or that it joined (LRO, GRO). */
+/* The packets on the wire of a frame: one, or several that the host leaves to its NIC to cut (TSO,
+ * UDP segmentation offload), or that it joined (LRO, GRO). */
 enum pl_gso {
-	PL_GSO_UNTOLD, /* whoever gave the frame does not say: a capture file */
-	PL_GSO_NONE,   /* it is one */
+	PL_GSO_UNTOLD, /* not known: the source, such as a capture file, does not tell */
+	PL_GSO_NONE,   /* one packet */
 	PL_GSO_TCP,    /* segments of TCP */
 	PL_GSO_UDP,    /* datagrams of UDP */
-	PL_GSO_OTHER,  /* several, of which is not known how they begin */
+	PL_GSO_OTHER,  /* several, whose headers are not known */
 };
 
 struct pl_packet {
 	const uint8_t *data;
-	uint32_t len;      /* bytes that are there */
-	uint32_t wire_len; /* bytes it had on the wire; > len when the capture cut it */
+	uint32_t len;      /* bytes of data */
+	uint32_t wire_len; /* bytes on the wire; > len when the capture cut it */
 	uint64_t ts_ns;    /* arrival, since the Unix epoch */
 	uint8_t link;      /* enum pl_link */
 	uint8_t out;       /* 1: a tap saw it leave the host */

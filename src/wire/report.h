@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Telemetry reports, both directions. Documents: "Telemetry Report Format Specification", P4.org,
- * v0.5 (2017), v1.0 (2018), v2.0 (2020), with what exporters really send. A report is the payload
- * of a UDP datagram; dispatch is on the upper nibble of its first byte (0 = v0.5, 1 = v1.0, 2 =
+ * Reads and writes telemetry reports. Documents: "Telemetry Report Format Specification", P4.org,
+ * v0.5 (2017), v1.0 (2018), v2.0 (2020), and the deviations of exporters. A report is the payload
+ * of a UDP datagram; the upper nibble of its first byte is the version (0 = v0.5, 1 = v1.0, 2 =
  * v2.0).
  */
 #pragma once
@@ -22,12 +22,12 @@ enum pl_report_version { PL_REPORT_V05, PL_REPORT_V10, PL_REPORT_V20, PL_REPORT_
 const char *pl_report_version_name(enum pl_report_version v);
 
 enum pl_report_form {
-	/* metadata of the reporting node and an inner packet, either may be empty */
+	/* metadata of the reporting node and an inner packet, both optional */
 	PL_REPORT_LOCAL,
 	PL_REPORT_DROP_SUMMARY, /* Host-INT NProto 3: missing flow sequence numbers */
 };
 
-/* One individual report. Cursors point into the datagram. */
+/* An individual report. Cursors point into the datagram. */
 struct pl_report {
 	uint8_t version;                                /* enum pl_report_version */
 	uint8_t form;                                   /* enum pl_report_form */
@@ -37,17 +37,17 @@ struct pl_report {
 	uint8_t drop_reason, drop_queue; /* with have_drop_reason */
 	uint32_t seq;                    /* 32 bits; v2.0: 22 */
 	uint64_t node;
-	uint64_t ingress_ts;     /* of the header: v0.5, v1.0 (32 bits, ns) */
+	uint64_t ingress_ts;     /* in the header: v0.5, v1.0 (32 bits, ns) */
 	uint8_t ts_bits;         /* 32 or 64: width of the timestamps in hop and header */
-	struct pl_int_hop hop;   /* the reporting node's own metadata; `have` as there */
+	struct pl_int_hop hop;   /* the reporting node's own metadata */
 	struct pl_cursor inner;  /* inner packet; empty when there is none */
-	enum pl_link inner_link; /* how it begins; PL_LINK_UNKNOWN = there is none */
+	enum pl_link inner_link; /* its link type; PL_LINK_UNKNOWN = there is none */
 	uint32_t lost_first, lost_count, lost_ts; /* DROP_SUMMARY */
 	uint32_t sink_node, sink_port;            /* DROP_SUMMARY */
-	bool inner_garbage; /* no packet of any kind begins where the inner one must */
-	/* the inner packet may be there, and was not found; or is cut by a length that is in doubt */
+	bool inner_garbage; /* no packet of any kind begins where the inner one should */
+	/* the inner packet may exist but was not found, or is cut by a doubtful length */
 	bool unread;
-	/* enum pl_verdict of what is inside the report; its length holds all the same */
+	/* enum pl_verdict of the report's contents; its length is right all the same */
 	uint8_t verdict;
 	uint64_t notes; /* PL_NOTE_BIT set */
 };
@@ -59,20 +59,21 @@ struct pl_report_iter {
 	uint8_t hw_id;
 	uint32_t seq;
 	uint32_t node;
-	uint64_t notes; /* of the datagram and of reports stepped over, not yet handed out */
-	bool cut;       /* a capture cut the datagram: what is past its end is missing, not a lie */
-	bool doubtful;  /* v2.0: nothing but a length says that the next report begins here */
+	uint64_t notes; /* of the datagram and of skipped reports, for the next report */
+	bool cut;       /* a capture cut the datagram: lengths past its end may be right */
+	bool doubtful;  /* v2.0: only a length tells that the next report begins here */
 	bool numbered;  /* seq, node and hw_id are those of the datagram (v2.0) */
 	bool done;
 };
 
-/* pin: a version to assume instead of the nibble (-1 = believe it). cut: the datagram was longer on
- * the wire. Reads the group header of v2.0. */
+/* Begins a datagram; reads the group header of v2.0. pin: version to assume instead of the nibble,
+ * -1: none. cut: the datagram was longer on the wire. */
 enum pl_verdict pl_report_begin(
 	struct pl_report_iter *it, struct pl_cursor datagram, int pin, bool cut);
 
-/* True with the next report in *ret; false at the end, with *ret_verdict OK or what was wrong. On
- * REPORT_PROTO *ret holds what was read: the report arrived and has its number. */
+/* Reads the next report. Returns true with it in *ret; false at the end, with *ret_verdict OK or
+ * the error. On REPORT_PROTO *ret holds what was read before: the report arrived and has its
+ * number. */
 bool pl_report_next(struct pl_report_iter *it, struct pl_report *ret, enum pl_verdict *ret_verdict);
 
 /* ---- writing ---- */
@@ -90,22 +91,22 @@ struct pl_report_head {
 	bool local_header; /* v0.5: NProto 2 */
 	uint8_t drop_reason, drop_queue;
 	uint16_t ds_id; /* v2.0 */
-	/* PL_LINK_ETHERNET, PL_LINK_RAW_IP (inner_version says which) or UNKNOWN = none */
+	/* PL_LINK_ETHERNET, PL_LINK_RAW_IP (of inner_ip_version) or UNKNOWN = none */
 	enum pl_link inner_link;
 	uint8_t inner_ip_version; /* 4 or 6, for RAW_IP */
-	/* write version_nibble instead of the right one (exporters that lie) */
+	/* write version_nibble instead of the right one, as some exporters do */
 	bool version_nibble_set;
 	uint8_t version_nibble;
 };
 
-/* v2.0: the group header, once per datagram. The others: nothing. */
+/* Writes the group header of v2.0, once per datagram; nothing in other versions. */
 void pl_report_put_group(struct pl_build *b, const struct pl_report_head *h);
 
-/* Header and metadata of one report (hop gives the metadata values); the inner packet is put by the
- * caller next. Returns the offset for pl_report_end. */
+/* Writes header and metadata of one report (hop has the metadata); the caller puts the inner packet
+ * next. Returns the offset for pl_report_end. */
 size_t pl_report_put(
 	struct pl_build *b, const struct pl_report_head *h, const struct pl_int_hop *hop);
 
-/* After the inner packet: v2.0 pads to whole words and writes ReportLength (0xff when 255 or
- * more). */
+/* Ends a report behind its inner packet: v2.0 pads to whole words and writes ReportLength (0xff
+ * when 255 or more). */
 void pl_report_end(struct pl_build *b, const struct pl_report_head *h, size_t at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writing telemetry reports: the mirror of report_parse.c, see there for the layouts. */
+/* Writes telemetry reports in the layouts of report_parse.c. */
 #include "wire/report.h"
 
 static uint32_t ports(const struct pl_int_hop *hop)
@@ -21,7 +21,7 @@ static uint32_t drop(const struct pl_report_head *h)
 	return (uint32_t)h->drop_queue << 24 | (uint32_t)h->drop_reason << 16;
 }
 
-/* The value, or all ones when the hop does not have it. */
+/* Returns the value, or all ones when the hop does not have it. */
 static uint64_t value(const struct pl_int_hop *hop, enum pl_int_field f, uint64_t v)
 {
 	return (hop->have & PL_INT_HAS(f)) != 0 ? v : UINT64_MAX;

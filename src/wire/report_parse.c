@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading telemetry reports. Telemetry Report Format Specification v0.5 3.1-3.4, v1.0 3.2, v2.0
+ * Reads telemetry reports. Telemetry Report Format Specification v0.5 3.1-3.4, v1.0 3.2, v2.0
  * 3.2-3.4.
  *
- *   v0.5   Ver:4 NProto:4 | D Q F | Rsvd:15 | hw_id:6      seq:32   ingress timestamp:32
- *   v1.0   Ver:4 Length:4 | NProt:3 RepMdBits:6 Rsvd:6 D Q F hw_id:6   node:32  seq:32  ingress
- *          timestamp:32
- *   v2.0   Ver:4 hw_id:6 seq:22    node:32    then individual reports:
+ *   v0.5   Ver:4 NProto:4 | D Q F R:15 hw_id:6 | seq:32 | ingress timestamp:32
+ *   v1.0   Ver:4 Length:4 | NProt:3 RepMdBits:6 R:6 D Q F hw_id:6 | node:32 | seq:32 |
+ *          ingress timestamp:32
+ *   v2.0   Ver:4 hw_id:6 seq:22 | node:32 | then individual reports:
  *          RepType:4 InType:4 | ReportLength:8 | MDLength:8 | D Q F I Rsvd:4
  */
 #include "wire/report_state.h"
@@ -52,8 +52,8 @@ static bool ipv4_checksum_good(struct pl_cursor c)
 	return ((sum & 0xffff) + (sum >> 16)) == 0xffff;
 }
 
-/* IP beyond doubt: a destination address or ARP's words behind an Ethernet header pass
- * looks_like_ip easily. */
+/* Returns true for IP beyond doubt. looks_like_ip alone is weak: a destination address, or ARP's
+ * words behind an Ethernet header, pass it easily. */
 static bool surely_ip(struct pl_cursor c)
 {
 	const uint8_t *p = pl_cursor_peek(&c, 40);
@@ -63,12 +63,12 @@ static bool surely_ip(struct pl_cursor c)
 		return true;
 	if (p == NULL || p[0] >> 4 != 6)
 		return false;
-	/* Words of padding aside, all of it is there. */
+	/* The packet fills the bytes, but for less than a word of padding. */
 	announced = 40 + (size_t)pl_be16(p + 4);
 	return announced <= pl_cursor_left(&c) && announced + 4 > pl_cursor_left(&c);
 }
 
-/* The beginning of an IP header. */
+/* Returns true for the beginning of a cut IP header. */
 static bool is_cut_ip(struct pl_cursor c, unsigned int version)
 {
 	const uint8_t *p = pl_cursor_peek(&c, 1);
@@ -90,10 +90,9 @@ void pl_report_set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned
 
 		if (__builtin_expect(
 			    !fits || (looks_like_ethernet(inner) && !surely_ip(inner)), 0)) {
-			/* An address that begins with 0x4? is no proof; a known EtherType is
-			 * better. */
+			/* An address may begin with 0x4?; a known EtherType is better evidence. */
 			ethernet = looks_like_ethernet(inner);
-			/* Nor is a nibble, for the other version. */
+			/* The other version needs more evidence than the nibble. */
 			bool other = !ethernet && !fits && surely_ip(inner);
 
 			ret->inner_garbage = !ethernet && !fits && !other && !is_cut_ip(inner, ip);
@@ -254,9 +253,8 @@ static enum pl_verdict v10(struct pl_report *ret, struct pl_cursor *c)
 }
 
 /*
- * A version nibble of 1 on bytes that are not a v1.0 report, told by a length no v1.0 report can
- * have and a shape that fits. Two exporters are known: one writes v0.5 headers, one v2.0 group
- * headers.
+ * Finds the version of a report that has a version nibble of 1, but a length that no v1.0 report
+ * can have. Two exporters are known: one writes v0.5 headers, one v2.0 group headers.
  */
 static int version_of_liar(struct pl_cursor c)
 {

@@ -55,11 +55,11 @@ static inline void set_drop(struct pl_report *ret, uint32_t w)
 
 /* ---- report_parse.c ---- */
 
-/* Sets how the inner packet begins; the bytes overrule an announcement that cannot be true. ip is
- * 4, 6, or 0 for Ethernet. */
+/* Sets the inner packet and its link type; bytes overrule an announced type that cannot be true.
+ * ip: 4, 6, or 0 for Ethernet. */
 void pl_report_set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned int ip);
 
 /* ---- report_v20.c ---- */
 
-/* One individual report; *ret_skip when its type is reserved and it was stepped over. */
+/* Reads one individual report. *ret_skip: its type is reserved and it was skipped. */
 enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, bool *ret_skip);

@@ -156,7 +156,7 @@ static void rows(void)
 	}
 }
 
-/* What the writer writes, the reader reads. */
+/* The reader reads what the writer wrote. */
 static void round_trip(void)
 {
 	const struct pl_int_hop hop = {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Telemetry reports of version 2.0. Reports follow each other by their lengths, so that one which is
- * wrong makes reports of the bytes of a packet. What else describes the same bytes (the datagram's
- * length, the metadata's, the inner packet's own) is held against it, as wire/int_lengths.c has it.
+ * Reads telemetry reports of version 2.0. Their lengths chain reports, so that a wrong one makes
+ * reports of the bytes of a packet. So a length is checked against all others of the same bytes
+ * (those of the datagram, of the metadata, of the inner packet), as in wire/int_lengths.c.
  */
 #include "wire/report_state.h"
 
 #include "wire/layers.h"
 
-/* Baseline metadata of a v2.0 individual report (3.4.1): as the v2.x instruction bitmap, but bits 4
- * to 6 are 8 bytes and bit 15 is queue, drop reason, pad. */
+/* Reads baseline metadata of a v2.0 individual report (3.4.1): the v2.x instruction bitmap, but
+ * bits 4 to 6 have 8 bytes and bit 15 is queue, drop reason, pad. */
 static enum pl_verdict v20_metadata(struct pl_report *ret, struct pl_cursor md, uint16_t bits)
 {
 	struct pl_int_hop *hop = &ret->hop;
@@ -79,8 +79,8 @@ static enum pl_verdict v20_metadata(struct pl_report *ret, struct pl_cursor md, 
 	return PL_V_OK;
 }
 
-/* Inner contents made of TLVs (3.4.3): TLVType:4 Rsvd:4 | TLVLength:8 | template:16. The first
- * packet among them is the inner packet. */
+/* Reads inner contents made of TLVs (3.4.3): TLVType:4 Rsvd:4 | TLVLength:8 | template:16. The
+ * first packet among them is the inner packet. */
 static enum pl_verdict v20_tlvs(struct pl_report *ret, struct pl_cursor c, bool cut)
 {
 	while (pl_cursor_left(&c) > 0) {
@@ -117,14 +117,15 @@ static enum pl_verdict v20_tlvs(struct pl_report *ret, struct pl_cursor c, bool 
 	return PL_V_OK;
 }
 
-/* Words of the metadata that bits ask for. */
+/* Returns the words of the metadata of these bits. */
 static unsigned int baseline_words(uint16_t bits)
 {
 	return (unsigned int)__builtin_popcount(bits) +
 	       (unsigned int)__builtin_popcount(bits & 0x0e00);
 }
 
-/* Bytes of an IP packet by its own length; 0: it is none, or not to be told. */
+/* Returns the bytes of an IP packet by its own length; 0: it is none, or its length is not
+ * known. */
 static size_t ip_size(struct pl_cursor c, unsigned int version)
 {
 	const uint8_t *p = pl_cursor_peek(&c, version == 4 ? 20 : 40);
@@ -136,8 +137,8 @@ static size_t ip_size(struct pl_cursor c, unsigned int version)
 	return (p[0] & 0xf) < 5 || pl_be16(p + 2) < 4 * (p[0] & 0xf) ? 0 : pl_be16(p + 2);
 }
 
-/* Bytes of a frame by the length of the IP packet in it; 0 likewise. *ret_other: it holds another
- * protocol, whose length is not looked for. */
+/* Returns the bytes of a frame by the length of the IP packet in it; 0: not known. *ret_other: it
+ * holds a known protocol without a length that is read here. */
 static size_t frame_size(struct pl_cursor c, bool *ret_other)
 {
 	const uint8_t *p = pl_cursor_take(&c, 14);
@@ -174,8 +175,8 @@ static size_t frame_size(struct pl_cursor c, bool *ret_other)
 	return size == 0 ? 0 : before + size;
 }
 
-/* Bytes of the inner packet at c by its own length, whatever it was announced as; 0: not to be
- * told. */
+/* Returns the bytes of the inner packet at c by its own length, whatever its announced type; 0: not
+ * known. */
 static size_t inner_size(const struct pl_report *r, struct pl_cursor c, bool *ret_other)
 {
 	size_t size;
@@ -187,14 +188,14 @@ static size_t inner_size(const struct pl_report *r, struct pl_cursor c, bool *re
 	return size != 0 ? size : ip_size(c, 6);
 }
 
-/* Whether a packet of `size` bytes fills `room`, whole words. */
+/* Returns true when a packet of `size` bytes fills `room`, in whole words. */
 static bool fills(size_t size, size_t room)
 {
 	return size != 0 && size <= room && room - size < 4;
 }
 
-/* Whether a header of one report may be one: no reserved bits, types that are assigned, and lengths
- * that have room for each other. */
+/* Returns true when the bytes may be a report's header: no reserved bits, assigned types, and
+ * lengths that have room for each other. */
 static bool looks_like_report(const uint8_t *p)
 {
 	unsigned int rep_type = p[0] >> 4, in_type = p[0] & 0xf;
@@ -205,8 +206,8 @@ static bool looks_like_report(const uint8_t *p)
 				       : rep_type != REPTYPE_INNER || in_type != 0;
 }
 
-/* Whether the reports from c on, by their lengths, end with the datagram, or are cut as it is;
- * `strict`: and look like reports. */
+/* Returns true when the reports from c on, by their lengths, end with the datagram, or are cut as
+ * it is. `strict`: they must also look like reports. */
 static bool closes(struct pl_cursor c, bool strict, bool cut)
 {
 	while (pl_cursor_left(&c) > 0) {
@@ -229,7 +230,7 @@ static bool has_packet(unsigned int in_type)
 	return in_type >= INTYPE_ETHERNET && in_type <= INTYPE_IPV6;
 }
 
-/* The two fixed words and the metadata, cut off body. *ret_extra: words that no bit asks for. */
+/* Takes the two fixed words and the metadata off body. *ret_extra: words that no bit asks for. */
 static enum pl_verdict take_metadata(struct pl_report *ret, struct pl_cursor *body,
 	unsigned int md_length, bool cut, unsigned int *ret_extra)
 {
@@ -241,7 +242,7 @@ static enum pl_verdict take_metadata(struct pl_report *ret, struct pl_cursor *bo
 		return cut ? PL_V_REPORT_SHORT : PL_V_REPORT_MD_LENGTH;
 	bits = pl_be16(fixed);
 	*ret_extra = md_length > baseline_words(bits) ? md_length - baseline_words(bits) : 0;
-	/* Such words belong to a domain. */
+	/* Only a domain may have such words. */
 	if (*ret_extra != 0 && pl_be16(fixed + 2) == 0)
 		return PL_V_REPORT_MD_LENGTH;
 	md = pl_cursor_split(body, 4 * (size_t)md_length);
@@ -251,7 +252,7 @@ static enum pl_verdict take_metadata(struct pl_report *ret, struct pl_cursor *bo
 	return v20_metadata(ret, md, bits);
 }
 
-/* What stands behind the metadata, up to the end of body. */
+/* Reads the contents behind the metadata, up to the end of body. */
 static void take_contents(
 	struct pl_report *ret, struct pl_cursor body, unsigned int in_type, bool cut)
 {
@@ -284,8 +285,9 @@ static void take_contents(
 }
 
 /*
- * Where nothing but the lengths of reports before says that one begins here, its own bytes must look
- * like a report, and so must all behind it, up to the end of the datagram.
+ * Returns true for a plausible report. When only the lengths of earlier reports tell that one
+ * begins here, its own bytes must look like a report, and so must all behind it, up to the end of
+ * the datagram.
  */
 static bool is_plausible(
 	const uint8_t *p, struct pl_cursor start, bool packet_there, bool vouched, bool cut)
@@ -296,10 +298,10 @@ static bool is_plausible(
 }
 
 /*
- * The length of a report with an inner packet against the packet's own and the datagram's: `there`
- * bytes are left for the packet in the report, `room` in the datagram, of which those `behind` are
- * not the report's. False: it cannot be the report's length. *ret_vouched: the packet ends where the
- * report does.
+ * Checks the length of a report with an inner packet against the packet's own and the datagram's:
+ * for the packet the report has `there` bytes left, the datagram `room`, of which `behind` are not
+ * the report's. Returns false when the report's length must be wrong. *ret_vouched: the packet ends
+ * where the report does.
  */
 static bool hold_against_packet(struct pl_report *ret, size_t size, size_t there, size_t room,
 	bool past_end, struct pl_cursor behind, bool cut, bool *ret_vouched)
@@ -307,8 +309,8 @@ static bool hold_against_packet(struct pl_report *ret, size_t size, size_t there
 	*ret_vouched = fills(size, there);
 	if (there == room && !past_end)
 		return true;
-	/* The packet is all of the datagram's rest. One of which a report has the beginning only may
-	 * be as long by chance: then reports follow. */
+	/* The packet fills the rest of the datagram. But a report that has only the beginning of a
+	 * packet may have this length by chance: then reports follow. */
 	if (fills(size, room) && (past_end || (!*ret_vouched && !closes(behind, true, cut)))) {
 		ret->notes |= PL_NOTE_BIT(REPORT_LENGTH_INNER);
 		return true;
@@ -343,8 +345,8 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 	ret->tracked = p[3] >> 5 & 1;
 	ret->intermediate = p[3] >> 4 & 1;
 
-	/* 0xff: 255 words or more, to the end of the datagram. 0 with INT contents cannot be true,
-	 * since those have two fixed words: exporters send it, and the rest of the datagram is
+	/* 0xff: 255 words or more, to the end of the datagram. 0 cannot be true with INT contents,
+	 * which have two fixed words; some exporters send it, and the rest of the datagram is
 	 * theirs. */
 	length_zero = length == 0 && rep_type == REPTYPE_INT;
 	whole = it->c;
@@ -362,7 +364,7 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 	if (length_zero)
 		ret->notes |= PL_NOTE_BIT(REPORT_LENGTH_ZERO);
 
-	/* What is stepped over says nothing about its length. */
+	/* The contents of a skipped report tell nothing about its length. */
 	if (rep_type > REPTYPE_INT) {
 		*ret_skip = true;
 		return doubtful && !is_plausible(p, start, false, false, it->cut)
@@ -378,7 +380,7 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 	take_contents(ret, body, in_type, it->cut);
 	if (has_packet(in_type) && !doubtful && !past_end && md_extra == 0 &&
 		pl_cursor_left(&it->c) == 0) {
-		/* The last one, and all lengths say so: the usual case. */
+		/* The common case: the last report, and all lengths agree. */
 		return PL_V_OK;
 	}
 	if (has_packet(in_type) || length_zero) {
@@ -395,7 +397,7 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 		}
 		if (size > there && pl_cursor_left(&it->c) > 0 && !closes(it->c, false, it->cut))
 			ret->unread = true;
-		/* No packet where one must begin: are the lengths before it right? */
+		/* No packet begins where one must: perhaps an earlier length is wrong. */
 		if (size == 0 && !other && there != 0) {
 			if (!closes(start, false, it->cut))
 				return PL_V_REPORT_LENGTH;

@@ -11,7 +11,7 @@
 #define BTH_BYTES  12
 #define ICRC_BYTES 4
 
-/* Which services know an operation. */
+/* Services that have an operation. */
 enum { RC = 1, UC = 2, UD = 4 };
 
 struct op {
@@ -82,7 +82,7 @@ uint64_t pl_roce_rnr_ns(uint8_t code)
 
 /* ---- reading ---- */
 
-/* What stands before the BTH, once it is known to be whole. */
+/* The bytes before the BTH, once they are known to be whole. */
 struct net {
 	enum pl_roce_net kind;
 	struct pl_cursor packet; /* from the network header through the ICRC */
@@ -107,7 +107,8 @@ static enum pl_roce_fault read_link(
 	return c->short_read ? PL_ROCE_F_SHORT : PL_ROCE_F_OK;
 }
 
-/* `udp` is at the UDP header and ends with the IP payload; sum is that of the pseudo header. */
+/* Reads UDP. `udp` begins at its header and ends with the IP payload; sum is that of the pseudo
+ * header. */
 static enum pl_roce_fault read_udp(
 	struct pl_roce_path *path, struct net *net, struct pl_cursor udp, uint32_t sum)
 {
@@ -168,7 +169,7 @@ static enum pl_roce_fault read_ip4(struct pl_roce_path *path, struct net *net, s
 	return read_udp(path, net, c, sum);
 }
 
-/* IPv6, and the GRH, which is laid out alike. */
+/* Reads IPv6 or the GRH, which has the same layout. */
 static enum pl_roce_fault read_ip6(
 	struct pl_roce_path *path, struct net *net, struct pl_cursor c, bool grh)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE packets: RoCEv1 (Ethertype 0x8915, a global route header; InfiniBand architecture 1.x annex
- * A16) and RoCEv2 (UDP port 4791 over IPv4 or IPv6; annex A17), with the base transport header and
- * all extension headers of reliable connections, unreliable connections and unreliable datagrams
- * (architecture 9.2 and 9.3). Fields here are in host order; on the wire everything is big-endian
- * but the ICRC.
+ * Reads and writes RoCE packets: RoCEv1 (Ethertype 0x8915, a global route header; InfiniBand
+ * architecture 1.x annex A16) and RoCEv2 (UDP port 4791 over IPv4 or IPv6; annex A17), with the
+ * base transport header and all extension headers of reliable connections, unreliable connections
+ * and unreliable datagrams (architecture 9.2 and 9.3). Fields here are in host order; on the wire
+ * everything is big-endian but the ICRC.
  *
  *   Ethernet [802.1Q] | IPv4 UDP, IPv6 UDP or GRH | BTH [headers by operation] payload pad | ICRC
  *
  * The ICRC (architecture 7.8.1, annex A17.3.3) is CRC-32 over 8 bytes of ones and the packet from
- * its network header through the pad, in which what a router may change reads as ones: IPv4 type of
+ * its network header through the pad, with ones for the bytes that routers may change: IPv4 type of
  * service, TTL and header checksum, IPv6 traffic class, flow label and hop limit, the UDP checksum,
  * and byte 4 of the BTH (FECN, BECN, reserved). It stands little-endian behind the packet and is
  * always computed, always checked.
@@ -35,8 +35,8 @@ enum {
 #define PL_ROCE_PSN_MASK  0xffffffu /* PSN, QPN and MSN have 24 bits */
 #define PL_ROCE_PATH_MTU  4096      /* the largest payload of a packet */
 #define PL_ROCE_LEN_MAX   (UINT32_C(1) << 31)
-/* Ethernet with one tag, IPv6, UDP, BTH, the longest headers that go together, ICRC: what is not
- * payload. */
+/* Bytes that are not payload, at most: Ethernet with one tag, IPv6, UDP, BTH, the longest headers
+ * that go together, ICRC. */
 #define PL_ROCE_OVERHEAD  (18 + 40 + 8 + 12 + 28 + 4)
 #define PL_ROCE_FRAME_MAX (PL_ROCE_OVERHEAD + PL_ROCE_PATH_MTU)
 
@@ -48,8 +48,7 @@ enum pl_roce_service {
 	PL_ROCE_SERVICE_MASK = 0xe0,
 };
 
-/* Congestion notification: a whole opcode. It has a BTH with BECN and 16 reserved bytes (annex
- * A17.9.3). */
+/* Congestion notification, a whole opcode: BTH with BECN and 16 reserved bytes (annex A17.9.3). */
 #define PL_ROCE_CNP 0x81
 
 /* Lower five bits of the opcode. */
@@ -60,7 +59,7 @@ enum pl_roce_op {
 	PL_ROCE_OP_MASK = 0x1f,
 };
 
-/* Which headers stand behind the BTH; lower bits first on the wire. */
+/* Headers behind the BTH; those of lower bits come first on the wire. */
 #define PL_ROCE_H_DETH     0x01 /* qkey, src_qpn */
 #define PL_ROCE_H_RETH     0x02 /* va, rkey, length */
 #define PL_ROCE_H_ATOMIC   0x04 /* va, rkey, swap_add, compare */
@@ -86,14 +85,14 @@ enum pl_roce_fault {
 	PL_ROCE_F_MAX,
 };
 
-/* How a packet travels. IPv4 is told from IPv6 by the addresses; RoCEv1 has a GRH whatever they
- * are. */
+/* Addresses and network headers of a packet. The addresses tell IPv4 from IPv6; RoCEv1 has a GRH in
+ * either case. */
 struct pl_roce_path {
 	struct pl_addr src, dst; /* RoCEv1: GIDs */
 	uint8_t dmac[6], smac[6];
 	bool v1;
 	bool tagged;         /* 802.1Q */
-	uint16_t tci;        /* the tag: priority and VLAN id */
+	uint16_t tci;        /* the tag's priority and VLAN id */
 	uint8_t tos;         /* IPv4 type of service, IPv6 and GRH traffic class */
 	uint8_t ttl;         /* or hop limit */
 	uint16_t sport;      /* RoCEv2 */
@@ -102,7 +101,7 @@ struct pl_roce_path {
 	uint32_t flow_label; /* IPv6 and GRH, 20 bits */
 };
 
-/* One packet. Of the extension headers those fields mean something that `headers` names. */
+/* A packet. Fields of extension headers are valid when `headers` names their header. */
 struct pl_roce {
 	struct pl_roce_path path;
 
@@ -125,54 +124,55 @@ struct pl_roce {
 	uint32_t imm;
 	uint32_t qkey, src_qpn;
 
-	struct pl_cursor payload; /* without pad; decoding only */
-	uint32_t icrc;            /* as the frame has it */
+	struct pl_cursor payload; /* without pad; only set by decoding */
+	uint32_t icrc;            /* as in the frame */
 };
 
-/* The headers behind the BTH of an opcode; -1 when no service knows it, and for CNP, which is told
- * apart. */
+/* Returns the headers behind the BTH of an opcode; -1 for an opcode that no service has, and for
+ * CNP, which is handled apart. */
 int pl_roce_headers(uint8_t opcode);
-/* "WRITE Only", "SEND Only"; "CNP"; "reserved" for all others. */
+/* Returns the name of an opcode: "WRITE Only", "SEND Only"; "CNP"; "reserved" for unknown ones. */
 const char *pl_roce_op_name(uint8_t opcode);
 const char *pl_roce_fault_name(enum pl_roce_fault fault);
 
 /*
  * Decodes a frame (PL_LINK_ETHERNET, PL_LINK_RAW_IP; any other link is NOT_ROCE) and checks its
  * ICRC. Bytes behind the IP packet are ignored. The payload points into the frame. On a fault *ret
- * holds what was read before, and means nothing to trust: only after OK is the packet whole. CNP:
+ * holds what was read before, which is not to be trusted: only after OK is the packet whole. CNP:
  * no headers, its 16 bytes are the payload.
  */
 enum pl_roce_fault pl_roce_parse(struct pl_roce *ret, struct pl_cursor frame, enum pl_link link);
 
 /*
- * Puts a whole frame: Ethernet header, network headers, transport headers by the opcode, payload,
- * pad, ICRC. A payload above PL_ROCE_PATH_MTU, or an opcode that pl_roce_headers does not know (CNP
- * aside), marks b full. UDP checksum 0.
+ * Writes a whole frame: Ethernet header, network headers, transport headers by the opcode, payload,
+ * pad, ICRC. A payload above PL_ROCE_PATH_MTU, or an opcode that pl_roce_headers does not know (but
+ * CNP), marks b full. UDP checksum 0.
  */
 void pl_roce_put(struct pl_build *b, const struct pl_roce *packet, const void *payload, size_t len);
 
-/* The ICRC of n bytes from the network header to the end of the pad; lengths in them already count
- * the ICRC. For whoever alters a frame: pl_roce_parse and pl_roce_put do it by themselves. n is at
- * least the headers through the BTH. */
+/* Returns the ICRC of n bytes from the network header to the end of the pad; lengths in them
+ * already include the ICRC. For code that alters a frame: pl_roce_parse and pl_roce_put compute it
+ * themselves. n is at least the headers through the BTH. */
 enum pl_roce_net { PL_ROCE_NET_IP4, PL_ROCE_NET_IP6, PL_ROCE_NET_GRH };
 uint32_t pl_roce_icrc(const uint8_t *net, size_t n, enum pl_roce_net kind);
 
-/* The same for IPv4 behind an Ethernet header, which is there: up to 12 bytes before `net` are read
- * (and do not count). Fastest for n up to 256. */
+/* The same for IPv4 behind an Ethernet header, which must be in memory: up to 12 bytes before `net`
+ * are read (and have no effect). Fastest for n up to 256. */
 uint32_t pl_roce_icrc_ip4(const uint8_t *net, size_t n);
-/* The part that the last 16 bytes before the ICRC have in it; the bytes as two words of memory. The
- * ICRCs of packets that differ in nothing else differ (XOR) as these parts do. */
+/* Returns the part of an ICRC that the last 16 bytes before it contribute; the bytes as two words
+ * of memory. ICRCs of packets that differ only there differ (XOR) as these parts do. */
 uint32_t pl_roce_icrc_tail(uint64_t first, uint64_t second);
 
 /*
- * For callers without the network header: which identification and whether fragments were allowed,
- * of an IPv4 packet whose header here has 0 and no fragments there, explains this ICRC. Everything
- * else is as in pl_roce_icrc. False: none does. One in 2^15 ICRCs has an explanation.
+ * For callers without the network header: finds the identification and whether fragments were
+ * allowed, from the ICRC of an IPv4 packet whose header here has 0 and "don't fragment" there. All
+ * else is as in pl_roce_icrc. Returns false when none gives this ICRC; a random ICRC has an
+ * explanation once in 2^15.
  */
 bool pl_roce_icrc_find_id(
 	const uint8_t *net, size_t n, uint32_t icrc, uint16_t *ret_id, bool *ret_fragments);
 
-/* a - b of PSNs, in -2^23 to 2^23 - 1. */
+/* Returns a - b of PSNs, in -2^23 to 2^23 - 1. */
 static inline int32_t pl_psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
@@ -183,11 +183,11 @@ static inline uint32_t pl_psn_add(uint32_t psn, uint32_t n)
 	return (psn + n) & PL_ROCE_PSN_MASK;
 }
 
-/* Packets of a message: at least one. */
+/* Returns the packets of a message, at least one. */
 static inline uint32_t pl_roce_packets(uint64_t bytes, uint32_t mtu)
 {
 	return bytes == 0 ? 1 : (uint32_t)((bytes + mtu - 1) / mtu);
 }
 
-/* The time that an RNR timer code stands for, in ns (architecture 9.7.5.2.8, table). */
+/* Returns the time of an RNR timer code in ns (architecture 9.7.5.2.8, table). */
 uint64_t pl_roce_rnr_ns(uint8_t code);

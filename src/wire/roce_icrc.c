@@ -9,7 +9,7 @@
 /* CRC-32 of the eight bytes of ones that stand for the local route header. */
 #define AFTER_LRH 0x2144df1cu
 
-/* So much is copied to be masked: through the BTH, whatever is before it. */
+/* Bytes copied to be masked: through the BTH, whatever is before it. */
 #define COPIED    64
 
 static void mask_ip6(uint8_t *p)
@@ -19,7 +19,7 @@ static void mask_ip6(uint8_t *p)
 	p[7] = 0xff; /* hop limit */
 }
 
-/* Ones where the packet may change on its way (annex A17.3.3; A16 for the GRH). */
+/* Sets ones where the packet may change on its way (annex A17.3.3; A16 for the GRH). */
 static void mask(uint8_t *p, enum pl_roce_net kind)
 {
 	switch (kind) {
@@ -58,26 +58,27 @@ static uint32_t tail(uint64_t first, uint64_t second)
 {
 	const uint64_t bytes[2] = { first, second };
 
-	return ~pl_crc32(UINT32_MAX, bytes, sizeof(bytes)); /* begins with 0 */
+	return ~pl_crc32(UINT32_MAX, bytes, sizeof(bytes)); /* the register begins with 0 */
 }
 
 /* ---- what the identification was ---- */
 
 #define ID_AT 4 /* in the header; the fragment word is behind it */
 
-/* Which entry of the table has this for its highest byte: each byte is one's. */
+/* Index of the table's entry with this highest byte; the highest bytes of the entries are all
+ * different. */
 static uint8_t entry[256];
 
 __attribute__((constructor)) static void prepare_entries(void)
 {
-	struct pl_crc32_table ieee; /* that of base/ may not be made yet */
+	struct pl_crc32_table ieee; /* the one of base/ may not be ready yet */
 
 	pl_crc32_table_init(&ieee, 0xedb88320);
 	for (unsigned int i = 0; i < 256; i++)
 		entry[ieee.t[0][i] >> 24] = (uint8_t)i;
 }
 
-/* What a register was before n bytes of zero. */
+/* Returns the register as it was before n bytes of zero. */
 static uint32_t back(uint32_t reg, size_t n)
 {
 	for (; n > 0; n--) {
@@ -91,8 +92,8 @@ static uint32_t back(uint32_t reg, size_t n)
 bool pl_roce_icrc_find_id(
 	const uint8_t *net, size_t n, uint32_t icrc, uint16_t *ret_id, bool *ret_fragments)
 {
-	/* The difference of two ICRCs is the register behind the difference of the packets, four
-	 * bytes and then zeros. */
+	/* The XOR of two ICRCs is the register behind the XOR of the packets: four bytes and then
+	 * zeros. */
 	const uint32_t other = icrc ^ pl_roce_icrc(net, n, PL_ROCE_NET_IP4);
 	const uint32_t word = other == 0 ? 0 : back(other, n - ID_AT);
 	const uint32_t flags = word >> 16; /* 0x40: the other way round */
@@ -105,18 +106,18 @@ bool pl_roce_icrc_find_id(
 #if defined(__x86_64__)
 
 /*
- * The usual packet where it lies. Blocks of 16 bytes are counted from its end, so that the first
- * may begin up to 12 bytes before it, in the Ethernet header; those are cleared, and what is masked
- * is set, while blocks are loaded. Each block is multiplied by what its distance from the last one
- * wants, and none waits for another.
+ * Computes the ICRC of a common packet in place. Blocks of 16 bytes are counted from its end, so
+ * that the first may begin up to 12 bytes before it, in the Ethernet header; these are cleared, and
+ * the masked bytes set, while blocks are loaded. Each block is multiplied by the factor of its
+ * distance from the last one, and none waits for another.
  */
-#define BLOCKS 16 /* longer packets go the other way */
-#define MASKED 3  /* blocks in which something is masked: 33 bytes, and up to 12 before them */
+#define BLOCKS 16 /* longer packets are copied */
+#define MASKED 3  /* blocks with masked bytes: 33 bytes, and up to 12 before them */
 
 static struct {
 	uint64_t distance[BLOCKS]
 			 [2]; /* x^(128 i + 32) and x^(128 i - 32) mod P, reflected, up by one */
-	/* By the bytes before the packet, in words of four. */
+	/* Indexed by the bytes before the packet, in words of four. */
 	uint8_t keep[4][16], ones[4][MASKED][16], start[4][16];
 	bool there;
 } usual;

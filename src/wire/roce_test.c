@@ -156,8 +156,8 @@ static void test_fields(void)
 	ok(r.path.v1 && pl_addr_is_v4(&r.path.src) && r.path.dst.b[15] == 2, "GRH");
 }
 
-/* Whether a bit may change on the way. The fields are those of the specification's list, said here
- * once more. */
+/* Returns true when a bit may change on the way, by the specification's list, written here once
+ * more. */
 static bool may_change(enum pl_roce_net net, size_t byte, unsigned int bit)
 {
 	if (net == PL_ROCE_NET_IP4)

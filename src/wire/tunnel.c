@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tunnel headers between two levels: IP in IP, GRE and ERSPAN, VXLAN, VXLAN-GPE, Geneve, GTP-U. */
+/* Reads the tunnel headers between two levels: IP in IP, GRE and ERSPAN, VXLAN, VXLAN-GPE, Geneve,
+ * GTP-U. */
 #include "wire/layers.h"
 
 #include <errno.h>
@@ -89,8 +90,8 @@ static enum pl_verdict open_gre(struct pl_tunnel *t, struct pl_cursor c)
 
 	if (c.short_read)
 		return PL_V_SHORT;
-	/* Version 1 is PPTP's (RFC 2637): an ordinary packet that carries PPP, which we do not
-	 * enter. */
+	/* Version 1 is PPTP's (RFC 2637): an ordinary packet that carries PPP, which is not
+	 * read. */
 	if ((flags & GRE_VERSION) == 1)
 		return PL_V_OK;
 	if ((flags & GRE_VERSION) != 0 || (flags & GRE_ROUTING) != 0)
@@ -164,22 +165,22 @@ static enum pl_verdict open_geneve(struct pl_tunnel *t, struct pl_cursor c, bool
 
 /* 3GPP TS 29.281 5.1: Ver:3 PT:1 R:1 E:1 S:1 PN:1 | Type:8 | Length:16 | TEID:32, and with E, S or
  * PN: Sequence:16 | N-PDU:8 | Next:8. */
-#define GTPU_VERSION_1   0x30 /* and PT: GTP, not GTP' */
+#define GTPU_VERSION_1   0x30 /* with PT: GTP, not GTP' */
 #define GTPU_VERSION     0xf0
-#define GTPU_OPTIONAL    0x07 /* E, S, PN: the four bytes are there */
-#define GTPU_EXTENSION   0x04 /* E: Next holds */
-#define GTPU_PDU         255  /* G-PDU: a packet of a user; the others are between nodes */
-#define GTPU_HEADERS_MAX 8    /* extension headers; more than are defined */
+#define GTPU_OPTIONAL    0x07 /* E, S, PN: the four bytes are present */
+#define GTPU_EXTENSION   0x04 /* E: Next is valid */
+#define GTPU_PDU         255  /* G-PDU: a user's packet; other types are between nodes */
+#define GTPU_HEADERS_MAX 8    /* extension headers at most; fewer are defined */
 
 static enum pl_verdict open_gtpu(struct pl_tunnel *t, struct pl_cursor c, bool cut)
 {
 	const uint8_t *p = pl_cursor_take(&c, 8);
 	uint8_t next = 0;
 
-	/* The port is one that others take, too. */
+	/* Other protocols use the port too. */
 	if (p == NULL || (p[0] & GTPU_VERSION) != GTPU_VERSION_1 || p[1] != GTPU_PDU)
 		return PL_V_OK;
-	/* A packet that was cut has less; nothing has more than its datagram. */
+	/* The length may exceed the bytes only when the packet was cut. */
 	if (!pl_cursor_trim(&c, pl_be16(p + 2)) && !cut)
 		return PL_V_TUNNEL_HEADER;
 	if ((p[0] & GTPU_OPTIONAL) != 0) {
@@ -203,7 +204,7 @@ static enum pl_verdict open_gtpu(struct pl_tunnel *t, struct pl_cursor c, bool c
 	t->kind = PL_TUNNEL_GTPU;
 	t->inner = c;
 	p = pl_cursor_peek(&c, 1);
-	/* Nothing names what follows: IP, or what another kind of session carries. */
+	/* Nothing names the contents: IP, or those of another type of session. */
 	t->inner_link =
 		p != NULL && (p[0] >> 4 == 4 || p[0] >> 4 == 6) ? PL_LINK_RAW_IP : PL_LINK_UNKNOWN;
 	return PL_V_OK;

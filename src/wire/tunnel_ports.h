@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UDP destination ports that announce a tunnel, for user space and the kernel's program: those that
- * are assigned, and those of VXLAN that a network uses besides. Four ports in a word, compared at
- * once.
+ * UDP destination ports that announce a tunnel, for user space and the kernel's program: the
+ * assigned ones, and ports of VXLAN that a network uses besides. Four ports in a word are compared
+ * at once.
  */
 #pragma once
 
@@ -20,12 +20,12 @@ enum {
 #define PL_PORTS(a, b, c, d)                                                                       \
 	((uint64_t)(a) | (uint64_t)(b) << 16 | (uint64_t)(c) << 32 | (uint64_t)(d) << 48)
 
-/* What is assigned. */
+/* The assigned ports. */
 #define PL_TUNNEL_PORTS PL_PORTS(PL_PORT_GTPU, PL_PORT_VXLAN, PL_PORT_VXLAN_GPE, PL_PORT_GENEVE)
-/* VXLAN's, unless others are set. */
+/* Default ports of VXLAN. */
 #define PL_VXLAN_PORTS  PL_PORTS(PL_PORT_VXLAN, PL_PORT_VXLAN, PL_PORT_VXLAN, PL_PORT_VXLAN_OLD)
 
-/* Whether one of the word's ports is `port`. */
+/* Returns true when the word has the port. */
 static inline int pl_ports_have(uint64_t ports, uint32_t port)
 {
 	const uint64_t ones = PL_PORTS(1, 1, 1, 1), v = ports ^ port * ones;
@@ -33,7 +33,7 @@ static inline int pl_ports_have(uint64_t ports, uint32_t port)
 	return ((v - ones) & ~v & ones << 15) != 0;
 }
 
-/* vxlan_ports: a word of VXLAN's. */
+/* Returns true for a port of a tunnel; vxlan_ports: a word of VXLAN's. */
 static inline int pl_is_tunnel_port(uint64_t vxlan_ports, uint32_t port)
 {
 	return pl_ports_have(PL_TUNNEL_PORTS, port) || pl_ports_have(vxlan_ports, port);
