@@ -36,16 +36,16 @@ static void put_number(uint8_t *to, size_t n, uint64_t v)
 		to[n - 1 - i] = (uint8_t)(v >> (8 * i));
 }
 
-/* As the store's hash is given it: that of DTA takes keys of 4 bytes least significant byte
+/* Writes a key as the store's hash takes it: DTA's takes keys of 4 bytes least significant byte
  * first. */
 static void put_key(const struct regions *g, uint8_t to[4], uint64_t key)
 {
 	put_number(to, 4, g->params.hash == PL_HASH_DTA ? __builtin_bswap32((uint32_t)key) : key);
 }
 
-/* How many keys are overwritten on average when `keys` went into `slots` with so many copies each:
- * of a key behind which x times the slots were reported all copies are gone with probability (1 -
- * e^-copies x)^copies. Simpson's rule. */
+/* Returns the share of keys that are overwritten on average when `keys` went into `slots` with so
+ * many copies each: a key behind which x times the slots were reported has lost all copies with
+ * probability (1 - e^-copies x)^copies. Simpson's rule. */
 static double overwritten(uint64_t keys, uint64_t slots, uint64_t copies)
 {
 	const double a = (double)keys / (double)slots, step = a / INTERVALS;
@@ -60,9 +60,9 @@ static double overwritten(uint64_t keys, uint64_t slots, uint64_t copies)
 }
 
 /*
- * Positions of the hash of DTA are no random ones: keys that are numbers in turn hardly meet. So it
- * is counted: from the last key back, those of whose copies each is where a later key was written.
- * `fill` gives a key's slots.
+ * Returns the same share by counting, for the hash of DTA, whose positions are not random:
+ * successive numbers hardly collide. Goes back from the last key and counts keys all of whose
+ * copies were written by later keys. `fill` gives a key's slots.
  */
 static double overwritten_exactly(const struct regions *g, uint64_t keys, uint64_t slots,
 	unsigned int (*fill)(const struct regions *g, uint64_t key, uint64_t ret[PL_COPIES_MAX]))
@@ -154,7 +154,7 @@ static void check_key_write(const struct regions *g, struct pl_dta_checked *c)
 			: overwritten(made, g->params.key_write.slots, g->params.key_write.copies);
 }
 
-/* With the hash of DTA entries of 4 bytes are little-endian. */
+/* Reads an entry's number; with the hash of DTA entries of 4 bytes are little-endian. */
 static uint64_t get_entry(const struct regions *g, const uint8_t *from, size_t n)
 {
 	uint64_t v = 0;
@@ -167,7 +167,8 @@ static uint64_t get_entry(const struct regions *g, const uint8_t *from, size_t n
 	return v;
 }
 
-/* The list of a collector: entries must be of this list, and rise. Returns how many are right. */
+/* Checks a list at one collector: its entries must be of this list, and rise. Returns how many are
+ * right. */
 static uint64_t check_list(
 	const struct regions *g, const struct pl_append *a, uint32_t list, uint64_t *ret_wrong)
 {
@@ -206,7 +207,7 @@ static void check_append(const struct regions *g, struct pl_dta_checked *c)
 			(void)pl_append_init(&a, &g->params, (void *)(uintptr_t)g->store[i]);
 			right += check_list(g, &a, list, &wrong);
 		}
-		/* The ring holds a little more than is sure to be there. */
+		/* The ring may hold a little more than it guarantees. */
 		c->asked += want > right + wrong ? want : right + wrong;
 		c->right += right;
 		c->wrong += wrong;
@@ -214,7 +215,7 @@ static void check_append(const struct regions *g, struct pl_dta_checked *c)
 	c->missing = c->asked - c->right - c->wrong;
 }
 
-/* What all regions have for a key in a row. */
+/* Sums a key's row over all regions. */
 static uint64_t row_of(const struct pl_counters *sums, const struct regions *g,
 	const uint8_t key[4], unsigned int row)
 {
@@ -246,8 +247,8 @@ static void check_counters(const struct regions *g, struct pl_dta_checked *c)
 		uint8_t key[4];
 
 		put_key(g, key, k);
-		/* Row by row: an increment that was under way when an epoch ended is in rows of
-		 * both. */
+		/* Sums each row over the epochs: the rows of an increment that was being written
+		 * when an epoch ended are in both. */
 		for (unsigned int row = 0; row < sums[0].rows; row++) {
 			const uint64_t v = row_of(sums, g, key, row);
 
@@ -257,7 +258,7 @@ static void check_counters(const struct regions *g, struct pl_dta_checked *c)
 	}
 }
 
-/* Every node there is; to be freed. */
+/* Makes the set of all nodes; the caller frees it. */
 static int make_nodes(struct pl_value_set *set, uint32_t n, struct pl_diag *diag)
 {
 	uint32_t *nodes = calloc(n, sizeof(*nodes));
@@ -318,7 +319,7 @@ static int check_postcards(const struct regions *g, struct pl_dta_checked *c, st
 	return 0;
 }
 
-/* Whether a column that is complete is what each reporter delivered of it, merged. */
+/* Returns true when a complete column is the sum, or maximum, of what each reporter delivered. */
 static bool is_column(
 	const struct pl_sketch *k, uint32_t epoch, uint32_t column, uint64_t reporters)
 {
@@ -335,7 +336,7 @@ static bool is_column(
 	return true;
 }
 
-/* The last epoch that was begun, column by column: of the collector that has it. */
+/* Checks the columns of the last epoch that was begun, at the collector that has each. */
 static void check_sketch(const struct regions *g, struct pl_dta_checked *c)
 {
 	const uint64_t made = g->made->reports / g->made->reporters; /* by each */
@@ -392,7 +393,8 @@ static int open_all(
 	return 0;
 }
 
-/* More lists, or longer paths, than there is room for: it cannot have been this stream. */
+/* Refuses regions with fewer lists, or shorter paths, than the stream had: they cannot be its
+ * own. */
 static int check_room(const struct regions *g, struct pl_diag *diag)
 {
 	const bool append = g->params.primitive == PL_APPEND;

@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a generated stream must have left behind is asked of the regions, key by key. */
+/* Compares regions, key by key, with what a generated stream must have left in them. */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/diag.h"
 
-/* A stream of gen/dta_gen.h in which keys follow each other, and values follow from them. */
+/* A stream of gen/dta_gen.h, with successive keys and values that follow from them. */
 struct pl_dta_made {
-	uint64_t reports;   /* so many were made, by all together */
-	uint64_t keys;      /* increments: of so many keys in turn, by 1 */
-	uint32_t lists;     /* append: in turn, as many as the regions have at the most */
-	uint32_t hops;      /* postcards: of a path, 1 to so many by its flow */
-	uint32_t nodes;     /* postcards: so many different ones */
-	uint32_t reporters; /* sketch: that delivered it, each the same */
+	uint64_t reports;   /* number of reports of all reporters together */
+	uint64_t keys;      /* increments: number of keys, which take turns, each by 1 */
+	uint32_t lists;     /* append: number of lists, which take turns; at most those of the
+			     * regions */
+	uint32_t hops;      /* postcards: longest path; a path has 1 to as many, by its flow */
+	uint32_t nodes;     /* postcards: number of different nodes */
+	uint32_t reporters; /* sketch: number of reporters, which delivered the same */
 };
 
 /* asked = right + wrong + missing. */
 struct pl_dta_checked {
 	uint64_t asked, right, wrong;
-	uint64_t missing; /* no answer, lists and sums: not all of it */
-	/* share of `asked` that later keys overwrite on average; of lists and sums 0 */
+	uint64_t missing; /* no answer; lists and sums: only a part */
+	/* share of `asked` that later keys overwrite on average; 0 for lists and sums */
 	double expected;
-	const char *primitive; /* of the regions, its name */
+	const char *primitive; /* name of the regions' primitive */
 };
 
 /*
- * Asks the region of each collector, and of each epoch that ended (paths), for what was made; what
- * several have is put together. Of lists only what has not been overwritten counts as asked. A sum that
- * is too high is wrong as soon as all of them together are more than was reported. Of a sketch the
- * columns of the last epoch are asked for. `expected` is that of one collector: several have more room.
+ * Asks the region of each collector, and of each epoch that ended (paths), for what was reported,
+ * and joins their answers. In lists only entries that were not overwritten count as asked. A sum
+ * that is too high is wrong as soon as all sums together are more than was reported. Of a sketch
+ * the columns of the last epoch are asked. `expected` is for one collector: several have more room.
  * Negative errno with diag.
  */
 int pl_dta_check(const struct pl_dta_made *made, const char *const *paths, unsigned int n,

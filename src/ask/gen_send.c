@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends the packets of "pathline gen", each in its time. */
+/* Sends the packets of "pathline gen", each at its time. */
 #include "ask/gen_send.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "runtime/confine.h"
 #include "runtime/signals.h"
 
-#define SLEEP_MAX_NS UINT64_C(50000000)   /* so that a signal is seen soon */
-#define LAG_MAX_NS   UINT64_C(1000000000) /* further behind than this, time is given up */
+#define SLEEP_MAX_NS UINT64_C(50000000)   /* longest sleep, so that a signal is noticed soon */
+#define LAG_MAX_NS   UINT64_C(1000000000) /* when sending is later than this, it skips time */
 
 static volatile sig_atomic_t stopped, asked;
 static struct pl_confine confine;
@@ -73,7 +73,7 @@ int pl_gen_close(struct pl_port *port)
 	return r;
 }
 
-/* All of the batch, or negative errno. */
+/* Sends the whole batch unless a signal stops it; negative errno. */
 static int send_all(struct pl_port *port, struct pl_batch *batch, struct pl_diag *diag)
 {
 	while (batch->n > 0 && !stopped) {
@@ -97,7 +97,7 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&ts, NULL);
 }
 
-/* Sends the packets that are due at this time. 1: go on; 0: the end. */
+/* Sends the packets that are due now. Returns 1 to go on, 0 at the end, or negative errno. */
 static int turn(const struct pl_gen_source *s, struct pl_port *port, bool paced,
 	struct pl_gen_account *acc, struct pl_diag *diag)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opens ports, prints what arrives, and tells what became of it. */
+/* Opens ports, decodes and prints the packets that arrive, and prints the account at the end. */
 #include "ask/listen.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define BATCH_PATHS    1024
 #define BATCH_HOPS     8192
 #define PORTS_MAX      16
-#define BATCHES_A_TURN 16 /* from one port before the others get theirs */
+#define BATCHES_A_TURN 16 /* batches from one port before the next port's turn */
 #define SILENCE_NS     UINT64_C(5000000000)
 
 struct listener {
@@ -78,7 +78,7 @@ static int open_port(
 	return 0;
 }
 
-/* One socket for an address; for an interface one per queue or member of the group. */
+/* Opens a URI: one socket for an address; for an interface one per queue or member of the group. */
 static int open_uri(struct listener *l, const char *uri)
 {
 	unsigned int first = l->n_ports;
@@ -114,7 +114,7 @@ static int open_uri(struct listener *l, const char *uri)
 	return 0;
 }
 
-/* The usual ports when none is named: one of them suffices. */
+/* Opens the named ports, or without names the default ones, of which one suffices. */
 static int open_ports(struct listener *l)
 {
 	static const char *const usual[] = { "udp://:32766", "udp://:54321" };
@@ -150,7 +150,7 @@ static void tell_listening(const struct listener *l, const char *more)
 	pl_buf_done(&names);
 }
 
-/* Profiles that would decode what did not, each once. */
+/* Prints the profiles that would decode packets that did not decode, each once. */
 static void tell_advice(struct listener *l)
 {
 	const struct pl_advice *advice;
@@ -175,7 +175,8 @@ static void receive(struct listener *l, struct pl_port *port)
 
 		if (r < 0) {
 			pl_complain_diag(&diag);
-			/* An interface that went or came back is news; the port lives on. */
+			/* An interface that went down or came up is only reported; the port stays
+			 * open. */
 			l->broken = r != -ENETDOWN && r != -EAGAIN;
 			return;
 		}
@@ -278,7 +279,7 @@ static int begin_confine(struct listener *l)
 	return refuse(pl_confine_begin(&l->confine, &diag), &diag);
 }
 
-/* The ports are open: packets are read by a process that can do little else. */
+/* Once the ports are open, packets are read by a process that can do little else. */
 static int drop_rights(struct listener *l)
 {
 	struct pl_diag diag = { .text = "" };

@@ -10,17 +10,18 @@
 #include "show/record_out.h"
 
 struct pl_listen_options {
-	const char *const *uris; /* n of them; none: the usual ports */
+	const char *const *uris; /* n URIs; none: the default ports */
 	size_t n;
 	const struct pl_decode_options *decode;
-	const char *filter;       /* an expression of pcap-filter(7), of frames; NULL: none */
-	const char *user, *group; /* to become once the ports are open; NULL: none */
+	const char *filter;       /* an expression of pcap-filter(7) for frames; NULL: none */
+	const char *user, *group; /* taken once the ports are open; NULL: none */
 	uint64_t duration_ns;     /* 0: until a signal ends it */
-	bool stats;               /* at the end as an object, where the form is JSON */
+	bool stats;               /* prints counters at the end; as an object in forms of JSON */
 };
 
 /*
- * Until out has printed what it may, the time is over, or SIGINT or SIGTERM comes; to be called
- * before the first thread. An exit code; complains. `out` is the caller's, initialized.
+ * Prints packets until `out` is full, the time is over, or SIGINT or SIGTERM comes; to be called
+ * before the first thread starts. Returns an exit code; complains. `out` is the caller's,
+ * initialized.
  */
 int pl_listen(const struct pl_listen_options *options, struct pl_record_out *out);

@@ -18,8 +18,8 @@
 
 /* ---- keys ---- */
 
-/* A group of keys with the texts they came from. Of a flow without protocol several keys have one
- * text. */
+/* A group of keys with the texts they came from. A flow without protocol has one text for several
+ * keys. */
 struct group {
 	const struct pl_history *h;
 	struct pl_record_out out;
@@ -28,14 +28,14 @@ struct group {
 	unsigned int text_of[GROUP];
 	char *text[GROUP];
 	bool found[GROUP]; /* by text */
-	bool all;          /* nothing was missing so far */
+	bool all;          /* all keys so far were found */
 	struct pl_key_write_result results[GROUP];
 	struct pl_history_flow flows[GROUP];
 	struct pl_hop hops[GROUP];
 	struct pl_history_record record;
 };
 
-/* Whether there is an answer to a key; copies of it that disagree are told. */
+/* Returns true when a key has an answer; complains when its copies disagree. */
 static bool answered(struct group *g, unsigned int i)
 {
 	if (g->results[i].answer == PL_AMBIGUOUS)
@@ -87,7 +87,7 @@ static void ask_group(struct group *g, bool flows)
 
 static const uint8_t usual_protocols[] = { 6, 17, 1, 58, 132 };
 
-/* False when it is no flow. */
+/* Adds the keys of a flow; returns false for a text that is no flow. */
 static bool add_flow(struct group *g, const char *text)
 {
 	struct pl_path flow;
@@ -235,7 +235,7 @@ int pl_lookup_history(const struct pl_lookup_history *args)
 		pl_complain("%s", diag.text[0] != '\0' ? diag.text : strerror(-code));
 		return code == -ENOENT ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
 	}
-	/* A flow of many hops has the last of them in their list. */
+	/* The last hops of a long path are in the store of hops. */
 	partial = pl_history_tell_troubles(
 		h, 1u << store | (store == PL_HISTORY_FLOWS ? 1u << PL_HISTORY_HOPS : 0));
 	if (pl_history_region(h, store) == NULL) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys asked of a history, for pathline lookup: the last path of a flow, the last hop at a queue,
- * the drops of a node. */
+/* Looks up keys in a history, for pathline lookup: the last path of a flow, the last hop at a
+ * queue, the drops of a node. */
 #pragma once
 
 #include "ask/query_keys.h"
@@ -9,10 +9,10 @@
 struct pl_lookup_history {
 	const char *from;             /* a folder, or one of its files */
 	enum pl_history_store store;  /* flows, queues or drops */
-	struct pl_key_source *source; /* of the keys */
+	struct pl_key_source *source; /* gives the keys */
 	const char *form;             /* one of pl_out_forms */
 	const char *where;            /* of flows and queues; NULL: all */
 };
 
-/* Prints the history's values of the keys. An exit code; complains. */
+/* Prints the history's values for the keys. Returns an exit code; complains. */
 int pl_lookup_history(const struct pl_lookup_history *args);

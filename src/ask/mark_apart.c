@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where flows begin and end at both ends of a segment. */
+/* Compares the blocks in which flows begin and end at both ends of a segment. */
 #include "ask/mark_apart.h"
 
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 
 #include "ask/mark_read.h"
 
-/* Blocks of a flow's packets at a point, or at one end of a segment. */
+/* First and last block of a flow's packets at a point, or at one end of a segment. */
 struct span {
-	uint64_t first, last; /* last 0: it had none */
+	uint64_t first, last; /* last 0: it had no packets */
 };
 
 static struct span span_of(const struct span *at_point, const uint32_t *points, uint32_t n)
@@ -28,9 +28,10 @@ static struct span span_of(const struct span *at_point, const uint32_t *points, 
 }
 
 /*
- * Whether the flow speaks for clocks that are apart (1), or against it (-1): at both ends it begins,
- * and ends, while they are there; loss may hide where it begins, but lets nothing come later than
- * was sent. A packet an odd number of periods away is taken for the block before or behind it.
+ * Returns 1 when the flow indicates that the clocks are apart, -1 when it indicates that they are
+ * not, else 0. It counts when it begins and ends at both ends while these captured: loss may hide
+ * where it begins, but no packet arrives later than sent. A packet that is an odd number of periods
+ * away is counted in the block before or behind.
  */
 static int speaks(const struct pl_mark_capture *captures, const struct pl_mark_segment *s,
 	const struct span *in, const struct span *out)
@@ -81,7 +82,7 @@ bool pl_mark_find_apart(bool *ret, const struct pl_mark_capture *captures,
 	qsort(by_flow, n, sizeof(const void *), compare_by_flow);
 	for (size_t i = 0; i < n; i = next) {
 		struct span at_point[PL_MARK_READ_MAX] = { { 0, 0 } };
-		bool known = true; /* the blocks of its packets */
+		bool known = true; /* the blocks of its packets are known */
 
 		for (next = i; next < n && pl_mark_compare_flow(by_flow[next], by_flow[i]) == 0;
 			next++) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Captures whose clocks are two periods or more apart. Packets of block k are in block k + n there,
- * on time if n is even: the counts of a block are of different packets, and may differ by anything.
- * But flows begin and end n blocks apart.
+ * Finds captures whose clocks are two periods or more apart. Packets of block k are in block k + n
+ * there, on time if n is even: the counts of a block are of different packets, and may differ by
+ * anything. But flows begin and end n blocks apart.
  */
 #pragma once
 
 #include "ask/mark_capture.h"
 #include "mark/correlate.h"
 
-/* Whether the ends of each segment are so far apart, as most of the flows say that begin and end
- * while captures of both ends are there. Point n is captures[n - 1]. False: no memory. */
+/* Sets ret[] for each segment: most flows that begin and end while both ends captured indicate that
+ * its ends' clocks are apart. Point n is captures[n - 1]. Returns false without memory. */
 bool pl_mark_find_apart(bool *ret, const struct pl_mark_capture *captures,
 	const struct pl_mark_segment *segments, uint32_t n_segments,
 	const struct pl_mark128 *records, size_t n);

@@ -12,7 +12,7 @@
 #include "netio/port.h"
 #include "record/flow_hash.h"
 
-/* Ethernet's largest usual frame: longer packets are what a host's offloads make of several. */
+/* Ethernet's largest common frame: a host's offloads make longer packets of several. */
 #define LONG_BYTES 9216u
 
 static void keep(void *arg, const struct pl_mark128 *record)
@@ -74,7 +74,8 @@ static struct pl_mark_flow flow_of(
 	return f;
 }
 
-/* A packet was not counted in this block, or the one before or behind it. */
+/* Notes the blocks around one that a packet came too late for: it belongs to this block or a
+ * neighbour. */
 static void note_late(struct pl_mark_capture *c, uint64_t block)
 {
 	if (c->late_to == 0 || block - 1 < c->late_from)
@@ -83,8 +84,7 @@ static void note_late(struct pl_mark_capture *c, uint64_t block)
 		c->late_to = block + 1;
 }
 
-/* Beside a colour: the hash says whether the packet, which was counted in the block, is one of those
- * whose times are kept. */
+/* Beside a colour: keeps the time of a packet counted in the block when the hash chooses it. */
 static void sample(struct pl_mark_capture *c, const struct pl_layers *layers,
 	const struct pl_mark_flow *flow, uint64_t block, uint64_t time_ns)
 {
@@ -92,7 +92,7 @@ static void sample(struct pl_mark_capture *c, const struct pl_layers *layers,
 		c->unsampled++;
 }
 
-/* Zero marking: the hash says whether the packet is one of those that are looked at. */
+/* Zero marking: keeps the packet's time when the hash chooses it. */
 static void choose(struct pl_mark_capture *c, const struct pl_layers *layers,
 	const struct pl_pkt96 *r, uint64_t time_ns)
 {
@@ -110,7 +110,7 @@ static void choose(struct pl_mark_capture *c, const struct pl_layers *layers,
 	c->long_ones += r->wire_len > LONG_BYTES;
 }
 
-/* Whether the capture has too little of the packet to say its flow, or its hash. */
+/* Returns true when the capture has too few bytes of the packet for its flow, or its hash. */
 static bool is_cut(const struct pl_mark_capture *c, const struct pl_layers *layers)
 {
 	return (layers->flags & PL_LAYERS_NO_L4) != 0 ||
@@ -139,7 +139,7 @@ static void take(void *arg, const struct pl_packet *p)
 		c->not_ip++;
 		return;
 	}
-	/* A router that makes fragments copies the mark into all of them. */
+	/* A router copies the mark into all fragments that it makes. */
 	if ((layers.flags & PL_LAYERS_FRAGMENT) != 0) {
 		c->fragments++;
 		return;
@@ -257,7 +257,7 @@ void pl_mark_capture_done(struct pl_mark_capture *c)
 	c->records = NULL;
 }
 
-/* Its records are in the order of their blocks. */
+/* Returns true when there is a record of the block; records are in the order of their blocks. */
 static bool has_block(const struct pl_mark_capture *c, uint64_t block)
 {
 	size_t from = 0, to = c->n_records;
@@ -280,7 +280,7 @@ bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, boo
 
 	if (c->of_file)
 		return has_block(c, block);
-	/* Without a marked packet it is not known that marked ones could be seen there. */
+	/* Without a marked packet it is unknown whether marked ones could be captured there. */
 	if (c->metered == 0 || c->cut > 0)
 		return false;
 	return c->first_ns != 0 && c->first_ns + guard <= block * period &&

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A measurement point: one capture of marked packets to block records, or what a meter made of them
- * (ask/mark_file.h). It is what ask/mark_read.c compares. */
+/* A measurement point as ask/mark_read.c compares it: block records metered from one capture of
+ * marked packets, or a meter's records (ask/mark_file.h). */
 #pragma once
 
 #include "ask/mark_read.h"
 #include "base/buf.h"
 #include "mark/meter.h"
 
-/* What became of the packets of a capture. packets = metered + the others; beside a mark packets that
- * are `unsampled` are metered. */
+/* Counts of a capture's packets. packets = metered + the others; beside a mark, packets that are
+ * `unsampled` are metered. */
 #define PL_MARK_CAPTURE_COUNTS(X)                                                                  \
 	X(metered, "given to the meter, or to the hash")                                           \
 	X(not_ip, "are no IP, or broken")                                                          \
@@ -23,16 +23,17 @@ struct pl_mark_capture {
 	const char *path;
 	char name[64];
 	bool of_file; /* its records come from a meter */
-	/* Those of a record for a flow of which the point has none, PL_MARK_IS_SYNCED, _NO_ROOM. */
+	/* Flags of a record for a flow that the point has no record of: PL_MARK_IS_SYNCED,
+	 * _NO_ROOM. */
 	uint16_t absent_flags;
-	uint32_t point;  /* its place among those that are compared, from 1 */
-	uint32_t number; /* as records of results have it: its meter's, else its place */
+	uint32_t point;  /* its place among the points compared, from 1 */
+	uint32_t number; /* number in records of results: its meter's, else its place */
 	const struct pl_mark_read_options *options;
 	struct pl_tap_rules rules;
 	struct pl_mark_meter *meter;
 	struct pl_mark_hashes
-		*hashes; /* where a hash chooses packets: in place of a meter, or beside it */
-	struct pl_mark_meter_stats stats; /* when all is read */
+		*hashes; /* when a hash chooses packets: instead of a meter, or beside it */
+	struct pl_mark_meter_stats stats; /* when the capture was read */
 	uint64_t first_ns, last_ns;       /* of any packets, on the points' time scale; 0: none */
 	uint64_t late_from,
 		late_to; /* blocks that may lack packets, which came too late; 0: none */
@@ -45,28 +46,28 @@ struct pl_mark_capture {
 	bool no_memory;
 };
 
-/* Reads all of it. Complains; false when something was wrong: what could be read is there. */
+/* Reads the capture. Complains, and returns false, after an error; packets read before it count. */
 bool pl_mark_capture_read(struct pl_mark_capture *c);
 void pl_mark_capture_done(struct pl_mark_capture *c);
 
-/* Hands over each packet of a capture. Complains; false when something was wrong: what could be read
- * was handed over. */
+/* Gives each packet of a capture to `one`. Complains, and returns false, after an error; packets
+ * before it were given. */
 bool pl_mark_capture_each(
 	const char *path, void (*one)(void *arg, const struct pl_packet *packet), void *arg);
 
-/* What rules look at, of a packet whose headers were walked. */
+/* Returns a record with the fields that rules test, of a packet whose headers were walked. */
 struct pl_pkt96 pl_mark_capture_record(const struct pl_packet *p, const struct pl_layers *layers);
 
-/* Whether the point saw the block from its beginning to its end: by packets of any kind, with the
- * guard band around it unless it is where packets are marked. A meter says so of each record: here it
- * is whether it has any of the block. */
+/* Returns true when the point captured throughout the block: packets of any kind are before and
+ * behind it, with the guard band, except where packets are marked. A meter's records tell this
+ * themselves: then it is whether there is a record of the block. */
 bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, bool marks);
-/* Whether it saw any of it. */
+/* Returns true when the point captured during a part of the block. */
 bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block);
-/* Whether all of these points saw the block from its beginning to its end, of packets that are marked at
- * the first capture. Point n is captures[n - 1]. */
+/* Returns true when all of these points captured throughout the block, for packets that are marked
+ * at the first capture. Point n is captures[n - 1]. */
 bool pl_mark_captures_cover(
 	const struct pl_mark_capture *captures, const uint32_t *points, uint32_t n, uint64_t block);
-/* Names of points with a plus between them: no form needs quotes for it. */
+/* Appends the names of points with a plus between them, which needs quotes in no form of output. */
 void pl_mark_names_put(struct pl_buf *out, const struct pl_mark_capture *captures,
 	const uint32_t *points, uint32_t n);

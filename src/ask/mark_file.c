@@ -65,7 +65,7 @@ static bool full(void *arg)
 
 /* ---- points ---- */
 
-/* The marker's first, then by point, block and flow. */
+/* Orders records: the marker's first, then by point, block and flow. */
 static int compare(const void *left, const void *right)
 {
 	const struct pl_mark128 *a = left, *b = right;
@@ -77,8 +77,8 @@ static int compare(const void *left, const void *right)
 	return a->point < b->point ? -1 : 1;
 }
 
-/* Of a block that is told twice one is kept: a meter that was started again saw a part of it, a
- * datagram that came twice changes nothing. Returns how many were left out. */
+/* Keeps one record of a block that has two: a meter that was restarted saw a part of it, or a
+ * datagram came twice. Returns how many were left out. */
 static uint64_t leave_doubles(struct pl_mark_capture *c)
 {
 	size_t kept = 0;
@@ -99,7 +99,7 @@ static uint64_t leave_doubles(struct pl_mark_capture *c)
 	return left;
 }
 
-/* Of n records of one point. */
+/* Makes a capture of n records of one point. */
 static bool make_point(struct pl_mark_capture *c, const struct pl_mark_capture *like,
 	const struct pl_mark128 *records, size_t n, bool only)
 {

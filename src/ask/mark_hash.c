@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet that a point chose in a block may have been in the block before or behind it at another
- * point: there is no mark that says which. So the samples of a block are looked for in three, of all
- * of which the largest number of bits counts: then each point has kept every packet that is chosen,
- * and one that is not found was lost, or took longer than a period.
+ * Compares packets that a hash chose. A packet in a block at one point may be in the block before
+ * or behind it at another, and no mark tells which. So the samples of a block are looked for in
+ * three, with the largest number of bits of all of them: then each point has kept every chosen
+ * packet, and one that is not found was lost, or took longer than a period.
  */
 #include "ask/mark_hash.h"
 
@@ -120,7 +120,7 @@ static void print_row(struct comparing *c, uint32_t segment, const struct pl_mar
 	pl_row_cells_s64(&row.cells, BITS, m->bits);
 	pl_row_cells_s64(&row.cells, SAMPLED, m->sampled);
 	pl_row_cells_s64(&row.cells, MATCHED, m->matched);
-	/* Of a block that a capture has a part of nothing is known to be lost. */
+	/* No loss is known for a block that a capture has only a part of. */
 	if (!partial)
 		pl_row_cells_s64(&row.cells, LOST, m->lost);
 	pl_row_cells_s64(&row.cells, DOUBLES, m->doubles);
@@ -157,7 +157,7 @@ static int compare_sets(const void *left, const void *right)
 	return memcmp(&a->flow, &b->flow, sizeof(a->flow));
 }
 
-/* Each flow and block that a point of the segment's beginning has, once. */
+/* Compares each flow and block that a point at the segment's beginning has, once. */
 static bool compare_segment(struct comparing *c, uint32_t segment)
 {
 	const struct pl_mark_segment *s = &c->q->segments[segment];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Zero marking: delays and losses between points of packets that a hash chooses (ask/mark_hashes.h). */
+/* Zero marking: delays and losses between points, of packets that a hash chooses
+ * (ask/mark_hashes.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -19,5 +20,5 @@ struct pl_mark_hash_question {
 	const char *form; /* one of pl_out_forms */
 };
 
-/* Prints a row of each flow, block and segment. Complains; an exit code. */
+/* Prints a row for each flow, block and segment. Complains; returns an exit code. */
 int pl_mark_hash_print(const struct pl_mark_hash_question *q);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Samples of flows' blocks in a hash table, and how those of two points are compared. */
+/* Keeps samples of flows' blocks in a hash table, and compares those of two points. */
 #include "ask/mark_hashes.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct set {
 	struct pl_mark_flow flow;
 	uint64_t block;
-	uint32_t capacity; /* of its samples, which are on the heap */
+	uint32_t capacity; /* room for samples, which are on the heap */
 	struct pl_mark_samples samples;
 };
 
@@ -22,7 +22,7 @@ struct pl_mark_hashes {
 	uint32_t room, n, capacity;
 	uint64_t seed;
 	struct set *sets;
-	uint32_t *places; /* hash table: place in sets and 1; 0: empty */
+	uint32_t *places; /* hash table: index in sets plus 1; 0: empty */
 };
 
 /* ---- what a point chose ---- */
@@ -53,7 +53,7 @@ void pl_mark_hashes_free(struct pl_mark_hashes *h)
 	free(h);
 }
 
-/* Where it is, or would be. The table is never full. */
+/* Returns the place of a flow's block, or the free one for it. The table is never full. */
 static uint32_t *place_of(
 	const struct pl_mark_hashes *h, const struct pl_mark_flow *flow, uint64_t block)
 {

@@ -156,7 +156,7 @@ struct observing {
 	const struct pl_mark_observe_options *o;
 	struct pl_tap_rules rules;
 	struct pl_observer *observer;
-	/* packets = datagrams + these */
+	/* packets = datagrams of the observer + these */
 	uint64_t packets, not_ip, not_udp, fragments, left_out;
 	uint64_t directions, notes[32];
 	struct pl_row_out out;

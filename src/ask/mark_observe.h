@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Explicit flow measurement of QUIC in a capture of one point: round-trip times and loss of each
- * connection are printed. What "pathline meter --method quic --read" asks. */
+/* Explicit flow measurement of QUIC in a capture of one point, for "pathline meter --method quic
+ * --read": prints round-trip times and loss of each connection. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,13 +16,14 @@ struct pl_mark_observe_options {
 	struct pl_observer_config observer;
 	struct pl_tap_rules rules;
 	const char *form; /* one of pl_out_forms */
-	bool stats;       /* prints what became of the packets, to standard error */
+	bool stats;       /* prints counters of packets to standard error */
 };
 
-/* Bits of byte 0 of the short header by texts: spin:N, delay:N, square:N, loss:N, reflection:N,
- * trip:N, ecn-echo:N, bits 3 to 6. None: spin:5. -EINVAL with diag. */
+/* Reads the bits of byte 0 of the short header from texts: spin:N, delay:N, square:N, loss:N,
+ * reflection:N, trip:N, ecn-echo:N, with N from 3 to 6. Without texts: spin:5. -EINVAL with
+ * diag. */
 int pl_mark_observe_bits(
 	struct pl_efm_config *ret, const char *const *texts, size_t n, struct pl_diag *diag);
 
-/* Complains; an exit code. */
+/* Reads and prints. Complains; returns an exit code. */
 int pl_mark_observe(const struct pl_mark_observe_options *options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hands records of alternate marking on. */
+/* Writes records of alternate marking to a file and to outputs. */
 #include "ask/mark_out.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 
 int pl_mark_out_open(struct pl_mark_out *out)
 {
-	/* Each run is an exporter of its own: its datagrams are numbered from 0 on, and a receiver
-	 * would take them for those of the run before. */
+	/* Each run needs an exporter id of its own: its datagrams are numbered from 0 on, and a
+	 * receiver would take them for those of the run before. */
 	const struct pl_tap_out_settings settings = { .kind = out->kind,
 		.exporter = (uint32_t)pl_hash_seed() };
 	struct pl_diag diag = { .text = "" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records of marked traffic, counts of points (mark128/1) or loss and delay (seg192/1), into a file and
- * to the outputs of a tap. */
+/* Writes records of marked traffic, counts of points (mark128/1) or loss and delay (seg192/1), to a
+ * file and to the outputs of a tap. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@ struct pl_mark_out {
 	enum pl_flat_kind kind;
 	const char *const *to; /* URIs as of tapout/tap_out.h */
 	size_t n_to;
-	const char *write; /* a file that the records are all of, or NULL */
-	/* The module's. */
+	const char *write; /* a file to write with all records, or NULL */
+	/* Private. */
 	struct pl_tap_out *outs[PL_MARK_OUTS_MAX];
 	unsigned int n_outs;
 	_Alignas(8) uint8_t batch[PL_MARK_OUT_BATCH * PL_FLAT_BYTES_MAX];
@@ -29,10 +29,12 @@ struct pl_mark_out {
 	bool no_memory;
 };
 
-/* Of zeros, with what stands above. 0, or an exit code; complains. */
+/* Opens the outputs. The structure is zero but for the members before the private ones. Returns 0,
+ * or an exit code; complains. */
 int pl_mark_out_open(struct pl_mark_out *out);
-/* Of the kind. */
+/* Takes a record of the kind. */
 void pl_mark_out_put(struct pl_mark_out *out, const void *record);
-/* Writes the file, gives away what waits. Complains; false when records were lost. */
+/* Writes the file, and sends the records that wait. Complains; returns false when records were
+ * lost. */
 bool pl_mark_out_end(struct pl_mark_out *out);
 void pl_mark_out_close(struct pl_mark_out *out);

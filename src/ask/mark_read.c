@@ -32,7 +32,7 @@ struct comparing {
 	uint32_t n_segments;
 	struct pl_mark_clusters clusters; /* of a network */
 	uint32_t *room;
-	struct pl_mark128 *records; /* of all captures, by block, flow and point */
+	struct pl_mark128 *records; /* of all captures, in the order of block, flow and point */
 	size_t n_records;
 	struct pl_mark_rows rows;
 	struct pl_mark_out out;
@@ -63,8 +63,8 @@ static bool gather(struct comparing *q)
 	return true;
 }
 
-/* Whether packets from there are marked at the point, which is then the first of their way. In a
- * network with several ways only the first capture is known to be. */
+/* Returns true when packets from this address are marked at the point, the first of their path. In
+ * a network with several paths only the first capture is known to be one. */
 static bool marks_at(const struct comparing *q, const struct pl_addr *src, uint32_t point)
 {
 	if (pl_mark_rows_is_back(&q->rows, src))
@@ -72,7 +72,7 @@ static bool marks_at(const struct comparing *q, const struct pl_addr *src, uint3
 	return point == 1;
 }
 
-/* A point that was there and has no record of the flow saw no packet of it. */
+/* Correlates a point's record, or its absence, which means no packet if the point captured then. */
 static void put_point(struct comparing *q, const struct pl_mark128 *some, uint32_t point,
 	const struct pl_mark128 *record)
 {
@@ -91,13 +91,13 @@ static void put_point(struct comparing *q, const struct pl_mark128 *some, uint32
 		r.late = r.early = 0;
 		r.pulses = 0;
 		r.mark_flags &= PL_MARK_HAS_FLOW_ID;
-		/* Or it had no room for the flow. */
+		/* Or the meter had no room for the flow. */
 		r.mark_flags |= c->absent_flags;
 	}
 	if (!pl_mark_capture_covers(c, r.block, marks) ||
 		(r.block >= c->late_from && r.block <= c->late_to))
 		r.mark_flags |= PL_MARK_IS_PARTIAL;
-	/* Nothing delays packets before the first point: a bit that does not fit is another's. */
+	/* Nothing delays packets before the first point: another block's colour is not ours. */
 	if (marks && !c->of_file && (r.mark_flags & PL_MARK_IS_BEYOND) != 0)
 		r.mark_flags |= PL_MARK_IN_USE;
 	pl_mark_correlate(q->correlator, &r);
@@ -107,12 +107,12 @@ static void compare_captures(struct comparing *q)
 {
 	size_t i = 0;
 
-	/* Nobody reads what is printed any more: records have other readers. */
+	/* The reader of printed rows may be gone: records have other readers. */
 	while (i < q->n_records && (q->rows.quiet || q->out.n_outs > 0 || q->out.write != NULL ||
 					   !pl_row_out_full(&q->rows.out))) {
 		const struct pl_mark128 *first = &q->records[i];
 
-		/* The blocks before it will not become more complete. */
+		/* Earlier blocks get no more records. */
 		pl_mark_correlate_until(q->correlator,
 			pl_mark_read_at(first->method, first->block, first->period_ns));
 		for (uint32_t point = 1; point <= q->n; point++) {
@@ -175,7 +175,7 @@ static void tell_capture(const struct pl_mark_capture *c, bool all)
 
 /* ---- the points ---- */
 
-/* Behind the name, if there is one. */
+/* Returns the path, behind the name if there is one. */
 static const char *path_of(const char *text)
 {
 	const char *equals = strchr(text, '=');
@@ -193,7 +193,7 @@ size_t pl_mark_read_files(const char *const *captures, size_t n)
 	return found;
 }
 
-/* NAME=FILE; without a name it is that of the file. */
+/* Sets name and path from "NAME=FILE", or "FILE", whose name is that of the file. */
 static void name_capture(struct pl_mark_capture *c, const char *text)
 {
 	const char *slash;
@@ -209,7 +209,7 @@ static void name_capture(struct pl_mark_capture *c, const char *text)
 	c->name[n] = '\0';
 }
 
-/* Points of different periods have no block in common. */
+/* Checks that all points have one period: else no blocks match. */
 static bool agree(const struct comparing *q)
 {
 	const struct pl_mark128 *first = NULL;
@@ -228,7 +228,7 @@ static bool agree(const struct comparing *q)
 	return true;
 }
 
-/* Complains; false when something was wrong: what could be read is there. */
+/* Reads all captures. Complains, and returns false, after an error; what was read is kept. */
 static bool read_points(struct comparing *q)
 {
 	const struct pl_mark_read_options *o = q->o;
@@ -250,7 +250,7 @@ static bool read_points(struct comparing *q)
 	return good;
 }
 
-/* Each link of the path, and the whole of it where that is more than a link. */
+/* Makes a segment of each link of the path, and one of the whole path when it has several links. */
 static void make_path(struct comparing *q)
 {
 	const uint32_t n = (uint32_t)q->n;
@@ -265,7 +265,7 @@ static void make_path(struct comparing *q)
 			(struct pl_mark_segment){ &q->points[0], &q->points[n - 1], 1, 1 };
 }
 
-/* Of n characters of a link; 0: no capture has the name. */
+/* Returns the point with a name of n characters; 0: there is none. */
 static uint32_t point_of(const struct comparing *q, const char *name, size_t n)
 {
 	for (uint32_t i = 0; i < q->n; i++) {
@@ -292,7 +292,7 @@ static bool read_links(const struct comparing *q, struct pl_mark_arc *arcs)
 	return true;
 }
 
-/* The clusters of arcs, with room for all of them together and for each part that was asked for. */
+/* Makes the clusters of arcs, with room for their union and for each part in the options. */
 static bool make_clusters(struct comparing *q, const struct pl_mark_arc *arcs, uint32_t n)
 {
 	struct pl_diag diag = { 0 };
@@ -310,7 +310,7 @@ static bool make_clusters(struct comparing *q, const struct pl_mark_arc *arcs, u
 	return true;
 }
 
-/* The clusters of the network, and all of it where that is more than one. */
+/* Makes a segment of each cluster of the network, and one of their union when there are several. */
 static bool make_network(struct comparing *q)
 {
 	struct pl_mark_arc arcs[PL_MARK_LINKS_MAX];
@@ -328,7 +328,7 @@ static bool make_network(struct comparing *q)
 	return true;
 }
 
-/* Among the segments that there are already. */
+/* Returns true when there is an equal segment. */
 static bool is_told(const struct comparing *q, const struct pl_mark_segment *s)
 {
 	bool is = false;
@@ -343,7 +343,7 @@ static bool is_told(const struct comparing *q, const struct pl_mark_segment *s)
 	return is;
 }
 
-/* Parts that were asked for; those of a path are of its links. */
+/* Adds the parts that the options ask for; of a path they are made of its links. */
 static bool add_zooms(struct comparing *q)
 {
 	struct pl_mark_arc arcs[PL_MARK_READ_MAX];
@@ -365,7 +365,7 @@ static bool add_zooms(struct comparing *q)
 
 /* ---- all of it ---- */
 
-/* Where records of the kind go that are not printed. 0, or an exit code; complains. */
+/* Opens the outputs for records of the kind. Returns 0, or an exit code; complains. */
 static int open_out(struct comparing *q, enum pl_flat_kind kind, const char *write)
 {
 	q->out.kind = kind;
@@ -396,7 +396,7 @@ static int print_records(struct comparing *q)
 	return pl_flat_out_end(&out) && good ? PL_EXIT_OK : PL_EXIT_FAILED;
 }
 
-/* One record behind the other, as "pathline query" reads them. */
+/* Writes records one behind the other, as "pathline query" reads them. */
 static bool write_records(const struct comparing *q)
 {
 	int r;
@@ -414,7 +414,7 @@ bool pl_mark_read_is_of_results(const char *file)
 	return pl_query_file_kind(file) == PL_FLAT_SEG192;
 }
 
-/* Meters that were all told the same number are told apart by their places. */
+/* Numbers points by their places when two meters have the same number. */
 static void number_points(struct comparing *q)
 {
 	bool same = false;
@@ -427,7 +427,7 @@ static void number_points(struct comparing *q)
 		q->captures[i].number = q->captures[i].point;
 }
 
-/* The same segments in the opposite direction, behind those. */
+/* Adds the same segments in the opposite direction, behind the others. */
 static void make_back(struct comparing *q)
 {
 	const uint32_t n = q->n_segments;
@@ -515,7 +515,7 @@ static int print_results(struct comparing *q)
 	q->rows.n_segments = q->n_segments;
 	q->rows.guard_ns = q->o->guard_ns;
 	q->rows.tai_offset = q->n_records > 0 ? q->records[0].tai_offset : 0;
-	/* A capture says nothing of its host's clock. */
+	/* A capture does not tell whether its host's clock is synchronised. */
 	q->rows.unsaid = q->o->of_files ? 0 : PL_MARK_ALARM_UNSYNCED;
 	if (!pl_mark_rows_init(&q->rows, q->o->form)) {
 		pl_complain("out of memory");

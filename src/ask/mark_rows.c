@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints loss and delay between points, and what they come to. */
+/* Prints loss and delay between points, and their totals. */
 #include "ask/mark_rows.h"
 
 #include <inttypes.h>
@@ -142,7 +142,7 @@ static void put_round(struct row *row, const struct pl_mark_round *round)
 		pl_row_cells_s64(&row->cells, TWO_WAY_MEAN, round->mean_ns);
 }
 
-/* Of packets that a hash chose, which were counted in the block at both ends. */
+/* Puts delays of packets that a hash chose and that were counted in the block at both ends. */
 static void put_chosen(struct row *row, struct pl_mark_rows *q, const struct pl_mark_result *r)
 {
 	const struct pl_mark_hashes_key key = { .block = r->block, .flow = r->flow };
@@ -212,7 +212,7 @@ static void add_total(struct pl_mark_rows *q, const struct pl_mark_result *r, ui
 		q->totals[r->segment].results++;
 }
 
-/* The points as they are numbered by their meters. */
+/* Writes the result as a record, with the meters' numbers of points. */
 static void give_record(struct pl_mark_rows *q, const struct pl_mark_result *r, uint32_t alarms)
 {
 	struct pl_mark_result told = *r;
@@ -247,7 +247,7 @@ static void add_round(
 			pl_complain("out of memory: two-way delays are missing");
 		q->no_memory = true;
 	}
-	/* Packets do not come back before they left, whatever the clocks. */
+	/* No packet returns before it was sent, whatever the clocks. */
 	if (((ret->has & PL_MARK_HAS_DELAY) != 0 && ret->delay_ns < 0) ||
 		((ret->has & PL_MARK_HAS_MEAN) != 0 && ret->mean_ns < 0)) {
 		ret->has = 0;
@@ -366,7 +366,7 @@ void pl_mark_alarms_tell(const uint64_t alarms[32], uint64_t results)
 	}
 }
 
-/* What became of --back. */
+/* Reports errors of --back. */
 static void tell_ways(const struct pl_mark_rows *q)
 {
 	if (q->negative_rounds > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints loss and delay of a simulated network by marking, and what really happened. */
+/* Prints loss and delay of a simulated network by marking, beside the truth. */
 #include "ask/mark_truth.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ enum column {
 
 _Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
 
-/* Those from `dropped` on are the truth. */
+/* Columns from `dropped` on are the truth. */
 static const struct pl_column columns[COLUMNS] = {
 	[AT] = { "at_s", 7, true, false, false },
 	[BLOCK] = { "block", 10, true, true, false },
@@ -163,7 +163,7 @@ void pl_mark_truth_add(void *arg, const struct pl_lab_metering_result *result)
 
 /* ---- what is told at the end ---- */
 
-/* By all packets that the direction ever had, whether marked or not. */
+/* Prints the drops and losses of all packets of the direction, marked or not. */
 static void tell_books(const struct pl_lab_simulation *s, struct pl_dp_sim *sim, unsigned int i)
 {
 	const struct pl_dp_queue_books *q;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Results of alternate marking in a simulated network (lab/metering.h) as rows, with the truth beside
- * them, and their totals beside the books of queues and links. What "pathline simulate --marking"
- * prints. */
+/* Prints results of alternate marking in a simulated network (lab/metering.h) as rows, with the
+ * truth beside them, and their totals beside the counters of queues and links, for "pathline
+ * simulate --marking". */
 #pragma once
 
 #include "ask/mark_rows.h"
@@ -21,13 +21,13 @@ struct pl_mark_truth_rows {
 	uint64_t results, wrong, alarms[32];
 };
 
-/* -ENOMEM. */
+/* Begins the rows. -ENOMEM. */
 int pl_mark_truth_init(struct pl_mark_truth_rows *q, const char *form, uint64_t start_ns,
 	const struct pl_lab_topology *t);
-/* pl_lab_metering_cfg.result; arg: the rows. */
+/* Takes a result, as pl_lab_metering_cfg.result; arg: the rows. */
 void pl_mark_truth_add(void *rows, const struct pl_lab_metering_result *result);
-/* The totals, to standard error. */
+/* Prints the totals to standard error. */
 void pl_mark_truth_tell(const struct pl_mark_truth_rows *q, const struct pl_lab_simulation *s,
 	struct pl_dp_sim *sim, const struct pl_lab_metering_books *books);
-/* Writes what is left; false when writing failed. */
+/* Writes the last rows; returns false when writing failed. */
 bool pl_mark_truth_end(struct pl_mark_truth_rows *q);

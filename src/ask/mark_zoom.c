@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of points to the clusters between them. */
+/* Finds the clusters between points by their names. */
 #include "ask/mark_zoom.h"
 
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "base/buf.h"
 #include "base/complain.h"
 
-/* Whether each point is one of them; those of captures count from 1. */
+/* A set of points; those of captures count from 1. */
 struct points {
 	bool is[PL_MARK_READ_MAX + 1];
 };
 
-/* "a+b", up to the end. */
+/* Reads names such as "a+b", up to `end`. */
 static bool read_points(struct points *ret, const struct pl_mark_capture *captures, size_t n,
 	const char *text, const char *end)
 {
@@ -33,7 +33,7 @@ static bool read_points(struct points *ret, const struct pl_mark_capture *captur
 	return true;
 }
 
-/* What packets from there pass, until they are at one of `to`. */
+/* Chooses the clusters that packets from `from` pass until they reach one of `to`. */
 static void choose(bool *chosen, const struct pl_mark_clusters *c, const struct points *from,
 	const struct points *to)
 {

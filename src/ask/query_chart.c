@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Draws rows of a question on standard output, of a live source again and again. */
+/* Draws rows of a question on standard output, those of a live source again and again. */
 #include "ask/query_chart.h"
 
 #include <assert.h>
@@ -13,14 +13,14 @@
 #include "show/stdout.h"
 #include "show/top_view.h"
 
-#define COLS_ELSE 100                 /* where no terminal says how many there are */
-#define PAUSE_NS  UINT64_C(200000000) /* between two drawings */
+#define COLS_ELSE 100                 /* columns without a terminal */
+#define PAUSE_NS  UINT64_C(200000000) /* least time between two drawings */
 
 int pl_query_chart_init(
 	struct pl_query_chart *c, const struct pl_query *query, struct pl_diag *diag)
 {
 	*c = (struct pl_query_chart){ .chart = NULL };
-	setlocale(LC_CTYPE, ""); /* which characters the terminal has */
+	setlocale(LC_CTYPE, ""); /* the terminal's characters */
 	c->ascii = pl_top_ascii();
 	return pl_chart_new(&c->chart, query, diag);
 }
@@ -31,7 +31,7 @@ void pl_query_chart_done(struct pl_query_chart *c)
 	c->chart = NULL;
 }
 
-/* Of the terminal; without one, no lines. */
+/* Returns the terminal's area; without a terminal it has no lines. */
 static struct pl_chart_area area_of(const struct pl_query_chart *c)
 {
 	struct pl_chart_area area = { .cols = COLS_ELSE, .ascii = c->ascii };
@@ -59,7 +59,7 @@ void pl_query_chart_add(struct pl_query_chart *c, const struct pl_query_row *row
 	c->stale = true;
 }
 
-/* Lines of a terminal of so many columns: longer ones go on in the next line. */
+/* Returns the lines of the text on a terminal of so many columns: longer lines are wrapped. */
 static unsigned int lines_of(const struct pl_buf *text, unsigned int cols)
 {
 	unsigned int lines = 0, width = 0;
@@ -78,7 +78,7 @@ static unsigned int lines_of(const struct pl_buf *text, unsigned int cols)
 	return lines;
 }
 
-/* In the place of the one before. */
+/* Draws the chart in place of the earlier one. */
 static void draw(struct pl_query_chart *c)
 {
 	struct pl_chart_area area = area_of(c);
@@ -89,7 +89,7 @@ static void draw(struct pl_query_chart *c)
 	pl_buf_init(&chart);
 	pl_buf_init(&text);
 	pl_chart_draw(c->chart, &area, &chart);
-	/* Up, and empty from there on: ECMA-48 CUU, ED. */
+	/* Moves up and erases to the end (ECMA-48 CUU, ED). */
 	if (c->lines > 0)
 		pl_buf_printf(&text, "\x1b[%uA\x1b[J", c->lines);
 	pl_buf_add(&text, chart.data != NULL ? chart.data : "", chart.len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records of a running daemon, for a question. */
+/* Reads records from a running daemon for a question. */
 #include "ask/query_daemon.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ struct stream {
 	struct pl_client *client;
 	uint64_t end_ns; /* UINT64_MAX: none */
 	uint64_t dropped, strange;
-	struct pl_buf line; /* begun, not ended */
+	struct pl_buf line; /* the line received so far */
 	struct pl_hop hops[HOPS_MAX];
 };
 
@@ -88,7 +88,7 @@ static bool take_value(struct stream *s, const char *digits, size_t n)
 	return true;
 }
 
-/* A record of a tap. */
+/* Feeds a record of a tap. */
 static bool take_tapped(struct stream *s, const char *line, size_t n)
 {
 	union pl_stream_tapped record;
@@ -100,7 +100,7 @@ static bool take_tapped(struct stream *s, const char *line, size_t n)
 	return true;
 }
 
-/* A whole line without its end. A line that is no record is counted. */
+/* Takes a whole line without its end. A line that is no record is counted. */
 static void take_line(struct stream *s, const char *line, size_t n)
 {
 	static const char dropped[] = "{\"kind\":\"dropped\",\"count\":";
@@ -145,7 +145,7 @@ static bool on_data(void *arg, const char *data, size_t n)
 		n -= part;
 		if (end == NULL)
 			break;
-		/* strtoull finds an end. */
+		/* strtoull needs an end. */
 		s->line.data[s->line.len - 1] = '\0';
 		take_line(s, s->line.data, s->line.len - 1);
 		pl_buf_reset(&s->line);
@@ -156,8 +156,8 @@ static bool on_data(void *arg, const char *data, size_t n)
 
 /* ---- the stream ---- */
 
-/* The kinds of taps whose records the question reads, as bits. ret_others: it reads those of a kind that
- * no tap makes. */
+/* Returns the kinds of taps' records that the question reads, as bits. *ret_others: it reads kinds
+ * that no tap makes. */
 static uint32_t kinds_of(const struct pl_query *query, bool *ret_others)
 {
 	uint32_t tapped = 0;
@@ -236,10 +236,11 @@ static int follow(struct stream *s, const char *path)
 			return PL_EXIT_FAILED;
 		}
 		ever = ever || began || r == 0;
-		/* A refusal stays one, and a daemon that was never there is not waited for. */
+		/* A refused request stays refused, and it does not wait for a daemon that was never
+		 * there. */
 		if (stop == 0 && r != 0 && !began && (!ever || r != PL_EXIT_UNAVAILABLE)) {
 			pl_complain_diag(&diag);
-			/* Records that came until then have their answer. */
+			/* Records that came before are answered. */
 			return ever ? PL_EXIT_FAILED : r;
 		}
 		if (stop == 0 && (!told || began))

@@ -14,7 +14,7 @@
 #include "record/flink.h"
 #include "show/stdout.h"
 
-#define LATENESS_MS 200 /* a question's by default */
+#define LATENESS_MS 200 /* the default of questions */
 
 const char *const pl_query_export_systems[] = { "clickhouse", "flink", "duckdb", NULL };
 
@@ -63,7 +63,7 @@ static void put_tables(struct pl_buf *out, enum pl_query_dialect dialect,
 	}
 }
 
-/* 0 with *ret, NULL without a source; or an exit code, complains. */
+/* Returns 0 with *ret, NULL without a source; or an exit code, after complaining. */
 static int take_topic(struct pl_kafka_uri **ret, const struct pl_query *query,
 	const char *const *sources, size_t n)
 {
@@ -114,7 +114,7 @@ int pl_query_export_print(const struct pl_query *query, const char *question, co
 	put_tables(&out, dialect, query, uri);
 	free(uri);
 	if (pl_query_export(query, question, dialect, &out, &diag) == 0) {
-		/* Before the line end. */
+		/* Removes the line end. */
 		if (out.len > 0)
 			out.len--;
 		pl_buf_str(&out, ";\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records out of files that hold nothing else, for a question. */
+/* Reads records from files of records for a question. */
 #include "ask/query_file.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "record/clickhouse.h"
 #include "record/record_file.h"
 
-#define READ_RECORDS 1024 /* of all files together: so far one may be ahead of the others */
+#define READ_RECORDS 1024 /* in blocks of all files, which bound how far one is ahead */
 
 _Static_assert(READ_RECORDS / PL_QUERY_FILES_MAX > 0, "each has some of them");
 _Static_assert(PL_CLICKHOUSE_HEADER_MAX >= PL_FLAT_BYTES_MAX, "a record is read first");
@@ -28,9 +28,9 @@ enum pl_flat_kind pl_query_file_kind(const char *path)
 	return (enum pl_flat_kind)kind;
 }
 
-/* Reads over the columns that 'tap --to file:PATH?header=yes' writes in front. Where there are none,
- * these are the first bytes of records, which the caller gets: a pipe cannot be read again. Returns
- * how many. */
+/* Skips the columns that 'tap --to file:PATH?header=yes' writes first. Without them, the bytes read
+ * are the first ones of records, and are given to the caller, as a pipe cannot be read again.
+ * Returns how many. */
 static size_t skip_header(FILE *f, enum pl_flat_kind kind, uint8_t ret[PL_CLICKHOUSE_HEADER_MAX])
 {
 	struct pl_buf header;
@@ -46,7 +46,7 @@ static size_t skip_header(FILE *f, enum pl_flat_kind kind, uint8_t ret[PL_CLICKH
 	return n;
 }
 
-/* The header that says the clocks: it is taken away from the first n bytes. 0, or an exit code. */
+/* Removes the header with clocks from the first n bytes. Returns 0, or an exit code. */
 static int take_clocks(const char *path, enum pl_flat_kind kind, uint8_t *first, size_t *n,
 	const struct pl_query_file *to)
 {
@@ -73,14 +73,14 @@ static int take_clocks(const char *path, enum pl_flat_kind kind, uint8_t *first,
 	return 0;
 }
 
-/* A file under way. */
+/* A file being read. */
 struct file {
 	const char *path;
 	FILE *f;
 	enum pl_flat_kind kind;
 	uint64_t reached_ns; /* of its first record, then of its last one */
 	bool bad;
-	/* What of its beginning was read already: the first bytes of records. */
+	/* First bytes of records, read already. */
 	size_t n;
 	uint8_t first[PL_CLICKHOUSE_HEADER_MAX];
 };
@@ -98,7 +98,8 @@ static int open_file(struct file *f, const char *path, const struct pl_query_fil
 	return take_clocks(path, f->kind, f->first, &f->n, to);
 }
 
-/* Of several files it is told where each begins, so that none waits for one that comes later. */
+/* Reports the time of the file's first record, so that no other file waits for one that begins
+ * later. */
 static void read_first(struct file *f, uint32_t number, const struct pl_query_file *to)
 {
 	const uint32_t size = pl_flat(f->kind)->size;
@@ -128,7 +129,7 @@ static void close_file(struct file *f, uint32_t number, size_t rest, const struc
 		to->ended(to->arg, number, (enum pl_flat_kind)kind);
 }
 
-/* A block of it, so many records; at its end it is closed. */
+/* Reads a block of at most `most` records; closes the file at its end. */
 static void read_block(
 	struct file *f, uint32_t number, uint32_t most, const struct pl_query_file *to)
 {
@@ -136,7 +137,7 @@ static void read_block(
 	const uint32_t size = pl_flat(f->kind)->size;
 	size_t n = f->n, whole = (size_t)most * size;
 
-	/* The first bytes may be more. */
+	/* The first bytes may be more than a block. */
 	whole = n > whole ? (n + size - 1) / size * size : whole;
 	memcpy(records, f->first, n);
 	f->n = 0;
@@ -192,7 +193,7 @@ static int open_all(
 		if (code == 0 && n > 1)
 			read_first(&files[i], (uint32_t)i, to);
 		for (int other = 0; other < PL_FLAT_MAX && to->ended != NULL; other++) {
-			/* Packets of 96 bytes are packets of 64, too, and so with flows. */
+			/* Packets of 96 bytes serve as packets of 64, and likewise flows. */
 			if (other != (int)kind && other != (int)pl_flat_short(kind))
 				to->ended(to->arg, (uint32_t)i, (enum pl_flat_kind)other);
 		}

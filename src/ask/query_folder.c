@@ -42,7 +42,8 @@ static int add_file(struct pl_query_folder *f, const char *folder, const char *n
 	return 0;
 }
 
-/* *ret_found: whether there are any; a path that is no folder has none. */
+/* Adds the folder's files that the question reads. *ret_found: there are some; a path that is no
+ * folder has none. */
 static int search(struct pl_query_folder *f, const struct pl_query *query, const char *folder,
 	bool *ret_found)
 {

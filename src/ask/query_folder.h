@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Files of records that a folder has, as the truth of a network has its books beside its history: who
- * names the folder as a source of a question has named them too. */
+/* Adds files of records of folders to the sources of a question: the truth of a network has its
+ * accounts in files beside its history, and naming the folder names them too. */
 #pragma once
 
 #include <stddef.h>
 
 #include "lang/lang.h"
 
-/* Begins as zero, owned by the caller. */
+/* The sources; begins as zeros. */
 struct pl_query_folder {
 	char **files;
 	size_t n_files;
 	const char *
-		*sources; /* those given, and the files; none of the texts are owned but files */
+		*sources; /* the given ones and the files; `files` are owned, other texts are not */
 	size_t n;
 };
 
-/* Sources with the files of folders among them, of kinds that the question reads, behind them; a
- * folder of which nothing else is read gives way to its files. 0 or an exit code, complains. */
+/* Makes the list of sources: the given ones, and behind them the files in folders of kinds that the
+ * question reads. A folder of which nothing else is read is left out. Returns 0 or an exit code;
+ * complains. */
 int pl_query_folder_open(struct pl_query_folder *ret, const struct pl_query *query,
 	const char *const *sources, size_t n);
 void pl_query_folder_done(struct pl_query_folder *f);

@@ -28,7 +28,7 @@ struct member {
 	struct pl_query_member service;
 	struct pl_kafka_uri from, to;
 	struct pl_query_out rows;
-	struct pl_buf messages; /* --to - */
+	struct pl_buf messages; /* rows, with --to - */
 	bool as_messages, gone;
 	int error;
 	uint64_t n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of a query as JSON objects, to wherever --into or INTO says. */
+/* Writes rows of a query as JSON objects to the output that --into or INTO names. */
 #include "ask/query_into.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "runtime/account.h"
 #include "show/stdout.h"
 
-#define BROKER_WAIT_MS 10000 /* for the topic, before the first record is read */
-#define CLOSE_WAIT_MS  10000 /* for acknowledgements, behind the last row */
+#define BROKER_WAIT_MS 10000 /* longest wait for the topic, before the first record is read */
+#define CLOSE_WAIT_MS  10000 /* longest wait for acknowledgements of the last rows */
 
 static bool is_stdout(const char *uri)
 {
@@ -155,7 +155,7 @@ bool pl_query_into_full(const struct pl_query_into *into)
 
 /* ---- the end ---- */
 
-/* "3 rows were not delivered: 2 timed_out, 1 too_large" */
+/* Prints for example "3 rows were not delivered: 2 timed_out, 1 too_large". */
 static void tell_lost(const struct pl_query_into *into)
 {
 	const struct pl_result_stats *stats = &into->out->stats;

@@ -68,8 +68,8 @@ static int protocol(const char *text, struct pl_path *flow)
 	return 0;
 }
 
-/* PL_PATH_HAS_proto stands for the addresses too (fields.def): here it says that the protocol was
- * given. */
+/* PL_PATH_HAS_proto usually covers the addresses too (fields.def): here it means that the protocol
+ * was given. */
 int pl_query_flow(const char *text, struct pl_path *ret)
 {
 	char copy[FLOW_TEXT], *middle, *slash;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which kinds of records a question reads. */
+/* Finds the kinds of records that a question reads. */
 #include "ask/query_sources.h"
 #include "base/complain.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lists of telemetry memory in their order, as the answer of a question. */
+/* Prints lists of telemetry memory in their order, as the answer of a question. */
 #include "ask/query_list.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ struct listing {
 	struct pl_history_walk_options walk;
 	struct pl_record_out out;
 	struct pl_buf text; /* the question */
-	const char *where;  /* the expression, when the question has it not; else NULL */
+	const char *where;  /* the expression when the language cannot express it; else NULL */
 	struct pl_query *query;
 	struct pl_query_run *run;
 	struct pl_history_walk w;
@@ -61,14 +61,14 @@ static void make_text(struct listing *l)
 		and(&l->text, &some);
 		pl_buf_printf(&l->text, "ts < %" PRIu64, l->walk.until_ns);
 	}
-	/* Records that are left out behind the question do not count. */
+	/* Records that the expression leaves out behind the question do not count. */
 	if (args->count != 0 && l->where == NULL)
 		pl_buf_printf(&l->text, " LIMIT %" PRIu64, args->count);
 	pl_buf_chr(&l->text, '\0');
 }
 
-/* An expression that the language has not (a text that is longer than any) is asked of the records behind
- * it. */
+/* Makes the question. An expression that the language cannot express (a text that is too long for
+ * it) is applied to the records behind the question. */
 static int parse(struct listing *l)
 {
 	struct pl_diag diag = { .text = "" };
@@ -92,7 +92,7 @@ static int time_of(const char *text, const char *option, uint64_t *ret)
 	return PL_EXIT_USAGE;
 }
 
-/* The expression is checked as one of --where, so that its errors are told as such. */
+/* Checks the expression as one of --where first, so that error messages name that. */
 static int prepare(struct listing *l)
 {
 	const struct pl_query_list *args = l->args;
@@ -107,7 +107,7 @@ static int prepare(struct listing *l)
 		code = parse(l);
 	if (code != 0 || l->where != NULL)
 		return code;
-	/* The question has it. */
+	/* The question has the expression. */
 	pl_record_out_done(&l->out);
 	return pl_record_out_init_kinds(&l->out, args->form, args->kind, NULL, args->count);
 }
@@ -165,7 +165,7 @@ static void print_event(void *arg, const void *record)
 	pl_record_out_event(&((struct listing *)arg)->out, record);
 }
 
-/* Rows are none: records are taken. */
+/* There are no rows: print_* take the records. */
 static void take_row(void *arg, const struct pl_query_row *row)
 {
 	(void)arg;
@@ -202,7 +202,7 @@ static void feed(struct listing *l, const struct pl_history_record *record)
 	}
 }
 
-/* The entry number `last` before the end of the list. */
+/* Begins `last` entries before the end of the list. */
 static int begin_at_last(struct listing *l)
 {
 	struct pl_history_walk_options again = l->walk;
@@ -210,12 +210,12 @@ static int begin_at_last(struct listing *l)
 
 	again.first = head > l->args->last ? head - l->args->last : 0;
 	again.told = true;
-	/* Nothing is older than the first entry: 0 means the oldest there is. */
+	/* No entry is older than the first: 0 means the oldest present one. */
 	pl_history_walk_close(&l->w);
 	return pl_history_walk_open(&l->w, &again);
 }
 
-/* One at a time: reading ends at the record that is the last one wanted. */
+/* Reads records one at a time, so that reading ends at the last one wanted. */
 static int read_list(struct listing *l)
 {
 	const struct pl_history_record *record;

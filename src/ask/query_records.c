@@ -19,12 +19,12 @@
 
 #define BATCH          256
 #define BATCH_HOPS     4096
-/* Sources that are read at the same time; more are read one after the other. */
+/* Sources read at the same time; when there are more, they are read one after the other. */
 #define PARTITIONS_MAX 64
 
 /* ---- from a history ---- */
 
-/* Records that were read and not fed yet. */
+/* Records read but not yet fed. */
 struct gathered {
 	const struct pl_query_records *to;
 	uint32_t partition;
@@ -99,7 +99,7 @@ static void take(struct gathered *g, const struct pl_history_record *record)
 		take_hop(g, &record->hops[i], &record->path);
 }
 
-/* The lists that are read: hops by way of their paths, where these are asked for. */
+/* Returns the lists to read: hops are read through their paths when the question needs these. */
 static unsigned int lists(const struct gathered *g)
 {
 	const bool by_path = g->hops && g->paths_of_hops;
@@ -112,7 +112,7 @@ static unsigned int lists(const struct gathered *g)
 
 struct reading {
 	const char *from;
-	/* One of the two, from when it is first read until its end. */
+	/* One of walk and decode is set while the source is read. */
 	struct pl_history_walk *walk;
 	struct pl_decode *decode;
 	struct gathered *gathered;
@@ -121,13 +121,13 @@ struct reading {
 	struct pl_batch packets;
 	const struct pl_query_records *to;
 	uint32_t partition;
-	bool apart; /* the partition is its own */
+	bool apart; /* it has a partition of its own */
 	bool began, ended;
 	uint64_t reached_ns;
 };
 
-/* A source is in the order of time over all its lists: none has more before this. A kind that comes
- * rarely, or never, then holds back no window and no join. */
+/* Reports that a source has no more records before this time in any of its lists, as it is in the
+ * order of time. So a rare kind, or one that never comes, delays no window and no join. */
 static void passed(const struct reading *r, uint64_t ts_ns)
 {
 	for (unsigned int stream = 0; r->apart && stream < PL_QUERY_STREAMS; stream++)
@@ -168,7 +168,7 @@ static int begin_history(struct reading *r, const char *from)
 	return code;
 }
 
-/* A batch of it; an exit code. */
+/* Reads a batch of a history. Returns an exit code. */
 static int step_history(struct reading *r)
 {
 	const struct pl_history_record *record = NULL;
@@ -208,7 +208,7 @@ static int begin_capture(struct reading *r)
 	}
 	r->records.flush = flush;
 	r->records.flush_arg = r;
-	/* Events are of histories. */
+	/* Only histories have events. */
 	if (r->apart)
 		(void)pl_query_ended(r->to->run, PL_QUERY_EVENTS, r->partition);
 	if (pl_port_open(&r->port, r->from, PL_PORT_RECV, &(struct pl_port_options){ 0 }, &diag) <
@@ -239,7 +239,7 @@ static int step_capture(struct reading *r)
 	pl_decode_batch(r->decode, &r->packets, &r->records);
 	flush(&r->records, r);
 	pl_port_release(r->port, &r->packets);
-	/* Its reports may be few among its packets. */
+	/* Few of its packets may be reports. */
 	passed(r, r->reached_ns);
 	return 0;
 }
@@ -270,7 +270,7 @@ static bool is_full(void *arg)
 	return r->to->full(r->to->arg);
 }
 
-/* All of it at once: the source that is joined with it waits for it. */
+/* Reads a whole file at once: the source joined with it waits. */
 static int read_file(struct reading *r)
 {
 	const struct pl_query_file to = {
@@ -300,7 +300,7 @@ static void close_reading(struct reading *r)
 	r->records = (struct pl_record_batch){ 0 };
 }
 
-/* Of "region:PATH" the path. */
+/* Returns the path of "region:PATH". */
 static const char *path_of(const char *source)
 {
 	const size_t n = strlen(PL_QUERY_REGION);
@@ -333,7 +333,8 @@ static bool has_events(const char *source)
 	return is_history(source) || pl_query_is_daemon(source);
 }
 
-/* Values are a daemon's, and events of one of the sources at least. 0, or an exit code; complains. */
+/* Checks that values come from a daemon, and that events have a source with events. Returns 0, or
+ * an exit code; complains. */
 static int check(const struct pl_query *query, const char *const *sources, size_t n)
 {
 	if (pl_query_reads(query, PL_QUERY_VALUES) && !pl_query_is_daemon(sources[0])) {
@@ -421,7 +422,8 @@ static int step(struct reading *r)
 	return code;
 }
 
-/* That which is furthest behind; of too many to be open at once the first. NULL: all have ended. */
+/* Returns the source that is furthest behind; when too many to be open at once, the first. NULL:
+ * all have ended. */
 static struct reading *next_of(struct reading *all, size_t n)
 {
 	struct reading *least = NULL;

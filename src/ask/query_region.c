@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records out of a region's lists, merged by their times. */
+/* Reads records from a region's lists, merged by their times. */
 #include "ask/query_region.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include "memory/append.h"
 #include "memory/region.h"
 
-#define ROOM 64 /* records of each list at hand */
+#define ROOM 64 /* records of each list that are read ahead */
 
-/* A list, and those of its records that were read and not yet given. */
+/* A list, and records of it that were read but not yet given. */
 struct source {
 	struct pl_append_reader reader;
 	uint64_t end; /* the head when reading began */
@@ -46,7 +46,7 @@ static bool fill(struct source *s)
 	return s->n > 0;
 }
 
-/* The list with the oldest record at hand; NULL: there is none. */
+/* Returns the list whose next record is the oldest; NULL: there is none. */
 static struct source *oldest(const struct reading *r)
 {
 	struct source *best = NULL;
@@ -72,7 +72,7 @@ static void read_lists(struct reading *r, const struct pl_query_region *to)
 	}
 }
 
-/* The entries that are gone are told: the answer lacks them. */
+/* Reports lost entries: the answer lacks them. */
 static void tell_lost(const struct reading *r, const char *path)
 {
 	uint64_t overrun = 0, damaged = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Telemetry reports of live ports, decoded for a question. */
+/* Receives telemetry reports from live ports and decodes them for a question. */
 #include "ask/query_reports.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #define BATCH_PATHS    1024
 #define BATCH_HOPS     8192
-#define BATCHES_A_TURN 16 /* from one port before the others get theirs */
+#define BATCHES_A_TURN 16 /* batches from one port before the next port's turn */
 #define TURN_NS        UINT64_C(100000000)
 
 static void interfaces(void *arg, struct pl_confine *confine)
@@ -29,7 +29,7 @@ static void flush(struct pl_record_batch *batch, void *arg)
 	pl_record_batch_clear(batch);
 }
 
-/* One socket for an address; for an interface one per queue or member of the group. */
+/* Opens a URI: one socket for an address; for an interface one per queue or member of the group. */
 static int open_uri(struct pl_query_reports *r, const char *uri, const struct pl_rights *rights,
 	struct pl_diag *diag)
 {
@@ -73,7 +73,7 @@ static int open_service(void *arg, struct pl_diag *diag)
 	struct pl_decode_options decode = *r->decode;
 
 	(void)diag;
-	/* Datagrams that come to these ports were sent to them. */
+	/* All datagrams at these ports are taken for reports. */
 	decode.any_port = true;
 	if (pl_record_batch_init(&r->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
 		pl_decode_new(&r->decoder, &decode) < 0)
@@ -93,13 +93,14 @@ static unsigned int fds(void *arg, struct pollfd *ret, unsigned int max)
 	return n;
 }
 
-/* 1: there may be more; 0: that was all; negative errno: the port failed. */
+/* Reads from a port. Returns 1 when there may be more, 0 when not, negative errno when the port
+ * failed. */
 static int receive(struct pl_query_reports *r, struct pl_port *port, struct pl_diag *diag)
 {
 	for (int i = 0; i < BATCHES_A_TURN; i++) {
 		const int n = pl_port_recv(port, &r->packets, 0, diag);
 
-		/* An interface that went or came back is news; the port lives on. */
+		/* An interface that went down or came up is only reported; the port stays open. */
 		if (n == -ENETDOWN || n == -EAGAIN) {
 			pl_say_diag(diag);
 			return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Telemetry reports as they arrive, as a source of a question over paths and hops: a service over
- * the ports that pathline listen understands. */
+/* A source of a question over paths and hops: telemetry reports as they arrive, by a service over
+ * the same ports as pathline listen. */
 #pragma once
 
 #include <stdbool.h>

@@ -43,7 +43,7 @@ static void feed(void *arg, enum pl_flat_kind kind, const void *records, uint32_
 {
 	struct pl_asking *a = arg;
 
-	/* Flows are of all captures together. */
+	/* Flows are made of all captures together. */
 	const bool flows = pl_flat_short(kind) == PL_FLAT_FLOW128;
 	const bool one = a->tap == NULL || a->captures == 0 || flows;
 	const uint32_t from = one ? 0 : a->tap->from;
@@ -58,14 +58,14 @@ static void feed(void *arg, enum pl_flat_kind kind, const void *records, uint32_
 	(void)pl_query_feed_flat(a->run, kind, records, n, from);
 }
 
-/* How far a capture is: of several its next packet, as one that has no records of the question must
- * not hold up the others. Records in datagrams are older than these. */
+/* Returns how far a capture is; of several its next packet's time, so that one without records of
+ * the question delays no other. Records in datagrams are older than their packets. */
 static uint64_t reached(const struct pl_asking *a, uint32_t i)
 {
 	return a->captures > 1 && !a->tap->datagrams[i] ? a->tap->reached_ns[i] : a->newest_ns[i];
 }
 
-/* A kind that is rare in a capture is not waited for, nor one that has ended. */
+/* Reports how far a capture is: nothing waits for a rare kind, or a capture that ended. */
 static void capture_turned(struct pl_asking *a, uint32_t i)
 {
 	static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT64, PL_FLAT_PKT96, PL_FLAT_DNS64 };
@@ -84,7 +84,7 @@ static void passed(void *arg, uint64_t ts_ns)
 {
 	struct pl_asking *a = arg;
 
-	/* Where nothing is fed nobody else tells it, and the time that passed is not ahead of it. */
+	/* Sets the clock, as no record may be fed: the time that passed must not be ahead of it. */
 	pl_query_clock(a->run, pl_clock_real_ns());
 	(void)pl_query_passed(a->run, PL_FLAT_PKT64, ts_ns, 0);
 	(void)pl_query_passed(a->run, PL_FLAT_PKT96, ts_ns, 0);
@@ -144,8 +144,8 @@ static void tell_begin(void *arg)
 			"asking %s%s", t->o->sources[0], t->o->n_sources > 1 ? " and others" : "");
 }
 
-/* Runs the service that has the records, and before it the one that takes rows; an exit code,
- * complains. */
+/* Runs the service that has the records, after the one that takes rows, if any. Returns an exit
+ * code; complains. */
 static int serve(
 	const struct pl_asking *a, const struct pl_service *service, void (*begun)(void *arg))
 {
@@ -164,7 +164,7 @@ static int serve(
 	return pl_serve(&run);
 }
 
-/* Of a tap, which makes the longer records. */
+/* Returns the kinds that the tap has to make, in their long forms. */
 static uint32_t kinds_of(const struct pl_asking *a)
 {
 	uint32_t kinds = 0;
@@ -196,7 +196,7 @@ static bool is_live(const char *source)
 	       (pl_port_uri_can(source) & PL_PORT_CAN_LIVE) != 0;
 }
 
-/* Records that come as datagrams were made elsewhere, and may be marked. */
+/* Returns false when records come as datagrams: made elsewhere, they may be marked. */
 static bool marks_itself(const char *const *sources, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -207,7 +207,7 @@ static bool marks_itself(const char *const *sources, size_t n)
 	return true;
 }
 
-/* Without a rule that marks no packet is marked, and the question would find nothing, silently. */
+/* Warns when no rule marks packets and the question asks for marked ones: it would find none. */
 static void tell_marks(const struct pl_asking *a, const struct pl_tap_rules *rules,
 	const char *const *sources, size_t n)
 {
@@ -256,7 +256,7 @@ static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)
 	code = add_rules(a, &o.rules);
 	if (code == 0)
 		tell_marks(a, &o.rules, sources, n);
-	/* Rules decide by their order: those of the question would come behind. */
+	/* Rules decide by their order: those made of the question would come after the user's. */
 	if (!a->args->no_push_down && a->args->rules->n == 0) {
 		pl_query_push_rules(a->query, sources, n, &o.rules);
 		if (pl_query_push_plan(a->query, a->args->count > 0, sources, n, &plan, NULL))
@@ -431,7 +431,7 @@ static int ask_reports(struct pl_asking *a, const char *const *sources, size_t n
 	return code;
 }
 
-/* Before the output has threads, where it has any. */
+/* Gives up privileges before the output, if there is one, starts threads. */
 static int confine(void *arg)
 {
 	struct pl_asking *a = arg;
@@ -571,7 +571,7 @@ int pl_query_sources_read(struct pl_asking *a, const char *const *sources, size_
 	const struct pl_query_file files = { reads, feed_file, file_passed, file_ended, note_clocks,
 		full, a };
 	const bool served = pl_query_is_served(a, sources[0]);
-	/* A daemon is asked, and a runtime runs, with rights given up: they open it themselves. */
+	/* A daemon is asked, and a runtime runs, without privileges: they open it themselves. */
 	const bool opens = a->into != NULL && !served && !pl_query_is_daemon(sources[0]);
 	int code = opens ? pl_query_into_open(a->into) : 0;
 

@@ -20,7 +20,7 @@
 #include "service/kafka_source.h"
 #include "service/query_push.h"
 
-#define IDLE_NS UINT64_C(1000000000) /* of a live source: then windows close by the clock */
+#define IDLE_NS UINT64_C(1000000000) /* silence of a live source; then windows close by the clock */
 
 void pl_complain_question(const char *text, const struct pl_diag *diag)
 {
@@ -49,7 +49,7 @@ static void take_row(void *arg, const struct pl_query_row *row)
 		pl_query_out_add(&a->rows, row);
 }
 
-/* As a member of a group. */
+/* Asks as a member of a group. */
 static int ask_group(const struct pl_asking *a, const char *name, const char *uri, const char *into)
 {
 	enum pl_flat_kind kind = PL_FLAT_MAX;
@@ -72,12 +72,12 @@ static int ask_group(const struct pl_asking *a, const char *name, const char *ur
 	return pl_query_group(&args, a->query, name, uri, kind);
 }
 
-/* Writes the rest of the rows and tells those that are lost; `code` is how reading ended. */
+/* Writes the last rows and reports lost ones; `code`: result of reading. */
 static int end_rows(struct pl_asking *a, int code)
 {
 	const struct pl_query_stats *all = pl_query_run_stats(a->run);
 	const struct pl_query_stats *stats = a->args->stats ? all : NULL;
-	/* Of a source that cannot be read there is not even the head of a table. */
+	/* For a source that cannot be read not even the head of a table is printed. */
 	const bool ended =
 		code == 0 || (code == PL_EXIT_FAILED && (all->records > 0 || all->counted > 0));
 	uint64_t n;
@@ -131,7 +131,7 @@ static int ask(struct pl_asking *a, const char *const *sources, size_t n)
 	return end_rows(a, code);
 }
 
-/* With rows that are drawn. */
+/* Asks, and draws the rows. */
 static int ask_chart(struct pl_asking *a, const char *const *sources, size_t n)
 {
 	struct pl_diag diag = { .text = "" };
@@ -154,7 +154,7 @@ static int ask_chart(struct pl_asking *a, const char *const *sources, size_t n)
 	return code;
 }
 
-/* With rows that go to an output. */
+/* Asks, and writes the rows to an output. */
 static int ask_into(struct pl_asking *a, const char *name, const char *uri,
 	const char *const *sources, size_t n)
 {
@@ -227,7 +227,7 @@ static int answer(struct pl_asking *a, const char *name, const char *question,
 	return 0;
 }
 
-/* Of a question by name its text. -ENOENT: it is no name; others are told. */
+/* Makes the text of a question by name. -ENOENT: it is no name; other errors are reported. */
 static int expand(struct pl_buf *text, const char *question)
 {
 	struct pl_diag diag = { .text = "" };

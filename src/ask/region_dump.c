@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline region dump: prints all entries that are not empty, as rows, or as records where the
+/* pathline region dump: prints all entries that are not empty, as rows, or as records when the
  * region holds records. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 
 /* ---- records ---- */
 
-/* A value that begins with a record; paths stand alone, without their hops. */
+/* Prints a value that begins with a record; paths without their hops. */
 static void add_record(struct pl_record_out *out, uint32_t content, const void *bytes)
 {
 	union {
@@ -60,7 +60,7 @@ struct dump {
 	char hex[2 * PL_ENTRY_MAX + 1];
 };
 
-/* No more is wanted. */
+/* Returns true when no more is wanted. */
 static bool full(const struct dump *d)
 {
 	return pl_row_out_full(&d->rows) || pl_record_out_full(&d->records) ||
@@ -68,7 +68,7 @@ static bool full(const struct dump *d)
 	       (d->args->count != 0 && d->n >= d->args->count);
 }
 
-/* A value under two numbers: as a record, or as a row whose last column is its bytes. */
+/* Prints a value with two numbers: as a record, or as a row whose last column is its bytes. */
 static void add_bytes(struct dump *d, uint64_t a, uint64_t b, const uint8_t *bytes, size_t n)
 {
 	char text[2][NUMBER];
@@ -90,7 +90,7 @@ static void add_bytes(struct dump *d, uint64_t a, uint64_t b, const uint8_t *byt
 	pl_row_out_add(&d->rows, values);
 }
 
-/* `last`: the column behind the value, where there is one. */
+/* Prints a cell. `last`: the column behind the value, or NULL. */
 static void add_cell(struct dump *d, uint64_t a, uint64_t b, uint64_t v, const char *last)
 {
 	char text[3][NUMBER];
@@ -188,8 +188,8 @@ static void dump_postcards(
 	}
 }
 
-/* The fewest columns that were complete at any time count: cells that were read before are then of
- * the present sketch. */
+/* Prints the cells. The least count of complete columns during the reading is used: cells read
+ * before then belong to the present sketch. */
 static void dump_sketch(struct dump *d, const struct pl_store_params *params, void *base)
 {
 	uint32_t bytes = params->sketch.cell_bytes, rows = params->sketch.rows;

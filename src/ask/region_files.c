@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Regions of this machine as the stores that a lookup asks. */
+/* Gives regions of this machine to a lookup as its stores. */
 #include "ask/region_lookup.h"
 #include "base/complain.h"
 #include "base/exit_code.h"

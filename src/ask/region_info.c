@@ -20,7 +20,7 @@ const char *const pl_region_contents[] = { "bytes", "path", "hop", "event", "pkt
 _Static_assert(
 	sizeof(pl_region_contents) / sizeof(pl_region_contents[0]) == PL_CONTENT_MAX + 1, "");
 
-/* Facts about a region: a name and a value each, which is a number or not. */
+/* Facts about a region: name and value of each, which may be a number. */
 struct facts {
 	struct pl_column columns[24];
 	char text[24][CELL];
@@ -88,7 +88,7 @@ static void store_facts(struct facts *f, const struct pl_store_params *p)
 	}
 }
 
-/* The share of the present sketch that is there. */
+/* Adds the complete columns of the present sketch. */
 static void sketch_facts(struct facts *f, const struct pl_region *g)
 {
 	struct pl_sketch s;

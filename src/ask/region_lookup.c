@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asks a store for keys: the answers of each primitive, in files or at collectors. */
+/* Looks up keys in a store, in files or at collectors: the answers of each primitive. */
 #include "ask/region_lookup.h"
 
 #include <errno.h>
@@ -173,7 +173,7 @@ static int look_postcards(
 	return 1;
 }
 
-/* ---- the hash of a key; the number of an entry is its own ---- */
+/* ---- the hash of a key; that of an entry is its number ---- */
 
 static uint64_t hash_key_write(const struct pl_lookup *l, const void *key, size_t n)
 {

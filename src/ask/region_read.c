@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads a region's keys and checks its entries. */
+/* Finds a region's store, and checks its entries. */
 #include "ask/region_read.h"
 
 #include <inttypes.h>
@@ -54,7 +54,7 @@ static const char *u64(char dst[NUMBER], uint64_t v)
 
 struct account {
 	uint64_t used, whole, damaged, unpublished, wrong_heads;
-	bool provable; /* whether `whole` was proved entry by entry */
+	bool provable; /* `whole` was proved entry by entry */
 };
 
 #define HEADS_TOLD 3 /* the others are only counted */
@@ -101,8 +101,8 @@ static void verify_key_write(struct account *acc, const struct pl_key_write *kw)
 		if (!pl_key_write_slot(kw, i, &check, value))
 			continue;
 		acc->used++;
-		/* No key and value have that check value; whether others are whole only their keys
-		 * tell. */
+		/* No key and value have this check value; of the others only their keys tell
+		 * whether they are whole. */
 		acc->damaged += check == 0 && kw->hashing.kind == PL_HASH_PATHLINE;
 	}
 }
@@ -129,7 +129,7 @@ static void verify_registers(struct account *acc, const uint8_t *registers, uint
 	acc->whole = acc->used - acc->damaged;
 }
 
-/* clean: its last writer closed it, and left nothing unpublished. */
+/* Counts entries. clean: the last writer closed the region, and left nothing unpublished. */
 static void account_for(
 	struct account *acc, const struct pl_store_params *params, void *base, bool clean)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Stores of collectors that a lookup asks over the network: roce://HOST:PORT[,…]/STORE?dev=… */
+/* Gives stores of collectors to a lookup over the network: roce://HOST:PORT[,…]/STORE?dev=… */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "remote/roce_uri.h"
 #include "runtime/confine.h"
 
-#define ECT     2 /* may be marked instead of dropped: ECT(0) of RFC 3168 */
+#define ECT     2 /* ECT(0) of RFC 3168: routers may mark instead of drop */
 #define SECONDS UINT64_C(1000000000)
 
 struct remote {
@@ -50,7 +50,7 @@ static int take_key(void *arg, const char *key, const char *value, struct pl_dia
 		return 0;
 	} else if (strcmp(key, "service") != 0 && strcmp(key, "queue") != 0 &&
 		   strcmp(key, "window") != 0) {
-		/* These three are about writing: the translator's URI is taken as it is. */
+		/* These three are for writing: a translator's URI is accepted as it is. */
 		pl_diag_set(diag,
 			"roce: invalid '%s=%s': keys of a lookup are dev=packet:IFACE or udp://ADDRESS, connect=tcp or cm, timeout=100ms to 60s, dscp=0 to 63, ecn=on or off",
 			key, value);
@@ -82,7 +82,7 @@ static int check_uri(struct remote *m, struct pl_diag *diag)
 
 /* ---- opening ---- */
 
-/* Once the interface is open. */
+/* Gives up privileges once the interface is open. */
 static int give_up_rights(struct pl_diag *diag)
 {
 	const struct pl_privilege_options options = { .user = NULL };
@@ -125,7 +125,7 @@ static int complain(int error, const struct pl_diag *diag)
 	return pl_lookup_exit(error);
 }
 
-/* The present epoch is the one that a collector serves. */
+/* Checks that the epoch in the options is the present one, which a collector serves. */
 static int check_epoch(const struct remote *m, unsigned int i)
 {
 	const struct pl_exchange *store = pl_reader_store(m->reader, i);
@@ -161,7 +161,7 @@ static int open_store(
 	return 0;
 }
 
-/* Lists have no epochs. */
+/* Checks that the epoch did not change; lists have no epochs. */
 static int unchanged(void *arg, unsigned int i)
 {
 	const struct remote *m = arg;

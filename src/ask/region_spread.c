@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asks each key at its collector, and goes on when a collector cannot be asked. */
+/* Looks up each key at its collector, and continues when a collector cannot be asked. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -14,14 +14,14 @@
 #include "base/exit_code.h"
 #include "dta/translator.h"
 
-#define MORE 3 /* columns, where there are several collectors */
+#define MORE 3 /* columns added with several collectors */
 
-/* The same store of several collectors, in their order. */
+/* A store at several collectors, in their order. */
 struct spread {
 	const struct pl_lookup_at *at;
 	const struct pl_region_args *args;
 	struct pl_lookup *lookups[PL_COLLECTORS_MAX]; /* NULL: not opened */
-	int codes[PL_COLLECTORS_MAX];                 /* why it cannot be asked; 0: it can */
+	int codes[PL_COLLECTORS_MAX];                 /* exit code of its failure, or 0 */
 	struct pl_lookup *any;                        /* one of them: the store's parameters */
 	struct pl_value_set nodes;
 	int code; /* of the first failure */
@@ -57,7 +57,7 @@ static int fail(struct spread *s, unsigned int i, int code)
 	return code;
 }
 
-/* A source failed. */
+/* Reports the failure of a source. */
 static int fail_read(struct spread *s, unsigned int i, int error, const struct pl_diag *diag)
 {
 	if (error != -EPIPE)
@@ -77,7 +77,7 @@ static int same_store(struct spread *s, const struct pl_lookup *l, unsigned int 
 	return PL_EXIT_USAGE;
 }
 
-/* 0, or an exit code; complains the first time. */
+/* Opens a collector's store. Returns 0, or an exit code; complains the first time. */
 static int open_one(struct spread *s, unsigned int i)
 {
 	struct pl_diag diag = { .text = "" };
@@ -112,7 +112,8 @@ static int open_one(struct spread *s, unsigned int i)
 	return r < 0 ? fail_read(s, i, r, &diag) : 0;
 }
 
-/* The first that can be opened gives the store's parameters. */
+/* Opens the first collector that can be opened, for the store's parameters; all when they are
+ * files. */
 static int open_any(struct spread *s)
 {
 	for (unsigned int i = 0; i < s->at->n && s->any == NULL; i++) {
@@ -123,7 +124,7 @@ static int open_any(struct spread *s)
 	}
 	if (s->any == NULL)
 		return s->code;
-	/* Files are all opened: one that is missing is told, whatever the keys. */
+	/* All files are opened: a missing one is reported, whatever the keys. */
 	for (unsigned int i = 0; !s->at->remote && i < s->at->n; i++) {
 		const int code = open_one(s, i);
 
@@ -138,7 +139,7 @@ static uint64_t all_of(unsigned int n)
 	return n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-/* The number by which a translator chooses a collector: a list is at one, and so is a sketch. */
+/* Returns the number by which a translator chooses a collector: a list, or a sketch, is at one. */
 static uint64_t spread_of(const struct spread *s, uint64_t hash)
 {
 	const uint32_t primitive = s->any->q.params.primitive;
@@ -146,7 +147,7 @@ static uint64_t spread_of(const struct spread *s, uint64_t hash)
 	return primitive == PL_APPEND ? s->args->list : primitive == PL_SKETCH ? 0 : hash;
 }
 
-/* Of those in `up`; -1: none. */
+/* Chooses a collector among those in `up`; -1: none. */
 static int choose(const struct spread *s, uint64_t hash, uint64_t up)
 {
 	if (s->at->n == 1)
@@ -154,7 +155,7 @@ static int choose(const struct spread *s, uint64_t hash, uint64_t up)
 	return pl_collector_choose((unsigned int)s->args->store, spread_of(s, hash), up, s->at->n);
 }
 
-/* The collector that has the sketch as a whole. */
+/* Returns the collector that has the whole sketch. */
 static unsigned int sketch_at(const struct spread *s)
 {
 	return (unsigned int)choose(s, 0, all_of(s->at->n));
@@ -162,15 +163,16 @@ static unsigned int sketch_at(const struct spread *s)
 
 /* ---- keys ---- */
 
-/* A key that is going to be asked. */
+/* A key to look up. */
 struct asked {
 	char *text;
 	uint8_t *key;
 	size_t bytes;
 };
 
-/* The sum that the others count for a key: additions made there while its collector was down, and
- * keys that collide with it there. NULL: they do not count, or are not asked. */
+/* Returns the sum that other collectors count for a key: additions made there while its collector
+ * was down, and keys that collide with it there. NULL: the store has no counters, or they are not
+ * asked. */
 static const char *count_elsewhere(
 	struct spread *s, unsigned int here, const void *key, size_t bytes)
 {
@@ -200,7 +202,8 @@ static const char *count_elsewhere(
 	return s->elsewhere;
 }
 
-/* One key at one collector: as `look` of struct pl_looker, but that an error was told. */
+/* Looks up a key at one collector. Returns as `look` of struct pl_looker, but errors are reported
+ * already. */
 static int look_at(struct spread *s, const struct pl_looker *looker, unsigned int i,
 	const void *key, size_t bytes, const char **values)
 {
@@ -217,9 +220,8 @@ static int look_at(struct spread *s, const struct pl_looker *looker, unsigned in
 }
 
 /*
- * Asks the collector that has the key while all are up, then, if all are to be asked, in the order
- * in which they take its place, the others. As look_at; negative: no collector that was to be asked
- * could be.
+ * Asks the collector that has the key while all are up; then, with `every`, the others, in the
+ * order in which they replace it. Returns as look_at; negative when no collector could be asked.
  */
 static int look_one(struct spread *s, const struct pl_looker *looker, const void *key, size_t bytes,
 	const char **values)
@@ -256,8 +258,8 @@ static int look_one(struct spread *s, const struct pl_looker *looker, const void
 	return found;
 }
 
-/* As reports of the published forms carry a number: most significant byte first, whichever way it
- * was written. */
+/* Turns a number's bytes as reports of the published forms carry it: most significant byte first,
+ * whichever way it was written. */
 static void carry(const struct pl_store_params *params, const char *form, uint8_t *key)
 {
 	uint32_t word;
@@ -269,7 +271,7 @@ static void carry(const struct pl_store_params *params, const char *form, uint8_
 	memcpy(key, &word, sizeof(word));
 }
 
-/* The columns behind those of the primitive; how many. */
+/* Adds the columns behind those of the primitive; returns how many. */
 static unsigned int add_columns(const struct spread *s, struct pl_column *ret)
 {
 	unsigned int n = 0;
@@ -284,11 +286,11 @@ static unsigned int add_columns(const struct spread *s, struct pl_column *ret)
 	return n;
 }
 
-/* Keys that are asked together: over the network they wait once. */
+/* Keys that are asked together: over the network they need one wait. */
 struct group {
 	struct asked keys[PL_QUERY_AHEAD];
 	unsigned int n;
-	bool end; /* there are no others */
+	bool end; /* no more keys follow */
 };
 
 static void empty(struct group *g)
@@ -300,7 +302,8 @@ static void empty(struct group *g)
 	g->n = 0;
 }
 
-/* 0, or an exit code: keys that stand before a text that is no key are asked all the same. */
+/* Reads a group of keys. Returns 0, or an exit code; keys before a text that is no key are asked
+ * all the same. */
 static int read_group(struct spread *s, struct pl_key_source *source, struct group *g)
 {
 	const struct pl_store_params *params = &s->any->q.params;
@@ -331,8 +334,8 @@ static int read_group(struct spread *s, struct pl_key_source *source, struct gro
 	return 0;
 }
 
-/* Reads the bytes that the keys of a group take, at the collector of each. An error is found again,
- * and told, when a key is asked. */
+/* Reads the bytes for the keys of a group at the collector of each. An error is found again, and
+ * reported, when a key is asked. */
 static void read_ahead(struct spread *s, const struct pl_looker *looker, const struct group *g)
 {
 	uint64_t hashes[PL_QUERY_AHEAD], of_one[PL_QUERY_AHEAD];
@@ -360,7 +363,7 @@ static void read_ahead(struct spread *s, const struct pl_looker *looker, const s
 
 struct answers {
 	struct pl_row_out out;
-	bool all, left_out; /* all were found; some could not be asked */
+	bool all, left_out; /* all: all were found; left_out: some could not be asked */
 };
 
 static void look_up_group(
@@ -393,7 +396,7 @@ static int look_up_all(
 	memcpy(columns, looker->columns, looker->n * sizeof(*columns));
 	pl_row_out_init(
 		&a.out, s->args->form, columns, looker->n + add_columns(s, columns + looker->n));
-	/* Behind the only collector there is nobody to ask. */
+	/* When the only collector fails, there is no other to ask. */
 	while (code == 0 && !g.end && (s->at->n > 1 || s->code == 0)) {
 		code = read_group(s, source, &g);
 		look_up_group(s, looker, &g, &a);
@@ -406,7 +409,7 @@ static int look_up_all(
 			s->at->every ? "" : "; --all asks the other collectors for them");
 	if (code != 0)
 		return code;
-	/* With all of them asked, one that is gone matters where a key was not found. */
+	/* A failed collector matters only when a key was not found at the others. */
 	if (s->code != 0 && !a.all)
 		return s->code;
 	return a.all ? PL_EXIT_OK : PL_EXIT_NOTHING;
@@ -451,7 +454,7 @@ static int look_up(struct spread *s, const char *const *keys, size_t n)
 	struct pl_lookup *sketch = NULL;
 	int code;
 
-	/* A store was read before. */
+	/* open_any opened a store. */
 	assert(s->any != NULL);
 	if (is_sketch(s, PL_SKETCH_HYPERLOGLOG)) {
 		code = look_up_cardinality(s, &sketch);

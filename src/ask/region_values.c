@@ -73,7 +73,7 @@ int pl_key_parse(const char *text, const char *form, uint8_t **ret_key, size_t *
 	return 0;
 }
 
-/* "7" or "1-100". */
+/* Reads "7" or "1-100". */
 static int parse_range(char *item, uint32_t *values, size_t *n)
 {
 	char *dash = strchr(item, '-');

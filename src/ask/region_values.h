@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys, values and sets of nodes as people write them. */
+/* Reads and writes keys, values and sets of nodes as text. */
 #pragma once
 
 #include <stddef.h>
@@ -7,12 +7,13 @@
 
 #include "memory/postcards.h"
 
-/* The bytes of a key, fresh, that the caller frees. form: "text" as it is; "hex"; "u32", "u64" a
+/* Reads a key into new memory, which the caller frees. form: "text" as it is; "hex"; "u32", "u64" a
  * number, least significant byte first; "be32" most significant first. -EINVAL, -ENOMEM. */
 int pl_key_parse(const char *text, const char *form, uint8_t **ret_key, size_t *ret_bytes);
 
-/* "1-100,205". -EINVAL for anything else, or more than a million nodes. */
+/* Reads a set such as "1-100,205". -EINVAL for other text, or more than a million nodes;
+ * -ENOMEM. */
 int pl_nodes_parse(const char *text, struct pl_value_set *ret);
 
-/* Two digits a byte, terminated; returns dst, which has room for 2 * n + 1. */
+/* Writes two digits a byte, terminated; returns dst, which has room for 2 * n + 1. */
 const char *pl_hex_text(char *dst, const uint8_t *bytes, size_t n);

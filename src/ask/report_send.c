@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends reports of DTA from a socket: at their rate, again where a translator misses them. */
+/* Sends DTA reports from a socket at their rate, and again when a translator requests them. */
 #include "ask/report_send.h"
 
 #include <arpa/inet.h>
@@ -21,14 +21,14 @@
 
 #define WAIT_MAX_NS UINT64_C(50000000)
 #define SETTLE_NS   UINT64_C(200000000)
-#define PATIENCE_NS UINT64_C(2000000000) /* with a translator that answered before */
+#define PATIENCE_NS UINT64_C(2000000000) /* wait for a translator that answered before */
 
 struct job {
 	struct pl_report_send_options *o;
 	struct pl_reporter *reporter;
 	int fd;
 	uint64_t unsent;
-	int unsent_error; /* what the system said last */
+	int unsent_error; /* last errno */
 };
 
 static volatile sig_atomic_t stop;
@@ -69,8 +69,8 @@ static int open_socket(const char *uri)
 	return fd;
 }
 
-/* A full socket is waited for; a datagram that is refused otherwise is counted, and sent again when
- * it is numbered. */
+/* Sends a datagram; waits while the socket is full. One that is refused otherwise is counted, and
+ * sent again when it is numbered. */
 static void send_datagram(void *arg, const void *bytes, size_t n)
 {
 	struct job *j = arg;
@@ -97,7 +97,7 @@ static void take_nacks(struct job *j)
 		pl_reporter_nack(j->reporter, pl_clock_mono_ns(), bytes, (size_t)n);
 }
 
-/* Until the reporter has something to do, a NACK comes, or `until_ns`. */
+/* Waits until the reporter has something to do, a NACK comes, or `until_ns`. */
 static void wait_a_while(struct job *j, uint64_t until_ns)
 {
 	struct pollfd readable = { .fd = j->fd, .events = POLLIN };
@@ -155,7 +155,7 @@ static int put_once(struct job *j)
 		hop.hop = (uint8_t)(i + 1);
 		hop.path_length = j->o->cut ? 0 : (uint8_t)j->o->n_hops;
 		hop.value = j->o->hops[i];
-		/* The last one wakes. */
+		/* The last one wakes the collector. */
 		hop.immediate = j->o->report.immediate && i + 1 == j->o->n_hops;
 		r = put(j, &hop);
 	}
@@ -180,13 +180,14 @@ static int report_all(struct job *j)
 		if (pl_reporter_waiting(j->reporter) > 0)
 			wait_a_while(j, UINT64_MAX);
 	}
-	/* Reports that wait for the rate are not sent any more; those that are packed are. */
+	/* After a signal, reports that wait for the rate are not sent any more; those already
+	 * packed are. */
 	if (stop)
 		pl_reporter_flush(j->reporter, pl_clock_mono_ns());
 	return r == -EAGAIN ? 0 : r;
 }
 
-/* Waits for the translator's last requests: it asks now for reports that it still misses. */
+/* Waits for the translator's last requests: now it asks for reports that it still misses. */
 static void settle(struct job *j)
 {
 	const struct pl_reporter_counters *c = pl_reporter_counters(j->reporter);
@@ -222,8 +223,8 @@ static void tell_account(const struct job *j)
 	fputc('\n', stderr);
 }
 
-/* Whether nothing was heard of a translator. Published forms have no confirmation; and who is told
- * to end waits for none, but what has left the ring by then was held long enough. */
+/* Returns true when no translator answered. Published forms have no confirmation; and after a
+ * signal it does not wait for one, but reports that left the ring by then were held long enough. */
 static bool unheard(const struct job *j)
 {
 	const struct pl_reporter_counters *c = pl_reporter_counters(j->reporter);
@@ -233,7 +234,7 @@ static bool unheard(const struct job *j)
 	       (!stop || pl_reporter_progress(j->reporter).kept > 0);
 }
 
-/* An exit code; names the reports that the other side is known to miss. */
+/* Returns an exit code; complains of reports that the translator is known to miss. */
 static int outcome(const struct job *j)
 {
 	uint64_t late = pl_reporter_counters(j->reporter)->unavailable,
@@ -268,7 +269,7 @@ static int outcome(const struct job *j)
 	return PL_EXIT_OK;
 }
 
-/* What is opened stays in the job, also when this fails. */
+/* Sends all reports. The job keeps what was opened, also after an error. */
 static int send_all(struct job *j)
 {
 	struct pl_diag diag = { .text = "" };
@@ -283,8 +284,7 @@ static int send_all(struct job *j)
 		return r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
 	}
 	pl_signals_handle(on_stop, (const int[]){ 0 });
-	/* The socket is open: a translator's answers are read by a process that can do nothing
-	 * else. */
+	/* From here on the process can only send, and read a translator's answers. */
 	r = pl_confine_reader(NULL, 0);
 	if (r != 0)
 		return r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sends one DTA report, or many that go on from it, to a translator, and waits for what it requests. */
+/* Sends one DTA report, or many with rising keys or values, to a translator, and answers its
+ * requests. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +11,7 @@
 
 #define PL_REPORT_HOPS_MAX 31u
 
-/* A key or a value: whose number goes up from report to report when it is stepped. */
+/* A key or a value, whose number rises from report to report when it is stepped. */
 struct pl_report_item {
 	uint8_t *bytes;
 	size_t n;
@@ -20,19 +21,19 @@ struct pl_report_item {
 struct pl_report_send_options {
 	const char *to; /* udp://ADDRESS:PORT */
 	struct pl_reporter_config reporter;
-	struct pl_dta_report report;      /* its key and data are the items' */
+	struct pl_dta_report report;      /* key and data are those of the items */
 	struct pl_report_item key, value; /* borrowed, and stepped */
 	bool step_key, step_value;
-	uint32_t hops[PL_REPORT_HOPS_MAX]; /* of a postcard: its values, a report each */
+	uint32_t hops[PL_REPORT_HOPS_MAX]; /* values of a postcard, a report each */
 	unsigned int n_hops;
-	bool cut;       /* the reports of a postcard do not say how long the path is */
-	uint64_t count; /* reports (postcards), unless: */
+	bool cut;       /* the reports of a postcard do not have the length of the path */
+	uint64_t count; /* number of reports (postcards), unless: */
 	bool loop;      /* until a signal ends it */
 };
 
 /*
- * Until all is sent and, of numbered reports, confirmed or given up, or SIGINT or SIGTERM comes.
- * Gives up the process's rights once its socket is open. An exit code: PL_EXIT_FAILED when reports
- * are lost. Tells its account on standard error, and complains.
+ * Sends until all reports are sent and, when numbered, confirmed or given up, or until SIGINT or
+ * SIGTERM comes. Gives up the process's privileges once its socket is open. Returns an exit code:
+ * PL_EXIT_FAILED when reports are lost. Prints its account on standard error, and complains.
  */
 int pl_report_send(struct pl_report_send_options *options);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records of a daemon's stream in the form "record" (export/watch.h): their bytes in hexadecimal digits. */
+/* Reads records of a daemon's stream in the form "record" (export/watch.h): their bytes in
+ * hexadecimal digits. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@ static inline int pl_stream_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* `size` bytes out of twice as many digits. False: some are none. */
+/* Reads `size` bytes from twice as many digits. Returns false when some are no digits. */
 static inline bool pl_stream_hex(void *to, size_t size, const char *digits)
 {
 	uint8_t *p = to;
@@ -38,8 +39,8 @@ union pl_stream_tapped {
 	struct pl_drop168 drop;
 };
 
-/* The kind of the record in a line of n characters, without its end; NULL: it is none of a tap, or of
- * another layout. */
+/* Reads the record of a line of n characters, without its end; returns its kind. NULL: it is no
+ * record of a tap, or has another layout. */
 static inline const struct pl_watch_kind *pl_stream_tapped(
 	union pl_stream_tapped *ret, const char *line, size_t n)
 {

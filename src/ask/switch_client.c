@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The client of a switch's control socket. */
+/* Client of a switch's control socket. */
 #include "ask/switch_client.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Puts what collectors say into a table of a switch. */
+/* Puts the addresses that collectors send into a table of a switch. */
 #include "ask/switch_controller.h"
 
 #include <errno.h>
@@ -153,7 +153,7 @@ static int serve(const struct pl_switch_controller *c, int fd, int signals, cons
 
 	if (r == 0)
 		r = set_entry(c, &x, &diag);
-	/* So few bytes find room at once. */
+	/* A new socket has room for so few bytes. */
 	if (r == 0 && send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) != (ssize_t)sizeof(bytes))
 		r = -EPIPE;
 	if (r == 0)
@@ -195,7 +195,7 @@ int pl_switch_controller_run(const struct pl_switch_controller *c, struct pl_dia
 		struct pl_addr peer;
 		int fd = pl_tcp_accept(listener, &peer);
 
-		/* It is still there to be accepted when there are descriptors again. */
+		/* Without free descriptors the connection waits to be accepted. */
 		if (fd < 0 && fd != -EAGAIN)
 			(void)poll(NULL, 0, 100);
 		if (fd < 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The controller of a switch that writes into a collector's memory by itself, as the P4-to-RDMA collector has it
- * (rdma/exchange.h, compact): a collector connects and says where to write, an entry with that comes into
- * a table of the switch, and the collector gets its bytes back.
+ * The controller of a switch that writes into a collector's memory by itself, for the P4-to-RDMA
+ * collector (rdma/exchange.h, compact): a collector connects and sends where to write, the
+ * controller puts an entry with that into a table of the switch, and sends the collector its bytes
+ * back.
  */
 #pragma once
 
@@ -12,10 +13,10 @@ struct pl_switch_controller {
 	const char *listen; /* "ADDRESS:PORT" */
 	const char *socket; /* control socket of the switch */
 	const char *table;
-	const char *entry; /* in which {va}, {rkey} and {qpn} are the collector's */
+	const char *entry; /* in which {va}, {rkey} and {qpn} stand for the collector's values */
 };
 
-/* Until SIGTERM or SIGINT, for one collector after the other; what happens is said on standard error. A
- * collector that says nothing sensible within ten seconds, or whose entry the switch refuses, gets no answer.
- * Negative errno with diag: -EINVAL for an entry that has not all three. */
+/* Serves one collector after the other until SIGTERM or SIGINT; reports on standard error. A
+ * collector that sends nothing valid within ten seconds, or whose entry the switch refuses, gets no
+ * answer. Negative errno with diag: -EINVAL for an entry without one of the three. */
 int pl_switch_controller_run(const struct pl_switch_controller *c, struct pl_diag *diag);

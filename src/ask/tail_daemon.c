@@ -26,17 +26,17 @@ enum {
 
 struct tail {
 	const struct pl_tail_daemon *args;
-	struct pl_buf line;  /* begun, not ended */
-	struct pl_buf clean; /* as it is printed */
+	struct pl_buf line;  /* the line received so far */
+	struct pl_buf clean; /* text to print */
 	uint64_t printed, dropped;
-	unsigned int skip; /* lines that are a header said before */
+	unsigned int skip; /* lines of a repeated header to skip */
 	bool began;        /* a header was printed */
 	struct pl_flat_out tapped;
-	bool gone; /* nobody reads any more */
+	bool gone; /* the reader of standard output is gone */
 	int error;
 };
 
-/* The text is a server's, which may be a stranger's: control characters are replaced. */
+/* Prints text of a server, which may be hostile: control characters are replaced. */
 static void print(struct tail *t, const char *text, size_t n)
 {
 	pl_buf_reset(&t->clean);
@@ -49,7 +49,7 @@ static bool begins(const char *line, size_t n, const char *with)
 	return n >= strlen(with) && memcmp(line, with, strlen(with)) == 0;
 }
 
-/* As take_line, of a record of a tap. */
+/* As take_line, for a record of a tap. */
 static bool take_tapped(struct tail *t, const char *line, size_t n)
 {
 	union pl_stream_tapped record;
@@ -64,7 +64,7 @@ static bool take_tapped(struct tail *t, const char *line, size_t n)
 	return !pl_flat_out_full(&t->tapped);
 }
 
-/* A whole line, its end included. False when no more is wanted. */
+/* Takes a whole line with its end. Returns false when no more is wanted. */
 static bool take_line(struct tail *t, const char *line, size_t n)
 {
 	static const char dropped[] = "{\"kind\":\"dropped\",\"count\":";
@@ -94,7 +94,7 @@ static bool take_line(struct tail *t, const char *line, size_t n)
 		return false;
 	t->printed += line[0] != '\t';
 	print(t, line, n);
-	/* In text form hops may still follow. */
+	/* In text form hops of the last path may follow. */
 	return !t->gone && t->error == 0 &&
 	       (t->args->limit == 0 || t->printed < t->args->limit ||
 		       strcmp(t->args->form, "text") == 0);
@@ -136,7 +136,7 @@ unsigned int pl_tail_kinds(const struct pl_tail_daemon *args)
 	return (unsigned int)args->events + args->paths + args->values;
 }
 
-/* Lines of the header that the form begins with. */
+/* Returns the lines of the header of the form. */
 static unsigned int header_lines(const struct pl_tail_daemon *args)
 {
 	if (args->tapped != NULL)
@@ -162,12 +162,12 @@ static bool make_path(const struct pl_tail_daemon *args, char *dst, size_t cap)
 		good = pl_client_parameter(dst, cap, "kind", kind + 1);
 	if (good && args->where != NULL)
 		good = pl_client_parameter(dst, cap, "where", args->where);
-	/* Of records of taps this program makes the form. */
+	/* Records of taps are formatted here. */
 	return good &&
 	       pl_client_parameter(dst, cap, "form", args->tapped != NULL ? "record" : args->form);
 }
 
-/* Until no more is wanted. The exit code. */
+/* Prints until no more is wanted. Returns the exit code. */
 static int follow(struct pl_client *client, struct tail *t, const char *path)
 {
 	unsigned int wait_ms = FIRST_WAIT_MS;
@@ -188,8 +188,8 @@ static int follow(struct pl_client *client, struct tail *t, const char *path)
 			return PL_EXIT_FAILED;
 		}
 		ever = ever || began || r == 0;
-		/* A refused request stays refused, and a daemon that was never there is not
-		 * waited for. */
+		/* A refused request stays refused, and it does not wait for a daemon that was never
+		 * there. */
 		if (r != 0 && (!ever || r != PL_EXIT_UNAVAILABLE) && !began) {
 			pl_complain_diag(&diag);
 			return r;

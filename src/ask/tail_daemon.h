@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pathline tail: the stream of a running daemon, which filters and formats. A connection that is
- * lost is made again; lines about the stream itself are counted, and not printed.
+ * pathline tail: prints the stream of a running daemon, which filters and formats. Connects again
+ * after a lost connection; lines about the stream itself are counted, and not printed.
  */
 #pragma once
 
@@ -16,13 +16,13 @@ struct pl_tail_daemon {
 	const char *where, *form;
 	bool events, paths, values;         /* none: all of them */
 	const struct pl_watch_kind *tapped; /* records of taps, alone; NULL: none */
-	bool show_loss;                     /* entries that were dropped are told in the stream */
+	bool show_loss;                     /* dropped entries are reported in the stream */
 	uint64_t limit;                     /* 0: none */
 	volatile int *stopped;              /* set by a signal */
 };
 
-/* The number of kinds that are asked for; 0 is all of them. */
+/* Returns the number of kinds in the options; 0: all kinds. */
 unsigned int pl_tail_kinds(const struct pl_tail_daemon *args);
 
-/* Gives up rights, and prints until no more is wanted. An exit code; complains. */
+/* Gives up privileges, and prints until no more is wanted. Returns an exit code; complains. */
 int pl_tail_daemon(const struct pl_tail_daemon *args);

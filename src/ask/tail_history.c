@@ -13,14 +13,14 @@
 #include "service/history_walk.h"
 #include "show/record_out.h"
 
-#define LOOK_NS  UINT64_C(20000000)   /* how often it looks for what is new */
-#define RENEW_NS UINT64_C(1000000000) /* and for new files */
+#define LOOK_NS  UINT64_C(20000000)   /* between looks for new records */
+#define RENEW_NS UINT64_C(1000000000) /* between looks for new files */
 
 struct follower {
 	const struct pl_tail_history *args;
 	struct pl_history_walk walk;
 	struct pl_record_out out;
-	uint64_t overrun; /* told in the stream */
+	uint64_t overrun; /* reported in the stream */
 };
 
 static void tell_loss(struct follower *f)
@@ -105,7 +105,7 @@ int pl_tail_history(const struct pl_tail_history *args)
 	if (code == 0)
 		code = pl_history_walk_open(&f->walk, &walk);
 	if (code == 0) {
-		/* A file has what it has. */
+		/* A file may have fewer kinds than asked for. */
 		f->out.kinds = f->walk.kinds;
 		code = print(f);
 		pl_history_walk_close(&f->walk);

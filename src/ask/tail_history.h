@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline tail --from: records out of a history. */
+/* pathline tail --from: prints records of a history. */
 #pragma once
 
 #include <signal.h>
@@ -13,5 +13,5 @@ struct pl_tail_history {
 	volatile sig_atomic_t *stopped; /* set by a signal */
 };
 
-/* An exit code. */
+/* Prints. Returns an exit code; complains. */
 int pl_tail_history(const struct pl_tail_history *args);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints the records of a file of loss and delay, and those that come while it is looked at. */
+/* Prints the records of a file of loss and delay, and those added later. */
 #include "ask/tail_segments.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "show/flat_file.h"
 #include "show/flat_out.h"
 
-#define LOOK_NS UINT64_C(20000000) /* how often it looks for what is new */
+#define LOOK_NS UINT64_C(20000000) /* between looks for new records */
 #define BATCH   64u
 
 bool pl_tail_is_segments(const char *from)
@@ -21,7 +21,7 @@ bool pl_tail_is_segments(const char *from)
 	return pl_flat_file_is(from, PL_FLAT_SEG192);
 }
 
-/* All that is there now. -errno. */
+/* Prints the records present now. Negative errno. */
 static int64_t print_new(struct pl_flat_file *f, struct pl_flat_out *out, uint64_t since_ns)
 {
 	struct pl_seg192 records[BATCH];
