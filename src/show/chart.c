@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Draws rows of a query. */
+/* Draws rows of a query as a chart. */
 #include "show/chart.h"
 
 #include <assert.h>
@@ -38,7 +38,7 @@ struct pl_chart {
 	bool windowed, no_memory, follows;
 };
 
-/* One name, and its points in the order of time. */
+/* A name and its points in the order of time. */
 struct series {
 	const struct point *first;
 	uint32_t n;
@@ -158,7 +158,7 @@ void pl_chart_follow(struct pl_chart *chart)
 	chart->follows = true;
 }
 
-/* Those from that time on, in their order; how many. */
+/* Keeps the points from that time on, in their order; returns how many. */
 static uint32_t keep_from(struct point *points, uint32_t n, int64_t from_ns)
 {
 	uint32_t kept = 0;
@@ -170,7 +170,7 @@ static uint32_t keep_from(struct point *points, uint32_t n, int64_t from_ns)
 	return kept;
 }
 
-/* Half of the rows go, the oldest; with windows, those of the older half of the time. */
+/* Drops the older half of the rows; with windows, those of the older half of the time. */
 static void forget(struct pl_chart *chart)
 {
 	int64_t first = INT64_MAX, last = INT64_MIN;
@@ -184,7 +184,7 @@ static void forget(struct pl_chart *chart)
 	}
 	if (chart->windowed)
 		chart->n = keep_from(chart->points, n, first + (last - first) / 2 + 1);
-	/* All of them of one window, or there is none. */
+	/* All were of one window, or there are no windows. */
 	if (chart->n == 0 || chart->n == n) {
 		chart->n = n / 2;
 		memmove(chart->points, chart->points + n - n / 2, (n / 2) * sizeof(*chart->points));
@@ -214,7 +214,7 @@ void pl_chart_add(struct pl_chart *chart, const struct pl_query_row *row)
 
 /* ---- characters ---- */
 
-/* A full block and parts of one, by eighths; of a bar from the left, of a column from below. */
+/* A full block and its parts by eighths: of a bar from the left, of a column from below. */
 static const char *const bars[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█" };
 static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 static const char ascii_blocks[] = " .:-=+*#@";
@@ -227,7 +227,7 @@ static void put_block(struct pl_buf *out, unsigned int eighths, bool ascii)
 		pl_buf_str(out, blocks[eighths]);
 }
 
-/* Eighths of `width` places; what is more than nothing has one at least. */
+/* Returns the eighths of `width` places that a value fills; at least one for a value above 0. */
 static unsigned int eighths_of(double value, double most, unsigned int width)
 {
 	const double share = most > 0 && value > 0 ? value / most : 0;
@@ -256,7 +256,7 @@ static void put_number(struct pl_buf *out, int width, double value)
 	pl_buf_printf(out, "%*s", width, text);
 }
 
-/* Characters, not bytes. */
+/* Returns the length in characters, not bytes. */
 static unsigned int length_of(const char *text)
 {
 	unsigned int n = 0;
@@ -275,7 +275,7 @@ static void put_name(struct pl_buf *out, const char *name, unsigned int width)
 		pl_buf_chr(out, ' ');
 }
 
-/* The day and the time of it: of parts of a second as many digits as the windows need. */
+/* Writes day and time, with as many digits of the second as the windows need. */
 static void put_time(struct pl_buf *out, int64_t ns, int64_t step_ns)
 {
 	char text[PL_TIME_TEXT_MAX];
@@ -287,7 +287,7 @@ static void put_time(struct pl_buf *out, int64_t ns, int64_t step_ns)
 
 /* ---- without windows ---- */
 
-/* So many of `most` as an area of so many lines has room for, beside `others` of them. */
+/* Returns the lines of `most` that fit beside `others` into an area; lines 0: all. */
 static uint32_t at_most(uint32_t most, unsigned int lines, unsigned int others)
 {
 	return lines != 0 && lines - others < most ? lines - others : most;
@@ -299,7 +299,7 @@ static void draw_bars(
 	const unsigned int cols = area->cols;
 	const uint32_t most_bars = at_most(PL_CHART_BARS, area->lines, 3);
 	const uint32_t n = chart->n < most_bars ? chart->n : most_bars;
-	/* Of a stream that goes on the latest rows. */
+	/* A live stream shows the latest rows. */
 	const struct point *points = chart->points + (chart->follows ? chart->n - n : 0);
 	unsigned int width = 0, room;
 	double most = 0;
@@ -353,10 +353,10 @@ static int largest_first(const void *a, const void *b)
 	return strcmp(x->first->name, y->first->name);
 }
 
-/* What all series have in common. */
+/* The time and value axes of all series. */
 struct axis {
 	int64_t first_ns, last_ns, step_ns;
-	uint32_t windows, each; /* windows, and of how many a column is */
+	uint32_t windows, each; /* columns, and windows in each */
 	double most;
 };
 
@@ -379,7 +379,7 @@ static struct axis axis_of(
 	return a;
 }
 
-/* The largest value of each column; without one 0. */
+/* Sets the largest value of each column; 0 without one. */
 static void columns_of(const struct axis *a, const struct series *s, double *ret)
 {
 	memset(ret, 0, a->windows * sizeof(*ret));
@@ -387,7 +387,7 @@ static void columns_of(const struct axis *a, const struct series *s, double *ret
 		const uint64_t window = (uint64_t)(s->first[i].start_ns - a->first_ns) /
 					(uint64_t)a->step_ns / a->each;
 
-		/* Of one window the last row is that of the whole window. */
+		/* The last row of a window is that of the whole window. */
 		if (a->each == 1)
 			ret[window] = s->first[i].value;
 		else
@@ -464,7 +464,7 @@ static void draw_lines(const struct axis *a, const struct series *series, uint32
 		pl_buf_printf(out, "%u more lines\n", n - shown);
 }
 
-/* Points of a name lie together. */
+/* Finds the series; points of a name lie together. */
 static uint32_t find_series(const struct point *points, uint32_t n, struct series *ret)
 {
 	uint32_t found = 0;
@@ -479,7 +479,7 @@ static uint32_t find_series(const struct point *points, uint32_t n, struct serie
 	return found;
 }
 
-/* The width of the names that are drawn. */
+/* Returns the width of the names that are drawn. */
 static unsigned int width_of(const struct series *series, uint32_t n, unsigned int cols)
 {
 	unsigned int width = 0;
@@ -492,7 +492,7 @@ static unsigned int width_of(const struct series *series, uint32_t n, unsigned i
 	return width > cols / 2 ? cols / 2 : width;
 }
 
-/* Those of the last `room` windows. */
+/* Keeps the points of the last `room` windows; returns how many. */
 static uint32_t keep_latest(struct point *points, uint32_t n, int64_t step_ns, unsigned int room)
 {
 	int64_t last = INT64_MIN;

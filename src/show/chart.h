@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows of a query as a chart of characters. What is drawn is the first number that is no key of the
- * question; the other keys, and what is no number, are the name of a row.
+ * Draws rows of a query as a chart of characters. It draws the first number that is no key of the
+ * question; the other keys, and columns that are no numbers, are the name of a row.
  *
  *   without windows   a bar for each row, in their order
  *   windows, no name  columns over time, eight lines high
  *   windows, names    a line of blocks over time for each name, on one scale, the largest first
  *
- * Where there are more windows than columns, a column has the largest value of several, and the chart
- * says of how many.
+ * When there are more windows than columns, a column has the largest value of several windows, and
+ * the chart tells of how many.
  */
 #pragma once
 
@@ -19,33 +19,33 @@
 #include "base/diag.h"
 #include "query/query.h"
 
-#define PL_CHART_ROWS  200000u /* that are kept; further ones are counted */
-#define PL_CHART_BARS  50u     /* rows that are drawn without windows */
-#define PL_CHART_LINES 20u     /* names that are drawn with windows */
-#define PL_CHART_LIVE  50000u  /* rows that are kept of a stream that goes on, the latest */
+#define PL_CHART_ROWS  200000u /* rows kept; further ones are counted */
+#define PL_CHART_BARS  50u     /* rows drawn without windows */
+#define PL_CHART_LINES 20u     /* names drawn with windows */
+#define PL_CHART_LIVE  50000u  /* latest rows kept of a live stream */
 
 struct pl_chart;
 
-/* -EINVAL with diag: the rows have no number to draw. -ENOMEM. */
+/* Begins a chart. Returns -EINVAL with diag when the rows have no number to draw, or -ENOMEM. */
 int pl_chart_new(struct pl_chart **ret, const struct pl_query *query, struct pl_diag *diag);
 /* NULL is allowed. */
 void pl_chart_free(struct pl_chart *chart);
 
-/* A first crossing (EMIT FIRST) gives way to the row of its whole window. */
+/* Adds a row. The row of a whole window replaces its first crossing (EMIT FIRST). */
 void pl_chart_add(struct pl_chart *chart, const struct pl_query_row *row);
 
-/* Of a stream that goes on: rows of older windows, or older rows, give way to later ones, and a column
- * is one window, the latest of which are drawn. Before the first row. */
+/* Sets up the chart for a live stream, before the first row: later rows replace those of older
+ * windows, or older rows; a column is one window, and the latest are drawn. */
 void pl_chart_follow(struct pl_chart *chart);
 
 struct pl_chart_area {
-	unsigned int cols;  /* at most so wide */
-	unsigned int lines; /* at most so high, PL_CHART_LEAST or more; 0: as high as it is */
-	bool ascii;         /* by the characters ".:-=+*#%@" */
+	unsigned int cols;  /* width at most */
+	unsigned int lines; /* height at most, PL_CHART_LEAST or more; 0: no limit */
+	bool ascii;         /* draws with the characters ".:-=+*#@" */
 };
 
 #define PL_CHART_LEAST 12u
 
-/* Draws what was added. */
+/* Appends the drawing of all rows added. */
 void pl_chart_draw(
 	const struct pl_chart *chart, const struct pl_chart_area *area, struct pl_buf *out);

@@ -100,7 +100,7 @@ static void test_bars(void)
 	pl_query_free(q);
 }
 
-/* Of seconds 0, 1, 3: the one between has no row. */
+/* Rows of seconds 0, 1 and 3: second 2 has none. */
 static void test_columns(void)
 {
 	struct pl_query *q = query_of("SELECT count(*) AS n FROM packets TUMBLE(ts, 1s)");
@@ -184,7 +184,7 @@ static void test_long(void)
 	pl_query_free(q);
 }
 
-/* Of a stream that goes on: a window for each column, the latest. */
+/* A live stream has one window for each column, the latest. */
 static void test_latest(void)
 {
 	struct pl_query *q = query_of("SELECT count(*) AS n FROM packets TUMBLE(ts, 1s)");
@@ -227,7 +227,7 @@ static void draw_high(
 	pl_buf_done(&text);
 }
 
-/* As high as the terminal, and rows that go on without windows. */
+/* The chart is as high as the terminal; a live stream of rows without windows. */
 static void test_high(void)
 {
 	struct pl_query *q = query_of("SELECT dport, count(*) AS n FROM packets GROUP BY dport");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads a file of records from where it was read last. */
+/* Reads the new records of a file of records. */
 #include "show/flat_file.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ bool pl_flat_file_is(const char *path, enum pl_flat_kind kind)
 	return point != NULL && strcmp(point + 1, pl_flat(kind)->name) == 0;
 }
 
-/* Bytes in front of the records; -EINVAL: it says that they are of another kind. */
+/* Returns the bytes of the header before the records; -EINVAL: it is of another kind. */
 static int64_t header_of(const struct pl_flat_file *f)
 {
 	uint8_t first[PL_CLICKHOUSE_HEADER_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints records of packets and flows in the form asked for. */
+/* Prints records of packets, flows and other kinds in a form of row_out.h. */
 #include "show/flat_out.h"
 
 #include <assert.h>
@@ -78,7 +78,7 @@ void pl_flat_out_community_id(struct pl_flat_out *out)
 	out->community_id = true;
 }
 
-/* People read times, programs numbers. */
+/* Adds a row: tables have times as text, forms for programs numbers. */
 static void add_row(struct pl_flat_out *out, const void *record)
 {
 	const bool people = out->rows.form == PL_OUT_TABLE || out->rows.form == PL_OUT_WIDE;

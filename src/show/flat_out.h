@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of packets and flows (record/packet.h) to standard output: rows of their fields, in the
- * forms of row_out.h. The form table shows the fields that one looks at first, wide all of them.
+ * Prints records of packets, flows and other kinds (record/packet.h) on standard output: rows of
+ * their fields, in the forms of row_out.h. The form table shows the most used fields, wide all of
+ * them.
  */
 #pragma once
 
@@ -14,8 +15,8 @@
 struct pl_flat_out {
 	const struct pl_flat *flat;
 	enum pl_flat_kind kind;
-	bool community_id;            /* the last column is this one, no field of the record */
-	const struct pl_where *where; /* which records; NULL: all */
+	bool community_id;            /* the last column is community_id, no field of the record */
+	const struct pl_where *where; /* records to print; NULL: all */
 	struct pl_column columns[PL_FLAT_COLUMNS_MAX];
 	struct pl_row_out rows;
 	uint64_t limit; /* 0 = none */
@@ -24,14 +25,15 @@ struct pl_flat_out {
 /* form: one of pl_out_forms. */
 void pl_flat_out_init(
 	struct pl_flat_out *out, enum pl_flat_kind kind, const char *form, uint64_t limit);
-/* Only records that match: an expression over the fields of the kind, which outlives it. */
+/* Prints only records that match an expression over the fields of the kind, which must outlive
+ * it. */
 void pl_flat_out_where(struct pl_flat_out *out, const struct pl_where *where);
-/* Before the first record, of packets or flows: a column more, community_id. */
+/* Adds a column community_id for packets or flows; to be called before the first record. */
 void pl_flat_out_community_id(struct pl_flat_out *out);
-/* Up to the limit. */
+/* Adds n records, up to the limit. */
 void pl_flat_out_add(struct pl_flat_out *out, const void *records, uint32_t n);
-/* Hands the gathered records to the system. */
+/* Writes the gathered records. */
 void pl_flat_out_write(struct pl_flat_out *out);
 bool pl_flat_out_full(const struct pl_flat_out *out);
-/* As pl_row_out_end. */
+/* Ends the output, as pl_row_out_end. */
 bool pl_flat_out_end(struct pl_flat_out *out);

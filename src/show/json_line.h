@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A JSON object as a line on standard output. */
+/* Prints a JSON object as a line on standard output. */
 #pragma once
 
 #include "base/json.h"
@@ -9,9 +9,9 @@ struct pl_json_line {
 	struct pl_buf buf;
 };
 
-/* Opens the object, with `kind` as its first member unless it is NULL. Returns what to write the
- * others with. */
+/* Opens the object, with `kind` as its first member unless it is NULL. Returns the writer for the
+ * other members. */
 struct pl_json *pl_json_line_begin(struct pl_json_line *line, const char *kind);
 
-/* Closes and prints it, at once; complains when there was no memory for it. */
+/* Closes the object and prints it at once; complains when memory was missing. */
 void pl_json_line_end(struct pl_json_line *line);

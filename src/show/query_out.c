@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints the rows of a question in the form asked for. */
+/* Prints the rows of a question in a form of row_out.h. */
 #include "show/query_out.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static struct pl_column column_of(const struct pl_query_column *c)
 							: 8 };
 }
 
-/* What every row says behind the question's columns. */
+/* Columns that every row has behind the question's. */
 enum extra { FIRST_TS, LATE, EXP, FINAL, INCOMPLETE };
 
 static const struct pl_column extra_columns[PL_QUERY_OUT_EXTRA] = {
@@ -59,7 +59,7 @@ static const struct pl_column extra_columns[PL_QUERY_OUT_EXTRA] = {
 	[INCOMPLETE] = { .name = "incomplete", .width = 10, .flag = true, .wide = true },
 };
 
-/* One of the question's columns of the same name takes its place. */
+/* Returns true when a column of the question has the name, and replaces the extra column. */
 static bool is_taken(const struct pl_query_out *rows, const char *name)
 {
 	const struct pl_query_column *columns;
@@ -72,8 +72,8 @@ static bool is_taken(const struct pl_query_out *rows, const char *name)
 	return false;
 }
 
-/* The first row says that there are windows, and that rows come at a crossing: then a column tells
- * these from the rows of whole windows. */
+/* Begins the output at the first row, which tells whether there are windows and first crossings.
+ * With crossings a column tells their rows from those of whole windows. */
 static void begin(struct pl_query_out *rows, bool windowed, bool crossings)
 {
 	const struct pl_query_column *columns;
@@ -120,7 +120,7 @@ static void put_time(struct pl_query_out *rows, int64_t ns)
 
 static void put_value(struct pl_buf *text, const struct pl_query_value *v);
 
-/* "443:1000 80:20", the counts behind the values. */
+/* Writes "443:1000 80:20": values with their counts. */
 static void put_list(struct pl_buf *text, const struct pl_query_value *v)
 {
 	for (uint32_t i = 0; i < v->list.n; i++) {
@@ -162,7 +162,7 @@ static void put_value(struct pl_buf *text, const struct pl_query_value *v)
 	}
 }
 
-/* [{"value":443,"count":1000,"error":0},…] */
+/* Writes [{"value":443,"count":1000,"error":0},…]. */
 static void put_json_list(struct pl_buf *text, const struct pl_query_value *v)
 {
 	struct pl_json json;
@@ -213,7 +213,7 @@ static void put_column(
 		put_value(&rows->text, v);
 }
 
-/* "[3,7]", or "3 7"; behind them null, or "+": there are others. */
+/* Writes "[3,7]" or "3 7", with null or "+" behind them when there are more. */
 static void put_exp(struct pl_query_out *rows, const struct pl_query_row *row)
 {
 	const bool json = for_json(rows);
@@ -234,7 +234,7 @@ static void put_exp(struct pl_query_out *rows, const struct pl_query_row *row)
 		pl_buf_chr(&rows->text, ']');
 }
 
-/* False: it is absent. */
+/* Writes the value of an extra column; returns false when it is absent. */
 static bool put_extra(struct pl_query_out *rows, const struct pl_query_row *row, enum extra extra)
 {
 	switch (extra) {
@@ -257,7 +257,8 @@ static bool put_extra(struct pl_query_out *rows, const struct pl_query_row *row,
 	return true;
 }
 
-/* One text behind the other, with a zero behind each; where each begins is told by place. */
+/* Writes the texts of a row one behind the other, each with a zero behind it; `places` has the
+ * beginning of each. */
 static void put_row(
 	struct pl_query_out *rows, const struct pl_query_row *row, size_t *places, bool *there)
 {
@@ -354,7 +355,7 @@ bool pl_query_out_end(struct pl_query_out *rows, const struct pl_query_stats *st
 	return true;
 }
 
-/* Records that are not in the answer, by cause. */
+/* Causes for which records are missing in the answer. */
 static const struct {
 	size_t at; /* of the counter in struct pl_query_stats */
 	const char *text;

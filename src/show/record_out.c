@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints records in the form asked for. */
+/* Prints paths, hops and events in a form. */
 #include "show/record_out.h"
 
 #include <string.h>
@@ -52,7 +52,8 @@ static int make_where(
 	return pl_where_new_over(ret, fields, n, text, diag);
 }
 
-/* Of several refusals that about paths is told, whose names are more. */
+/* Compiles the expression for each kind. Of several errors the one for paths is reported, which
+ * have more names. */
 static int make_wheres(struct pl_record_out *out, bool any, const char *text)
 {
 	struct pl_diag diag = { .text = "" };
@@ -210,7 +211,7 @@ static void add_event(struct pl_record_out *out, const struct pl_event *event)
 	}
 }
 
-/* Around each record. */
+/* before and behind write what stands around a record. */
 static void before(struct pl_record_out *out)
 {
 	begin(out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records to standard output, in the form asked for, filtered and counted: what read, listen, tail,
- * query and region share. Written in large pieces. A reader that went away (EPIPE) is no error,
- * only the end; any other failure to write is.
+ * Prints records on standard output in a form, filtered and counted, for read, listen, tail, query
+ * and region. Writes large pieces. A reader that went away (EPIPE) is no error, only the end; any
+ * other failure to write is one.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ enum pl_out_form {
 	PL_OUT_TEXT,
 };
 
-/* For PL_OPT_CHOICE, in the order of the enum, NULL behind the last. */
+/* Choices for PL_OPT_CHOICE, in the order of the enum, NULL behind the last. */
 extern const char *const pl_out_forms[];
 
 #define PL_OUT_PATHS  (1u << PL_KIND_PATH)
@@ -32,50 +32,53 @@ extern const char *const pl_out_forms[];
 struct pl_record_out {
 	enum pl_out_form form;
 	bool lines;             /* JSON: objects one per line instead of an array */
-	unsigned int kinds;     /* PL_OUT_PATHS and so on: which may come */
-	struct pl_where *where; /* of paths; NULL = everything */
+	unsigned int kinds;     /* PL_OUT_PATHS and so on: kinds that may come */
+	struct pl_where *where; /* for paths; NULL: all */
 	struct pl_where *event_where, *hop_where;
 	uint64_t limit; /* 0 = none */
 	uint64_t printed;
 	bool begun;
-	bool gone; /* nobody reads any more */
+	bool gone; /* the reader of standard output is gone */
 	int error; /* negative errno of the first failed write */
 	struct pl_buf buf;
 };
 
-/* What is wrong with an expression of --where, with a mark under the character at fault. */
+/* Prints the error of an expression of --where, with a mark under the character at fault. */
 void pl_where_complain(const char *text, const struct pl_diag *diag);
 
-/* form: one of pl_out_forms. where may be NULL. Complains and returns an exit code, 0 when good. */
+/* Begins the output of paths. form: one of pl_out_forms. where may be NULL. Complains and returns
+ * an exit code, 0 when good. */
 int pl_record_out_init(
 	struct pl_record_out *out, const char *form, const char *where, uint64_t limit);
-/* The same for other kinds than paths. 0: paths and events, or those of them that the expression
- * can be asked of; then CSV, which has one header, is refused. */
+/* The same for other kinds than paths. kinds 0: paths and events, or those of them to which the
+ * expression applies; then CSV, which has one header, is refused. */
 int pl_record_out_init_kinds(struct pl_record_out *out, const char *form, unsigned int kinds,
 	const char *where, uint64_t limit);
 void pl_record_out_done(struct pl_record_out *out);
 
-/* One record, printed if it satisfies the expression of its kind; n hops of a path are there. */
+/* Prints a record that matches the expression of its kind; n: hops of the path that are present. */
 void pl_record_out_path(
 	struct pl_record_out *out, const struct pl_path *path, const struct pl_hop *hops, size_t n);
 void pl_record_out_hop(struct pl_record_out *out, const struct pl_hop *hop);
 void pl_record_out_event(struct pl_record_out *out, const struct pl_event *event);
 
-/* pl_record_batch's flush: arg is the pl_record_out. Prints what matches and empties the batch. */
+/* Prints matching records and empties the batch, as pl_record_batch's flush; arg: the
+ * pl_record_out. */
 void pl_record_out_flush_batch(struct pl_record_batch *batch, void *arg);
 
-/* No more is wanted: the limit is reached, nobody reads, or writing failed. */
+/* Returns true when no more is wanted: the limit is reached, the reader is gone, or writing
+ * failed. */
 bool pl_record_out_full(const struct pl_record_out *out);
 
-/* Hands everything gathered to the system. */
+/* Writes the gathered records. */
 void pl_record_out_write(struct pl_record_out *out);
 
-/* Behind the last record: closes the array, if one is open, and writes. */
+/* Ends the output: closes the array, if one is open, and writes. */
 void pl_record_out_end(struct pl_record_out *out);
 
-/* Complains about a failed write; false then. */
+/* Complains about a failed write, and returns false then. */
 bool pl_record_out_good(const struct pl_record_out *out);
 
-/* A record of a history, of its kind. */
+/* Prints a record of a history by its kind. */
 struct pl_history_record;
 void pl_record_out_history(struct pl_record_out *out, const struct pl_history_record *record);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The values of one row for show/row_out.h while they are put into text. Of zeros, none has a value. */
+/* Values of a row for show/row_out.h as text. As zeros, all are absent. */
 #pragma once
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 struct pl_row_cells {
 	char texts[PL_ROW_CELLS_MAX][PL_ROW_CELL_BYTES];
-	/* For pl_row_out_add(); may be set to a text of the caller's instead. */
+	/* Texts for pl_row_out_add(); may be set to texts of the caller. */
 	const char *values[PL_ROW_CELLS_MAX];
 };
 
@@ -30,7 +30,7 @@ static inline void pl_row_cells_s64(struct pl_row_cells *c, unsigned int column,
 	c->values[column] = c->texts[column];
 }
 
-/* With so many digits. */
+/* Sets a value with so many significant digits. */
 static inline void pl_row_cells_double(
 	struct pl_row_cells *c, unsigned int column, int digits, double value)
 {

@@ -19,7 +19,7 @@ void pl_row_out_init(
 	out->form = (enum pl_out_form)pl_opt_place(pl_out_forms, form);
 }
 
-/* The last column is not filled up. */
+/* Writes a row in aligned columns, the last one without blanks behind it. */
 static void aligned(struct pl_row_out *out, const char *const *values)
 {
 	bool wide = out->form == PL_OUT_WIDE;

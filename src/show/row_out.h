@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows of named values to standard output, in the form asked for: aligned columns (table; wide with
- * all of them), a JSON array, JSON lines, CSV (RFC 4180, bare line feeds), or text (name=value).
- * Numbers come as text and stand in JSON as numbers; an absent value has no key, is "-" in a table
- * and an empty field in CSV.
+ * Prints rows of named values on standard output in a form: aligned columns (table; wide with all
+ * of them), a JSON array, JSON lines, CSV (RFC 4180, bare line feeds), or text (name=value).
+ * Numbers are given as text and become numbers in JSON; an absent value has no key, is "-" in a
+ * table and an empty field in CSV.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 struct pl_column {
 	const char *name;
-	int width;   /* table: at least so many characters; negative: flush left */
+	int width;   /* table: least characters; negative: flush left */
 	bool number; /* JSON: without quotes */
 	bool wide;   /* left out of the form table */
 	bool flag;   /* "yes" or "no"; JSON: true or false */
@@ -26,26 +26,26 @@ struct pl_row_out {
 	const struct pl_column *columns; /* borrowed */
 	unsigned int n;
 	uint64_t rows;
-	bool gone; /* nobody reads any more */
+	bool gone; /* the reader of standard output is gone */
 	int error; /* negative errno of the first failed write */
 	struct pl_buf buf;
 };
 
-/* form: one of pl_out_forms. */
+/* Begins the output. form: one of pl_out_forms. */
 void pl_row_out_init(
 	struct pl_row_out *out, const char *form, const struct pl_column *columns, unsigned int n);
 
-/* One text for each column, NULL where a value is absent. */
+/* Adds a row: a text for each column, NULL for an absent value. */
 void pl_row_out_add(struct pl_row_out *out, const char *const *values);
 
-/* Hands the gathered rows to the system. */
+/* Writes the gathered rows. */
 void pl_row_out_write(struct pl_row_out *out);
 
-/* Closes the array, if one is open, writes, frees. Complains and returns false when writing
- * failed. */
+/* Ends the output: closes the array, if one is open, writes and frees. Complains and returns false
+ * when writing failed. */
 bool pl_row_out_end(struct pl_row_out *out);
 
-/* No more is wanted. */
+/* Returns true when no more is wanted. */
 static inline bool pl_row_out_full(const struct pl_row_out *out)
 {
 	return out->gone || out->error != 0;

@@ -32,7 +32,8 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct report *r, const 
 	r->n_wrong++;
 }
 
-/* Parts of a status that have a section of their own name what they tell of. */
+/* Lists the conditions. Each is prefixed with its part, but the collector's, whose texts name their
+ * subject. */
 static void find_wrong(struct report *r, const json_t *status)
 {
 	const json_t *list = json_object_get(status, "conditions");
@@ -103,7 +104,7 @@ static void sources(struct pl_buf *out, const json_t *list)
 	}
 }
 
-/* Senders that are received apart, or were. */
+/* Lists senders that are received apart, or were. */
 static void floods(struct pl_buf *out, const json_t *list)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {
@@ -127,7 +128,7 @@ static void floods(struct pl_buf *out, const json_t *list)
 	}
 }
 
-/* "NAME 3, NAME 4" of an object of counts; those that are zero are left out. */
+/* Writes "NAME 3, NAME 4" for an object of counts; zeros are left out. */
 static void counts(struct pl_buf *out, const json_t *object, const char *none)
 {
 	const char *key, *sep = "";
@@ -208,7 +209,7 @@ static void outputs(struct pl_buf *out, const json_t *list)
 	}
 }
 
-/* What the other services of the process counted, in words. */
+/* Prints the accounts of the process's other services, as text. */
 static void parts(struct pl_buf *out, const json_t *accounts)
 {
 	const char *key;

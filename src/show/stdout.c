@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes to standard output without waiting for ever. */
+/* Writes to standard output; after a signal to end it does not wait for ever. */
 #include "show/stdout.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ bool pl_stdout_given_up(void)
 	return atomic_load_explicit(&given_up, memory_order_relaxed);
 }
 
-/* Told by pl_stdout_hurry, or by a signal that is still pending. */
+/* Returns true after pl_stdout_hurry, or when a signal to end is pending. */
 static bool must_end(void)
 {
 	sigset_t pending;
@@ -63,14 +63,14 @@ static bool must_end(void)
 	       (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
 }
 
-/* At least a byte; -ECANCELED when it is given up; -errno. */
+/* Writes at least a byte and returns how many; -ECANCELED when writing was given up; -errno. */
 static ssize_t put_some(const char *text, size_t n)
 {
 	uint64_t since_ns = 0;
 	struct stat st;
 
-	/* Files take what they are given. To others so much goes at once as a pipe that is ready
-	 * takes without waiting. */
+	/* Files take any length. To others it writes at once as much as a pipe that is ready takes
+	 * without waiting. */
 	if (fstat(STDOUT_FILENO, &st) != 0 || !S_ISREG(st.st_mode))
 		n = n < PIPE_BUF ? n : PIPE_BUF;
 	for (;;) {
@@ -113,7 +113,7 @@ void pl_stdout_write(const char *text, size_t n, bool *gone, int *error)
 
 int pl_stdout_all(struct pl_buf *out)
 {
-	/* An empty buffer has no bytes to point at. */
+	/* The data of an empty buffer may be NULL. */
 	bool good = !out->failed &&
 		    (out->len == 0 || fwrite(out->data, 1, out->len, stdout) == out->len) &&
 		    fflush(stdout) == 0;
@@ -124,7 +124,7 @@ int pl_stdout_all(struct pl_buf *out)
 	return good ? PL_EXIT_OK : PL_EXIT_FAILED;
 }
 
-/* For the stream: all, or less and errno. */
+/* Writes for the stream; returns less than n, with errno, after an error. */
 static ssize_t put_cookie(void *cookie, const char *text, size_t n)
 {
 	size_t done = 0;
@@ -148,7 +148,7 @@ FILE *pl_stdout_open(void)
 	FILE *stream = fopencookie(NULL, "w", io);
 
 	terminal = stdout;
-	/* Without memory for it, the stream there is does. */
+	/* Without memory for a stream, the present one stays. */
 	if (stream != NULL) {
 		(void)setvbuf(stream, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, 1 << 16);
 		stdout = stream;

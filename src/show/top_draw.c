@@ -13,11 +13,11 @@
 #include "show/stdout.h"
 #include "web/client.h"
 
-/* Last: it has macros. */
+/* Included last, because of its macros. */
 #include <curses.h>
 
 enum {
-	HEAD_LINES = 4, /* two about the whole, screens, titles */
+	HEAD_LINES = 4, /* two about the daemon, screens, titles */
 	FOOT_LINES = 1,
 	KEY_WAIT_MS = 100,
 };
@@ -25,11 +25,11 @@ enum {
 struct top {
 	struct pl_top_view view;
 	struct pl_top_fetch *fetch;
-	unsigned int question; /* whose answer is wanted */
+	unsigned int question; /* number of the last request */
 	unsigned int first;    /* row at the top of the list */
 	bool frozen, help, typing, quit;
 	char typed[PL_TOP_FILTER_MAX];
-	char trouble[600]; /* of the last answer; empty = none */
+	char trouble[600]; /* error of the last answer; empty: none */
 	uint64_t interval_ns;
 };
 
@@ -54,7 +54,7 @@ static void ask(struct top *t)
 {
 	char path[PL_TOP_PATH_BYTES];
 
-	/* PL_TOP_FILTER_MAX bytes, tripled by the encoding, and the rest fit. */
+	/* Has room for PL_TOP_FILTER_MAX bytes, tripled by the encoding, and the rest. */
 	if (!pl_top_view_path(&t->view, PL_TOP_ROWS, path, sizeof(path))) {
 		snprintf(t->trouble, sizeof(t->trouble), "the filter is too long for a request");
 		return;
@@ -153,8 +153,8 @@ static void draw_foot(struct top *t, unsigned int rows, unsigned int cols, struc
 		pl_buf_printf(
 			line, "  every %.1f s  ? help  q quit", (double)t->interval_ns * 1e-9);
 	}
-	/* The last cell of the last line cannot be written without scrolling. A filter that is
-	 * typed shows its end. */
+	/* The last cell of the last line cannot be written without scrolling. While a filter is
+	 * typed its end is shown. */
 	if (!line->failed && line->len >= cols && t->typing)
 		memmove(line->data, line->data + line->len - cols + 1, cols);
 	move((int)rows - 1, 0);
@@ -204,11 +204,11 @@ static void show_screen(struct top *t, unsigned int i)
 		return;
 	t->view.screen = i;
 	t->first = 0;
-	/* Rows of another table say nothing here. */
+	/* Rows of the other table do not belong here. */
 	json_decref(t->view.table);
 	t->view.table = NULL;
 	pl_top_rates_done(&t->view.rates);
-	/* An expression is of one table's columns. */
+	/* A filter is for the columns of one table. */
 	t->view.where[0] = '\0';
 	t->trouble[0] = '\0';
 	ask(t);
@@ -220,7 +220,7 @@ static void sort_by(struct top *t, int step)
 	int n = (int)pl_top_view_screen(v)->n_columns;
 	int at = (int)v->sort[v->screen];
 
-	/* A flow has no one column to sort by. */
+	/* A flow consists of several values: it cannot be sorted by. */
 	do
 		at = (at + step + n) % n;
 	while (pl_top_view_screen(v)->columns[at].cell == PL_TOP_FLOW);
@@ -344,7 +344,7 @@ static void on_key(struct top *t, int key)
 	}
 }
 
-/* True when the screen changes. */
+/* Takes an answer; returns true when the screen changes. */
 static bool take_answer(struct top *t)
 {
 	struct pl_top_answer a;
@@ -352,7 +352,7 @@ static bool take_answer(struct top *t)
 	if (!pl_top_fetch_take(t->fetch, &a))
 		return false;
 	if (a.code != 0) {
-		/* Diagnostic texts hold no control characters (base/diag.h). */
+		/* Diagnostic texts have no control characters (base/diag.h). */
 		snprintf(t->trouble, sizeof(t->trouble), "%s", a.diag.text);
 	} else if (a.question == t->question && !t->frozen) {
 		t->trouble[0] = '\0';

@@ -18,14 +18,14 @@
 #define PATH_MAX_BYTES 1400
 
 struct pl_top_fetch {
-	struct pl_top_source source; /* the thread's */
+	struct pl_top_source source; /* used by the thread only */
 	pthread_t thread;
 	bool running;
-	pthread_mutex_t lock; /* all below */
+	pthread_mutex_t lock; /* protects all below */
 	pthread_cond_t wake;
 	bool stop;
 	uint64_t interval_ns;
-	unsigned int question, asked; /* asked: the last one that was put */
+	unsigned int question, asked; /* asked: the last one that was sent */
 	char path[PATH_MAX_BYTES];
 	bool has_answer;
 	struct pl_top_answer answer;
@@ -145,7 +145,7 @@ void pl_top_fetch_free(struct pl_top_fetch *f)
 		f->stop = true;
 		pthread_cond_signal(&f->wake);
 		pthread_mutex_unlock(&f->lock);
-		/* It may be within a request, which ends by its own time-out. */
+		/* The thread may wait for an answer, which has a time-out. */
 		pthread_join(f->thread, NULL);
 	}
 	if (f->has_answer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The two lines of "pathline top" about the whole. */
+/* Makes the two lines of "pathline top" about the whole daemon, and the counts of a table. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "show/top.h"
 #include "web/client.h"
 
-/* A line of our own words and a stranger's numbers, cut to the screen. */
+/* Appends a line of fixed words and a daemon's numbers, cut to the screen. */
 static void add_line(struct pl_buf *out, char *text, unsigned int cols)
 {
 	pl_top_cut(text, cols);

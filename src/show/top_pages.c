@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes tables of the daemon's pages that have no order and no filter. */
+/* Makes tables of pages of the daemon that have no order and no filter. */
 #include "show/top_pages.h"
 
 #include <stdio.h>
@@ -10,10 +10,10 @@
 
 struct pl_top_page {
 	const char *path;
-	const char *rows;           /* the document's list */
-	const char *by;             /* the order that no request asks for */
-	bool (*add)(json_t *row);   /* members that people read; NULL: none */
-	const char *without_daemon; /* where to find it otherwise */
+	const char *rows;           /* name of the document's list */
+	const char *by;             /* default order */
+	bool (*add)(json_t *row);   /* adds members for the screen; NULL: none */
+	const char *without_daemon; /* hint when there is no daemon */
 };
 
 const struct pl_top_column pl_top_segment_columns[PL_TOP_SEGMENT_COLUMNS] = {
@@ -39,7 +39,7 @@ const struct pl_top_column pl_top_tapped_columns[PL_TOP_TAPPED_COLUMNS] = {
 	{ "FLOW", "flow.src", 0, PL_TOP_FLOW },
 };
 
-/* The words of a list, a plus between them: people read them, the list stays. */
+/* Adds a text of the alarms with a plus between them; the list stays. */
 static bool add_words(json_t *row)
 {
 	const json_t *alarms = json_object_get(row, "alarms");
@@ -55,7 +55,7 @@ static bool add_words(json_t *row)
 	return json_object_set_new(row, "words", json_string(text)) == 0;
 }
 
-/* What was lost since the daemon began. */
+/* Adds the packets lost since the daemon began. */
 static bool add_total(json_t *row)
 {
 	const json_t *lost = json_object_get(json_object_get(row, "totals"), "lost");
@@ -113,7 +113,7 @@ static void read_order(struct order *ret, const struct pl_top_page *page, const 
 		ret->limit = strtoul(limit + strlen("limit="), NULL, 10);
 }
 
-/* A row without the value stands behind those with it. */
+/* Orders two rows; those without the value come last. */
 static int compare(const json_t *a, const json_t *b, const struct order *order)
 {
 	const json_t *x = json_object_get(a, order->key), *y = json_object_get(b, order->key);
@@ -129,7 +129,7 @@ static int compare(const json_t *a, const json_t *b, const struct order *order)
 	return order->descending ? -is : is;
 }
 
-/* Its place among those that are there, behind equal ones. */
+/* Inserts a row at its place, behind equal ones. */
 static int insert(json_t *rows, json_t *row, const struct order *order)
 {
 	size_t low = 0, high = json_array_size(rows);

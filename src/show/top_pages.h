@@ -18,12 +18,13 @@ extern const struct pl_top_column pl_top_tapped_columns[PL_TOP_TAPPED_COLUMNS];
 
 struct pl_top_page;
 
-/* The page that a view's request is for; NULL: it is for a table of the daemon. */
+/* Returns the page that a view's request is for; NULL: it is for a table of the daemon. */
 const struct pl_top_page *pl_top_page_asked(const char *path);
-/* What a history, which has no such page, says to who asks for it. */
+/* Returns the error text for a history, which has no such page. */
 const char *pl_top_page_without_daemon(const struct pl_top_page *page);
-/* The daemon's page as a table: sorted and cut as the request says. 0, or an exit code with diag. */
+/* Gets the daemon's page and makes the request's table of it, sorted and cut. Returns 0, or an exit
+ * code with diag. */
 int pl_top_page_get(struct pl_client *client, const struct pl_top_page *page, const char *path,
 	json_t **ret_table, struct pl_diag *diag);
-/* The same of its document. NULL: out of memory, or it is not such a document. */
+/* Makes the table of the page's document. NULL: out of memory, or another document. */
 json_t *pl_top_page_make(const struct pl_top_page *page, const json_t *doc, const char *path);

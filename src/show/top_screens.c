@@ -165,7 +165,7 @@ const struct pl_top_screen *pl_top_screen_find(const char *name)
 
 int pl_top_column_find(const struct pl_top_screen *screen, const char *name)
 {
-	/* Keys first: two titles may be the same word. */
+	/* Keys are tried first: two titles may be equal. */
 	for (unsigned int i = 0; i < screen->n_columns; i++) {
 		const struct pl_top_column *c = &screen->columns[i];
 
@@ -209,7 +209,7 @@ static void add_object(struct pl_buf *out, const json_t *object)
 	free(text);
 }
 
-/* The values of the identity's keys, one behind the other. */
+/* Writes the values of the identity's keys, one behind the other. */
 static void identity_text(const struct pl_top_screen *s, const json_t *row, struct pl_buf *out)
 {
 	char keys[64], *rest = keys, *key;
@@ -298,7 +298,7 @@ void pl_top_rates_apply(struct pl_top_rates *rates, const struct pl_top_screen *
 		if (id.failed)
 			break;
 		old = rates->before != NULL ? json_object_get(rates->before, id.data) : NULL;
-		/* A counter that fell began anew. */
+		/* A counter that is smaller than before was reset. */
 		if (json_is_integer(old) && rates->seconds > 0) {
 			uint64_t was = (uint64_t)json_integer_value(old);
 			uint64_t is = pl_json_member_u64(row, counter);
@@ -319,8 +319,8 @@ void pl_top_rates_apply(struct pl_top_rates *rates, const struct pl_top_screen *
 
 /* ---- lines ---- */
 
-/* The columns that a text of pl_client_text takes: its characters. Characters of another width than
- * one column are rare there (addresses, words, numbers), and a line is cut at its end anyway. */
+/* Returns the columns of a text of pl_client_text, one for each character. Characters of another
+ * width are rare there (addresses, words, numbers), and a line is cut at its end anyway. */
 static unsigned int columns_of(const char *text)
 {
 	unsigned int n = 0;
@@ -385,8 +385,8 @@ static void endpoint(char *dst, size_t cap, const json_t *flow, const char *addr
 		snprintf(dst, cap, "%s", text);
 }
 
-/* The nodes of a path in at most `width` columns: where there is no room for all, the first ones and
- * the last, all of them whole, because digits that are cut make another node. */
+/* Shortens the nodes of a path to at most `width` columns: keeps the first ones and the last, all
+ * of them whole, because cut digits would be another node. */
 static void shorten_nodes(char *text, unsigned int width)
 {
 	static const char gap[] = ">..";
@@ -404,7 +404,7 @@ static void shorten_nodes(char *text, unsigned int width)
 		if (text[i] == '>' && i + sizeof(gap) - 1 + tail <= width)
 			keep = i;
 	}
-	/* No room for the first one: the gap begins. */
+	/* Without room for the first node it begins with the gap. */
 	memmove(text + keep + sizeof(gap) - 1 - (keep == 0), last, tail + 1);
 	memcpy(text + keep, gap + (keep == 0), sizeof(gap) - 1 - (keep == 0));
 }
@@ -416,7 +416,7 @@ static void nodes_cell(
 	shorten_nodes(dst, width);
 }
 
-/* Of an event of a value: its region, where in it, and the key. */
+/* Writes region, place and key of an event of a value. */
 static void region_cell(char *dst, size_t cap, const json_t *row)
 {
 	const char *key = pl_json_member_text(row, "key");
@@ -448,7 +448,7 @@ static void flow_text(char *dst, size_t cap, const json_t *row)
 	snprintf(dst, cap, "%s>%s", src, dst_text);
 }
 
-/* "1>5>2 was 1>6>2 10.0.0.1:40000>10.0.0.2:53" */
+/* Writes for example "1>5>2 was 1>6>2 10.0.0.1:40000>10.0.0.2:53". */
 static void flow_cell(char *dst, size_t cap, const json_t *row, unsigned int width)
 {
 	static const char was[] = " was ";
@@ -486,7 +486,7 @@ static void cell_text(
 		pl_client_text(dst, cap, pl_json_member_text(row, c->key));
 		break;
 	case PL_TOP_NODES:
-		/* A path whose nodes are not known has an id. */
+		/* A path with unknown nodes has an id. */
 		if (v != NULL)
 			nodes_cell(dst, cap, row, c->key, width);
 		else
@@ -527,8 +527,8 @@ static void add_cell(
 	*used += n + pad;
 }
 
-/* Room for the column behind `used` columns; 0 when none is left. A text may be cut, but digits that
- * are cut make another number. */
+/* Returns the width of a column behind `used` columns; 0: no room is left. A text may be cut, but
+ * cut digits would be another number. */
 static unsigned int room(const struct pl_top_column *c, unsigned int used, unsigned int cols)
 {
 	unsigned int left = cols > used ? cols - used : 0;
@@ -538,7 +538,7 @@ static unsigned int room(const struct pl_top_column *c, unsigned int used, unsig
 	return c->width;
 }
 
-/* What takes more than its column: a text is cut, a number is not shown. */
+/* Fits a text into its column: a text is cut, a number is replaced by "#". */
 static void fit(char *text, const struct pl_top_column *c, unsigned int width)
 {
 	if (!is_left(c) && columns_of(text) > width)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Apart: the macros of term.h are words like "columns" and "lines". */
+/* Checks the terminal, in a file of its own: term.h has macros such as "columns" and "lines". */
 #include "show/top_terminal.h"
 
 #include <unistd.h>

@@ -2,5 +2,6 @@
 /* The terminal of "pathline top". */
 #pragma once
 
-/* NULL when standard input and output are a terminal that can be drawn on, else why not. */
+/* Returns NULL when standard input and output are a terminal that can be drawn on, else the
+ * reason. */
 const char *pl_top_no_terminal(void);

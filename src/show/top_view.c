@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The view of "pathline top", how it is asked for and printed. */
+/* The view of "pathline top": makes its requests and prints it. */
 #include "show/top_view.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static bool by_rate(const struct pl_top_view *v)
 	return pl_top_view_column(v)->cell == PL_TOP_RATE;
 }
 
-/* A rate is sorted by here: the daemon orders by the counter. */
+/* Rates are sorted here: the daemon sorts by the counter. */
 bool pl_top_view_path(const struct pl_top_view *v, unsigned int rows, char *dst, size_t cap)
 {
 	char sort[64], limit[16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The view of pathline top: its screen, order and filter with the documents that came last, and the
- * table of it as text. The drawing of it in a terminal is top_draw.h.
+ * The view of pathline top: its screen, order and filter with the last documents, and its table as
+ * text. top_draw.h draws it in a terminal.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "show/top_fetch.h"
 
 enum {
-	PL_TOP_ROWS = 1000, /* the most that a source is asked for */
+	PL_TOP_ROWS = 1000, /* most rows of a request */
 	PL_TOP_FILTER_MAX = 400,
 	PL_TOP_PATH_BYTES = 1400,
 	PL_TOP_SCREENS_MAX = 16,
@@ -22,34 +22,34 @@ struct pl_top_view {
 	bool descending[PL_TOP_SCREENS_MAX];
 	char where[PL_TOP_FILTER_MAX];
 	struct pl_top_rates rates;
-	json_t *status, *before, *table; /* before: the status before that */
-	const char *source;              /* for people: an address or a folder; borrowed */
+	json_t *status, *before, *table; /* before: the status before the last */
+	const char *source;              /* to show: an address or a folder; borrowed */
 };
 
-/* The screen is one of pl_top_screens; sort and where may be NULL. 0, or an exit code after
- * complaining. */
+/* Begins a view. The screen is one of pl_top_screens; sort and where may be NULL. Returns 0, or an
+ * exit code after complaining. */
 int pl_top_view_init(
 	struct pl_top_view *v, const char *screen, const char *sort, const char *where);
 void pl_top_view_done(struct pl_top_view *v);
 
 const struct pl_top_screen *pl_top_view_screen(const struct pl_top_view *v);
-/* The column that the screen is sorted by. */
+/* Returns the column that the screen is sorted by. */
 const struct pl_top_column *pl_top_view_column(const struct pl_top_view *v);
 
-/* The request for this view's table, with so many rows; false when it does not fit. */
+/* Makes the request for the view's table, with so many rows; returns false when it does not fit. */
 bool pl_top_view_path(const struct pl_top_view *v, unsigned int rows, char *dst, size_t cap);
 
-/* Takes an answer's documents over. */
+/* Takes an answer's documents, which the view owns then. */
 void pl_top_view_take(struct pl_top_view *v, struct pl_top_answer *answer);
 
-/* The locale has no characters beyond ASCII. */
+/* Returns true when the locale has ASCII characters only. */
 bool pl_top_ascii(void);
 
 struct pl_top_batch {
 	uint64_t times, rows, interval_ns;
-	bool json; /* the document of the table instead of its text */
+	bool json; /* the table's document instead of its text */
 };
-/* Asks and prints the view to standard output, once for each of `times`. An exit code after
- * complaining. */
+/* Requests the view and prints it to standard output, once for each of `times`. Returns an exit
+ * code after complaining. */
 int pl_top_view_print(struct pl_top_view *v, const struct pl_top_source *source,
 	const struct pl_top_batch *batch);
