@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Points that reported a block but not a flow: whether they saw nothing of it, or their record was
- * lost on its way. */
+/* Decides whether a point that reported a block without some flow saw no packet of the flow, or
+ * whether its record was lost on the way. */
 #include "mark/correlate_state.h"
 
 static struct seen *seen_at(const struct pl_mark_correlator *c, uint32_t point, uint64_t block)
@@ -8,9 +8,9 @@ static struct seen *seen_at(const struct pl_mark_correlator *c, uint32_t point, 
 	return &c->seen[(size_t)point * SEEN_BLOCKS + block % SEEN_BLOCKS];
 }
 
-/* Notes a block. The first block of a point may have begun before the collector listened. A block
- * of a clock that is seconds away tells nothing of blocks of the present clock, and does not stay
- * in their way. */
+/* Notes a record of a block. The first block of a point is torn: it may have begun before the
+ * collector listened. When the point's TAI offset changes, the record replaces any other: blocks of
+ * two clocks that are seconds apart say nothing of each other. */
 void pl_mark_note_seen(struct pl_mark_correlator *c, uint32_t point, const struct pl_addr *source,
 	const struct pl_mark128 *record)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of places for marks, and reading them. */
+/* Parses the names of marking bits, and reads and writes the bits. */
 #include "mark/bits.h"
 
 #include <errno.h>
@@ -11,7 +11,8 @@
 
 #define LABEL_MAX 1048575u /* largest MPLS label: 20 bits */
 
-/* Names with a number: the first and last that it may be, and how far up in the byte 0 is. */
+/* Bit names that end with a number: the least and largest number, and the bit of the byte that
+ * stands for 0. */
 static const struct {
 	const char *name;
 	uint8_t first, last, shift;
@@ -23,7 +24,7 @@ static const struct {
 	{ "ecn:", 0, 1, 0, true, true },
 };
 
-/* A/B or A/B/C/D, all different. */
+/* Parses "sfl:A/B" or "sfl:A/B/C/D"; the labels must differ. */
 static int parse_labels(struct pl_mark_bit *ret, const char *text, struct pl_diag *diag)
 {
 	const char *at = text + strlen("sfl:");
@@ -156,7 +157,8 @@ int pl_mark_where_is_written(const struct pl_mark_where *where, struct pl_diag *
 	return -EINVAL;
 }
 
-/* The header is 20 bytes at least, or 40. */
+/* Reads a bit of the IP header, of which the walk has seen at least 20 bytes (IPv4) or 40
+ * (IPv6). */
 static unsigned int bit_of(const struct pl_mark_bit *bit, const struct pl_layers *layers)
 {
 	const uint8_t *ip = layers->network;
@@ -182,7 +184,7 @@ static enum pl_mark_read read_option(
 	return PL_MARK_READ_OK;
 }
 
-/* The stack ends in front of the IP header. */
+/* Looks for one of the bit's labels in the MPLS stack, which ends in front of the IP header. */
 static enum pl_mark_read read_label(
 	const struct pl_mark_bit *bit, const struct pl_layers *layers, unsigned int *ret_bits)
 {

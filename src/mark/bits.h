@@ -13,8 +13,8 @@
  *                   anywhere in the stack have colour 0, with B colour 1. sfl:A/B/C/D has both bits:
  *                   C and D are the same with the second bit set. Read, but not written.
  *
- * Bits 0 and 1 of tos and tclass are ECN, where a mark would forge congestion: they are only had by
- * the name ecn.
+ * Bits 0 and 1 of tos and tclass are ECN, where a mark would forge congestion: only ecn:N names
+ * them.
  */
 #pragma once
 
@@ -41,11 +41,11 @@ struct pl_mark_bit {
 	bool ipv4, ipv6;  /* versions of IP that have the bit */
 	bool dst;         /* the option is put into Destination Options; it is read in both */
 	uint8_t n_labels; /* PL_MARK_AT_LABEL: 2, or 4 */
-	uint32_t labels[PL_MARK_LABELS]; /* labels by the bits that they stand for */
+	uint32_t labels[PL_MARK_LABELS]; /* label of each value of the bits */
 };
 
 /* Bits of a method. colour: the colour, the pulse of pulse marking, or the bit of multiplexed
- * marking; second: of double marking with bits of the header, the second bit. */
+ * marking; second: the second bit of double and of cyclic marking in header bits. */
 struct pl_mark_where {
 	struct pl_mark_bit colour, second;
 };

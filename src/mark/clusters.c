@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Arcs that leave the same point are of one cluster, and so are arcs that enter the same point (RFC
- * 9342 5.1): components of the arcs, by union-find over arcs sorted by either end.
- */
+/* Finds clusters: arcs that leave the same point are of one cluster, and so are arcs that enter the
+ * same point (RFC 9342 5.1). Clusters are the components of the arcs, by union-find over arcs
+ * sorted by either end. */
 #include "mark/clusters.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Clusters of a network of measurement points (RFC 9342 5): its smallest parts that let out as many
- * packets as go in. Arcs join points that have none between them; every way out of the network is a
- * point. Loss is placed on a cluster; one of two points is a link. */
+/* Clusters of a network of measurement points (RFC 9342 5): the smallest parts into which as many
+ * packets go as come out. An arc joins two points with no other point between them, and packets
+ * enter and leave the network only at points. Loss is located to a cluster; a cluster of two points
+ * is a link. */
 #pragma once
 
 #include "mark/correlate.h"
@@ -16,18 +17,17 @@ struct pl_mark_clusters {
 	uint32_t *points; /* memory of the segments' points */
 };
 
-/* Makes the clusters. Returns 0; -ENOMEM; -EINVAL with diag for an arc to its own beginning, for no
- * arcs, or for a network in which every point is an end and a beginning, so that nothing goes in or
- * out. */
+/* Makes the clusters. Returns 0; -ENOMEM; -EINVAL with diag when there are no arcs, or one begins
+ * and ends at the same point. */
 int pl_mark_clusters_make(struct pl_mark_clusters *ret, const struct pl_mark_arc *arcs, uint32_t n,
 	struct pl_diag *diag);
 void pl_mark_clusters_done(struct pl_mark_clusters *c);
 
-/* Joins clusters (zooming out), chosen[i] telling whether cluster i is one of them: from the points
- * that lead into one of them and out of none, to those that lead out of one and into none. Its loss
- * is the sum of theirs. The segment's points lie in room, which has pl_mark_clusters_room(c)
- * places. False when there is no way in or out. */
+/* Joins the clusters with chosen[i] set (zooming out) to a segment: from the points that lead into
+ * one of them and out of none, to those that lead out of one and into none. Its loss is the sum of
+ * theirs. The segment's points lie in room, which has pl_mark_clusters_room(c) places. False when
+ * there is no way in or no way out. */
 bool pl_mark_clusters_union(struct pl_mark_segment *ret, const struct pl_mark_clusters *c,
 	const bool *chosen, uint32_t *room);
-/* Number of points of room for a union. */
+/* Returns the number of points that a union needs room for. */
 uint32_t pl_mark_clusters_room(const struct pl_mark_clusters *c);

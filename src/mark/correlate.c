@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Blocks of flows in a hash table with chains, their records in a pool; both of fixed size. A block
- * that has been told stays for a while: jitter and pulse marking look back.
- */
+/* Keeps blocks of flows in a hash table with chains and their records in a pool, both of fixed
+ * size. A block stays for a while after its results were given: jitter and pulse marking look
+ * back. */
 #include "mark/correlate.h"
 
 #include <errno.h>
@@ -165,7 +164,7 @@ static int make_room(struct pl_mark_correlator *c)
 {
 	uint32_t room = 4;
 
-	/* Each segment has two points at least (gather_points()). */
+	/* Each segment has points at both ends (check()). */
 	if (c->n_points == 0)
 		return -EINVAL;
 	c->n_blocks = c->config.blocks_max != 0 ? c->config.blocks_max : BLOCKS_MAX;
@@ -337,7 +336,7 @@ static void forget(struct pl_mark_correlator *c, uint32_t i)
 	c->free_block = i;
 }
 
-/* Makes room by the block, finished or not. */
+/* Frees a block's place; if its results were not given yet, gives them first. */
 static void push_out(struct pl_mark_correlator *c, uint32_t i)
 {
 	struct block *b = &c->blocks[i];
@@ -349,7 +348,8 @@ static void push_out(struct pl_mark_correlator *c, uint32_t i)
 	forget(c, i);
 }
 
-/* The block that makes room for one of a sender that holds `held` of them; NO_BLOCK: none. */
+/* Chooses among LOOK blocks one to push out for a sender that holds `held`: one whose results were
+ * given, or one of the sender that holds most, two more at least; NO_BLOCK: none. */
 static uint32_t choose(struct pl_mark_correlator *c, uint32_t held)
 {
 	uint32_t best = NO_BLOCK, most = held + 1;
@@ -394,7 +394,7 @@ static uint64_t deadline_of(const struct pl_mark_correlator *c, const struct pl_
 	return at > UINT64_MAX - c->config.patience_ns ? UINT64_MAX : at + c->config.patience_ns;
 }
 
-/* Adds a block to a place that is free. */
+/* Adds a block in a free place. */
 static uint32_t add_block(struct pl_mark_correlator *c, const struct pl_addr *source,
 	const struct pl_mark_flow *flow, const struct pl_mark128 *r)
 {
@@ -473,7 +473,7 @@ static bool is_ahead(const struct pl_mark_correlator *c, const struct pl_mark128
 	       deadline_of(c, r) > c->until_ns + ahead;
 }
 
-/* Others make room, never the block at hand. */
+/* Returns true when a record's place is free, pushing out other blocks if needed, never block i. */
 static bool has_sample(struct pl_mark_correlator *c, const struct pl_addr *source, uint32_t i)
 {
 	while (c->free_sample == NO_SAMPLE) {
@@ -557,14 +557,14 @@ void pl_mark_correlate_until(struct pl_mark_correlator *c, uint64_t time_ns)
 
 		if (is_due(c, b, time_ns))
 			tell(c, b);
-		/* Blocks came in about the order of their numbers: few blocks behind the first that
-		 * stays could go. */
+		/* Blocks arrive in about the order of their numbers: behind the first one that
+		 * stays, few could be dropped. */
 		if (b->end_ns >= time_ns)
 			break;
 		forget(c, i);
 		i = newer;
 	}
-	/* All blocks are looked at when one may be due, not for each datagram. */
+	/* All blocks are checked only when one may be due, not for each datagram. */
 	if (time_ns <= c->due_ns)
 		return;
 	c->due_ns = UINT64_MAX;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block records of several measurement points to loss and delay between them (RFC 9341 3, RFC 9342
- * for segments with several ends). An engine without socket and clock: records come in any order,
- * twice or not at all; the caller says what time it is.
+ * Turns block records of several measurement points into loss and delay between them (RFC 9341 3,
+ * RFC 9342 for segments with several ends). An engine without socket and clock: records come in any
+ * order, twice or not at all; the caller tells the time.
  *
  * The results of a flow's block are made when every point of the segments has reported it, or at
  * its deadline; points that did not are named, and segments that lack them have no numbers. A
- * record without packets says that a point saw none; without a record nobody knows what it saw.
+ * record without packets says that a point saw none; a missing one says nothing, unless `absent`.
  */
 #pragma once
 
@@ -17,12 +17,12 @@
 #include "base/stats.h"
 #include "mark/record.h"
 
-/* Contents of results, and causes of absent numbers: bits of pl_mark_result.has and .alarms. */
+/* Contents of a result: bits of pl_mark_result.has. */
 enum {
 	PL_MARK_HAS_LOSS = 1,  /* sent, received, loss */
 	PL_MARK_HAS_DELAY = 2, /* delay_ns of the pulse */
 	PL_MARK_HAS_MEAN = 4,  /* mean_ns: nothing was lost between the two */
-	PL_MARK_HAS_FIRST = 8, /* first_ns: nothing was lost, and nothing stood outside the block */
+	PL_MARK_HAS_FIRST = 8, /* first_ns: nothing was lost, no packet was beyond the guard band */
 	PL_MARK_HAS_JITTER = 16, /* jitter_ns: delay_ns less the previous block's (RFC 3393) */
 };
 
@@ -69,17 +69,17 @@ struct pl_mark_result {
 	uint64_t sent, received;
 	int64_t loss; /* negative: more arrived than was sent */
 	int64_t delay_ns, mean_ns, first_ns, jitter_ns;
-	/* Pulse marking: block of the pulse from which on packets are counted. */
+	/* Pulse marking: packets are counted from this block's pulse on. */
 	uint64_t since;
-	uint64_t deadline_ns;    /* records of the block were waited for until then, or longer */
-	uint64_t clock_error_ns; /* error of both clocks together; UINT64_MAX: not known */
+	uint64_t deadline_ns;    /* time until which records were awaited, at least */
+	uint64_t clock_error_ns; /* sum of all points' errors; UINT64_MAX: not known */
 	uint64_t late, early;    /* packets at the receiving points */
 	uint32_t pulses_sent, pulses_received;
 	const uint32_t *missing; /* points of the segment that did not report; valid in the call */
 	uint32_t n_missing;
 };
 
-/* True when the result's counts are of all packets of a known block: sums are of such results. */
+/* True when the counts are of all packets of a known block; only such results go into sums. */
 static inline bool pl_mark_result_is_sound(const struct pl_mark_result *r)
 {
 	return (r->has & PL_MARK_HAS_LOSS) != 0 &&
@@ -103,15 +103,17 @@ struct pl_mark_correlator_config {
 	uint32_t n_segments;
 	uint32_t blocks_max; /* most blocks of flows at a time; 0: 65536 */
 	uint64_t clock_ns;   /* largest difference of clocks; 0: by the points' records */
-	/* Records of block k are waited for until (k + 1.5) periods, and this long. */
+	/* Records of a block are awaited until meters read it (pl_mark_read_at()), and this
+	 * long. */
 	uint64_t patience_ns;
-	/* Times are UTC: a block ends by its first record's TAI offset. Otherwise they are of the
+	/* Times are UTC: a block ends by its first record's TAI offset. Otherwise times are of the
 	 * points' clocks. */
 	bool utc;
-	uint64_t ahead_ns; /* records with a deadline further ahead are left out; 0: none */
+	uint64_t ahead_ns; /* records with a later deadline are left out; 0: no limit */
 	bool shares;       /* room is shared by senders (pl_mark_correlate_from) */
-	/* A point that reported a block and the next one, but not the flow, saw no packet of it.
-	 * Such a block waits one period longer, for the next one. */
+	/* A point that reported a block and the next one, but not the flow, saw no packet of it. A
+	 * block without some point's record waits one period longer, for that point's next
+	 * block. */
 	bool absent;
 	void (*result)(void *arg, const struct pl_mark_result *result);
 	void *arg;
@@ -149,9 +151,9 @@ void pl_mark_correlate_gap(struct pl_mark_correlator *c, const struct pl_addr *s
 void pl_mark_correlator_begin_anew(struct pl_mark_correlator *c, uint64_t time_ns);
 /* Changes clock_ns, for results to come. */
 void pl_mark_correlator_set_clock(struct pl_mark_correlator *c, uint64_t clock_ns);
-/* Number of blocks that wait longer. */
+/* Number of blocks that wait one period longer (absent). */
 uint32_t pl_mark_correlator_postponed(const struct pl_mark_correlator *c);
-/* Most memory of a correlator with so many points. */
+/* Returns the most memory of a correlator with n_points points, in bytes. */
 uint64_t pl_mark_correlator_memory(
 	const struct pl_mark_correlator_config *config, uint32_t n_points);
 

@@ -8,10 +8,10 @@
 #define NO_SAMPLE       UINT32_MAX
 #define NO_BLOCK        UINT32_MAX
 
-/* Blocks back in which the previous pulse is looked for. */
+/* Number of earlier blocks in which the previous pulse is searched. */
 #define PULSE_LOOK_BACK 8u
 
-/* Blocks that a point reported, of any flow. */
+/* Number of the newest blocks kept for each point, of any flow. */
 #define SEEN_BLOCKS     8u
 struct seen {
 	uint64_t block; /* 0: none */
@@ -76,7 +76,8 @@ struct pl_mark_correlator {
 void pl_mark_gather(const struct pl_mark_correlator *c, const struct block *b,
 	const struct pl_mark128 **ret_at_point);
 
-/* Block of the same flow so many blocks before; NULL when it is not kept. */
+/* Returns the block of the same flow, `blocks` earlier; NULL when it is not kept or has another
+ * period. */
 const struct block *pl_mark_block_before(
 	const struct pl_mark_correlator *c, const struct block *b, uint64_t blocks);
 
@@ -85,17 +86,17 @@ uint32_t pl_mark_place_of_point(const struct pl_mark_correlator *c, uint32_t poi
 
 /* ---- with `absent` ---- */
 
-/* Notes that a point reported a record of a block, by that sender. */
+/* Notes that `source` sent a record of a block for the point. */
 void pl_mark_note_seen(struct pl_mark_correlator *c, uint32_t point, const struct pl_addr *source,
 	const struct pl_mark128 *record);
-/* Called at the deadline. True when the block waits longer, because the next block of the missing
- * points will tell whether they saw nothing of it. */
+/* Called at the deadline. True when the block waits one period longer, because the next block of
+ * the missing points will tell whether they saw no packet of its flow. */
 bool pl_mark_postpone(struct pl_mark_correlator *c, struct block *b);
 /* True when a point without a record of the block's flow has seen none of its packets. `early`: as
  * far as is known before the next block. */
 bool pl_mark_is_absent(
 	const struct pl_mark_correlator *c, const struct block *b, uint32_t place, bool early);
 
-/* Fills the result of a segment. False when no point of it has seen the flow. */
+/* Fills the result of a segment. False when none of its points reported the flow. */
 bool pl_mark_evaluate(struct pl_mark_result *ret, const struct pl_mark_correlator *c,
 	const struct block *b, uint32_t segment);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Sums results by segment and block, and judges each block once it is over. A window is a block by
- * the time of its deadline, so that points whose clocks are seconds apart share it, and nobody's
- * block number closes those of others.
- */
+/* Sums results by segment and block, and judges each block once it is over. A window is one block,
+ * chosen by the time of its deadline, so that points whose clocks are seconds apart share it, and
+ * nobody's block number closes those of others. */
 #include "mark/domain.h"
 
 #include <errno.h>
@@ -11,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 4u /* most periods that clocks may be ahead of ours */
+#define AHEAD 4u /* most periods that points' clocks may be ahead of ours */
 
 struct window {
 	uint64_t window; /* 0: not open */
@@ -59,7 +57,8 @@ static uint64_t ahead_of(const struct pl_mark_domain_config *c)
 
 /* ---- windows ---- */
 
-/* The window whose blocks' deadline is that; NULL: it is over. */
+/* Returns the window of blocks with this deadline, opening it if needed; NULL when the window is
+ * over or its slot is still another's. */
 static struct window *window_of(struct pl_mark_domain *d, uint64_t deadline_ns)
 {
 	const uint64_t window = deadline_ns / d->config.period_ns + 1;
@@ -162,7 +161,7 @@ static void take_result(void *arg, const struct pl_mark_result *r)
 
 /* ---- events ---- */
 
-/* Key of an event: the name of a segment or a point. */
+/* Makes the key of an event, "DOMAIN/name" of the segment or point `what`, cut if too long. */
 static struct pl_text40 key_of(const struct pl_mark_domain *d, const char *what, uint32_t number)
 {
 	struct pl_text40 key = { "" };
@@ -282,7 +281,7 @@ static void judge_alarms(struct pl_mark_domain *d, struct pl_mark_segment_state 
 			     conflict = { .kind = PL_EVENT_MARK_CONFLICT,
 				     .above = (alarms & PL_MARK_ALARM_IN_USE) != 0 };
 
-	/* An absent point tells nothing of its clock. */
+	/* A point that did not report says nothing of its clock. */
 	if (clock.above || (alarms & PL_MARK_ALARM_MISSING) == 0)
 		judge(d, &s->clock, &clock, &s->key);
 	if (conflict.above || (alarms & PL_MARK_ALARM_MISSING) == 0)
@@ -346,7 +345,8 @@ static void close_all(struct pl_mark_domain *d)
 		close_window(d, w, false);
 }
 
-/* By the previous clock, all records would be late until that time is reached again. */
+/* Begins anew after the clock was set back: otherwise all records would be late until the old time
+ * is reached again. */
 static void begin_anew(struct pl_mark_domain *d, uint64_t now_ns)
 {
 	pl_mark_correlator_begin_anew(d->correlator, now_ns);

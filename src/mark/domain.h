@@ -4,14 +4,14 @@
  * segment and block, and faults of the network begin and end as events. An engine without socket
  * and clock. Times are of UTC, since the Unix epoch.
  *
- *   segment_loss   more of a block's packets were lost than loss_above says. Value: packets lost in
- *                  the block, at the end all while it lasted; the flow that lost most.
- *   segment_delay  a flow's delay was above delay_above_ns. Value: the largest.
+ *   segment_loss   more of a block's packets were lost than loss_above allows. Value: packets lost
+ *                  in the block, at the end all while it lasted. Flow: the one that lost most.
+ *   segment_delay  a flow's delay was above delay_above_ns. Value: the largest delay.
  *   segment_clock  clocks differ from the configuration (alarms clock-domain, clock-fault,
- *                  clock-stepped).
+ *                  clock-stepped, late-change).
  *   mark_conflict  packets had the bit before they were marked (alarm bit-in-use).
- *   point_missing  a point reported nothing of a block that others reported. Value, at the end:
- *                  blocks.
+ *   point_missing  a point reported nothing of a block that others reported. Value: missed
+ *                  blocks, 1 at the beginning.
  *
  * An event ends when end_after blocks in a row gave no reason for it. A block that cannot be judged
  * neither begins nor ends one.
@@ -23,7 +23,7 @@
 #include "record/record.h"
 
 #define PL_MARK_ALARM_KINDS 13
-/* Most blocks open at a time: those that are waited for, and those that clocks are ahead. */
+/* Most blocks open at a time: those that are waited for, and those by which clocks may be ahead. */
 #define PL_MARK_WINDOWS     32u
 #define PL_MARK_WAIT_MOST   16u /* most blocks that are waited for */
 
@@ -93,7 +93,7 @@ struct pl_mark_point_state {
 	char name[PL_MARK_POINT_NAME_MAX + 1];
 	struct pl_text40 key; /* DOMAIN/name */
 	uint32_t number;
-	uint64_t records, newest_block, heard_ns; /* last record's time; 0: it never reported */
+	uint64_t records, newest_block, heard_ns; /* heard_ns: time of the last record; 0: none */
 	uint64_t missed;                          /* missed blocks */
 	struct pl_mark_level missing;
 	uint64_t windows[PL_MARK_WINDOWS]; /* windows in which it reported */
@@ -106,20 +106,20 @@ int pl_mark_domain_new(struct pl_mark_domain **ret, const struct pl_mark_domain_
 	struct pl_diag *diag);
 void pl_mark_domain_free(struct pl_mark_domain *d);
 uint64_t pl_mark_domain_memory(const struct pl_mark_domain_config *config);
-/* Takes clock error, bounds of events and senders from another configuration; all else stays,
- * whatever the configuration has. */
+/* Takes clock error, bounds of events and allowed senders from another configuration; all else
+ * stays as it is. */
 void pl_mark_domain_change(struct pl_mark_domain *d, const struct pl_mark_domain_config *config);
 
-/* Takes records of a sender, at that time. An address of all zeros stands for records that came by
- * no network, to which `allow` does not apply. torn: others of the sender, before these, are known
- * to be lost; n may be 0. */
+/* Takes records that a sender sent, at time now_ns. An address of all zeros stands for records that
+ * came by no network, to which `allow` does not apply. torn: earlier records of the sender are
+ * known to be lost; n may be 0. */
 void pl_mark_domain_take(struct pl_mark_domain *d, const struct pl_addr *sender,
 	const struct pl_mark128 *records, uint32_t n, bool torn, uint64_t now_ns);
 /* Gives the results of blocks that are over by that time, and judges them. */
 void pl_mark_domain_turn(struct pl_mark_domain *d, uint64_t now_ns);
 /* Gives the results of the other blocks as they are, without judging them: no more records come. */
 void pl_mark_domain_finish(struct pl_mark_domain *d);
-/* Time of the next turn with work; UINT64_MAX: after the next record. */
+/* Returns the time of the next turn with work; UINT64_MAX: none before the next record. */
 uint64_t pl_mark_domain_due_ns(const struct pl_mark_domain *d);
 
 const struct pl_mark_domain_stats *pl_mark_domain_stats(const struct pl_mark_domain *d);

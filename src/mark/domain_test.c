@@ -87,7 +87,7 @@ static void put(struct pl_mark_domain *d, const struct pl_mark128 *r, bool torn,
 	pl_mark_domain_take(d, &sender, r, 1, torn, now_ns);
 }
 
-/* When meters read block k. */
+/* Time at which meters read a block. */
 static uint64_t read_at(uint64_t block)
 {
 	return pl_mark_read_at(PL_MARK_STEP, block, PERIOD);
@@ -184,7 +184,7 @@ static void test_delay_and_missing(void)
 	ok(is_event(event(3), PL_EVENT_POINT_MISSING, PL_PHASE_END, "net/b"));
 	ok(event(3)->value == 3);
 	ok(pl_mark_domain_points(d, &n)[1].missed == 3);
-	/* What was missing was never loss. */
+	/* A missing record never counts as loss. */
 	ok(segment(d, 0)->book.lost == 0 && segment(d, 0)->book.withheld == 3);
 	ok(segment(d, 0)->alarms[0] == 3);
 	pl_mark_domain_free(d);
@@ -250,7 +250,7 @@ static void test_gap(void)
 }
 
 /* Records of a clock that is hours ahead, forged or by mistake, are of blocks that do not come for
- * hours. What the point says later counts again. */
+ * hours. Later records of the point count again. */
 static void test_absent_after(uint16_t tai_offset)
 {
 	static const char *const points[] = { "a=1", "b=2" };
@@ -488,7 +488,7 @@ static void test_allow(void)
 	pl_mark_network_done(&network);
 }
 
-/* What a reload changes takes effect; what it cannot change stays. */
+/* A reload changes bounds, clock error and senders; everything else stays. */
 static void test_change(void)
 {
 	static const char *const points[] = { "a=1", "b=2" };

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AROUND        8u /* intervals before and behind an edge that make the usual one */
-#define HOLD_PART     4  /* part of the usual interval within which an edge is a straggler's */
+#define AROUND        8u /* intervals on each side of an edge that give the usual one */
+#define HOLD_PART     4  /* an edge within usual / HOLD_PART of the last is a straggler's */
 #define PAUSE_TIMES   4
 
 #define T_MAX_NS      UINT64_C(1000000000)
@@ -22,7 +22,7 @@ static void add(struct pl_efm_stat *s, uint64_t value)
 
 /* ---- the delay bit (RFC 9506 2.2) ---- */
 
-/* T_max - K: two samples that are further apart have a new one of the client between them. */
+/* Returns T_max - K: between two samples further apart, the client sent a new one. */
 static uint64_t furthest(const struct pl_efm *e)
 {
 	uint64_t t_max = T_MAX_NS;
@@ -37,7 +37,7 @@ static void take_sample(struct pl_efm *e, unsigned int way, uint64_t now)
 	struct pl_efm_way *w = &e->ways[way], *other = &e->ways[way ^ 1];
 	const uint64_t limit = furthest(e);
 
-	/* The other direction's sample behind our last one is the same one on its way. */
+	/* The other direction's sample since our last one is the same sample on its way. */
 	if (other->has_sample && (!w->has_sample || other->sample_ns >= w->sample_ns) &&
 		now - other->sample_ns < limit)
 		add(&other->delay_half, now - other->sample_ns);
@@ -62,7 +62,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Interval in which half of the time of all lies, where none weighs more than `most`. */
+/* Returns the weighted median of n intervals, each weighing its own length, but at most `most`. */
 static uint64_t middle_of_time(const uint64_t *sorted, unsigned int n, uint64_t most)
 {
 	uint64_t all = 0, sum = 0;
@@ -89,7 +89,8 @@ static uint64_t usual_of(uint64_t *intervals, unsigned int n)
 	return middle_of_time(intervals, n, third > UINT64_MAX / 256 ? third : 4 * third);
 }
 
-/* Intervals between edges of one direction around edge `at`, without those over a break. */
+/* Returns the usual interval between edges of one direction around edge `at`; intervals across a
+ * break do not count, and the handshake's counts when there are few. */
 static uint64_t usual_at(const struct pl_efm *e, uint32_t at)
 {
 	const unsigned int way = e->edges[at].way;

@@ -22,10 +22,10 @@
  * - Spin edges: a spin period may have one packet only, so packets cannot be counted. An edge is
  *   taken unless it comes within a quarter of the usual interval of edges after the one before, and
  *   an interval of more than four times the usual is no round-trip time: the sender paused, or an
- *   edge was lost (RFC 9312 3.8.2 asks for such a judgement). The usual interval is that of the 16
- *   intervals around in which half of their time lies: stragglers, whose false edges are many and
- *   short, have little weight, and of pauses, few and long, none weighs more than four of the third
- *   longest interval.
+ *   edge was lost (RFC 9312 3.8.2 asks for such a judgement). The usual interval is the median of
+ *   the 16 intervals around, each weighted by its length: false edges of stragglers, many and
+ *   short, weigh little, and no pause, few and long, weighs more than four times the third longest
+ *   interval (of fewer than 12 intervals the second longest, of fewer than 4 the longest).
  */
 #pragma once
 
@@ -50,7 +50,7 @@ enum pl_efm_bit {
 
 struct pl_efm_config {
 	uint8_t masks[PL_EFM_BITS]; /* mask of each bit in its byte; 0: absent */
-	uint32_t square;            /* N, a power of two; 0: the one that fits most blocks */
+	uint32_t square;            /* N, a power of two; 0: the length of most blocks */
 	uint32_t threshold;         /* X */
 };
 
@@ -82,7 +82,7 @@ void pl_efm_square_take(struct pl_efm_square *s, unsigned int colour, uint32_t t
 void pl_efm_square_break(struct pl_efm_square *s);
 void pl_efm_block_add(struct pl_efm_blocks *b, uint64_t packets, uint32_t threshold);
 
-/* N that fits most blocks; 0: no blocks. */
+/* Returns the N that fits most blocks; 0: no blocks. */
 uint32_t pl_efm_square_of(const struct pl_efm_blocks *b);
 
 struct pl_efm_loss {
@@ -98,7 +98,7 @@ struct pl_efm_loss {
 struct pl_efm_loss pl_efm_loss_of(const struct pl_efm_blocks *b, uint32_t square);
 double pl_efm_loss_ratio(const struct pl_efm_loss *l);
 
-/* (whole - part) / (1 - part): of successive losses, the one behind the part. */
+/* Returns the loss behind `part`, of successive losses that make `whole` together. */
 static inline double pl_efm_rest(double whole, double part)
 {
 	return part < 1 ? (whole - part) / (1 - part) : 0;
@@ -123,7 +123,7 @@ struct pl_efm_way {
 	uint32_t run, marked; /* packets of the run of a value; those of them with T */
 	uint64_t taken_ns;    /* time of the last edge that was taken */
 	uint64_t edges, single, rejected, paused, period_marked;
-	uint64_t copied, inverted; /* the other way's edge behind one of this: same value, or not */
+	uint64_t copied, inverted; /* next edge of the other direction: same value, or not */
 	struct pl_efm_stat spin_rtt, spin_half;
 	struct pl_efm_trains trains;
 	/* the delay bit */
@@ -155,11 +155,11 @@ struct pl_efm {
 	struct pl_efm_edge edges[PL_EFM_EDGES]; /* edges that are not judged yet */
 };
 
-/* Takes a packet with the bits in `byte`; congested: it has CE. Times of a connection ascend: one
- * that goes back counts as the one before. */
+/* Takes a packet with the bits in `byte`; congested: it has CE. Times must ascend over both
+ * directions: an earlier one counts as the last one. */
 void pl_efm_take(struct pl_efm *e, const struct pl_efm_config *config, unsigned int way,
 	uint64_t time_ns, uint8_t byte, bool congested);
-/* Notes a new connection id in this direction: spin bit and blocks begin anew. */
+/* Notes a new connection id in this direction: spin bit, delay samples and blocks begin anew. */
 void pl_efm_break(struct pl_efm *e, unsigned int way, uint64_t time_ns);
 /* Judges the remaining edges; the results are complete then. */
 void pl_efm_finish(struct pl_efm *e);

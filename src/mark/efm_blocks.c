@@ -69,7 +69,7 @@ uint32_t pl_efm_square_of(const struct pl_efm_blocks *b)
 	uint32_t best = 0;
 	uint64_t most = 0;
 
-	/* Class 1 is 64; a length a little above a power of two is of that one. */
+	/* Class 1 is N = 64; a block a little above a power of two belongs to that N. */
 	for (unsigned int class = 1; class < PL_EFM_CLASSES - 1; class ++) {
 		uint64_t n = b->far[class] + b->near[class + 1];
 
@@ -96,7 +96,7 @@ struct pl_efm_loss pl_efm_loss_of(const struct pl_efm_blocks *b, uint32_t square
 		all += near + far;
 		if (class > own + 1)
 			continue;
-		/* A little above N: counted as any block. */
+		/* A block a little above N counts as any block. */
 		l.blocks += near;
 		l.sent += near * square;
 		l.packets += b->near_packets[class];

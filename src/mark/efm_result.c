@@ -5,11 +5,11 @@
 #include <stddef.h>
 
 #define FEW_PACKETS    8u
-/* Values as they come change at every second packet, and half of their runs are of one packet. */
+/* Random values change at every second packet, and half of their runs have one packet. */
 #define RANDOM_PACKETS 32u
 #define AT_RANDOM(part, whole)                                                                     \
 	(10 * (part) > 3 * (uint64_t)(whole) && 10 * (part) < 7 * (uint64_t)(whole))
-/* Directions whose edges do not follow each other by one rule, in so many pairs. */
+/* Least number of edge pairs that show directions to follow no one rule. */
 #define UNRULED_PAIRS 8u
 
 #define AVERAGE_RTTS  4 /* RFC 9506 3.3.2.1 */
@@ -64,7 +64,7 @@ static void put_times(struct pl_efm_result *r, const struct pl_efm *e, unsigned 
 	const struct pl_efm_way *w = &e->ways[way];
 	const uint64_t here = as_server(e, way), there = as_server(e, way ^ 1);
 
-	/* The delay bit is the better one, where it has a sample. */
+	/* The delay bit is more exact, where it has a sample. */
 	r->by_delay = w->delay_rtt.n > 0 || w->delay_half.n > 0;
 	if (r->by_delay) {
 		r->rtt = w->delay_rtt;
@@ -81,14 +81,16 @@ static void put_times(struct pl_efm_result *r, const struct pl_efm *e, unsigned 
 		r->notes |= PL_EFM_NOTE_NO_SPIN;
 }
 
-/* N of a direction's sender. */
+/* Returns N of the sender of direction `way`: the configured one, or the length of most of its
+ * blocks. */
 static uint32_t square_of(
 	const struct pl_efm *e, const struct pl_efm_config *config, unsigned int way)
 {
 	return config->square != 0 ? config->square : pl_efm_square_of(&e->ways[way].square.blocks);
 }
 
-/* Loss of the square bit before the observer, in a direction. */
+/* Computes the loss before the observer in a direction, by the square bit. False when the direction
+ * has no square wave. */
 static bool upstream(double *ret, const struct pl_efm *e, const struct pl_efm_config *config,
 	unsigned int way, struct pl_efm_loss *ret_loss)
 {
@@ -97,7 +99,8 @@ static bool upstream(double *ret, const struct pl_efm *e, const struct pl_efm_co
 	return config->masks[PL_EFM_SQUARE] != 0 && ret_loss->is_square;
 }
 
-/* Loss by the reflection bit: the sender of `way` reflects blocks of its peer, of the peer's N. */
+/* Computes the loss from the peer to the sender of `way` and on to the observer, by the reflection
+ * bit: blocks have the peer's N. */
 static bool three_quarters(
 	double *ret, const struct pl_efm *e, const struct pl_efm_config *config, unsigned int way)
 {
@@ -114,7 +117,8 @@ static bool three_quarters(
 	return config->masks[PL_EFM_REFLECTION] != 0 && loss.is_square;
 }
 
-/* Loss events and the square bit together. */
+/* Computes the loss by the loss event bit and, together with the square bit, the loss behind the
+ * observer. */
 static void put_events(struct pl_efm_result *r, const struct pl_efm_way *w, uint64_t rtt_ns)
 {
 	r->eloss = (double)w->loss / (double)w->packets;
@@ -157,7 +161,8 @@ static void put_reflections(struct pl_efm_result *r, const struct pl_efm *e,
 	r->has |= PL_EFM_HAS_DLOSS;
 }
 
-/* A reflection is not longer than the train it reflects: that tells the trains apart. */
+/* Computes the loss of a round trip. A reflection is not longer than the train it reflects: that
+ * tells which trains are reflections. */
 static void put_trains(struct pl_efm_result *r, const struct pl_efm_trains *t, bool from_start)
 {
 	unsigned int from = 0;

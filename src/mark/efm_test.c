@@ -247,7 +247,7 @@ static void trains(void)
 		r.trip);
 }
 
-/* What does not spin is told, and has no round-trip time. */
+/* A spin bit that is off is recognised, and gives no round-trip time. */
 static void no_spin(void)
 {
 	static const char *const names[] = { "constant", "random", "one packet of each value",
@@ -323,7 +323,7 @@ struct connection {
 	uint64_t hop_ns[2], jitter_ns; /* from end i to the observer, and back */
 	unsigned int loss[2];          /* per thousand, in hop 0 and 1 */
 	struct pl_efm e;
-	/* What is known by packet numbers. */
+	/* Truth, known by packet numbers. */
 	uint64_t arrived[2][512]; /* packets of block b that the observer saw */
 	uint64_t edge_ns[2];
 	bool has_edge[2];

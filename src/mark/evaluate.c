@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Results of one block and segment: the valid values, and why the others are absent. Offsets are
- * from the start of the same block at every point, so their differences are delays. */
+/* Computes the result of one block and segment: the valid values, and why others are absent.
+ * Offsets are from the start of the same block at every point, so their differences are delays. */
 #include <stdlib.h>
 
 #include "mark/correlate_state.h"
@@ -29,8 +29,8 @@ static uint32_t alarms_of(uint16_t flags)
 	       ((flags & PL_MARK_LATE_CHANGE) != 0 ? PL_MARK_ALARM_LATE_CHANGE : 0u);
 }
 
-/* True when both points told their terms, and these differ in the place of the mark or the parts of
- * a flow. */
+/* True when the records differ in method or period, or both have bits of their terms (place of the
+ * mark, parts of a flow) and these differ. */
 static bool differ(const struct pl_mark128 *a, const struct pl_mark128 *b)
 {
 	const unsigned int told = a->mark_flags & PL_MARK_TERMS_MASK,
@@ -40,7 +40,8 @@ static bool differ(const struct pl_mark128 *a, const struct pl_mark128 *b)
 	       (told != 0 && other != 0 && told != other);
 }
 
-/* An end of the segment. Settings are held against the first record there was. */
+/* Sums the records of the points at one end of the segment, and sets alarms; settings are compared
+ * with those of the first record. */
 static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_result *result,
 	const struct pl_mark128 **first, const struct pl_mark128 *const *at_point,
 	const uint32_t *points, uint32_t n)
@@ -65,7 +66,7 @@ static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_res
 		sum.timed &= (r->mark_flags & PL_MARK_UNTIMED) == 0;
 		sum.packets += r->packets;
 		sum.offsets_ns += r->sum_ns;
-		/* Offsets are below three periods: then the sum of them fits. */
+		/* The sum of offsets is known to fit: each is below three periods. */
 		sum.sums_fit &=
 			r->packets == 0 || 3 * r->period_ns <= (uint64_t)INT64_MAX / r->packets;
 		sum.late += r->late;
@@ -79,7 +80,8 @@ static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_res
 	return sum;
 }
 
-/* A delay below the largest difference of the clocks is none. */
+/* Returns true for a delay that is possible: it is negative by no more than the difference of the
+ * clocks. Otherwise sets the alarm clock-fault. */
 static bool is_delay(const struct pl_mark_correlator *c, struct pl_mark_result *result, int64_t ns)
 {
 	const uint64_t error =
@@ -116,7 +118,7 @@ static void compare_pulses(const struct pl_mark_correlator *c, struct pl_mark_re
 	}
 }
 
-/* Against the delay of the block before, where that has one. */
+/* Adds the jitter: the delay less that of the block before, if that has one. */
 static void add_jitter(struct pl_mark_result *ret, const struct pl_mark_correlator *c,
 	const struct block *b, const struct segment *s)
 {
@@ -134,7 +136,8 @@ static void add_jitter(struct pl_mark_result *ret, const struct pl_mark_correlat
 	ret->jitter_ns = ret->delay_ns - (to->pulse_ns - from->pulse_ns);
 }
 
-/* Pulse marking: packets between this pulse and the one before that both ends have. */
+/* Pulse marking: counts the packets between this pulse and the last earlier one that both ends
+ * saw. */
 static void count_between(struct pl_mark_result *ret, const struct pl_mark_correlator *c,
 	const struct block *b, const struct segment *s, const struct pl_mark128 *from,
 	const struct pl_mark128 *to)
@@ -155,7 +158,7 @@ static void count_between(struct pl_mark_result *ret, const struct pl_mark_corre
 		to = c->at_point[s->to[0]];
 		if (!one_pulse(from, to))
 			continue;
-		/* A meter that was restarted begins anew. */
+		/* A meter that was restarted counts from 0 again. */
 		if (from->packets > now[0].packets || to->packets > now[1].packets)
 			return;
 		ret->since = before->block;
@@ -218,7 +221,8 @@ static void add_numbers(struct pl_mark_result *ret, const struct pl_mark_correla
 	}
 	if (ret->loss < 0)
 		ret->alarms |= PL_MARK_ALARM_NEGATIVE;
-	/* A mean or a first packet that stood outside the guard band is of no known block. */
+	/* Mean and first packet are of no known block if a packet stood outside the guard band, or
+	 * a clock was stepped. */
 	if ((ret->alarms & (PL_MARK_ALARM_BEYOND | PL_MARK_ALARM_STEPPED)) != 0)
 		ret->has &= (uint32_t) ~(PL_MARK_HAS_MEAN | PL_MARK_HAS_FIRST);
 	if (link)
@@ -245,7 +249,7 @@ static bool is_seen(const struct pl_mark_correlator *c, const uint32_t *points, 
 	return false;
 }
 
-/* Records without packets, of points that saw none of the flow. */
+/* Makes records without packets for points that saw none of the flow. */
 static void fill_absent(const struct pl_mark_correlator *c, const struct block *b,
 	const uint32_t *points, uint32_t n)
 {
@@ -261,7 +265,7 @@ static void fill_absent(const struct pl_mark_correlator *c, const struct block *
 		*zero = (struct pl_mark128){ .block = b->block,
 			.period_ns = b->period_ns,
 			.method = s->record.method,
-			/* Or the point had no room for the flow. */
+			/* NO_ROOM stays: the point may have had no room for the flow. */
 			.mark_flags =
 				s->record.mark_flags &
 				(PL_MARK_IS_MARKER | PL_MARK_IS_SYNCED | PL_MARK_IS_PARTIAL |

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rule of the guard band (RFC 9341 5). */
+/* Checks the period and the guard band (RFC 9341 5). */
 #include "mark/guard.h"
 
 #include <errno.h>

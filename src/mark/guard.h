@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Check of periods and guard bands: refuses those with which results would be wrong, and names the
+/* Checks periods and guard bands: refuses those that would give wrong results, and names the
  * numbers. */
 #pragma once
 

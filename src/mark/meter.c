@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flows in an open-addressed table, each with four tagged cells. */
+/* Keeps flows in an open-addressed table, each with four tagged cells. */
 #include "mark/meter.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 struct flow {
 	struct pl_mark_flow key;
 	uint64_t first, last;    /* first and last block with packets */
-	uint64_t packets, bytes; /* pulse marking: all so far */
+	uint64_t packets, bytes; /* all so far; used by pulse marking */
 	uint64_t pulsed;         /* block of the last pulse that was sent */
 	bool kept;               /* known before its first packet, and never forgotten */
 	struct pl_mark_cell cells[PL_MARK_CELLS];
@@ -30,7 +30,7 @@ struct pl_mark_meter {
 	uint32_t n, mask;
 	uint64_t seed;
 	uint64_t next;    /* next block to be read; 0: no packet came yet */
-	uint64_t no_room; /* last block in which a flow had no room */
+	uint64_t no_room; /* last block in which a flow found no room */
 };
 
 const struct pl_stats pl_mark_meter_stats_list = {
@@ -88,7 +88,7 @@ void pl_mark_meter_free(struct pl_mark_meter *m)
 
 /* ---- the table ---- */
 
-/* The place of the flow, or the free one where it would be. */
+/* Returns the place of the flow, or the free place where it belongs. */
 static uint32_t place_of(const struct pl_mark_meter *m, const struct pl_mark_flow *key)
 {
 	uint32_t at = (uint32_t)pl_hash(key, sizeof(*key), m->seed) & m->mask;
@@ -173,12 +173,12 @@ void pl_mark_meter_until(struct pl_mark_meter *m, uint64_t time_ns)
 	for (unsigned int i = 1;
 		m->n > 0 && pl_mark_read_at(p->method, m->next, p->period_ns) <= time_ns; i++) {
 		read_block(m, m->next++);
-		/* All counts are read by then, other flows are forgotten, and those kept for good
-		 * would have a record for every block of the jump. */
+		/* By then all counts are read and idle flows forgotten; flows kept for good would
+		 * have a record for every block of the jump. */
 		if (i == m->config.idle_blocks + PL_MARK_CELLS && now > m->next + JUMP_BLOCKS)
 			m->next = now - JUMP_BLOCKS;
 	}
-	/* Without flows there is nothing to read: a time far ahead takes no longer. */
+	/* Skips blocks that no flow has, so that a time far ahead takes no longer. */
 	if (pl_mark_read_at(p->method, m->next, p->period_ns) <= time_ns)
 		m->next =
 			(time_ns - p->period_ns / 2) / p->period_ns + 1 - pl_mark_reach(p->method);

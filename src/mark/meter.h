@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A meter as an engine: marked packets of flows to records of blocks. It owns no port and no clock;
- * the time of a packet is that at the measurement point (TAI). A marker's counts are alike: of the
- * packets it sends, by its own clock.
+ * A meter as an engine: it turns marked packets of flows into records of blocks. It owns no port
+ * and no clock; the time of a packet is that at the measurement point (TAI). A marker counts in the
+ * same way the packets it sends, by its own clock.
  *
- * Flows are found by their packets, up to a bound. From its first packet on a flow has a record for
- * each block, without packets too, until it has been idle for so many blocks. A block is read at
- * (k + 1.5) periods.
+ * Flows are found by their packets, up to flows_max. From its first packet on a flow has a record
+ * for each block, even without packets, until it was idle for idle_blocks. Blocks are read at the
+ * time of pl_mark_read_at().
  */
 #pragma once
 
@@ -38,31 +38,31 @@ int pl_mark_meter_new(struct pl_mark_meter **ret, const struct pl_mark_meter_con
 void pl_mark_meter_free(struct pl_mark_meter *m);
 
 /* Counts `packets` of one buffer, with bits as pl_mark_bits() numbers them. Blocks that are at rest
- * by then are read first. The time is of the point's clock. */
+ * at time_ns, of the point's clock, are read first. */
 void pl_mark_meter_count(struct pl_mark_meter *m, const struct pl_mark_flow *flow, uint64_t time_ns,
 	unsigned int bits, uint32_t packets, uint64_t bytes);
 
-/* Counts `packets` of one buffer that a marker sends at the time, and returns their bits, those of
- * pl_mark_send(). A flow without room gets the colour, and no pulse. */
+/* Counts `packets` of one buffer that a marker sends at time_ns, and returns their bits
+ * (pl_mark_send()). A flow without room gets the colour and no pulse. */
 unsigned int pl_mark_meter_send(struct pl_mark_meter *m, const struct pl_mark_flow *flow,
 	uint64_t time_ns, uint32_t packets, uint64_t bytes);
 
-/* Follows a flow before its first packet: it has a record for each block from that time on, and is
- * never forgotten. Returns 0, -EINVAL when the time cannot be, or -ENOSPC. */
+/* Follows a flow before its first packet: it has a record for each block from time_ns on, and is
+ * never forgotten. Returns 0, -EINVAL when the time is out of range, or -ENOSPC. */
 int pl_mark_meter_follow(
 	struct pl_mark_meter *m, const struct pl_mark_flow *flow, uint64_t time_ns);
 
-/* Reads blocks that are at rest at that time. */
+/* Reads the blocks that are at rest at time_ns. */
 void pl_mark_meter_until(struct pl_mark_meter *m, uint64_t time_ns);
 
-/* Reads the remaining blocks; the meter is empty then. */
+/* Reads the remaining blocks, and leaves the meter empty. */
 void pl_mark_meter_finish(struct pl_mark_meter *m);
 
 const struct pl_mark_meter_stats *pl_mark_meter_stats(const struct pl_mark_meter *m);
 
-/* Bits of the packet that a marker sends at the time, as pl_mark_bits() numbers them. *pulsed is
- * the marker's state of a flow: the block of its last pulse. Processors must share it, or there are
- * two pulses in a block (the kernel's marker has a compare-and-swap of its own). */
+/* Returns the bits of a packet that a marker sends at time_ns, as pl_mark_bits() numbers them.
+ * *pulsed is the marker's state of a flow: the block of its last pulse. All processors must share
+ * it, or a block has two pulses (the kernel's marker has a compare-and-swap of its own). */
 static inline unsigned int pl_mark_send(uint64_t *pulsed, unsigned int method, uint64_t period_ns,
 	uint64_t guard_ns, uint64_t time_ns)
 {

@@ -16,7 +16,7 @@ static struct test_path path;
 static const uint8_t methods[METHODS] = { PL_MARK_STEP, PL_MARK_DOUBLE, PL_MARK_MULTIPLEXED,
 	PL_MARK_CYCLIC };
 
-/* What the method bears. */
+/* Bound below which delay and clocks must stay for exact results. */
 static uint64_t limit_of(uint8_t method)
 {
 	return method == PL_MARK_MULTIPLEXED ? PERIOD / 4
@@ -31,8 +31,8 @@ struct truth {
 
 static struct truth truths[LENGTH];
 
-/* What became of the packets, by nothing but their times. The pulse is the first packet at or behind
- * the middle of the block, and before the end of the window. */
+/* Evaluates the fate of the packets by nothing but their times. The pulse is the first packet at or
+ * behind the middle of the block, and before the end of the window. */
 static void evaluate(uint64_t window_ns)
 {
 	memset(truths, 0, sizeof(truths));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads names of points and links, and makes segments of them. */
+/* Parses points and links given as text, and makes segments of them. */
 #include "mark/network.h"
 
 #include <assert.h>
@@ -52,7 +52,7 @@ static int add_point(struct pl_mark_network *w, const char *text, struct pl_diag
 	return 0;
 }
 
-/* Makes a segment of each link of the path, and one of all of it if it has several. */
+/* Makes a segment of each link of the path, and one of the whole path if it has several links. */
 static int make_path(struct pl_mark_network *w)
 {
 	const uint32_t n = w->n_points;
@@ -92,7 +92,7 @@ static int read_links(const struct pl_mark_network *w, struct pl_mark_arc *arcs,
 	return 0;
 }
 
-/* The clusters, and all of it where that is more than one. */
+/* Makes the network's clusters, and a segment of the whole network if there are several. */
 static int make_clusters(
 	struct pl_mark_network *w, char *const *links, size_t n, struct pl_diag *diag)
 {
@@ -117,7 +117,7 @@ static int make_clusters(
 	return 0;
 }
 
-/* A point that no segment has would have all of its records left out. */
+/* Refuses a point that no segment has: all of its records would be left out. */
 static int check_used(const struct pl_mark_network *w, struct pl_diag *diag)
 {
 	for (uint32_t i = 0; i < w->n_points; i++) {
@@ -176,7 +176,8 @@ const char *pl_mark_network_point(const struct pl_mark_network *w, uint32_t numb
 	return NULL;
 }
 
-/* Segments are made of the network's own points, so that each has a name. */
+/* Returns the name of a segment's point; segments consist of the network's own points, so each has
+ * one. */
 static const char *name_of(const struct pl_mark_network *w, uint32_t number)
 {
 	const char *name = pl_mark_network_point(w, number);
@@ -185,7 +186,8 @@ static const char *name_of(const struct pl_mark_network *w, uint32_t number)
 	return name;
 }
 
-/* Returns where it ends, had it room. */
+/* Appends text at offset `at`, as far as there is room; returns the offset of its end, had it
+ * room. */
 static size_t put(char *dst, size_t cap, size_t at, const char *text)
 {
 	const size_t n = strlen(text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Measurement points of a network by name, and the segments compared: the links of a path and all
- * of it, or the clusters of a network (clusters.h) and all of it. */
+/* Measurement points of a network by name, and the segments to compare: each link of a path and the
+ * whole path, or each cluster of a network (clusters.h) and the whole network. */
 #pragma once
 
 #include "base/buf.h"
@@ -24,17 +24,17 @@ struct pl_mark_network {
 };
 
 /* Makes a network. points: "NAME=NUMBER" or "NUMBER", of a path in the order in which packets pass
- * them; links: "FROM>TO", none for a path. Returns 0; -EINVAL with diag or -ENOMEM, and nothing is
- * left to undo. */
+ * them; links: "FROM>TO", or none for a path. Returns 0, or -EINVAL with diag or -ENOMEM, both with
+ * nothing to free. */
 int pl_mark_network_make(struct pl_mark_network *ret, char *const *points, size_t n_points,
 	char *const *links, size_t n_links, struct pl_diag *diag);
 void pl_mark_network_done(struct pl_mark_network *network);
 
-/* Name of a point by its number; NULL when there is none. */
+/* Returns the name of the point with this number; NULL when there is none. */
 const char *pl_mark_network_point(const struct pl_mark_network *network, uint32_t number);
-/* Writes the segment's name: "a>b", of a cluster "a+b>c+d". A name longer than `cap` is cut and
- * ends with "~" and the segment's number in records: names of two segments are never the same. */
+/* Writes the segment's name: "a>b", of a cluster "a+b>c+d". A name that does not fit is cut and
+ * ends with "~" and the segment's number in records, so that no two segments have the same name. */
 void pl_mark_network_segment(
 	const struct pl_mark_network *network, uint32_t segment, char *dst, size_t cap);
-/* Ends a name that fills dst and was cut with "~" and the number. */
+/* Puts "~" and the segment's number in records at the end of a cut name that fills dst. */
 void pl_mark_network_cut(char *dst, size_t cap, uint32_t segment);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections in an open-addressed table, each by itself in memory. */
+/* Keeps connections in an open-addressed table, each in memory of its own. */
 #include "mark/observer.h"
 
 #include <errno.h>
@@ -12,12 +12,12 @@
 #define ECN_CE    3
 
 struct flow {
-	struct pl_mark_flow key; /* flow of way 0, that of the first datagram */
-	bool has_handshake;      /* a long header was seen; way 0 is the client's */
+	struct pl_mark_flow key; /* key of way 0, the direction of the first datagram */
+	bool has_handshake;      /* a long header of a known version was seen */
 	bool has_answer;
 	uint64_t began_ns;
 	uint64_t cids[2];
-	uint8_t cid_len[2]; /* length of ids in this direction's short headers */
+	uint8_t cid_len[2]; /* length of ids in short headers of each way */
 	bool has_len[2], has_cid[2];
 	uint8_t cid[2][PL_QUIC_CID_MAX];
 	struct pl_efm efm;
@@ -107,7 +107,7 @@ static struct pl_mark_flow turned(const struct pl_mark_flow *f)
 	return back;
 }
 
-/* Hash of a connection, equal for both directions. */
+/* Returns the hash of a connection, equal for both directions. */
 static uint32_t hash_of(const struct pl_observer *o, const struct pl_mark_flow *f)
 {
 	const struct pl_mark_flow back = turned(f);
@@ -115,7 +115,8 @@ static uint32_t hash_of(const struct pl_observer *o, const struct pl_mark_flow *
 	return (uint32_t)(pl_hash(f, sizeof(*f), o->seed) + pl_hash(&back, sizeof(back), o->seed));
 }
 
-/* The flow and the way of the datagram in it; NULL, and *ret_at where it would be. */
+/* Finds the connection of a datagram and its direction there. NULL when there is none, with its
+ * place in *ret_at. */
 static struct flow *find(const struct pl_observer *o, const struct pl_mark_flow *key,
 	unsigned int *ret_way, uint32_t *ret_at)
 {
@@ -149,7 +150,8 @@ static void take_handshake(
 	}
 }
 
-/* Measures from the client's first datagram to the one behind the server's first. */
+/* Measures the handshake's round-trip time: from the client's first datagram to its first one after
+ * the server's answer. */
 static void time_handshake(struct flow *f, unsigned int way, uint64_t time_ns)
 {
 	if (!f->efm.from_start || f->efm.handshake_ns != 0)
@@ -160,7 +162,7 @@ static void time_handshake(struct flow *f, unsigned int way, uint64_t time_ns)
 		f->efm.handshake_ns = time_ns - f->began_ns;
 }
 
-/* True when the packet has another connection id than those before. */
+/* True when the packet has another connection id than the one before in its direction. */
 static bool turns(struct flow *f, unsigned int way, const struct pl_quic_datagram *d)
 {
 	const uint8_t len = f->cid_len[way];

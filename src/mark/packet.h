@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Reading and writing of packets for alternate marking in the kernel: headers, the flow of a
- * packet, its number of packets on the wire, and the marking bits in its header or in the option
- * of RFC 9343. For the kernel programs (bpf/mark.bpf.c) and for user space, which tests them.
+ * Reads and writes packets for alternate marking in the kernel: headers, the flow of a packet, its
+ * number of packets on the wire, and the marking bits in its header or in the option of RFC 9343.
+ * For the kernel programs (bpf/mark.bpf.c) and for user space, which tests them.
  * mark/period.h has the meaning of the bits, mark/record.h the counts.
  */
 #pragma once
@@ -44,7 +44,7 @@ struct pl_mark_key {
 };
 #define PL_MARK_HAS_ID 0x80000000u
 
-/* Place of the marks. */
+/* Place of the marks in a packet. */
 enum pl_mark_place {
 	PL_MARK_IN_HEADER, /* ToS, traffic class, IPv4's reserved flag */
 	PL_MARK_IN_HOP,    /* the option of RFC 9343, in Hop-by-Hop Options */
@@ -69,10 +69,10 @@ struct pl_mark_setup {
 	uint32_t each;           /* 1: rules are checked for each packet, not for each new flow */
 	uint32_t place;          /* enum pl_mark_place */
 	uint32_t versions;       /* PL_MARK_IP4, PL_MARK_IP6: packets that have the bits */
-	/* PL_MARK_IN_HEADER: bits as above; second: of double marking, else 0. */
+	/* PL_MARK_IN_HEADER: bits as above; second: of double and cyclic marking, else 0. */
 	uint32_t colour, second;
-	/* Most flows, and slots of the table: twice as many, so that a flow lies near its hash's
-	 * slot. */
+	/* Most flows, and slots of the table: twice as many, so that a flow lies near the slot of
+	 * its hash. */
 	uint32_t flows, slots;
 	uint32_t ticks; /* 1: no clock is read, the table's tick tells the block */
 	uint32_t zero;
@@ -128,7 +128,7 @@ PL_MARK_INLINE uint32_t pl_mark_parse_transport(
 	return PL_MARK_PARSED;
 }
 
-/* Second half of ::ffff:a.b.c.d in memory order, for the IPv4 address at p. */
+/* Returns the second half of ::ffff:a.b.c.d in memory order, for the IPv4 address at p. */
 PL_MARK_INLINE uint64_t pl_mark_mapped(const uint8_t *p)
 {
 	uint32_t address;
@@ -163,7 +163,7 @@ PL_MARK_INLINE uint32_t pl_mark_parse_ip4(
 	return pl_mark_parse_transport(h + head, end, s);
 }
 
-/* Most extension headers between IPv6 and its transport that are skipped. */
+/* Most extension headers between the IPv6 header and the transport header that are skipped. */
 #define PL_MARK_EXTENSIONS 4u
 
 PL_MARK_INLINE uint32_t pl_mark_parse_ip6(
@@ -212,8 +212,8 @@ PL_MARK_INLINE uint32_t pl_mark_parse_ip6(
 	return pl_mark_parse_transport(t, end, s);
 }
 
-/* Reads the packet from p to end, Ethernet with at most one VLAN tag, or (raw) IP alone, into *s,
- * which is zero; without the AltMark option. Returns an enum pl_mark_why. */
+/* Reads the packet from p to end, Ethernet with at most one VLAN tag or IP alone (raw), into *s,
+ * which is zero. Does not look for the AltMark option. Returns an enum pl_mark_why. */
 PL_MARK_INLINE uint32_t pl_mark_parse(
 	const uint8_t *p, const uint8_t *end, bool raw, struct pl_mark_packet *s)
 {
@@ -278,9 +278,9 @@ PL_MARK_INLINE uint64_t pl_mark_hash(const struct pl_mark_key *key, uint64_t see
 
 /* ---- on the wire ---- */
 
-/* Number of packets on the wire that a packet of the network stack is, or becomes. segs: by the
- * kernel, 0 when it does not know; gso_size: 0 for a single packet. len: bytes from its IP header
- * on. */
+/* Returns the number of packets on the wire that a packet of the network stack is, or becomes.
+ * segs: number told by the kernel, 0 when it does not know; gso_size: 0 for a single packet. len:
+ * bytes from its IP header on. */
 PL_MARK_INLINE uint32_t pl_mark_segments(
 	const struct pl_mark_packet *s, uint32_t len, uint32_t segs, uint32_t gso_size)
 {
@@ -289,7 +289,7 @@ PL_MARK_INLINE uint32_t pl_mark_segments(
 	return segs != 0 ? segs : (len - s->headers + gso_size - 1) / gso_size;
 }
 
-/* Sum of the bytes of those IP packets. */
+/* Returns the bytes of all those packets on the wire, with their IP headers. */
 PL_MARK_INLINE uint64_t pl_mark_wire_bytes(
 	const struct pl_mark_packet *s, uint32_t len, uint32_t segments)
 {
@@ -298,14 +298,14 @@ PL_MARK_INLINE uint64_t pl_mark_wire_bytes(
 
 /* ---- the bits ---- */
 
-/* Bits of a header's marks, as mark/period.h numbers them. */
+/* Returns the bits of a header's marks, as mark/period.h numbers them. */
 PL_MARK_INLINE unsigned int pl_mark_bits_of(const volatile struct pl_mark_setup *u, uint32_t marks)
 {
 	return (unsigned int)((marks & u->colour) != 0) | (unsigned int)((marks & u->second) != 0)
 								  << 1;
 }
 
-/* Marks of a header with such bits. */
+/* Returns the header's marks with these bits set or cleared. */
 PL_MARK_INLINE uint32_t pl_mark_marks(
 	const volatile struct pl_mark_setup *u, uint32_t marks, unsigned int bits)
 {
@@ -344,11 +344,11 @@ PL_MARK_INLINE void pl_mark_set_ip6(uint8_t *h, uint32_t marks)
 #define PL_MARK_OPTION_TYPE  0x12u /* AltMark of RFC 9343: a word of FlowMonID, L and D */
 #define PL_MARK_OPTION_BYTES 6u
 
-/* Bytes that it adds as the only option of its header, or in front of a header's other options. */
+/* Bytes that the option adds as the only option of its header, or in front of other options. */
 #define PL_MARK_GROWTH       8u
 
-/* FlowMonID of a flow: a number of 20 bits that looks random (RFC 9343 4), and the same after every
- * restart, so that its counts go on. */
+/* Returns the FlowMonID of a flow: a number of 20 bits that looks random (RFC 9343 4), the same
+ * after every restart, so that the flow's counts go on. */
 PL_MARK_INLINE uint32_t pl_mark_flow_id(const struct pl_mark_key *key)
 {
 	return (uint32_t)(pl_mark_hash(key, 0) >> 20) & 0xfffff;
@@ -389,7 +389,7 @@ PL_MARK_INLINE uint32_t pl_mark_find_option(
 	for (uint32_t n = 0; n < PL_MARK_OPTIONS; n++) {
 		const uint8_t *o = t + at;
 
-		/* Fewer bytes at the end of a header are padding. */
+		/* Fewer bytes at the end of a header can only be padding. */
 		if (at + PL_MARK_OPTION_BYTES > size || o + PL_MARK_OPTION_BYTES > end)
 			return 0;
 		if (o[0] == PL_MARK_OPTION_TYPE) {
@@ -401,7 +401,8 @@ PL_MARK_INLINE uint32_t pl_mark_find_option(
 	return 0;
 }
 
-/* Writes the option, and in front of it next header and length. to: 8 bytes. */
+/* Writes next header and length of the extension header, and the option behind them. to: 8
+ * bytes. */
 PL_MARK_INLINE void pl_mark_put_option(uint8_t *to, uint8_t next, uint8_t length, uint32_t word)
 {
 	to[0] = next;
@@ -416,12 +417,12 @@ PL_MARK_INLINE void pl_mark_put_option(uint8_t *to, uint8_t next, uint8_t length
 
 /* ---- a flow's counters ---- */
 
-/* Cells of a flow: one is read, one may still come late, one runs, one may come early; the others
- * give a reading process time to begin anew. */
+/* Cells of a flow: one for the block being read, one for late packets, one for the present block,
+ * one for early packets; the others give a reading process time to restart. */
 #define PL_MARK_KEPT 8u
 
-/* Index of the cell of a slot, a processor and a block in the array of cells, of which each fills a
- * line of the cache. Cells of one block lie together: the present block's are few pages. */
+/* Returns the index of a cell in the array of cells, by slot, processor and block. Each cell fills
+ * a cache line. Cells of one block lie together, so that the present block's take few pages. */
 PL_MARK_INLINE uint32_t pl_mark_cell_at(
 	uint32_t slot, uint32_t slots, uint32_t processor, uint64_t block)
 {
@@ -430,17 +431,16 @@ PL_MARK_INLINE uint32_t pl_mark_cell_at(
 
 /* ---- the table of flows ---- */
 
-/* States of a slot. It is EMPTY until it has its first flow, then READY. User space makes an idle
- * one DYING; a packet makes it READY again. If none came for so long that no program can still be
- * about to count in it, user space makes it FREE: a place for another flow, which lookups pass
- * by. */
+/* States of a slot. It is EMPTY until its first flow, then READY. User space makes an idle one
+ * DYING; a packet makes it READY again. If none came for so long that no program can still be about
+ * to count in it, user space makes it FREE: a place for another flow, which lookups skip. */
 enum pl_mark_slot_state { PL_MARK_EMPTY, PL_MARK_READY, PL_MARK_DYING, PL_MARK_FREE };
 
-/* Most slots from a flow's hash to its place. */
+/* Most slots from the slot of a flow's hash to its place. */
 #define PL_MARK_PROBES 64u
 
-/* State of a flow that processors share; a line of the cache. They write it only for a new flow, a
- * pulse and, in pulse marking, packets. */
+/* State of a flow that processors share; one cache line. They write it only for a new flow, a pulse
+ * and, in pulse marking, for packets. */
 struct pl_mark_head {
 	struct pl_mark_key key;
 	uint32_t state;          /* enum pl_mark_slot_state */

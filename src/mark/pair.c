@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads and writes mkpair/1, and follows the datagrams received of a marker. */
+/* Parses and writes mkpair/1, and keeps account of the datagrams received from a marker. */
 #include "mark/pair.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ uint16_t pl_mark_terms_flags(const struct pl_mark_terms *terms)
 			   second = terms->second != 0
 					    ? (unsigned int)__builtin_ctz(terms->second) + 1
 					    : 0;
-	/* 28 places: nine bits in three versions, and the option. */
+	/* The mark has 28 possible places: nine bits in three sets of versions, and the option. */
 	const unsigned int place =
 		terms->place != PL_MARK_IN_HEADER ? 27 : bit * 3 + (terms->versions - 1u) % 3;
 
@@ -63,7 +63,7 @@ bool pl_mark_terms_fit(const struct pl_mark_terms *a, const struct pl_mark_terms
 	       a->second == b->second;
 }
 
-/* A bit as --bit names it. The other side may have sent anything. */
+/* Writes a bit as --bit names it. The other side may have sent any value. */
 static void format_bit(char *dst, size_t cap, const struct pl_mark_terms *t, uint32_t bit)
 {
 	const unsigned int n = bit != 0 && bit < 256 ? (unsigned int)__builtin_ctz(bit) : 8;
@@ -120,7 +120,7 @@ static uint64_t le64(const uint8_t *p)
 	return __builtin_bswap64(pl_be64(p));
 }
 
-/* Numbers are little-endian as on this machine, like those of records. */
+/* Appends a number: little-endian as on this machine, like those of records. */
 static void put(uint8_t **at, const void *value, size_t n)
 {
 	memcpy(*at, value, n);
@@ -188,12 +188,12 @@ static uint64_t bit_of(uint32_t seq)
 	return UINT64_C(1) << seq % 64;
 }
 
-/* Settles numbers before base: those that did not come are lost. */
+/* Settles sequence numbers before base: those that did not come are lost. */
 static void settle(struct pl_mark_heard *h, uint32_t base)
 {
 	if ((int32_t)(base - h->base) <= 0)
 		return;
-	/* Numbers behind a leap were never in the window. */
+	/* Of a leap longer than the window all numbers count as lost. */
 	if (base - h->base > PL_MARK_HEARD_WINDOW) {
 		h->stats.lost += base - h->base - PL_MARK_HEARD_WINDOW;
 		h->base = base - PL_MARK_HEARD_WINDOW;

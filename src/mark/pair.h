@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mkpair/1, the protocol between the marker of one host and the meter of another, in datagrams.
- * The marker sends its records of blocks, each datagram with its terms of marking; the meter
- * answers each one, with its own terms. So both know when their terms do not fit, and datagrams
- * without an answer are sent again. docs/protocols/mkpair.md has the bytes. Engines without
- * socket and clock.
+ * mkpair/1, the protocol between the marker of one host and the meter of another, in datagrams. The
+ * marker sends records of blocks, each datagram with its terms of marking; the meter answers each
+ * one, with its own terms. So both know when their terms do not match, and datagrams without an
+ * answer are sent again. docs/protocols/mkpair.md has the bytes. Engines without socket and clock.
  */
 #pragma once
 
@@ -16,7 +15,7 @@
 #include "record/packet.h"
 
 #define PL_MARK_PAIR_HEADER_BYTES 56u
-/* Most records of a datagram in the smallest packet that every link of IPv6 takes. */
+/* Most records of a datagram, so that its packet fits the least MTU of IPv6 links (1280 bytes). */
 #define PL_MARK_PAIR_RECORDS      9u
 #define PL_MARK_PAIR_BYTES                                                                         \
 	(PL_MARK_PAIR_HEADER_BYTES + PL_MARK_PAIR_RECORDS * sizeof(struct pl_mark128))
@@ -32,12 +31,12 @@ struct pl_mark_terms {
 struct pl_mark_setup;
 struct pl_mark_terms pl_mark_terms_of(const struct pl_mark_setup *setup, uint64_t rules);
 
-/* Bits of mark_flags (PL_MARK_TERMS_MASK) for the place of the bit and the parts of a flow. Other
- * terms have other bits, but for one in 63, which no two common ones are. */
+/* Returns bits of mark_flags (PL_MARK_TERMS_MASK) for the place of the mark and the parts of a
+ * flow. One in 63 other terms has the same bits, but no two that are common. */
 uint16_t pl_mark_terms_flags(const struct pl_mark_terms *terms);
 
-/* True when counts by both terms are of the same blocks and flows. Places of the option are equal:
- * it is read in both. Rules are not compared. */
+/* True when counts by both terms are of the same blocks and flows. Both places of the option count
+ * as equal, because meters look in both. Rules are not compared. */
 bool pl_mark_terms_fit(const struct pl_mark_terms *a, const struct pl_mark_terms *b);
 
 #define PL_MARK_TERMS_TEXT_MAX 112
@@ -56,8 +55,8 @@ struct pl_mark_pair {
 	struct pl_mark_terms terms;
 };
 
-/* Parses a datagram; *ret_records points into data, at any alignment. False when it is no such
- * datagram. */
+/* Parses a datagram; *ret_records points into data, at any alignment. False when it is no datagram
+ * of mkpair/1. */
 bool pl_mark_pair_parse(
 	struct pl_mark_pair *ret, const uint8_t **ret_records, const void *data, size_t len);
 void pl_mark_pair_put(uint8_t dst[PL_MARK_PAIR_HEADER_BYTES], const struct pl_mark_pair *header);
@@ -73,7 +72,7 @@ extern const struct pl_stats pl_mark_sender_stats_list;
 
 struct pl_mark_sender_config {
 	uint32_t run;
-	uint32_t kept_max; /* datagrams without an answer at a time */
+	uint32_t kept_max; /* most datagrams without an answer at a time */
 	struct pl_mark_terms terms;
 	/* Sends a datagram; false when it was not sent. */
 	bool (*send)(void *arg, const void *datagram, size_t len);
@@ -88,15 +87,16 @@ void pl_mark_sender_free(struct pl_mark_sender *s); /* NULL is allowed */
 
 void pl_mark_sender_put(
 	struct pl_mark_sender *s, const struct pl_mark128 *records, uint32_t n, uint64_t now_ns);
-/* Sends the records that wait for a full datagram; `hello`: an empty one if none wait, to tell the
- * terms. */
+/* Sends the records that wait for a full datagram. hello: if none wait, sends an empty datagram, to
+ * tell the terms. */
 void pl_mark_sender_flush(struct pl_mark_sender *s, bool hello, uint64_t now_ns);
-/* Sends datagrams without an answer again. Returns the time of the next call; UINT64_MAX: no
- * need. */
+/* Sends datagrams again that had no answer for an eighth of the period, and gives up those older
+ * than a period. Returns the time of the next call; UINT64_MAX when no datagram lacks an answer. */
 uint64_t pl_mark_sender_turn(struct pl_mark_sender *s, uint64_t now_ns);
-/* Sends datagrams without an answer again, at once. */
+/* Sends all datagrams without an answer again, at once. */
 void pl_mark_sender_again(struct pl_mark_sender *s, uint64_t now_ns);
-/* Takes an answer to this run; *ret_terms: those of the meter. False when it is no such answer. */
+/* Takes an answer to a datagram of this run; *ret_terms: the meter's terms. False when data is no
+ * such answer. */
 bool pl_mark_sender_answered(
 	struct pl_mark_sender *s, const void *data, size_t len, struct pl_mark_terms *ret_terms);
 uint32_t pl_mark_sender_open(const struct pl_mark_sender *s); /* datagrams without an answer */
@@ -113,7 +113,7 @@ struct pl_mark_heard_stats {
 };
 extern const struct pl_stats pl_mark_heard_stats_list;
 
-/* Datagrams received of one marker; zero: none yet. */
+/* Account of the datagrams received from one marker; zero: none yet. */
 struct pl_mark_heard {
 	bool any;
 	uint32_t run, base,
@@ -123,5 +123,5 @@ struct pl_mark_heard {
 };
 
 /* Takes a datagram of records. False when its records were received before. *ret_torn: an earlier
- * one has not come, or, because the run is new, may not have. */
+ * datagram has not come or, because the run is new, may not have come. */
 bool pl_mark_heard(struct pl_mark_heard *h, const struct pl_mark_pair *header, bool *ret_torn);

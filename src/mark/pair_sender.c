@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Sends records of blocks until they are answered. A datagram without an answer is sent again every eighth
- * of the period, for one period: by then the meter, which waits as long, has told the block as missing.
- */
+/* Sends records of blocks until they are answered. A datagram without an answer is sent again every
+ * eighth of the period, for one period: by then the meter, which waits as long, has reported the
+ * block as missing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mark/pair.h"
 
-#define TURNS 8u /* parts of a period, in each of which a datagram is sent again */
+#define TURNS 8u /* parts of a period; a datagram is sent again in each */
 
 const struct pl_stats pl_mark_sender_stats_list = {
 	.rows =
@@ -22,7 +21,7 @@ const struct pl_stats pl_mark_sender_stats_list = {
 };
 
 struct kept {
-	uint64_t first_ns, last_ns; /* when it was sent */
+	uint64_t first_ns, last_ns; /* times of the first and last sending */
 	uint16_t count;
 	bool answered;
 	uint8_t bytes[PL_MARK_PAIR_BYTES];
@@ -67,7 +66,7 @@ static struct kept *kept_at(struct pl_mark_sender *s, uint32_t seq)
 	return &s->kept[seq % s->config.kept_max];
 }
 
-/* Drops datagrams that were answered. */
+/* Drops the oldest datagrams as far as they were answered. */
 static void forget_answered(struct pl_mark_sender *s)
 {
 	while (s->oldest != s->next && kept_at(s, s->oldest)->answered)

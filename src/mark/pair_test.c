@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a marker and a meter say to each other: bytes, terms, and records over a network that loses. */
+/* Exchange between a marker and a meter: bytes, terms, and records over a network that loses. */
 #include "base/rng.h"
 #include "base/test.h"
 #include "mark/packet.h"
@@ -249,7 +249,8 @@ static void deaf(void)
 	pl_mark_sender_free(net.sender);
 }
 
-/* Of an outage in the middle the meter knows how many are lost, and that blocks are torn. */
+/* After an outage in the middle the meter knows how many datagrams are lost, and that blocks are
+ * torn. */
 static void outage(void)
 {
 	open_net(64, 4, 0);
@@ -264,7 +265,7 @@ static void outage(void)
 	pl_mark_sender_free(net.sender);
 }
 
-/* More than is kept is sent once. */
+/* A datagram beyond kept_max pushes out the oldest, which is not sent again. */
 static void full(void)
 {
 	open_net(8, 5, 1);

@@ -6,7 +6,7 @@
  *
  * Times are nanoseconds since the epoch of the clock that all points share (TAI), far from 0; a
  * period is 1 µs at least. Block k lasts from k * period on and has the colour k mod 2. A meter
- * takes a packet for the block of its colour whose centre is nearest. It never looks for changes of
+ * counts a packet in the block of its colour whose centre is nearest. It never looks for changes of
  * colour: lost and idle blocks cannot derail it.
  */
 #pragma once
@@ -46,8 +46,8 @@ static inline struct pl_mark_seen pl_mark_seen_at(
 		.pulse = pulse };
 }
 
-/* Reads step marking, and the colour bit of double marking. Right while delay and clocks are within
- * [-period/2, period/2). */
+/* Reads step marking, and the colour bit of double marking. Right while delay and clock difference
+ * are together within [-period/2, period/2). */
 static inline struct pl_mark_seen pl_mark_see_step(
 	uint64_t time_ns, uint64_t period_ns, unsigned int colour, unsigned int pulse)
 {
@@ -64,7 +64,8 @@ static inline struct pl_mark_seen pl_mark_see_step(
 }
 
 /* Reads colours of several bits: the block's number modulo 2^bits (compact draft). Right while
- * delay and clocks are within half of 2^bits - 1 periods; with one bit the same as step marking. */
+ * delay and clock difference are together within half of 2^bits - 1 periods; with one bit the same
+ * as step marking. */
 static inline struct pl_mark_seen pl_mark_see_cyclic(
 	uint64_t time_ns, uint64_t period_ns, unsigned int colour, unsigned int bits)
 {
@@ -117,7 +118,7 @@ static inline unsigned int pl_mark_slot(uint64_t time_ns, uint64_t period_ns)
 	return (unsigned int)((block & 1) << 2 | into * 4 / period_ns);
 }
 
-/* Action of the table, computed: a kernel program needs no memory for it. A test compares the
+/* Computes the action of the table: a kernel program needs no memory for it. A test compares the
  * two. */
 static inline unsigned int pl_mark_slot_action(unsigned int slot, unsigned int bit)
 {
@@ -147,8 +148,8 @@ static inline struct pl_mark_seen pl_mark_see_multiplexed(
 	}
 }
 
-/* Block of a pulse in pulse marking, which is sent in the first half of its block; other packets
- * carry no mark. Right while delay and clocks are within [-period/4, period/4). */
+/* Reads a pulse of pulse marking, which is sent in the first half of its block; other packets carry
+ * no mark. Right while delay and clock difference are together within [-period/4, period/4). */
 static inline struct pl_mark_seen pl_mark_see_pulse(uint64_t time_ns, uint64_t period_ns)
 {
 	const uint64_t own = time_ns / period_ns;
@@ -160,13 +161,13 @@ static inline struct pl_mark_seen pl_mark_see_pulse(uint64_t time_ns, uint64_t p
 
 /* ---- the marker ---- */
 
-/* Times in which the first packet becomes the pulse, from the start of the block: [from, to). */
+/* Times within a block, [from, to), in which the first packet becomes the pulse. */
 struct pl_mark_window {
 	uint64_t from_ns, to_ns;
 };
 
-/* Window of the pulse: in the middle of the block, so that delay and clocks have the same room on
- * both sides; in pulse marking at its beginning. Empty when the method has no pulses. */
+/* Returns the window of the pulse: from the middle of the block on, so that delay and clocks have
+ * room on both sides; in pulse marking from its beginning. Empty when the method has no pulses. */
 static inline struct pl_mark_window pl_mark_pulse_window(
 	unsigned int method, uint64_t period_ns, uint64_t guard_ns)
 {
@@ -184,8 +185,8 @@ static inline struct pl_mark_window pl_mark_pulse_window(
 	return w;
 }
 
-/* Bits of a packet of the block: bit 0 is the colour bit, bit 1 the second bit of double and of
- * cyclic marking. `pulse`: the packet is the first in the window of its block. */
+/* Returns the bits of a packet of the block: bit 0 is the colour bit, bit 1 the second bit of
+ * double and of cyclic marking. pulse: the packet is the first in the window of its block. */
 static inline unsigned int pl_mark_bits(unsigned int method, uint64_t block, unsigned int pulse)
 {
 	const unsigned int colour = (unsigned int)(block & 1);
@@ -205,7 +206,7 @@ static inline unsigned int pl_mark_bits(unsigned int method, uint64_t block, uns
 }
 
 /* Reads the bits of a packet at a meter, as pl_mark_bits() numbers them. In pulse marking only for
- * a packet whose bit is set. */
+ * packets with the bit set. */
 static inline struct pl_mark_seen pl_mark_see(
 	unsigned int method, uint64_t time_ns, uint64_t period_ns, unsigned int bits)
 {
@@ -223,9 +224,8 @@ static inline struct pl_mark_seen pl_mark_see(
 	}
 }
 
-/* Reads them without a division, for a time that is into_ns behind the begin of the block, and in
- * pulse marking for all packets: one without its bit counts for the clock's block. A test compares
- * the two. */
+/* Reads the bits without a division, for a time into_ns behind the start of the block. In pulse
+ * marking a packet without the bit counts in the block of the clock. A test compares the two. */
 static inline struct pl_mark_seen pl_mark_see_in(unsigned int method, uint64_t block,
 	uint64_t into_ns, uint64_t period_ns, unsigned int bits)
 {
@@ -274,7 +274,8 @@ struct pl_mark_spread {
 	uint64_t deviation_ns; /* its standard deviation */
 };
 
-/* Guard band: d = A + mean + 3 deviations (RFC 9341 5); UINT64_MAX when that overflows. */
+/* Returns the guard band: d = A + mean + 3 deviations (RFC 9341 5); UINT64_MAX when that
+ * overflows. */
 static inline uint64_t pl_mark_guard(const struct pl_mark_spread *s)
 {
 	const uint64_t limit = UINT64_MAX / 8;
@@ -284,9 +285,8 @@ static inline uint64_t pl_mark_guard(const struct pl_mark_spread *s)
 	return s->clock_ns + s->delay_ns + 3 * s->deviation_ns;
 }
 
-/* Limit of the guard band, which must be less: half a period (RFC 9341 5); a quarter when the
- * middle of a block has a meaning of its own; one and a half when colours are numbers modulo
- * four. */
+/* Returns the limit below which the guard band must be: half a period (RFC 9341 5); a quarter in
+ * multiplexed and pulse marking; one and a half in cyclic marking. */
 static inline uint64_t pl_mark_guard_limit(unsigned int method, uint64_t period_ns)
 {
 	if (method == PL_MARK_CYCLIC)
@@ -295,8 +295,8 @@ static inline uint64_t pl_mark_guard_limit(unsigned int method, uint64_t period_
 									: period_ns / 2;
 }
 
-/* True when a packet stands outside the guard band around its block: clocks or delays differ from
- * those of the guard band, and results near it may be wrong. */
+/* Returns 1 when a packet stands outside the guard band around its block: clocks or delays differ
+ * by more than the guard band allows, and results near it may be wrong. */
 static inline unsigned int pl_mark_is_beyond(
 	const struct pl_mark_seen *seen, uint64_t period_ns, uint64_t guard_ns)
 {
@@ -305,14 +305,14 @@ static inline unsigned int pl_mark_is_beyond(
 	return seen->what == PL_MARK_EARLY && (uint64_t)-seen->offset_ns > guard_ns;
 }
 
-/* Most blocks between a packet's and that of the meter's clock. */
+/* Returns the most blocks between a packet's block and that of the meter's clock. */
 static inline uint64_t pl_mark_reach(unsigned int method)
 {
 	return method == PL_MARK_CYCLIC ? 2 : 1;
 }
 
-/* Time at which block k is at rest and read: (k + 1.5) periods (RFC 9341 3.1), and one more for
- * each block that its packets may be further away. */
+/* Returns the time at which a block is at rest and is read: (k + 1.5) periods for block k (RFC 9341
+ * 3.1), in cyclic marking (k + 2.5). */
 static inline uint64_t pl_mark_read_at(unsigned int method, uint64_t block, uint64_t period_ns)
 {
 	return (block + pl_mark_reach(method)) * period_ns + period_ns / 2;

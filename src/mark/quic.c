@@ -20,7 +20,7 @@ static bool is_known(uint32_t version)
 	       (version >= DRAFT_1ST && version <= DRAFT_LAST);
 }
 
-/* RFC 9000 16: two bits say how many bytes. */
+/* Reads a variable-length integer, whose first two bits give its length (RFC 9000 16). */
 static uint64_t get_number(struct pl_cursor *c)
 {
 	const uint8_t *first = pl_cursor_peek(c, 1);
@@ -41,7 +41,7 @@ static uint64_t get_number(struct pl_cursor *c)
 	}
 }
 
-/* A connection id with its length before it; the length. */
+/* Reads a connection id and the length before it; returns the length. */
 static uint8_t get_cid(struct pl_cursor *c, struct pl_cursor *ret)
 {
 	const uint8_t len = pl_get_u8(c);
@@ -50,7 +50,8 @@ static uint8_t get_cid(struct pl_cursor *c, struct pl_cursor *ret)
 	return len;
 }
 
-/* Leaves the cursor behind the packet, empty where that is not known. */
+/* Reads a long header and leaves the cursor behind its packet, at the end where the packet's length
+ * is not known. */
 static enum pl_quic_read read_long(
 	struct pl_quic_datagram *ret, struct pl_cursor *c, struct pl_cursor *dcid, bool cut)
 {
@@ -68,7 +69,8 @@ static enum pl_quic_read read_long(
 		       : is_known(version)      ? PL_QUIC_BROKEN
 						: PL_QUIC_NOT;
 	if (!is_known(version)) {
-		/* Version negotiation, or a version whose packets have ends we do not know. */
+		/* Version negotiation, or an unknown version, whose packets end nobody knows
+		 * where. */
 		c->pos = c->end;
 		return PL_QUIC_OK;
 	}
@@ -99,8 +101,8 @@ static enum pl_quic_read read_long(
 	return !c->short_read || cut ? PL_QUIC_OK : PL_QUIC_BROKEN;
 }
 
-/* True for packets of a datagram that have the same connection id (RFC 9000 12.2): bytes behind a
- * long header with another one are padding. */
+/* True when the short header behind a long one has the same connection id, as packets of one
+ * datagram have (RFC 9000 12.2). Otherwise these bytes are padding. */
 static bool goes_to(const struct pl_cursor *behind, const struct pl_cursor *dcid)
 {
 	const size_t n = pl_cursor_left(dcid);

@@ -13,18 +13,19 @@
 #include "wire/cursor.h"
 
 #define PL_QUIC_CID_MAX   20u /* bytes, of versions 1 and 2 */
-/* Least bytes of a valid packet with a short header (RFC 9000 10.3). */
+/* Least length of a packet with a short header (RFC 9000 10.3). */
 #define PL_QUIC_SHORT_MIN 21u
 
 enum pl_quic_read {
 	PL_QUIC_OK,
 	PL_QUIC_NOT,    /* cannot be QUIC */
-	PL_QUIC_BROKEN, /* a long header of a known version is cut, or has impossible lengths */
+	PL_QUIC_BROKEN, /* a long header of a known version is cut, lacks the fixed bit or has
+			 * impossible lengths */
 };
 
 struct pl_quic_datagram {
 	bool has_long, has_short;
-	bool known;       /* the long header has one of these versions */
+	bool known;       /* a long header has one of these versions */
 	bool initial;     /* the datagram has an Initial packet */
 	uint8_t first;    /* byte 0 of the short header */
 	uint8_t scid_len; /* length of the peer's destination id, from the first long header */

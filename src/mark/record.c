@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cells of several processors to one, and a cell to its record. */
+/* Adds cells of several processors, and makes a record of a cell. */
 #include "mark/record.h"
 
 void pl_mark_cell_add(struct pl_mark_cell *to, const struct pl_mark_cell *from)
@@ -67,7 +67,7 @@ void pl_mark_record(struct pl_mark128 *ret, const struct pl_mark_point *point,
 	};
 }
 
-/* Packets are counted in a block that is so far away at most. */
+/* Largest possible distance of a packet from the start of the block it is counted in. */
 static uint64_t most_ns(const struct pl_mark128 *r)
 {
 	return (pl_mark_reach(r->method) + 1) * r->period_ns;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Counters of one flow's block at a meter, and the record (mark128/1 of record/fields.def) made of
- * them. Cells are tagged with their block: a cell with another tag is empty, so nothing is ever
- * cleared and an idle block reads as zeros.
+ * Counters of one flow's block at a meter, and the record (mark128/1 of record/fields.def) made
+ * from them. Cells are tagged with their block: a cell with another tag is empty, so nothing is
+ * ever cleared and an idle block reads as zeros.
  *
- * Four cells for each flow, at block & 3, hold the block that is read, the one before the meter's
- * clock, its own and the one behind. A cell has one writer; those of several processors are added.
+ * Four cells for each flow, at block & 3, are enough: the block being read, that of the meter's
+ * clock, and those of late and early packets are at most three blocks apart. A cell has one writer;
+ * those of several processors are added.
  */
 #pragma once
 
@@ -47,8 +48,7 @@ static inline void pl_mark_cell_count(struct pl_mark_cell *c, const struct pl_ma
 	c->beyond += pl_mark_is_beyond(seen, period_ns, guard_ns) != 0 ? packets : 0;
 }
 
-/* Counts a pulse, apart from packets: several points of a meter in the kernel may share these two
- * cells. */
+/* Counts a pulse; its packet is counted separately. */
 static inline void pl_mark_cell_pulse(struct pl_mark_cell *c, const struct pl_mark_seen *seen)
 {
 	pl_mark_cell_turn(c, seen->block);
@@ -57,7 +57,7 @@ static inline void pl_mark_cell_pulse(struct pl_mark_cell *c, const struct pl_ma
 	c->pulses++;
 }
 
-/* Pulse marking: sets the counts until the pulse, which is the first of its block. */
+/* Pulse marking: stores the flow's counts at the pulse, which is the first of its block. */
 static inline void pl_mark_cell_snapshot(
 	struct pl_mark_cell *c, const struct pl_mark_seen *seen, uint64_t packets, uint64_t bytes)
 {
@@ -69,13 +69,13 @@ static inline void pl_mark_cell_snapshot(
 
 #ifndef __bpf__
 
-/* Pulse marking: joins two cells of the same block, with the count of the first pulse. */
+/* Pulse marking: adds a cell of the same block, keeping the counts of the earlier pulse. */
 void pl_mark_cell_add_pulse(struct pl_mark_cell *to, const struct pl_mark_cell *from);
 
 /* Adds a cell of the same block; one of another block adds nothing. */
 void pl_mark_cell_add(struct pl_mark_cell *to, const struct pl_mark_cell *from);
 
-/* Properties of a measurement point, the same in all of its records of a block. */
+/* Properties of a measurement point, the same in all its records of a block. */
 struct pl_mark_point {
 	uint32_t point;
 	uint8_t method; /* enum pl_mark_method */
@@ -94,8 +94,8 @@ struct pl_mark_flow {
 	uint32_t flow_id;
 };
 
-/* Makes the record of block `block`; a cell of another block counts as one without packets. Counts
- * that do not fit become their largest value. */
+/* Makes the record of a block; a cell of another block counts as empty. Counts that do not fit
+ * become their largest value. */
 void pl_mark_record(struct pl_mark128 *ret, const struct pl_mark_point *point,
 	const struct pl_mark_flow *flow, uint64_t block, const struct pl_mark_cell *cell);
 
@@ -103,9 +103,9 @@ void pl_mark_record(struct pl_mark128 *ret, const struct pl_mark_point *point,
 int pl_mark_compare_flow(const struct pl_mark128 *a, const struct pl_mark128 *b);
 int pl_mark_compare(const void *a, const void *b);
 
-/* True when a meter can have made the record: one from elsewhere may be anything. Period, block and
- * method are possible, and offsets and their sum are within two periods a packet, three in cyclic
- * marking, so that sums over several records do not overflow. */
+/* True when a meter can have made the record; a record from outside may contain anything. Period,
+ * block and method are possible, and offsets and their sum are within two periods for each packet,
+ * in cyclic marking three, so that sums over several records do not overflow. */
 bool pl_mark_record_is_usable(const struct pl_mark128 *r);
 
 #endif

@@ -93,7 +93,7 @@ static bool lacks(int block, uint32_t what)
 	return (result(block)->has & what) == 0;
 }
 
-/* What the difference of means is in the records, in units of 100 ns. */
+/* Difference of the mean offsets in the two points' records, in units of 100 ns. */
 static int64_t raw_mean(int block)
 {
 	const struct pl_mark128 *s = seen(1, block), *r = seen(2, block);

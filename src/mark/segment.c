@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A result of the correlator to its record (seg192/1 of record/fields.def). */
+/* Makes a record (seg192/1 of record/fields.def) of a correlator's result. */
 #include "mark/correlate.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -10,8 +10,8 @@ static uint32_t at_most(uint64_t n, uint32_t most)
 	return n < most ? (uint32_t)n : most;
 }
 
-/* Loss as a part of `sent`, which is not 0. Rounded toward 0: a few of many are not rounded up to a
- * loss that alarms. */
+/* Returns the loss in billionths of `sent`, which is not 0. Rounded toward 0: a few of many are not
+ * rounded up to a loss that alarms. */
 static int64_t parts(int64_t loss, uint64_t sent)
 {
 	const __int128 parts = (__int128)loss * BILLION / (__int128)sent;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Samples by hash, and the delays between those of two points. */
+/* Samples packets by hash, and computes delays between the samples of two points. */
 #include "mark/select.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@ static uint32_t le32(const uint8_t *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Nine steps of the same form with other distances; left where the table says so. */
+/* Mixes three words (BOB): nine steps that differ in their shift, of which every second of three is
+ * to the left. */
 static void stir(uint32_t w[3])
 {
 	static const uint8_t distances[9] = { 13, 8, 13, 12, 16, 5, 3, 10, 15 };
@@ -35,7 +36,7 @@ uint32_t pl_mark_bob(const uint8_t *bytes, uint32_t n, uint32_t start)
 		stir(w);
 	}
 	w[2] += n;
-	/* The lowest byte of the third word is the length's. */
+	/* The lowest byte of the third word is for the length. */
 	for (uint32_t i = 0; i < left; i++)
 		w[i / 4] += (uint32_t)bytes[i] << 8 * (i < 8 ? i % 4 : i % 4 + 1);
 	stir(w);
@@ -115,7 +116,7 @@ static int compare_ns(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Sorted, without the hashes that are there twice. */
+/* Sorts the samples, and drops those whose hash occurs more than once. */
 static void make_unique(struct pl_mark_samples *s)
 {
 	uint32_t kept = 0, i = 0;

@@ -15,11 +15,11 @@
 
 #include "wire/layers.h"
 
-#define PL_MARK_PAYLOAD_BYTES 16u /* bytes behind the IP header, which the hash takes, too */
+#define PL_MARK_PAYLOAD_BYTES 16u /* bytes behind the IP header that the hash includes */
 
 uint32_t pl_mark_bob(const uint8_t *bytes, uint32_t n, uint32_t start);
 
-/* Hash of a packet with an IP header. */
+/* Returns the hash of a packet that has an IP header. */
 uint32_t pl_mark_select_hash(const struct pl_layers *layers, uint32_t start);
 
 struct pl_mark_sample {
@@ -38,18 +38,18 @@ void pl_mark_samples_init(struct pl_mark_samples *s, struct pl_mark_sample *samp
 void pl_mark_samples_add(struct pl_mark_samples *s, uint32_t hash, uint64_t time_ns);
 
 struct pl_mark_matched {
-	uint32_t bits;                   /* bits that count for both */
+	uint32_t bits;                   /* the larger number of bits, which counts for both */
 	uint32_t sampled, matched, lost; /* sampled = matched + lost + doubles */
-	uint32_t doubles; /* the second point has the hash twice, and nobody knows which it is */
+	uint32_t doubles; /* the second point has the hash more than once: no delay */
 };
 
-/* Makes the delays as below, and counts the outcomes of the samples of `from`; a hash that `from`
- * has twice is no sample. */
+/* Writes delays like pl_mark_samples_delays(), and counts what became of the samples of `from`; a
+ * hash that `from` has twice is no sample. */
 void pl_mark_samples_match(struct pl_mark_matched *ret, int64_t *ret_ns,
 	struct pl_mark_samples *from, struct pl_mark_samples *to);
 
-/* Writes the delays of packets that both points have, ascending, into room for as many as `from`
- * has; returns how many. The larger number of bits counts for both, and a hash that a point has
- * twice is left out. Samples are reordered. */
+/* Writes the delays of packets that both points sampled, ascending, into room for as many as `from`
+ * has; returns their number. The larger number of bits counts for both, and a hash that a point has
+ * twice is left out. Reorders the samples. */
 uint32_t pl_mark_samples_delays(
 	int64_t *ret_ns, struct pl_mark_samples *from, struct pl_mark_samples *to);

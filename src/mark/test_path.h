@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A path for the tests: a marker, a network that loses, delays and copies packets, meters behind it,
- * and the correlator. What it keeps is by block, from -8 on; block 0 is an even one.
+ * A path for the tests: a marker, a network that loses, delays and copies packets, meters behind
+ * it, and the correlator. Records and results are kept by block, from -8 on; block 0 is even.
  */
 #pragma once
 
@@ -51,11 +51,11 @@ struct test_path {
 /* Marking and counting by the engine itself, unless a test sets another form. */
 struct test_form {
 	void (*begin)(struct test_path *p);
-	/* Returns the bits of a packet sent at that time, which is counted at point 1. */
+	/* Counts a packet sent at that time at point 1, and returns its bits. */
 	unsigned int (*send)(struct test_path *p, uint64_t time_ns);
-	/* At point 2, by its clock. */
+	/* Counts a packet at point 2, at a time by that point's clock. */
 	void (*arrive)(struct test_path *p, uint64_t time_ns, unsigned int bits);
-	/* Both read the blocks up to that time. */
+	/* Makes both points read the blocks up to that time. */
 	void (*end)(struct test_path *p, uint64_t time_ns);
 };
 
@@ -156,7 +156,7 @@ static void test_own_arrive(struct test_path *p, uint64_t time_ns, unsigned int 
 	pl_mark_meter_count(p->meters[1], &test_flow_key, time_ns, bits, 1, 100);
 }
 
-/* Blocks without packets are reported, too. */
+/* Reads all blocks of both points; blocks without packets are reported, too. */
 static void test_own_end(struct test_path *p, uint64_t time_ns)
 {
 	for (unsigned int i = 0; i < 2; i++) {
@@ -170,7 +170,7 @@ __attribute__((unused)) static const struct test_form test_own_form = { test_own
 	test_own_send, test_own_arrive, test_own_end };
 static const struct test_form *test_form = &test_own_form;
 
-/* Sends the packets through. Their times of sending ascend. */
+/* Sends the packets, whose sending times ascend, through the path and correlates the records. */
 __attribute__((unused)) static void test_run(struct test_path *p)
 {
 	const struct pl_mark_segment segment = {

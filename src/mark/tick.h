@@ -6,7 +6,7 @@
  * the packets outside the guard band.
  *
  * The word changes when its keeper is awake, so each change is late by a little. Up to
- * pl_mark_tick_slack() that is a part of the guard band. Blocks in which the word was older than that
+ * pl_mark_tick_slack() the guard band covers that. Blocks in which the word was older than that
  * have no known counts, and their records say so (PL_MARK_LATE_CHANGE).
  */
 #pragma once
@@ -17,14 +17,14 @@
  * the guard band before the end. */
 #define PL_MARK_TICK_PARTS 4u
 
-/* Most delay of the word: an eighth of the period. */
+/* Returns the longest acceptable delay of the word: an eighth of the period. */
 static inline uint64_t pl_mark_tick_slack(uint64_t period_ns)
 {
 	return period_ns / 8;
 }
 
-/* Begin of a part of the block, from the block's begin on; it is also the offset that packets of
- * the part get. guard_ns: less than half of the period. */
+/* Returns the start of a part, from the start of its block on; it is also the offset that packets
+ * of the part get. guard_ns: less than half of the period. */
 static inline uint64_t pl_mark_tick_offset(uint64_t tick, uint64_t period_ns, uint64_t guard_ns)
 {
 	switch (tick % PL_MARK_TICK_PARTS) {

@@ -40,7 +40,8 @@ void pl_mark_two_way_free(struct pl_mark_two_way *t)
 	free(t);
 }
 
-/* Place of the way, or the one it would get. The table is at most half full. */
+/* Returns the place of the way, or the free place where it belongs. The table is at most half
+ * full. */
 static uint32_t *place_of(
 	const struct pl_mark_two_way *t, const struct pl_mark_flow *flow, uint32_t way)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two-way delay: the sum of the delay of a flow's block from one point to another, and of that of
- * the block with the same number, of the flow in the opposite direction, on the way back. The
+ * Two-way delay: the sum of the delay of a flow's block from one point to another, and of the delay
+ * on the way back of the block with the same number, of the flow in the opposite direction. The
  * difference of the points' clocks cancels out (RFC 9341 3.2), as long as every packet is counted
  * in its block.
  *
@@ -24,9 +24,9 @@ struct pl_mark_two_way *pl_mark_two_way_new(void);
 /* Frees the engine; NULL is fine. */
 void pl_mark_two_way_free(struct pl_mark_two_way *t);
 
-/* Adds a result on a link, which has the same number in both directions; back: packets in the
- * second one. FlowMonIDs are left out, as they differ by direction. *ret: the sum with the result
- * of the other direction, if that came before. False when out of memory; later results may lack
- * their partner. */
+/* Adds a result of a link, which has the same number in both directions; back: packets in the
+ * second direction. Flows with FlowMonIDs are left out, because these differ by direction. *ret:
+ * the sum with the result of the other direction, if that came before. False when out of memory;
+ * later results may lack their partner. */
 bool pl_mark_two_way_add(struct pl_mark_two_way *t, const struct pl_mark_result *result,
 	uint32_t link, bool back, struct pl_mark_round *ret);
