@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Part of detect_steps.h: the bounds that a quantity's rules set for its values now, and the values
- * that would cause no event. */
+/* Part of detect_steps.h: the bounds that a quantity's rules set for its values at present, and the
+ * values that cause no event. */
 #pragma once
 
 #include "core/detect_table.h"
@@ -34,7 +34,8 @@ PL_CORE_INLINE void pl_core_level_bounds(const struct pl_core_quantity *q,
 		ret->low = above;
 }
 
-/* Threshold of the bounds, as an event reports it: the configured one to the byte. */
+/* Returns the threshold as an event reports it, in bytes if the unit is known: the configured one
+ * exactly, not rounded to units. */
 PL_CORE_INLINE uint64_t pl_core_bound_told(const struct pl_core_quantity *q,
 	const struct pl_core_quantity_rule *rule, uint64_t threshold)
 {
@@ -68,14 +69,14 @@ PL_CORE_INLINE void pl_core_narrow(struct pl_core_range *range, uint64_t lo, uin
 		range->hi = hi;
 }
 
-/* True when no hold of the level runs: then most values leave it as it is. */
+/* True when no hold time of the level runs: then most values leave it as it is. */
 PL_CORE_INLINE int pl_core_level_rests(const struct pl_core_level *s)
 {
 	return s->state == PL_CORE_IDLE || s->state == PL_CORE_RAISED;
 }
 
-/* Values that leave a resting level as it is: up to its threshold; or, while it is raised, above
- * low and no new maximum. */
+/* Returns the range of values that leave a resting level as it is: up to its threshold or, while it
+ * is raised, above low and up to its maximum. */
 PL_CORE_INLINE struct pl_core_range pl_core_level_calm(
 	const struct pl_core_level *s, const struct pl_core_level_rule *bounds)
 {
@@ -84,8 +85,8 @@ PL_CORE_INLINE struct pl_core_range pl_core_level_calm(
 	return (struct pl_core_range){ bounds->low + 1, s->max };
 }
 
-/* Narrows the range by distances from the mean: on both sides of it, or on the one that the value
- * is on. */
+/* Narrows the range by the distances from the mean that leave the level `odd` as it is: on both
+ * sides of the mean or, while it is raised, on the side that the value is on. */
 PL_CORE_INLINE void pl_core_odd_calm(struct pl_core_range *range, const struct pl_core_quantity *q,
 	const struct pl_core_level_rule *bounds, uint32_t value)
 {
@@ -100,7 +101,8 @@ PL_CORE_INLINE void pl_core_odd_calm(struct pl_core_range *range, const struct p
 		pl_core_narrow(range, lowest, mean - far.lo);
 }
 
-/* Values that may come after this one without causing an event. */
+/* Returns the band of values that cause no event after this one, as pl_core_band_set() takes it: lo
+ * | span << 32; 0: none. */
 PL_CORE_INLINE uint64_t pl_core_band_of(const struct pl_core_quantity *q,
 	const struct pl_core_rules *rules, const struct pl_core_quantity_rule *rule,
 	unsigned int id, uint32_t value)
@@ -133,8 +135,8 @@ PL_CORE_INLINE uint64_t pl_core_band_of(const struct pl_core_quantity *q,
 		uint64_t last = (UINT64_C(1) << shift) - 1;
 		uint64_t lo = pl_core_in_bytes(q->told, q->unit_bytes) & ~last;
 
-		/* Rounded to the first value that is not below lo, and the last that is not above
-		 * lo + last. */
+		/* Rounded inwards: to the first value not below lo, and the last not above lo +
+		 * last. */
 		if (q->unit_bytes > 1)
 			pl_core_narrow(&range, (lo + q->unit_bytes - 1) / q->unit_bytes,
 				(lo + last) / q->unit_bytes);

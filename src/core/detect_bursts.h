@@ -18,8 +18,9 @@ PL_CORE_INLINE struct pl_core_burst_set *pl_core_burst_set(struct pl_core_env *e
 	return set;
 }
 
-/* Place of the flow among those that brought most: its own, a free one, or that of the least, whose
- * count it takes over (space saving: never too low, too high by at most the count of the least). */
+/* Counts a packet of the flow among those that brought most: in the flow's place, a free one, or
+ * that of the flow with least packets, whose count it takes over (space saving: never too low, too
+ * high by at most that count). */
 PL_CORE_INLINE void pl_core_burst_top(struct pl_core_burst *b, const struct pl_core_report *r)
 {
 	uint64_t best = 0; /* least of the complements */
@@ -40,8 +41,8 @@ PL_CORE_INLINE void pl_core_burst_top(struct pl_core_burst *b, const struct pl_c
 	b->top[at].known = 1;
 }
 
-/* Place of the flow among those delayed most: its own, or that of the least delayed if the flow was
- * delayed more. */
+/* Notes a packet's delay among the flows delayed most: in the flow's place, a free one, or that of
+ * the least delayed flow if this one was delayed more. */
 PL_CORE_INLINE void pl_core_burst_delayed(
 	struct pl_core_burst *b, const struct pl_core_report *r, uint32_t delay_ns)
 {
@@ -84,7 +85,7 @@ PL_CORE_COLD void pl_core_burst_add(struct pl_core_env *env, const struct pl_cor
 		return;
 	b = &set->e[way];
 	if (b->since_ns != place->burst_since_ns)
-		return; /* the burst before, not reported yet */
+		return; /* the previous burst, not reported yet */
 	b->packets++;
 	b->bytes += r->packet_bytes;
 	if (h->queue_depth > b->max)
@@ -125,8 +126,8 @@ PL_CORE_COLD void pl_core_burst_begin(
 	set->e[way].unit_bytes = place->q[1].unit_bytes;
 }
 
-/* Ends a burst, when the depth fell to the threshold or below: the tick reports it if it was
- * short. */
+/* Ends a burst when the depth fell to the threshold or below. The tick reports it; a burst that was
+ * too long for a microburst, or exceeds the limit of events, is dropped here. */
 PL_CORE_COLD void pl_core_burst_end(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_place *place)
 {

@@ -3,9 +3,9 @@
  * The rules of detection, over integers: no clock, no memory but the state passed in, no loop, no
  * division. The same lines run in user space (detect/events.c) and are fit for a kernel program, so
  * both come to the same events from the same values and times. Time is 64 bits of nanoseconds;
- * should it go back, the interval that would be negative counts as zero.
+ * should it go back, intervals that would be negative count as zero.
  *
- * A state of all zeros is the beginning of each of these.
+ * Each of these states begins with all zeros.
  */
 #pragma once
 
@@ -35,21 +35,21 @@ enum pl_core_level_state {
 struct pl_core_level {
 	uint64_t max;      /* largest value since it rose */
 	uint64_t begun_ns; /* time at which it rose */
-	uint64_t since_ns; /* time it rose, or fell for good: begun_ns until it has fallen */
+	uint64_t since_ns; /* time it fell to low; begun_ns while it is above */
 	uint32_t state;    /* enum pl_core_level_state */
-	uint32_t silent;   /* its begin was no event, so its end is none */
+	uint32_t silent;   /* its begin was not reported, so its end is not either */
 };
 
 enum pl_core_change { PL_CORE_NONE, PL_CORE_BEGIN, PL_CORE_END };
 
-/* Moves the state. When two sides (the packet path and the tick) come to the same end at once, one
- * of them reports it. */
+/* Moves the state; true when this side did it. When two sides (the packet path and the tick) come
+ * to the same end at once, only one of them reports it. */
 static inline int pl_core_level_move(struct pl_core_level *s, uint32_t from, uint32_t to)
 {
 	return __sync_val_compare_and_swap(&s->state, from, to) == from;
 }
 
-/* Steps a level when time passes without a new value. */
+/* Steps a level because time passed without a new value. */
 static inline uint32_t pl_core_level_wait(
 	struct pl_core_level *s, const struct pl_core_level_rule *rule, uint64_t now_ns)
 {
@@ -58,13 +58,13 @@ static inline uint32_t pl_core_level_wait(
 	return pl_core_level_move(s, PL_CORE_FALLING, PL_CORE_IDLE) ? PL_CORE_END : PL_CORE_NONE;
 }
 
-/* Time that an ended level was above, without the time that it was held after. */
+/* Returns the time that an ended level was above, without the hold time after it. */
 static inline uint64_t pl_core_level_lasted(const struct pl_core_level *s, uint64_t now_ns)
 {
 	return pl_core_elapsed(s->since_ns != s->begun_ns ? s->since_ns : now_ns, s->begun_ns);
 }
 
-/* Drops a level whose key was not seen for too long. */
+/* Drops a level whose key was not seen for too long; returns PL_CORE_END if it was raised. */
 static inline uint32_t pl_core_level_drop(struct pl_core_level *s)
 {
 	uint32_t state = s->state;
@@ -132,7 +132,8 @@ static inline int pl_core_limit_pass(
 
 enum pl_core_path { PL_CORE_PATH_SAME, PL_CORE_PATH_FIRST, PL_CORE_PATH_CHANGED };
 
-/* Notes the path of a flow. known: the state holds a path. After idle_ns a flow begins anew. */
+/* Notes the path of a flow. known: the state holds a path. After idle_ns without a packet the flow
+ * begins anew. */
 static inline uint32_t pl_core_path_step(uint64_t *path_id, uint64_t *seen_ns, int known,
 	uint64_t now_path_id, uint64_t idle_ns, uint64_t now_ns)
 {
@@ -167,7 +168,7 @@ static inline void pl_core_jitter_step(struct pl_core_jitter *j, uint32_t delay)
 
 /* --- a total that grows, and may be corrected downwards --------------------------------------- */
 
-/* Growth of `total` above the mark; a mark above the total comes down to it. */
+/* Returns how far `total` grew above the mark; a mark above the total is lowered to it. */
 static inline uint64_t pl_core_growth(uint64_t *mark, uint64_t total)
 {
 	if (*mark > total)

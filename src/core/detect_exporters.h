@@ -3,13 +3,13 @@
  * Part of detect_steps.h: the exporters of reports, their lost reports, and the reports that count.
  *
  * Anybody can send a report in anybody's name. With PL_CORE_PROVE a report leaves nothing in the
- * other tables until its exporter is *proven* (core/sequence.h): it is counted, as unproven, and
- * that is all. An exporter that is proven is *followed*: its losses are events. Of the eight
- * ways of a set at most PL_CORE_FOLLOWED are followed, so that there is always room for those
- * that have yet to prove themselves, which displace only each other. When more are proven, one
- * of the source that has most ways of the set makes room, if that is more than the newcomer's
- * would have; else the newcomer's reports count, and are counted as untracked. Without
- * PL_CORE_PROVE all are followed from their first report on, as long as there is room.
+ * other tables until its exporter is *proven* (core/sequence.h): it is only counted, as unproven. A
+ * proven exporter is *followed*: its losses are events. Of the eight ways of a set at most
+ * PL_CORE_FOLLOWED are followed, so that there is always room for exporters that have yet to prove
+ * themselves; these displace only each other. When more are proven, one of the source that has most
+ * ways of the set makes room, if that is more than the newcomer's source would have; else the
+ * newcomer's reports count, and are also counted as untracked. Without PL_CORE_PROVE every exporter
+ * is followed from its first report on, as long as there is room.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 #define PL_CORE_FOLLOWED (PL_CORE_WAYS - 2)
 
-/* Ways whose exporters are followed, bit by bit. */
+/* Returns the ways whose exporters are followed, as bits. */
 PL_CORE_INLINE uint32_t pl_core_followed(const struct pl_core_exporter_set *set)
 {
 	uint32_t ways = 0;
@@ -29,7 +29,8 @@ PL_CORE_INLINE uint32_t pl_core_followed(const struct pl_core_exporter_set *set)
 	return ways;
 }
 
-/* Way of a set for a new exporter, or PL_CORE_NOWHERE: a free one, or one that is not followed. */
+/* Returns the way of a set for a new exporter, or PL_CORE_NOWHERE: a free one, or one that is not
+ * followed; if all are followed, one of a source with more ways. */
 PL_CORE_ONCE int pl_core_exporter_room(
 	const struct pl_core_exporter_set *set, uint64_t hash, uint64_t whose, uint32_t now)
 {
@@ -46,8 +47,7 @@ PL_CORE_ONCE int pl_core_exporter_room(
 			    : PL_CORE_RIVALS(PL_CORE_ALL_WAYS, 1, hash, now));
 }
 
-/* Makes an entry for an exporter. v0.5 numbers the reports of a device and names it by its address
- * only: node is 0 there. */
+/* Makes an entry for an exporter; returns its way, or PL_CORE_NOWHERE. */
 PL_CORE_COLD uint32_t pl_core_exporter_make(struct pl_core_env *env,
 	struct pl_core_exporter_set *set, const struct pl_core_exporter_key *key, uint64_t hash,
 	const struct pl_core_report *r)
@@ -82,8 +82,9 @@ PL_CORE_COLD void pl_core_sequence_unusual(
 	pl_sequence_step(s, seq & mask, mask, pl_env_rules(env)->sequence_gap_max);
 }
 
-/* Account of a report's exporter, made when new; NULL when there is no room. Of r it reads
- * exporter, node (0 in v0.5), hw_id, report_version, now_ns, ts_ns. */
+/* Returns the account of a report's exporter, made when new; NULL when there is no room. Of r it
+ * reads exporter, node (not of v0.5, which names and numbers a device by its address only), hw_id,
+ * report_version, now_ns, ts_ns. */
 PL_CORE_INLINE struct pl_core_exporter *pl_core_exporter_of(
 	struct pl_core_env *env, const struct pl_core_report *r)
 {
@@ -114,8 +115,8 @@ PL_CORE_INLINE struct pl_core_exporter *pl_core_exporter_of(
 	return x;
 }
 
-/* Makes room among the followed exporters for one that is proven, in any way of its set. 0 when
- * there is none. */
+/* Follows a proven exporter, in any way of its set; if too many are followed there, one of them
+ * makes room. Returns 0 when none does. */
 PL_CORE_COLD int pl_core_exporter_follow(
 	struct pl_core_env *env, struct pl_core_exporter *x, uint64_t now_ns)
 {
@@ -143,29 +144,30 @@ PL_CORE_COLD int pl_core_exporter_follow(
 	return 1;
 }
 
-/* True when reports of an exporter that is not followed count. */
+/* Handles a report of an exporter that is not followed: follows the exporter if it is proven. True
+ * when the report counts. */
 PL_CORE_COLD int pl_core_exporter_prove(
 	struct pl_core_env *env, struct pl_core_exporter *x, uint64_t now_ns)
 {
 	if ((pl_env_rules(env)->flags & PL_CORE_PROVE) && !x->seq.proven)
 		return 0;
 	if (!pl_core_exporter_follow(env, x, now_ns)) {
-		/* Every number of this exporter comes here, until there is room. */
+		/* Makes every number of this exporter come here, until there is room. */
 		x->seq.steady = false;
 		pl_env_counters(env)->untracked++;
 	}
 	return 1;
 }
 
-/* True when a report counts whose number was not counted here. x: its exporter, NULL when there was
- * no room. */
+/* True when a report counts although its number was not counted here. x: its exporter, NULL when
+ * there was no room. */
 PL_CORE_INLINE int pl_core_admits(struct pl_core_env *env, const struct pl_core_exporter *x)
 {
 	return (pl_env_rules(env)->flags & PL_CORE_PROVE) == 0 ||
 	       (x != NULL && (x->followed || x->seq.proven));
 }
 
-/* True when a report counts whose number was counted here. */
+/* True when a report counts after its number was counted here. */
 PL_CORE_INLINE int pl_core_counted(
 	struct pl_core_env *env, struct pl_core_exporter *x, uint64_t now_ns)
 {
@@ -177,13 +179,13 @@ PL_CORE_INLINE uint32_t pl_core_number_mask(const struct pl_core_report *r)
 	return r->report_version == 2 ? 0x3fffff : UINT32_MAX;
 }
 
-/* Results for a report whose number was read. */
-#define PL_CORE_NUMBER_LEFT 1 /* the number is for user space to count */
-#define PL_CORE_UNPROVEN    2 /* pl_core_report_unproven is to be called instead of the rest */
+/* Bits that pl_core_exporter_step returns. */
+#define PL_CORE_NUMBER_LEFT 1 /* user space is to count the number */
+#define PL_CORE_UNPROVEN    2 /* call pl_core_report_unproven instead of the rest */
 
 /* Counts the sequence number of one datagram in its exporter's account: once per datagram, whatever
- * the reports in it, and only if no decoder does so. Of r it reads the members of
- * pl_core_exporter_of, and seq. The tick reports losses (detect/tables_tick.c). */
+ * its reports, and only if no decoder does. Of r it reads the members that pl_core_exporter_of
+ * reads, and seq. The tick reports losses (detect/tables_tick.c). */
 PL_CORE_INLINE uint32_t pl_core_exporter_step(
 	struct pl_core_env *env, const struct pl_core_report *r)
 {
@@ -203,7 +205,7 @@ PL_CORE_INLINE uint32_t pl_core_exporter_step(
 	return pl_core_counted(env, x, r->now_ns) ? 0 : PL_CORE_UNPROVEN;
 }
 
-/* Counts a report of an exporter that is not proven; nothing else is done with it. */
+/* Counts a report of an exporter that is not proven; nothing else is done with the report. */
 PL_CORE_INLINE void pl_core_report_unproven(struct pl_core_env *env, const struct pl_core_report *r)
 {
 	struct pl_core_counters *counters = pl_env_counters(env);

@@ -36,7 +36,8 @@ PL_CORE_INLINE int pl_fast_is_v4(const uint64_t *addr)
 	return addr[0] == 0 && (uint32_t)addr[1] == 0xffff0000;
 }
 
-/* Equal pl_core_hash of the two keys, of which nearly all words are known for IPv4. */
+/* Returns the same as pl_core_hash of the exporter's key; for IPv4 most of its words are known.
+ * Likewise below, of the flow's key. */
 PL_CORE_INLINE uint64_t pl_fast_exporter_hash(
 	const struct pl_core_rules *rules, const struct pl_fast_keys *k)
 {
@@ -78,8 +79,8 @@ PL_CORE_INLINE uint32_t pl_fast_seek_exporter(
 		       : PL_FAST_NOWHERE;
 }
 
-/* Account of the exporter, or NULL when the number is neither ahead of the last one nor the one
- * that it always has. */
+/* Returns the account of the exporter, or NULL when the exporter is not known or not followed, or
+ * its number needs the slow path (pl_sequence_calm). */
 PL_CORE_INLINE struct pl_core_exporter *pl_fast_exporter(
 	struct pl_core_env *env, const struct pl_fast *q, uint64_t **ret_way)
 {
@@ -113,7 +114,7 @@ PL_CORE_INLINE struct pl_core_exporter *pl_fast_exporter(
 		       : NULL;
 }
 
-/* Prefetches the lines of a flow at its home, before anything else is read. */
+/* Prefetches the lines of a flow at its home way, before anything else is read. */
 PL_CORE_INLINE void pl_fast_expect_flow(struct pl_core_env *env, uint64_t hash)
 {
 	const uint32_t at = pl_fast_home(hash, pl_env_rules(env)->mask[PL_CORE_T_flow]);
@@ -126,7 +127,7 @@ PL_CORE_INLINE void pl_fast_expect_flow(struct pl_core_env *env, uint64_t hash)
 	}
 }
 
-/* Finds a known flow by its struct pl_flow_key; or NULL. */
+/* Finds a known flow by its struct pl_flow_key; NULL when it is not in its table. */
 PL_CORE_INLINE struct pl_core_flow *pl_fast_flow(
 	struct pl_core_env *env, const void *key, uint64_t hash, uint64_t **ret_way)
 {
@@ -159,7 +160,7 @@ PL_CORE_INLINE uint32_t pl_fast_seek_route(struct pl_core_env *env, uint64_t pat
 									: PL_FAST_NOWHERE;
 }
 
-/* Finds the route of a known path. 0 when it is not in its table any more. */
+/* Finds the route of a known path. Returns 0 when it is not in its table any more. */
 PL_CORE_INLINE int pl_fast_route(
 	struct pl_core_env *env, struct pl_fast_memo *memo, uint64_t path_id)
 {
@@ -193,7 +194,8 @@ PL_CORE_INLINE uint32_t pl_fast_memo_of(uint64_t print)
 /* Print of a memo's path: 0 while the memo is being written, for every reader. */
 #define PL_FAST_MEMO_PRINT(memo) (*(volatile uint64_t *)&(memo)->print)
 
-/* Fills in the stacks of hops that changed, which are read when the memo may be another path's. */
+/* Copies the stacks of the hops into the marks: steps of changed hops read them there, because the
+ * memo may be another path's by then. */
 PL_CORE_INLINE void pl_fast_stacks(struct pl_fast_marks *m, const struct pl_fast_memo *memo)
 {
 	PL_FAST_ROLLED
@@ -275,7 +277,7 @@ PL_CORE_INLINE uint32_t pl_fast_step(struct pl_core_env *env, struct pl_fast *q,
 
 /* --- hops that changed ------------------------------------------------------------------------ */
 
-/* Makes the settled report, as far as events cite it and the steps of a hop read it. */
+/* Makes the settled report, with all that events cite and the steps of a hop read. */
 PL_CORE_INLINE void pl_fast_report(struct pl_core_report *r, const struct pl_fast *q,
 	const struct pl_fast_marks *m, uint64_t ts_ns)
 {
@@ -302,7 +304,7 @@ PL_CORE_INLINE void pl_fast_report(struct pl_core_report *r, const struct pl_fas
 	r->hop_count = q->hops;
 }
 
-/* Makes hop i, by the marks. */
+/* Makes hop i from the marks. */
 PL_CORE_INLINE void pl_fast_hop(
 	struct pl_core_hop *h, const struct pl_fast_marks *m, const uint32_t i)
 {
@@ -351,8 +353,8 @@ PL_CORE_INLINE void pl_fast_gauge_sum(struct pl_core_env *env, uint32_t at, uint
 	gauge->packets++;
 }
 
-/* Adds the values of hop i of a report on the fast path to sums and histograms, by the marks; not
- * those of a hop that changed. Only if the marks have `keep`. */
+/* Adds the values of hop i of a report on the fast path to sums and histograms, from the marks. Not
+ * to be called for a hop that changed, and only if the marks have `keep`. */
 PL_CORE_INLINE void pl_fast_sums(struct pl_core_env *env, uint32_t i)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
@@ -410,7 +412,7 @@ PL_CORE_INLINE void pl_fast_sums(struct pl_core_env *env, uint32_t i)
 	}
 }
 
-/* Adds to the sums of the report's path, after the hops. */
+/* Adds the report to the sums of its path, after the hops. */
 PL_CORE_INLINE void pl_fast_route_sums(struct pl_core_env *env, uint32_t hops)
 {
 	const struct pl_fast_marks *m = pl_env_marks(env);
@@ -428,9 +430,9 @@ PL_CORE_INLINE void pl_fast_route_sums(struct pl_core_env *env, uint32_t hops)
 		(m->has & 1u << PL_CORE_Q_HOP_LATENCY) != 0);
 }
 
-/* Learns a path after the slow path, if pl_fast_learns: the flow takes the print of the path, if no
- * node is in it twice. A path with nodes or ports missing has none: it might be that of another
- * path, in which they are 0. */
+/* Learns a path after the slow path, if pl_fast_learns is true: the flow takes the print of the
+ * path, if no node is in it twice. A path with missing nodes or ports gets no print: it would equal
+ * that of another path in which they are 0. */
 PL_CORE_INLINE void pl_fast_learn(struct pl_core_env *env, const struct pl_core_scratch *s)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);

@@ -6,19 +6,19 @@
 
 /* --- one hop ---------------------------------------------------------------------------------- */
 
-/* Third word of a queue's key, as in struct pl_core_place_key: queue, and PL_CORE_HAS_*. */
+/* Upper half of the second word of a struct pl_core_place_key: queue and PL_CORE_HAS_*. */
 PL_CORE_INLINE uint32_t pl_fast_place_where(uint32_t queue, uint32_t has)
 {
 	return queue | has << 16;
 }
 
-/* Word of a buffer's key, from the value that names it. */
+/* Second word of a buffer's key, from the value that has the buffer's id. */
 PL_CORE_INLINE uint64_t pl_fast_buffer_word(uint32_t value)
 {
 	return pl_fast_place_word(value >> 24, pl_fast_place_where(1, PL_CORE_HAS_BUFFER));
 }
 
-/* Finds the place of hop i. 0 when it is not known. */
+/* Finds the place of hop i, and marks its changed values. Returns 0 when the place is not known. */
 PL_CORE_INLINE int pl_fast_place(struct pl_core_env *env, const struct pl_core_layout *l,
 	struct pl_fast_memo_hop *memo, uint32_t i, const uint32_t shape)
 {
@@ -61,8 +61,8 @@ PL_CORE_INLINE int pl_fast_place(struct pl_core_env *env, const struct pl_core_l
 	return 1;
 }
 
-/* Steps a gauge, a port's utilization or a buffer's depth: id of the quantity. word: of the key;
- * guess: of the memo. Returns its place, or PL_FAST_NOWHERE. */
+/* Steps a gauge: a port's utilization or a buffer's depth. word: of its key; guess: of the memo;
+ * id: of its quantity. Returns its place, or PL_FAST_NOWHERE. */
 PL_CORE_INLINE uint32_t pl_fast_gauge(struct pl_core_env *env, uint32_t node, uint64_t word,
 	uint32_t *guess, uint32_t value, uint32_t i, const unsigned int id)
 {
@@ -90,7 +90,7 @@ PL_CORE_INLINE uint32_t pl_fast_gauge(struct pl_core_env *env, uint32_t node, ui
 	return at;
 }
 
-/* Finds the link from the previous hop. */
+/* Finds the link from the previous hop. Returns 0 when it is not known. */
 PL_CORE_INLINE int pl_fast_link(struct pl_core_env *env, const struct pl_core_layout *l,
 	uint64_t before, struct pl_fast_memo_hop *memo, uint32_t i, const uint32_t shape)
 {
@@ -128,7 +128,7 @@ PL_CORE_INLINE int pl_fast_link(struct pl_core_env *env, const struct pl_core_la
 	return 1;
 }
 
-/* Difference of two times as in pl_core_derive; returns 0 when it may not be shown. */
+/* Computes a link's latency like pl_core_derive; returns 0 when it is negative or above max_ns. */
 PL_CORE_INLINE int pl_fast_transit(uint32_t *ret, uint64_t later, uint64_t earlier, uint32_t max_ns,
 	const unsigned int time_bits)
 {
@@ -142,7 +142,7 @@ PL_CORE_INLINE int pl_fast_transit(uint32_t *ret, uint64_t later, uint64_t earli
 	return later - earlier <= max_ns;
 }
 
-/* Begin of the path's print: the number of hops, and whether they have ports. */
+/* Begins the path's print: the number of hops, and whether they have ports. */
 PL_CORE_INLINE uint64_t pl_fast_print(const struct pl_core_rules *rules, uint32_t hops, int ports)
 {
 	return (hops + rules->secret[16]) * ((uint64_t)ports + rules->secret[32]);
@@ -168,32 +168,32 @@ PL_CORE_INLINE uint64_t pl_fast_print_hop(
 #define PL_FAST_ROLLED
 #endif
 
-/* Number of hops, opaque to the compiler from one loop to the next, or the verifier follows each
- * number on its own. */
+/* Number of hops, opaque to the compiler from one loop to the next; otherwise the verifier would
+ * follow each number on its own. */
 #define PL_FAST_COUNT(m) PL_FAST_FRESH((m)->hops)
 
-/* Address of a block, by its distance from the newest one. The verifier needs a check that it is
- * within the stack. */
+/* Returns the address of a block, by its distance from the newest one. The verifier needs a check
+ * that it is within the stack. */
 PL_CORE_INLINE const uint8_t *pl_fast_block(const struct pl_fast *q, uint32_t at)
 {
 	return q->stack + (at & (PL_CORE_STACK_BYTES - 4));
 }
 
-/* Address of a value in a block; for absent values that of its node. */
+/* Returns the address of a value in a block; of an absent value that of the block's first word. */
 PL_CORE_INLINE const uint8_t *pl_fast_field(
 	const uint8_t *block, const struct pl_core_layout *l, unsigned int field)
 {
 	return block + (l->off[field] & 127);
 }
 
-/* Most likely place of a key by its hash, as a memo has it. */
+/* Returns the most likely place of a key by its hash, in the form of a memo. */
 PL_CORE_INLINE uint32_t pl_fast_home(uint64_t hash, uint32_t mask)
 {
 	return pl_core_set_of(hash, mask) << 3 | pl_core_home(hash);
 }
 
-/* Makes guesses for the keys of a path just noted, and prefetches their lines, those of all hops at
- * the same time: first queues, or nodes alone, and ports; then links. place_has: of the layout. */
+/* Makes guesses for the keys of a path just noted: queues, or nodes alone, whose lines it
+ * prefetches for all hops at once, and ports; not yet links. place_has: of the layout. */
 PL_CORE_INLINE void pl_fast_expect(
 	struct pl_core_env *env, struct pl_fast_memo *memo, const uint32_t place_has)
 {
@@ -263,7 +263,7 @@ PL_CORE_INLINE uint32_t pl_fast_note_raw(
 	return PL_SLOW_NONE;
 }
 
-/* Makes the memo that of this stack, if it is that of the flow's path. */
+/* Notes this stack in the memo, and its print in q; the caller compares it with the flow's. */
 PL_CORE_INLINE uint32_t pl_fast_note(struct pl_core_env *env, struct pl_fast *q,
 	const struct pl_core_layout *l, struct pl_fast_memo *memo, const uint32_t shape)
 {
@@ -303,7 +303,7 @@ PL_CORE_INLINE uint32_t pl_fast_note(struct pl_core_env *env, struct pl_fast *q,
 	return PL_SLOW_NONE;
 }
 
-/* Compares the stack with the memo's, of nodes alone: in its raw form, two nodes at a time. */
+/* Compares a stack of nodes alone with the memo's: in its raw form, two nodes at a time. */
 PL_CORE_INLINE uint32_t pl_fast_again(
 	const struct pl_fast_marks *m, const struct pl_fast *q, const struct pl_fast_memo *memo)
 {
@@ -327,7 +327,7 @@ PL_CORE_INLINE uint32_t pl_fast_again(
 	return differ == 0 ? PL_SLOW_NONE : PL_SLOW_PATH;
 }
 
-/* Reads a field of every hop, which none may lack, into `values`, or nowhere. */
+/* Reads a field of every hop, which no hop may lack, into `values`, if that is not NULL. */
 PL_CORE_INLINE uint32_t pl_fast_gather(const struct pl_fast_marks *m, const struct pl_fast *q,
 	const struct pl_core_layout *l, const unsigned int field, uint32_t *values)
 {
@@ -348,12 +348,12 @@ PL_CORE_INLINE uint32_t pl_fast_gather(const struct pl_fast_marks *m, const stru
 	return PL_SLOW_NONE;
 }
 
-/* Reads latencies and queues, if the stack is the memo's. */
+/* Reads latencies and queues, and checks that the stack is the memo's. */
 PL_CORE_INLINE uint32_t pl_fast_values(struct pl_fast_marks *m, const struct pl_fast *q,
 	const struct pl_core_layout *l, const struct pl_fast_memo *memo)
 {
 	const uint32_t n = PL_FAST_COUNT(m);
-	/* Without a latency the node is read in its place. */
+	/* If the layout has no latency, the node is read in its place. */
 	const uint64_t plausible =
 		l->present & PL_HOP_HAS_hop_latency_ns ? m->max_latency_ns : UINT32_MAX;
 	uint32_t at = n * q->block, missing = 0, beyond = 0;
@@ -390,7 +390,7 @@ PL_CORE_INLINE uint64_t pl_fast_time(const uint8_t *p, const unsigned int time_b
 }
 
 /* Reads both times of every hop: the clocks of neighbours must agree, and give the link's latency;
- * and hop latencies, if no word has them. */
+ * and derives the hop latencies that no word has. */
 PL_CORE_INLINE uint32_t pl_fast_times(struct pl_fast_marks *m, const struct pl_fast *q,
 	const struct pl_core_layout *l, const unsigned int time_bits)
 {
@@ -444,7 +444,7 @@ PL_CORE_INLINE uint32_t pl_fast_frame(struct pl_fast_marks *m, const struct pl_f
 	else if (slow == PL_SLOW_NONE && PL_FAST_FRESH(m->missing))
 		slow = PL_SLOW_VALUE;
 	else if (slow == PL_SLOW_NONE && (PL_FAST_FRESH(l->present) & times) != 0)
-		/* Only one of them; the offset of the other is 0. */
+		/* Only one of the two times; the offset of the other is 0. */
 		slow = pl_fast_gather(m, q, l,
 			PL_FAST_FRESH(l->present) & PL_HOP_HAS_ingress_ts_ns ? PL_CORE_F_INGRESS_TS
 									     : PL_CORE_F_EGRESS_TS,
@@ -453,7 +453,7 @@ PL_CORE_INLINE uint32_t pl_fast_frame(struct pl_fast_marks *m, const struct pl_f
 		slow = pl_fast_gather(m, q, l, PL_CORE_F_TX_UTIL, m->util);
 	if (slow == PL_SLOW_NONE && (PL_FAST_FRESH(m->has) & 1u << PL_CORE_Q_BUFFER_DEPTH))
 		slow = pl_fast_gather(m, q, l, PL_CORE_F_BUFFER, m->buffer);
-	/* Level-2 ports are not used, but missing ones are worth a note; their first word tells. */
+	/* Level-2 ports are not used, but missing ones are worth a note; the first word tells. */
 	if (slow == PL_SLOW_NONE && PL_FAST_BYTE(l->ports2_words) != 0)
 		slow = pl_fast_gather(m, q, l, PL_CORE_F_PORTS2, NULL);
 	return slow;

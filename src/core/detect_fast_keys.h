@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Part of detect_fast.h: the place of a key's entry, searched or remembered. */
+/* Part of detect_fast.h: finding the place of a key's entry, by search or from memory. */
 #pragma once
 
 #include "base/prefetch.h"
 #include "core/detect_steps.h"
 #include "core/report_fast.h"
 
-/* Loads a word of rules or marks anew, each time it is tested. If the verifier knew that a word has
+/* Loads a word of rules or marks anew each time it is tested. If the verifier knew that a word has
  * the same bits as before, it would follow each combination of them through all hops. */
 #ifdef __bpf__
 #define PL_FAST_FRESH(word) (*(const volatile uint32_t *)&(word))
@@ -41,7 +41,8 @@ PL_CORE_INLINE uint32_t pl_fast_node(uint64_t stack)
 	return (uint32_t)(stack >> 32);
 }
 
-/* Node and ports of the block at p: node << 32 | ports. The shape is a constant, here and below. */
+/* Returns node and ports of the block at p: node << 32 | ports. The shape is a constant, here and
+ * below. */
 PL_CORE_INLINE uint64_t pl_fast_stack(
 	const uint8_t *p, const struct pl_core_layout *l, const uint32_t shape)
 {
@@ -49,7 +50,7 @@ PL_CORE_INLINE uint64_t pl_fast_stack(
 					   : pl_frame_be64(p) & l->stack_mask;
 }
 
-/* Bytes that it reads. */
+/* Number of bytes that pl_fast_stack reads. */
 #define PL_FAST_STACK_BYTES(shape) ((shape) == PL_CORE_SHAPE_NODE ? 4 : 8)
 
 PL_CORE_INLINE int pl_fast_stack_whole(uint64_t stack)
@@ -57,8 +58,8 @@ PL_CORE_INLINE int pl_fast_stack_whole(uint64_t stack)
 	return (uint32_t)(stack >> 32) != UINT32_MAX && (uint32_t)stack != UINT32_MAX;
 }
 
-/* Search for a key that is not at its most likely place. Global in the kernel program, so that the
- * verifier checks it once and not for each hop. */
+/* Searches for a key that is not at its most likely place. A global function in the kernel program,
+ * so that the verifier checks it once and not for each hop. */
 struct pl_fast_ways {
 	uint64_t way[PL_CORE_WAYS];
 };
@@ -71,8 +72,9 @@ __attribute__((noinline)) int pl_fast_search(const struct pl_fast_ways *ways, ui
 #define pl_fast_search(ways, tag) pl_core_search((ways)->way, tag)
 #endif
 
-/* Way to which a key's hash leads; the caller compares the key itself. As pl_core_find:
- * pl_core_victim puts a key whose home is taken at the other end, if it can. */
+/* Returns the way to which a key's hash leads; the caller compares the key itself. It looks at the
+ * home way, then at the opposite one, where pl_core_victim puts a key whose home is taken if it
+ * can, then at all. */
 PL_CORE_INLINE uint32_t pl_fast_way(const uint64_t *way, uint64_t hash)
 {
 	uint32_t at = pl_core_home(hash), tag = pl_core_tag(hash);
@@ -85,8 +87,8 @@ PL_CORE_INLINE uint32_t pl_fast_way(const uint64_t *way, uint64_t hash)
 		       : (uint32_t)pl_fast_search((const struct pl_fast_ways *)way, tag);
 }
 
-/* Equals pl_core_hash of a struct pl_core_place_key, by its halves: `where` is the queue and the
- * flags of the key. */
+/* Returns the same as pl_core_hash of a struct pl_core_place_key, from its halves: `where` is the
+ * queue and the flags of the key. */
 PL_CORE_INLINE uint64_t pl_fast_place_hash(
 	const struct pl_core_rules *rules, uint32_t node, uint32_t port, uint32_t where)
 {
@@ -109,7 +111,7 @@ PL_CORE_INLINE void pl_fast_mark(struct pl_fast_marks *m, const struct pl_core_b
 
 #define PL_FAST_NOWHERE UINT32_MAX
 
-/* Word behind the node in the key of a queue or port (struct pl_core_place_key). */
+/* Returns the second word of the key of a queue or port (struct pl_core_place_key). */
 PL_CORE_INLINE uint64_t pl_fast_place_word(uint32_t port, uint32_t where)
 {
 	return port | (uint64_t)where << 32;
@@ -149,13 +151,14 @@ PL_CORE_INLINE uint32_t pl_fast_seek_port(struct pl_core_env *env, uint32_t node
 									    : PL_FAST_NOWHERE;
 }
 
-/* Last two words of struct pl_core_link_key; stack and before as in struct pl_fast_hop. */
+/* Returns the third word of a struct pl_core_link_key; stack and before as in struct
+ * pl_fast_memo_hop. */
 PL_CORE_INLINE uint64_t pl_fast_link_ports(uint64_t stack, uint64_t before)
 {
 	return (uint32_t)stack >> 16 | (before & 0xffff) << 32;
 }
 
-/* Flags of a link's key. ports: the layout has ports. */
+/* Returns the fourth word, the flags. ports: the layout has ports. */
 PL_CORE_INLINE uint64_t pl_fast_link_has(uint32_t ports)
 {
 	return ports ? PL_CORE_HAS_PORT | PL_CORE_HAS_BEFORE : 0;
@@ -207,14 +210,14 @@ PL_CORE_INLINE uint32_t pl_fast_seek_link(
 #define pl_env_expect_links  pl_fast_expect_links
 #endif
 
-/* A remembered position, limited to its table. */
+/* Limits a remembered position to its table. */
 PL_CORE_INLINE uint32_t pl_fast_guess(uint32_t at, uint32_t mask)
 {
 	return at & (mask << 3 | (PL_CORE_WAYS - 1));
 }
 
-/* True when a way holds a key that may be found: tags are odd, and a free or resting way has
- * none. */
+/* True when a way holds a key that may be found: tags are odd, other than those of a free way or
+ * one that is being filled. */
 PL_CORE_INLINE int pl_fast_live(uint64_t way)
 {
 	return (way >> 32 & 1) != 0;

@@ -7,7 +7,7 @@
 
 /* --- drops ------------------------------------------------------------------------------------ */
 
-/* Reports the drops that wait, when the limit allows it. cite: a report is the cause, not time. */
+/* Reports the drops that wait, if the limit allows it. cite: a report is the cause, not time. */
 PL_CORE_COLD void pl_core_drop_tell(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *last, struct pl_core_drop *d, unsigned int cite)
 {
@@ -73,7 +73,7 @@ PL_CORE_COLD void pl_core_drop_step(
 			env, r, set->way, set->owner, PL_CORE_T_drop, hash, rules->forget_ns, &old);
 		if (way >= PL_CORE_WAYS)
 			return;
-		/* Drops that the previous entry had waiting are reported now or never. */
+		/* Drops of the previous entry that wait are reported now or never. */
 		if ((uint32_t)(old >> 32) != 0 && set->e[way].reports != set->e[way].told)
 			pl_core_drop_tell(env, r, NULL, &set->e[way], 0);
 		pl_core_clear(&set->e[way], sizeof(set->e[way]));
@@ -87,8 +87,8 @@ PL_CORE_COLD void pl_core_drop_step(
 
 /* --- flows ------------------------------------------------------------------------------------ */
 
-/* True when the stack went all the way from source to sink: only that tells the flow's path. A
- * congestion report of an untracked flow may come from the middle of the path (Telemetry Report
+/* True when the stack covers the whole way from source to sink: only then it tells the flow's path.
+ * A congestion report of an untracked flow may come from the middle of the path (Telemetry Report
  * 2.0, 3.2: Q without F). */
 PL_CORE_INLINE int pl_core_path_whole(const struct pl_core_report *r)
 {
@@ -101,8 +101,8 @@ PL_CORE_INLINE int pl_core_path_whole(const struct pl_core_report *r)
 	       (r->present & PL_PATH_HAS_path_id);
 }
 
-/* Ends a flow because of time, or of another flow that needed the place: the event cites no
- * report. */
+/* Reports the end of a flow, because of time or because another flow needed its place: the event
+ * cites no report. */
 PL_CORE_COLD void pl_core_flow_over(
 	struct pl_core_env *env, const struct pl_core_flow *flow, uint64_t ts_ns)
 {
@@ -175,8 +175,8 @@ PL_CORE_COLD void pl_core_flow_again(
 	pl_core_flow_begin(env, r, flow);
 }
 
-/* Handles a flow's first complete path, another one than before, or the same by a report in which
- * other ports are missing. Of the latter the flow keeps the one with most ports. */
+/* Handles a path that is new for the flow: its first one, another one than before, or the same one
+ * by a report that lacks other ports. Of the latter the flow keeps the one with most ports. */
 PL_CORE_COLD void pl_core_flow_path(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_flow *flow)
 {
@@ -216,7 +216,7 @@ PL_CORE_INLINE uint64_t pl_core_flow_hash(
 	return pl_core_hash(rules->secret, key, 6);
 }
 
-/* True when the report goes into the flow table. */
+/* True when the report counts in the flow table. */
 PL_CORE_INLINE int pl_core_flow_counts(const struct pl_core_report *r)
 {
 	return (r->present & PL_PATH_HAS_src) && !(r->flags & PL_FLAG_COPY);
@@ -253,7 +253,7 @@ PL_CORE_INLINE void pl_core_flow_step(
 
 /* --- path latency of flows -------------------------------------------------------------------- */
 
-/* Makes a hop that stands for all of the path. */
+/* Makes a hop that stands for the whole path. */
 PL_CORE_INLINE void pl_core_hop_of_path(struct pl_core_hop *h, uint64_t latency_ns)
 {
 	pl_core_clear(h, sizeof(*h));
@@ -270,7 +270,7 @@ PL_CORE_COLD uint32_t pl_core_delay_make(struct pl_core_env *env, const struct p
 
 	if (way >= PL_CORE_WAYS)
 		return PL_CORE_NOWHERE;
-	/* The entry had another flow. */
+	/* The place was another flow's: its events end. */
 	if ((uint32_t)(old >> 32) != 0)
 		pl_core_quantity_end(env, r, path, &set->e[way].q, PL_CORE_Q_FLOW_LATENCY);
 	pl_core_clear(&set->e[way], sizeof(set->e[way]));
@@ -293,8 +293,8 @@ PL_CORE_INLINE int pl_core_delay_counts(
 	       (r->present & PL_PATH_HAS_latency_ns) && pl_core_path_whole(r);
 }
 
-/* Steps the path latency after the hops, for a report for which pl_core_delay_counts is true.
- * latency_ns: the sum over them; path: room for a hop. */
+/* Steps a flow's path latency after the hops, for a report for which pl_core_delay_counts is true.
+ * latency_ns: sum of the hops' latencies; path: room for a hop. */
 PL_CORE_INLINE void pl_core_delay_step(struct pl_core_env *env, const struct pl_core_report *r,
 	struct pl_core_hop *path, uint64_t latency_ns)
 {
@@ -363,7 +363,7 @@ PL_CORE_INLINE void pl_core_route_add(
 	pl_core_hist_add(&route->hist, latency);
 }
 
-/* Steps the route after the hops. latency_ns: the sum over them, if the report has it
+/* Steps the route after the hops. latency_ns: sum of the hops' latencies, if the report has it
  * (PL_PATH_HAS_latency_ns). */
 PL_CORE_INLINE void pl_core_route_step(
 	struct pl_core_env *env, const struct pl_core_report *r, uint64_t latency_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Part of detect_steps.h: keys of queues, ports, buffers and links, and the way back from them. */
+/* Part of detect_steps.h: keys of queues, ports, buffers and links, and hops made from keys. */
 #pragma once
 
 #include "core/detect_steps.h"
@@ -50,7 +50,7 @@ PL_CORE_INLINE void pl_core_link_key(struct pl_core_link_key *k, const struct pl
 	w[3] = (in ? PL_CORE_HAS_PORT : 0) | (out ? PL_CORE_HAS_BEFORE : 0);
 }
 
-/* Makes a hop that has only its place, for events without a report. */
+/* Makes a hop that has only the place of a key, for events without a report. */
 PL_CORE_INLINE void pl_core_hop_at(struct pl_core_hop *h, const struct pl_core_place_key *k)
 {
 	pl_core_clear(h, sizeof(*h));

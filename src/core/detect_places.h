@@ -6,7 +6,7 @@
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* Ends a place that is not seen any more. */
+/* Ends the events of a place that is not seen any more. */
 PL_CORE_COLD void pl_core_place_end(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_place *place)
 {
@@ -280,11 +280,11 @@ _Static_assert(PL_CLOCK_MAX == 4, "a clock's worth is masked");
 
 /* --- loops ------------------------------------------------------------------------------------ */
 
-/* Looks for the node among the previous ones exactly, and reports a loop. */
+/* Compares the node with each previous one, and reports a loop. */
 PL_CORE_COLD void pl_core_loop_look(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_trail *trail)
 {
-	uint64_t met = 0; /* first time: the largest of the complements */
+	uint64_t met = 0; /* first visit, as the largest complement of an index */
 	struct pl_core_place *place;
 	struct pl_event *e;
 	uint32_t at;
@@ -328,7 +328,7 @@ PL_CORE_INLINE void pl_core_loop_step(
 
 /* --- a hop ------------------------------------------------------------------------------------ */
 
-/* Puts the node of a hop onto the trail; first of a hop's steps. */
+/* Puts the node of a hop onto the trail; the first of a hop's steps. */
 PL_CORE_INLINE void pl_core_trail_step(
 	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *h)
 {
@@ -339,8 +339,8 @@ PL_CORE_INLINE void pl_core_trail_step(
 	if (has_node && pl_core_watches(rules, PL_EVENT_LOOP))
 		pl_core_loop_step(env, r, h);
 	else if (i < PL_CORE_TRAIL && (!has_node || (rules->flags & PL_CORE_KEEP_AGGREGATES)))
-		/* The route needs it; a hole must not keep the node of an earlier report, and no
-		 * node has this id. */
+		/* The route needs the node. A hop without one must not keep that of an earlier
+		 * report; no node has this id. */
 		pl_env_trail(env)->node[i] = has_node ? h->node : UINT64_MAX;
 }
 

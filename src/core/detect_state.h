@@ -10,17 +10,17 @@
  * the time when the key was last seen, in units of 2^20 ns, modulo 2^32 (52 days; idle entries are
  * gone long before).
  *
- * An entry's owner is the source of the report that made it (pl_core_source). When a set is full,
- * the owner of most of it makes room for others (pl_core_take), so that one source does not take a
- * table from all others. Only in the table of exporters an entry may be of less account than
- * another, whoever owns it: core/detect_exporters.h.
+ * An entry's owner is the source of the report that made it (pl_core_source). When a set is full
+ * and no entry is idle, the owner of most of it makes room for others (pl_core_take), so that one
+ * source does not take a table from all others. In the table of exporters an entry that is not
+ * followed makes room before one that is, whoever owns it: core/detect_exporters.h.
  *
  * Writers: on the heap one thread. The tables of a receive queue in the kernel program are
  * stepped by the holder of the turn (core/turn.h): the program for a report, user space for the
  * reports that the program escalated and for ticks. So each key has one state, and each event of
- * it is made once. Readers (pages, harvests) look without a turn: they see whole aligned words,
- * and compare an entry's way with its value before. A maximum is taken by an exchange of its
- * word.
+ * it is made once. Readers (pages, harvests) read without a turn: they see whole aligned words,
+ * and compare an entry's way with its value before. A harvest takes a maximum by an exchange of
+ * its word.
  */
 #pragma once
 
@@ -62,7 +62,8 @@ enum pl_core_quantity_id {
 	PL_CORE_Q_MAX,
 };
 
-/* A value v with (uint32_t)(v - lo) < span causes no event. span 0: every value is looked at. */
+/* Band of values: one with (uint32_t)(v - lo) < span causes no event. span 0: every value is looked
+ * at. */
 struct pl_core_band {
 	uint32_t lo, span;
 };
@@ -72,13 +73,13 @@ struct pl_core_quantity {
 	uint64_t n, sum;
 	uint64_t dev_sum;       /* sum of the distances from the mean */
 	uint64_t window_end_ns; /* end of the baseline's window; 0: no value yet */
-	uint32_t mean, dev;     /* baseline; of use from learn_windows windows on */
+	uint32_t mean, dev;     /* baseline; in use from learn_windows windows on */
 	uint32_t last, max;     /* max: a harvest sets it to 0 */
 	uint32_t windows;       /* windows learned so far, saturating */
 	uint32_t told;          /* last reported value, of steps */
 	uint32_t told_known;
-	/* bytes in a unit of its values, for an occupancy with a known unit; 0: reported as it
-	 * is */
+	/* bytes of a unit, if its values are an occupancy with a known unit; 0: they are reported
+	 * as they are */
 	uint32_t unit_bytes;
 	struct pl_core_level level, odd; /* odd: level of the distance from the mean */
 	uint64_t level_due_ns, odd_due_ns, step_due_ns;
@@ -86,7 +87,7 @@ struct pl_core_quantity {
 	uint64_t mean_256, dev_256;          /* baseline in 256ths */
 };
 
-#define PL_CORE_HIST 33 /* 0: up to 1; i: above 2^(i-1), up to 2^i */
+#define PL_CORE_HIST 33 /* bucket 0: up to 1; i: above 2^(i-1), up to 2^i */
 
 struct pl_core_hist {
 	uint64_t count[PL_CORE_HIST];
@@ -110,12 +111,13 @@ struct pl_core_place {
 	struct pl_core_place_key key;
 	struct pl_core_band band[2]; /* hop latency, queue depth */
 	uint64_t packets;            /* reported packets, without copies */
-	uint64_t burst_since_ns;     /* above the microburst threshold since; 0: not */
+	uint64_t burst_since_ns;     /* time since which it is above the microburst threshold; 0: it
+				      * is not */
 	uint64_t burst_due_ns, loop_due_ns;
 	struct pl_core_quantity q[2];
 	struct pl_core_hist hist[2];
-	uint64_t told_ns;             /* keepalive */
-	struct pl_core_jitter jitter; /* jitter of the hop latency; of the values in hist[0] */
+	uint64_t told_ns;             /* time at which the entry was made */
+	struct pl_core_jitter jitter; /* jitter of the hop latencies in hist[0] */
 	uint64_t spare;
 };
 
@@ -151,16 +153,16 @@ struct pl_core_flow {
 	uint64_t bytes;   /* bytes of packets with a known size */
 	uint64_t first_ns, last_ns;
 	uint64_t path_due_ns;
-	uint64_t told_ns; /* keepalive */
+	uint64_t told_ns; /* time of the start, or of the last keepalive event */
 	uint32_t started; /* its start was an event */
 	uint32_t nodes;   /* with `ports`: known parts of that path (core/path_known.h) */
-	/* Print of the stack that gave path_id, when no node is in it twice (core/detect_fast.h);
-	 * 0: none. Only the fast path uses it: results of the slow path do not depend on it. */
+	/* Print of the stack that gave path_id, if no node is in it twice (core/detect_fast.h); 0:
+	 * none. Only the fast path uses it: results of the slow path do not depend on it. */
 	uint64_t print;
 	uint64_t ports;
 };
 
-/* Path latency of a flow: the sum of its hops' latencies. Only if that is watched. */
+/* Path latency of a flow: the sum of its hops' latencies. Kept only if that is watched. */
 struct pl_core_delay {
 	struct pl_flow_key key;
 	struct pl_core_band band;
@@ -187,9 +189,9 @@ struct pl_core_exporter_key {
 	uint64_t hw_id;
 };
 
-/* Reported loss of an exporter, and its state at the last look. Only ticks write it. */
+/* Reported loss of an exporter, and its state when the tick last looked. Only ticks write it. */
 struct pl_core_loss {
-	uint64_t reports;            /* reports at the last look, "then" below */
+	uint64_t reports;            /* reports at the last look, called "then" below */
 	uint64_t lost;               /* lost then, without gaps that may still be filled */
 	uint64_t before;             /* lost before the present loss */
 	uint64_t begun_ns, grown_ns; /* times of the present loss */
@@ -203,10 +205,11 @@ struct pl_core_exporter {
 	struct pl_core_loss loss;
 	uint64_t first_ts_ns, last_ts_ns;
 	uint8_t report_version;
-	/* Only user space writes this: the program could not read some numbers of the exporter, so
-	 * from here on user space counts them all (detect/numbers.h). */
+	/* Set by user space only: the program could not read some numbers of the exporter, so user
+	 * space counts all of them from now on (detect/numbers.h). */
 	uint8_t above;
-	/* its losses are events, and only the rule of shares lets another take its place */
+	/* 1: its losses are events, and only an owner with fewer ways of the set can take its
+	 * place */
 	uint8_t followed;
 	uint8_t zero[5];
 	uint64_t above_ts_ns; /* the program's ts_ns when above was set */
@@ -214,12 +217,12 @@ struct pl_core_exporter {
 
 #define PL_CORE_ROUTE_NODES 16
 
-/* A complete path, for the pages; only when aggregates are kept. */
+/* A complete path, for the web pages; only if aggregates are kept. */
 struct pl_core_route {
 	uint64_t path_id;
 	uint64_t zero;
 	uint64_t packets;
-	uint64_t latency_n, latency_sum; /* of reports whose every hop had a latency */
+	uint64_t latency_n, latency_sum; /* of reports in which each hop has a latency */
 	uint32_t latency_max, hop_count;
 	uint64_t spare[2];
 	struct pl_core_hist hist;
@@ -231,12 +234,12 @@ struct pl_core_route {
 
 struct pl_core_burst_flow {
 	struct pl_flow_key key;
-	uint64_t packets;  /* packets, at most: an estimate (space saving, Metwally et al. 2005) */
+	uint64_t packets;  /* upper bound of the packets (space saving, Metwally et al. 2005) */
 	uint32_t delay_ns; /* largest delay */
 	uint32_t known;
 };
 
-/* A burst, until the tick has reported it. */
+/* A burst, kept until the tick has reported it. */
 struct pl_core_burst {
 	struct pl_core_place_key key;
 	uint64_t since_ns, packets, bytes;
@@ -270,18 +273,18 @@ _Static_assert(sizeof(struct pl_core_flow) == 128, "two cache lines");
 
 struct pl_core_quantity_rule {
 	struct pl_core_level_rule level; /* threshold PL_CORE_NO_THRESHOLD: none */
-	/* level of an anomaly: its holds; threshold is the least distance that counts */
+	/* level of an anomaly: its hold times; threshold is the least distance that counts */
 	struct pl_core_level_rule odd;
-	uint32_t relative;  /* begins above the mean and so many 65536ths of it; 0: not */
-	uint32_t odd_times; /* begins above so many 16ths of the deviation; 0: not */
+	uint32_t relative;  /* begins above the mean plus so many 65536ths of it; 0: off */
+	uint32_t odd_times; /* begins above so many 16ths of the deviation; 0: off */
 	uint32_t step;      /* a change by more than this is an event; 0: off */
 	/* a change by more than so many 65536ths of the last reported value; 0: off */
 	uint32_t step_relative;
-	uint8_t step_shift;    /* a change of the value above so many bits; 0: off */
+	uint8_t step_shift;    /* a change in the bits above the lowest so many; 0: off */
 	uint8_t step_first;    /* a key's first value is an event, too */
 	uint8_t on;            /* any of the above, or a microburst threshold */
-	uint8_t learn;         /* any of them needs a baseline */
-	uint32_t relative_min; /* and above this, whatever the mean is */
+	uint8_t learn;         /* one of them needs a baseline */
+	uint32_t relative_min; /* but not below this, whatever the mean is */
 };
 
 /* Units of occupancy (docs/decisions/0021). A node writes occupancies in a unit of its own; values
@@ -295,7 +298,7 @@ struct pl_core_unit {
 	uint32_t queue_bytes, buffer_bytes; /* bytes of a unit; 1: values are bytes; 0: unknown */
 };
 
-/* Units of nodes: the first entry that has a node applies. */
+/* Units of nodes: the first entry that covers a node applies. */
 struct pl_core_units {
 	uint32_t n, zero;
 	struct pl_core_unit of[PL_CORE_UNITS];
@@ -325,17 +328,17 @@ struct pl_core_rules {
 	uint64_t flow_idle_ns;                              /* a flow not seen for longer is over */
 	uint64_t idle_ns;      /* a raised level not seen for longer ends */
 	uint64_t forget_ns;    /* any other entry not seen for longer is removed */
-	uint64_t loss_hold_ns; /* a loss is over when no more was lost for so long */
+	uint64_t loss_hold_ns; /* a loss is over when nothing more was lost for so long */
 	uint64_t node_silent_ns;
 	uint64_t keepalive_ns; /* 0: never */
-	uint64_t burst_max_ns; /* a longer build-up is no microburst */
+	uint64_t burst_max_ns; /* longer build-ups are no microbursts */
 	uint64_t learn_window_ns;
 	uint32_t burst_threshold; /* queue depth; PL_CORE_NO_THRESHOLD: no microbursts */
-	uint32_t learn_windows;   /* windows before a baseline is of use */
+	uint32_t learn_windows;   /* windows until a baseline is used */
 	uint32_t learn_shift;     /* a window moves it by 2^-learn_shift of the difference */
-	uint32_t burst_flows;     /* culprits and victims told, at most PL_CORE_BURST_FLOWS each */
+	uint32_t burst_flows;     /* culprits and victims told, PL_CORE_BURST_FLOWS each at most */
 	uint32_t on;              /* 1 << PL_EVENT_x of the kinds without a quantity */
-	uint32_t flags;           /* PL_CORE_KEEP_* */
+	uint32_t flags;           /* PL_CORE_KEEP_*, PL_CORE_PROVE */
 	uint32_t sequence_gap_max;
 	uint32_t watch; /* 1 << PL_CORE_Q_x of quantities that are on, or kept */
 	struct pl_core_prepared prepared;
@@ -358,20 +361,20 @@ struct pl_core_counters {
 	uint64_t aged[PL_CORE_T_MAX]; /* entries removed because idle */
 	uint64_t evicted
 		[PL_CORE_T_MAX];      /* entries replaced while not idle: the table is too small */
-	uint64_t full[PL_CORE_T_MAX]; /* keys without a place: another side was filling it */
-	uint64_t nodes_full;          /* nodes not watched for silence */
+	uint64_t full[PL_CORE_T_MAX]; /* keys without a place: no way could be taken */
+	uint64_t nodes_full;          /* nodes not watched for silence, for lack of room */
 	uint64_t unproven;  /* reports of exporters that are not proven, counted nowhere else */
 	uint64_t untracked; /* reports of proven exporters that are not followed: no room */
 	uint64_t displaced; /* followed exporters that made room */
 };
 
-/* Nodes of the present report, for loops. One per side. */
+/* Nodes of the present report, to find loops. One per side. */
 #ifndef PL_CORE_TRAIL
 #define PL_CORE_TRAIL 256 /* a power of two; loops within the first so many hops are found */
 #endif
 
 struct pl_core_trail {
-	uint64_t seen; /* one bit per node, by a hash */
-	uint64_t told; /* one loop per report is an event */
+	uint64_t seen; /* one bit per node met, by a hash */
+	uint64_t told; /* 1: a loop was found; only the first of a report is an event */
 	uint64_t node[PL_CORE_TRAIL];
 };

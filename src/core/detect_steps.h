@@ -30,7 +30,8 @@ PL_CORE_INLINE int pl_core_limit(
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
-/* Gets room for an event, and begins it; NULL when there is none, counted. */
+/* Gets room for an event and begins the event. Returns NULL, and counts the event as dropped, when
+ * there is none. */
 PL_CORE_INLINE struct pl_event *pl_core_event(
 	struct pl_core_env *env, unsigned int kind, unsigned int phase, uint64_t ts_ns)
 {
@@ -62,7 +63,7 @@ PL_CORE_INLINE void pl_core_cite_flow(struct pl_event *e, const struct pl_flow_k
 	}
 }
 
-/* Names the report in the event. */
+/* Cites the report in the event: its id, flow, path, exporter and number. */
 PL_CORE_INLINE void pl_core_cite(struct pl_event *e, const struct pl_core_report *r)
 {
 	if (r->report_id != 0) {
@@ -89,14 +90,14 @@ PL_CORE_INLINE void pl_core_cite(struct pl_event *e, const struct pl_core_report
 	}
 }
 
-/* Notes that the values of the event are in bytes; that replaces the hardware unit. */
+/* Notes in the event that its values are in bytes, which replaces the hardware id. */
 PL_CORE_INLINE void pl_core_in_bytes_told(struct pl_event *e)
 {
 	pl_event_set_unit(e, PL_UNIT_BYTES);
 	e->present &= ~(uint32_t)PL_EVENT_HAS_hw_id;
 }
 
-/* Event of a quantity. */
+/* Values of a quantity's event. */
 struct pl_core_telling {
 	uint64_t value;
 	/* begin: threshold, in bytes if the unit is known; end: duration; once: the last reported
@@ -105,7 +106,8 @@ struct pl_core_telling {
 	const struct pl_core_quantity *q; /* quantity of the event */
 	uint8_t kind, phase;
 	uint8_t anomaly;
-	uint8_t cite; /* a report is the cause, not time */
+	uint8_t cite; /* 1: a report is the cause, not time; 2: likewise, and no value was reported
+		       * before */
 	uint32_t zero;
 };
 
@@ -159,7 +161,7 @@ PL_CORE_INLINE unsigned int pl_core_quantity_kind(unsigned int id)
 	}
 }
 
-/* Flow of a path latency. */
+/* Returns the flow of a path latency's quantity. */
 PL_CORE_INLINE const struct pl_flow_key *pl_core_flow_of(const struct pl_core_quantity *q)
 {
 	const char *entry = (const char *)q - offsetof(struct pl_core_delay, q);
@@ -207,7 +209,7 @@ PL_CORE_INLINE uint32_t pl_core_hop_value(const struct pl_core_hop *h, unsigned 
 {
 	switch (id) {
 	case PL_CORE_Q_HOP_LATENCY:
-	case PL_CORE_Q_FLOW_LATENCY: /* of a hop that stands for all */
+	case PL_CORE_Q_FLOW_LATENCY: /* of a hop that stands for the path */
 		return h->hop_latency_ns;
 	case PL_CORE_Q_QUEUE_DEPTH:
 		return h->queue_depth;
@@ -220,13 +222,13 @@ PL_CORE_INLINE uint32_t pl_core_hop_value(const struct pl_core_hop *h, unsigned 
 	}
 }
 
-/* Moves an average, in 256ths, by 2^-shift of the way. */
+/* Moves an average by 2^-shift of the difference. */
 PL_CORE_INLINE uint64_t pl_core_approach(uint64_t old, uint64_t now, uint32_t shift)
 {
 	return now > old ? old + ((now - old) >> shift) : old - ((old - now) >> shift);
 }
 
-/* Ends a window: its values move the baseline. */
+/* Ends the baseline's window if it is over: its values move the baseline. */
 PL_CORE_INLINE void pl_core_learn(
 	struct pl_core_quantity *q, const struct pl_core_rules *rules, uint64_t now_ns)
 {
@@ -241,7 +243,7 @@ PL_CORE_INLINE void pl_core_learn(
 		uint32_t shift = rules->learn_shift & 31;
 
 		q->mean_256 = q->windows == 0 ? mean : pl_core_approach(q->mean_256, mean, shift);
-		/* The first window had no mean to deviate from. */
+		/* The first window had no mean to measure deviations from. */
 		if (q->windows == 1)
 			q->dev_256 = dev;
 		else if (q->windows > 1)
@@ -257,7 +259,7 @@ PL_CORE_INLINE void pl_core_learn(
 	q->window_end_ns = now_ns + rules->learn_window_ns;
 }
 
-/* True when the value changed enough, by any of the rules, from the last reported one. */
+/* True when the value changed enough, by any of the rules, since the last reported one. */
 PL_CORE_INLINE int pl_core_moved(
 	const struct pl_core_quantity *q, const struct pl_core_quantity_rule *rule, uint32_t value)
 {
@@ -293,7 +295,8 @@ PL_CORE_COLD void pl_core_step_value(struct pl_core_env *env, const struct pl_co
 	pl_core_tell_quantity(env, r, h, id, &t);
 }
 
-/* Handles the begin or end of a level, or of that of the distance from the mean. */
+/* Handles the begin or end of a level, that of the values or that of their distance from the
+ * mean. */
 PL_CORE_COLD void pl_core_level_changed(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_quantity *q, struct pl_core_telling *t)
 {
@@ -316,7 +319,7 @@ PL_CORE_COLD void pl_core_level_changed(struct pl_core_env *env, const struct pl
 		pl_core_tell_quantity(env, r, h, id, t);
 }
 
-/* Steps a value that is out of its band: levels, anomaly, steps. Returns the new band. */
+/* Steps a value that is outside its band: levels, anomaly, steps. Returns the new band. */
 PL_CORE_COLD uint64_t pl_core_quantity_step(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_quantity *q, unsigned int id)
 {
@@ -359,7 +362,7 @@ PL_CORE_COLD uint64_t pl_core_quantity_step(struct pl_core_env *env, const struc
 	return pl_core_band_of(q, rules, rule, id, value);
 }
 
-/* Ends a quantity that is not seen any more: raised levels end. h is its place. */
+/* Ends the raised levels of a quantity that is not seen any more. h is its place. */
 PL_CORE_COLD void pl_core_quantity_end(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_quantity *q, unsigned int id)
 {
@@ -389,8 +392,8 @@ PL_CORE_INLINE void pl_core_sum(struct pl_core_quantity *q, uint32_t value)
 		q->max = value;
 }
 
-/* Index of a value in a histogram of powers of two: bucket i holds values above 2^(i-1), up to
- * 2^i. */
+/* Returns the index of a value in a histogram of powers of two: bucket i holds values above
+ * 2^(i-1), up to 2^i. */
 PL_CORE_INLINE uint32_t pl_core_bucket(uint32_t v)
 {
 	uint32_t i = 1;
@@ -420,7 +423,8 @@ PL_CORE_INLINE void pl_core_hist_add(struct pl_core_hist *hist, uint32_t value)
 	hist->sum += value;
 }
 
-/* Takes way i of a set for a new key of that owner: out of sight until published; counted. */
+/* Takes way i of a set for a new key of an owner, out of sight until it is published, and counts
+ * it. Returns i, or PL_CORE_NOWHERE when the way cannot be taken. */
 PL_CORE_INLINE uint32_t pl_core_take_way(struct pl_core_env *env, uint64_t *way, uint64_t *owner,
 	uint64_t whose, uint32_t i, unsigned int table, uint32_t now, uint64_t idle_ns,
 	uint64_t *ret_old)
@@ -445,10 +449,10 @@ PL_CORE_INLINE uint32_t pl_core_take_way(struct pl_core_env *env, uint64_t *way,
 	return i;
 }
 
-/* Takes a way of a set for a new key that report r brings, out of sight until published; counted.
- * An idle entry makes room; if there is none, the owner of most of the set does. In the table of
- * bursts the entry last seen longest ago does: a burst belongs to a queue, whose own table is
- * shared by owners, and the kernel's stack has no room for that search where bursts begin. */
+/* Takes a way of a set for a new key that report r brings, out of sight until it is published, and
+ * counts it. An idle entry makes room; if there is none, one of the owner of most ways does. In the
+ * table of bursts the entry last seen longest ago does: a burst belongs to a queue, whose own table
+ * is shared among owners, and the kernel's stack has no room for that search where bursts begin. */
 PL_CORE_INLINE uint32_t pl_core_take(struct pl_core_env *env, const struct pl_core_report *r,
 	uint64_t *way, uint64_t *owner, unsigned int table, uint64_t hash, uint64_t idle_ns,
 	uint64_t *ret_old)

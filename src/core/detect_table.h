@@ -2,8 +2,8 @@
 /*
  * Finding and making entries in the tables of detect_state.h. A key's hash gives its set, its home
  * way and its tag; a key stands in its home way when that was free, so most searches are one
- * comparison. When a set is full the entry last seen longest ago makes room: work per key is
- * bounded whatever comes.
+ * comparison. When a set is full an idle entry makes room, or one of the owner of most ways: work
+ * per key is bounded whatever comes.
  *
  * The hash is multilinear over 32-bit words (Lemire and Kaser, "Strongly universal string
  * hashing is fast", 2014: the HM variant) with secret random multipliers: its upper half is
@@ -15,7 +15,7 @@
 #include "core/detect_state.h"
 
 #define PL_CORE_INLINE static inline __attribute__((always_inline))
-#ifdef __bpf__ /* one section for all functions of a program */
+#ifdef __bpf__ /* all functions of a program are in one section */
 #define PL_CORE_COLD static __attribute__((noinline, unused))
 #else
 #define PL_CORE_COLD static __attribute__((noinline, cold, unused))
@@ -53,14 +53,14 @@ PL_CORE_INLINE uint64_t pl_core_hash(const uint64_t *secret, const void *key, un
 }
 
 /* Mixes a hash. Hashes of consecutive addresses or ports are a row of equal steps, which for some
- * secrets comes back to the same few sets long before it has met all. Folded and multiplied it is
- * no such row any more. */
+ * secrets comes back to the same few sets long before it has met all. Folding and multiplication
+ * break up the row. */
 PL_CORE_INLINE uint64_t pl_core_mixed(uint64_t hash)
 {
 	return (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
 }
 
-/* Place of a key, if its set is not crowded. */
+/* Returns the home way of a key. */
 PL_CORE_INLINE uint32_t pl_core_home(uint64_t hash)
 {
 	return (uint32_t)(pl_core_mixed(hash) >> 61);
@@ -71,22 +71,22 @@ PL_CORE_INLINE uint32_t pl_core_set_of(uint64_t hash, uint32_t mask)
 	return (uint32_t)(pl_core_mixed(hash) >> 32) & mask;
 }
 
-/* Tag of a hash: 31 other bits than those that chose the set. Two keys of one set and one tag are
- * less likely than one in a hundred per table and year; then one of them is made anew with every
- * report. */
+/* Returns the tag of a hash: other bits than those that chose the set. Two keys with one set and
+ * one tag are less likely than one in a hundred per table and year; then one of them is made anew
+ * with every report. */
 PL_CORE_INLINE uint32_t pl_core_tag(uint64_t hash)
 {
 	return (uint32_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32) | 1;
 }
 
-/* Time in the unit of way words. */
+/* Converts a time to the unit of way words. */
 PL_CORE_INLINE uint32_t pl_core_coarse(uint64_t ns)
 {
 	return (uint32_t)(ns >> 20);
 }
 
-/* Conditions as bits, without branches. When a loop chooses one of eight, its result is then one
- * unknown number to the kernel's verifier, which goes on with that; after branches it would follow
+/* Conditions as bits, without branches. When a loop chooses one of eight, its result is then a
+ * single unknown number to the kernel's verifier; after branches the verifier would follow
  * eight. */
 #ifdef __bpf__ /* the compiler would make branches of them */
 #define PL_CORE_OPAQUE(v) __asm__ volatile("" : "+r"(v))
@@ -112,13 +112,13 @@ PL_CORE_INLINE uint64_t pl_core_less_bit(uint32_t a, uint32_t b)
 	return pl_core_sign_bit((uint64_t)a - b);
 }
 
-/* Larger one of numbers below 2^63. */
+/* Returns the larger of two numbers below 2^63. */
 PL_CORE_INLINE uint64_t pl_core_max(uint64_t a, uint64_t b)
 {
 	return b ^ ((a ^ b) & (pl_core_sign_bit(a - b) - 1));
 }
 
-/* Time since a way was last seen; a clock that went back counts as no time. */
+/* Returns the time since a way was last seen; a clock that went back counts as no time. */
 PL_CORE_INLINE uint32_t pl_core_age(uint32_t now, uint64_t way)
 {
 	uint64_t age = (uint64_t)(int64_t)(int32_t)(now - (uint32_t)way);
@@ -142,7 +142,7 @@ PL_CORE_INLINE int pl_core_same(const void *a, const void *b, unsigned int words
 	return pl_core_differ(a, b, words) == 0;
 }
 
-/* Way with the tag among eight, or PL_CORE_NOWHERE. */
+/* Returns the way with the tag among eight, or PL_CORE_NOWHERE. */
 PL_CORE_INLINE uint32_t pl_core_search(const uint64_t *way, uint32_t tag)
 {
 	uint64_t best = 0;
@@ -156,7 +156,7 @@ PL_CORE_INLINE uint32_t pl_core_search(const uint64_t *way, uint32_t tag)
 	return best == 0 ? PL_CORE_NOWHERE : (uint32_t)best & (PL_CORE_WAYS - 1);
 }
 
-/* Way of a key, or PL_CORE_NOWHERE. size and words are constants. */
+/* Returns the way of a key, or PL_CORE_NOWHERE. size and words are constants. */
 PL_CORE_INLINE uint32_t pl_core_find(const uint64_t *way, const void *entries, unsigned int size,
 	const void *key, unsigned int words, uint64_t hash)
 {
@@ -171,9 +171,9 @@ PL_CORE_INLINE uint32_t pl_core_find(const uint64_t *way, const void *entries, u
 	return __builtin_expect(pl_core_same(e + at * size, key, words), 1) ? at : PL_CORE_NOWHERE;
 }
 
-/* Source of a report, as pl_addr_source has it, in one word: an IPv4 address in its mapped form,
- * the first half of an IPv6 address; of a link-local address the second, folded to 48 bits behind
- * the prefix. 0: none, for packets that carry their telemetry themselves. */
+/* Returns the source of a report, as pl_addr_source does, in one word: an IPv4 address in its
+ * mapped form, the first half of an IPv6 address; of a link-local address the second half, folded
+ * to 48 bits behind the prefix. 0: none, for packets that carry their telemetry themselves. */
 PL_CORE_INLINE uint64_t pl_core_source(const void *addr)
 {
 	const pl_core_word *w = addr; /* little-endian */
@@ -183,7 +183,8 @@ PL_CORE_INLINE uint64_t pl_core_source(const void *addr)
 	return (w[0] & 0xc0ff) == 0x80fe ? (w[1] ^ w[1] >> 48) << 16 | 0x80fe : w[0];
 }
 
-/* Notes that the entry was seen. Stored only when it changes: most reports leave the line clean. */
+/* Notes that the entry was seen. The time is stored only when it changes: most reports leave the
+ * line clean. */
 PL_CORE_INLINE void pl_core_heard(uint64_t *way, uint64_t now_ns)
 {
 	pl_core_half *low = (pl_core_half *)way; /* little-endian */
@@ -193,9 +194,9 @@ PL_CORE_INLINE void pl_core_heard(uint64_t *way, uint64_t now_ns)
 		*low = now;
 }
 
-/* Way for a new key: its home when free, another free one, or the one last seen longest ago (within
- * the same millisecond: any, by the hash); never one that is BUSY. The caller claims it and
- * counts. */
+/* Returns the way for a new key: its home when free, another free one, or the one last seen longest
+ * ago (within the same millisecond: any, by the hash); never one that is BUSY. The caller claims it
+ * and counts. */
 PL_CORE_INLINE uint32_t pl_core_victim(const uint64_t *way, uint64_t hash, uint32_t now)
 {
 	uint32_t home = pl_core_home(hash);
@@ -219,7 +220,7 @@ struct pl_core_ways {
 	uint64_t way[PL_CORE_WAYS], owner[PL_CORE_WAYS];
 };
 
-/* Number of these ways (bit by bit) that the owner has. */
+/* Returns the number of ways, among `ways` (as bits), that the owner has. */
 PL_CORE_INLINE uint64_t pl_core_held(const uint64_t *owner, uint64_t whose, uint32_t ways)
 {
 	uint64_t n = 0;
@@ -236,10 +237,10 @@ PL_CORE_INLINE uint64_t pl_core_held(const uint64_t *owner, uint64_t whose, uint
 		(uint64_t)(strict) << PL_CORE_WAYS | (ways))
 #define PL_CORE_ALL_WAYS ((1u << PL_CORE_WAYS) - 1)
 
-/* Way, among `ways`, that makes room for an owner: if some owner has more of them than this one
- * would have with one more, one of the owner with most; else one of its own; else any. Of these,
- * the one last seen longest ago (within the same millisecond: any, by the hash), never one that is
- * BUSY. strict: one of an owner with more, or PL_CORE_NOWHERE. */
+/* Returns the way, among `ways`, that makes room for an owner: if some owner has more of them than
+ * this one would have with one more, a way of the owner with most; else one of its own; else any.
+ * Of these, the one last seen longest ago (within the same millisecond: any, by the hash), never
+ * one that is BUSY. strict: a way of an owner with more, or PL_CORE_NOWHERE. */
 PL_CORE_ONCE int pl_core_rival(const struct pl_core_ways *set, uint64_t whose, uint64_t rivals)
 {
 	const uint64_t *way, *owner;
@@ -272,8 +273,8 @@ PL_CORE_ONCE int pl_core_rival(const struct pl_core_ways *set, uint64_t whose, u
 /* Two times in one word, both as from pl_core_coarse. */
 #define PL_CORE_TIMES(now, idle) ((uint64_t)(now) << 32 | (idle))
 
-/* Way for a new key of that owner, or PL_CORE_NOWHERE: that of pl_core_victim, but if nothing is
- * idle, the owner of most ways makes room. */
+/* Returns the way for a new key of an owner, or PL_CORE_NOWHERE: that of pl_core_victim if it is
+ * free or idle, else one of the owner of most ways (pl_core_rival). */
 PL_CORE_ONCE int pl_core_room(
 	const struct pl_core_ways *set, uint64_t hash, uint64_t whose, uint64_t times)
 {
@@ -294,13 +295,13 @@ PL_CORE_INLINE int pl_core_swap(uint64_t *word, uint64_t old, uint64_t now)
 	return __sync_val_compare_and_swap(word, old, now) == old;
 }
 
-/* Takes the way out of sight of all readers. */
+/* Takes the way out of sight of all readers; true when this side did it. */
 PL_CORE_INLINE int pl_core_claim(uint64_t *way, uint64_t old, uint32_t now)
 {
 	return pl_core_swap(way, old, (uint64_t)PL_CORE_TAG_BUSY << 32 | now);
 }
 
-/* Shows a claimed way, filled by now, under its tag; and takes it back, empty. */
+/* Shows a claimed way, whose entry is filled, under its tag. */
 PL_CORE_INLINE void pl_core_publish(uint64_t *way, uint64_t hash, uint32_t now)
 {
 	uint64_t busy = *way;
@@ -309,8 +310,8 @@ PL_CORE_INLINE void pl_core_publish(uint64_t *way, uint64_t hash, uint32_t now)
 	(void)pl_core_swap(way, busy, (uint64_t)pl_core_tag(hash) << 32 | now);
 }
 
-/* Zeroes an entry; size is a constant. In pieces for which the compiler makes no call: the kernel's
- * machine has no memset. */
+/* Zeroes an entry; size is a constant. It works in pieces for which the compiler makes no call: the
+ * kernel's machine has no memset. */
 PL_CORE_INLINE void pl_core_clear(void *entry, unsigned int size)
 {
 	char *at = entry;

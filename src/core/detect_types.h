@@ -13,7 +13,7 @@
  *   pl_core_hop_step(env, report, hop)       for each hop, source first: queues, ports, links,
  *                                            nodes, loops
  *   pl_core_route_step(env, report, latency) the path's aggregates, where they are kept: they have
- *   its nodes
+ *                                            its nodes
  *   pl_core_report_end(env, report, last)    the drop, if it is one, and the flow: start, path
  *                                            change
  *   pl_core_delay_step(env, report, latency) the flow's path latency, where that is watched
@@ -48,7 +48,7 @@ struct pl_core_report {
 	struct pl_flow_key flow; /* valid when present has PL_PATH_HAS_src */
 	struct pl_addr exporter;
 	uint64_t node;      /* reporting node */
-	uint64_t report_id; /* 0: the report has no record to join (settled in the kernel) */
+	uint64_t report_id; /* 0: the report was settled in the kernel and has no record to join */
 	uint64_t path_id;   /* complete before pl_core_report_end */
 	uint32_t present;   /* PL_PATH_HAS_* */
 	uint32_t seq;
@@ -58,7 +58,7 @@ struct pl_core_report {
 	uint8_t hop_count;
 	uint8_t zero;
 	uint32_t packet_bytes; /* bytes of the reported packet, from its IP header; 0 = not known */
-	uint32_t drops;        /* packets that a drop report stands for, less one (a summary's) */
+	uint32_t drops;        /* dropped packets that the report stands for, less one */
 };
 
 /* Members from `node` to `present` are laid out as in struct pl_hop: user space copies them at

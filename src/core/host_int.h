@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A host as INT source and sink (INT v2.1, mode MD): editing of a packet's headers, for the kernel
+ * A host as INT source and sink (INT v2.1, mode MD): edits a packet's headers, for the kernel
  * programs (bpf/host_int.bpf.c) and for user space, which tests it.
  *
  * INT stands behind the TCP header with its options, or behind the UDP header (v2.1 5.6.1), and is
@@ -34,8 +34,8 @@
 #define PL_HOST_LOOP
 #endif
 
-/* Sum over words of 4 bytes, as by bpf_csum_diff(NULL, 0, p, n, seed): one's complement, in the
- * machine's order, not folded. */
+/* Returns the sum over words of 4 bytes, as bpf_csum_diff(NULL, 0, p, n, seed) does: one's
+ * complement, in the machine's order, not folded. */
 #ifndef PL_HOST_SUM
 static inline uint32_t pl_host_sum(const void *p, uint32_t n, uint32_t seed)
 {
@@ -53,7 +53,7 @@ static inline uint32_t pl_host_sum(const void *p, uint32_t n, uint32_t seed)
 #define PL_HOST_SUM(p, n, seed) pl_host_sum(p, n, seed)
 #endif
 
-/* Causes for which a packet stays as it is. */
+/* Causes for which a packet is left as it is. */
 enum pl_host_why {
 	PL_HOST_TAKEN,
 	PL_HOST_NOT_IP,
@@ -63,11 +63,11 @@ enum pl_host_why {
 
 struct pl_host_walk {
 	uint8_t bytes[PL_HOST_SPAN + PL_HOST_SLACK]; /* the packet's first bytes */
-	uint32_t there, wire;                        /* bytes copied, and of the frame */
+	uint32_t there, wire;                        /* bytes copied, and bytes of the frame */
 	uint32_t network, transport, payload;        /* offsets of these headers */
 	uint32_t end;                                /* end of the IP packet; the frame may go on */
 	uint32_t version, proto;
-	struct pl_pkt96 record; /* packet as the rules see it */
+	struct pl_pkt96 record; /* the packet as rules see it */
 };
 
 PL_CORE_INLINE uint8_t *pl_host_at(struct pl_host_walk *w, uint32_t at)
@@ -106,7 +106,7 @@ PL_CORE_INLINE void pl_host_set_raw16(struct pl_host_walk *w, uint32_t at, uint1
 	memcpy(pl_host_at(w, at), &v, sizeof(v));
 }
 
-/* A number of 16 bits in packet order, for sums. */
+/* Puts a number of 16 bits into packet order, for sums. */
 PL_CORE_INLINE uint32_t pl_host_raw(uint32_t v)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -173,7 +173,8 @@ PL_CORE_INLINE uint32_t pl_host_transport(struct pl_host_walk *w)
 
 	if (w->proto == 17) {
 		head = 8;
-		/* RFC 768: its own length may be shorter than IP's; then nobody knows what follows. */
+		/* RFC 768: the length in UDP may be shorter than IP's; then nobody knows what
+		 * follows. */
 		if (left < head || w->there < at + head)
 			return PL_HOST_BROKEN;
 		if (pl_host_be16(w, at + 4) != left)
@@ -197,8 +198,8 @@ PL_CORE_INLINE uint32_t pl_host_transport(struct pl_host_walk *w)
 	return PL_HOST_TAKEN;
 }
 
-/* Reads the headers of w->there, wire and bytes: Ethernet with at most one VLAN tag, or (raw) IP
- * alone. Returns an enum pl_host_why. */
+/* Reads the headers: Ethernet with at most one VLAN tag, or (raw) IP alone. there, wire and bytes
+ * of w are set. Returns an enum pl_host_why. */
 PL_CORE_INLINE uint32_t pl_host_read(struct pl_host_walk *w, bool raw)
 {
 	uint32_t at = 0, type = 0, why;
@@ -230,17 +231,18 @@ PL_CORE_INLINE uint32_t pl_host_read(struct pl_host_walk *w, bool raw)
 
 /* ---- writing ---- */
 
-/* Sum of addresses, protocol and length of the packet, by its headers now. */
+/* Returns the sum over the pseudo header: addresses, protocol and length, from the headers as they
+ * are now. */
 PL_CORE_INLINE uint64_t pl_host_pseudo(struct pl_host_walk *w, uint32_t left)
 {
 	uint64_t sum = w->version == 4 ? PL_HOST_SUM(pl_host_at(w, w->network + 12), 8, 0)
 				       : PL_HOST_SUM(pl_host_at(w, w->network + 8), 32, 0);
 
-	/* A length of IPv6 is above 16 bits only in a jumbogram, which this is not. */
+	/* An IPv6 length is above 16 bits only in a jumbogram, which this is not. */
 	return sum + pl_host_raw(left) + pl_host_raw(w->proto);
 }
 
-/* Sets DSCP and length of the IP header, with the checksum of IPv4's. */
+/* Sets DSCP and length of the IP header, and IPv4's checksum. */
 PL_CORE_INLINE void pl_host_set_ip(struct pl_host_walk *w, uint32_t dscp, uint32_t end)
 {
 	const uint32_t at = w->network;
@@ -267,7 +269,7 @@ PL_CORE_INLINE uint32_t pl_host_check_at(const struct pl_host_walk *w)
 	return w->transport + (w->proto == 6 ? 16 : 6);
 }
 
-/* Sum over the transport header in w->bytes. */
+/* Returns the sum over the transport header in w->bytes. */
 PL_CORE_INLINE uint64_t pl_host_head_sum(struct pl_host_walk *w)
 {
 	uint64_t sum = 0;
@@ -290,9 +292,9 @@ PL_CORE_INLINE bool pl_host_unchecked(struct pl_host_walk *w)
 	return w->proto == 17 && pl_host_be16(w, pl_host_check_at(w)) == 0;
 }
 
-/* True when a source may update the transport checksum: it is right, or there is none, or it is the
- * sum of the pseudo header, which the sender completes. Otherwise it is wrong, and must stay so; or
- * it is of a tunnel, and right once the NIC has summed the packet inside, which it does later.
+/* True when a source may update the transport checksum: it is right, or absent, or the sum of the
+ * pseudo header, which the sender's NIC completes. Any other checksum is wrong, and must stay
+ * wrong; or it is that of a tunnel, and right once the NIC has summed the packet inside, later.
  * rest: as in pl_host_add. */
 PL_CORE_INLINE bool pl_host_summable(struct pl_host_walk *w, uint32_t rest)
 {
@@ -314,7 +316,7 @@ struct pl_host_template {
 		[PL_HOST_WORDS_MAX]; /* bytes as in a packet; the last word is the number */
 };
 
-/* Makes 4 bytes in network order. */
+/* Puts a number of 32 bits into network order. */
 PL_CORE_INLINE uint32_t pl_host_net32(uint32_t v)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -326,9 +328,9 @@ PL_CORE_INLINE uint32_t pl_host_net32(uint32_t v)
 
 /*
  * Puts INT behind the headers in w->bytes, so that the first payload + 4 * words bytes are those of
- * the new packet, and completes the transport checksum. rest: the sum over what comes behind the
- * headers, padded with zeros. A UDP datagram without checksum stays one.
- * There is room: payload is at most PL_HOST_HEAD - 4 * PL_HOST_WORDS_MAX + PL_HOST_SLACK.
+ * the new packet, and completes the transport checksum. rest: the sum over the bytes behind the
+ * headers, padded with zeros. A UDP datagram without a checksum keeps none. There is room: payload
+ * is at most PL_HOST_HEAD - 4 * PL_HOST_WORDS_MAX + PL_HOST_SLACK.
  */
 PL_CORE_INLINE void pl_host_add(struct pl_host_walk *w, const volatile struct pl_host_template *t,
 	uint32_t number, uint64_t now_ns, uint32_t rest)
@@ -374,18 +376,18 @@ PL_CORE_INLINE void pl_host_add(struct pl_host_walk *w, const volatile struct pl
 	pl_host_set_raw16(w, check_at, left == 0 && w->proto == 17 ? 0xffff : (uint16_t)left);
 }
 
-/* INT of our domain, at a sink. */
+/* INT of our domain, as a sink finds it. */
 struct pl_host_found {
 	uint32_t bytes; /* bytes of shim, header and stack */
 	uint32_t hop_words, hops;
 	uint32_t number;    /* number of the packet in its flow */
 	uint32_t dscp;      /* DSCP to be restored */
-	uint64_t egress_ns; /* egress time of the source; 0: absent */
-	bool copy;          /* a copy: dropped behind the sink */
+	uint64_t egress_ns; /* egress time at the source; 0: absent */
+	bool copy;          /* a copy, which the sink drops */
 };
 
-/* Length of INT whose first PL_HOST_INT_MIN bytes are h, or 0 when it is not of our domain. room:
- * bytes behind the transport header. */
+/* Returns the bytes of INT whose first PL_HOST_INT_MIN bytes are h, or 0 when it is not of our
+ * domain. room: bytes behind the transport header. */
 PL_CORE_INLINE uint32_t pl_host_int_bytes(const uint8_t *h, uint32_t room)
 {
 	const uint32_t words = h[1], hop_words = h[6] & 0x1f;
@@ -405,7 +407,7 @@ PL_CORE_INLINE uint32_t pl_host_int_bytes(const uint8_t *h, uint32_t room)
 }
 
 /* Takes INT out of the headers in w->bytes: lengths, DSCP and checksums become those of the packet
- * without it. gone: the sum over INT's bytes. A wrong checksum stays wrong. */
+ * without INT. gone: the sum over INT's bytes. A wrong checksum stays wrong. */
 PL_CORE_INLINE void pl_host_remove(
 	struct pl_host_walk *w, uint32_t bytes, uint32_t dscp, uint32_t gone)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Known parts of a report's path, in so few bits that a flow can keep them, so that two reports can
- * be compared by the parts that both know. A port id may be missing (all ones) in one report and
- * present in the next: their path ids differ, their path need not. */
+/* Known parts of a report's path, in so few bits that a flow can keep them and two reports can be
+ * compared by the parts that both know. A port id may be missing (all ones) in one report and
+ * present in the next: then their path ids differ although their paths may not. */
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 #include "core/detect_table.h"
 
-/* Hops that have marks of their own; the later ones share them. */
+/* Number of hops that have marks of their own; later ones share them. */
 #define PL_CORE_KNOWN_HOPS 16
 
 struct pl_core_known {
@@ -28,7 +28,7 @@ PL_CORE_INLINE uint64_t pl_core_port_mark(uint32_t port)
 	return 1 + (port * 0x9e3779b1u >> 16) % 3;
 }
 
-/* Merges the marks of two hops that share theirs: missing if either is. */
+/* Merges the marks of two hops that share a place: missing if either is. */
 PL_CORE_INLINE uint64_t pl_core_mark_both(uint64_t a, uint64_t b)
 {
 	return a == 0 || b == 0 ? 0 : 1 + (a + b) % 3;
@@ -57,15 +57,15 @@ PL_CORE_INLINE void pl_core_know(struct pl_core_known *k, uint32_t i, uint64_t n
 	k->hops = i + 1;
 }
 
-/* Known ports: one bit for each. */
+/* Returns one bit for each known port. */
 PL_CORE_INLINE uint64_t pl_core_known_ports(uint64_t ports)
 {
 	return (ports | ports >> 1) & PL_CORE_KNOWN_FIELDS;
 }
 
 /* True when two reports whose path ids differ may have come by one path: the nodes are the same,
- * and no port that both know differs. If both know the same ports, their ids have told already. A
- * changed port is overlooked once in three times, only by reports with missing ports: the next
+ * and no port that both know differs. If both know the same ports, the ids themselves tell. A
+ * changed port is overlooked once in three times, and only by reports with missing ports: the next
  * report without them finds it. */
 PL_CORE_INLINE int pl_core_known_agree(const struct pl_core_known *a, const struct pl_core_known *b)
 {

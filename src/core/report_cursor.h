@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The checked reader of core/report_core.h: the twin of wire/cursor.h for the kernel program, with
+/* The checked reader of core/report_core.h: the twin of wire/cursor.h for the kernel program, with
  * the same names and order of checks. A position is compared with the length that is left; in the
- * kernel also with the end of the frame, because that is what the verifier understands. A length
- * from the wire is skipped through the cursor, with the most that it can be.
- */
+ * kernel also with the end of the frame, because the verifier understands only that. A length from
+ * the wire is skipped through the cursor, up to a maximum. */
 #pragma once
 
 #include <stddef.h>
@@ -50,7 +48,7 @@ PL_CORE_INLINE const uint8_t *pl_frame_take(struct pl_frame_cursor *c, uint32_t 
 	return p;
 }
 
-/* Skips a length from the wire, at most max. */
+/* Skips a length from the wire; returns 0 when it is above max, or above the bytes left. */
 PL_CORE_INLINE int pl_frame_skip(struct pl_frame_cursor *c, uint32_t n, uint32_t max)
 {
 	if (n > max || n > c->left)
@@ -97,7 +95,7 @@ PL_CORE_INLINE uint64_t pl_frame_be64(const uint8_t *p)
 	return __builtin_bswap64(PL_FRAME_LOAD(uint64_t, p));
 }
 
-/* Addresses as in struct pl_addr, as two words. */
+/* Write an address as in struct pl_addr, as two words. */
 PL_CORE_INLINE void pl_frame_addr_v4(uint64_t *ret, const uint8_t *p)
 {
 	ret[0] = 0;

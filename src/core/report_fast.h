@@ -5,12 +5,12 @@
  * tracked packet that was not dropped, without metadata of its own; in it Ethernet, IP, and UDP or
  * TCP; INT-MD v0.5, v1.0 or v2.x with up to 15 hops, nothing out of the ordinary in its header, and
  * a layout that has a node id. IP, around the report as in it, is IPv4 without options or IPv6
- * without extension headers, behind up to two VLAN tags. Whatever else a packet is, the answer is
- * the cause (core/slow_causes.def), nothing was changed, and core/report_core.h decides: the slow
- * path is the reference, and would settle every report that is read here without a note, if no
- * value is missing and no clock is off (which the hops tell).
+ * without extension headers, behind up to two VLAN tags. For any other packet the cause is returned
+ * (core/slow_causes.def), nothing was changed, and core/report_core.h decides: the slow path is the
+ * reference, and would settle every report that is read here without a note, if no value is missing
+ * and no clock is off (which the hops tell).
  *
- * Each part is taken by one check; loads within it follow.
+ * Each part of the packet is checked once; loads within it need no further check.
  */
 #pragma once
 
@@ -35,12 +35,13 @@ struct pl_fast {
 	uint16_t block;  /* bytes of a block */
 	uint8_t version; /* version of the report */
 	uint8_t hops;    /* at least 1 */
-	uint64_t print;  /* set once the hops of an unknown path were looked at */
-	uint32_t known;  /* the path of its flow has a memo */
+	uint64_t print;  /* print of the path, set for a path without a memo */
+	uint32_t known;  /* 1: a memo has the path of its flow */
 	uint32_t zero;
 };
 
-/* Words of the form, from seq on. */
+/* Number of words from seq on that describe the report's form; the kernel program keeps them
+ * between its parts. */
 #define PL_FAST_FORM_WORDS 2
 _Static_assert(
 	offsetof(struct pl_fast, print) - offsetof(struct pl_fast, seq) == 8 * PL_FAST_FORM_WORDS,
@@ -48,8 +49,9 @@ _Static_assert(
 
 #define PL_FAST_GUESSES 16
 
-/* Values of the hops, source first, and the places of their keys: way | set << 3. The last places
- * of exporters stay from report to report, as guesses like those in a memo. */
+/* Notes of the fast path on a report: values of the hops, source first, and the places of their
+ * keys, way | set << 3. The last places of exporters stay from report to report, as guesses like
+ * those in a memo. */
 struct pl_fast_marks {
 	uint64_t now_ns;
 	uint64_t path_id; /* path id of the flow */
@@ -58,19 +60,19 @@ struct pl_fast_marks {
 	uint32_t keep;    /* not 0: sums are kept */
 	uint32_t hops;    /* hops of the report */
 	uint32_t has;     /* 1 << PL_CORE_Q_x of the present quantities */
-	uint32_t missing; /* 1: a hop has no latency, but times that it follows from */
+	uint32_t missing; /* 1: a hop has no latency, which its times may give */
 	uint32_t changed; /* bit i: a value of hop i may cause an event */
-	uint32_t present; /* with changed: PL_HOP_HAS_* of the layout */
+	uint32_t present; /* if changed: PL_HOP_HAS_* of the layout */
 	uint32_t exporter[PL_FAST_GUESSES];
 	uint32_t place[PL_FAST_HOPS + 1], port[PL_FAST_HOPS + 1], link[PL_FAST_HOPS + 1],
 		buffer_at[PL_FAST_HOPS + 1];
 	uint32_t latency[PL_FAST_HOPS + 1], depth[PL_FAST_HOPS + 1], queue[PL_FAST_HOPS + 1],
 		util[PL_FAST_HOPS + 1], transit[PL_FAST_HOPS + 1], buffer[PL_FAST_HOPS + 1];
-	uint64_t stack[PL_FAST_HOPS + 1]; /* with changed: as in the memo */
+	uint64_t stack[PL_FAST_HOPS + 1]; /* if changed: as in the memo */
 };
 
-/* A path that the fast path knows: its stack, and the last places of its hops' keys. A remembered
- * place is a guess, which the key there confirms or not. */
+/* One hop of a path that the fast path knows: its stack, and the last places of its keys. A
+ * remembered place is a guess, which the key there confirms or refutes. */
 struct pl_fast_memo_hop {
 	uint64_t stack;             /* node << 32 | ports, as in the block */
 	uint32_t place, port, link; /* way | set << 3 */
@@ -92,10 +94,10 @@ struct pl_fast_memo {
 _Static_assert(sizeof(struct pl_fast_memo) == 512, "whole cache lines");
 _Static_assert(8 * PL_FAST_RAW >= 4 * PL_FAST_HOPS, "every node");
 
-#define PL_FAST_MEMOS   1024 /* a power of two; of paths that share a place the last one has it */
+#define PL_FAST_MEMOS   1024 /* a power of two; of paths that share a slot the last one has it */
 
-/* Least bytes of IPv4 with what INT needs behind it, 8 bytes of UDP or TCP and 12 of INT; or of
- * IPv6. */
+/* Least bytes of IPv4 with the 8 bytes of UDP or TCP and the 12 of INT that must follow; or of an
+ * IPv6 header. */
 #define PL_FAST_IP      40
 /* Least bytes of INT: a shim and 8 bytes of the metadata header. */
 #define PL_FAST_INT_MIN 12
@@ -107,7 +109,8 @@ struct pl_fast_ip {
 	uint32_t length; /* announced length behind the header */
 };
 
-/* Skips the tags at *c; type: the one that announced the first. Returns that of IP. */
+/* Skips the tags at *c; type: the type that announced the first one. Returns the type behind
+ * them. */
 PL_CORE_INLINE uint32_t pl_fast_tags(
 	struct pl_fast_ip *ret, struct pl_frame_cursor *c, uint32_t type)
 {
@@ -130,7 +133,7 @@ PL_CORE_INLINE uint32_t pl_fast_tags(
 	return type;
 }
 
-/* Reads Ethernet and IP at *c, which moves behind them. */
+/* Reads Ethernet and IP at *c, which moves behind them. Returns 0 when they are no common ones. */
 PL_CORE_INLINE int pl_fast_ip(
 	struct pl_fast_ip *ret, struct pl_frame_cursor *c, uint64_t *src, uint64_t *dst)
 {
@@ -168,7 +171,7 @@ PL_CORE_INLINE int pl_fast_ip(
 	return pl_frame_take(c, 40) != NULL;
 }
 
-/* Reads the report header at *c, which moves behind it. */
+/* Reads the report header at *c, which moves behind it. Returns 0 when it is no common one. */
 PL_CORE_INLINE int pl_fast_header(struct pl_fast *q, struct pl_frame_cursor *c)
 {
 	const uint8_t *p = pl_frame_take(c, 12);
@@ -203,7 +206,8 @@ PL_CORE_INLINE int pl_fast_header(struct pl_fast *q, struct pl_frame_cursor *c)
 	return (w & 0xffa00000) == 0x00200000;
 }
 
-/* Reads the packet reported on; *c moves to the place of INT. */
+/* Reads the packet reported on; *c moves to the place of INT. Returns 0 when it is no common
+ * one. */
 PL_CORE_INLINE int pl_fast_inner(
 	struct pl_fast *q, struct pl_frame_cursor *c, const uint64_t vxlan_ports)
 {
@@ -225,13 +229,13 @@ PL_CORE_INLINE int pl_fast_inner(
 	flow[5] = 0;
 	if (ip.proto == PL_IP_UDP) {
 		size = pl_frame_be16(p + 4);
-		/* If IP has room for more, the slow path escalates. */
+		/* If IP announces more, the slow path escalates. */
 		if (size < 8 || size != ip.length || pl_is_tunnel_port(vxlan_ports, dport))
 			return 0;
 		(void)pl_frame_trim(c, size); /* shorter only when the packet was cut */
 		return pl_frame_take(c, 8) != NULL;
 	}
-	/* INT is looked for behind the options first. */
+	/* INT is searched behind the options first. */
 	size = (p[12] >> 4) * 4u;
 	if (ip.proto != PL_IP_TCP || size < 20 || size > ip.length)
 		return 0;
@@ -256,7 +260,7 @@ PL_CORE_INLINE int pl_fast_int_v1(
 		in->key |= (uint64_t)PL_INT_V10 << 16 | (limits >> 8 & 0x1f);
 		return (limits & 0x03800000) == 0;
 	}
-	/* v0.5 has a tail of a word, and a count of hops. */
+	/* v0.5 has a tail of one word, and a count of hops. */
 	in->words = (shim >> 8 & 0xff) - 4;
 	in->key |= (uint64_t)PL_INT_V05 << 16 | (limits >> 16 & 0x1f);
 	in->hops = limits & 0xff;
@@ -265,14 +269,15 @@ PL_CORE_INLINE int pl_fast_int_v1(
 	       (limits >> 16 & 0x1f) == (uint32_t)pl_core_popcount16(bits >> 16);
 }
 
-/* Reads v2.x: NPT 0 or 1; D, E, M are 0. A domain id changes the meaning of the words. */
+/* Reads v2.x: NPT 0 or 1; D, E, M are 0, and there is no domain id, which would change the meaning
+ * of the words. */
 PL_CORE_INLINE int pl_fast_int_v2(
 	struct pl_fast *q, struct pl_fast_int *in, uint32_t shim, uint32_t limits, uint32_t bits)
 {
 	in->words = (shim >> 16 & 0xff) - 3;
 	in->header = 16;
 	in->key |= (uint64_t)PL_INT_V20 << 16 | (limits >> 8 & 0x1f);
-	/* The flow gets the port that INT's own port replaced. */
+	/* The flow gets the port that the port of INT replaced. */
 	if (shim >> 26 & 1)
 		q->keys->flow[4] = (q->keys->flow[4] & ~(UINT64_C(0xffff) << 16)) |
 				   (uint64_t)(shim & 0xffff) << 16;
@@ -293,7 +298,7 @@ PL_CORE_INLINE int pl_fast_tail(struct pl_fast *q, const uint8_t *p)
 	return 1;
 }
 
-/* Reads shim and metadata header at *c; layout_key: of the exporter's profile. Returns an enum
+/* Reads shim and metadata header at *c. layout_key: that of the exporter's profile. Returns an enum
  * pl_slow. */
 PL_CORE_INLINE uint32_t pl_fast_int(struct pl_fast *q, struct pl_frame_cursor *c,
 	const struct pl_core_layouts *layouts, uint64_t layout_key)
@@ -315,7 +320,7 @@ PL_CORE_INLINE uint32_t pl_fast_int(struct pl_fast *q, struct pl_frame_cursor *c
 	l = pl_core_layout_find(layouts, in.key);
 	if (l == NULL || l->shape == PL_CORE_SHAPE_NONE)
 		return PL_SLOW_LAYOUT;
-	/* A length that is too short makes the difference far too large. */
+	/* If the length is too short, the difference is far too large. */
 	hops = in.words * l->hops_per_word >> 16;
 	if (in.words == 0 || in.words > 255 || hops * l->words != in.words)
 		return PL_SLOW_INT;
@@ -337,8 +342,8 @@ PL_CORE_INLINE uint32_t pl_fast_int(struct pl_fast *q, struct pl_frame_cursor *c
 	return 4 * in.words > c->left ? PL_SLOW_INT : PL_SLOW_NONE;
 }
 
-/* Reads the datagram at c; the two words of its exporter's address are in q->keys, and its profile
- * does not announce INT. PL_SLOW_NONE when *q is filled. */
+/* Reads the datagram at c. The two words of its exporter's address are in q->keys, and its profile
+ * does not announce INT. Returns PL_SLOW_NONE when *q is filled. */
 PL_CORE_INLINE uint32_t pl_fast_read(struct pl_fast *q, struct pl_frame_cursor c,
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile,
 	const uint64_t vxlan_ports)
@@ -357,7 +362,7 @@ struct pl_fast_to {
 };
 
 /* Reads the carrier: Ethernet, IP and UDP at *c, which moves to the datagram. The exporter's
- * address goes to k->exporter. 0 when it is no common one. */
+ * address goes to k->exporter. Returns 0 when it is no common one. */
 PL_CORE_INLINE int pl_fast_carrier(
 	struct pl_fast_keys *k, struct pl_frame_cursor *c, struct pl_fast_to *to)
 {
@@ -379,7 +384,7 @@ PL_CORE_INLINE int pl_fast_carrier(
 }
 
 #ifndef __bpf__
-/* Prepares values for the fast path; called when rules or secret were set. */
+/* Prepares values for the fast path; to be called after rules or secret were set. */
 static inline void pl_fast_prepare(struct pl_core_rules *rules)
 {
 	const uint64_t *secret = rules->secret, low = 0xffff0000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Second part of core/report_core.h: makes hops, source first, of the bytes of a stack and of
+/* Second part of core/report_core.h: makes hops, source first, from the bytes of a stack and from
  * metadata in the report's header, with the values that follow from them: latencies, the state of a
  * link's clocks, the path's identity. The values equal those of decode/hops.c, which has the same
  * structure. */
@@ -9,7 +9,7 @@
 
 #define PL_CORE_BOTH_TIMES (PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_egress_ts_ns)
 
-/* Mix of two words, pl_hash_mix of base/hash.h: the 128-bit product folded. */
+/* Mixes two words like pl_hash_mix of base/hash.h: the 128-bit product folded. */
 PL_CORE_INLINE uint64_t pl_core_hash_mix(uint64_t a, uint64_t b)
 {
 	a ^= UINT64_C(0x9e3779b97f4a7c15);
@@ -27,7 +27,7 @@ PL_CORE_INLINE uint64_t pl_core_hash_mix(uint64_t a, uint64_t b)
 #endif
 }
 
-/* A block of values: in the frame, or for the kernel program a copy of it, in which positions are
+/* A block of values: in the frame; in the kernel program a copy of it, in which positions are
  * masked. */
 #ifdef __bpf__
 struct pl_core_block {
@@ -46,8 +46,8 @@ struct pl_core_block {
 #define PL_CORE_WORD2(b, off) pl_frame_be64((b)->bytes + (off))
 #endif
 
-/* Decodes the values of one block into h, which is zero; all ones is "not available". Returns the
- * times beside. */
+/* Decodes the values of one block into h, which is zero, and its times into *ret_in and *ret_eg.
+ * All ones means "not available". */
 PL_CORE_INLINE void pl_core_decode(struct pl_core_hop *h, uint64_t *ret_in, uint64_t *ret_eg,
 	const struct pl_core_block *b, const struct pl_core_layout *l)
 {
@@ -126,8 +126,7 @@ PL_CORE_INLINE void pl_core_decode(struct pl_core_hop *h, uint64_t *ret_in, uint
 			have |= PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits;
 		}
 	}
-	/* Level-2 ports, or the congestion of v0.5: they are not used here, but a missing one
-	 * counts. */
+	/* Level-2 ports, or the congestion of v0.5, are not used here, but a missing one counts. */
 	if (l->ports2_words == 1 && PL_CORE_WORD(b, l->off[PL_CORE_F_PORTS2]) != UINT32_MAX)
 		have |= want & (PL_HOP_HAS_egress_port2 | PL_HOP_HAS_ingress_port2 |
 				       PL_HOP_HAS_congestion | PL_HOP_HAS_congestion_queue);
@@ -175,8 +174,8 @@ PL_CORE_INLINE void pl_core_own_hop(struct pl_core_scratch *s, struct pl_core_ow
 	}
 }
 
-/* Number of hops. The stack's newest block is at block, if there is a stack; own has the header's
- * values of the reporting node. Returns 0 when there are too many. */
+/* Sets s->n, the number of hops. The stack's newest block is at block, if there is a stack; own has
+ * the header's values of the reporting node. Returns 0 when there are too many hops. */
 PL_CORE_INLINE uint32_t pl_core_hops_begin(struct pl_core_scratch *s, const struct pl_core_own *own,
 	const struct pl_core_block *block, const struct pl_core_layout *l)
 {
@@ -185,7 +184,7 @@ PL_CORE_INLINE uint32_t pl_core_hops_begin(struct pl_core_scratch *s, const stru
 	s->all = UINT32_MAX;
 	s->before_egress_ts = 0;
 	s->before_bits = 0;
-	/* Without metadata in the header, the stack gives the node's place, if there is one. */
+	/* Without metadata in the header, the stack, if there is one, places the node. */
 	if ((s->own & OWN_METADATA) != 0 || (s->stack_hops == 0 && (s->own & OWN_NODE) != 0)) {
 		s->own |= OWN_LISTED;
 		if (s->stack_hops > 0 && (l->present & PL_HOP_HAS_node) != 0 &&
@@ -200,7 +199,7 @@ PL_CORE_INLINE uint32_t pl_core_hops_begin(struct pl_core_scratch *s, const stru
 	return s->n <= PL_CORE_HOPS_MAX;
 }
 
-/* Difference of two times of the same width; signed, so that a skew is seen. */
+/* Returns the difference of two times of the same width; signed, so that a skew is seen. */
 PL_CORE_INLINE int64_t pl_core_difference(uint64_t later, uint64_t earlier, uint32_t bits)
 {
 	/* 32-bit clocks wrap every 4.3 s: the difference is meant modulo 2^32. */
@@ -216,7 +215,7 @@ PL_CORE_INLINE int64_t pl_core_difference(uint64_t later, uint64_t earlier, uint
 			into->field = from->hop.field;                                             \
 	} while (0)
 
-/* Merges the header's values into the same node's hop in the stack; the header wins. */
+/* Merges the header's values into the hop of the same node in the stack; the header wins. */
 PL_CORE_INLINE void pl_core_merge(struct pl_core_hop *into, uint64_t *in, uint64_t *eg,
 	uint32_t *bits, const struct pl_core_own *from, uint32_t from_bits)
 {
@@ -245,7 +244,7 @@ PL_CORE_INLINE void pl_core_merge(struct pl_core_hop *into, uint64_t *in, uint64
 	into->present |= take;
 }
 
-/* Converts a latency that the node counts in microseconds. */
+/* Converts a latency that the node reports in microseconds. */
 PL_CORE_INLINE void pl_core_reported_to_ns(struct pl_core_scratch *s, struct pl_core_hop *h)
 {
 	if (!(s->units & PL_CORE_LATENCIES_US) || !(h->present & PL_HOP_HAS_hop_latency_ns))
@@ -276,7 +275,7 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 			s->unscaled |= in > UINT64_MAX / 1000 || eg > UINT64_MAX / 1000;
 		}
 	}
-	/* A latency that the node cannot mean counts as missing: its times may still tell it. */
+	/* An implausible latency counts as missing: the hop's times may still give it. */
 	if (h->hop_latency_ns > s->max_latency_ns) {
 		h->hop_latency_ns = 0;
 		h->present &= ~(uint32_t)PL_HOP_HAS_hop_latency_ns;
@@ -325,7 +324,7 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 	s->before_bits = bits;
 	s->all &= h->present;
 	s->latency_ns += h->hop_latency_ns; /* 0 when it is absent */
-	/* Absent ports count as such, not as port 0. */
+	/* Absent ports enter the hash as absent, not as port 0. */
 	ports = (uint64_t)h->ingress_port << 32 | h->egress_port;
 	s->id = pl_core_hash_mix(
 		s->id ^ h->node, ports | (uint64_t)(h->present & PL_HOP_HAS_egress_port) << 59);
@@ -339,9 +338,9 @@ PL_CORE_INLINE void pl_core_hop_clear(struct pl_core_hop *h)
 		words[i] = 0;
 }
 
-/* Makes hop i in s->hops[i]; in order from 0. block is that of the stack, for i < stack_hops; own,
- * for the last hop when it is listed. Old verifiers lose track of a pointer that may be NULL once
- * it is put on the stack. */
+/* Makes hop i in s->hops[i]; in order from 0. block: the hop's block in the stack, for i <
+ * stack_hops; own: for the last hop, when the node is listed. Neither is NULL: old verifiers lose
+ * track of a pointer that may be, once it is put on the stack. */
 PL_CORE_INLINE void pl_core_hop_next(struct pl_core_scratch *s, uint32_t i,
 	const struct pl_core_block *block, const struct pl_core_layout *l,
 	const struct pl_core_own *own)
@@ -378,7 +377,7 @@ PL_CORE_INLINE void pl_core_hops_end(struct pl_core_scratch *s)
 	s->report.hop_count = (uint8_t)s->n;
 	if (s->missing != 0)
 		s->notes |= PL_NOTE_BIT(VALUES_MISSING);
-	/* A part of a path has no identity: calling it a path would invent path changes. */
+	/* A partial path has no identity: path changes would be reported that are none. */
 	if (s->n > 0 && (s->report.flags & PL_FLAG_PARTIAL) == 0 &&
 		(s->all & PL_HOP_HAS_node) != 0) {
 		s->report.path_id = s->id == 0 ? 1 : s->id;
@@ -390,7 +389,7 @@ PL_CORE_INLINE void pl_core_hops_end(struct pl_core_scratch *s)
 }
 
 #ifndef __bpf__
-/* Steps all hops of a parsed report, for user space. Returns an enum pl_escalation. */
+/* Makes all hops of a parsed report, for user space. Returns an enum pl_escalation. */
 static inline uint32_t pl_core_hops(struct pl_core_scratch *s)
 {
 	const struct pl_core_layout *l = s->stack_layout;

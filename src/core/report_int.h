@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* INT headers over TCP, UDP and ICMP within reports, for core/report_core.h: those that
  * wire/int_parse.c reads, except for rare ones (domain ids, destination shims, words of MX), which
- * are escalated. Clauses and diagrams are there. */
+ * are escalated. wire/int_parse.c has clauses and diagrams. */
 #pragma once
 
 #include "core/report_scratch.h"
@@ -17,7 +17,7 @@ enum pl_core_found {
 	PL_CORE_UP_HOPS,
 };
 
-/* True for bytes that do not parse and can hardly be anything but INT, as in wire/int_lengths.c. p:
+/* True for bytes that do not parse but can hardly be anything but INT, as in wire/int_lengths.c. p:
  * 12 bytes. */
 PL_CORE_INLINE int pl_core_resembles_int(const uint8_t *p)
 {
@@ -37,8 +37,8 @@ PL_CORE_INLINE int pl_core_resembles_int(const uint8_t *p)
 	return version == 2 && ((p[0] & 0xf3) == 0x10 || (p[0] & 0xf3) == 0x30);
 }
 
-/* True when a report whose outer DSCP announces INT may carry it before the report, as strip() of
- * decode.c finds out by reading it. Reports seldom look like a shim with a metadata header of its
+/* True when a report whose outer DSCP announces INT may have INT in front of it, which strip() of
+ * decode.c finds out by reading it. Few reports look like a shim with a metadata header of its
  * version; those that do are escalated. */
 PL_CORE_INLINE int pl_core_may_be_instrumented(
 	struct pl_frame_cursor c, const struct pl_core_profile *profile)
@@ -47,7 +47,7 @@ PL_CORE_INLINE int pl_core_may_be_instrumented(
 
 	if (p == NULL)
 		return 0;
-	/* Skips a destination shim of v2.x, in whose place many a v2.0 report has part of its
+	/* Skips a destination shim of v2.x, in whose place many v2.0 reports have part of their
 	 * number. */
 	if (p[0] >> 4 == 2) {
 		if (!pl_frame_skip(&c, 4 + 4 * (uint32_t)p[1], 4 + 4 * 255))
@@ -78,7 +78,8 @@ PL_CORE_INLINE uint32_t pl_core_no_int(const struct pl_frame_cursor *at)
 	return p != NULL && pl_core_resembles_int(p) ? PL_CORE_UP : PL_CORE_NOT;
 }
 
-/* Reads the ports of the original transport header at c; without one, the flow has none. */
+/* Reads the ports of the original transport header at c; without such a header the flow has no
+ * ports. */
 PL_CORE_INLINE void pl_core_original_ports(
 	struct pl_core_report *r, uint8_t proto, const struct pl_frame_cursor *c)
 {
@@ -108,7 +109,7 @@ PL_CORE_INLINE void pl_core_original_ports(
 	r->present |= PL_PATH_HAS_sport;
 }
 
-/* Values of an INT header, until all of it has been checked. */
+/* Values of an INT header, kept until all of it has been checked. */
 struct pl_core_int {
 	const struct pl_core_layout *layout;
 	uint64_t notes;
@@ -141,14 +142,15 @@ PL_CORE_INLINE void pl_core_limits(
 		in->notes |= PL_NOTE_BIT(COPY);
 		in->flags |= PL_FLAG_COPY;
 	}
-	/* M: a node is missing anywhere. E: nodes are missing behind the newest in the stack. */
+	/* M: nodes may be missing anywhere. E: nodes are missing behind the newest one in the
+	 * stack. */
 	if (mtu_limit)
 		in->links = 0;
 	else if (hop_limit)
 		in->links = UINT32_MAX - 1;
 }
 
-/* Finds the layout and divides the stack; 0 when that fails. */
+/* Finds the layout and divides the stack; returns 0 when that fails. */
 PL_CORE_INLINE uint32_t pl_core_stack(struct pl_core_scratch *s, struct pl_core_int *in,
 	const struct pl_core_layouts *layouts, uint64_t key, uint32_t reserved, uint32_t left)
 {
@@ -168,7 +170,7 @@ PL_CORE_INLINE uint32_t pl_core_stack(struct pl_core_scratch *s, struct pl_core_
 	return 1;
 }
 
-/* Finds the shim's length, as length_of_hops of wire/int_parse.c does; p is the shim, md the
+/* Returns the shim's length, as length_of_hops of wire/int_parse.c does; p: the shim, md: the
  * metadata header of v0.5. */
 PL_CORE_INLINE uint32_t pl_core_shim_length(
 	struct pl_core_int *in, const uint8_t *p, const uint8_t *md, uint64_t layout_key)
@@ -185,8 +187,8 @@ PL_CORE_INLINE uint32_t pl_core_shim_length(
 	return length;
 }
 
-/* Reads v0.5 and v1.0; p is the shim, c behind it. PL_CORE_NOT when the bytes are no header of this
- * kind. */
+/* Reads v0.5 and v1.0; p: the shim; *c is behind it. Returns PL_CORE_NOT when the bytes are no
+ * header of this kind. */
 PL_CORE_INLINE uint32_t pl_core_int_v1(struct pl_core_scratch *s, struct pl_core_int *in,
 	const uint8_t *p, struct pl_frame_cursor *c, const struct pl_core_layouts *layouts,
 	const struct pl_core_profile *profile)
@@ -256,7 +258,7 @@ PL_CORE_INLINE uint32_t pl_core_int_v2(struct pl_core_scratch *s, struct pl_core
 	}
 	in->words = p[1] - 3u;
 	if (p[0] >> 4 == 3) {
-		/* MX: instructions only. Words that follow are the source's, or a node's own. */
+		/* MX: instructions only. Words behind them are the source's, or a node's own. */
 		in->mode = PL_MODE_MX;
 		pl_core_limits(in, 0, 0, md[0] >> 3 & 1);
 		return in->words == 0 ? PL_CORE_INT : PL_CORE_UP;
@@ -272,9 +274,9 @@ PL_CORE_INLINE uint32_t pl_core_int_v2(struct pl_core_scratch *s, struct pl_core
 		       : PL_CORE_NOT;
 }
 
-/* True when the original transport header that NPT 2 promises stands at c, if the packet is whole:
- * the cases of which wire/int_lengths.c is sure. decode/ checks the rest, and names the wrong
- * length. */
+/* True when the original transport header that NPT 2 promises stands at c, if the packet is whole.
+ * Covers the cases of which wire/int_lengths.c is sure; decode/ checks the rest, and names the
+ * wrong length. */
 PL_CORE_INLINE int pl_core_original_fits(uint8_t proto, const struct pl_frame_cursor *c)
 {
 	const uint8_t *p;
@@ -297,7 +299,8 @@ PL_CORE_INLINE int pl_core_original_fits(uint8_t proto, const struct pl_frame_cu
 	       pl_frame_be16(p + 18) == 0;
 }
 
-/* Behind a v0.5 stack: (Host-INT: a flow sequence,) protocol, port, DSCP of the original packet. */
+/* Reads the tail behind a v0.5 stack: (in Host-INT a flow sequence,) protocol, port and DSCP of the
+ * original packet. Returns 0 when there is no such tail. */
 PL_CORE_INLINE int pl_core_tail(struct pl_core_int *in, struct pl_frame_cursor *c)
 {
 	const uint8_t *p;
@@ -314,7 +317,8 @@ PL_CORE_INLINE int pl_core_tail(struct pl_core_int *in, struct pl_frame_cursor *
 	return 1;
 }
 
-/* Restores values of the original packet from the shim, as restore() of find.c does. */
+/* Restores values of the original packet from the shim, as restore() of find.c does. rest: behind
+ * the INT. */
 PL_CORE_INLINE void pl_core_restore(struct pl_core_report *r, const struct pl_core_int *in,
 	const struct pl_frame_cursor *rest, uint32_t int_port)
 {
@@ -330,8 +334,8 @@ PL_CORE_INLINE void pl_core_restore(struct pl_core_report *r, const struct pl_co
 		r->flow.dport = in->dport;
 }
 
-/* Reads an INT header at c, with the stack behind it. PL_CORE_NOT when there is none; nothing is
- * changed then, nor on PL_CORE_UP. */
+/* Reads an INT header at c, with the stack behind it. Returns PL_CORE_NOT when there is none; then,
+ * and on PL_CORE_UP, nothing has changed but s->missing_key. */
 PL_CORE_INLINE uint32_t pl_core_int_header(struct pl_core_scratch *s, struct pl_frame_cursor c,
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
 {
@@ -347,7 +351,7 @@ PL_CORE_INLINE uint32_t pl_core_int_header(struct pl_core_scratch *s, struct pl_
 	else if (p[0] >> 4 == 1 || p[0] >> 4 == 3)
 		found = pl_core_int_v2(s, &in, p, &c, layouts, profile);
 	else
-		/* Destination shims come before others. */
+		/* Destination shims, which come before others, are escalated. */
 		return p[0] == 2 || p[0] >> 4 == 2 ? PL_CORE_UP : PL_CORE_NOT;
 	if (s->missing_key != 0)
 		return PL_CORE_UP;

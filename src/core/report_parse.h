@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* First part of core/report_core.h: the headers of a report, its inner packet, the place of its
- * hops. The reference, with the clauses, is wire/report_parse.c, wire/layers.c and
+/* First part of core/report_core.h: parses the headers of a report and its inner packet, and finds
+ * the stack. The reference, with the clauses, is wire/report_parse.c, wire/layers.c and
  * decode/find.c. */
 #pragma once
 
@@ -26,12 +26,12 @@ PL_CORE_INLINE void pl_core_ports(struct pl_core_report *r, uint32_t sport, uint
 	r->present |= PL_PATH_HAS_sport;
 }
 
-/* Places for INT: behind the transport header, and for TCP before its options. */
+/* Places for INT: behind the transport header, and before the options of TCP. */
 struct pl_core_payload {
 	struct pl_frame_cursor at, before;
-	uint32_t over_l4; /* 0: nowhere */
+	uint32_t over_l4; /* 0: no place */
 	uint32_t dscp;
-	uint32_t expected; /* 1: announced, or customarily so: its absence is worth a note */
+	uint32_t expected; /* 1: announced, or by custom: its absence is worth a note */
 };
 
 PL_CORE_INLINE int pl_core_at_marker(
@@ -42,7 +42,7 @@ PL_CORE_INLINE int pl_core_at_marker(
 	return p != NULL && pl_frame_be64(p) == profile->marker;
 }
 
-/* Tries to find INT at one of the places, with or without the probe marker. Returns an enum
+/* Tries to find INT at one place, with or without the probe marker. Returns an enum
  * pl_core_found. */
 PL_CORE_INLINE uint32_t pl_core_try_int(struct pl_core_scratch *s, const struct pl_frame_cursor *at,
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
@@ -59,13 +59,13 @@ PL_CORE_INLINE uint32_t pl_core_try_int(struct pl_core_scratch *s, const struct 
 }
 
 enum pl_core_search {
-	PL_CORE_SEARCH_NOT,    /* no INT is looked for */
+	PL_CORE_SEARCH_NOT,    /* INT is not searched */
 	PL_CORE_SEARCH_UP,     /* decode/ must look */
 	PL_CORE_SEARCH_AT,     /* behind the transport header, then before its options */
 	PL_CORE_SEARCH_BEFORE, /* before the options only */
 };
 
-/* Decides where to look for INT in a packet with these places, as over_l4 of find.c does. */
+/* Decides where to search INT in a packet with these places, as over_l4 of find.c does. */
 PL_CORE_INLINE uint32_t pl_core_search_int(const struct pl_core_scratch *s,
 	struct pl_core_payload *payload, const struct pl_core_profile *profile)
 {
@@ -89,8 +89,7 @@ PL_CORE_INLINE uint32_t pl_core_search_int(const struct pl_core_scratch *s,
 			return PL_CORE_SEARCH_NOT;
 	}
 	payload->expected = announced || payload->dscp == PL_CORE_DSCP;
-	/* F = 0 promises that there is none; INT that is announced all the same is left to
-	 * decode/. */
+	/* F = 0 promises no INT; INT that is announced all the same is left to decode/. */
 	if ((r->flags & PL_FLAG_TRACKED) == 0)
 		return announced ? PL_CORE_SEARCH_UP : PL_CORE_SEARCH_NOT;
 	/* A marker counts wherever it is, before INT without one. */
@@ -100,7 +99,7 @@ PL_CORE_INLINE uint32_t pl_core_search_int(const struct pl_core_scratch *s,
 									   : PL_CORE_SEARCH_AT;
 }
 
-/* True when INT is looked for before the TCP options, too, if there is none behind them. */
+/* True when INT is searched before the TCP options, too, if there is none behind them. */
 PL_CORE_INLINE int pl_core_search_both(const struct pl_core_profile *profile)
 {
 	return profile->tcp_placement != PL_CORE_TCP_AFTER_OPTIONS;
@@ -112,7 +111,7 @@ PL_CORE_INLINE uint32_t pl_core_int_found(
 {
 	if (found == PL_CORE_INT && s->follow)
 		return PL_ESCALATION_NUMBERED;
-	/* Expected, but not there: worth a note, which decode/ takes. */
+	/* Expected INT that is absent is worth a note, so decode/ takes the packet. */
 	if (found == PL_CORE_INT || (found == PL_CORE_NOT && !expected))
 		return PL_ESCALATION_NONE;
 	if (found == PL_CORE_UP_HOPS)
@@ -132,7 +131,7 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 		if (p == NULL)
 			return PL_ESCALATION_INNER;
 		size = pl_frame_be16(p + 4);
-		/* A tunnel port, or a length below the room of IP: decode/ takes the packet. */
+		/* For a tunnel port, or less than IP announces, decode/ takes the packet. */
 		if (size < 8 || size != announced ||
 			pl_is_tunnel_port(s->vxlan_ports, pl_frame_be16(p + 2)))
 			return PL_ESCALATION_INNER;
@@ -218,7 +217,7 @@ PL_CORE_INLINE uint32_t pl_core_ip(struct pl_core_scratch *s, struct pl_frame_cu
 	return pl_core_transport(s, c, announced, version, ret);
 }
 
-/* True when an announced IP packet looks like one, as in looks_like_ip of report_parse.c, and not
+/* True when an announced IP packet looks like IP, as looks_like_ip of report_parse.c finds, and not
  * like Ethernet. */
 PL_CORE_INLINE int pl_core_is_ip(const struct pl_frame_cursor *c, uint32_t version)
 {
@@ -276,7 +275,7 @@ PL_CORE_INLINE uint32_t pl_core_inner(struct pl_core_scratch *s, struct pl_frame
 
 /* --- the report's header ---------------------------------------------------------------------- */
 
-/* Reads the header's metadata, `words` at c, by the layout of their bits. */
+/* Reads the header's metadata, `bytes` at *c, by the layout of the key. */
 PL_CORE_INLINE uint32_t pl_core_own(struct pl_core_scratch *s, struct pl_frame_cursor *c,
 	uint32_t bytes, uint64_t key, const struct pl_core_layouts *layouts)
 {
@@ -308,7 +307,7 @@ PL_CORE_INLINE void pl_core_node(struct pl_core_scratch *s, uint32_t node)
 	s->own |= OWN_NODE;
 }
 
-/* Flags D, Q and F. */
+/* Returns the flags D, Q and F as PL_FLAG_*. */
 PL_CORE_INLINE uint16_t pl_core_flags(uint32_t dropped, uint32_t congested, uint32_t tracked)
 {
 	return (uint16_t)(dropped * PL_FLAG_DROPPED | congested * PL_FLAG_CONGESTED |
@@ -395,8 +394,8 @@ PL_CORE_INLINE uint32_t pl_core_v20(struct pl_core_scratch *s, struct pl_frame_c
 	pl_core_node(s, pl_frame_be32(p + 4));
 	/* The group is numbered, whatever its reports are. */
 	s->numbered = 1;
-	/* A single report, to the end of the datagram; of type 0 or 1, with nothing or a packet in
-	 * it. */
+	/* Settled is a single report, to the end of the datagram, of type 0 or 1, with nothing or a
+	 * packet in it. */
 	if (v >> 29 != 0 || (4 * length != c->left && length != 0xff) ||
 		(length == 0 && v >> 28 == 1) || (type != 0 && (type < 3 || type > 5)))
 		return PL_ESCALATION_REPORT;
@@ -449,7 +448,7 @@ PL_CORE_INLINE uint32_t pl_core_carrier(const uint8_t *ip, const uint8_t *udp, u
 	return PL_ESCALATION_NONE;
 }
 
-/* Zeroes what pl_core_parse expects to be zero. */
+/* Zeroes the members that pl_core_parse expects to be zero. */
 PL_CORE_INLINE void pl_core_scratch_clear(struct pl_core_scratch *s)
 {
 	uint64_t *words = (uint64_t *)(void *)&s->report;
@@ -480,8 +479,8 @@ PL_CORE_INLINE int pl_core_looks_like_ethernet(const struct pl_frame_cursor *c)
 	       type == PL_ETH_QINQ || type == PL_ETH_MPLS || type == PL_ETH_MPLS_MC;
 }
 
-/* Version of a report whose nibble says 1 and whose Length is not that of v1.0, as version_of_liar
- * of wire/report_parse.c; p: its first 12 bytes, c behind them. */
+/* Returns the version of a report whose nibble says 1: v1.0 if its Length fits, else as
+ * version_of_liar of wire/report_parse.c finds. p: its first 12 bytes; c is behind them. */
 PL_CORE_INLINE uint32_t pl_core_version_of_liar(const uint8_t *p, const struct pl_frame_cursor *c)
 {
 	const uint32_t words = (uint32_t)pl_core_popcount16(pl_frame_be32(p) >> 15 & 0x3f);
@@ -507,7 +506,7 @@ PL_CORE_INLINE uint32_t pl_core_version_of_liar(const uint8_t *p, const struct p
 }
 
 /* Sets s->version, the version of the report at c: by its nibble, its bytes, or the exporter's
- * profile. PL_ESCALATION_INSTRUMENTED when INT may stand before it. */
+ * profile. Returns PL_ESCALATION_INSTRUMENTED when INT may stand before it. */
 PL_CORE_INLINE uint32_t pl_core_version(
 	struct pl_core_scratch *s, struct pl_frame_cursor c, const struct pl_core_profile *profile)
 {

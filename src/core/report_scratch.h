@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Data of core/report_core.h: layouts of hops, settings of an exporter, and the report between its
+/* Data of core/report_core.h: layouts of hops, settings of an exporter, and the report between the
  * passes. */
 #pragma once
 
@@ -55,7 +55,7 @@ struct pl_core_layout {
 	uint8_t ports2_words;       /* 0, 1, 2 */
 	uint8_t has_drop;
 	uint8_t shape; /* enum pl_core_shape */
-	/* Values for the fast path (core/report_fast.h), made of those above. */
+	/* Values for the fast path (core/report_fast.h), derived from those above. */
 	uint64_t stack_mask; /* mask of node << 32 | ports that a block has */
 	uint32_t depth_mask; /* mask of the queue's word */
 	uint32_t queue_bits; /* mask of the same word, shifted by queue_shift */
@@ -63,9 +63,9 @@ struct pl_core_layout {
 	uint32_t quantities; /* 1 << PL_CORE_Q_x of a hop's quantities, derived ones too */
 	uint32_t derived;    /* 1: the hop latency is derived from both times */
 	uint8_t reserved;    /* 1: a reserved instruction, or no node id */
-	uint8_t numbered;    /* 1: its header has the packet's number within its flow */
+	uint8_t numbered;    /* 1: INT of this layout has the packet's number within its flow */
 	/* 1: reports go to user space, which follows these numbers, and not to the fast path. User
-	 * space may change this and shape, each at once, while the program reads them. */
+	 * space may change this member and shape, each at once, while the program reads them. */
 	uint16_t escalate;
 };
 
@@ -95,7 +95,7 @@ PL_CORE_INLINE uint32_t pl_core_layout_slot(const struct pl_core_layouts *layout
 			  (64 - PL_CORE_LAYOUTS_BITS));
 }
 
-/* Finds a layout by its key; NULL when it is not there. */
+/* Finds a layout by its key; NULL when it is not in the table. */
 PL_CORE_INLINE const struct pl_core_layout *pl_core_layout_find(
 	const struct pl_core_layouts *layouts, uint64_t key)
 {
@@ -113,21 +113,23 @@ PL_CORE_INLINE const struct pl_core_layout *pl_core_layout_find(
 	return NULL;
 }
 
-/* Key of metadata in a report header: bits as in the header; v0.5: 1 drop, 2 local. */
+/* Returns the key of metadata in a report header: bits as in the header; of v0.5: 1 drop, 2
+ * local. */
 #define PL_CORE_OWN UINT64_C(0x4000000000000000)
 PL_CORE_INLINE uint64_t pl_core_own_key(uint32_t report_version, uint32_t bits)
 {
 	return PL_CORE_OWN | (uint64_t)bits << 32 | (uint64_t)report_version << 16;
 }
 
-/* Part of an exporter's profile in decode/ that matters here. */
+/* The part of an exporter's profile in decode/ that matters here. */
 struct pl_core_profile {
-	uint64_t layout_key; /* part of layouts' keys */
+	uint64_t layout_key; /* the profile's part of layout keys */
 	uint64_t marker;     /* probe marker; PL_CORE_MARKER when none is set */
 	uint32_t escalate;   /* 1: all reports go to decode/ */
 	/* 1: INT is announced by DSCP or port, so F = 0 does not end the search */
 	uint32_t announces;
-	uint32_t general;              /* 1: it has settings that the fast path does not know */
+	uint32_t general;              /* 1: the profile has settings that the fast path does not
+				        * know */
 	uint16_t int_port;             /* 0: none */
 	uint8_t dscp_mask, dscp_value; /* mask 0: none */
 	uint8_t report_version;        /* 0: by the nibble; else 1 + enum pl_report_version */
@@ -168,7 +170,7 @@ struct pl_core_scratch {
 	uint64_t vxlan_ports; /* set of ports (wire/tunnel_ports.h) */
 	uint32_t before_bits;
 	uint32_t max_latency_ns;
-	uint32_t links;      /* from this hop on, hops side by side need not be neighbours */
+	uint32_t links;      /* from this hop on, successive hops need not be neighbours */
 	uint32_t n;          /* hops in all */
 	uint32_t stack_hops; /* hops in the stack */
 	uint32_t all;        /* presence bits that all hops so far have */
@@ -179,13 +181,13 @@ struct pl_core_scratch {
 	uint32_t numbered;   /* 1: exporter, node, hw_id and seq are valid, settled or escalated */
 	uint32_t own_bytes;  /* bytes of metadata in the header */
 	uint32_t stack_bytes;
-	/* the outer DSCP announces INT on the report itself; not cleared, but set for each
+	/* 1: the outer DSCP announces INT on the report itself. Not cleared, but set for each
 	 * report */
 	uint32_t marked;
 	uint32_t version;  /* version of the report: enum pl_report_version, or none of them */
 	uint32_t follow;   /* 1: `escalate` of the stack's layout */
 	uint32_t units;    /* units of the profile */
-	uint32_t unscaled; /* a time in microseconds has no nanoseconds: for decode/ */
+	uint32_t unscaled; /* 1: a time in µs overflows in ns: decode/ takes it */
 #ifdef __bpf__
 	/* Slots, and places in the frame, since pointers into it cannot be kept here. The bytes are
 	 * copied. */
@@ -202,7 +204,7 @@ struct pl_core_scratch {
 #endif
 };
 
-#define OWN_NODE      1 /* the header names the reporting node */
+#define OWN_NODE      1 /* the header names the reporting node, */
 #define OWN_METADATA  2 /* and has metadata of it */
 #define OWN_HEADER_TS 4
-#define OWN_LISTED    8 /* it is a hop, or merged into the last one */
+#define OWN_LISTED    8 /* the node is a hop, or merged into the last one */

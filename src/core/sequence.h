@@ -8,13 +8,13 @@
  *
  * A stream is proven when two of its numbers fit each other. Random bytes that pass for a report
  * have a random number, so a sender that is not proven may be no exporter. Proof is a number within
- * the window around the highest one, one that confirms a restart, or two steps forward in a row:
- * reports of an exporter of which others get a part.
+ * the window around the highest one, one that confirms a restart, or two steps forward in a row, as
+ * when other collectors get a part of the exporter's reports.
  *
  * Two senders under one identity (two processes, two line cards) count each for itself: the
  * numbers go from one stream to the other and back to where the first one was left. Places that
  * were left are remembered; after PL_SEQUENCE_RETURNS returns the numbering is *shared*. Its
- * losses cannot be told: the losses that the changes between the streams made are taken back,
+ * losses cannot be known: the losses that the changes between the streams made are taken back,
  * and none are counted until PL_SEQUENCE_QUIET reports came without a return. Reports that
  * overtake each other by more than the window, again and again, look the same.
  */
@@ -33,8 +33,9 @@ struct pl_sequence {
 	uint64_t seen[2]; /* bit i of both, lower first: highest - i was seen */
 	uint64_t reports, lost, reordered, duplicates, restarts;
 	uint64_t skipped, recovered; /* numbers skipped, and recovered later; lost: difference */
-	uint64_t stragglers;         /* numbers outside the window, not followed: counted lost */
-	uint64_t before; /* numbers accounted for at the (re)start: pl_sequence_covered */
+	uint64_t stragglers;         /* numbers outside the window, not followed: still counted as
+				      * lost */
+	uint64_t before; /* numbers accounted for before the (re)start: pl_sequence_covered */
 	uint32_t highest;
 	uint32_t next_if_restart; /* number that would confirm a restart */
 	uint32_t span;            /* numbers since the (re)start, saturating at the window */
@@ -60,14 +61,14 @@ struct pl_sequence {
 /* Equal numbers from the start on that mean that the exporter does not count. */
 #define PL_SEQUENCE_CONSTANT 3
 
-/* Numbers from the (re)start on, as far back as the account goes: those that came, and those that
- * are lost. */
+/* Returns the count of numbers since the (re)start, as far back as the account goes: received and
+ * lost. */
 static inline uint64_t pl_sequence_covered(const struct pl_sequence *s)
 {
 	return s->reports - s->duplicates - s->stragglers + s->lost - s->before;
 }
 
-/* Starts the account at a report that was counted already. */
+/* Starts the account at a report that is already counted. */
 static inline void pl_sequence_start(struct pl_sequence *s, uint32_t seq)
 {
 	s->before = 0;
@@ -121,14 +122,14 @@ static inline void pl_sequence_forward(struct pl_sequence *s, uint32_t seq, uint
 	s->pending = false;
 }
 
-/* Notes a stream that was left, and would go on with `next`. */
+/* Notes that a stream was left, which would go on with `next`. */
 static inline void pl_sequence_leave(struct pl_sequence *s, uint32_t next)
 {
 	s->left[s->n_left % PL_SEQUENCE_LEFT] = next;
 	s->n_left = s->n_left == UINT8_MAX ? UINT8_MAX - PL_SEQUENCE_LEFT + 1 : s->n_left + 1;
 }
 
-/* Place that `seq` continues, or PL_SEQUENCE_LEFT. */
+/* Returns the place that `seq` continues, or PL_SEQUENCE_LEFT. */
 static inline uint32_t pl_sequence_place(
 	const struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t within)
 {
@@ -141,7 +142,7 @@ static inline uint32_t pl_sequence_place(
 	return found;
 }
 
-/* Notes a jump: before the first return it may be a loss like any other. */
+/* Notes a jump. Before the first return it may be a loss like any other. */
 static inline void pl_sequence_jumped(struct pl_sequence *s, uint32_t lost)
 {
 	if (s->returns == 0) {
@@ -152,8 +153,8 @@ static inline void pl_sequence_jumped(struct pl_sequence *s, uint32_t lost)
 	s->jumped += lost;
 }
 
-/* Returns to the stream that was left at a place, since a number far from the highest one continues
- * it; the place gets `next`, with which the stream that is left now would go on. */
+/* Notes a return to the stream left at a place, because a number far from the highest one continues
+ * it. The place gets `next`, the number with which the stream left now would go on. */
 static inline void pl_sequence_returned(struct pl_sequence *s, uint32_t place, uint32_t next)
 {
 	s->left[place % PL_SEQUENCE_LEFT] = next;
@@ -176,7 +177,8 @@ static inline void pl_sequence_returned(struct pl_sequence *s, uint32_t place, u
 	pl_sequence_start(s, s->highest);
 }
 
-/* Counts a number of several senders: only to find out whether they still are several. */
+/* Handles a number while several senders share the sequence: only to find out whether they still
+ * do. */
 static inline void pl_sequence_share(struct pl_sequence *s, uint32_t seq, uint32_t mask)
 {
 	const uint32_t ahead = (seq - s->highest) & mask, behind = (s->highest - seq) & mask;
@@ -216,7 +218,7 @@ static inline void pl_sequence_sort(
 	if (s->constant) {
 		if (seq == s->highest)
 			return;
-		/* The exporter counts after all: the account begins here. */
+		/* The exporter does number its reports: the account begins here. */
 		s->constant = false;
 		s->same = 0;
 		pl_sequence_start(s, seq);
@@ -238,7 +240,7 @@ static inline void pl_sequence_sort(
 		/* Two successive numbers from elsewhere: the exporter began anew. */
 		s->restarts++;
 		s->stragglers--;
-		/* The place made by its first number, or continued by it. */
+		/* The place that its first number made, or continued. */
 		place = pl_sequence_place(s, seq, mask, 1);
 		if (place < PL_SEQUENCE_LEFT && ahead >= PL_SEQUENCE_WINDOW)
 			s->left[place] = (s->highest + 1) & mask;
@@ -295,8 +297,8 @@ static inline void pl_sequence_sort(
 		s->left[place] = s->next_if_restart;
 }
 
-/* Gaps among the last `numbers` numbers of a window like pl_sequence.seen: counted as lost, but
- * they may still be filled. */
+/* Returns the gaps among the last `numbers` numbers of a window like pl_sequence.seen: they are
+ * counted as lost, but may still be filled. */
 static inline uint32_t pl_sequence_gaps(const uint64_t seen[2], uint32_t span, uint32_t numbers)
 {
 	const uint32_t n = numbers < span ? numbers : span;
@@ -307,7 +309,7 @@ static inline uint32_t pl_sequence_gaps(const uint64_t seen[2], uint32_t span, u
 			  __builtin_popcountll(~seen[1] & high));
 }
 
-/* Proves the stream, before the number is counted, if the number follows the previous ones. */
+/* Proves the stream if the number, not counted yet, fits the previous ones. */
 static inline void pl_sequence_prove(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
@@ -339,11 +341,11 @@ static inline void pl_sequence_extend(struct pl_sequence *s, uint32_t behind)
 	s->skipped += by;
 }
 
-/* Counts a number that the exporter sent in order, but that comes here after later ones were
- * counted: it fills its gap, however far back, or is from before the account began; so it is
- * neither a straggler nor out of order. False, and nothing counted, when it is no such number: no
- * number in order is further back than gap_max, as none is further ahead, and a stream that is not
- * proven has no order. */
+/* Counts a number that the exporter sent in order, but that arrives after later ones were counted:
+ * it fills its gap, however far back, or is from before the account began; so it is neither a
+ * straggler nor reordered. Returns false, and counts nothing, for any other number: no number in
+ * order is further back than gap_max, as none is further ahead, and a stream that is not proven has
+ * no order. */
 static inline bool pl_sequence_late(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
@@ -382,8 +384,8 @@ static inline void pl_sequence_step(
 	s->steady = s->started && s->proven && !s->constant && !s->pending && !s->shared;
 }
 
-/* True when pl_sequence_again counts the number: the next one, one behind a gap that the window has
- * room for, or that of an exporter that does not count. */
+/* True when pl_sequence_again can count the number: the next one, one behind a gap that the window
+ * has room for, or the constant one of an exporter that does not count. */
 static inline bool pl_sequence_calm(
 	const struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
@@ -394,8 +396,8 @@ static inline bool pl_sequence_calm(
 	return s->constant && seq == s->highest;
 }
 
-/* Counts a report for which pl_sequence_calm is true: as pl_sequence_next, and pl_sequence_step if
- * that has to follow. */
+/* Counts a report for which pl_sequence_calm is true, like pl_sequence_next and the
+ * pl_sequence_step that may follow. */
 __attribute__((always_inline)) static inline void pl_sequence_again(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask)
 {
@@ -415,7 +417,8 @@ __attribute__((always_inline)) static inline void pl_sequence_again(
 		s->span++;
 }
 
-/* Counts a report; true when it was the next number, else pl_sequence_step must follow. */
+/* Counts a report. True when its number was the next one; otherwise pl_sequence_step must
+ * follow. */
 static inline bool pl_sequence_next(struct pl_sequence *s, uint32_t seq, uint32_t mask)
 {
 	s->reports++;

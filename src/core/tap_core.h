@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From the first bytes of a packet to its record (pkt96/1): the twin of tap/tap.c for the kernel
+ * Makes a packet's record (pkt96/1) from its first bytes: the twin of tap/tap.c for the kernel
  * program (bpf/tap.bpf.c), with the same readings and order of checks. tests/bpf/tap_core_test.c
  * compares both, byte by byte.
  *
@@ -25,17 +25,17 @@
 #define PL_TAP_HEAD_SPAN  256u /* positions stay below it, whatever a packet says */
 #define PL_TAP_HEAD_SLACK 40u  /* longest piece that is read at a position */
 
-/* The result for a packet. */
+/* Result for a packet. */
 enum pl_tap_outcome { PL_TAP_MADE, PL_TAP_NOT_IP, PL_TAP_BROKEN };
 
-/* Further results, of one step of a loop: there may be another tag, label or extension header, and
+/* Further results, of one step of a loop: there may be another tag, label or extension header;
  * labels follow. */
 enum { PL_TAP_MORE = 3, PL_TAP_LABELS };
 
 enum pl_tap_link { PL_TAP_ETHERNET, PL_TAP_RAW_IP };
 
 enum {
-	PL_TAP_LATER_FRAGMENT = 1, /* has no transport header */
+	PL_TAP_LATER_FRAGMENT = 1, /* it has no transport header */
 	PL_TAP_MORE_FRAGMENTS = 2, /* the transport header may announce more bytes than there are */
 	PL_TAP_HEADLESS = 4,       /* the transport header, or one before it, is cut */
 	PL_TAP_BAD_OPTIONS = 8,    /* TCP options are malformed */
@@ -58,7 +58,7 @@ struct pl_tap_walk {
 	struct pl_pkt96 record;
 };
 
-/* Steps of loops, which in the kernel are calls: verifiers before 6.4 do not follow loops with
+/* Steps of loops, which are calls in the kernel: verifiers before 6.4 do not follow loops with
  * these bodies. */
 #ifndef PL_TAP_TAG
 #define PL_TAP_TAG       pl_tap_core_tag
@@ -107,7 +107,7 @@ PL_CORE_INLINE uint16_t pl_tap_saturated(uint32_t v)
 
 /* ---- link ---- */
 
-/* Reads the IP version. want: the version that the previous header announced; 0: any. */
+/* Reads the IP version. want: the version announced by the previous header; 0: any. */
 PL_CORE_INLINE uint32_t pl_tap_core_version(struct pl_tap_walk *w, uint32_t at, uint32_t want)
 {
 	uint32_t version;
@@ -143,7 +143,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_label(struct pl_tap_walk *w, uint32_t i)
 	return version == 4 || version == 6 ? pl_tap_core_version(w, at + 4, 0) : PL_TAP_NOT_IP;
 }
 
-/* Reads the header that the type announces: tag i, if it is one. */
+/* Reads the header of type w->proto: tag i, if it is one. */
 PL_CORE_INLINE uint32_t pl_tap_core_tag(struct pl_tap_walk *w, uint32_t i)
 {
 	const uint32_t at = PL_TAP_AGAIN(w->at), type = PL_TAP_AGAIN(w->proto);
@@ -172,7 +172,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_tag(struct pl_tap_walk *w, uint32_t i)
 	return PL_TAP_MORE;
 }
 
-/* Reads tags, labels and the IP header at w->at, behind a header that announced w->proto. */
+/* Reads tags and labels at w->at, behind a header that announced w->proto, up to the IP header. */
 PL_CORE_INLINE uint32_t pl_tap_core_typed(struct pl_tap_walk *w)
 {
 	uint32_t outcome = PL_TAP_MORE;
@@ -208,7 +208,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_link(struct pl_tap_walk *w, uint32_t link)
 
 /* ---- network ---- */
 
-/* Removes padding behind the length that the IP header announces. */
+/* Cuts off padding behind the length that the IP header announces. */
 PL_CORE_INLINE void pl_tap_core_announced(struct pl_tap_walk *w, uint32_t at, uint32_t announced)
 {
 	if (announced <= w->end - at)
@@ -316,9 +316,9 @@ PL_CORE_INLINE uint32_t pl_tap_core_extension(struct pl_tap_walk *w, uint32_t i)
 	return PL_TAP_MORE;
 }
 
-/* Length of a frame that stands for several packets: the bytes behind its IPv6 header, which ends
- * at w->at. Linux before 7.0 writes the length of BIG TCP into a Hop-by-Hop header (RFC 2675),
- * which the packets on the wire do not have: it is skipped, as if IPv6 began behind its 8 bytes. */
+/* Returns the length behind the IPv6 header, which ends at w->at, of a frame that stands for
+ * several packets. Linux before 7.0 writes the length of BIG TCP into a Hop-by-Hop header (RFC
+ * 2675), which packets on the wire do not have: it is skipped, as if IPv6 began 8 bytes later. */
 PL_CORE_INLINE uint32_t pl_tap_core_joined6(struct pl_tap_walk *w, uint32_t announced)
 {
 	const uint32_t at = w->at;
@@ -380,7 +380,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_network(struct pl_tap_walk *w)
 
 /* ---- transport ---- */
 
-/* Reads UDP. *ret_length: of header and payload, by UDP. */
+/* Reads UDP. *ret_length: length of header and payload that UDP has. */
 PL_CORE_INLINE uint32_t pl_tap_core_udp(struct pl_tap_walk *w, uint32_t *ret_length)
 {
 	const uint32_t length = pl_tap_be16(w, w->at + 4);
@@ -498,7 +498,7 @@ PL_CORE_INLINE int pl_tap_core_option(struct pl_tap_walk *w)
 	return 1;
 }
 
-/* Reads two fillers and the timestamps, which nearly every segment has. 0 for other options. */
+/* Reads two fillers and the timestamps, as most segments have them. Returns 0 for other options. */
 PL_CORE_INLINE int pl_tap_core_usual_options(struct pl_tap_walk *w)
 {
 	if (w->left != 12 || pl_tap_be32(w, w->at) != 0x0101080a)
@@ -534,7 +534,7 @@ PL_CORE_INLINE uint64_t pl_tap_core_side(const struct pl_addr *addr, uint16_t po
 	return pl_tap_mix(words[1] ^ 0x51a9c4f3e2d78b06u, pl_tap_mix(words[0], port));
 }
 
-/* Equals pl_flow_hash_packet of record/flow_hash.h. */
+/* Returns the same as pl_flow_hash_packet of record/flow_hash.h. */
 PL_CORE_INLINE uint64_t pl_tap_core_hash(const struct pl_pkt96 *r)
 {
 	const uint64_t hash = pl_tap_mix(

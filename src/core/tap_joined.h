@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A frame that stands for several packets on the wire (wire/packet.h: enum pl_gso), and the record of
- * each of them. One source for user space (tap/tap.c) and the kernel program (bpf/tap.bpf.c).
+ * A frame that stands for several packets on the wire (wire/packet.h: enum pl_gso), and the record
+ * of each of them. One source for user space (tap/tap.c) and the kernel program (bpf/tap.bpf.c).
  *
  * Packet i carries `each` bytes from byte i * each of the frame's payload on, the last one the
  * rest. It has the frame's headers, except for lengths and for these changes, made as Linux
@@ -31,7 +31,7 @@ struct pl_tap_joined {
 	uint8_t tcp, v4; /* the record is of the TCP that was joined; it is IPv4 */
 };
 
-/* Number of packets that carried so many bytes. each: not 0. */
+/* Returns the number of packets that carried this payload. each: not 0. */
 PL_CORE_INLINE uint32_t pl_tap_joined_packets(uint32_t payload, uint32_t each)
 {
 	return payload > each ? (payload + each - 1) / each : 1;
@@ -47,7 +47,8 @@ PL_CORE_INLINE void pl_tap_joined_keep(struct pl_tap_joined *j, const struct pl_
 	j->flags = r->tcp_flags;
 }
 
-/* Makes the record of packet i of the frame's record, or of another packet's. */
+/* Makes the record of packet i in *r, which is the frame's record or that of another of its
+ * packets. */
 PL_CORE_INLINE void pl_tap_joined_packet(
 	const struct pl_tap_joined *j, uint32_t i, struct pl_pkt96 *r)
 {
@@ -71,7 +72,7 @@ PL_CORE_INLINE void pl_tap_joined_packet(
 		r->tcp_flags &= (uint8_t)~PL_TAP_CWR;
 }
 
-/* Row of the kernel's ring, for packets that do not differ otherwise: the record of the first one,
+/* Row of the kernel's ring, for packets that differ in nothing else: the record of the first one,
  * and the steps from each packet to the next. */
 struct pl_tap_row {
 	struct pl_pkt96 record;
@@ -80,7 +81,7 @@ struct pl_tap_row {
 	uint32_t reserved;
 };
 
-/* Gives the next record of the row, which has one: n is not 0. */
+/* Gives the next record of the row, which has one left: n is not 0. */
 PL_CORE_INLINE void pl_tap_row_next(struct pl_tap_row *row, struct pl_pkt96 *ret)
 {
 	*ret = row->record;
@@ -91,10 +92,10 @@ PL_CORE_INLINE void pl_tap_row_next(struct pl_tap_row *row, struct pl_pkt96 *ret
 
 /* ---- in the kernel ---- */
 
-/* True when the walk's frame, whose record is made, is of TCP or UDP, so that its packets are
- * known. segs: their number by the kernel, 0 when it does not tell. The kernel does not tell a
- * program of traffic control what it joined: behind UDP with the port of a tunnel it is the TCP
- * within, whose headers are not read here; for other UDP the number must be right. */
+/* Takes the walk's frame, whose record is made, apart. True when it is of TCP or UDP, so that its
+ * packets are known. segs: their number by the kernel, 0 when it does not tell. The kernel does not
+ * tell a traffic control program what it joined: in UDP with a tunnel's port it is the TCP inside,
+ * whose headers are not read here; for other UDP the number must be right. */
 PL_CORE_INLINE int pl_tap_joined_walk(
 	struct pl_tap_joined *j, const struct pl_tap_walk *w, uint32_t each, uint32_t segs)
 {

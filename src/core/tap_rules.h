@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rules of a tap as data: made of the text of tap/rules.h, and matched with records. One source for
- * user space (tap/rules.c) and the kernel program (bpf/tap.bpf.c), where they are map data. */
+/* Rules of a tap as data: made from the text of tap/rules.h, and matched with records. One source
+ * for user space (tap/rules.c) and the kernel program (bpf/tap.bpf.c), where they are map data. */
 #pragma once
 
 #include "core/report_cursor.h"
 #include "record/packet.h"
 
 #define PL_TAP_RULES_MAX   64 /* a power of two */
-/* Most packets that a record of a sample may stand for, by its field. */
+/* Most packets that a sampled record may stand for, by its field. */
 #define PL_TAP_WEIGHT_MAX  UINT16_MAX
 
 #define PL_TAP_FIN         0x01u
@@ -16,19 +16,19 @@
 #define PL_TAP_PSH         0x08u
 #define PL_TAP_CWR         0x80u
 
-/* An address of a record, which stands at a multiple of 8: otherwise the kernel's compiler copies
- * it byte by byte, and a reader of its words waits for all of them. */
+/* Tells the compiler that an address in a record stands at a multiple of 8: otherwise the kernel's
+ * compiler copies it byte by byte, and a reader of its words waits for all bytes. */
 #define PL_TAP_WORDS(addr) __builtin_assume_aligned(&(addr), 8)
 
 enum pl_tap_action { PL_TAP_TAKE, PL_TAP_SKIP, PL_TAP_MARK };
 enum pl_tap_ruling { PL_TAP_RULED_TAKE, PL_TAP_RULED_SKIP, PL_TAP_RULED_NOT_SAMPLED };
 
-/* Addresses that are `addr` in the bits of `mask`; words in memory order. */
+/* Addresses that equal `addr` in the bits of `mask`; words in memory order. */
 struct pl_tap_net {
 	uint64_t addr[2], mask[2];
 };
 
-/* Range of ports or of numbers of bytes. */
+/* Range of ports or of lengths. */
 struct pl_tap_range {
 	uint16_t low, high; /* 0 to 65535: any */
 };
@@ -46,7 +46,7 @@ struct pl_tap_rule {
 	uint32_t sample, sample_flows; /* 1 in so many; 1: all */
 };
 
-/* Equals pl_hash_mix of base/hash.h, for a processor without products of 128 bits. */
+/* Returns the same as pl_hash_mix of base/hash.h, for a processor without products of 128 bits. */
 PL_CORE_INLINE uint64_t pl_tap_mix(uint64_t a, uint64_t b)
 {
 	uint64_t a0, a1, b0, b1, low, high, middle;
@@ -63,13 +63,13 @@ PL_CORE_INLINE uint64_t pl_tap_mix(uint64_t a, uint64_t b)
 	return a * b ^ high;
 }
 
-/* Bits in which the words differ from the network; 0: none. */
+/* Returns the bits in which the words differ from the network; 0: none. */
 PL_CORE_INLINE uint64_t pl_tap_net_off(const struct pl_tap_net *n, const uint64_t words[2])
 {
 	return ((words[0] ^ n->addr[0]) & n->mask[0]) | ((words[1] ^ n->addr[1]) & n->mask[1]);
 }
 
-/* 0 within the range; without a jump, which the verifier would follow both ways. */
+/* Returns 0 within the range; without a jump, which the verifier would follow both ways. */
 PL_CORE_INLINE uint32_t pl_tap_range_off(struct pl_tap_range p, uint32_t v)
 {
 	return ((v - p.low) | (p.high - v)) >> 31;
@@ -96,7 +96,7 @@ PL_CORE_INLINE int pl_tap_rule_matches(const struct pl_tap_rule *u, const struct
  * partitions. */
 #define PL_TAP_SAMPLE_MIX 0x2545f4914f6cdd1du
 
-/* Successive packets for which a rule is the same, and those that it takes: the first and each
+/* Successive packets that a rule cannot tell apart, and those that it takes: the first and each
  * step-th behind it. */
 struct pl_tap_share {
 	uint32_t n; /* number of packets */
@@ -110,8 +110,8 @@ PL_CORE_INLINE void pl_tap_share_all(struct pl_tap_share *share)
 	share->taken = share->n;
 }
 
-/* Decides by a matching rule on the record, whose bits it sets, and on the others of its share, of
- * which n is set. before: packets that the rule matched until now, needed only by rules that
+/* Applies a matching rule to a record, whose bits it sets, and to the others of its share, of which
+ * n is set. before: number of packets that the rule matched so far, needed only by rules that
  * sample. */
 PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_share(const struct pl_tap_rule *u, struct pl_pkt96 *r,
 	uint64_t before, struct pl_tap_share *share)
@@ -138,7 +138,7 @@ PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_share(const struct pl_tap_rule *u,
 	return PL_TAP_RULED_TAKE;
 }
 
-/* Decides on a single packet. */
+/* Applies a matching rule to a single packet. */
 PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_decide(
 	const struct pl_tap_rule *u, struct pl_pkt96 *r, uint64_t before)
 {
@@ -149,7 +149,7 @@ PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_decide(
 
 /* ---- of a tap ---- */
 
-/* True when the packet begins or ends a TCP connection: samples take all of these. */
+/* True when the packet begins or ends a TCP connection: every sample takes such packets. */
 PL_CORE_INLINE int pl_tap_is_edge(const struct pl_pkt96 *r)
 {
 	return r->proto == 6 && (r->tcp_flags & (PL_TAP_FIN | PL_TAP_SYN | PL_TAP_RST)) != 0;
@@ -160,10 +160,10 @@ PL_CORE_INLINE int pl_tap_rule_samples(const struct pl_tap_rule *u)
 	return u->sample > 1 || u->sample_flows > 1;
 }
 
-/* Writes the number of packets that the record of a sample stands for into its field mss, which is
- * free: SYN, whose MSS option is there, is in no sample. was: the record's bits before the rule; a
- * sample of a sample stands for the product. 0 when that cannot be told, as the first sample had no
- * room for it (pkt64), or it is more than the field holds: *ret_over is 1 then. */
+/* Writes the number of packets that a sampled record stands for into its field mss, which is free:
+ * a SYN, whose MSS option is there, is always taken. was: the record's bits before the rule; a
+ * sample of a sample stands for the product. Writes 0 when the number cannot be known, because the
+ * first sample had no room for it (pkt64), or is more than the field holds: *ret_over is 1 then. */
 PL_CORE_INLINE void pl_tap_rule_weigh(
 	const struct pl_tap_rule *u, struct pl_pkt96 *r, uint16_t was, uint32_t *ret_over)
 {
@@ -181,8 +181,8 @@ PL_CORE_INLINE void pl_tap_rule_weigh(
 	r->mss = weight > PL_TAP_WEIGHT_MAX ? 0 : (uint16_t)weight;
 }
 
-/* Decides as pl_tap_rule_share, for a tap: with edges in every sample, and weights. Edges must not
- * be counted in `before`. */
+/* Applies a rule as pl_tap_rule_share does, for a tap: every sample takes edges, and records get
+ * weights. Edges must not be counted in `before`. */
 PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_tap(const struct pl_tap_rule *u, struct pl_pkt96 *r,
 	uint64_t before, struct pl_tap_share *share, uint32_t *ret_over)
 {

@@ -42,7 +42,7 @@ struct pl_core_turn {
 
 _Static_assert(sizeof(struct pl_core_turn) == 64, "a cache line for each queue");
 
-/* Swaps the holder, and returns the previous one: `from` when the swap was made. */
+/* Swaps the holder if it is `from`, and returns the previous one: `from` when the swap was made. */
 static inline uint32_t pl_core_turn_swap(struct pl_core_turn *turn, uint32_t from, uint32_t to)
 {
 	return __sync_val_compare_and_swap(&turn->holder, from, to);
