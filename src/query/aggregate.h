@@ -11,8 +11,8 @@ void pl_query_agg_add(const struct agg *agg, uint8_t *const *accs, uint32_t n,
 	const struct vector *arg, const uint64_t *ts);
 /* Adds an accumulator to another, both of the aggregate. Not for COUNT_DISTINCT. */
 void pl_query_agg_merge(const struct agg *agg, uint8_t *into, const uint8_t *from);
-/* Writes the result into a cell of 16 bytes. Returns false when it is absent. Of a list: `items`
- * has room for LIST_MAX. */
+/* Writes the result of the accumulator that begins at acc + agg->offset into a cell of 16 bytes.
+ * Returns false when it is absent. items: room for LIST_MAX items of a list. */
 bool pl_query_agg_result(const struct agg *agg, const uint8_t *acc, void *cell,
 	struct pl_query_item *items, uint64_t *absent);
 

@@ -448,7 +448,7 @@ static void test_delay(void)
 	pl_buf_done(&text);
 }
 
-/* Those that only tell. */
+/* Queries that describe the traffic and have no alarms. */
 static void test_told(void)
 {
 	struct found found;

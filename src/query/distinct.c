@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Sets of distinct values. All sets of one aggregate share a table, whose keys are the number of
- * the group's entry and the values; an entry has the next one of its set behind the key, through
- * which the set is joined and dropped.
- */
+/* Sets of distinct values. All sets of one aggregate share a table, whose keys are the number of
+ * the group's entry and the values; behind its key an entry has a link to the next one of its set,
+ * by which sets are walked and dropped. */
 #include <string.h>
 
 #include "base/prefetch.h"

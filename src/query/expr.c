@@ -55,7 +55,7 @@ static void in_prefix(struct vector *v, const struct vector *a, const struct nod
 
 /* ---- absent values ---- */
 
-/* Adds absent values of b to those of a. */
+/* Marks the values of a that are absent in b as absent. */
 static void join_absent(struct vector *a, const struct vector *b, uint32_t n)
 {
 	if (!b->some_absent)

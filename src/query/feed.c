@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define SHORTER_BYTES 16384 /* of records that are shortened at once */
+#define SHORTER_BYTES 16384 /* room for records that are shortened at once */
 
 static const struct pl_stat stat_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_query_stats, __VA_ARGS__)

@@ -218,7 +218,7 @@ static void take_inputs(struct pl_query_run *run, const struct fold *fold, uint3
 	memcpy(cell_of(run->fold.row, FOLD_INPUT_CELL), from + ROW_HEAD, size - ROW_HEAD);
 }
 
-/* Sets the first values, at the first record of a key. An absent one stays absent. */
+/* Sets the variables at the first record of a key. An absent first value stays absent. */
 static void begin(struct pl_query_run *run, const struct fold *fold, struct acc_fold *acc)
 {
 	const uint64_t none = ((uint64_t)1 << fold->n_states) - 1;

@@ -10,7 +10,7 @@ int pl_query_groups_init(struct pl_query_run *run, struct stage_run *s)
 {
 	const struct stage *stage = s->stage;
 	struct groups *g = &s->groups;
-	uint32_t slots = run->windows.max + 1; /* the last slot is for joined panes */
+	uint32_t slots = run->windows.max + 1; /* the last slot is for merged panes */
 	int r;
 
 	g->link_offset = stage->key_bytes;

@@ -49,7 +49,7 @@ static bool make_key(const struct join *join, bool left, const uint8_t *row, uin
 	return true;
 }
 
-/* Builds the table: the first row of each key, + 1; the others follow by `next`. */
+/* Builds the table: for each key the first row, + 1; further rows follow in join_next. */
 static void build(struct pl_query_run *run, struct stage_run *s, uint32_t i)
 {
 	const struct row_list *right = &run->stages[s->stage->sources[i].stage->number].out;

@@ -36,7 +36,7 @@ static void make_records(void)
 			.id = (uint16_t)below(3) };
 }
 
-/* How many records a window has of each: TCP by sport and ttl, UDP by dport, messages by qtype. */
+/* Numbers of records in a window: TCP by sport and ttl, UDP by dport, messages by qtype. */
 struct counts {
 	unsigned int a[KEYS][3], b[KEYS], c[KEYS];
 };

@@ -249,7 +249,7 @@ static void test_found(void)
 	}
 }
 
-/* What they tell, counted by hand. */
+/* Figures of the queries, counted by hand. */
 static void test_figures(void)
 {
 	struct found found;

@@ -357,7 +357,7 @@ static struct window *first_window(const struct pl_query_merge *m)
 	return first;
 }
 
-/* Time up to which all inputs that are not idle have marked. */
+/* Returns the time up to which all inputs that are not idle have marked. */
 static int64_t least_mark(const struct pl_query_merge *m)
 {
 	int64_t least = INT64_MAX;

@@ -54,7 +54,7 @@ uint32_t pl_query_origin_bit_of(
 
 /* ---- of groups ---- */
 
-/* While all records are of the first point, groups store no points. */
+/* Returns the points of a group. While all records are of the first point, groups store none. */
 static uint32_t exp_of(
 	const struct pl_query_run *run, const struct stage_run *s, const struct link *link)
 {
@@ -155,7 +155,7 @@ struct row_origin pl_query_origin_join(struct row_origin a, struct row_origin b)
 		a.exp | b.exp };
 }
 
-/* In ascending order; a row mostly has the points of the row before. */
+/* Lists the points in ascending order; mostly a row has those of the row before. */
 void pl_query_origin_tell(struct pl_query_run *run, struct pl_query_row *row, const uint8_t *data)
 {
 	const struct row_origin o = row_origin(data);

@@ -81,7 +81,7 @@ void pl_query_pairs_done(struct stage_run *s)
 
 /* ---- the heaps ---- */
 
-/* Compares by time, then by bytes, so that the order does not depend on the source. */
+/* Compares by time, then by bytes, so that the order does not depend on that of arrival. */
 static bool is_before(const struct side *side, struct due a, struct due b)
 {
 	int order;
@@ -162,7 +162,7 @@ static bool comes_before(struct pair_room *room, uint32_t a, uint32_t b)
 		(struct due){ right_at(room, b)->ts, b - 1 });
 }
 
-/* Place of the link that points to `link`. */
+/* Returns the link that points to the record `link`. */
 static uint32_t *hook_of(const struct pair_room *room, struct chain *chain, uint32_t link)
 {
 	struct held *above;
@@ -282,8 +282,8 @@ static void mark(const struct pairs *pairs, struct pair_room *room, int64_t ts)
 	room->refused_to = to > room->refused_to ? to : room->refused_to;
 }
 
-/* Notes the least position. Two stretches that share a place keep the position of the later one for
- * longer than necessary. */
+/* Notes the least position of a stretch. When two stretches share a place, that of the earlier one
+ * is kept for longer than necessary. */
 static void note_place(const struct pl_query_run *run, struct pair_room *room, int64_t ts)
 {
 	const int64_t number = ts / room->stretch;
@@ -378,7 +378,7 @@ static void flush(struct pl_query_run *run, struct stage_run *s)
 	run->pairs_incomplete = false;
 }
 
-/* Origin of a record of a side. */
+/* Returns the origin of a record of a side. */
 static struct row_origin origin_of(
 	struct pl_query_run *run, const struct pairs *pairs, unsigned int i, const uint8_t *record)
 {

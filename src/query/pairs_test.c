@@ -264,7 +264,7 @@ static void feed(struct pl_query_run *r, const struct question *q, const struct 
 			packets ? (const void *)p : (const void *)d, k, 0);
 }
 
-/* What is late is so by the records of the batches before, of both streams. */
+/* Feeds batches. An item is late by the records of earlier batches, of both streams. */
 static void feed_all(struct pl_query_run *r, const struct question *q)
 {
 	int64_t greatest[2] = { -1, -1 };

@@ -332,7 +332,7 @@ static bool set_is_good(const struct agg *agg, const uint8_t *values)
 	return true;
 }
 
-/* entry TABLE_NONE: the set is only checked. */
+/* Reads a set and adds its values to the entry; TABLE_NONE: only checks them. */
 static bool get_set(struct pl_query_run *run, struct stage_run *s, const struct agg *agg,
 	struct pl_cursor *in, uint32_t entry)
 {
@@ -352,7 +352,7 @@ static bool get_set(struct pl_query_run *run, struct stage_run *s, const struct 
 	return true;
 }
 
-/* `take`: the points are added to the run's; else they are only checked. */
+/* Reads an origin. take: its points get bits of the run; else they are only checked. */
 static bool get_origin(
 	struct pl_query_run *run, struct pl_cursor *in, bool take, struct row_origin *ret)
 {
@@ -385,7 +385,7 @@ static bool get_origin(
 	return true;
 }
 
-/* `take`: the group is added; else it is only checked. */
+/* Reads a group. take: it is added; else it is only checked. */
 static bool get_group(
 	struct pl_query_run *run, struct stage_run *s, struct pl_cursor *in, bool take)
 {

@@ -107,7 +107,7 @@ static void take_row(void *arg, const struct pl_query_row *row)
 			at += put_value(to + at, 512 - at, v);
 			continue;
 		}
-		/* What topk counts is exact here: fewer values than counters. */
+		/* The counts of topk are exact here: there are fewer values than counters. */
 		for (uint32_t k = 0; k < v->list.n && at < 300; k++) {
 			at += put_value(to + at, 512 - at, &v->list.items[k].value);
 			at += (size_t)snprintf(

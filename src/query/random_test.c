@@ -250,7 +250,7 @@ static void number_point(const struct record *r)
 		points[n_points++] = point;
 }
 
-/* Where a row's records are from. */
+/* Writes the origin of a row: the earliest time of its records, and their points. */
 static void put_origin(char *to, const struct record **in, unsigned int n)
 {
 	uint64_t first = UINT64_MAX;

@@ -16,7 +16,7 @@
 struct link {
 	uint32_t next; /* next entry of the same pane; + 1 */
 	uint32_t linked : 1, fired : 1, in_batch : 1;
-	/* points, as in struct row_origin; 0: also all of the run's first point */
+	/* points, as in struct row_origin; 0: none, or only the run's first point */
 	uint32_t exp : 29;
 	uint64_t first_ns;
 };
@@ -64,7 +64,7 @@ struct groups {
 	uint32_t n_due;
 };
 
-/* Rows of 8 + 16 * columns bytes; grows up to `max`. */
+/* Rows of ROW_HEAD + 16 * columns bytes; the list grows up to `max`. */
 struct row_list {
 	uint8_t *data;
 	uint32_t n, cap, max, size;
@@ -324,7 +324,7 @@ void pl_query_run_until(struct pl_query_run *run, int64_t goal);
 void pl_query_partial_give(struct pl_query_run *run, const struct stage_run *s, uint32_t first);
 
 /* rows.c */
-/* Makes rows of 8 + 16 * n bytes at `to` from expressions. */
+/* Makes rows of ROW_HEAD + 16 * n bytes at `to` from n expressions. */
 void pl_query_rows_make(struct pl_query_run *run, const struct node *const *items, uint32_t n,
 	const struct rows *rows, uint8_t *to);
 /* Gives rows to the sink, or keeps them for a later stage. */

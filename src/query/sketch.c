@@ -12,7 +12,7 @@
 void pl_query_approx_add(struct acc_approx *acc, uint64_t hash)
 {
 	uint8_t *r = &acc->registers[hash >> (64 - HLL_BITS)];
-	/* The bit behind the register's number limits the rank. */
+	/* The bit set behind those of the hash limits the rank. */
 	uint8_t rank =
 		(uint8_t)(__builtin_clzll(hash << HLL_BITS | (uint64_t)1 << (HLL_BITS - 1)) + 1);
 
@@ -55,7 +55,7 @@ static unsigned int bucket_of(uint64_t v)
 	return (e << QUANTILE_SUB) + (unsigned int)(v >> e);
 }
 
-/* Middle of the bucket. */
+/* Returns the middle of a bucket. */
 static uint64_t value_of(unsigned int bucket)
 {
 	unsigned int e;
@@ -75,7 +75,8 @@ void pl_query_quantile_add(struct acc_quantile *acc, uint64_t value, uint32_t n)
 	*count = *count > UINT32_MAX - n ? UINT32_MAX : *count + n;
 }
 
-/* Finds the least value that a share q of all does not exceed. Returns false when there is none. */
+/* Finds the least value that is not below a share q of all values. Returns false when there is
+ * none. */
 bool pl_query_quantile(const struct acc_quantile *acc, double q, uint64_t *ret)
 {
 	uint64_t n = 0, rank, seen = 0;

@@ -6,7 +6,7 @@
 #include "query/partial.h"
 #include "query/serial.h"
 
-/* Name of a key's column when it is one of these n columns; NULL: it is not. */
+/* Returns the name of a key's column when that is one of these n columns, else NULL. */
 static const char *name_of(const struct key *key, const struct column *columns, uint32_t n)
 {
 	const struct node *node = key->node;
@@ -111,7 +111,8 @@ static bool has_texts(const struct stage *stage)
 	return some;
 }
 
-/* Reason why records of different partitions have to meet one by one; NULL: they need not. */
+/* Returns the reason why records of different partitions have to meet one by one; NULL: they need
+ * not. */
 static const char *why_together(const struct pl_query *query, uint32_t topics)
 {
 	for (uint32_t i = 0; i < query->n_stages; i++) {

@@ -280,7 +280,7 @@ static inline __attribute__((always_inline)) struct words load_column(
 	return w;
 }
 
-/* Hashes a key as hash_words(). */
+/* Hashes a key like hash_words(). */
 static inline __attribute__((always_inline)) uint32_t hash_column(
 	const struct table *t, uint64_t first, struct words w, uint32_t width)
 {
@@ -306,7 +306,7 @@ static inline __attribute__((always_inline)) uint32_t first_entry(
 	return entry;
 }
 
-/* As add_some(), without making keys. */
+/* Adds keys like add_some(), without making them. */
 static inline __attribute__((always_inline)) void add_column(struct table *t, uint64_t first,
 	const uint8_t *column, size_t stride, const uint16_t *sel, uint32_t n, uint32_t *ret,
 	uint32_t width)

@@ -56,7 +56,7 @@ static void sink(void *arg, const struct pl_query_row *row)
 	}
 }
 
-/* What the question answers over the values, a row behind the other. */
+/* Returns the answer to a question over the values: its rows, one after the other. */
 static const char *answer(const char *question)
 {
 	const struct pl_query_config config = { .max_groups = 64 };

@@ -49,7 +49,7 @@ void pl_query_windows_done(struct windows *w)
 	free(w->seen);
 }
 
-/* End of the last window that has a pane. */
+/* Returns the end of the last window that has the pane. */
 static int64_t last_end(const struct windows *w, int64_t start)
 {
 	return floor_to(start, (int64_t)w->spec.step_ns) + (int64_t)w->spec.size_ns;
@@ -125,7 +125,7 @@ void pl_query_windows_ended(struct windows *w, unsigned int kind, uint32_t parti
 	feed->used = false;
 }
 
-/* The idle time begins when the stored records end. */
+/* The idle time begins when all stored records were fed. */
 void pl_query_windows_behind(struct windows *w, unsigned int kind, uint32_t partition, bool behind)
 {
 	struct feed *feed = &w->feeds[(uint32_t)kind * w->partitions + partition];
@@ -147,7 +147,7 @@ void pl_query_windows_tell(struct windows *w, uint64_t now_ns)
 	w->now_ns = now_ns > w->now_ns ? now_ns : w->now_ns;
 }
 
-/* Mark of an idle partition: as if its records' time had gone on with the clock. */
+/* Returns the mark of an idle partition, as if its records' time had gone on with the clock. */
 static int64_t moved(const struct windows *w, const struct feed *feed, int64_t mark)
 {
 	const uint64_t since = w->now_ns - feed->last_ns;
@@ -190,11 +190,11 @@ int64_t pl_query_windows_goal(const struct windows *w)
 
 /* ---- closing ---- */
 
-/* End of the first open window that has a pane. */
+/* Returns the end of the first open window that has the pane. */
 static int64_t first_end(const struct windows *w, int64_t start)
 {
 	const int64_t size = (int64_t)w->spec.size_ns, step = (int64_t)w->spec.step_ns;
-	/* Windows with the pane begin after start + pane - size. */
+	/* Windows with the pane begin at start + pane - size or later. */
 	int64_t begin = start + w->pane_ns - size, least;
 
 	if (w->watermark > INT64_MIN + size && begin < w->watermark - size + 1)

@@ -65,16 +65,16 @@ void pl_query_windows_of_slot(
 /* Notes the greatest time of a batch. */
 void pl_query_windows_note(
 	struct windows *w, unsigned int kind, uint32_t partition, int64_t greatest);
-/* Notes that no more records of this feed come. */
+/* Notes that a feed has no more records. */
 void pl_query_windows_ended(struct windows *w, unsigned int kind, uint32_t partition);
 void pl_query_windows_behind(struct windows *w, unsigned int kind, uint32_t partition, bool behind);
 void pl_query_windows_tell(struct windows *w, uint64_t now_ns);
-/* Time to which the watermark may go. */
+/* Returns the time to which the watermark may go. */
 int64_t pl_query_windows_goal(const struct windows *w);
 /* Finds the next window that ends at `goal` or before. Returns false when there is none; the
  * watermark is at the goal then. */
 bool pl_query_windows_next(struct windows *w, int64_t goal, int64_t *ret_start, int64_t *ret_end);
-/* End of the last open window; the watermark when none is open. */
+/* Returns the end of the last open window; the watermark when none is open. */
 int64_t pl_query_windows_last_end(const struct windows *w);
 /* Frees the panes that no window needs that ends after `end`. Calls `drop` for each first. */
 void pl_query_windows_closed(

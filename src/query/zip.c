@@ -41,7 +41,7 @@ static struct zip_head head_of(const struct row_list *list, uint32_t k)
 	return head;
 }
 
-/* Makes a row; the record's time is behind the columns. */
+/* Makes a row of two; the time of their record is behind the columns. */
 static void make_row(const struct stage *stage, uint8_t *to, const uint8_t *left,
 	const uint8_t *right, const uint8_t *record)
 {
@@ -59,7 +59,8 @@ static void make_row(const struct stage *stage, uint8_t *to, const uint8_t *left
 	memcpy(to + stage->time->offset, record + a->time->offset, sizeof(uint64_t));
 }
 
-/* Gives each left row of the record with each right one, up to `b_end`. */
+/* Gives the pairs of a left row with the right rows from number b up to b_end, all of one
+ * record. */
 static void give_row(struct pl_query_run *run, struct stage_run *s, const uint8_t *records,
 	struct zip_head of, const uint8_t *left, uint32_t b, uint32_t b_end)
 {

@@ -41,7 +41,7 @@ static void make_packets(void)
 	}
 }
 
-/* What the sides are: the text, and the rows of a packet. */
+/* Query of each side; rows_of() has the rows that it makes of a packet. */
 static const char *const texts[SIDES] = {
 	[FILTER] = "SELECT tcp_seq AS id, wire_len * 2 AS x FROM packets%s WHERE ttl > 2",
 	[GAPS] = "SELECT sport, gap.g AS x FROM packets%s WHERE ttl < 6 GROUP BY sport",
