@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Makes a record dns64/1 of a DNS message (RFC 1035 4): client, server, question, and the first
  * address of the answer. Names become hashes, lengths and an entropy, not texts.
- * 
+ *
  * The hashes are those of the name's labels as on the wire, letters in lower case, with the root's
  * label: 32 bits of XXH3-64 with seed 0, the same on every machine. */
 #pragma once
