@@ -2,7 +2,7 @@
 /* Writes messages to topics for a member of a group, which commits its positions only when the
  * messages are stored: it sends, flushes, and then commits. In a transaction, messages and
  * positions become visible together, or not at all.
- * 
+ *
  * One thread at a time. */
 #pragma once
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "marks/marks.h"
@@ -103,20 +104,20 @@ static const char links[] =
 
 /* ---- life ---- */
 
-bool pl_daemon_listens(const struct pl_config *config)
+static bool has_listener(const struct pl_config *config)
 {
 	return config->web.listen != NULL && strcmp(config->web.listen, "off") != 0;
 }
 
 static bool has_web(const struct pl_config *config)
 {
-	return pl_daemon_listens(config) || config->web.socket != NULL;
+	return has_listener(config) || config->web.socket != NULL;
 }
 
 static void http_options(const struct pl_config *config, struct pl_http_options *ret)
 {
 	*ret = (struct pl_http_options){
-		.listen = pl_daemon_listens(config) ? config->web.listen : NULL,
+		.listen = has_listener(config) ? config->web.listen : NULL,
 		.names = config->web.names.items,
 		.n_names = config->web.names.n,
 		.max_connections = (unsigned int)config->web.max_connections,
@@ -129,7 +130,7 @@ int pl_daemon_security(
 	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag)
 {
 	*ret = NULL;
-	if (config->web.config_file == NULL || !pl_daemon_listens(config))
+	if (config->web.config_file == NULL || !has_listener(config))
 		return 0;
 	return pl_webconf_load(ret, config->web.config_file, diag);
 }
@@ -150,6 +151,11 @@ static int open_web(struct pl_daemon *d, const struct pl_config *config, struct 
 	r = pl_daemon_security(config, &options.security, diag);
 	if (r < 0)
 		return r;
+	d->listen = strdup(has_listener(config) ? config->web.listen : "off");
+	if (d->listen == NULL) {
+		pl_webconf_free(options.security);
+		return -ENOMEM;
+	}
 	r = pl_http_open(&d->http, &options, routes, diag);
 	if (r == 0) {
 		atomic_store(&d->pages.http, d->http);
@@ -189,6 +195,12 @@ int pl_daemon_open(struct pl_daemon *d, const struct pl_daemon_hooks *hooks, str
 	return r;
 }
 
+bool pl_daemon_listens_at(const struct pl_daemon *d, const struct pl_config *config)
+{
+	return d->http != NULL &&
+	       strcmp(d->listen, has_listener(config) ? config->web.listen : "off") == 0;
+}
+
 uint64_t pl_daemon_stop(struct pl_daemon *d, uint64_t limit_ns)
 {
 	uint64_t left = pl_pipeline_stop(d->pipeline, limit_ns);
@@ -207,6 +219,8 @@ void pl_daemon_done(struct pl_daemon *d)
 		d->api.taps->watch = NULL;
 	pl_pipeline_free(d->pipeline);
 	d->pipeline = NULL;
+	free(d->listen);
+	d->listen = NULL;
 }
 
 uint64_t pl_daemon_memory(const struct pl_config *config)

@@ -24,6 +24,7 @@ struct pl_daemon_more {
 struct pl_daemon {
 	struct pl_pipeline *pipeline;
 	struct pl_http *http; /* NULL when web.listen is off and there is no web.socket */
+	char *listen;         /* web.listen at the start; NULL as `http` */
 	struct pl_daemon_api api;
 	struct pl_pages_content pages;
 	struct pl_daemon_more more;
@@ -50,12 +51,12 @@ int pl_daemon_new(struct pl_daemon *ret, struct pl_config *config, const struct 
 int pl_daemon_open(
 	struct pl_daemon *daemon, const struct pl_daemon_hooks *hooks, struct pl_diag *diag);
 
-/* Returns true when the configuration has pages at a TCP address. */
-bool pl_daemon_listens(const struct pl_config *config);
-
 /* As pl_webconf_load of web.config_file; *ret is NULL without that or without a listener. */
 int pl_daemon_security(
 	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag);
+
+/* Returns true when the pages are open where the configuration says. */
+bool pl_daemon_listens_at(const struct pl_daemon *daemon, const struct pl_config *config);
 
 /* Stops receiving, delivers entries for at most limit_ns while the pages say that it is stopping,
  * then closes the pages. Returns the number of entries left undelivered. */

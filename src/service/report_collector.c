@@ -204,9 +204,9 @@ static int change_all(struct pl_report_collector *c, struct pl_config *config, s
 static int change(struct pl_report_collector *c, struct pl_config *config, struct pl_diag *diag)
 {
 	struct pl_daemon *d = &c->daemon;
-	/* A listener that the new file does not have stays until a restart, and stays as secure as
-	 * it is. */
-	const bool secures = d->http != NULL && pl_daemon_listens(config);
+	/* The listener stays until a restart. When the new file has another one, or none, its
+	 * security is not meant for this one, which keeps what it has. */
+	const bool secures = pl_daemon_listens_at(d, config);
 	struct pl_webconf *security = NULL;
 	int r = secures ? pl_daemon_security(config, &security, diag) : 0;
 

@@ -146,6 +146,25 @@ def test_tls():
         eq(r.returncode, code, f"config check: {code} for {text.splitlines()[-1].strip()}")
 
 
+def test_kept():
+    """A file without the listener: it stays until a restart, and stays as it is secured."""
+    make_ca("ca")
+    make_cert("server", "ca", "DNS:localhost,IP:127.0.0.1", "serverAuth")
+    web = write("kept.yml", "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n")
+    d = Daemon("kept", f"  config_file: {web}\n")
+    with open(d.config, encoding="utf-8") as f:
+        first = f.read()
+    for number, text in enumerate((first.replace("listen: 127.0.0.1:0", "listen: off"), first.split("web:")[0], first), 1):
+        with open(d.config, "w", encoding="utf-8") as f:
+            f.write(text)
+        d.p.send_signal(signal.SIGHUP)
+        ok(d.wait_for("is in use", count=number), "reload")
+        eq(get(d, "/healthz"), (200, "ok\n"), "served by TLS as before")
+        eq(curl(f"http://127.0.0.1:{d.port}/healthz")[0], 0, "and not in the clear")
+    ok("web.listen is not changed while running" in d.log(), "and that is said", d.log())
+    eq(d.stop(), 0, "stops with 0")
+
+
 def test_auth():
     good = crypt.crypt("s3cret", crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=1024))
     token = write("token", "0123456789abcdefghij\n")
@@ -573,7 +592,7 @@ def promise_memory():
 
 def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    lab.run(test_tls, test_auth, test_attack, test_many, test_streams, promise_answers, promise_memory)
+    lab.run(test_tls, test_kept, test_auth, test_attack, test_many, test_streams, promise_answers, promise_memory)
     return tap.end()
 
 
