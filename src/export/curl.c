@@ -22,7 +22,7 @@ struct poster {
 	CURL *easy;
 	CURLM *multi;
 	struct curl_slist *headers, *all_headers;
-	char *user, *password_file, *token_file, *token_scheme;
+	char *password_file, *token_file, *token_scheme;
 	struct pl_http_answer *answer; /* answer of the current request */
 	size_t answer_bytes;
 	char error[CURL_ERROR_SIZE];
@@ -315,7 +315,6 @@ static void poster_free(void *arg)
 		curl_multi_cleanup(h->multi);
 	forget_headers(h);
 	curl_slist_free_all(h->headers);
-	free(h->user);
 	free(h->password_file);
 	free(h->token_file);
 	free(h->token_scheme);
@@ -418,8 +417,6 @@ int pl_curl_new(void **ret, const struct pl_sender_options *o, struct pl_diag *d
 	h->easy = curl_easy_init();
 	h->multi = curl_multi_init();
 	r = h->easy != NULL && h->multi != NULL ? 0 : -ENOMEM;
-	if (r == 0)
-		r = copy(&h->user, o->user);
 	if (r == 0)
 		r = copy(&h->password_file, o->password_file);
 	if (r == 0)

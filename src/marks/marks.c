@@ -354,7 +354,6 @@ static int open_service(void *s, struct pl_diag *diag)
 	/* Skips records from before the start: their blocks are over. */
 	(void)read_regions(marks, pl_clock_mono_ns(), true);
 	look_at_conditions(marks);
-	marks->began = true;
 	return 0;
 }
 

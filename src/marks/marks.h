@@ -48,7 +48,6 @@ struct pl_marks {
 	/* Takes events, as pl_pipeline_put_events does. */
 	uint32_t (*put)(void *arg, const struct pl_event *events, uint32_t n);
 	void *arg;
-	bool began;
 	uint64_t regions_ns;               /* time of the next reading */
 	uint64_t topics_ns, conditions_ns; /* next times for these */
 	struct pl_condition_board conditions;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sources: makes workers for the sockets and queues of a configured source, and chooses their
  * processors. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,6 +161,8 @@ int pl_pipeline_open_regions(struct pl_pipeline *p, const struct pl_config *conf
 	r = pl_region_source_new(&p->regions, config);
 	if (r < 0)
 		return r;
+	for (unsigned int i = 0; i < p->n_keys; i++)
+		pl_region_source_name_keys(p->regions, p->keys[i].region, p->keys[i].names);
 	source.feed = pl_region_source_feed(p->regions);
 	r = pl_worker_new(
 		&workers[*n], &source, p->next_id++, (uint32_t)config->decode.max_exporters, diag);
@@ -207,6 +210,9 @@ uint32_t pl_pipeline_put_events(struct pl_pipeline *p, const struct pl_event *ev
 void pl_pipeline_name_keys(
 	struct pl_pipeline *p, const char *region, const struct pl_key_names *names)
 {
+	assert(p->n_keys < PL_CONFIG_REGIONS_MAX);
+	p->keys[p->n_keys].region = region;
+	p->keys[p->n_keys++].names = names;
 	if (p->regions != NULL)
 		pl_region_source_name_keys(p->regions, region, names);
 }

@@ -26,7 +26,12 @@ struct pl_pipeline {
 	unsigned int n_outputs;
 	bool running, stopping;
 
-	struct pl_region_source *regions;           /* NULL: none are read */
+	struct pl_region_source *regions; /* NULL: none are read */
+	struct {
+		const char *region;
+		const struct pl_key_names *names;
+	} keys[PL_CONFIG_REGIONS_MAX]; /* pl_pipeline_name_keys, n_keys of them */
+	unsigned int n_keys;
 	uint64_t alerts_refused, alerts_refused_ns; /* of regions; time of the last one, 0: none */
 	struct pl_event_feed *events;               /* of queries and marks; NULL: none */
 

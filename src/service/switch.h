@@ -20,7 +20,7 @@ struct pl_switch_port {
 	char label[16];         /* name of a port without one */
 	uint32_t mtu;
 	struct pl_port *lanes[PL_SWITCH_LANES_MAX]; /* sockets: queues of the interface */
-	unsigned int n_lanes, readable;             /* not used: a bit for each lane */
+	unsigned int n_lanes;
 	bool down;
 	struct pl_dp_port *queues;
 	uint32_t queued_len; /* of the packet that left the queues last, when it was queued */
