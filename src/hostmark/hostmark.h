@@ -3,10 +3,10 @@
  * Alternate marking in the kernel (bpf/mark.bpf.c): loads the program, attaches it to an interface,
  * and reads its flows block by block.
  *
- *   marker a program of traffic control on packets that leave: packets that a rule chooses get the
- *   colour of the present block, and are counted in it meter on packets that enter or leave, or
- *   XDP: counts packets in the block of their colour edge clears the marking bits of packets that
- *   leave the domain, or enter it
+ *   marker   a program of traffic control on packets that leave: packets that a rule chooses get
+ *            the colour of the present block, and are counted in it
+ *   meter    on packets that enter or leave, or XDP: counts packets in the block of their colour
+ *   edge     clears the marking bits of packets that leave the domain, or enter it
  *
  * Blocks follow CLOCK_TAI. One thread, and with ticks (mark/tick.h) another one that sets them.
  */
