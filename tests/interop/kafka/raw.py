@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -215,7 +216,8 @@ def test_killed(server):
     port = lab.free_udp_port()
     keeping, live = keeper(server, "killed", port)
     database = Database()
-    source = pathline.start_gen(port, "-n", 12000, "-r", "500", "--int", "2.1")
+    # Until the lives are over: each is to find reports.
+    source = pathline.start_gen(port, "-n", 1000000, "-r", "500", "--int", "2.1")
     dropped, read_again, holding = 0, 0, 0
     for life in range(6):
         daemon = into_database(server, "killed", f"life{life}", database)
@@ -232,6 +234,7 @@ def test_killed(server):
         read_again += pathline.came(values)
         daemon.kill()
         database.holds.clear()
+    source.send_signal(signal.SIGINT)
     sent = pathline.sent_by(source)
     ok(settled(keeping, sent), "all reports are in the topic", keeping.log())
     eq((keeping.stop(), dropped, holding), (0, 0, 6), "nothing was dropped, and each life ended with something on its way")
