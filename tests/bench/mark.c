@@ -13,6 +13,7 @@
 #include "base/complain.h"
 #include "hostmark/hostmark.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/mark_wire.h"
 #include "tests/bench/turn.h"
 
 #include "bpf/bench.skel.h" /* knows the types above only by name */
@@ -190,7 +191,7 @@ static int run(struct pl_bench_ctx *ctx)
 	pl_bpf_mark__destroy(b.untimed);
 	pl_bpf_mark__destroy(b.option);
 	pl_bpf_bench__destroy(b.bare);
-	return r;
+	return r == 0 ? pl_mark_wire_run(ctx) : r;
 }
 
 const struct pl_bench pl_bench_mark = {
