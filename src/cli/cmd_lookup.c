@@ -22,7 +22,7 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		PL_REGION_ARGS_FORM(args.region),
-		{ PL_OPT_STRING, 'w', "where", &args.where, "EXPR",
+		{ PL_OPT_ONCE, 'w', "where", &args.where, "EXPR",
 			"flow, queue: only records that match the expression (see 'pathline help where')",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Keys of any region", NULL, NULL, NULL, NULL },

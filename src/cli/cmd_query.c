@@ -86,7 +86,7 @@ static const struct pl_opt *options(void)
 			"become this user once everything that needs privileges is open", NULL },
 		PL_ARGS_SERVING(args.sql.duration_ns, args.sql.stats),
 		{ PL_OPT_HEADING, 0, "Lists", NULL, NULL, NULL, NULL },
-		{ PL_OPT_STRING, 'w', "where", &args.lists.where, "EXPR",
+		{ PL_OPT_ONCE, 'w', "where", &args.lists.where, "EXPR",
 			"only records that match the expression (see 'pathline help where')",
 			NULL },
 		{ PL_OPT_STRING, 0, "since", &args.lists.since, "TIME",

@@ -25,7 +25,7 @@ static volatile int stop_flag;
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
-		{ PL_OPT_STRING, 'w', "where", &args.where, "EXPR",
+		{ PL_OPT_ONCE, 'w', "where", &args.where, "EXPR",
 			"only records and events that match the expression (see 'pathline help where')",
 			NULL },
 		{ PL_OPT_FLAG, 'e', "events", &args.events, NULL, "events only", NULL },

@@ -38,7 +38,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"print the records in this form (default table, and nothing with --to)",
 			pl_out_forms },
-		{ PL_OPT_STRING, 0, "where", &args.where, "EXPR",
+		{ PL_OPT_ONCE, 0, "where", &args.where, "EXPR",
 			"print only records that match the expression, such as "
 			"\"pay_len > 0 and dport == 443\" (outputs of --to get all)",
 			NULL },

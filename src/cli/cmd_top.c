@@ -34,7 +34,7 @@ static const struct pl_opt *options(void)
 			"first table (default queues)", screen_words },
 		{ PL_OPT_STRING, 0, "sort", &args.sort, "COLUMN",
 			"first column to sort by; rate is one", NULL },
-		{ PL_OPT_STRING, 'w', "where", &args.where, "EXPR",
+		{ PL_OPT_ONCE, 'w', "where", &args.where, "EXPR",
 			"only rows that match the expression, such as node == 3 and depth > 100",
 			NULL },
 		{ PL_OPT_DURATION, 'd', "interval", &args.interval_ns, "TIME",

@@ -25,7 +25,7 @@ struct pl_record_args {
 			NULL                                                                       \
 	}
 #define PL_RECORD_ARGS_WHICH(a)                                                                    \
-	{ PL_OPT_STRING, 0, "where", &(a).where, "EXPR",                                           \
+	{ PL_OPT_ONCE, 0, "where", &(a).where, "EXPR",                                             \
 		"only records that match the expression, such as "                                 \
 		"\"hops.queue_depth > 100 and flow.dport == 443\"",                                \
 		NULL },                                                                            \

@@ -75,6 +75,8 @@ ok(len(long.stderr) < 400 and long.stderr.splitlines()[2].index('^') == long.std
 expect(['completion', 'csh'], 2)
 expect(['completion'], 2)
 expect(['bench', 'nothing-of-this-name'], 2, err='--list')
+for command in ('read', 'listen', 'tail', 'top', 'tap', 'query', 'lookup'):
+    expect([command, '--where', 'node == 1', '--where', 'node == 2'], 2, err='option --where is given twice')
 expect(['bench', '--pairs', '2'], 2, err='--pairs')
 
 names = commands()
