@@ -52,6 +52,12 @@ struct pl_report {
 	uint64_t notes; /* PL_NOTE_BIT set */
 };
 
+/* v2.0: whether the reports from here on, by their lengths, end with the datagram. */
+struct pl_report_chain {
+	uint32_t left; /* bytes of the datagram from here on; 0: not followed yet */
+	bool closes;
+};
+
 /* Walks the individual reports of one datagram. */
 struct pl_report_iter {
 	struct pl_cursor c;
@@ -64,6 +70,10 @@ struct pl_report_iter {
 	bool doubtful;  /* v2.0: only a length tells that the next report begins here */
 	bool numbered;  /* seq, node and hw_id are those of the datagram (v2.0) */
 	bool done;
+	/* What was found last; [1]: the reports also look like reports. So no length is followed
+	 * a second time, however many reports of a datagram are doubtful. */
+	struct pl_report_chain chain[2];
+	uint32_t ahead; /* reports whose length was followed ahead of reading them */
 };
 
 /* Begins a datagram; reads the group header of v2.0. pin: version to assume instead of the nibble,

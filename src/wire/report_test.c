@@ -227,9 +227,69 @@ static void round_trip(void)
 	}
 }
 
+/* Writes `n` reports of these words behind a group header. Returns the bytes written. */
+static size_t put_many(uint8_t *dst, size_t cap, unsigned int n, const uint32_t *words, size_t each)
+{
+	struct pl_build b = pl_build(dst, cap);
+
+	pl_put_be32(&b, 0x20000001);
+	pl_put_be32(&b, 7);
+	for (unsigned int i = 0; i < n; i++) {
+		for (size_t w = 0; w < each; w++)
+			pl_put_be32(&b, words[w]);
+	}
+	ok(!b.full, "%u reports fit into a datagram", n);
+	return b.len;
+}
+
+/* Whether a report is one can depend on all behind it: however many depend, each length is followed
+ * a fixed number of times. */
+static void lengths_followed(void)
+{
+	/* Behind the first, which does not tell its own length, reports of a skipped type; then
+	 * reports with the beginning of a packet, in a datagram that they fill, or do not. */
+	static const uint32_t raw[] = { 0x02010000, 1 }, skipped[] = { 0x20010000, 1 },
+			      begun[] = { 0x04050000, 0x450005dc, 0x00010000, 0x40110000,
+				      0x0a000001, 0x0a000002 };
+	static uint8_t mem[65507];
+	const struct {
+		const char *what;
+		const uint32_t *words;
+		size_t each;
+		unsigned int n, extra, read;
+		enum pl_verdict v;
+	} rows[] = {
+		{ "skipped types", skipped, 2, 8000, 0, 1, PL_V_OK },
+		{ "begun packets", begun, 6, 2700, 0, 2701, PL_V_OK },
+		{ "begun packets and too few bytes", begun, 6, 2700, 6, 1, PL_V_REPORT_LENGTH },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t len =
+			put_many(mem, sizeof(mem) - 24, rows[i].n, rows[i].words, rows[i].each);
+		unsigned int read = 0;
+		struct pl_report_iter it;
+		struct pl_report r;
+		enum pl_verdict v;
+
+		memmove(mem + 8 + sizeof(raw), mem + 8, len - 8);
+		put_many(mem, 16, 1, raw, 2);
+		len += sizeof(raw);
+		memcpy(mem + len, mem + 16, rows[i].extra);
+		eq(pl_report_begin(&it, pl_cursor(mem, len + rows[i].extra), -1, false), PL_V_OK);
+		while (pl_report_next(&it, &r, &v))
+			read++;
+		eq(read, rows[i].read, "%s: reports read", rows[i].what);
+		eq(v, rows[i].v, "%s: the verdict", rows[i].what);
+		ok(it.ahead <= 2 * (rows[i].n + 2), "%s: %u lengths were followed for %u reports",
+			rows[i].what, it.ahead, rows[i].n);
+	}
+}
+
 int main(void)
 {
 	vectors();
+	lengths_followed();
 	rows();
 	round_trip();
 	free(exact);

@@ -206,23 +206,40 @@ static bool looks_like_report(const uint8_t *p)
 				       : rep_type != REPTYPE_INNER || in_type != 0;
 }
 
-/* Returns true when the reports from c on, by their lengths, end with the datagram, or are cut as
- * it is. `strict`: they must also look like reports. */
-static bool closes(struct pl_cursor c, bool strict, bool cut)
+/* Follows the lengths of the reports from c on, up to the place that chain[strict] is about. Returns
+ * whether they end with the datagram. */
+static bool follow(struct pl_report_iter *it, struct pl_cursor c, bool strict)
 {
-	while (pl_cursor_left(&c) > 0) {
+	const struct pl_report_chain *known = &it->chain[strict];
+
+	while (pl_cursor_left(&c) > known->left) {
 		const uint8_t *p = pl_cursor_take(&c, 4);
 
+		it->ahead++;
 		if (p == NULL)
-			return cut;
+			return it->cut;
 		if (strict && !looks_like_report(p))
 			return false;
 		if (p[1] == 0xff && pl_cursor_peek(&c, 4 * 0xff) != NULL)
 			return true;
 		if (pl_cursor_take(&c, 4 * (size_t)p[1]) == NULL)
-			return cut;
+			return it->cut;
 	}
-	return true;
+	return pl_cursor_left(&c) == 0 || known->closes;
+}
+
+/* Returns true when the reports from c on, by their lengths, end with the datagram, or are cut as
+ * it is. `strict`: they must also look like reports. The result holds for every later report that
+ * the iterator comes to; but when only the strict one fails, a report in between may be why. */
+static bool closes(struct pl_report_iter *it, struct pl_cursor c, bool strict)
+{
+	struct pl_report_chain *known = &it->chain[strict];
+	const size_t left = pl_cursor_left(&c);
+	const bool good = follow(it, c, strict);
+
+	if (left > known->left && (good || !strict))
+		*known = (struct pl_report_chain){ .left = (uint32_t)left, .closes = good };
+	return good;
 }
 
 static bool has_packet(unsigned int in_type)
@@ -289,29 +306,29 @@ static void take_contents(
  * begins here, its own bytes must look like a report, and so must all behind it, up to the end of
  * the datagram.
  */
-static bool is_plausible(
-	const uint8_t *p, struct pl_cursor start, bool packet_there, bool vouched, bool cut)
+static bool is_plausible(struct pl_report_iter *it, const uint8_t *p, struct pl_cursor start,
+	bool packet_there, bool vouched)
 {
-	if (!closes(start, true, cut))
+	if (!closes(it, start, true))
 		return false;
 	return p[0] >> 4 == REPTYPE_IOAM || (has_packet(p[0] & 0xf) ? packet_there : vouched);
 }
 
 /*
  * Checks the length of a report with an inner packet against the packet's own and the datagram's:
- * for the packet the report has `there` bytes left, the datagram `room`, of which `behind` are not
- * the report's. Returns false when the report's length must be wrong. *ret_vouched: the packet ends
+ * for the packet the report has `there` bytes left, the datagram `room`, of which it->c are not the
+ * report's. Returns false when the report's length must be wrong. *ret_vouched: the packet ends
  * where the report does.
  */
-static bool hold_against_packet(struct pl_report *ret, size_t size, size_t there, size_t room,
-	bool past_end, struct pl_cursor behind, bool cut, bool *ret_vouched)
+static bool hold_against_packet(struct pl_report_iter *it, struct pl_report *ret, size_t size,
+	size_t there, size_t room, bool past_end, bool *ret_vouched)
 {
 	*ret_vouched = fills(size, there);
 	if (there == room && !past_end)
 		return true;
 	/* The packet fills the rest of the datagram. But a report that has only the beginning of a
 	 * packet may have this length by chance: then reports follow. */
-	if (fills(size, room) && (past_end || (!*ret_vouched && !closes(behind, true, cut)))) {
+	if (fills(size, room) && (past_end || (!*ret_vouched && !closes(it, it->c, true)))) {
 		ret->notes |= PL_NOTE_BIT(REPORT_LENGTH_INNER);
 		return true;
 	}
@@ -367,9 +384,8 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 	/* The contents of a skipped report tell nothing about its length. */
 	if (rep_type > REPTYPE_INT) {
 		*ret_skip = true;
-		return doubtful && !is_plausible(p, start, false, false, it->cut)
-			       ? PL_V_REPORT_LENGTH
-			       : PL_V_OK;
+		return doubtful && !is_plausible(it, p, start, false, false) ? PL_V_REPORT_LENGTH
+									     : PL_V_OK;
 	}
 	md_extra = p[2];
 	if (rep_type == REPTYPE_INT) {
@@ -388,18 +404,17 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 
 		pl_cursor_skip(&whole, pl_cursor_left(&whole) - room);
 		size = inner_size(ret, whole, &other);
-		if (!hold_against_packet(
-			    ret, size, there, room, past_end, it->c, it->cut, &vouched))
+		if (!hold_against_packet(it, ret, size, there, room, past_end, &vouched))
 			return PL_V_REPORT_LENGTH;
 		if ((ret->notes & PL_NOTE_BIT(REPORT_LENGTH_INNER)) != 0) {
 			pl_cursor_skip(&it->c, pl_cursor_left(&it->c));
 			take_contents(ret, whole, in_type, it->cut);
 		}
-		if (size > there && pl_cursor_left(&it->c) > 0 && !closes(it->c, false, it->cut))
+		if (size > there && pl_cursor_left(&it->c) > 0 && !closes(it, it->c, false))
 			ret->unread = true;
 		/* No packet begins where one must: perhaps an earlier length is wrong. */
 		if (size == 0 && !other && there != 0) {
-			if (!closes(start, false, it->cut))
+			if (!closes(it, start, false))
 				return PL_V_REPORT_LENGTH;
 			if (md_extra != 0)
 				return PL_V_REPORT_MD_LENGTH;
@@ -408,8 +423,7 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 		vouched = in_type == INTYPE_TLV ? ret->verdict == PL_V_OK
 						: pl_cursor_left(&body) == 0;
 	}
-	if (doubtful &&
-		!is_plausible(p, start, size != 0 || other, vouched && !ret->unread, it->cut))
+	if (doubtful && !is_plausible(it, p, start, size != 0 || other, vouched && !ret->unread))
 		return PL_V_REPORT_LENGTH;
 	it->doubtful = !vouched;
 	return PL_V_OK;
