@@ -227,7 +227,7 @@ int pl_hostint_open(
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	h->iface.port.fd = h->iface.timer_fd = h->iface.link.fd = -1;
+	pl_iface_init(&h->iface);
 	h->o = *o;
 	h->due_ns = 0;
 	/* Not a port that receives by a socket. */

@@ -353,7 +353,8 @@ int pl_hostmark_open(
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	h->iface.port.fd = h->iface.timer_fd = h->iface.link.fd = h->link_fd = h->held_fd = -1;
+	pl_iface_init(&h->iface);
+	h->link_fd = h->held_fd = -1;
 	h->o = *o;
 	if (h->o.flows_max == 0)
 		h->o.flows_max = PL_HOSTMARK_FLOWS;

@@ -295,7 +295,8 @@ static int afxdp_open(struct pl_port **ret_port, const struct pl_uri *uri, enum 
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	self->xsk.fd = self->iface.port.fd = self->iface.link.fd = self->iface.timer_fd = -1;
+	pl_iface_init(&self->iface);
+	self->xsk.fd = -1;
 	r = read_settings(uri, &self->set, diag);
 	if (r == 0 && mode == PL_PORT_RECV && options->tap_bytes > 0)
 		r = pl_iface_tap_rules(uri, &self->set.rules, diag);

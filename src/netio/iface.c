@@ -23,14 +23,20 @@ static int watch(int poll_fd, int fd)
 	return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
+void pl_iface_init(struct pl_iface *iface)
+{
+	iface->data_fd = iface->timer_fd = iface->beside_fd = iface->kept_fd = iface->port.fd =
+		iface->link.fd = -1;
+	iface->kept = 0;
+}
+
 int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_iface_ops *ops,
 	struct pl_diag *diag)
 {
 	int r;
 
+	pl_iface_init(iface);
 	iface->ops = ops;
-	iface->data_fd = iface->timer_fd = iface->beside_fd = iface->kept_fd = iface->port.fd = -1;
-	iface->kept = 0;
 	r = pl_link_open(&iface->link, name, diag);
 	if (r < 0)
 		return r;

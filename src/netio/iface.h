@@ -39,6 +39,9 @@ struct pl_iface {
 	struct pl_diag kept_words;
 };
 
+/* Makes pl_iface_close safe before pl_iface_open, which does it itself. */
+void pl_iface_init(struct pl_iface *iface);
+
 /*
  * Opens the link monitor and port.fd, which is readable when the data descriptor is, or when the
  * interface changed. Negative errno with diag: no such interface, or it is down. The caller calls

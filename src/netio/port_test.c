@@ -95,6 +95,8 @@ static void test_open_errors(void)
 {
 	struct pl_port *port = NULL;
 	struct pl_diag diag = { "" };
+	static const char *const bad[] = { "afxdp:lo?queues=x", "packet:lo?ring=3",
+		"udp://:1?sockets=0" };
 
 	eq(pl_port_open(&port, path("none.pcap"), PL_PORT_RECV, NULL, &diag), -ENOENT,
 		"no such file");
@@ -112,6 +114,10 @@ static void test_open_errors(void)
 	eq(pl_port_open(&port, path("no/such.pcap"), PL_PORT_SEND, NULL, &diag), -ENOENT,
 		"no such folder");
 	ok(port == NULL, "nothing was opened");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		eq(pl_port_open(&port, bad[i], PL_PORT_RECV, NULL, &diag), -EINVAL, "%s", bad[i]);
+		ok(fcntl(0, F_GETFD) >= 0, "standard input stays open");
+	}
 	eq(pl_port_close(NULL), 0);
 }
 

@@ -432,7 +432,7 @@ int pl_tap_kernel_open(struct pl_tap_kernel **ret, const char *text,
 		free(k);
 		return r;
 	}
-	k->iface.port.fd = k->iface.timer_fd = k->iface.link.fd = -1;
+	pl_iface_init(&k->iface);
 	k->rights = o->rights;
 	if (o->plan != NULL)
 		k->plan = *o->plan;

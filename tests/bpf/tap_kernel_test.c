@@ -9,6 +9,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -582,12 +583,24 @@ static void test_stamped(uint32_t record_bytes)
 	unload();
 }
 
+/* Settings that are refused close no descriptor of others. */
+static void test_refused(void)
+{
+	const struct pl_tap_kernel_options o = { .point = 1 };
+	struct pl_diag diag = { .text = "" };
+	struct pl_tap_kernel *k = NULL;
+
+	ok(pl_tap_kernel_open(&k, "tc:lo?record=nothing", &o, &diag) < 0, "%s", diag.text);
+	ok(fcntl(0, F_GETFD) >= 0, "standard input stays open");
+}
+
 int main(void)
 {
 	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
 		return pl_test_skip("needs root and network namespaces");
 	libbpf_set_print(tell);
 	test_programs();
+	test_refused();
 	if (ok(pl_rtnl_up("lo", true) == 0, "an interface")) {
 		test_interface("tc:lo", 1);
 		test_interface("tc:lo?dir=both", 2);
