@@ -142,6 +142,8 @@ static int follow(struct pl_iface *iface, struct pl_diag *diag)
 		case PL_LINK_SAME:
 			return 0;
 		case PL_LINK_DOWN:
+			/* Nothing to retry, and the timer is read while the interface is up. */
+			set_timer(iface, false);
 			return went(iface, "is down", diag);
 		case PL_LINK_GONE:
 			iface->ops->lost(iface);

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet port that forwards, on a veth pair in a network namespace of the test's own:
- * pl_port_recv reports changes of the interface, even if pl_port_send noticed them first. Needs
- * root.
+ * Packet ports on a veth pair in a network namespace of the test's own. A port that forwards:
+ * pl_port_recv reports changes of the interface, even if pl_port_send noticed them first; opening
+ * that fails; frames longer than what is received of them. A group of ports of which one could not
+ * be opened. Needs root.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +22,7 @@
 #include "base/clock.h"
 #include "base/test.h"
 #include "netio/port.h"
+#include "netio/rights.h"
 #include "netio/rtnl.h"
 
 #define FRAME_BYTES 60
@@ -148,28 +155,79 @@ static void test_changes(void)
 	}
 }
 
-int main(void)
+/* ---- sockets that another process opens ---- */
+
+static enum { OPENED, REFUSED, WRONG } sockets; /* WRONG: cannot become a packet port */
+
+static int give_socket(const struct pl_rights *rights, int domain)
 {
-	const struct pl_port_options options = { .sends = true, .tap_bytes = 2048 };
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+	int fd = -1;
+
+	(void)rights;
+	errno = EPERM;
+	if (sockets == WRONG)
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	else if (sockets == OPENED)
+		fd = socket(domain, SOCK_RAW | SOCK_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static const struct pl_rights rights = { .socket = give_socket };
+
+/* Opens the port that forwards and waits until it sends. */
+static bool open_port(uint32_t bytes)
+{
+	const struct pl_port_options options = {
+		.sends = true, .tap_bytes = bytes, .rights = &rights
+	};
 	struct pl_diag diag = { .text = "" };
 	static struct pl_batch batch;
-	int r;
+	int r = pl_port_open(&port, "packet:plf0", PL_PORT_RECV, &options, &diag);
 
+	if (!ok(r == 0, "a port that forwards: %s", diag.text))
+		return false;
+	/* The carrier may come after the port was opened, and be reported then. */
+	(void)eventually(send_one() == 1,
+		if (pl_port_recv(port, &batch, 20, NULL) > 0) pl_port_release(port, &batch));
+	return ok(send_one() == 1, "a frame is sent");
+}
+
+/* A port that could not be opened again is tried again, but not while the interface is down: then
+ * its descriptor must not stay readable, or its thread would not sleep. */
+static void test_failed_opening(void)
+{
+	static struct pl_batch batch;
+	struct pollfd p = { .events = POLLIN };
+
+	if (!open_port(2048))
+		return;
+	p.fd = pl_port_fd(port);
+	eq((uint64_t)take_away(), 0, "removed");
+	ok(comes_to(-ENETDOWN), "told");
+	sockets = REFUSED;
+	eq((uint64_t)make(), 0, "made again, but no socket can be opened");
+	ok(comes_to(-ENETDOWN), "told");
+	eq((uint64_t)set_down(), 0, "set down");
+	ok(comes_to(-ENETDOWN), "told");
+	usleep(600000); /* twice the time between two attempts, and more */
+	ok(eventually(poll(&p, 1, 0) == 0, (void)pl_port_recv(port, &batch, 0, NULL)),
+		"while it is down, the port has nothing to tell");
+	sockets = OPENED;
+	eq((uint64_t)set_up(), 0, "set up");
+	ok(comes_to(-EAGAIN), "the port is opened again");
+	(void)pl_port_close(port);
+}
+
+int main(void)
+{
 	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
 		return pl_test_skip("needs root and network namespaces");
-	if (!ok(pl_rtnl_hush() == 0 && make() == 0, "a veth pair"))
+	if (!ok(pl_rtnl_hush() == 0 && make() == 0, "a veth pair") || !open_port(2048))
 		return pl_test_done();
-	r = pl_port_open(&port, "packet:plf0", PL_PORT_RECV, &options, &diag);
-	if (!ok(r == 0, "a port that forwards: %s", diag.text))
-		return pl_test_done();
-	/* The carrier may come after the port was opened, and be reported then. */
-	while (send_one() != 1 && pl_clock_mono_ns() < until) {
-		if (pl_port_recv(port, &batch, 20, NULL) > 0)
-			pl_port_release(port, &batch);
-	}
-	eq((uint64_t)send_one(), 1, "a frame is sent");
 	test_changes();
 	(void)pl_port_close(port);
+	if (!ok(make() == 0, "a new pair"))
+		return pl_test_done();
+	test_failed_opening();
 	return pl_test_done();
 }
