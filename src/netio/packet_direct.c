@@ -159,8 +159,9 @@ static void fill(struct pl_packet_direct *d, unsigned int i, struct pl_packet *p
 		.data = frame, .link = PL_LINK_ETHERNET, .clock = PL_STAMP_KERNEL
 	};
 	p->wire_len = whole > sizeof(d->heads[i]) ? whole - (uint32_t)sizeof(d->heads[i]) : 0;
-	p->len = p->wire_len < d->each ? p->wire_len : d->each;
-	if (p->len == p->wire_len)
+	p->len = p->wire_len;
+	/* A frame that was cut keeps its field: the sum needs all bytes. */
+	if ((m->msg_flags & MSG_TRUNC) == 0)
 		complete_checksum(&d->heads[i], frame, p->len);
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
 		struct tpacket_auxdata aux;
@@ -171,11 +172,11 @@ static void fill(struct pl_packet_direct *d, unsigned int i, struct pl_packet *p
 			p->ts_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 		} else if (c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_AUXDATA) {
 			memcpy(&aux, CMSG_DATA(c), sizeof(aux));
-			if ((aux.tp_status & TP_STATUS_VLAN_VALID) != 0)
-				put_tag(p, frame, &aux);
-			/* tp_len is the whole length of a frame that was cut. */
+			/* tp_len is the whole length of a frame that was cut, without its tag. */
 			if (aux.tp_len > p->wire_len)
 				p->wire_len = aux.tp_len;
+			if ((aux.tp_status & TP_STATUS_VLAN_VALID) != 0)
+				put_tag(p, frame, &aux);
 		}
 	}
 }

@@ -218,6 +218,82 @@ static void test_failed_opening(void)
 	(void)pl_port_close(port);
 }
 
+/* ---- frames longer than what is received of them ---- */
+
+#define HEADS 42u /* bytes of Ethernet, IPv4 and UDP headers */
+
+/* Sends a frame by plf1, with what a NIC has to do to it. */
+static bool send_raw(const struct virtio_net_hdr *v, const uint8_t *frame, uint32_t len)
+{
+	struct sockaddr_ll to = { .sll_family = AF_PACKET,
+		.sll_protocol = htons((uint16_t)(frame[12] << 8 | frame[13])),
+		.sll_ifindex = (int)if_nametoindex("plf1") };
+	const int one = 1, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	uint8_t m[sizeof(*v) + 256];
+	bool good;
+
+	memcpy(m, v, sizeof(*v));
+	memcpy(m + sizeof(*v), frame, len);
+	good = setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)) == 0 &&
+	       sendto(fd, m, sizeof(*v) + len, 0, (void *)&to, sizeof(to)) ==
+		       (ssize_t)(sizeof(*v) + len);
+	close(fd);
+	return good;
+}
+
+/* Sends a tagged frame whose checksum, 0x1234 until then, is left to the NIC. */
+static bool send_partial(uint32_t len)
+{
+	static const uint8_t start[] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x81, 0, 0, 10, 8, 0,
+		0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x12, 0x34,
+		0x7f, 0xfe, 0, 0, 0x12, 0x34 };
+	const struct virtio_net_hdr v = {
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM, .csum_start = 38, .csum_offset = 6
+	};
+	uint8_t frame[256] = { 0 };
+
+	memcpy(frame, start, sizeof(start));
+	frame[21] = (uint8_t)(len - 18);
+	frame[43] = (uint8_t)(len - 38);
+	return send_raw(&v, frame, len);
+}
+
+/* Receives the frame of send_partial, and checks it. */
+static void expect_partial(uint32_t len, uint32_t bytes)
+{
+	static struct pl_batch batch;
+	bool found = false;
+
+	while (!found && eventually(pl_port_recv(port, &batch, 0, NULL) > 0)) {
+		for (uint32_t i = 0; i < batch.n; i++) {
+			const struct pl_packet *p = &batch.pkts[i];
+
+			if (p->len < HEADS + 4 || p->data[12] != 0x81 || p->data[41] != 0xfe)
+				continue;
+			found = true;
+			eq(p->wire_len, len, "%u bytes on the wire", len);
+			eq(p->len, bytes, "of them %u were received", bytes);
+			eq(p->data[44] == 0x12 && p->data[45] == 0x34, len != bytes,
+				"the checksum is computed of all bytes, or not at all");
+		}
+		pl_port_release(port, &batch);
+	}
+	ok(found, "the frame came");
+}
+
+static void test_cut_frames(void)
+{
+	if (!open_port(64))
+		return;
+	ok(send_partial(66), "a frame as long as what is received, its tag aside");
+	expect_partial(66, 66);
+	ok(send_partial(200), "a longer frame");
+	expect_partial(200, 68);
+	ok(send_partial(70), "a frame that is longer by less than a tag");
+	expect_partial(70, 68);
+	(void)pl_port_close(port);
+}
+
 int main(void)
 {
 	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
@@ -229,5 +305,6 @@ int main(void)
 	if (!ok(make() == 0, "a new pair"))
 		return pl_test_done();
 	test_failed_opening();
+	test_cut_frames();
 	return pl_test_done();
 }
