@@ -211,6 +211,19 @@ static void tell(const char *name, int error, struct pl_diag *diag)
 	}
 }
 
+/* Joins the group, if any, and only then takes frames. */
+static int start(const struct packet_port *self, int fd)
+{
+	int r = self->group != NULL ? join(self->group, fd) : 0;
+
+	if (r < 0)
+		return r;
+	r = take_frames(fd, &self->set);
+	if (r < 0)
+		leave(self->group);
+	return r;
+}
+
 static int prepare_recv(struct packet_port *self, int fd)
 {
 	int r = refuse_all(fd);
@@ -222,16 +235,7 @@ static int prepare_recv(struct packet_port *self, int fd)
 		r = set_int(fd, PACKET_IGNORE_OUTGOING, 1);
 	if (r == 0)
 		r = bind_to(fd, self->iface.link.ifindex, ETH_P_ALL);
-	if (r == 0 && self->group != NULL) {
-		r = join(self->group, fd);
-		if (r < 0)
-			return r;
-	}
-	if (r == 0)
-		r = take_frames(fd, &self->set);
-	if (r < 0 && self->group != NULL)
-		leave(self->group);
-	return r;
+	return r == 0 ? start(self, fd) : r;
 }
 
 static int make_socket(const struct packet_port *self)

@@ -294,6 +294,69 @@ static void test_cut_frames(void)
 	(void)pl_port_close(port);
 }
 
+/* ---- a group of which a member could not be opened ---- */
+
+#define REPORTS 50
+
+static void send_reports(void)
+{
+	static uint8_t frames[REPORTS][HEADS + 18] = { { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0,
+		0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x12, 0x34,
+		0x7f, 0xfe, 0, 26, 0, 0 } };
+	static struct pl_batch batch;
+	struct pl_port *out = NULL;
+
+	batch.n = REPORTS;
+	for (uint8_t i = 0; i < REPORTS; i++) {
+		memcpy(frames[i], frames[0], sizeof(frames[0]));
+		frames[i][29] = i;
+		batch.pkts[i] = (struct pl_packet){ .data = frames[i],
+			.len = sizeof(frames[i]),
+			.wire_len = sizeof(frames[i]),
+			.link = PL_LINK_ETHERNET };
+	}
+	if (ok(pl_port_open(&out, "packet:plf1", PL_PORT_SEND, NULL, NULL) == 0, "a sender")) {
+		eq((uint64_t)pl_port_send(out, &batch, NULL), REPORTS, "reports of many sources");
+		(void)pl_port_close(out);
+	}
+}
+
+static uint32_t received(struct pl_port *member, int wait_ms)
+{
+	static struct pl_batch batch;
+	const int n = pl_port_recv(member, &batch, wait_ms, NULL);
+
+	if (n > 0)
+		pl_port_release(member, &batch);
+	return n > 0 ? (uint32_t)n : 0;
+}
+
+static void test_group(void)
+{
+	struct pl_port *members[3] = { NULL };
+	struct pl_port_options options = { .of = 3, .rights = &rights };
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		options.index = i;
+		options.with = members[0];
+		sockets = i == 1 ? WRONG : OPENED;
+		eq(pl_port_open(
+			   &members[i], "packet:plf0?fanout=3", PL_PORT_RECV, &options, NULL) == 0,
+			i != 1, "member %u", i);
+	}
+	if (members[0] == NULL || members[2] == NULL)
+		return;
+	send_reports();
+	(void)eventually((n += received(members[0], 0) + received(members[2], 0)) >= REPORTS);
+	/* A group of its own would have given a member every frame too. */
+	for (int i = 0; i < 20; i++)
+		n += received(members[i % 2 * 2], 10);
+	eq(n, REPORTS, "each report reaches one member");
+	(void)pl_port_close(members[2]);
+	(void)pl_port_close(members[0]);
+}
+
 int main(void)
 {
 	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
@@ -306,5 +369,6 @@ int main(void)
 		return pl_test_done();
 	test_failed_opening();
 	test_cut_frames();
+	test_group();
 	return pl_test_done();
 }
