@@ -254,7 +254,7 @@ static bool begin_row(struct packet_port *self, const struct tpacket3_hdr *h)
 	if (be16(frame + 12) == ETH_P_8021Q || be16(frame + 12) == ETH_P_8021AD)
 		at += TAG_BYTES;
 	v4 = be16(frame + at - 2) == ETH_P_IP;
-	if (h->tp_snaplen < at + 40 + 8 || frame[at + (v4 ? 9 : 6)] != IPPROTO_UDP)
+	if (h->tp_snaplen < at + (v4 ? 20 : 40) + 8 || frame[at + (v4 ? 9 : 6)] != IPPROTO_UDP)
 		return false;
 	row->src = v4 ? pl_addr_v4(frame + at + 12) : pl_addr_v6(frame + at + 8);
 	row->dst = v4 ? pl_addr_v4(frame + at + 16) : pl_addr_v6(frame + at + 24);

@@ -357,6 +357,40 @@ static void test_group(void)
 	(void)pl_port_close(members[0]);
 }
 
+/* Two datagrams of 8 bytes that a sender left to its NIC to take apart: with their header less than
+ * an IPv6 header and a UDP header are long. */
+static void test_short_row(void)
+{
+	static const uint8_t frame[] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 44,
+		0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x12, 0x34, 0x7f, 0xfe, 0,
+		24, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2 };
+	const struct virtio_net_hdr v = { .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.gso_type = 5 /* VIRTIO_NET_HDR_GSO_UDP_L4 */,
+		.hdr_len = HEADS,
+		.gso_size = 8,
+		.csum_start = 34,
+		.csum_offset = 6 };
+	static struct pl_batch batch;
+	struct pl_port *in = NULL;
+	uint32_t n = 0, good = 0;
+
+	if (!ok(pl_port_open(&in, "packet:plf0", PL_PORT_RECV, NULL, NULL) == 0, "a receiver"))
+		return;
+	if (!send_raw(&v, frame, sizeof(frame))) {
+		printf("# this kernel does not take such a frame\n");
+		(void)pl_port_close(in);
+		return;
+	}
+	while (n < 2 && eventually(pl_port_recv(in, &batch, 0, NULL) > 0)) {
+		for (uint32_t i = 0; i < batch.n; i++, n++)
+			good += batch.pkts[i].link == PL_LINK_UDP && batch.pkts[i].len == 8 &&
+				batch.pkts[i].data[0] == n + 1;
+		pl_port_release(in, &batch);
+	}
+	ok(n == 2 && good == 2, "two short datagrams of one frame");
+	(void)pl_port_close(in);
+}
+
 int main(void)
 {
 	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
@@ -370,5 +404,6 @@ int main(void)
 	test_failed_opening();
 	test_cut_frames();
 	test_group();
+	test_short_row();
 	return pl_test_done();
 }
