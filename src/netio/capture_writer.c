@@ -28,14 +28,19 @@ static bool ends_in(const char *name, const char *tail)
 	return n >= m && strcmp(name + n - m, tail) == 0;
 }
 
+bool pl_capture_writer_takes(const char *name)
+{
+	return !ends_in(name, ".gz") && !ends_in(name, ".zst") && !ends_in(name, ".xz") &&
+	       !ends_in(name, ".bz2");
+}
+
 int pl_capture_writer_init(
 	struct pl_capture_writer *writer, int fd, const char *name, uint32_t snaplen)
 {
 	struct stat st;
 
 	*writer = (struct pl_capture_writer){ .fd = fd };
-	if (ends_in(name, ".gz") || ends_in(name, ".zst") || ends_in(name, ".xz") ||
-		ends_in(name, ".bz2"))
+	if (!pl_capture_writer_takes(name))
 		return -EINVAL;
 	writer->pcapng = ends_in(name, ".pcapng");
 	writer->live = fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);

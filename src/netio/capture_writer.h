@@ -23,8 +23,10 @@ struct pl_capture_writer {
 	size_t len;
 };
 
-/* Takes ownership of the descriptor. Returns -EINVAL for a name that ends as those of compressed
- * files do. */
+/* Returns false for a name that ends as those of compressed files do, which are not written. */
+bool pl_capture_writer_takes(const char *name);
+
+/* Takes ownership of the descriptor. Returns -EINVAL for a name that is not taken. */
 int pl_capture_writer_init(
 	struct pl_capture_writer *writer, int fd, const char *name, uint32_t snaplen);
 

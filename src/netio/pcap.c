@@ -135,6 +135,10 @@ static int pcap_open(struct pl_port **ret_port, const struct pl_uri *uri, enum p
 	self->port.name = strdup(file);
 	if (self->port.name == NULL)
 		goto fail;
+	/* Before opening, which empties a file that is there. */
+	r = -EINVAL;
+	if (mode == PL_PORT_SEND && !pl_capture_writer_takes(uri->target))
+		goto fail;
 	fd = r = open_file(uri->target, mode, options->fd);
 	if (r < 0)
 		goto fail;

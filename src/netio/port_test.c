@@ -97,6 +97,7 @@ static void test_open_errors(void)
 	struct pl_diag diag = { "" };
 	static const char *const bad[] = { "afxdp:lo?queues=x", "packet:lo?ring=3",
 		"udp://:1?sockets=0" };
+	struct stat st;
 
 	eq(pl_port_open(&port, path("none.pcap"), PL_PORT_RECV, NULL, &diag), -ENOENT,
 		"no such file");
@@ -109,8 +110,12 @@ static void test_open_errors(void)
 	write_file("text", "once upon a time", 16);
 	eq(pl_port_open(&port, path("text"), PL_PORT_RECV, NULL, &diag), -EBADMSG, "a text");
 	eq(pl_port_open(&port, path("text"), PL_PORT_RECV, NULL, NULL), -EBADMSG, "without diag");
+	write_file("x.pcap.gz", "kept", 4);
 	eq(pl_port_open(&port, path("x.pcap.gz"), PL_PORT_SEND, NULL, &diag), -EINVAL,
 		"packed output");
+	ok(stat(path("x.pcap.gz"), &st) == 0 && st.st_size == 4, "a file that was there is kept");
+	eq(pl_port_open(&port, path("new.pcap.zst"), PL_PORT_SEND, NULL, &diag), -EINVAL);
+	ok(access(path("new.pcap.zst"), F_OK) < 0, "and none is made");
 	eq(pl_port_open(&port, path("no/such.pcap"), PL_PORT_SEND, NULL, &diag), -ENOENT,
 		"no such folder");
 	ok(port == NULL, "nothing was opened");
