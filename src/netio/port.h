@@ -110,8 +110,9 @@ struct pl_port_options {
 	unsigned int index,
 		of; /* this is socket `index` of `of` sharing the address (SO_REUSEPORT) */
 	unsigned int snaplen; /* send to a capture file: 0 = whole packets */
-	int fd;               /* > 0: use this open descriptor (a bound socket, a file) instead of
-	                           opening one; the port closes it, also when opening fails */
+	int fd;               /* > 0, pcap: and udp: only: use this open descriptor (a bound socket,
+	                           a file) instead of opening one; the port closes it, also when
+	                           opening fails */
 	struct pl_port
 		*with; /* index > 0 of afxdp: and packet:, the port that was opened with index 0:
 	                         program and group are shared with it. Needed at opening only */

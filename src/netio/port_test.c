@@ -95,6 +95,7 @@ static void test_open_errors(void)
 {
 	struct pl_port *port = NULL;
 	struct pl_diag diag = { "" };
+	struct pl_port_options given = { .fd = 0 };
 	static const char *const bad[] = { "afxdp:lo?queues=x", "packet:lo?ring=3",
 		"udp://:1?sockets=0" };
 	struct stat st;
@@ -119,6 +120,10 @@ static void test_open_errors(void)
 	eq(pl_port_open(&port, path("no/such.pcap"), PL_PORT_SEND, NULL, &diag), -ENOENT,
 		"no such folder");
 	ok(port == NULL, "nothing was opened");
+	given.fd = open("/dev/null", O_RDONLY);
+	eq(pl_port_open(&port, "packet:lo", PL_PORT_RECV, &given, &diag), -EINVAL,
+		"a descriptor for a port that takes none");
+	ok(fcntl(given.fd, F_GETFD) < 0, "it is closed: %s", diag.text);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		eq(pl_port_open(&port, bad[i], PL_PORT_RECV, NULL, &diag), -EINVAL, "%s", bad[i]);
 		ok(fcntl(0, F_GETFD) >= 0, "standard input stays open");
