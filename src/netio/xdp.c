@@ -242,14 +242,25 @@ static int write_note(struct pl_xdp *xdp)
 {
 	int r = note_path(xdp->ifindex, true, xdp->note, sizeof(xdp->note));
 	FILE *f;
+	int fd;
 
 	if (r < 0) {
 		xdp->note[0] = '\0';
 		return r;
 	}
-	f = fopen(xdp->note, "we");
-	if (f == NULL)
+	/* The folder may belong to a service user: no file elsewhere is overwritten. Each process
+	 * writes a file of its own; unlink() does not follow a link. */
+	if (unlink(xdp->note) < 0 && errno != ENOENT)
 		return -errno;
+	fd = open(xdp->note, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	f = fdopen(fd, "w");
+	if (f == NULL) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
 	fprintf(f, "%" PRIu32 " %d %" PRIu64 "\n", xdp->id, (int)getpid(), process_start(getpid()));
 	return fclose(f) != 0 ? -errno : 0;
 }

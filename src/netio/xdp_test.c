@@ -93,6 +93,31 @@ static void leave_one_behind(void)
 	ok(WIFSIGNALED(status), "a process attaches by netlink and is killed");
 }
 
+/* Whoever owns the folder may have put a link in the note's place: no other file is written. */
+static void test_planted_note(const char *note)
+{
+	char victim[160];
+	struct pl_xdp xdp;
+	struct stat st;
+	int fd;
+
+	/* Beside it, because a hard link stays within a file system. */
+	snprintf(victim, sizeof(victim), "%s.XXXXXX", note);
+	fd = mkstemp(victim);
+	if (!ok(fd >= 0 && write(fd, "kept", 4) == 4, "a file of another program"))
+		return;
+	for (int hard = 0; hard < 2; hard++) {
+		ok((hard ? link(victim, note) : symlink(victim, note)) == 0, "%s link to it",
+			hard ? "a hard" : "a symbolic");
+		ok(attach_note(&xdp) == 0, "attaches");
+		ok(fstat(fd, &st) == 0 && st.st_size == 4, "the file is as it was");
+		pl_xdp_detach(on_heap(&xdp));
+		(void)unlink(note);
+	}
+	close(fd);
+	(void)unlink(victim);
+}
+
 static void test_by_netlink(void)
 {
 	struct pl_diag diag = { .text = "" };
@@ -124,6 +149,7 @@ static void test_by_netlink(void)
 	ok(attach_note(&other) < 0 && attached() != 0, "another's program is left alone");
 	(void)bpf_xdp_detach((int)if_nametoindex("pln0"), XDP_FLAGS_DRV_MODE, NULL);
 	(void)unlink(note);
+	test_planted_note(note);
 }
 
 /* ---- the link monitor ---- */
