@@ -55,11 +55,12 @@ int pl_listening_open(struct pl_listening **ret, struct pl_diag *diag)
 	if (l == NULL)
 		return -ENOMEM;
 	l->diag_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	r = l->diag_fd < 0 ? -errno : 0;
 	l->route_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	r = r == 0 && l->route_fd < 0 ? -errno : r;
 	l->range_fd = open(RANGE_PATH, O_RDONLY | O_CLOEXEC);
-	if (l->diag_fd < 0 || l->route_fd < 0) {
-		r = -errno;
-		pl_diag_set(diag, "netlink: %s", strerror(errno));
+	if (r < 0) {
+		pl_diag_set(diag, "netlink: %s", strerror(-r));
 		pl_listening_close(l);
 		return r;
 	}
