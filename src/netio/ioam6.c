@@ -314,7 +314,8 @@ static void ioam6_stats(struct pl_port *port)
 	/* Word 8 is the number of dropped messages (SK_MEMINFO_DROPS). */
 	if (getsockopt(port->fd, SOL_SOCKET, SO_MEMINFO, info, &len) == 0 && len >= 36)
 		port->stats.kernel_drops = info[8];
-	port->stats.rcvbuf_bytes = info[1];
+	/* The kernel doubles what it grants, for its own bookkeeping. */
+	port->stats.rcvbuf_bytes = info[1] / 2;
 }
 
 const struct pl_port_driver pl_port_ioam6 = {
