@@ -138,24 +138,20 @@ static struct pl_port_flood *find_flood(struct pl_udp_turns *t, const struct pl_
 	return NULL;
 }
 
-/* Returns an entry for a sender: a free one, or that of the sender who left its lane longest ago;
- * NULL when all have lanes. */
+/* Returns an entry to overwrite for a sender: the next free one, or that of the sender who left its
+ * lane longest ago; NULL when all have lanes. */
 static struct pl_port_flood *room_for(struct pl_udp_turns *t)
 {
 	struct pl_port_flood *oldest = NULL;
 
-	if (t->n_floods < PL_PORT_FLOODS) {
-		t->floods[t->n_floods] = (struct pl_port_flood){ .lane = 0 };
-		return &t->floods[t->n_floods++];
-	}
+	if (t->n_floods < PL_PORT_FLOODS)
+		return &t->floods[t->n_floods];
 	for (unsigned int k = 0; k < t->n_floods; k++) {
 		struct pl_port_flood *f = &t->floods[k];
 
 		if (f->lane == 0 && (oldest == NULL || f->since_ns < oldest->since_ns))
 			oldest = f;
 	}
-	if (oldest != NULL)
-		*oldest = (struct pl_port_flood){ .lane = 0 };
 	return oldest;
 }
 
@@ -172,15 +168,18 @@ static int add_lane(struct pl_udp_turns *t)
 	return 0;
 }
 
-/* Returns the lane with the fewest senders, other than not_this: an empty or new lane first; 0:
- * none. */
-static unsigned int choose_lane(struct pl_udp_turns *t, unsigned int not_this)
+/* Returns the lane with the fewest senders for one that leaves socket `from`: an empty or new lane
+ * first; 0: none. A lane that waits for another socket cannot wait for this one too. */
+static unsigned int choose_lane(struct pl_udp_turns *t, unsigned int from)
 {
 	unsigned int best = 0;
 
 	for (unsigned int lane = 1; lane < t->bound; lane++) {
-		if (lane != not_this &&
-			(best == 0 || t->sockets[lane].senders < t->sockets[best].senders))
+		const struct pl_udp_socket *s = &t->sockets[lane];
+
+		if (lane == from || (s->behind > 0 && s->after != from))
+			continue;
+		if (best == 0 || s->senders < t->sockets[best].senders)
 			best = lane;
 	}
 	if (best != 0 && t->sockets[best].senders == 0)
@@ -198,7 +197,7 @@ static unsigned int choose_lane(struct pl_udp_turns *t, unsigned int not_this)
 static void move(struct pl_udp_turns *t, unsigned int from, const struct pl_prefix *who,
 	uint32_t used, uint64_t now_ns)
 {
-	struct pl_port_flood *f = find_flood(t, who);
+	struct pl_port_flood *known = find_flood(t, who), *f = known;
 	struct pl_udp_socket *s;
 	unsigned int lane;
 	int r;
@@ -214,12 +213,15 @@ static void move(struct pl_udp_turns *t, unsigned int from, const struct pl_pref
 		f = room_for(t);
 	if (f == NULL)
 		return;
-	f->who = *who;
 	tell_drops(t, lane);
 	r = pl_udp_group_steer(t->group, who, t->share, lane);
 	if (r < 0) {
 		t->error = -r;
 		return;
+	}
+	if (known == NULL) {
+		*f = (struct pl_port_flood){ .who = *who };
+		t->n_floods += f == &t->floods[t->n_floods];
 	}
 	f->lane = (uint8_t)lane;
 	f->since_ns = now_ns;

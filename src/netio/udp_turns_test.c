@@ -218,35 +218,78 @@ static void test_shares(void)
 		pl_port_close(rx[i]);
 }
 
+/* Begins turns of a first socket and one that can become a lane. Returns the UDP port. */
+static uint16_t start_turns(struct pl_udp_turns *t)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	socklen_t len = sizeof(sin);
+
+	*t = (struct pl_udp_turns){ .share = 0 };
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (unsigned int i = 0; i <= PL_UDP_LANES; i++)
+		t->sockets[i].fd = i < 2 ? socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0) : -1;
+	eq(pl_udp_group_bind(&t->group, t->sockets[0].fd, (struct sockaddr *)&sin, len, 0, 1), 0);
+	getsockname(t->sockets[0].fd, (struct sockaddr *)&sin, &len);
+	pl_udp_turns_start(t, 64 * 1024);
+	return ntohs(sin.sin_port);
+}
+
+/* Sends to the first socket, which is not read, until a sender was moved, or that is overdue. */
+static void fill_up(struct pl_udp_turns *t, struct sender *s, uint16_t port)
+{
+	static struct pl_packet packets[PL_BATCH_MAX];
+	const uint64_t before = t->moved;
+
+	for (unsigned int i = 0; i < PL_BATCH_MAX; i++)
+		packets[i].src = s->addr;
+	for (unsigned int i = 0; i < 1000 && t->moved == before; i++) {
+		send_some(s, port, 100);
+		pl_udp_turns_took(t, 0, packets, PL_BATCH_MAX, 1);
+	}
+}
+
+/* A lane that waits for one socket gets no senders out of another: it would be read before what is
+ * left of its own senders there. */
+static void test_waiting(void)
+{
+	static struct pl_udp_turns t;
+	const uint16_t port = start_turns(&t);
+	struct sender a = new_sender(0, false), b = new_sender(1, false);
+
+	fill_up(&t, &a, port);
+	ok(t.moved == 1 && t.n_floods == 1, "one sender has the lane");
+	t.sockets[1].after = 2;
+	t.sockets[1].behind = 7;
+	fill_up(&t, &b, port);
+	ok(t.moved == 1 && t.n_floods == 1, "no other gets it while it waits for socket 2");
+	ok(t.sockets[1].after == 2 && t.sockets[1].behind == 7, "and it waits as before");
+	t.sockets[1].behind = 0;
+	fill_up(&t, &b, port);
+	ok(t.moved == 2 && t.n_floods == 2, "then another gets it");
+	ok(t.sockets[1].after == 0 && t.sockets[1].behind > 0, "and is waited for");
+	pl_udp_turns_close(&t);
+	close(a.fd);
+	close(b.fd);
+}
+
 /* A lane without traffic for PL_UDP_CALM_NS gives its senders back; the test passes the time as an
  * argument. */
 static void test_calm(void)
 {
-	struct pl_udp_turns t = { .share = 0 };
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	struct pl_packet packets[PL_BATCH_MAX] = { 0 };
+	static struct pl_udp_turns t;
+	static struct pl_packet packets[1];
+	const uint16_t port = start_turns(&t);
 	struct sender s = new_sender(0, false);
-	socklen_t len = sizeof(sin);
 	uint8_t bytes[8];
 	uint64_t now = 1;
 
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	for (unsigned int i = 0; i <= PL_UDP_LANES; i++)
-		t.sockets[i].fd = i < 2 ? socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0) : -1;
-	eq(pl_udp_group_bind(&t.group, t.sockets[0].fd, (struct sockaddr *)&sin, len, 0, 1), 0);
-	getsockname(t.sockets[0].fd, (struct sockaddr *)&sin, &len);
-	pl_udp_turns_start(&t, 64 * 1024);
-	for (unsigned int i = 0; i < PL_BATCH_MAX; i++)
-		packets[i].src = s.addr;
-	while (t.moved == 0 && s.sent < 100000) {
-		send_some(&s, ntohs(sin.sin_port), 100);
-		pl_udp_turns_took(&t, 0, packets, PL_BATCH_MAX, now);
-	}
+	packets[0].src = s.addr;
+	fill_up(&t, &s, port);
 	eq(t.moved, 1, "a socket that fills: its sender gets a lane");
 	ok(t.bound == 2 && t.sockets[1].behind > 0, "read when what is before it was read");
 	pl_udp_turns_took(&t, 0, packets, 1, now);
 	eq(t.sockets[1].behind, 0);
-	send_some(&s, ntohs(sin.sin_port), 1);
+	send_some(&s, port, 1);
 	eq(recv(t.sockets[1].fd, bytes, sizeof(bytes), 0), 4, "there it is received");
 	pl_udp_turns_took(&t, 1, packets, 1, now);
 	pl_udp_turns_took(&t, 1, packets, 0, now + PL_UDP_CALM_NS - 1);
@@ -254,7 +297,7 @@ static void test_calm(void)
 	pl_udp_turns_took(&t, 1, packets, 0, now + PL_UDP_CALM_NS);
 	eq(t.floods[0].lane, 0, "calm for so long: it goes back");
 	eq(t.n_floods, 1, "and is remembered");
-	send_some(&s, ntohs(sin.sin_port), 1);
+	send_some(&s, port, 1);
 	eq(recv(t.sockets[1].fd, bytes, sizeof(bytes), 0), -1, "nothing more in the lane");
 	pl_udp_turns_close(&t);
 	close(s.fd);
@@ -274,6 +317,7 @@ int main(void)
 		test_flood("udp://:0?rcvbuf=1MiB", true);
 	}
 	test_shares();
+	test_waiting();
 	test_calm();
 	return pl_test_done();
 }
