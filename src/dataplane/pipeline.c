@@ -374,7 +374,7 @@ int pl_dp_pipeline_table(struct pl_dp_pipeline *p, const char *name, enum pl_dp_
 	struct pl_dp_table *t;
 	int r = 0;
 
-	*ret_bad = 0;
+	*ret_bad = n;
 	if (check_new_name(
 		    pl_dp_table_index(p, name) >= 0, name, p->n_tables, PL_DP_TABLES_MAX, diag) < 0)
 		return -EINVAL;
@@ -388,10 +388,10 @@ int pl_dp_pipeline_table(struct pl_dp_pipeline *p, const char *name, enum pl_dp_
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	t->stage = stage;
 	t->size = size;
-	for (; r == 0 && *ret_bad < n; ++*ret_bad) {
-		r = pl_dp_key_add(&t->key, key[*ret_bad], diag);
+	for (size_t k = 0; r == 0 && k < n; k++) {
+		r = pl_dp_key_add(&t->key, key[k], diag);
 		if (r < 0)
-			break;
+			*ret_bad = k;
 	}
 	if (r == 0)
 		r = pl_dp_lookup_new(&t->lookup, &t->key, NULL, 0);

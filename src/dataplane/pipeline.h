@@ -88,7 +88,8 @@ bool pl_dp_pipeline_has_group(const struct pl_dp_pipeline *p, const char *name);
 int pl_dp_pipeline_member(
 	struct pl_dp_pipeline *p, const char *group, const char *actions, struct pl_diag *diag);
 
-/* Adds a table. key: n texts "FIELD KIND". On failure *ret_bad is the index of the wrong one. */
+/* Adds a table. key: n texts "FIELD KIND". On failure *ret_bad is the index of the wrong one;
+ * n: none of them is wrong. */
 int pl_dp_pipeline_table(struct pl_dp_pipeline *p, const char *name, enum pl_dp_stage stage,
 	uint32_t size, const char *const *key, size_t n, size_t *ret_bad, struct pl_diag *diag);
 int pl_dp_pipeline_miss(

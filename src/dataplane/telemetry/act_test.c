@@ -452,6 +452,34 @@ static void test_errors(void)
 	}
 }
 
+/* The error of a table is shown at the line of what is wrong. */
+static void test_error_places(void)
+{
+#define SECOND "      - port.out=2 -> int_transit\n"
+	static const struct {
+		const char *egress, *says;
+		unsigned int line;
+	} cases[] = {
+		{ SECOND "  - name: way\n    stage: egress\n    key: [ port.out exact ]\n",
+			"is there already", 17 },
+		{ SECOND "  - name: third\n    stage: egress\n    key:\n"
+			 "      - port.out exact\n      - nothing exact\n",
+			"nothing", 21 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pl_diag diag = { 0 };
+		struct node s;
+
+		if (!ok(build(&s, 1, cases[i].egress, &diag) < 0, "a wrong table")) {
+			done(&s);
+			continue;
+		}
+		ok(strstr(diag.text, cases[i].says) != NULL, "%s", diag.text);
+		eq(diag.line, cases[i].line, "and its line");
+	}
+}
+
 int main(void)
 {
 	eq(pl_dp_pool_new(&pool, 4096, 128), 0);
@@ -462,6 +490,7 @@ int main(void)
 	test_unsent();
 	test_registers();
 	test_errors();
+	test_error_places();
 	pl_dp_pool_free(pool);
 	return pl_test_done();
 }
