@@ -409,7 +409,7 @@ int pl_dp_pipeline_miss(
 	struct pl_dp_pipeline *p, const char *table, const char *actions, struct pl_diag *diag)
 {
 	const int i = pl_dp_table_index(p, table);
-	struct pl_dp_actions *miss;
+	struct pl_dp_actions *miss, *before;
 	int r;
 
 	if (i < 0) {
@@ -419,9 +419,14 @@ int pl_dp_pipeline_miss(
 	r = pl_dp_actions_parse(p, i, actions, &miss, diag);
 	if (r < 0)
 		return r;
-	pl_dp_actions_free(p->tables[i]->miss);
+	before = p->tables[i]->miss;
 	p->tables[i]->miss = miss;
-	return pl_dp_watchers_make(p);
+	r = pl_dp_watchers_make(p);
+	/* On failure the watchers are still those of the actions before. */
+	if (r < 0)
+		p->tables[i]->miss = before;
+	pl_dp_actions_free(r < 0 ? miss : before);
+	return r;
 }
 
 /* ---- reading ---- */
