@@ -456,16 +456,19 @@ static void test_refused(void)
 		double rate;
 		uint32_t bytes, burst;
 		uint8_t proto;
+		const char *says;
 	} bad[] = {
 		{ PL_DP_CONSTANT, 0, 100, 0, PL_IP_UDP },
 		{ PL_DP_CONSTANT, -1, 100, 0, PL_IP_UDP },
 		{ PL_DP_CONSTANT, 1, 100, 0, PL_IP_ICMP },
-		{ PL_DP_CONSTANT, 1, 41, 0, PL_IP_UDP },
-		{ PL_DP_CONSTANT, 1, 70000, 0, PL_IP_UDP },
+		{ PL_DP_CONSTANT, 1, 41, 0, PL_IP_UDP, "a frame of 41 bytes" },
+		{ PL_DP_CONSTANT, 1, 70000, 0, PL_IP_UDP, "a frame of 70000 bytes" },
 		{ PL_DP_ON_OFF, 1, 100, 0, PL_IP_UDP },
 		{ PL_DP_BURSTS, 1, 100, 0, PL_IP_UDP },
 		{ PL_DP_BURSTS, 1, 100, 5, PL_IP_UDP },
 		{ PL_DP_REQUESTS, 1, 100, 5, PL_IP_UDP },
+		{ PL_DP_REQUESTS, 1, 41, 5, PL_IP_UDP, "a frame of 41 bytes" },
+		{ PL_DP_REQUESTS, 1, 100, 5, PL_IP_UDP, "a frame of 40 bytes" },
 	};
 	unsigned int node;
 	uint32_t flow;
@@ -479,8 +482,14 @@ static void test_refused(void)
 		cfg.bytes = bad[i].bytes;
 		cfg.burst = bad[i].burst;
 		cfg.tuple.proto = bad[i].proto;
+		if (bad[i].says != NULL) {
+			cfg.reply_bytes = 40;
+			cfg.timeout_ns = MS;
+		}
 		eq(pl_dp_traffic_add(net->traffic, &cfg, &flow, &diag), -EINVAL, "flow %u", i);
-		ok(diag.text[0] != '\0', "its text: %s", diag.text);
+		ok(diag.text[0] != '\0' &&
+				(bad[i].says == NULL || strstr(diag.text, bad[i].says) != NULL),
+			"its text: %s", diag.text);
 	}
 	eq(pl_dp_sim_node(net->sim, &(struct pl_dp_sim_node_cfg){ .id = 7 }, &node), -EINVAL);
 	eq(pl_dp_sim_port(net->sim, 99, 1, &fast, NULL), -EINVAL, "no such node");

@@ -364,15 +364,18 @@ static int check(const struct pl_dp_flow_cfg *c, struct pl_diag *diag)
 
 static int make_templates(struct flow *f, struct pl_diag *diag)
 {
-	int r = make(&f->there, &f->cfg, false, f->cfg.bytes);
+	uint32_t bytes = f->cfg.bytes;
+	int r = make(&f->there, &f->cfg, false, bytes);
 
-	if (r == 0 && f->cfg.pattern == PL_DP_REQUESTS)
-		r = make(&f->back, &f->cfg, true, f->cfg.reply_bytes);
+	if (r == 0 && f->cfg.pattern == PL_DP_REQUESTS) {
+		bytes = f->cfg.reply_bytes;
+		r = make(&f->back, &f->cfg, true, bytes);
+	}
 	if (r == -EINVAL)
 		pl_diag_set(diag,
 			"a frame of %u bytes has no room for its headers, or is longer "
 			"than an IP packet",
-			f->there.payload != 0 ? f->cfg.reply_bytes : f->cfg.bytes);
+			bytes);
 	return r;
 }
 
