@@ -199,6 +199,69 @@ static void test_refused(void)
 	}
 }
 
+/* Bytes of the packet's IPv6 packet. */
+static uint16_t ip6_bytes(const struct pl_dp_packet *pkt)
+{
+	return (uint16_t)(40 + pl_be16(pkt->data + pkt->headers.l3 + 4));
+}
+
+/* A node adds its words when the result is as long as the next interface allows, and not when it is
+ * longer by a byte. */
+static void test_mtu(void)
+{
+	const struct pl_dp_ioam_config c = {
+		.ns = NS, .type = PL_IOAM_BIT(0), .incremental = true, .nodes = 6
+	};
+	uint32_t refused = 0, taken = 0, wrong = 0, in_padding = 0;
+	struct pl_dp_ioam io;
+	struct pl_rng rng;
+
+	pl_rng_seed(&rng, 5);
+	eq(pl_dp_ioam_init(&io, &c, NULL), 0);
+	for (uint32_t k = 0; k < PACKETS; k++) {
+		struct pl_dp_port_ids port = { .mtu = 0 };
+		const struct pl_dp_node node = { .id = 9, .ports = &port, .n_ports = 1 };
+		uint8_t bytes[TEST_BYTES];
+		const uint32_t len =
+			test_make(bytes, &rng, (enum test_kind)pl_rng_below(&rng, TEST_KINDS));
+		struct pl_dp_packet *pkt = pl_dp_packet_of(pool, bytes, len), *ahead;
+
+		test_locate(pkt);
+		pkt->out_port = 0;
+		if (pl_dp_ioam_encapsulate(&io, &node, pkt) != PL_DP_INT_DONE) {
+			pl_dp_packet_free(pkt);
+			continue;
+		}
+		for (int i = 1; i < 6; i++) {
+			ahead = pl_dp_packet_clone(pkt);
+			test_locate(ahead);
+			port.mtu = 0;
+			wrong += pl_dp_ioam_transit(&io, &node, ahead) != PL_DP_INT_DONE;
+			in_padding += ahead->len == pkt->len;
+			port.mtu = ip6_bytes(ahead);
+			if (ahead->len > pkt->len) {
+				struct pl_dp_packet *refusing = pl_dp_packet_clone(pkt);
+
+				test_locate(refusing);
+				port.mtu--;
+				refused +=
+					pl_dp_ioam_transit(&io, &node, refusing) == PL_DP_INT_MTU;
+				port.mtu++;
+				pl_dp_packet_free(refusing);
+			}
+			taken += pl_dp_ioam_transit(&io, &node, pkt) == PL_DP_INT_DONE;
+			wrong += pkt->len != ahead->len ||
+				 memcmp(pkt->data, ahead->data, pkt->len) != 0;
+			pl_dp_packet_free(ahead);
+		}
+		pl_dp_packet_free(pkt);
+	}
+	eq(wrong, 0, "packets are as without a limit");
+	ok(taken > 0 && refused + in_padding == taken, "%u fit, %u of them in padding", taken,
+		in_padding);
+	ok(in_padding > 0 && refused > 0, "%u were too long by a byte", refused);
+}
+
 int main(void)
 {
 	const uint32_t usual = PL_IOAM_HAS_NODE | PL_IOAM_HAS_HOP_LIMIT | PL_IOAM_HAS_INGRESS |
@@ -218,6 +281,7 @@ int main(void)
 		PL_IOAM_BIT(0) | PL_IOAM_BIT(5) | PL_IOAM_BIT(12) | PL_IOAM_BIT(21), false,
 		PL_IOAM_HAS_NODE | PL_IOAM_HAS_NS_DATA);
 	test_others();
+	test_mtu();
 	test_refused();
 	eq(pl_dp_pool_alive(pool), 0);
 	pl_dp_pool_free(pool);
