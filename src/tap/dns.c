@@ -25,7 +25,7 @@ static uint8_t lower(uint8_t c)
 	return c >= 'A' && c <= 'Z' ? (uint8_t)(c + ('a' - 'A')) : c;
 }
 
-/* Reads a name of the question section, without pointers: no earlier name is there to point to. */
+/* Reads the first name of a message, without pointers: no earlier name is there to point to. */
 static bool read_name(struct pl_cursor *c, struct name *ret)
 {
 	uint32_t before = 0, last = 0; /* where the two labels before this one begin */
@@ -145,19 +145,21 @@ bool pl_dns_read(struct pl_dns64 *ret, const struct pl_pkt96 *packet, struct pl_
 				     at_most(pl_be16(p + 8), 63)) };
 	ret->client = (ret->dns_flags & RESPONSE) != 0 ? packet->dst : packet->src;
 	ret->server = (ret->dns_flags & RESPONSE) != 0 ? packet->src : packet->dst;
-	for (uint32_t i = 0; i < questions; i++) {
+	if (questions > 0) {
 		if (!read_name(&c, &name))
 			return false;
-		if (i == 0) {
-			set_name(ret, &name);
-			ret->qtype = pl_get_be16(&c);
-		} else {
-			(void)pl_get_be16(&c);
-		}
+		set_name(ret, &name);
+		ret->qtype = pl_get_be16(&c);
 		(void)pl_get_be16(&c); /* the class */
-		if (c.short_read)
-			return false;
 	}
+	/* The names of further ones may end with a pointer (RFC 1035 4.1.4). */
+	for (uint32_t i = 1; i < questions; i++) {
+		if (!skip_name(&c))
+			return false;
+		pl_cursor_skip(&c, 4);
+	}
+	if (c.short_read)
+		return false;
 	ret->answer = first_address(c, answers);
 	return true;
 }

@@ -39,6 +39,9 @@ static const struct {
 		BYTES(HEADER("\1\0", "\2", "\0", "\0") WWW ASK_A "\1x\0"
 								 "\0\x1c\0\1"),
 		1, 17, 0, 3, 0 },
+	{ "two questions, the second of them by a pointer",
+		BYTES(HEADER("\1\0", "\2", "\0", "\0") WWW ASK_A "\4mail\xc0\x10\0\x1c\0\1"), 1, 17,
+		0, 3, 0 },
 	{ "an answer that is cut",
 		BYTES(HEADER("\x81\x80", "\1", "\1", "\0") WWW ASK_A POINT_A "\xc0"), 1, 17, 1 << 6,
 		3, 0 },
@@ -64,6 +67,9 @@ static const struct {
 	{ "a pointer in the question", BYTES(HEADER("\1\0", "\1", "\0", "\0") "\xc0\x0c" ASK_A) },
 	{ "no type", BYTES(HEADER("\1\0", "\1", "\0", "\0") WWW "\0") },
 	{ "no class", BYTES(HEADER("\1\0", "\1", "\0", "\0") WWW "\0\1\0") },
+	{ "a second question without its class",
+		BYTES(HEADER("\1\0", "\2", "\0", "\0") WWW ASK_A "\xc0\x0c\0\1") },
+	{ "a pointer that is cut", BYTES(HEADER("\1\0", "\2", "\0", "\0") WWW ASK_A "\xc0") },
 	{ "a second question that is cut",
 		BYTES(HEADER("\1\0", "\2", "\0", "\0") WWW ASK_A "\5x") },
 };
