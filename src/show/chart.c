@@ -356,14 +356,15 @@ static int largest_first(const void *a, const void *b)
 /* The time and value axes of all series. */
 struct axis {
 	int64_t first_ns, last_ns, step_ns;
-	uint32_t windows, each; /* columns, and windows in each */
+	uint64_t each;    /* windows of a column */
+	uint32_t windows; /* columns */
 	double most;
 };
 
 static struct axis axis_of(
 	const struct point *points, uint32_t n, uint64_t step_ns, unsigned int room)
 {
-	struct axis a = { points[0].start_ns, points[0].start_ns, (int64_t)step_ns, 0, 1, 0 };
+	struct axis a = { points[0].start_ns, points[0].start_ns, (int64_t)step_ns, 1, 0, 0 };
 	uint64_t windows;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -371,11 +372,11 @@ static struct axis axis_of(
 		a.last_ns = points[i].start_ns > a.last_ns ? points[i].start_ns : a.last_ns;
 		a.most = fmax(a.most, points[i].value);
 	}
-	windows = (uint64_t)(a.last_ns - a.first_ns) / step_ns + 1;
+	windows = ((uint64_t)a.last_ns - (uint64_t)a.first_ns) / step_ns + 1;
 	if (windows > room)
-		a.each = (uint32_t)((windows + room - 1) / room);
-	assert(a.each > 0);
-	a.windows = (uint32_t)((windows + a.each - 1) / a.each);
+		a.each = (windows - 1) / room + 1;
+	a.windows = (uint32_t)((windows - 1) / a.each + 1);
+	assert(a.windows > 0 && a.windows <= room);
 	return a;
 }
 
@@ -384,7 +385,7 @@ static void columns_of(const struct axis *a, const struct series *s, double *ret
 {
 	memset(ret, 0, a->windows * sizeof(*ret));
 	for (uint32_t i = 0; i < s->n; i++) {
-		const uint64_t window = (uint64_t)(s->first[i].start_ns - a->first_ns) /
+		const uint64_t window = ((uint64_t)s->first[i].start_ns - (uint64_t)a->first_ns) /
 					(uint64_t)a->step_ns / a->each;
 
 		/* The last row of a window is that of the whole window. */
@@ -402,7 +403,7 @@ static void put_axis(struct pl_buf *out, const struct axis *a, unsigned int inde
 	pl_buf_str(out, " to ");
 	put_time(out, a->last_ns, a->step_ns);
 	if (a->each > 1)
-		pl_buf_printf(out, ", each column the largest of %u windows", a->each);
+		pl_buf_printf(out, ", each column the largest of %" PRIu64 " windows", a->each);
 	pl_buf_chr(out, '\n');
 }
 
@@ -495,11 +496,15 @@ static unsigned int width_of(const struct series *series, uint32_t n, unsigned i
 /* Keeps the points of the last `room` windows; returns how many. */
 static uint32_t keep_latest(struct point *points, uint32_t n, int64_t step_ns, unsigned int room)
 {
-	int64_t last = INT64_MIN;
+	int64_t last = INT64_MIN, span, first;
 
 	for (uint32_t i = 0; i < n; i++)
 		last = points[i].start_ns > last ? points[i].start_ns : last;
-	return keep_from(points, n, last - (int64_t)(room - 1) * step_ns);
+	/* The room may hold more than all of time. */
+	if (__builtin_mul_overflow((int64_t)(room - 1), step_ns, &span) ||
+		__builtin_sub_overflow(last, span, &first))
+		return n;
+	return keep_from(points, n, first);
 }
 
 static void draw_series(const struct pl_chart *chart, struct point *points, struct series *series,

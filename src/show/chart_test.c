@@ -258,6 +258,41 @@ static void test_high(void)
 	pl_query_free(over_time);
 }
 
+/* Of very short windows a column has more than 32 bits count; of very long ones the room has more
+ * than all of time. */
+static void test_wide(void)
+{
+	struct pl_query *q = query_of("SELECT count(*) AS n FROM packets TUMBLE(ts, 1us)");
+	struct pl_chart *chart = chart_of(q);
+	const struct pl_query_value row[] = { whole(8) };
+	struct pl_buf text;
+
+	add(chart, row, 1, 0);
+	add(chart, row, 1, 365 * 86400);
+	pl_buf_init(&text);
+	pl_chart_draw(chart, &(struct pl_chart_area){ .cols = 80, .ascii = true }, &text);
+	ok(strstr(text.data, "each column the largest of 477818181819 windows\n") != NULL,
+		"a year of microseconds: %s", text.data);
+	ok(strstr(text.data, "           8 |@                                                    "
+			     "            @\n") != NULL,
+		"its first and last column are drawn");
+	pl_chart_free(chart);
+	pl_query_free(q);
+
+	q = query_of("SELECT count(*) AS n FROM packets TUMBLE(ts, 2920d)");
+	chart = chart_of(q);
+	pl_chart_follow(chart);
+	add(chart, row, 1, 0);
+	add(chart, row, 1, 2920 * INT64_C(86400));
+	pl_buf_reset(&text);
+	pl_chart_draw(chart, &(struct pl_chart_area){ .cols = 80, .ascii = true }, &text);
+	ok(strstr(text.data, "           8 |@@\n") != NULL, "both windows are drawn: %s",
+		text.data);
+	pl_buf_done(&text);
+	pl_chart_free(chart);
+	pl_query_free(q);
+}
+
 static void test_refused(void)
 {
 	static const char *const none[] = { "SELECT DISTINCT src FROM packets",
@@ -283,6 +318,7 @@ int main(void)
 	test_long();
 	test_latest();
 	test_high();
+	test_wide();
 	test_refused();
 	return pl_test_done();
 }
