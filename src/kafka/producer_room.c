@@ -27,11 +27,16 @@ static void cut(struct pl_kafka_producer *p, uint32_t room)
 	}
 }
 
-/* Headers and framing come on top: librdkafka adds a message to a batch by the size of its
- * value. */
+/* Headers and framing come on top: librdkafka adds a message to a batch by the size of its value.
+ * The first message of a batch is sent whatever its size, so 1 is a batch of one message. */
+uint32_t pl_kafka_producer_batch_most(const struct pl_kafka_producer *p)
+{
+	return p->room.batch > PL_KAFKA_BESIDE ? p->room.batch - PL_KAFKA_BESIDE : 1;
+}
+
 bool pl_kafka_producer_batch_fits(const struct pl_kafka_producer *p)
 {
-	return pl_kafka_room_batch(rd_kafka_conf(p->rk)) + PL_KAFKA_BESIDE <= p->room.batch;
+	return pl_kafka_room_batch(rd_kafka_conf(p->rk)) <= pl_kafka_producer_batch_most(p);
 }
 
 static int take_room(struct pl_kafka_producer *p, struct pl_diag *diag)
@@ -49,8 +54,7 @@ static int take_room(struct pl_kafka_producer *p, struct pl_diag *diag)
 	}
 	cut(p, room);
 	if (!pl_kafka_producer_batch_fits(p))
-		p->resize = p->room.batch > 2 * PL_KAFKA_BESIDE ? p->room.batch - PL_KAFKA_BESIDE
-								: PL_KAFKA_BESIDE;
+		p->resize = pl_kafka_producer_batch_most(p);
 	return r;
 }
 

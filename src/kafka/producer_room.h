@@ -14,6 +14,9 @@ int pl_kafka_producer_find_room(
  * known and the present client keeps it. */
 bool pl_kafka_producer_room_turn(struct pl_kafka_producer *p);
 
+/* Returns the largest batch.size whose batches the topic takes. */
+uint32_t pl_kafka_producer_batch_most(const struct pl_kafka_producer *p);
+
 /* Returns true when the batches of the present client are no larger than the topic takes. */
 bool pl_kafka_producer_batch_fits(const struct pl_kafka_producer *p);
 

@@ -10,6 +10,7 @@
 
 #include "base/sandbox.h"
 #include "base/test.h"
+#include "kafka/producer_room.h"
 #include "kafka/skew.h"
 #include "kafka/test_kafka.h"
 
@@ -570,6 +571,29 @@ static void test_too_large(void)
 }
 
 /* Each error that a broker may answer with, and the counter that has to take it. */
+/* A client that replaces one of too large batches keeps to the topic's limit, however low that is:
+ * else it would be replaced as well, and so on. */
+static void test_low_limits(void)
+{
+	static const uint32_t limits[] = { 1, 512, 513, 700, 1023, 1024, 1025, 1000000 };
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		struct pl_kafka_producer p = { .room.batch = limits[i] };
+		rd_kafka_conf_t *conf = rd_kafka_conf_new();
+		char text[256] = "";
+
+		p.resize = pl_kafka_producer_batch_most(&p);
+		pl_kafka_producer_resized(&p, conf);
+		p.rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+		ok(p.rk != NULL, "batch.size %" PRIu32 " is one of librdkafka %s", p.resize, text);
+		ok(p.rk != NULL && pl_kafka_producer_batch_fits(&p),
+			"max.message.bytes %" PRIu32 " and batch.size %" PRIu32, limits[i],
+			p.resize);
+		if (p.rk != NULL)
+			rd_kafka_destroy(p.rk);
+	}
+}
+
 static void test_request_errors(void)
 {
 	static const struct {
@@ -852,6 +876,7 @@ int main(void)
 	test_text_queue_full();
 	test_texts_returned();
 	test_too_large();
+	test_low_limits();
 	test_request_errors();
 	test_retries();
 	test_dropped_header();
