@@ -238,11 +238,11 @@ int pl_kafka_writer_send(struct pl_kafka_writer *w, const char *topic, int32_t p
 {
 	rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR__QUEUE_FULL;
 
+	w->stats.sent++;
 	if (begin(w, &w->trouble) < 0) {
 		w->stats.failed++;
 		return -EIO;
 	}
-	w->stats.sent++;
 	while (err == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
 		err = rd_kafka_producev(w->rk, RD_KAFKA_V_TOPIC(topic),
 			RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_PARTITION(partition),
