@@ -177,7 +177,7 @@ static void receive(struct listener *l, struct pl_port *port)
 			pl_complain_diag(&diag);
 			/* An interface that went down or came up is only reported; the port stays
 			 * open. */
-			l->broken = r != -ENETDOWN && r != -EAGAIN;
+			l->broken = l->broken || (r != -ENETDOWN && r != -EAGAIN);
 			return;
 		}
 		if (r == 0)
