@@ -65,15 +65,13 @@ static bool full(void *arg)
 
 /* ---- points ---- */
 
-/* Orders records: the marker's first, then by point, block and flow. */
+/* Orders records by point, block and flow. */
 static int compare(const void *left, const void *right)
 {
 	const struct pl_mark128 *a = left, *b = right;
-	const int marker =
-		(b->mark_flags & PL_MARK_IS_MARKER) - (a->mark_flags & PL_MARK_IS_MARKER);
 
-	if (marker != 0 || a->point == b->point)
-		return marker != 0 ? marker : pl_mark_compare(a, b);
+	if (a->point == b->point)
+		return pl_mark_compare(a, b);
 	return a->point < b->point ? -1 : 1;
 }
 
@@ -138,17 +136,31 @@ static bool make_point(struct pl_mark_capture *c, const struct pl_mark_capture *
 	return true;
 }
 
+/* Returns the first record behind those of the point of record i. Some of a point's records may
+ * have the flag of a marker, and others not: then the point is a marker. */
+static size_t next_point(const struct reading *q, size_t i, bool *ret_marker)
+{
+	const uint32_t point = q->records[i].point;
+
+	*ret_marker = false;
+	for (; i < q->n && q->records[i].point == point; i++)
+		*ret_marker |= (q->records[i].mark_flags & PL_MARK_IS_MARKER) != 0;
+	return i;
+}
+
+/* Makes a capture of each point that is a marker, or of each that is none. */
 static bool make_points(struct pl_mark_capture *captures, size_t *n,
-	const struct pl_mark_capture *like, struct reading *q)
+	const struct pl_mark_capture *like, const struct reading *q, bool markers)
 {
 	size_t next;
 
-	qsort(q->records, q->n, sizeof(*q->records), compare);
 	for (size_t i = 0; i < q->n; i = next) {
 		struct pl_mark_capture *c = &captures[*n];
+		bool marker;
 
-		for (next = i; next < q->n && q->records[next].point == q->records[i].point;)
-			next++;
+		next = next_point(q, i, &marker);
+		if (marker != markers)
+			continue;
 		if (*n == PL_MARK_READ_MAX) {
 			pl_complain("%s: more than %d points", like->path, PL_MARK_READ_MAX);
 			return false;
@@ -173,7 +185,9 @@ bool pl_mark_file_read(
 		pl_complain(
 			"%s: %" PRIu64 " records are none of a meter: left out", like->path, q.bad);
 	good = good && !q.no_memory && q.bad == 0;
-	good = make_points(captures, n, like, &q) && good;
+	qsort(q.records, q.n, sizeof(*q.records), compare);
+	good = make_points(captures, n, like, &q, true) &&
+	       make_points(captures, n, like, &q, false) && good;
 	free(q.records);
 	return good;
 }
