@@ -193,16 +193,13 @@ static void settle(struct pl_mark_heard *h, uint32_t base)
 {
 	if ((int32_t)(base - h->base) <= 0)
 		return;
-	/* Of a leap longer than the window all numbers count as lost. */
-	if (base - h->base > PL_MARK_HEARD_WINDOW) {
-		h->stats.lost += base - h->base - PL_MARK_HEARD_WINDOW;
-		h->base = base - PL_MARK_HEARD_WINDOW;
-		memset(h->bits, 0, sizeof(h->bits));
-	}
-	for (; h->base != base; h->base++) {
+	for (uint32_t n = 0; h->base != base && n < PL_MARK_HEARD_WINDOW; n++, h->base++) {
 		h->stats.lost += (*word_of(h, h->base) & bit_of(h->base)) == 0;
 		*word_of(h, h->base) &= ~bit_of(h->base);
 	}
+	/* Behind the window none came. */
+	h->stats.lost += base - h->base;
+	h->base = base;
 }
 
 static void begin(struct pl_mark_heard *h, const struct pl_mark_pair *header)

@@ -292,6 +292,12 @@ static void hostile(void)
 	header = (struct pl_mark_pair){ .run = 2, .seq = 900, .oldest = 900 };
 	ok(pl_mark_heard(&h, &header, &torn) && torn, "another run begins anew");
 	eq(h.stats.runs, 2);
+	header.seq = 902;
+	ok(pl_mark_heard(&h, &header, &torn), "one of two");
+	header.seq = header.oldest = 900 + 3 * PL_MARK_HEARD_WINDOW;
+	eq(h.stats.lost, 0);
+	ok(pl_mark_heard(&h, &header, &torn) && torn, "a leap beyond the window");
+	eq(h.stats.lost, 3 * PL_MARK_HEARD_WINDOW - 2, "those that came before it are not lost");
 	pl_rng_seed(&rng, 9);
 	for (unsigned int i = 0; i < 10000; i++) {
 		header.run = (uint32_t)pl_rng_below(&rng, 2);
@@ -300,8 +306,8 @@ static void hostile(void)
 			pl_rng_below(&rng, 2) == 0 ? header.seq : (uint32_t)pl_rng_u64(&rng);
 		accepted += pl_mark_heard(&h, &header, &torn);
 	}
-	eq(h.stats.accepted, accepted + 3, "what comes is accounted for");
-	eq(h.stats.accepted + h.stats.duplicates, 10004);
+	eq(h.stats.accepted, accepted + 5, "what comes is accounted for");
+	eq(h.stats.accepted + h.stats.duplicates, 10006);
 }
 
 int main(void)
