@@ -46,6 +46,7 @@ struct giving {
 	struct head head;
 	uint32_t next[PL_QUERY_COLUMNS_MAX]; /* next value of each distinct set; + 1 */
 	uint32_t set_part, entry_most;       /* values of a set in an entry, bytes of an entry */
+	bool told_lost;                      /* a piece told that groups are lost */
 };
 
 void pl_query_partial_from(struct pl_query_run *run, pl_query_partial_sink *sink, void *arg)
@@ -71,22 +72,32 @@ static void begin(struct giving *g)
 		.plan = run->plan,
 		.start = run->row.start_ns,
 		.end = run->row.end_ns };
-	g->out.len = 0;
+	pl_buf_reset(&g->out);
 	pl_buf_add(&g->out, &g->head, sizeof(g->head));
 }
 
+/* Without memory the piece's groups are lost. A piece without groups, which needs none, tells that;
+ * so do the pieces behind it. */
 static void give(struct giving *g)
 {
-	g->head.flags = g->run->row.incomplete ? INCOMPLETE : 0;
-	if (g->out.failed) {
+	const bool lost = g->out.failed;
+
+	if (lost) {
 		g->run->stats.groups_refused += g->head.groups;
-		return;
+		g->head.groups = 0;
+		g->run->row.incomplete = true;
+		if (g->told_lost)
+			return;
+		g->told_lost = true;
 	}
+	g->head.flags = g->run->row.incomplete ? INCOMPLETE : 0;
 	/* One piece has all late records. */
 	g->head.late = late_since(g->run);
 	g->run->late_told = g->run->stats.late;
-	memcpy(g->out.data, &g->head, sizeof(g->head));
-	g->run->partial(g->run->partial_arg, g->head.start, g->head.end, g->out.data, g->out.len);
+	if (!lost)
+		memcpy(g->out.data, &g->head, sizeof(g->head));
+	g->run->partial(g->run->partial_arg, g->head.start, g->head.end,
+		lost ? (const void *)&g->head : g->out.data, lost ? sizeof(g->head) : g->out.len);
 }
 
 static uint32_t width_of(const struct node *node)
@@ -215,7 +226,8 @@ static bool put_group(struct giving *g, uint32_t entry, const uint8_t *accs)
 /* Gives the piece when another entry may not fit. */
 static void make_room(struct giving *g)
 {
-	if (g->head.groups == 0 || g->out.len + g->entry_most <= g->run->piece_max)
+	if (!g->out.failed &&
+		(g->head.groups == 0 || g->out.len + g->entry_most <= g->run->piece_max))
 		return;
 	give(g);
 	begin(g);

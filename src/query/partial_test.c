@@ -2,6 +2,7 @@
 /* Partial results: a table cut into random parts, each run for itself, and the pieces of each
  * window joined in random order, give the rows that one run gives. Damaged pieces are refused. */
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "base/rng.h"
 #include "base/test.h"
@@ -638,6 +639,49 @@ static void test_places(void)
 	}
 }
 
+/* A piece that has no memory is counted, and a piece that needs none tells that it is lost. */
+static void test_no_memory(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* ends the process instead */
+	struct pl_query *query =
+		parse("SELECT sport, count(*) AS n FROM packets TUMBLE(ts, 1s) GROUP BY sport");
+	const struct pl_query_config c = { .max_groups = WIDE, .seed = 1 };
+	struct pl_query_run *run = new_run(query, &c, &got);
+	void *taken = NULL, **more; /* all blocks that are free, each with the next */
+	struct rlimit before, none;
+	unsigned int told = 0;
+	uint32_t flags;
+
+	for (uint32_t i = 0; i < WIDE; i++)
+		packets[i] = (struct pl_pkt64){ .ts_ns = i, .sport = (uint16_t)i };
+	pl_query_partial_from(run, take_piece, NULL);
+	pl_query_partial_limit(run, 1 << 30); /* one piece, which is large */
+	pl_query_feed(run, PL_FLAT_PKT64, packets, WIDE, 0);
+	getrlimit(RLIMIT_AS, &before);
+	none = (struct rlimit){ 1, before.rlim_max };
+	setrlimit(RLIMIT_AS, &none);
+	while ((more = malloc(1 << 16)) != NULL) {
+		*more = taken;
+		taken = more;
+	}
+	pl_query_finish(run);
+	setrlimit(RLIMIT_AS, &before);
+	while ((more = taken) != NULL) {
+		taken = *more;
+		free(more);
+	}
+	for (unsigned int i = 0; i < n_pieces; i++) {
+		memcpy(&flags, pieces[i].data + 32, sizeof(flags));
+		told += flags & 1;
+	}
+	ok(pl_query_run_stats(run)->groups_refused > 0, "groups are lost, and counted");
+	ok(told > 0, "pieces tell so");
+	forget_pieces();
+	pl_query_run_free(run);
+	pl_query_free(query);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 20261125;
@@ -652,6 +696,7 @@ int main(int argc, char **argv)
 	test_late();
 	test_plans();
 	test_places();
+	test_no_memory();
 	free(want.text);
 	free(got.text);
 	return pl_test_done();
