@@ -55,12 +55,26 @@ static int64_t last_end(const struct windows *w, int64_t start)
 	return floor_to(start, (int64_t)w->spec.step_ns) + (int64_t)w->spec.size_ns;
 }
 
+/* Returns the slot of an open pane; w->max: there is none. */
+static uint32_t find_pane(const struct windows *w, int64_t start)
+{
+	uint32_t seen = 0;
+
+	/* Low slots are used first, so the loop is short. */
+	for (uint32_t slot = 0; seen < w->n_open; slot++) {
+		if (!w->panes[slot].open)
+			continue;
+		if (w->panes[slot].start == start)
+			return slot;
+		seen++;
+	}
+	return w->max;
+}
+
 static uint32_t open_pane(struct windows *w, int64_t start)
 {
 	uint32_t slot = 0;
 
-	if (w->spec.kind != W_NONE && last_end(w, start) <= w->watermark)
-		return SLOT_LATE;
 	if (w->n_open == w->max)
 		return SLOT_FULL;
 	while (w->panes[slot].open)
@@ -74,12 +88,14 @@ uint32_t pl_query_windows_slot(struct windows *w, int64_t ts)
 {
 	int64_t start = w->spec.kind == W_NONE ? 0 : floor_to(ts, w->pane_ns);
 	const struct pane *last = &w->panes[w->last];
-	uint32_t slot = 0;
+	uint32_t slot;
 
 	if (last->open && last->start == start)
 		return w->last;
-	while (slot < w->max && !(w->panes[slot].open && w->panes[slot].start == start))
-		slot++;
+	/* Before the panes are searched: there may be many late records. */
+	if (w->spec.kind != W_NONE && last_end(w, start) <= w->watermark)
+		return SLOT_LATE;
+	slot = find_pane(w, start);
 	if (slot == w->max)
 		slot = open_pane(w, start);
 	if (slot < w->max)
