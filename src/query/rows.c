@@ -85,8 +85,8 @@ bool pl_query_rows_add(
 /* ---- order ---- */
 
 struct order {
-	uint32_t column, size;
-	uint8_t type;
+	const struct column *columns;
+	uint32_t n, column; /* the row is ordered by that one */
 	bool descending;
 };
 
@@ -110,11 +110,29 @@ static int by_type(const uint8_t *a, const uint8_t *b, uint8_t type)
 	return x < y ? -1 : x > y;
 }
 
-/* Compares rows: absent values come last in either order; rows with equal values are ordered by
- * their bytes. */
+/* Compares rows with equal values of ORDER BY by their bytes. A text is compared itself: its cell is
+ * an address, which differs from run to run. There are no lists beside ORDER BY. The origin is no
+ * value, and is not compared. */
+static int by_others(const uint8_t *a, const uint8_t *b, uint64_t head, const struct order *o)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < o->n; i++) {
+		const size_t at = ROW_HEAD + (size_t)i * CELL_BYTES;
+
+		if (o->columns[i].type == PL_QUERY_TEXT && !is_absent(head, i))
+			r = by_type(a + at, b + at, PL_QUERY_TEXT);
+		else
+			r = memcmp(a + at, b + at, CELL_BYTES);
+	}
+	return r;
+}
+
+/* Compares rows: absent values come last in either order. */
 static int in_order(const void *a, const void *b, void *arg)
 {
 	const struct order *o = arg;
+	const size_t at = ROW_HEAD + (size_t)o->column * CELL_BYTES;
 	uint64_t head_a, head_b;
 	bool no_a, no_b;
 	int r;
@@ -125,15 +143,13 @@ static int in_order(const void *a, const void *b, void *arg)
 	no_b = is_absent(head_b, o->column);
 	if (no_a != no_b)
 		return no_a ? 1 : -1;
-	r = by_type((const uint8_t *)a + ROW_HEAD + (size_t)o->column * CELL_BYTES,
-		(const uint8_t *)b + ROW_HEAD + (size_t)o->column * CELL_BYTES, o->type);
+	r = no_a ? 0
+		 : by_type((const uint8_t *)a + at, (const uint8_t *)b + at,
+			   o->columns[o->column].type);
 	if (r != 0)
 		return o->descending ? -r : r;
-	/* The origin is no value, and is not compared. */
 	r = memcmp(a, b, sizeof(head_a));
-	return r != 0 ? r
-		      : memcmp((const uint8_t *)a + ROW_HEAD, (const uint8_t *)b + ROW_HEAD,
-				o->size - ROW_HEAD);
+	return r != 0 ? r : by_others(a, b, head_a, o);
 }
 
 /* ---- to the sink ---- */
@@ -202,8 +218,8 @@ void pl_query_rows_flush(struct pl_query_run *run, struct stage_run *s)
 	if (!pl_query_rows_kept(run, s))
 		return;
 	if (stage->order >= 0 && list->n > 1) {
-		struct order o = { (uint32_t)stage->order, list->size,
-			stage->out.columns[stage->order].type, stage->descending };
+		struct order o = { stage->out.columns, stage->n_items, (uint32_t)stage->order,
+			stage->descending };
 
 		qsort_r(list->data, list->n, list->size, in_order, &o);
 	}

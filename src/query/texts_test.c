@@ -108,6 +108,8 @@ static void test_answers(void)
 			"a 2 2;" },
 		{ "SELECT a.value, b.value AS then FROM values AS a JOIN values AS b ON region AND b.ts > a.ts WITHIN 500ms WHERE a.region = lists",
 			"1 3;3 5;5 7;" },
+		{ "SELECT max(if(value > 99, 1, 0)) AS same, region FROM values GROUP BY region ORDER BY same",
+			"0 a;0 last;0 lists;" },
 		{ "values | distinct region over 10s | where region != a", "lists;last;" },
 	};
 
