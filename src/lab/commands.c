@@ -13,13 +13,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "lab/change.h"
 #include "lab/keeping.h"
 
 #define READY_NS UINT64_C(60000000000)
-/* Maximum bytes of the log in which a command's `ready` text is sought. */
-#define LOG_MAX  (1 << 20)
 /* Time from SIGTERM to SIGKILL. */
 #define END_NS   UINT64_C(2000000000)
 
@@ -57,25 +54,12 @@ static void become(const struct pl_lab_commands *c, const struct pl_lab_running 
 	_exit(127);
 }
 
-static bool says(const char *name, const char *text)
-{
-	char path[PL_LAB_NAME_MAX + sizeof(".log")], *log = NULL;
-	size_t len;
-	bool found;
-
-	snprintf(path, sizeof(path), "%s.log", name);
-	if (pl_file_read(path, LOG_MAX, &log, &len) < 0)
-		return false;
-	found = strstr(log, text) != NULL;
-	free(log);
-	return found;
-}
-
-static bool is_ready(const struct pl_lab_commands *c, const struct pl_lab_running *r)
+static bool is_ready(const struct pl_lab_commands *c, struct pl_lab_running *r)
 {
 	if (r->serves)
 		return pl_lab_listens(c->t->nodes[r->node].name);
-	return r->of == NULL || r->of->ready == NULL || says(r->of->name, r->of->ready);
+	return r->of == NULL || r->of->ready == NULL ||
+	       pl_lab_said(r->of->name, r->of->ready, &r->log_at);
 }
 
 /* Waits until it is ready: before that, packets to it would be lost uncounted. */

@@ -25,6 +25,7 @@ struct pl_lab_running {
 	bool told;                       /* asked to end */
 	bool waits;                      /* not started yet */
 	bool dismissed;                  /* ended on purpose: its end is not reported */
+	uint64_t log_at;                 /* up to there the log has no `ready` text */
 	int status;                      /* from waitpid, once it has ended */
 };
 

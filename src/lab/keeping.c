@@ -13,8 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/local_socket.h"
+
+#define LOG_PART 4096 /* bytes of a log that are read together */
 
 /* Uses the system call: the C library refuses its two internal signals, which the lab's starter may
  * have ignored as well. */
@@ -68,24 +69,66 @@ bool pl_lab_listens(const char *node)
 	return fd >= 0;
 }
 
+/* ---- logs ---- */
+
+static int open_log(const char *name)
+{
+	char path[PL_LAB_NAME_MAX + sizeof(".log")];
+
+	snprintf(path, sizeof(path), "%s.log", name);
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+bool pl_lab_said(const char *name, const char *text, uint64_t *at)
+{
+	const size_t len = strlen(text), room = LOG_PART + len;
+	char *part = malloc(room);
+	const int fd = part != NULL ? open_log(name) : -1;
+	bool found = len == 0 && fd >= 0;
+	ssize_t n;
+
+	while (fd >= 0 && !found && (n = pread(fd, part, room, (off_t)*at)) >= (ssize_t)len) {
+		found = memmem(part, (size_t)n, text, len) != NULL;
+		/* The text may begin in this part and end in the next. */
+		if (!found)
+			*at += (uint64_t)n - len + 1;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(part);
+	return found;
+}
+
+/* Reads the end of a log, without newlines behind it. */
+static void read_end(const char *name, char *ret, size_t size)
+{
+	const int fd = open_log(name);
+	const off_t all = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+	const off_t from = all > (off_t)size - 1 ? all - (off_t)size + 1 : 0;
+	ssize_t n = fd >= 0 ? pread(fd, ret, size - 1, from) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	while (n > 0 && ret[n - 1] == '\n')
+		n--;
+	ret[n > 0 ? n : 0] = '\0';
+}
+
 int pl_lab_say_ended(const char *node, const char *command, struct pl_diag *diag)
 {
-	char path[PL_LAB_NAME_MAX + sizeof(".log")], *text = NULL, *last = NULL;
-	size_t len;
+	char text[LOG_PART];
+	const char *last;
 
-	snprintf(path, sizeof(path), "%s.log", node);
-	if (pl_file_read(path, 1 << 20, &text, &len) == 0) {
-		while (len > 0 && text[len - 1] == '\n')
-			text[--len] = '\0';
-		last = strrchr(text, '\n');
-	}
+	read_end(node, text, sizeof(text));
+	last = strrchr(text, '\n');
 	pl_diag_set(diag, "%s: '%s' ended: %s", node, command,
-		last != NULL   ? last + 1
-		: text != NULL ? text
-			       : "it said nothing");
-	free(text);
+		last != NULL      ? last + 1
+		: text[0] != '\0' ? text
+				  : "it said nothing");
 	return -ECHILD;
 }
+
+/* ---- the keeper ---- */
 
 int pl_lab_take_signals(void)
 {

@@ -20,6 +20,9 @@ int pl_lab_redirect(const char *name);
 void pl_lab_lead_path(void);
 /* Returns true when a process listens at NODE.sock. */
 bool pl_lab_listens(const char *node);
+/* Returns true when NAME.log has the text behind the first *at bytes; else *at is moved to where the
+ * next search begins. */
+bool pl_lab_said(const char *name, const char *text, uint64_t *at);
 /* Sets diag: a command of the node ended too early, with the last line of its log. Returns
  * -ECHILD. */
 int pl_lab_say_ended(const char *node, const char *command, struct pl_diag *diag);
