@@ -105,7 +105,7 @@ static int start(struct pl_lab_commands *c, struct pl_lab_running *r, struct pl_
 	}
 	if (pid == 0)
 		become(c, r);
-	r->pid = pid;
+	r->pid = r->group = pid;
 	r->waits = false;
 	return r->of != NULL ? await(c, r, diag) : 0;
 }
@@ -167,12 +167,15 @@ void pl_lab_commands_ended(struct pl_lab_commands *c, pid_t pid, int status)
 	for (unsigned int i = 0; i < c->n; i++) {
 		struct pl_lab_running *r = &c->all[i];
 
-		if (r->pid != pid)
-			continue;
-		r->pid = 0;
-		r->status = status;
-		if (!r->dismissed)
-			note_end(c, r);
+		if (r->pid == pid) {
+			r->pid = 0;
+			r->status = status;
+			if (!r->dismissed)
+				note_end(c, r);
+		}
+		/* Without processes its number is free for others. */
+		if (r->pid == 0 && r->group != 0 && kill(-r->group, 0) < 0)
+			r->group = 0;
 	}
 }
 
@@ -206,11 +209,12 @@ static void match(const struct pl_lab_commands *c, const struct pl_lab_plan *pla
 	}
 }
 
-/* Ends a command with all that its shell started (its process group). */
+/* Ends a command with all that its shell started (its process group), which may go on without the
+ * shell. */
 static int end(struct pl_lab_commands *c, struct pl_lab_running *r)
 {
 	const uint64_t until_ns = pl_clock_mono_ns() + END_NS;
-	const pid_t group = r->pid;
+	const pid_t group = r->group;
 	bool killed = false;
 
 	if (group == 0)
@@ -277,6 +281,7 @@ static void take_places(struct pl_lab_commands *c, const struct pl_lab_plan *pla
 		if (was == 0)
 			continue;
 		next->pid = old[was - 1].pid;
+		next->group = old[was - 1].group;
 		next->told = old[was - 1].told;
 		next->waits = old[was - 1].waits;
 		next->status = old[was - 1].status;

@@ -26,6 +26,7 @@ struct pl_lab_running {
 	bool waits;                      /* not started yet */
 	bool dismissed;                  /* ended on purpose: its end is not reported */
 	uint64_t log_at;                 /* up to there the log has no `ready` text */
+	pid_t group;                     /* its process group; 0: none of it is left */
 	int status;                      /* from waitpid, once it has ended */
 };
 

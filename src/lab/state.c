@@ -24,6 +24,8 @@
 #define PATH_BYTES   (PL_LAB_FOLDER_MAX + 64)
 /* Other processes may sweep or take the folder meanwhile. */
 #define TRIES        100
+/* Folders within one another that are removed: each needs a descriptor. */
+#define FOLDERS_DEEP 64
 
 const char *const pl_lab_tiers[] = { "root", "unprivileged", "simulated", NULL };
 
@@ -161,42 +163,38 @@ static void remove_names(const char *folder)
 	free(text);
 }
 
-/* Removes a folder that has only files. */
-static void remove_folder(const char *folder)
+/* Removes all that is in the folder but the file `but`; closes fd. Commands of a lab run in its
+ * folder, and may leave anything there. */
+static void empty_folder(int fd, const char *but, unsigned int depth)
 {
-	char path[PATH_BYTES + 64];
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *e;
-	DIR *d = opendir(folder);
 
 	while (d != NULL && (e = readdir(d)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-			strlen(e->d_name) > 60)
+		const char *name = e->d_name;
+
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, but) == 0 ||
+			unlinkat(fd, name, 0) == 0 || errno != EISDIR)
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		(void)unlink(path);
+		if (depth > 0)
+			empty_folder(
+				openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW),
+				"", depth - 1);
+		(void)unlinkat(fd, name, AT_REMOVEDIR);
 	}
 	if (d != NULL)
 		closedir(d);
-	(void)rmdir(folder);
+	else if (fd >= 0)
+		close(fd);
 }
 
 static void remove_files(const char *folder)
 {
 	char path[PATH_BYTES];
-	struct dirent *e;
-	DIR *d = opendir(folder);
 
-	while (d != NULL && (e = readdir(d)) != NULL) {
-		/* The lock goes last: while it exists nobody makes the folder anew. */
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-			strcmp(e->d_name, "lock") == 0 || strlen(e->d_name) > 60)
-			continue;
-		path_in(path, folder, e->d_name);
-		if (unlink(path) < 0 && errno == EISDIR)
-			remove_folder(path);
-	}
-	if (d != NULL)
-		closedir(d);
+	/* The lock goes last: while it exists nobody makes the folder anew. */
+	empty_folder(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "lock",
+		FOLDERS_DEEP);
 	path_in(path, folder, "lock");
 	(void)unlink(path);
 	(void)rmdir(folder);

@@ -249,6 +249,20 @@ def test_apply():
     eq(run("down", NAME).returncode, 0, "down")
 
 
+def test_orphans():
+    """What a shell leaves in the background ends with its command, and its files with the lab."""
+    base = f"name: {NAME}\nshape: line:1\ntelemetry: none\n"
+    left = "sleep 3007 & mkdir -p within/another; touch within/another/file within/$(printf %0200d 1); sleep 3008 &"
+    eq(run("up", file_of(base + f"run:\n  - {{node: h1, command: '{left}'}}\n")).returncode, 0, "up, with a shell that ends")
+    lab.undo(PATHLINE, "lab", "down", NAME)
+    ok(wait(lambda: len(shown()["ended"]) == 1), "it has ended")
+    runs(["3007", "3008"], "and has left two commands")
+    eq(changes(base), [("command", "ended", left)], "the command goes")
+    eq(sleepers(), [], "and with it what it has left")
+    eq(run("down", NAME).returncode, 0, "down")
+    ok(not os.path.exists(FOLDER), "the lab's folder is gone")
+
+
 def test_story():
     base = f"name: {NAME}\nshape: line:1\ntelemetry: none\n"
     told = base + "story:\n  - {at: 0s, impair: h1-s1 delay=2ms}\n  - {at: 0s, traffic: udp h1 h2, rate: 80k}\n"
@@ -324,7 +338,7 @@ def test_simulated():
 def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
-    lab.run(test_apply, test_story, test_marking, test_unprivileged, test_simulated)
+    lab.run(test_apply, test_orphans, test_story, test_marking, test_unprivileged, test_simulated)
     return tap.end()
 
 
