@@ -197,13 +197,27 @@ static int impair(
 	return pl_lab_simulation_impair(p->simulation, &p->topology, link, words, n, diag);
 }
 
+/* Takes back a change that failed midway: the network is what the lab's file says. */
+static void undo(struct simulated *p, bool costs)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_buf out = { 0 };
+	int r = costs ? pl_lab_simulation_reroute(p->simulation, &p->topology, &diag) : 0;
+
+	if (r == 0)
+		r = pl_lab_simulation_become(p->simulation, &p->topology, &out, &diag);
+	if (r < 0)
+		dprintf(2, "undoing: %s\n", diag.text[0] != '\0' ? diag.text : strerrordesc_np(-r));
+	pl_buf_done(&out);
+}
+
 /* Applies costs and qualities of links; a simulated lab runs no commands. */
 static int apply(void *arg, const char *const *words, unsigned int n, struct pl_buf *out,
 	struct pl_diag *diag)
 {
 	struct simulated *p = arg;
 	struct pl_lab_topology *want = NULL;
-	bool costs = false;
+	bool costs = false, begun;
 	int r = n == 1 ? pl_lab_apply_read(&want, p->topology.name, words[0], false, diag)
 		       : -EINVAL;
 
@@ -211,6 +225,7 @@ static int apply(void *arg, const char *const *words, unsigned int n, struct pl_
 		r = pl_lab_change_check(&p->topology, want, true, diag);
 	for (unsigned int i = 0; r == 0 && i < want->n_links; i++)
 		costs |= want->links[i].cost != p->topology.links[i].cost;
+	begun = r == 0;
 	if (costs)
 		r = pl_lab_simulation_reroute(p->simulation, want, diag);
 	if (costs && r == 0)
@@ -224,6 +239,8 @@ static int apply(void *arg, const char *const *words, unsigned int n, struct pl_
 
 		p->topology = *want;
 		*want = before;
+	} else if (begun) {
+		undo(p, costs);
 	}
 	if (want != NULL)
 		pl_lab_topology_done(want);

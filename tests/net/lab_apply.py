@@ -332,6 +332,13 @@ def test_simulated():
     got = apply(changed(text, ("2.1", "1.0"), ("2ms", "3ms")))
     ok(got.returncode == 78 and "section 'int' of a simulated lab is another" in got.stderr, "its switches stay", got.stderr)
     eq(is_set("s1", "s2")["delay_ns"], 2000000, "and nothing is changed")
+    # A file that something is mounted on is not replaced.
+    subprocess.run(["mount", "--bind", f"{FOLDER}/topology", f"{FOLDER}/topology"], check=True)
+    got = apply(changed(text, ("2ms", "3ms")))
+    subprocess.run(["umount", f"{FOLDER}/topology"], check=True)
+    ok(got.returncode != 0, "a change that cannot be noted", got.stderr)
+    eq(is_set("s1", "s2")["delay_ns"], 2000000, "is taken back")
+    eq(changes(text), [], "and the network is what the first file says")
     eq(run("down", NAME).returncode, 0, "down")
 
 
