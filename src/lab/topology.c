@@ -151,7 +151,7 @@ const struct pl_conf_row pl_lab_rows[] = {
 	{ .key = "nodes", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, nodes), .rows = node_rows, .item_size = sizeof(struct node_conf), .max = PL_LAB_NODES_MAX,
 	  .help = "Hosts, switches, routers." },
 	{ .key = "links", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, links), .rows = link_rows, .item_size = sizeof(struct link_conf), .max = PL_LAB_LINKS_MAX,
-	  .help = "Links between nodes; a link's own rate, queue, delay and loss go before those of every_link." },
+	  .help = "Links between nodes; a link's own values, such as delay: 0s or bare: false, go before those of every_link." },
 	{ .key = "run", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, run), .rows = pl_lab_run_rows, .item_size = sizeof(struct pl_lab_run_conf), .max = PL_LAB_RUN_MAX,
 	  .help = "Commands in nodes, also of a shape, as long as the lab is up; they start in this order." },
 	{ .key = "story", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, story), .rows = pl_lab_story_rows, .item_size = sizeof(struct pl_lab_story_conf), .max = PL_LAB_STORY_MAX,
@@ -209,21 +209,38 @@ static int place(struct reader *r, const char *list, size_t i, const char *key, 
 
 /* ---- values ---- */
 
-static void make_quality(
-	const struct quality_conf *c, const struct quality_conf *every, struct pl_lab_quality *ret)
+static void make_quality(const struct quality_conf *c, struct pl_lab_quality *ret)
 {
-	const char *rate = c->rate != NULL ? c->rate : every->rate;
 	double bps = 0;
 
-	if (rate != NULL)
-		(void)pl_parse_rate(rate, &bps); /* checked before */
+	if (c->rate != NULL)
+		(void)pl_parse_rate(c->rate, &bps); /* checked before */
 	*ret = (struct pl_lab_quality){ .rate_bps = (uint64_t)bps,
-		.queue_bytes = c->queue_bytes != 0 ? c->queue_bytes : every->queue_bytes,
-		.delay_ns = c->delay_ns != 0 ? c->delay_ns : every->delay_ns,
-		.loss = c->loss > 0 ? c->loss : every->loss,
-		.bare = c->bare || every->bare };
-	if (ret->queue_bytes == 0)
-		ret->queue_bytes = 65536;
+		.queue_bytes = c->queue_bytes != 0 ? c->queue_bytes : 65536,
+		.delay_ns = c->delay_ns,
+		.loss = c->loss,
+		.bare = c->bare };
+}
+
+/* Makes the quality of the i-th link: of values that it does not have itself, every link's. One
+ * that it has may be 0 or false as well. */
+static void make_link_quality(const struct reader *r, size_t i, struct pl_lab_quality *ret)
+{
+	const struct pl_conf_node *n = item(child(&r->tree.nodes[0], "links"), i);
+	const struct quality_conf *own = &((const struct link_conf *)r->conf.links.items)[i].q;
+	struct quality_conf q = r->conf.every;
+
+	if (child(n, "rate") != NULL)
+		q.rate = own->rate;
+	if (child(n, "queue") != NULL)
+		q.queue_bytes = own->queue_bytes;
+	if (child(n, "delay") != NULL)
+		q.delay_ns = own->delay_ns;
+	if (child(n, "loss") != NULL)
+		q.loss = own->loss;
+	if (child(n, "bare") != NULL)
+		q.bare = own->bare;
+	make_quality(&q, ret);
 }
 
 /* Gets the position of a list's i-th item; 0: none. */
@@ -285,7 +302,7 @@ static int add_links(struct reader *r)
 			pl_diag_set(r->diag, "a link from '%s' to itself", ends[0]);
 			return place(r, "links", i, "ends", 1);
 		}
-		make_quality(&links[i].q, &r->conf.every, &q);
+		make_link_quality(r, i, &q);
 		at = pl_lab_add_link(r->t, (unsigned int)node[0], (unsigned int)node[1], &q);
 		if (at == -E2BIG) {
 			pl_diag_set(r->diag, "more than %d links", PL_LAB_LINKS_MAX);
@@ -410,7 +427,7 @@ static int build(struct reader *r, const char *name)
 		pl_diag_set(r->diag, "no name for the lab can be made of '%s': add \"name\"", name);
 		return -EINVAL;
 	}
-	make_quality(&r->conf.every, &r->conf.every, &q);
+	make_quality(&r->conf.every, &q);
 	if (r->conf.shape != NULL) {
 		error = pl_lab_shape(r->t, r->conf.shape, &q, r->diag);
 		if (error < 0)

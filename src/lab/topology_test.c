@@ -71,6 +71,26 @@ static void test_shapes(void)
 	}
 }
 
+/* A link's own value goes before that of every link, also one that is nothing. */
+static void test_own(void)
+{
+	const struct pl_lab_quality *q;
+
+	eq(parse("every_link: {rate: 1G, queue: 1MiB, delay: 1ms, loss: 0.5, bare: true}\n"
+		 "nodes: [{name: a}, {name: b}, {name: s, kind: router}]\n"
+		 "links:\n  - {ends: [a, s]}\n"
+		 "  - {ends: [b, s], rate: 8M, queue: 0B, delay: 0s, loss: 0, bare: false}\n"),
+		0, "%s", diag.text);
+	q = &t.links[0].quality;
+	ok(q->rate_bps == 1000000000 && q->queue_bytes == 1 << 20 && q->delay_ns == 1000000 &&
+			q->loss == 0.5 && q->bare,
+		"values of every link");
+	q = &t.links[1].quality;
+	ok(q->rate_bps == 8000000 && q->queue_bytes == 65536 && q->delay_ns == 0 && q->loss <= 0 &&
+			!q->bare,
+		"values of its own");
+}
+
 #define TWO "nodes: [{name: a}, {name: b}, {name: s, kind: router}]\n"
 #define RUN "nodes: [{name: a}, {name: b}]\nrun:\n"
 
@@ -322,6 +342,7 @@ static void test_published(void)
 int main(void)
 {
 	test_shapes();
+	test_own();
 	test_refused();
 	test_hostile();
 	test_addresses();
