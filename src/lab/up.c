@@ -118,13 +118,19 @@ struct pipes {
 static int hold_signals(sigset_t *ret_before)
 {
 	sigset_t set;
+	int fd;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	return sigprocmask(SIG_BLOCK, &set, ret_before) < 0
-		       ? -errno
-		       : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (sigprocmask(SIG_BLOCK, &set, ret_before) < 0)
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd >= 0)
+		return fd;
+	fd = -errno;
+	(void)sigprocmask(SIG_SETMASK, ret_before, NULL);
+	return fd;
 }
 
 /* Discards pending ones and restores the mask. */
@@ -196,16 +202,20 @@ static int start(struct pl_lab_keeper *k, struct pipes *p, int signals, struct p
 
 	if (r < 0) {
 		pl_diag_set(diag, "namespaces of the lab: %s", strerrordesc_np(-r));
+		pl_lab_state_sweep(k->state);
 		return r;
 	}
 	pid = fork();
 	if (pid == 0)
 		be_keeper(k, p);
+	if (pid < 0) {
+		r = -errno;
+		pl_lab_state_sweep(k->state);
+		return r;
+	}
 	close(p->go[0]);
 	close(p->verdict[1]);
 	p->go[0] = p->verdict[1] = -1;
-	if (pid < 0)
-		return -errno;
 	snprintf(number, sizeof(number), "%d\n", (int)pid);
 	/* Written in place: replacing the file would lose the lock. */
 	if (pwrite(k->state->lock, number, strlen(number), 0) < 0 || write(p->go[1], "g", 1) != 1)
