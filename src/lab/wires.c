@@ -23,8 +23,9 @@
 #include "wire/layers.h"
 
 #define BATCH        32
-#define FRAME_BYTES  9216 /* longest frame read; packets hold less, PACKET_BYTES */
-#define PACKET_BYTES (PL_DP_HEADROOM + 2048)
+#define FRAME_BYTES  9216 /* longest frame read */
+#define FRAME_MOST   2048 /* longest frame carried: the MTU is 2000 at most (program.h) */
+#define PACKET_BYTES (PL_DP_HEADROOM + FRAME_MOST)
 #define PACKETS_MAX  262144
 #define SOCKET_BYTES (4 << 20)
 #define VLAN_AT      12 /* behind the MAC addresses */
@@ -302,10 +303,15 @@ static uint32_t put_vlan_back(struct msghdr *m, uint8_t *frame, uint32_t len)
 static void take(struct pl_lab_wires *w, struct direction *d, const uint8_t *frame, uint32_t len,
 	uint64_t now_ns)
 {
-	struct pl_dp_packet *pkt = pl_dp_packet_of(w->pool, frame, len);
+	struct pl_dp_packet *pkt;
 
 	d->books.received++;
 	d->books.received_bytes += len;
+	if (len > FRAME_MOST) {
+		d->books.too_long++;
+		return;
+	}
+	pkt = pl_dp_packet_of(w->pool, frame, len);
 	if (pkt == NULL) {
 		d->books.no_packet++;
 		return;

@@ -249,7 +249,7 @@ def test_impair():
     for d in truth(NAME).values():
         w, q, ln = d["wire"], d["queue"], d["line"]
         eq((w["received"], q["in_packets"], ln["in_packets"], ln["out_packets"]),
-           (q["in_packets"] + w["no_packet"], q["out_packets"] + q["dropped_bytes_limit"] + q["held_packets"], q["out_packets"],
+           (q["in_packets"] + w["no_packet"] + w["too_long"], q["out_packets"] + q["dropped_bytes_limit"] + q["held_packets"], q["out_packets"],
             w["delivered"] + w["refused"]), f"the account of {d['from']} to {d['to']} closes")
     told = {(d["from"], d["to"]): [d["queue"]["in_packets"], d["queue"]["dropped_bytes_limit"], d["line"]["lost_random"], d["line"]["out_packets"]]
             for d in truth(NAME).values()}
