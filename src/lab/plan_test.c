@@ -97,6 +97,20 @@ static void test_golden(void)
 	}
 }
 
+/* The peer of an interface among the wires has no offloads either. */
+static void test_wires(void)
+{
+	eq(make("name: net\nnodes: [{name: a}, {name: b, kind: router}]\nlinks: [{ends: [a, b]}]\n"),
+		0, "a link that is not bare");
+	pl_buf_reset(&text);
+	pl_lab_plan_text(&plan, &text);
+	ok(strstr(text.data,
+		   " netns net-a type veth peer name w0.0 netns net--wires && ip netns exec net--wires "
+		   "ethtool -K w0.0 tx off tso off gso off gro off && ip -n net--wires link set dev "
+		   "w0.0 up\n") != NULL,
+		"%s", text.data);
+}
+
 /* Follows all routes from a node and counts faults: by each equal path a packet must reach the
  * host, getting nearer at every link. */
 static unsigned int follow(unsigned int at, unsigned int to, const uint32_t *distance)
@@ -220,6 +234,7 @@ static void test_refused(void)
 int main(void)
 {
 	test_golden();
+	test_wires();
 	test_paths();
 	test_switches();
 	test_refused();

@@ -39,6 +39,12 @@ static void veth_text(const struct pl_lab_plan *p, const struct pl_lab_link *l, 
 	}
 }
 
+static void offload_text(const char *ns, const char *interface, struct pl_buf *out)
+{
+	pl_buf_printf(out, "ip netns exec %s ethtool -K %s tx off tso off gso off gro off", ns,
+		interface);
+}
+
 static void wire_text(const struct pl_lab_plan *p, const struct pl_lab_step *s, const char *ns,
 	struct pl_buf *out)
 {
@@ -49,9 +55,10 @@ static void wire_text(const struct pl_lab_plan *p, const struct pl_lab_step *s, 
 	pl_lab_wire_name(s->link, s->side, wire);
 	pl_buf_printf(out, "ip link add %s address ", e->interface);
 	add_mac(out, e->mac);
-	pl_buf_printf(out,
-		" netns %s type veth peer name %s netns %s && ip -n %s link set dev %s up", ns,
-		wire, wires, wires, wire);
+	pl_buf_printf(out, " netns %s type veth peer name %s netns %s", ns, wire, wires);
+	pl_buf_str(out, " && ");
+	offload_text(wires, wire, out);
+	pl_buf_printf(out, " && ip -n %s link set dev %s up", wires, wire);
 }
 
 static void route_text(const struct pl_lab_plan *p, const struct pl_lab_step *s, const char *ns,
@@ -129,8 +136,7 @@ void pl_lab_step_text(const struct pl_lab_plan *p, const struct pl_lab_step *s, 
 		wire_text(p, s, ns, out);
 		break;
 	case PL_LAB_OFFLOAD:
-		pl_buf_printf(out, "ip netns exec %s ethtool -K %s tx off tso off gso off gro off",
-			ns, e->interface);
+		offload_text(ns, e->interface, out);
 		break;
 	case PL_LAB_ADDRESS:
 		pl_buf_printf(out, "ip -n %s address add %s/%u dev %s%s", ns, addr, s->bits,
