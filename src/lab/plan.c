@@ -294,8 +294,10 @@ static const char *keep_text(struct pl_lab_plan *p, struct pl_buf *text)
 {
 	char **more = realloc(p->texts, (p->n_texts + 1) * sizeof(*more));
 
-	if (more == NULL)
+	if (more == NULL) {
+		pl_buf_done(text);
 		return NULL;
+	}
 	p->texts = more;
 	more[p->n_texts] = text->failed || text->data == NULL ? NULL : strdup(text->data);
 	pl_buf_done(text);

@@ -217,6 +217,8 @@ static int write_records(const char *folder, const char *name, const struct pl_b
 		r = -errno;
 	if (r == 0 && rename(made, path) != 0)
 		r = -errno;
+	if (r < 0)
+		(void)remove(made);
 	return r;
 }
 
