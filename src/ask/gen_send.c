@@ -126,11 +126,12 @@ static int turn(const struct pl_gen_source *s, struct pl_port *port, bool paced,
 	for (uint32_t i = 0; i < n; i++)
 		bytes += batch.pkts[i].len;
 	r = port == NULL ? 0 : send_all(port, &batch, diag);
-	if (r < 0)
-		return r;
+	/* What is left in the batch was not sent: a signal or an error came before. */
+	for (uint32_t i = 0; port != NULL && i < batch.n; i++)
+		bytes -= batch.pkts[i].len;
 	acc->sent += n - (port == NULL ? 0 : batch.n);
 	acc->sent_bytes += bytes;
-	return 1;
+	return r < 0 ? r : 1;
 }
 
 int pl_gen_send(const struct pl_gen_source *source, struct pl_port *port, bool paced,
