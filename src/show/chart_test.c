@@ -272,7 +272,7 @@ static void test_wide(void)
 	pl_buf_init(&text);
 	pl_chart_draw(chart, &(struct pl_chart_area){ .cols = 80, .ascii = true }, &text);
 	ok(strstr(text.data, "each column the largest of 477818181819 windows\n") != NULL,
-		"a year of microseconds: %s", text.data);
+		"a year of microseconds");
 	ok(strstr(text.data, "           8 |@                                                    "
 			     "            @\n") != NULL,
 		"its first and last column are drawn");
@@ -286,8 +286,7 @@ static void test_wide(void)
 	add(chart, row, 1, 2920 * INT64_C(86400));
 	pl_buf_reset(&text);
 	pl_chart_draw(chart, &(struct pl_chart_area){ .cols = 80, .ascii = true }, &text);
-	ok(strstr(text.data, "           8 |@@\n") != NULL, "both windows are drawn: %s",
-		text.data);
+	ok(strstr(text.data, "           8 |@@\n") != NULL, "both windows are drawn");
 	pl_buf_done(&text);
 	pl_chart_free(chart);
 	pl_query_free(q);
