@@ -163,6 +163,21 @@ static void remove_names(const char *folder)
 	free(text);
 }
 
+/* Opens a folder inside another one. Returns -1 when it cannot, or when another file system is mounted
+ * there, which is not the lab's. */
+static int open_inside(int folder, const char *name)
+{
+	const int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat outer, inner;
+
+	if (fd >= 0 && fstat(folder, &outer) == 0 && fstat(fd, &inner) == 0 &&
+		outer.st_dev == inner.st_dev)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 /* Removes all that is in the folder but the file `but`; closes fd. Commands of a lab run in its
  * folder, and may leave anything there. */
 static void empty_folder(int fd, const char *but, unsigned int depth)
@@ -177,9 +192,7 @@ static void empty_folder(int fd, const char *but, unsigned int depth)
 			unlinkat(fd, name, 0) == 0 || errno != EISDIR)
 			continue;
 		if (depth > 0)
-			empty_folder(
-				openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW),
-				"", depth - 1);
+			empty_folder(open_inside(fd, name), "", depth - 1);
 		(void)unlinkat(fd, name, AT_REMOVEDIR);
 	}
 	if (d != NULL)
