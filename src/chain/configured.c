@@ -2,6 +2,7 @@
 /* The services of telemetry memory, from the configuration. */
 #include "chain/configured.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -25,6 +26,7 @@ unsigned int pl_list_regions(const struct pl_config *c, enum pl_config_writer wr
 	const struct pl_config_region *r = c->regions.items;
 	unsigned int n = 0;
 
+	assert(paths != NULL);
 	for (size_t i = 0; i < c->regions.n; i++) {
 		if (r[i].writer != writer)
 			continue;

@@ -2,6 +2,7 @@
 /* The output for live viewers: formats each record for the clients that want it. */
 #include "export/watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -161,8 +162,12 @@ static void format_value(struct pl_buf *out, enum pl_watch_form form, const stru
 static void format_flat(
 	struct pl_buf *out, enum pl_watch_form form, enum pl_flat_kind kind, const void *record)
 {
+	const struct pl_watch_kind *watched = pl_watch_kind_of(kind);
+
+	/* Records of other kinds have no watcher. */
+	assert(watched != NULL);
 	if (form == PL_WATCH_RECORD)
-		put_record(out, pl_watch_kind_of(kind)->word, record, pl_flat(kind)->size);
+		put_record(out, watched->word, record, pl_flat(kind)->size);
 	else
 		pl_flat_json(out, kind, record);
 	pl_buf_chr(out, '\n');

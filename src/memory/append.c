@@ -111,10 +111,11 @@ static inline void write_entry(const struct pl_append *a, uint32_t list, uint64_
 static void put_batch(
 	const struct pl_append *a, uint32_t list, uint64_t number, const uint8_t *entries, size_t n)
 {
-	uint8_t *begin = a->base + list * a->list_stride;
 	uint64_t slot = number % a->slots;
+	uint8_t *begin;
 
 	assert(a->base != NULL && n <= a->batch_max);
+	begin = a->base + list * a->list_stride;
 	/* The head published before is seen before the entries written now: the reader's margin of
 	 * batch_max entries counts on it. */
 	pl_words_release();

@@ -367,6 +367,7 @@ static struct axis axis_of(
 	struct axis a = { points[0].start_ns, points[0].start_ns, (int64_t)step_ns, 1, 0, 0 };
 	uint64_t windows;
 
+	assert(step_ns > 0 && room > 0);
 	for (uint32_t i = 0; i < n; i++) {
 		a.first_ns = points[i].start_ns < a.first_ns ? points[i].start_ns : a.first_ns;
 		a.last_ns = points[i].start_ns > a.last_ns ? points[i].start_ns : a.last_ns;
