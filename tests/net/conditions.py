@@ -312,6 +312,9 @@ def test_rows():
     """Where rows of standing queries go is away: each of them is told."""
     run("gen", "packets", "--story", "--duration", "3s", "-w", path("rows.pcap"))
     port, to = free_port(), ["kafka://127.0.0.1:{}/rows", "influx://127.0.0.1:{}/rows", "clickhouse://127.0.0.1:{}/rows"]
+    if "TSAN_OPTIONS" in os.environ:
+        # The thread sanitizer of GCC 12 does not know threads of thrd_create(), which librdkafka starts, and crashes in them.
+        to = to[1:]
     outs = ", ".join(f"'{one.format(port)}'" for one in to)
     d = daemon("rows", f"""taps: [{{name: t, sources: ['pcap:{path('rows.pcap')}']}}]
 queries: [{{name: top, query: 'SELECT dst, count(*) AS n FROM packets TUMBLE(ts, 1s) GROUP BY dst', from: t, to: [{outs}]}}]
@@ -320,8 +323,8 @@ queries: [{{name: top, query: 'SELECT dst, count(*) AS n FROM packets TUMBLE(ts,
         scheme = one.split(":")[0]
         wait(lambda scheme=scheme: f"query top: {scheme}://" in d.get("/readyz?verbose")[1])
         all_tell(d, "queries", "output_failing", f"query top: {one.format(port)}: ", f"{scheme} is away")
-    ok("no broker is up" in d.get("/readyz?verbose")[1], "of brokers it says so", d.get("/readyz?verbose")[1])
-    eq(d.metrics().get('pathline_condition{part="queries",condition="output_failing"}'), 3, "three outputs")
+    ok("TSAN_OPTIONS" in os.environ or "no broker is up" in d.get("/readyz?verbose")[1], "of brokers it says so", d.get("/readyz?verbose")[1])
+    eq(d.metrics().get('pathline_condition{part="queries",condition="output_failing"}'), len(to), "each output")
     d.stop()
 
 
