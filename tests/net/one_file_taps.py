@@ -204,7 +204,7 @@ def test_signals():
     eq(d.p.wait(60), 1, "it ends in its time, and says that something is lost")
     ok(f"did not take {n} records" in d.log() and "at once" not in d.log(), "with its account", d.log())
     d, n = with_receiver_away("later", "", "queries: [{name: q, query: 'SELECT dst, count(*) AS n FROM packets TUMBLE(ts, 1s) GROUP BY dst', from: t, "
-                              f"to: ['kafka://127.0.0.1:{free_port()}/x']}}]\n")
+                              f"to: ['clickhouse://127.0.0.1:{free_port()}/x']}}]\n")
     ok(wait(lambda: d.p.send_signal(signal.SIGTERM) or d.p.poll() is not None), "a signal later ends it at once")
     ok(d.p.returncode == 1 and "stopped at once by a further signal" in d.log(), "which it says", d.log())
     ok(re.search(rf"\nqueries: q: {n} records, (\d+) rows, \1 rows waiting for their output\ntaps: t: {n} packets", d.log()), "and what is not delivered", d.log())
