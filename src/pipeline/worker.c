@@ -311,6 +311,7 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 		goto fail;
 	pthread_mutex_init(&w->trouble_lock, NULL);
 	w->source = *source;
+	w->source.aside = NULL; /* the caller's until nothing can fail */
 	w->index = source->index;
 	w->of = source->of;
 	w->id = id;
@@ -340,7 +341,6 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 	r = has_port(source) ? pl_worker_open_port(w, &w->port, diag) : 0;
 	if (r < 0) {
 		w->port = NULL;
-		w->source.aside = NULL;
 		pl_worker_free(w);
 		return r;
 	}
@@ -350,12 +350,11 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 	r = w->name != NULL ? 0 : -ENOMEM;
 	if (r < 0)
 		goto fail;
+	w->source.aside = source->aside;
 	*ret = w;
 	return 0;
 fail:
 	pl_diag_set(diag, "not enough memory for a worker");
-	if (w != NULL)
-		w->source.aside = NULL;
 	pl_worker_free(w);
 	return r;
 }
