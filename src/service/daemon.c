@@ -104,9 +104,14 @@ static const char links[] =
 
 /* ---- life ---- */
 
+static const char *listen_of(const struct pl_config *config)
+{
+	return config->web.listen != NULL ? config->web.listen : "off";
+}
+
 static bool has_listener(const struct pl_config *config)
 {
-	return config->web.listen != NULL && strcmp(config->web.listen, "off") != 0;
+	return strcmp(listen_of(config), "off") != 0;
 }
 
 static bool has_web(const struct pl_config *config)
@@ -151,7 +156,7 @@ static int open_web(struct pl_daemon *d, const struct pl_config *config, struct 
 	r = pl_daemon_security(config, &options.security, diag);
 	if (r < 0)
 		return r;
-	d->listen = strdup(has_listener(config) ? config->web.listen : "off");
+	d->listen = strdup(listen_of(config));
 	if (d->listen == NULL) {
 		pl_webconf_free(options.security);
 		return -ENOMEM;
@@ -197,8 +202,7 @@ int pl_daemon_open(struct pl_daemon *d, const struct pl_daemon_hooks *hooks, str
 
 bool pl_daemon_listens_at(const struct pl_daemon *d, const struct pl_config *config)
 {
-	return d->http != NULL &&
-	       strcmp(d->listen, has_listener(config) ? config->web.listen : "off") == 0;
+	return d->http != NULL && strcmp(d->listen, listen_of(config)) == 0;
 }
 
 uint64_t pl_daemon_stop(struct pl_daemon *d, uint64_t limit_ns)
