@@ -126,7 +126,7 @@ static int turn(const struct pl_gen_source *s, struct pl_port *port, bool paced,
 	for (uint32_t i = 0; i < n; i++)
 		bytes += batch.pkts[i].len;
 	r = port == NULL ? 0 : send_all(port, &batch, diag);
-	/* What is left in the batch was not sent: a signal or an error came before. */
+	/* Packets left in the batch were not sent: a signal or an error came before. */
 	for (uint32_t i = 0; port != NULL && i < batch.n; i++)
 		bytes -= batch.pkts[i].len;
 	acc->sent += n - (port == NULL ? 0 : batch.n);

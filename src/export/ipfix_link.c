@@ -183,7 +183,7 @@ void pl_ipfix_link_send(struct pl_ipfix_link *l, const uint8_t *message, uint32_
 	}
 	pl_buf_add(&l->unsent, message, bytes);
 	if (l->unsent.failed) {
-		/* There was no memory; what waits is whole. */
+		/* There was no memory; the messages that wait are whole. */
 		l->unsent.failed = false;
 		pl_ipfix_amount_add(&l->failed, carries);
 		return;

@@ -70,7 +70,7 @@ struct pl_report_iter {
 	bool doubtful;  /* v2.0: only a length tells that the next report begins here */
 	bool numbered;  /* seq, node and hw_id are those of the datagram (v2.0) */
 	bool done;
-	/* What was found last; [1]: the reports also look like reports. So no length is followed
+	/* Result found last; [1]: the reports also look like reports. So no length is followed
 	 * a second time, however many reports of a datagram are doubtful. */
 	struct pl_report_chain chain[2];
 	uint32_t ahead; /* reports whose length was followed ahead of reading them */
