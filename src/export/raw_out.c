@@ -505,9 +505,7 @@ static int open_parts(
 		r = pl_kafka_uri_read_properties(uri, diag);
 	if (r == 0)
 		r = pl_kafka_producer_open(&o->producer, &config, diag);
-	if (uri != NULL)
-		explicit_bzero(uri, sizeof(*uri));
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 

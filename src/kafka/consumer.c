@@ -564,3 +564,9 @@ const char *pl_kafka_consumer_trouble(const struct pl_kafka_consumer *c)
 {
 	return c->trouble.text;
 }
+
+bool pl_kafka_consumer_cut_off(const struct pl_kafka_consumer *c)
+{
+	return pl_kafka_consumer_client(c)->brokers_up == 0 ||
+	       c->stats.assignments == c->stats.revocations;
+}

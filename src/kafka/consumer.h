@@ -139,6 +139,9 @@ uint64_t pl_kafka_consumer_bad(const struct pl_kafka_consumer_stats *stats);
 /* Text of the last error, which may be over; empty when there was none. */
 const char *pl_kafka_consumer_trouble(const struct pl_kafka_consumer *c);
 
+/* Returns true when nothing can come: no broker is up, or the group has given this member nothing. */
+bool pl_kafka_consumer_cut_off(const struct pl_kafka_consumer *c);
+
 /* Leaves the group: `revoked` is called for the partitions it has. Without a broker that takes up
  * to session.timeout.ms. NULL is fine. */
 void pl_kafka_consumer_close(struct pl_kafka_consumer *c);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -346,6 +347,13 @@ int pl_kafka_uri_parse_topics(struct pl_kafka_uri *ret, const char *text, struct
 		return r;
 	memcpy(ret->brokers, rest, strlen(rest) + 1);
 	return take_query(ret, query, diag);
+}
+
+void pl_kafka_uri_free(struct pl_kafka_uri *uri)
+{
+	if (uri != NULL)
+		explicit_bzero(uri, sizeof(*uri));
+	free(uri);
 }
 
 int pl_kafka_uri_parse(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag)

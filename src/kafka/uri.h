@@ -57,6 +57,8 @@ struct pl_kafka_uri {
 	} properties[PL_KAFKA_PROPERTIES_MAX];
 };
 
+/* Clears a URI, which may have passwords, and frees it; NULL is allowed. */
+void pl_kafka_uri_free(struct pl_kafka_uri *uri);
 /* Parses the URI of one topic. Returns -EINVAL with diag, which names the part that is wrong. */
 int pl_kafka_uri_parse(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag);
 /* As pl_kafka_uri_parse, but accepts several topics. */

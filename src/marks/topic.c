@@ -87,15 +87,9 @@ bool pl_marks_topic_turn(struct pl_marks_topic *t, pl_marks_topic_sink *sink, vo
 
 const char *pl_marks_topic_trouble(const struct pl_marks_topic *t)
 {
-	const struct pl_kafka_consumer_stats *stats;
+	const bool tells = t->consumer != NULL && t->trouble[0] != '\0';
 
-	if (t->consumer == NULL || t->trouble[0] == '\0')
-		return NULL;
-	stats = pl_kafka_consumer_stats(t->consumer);
-	return pl_kafka_consumer_client(t->consumer)->brokers_up == 0 ||
-			       stats->assignments == stats->revocations
-		       ? t->trouble
-		       : NULL;
+	return tells && pl_kafka_consumer_cut_off(t->consumer) ? t->trouble : NULL;
 }
 
 /* ---- life ---- */
@@ -120,9 +114,7 @@ int pl_marks_topic_open(struct pl_marks_topic *t, const char *text, struct pl_di
 	if (r == 0)
 		r = pl_kafka_consumer_open(&t->consumer, &config, diag);
 	snprintf(t->name, sizeof(t->name), "%.*s", (int)strcspn(text, "?"), text);
-	if (uri != NULL)
-		explicit_bzero(uri, sizeof(*uri));
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 

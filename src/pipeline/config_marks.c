@@ -62,7 +62,7 @@ static int check_topic(const char *value, struct pl_diag *diag)
 			"kafka: group.id does not apply: a domain needs the records of all its points, and so all partitions");
 		r = -EINVAL;
 	}
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r < 0 ? -EINVAL : 0;
 }
 

@@ -81,7 +81,7 @@ static int check_topic(const char *value, struct pl_diag *diag)
 		pl_diag_set(diag, "kafka: results are JSON objects: leave format= out");
 		r = -EINVAL;
 	}
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 
@@ -109,7 +109,7 @@ static int check_from(const char *value, struct pl_diag *diag)
 		return r;
 	uri = calloc(1, sizeof(*uri));
 	r = uri == NULL ? -ENOMEM : pl_kafka_uri_parse_topics(uri, value, diag);
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 
@@ -363,7 +363,7 @@ static unsigned int n_topics(const char *from, enum pl_kafka_format *ret_format)
 			: 0;
 
 	*ret_format = n > 0 ? uri->format : PL_KAFKA_FORMAT_ANY;
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return n;
 }
 
@@ -513,7 +513,7 @@ static void own(const char *to, char *ret, size_t cap)
 		pl_kafka_uri_property(uri, "spool") != NULL)
 		path = pl_kafka_uri_property(uri, "spool");
 	snprintf(ret, cap, "%s", path);
-	free(uri);
+	pl_kafka_uri_free(uri);
 }
 
 static bool share_file(const struct pl_config_query *a, const struct pl_config_query *b)

@@ -192,9 +192,7 @@ static int open_consumer(struct raw_port *self, struct pl_diag *diag)
 		config.group = self->commits ? NULL : group;
 		r = pl_kafka_consumer_open(&self->consumer, &config, diag);
 	}
-	if (uri != NULL)
-		explicit_bzero(uri, sizeof(*uri));
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 
@@ -286,22 +284,13 @@ static int take_packets(struct raw_port *self, struct pl_batch *batch)
 	return (int)batch->n;
 }
 
-/* Returns whether nothing can come: no broker is up, or the group has given this member nothing. */
-static bool is_cut_off(const struct raw_port *self)
-{
-	const struct pl_kafka_consumer_stats *s = pl_kafka_consumer_stats(self->consumer);
-
-	return pl_kafka_consumer_client(self->consumer)->brokers_up == 0 ||
-	       s->assignments == s->revocations;
-}
-
 /* Tells, with -ENETDOWN, errors of the client while nothing can come, and with -EAGAIN that this is
  * over. An error alone, such as a refused commit, is counted by the client. */
 static int hear(struct raw_port *self, bool got, struct pl_diag *diag)
 {
 	const char *trouble = pl_kafka_consumer_trouble(self->consumer);
 	const uint64_t errors = pl_kafka_consumer_stats(self->consumer)->errors;
-	const bool cut_off = !got && is_cut_off(self);
+	const bool cut_off = !got && pl_kafka_consumer_cut_off(self->consumer);
 	const bool told = strncmp(trouble, self->told, sizeof(self->told) - 1) == 0;
 
 	if (self->away && !cut_off) {

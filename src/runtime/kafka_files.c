@@ -39,7 +39,6 @@ int pl_kafka_files(const char *text, struct pl_confine *confine)
 		(void)pl_kafka_uri_read_properties(uri, NULL);
 		r = allow(uri, confine);
 	}
-	explicit_bzero(uri, sizeof(*uri));
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }

@@ -62,7 +62,7 @@ static int open_consumer(struct pl_kafka_source *s, struct pl_diag *diag)
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 	if (warning.text[0] != '\0')
 		pl_say_diag(&warning);
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 

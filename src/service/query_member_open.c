@@ -112,9 +112,7 @@ int pl_query_member_rewrite(struct pl_query_member *m, struct pl_diag *diag)
 	m->writer = NULL;
 	if (r == 0)
 		r = open_writer(m, uri, m->max_batch, NULL, diag);
-	if (uri != NULL)
-		explicit_bzero(uri, sizeof(*uri));
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 
@@ -213,9 +211,7 @@ int pl_query_member_open(struct pl_query_member *m, struct pl_diag *diag)
 		r = open_partials(m, uri, diag);
 	if (warning.text[0] != '\0')
 		pl_say_diag(&warning);
-	if (uri != NULL)
-		explicit_bzero(uri, sizeof(*uri));
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 

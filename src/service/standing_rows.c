@@ -237,9 +237,7 @@ static int open_consumer(struct pl_standing_query *q, struct pl_diag *diag)
 		r = pl_kafka_consumer_open(&q->sources[0].topic.consumer, &config, diag);
 	if (warning.text[0] != '\0')
 		pl_say_diag(&warning);
-	if (uri != NULL)
-		explicit_bzero(uri, sizeof(*uri));
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 

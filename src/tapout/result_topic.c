@@ -290,9 +290,7 @@ static int open_topic(struct pl_result_out **ret, const char *text, const struct
 		pl_buf_init(&self->entry);
 		r = open_producer(self, uri, text, wait_ms, diag);
 	}
-	if (uri != NULL)
-		explicit_bzero(uri, sizeof(*uri));
-	free(uri);
+	pl_kafka_uri_free(uri);
 	if (r < 0) {
 		if (self != NULL)
 			close_topic(&self->out);

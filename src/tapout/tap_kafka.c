@@ -55,14 +55,6 @@ static int whole(char text[PL_KAFKA_URI_MAX], const char *target)
 										       : -EINVAL;
 }
 
-/* Frees a URI, which may have passwords. */
-static void forget(struct pl_kafka_uri *uri)
-{
-	if (uri != NULL)
-		explicit_bzero(uri, sizeof(*uri));
-	free(uri);
-}
-
 /* Makes the spool's folder, which must exist before privileges are given up, and notes it. */
 static int allow_spool(const char *text, struct pl_confine *confine)
 {
@@ -78,7 +70,7 @@ static int allow_spool(const char *text, struct pl_confine *confine)
 		(void)mkdir(path, 0700); /* opening it tells what is wrong */
 		r = pl_confine_path(confine, path, true);
 	}
-	forget(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 
@@ -194,7 +186,7 @@ static int kafka_check(
 
 	if (r == 0)
 		r = pl_kafka_producer_check(&config, diag);
-	forget(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 
@@ -228,7 +220,7 @@ static int open_producer(struct kafka_out *self, const char *target,
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 	if (warning.text[0] != '\0')
 		pl_say_diag(&warning);
-	forget(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 
