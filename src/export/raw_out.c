@@ -452,9 +452,11 @@ static const struct pl_export_ops ops = {
 
 static struct pl_kafka_producer_config config_of(const struct pl_kafka_uri *uri)
 {
-	return (struct pl_kafka_producer_config){
-		.uri = uri, .mode = PL_KAFKA_ENTRIES, .format = PL_RAW_FORMAT, .least = LEAST
-	};
+	return (struct pl_kafka_producer_config){ .uri = uri,
+		.mode = PL_KAFKA_ENTRIES,
+		.format = PL_RAW_FORMAT,
+		.buffers = PL_KAFKA_BUFFERS_DEFAULT, /* pl_raw_out_memory says so */
+		.least = LEAST };
 }
 
 int pl_raw_out_check(const char *text, struct pl_diag *diag)

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "kafka/conf.h"
+#include "kafka/producer_pool.h"
 #include "kafka/producer_renew.h"
 #include "kafka/producer_room.h"
 #include "kafka/producer_state.h"
@@ -271,40 +271,6 @@ static int open_client(struct pl_kafka_producer *p, const struct pl_kafka_produc
 	return r;
 }
 
-static int make_pool(struct pl_kafka_producer *p, uint32_t wanted, struct pl_diag *diag)
-{
-	const size_t each = p->batch_bytes;
-	uint32_t n = wanted != 0 ? wanted : PL_KAFKA_BUFFERS_DEFAULT;
-	void *pool;
-
-	if (wanted == 0 && n < 2 * p->n_partitions)
-		n = 2 * p->n_partitions;
-	if (each * n > PL_KAFKA_POOL_MAX) {
-		pl_diag_set(diag,
-			"%u batch buffers of %zu bytes are more than %zu MiB: take fewer, or fewer "
-			"records= per message",
-			n, each, PL_KAFKA_POOL_MAX >> 20);
-		return -EINVAL;
-	}
-	p->batches = calloc(n, sizeof(*p->batches));
-	pool = mmap(NULL, each * n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (pool != MAP_FAILED) {
-		p->pool = pool;
-		p->pool_bytes = each * n;
-		(void)madvise(pool, p->pool_bytes, MADV_HUGEPAGE);
-	}
-	if (p->batches == NULL || p->pool == NULL) {
-		pl_diag_set(diag, "out of memory: %u batch buffers of %zu bytes", n, each);
-		return -ENOMEM;
-	}
-	p->n_buffers = n;
-	for (uint32_t i = 0; i < n; i++) {
-		p->batches[i].records = p->pool + i * each;
-		pl_kafka_batch_free(p, &p->batches[i]);
-	}
-	return 0;
-}
-
 static void release(struct pl_kafka_producer *p)
 {
 	/* The client first: until it is destroyed it may read the buffers. */
@@ -312,9 +278,7 @@ static void release(struct pl_kafka_producer *p)
 		rd_kafka_queue_destroy(p->asked);
 	pl_kafka_producer_renew_done(p);
 	drop_client(p);
-	if (p->pool != NULL)
-		munmap(p->pool, p->pool_bytes);
-	free(p->batches);
+	pl_kafka_producer_pool_done(p);
 	free(p);
 }
 
@@ -353,9 +317,10 @@ int pl_kafka_producer_open(struct pl_kafka_producer **ret,
 	p->age_ns = config->age_ns != 0 ? config->age_ns : PL_KAFKA_AGE_NS;
 	p->least = p->mode == PL_KAFKA_RECORDS ? p->size : config->least;
 	snprintf(p->topic_name, sizeof(p->topic_name), "%s", config->uri->topic);
+	p->buffers = config->buffers;
 	r = open_client(p, config, diag);
 	if (r == 0 && p->mode != PL_KAFKA_MESSAGES)
-		r = make_pool(p, config->buffers, diag);
+		r = pl_kafka_producer_pool(p, diag);
 	if (r < 0) {
 		release(p);
 		return r;

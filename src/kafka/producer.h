@@ -51,7 +51,8 @@ struct pl_kafka_producer_config {
 	enum pl_flat_kind kind; /* of records */
 	const char *format;     /* header "f" of entries; lasts as long as the producer */
 	uint32_t exporter;      /* header "x" */
-	uint32_t buffers;       /* 0: 64, or two per partition when that is more */
+	/* 0: 64, or two per partition when that is more, also of partitions that become known later. */
+	uint32_t buffers;
 	/* A message is sent when it is full, or when its first record waited this long, 0: 20 ms.
 	 * While more than half of the buffers wait for their acknowledgement, only full messages
 	 * are sent. */

@@ -6,6 +6,7 @@
 
 #include "kafka/message.h"
 #include "kafka/producer.h"
+#include "kafka/producer_pool.h"
 #include "kafka/producer_renew.h"
 #include "kafka/producer_room.h"
 #include "kafka/producer_state.h"
@@ -477,6 +478,9 @@ static void take_partitions(struct pl_kafka_producer *p, uint64_t n)
 	while (!TAILQ_EMPTY(&p->filling))
 		pl_kafka_batch_send(p, TAILQ_FIRST(&p->filling));
 	p->n_partitions = (uint32_t)n;
+	/* With fewer buffers than are wanted, partitions share those that there are. */
+	if (p->mode != PL_KAFKA_MESSAGES)
+		(void)pl_kafka_producer_pool(p, &p->trouble);
 }
 
 void pl_kafka_producer_turn(struct pl_kafka_producer *p, uint64_t now_ns)

@@ -72,9 +72,9 @@ struct pl_kafka_producer {
 	uint32_t n_partitions;                                        /* 0: not known */
 	struct pl_kafka_batch *of_partition[PL_KAFKA_PARTITIONS_MAX]; /* being filled, or NULL */
 
-	uint8_t *pool;
+	struct pl_kafka_pool *pool; /* producer_pool.c */
 	size_t pool_bytes;
-	struct pl_kafka_batch *batches;
+	uint32_t buffers;                   /* of the configuration */
 	uint32_t n_buffers, n_free, n_lent; /* the rest is being filled */
 	struct pl_kafka_batches free;
 	struct pl_kafka_batches filling; /* the oldest first */

@@ -356,6 +356,47 @@ static void test_partitions_later(void)
 	eq(s.drop_no_partitions, 10);
 }
 
+/* Each partition has its buffer, also when a broker tells of the partitions only later, and of more
+ * of them than there were buffers at first. */
+static void test_many_later(void)
+{
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "many", 100, "");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 0 });
+	(void)eventually(pl_kafka_producer_knows(p), pl_kafka_producer_turn(p, pl_clock_mono_ns()));
+	eq(stats_of(p).free_buffers, 200, "two buffers for each of 100 partitions");
+	for (uint64_t i = 0; i < 200; i++) {
+		const struct pl_pkt64 r = test_record(i);
+
+		pl_kafka_producer_put(p, i, &r);
+	}
+	eq(stats_of(p).drop_no_buffer, 0, "no partition is without one");
+	eq(stats_of(p).free_buffers, 100, "while each fills a message");
+	settle(p);
+	eq(stats_of(p).free_buffers, 200, "they are used again");
+	eq(close_and_check(p, 60000, 200, "many").delivered, 200);
+}
+
+/* A number of buffers that was asked for, and memory's bound, hold for partitions of later. */
+static void test_later_bounds(void)
+{
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "few", 100, "");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 0, .buffers = 4 });
+	(void)eventually(pl_kafka_producer_knows(p), pl_kafka_producer_turn(p, pl_clock_mono_ns()));
+	eq(stats_of(p).free_buffers, 4, "as many as were asked for");
+	close_and_check(p, 60000, 0, "few");
+	test_uri(&uri, &cluster, "wide", 1025, "?records=4096");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 0 });
+	(void)eventually(pl_kafka_producer_knows(p), pl_kafka_producer_turn(p, pl_clock_mono_ns()));
+	eq(stats_of(p).free_buffers, 64, "no more memory than there may be");
+	ok(strstr(pl_kafka_producer_trouble(p), "512 MiB") != NULL, "its bound is told: %s",
+		pl_kafka_producer_trouble(p));
+	close_and_check(p, 60000, 0, "wide");
+}
+
 static void test_statistics(void)
 {
 	struct pl_kafka_producer *p;
@@ -867,6 +908,8 @@ int main(void)
 	test_flow_times();
 	test_texts();
 	test_partitions_later();
+	test_many_later();
+	test_later_bounds();
 	test_statistics();
 	test_no_buffer();
 	test_slow_acknowledgements();
