@@ -25,9 +25,10 @@
 #define SPOOL_BYTES      (UINT64_C(1) << 30)
 #define SPOOL_BYTES_MIN  (UINT64_C(1) << 20)
 #define SPOOL_BYTES_MOST (UINT64_C(1) << 44)
-#define SPOOL_A_TURN     65536 /* records from the spool in a turn */
-#define CLOCK_BYTES      32    /* at least those of "clock":"capture" */
-#define SPOOL_CHUNK      256   /* records in an entry of the spool, at most */
+#define SPOOL_A_TURN     65536                /* records from the spool in a turn */
+#define AGAIN_NS         UINT64_C(1000000000) /* pause after records that came back */
+#define CLOCK_BYTES      32                   /* at least those of "clock":"capture" */
+#define SPOOL_CHUNK      256                  /* records in an entry of the spool, at most */
 
 struct kafka_out {
 	struct pl_tap_out out; /* first */
@@ -38,6 +39,8 @@ struct kafka_out {
 	uint32_t exporter;
 	struct pl_buf text; /* a JSON object */
 	struct pl_tap_spool spool;
+	bool came_back;           /* records came back since the last look */
+	uint64_t again_ns;        /* when to send records of the spool again */
 	uint32_t size;            /* bytes of a record that is put */
 	enum pl_clock_kind clock; /* of the records that are put now */
 	struct pl_kafka_producer_stats stats;
@@ -87,8 +90,11 @@ static int kafka_files(const char *target, struct pl_confine *confine)
 
 static bool take_back(void *arg, const void *records, uint32_t n)
 {
+	struct kafka_out *self = arg;
+
 	/* The spool counts records that find no room. */
-	(void)pl_tap_spool_put(arg, records, n);
+	(void)pl_tap_spool_put(&self->spool, records, n);
+	self->came_back = true;
 	return true;
 }
 
@@ -124,7 +130,7 @@ static int open_spool(struct kafka_out *self, struct pl_kafka_producer_config *c
 	r = pl_tap_spool_open(&self->spool, path, bytes, 1 + (uint32_t)config->kind,
 		pl_flat(config->kind)->size, diag);
 	config->undelivered = take_back;
-	config->arg = &self->spool;
+	config->arg = self;
 	config->wait_ms = 0; /* the spool serves while brokers are away */
 	return r;
 }
@@ -328,16 +334,20 @@ static bool give(void *arg, const void *record)
 	struct kafka_out *self = arg;
 	const uint64_t hash = pl_flow_hash_record(self->kind, record);
 
-	if (!pl_kafka_producer_room(self->producer, hash))
+	if (self->came_back || !pl_kafka_producer_room(self->producer, hash))
 		return false;
 	return pl_kafka_producer_put(self->producer, hash, record) == 0;
 }
 
-/* Sends records of the spool while a broker is up: else they would only come back. Their clock is
- * not known: another tap may have written them. */
+/* Sends records of the spool while a broker is up: else they would only come back. Those that a
+ * broker refuses come back at once, and are sent again a second later. Their clock is not known:
+ * another tap may have written them. */
 static void empty_spool(struct kafka_out *self, uint64_t now_ns)
 {
-	if (self->spool.stats.held > 0 && self->client.brokers_up > 0) {
+	if (self->came_back)
+		self->again_ns = now_ns + AGAIN_NS;
+	self->came_back = false;
+	if (self->spool.stats.held > 0 && self->client.brokers_up > 0 && now_ns >= self->again_ns) {
 		pl_kafka_producer_clock(self->producer, PL_STAMP_NONE);
 		pl_tap_spool_give(&self->spool, SPOOL_A_TURN, give, self);
 		pl_kafka_producer_clock(self->producer, self->clock);
@@ -378,10 +388,10 @@ static uint64_t kafka_turn(struct pl_tap_out *out, uint64_t now_ns)
 	struct kafka_out *self = (struct kafka_out *)out;
 
 	pl_kafka_producer_turn(self->producer, now_ns);
-	pl_kafka_producer_stats(self->producer, &self->stats);
 	self->client = *pl_kafka_producer_client(self->producer);
 	if (pl_tap_spool_is_open(&self->spool))
 		empty_spool(self, now_ns);
+	pl_kafka_producer_stats(self->producer, &self->stats);
 	look_skew(self);
 	tell(self, pl_kafka_producer_trouble(self->producer), self->trouble);
 	tell(self, self->spool.trouble.text, self->spool_trouble);

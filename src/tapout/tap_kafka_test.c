@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The output of a tap's records to a topic, with a spool, against librdkafka's own test cluster. The
+ * test has the output's clock. */
+#include <errno.h>
+#include <ftw.h>
+#include <sys/stat.h>
+
+#include "base/test.h"
+#include "kafka/producer.h"
+#include "kafka/test_kafka.h"
+#include "tapout/tap_out.h"
+#include "tapout/tap_spool.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static struct test_cluster cluster;
+static char dir[64];
+static uint64_t now = 1000 * SECOND;
+
+static const struct pl_kafka_producer_stats *sent(const struct pl_tap_out *out)
+{
+	return out->driver->numbers[0].counters(out);
+}
+
+static const struct pl_kafka_client *client(const struct pl_tap_out *out)
+{
+	return out->driver->numbers[1].counters(out);
+}
+
+static const struct pl_tap_spool_stats *spooled(const struct pl_tap_out *out)
+{
+	return out->driver->numbers[2].counters(out);
+}
+
+static void turn(struct pl_tap_out *out)
+{
+	(void)out->driver->turn(out, now);
+}
+
+static void put(struct pl_tap_out *out, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to; i++) {
+		const struct pl_pkt64 small = test_record(i);
+		struct pl_pkt96 record = { 0 };
+
+		memcpy(&record, &small, sizeof(small));
+		out->driver->put(out, &record, 1);
+	}
+}
+
+/* Opens the output; the topic is made with that many partitions unless they are 0. */
+static int try_out(struct pl_tap_out **ret, const char *topic, int partitions, const char *keys,
+	struct pl_diag *diag)
+{
+	const struct pl_tap_out_settings settings = { .kind = PL_FLAT_PKT96 };
+	char uri[1024];
+
+	if (partitions > 0)
+		rd_kafka_mock_topic_create(cluster.mock, topic, partitions, 1);
+	snprintf(uri, sizeof(uri), "kafka://%s/%s?spool=%s/%s&records=16%s",
+		rd_kafka_mock_cluster_bootstraps(cluster.mock), topic, dir, topic, keys);
+	return pl_tap_out_open(ret, uri, &settings, diag);
+}
+
+static struct pl_tap_out *open_out(const char *topic, int partitions, const char *keys)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_tap_out *out = NULL;
+
+	if (!ok(try_out(&out, topic, partitions, keys, &diag) == 0, "opens: %s", diag.text))
+		exit(1);
+	return out;
+}
+
+static void check_account(const struct pl_tap_out *out, uint64_t put, const char *when)
+{
+	const struct pl_tap_spool_stats *s = spooled(out);
+	const struct pl_kafka_producer_stats *k = sent(out);
+
+	eq(s->found + s->spooled, s->unspooled + s->held + s->dropped + s->damaged,
+		"%s: the spool's account closes", when);
+	eq(k->put, k->delivered + k->waiting + k->returned + pl_kafka_producer_dropped(k),
+		"%s: the producer's account closes", when);
+	eq(k->put - s->unspooled + s->spooled - k->returned, put, "%s: of every record", when);
+}
+
+/* Turns, with time that passes, until all that was put or found is delivered. */
+static void deliver(struct pl_tap_out *out)
+{
+	(void)eventually(
+		spooled(out)->held == 0 && sent(out)->waiting == 0, now += SECOND / 10, turn(out));
+	eq(spooled(out)->held + sent(out)->waiting, 0, "nothing waits");
+	eq(out->driver->lost(out), 0, "nothing was lost");
+}
+
+static void end(struct pl_tap_out *out)
+{
+	out->driver->finish(out);
+	pl_tap_out_close(out);
+}
+
+/* A topic that is removed: records on disk are not read and written again without end. */
+static void test_removed(void)
+{
+	struct pl_tap_out *out = open_out("removed", 1, "&topic.metadata.refresh.interval.ms=200");
+	uint64_t before, put_so_far = 0;
+
+	put(out, 0, 16);
+	put_so_far = 16;
+	(void)eventually(sent(out)->delivered == 16, now += SECOND / 10, turn(out));
+	eq(sent(out)->delivered, 16, "there is a topic");
+	rd_kafka_mock_topic_set_error(
+		cluster.mock, "removed", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+	(void)eventually(sent(out)->returned > 0, put(out, put_so_far, put_so_far + 16),
+		put_so_far += 16, turn(out));
+	ok(sent(out)->returned > 0, "it is gone: records come back");
+	put(out, put_so_far, put_so_far + 5000);
+	put_so_far += 5000;
+	turn(out);
+	before = spooled(out)->spooled;
+	for (int i = 0; i < 100; i++)
+		turn(out);
+	eq(spooled(out)->spooled, before, "none is read and written again in the same second");
+	now += 2 * SECOND;
+	turn(out);
+	ok(spooled(out)->spooled - before >= 16, "then it is tried again");
+	ok(spooled(out)->spooled - before <= 32, "with the first ones: %llu",
+		(unsigned long long)(spooled(out)->spooled - before));
+	ok(client(out)->brokers_up > 0, "all the time a broker is up");
+	check_account(out, put_so_far, "without the topic");
+	rd_kafka_mock_topic_set_error(cluster.mock, "removed", RD_KAFKA_RESP_ERR_NO_ERROR);
+	deliver(out);
+	eq(sent(out)->delivered, put_so_far, "when it is back all are delivered");
+	check_account(out, put_so_far, "with the topic again");
+	end(out);
+}
+
+static int unlink_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+int main(void)
+{
+	snprintf(dir, sizeof(dir), "/tmp/tap-kafka.XXXXXX");
+	if (mkdtemp(dir) == NULL)
+		return 1;
+	cluster = test_cluster_start();
+	test_removed();
+	test_cluster_stop(&cluster);
+	nftw(dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+	return pl_test_done();
+}
