@@ -20,7 +20,6 @@
 						       : PL_KAFKA_ENTRIES_BYTES)
 /* The longest datagram as an entry. A frame may be longer. */
 #define LEAST      ((uint32_t)(sizeof(struct pl_raw_head) + 65536))
-#define TELL_NS    UINT64_C(5000000000)
 #define EARLY_NS   UINT64_C(10000000000)
 #define EARLY_MAX  ((size_t)8 << 20)
 #define SPOOL_KIND 0x52415731 /* flags of this output's records */
@@ -127,15 +126,15 @@ static void count(struct raw_out *o, const struct pl_kafka_producer_stats *now)
 	count_spool(o);
 }
 
-/* Counts changes, and sets the trouble while no broker is up or entries were lost. */
+/* Counts changes, and sets the trouble while entries do not get through or were lost. */
 static void settle(struct raw_out *o)
 {
 	const uint64_t lost = pl_kafka_producer_dropped(&o->seen) + o->seen.returned;
 	const uint64_t delivered = o->seen.delivered;
 	struct pl_kafka_producer_stats now;
-	const struct pl_kafka_client *client = pl_kafka_producer_client(o->producer);
 	const char *trouble = pl_kafka_producer_trouble(o->producer);
 	const char *misfit = pl_kafka_producer_misfit(o->producer);
+	struct pl_diag why = { .text = "" };
 	bool fails, works;
 
 	pl_kafka_producer_stats(o->producer, &now);
@@ -145,9 +144,10 @@ static void settle(struct raw_out *o)
 	if (misfit[0] != '\0') {
 		say(o, misfit);
 		atomic_store_explicit(&o->export.stats.last_error, EMSGSIZE, memory_order_relaxed);
-	} else if (fails || (trouble[0] != '\0' && client->brokers_up == 0) ||
-		   (client->partitions == 0 && o->now_ns - o->began_ns > TELL_NS)) {
-		say(o, trouble[0] != '\0' ? trouble : "no broker told of the topic; is it there?");
+	} else if (pl_kafka_producer_failing(o->producer, &why) || fails) {
+		say(o, why.text[0] != '\0'   ? why.text
+			: trouble[0] != '\0' ? trouble
+					     : "packets come faster than brokers take them");
 		atomic_store_explicit(&o->export.stats.last_error, EIO, memory_order_relaxed);
 	} else if (works) {
 		say(o, "");

@@ -124,6 +124,7 @@ static void no_topic(void)
 
 	/* The test sets the time. */
 	e->ops->write_packets(e, entries, entries_len, N, now);
+	pl_export_flush(e, now, false);
 	pl_export_flush(e, now + UINT64_C(6000000000), false);
 	e->ops->words(e, &words);
 	ok(strstr(words.trouble, "never") != NULL && strstr(words.trouble, "topic") != NULL,

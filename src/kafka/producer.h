@@ -167,6 +167,10 @@ uint64_t pl_kafka_producer_dropped(const struct pl_kafka_producer_stats *stats);
 const char *pl_kafka_producer_misfit(const struct pl_kafka_producer *p);
 /* Text of the last error, which may be over; empty when there was none. */
 const char *pl_kafka_producer_trouble(const struct pl_kafka_producer *p);
+/* Returns true when records do not get through, as of the last turn, and sets *ret to the reason: no
+ * broker is up, none told of the topic within five seconds, or records were refused and none was
+ * delivered since, for a minute. */
+bool pl_kafka_producer_failing(const struct pl_kafka_producer *p, struct pl_diag *ret);
 
 /* Sends the batches, waits up to timeout_ms for acknowledgements, gives up the rest (drop_purged;
  * two more seconds at most), and writes the final counters, in which `waiting` is 0. While a second

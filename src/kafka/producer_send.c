@@ -11,6 +11,12 @@
 #include "kafka/producer_room.h"
 #include "kafka/producer_state.h"
 
+#define ABSENT     "no broker told of the topic; is it there?"
+#define TELL_NS    UINT64_C(5000000000) /* for a broker to tell of the topic */
+/* Time for which a refusal counts. Longer than delivery.timeout.ms, after which messages that wait
+ * for replicas are refused, and come again. */
+#define REFUSED_NS UINT64_C(60000000000)
+
 /* ---- accounts ---- */
 
 static uint64_t *counter_of(struct pl_kafka_producer_stats *s, rd_kafka_resp_err_t err)
@@ -58,9 +64,18 @@ static bool may_return(rd_kafka_resp_err_t err)
 	       err != RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
 }
 
+static void note_end(struct pl_kafka_producer *p, rd_kafka_resp_err_t err)
+{
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
+		p->refused_ns = 0;
+	else if (may_return(err) && err != RD_KAFKA_RESP_ERR__QUEUE_FULL)
+		p->refused_ns = p->now_ns;
+}
+
 void pl_kafka_batch_ended(
 	struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const struct pl_kafka_batch *batch)
 {
+	note_end(p, err);
 	if (p->undelivered != NULL && may_return(err) &&
 		p->undelivered(p->arg, batch->records, batch->n))
 		p->stats.returned += batch->n;
@@ -71,6 +86,7 @@ void pl_kafka_batch_ended(
 bool pl_kafka_message_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const void *key,
 	size_t key_len, const void *value, size_t len)
 {
+	note_end(p, err);
 	if (p->undelivered_message != NULL && may_return(err) &&
 		p->undelivered_message(p->arg, key, key_len, value, len)) {
 		p->stats.returned++;
@@ -119,6 +135,31 @@ const char *pl_kafka_producer_misfit(const struct pl_kafka_producer *p)
 const char *pl_kafka_producer_trouble(const struct pl_kafka_producer *p)
 {
 	return p->trouble.text;
+}
+
+static bool is_absent(const struct pl_kafka_producer *p)
+{
+	return p->client.partitions == 0 && p->now_ns - p->began_ns > TELL_NS;
+}
+
+bool pl_kafka_producer_failing(const struct pl_kafka_producer *p, struct pl_diag *ret)
+{
+	const char *trouble = p->trouble.text;
+
+	/* Before the first error nothing is known. */
+	if (trouble[0] != '\0' && p->client.brokers_up == 0) {
+		pl_diag_set(ret, "no broker is up: %s", trouble);
+		return true;
+	}
+	if (is_absent(p)) {
+		pl_diag_set(ret, ABSENT);
+		return true;
+	}
+	if (p->refused_ns != 0 && p->now_ns - p->refused_ns < REFUSED_NS) {
+		pl_diag_set(ret, "%s", trouble);
+		return true;
+	}
+	return false;
 }
 
 /* ---- batches ---- */
@@ -483,14 +524,27 @@ static void take_partitions(struct pl_kafka_producer *p, uint64_t n)
 		(void)pl_kafka_producer_pool(p, &p->trouble);
 }
 
+/* librdkafka tells of no error when only the topic is missing. */
+static void look_absent(struct pl_kafka_producer *p)
+{
+	const bool absent = is_absent(p) && p->client.brokers_up > 0;
+
+	if (absent && !p->absent)
+		pl_diag_set(&p->trouble, ABSENT);
+	p->absent = absent;
+}
+
 void pl_kafka_producer_turn(struct pl_kafka_producer *p, uint64_t now_ns)
 {
 	struct pl_kafka_batch *batch;
 
 	p->now_ns = now_ns;
+	if (p->began_ns == 0)
+		p->began_ns = now_ns;
 	rd_kafka_poll(p->rk, 0);
 	pl_kafka_producer_renew(p, now_ns);
 	take_partitions(p, p->client.partitions);
+	look_absent(p);
 	pl_kafka_skew_turn(&p->skew, now_ns, p->n_partitions);
 	/* While acknowledgements are slow, buffers are few: those left are better sent full. */
 	while (2 * p->n_lent <= p->n_buffers && (batch = TAILQ_FIRST(&p->filling)) != NULL &&

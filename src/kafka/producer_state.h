@@ -65,6 +65,10 @@ struct pl_kafka_producer {
 	uint32_t records; /* in a full batch */
 	uint64_t age_ns;
 	uint64_t now_ns; /* of the last turn */
+	/* Times of the first turn, and of the last refusal by librdkafka or a broker; 0: there was
+	 * none, or a message was delivered since. */
+	uint64_t began_ns, refused_ns;
+	bool absent; /* brokers are up, and none told of the topic */
 
 	bool spread;
 	uint32_t turn_of; /* spread: the partition that gets the next records */

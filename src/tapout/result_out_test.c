@@ -328,6 +328,46 @@ static void test_killed(void)
 	pl_result_out_close(out);
 }
 
+/* A topic that is not there is told of, though brokers are up; so is one that was removed. */
+static void test_failing(void)
+{
+	const uint64_t second = UINT64_C(1000000000);
+	uint64_t now = 1000 * second;
+	struct pl_diag why = { .text = "" };
+	char uri[512], keys[256], spool[96];
+	struct pl_result_out *out;
+
+	path_of(spool, sizeof(spool), "failing");
+	snprintf(keys, sizeof(keys), "?linger.ms=1&topic.metadata.refresh.interval.ms=200&spool=%s",
+		spool);
+	topic_uri(uri, sizeof(uri), "failing", keys);
+	rd_kafka_mock_topic_set_error(
+		cluster.mock, "failing", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+	out = open_out(uri, 60000);
+	put(out, 0, 10);
+	pl_result_out_turn(out, now);
+	ok(!pl_result_out_failing(out, &why), "a broker may still tell of the topic");
+	now += 6 * second;
+	pl_result_out_turn(out, now);
+	ok(pl_result_out_failing(out, &why), "then it is told: %s", why.text);
+	ok(strstr(why.text, "no broker told of the topic") != NULL, "with the cause");
+	rd_kafka_mock_topic_set_error(cluster.mock, "failing", RD_KAFKA_RESP_ERR_NO_ERROR);
+	(void)eventually(
+		out->stats.delivered == 10, now += second / 10, pl_result_out_turn(out, now));
+	ok(!pl_result_out_failing(out, &why), "and is over when there is a topic");
+	rd_kafka_mock_topic_set_error(
+		cluster.mock, "failing", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+	(void)eventually(out->stats.returned > 0, put(out, 10, 11), pl_result_out_turn(out, now));
+	ok(pl_result_out_failing(out, &why), "rows that come back are told of: %s", why.text);
+	ok(strstr(why.text, "nknown") != NULL, "with the cause");
+	rd_kafka_mock_topic_set_error(cluster.mock, "failing", RD_KAFKA_RESP_ERR_NO_ERROR);
+	(void)eventually(out->stats.held == 0 && out->stats.waiting == 0, now += second / 10,
+		pl_result_out_turn(out, now));
+	ok(!pl_result_out_failing(out, &why), "until they are delivered");
+	pl_result_out_finish(out, 60000);
+	pl_result_out_close(out);
+}
+
 static int unlink_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;
@@ -348,6 +388,7 @@ int main(void)
 	test_topic();
 	test_away();
 	test_spool();
+	test_failing();
 	test_killed();
 	test_cluster_stop(&cluster);
 	nftw(dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);

@@ -365,15 +365,11 @@ static void mark(struct pl_result_out *out)
 		pl_kafka_producer_mark(self->producer);
 }
 
-/* Before the first error nothing is known. */
 static bool topic_failing(const struct pl_result_out *out, struct pl_diag *ret)
 {
 	const struct topic_out *self = (const struct topic_out *)out;
-	const bool failing = self->trouble[0] != '\0' && self->client.brokers_up == 0;
 
-	if (failing)
-		pl_diag_set(ret, "no broker is up: %s", self->trouble);
-	return failing;
+	return self->producer != NULL && pl_kafka_producer_failing(self->producer, ret);
 }
 
 static void finish_topic(struct pl_result_out *out, uint32_t wait_ms)

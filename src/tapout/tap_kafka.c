@@ -45,6 +45,7 @@ struct kafka_out {
 	enum pl_clock_kind clock; /* of the records that are put now */
 	struct pl_kafka_producer_stats stats;
 	struct pl_kafka_client client; /* librdkafka's last statistics */
+	struct pl_diag why;            /* why records do not get through; empty: they do */
 	char trouble[256];             /* logged last; of the spool, likewise */
 	char spool_trouble[256];
 	bool spread, skewed; /* partition=spread; the partitions are uneven, which was logged */
@@ -393,6 +394,8 @@ static uint64_t kafka_turn(struct pl_tap_out *out, uint64_t now_ns)
 		empty_spool(self, now_ns);
 	pl_kafka_producer_stats(self->producer, &self->stats);
 	look_skew(self);
+	self->why.text[0] = '\0';
+	(void)pl_kafka_producer_failing(self->producer, &self->why);
 	tell(self, pl_kafka_producer_trouble(self->producer), self->trouble);
 	tell(self, self->spool.trouble.text, self->spool_trouble);
 	return self->stats.waiting > 0 || self->spool.stats.held > 0 ? now_ns + TURN_NS
@@ -421,10 +424,9 @@ static void kafka_conditions(
 {
 	const struct kafka_out *self = (const struct kafka_out *)out;
 
-	/* Before the first statistics nothing is known. */
-	if (self->trouble[0] != '\0' && self->client.brokers_up == 0)
-		pl_condition_add(ret, PL_CONDITION_FAULT, "output_failing",
-			"tap %s: %s: no broker is up: %s", tap, self->out.name, self->trouble);
+	if (self->why.text[0] != '\0')
+		pl_condition_add(ret, PL_CONDITION_FAULT, "output_failing", "tap %s: %s: %s", tap,
+			self->out.name, self->why.text);
 	if (self->skewed)
 		pl_condition_add(ret, PL_CONDITION_WARNING, "partitions_uneven",
 			"tap %s: %s: partition %u gets %.1f times the mean of %u partitions", tap,

@@ -99,6 +99,41 @@ static void end(struct pl_tap_out *out)
 	pl_tap_out_close(out);
 }
 
+/* Text of the output's fault; empty: it has none. */
+static const char *fault(const struct pl_tap_out *out)
+{
+	static struct pl_conditions list;
+
+	pl_conditions_clear(&list);
+	out->driver->conditions(out, "t", &list);
+	if (list.n == 0)
+		return "";
+	streq(list.items[0].name, "output_failing");
+	return list.items[0].text;
+}
+
+/* A topic that is not there is told of, though brokers are up. */
+static void test_missing(void)
+{
+	struct pl_tap_out *out;
+
+	rd_kafka_mock_topic_set_error(
+		cluster.mock, "missing", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+	out = open_out("missing", 0, "&topic.metadata.refresh.interval.ms=200");
+	put(out, 0, 100);
+	(void)eventually(client(out)->brokers_up > 0, turn(out));
+	ok(client(out)->brokers_up > 0, "a broker is up");
+	streq(fault(out), "", "it may still tell of the topic");
+	now += 6 * SECOND;
+	turn(out);
+	ok(strstr(fault(out), "no broker told of the topic") != NULL, "then it is told: %s",
+		fault(out));
+	rd_kafka_mock_topic_set_error(cluster.mock, "missing", RD_KAFKA_RESP_ERR_NO_ERROR);
+	deliver(out);
+	streq(fault(out), "", "and is over when there is a topic");
+	end(out);
+}
+
 /* A topic that is removed: records on disk are not read and written again without end. */
 static void test_removed(void)
 {
@@ -127,11 +162,13 @@ static void test_removed(void)
 	ok(spooled(out)->spooled - before <= 32, "with the first ones: %llu",
 		(unsigned long long)(spooled(out)->spooled - before));
 	ok(client(out)->brokers_up > 0, "all the time a broker is up");
+	ok(strstr(fault(out), "nknown") != NULL, "it is told of: %s", fault(out));
 	check_account(out, put_so_far, "without the topic");
 	rd_kafka_mock_topic_set_error(cluster.mock, "removed", RD_KAFKA_RESP_ERR_NO_ERROR);
 	deliver(out);
 	eq(sent(out)->delivered, put_so_far, "when it is back all are delivered");
 	check_account(out, put_so_far, "with the topic again");
+	streq(fault(out), "", "nothing is wrong any more");
 	end(out);
 }
 
@@ -149,6 +186,7 @@ int main(void)
 	if (mkdtemp(dir) == NULL)
 		return 1;
 	cluster = test_cluster_start();
+	test_missing();
 	test_removed();
 	test_cluster_stop(&cluster);
 	nftw(dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
