@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Replaces the client after new certificates on disk, or when a topic takes less than the first
- * client gathers: a second client is opened beside the first one. When a broker has told it of the
- * topic, it gets all messages from then on, and the first one is closed when its own are
- * acknowledged. A client that does not get through is given up; the next look tries again. */
+/* Replaces the client after new certificates on disk, after a fault that it cannot go on from, or
+ * when a topic takes less than the first client gathers: a second client is opened beside the first
+ * one. When a broker has told it of the topic, it gets all messages from then on, and the first one
+ * is closed when its own are acknowledged. A client that does not get through is given up; the next
+ * look tries again. */
 #include "kafka/producer_renew.h"
 
 #include <string.h>
@@ -18,11 +19,21 @@ static void close_client(struct pl_kafka_side *side)
 	*side = (struct pl_kafka_side){ .rk = NULL };
 }
 
+/* Returns true after an error that a client with idempotence cannot go on from: it takes no message
+ * any more. */
+static bool is_fatal(const struct pl_kafka_producer *p)
+{
+	char text[256];
+
+	return rd_kafka_fatal_error(p->rk, text, sizeof(text)) != RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 static void give_up(struct pl_kafka_producer *p, const char *why)
 {
 	p->stats.renewals_failed += p->renew.pending;
 	pl_diag_set(&p->trouble, "%s: %s",
 		p->renew.pending ? "new certificates are not taken up"
+		: is_fatal(p)    ? "no second client, for one that cannot go on"
 				 : "no second client, for smaller batches",
 		why);
 	close_client(&p->next);
@@ -80,7 +91,8 @@ void pl_kafka_producer_renew(struct pl_kafka_producer *p, uint64_t now_ns)
 								   : "no broker answered");
 		return;
 	}
-	if (p->old.rk == NULL && (p->resize != 0 || pl_kafka_renew_due(&p->renew, now_ns)))
+	if (p->old.rk == NULL &&
+		(p->resize != 0 || is_fatal(p) || pl_kafka_renew_due(&p->renew, now_ns)))
 		open_next(p, now_ns);
 }
 

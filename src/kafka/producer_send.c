@@ -224,7 +224,9 @@ static rd_kafka_resp_err_t code_of(struct pl_kafka_producer *p, rd_kafka_error_t
 
 	if (error == NULL)
 		return RD_KAFKA_RESP_ERR_NO_ERROR;
-	code = rd_kafka_error_code(error);
+	/* A fatal error has the code of its cause. */
+	code = rd_kafka_error_is_fatal(error) ? RD_KAFKA_RESP_ERR__FATAL
+					      : rd_kafka_error_code(error);
 	pl_diag_set(&p->trouble, "%s", rd_kafka_error_string(error));
 	rd_kafka_error_destroy(error);
 	return code;

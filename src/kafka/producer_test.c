@@ -689,6 +689,37 @@ static void test_retries(void)
 	check_arrived("retries", 2, 2000, s.messages);
 }
 
+/* A client that cannot go on is replaced by another one; what is put meanwhile is counted. */
+static void test_fatal(void)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+	const rd_kafka_t *first;
+
+	test_uri(&uri, &cluster, "fatal", 1, "?records=10&linger.ms=1");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	put_range(p, 0, 10, false);
+	settle(p);
+	eq(stats_of(p).delivered, 10);
+	first = p->rk;
+	eq(rd_kafka_test_fatal_error(
+		   p->rk, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "of the test"),
+		RD_KAFKA_RESP_ERR_NO_ERROR);
+	put_range(p, 10, 20, false);
+	eq(stats_of(p).drop_fatal, 10, "the client takes nothing any more");
+	(void)eventually(p->rk != first, pl_kafka_producer_turn(p, pl_clock_mono_ns()));
+	ok(p->rk != first, "another one takes its place");
+	put_range(p, 20, 30, false);
+	settle(p);
+	(void)eventually(p->old.rk == NULL, pl_kafka_producer_turn(p, pl_clock_mono_ns()));
+	ok(p->old.rk == NULL && p->next.rk == NULL,
+		"the first one is closed, and it stays at that");
+	s = close_and_check(p, 60000, 30, "a fatal error");
+	eq(s.delivered, 20);
+	eq(s.drop_fatal, 10);
+	eq(s.renewals + s.renewals_failed, 0, "certificates have nothing to do with it");
+}
+
 static void test_dropped_header(void)
 {
 	struct pl_kafka_producer *p;
@@ -922,6 +953,7 @@ int main(void)
 	test_low_limits();
 	test_request_errors();
 	test_retries();
+	test_fatal();
 	test_dropped_header();
 	test_no_topic();
 	test_no_broker();
