@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/test.h"
 #include "kafka/producer.h"
@@ -12,6 +13,7 @@
 #include "tapout/tap_spool.h"
 
 #define SECOND UINT64_C(1000000000)
+#define KEPT   100 /* records in the spool of a process that ends */
 
 static struct test_cluster cluster;
 static char dir[64];
@@ -48,6 +50,12 @@ static void put(struct pl_tap_out *out, uint64_t from, uint64_t to)
 	}
 }
 
+static void uri_of(char *dst, size_t cap, const char *topic, const char *keys)
+{
+	snprintf(dst, cap, "kafka://%s/%s?spool=%s/%s&records=16%s",
+		rd_kafka_mock_cluster_bootstraps(cluster.mock), topic, dir, topic, keys);
+}
+
 /* Opens the output; the topic is made with that many partitions unless they are 0. */
 static int try_out(struct pl_tap_out **ret, const char *topic, int partitions, const char *keys,
 	struct pl_diag *diag)
@@ -57,8 +65,7 @@ static int try_out(struct pl_tap_out **ret, const char *topic, int partitions, c
 
 	if (partitions > 0)
 		rd_kafka_mock_topic_create(cluster.mock, topic, partitions, 1);
-	snprintf(uri, sizeof(uri), "kafka://%s/%s?spool=%s/%s&records=16%s",
-		rd_kafka_mock_cluster_bootstraps(cluster.mock), topic, dir, topic, keys);
+	uri_of(uri, sizeof(uri), topic, keys);
 	return pl_tap_out_open(ret, uri, &settings, diag);
 }
 
@@ -172,6 +179,73 @@ static void test_removed(void)
 	end(out);
 }
 
+/* A process that ends in the midst. It is there before the cluster, and with it the threads: a copy
+ * of a process with threads may have locks that nobody gives back. */
+static struct {
+	pid_t pid;
+	int uri; /* where it is told, in 512 bytes, what to send from */
+} victim;
+
+/* Says nothing: the numbers of the results are the parent's. Its exit code: 0 when all records of the
+ * spool are on their way, 2 when the output cannot be opened, 3 when the output knows of some that
+ * were acknowledged, 4 when some wait. */
+static int be_victim(int uri_fd)
+{
+	const struct pl_tap_out_settings settings = { .kind = PL_FLAT_PKT96 };
+	struct pl_tap_out *out;
+	char uri[512];
+
+	if (read(uri_fd, uri, sizeof(uri)) != sizeof(uri))
+		return 1;
+	if (pl_tap_out_open(&out, uri, &settings, NULL) < 0)
+		return 2;
+	(void)eventually(spooled(out)->held == 0, turn(out));
+	return sent(out)->delivered > 0 ? 3 : spooled(out)->unspooled == KEPT ? 0 : 4;
+}
+
+static void start_victim(void)
+{
+	int ends[2];
+
+	if (pipe(ends) < 0)
+		abort();
+	victim.pid = fork();
+	if (victim.pid == 0) {
+		close(ends[1]);
+		_exit(be_victim(ends[0]));
+	}
+	close(ends[0]);
+	victim.uri = ends[1];
+}
+
+/* Records of the spool that are with the client are on disk until the broker has them: a process
+ * that is killed loses none. */
+static void test_killed(void)
+{
+	struct pl_tap_out *out;
+	char uri[512] = "";
+	int status = -1;
+
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	out = open_out("killed", 2, "");
+	put(out, 0, KEPT);
+	eq(spooled(out)->held, KEPT, "without a broker all are on disk");
+	end(out);
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	uri_of(uri, sizeof(uri), "killed", "");
+	eq(write(victim.uri, uri, sizeof(uri)), sizeof(uri), "a process that is to send them");
+	eq(waitpid(victim.pid, &status, 0), victim.pid);
+	ok(status == 0, "ends when all are on their way: status 0x%x", (unsigned int)status);
+	out = open_out("killed", 0, "");
+	eq(spooled(out)->found, KEPT, "the next one finds all of them");
+	deliver(out);
+	eq(sent(out)->delivered, KEPT, "and delivers them");
+	end(out);
+	out = open_out("killed", 0, "");
+	eq(spooled(out)->found, 0, "then they are gone");
+	end(out);
+}
+
 static int unlink_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;
@@ -185,9 +259,11 @@ int main(void)
 	snprintf(dir, sizeof(dir), "/tmp/tap-kafka.XXXXXX");
 	if (mkdtemp(dir) == NULL)
 		return 1;
+	start_victim();
 	cluster = test_cluster_start();
 	test_missing();
 	test_removed();
+	test_killed();
 	test_cluster_stop(&cluster);
 	nftw(dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
 	return pl_test_done();

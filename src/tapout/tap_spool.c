@@ -75,12 +75,14 @@ static bool fits(const struct pl_tap_spool *s, const struct pl_spool_record *rec
 	return record->flags == s->kind && record->len == (uint64_t)record->entries * s->size;
 }
 
-void pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
+uint32_t pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
 	bool (*give)(void *arg, const void *record), void *arg)
 {
+	const uint64_t before = s->stats.unspooled;
 	struct pl_spool_record record;
 	bool more = true;
 
+	pl_spool_hold(s->spool);
 	while (more && max > 0 && pl_spool_peek(s->spool, &record) == 0) {
 		const uint8_t *p = record.payload;
 
@@ -102,17 +104,29 @@ void pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
 		s->at = 0;
 	}
 	count(s);
+	return (uint32_t)(s->stats.unspooled - before);
+}
+
+static void sync_now(struct pl_tap_spool *s)
+{
+	const int r = s->dirty ? pl_spool_sync(s->spool) : 0;
+
+	if (r < 0)
+		pl_diag_set(&s->trouble, "the spool cannot be written to disk: %s", strerror(-r));
+	s->dirty = false;
+}
+
+void pl_tap_spool_release(struct pl_tap_spool *s)
+{
+	/* Some of the records may have come back: put anew, they must be on the device. */
+	sync_now(s);
+	pl_spool_release(s->spool);
 }
 
 void pl_tap_spool_turn(struct pl_tap_spool *s, uint64_t now_ns)
 {
-	int r;
-
 	if (!s->dirty || now_ns - s->synced_ns < SYNC_NS)
 		return;
-	r = pl_spool_sync(s->spool);
-	if (r < 0)
-		pl_diag_set(&s->trouble, "the spool cannot be written to disk: %s", strerror(-r));
+	sync_now(s);
 	s->synced_ns = now_ns;
-	s->dirty = false;
 }

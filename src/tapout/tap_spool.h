@@ -3,9 +3,9 @@
  * Keeps a tap output's records on disk while its receiver is away (export/spool.h has the files).
  * Records are of one kind and are read in the order in which they were put.
  *
- * Records read count as given to the output: a tap that is killed loses those that its output holds
- * in memory. Records put are on the device within a second of pl_tap_spool_turn. An entry that was
- * read only in part before the end is read again as a whole.
+ * Records read stay on disk until they are released, when the receiver has them: a tap that is
+ * killed before loses none, and they are read again. Records put are on the device within a second of
+ * pl_tap_spool_turn. An entry that was read only in part before the end is read again as a whole.
  */
 #pragma once
 
@@ -49,7 +49,9 @@ static inline bool pl_tap_spool_is_open(const struct pl_tap_spool *s)
 #define PL_TAP_SPOOL_RECORDS 4096
 bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n);
 /* Gives at most `max` records, the oldest first, until `give` returns false: it did not take that
- * one. */
-void pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
+ * one. Returns the number of records given. */
+uint32_t pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
 	bool (*give)(void *arg, const void *record), void *arg);
+/* Removes the records given so far from disk. */
+void pl_tap_spool_release(struct pl_tap_spool *s);
 void pl_tap_spool_turn(struct pl_tap_spool *s, uint64_t now_ns);
