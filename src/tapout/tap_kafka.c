@@ -129,8 +129,7 @@ static int open_spool(struct kafka_out *self, struct pl_kafka_producer_config *c
 
 	if (path == NULL)
 		return 0;
-	r = pl_tap_spool_open(&self->spool, path, bytes, 1 + (uint32_t)config->kind,
-		pl_flat(config->kind)->size, diag);
+	r = pl_tap_spool_open(&self->spool, path, bytes, config->kind, diag);
 	config->undelivered = take_back;
 	config->arg = self;
 	config->wait_ms = 0; /* the spool serves while brokers are away */

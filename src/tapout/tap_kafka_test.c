@@ -179,6 +179,30 @@ static void test_removed(void)
 	end(out);
 }
 
+/* Records of one kind are not dropped by an output of another kind: it does not open. */
+static void test_kind(void)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_tap_out *out;
+
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	out = open_out("kinds", 1, "&kind=pkt64");
+	put(out, 0, 10);
+	eq(spooled(out)->held, 10, "records on disk");
+	end(out);
+	eq(try_out(&out, "kinds", 0, "&kind=pkt96", &diag), -EINVAL, "another kind is refused");
+	ok(strstr(diag.text, "/kinds holds records of pkt64") != NULL &&
+			strstr(diag.text, "pkt96") != NULL,
+		"both are named, and the folder: %s", diag.text);
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	out = open_out("kinds", 0, "&kind=pkt64");
+	eq(spooled(out)->found, 10, "nothing is lost");
+	deliver(out);
+	end(out);
+	out = open_out("kinds", 0, "&kind=pkt96");
+	end(out);
+}
+
 /* A process that ends in the midst. It is there before the cluster, and with it the threads: a copy
  * of a process with threads may have locks that nobody gives back. */
 static struct {
@@ -263,6 +287,7 @@ int main(void)
 	cluster = test_cluster_start();
 	test_missing();
 	test_removed();
+	test_kind();
 	test_killed();
 	test_cluster_stop(&cluster);
 	nftw(dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);

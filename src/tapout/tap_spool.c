@@ -23,9 +23,30 @@ static void count(struct pl_tap_spool *s)
 	s->stats.damaged = counts.damaged_entries;
 }
 
-int pl_tap_spool_open(struct pl_tap_spool *s, const char *path, uint64_t bytes, uint32_t kind,
-	uint32_t size, struct pl_diag *diag)
+static const char *name_of(uint32_t kind)
 {
+	return kind > 0 && kind <= PL_FLAT_MAX ? pl_flat((enum pl_flat_kind)(kind - 1))->name
+					       : "another output";
+}
+
+/* Refuses records of another kind, which would only be dropped. */
+static int check_kind(struct pl_tap_spool *s, const char *path, struct pl_diag *diag)
+{
+	struct pl_spool_record record;
+
+	if (pl_spool_peek(s->spool, &record) < 0 || record.flags == s->kind)
+		return 0;
+	pl_diag_set(diag,
+		"the spool in %s holds records of %s, and the output's are %s: deliver them with "
+		"the settings that they were written with, or name another folder",
+		path, name_of(record.flags), name_of(s->kind));
+	return -EINVAL;
+}
+
+int pl_tap_spool_open(struct pl_tap_spool *s, const char *path, uint64_t bytes,
+	enum pl_flat_kind kind, struct pl_diag *diag)
+{
+	const uint32_t size = pl_flat(kind)->size;
 	const struct pl_spool_options options = { .path = path,
 		.bytes = bytes,
 		.payload_max = PL_TAP_SPOOL_RECORDS * size,
@@ -33,14 +54,15 @@ int pl_tap_spool_open(struct pl_tap_spool *s, const char *path, uint64_t bytes, 
 	struct pl_spool_counts counts;
 	int r;
 
-	*s = (struct pl_tap_spool){ .size = size, .kind = kind };
+	*s = (struct pl_tap_spool){ .size = size, .kind = 1 + (uint32_t)kind };
 	r = pl_spool_open(&s->spool, &options, diag);
 	if (r < 0)
 		return r;
 	pl_spool_counts(s->spool, &counts);
 	s->stats.found = counts.entries;
+	r = check_kind(s, path, diag);
 	count(s);
-	return 0;
+	return r;
 }
 
 void pl_tap_spool_close(struct pl_tap_spool *s)
@@ -69,7 +91,7 @@ bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n)
 	return true;
 }
 
-/* Returns false for records of another kind, as after a change of the URI. */
+/* Returns false for records of another kind, which may be behind the first one. */
 static bool fits(const struct pl_tap_spool *s, const struct pl_spool_record *record)
 {
 	return record->flags == s->kind && record->len == (uint64_t)record->entries * s->size;

@@ -14,6 +14,7 @@
 #include "base/diag.h"
 #include "base/stats.h"
 #include "export/spool.h"
+#include "record/packet.h"
 
 struct pl_tap_spool_stats {
 #define PL_STAT PL_STAT_MEMBER
@@ -25,7 +26,7 @@ extern const struct pl_stats pl_tap_spool_list;
 struct pl_tap_spool {
 	struct pl_spool *spool;
 	uint32_t size; /* of a record */
-	uint32_t kind; /* of the records, not 0; others are dropped */
+	uint32_t kind; /* 1 + enum pl_flat_kind of the records; others are dropped */
 	uint32_t at;   /* records of the oldest entry that were read already */
 	uint64_t synced_ns;
 	bool dirty;
@@ -33,10 +34,10 @@ struct pl_tap_spool {
 	struct pl_tap_spool_stats stats;
 };
 
-/* Opens the spool with at most `bytes` on disk in a folder, which is made when it does not
- * exist. */
-int pl_tap_spool_open(struct pl_tap_spool *s, const char *path, uint64_t bytes, uint32_t kind,
-	uint32_t size, struct pl_diag *diag);
+/* Opens the spool with at most `bytes` on disk in a folder, which is made when it does not exist.
+ * -EINVAL: it holds records of another kind. To be closed after an error, too. */
+int pl_tap_spool_open(struct pl_tap_spool *s, const char *path, uint64_t bytes,
+	enum pl_flat_kind kind, struct pl_diag *diag);
 void pl_tap_spool_close(struct pl_tap_spool *s);
 
 static inline bool pl_tap_spool_is_open(const struct pl_tap_spool *s)
