@@ -84,7 +84,7 @@ static int take_topic(struct pl_kafka_uri **ret, const struct pl_query *query,
 	if (*ret != NULL && pl_kafka_uri_parse(*ret, sources[0], &diag) == 0)
 		return 0;
 	pl_complain("query: --export: %s", *ret == NULL ? "not enough memory" : diag.text);
-	free(*ret);
+	pl_kafka_uri_free(*ret);
 	return PL_EXIT_USAGE;
 }
 
@@ -102,7 +102,7 @@ int pl_query_export_print(const struct pl_query *query, const char *question, co
 	while (strcmp(pl_query_dialect_name(dialect), system) != 0)
 		dialect++;
 	if (dialect == PL_QUERY_DUCKDB && uri != NULL) {
-		free(uri);
+		pl_kafka_uri_free(uri);
 		pl_complain("query: DuckDB reads no topics: leave the source out");
 		return PL_EXIT_USAGE;
 	}
@@ -112,7 +112,7 @@ int pl_query_export_print(const struct pl_query *query, const char *question, co
 			pl_query_into(query), system);
 	pl_buf_init(&out);
 	put_tables(&out, dialect, query, uri);
-	free(uri);
+	pl_kafka_uri_free(uri);
 	if (pl_query_export(query, question, dialect, &out, &diag) == 0) {
 		/* Removes the line end. */
 		if (out.len > 0)

@@ -127,7 +127,7 @@ static int take_topic(struct pl_kafka_uri **ret)
 	if (*ret != NULL && pl_kafka_uri_parse(*ret, args.kafka, &diag) == 0)
 		return 0;
 	pl_complain("--kafka: %s", *ret == NULL ? "not enough memory" : diag.text);
-	free(*ret);
+	pl_kafka_uri_free(*ret);
 	return PL_EXIT_USAGE;
 }
 
@@ -175,7 +175,7 @@ static int schema(const char *system, enum pl_flat_kind kind)
 		flink(&out, kind, uri);
 	else
 		clickhouse(&out, kind, uri);
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return pl_stdout_all(&out);
 }
 

@@ -467,7 +467,7 @@ int pl_raw_out_check(const char *text, struct pl_diag *diag)
 
 	if (r == 0)
 		r = pl_kafka_producer_check(&config, diag);
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 

@@ -212,7 +212,7 @@ static int told_kind(const char *uri, enum pl_flat_kind *ret, struct pl_diag *di
 	} else if (name != NULL) {
 		*ret = (enum pl_flat_kind)kind;
 	}
-	free(parsed);
+	pl_kafka_uri_free(parsed);
 	return r;
 }
 

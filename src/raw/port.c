@@ -202,7 +202,7 @@ int pl_raw_port_check(const char *text, struct pl_diag *diag)
 	bool to_end = false;
 	int r = uri == NULL ? -ENOMEM : parse(uri, text, &to_end, diag) ? 1 : -EINVAL;
 
-	free(uri);
+	pl_kafka_uri_free(uri);
 	return r;
 }
 

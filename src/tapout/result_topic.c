@@ -21,7 +21,7 @@ void pl_result_topic_spool(const char *uri, char *ret, size_t cap)
 	if (parsed != NULL && pl_kafka_uri_parse(parsed, uri, NULL) == 0)
 		path = pl_kafka_uri_take(parsed, "spool");
 	snprintf(ret, cap, "%s", path != NULL ? path : "");
-	free(parsed);
+	pl_kafka_uri_free(parsed);
 }
 
 #if PL_HAVE_KAFKA
@@ -394,7 +394,7 @@ static int check_topic(const char *uri, const struct pl_query *query, struct pl_
 		pl_diag_set(diag, "kafka: rows of a query are JSON objects: leave format= out");
 		r = -EINVAL;
 	}
-	free(parsed);
+	pl_kafka_uri_free(parsed);
 	return r;
 }
 
