@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/thread.h"
 #include "kafka/producer_room.h"
 
 static void close_client(struct pl_kafka_side *side)
@@ -17,6 +18,38 @@ static void close_client(struct pl_kafka_side *side)
 	if (side->rk != NULL)
 		rd_kafka_destroy(side->rk);
 	*side = (struct pl_kafka_side){ .rk = NULL };
+}
+
+static void *run_closer(void *arg)
+{
+	struct pl_kafka_producer *p = arg;
+
+	close_client(&p->closed);
+	atomic_store(&p->closing, false);
+	return NULL;
+}
+
+static void end_closer(struct pl_kafka_producer *p)
+{
+	if (p->has_closer)
+		pthread_join(p->closer, NULL);
+	p->has_closer = false;
+}
+
+/* Closes a client in a thread of its own: that waits for the client's threads, and so for as long as
+ * the system looks up the name of a broker, while the producer's thread may be one that receives.
+ * No other client is opened meanwhile, so there is one to be closed at a time. */
+static void close_aside(struct pl_kafka_producer *p, struct pl_kafka_side *side)
+{
+	if (side->rk == NULL)
+		return;
+	end_closer(p);
+	p->closed = *side;
+	*side = (struct pl_kafka_side){ .rk = NULL };
+	atomic_store(&p->closing, true);
+	p->has_closer = pl_thread_start(&p->closer, "pl-kafka-close", run_closer, p) == 0;
+	if (!p->has_closer)
+		run_closer(p);
 }
 
 /* Returns true after an error that a client with idempotence cannot go on from: it takes no message
@@ -36,7 +69,7 @@ static void give_up(struct pl_kafka_producer *p, const char *why)
 		: is_fatal(p)    ? "no second client, for one that cannot go on"
 				 : "no second client, for smaller batches",
 		why);
-	close_client(&p->next);
+	close_aside(p, &p->next);
 }
 
 static void open_next(struct pl_kafka_producer *p, uint64_t now_ns)
@@ -75,12 +108,24 @@ static void take_over(struct pl_kafka_producer *p)
 	pl_kafka_producer_room_end(p); /* a question of the old client */
 }
 
+/* Returns true when another client is to be opened now. One that could not be opened, or cannot go on
+ * either, is not tried at every turn. */
+static bool is_due(struct pl_kafka_producer *p, uint64_t now_ns)
+{
+	const bool lately = p->next_ns != 0 && now_ns - p->next_ns < PL_KAFKA_RENEW_LOOK_NS;
+
+	if (p->old.rk != NULL || atomic_load(&p->closing))
+		return false;
+	return pl_kafka_renew_due(&p->renew, now_ns) ||
+	       (!lately && (p->resize != 0 || is_fatal(p)));
+}
+
 void pl_kafka_producer_renew(struct pl_kafka_producer *p, uint64_t now_ns)
 {
 	if (p->old.rk != NULL) {
 		rd_kafka_poll(p->old.rk, 0);
 		if (rd_kafka_outq_len(p->old.rk) == 0)
-			close_client(&p->old);
+			close_aside(p, &p->old);
 	}
 	if (p->next.rk != NULL) {
 		rd_kafka_poll(p->next.rk, 0);
@@ -91,8 +136,7 @@ void pl_kafka_producer_renew(struct pl_kafka_producer *p, uint64_t now_ns)
 								   : "no broker answered");
 		return;
 	}
-	if (p->old.rk == NULL &&
-		(p->resize != 0 || is_fatal(p) || pl_kafka_renew_due(&p->renew, now_ns)))
+	if (is_due(p, now_ns))
 		open_next(p, now_ns);
 }
 
@@ -108,6 +152,7 @@ void pl_kafka_producer_renew_end(struct pl_kafka_producer *p, int timeout_ms)
 
 void pl_kafka_producer_renew_done(struct pl_kafka_producer *p)
 {
+	end_closer(p);
 	close_client(&p->next);
 	close_client(&p->old);
 	pl_kafka_renew_done(&p->renew);

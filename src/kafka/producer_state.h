@@ -3,6 +3,8 @@
 #pragma once
 
 #include <librdkafka/rdkafka.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 #include "kafka/producer.h"
@@ -43,6 +45,11 @@ struct pl_kafka_producer {
 	 * topic, `old` until its messages are acknowledged. */
 	struct pl_kafka_side next, old;
 	bool next_ready;
+	/* Thread that closes a client, `closed`: its end is waited for where it waits for nothing. */
+	pthread_t closer;
+	bool has_closer;
+	atomic_bool closing; /* cleared by the thread */
+	struct pl_kafka_side closed;
 	uint64_t next_ns; /* when `next` was opened */
 	struct pl_diag next_trouble;
 	struct pl_kafka_renew renew;

@@ -6,7 +6,9 @@
  */
 #include "kafka/producer.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 
 #include "base/sandbox.h"
 #include "base/test.h"
@@ -689,6 +691,20 @@ static void test_retries(void)
 	check_arrived("retries", 2, 2000, s.messages);
 }
 
+/* Stands before librdkafka's function, and notes who closed which client last. */
+static const rd_kafka_t *closed_last;
+static pthread_t closed_by;
+
+void rd_kafka_destroy(rd_kafka_t *rk)
+{
+	void (*next)(rd_kafka_t *) = NULL;
+
+	*(void **)&next = dlsym(RTLD_NEXT, "rd_kafka_destroy");
+	closed_last = rk;
+	closed_by = pthread_self();
+	next(rk);
+}
+
 /* A client that cannot go on is replaced by another one; what is put meanwhile is counted. */
 static void test_fatal(void)
 {
@@ -714,6 +730,9 @@ static void test_fatal(void)
 	(void)eventually(p->old.rk == NULL, pl_kafka_producer_turn(p, pl_clock_mono_ns()));
 	ok(p->old.rk == NULL && p->next.rk == NULL,
 		"the first one is closed, and it stays at that");
+	(void)eventually(!atomic_load(&p->closing));
+	ok(closed_last == first && !pthread_equal(closed_by, pthread_self()),
+		"in a thread that may wait for it");
 	s = close_and_check(p, 60000, 30, "a fatal error");
 	eq(s.delivered, 20);
 	eq(s.drop_fatal, 10);
