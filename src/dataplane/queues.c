@@ -298,7 +298,10 @@ uint64_t pl_dp_port_next(const struct pl_dp_port *p)
 
 static bool may_send(const struct pl_dp_port *p, unsigned int queue, uint64_t now_ns)
 {
-	return p->classes[queue].head != NULL && ready(p, queue) <= now_ns;
+	const struct pl_dp_packet *head = p->classes[queue].head;
+
+	/* A caller who is late asks for a time at which later packets had not come yet. */
+	return head != NULL && head->queued_ns <= now_ns && ready(p, queue) <= now_ns;
 }
 
 /* Returns the bytes that class i lacks to send its first packet. */

@@ -484,6 +484,69 @@ static void test_set(void)
 	eq(pl_dp_pool_alive(pool), 0);
 }
 
+/* No hidden buffer: of B bytes put in at once at rate C, a byte leaves when those up to it have been
+ * sent, and the last one 8 B / C later. A caller who comes late to each packet takes it at the time at
+ * which it may leave; what was put in meanwhile does not leave before it came, whatever its class. */
+static void test_no_hidden_buffer(void)
+{
+	static const uint64_t rates[] = { 64000, 10000000, 1000000007, 100 * SECOND };
+	struct pl_rng rng;
+
+	pl_rng_seed(&rng, 29);
+	for (unsigned int r = 0; r < 4; r++) {
+		struct pl_dp_port *p = port(&(struct pl_dp_port_cfg){ .n_classes = 3,
+			.rate_bps = rates[r],
+			.overhead_bytes = 24,
+			.classes = { { .weight = 1 }, { .weight = 3 }, { .weight = 0 } } });
+		unsigned __int128 bits = 0;
+		const uint64_t start = 1000 * SECOND + r;
+		uint64_t at, wrong = 0, all = 0;
+
+		for (unsigned int i = 0; i < 500; i++) {
+			const uint32_t len = 60 + (uint32_t)pl_rng_below(&rng, 1455);
+
+			put(p, len, (uint8_t)pl_rng_below(&rng, 3), start);
+			all += len + 24;
+		}
+		while ((at = pl_dp_port_next(p)) != PL_DP_NEVER) {
+			struct pl_dp_packet *pkt = pl_dp_port_dequeue(p, at - 1);
+			uint64_t want;
+
+			wrong += pkt != NULL;
+			if (pkt == NULL)
+				pkt = pl_dp_port_dequeue(p, at);
+			bits += (pkt->len + 24) * 8;
+			want = start + (uint64_t)(bits * SECOND / rates[r]);
+			wrong += pkt->out_ns > want || pkt->out_ns + 1 < want ||
+				 (pl_dp_port_held(p) == 0 && bits != all * 8);
+			pl_dp_packet_free(pkt);
+		}
+		eq(wrong, 0, "rate %" PRIu64 ": packets that left at another time", rates[r]);
+		pl_dp_port_free(p);
+	}
+}
+
+/* A packet that came later than the time of a dequeue is not there yet. */
+static void test_later(void)
+{
+	struct pl_dp_port *p = port(&(struct pl_dp_port_cfg){
+		.n_classes = 2, .rate_bps = 8 * SECOND, .classes = { { .weight = 1 } } });
+	struct pl_dp_packet *pkt;
+
+	put(p, 100, 0, 0);
+	put(p, 100, 0, 0);
+	pl_dp_packet_free(pl_dp_port_dequeue(p, 0));
+	put(p, 100, 1, 5000);
+	eq(pl_dp_port_next(p), 100);
+	pkt = pl_dp_port_dequeue(p, 100);
+	ok(pkt != NULL && pkt->queue == 0 && pkt->out_ns == 200, "the one that was there");
+	pl_dp_packet_free(pkt);
+	eq(pl_dp_port_next(p), 5000);
+	pl_dp_packet_free(pl_dp_port_dequeue(p, 5000));
+	eq(pl_dp_port_books(p, 1)->residence_max_ns, 100);
+	pl_dp_port_free(p);
+}
+
 int main(void)
 {
 	if (pl_dp_pool_new(&pool, PL_DP_HEADROOM + 9100, 1000) != 0)
@@ -491,6 +554,8 @@ int main(void)
 	test_refused();
 	test_limits();
 	test_port_rate();
+	test_no_hidden_buffer();
+	test_later();
 	test_shaped();
 	test_burst();
 	test_weights();

@@ -236,6 +236,28 @@ static void test_one(void)
 	free_net();
 }
 
+/* No hidden buffer: the last of B bytes that come at once is delivered 8 B / C after the first one's
+ * begin, at the rate C of the narrowest port. */
+static void test_no_hidden_buffer(void)
+{
+	const uint32_t n = 500;
+	struct pl_dp_port_cfg middle = { .n_classes = 1, .rate_bps = 80000000 };
+	struct pl_dp_flow_cfg flow;
+
+	make_net(1, &middle, &(struct pl_dp_link_cfg){ .delay_ns = 5000 },
+		(struct pl_dp_clock){ 0, 0, 0 });
+	/* All in 50 us: the host's port takes 400 us for them, the first switch 50 ms. */
+	flow = flow_of(PL_DP_CONSTANT, 1e7);
+	flow.packets = n;
+	add(flow);
+	pl_dp_sim_run(net->sim, START + 1000 * MS);
+	eq(pl_dp_sim_flow_books(net->sim, 1)->delivered, n);
+	eq(net->relay[1].in_ns[n - 1] - net->relay[0].in_ns[0], n * UINT64_C(100000) + 5000);
+	eq(net->relay[0].latency[n - 1], n * UINT64_C(100000) - (n - 1) * 800);
+	eq(net->relay[1].latency[n - 1], 100000, "nothing waits behind the narrowest port");
+	free_net();
+}
+
 /* A node's clock has an offset and drifts: the node sees its own time, the truth does not. */
 static void test_clock(void)
 {
@@ -539,6 +561,7 @@ int main(void)
 	net = calloc(1, sizeof(*net));
 	test_agenda();
 	test_one();
+	test_no_hidden_buffer();
 	test_clock();
 	a = faults(1);
 	b = faults(1);

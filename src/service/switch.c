@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -150,24 +151,40 @@ static void dropped(void *arg, const struct pl_dp_packet *pkt, enum pl_dp_stage 
 	pl_dp_truth_log_event(s->truth, &e);
 }
 
-/* Sends frames whose last bit is due, and takes due packets from queues through the egress tables;
- * copies that enter a queue meanwhile wait, or a mirror to its own port would never end. */
+/*
+ * Takes due packets of a port from its queues, each at the time at which it may leave: a turn that
+ * comes late takes nothing from the port's rate. What was not due at the last turn leaves after it.
+ * Copies that enter a queue meanwhile wait, or a mirror to its own port would never end.
+ */
+static void leave_queues(struct pl_switch *s, struct pl_switch_port *port)
+{
+	for (uint32_t held = pl_dp_port_held(port->queues); held > 0; held--) {
+		const uint64_t next = pl_dp_port_next(port->queues);
+		struct pl_dp_packet *pkt;
+
+		if (next > s->now_ns)
+			break;
+		pkt = pl_dp_port_dequeue(
+			port->queues, next > port->served_ns ? next : port->served_ns);
+		if (pkt == NULL)
+			break;
+		port->queued_len = pkt->len;
+		pl_dp_pipeline_egress(s->pipeline, &pkt, 1);
+	}
+	port->served_ns = s->now_ns;
+}
+
+/* Sends frames whose last bit is due, and takes due packets from queues through the egress
+ * tables. */
 static void serve(struct pl_switch *s)
 {
 	time_now(s);
 	for (unsigned int i = 0; i < s->n_ports; i++) {
 		struct pl_switch_port *port = &s->ports[i];
-		struct pl_dp_packet *pkt;
-		uint32_t held = pl_dp_port_held(port->queues);
 
 		if (port->sending != NULL && port->last_bit_ns <= s->now_ns)
 			end_sending(s, port);
-		for (; held > 0 && pl_dp_port_next(port->queues) <= s->now_ns &&
-			(pkt = pl_dp_port_dequeue(port->queues, s->now_ns)) != NULL;
-			held--) {
-			port->queued_len = pkt->len;
-			pl_dp_pipeline_egress(s->pipeline, &pkt, 1);
-		}
+		leave_queues(s, port);
 	}
 	for (unsigned int i = 0; i < s->n_ports; i++) {
 		if (s->ports[i].batch.n > 0)
@@ -222,7 +239,8 @@ static void take_batch(struct pl_switch *s, struct pl_switch_port *port)
 	struct pl_dp_packet *packets[PL_BATCH_MAX];
 	size_t n = 0;
 
-	time_now(s);
+	/* Packets that left earlier must not fill the queues. */
+	serve(s);
 	for (uint32_t i = 0; i < s->received.n; i++) {
 		const struct pl_packet *p = &s->received.pkts[i];
 		/* The port's socket also sees frames that this host sends. */
@@ -385,6 +403,8 @@ static int acquire(void *sw, const struct pl_rights *rights, struct pl_diag *dia
 	struct pl_switch *s = sw;
 	int r = open_ports(s, rights, diag);
 
+	/* The timer slack, 50 us by default, would be added to the time of each frame. */
+	(void)prctl(PR_SET_TIMERSLACK, 1);
 	if (r == 0) {
 		for (unsigned int i = 0; i < s->n_ports; i++)
 			read_mac(s, &s->ports[i]);

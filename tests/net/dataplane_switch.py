@@ -23,6 +23,7 @@ from lib.wait import LIMIT, wait  # noqa: E402
 
 SEED = 20261125
 SO_TIMESTAMPNS = 35
+SO_RCVBUFFORCE = 33
 SOCKET = lab.path("s1.sock")
 HOSTS = {"a": ("10.81.1.2", "fd81:1::2"), "b": ("10.81.2.2", "fd81:2::2")}
 GATEWAYS = {"a": ("10.81.1.1", "fd81:1::1"), "b": ("10.81.2.1", "fd81:2::1")}
@@ -744,6 +745,47 @@ def test_last_bit():
     wire_one("b", mac)
 
 
+def stamps(receiver, client, number, payload):
+    """Kernel's stamps, in ns, of so many datagrams that were handed to the switch at once; None: some did not come."""
+    for _ in range(number):
+        client.sendto(bytes(payload), (HOSTS["b"][0], 9))
+    ret = []
+    try:
+        while len(ret) < number:
+            seconds, ns = struct.unpack("qq", receiver.recvmsg(2000, 100)[1][0][2])
+            ret.append(seconds * 10**9 + ns)
+    except TimeoutError:
+        return None
+    return ret
+
+
+def test_no_hidden_buffer():
+    """From the first to the last frame of a burst the bytes take 8 B / C, by the kernel's stamps, within 2 %: no lateness of the
+    switch adds up. A machine that was busy at the first frame, at the last or with the sender spoils a burst, and another one is sent."""
+    frame = 1500
+    with NS["b"]:
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
+        receiver.bind((HOSTS["b"][0], 9))
+        receiver.settimeout(5)
+    with NS["a"]:
+        client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for rate, number in ((10_000_000, 400), (100_000_000, 650)):
+        expected, spans = 8 * frame * (number - 1) * 10**9 // rate, []
+
+        def is_exact():
+            """a burst takes what its bytes take"""
+            times = stamps(receiver, client, number, frame - 42)
+            spans.append(times and times[-1] - times[0])
+            return times is not None and abs(spans[-1] - expected) <= expected // 50
+        with Switch(at_rate(rate)) as s:
+            ok(wait(is_exact), f"{rate // 10**6} Mb/s: {number - 1} frames take {expected} ns", spans)
+            closes(s.account(), "no hidden buffer")
+    receiver.close()
+    client.close()
+
+
 def blocks(path, point):
     """Packets of the point's records in the file, by block: fields of mark128/1 where docs/formats/records.md has them."""
     ret = {}
@@ -793,6 +835,6 @@ marking:
 
 
 wire()
-lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_own_addresses, test_reload, test_page, test_rate, test_last_bit, test_marking, test_hostile_clients,
+lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_own_addresses, test_reload, test_page, test_rate, test_last_bit, test_no_hidden_buffer, test_marking, test_hostile_clients,
         test_hostile_packets, test_port_goes, test_port_vanishes, test_other_mac, test_end, test_mirror_loop, test_kill)
 sys.exit(tap.end())
