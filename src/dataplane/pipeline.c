@@ -21,6 +21,7 @@ int pl_dp_pipeline_new(struct pl_dp_pipeline **ret, const struct pl_dp_pipeline_
 		return -ENOMEM;
 	snprintf(p->name, sizeof(p->name), "%s", options->name);
 	p->node_id = options->node_id;
+	p->node_key = pl_hash_mix(options->node_id, 0);
 	p->seed = options->seed != 0 ? options->seed : pl_hash_seed();
 	p->pool = options->pool;
 	p->ops = options->ops;

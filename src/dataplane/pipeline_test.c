@@ -518,6 +518,42 @@ static void test_groups(struct bench *b)
 	ok(by[2] > 140 && by[3] > 140 && by[2] + by[3] == 400, "%u and %u flows", by[2], by[3]);
 }
 
+/* In a chain of two nodes the second one uses all of its paths for the flows of each path of the
+ * first one. */
+static void test_chain_of_groups(void)
+{
+	static const char text[] =
+		HEAD "id: %u\n"
+		     "groups: [ { name: up, members: [ forward 2, forward 3 ] } ]\n"
+		     "tables: [ { name: all, miss: select up } ]\n";
+	struct pl_diag diag = { .text = "" };
+	unsigned int one_sided = 0;
+	uint16_t first[400] = { 0 };
+
+	for (unsigned int id = 1; id <= 20; id++) {
+		unsigned int by[2][2] = { { 0 } };
+		char node[sizeof(text) + 8];
+		struct bench b;
+
+		snprintf(node, sizeof(node), text, id);
+		if (!ok(build(&b, node, NULL, &diag) == 0, "%u: %s", diag.line, diag.text))
+			return;
+		for (uint16_t i = 0; i < 400; i++) {
+			const struct frame f = packet_for(3, (uint16_t)(i + 1));
+
+			ingress(&b, &f, 1, 1);
+			if (id == 1)
+				first[i] = b.out[0]->out_port;
+			by[first[i] & 1][b.out[0]->out_port & 1]++;
+			empty(&b);
+		}
+		done(&b);
+		for (unsigned int i = 0; i < 2 && id > 1; i++)
+			one_sided += by[i][0] < 60 || by[i][1] < 60;
+	}
+	eq(one_sided, 0, "paths of node 1 behind which another node uses one path above all");
+}
+
 static void test_actions(void)
 {
 	struct pl_diag diag = { .text = "" };
@@ -922,6 +958,7 @@ int main(void)
 	test_rewrite();
 	test_route();
 	test_actions();
+	test_chain_of_groups();
 	test_time();
 	test_meters();
 	test_change();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs packets through a pipeline: tables, actions, and the end of each packet. */
+#include "base/hash.h"
 #include "base/prefetch.h"
 #include "dataplane/parse.h"
 #include "dataplane/pipeline_state.h"
@@ -221,6 +222,16 @@ static unsigned int run_extern(const struct pl_dp_step *s, struct pl_dp_packet *
 	return pkt->drop != PL_DP_GOES_ON ? DROPPED : next;
 }
 
+/* Chooses by the flow and the node: nodes that chose by the same bits would send what they get from
+ * each other by one member only. */
+static const struct pl_dp_actions *member_of(const struct pl_dp_pipeline *p,
+	const struct pl_dp_group *group, const struct pl_dp_packet *pkt)
+{
+	const uint64_t hash = pl_hash_mix(pkt->flow_hash, p->node_key) >> 32;
+
+	return group->members[hash * group->n >> 32];
+}
+
 static unsigned int run(struct pl_dp_pipeline *p, const struct pl_dp_actions *a,
 	struct pl_dp_packet *pkt, const struct pl_dp_call *call, unsigned int next)
 {
@@ -287,10 +298,7 @@ static unsigned int run(struct pl_dp_pipeline *p, const struct pl_dp_actions *a,
 			break;
 		case PL_DP_ACTION_SELECT:
 			if (s->group->n > 0)
-				next = run(p,
-					s->group->members[(uint64_t)pkt->flow_hash * s->group->n >>
-							  32],
-					pkt, call, next);
+				next = run(p, member_of(p, s->group, pkt), pkt, call, next);
 			break;
 		case PL_DP_ACTION_GOTO:
 			next = s->index;

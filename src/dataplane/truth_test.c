@@ -165,12 +165,13 @@ static void true_path(void *arg, const struct pl_path *p, const struct pl_hop *h
 	struct seen s;
 
 	(void)arg;
+	/* A packet that is dropped takes with it what it carries of the nodes before. */
+	if ((p->flags & PL_FLAG_DROPPED) != 0)
+		return;
 	for (unsigned int i = 0; i < p->hop_count; i++) {
 		if (hops[i].queue_depth > BURST_BYTES)
 			note_burst(hops[i].node, hops[i].egress_port, hops[i].ingress_ts_ns, 1);
 	}
-	if ((p->flags & PL_FLAG_DROPPED) != 0)
-		return;
 	if (!take(p, hops, true, &s)) {
 		w->differ++;
 		return;
