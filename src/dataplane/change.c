@@ -40,14 +40,22 @@ void pl_dp_entry_free(struct pl_dp_entry *e)
 
 /* ---- an index of entries by what they match ---- */
 
-/* Returns the first slot to probe. The hash leaves out bounds: entries that differ only there are
- * compared. */
+static uint64_t hash_of_bound(const struct pl_dp_bound *b)
+{
+	const uint64_t h = pl_hash_mix(pl_hash_mix(b->first, b->last), b->period);
+
+	return pl_hash_mix(h, (uint64_t)b->at << 1 | b->window);
+}
+
+/* Returns the first slot to probe. Bounds may be in any order. */
 static size_t slot_of(const struct draft *d, const struct pl_dp_match *m)
 {
-	uint64_t h = pl_hash(m->value, sizeof(m->value), m->priority);
+	uint64_t h = pl_hash(m->value, sizeof(m->value), m->priority), bounds = 0;
 
+	for (unsigned int i = 0; i < m->n_bounds; i++)
+		bounds += hash_of_bound(&m->bounds[i]);
 	h = pl_hash_mix(h, pl_hash(m->mask, sizeof(m->mask), m->prefix));
-	return h & (d->n_slots - 1);
+	return pl_hash_mix(h, bounds) & (d->n_slots - 1);
 }
 
 static void index_put(struct draft *d, uint32_t at)

@@ -636,6 +636,46 @@ static void test_change(void)
 	done(&b);
 }
 
+/* Entries that differ only by their bounds are found as fast as others: with one chain for all of
+ * them this test would compare thousands of millions, and not end. */
+static void test_many_bounds(void)
+{
+	static const char text[] = HEAD "tables:\n"
+					"  - name: ports\n"
+					"    key: [ l4.src range, l4.dst range ]\n"
+					"    size: 65536\n";
+	enum { N = 65535 };
+	static char entries[N][64];
+	static struct pl_dp_change changes[N];
+	struct pl_diag diag = { .text = "" };
+	struct bench b;
+	size_t bad;
+
+	if (!ok(build(&b, text, NULL, &diag) == 0, "%s", diag.text))
+		return;
+	for (unsigned int i = 0; i < N; i++) {
+		snprintf(entries[i], sizeof(entries[i]), "l4.src=%u-%u l4.dst=%u -> forward 2",
+			i / 2, i, i % 3);
+		changes[i] = (struct pl_dp_change){ PL_DP_ADD, "ports", entries[i] };
+	}
+	eq(change(&b, changes, N, &bad, &diag), 0, "%s", diag.text);
+	eq(change(&b,
+		   &(struct pl_dp_change){
+			   PL_DP_ADD, "ports", "l4.dst=0 l4.src=0-65535 -> forward 3" },
+		   1, &bad, &diag),
+		0, "one more");
+	eq(change(&b, &(struct pl_dp_change){ PL_DP_ADD, "ports", "l4.dst=1 l4.src=0-1 -> drop" },
+		   1, &bad, &diag),
+		-EEXIST, "in another order it is the same");
+	for (unsigned int i = 0; i < N; i++)
+		changes[i].kind = PL_DP_SET;
+	eq(change(&b, changes, N, &bad, &diag), 0, "all replaced");
+	for (unsigned int i = 0; i < N; i++)
+		changes[i].kind = PL_DP_DELETE;
+	eq(change(&b, changes, N, &bad, &diag), 0, "all deleted");
+	done(&b);
+}
+
 /* Random sets of changes against a list of the expected entries. */
 static void test_random_changes(void)
 {
@@ -836,6 +876,7 @@ int main(void)
 	test_time();
 	test_meters();
 	test_change();
+	test_many_bounds();
 	test_random_changes();
 	test_extern();
 	test_hostile();
