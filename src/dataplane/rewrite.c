@@ -7,9 +7,12 @@
 #include "wire/cursor.h"
 #include "wire/layers.h"
 
-#define UDP_LITE 136
-#define DCCP     33
-#define TAGS_AT  12
+#define UDP_LITE     136
+#define DCCP         33
+#define TAGS_AT      12
+/* Options of IPv4 (RFC 791 3.1) */
+#define LOOSE_ROUTE  131
+#define STRICT_ROUTE 137
 
 bool pl_dp_field_is_written(enum pl_dp_field field)
 {
@@ -113,6 +116,61 @@ static void set_ip_word(struct pl_dp_packet *pkt, unsigned int at, uint16_t valu
 		put16(ip + 10, sum_without(pl_be16(ip + 10), was, value));
 }
 
+/* ---- source routes ---- */
+
+/* Walks the IPv4 options. */
+static bool options_route_on(struct pl_cursor options)
+{
+	const uint8_t *p;
+
+	while ((p = pl_cursor_peek(&options, 1)) != NULL && p[0] != 0) {
+		uint8_t n = 1;
+
+		if (p[0] != 1) {
+			p = pl_cursor_peek(&options, 3);
+			if (p == NULL || p[1] < 2)
+				return false;
+			/* Behind its last address the pointer is greater than the length. */
+			if ((p[0] == LOOSE_ROUTE || p[0] == STRICT_ROUTE) && p[1] > 2)
+				return p[2] <= p[1];
+			n = p[1];
+		}
+		pl_cursor_skip(&options, n);
+	}
+	return false;
+}
+
+/* Walks the IPv6 extension headers, the first of which has the type. */
+static bool headers_route_on(struct pl_cursor headers, uint8_t type)
+{
+	const uint8_t *p;
+
+	while ((p = pl_cursor_peek(&headers, 8)) != NULL) {
+		if (type == PL_IP_ROUTING && p[3] != 0)
+			return true;
+		pl_cursor_skip(&headers, type == PL_IP_FRAGMENT ? 8
+					 : type == PL_IP_AH     ? (p[1] + 2u) * 4
+								: (p[1] + 1u) * 8);
+		type = p[0];
+	}
+	return false;
+}
+
+/* Returns true when the destination is a hop of a source route that goes on: checksums of
+ * transports cover the last one (RFC 8200 8.1; hosts do so with the routes of IPv4, too). */
+static bool routes_on(const struct pl_dp_packet *pkt)
+{
+	const struct pl_dp_headers *h = &pkt->headers;
+	const uint8_t *ip = pkt->data + h->l3;
+	const uint32_t fixed = h->ip_version == 4 ? 20 : 40;
+
+	if (h->l4 == PL_DP_NONE || h->l4 <= h->l3 + fixed)
+		return false;
+	if (h->ip_version == 4)
+		return options_route_on(pl_cursor(ip + 20, h->l4 - h->l3 - 20u));
+	return headers_route_on(pl_cursor(ip + 40, h->l4 - h->l3 - 40u), ip[6]);
+}
+
 /* ---- fields ---- */
 
 static void set_address(struct pl_dp_packet *pkt, bool dst, const uint64_t value[2])
@@ -132,7 +190,8 @@ static void set_address(struct pl_dp_packet *pkt, bool dst, const uint64_t value
 	memcpy(at, is, bytes);
 	if (v4)
 		follow(ip + 10, was, is, bytes);
-	follow_transport(pkt, was, is, bytes);
+	if (!dst || !routes_on(pkt))
+		follow_transport(pkt, was, is, bytes);
 }
 
 /* Sets bits of the traffic class (DSCP and ECN). */
