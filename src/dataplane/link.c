@@ -123,6 +123,9 @@ int pl_dp_link_set(struct pl_dp_link *l, const struct pl_dp_link_cfg *cfg, struc
 
 	if (r != 0)
 		return r;
+	/* Packets must not wait for those that an earlier delay still holds, up to an hour. */
+	if (cfg->delay_ns != l->cfg.delay_ns || !pl_dist_same(&cfg->jitter, &l->cfg.jitter))
+		l->in_order_ns = 0;
 	l->cfg = *cfg;
 	l->index = 0;
 	l->busy_rest = 0;

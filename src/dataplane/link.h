@@ -60,8 +60,8 @@ int pl_dp_link_new(struct pl_dp_link **ret, const struct pl_dp_link_cfg *cfg, ui
 /* Frees the link and the packets under way. */
 void pl_dp_link_free(struct pl_dp_link *l);
 
-/* Changes the configuration from now on; packets under way keep their times. -EINVAL with diag,
- * nothing changed. */
+/* Changes the configuration from now on; packets under way keep their times, and with another delay
+ * or jitter later ones may overtake them. -EINVAL with diag, nothing changed. */
 int pl_dp_link_set(struct pl_dp_link *l, const struct pl_dp_link_cfg *cfg, struct pl_diag *diag);
 const struct pl_dp_link_cfg *pl_dp_link_get(const struct pl_dp_link *l);
 

@@ -280,6 +280,7 @@ static void test_changed(void)
 	struct pl_dp_link_cfg cfg = { .delay_ns = 10 };
 	struct pl_dp_link *l = NULL;
 	struct pl_dp_packet *p, *copy;
+	uint64_t at;
 
 	eq(pl_dp_link_new(&l, &cfg, 1, NULL), 0);
 	ok(pl_dp_link_send(l, pl_dp_packet_new(pool, 60), 100, &copy), "up");
@@ -302,6 +303,25 @@ static void test_changed(void)
 	pl_dp_packet_free(p);
 	eq(pl_dp_link_next(l), 122);
 	eq(pl_dp_link_books(l)->lost_down, 1);
+	/* The packet of 102 is still under way; a link that got faster holds no other for it. */
+	cfg.loss = 0;
+	cfg.delay_ns = 5;
+	eq(pl_dp_link_set(l, &cfg, NULL), 0);
+	ok(pl_dp_link_send(l, pl_dp_packet_new(pool, 60), 110, &copy), "faster");
+	eq(pl_dp_link_next(l), 115);
+	/* Another change leaves the order. */
+	cfg.jitter = (struct pl_dist){ PL_DIST_UNIFORM, 50, 60 };
+	eq(pl_dp_link_set(l, &cfg, NULL), 0);
+	ok(pl_dp_link_send(l, pl_dp_packet_new(pool, 60), 110, &copy), "jitter");
+	cfg.corrupt = 0.5;
+	eq(pl_dp_link_set(l, &cfg, NULL), 0);
+	while ((p = pl_dp_link_recv(l, 150)) != NULL)
+		pl_dp_packet_free(p);
+	at = pl_dp_link_next(l);
+	ok(at >= 165, "after the jitter");
+	for (int i = 0; i < 20; i++)
+		(void)pl_dp_link_send(l, pl_dp_packet_new(pool, 60), 111, &copy);
+	eq(pl_dp_link_next(l), at);
 	ok(closed(l), "books are closed");
 	pl_dp_link_free(l);
 	eq(pl_dp_pool_alive(pool), 0, "a link frees what is under way");

@@ -33,6 +33,11 @@ struct pl_dist {
 	double a, b;
 };
 
+static inline bool pl_dist_same(const struct pl_dist *a, const struct pl_dist *b)
+{
+	return a->kind == b->kind && (a->kind == PL_DIST_DEFAULT || (a->a == b->a && a->b == b->b));
+}
+
 /* is_time: a plain number is ns, and "5us" is understood. Returns -EINVAL with diag. */
 int pl_dist_parse(struct pl_dist *ret, const char *text, bool is_time, struct pl_diag *diag);
 

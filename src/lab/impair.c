@@ -143,11 +143,6 @@ int pl_lab_impair_word(struct pl_lab_impairments *i, const char *word, struct pl
 	return -EINVAL;
 }
 
-static bool same_dist(const struct pl_dist *a, const struct pl_dist *b)
-{
-	return a->kind == b->kind && (a->kind == PL_DIST_DEFAULT || (a->a == b->a && a->b == b->b));
-}
-
 static bool same_value(
 	const struct key *k, const struct pl_lab_impairments *a, const struct pl_lab_impairments *b)
 {
@@ -174,7 +169,7 @@ bool pl_lab_impairments_same(const struct pl_lab_impairments *a, const struct pl
 	}
 	return a->port.rate_bps == b->port.rate_bps &&
 	       a->port.classes[0].limit_bytes == b->port.classes[0].limit_bytes &&
-	       same_dist(&a->link.jitter, &b->link.jitter) && a->link.n_lose == b->link.n_lose &&
+	       pl_dist_same(&a->link.jitter, &b->link.jitter) && a->link.n_lose == b->link.n_lose &&
 	       memcmp(a->link.lose, b->link.lose, a->link.n_lose * sizeof(a->link.lose[0])) == 0;
 }
 
