@@ -516,6 +516,19 @@ struct pl_dp_packet *pl_dp_port_flush(struct pl_dp_port *p)
 	return list;
 }
 
+void pl_dp_port_clock_set(struct pl_dp_port *p, uint64_t step_ns)
+{
+	p->busy.ns += step_ns;
+	p->counted_to_ns += step_ns;
+	for (unsigned int i = 0; i < p->cfg.n_classes; i++) {
+		p->classes[i].shaped.ns += step_ns;
+		for (struct pl_dp_packet *pkt = p->classes[i].head; pkt != NULL; pkt = pkt->next) {
+			pkt->queued_ns += step_ns;
+			pkt->in_ns += step_ns;
+		}
+	}
+}
+
 uint32_t pl_dp_port_held(const struct pl_dp_port *p)
 {
 	return p->held_packets;

@@ -547,6 +547,33 @@ static void test_later(void)
 	pl_dp_port_free(p);
 }
 
+/* A clock that is set forward is nobody's waiting time, and takes nothing from rates. */
+static void test_clock_set(void)
+{
+	struct pl_dp_port *p = port(&(struct pl_dp_port_cfg){ .n_classes = 2,
+		.rate_bps = 8 * SECOND,
+		.classes = { { .weight = 1 }, { .rate_bps = 80000000 } } });
+	struct pl_dp_packet *pkt;
+
+	for (unsigned int i = 0; i < 4; i++)
+		put(p, 100, i % 2, 1000);
+	pkt = pl_dp_port_dequeue(p, 1000);
+	ok(pkt->queue == 1 && pkt->out_ns == 1100, "the first of class 1");
+	pl_dp_packet_free(pkt);
+	pl_dp_port_clock_set(p, 50 * SECOND);
+	eq(pl_dp_port_next(p), 50 * SECOND + 1100);
+	pkt = pl_dp_port_dequeue(p, 50 * SECOND + 1100);
+	ok(pkt->queue == 0 && pkt->out_ns == 50 * SECOND + 1200, "then class 0");
+	eq(pkt->in_ns, 50 * SECOND, "it came before");
+	pl_dp_packet_free(pkt);
+	pl_dp_packet_free(pl_dp_port_dequeue(p, 50 * SECOND + 1200));
+	eq(pl_dp_port_next(p), 50 * SECOND + 11000, "class 1 at its rate");
+	pl_dp_packet_free(pl_dp_port_dequeue(p, 50 * SECOND + 11000));
+	eq(pl_dp_port_books(p, 0)->residence_max_ns, 300);
+	eq(pl_dp_port_books(p, 1)->residence_max_ns, 10100);
+	pl_dp_port_free(p);
+}
+
 int main(void)
 {
 	if (pl_dp_pool_new(&pool, PL_DP_HEADROOM + 9100, 1000) != 0)
@@ -556,6 +583,7 @@ int main(void)
 	test_port_rate();
 	test_no_hidden_buffer();
 	test_later();
+	test_clock_set();
 	test_shaped();
 	test_burst();
 	test_weights();

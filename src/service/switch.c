@@ -26,8 +26,21 @@
 #define TRUTH_EVENTS   4096
 /* While ahead, the node's time passes slower by 1 part in so many: 500 ppm, as adjtime. */
 #define SLOWER         2000
+/* The host's clocks are read one after the other: less is no step but a pause between the two. */
+#define STEP_MIN_NS    UINT64_C(100000000)
 
 /* ---- time ---- */
+
+/* Moves what waits along with a clock that was set forward: the step is not time in a queue. */
+static void clock_set(struct pl_switch *s, uint64_t step_ns)
+{
+	for (unsigned int i = 0; i < s->n_ports; i++) {
+		pl_dp_port_clock_set(s->ports[i].queues, step_ns);
+		s->ports[i].served_ns += step_ns;
+		s->ports[i].last_bit_ns += step_ns;
+	}
+	s->step_ns = step_ns;
+}
 
 /* After the host's clock is set back, the node's time continues, a little slower than the host's,
  * until that has caught up: queues, meters and telemetry rely on time that never goes back. */
@@ -35,6 +48,10 @@ uint64_t pl_switch_time(struct pl_switch *s, uint64_t real_ns, uint64_t mono_ns)
 {
 	const uint64_t passed = mono_ns - s->mono_ns;
 
+	if (s->mono_ns != 0 && real_ns >= s->now_ns + passed + STEP_MIN_NS) {
+		clock_set(s, real_ns - s->now_ns - passed);
+		s->stepped_ns = real_ns;
+	}
 	if (real_ns >= s->now_ns)
 		s->now_ns = real_ns;
 	else
@@ -228,7 +245,9 @@ static struct pl_dp_packet *take(
 	}
 	pkt->in_port = port->number;
 	pkt->in_ns = p->ts_ns != 0 ? p->ts_ns + s->ahead_ns : s->now_ns;
-	/* The kernel's timestamp is from before the clock was set back. */
+	/* The kernel's timestamp is from before the clock was set, forward or back. */
+	if (pkt->in_ns + s->step_ns <= s->stepped_ns)
+		pkt->in_ns += s->step_ns;
 	if (pkt->in_ns > s->now_ns)
 		pkt->in_ns = s->now_ns;
 	return pkt;

@@ -48,8 +48,41 @@ static void test_steps(void)
 	eq(s.now_ns, real, "and the time is the host's again");
 }
 
+/* A packet that waits while the clock is set forward has waited what passed meanwhile. */
+static void test_held(void)
+{
+	const struct pl_dp_port_cfg cfg = { .n_classes = 1, .rate_bps = 8000 };
+	struct pl_switch_port port = { .number = 1 };
+	struct pl_switch s = { .ports = &port, .n_ports = 1 };
+	struct pl_dp_pool *pool = NULL;
+	struct pl_dp_packet *pkt;
+
+	if (!ok(pl_dp_pool_new(&pool, 2000, 4) == 0 &&
+			    pl_dp_port_new(&port.queues, &cfg, NULL) == 0,
+		    "a port"))
+		return;
+	pl_switch_time(&s, 1000 * S, 10 * S);
+	for (unsigned int i = 0; i < 2; i++) {
+		pkt = pl_dp_packet_new(pool, 1000);
+		pkt->queue = 0;
+		pkt->in_ns = s.now_ns;
+		ok(pl_dp_port_enqueue(port.queues, pkt, s.now_ns), "a packet");
+	}
+	pl_dp_packet_free(pl_dp_port_dequeue(port.queues, s.now_ns));
+	pl_switch_time(&s, 5001 * S, 11 * S);
+	pkt = pl_dp_port_dequeue(port.queues, s.now_ns);
+	if (ok(pkt != NULL, "the second one leaves")) {
+		eq(pkt->out_ns - pkt->in_ns, 2 * S, "a second of waiting, one of sending");
+		eq(pl_dp_port_books(port.queues, 0)->residence_max_ns, 2 * S);
+		pl_dp_packet_free(pkt);
+	}
+	pl_dp_port_free(port.queues);
+	pl_dp_pool_free(pool);
+}
+
 int main(void)
 {
 	test_steps();
+	test_held();
 	return pl_test_done();
 }
