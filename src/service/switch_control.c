@@ -2,7 +2,8 @@
 /*
  * The control socket: clients send requests, one line of JSON each, and get answers, one line each.
  * Limits: number of clients, length of a line, one answer at a time; a client that does not read
- * its answer, or sends too long a line, is disconnected.
+ * its answer, or sends too long a line, is disconnected, and so is the longest silent one for another
+ * that waits.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -15,19 +16,22 @@
 #include "base/local_socket.h"
 #include "service/switch.h"
 
-#define STALL_NS UINT64_C(10000000000) /* longest time that a client may not read its answer */
+/* Longest time that a client may not read its answer, or may be silent while another one waits. */
+#define STALL_NS UINT64_C(10000000000)
 
 struct client {
 	int fd; /* 0: free place */
 	struct pl_buf in, out;
-	size_t sent;     /* bytes of `out` sent */
-	uint64_t due_ns; /* time to disconnect; 0: no answer is pending */
+	size_t sent;        /* bytes of `out` sent */
+	uint64_t due_ns;    /* time to disconnect; 0: no answer is pending */
+	uint64_t active_ns; /* when it last asked or had its answer */
 };
 
 struct pl_switch_control {
 	struct pl_switch *s;
 	int fd;
 	struct client clients[PL_SWITCH_CLIENTS_MAX];
+	uint64_t now_ns; /* of the last turn */
 };
 
 /* ---- the socket ---- */
@@ -84,13 +88,36 @@ static bool is_full(const struct pl_switch_control *c)
 	return true;
 }
 
+/* Returns the longest silent client; NULL: all have answers to read. */
+static const struct client *longest_silent(const struct pl_switch_control *c)
+{
+	const struct client *found = NULL;
+
+	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX; i++) {
+		const struct client *x = &c->clients[i];
+
+		if (x->fd != 0 && x->out.len == 0 &&
+			(found == NULL || x->active_ns < found->active_ns))
+			found = x;
+	}
+	return found;
+}
+
+/* Returns when a client beyond the maximum gets a place; UINT64_MAX: when one is free. */
+static uint64_t place_ns(const struct pl_switch_control *c)
+{
+	const struct client *x = longest_silent(c);
+
+	return x != NULL ? x->active_ns + STALL_NS : UINT64_MAX;
+}
+
 unsigned int pl_switch_control_fds(
 	const struct pl_switch_control *c, struct pollfd *ret, unsigned int max)
 {
 	unsigned int n = 0;
 
 	/* A client beyond the maximum waits in the backlog. */
-	if (n < max && !is_full(c))
+	if (n < max && (!is_full(c) || place_ns(c) <= c->now_ns))
 		ret[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
 	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX && n < max; i++) {
 		const struct client *x = &c->clients[i];
@@ -112,6 +139,9 @@ uint64_t pl_switch_control_due_ns(const struct pl_switch_control *c)
 {
 	uint64_t due = UINT64_MAX;
 
+	/* From this time on the listening socket wakes. */
+	if (is_full(c) && place_ns(c) > c->now_ns)
+		due = place_ns(c);
 	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX; i++) {
 		if (has_line(&c->clients[i]))
 			return 0;
@@ -123,8 +153,17 @@ uint64_t pl_switch_control_due_ns(const struct pl_switch_control *c)
 
 /* ---- requests ---- */
 
+static void make_place(struct pl_switch_control *c)
+{
+	struct pollfd waiting = { .fd = c->fd, .events = POLLIN };
+
+	if (is_full(c) && place_ns(c) <= c->now_ns && poll(&waiting, 1, 0) > 0)
+		drop_client(&c->clients[longest_silent(c) - c->clients]);
+}
+
 static void accept_clients(struct pl_switch_control *c)
 {
+	make_place(c);
 	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX; i++) {
 		struct client *x = &c->clients[i];
 
@@ -137,6 +176,7 @@ static void accept_clients(struct pl_switch_control *c)
 		}
 		pl_buf_init(&x->in);
 		pl_buf_init(&x->out);
+		x->active_ns = c->now_ns;
 	}
 }
 
@@ -161,6 +201,7 @@ static bool send_answer(struct client *x, uint64_t now_ns)
 	pl_buf_reset(&x->out);
 	x->sent = 0;
 	x->due_ns = 0;
+	x->active_ns = now_ns;
 	return true;
 }
 
@@ -211,6 +252,7 @@ static bool turn_client(struct pl_switch_control *c, struct client *x, uint64_t 
 
 void pl_switch_control_turn(struct pl_switch_control *c, uint64_t now_ns)
 {
+	c->now_ns = now_ns;
 	accept_clients(c);
 	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX; i++) {
 		struct client *x = &c->clients[i];

@@ -507,6 +507,32 @@ def test_hostile_clients():
         closes(s.account(), "hostile clients")
 
 
+def test_silent_clients():
+    """Clients that take all places and say nothing: another one gets the place of the first, whoever asks keeps its own."""
+    with Switch(router()) as s:
+        clients = []
+        for _ in range(8):
+            client = socket.socket(socket.AF_UNIX)
+            client.settimeout(LIMIT)
+            client.connect(SOCKET)
+            clients.append(client)
+        clients[1].sendall(b'{"do":')
+
+        def asks():
+            """the ninth is answered, while the last one asks again and again"""
+            clients[7].sendall(b'{"do":"tables"}\n')
+            return clients[7].recv(1 << 16) and ninth.poll() is not None
+        ninth = lab.start([PATHLINE, "switch", "ports", "-s", SOCKET, "-o", "json"], stdout=open(lab.path("ninth"), "w", encoding="utf-8"))
+        ok(wait(asks, pause=0.2), "the ninth client gets a place")
+        ok(json.loads(lab.read("ninth"))["ok"], "and its answer")
+        eq(clients[0].recv(1), b"", "that of the one that was silent longest")
+        clients[1].sendall(b'"ports"}\n')
+        ok(json.loads(clients[1].recv(1 << 16))["ok"], "another one may end its request")
+        for client in clients:
+            client.close()
+        closes(s.account(), "silent clients")
+
+
 # ---- faults ----
 
 def test_hostile_packets():
@@ -835,6 +861,6 @@ marking:
 
 
 wire()
-lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_own_addresses, test_reload, test_page, test_rate, test_last_bit, test_no_hidden_buffer, test_marking, test_hostile_clients,
+lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_own_addresses, test_reload, test_page, test_rate, test_last_bit, test_no_hidden_buffer, test_marking, test_hostile_clients, test_silent_clients,
         test_hostile_packets, test_port_goes, test_port_vanishes, test_other_mac, test_end, test_mirror_loop, test_kill)
 sys.exit(tap.end())
