@@ -303,7 +303,6 @@ int pl_mark_peer_compare(const struct pl_mark_peer *peer, struct pl_mark_host *h
 	live.rows.n_segments = live.rows.there = 1;
 	live.rows.guard_ns = o->kernel.setup.guard_ns;
 	live.rows.give = &live.out;
-	live.rows.unsaid = PL_MARK_ALARM_UNSYNCED;
 	if (!pl_mark_rows_init(&live.rows, form))
 		return PL_EXIT_FAILED;
 	live.between = (struct pl_mark_between){ .o = &options, .fd = -1 };

@@ -152,7 +152,7 @@ uint64_t pl_mark_correlator_memory(
 	return sizeof(struct pl_mark_correlator) +
 	       n * (sizeof(struct block) + 2 * sizeof(uint32_t)) +
 	       samples_of(n, n_points) * sizeof(struct sample) +
-	       n_points * (4 * sizeof(uint32_t) + sizeof(void *)) +
+	       n_points * (4 * sizeof(uint32_t) + sizeof(void *) + sizeof(struct fast)) +
 	       (config->absent ? n_points * (SEEN_BLOCKS * sizeof(struct seen) +
 						    sizeof(struct pl_mark128) + sizeof(bool))
 			       : 0) +
@@ -178,8 +178,9 @@ static int make_room(struct pl_mark_correlator *c)
 	c->at_point = calloc(c->n_points, sizeof(const void *));
 	c->missing = calloc(c->n_points, sizeof(*c->missing));
 	c->tai = calloc(c->n_points, sizeof(*c->tai));
+	c->fast = calloc(c->n_points, sizeof(*c->fast));
 	if (c->blocks == NULL || c->samples == NULL || c->places == NULL || c->at_point == NULL ||
-		c->missing == NULL || c->tai == NULL)
+		c->missing == NULL || c->tai == NULL || c->fast == NULL)
 		return -ENOMEM;
 	if (c->config.absent) {
 		c->seen = calloc((size_t)c->n_points * SEEN_BLOCKS, sizeof(*c->seen));
@@ -245,6 +246,7 @@ void pl_mark_correlator_free(struct pl_mark_correlator *c)
 	free(c->at_point);
 	free(c->missing);
 	free(c->tai);
+	free(c->fast);
 	free(c->seen);
 	free(c->zeros);
 	free(c->gaps);
@@ -385,15 +387,6 @@ static bool make_place(struct pl_mark_correlator *c, const struct pl_addr *sourc
 	return i != NO_BLOCK;
 }
 
-static uint64_t deadline_of(const struct pl_mark_correlator *c, const struct pl_mark128 *r)
-{
-	const uint64_t offset = c->config.utc ? r->tai_offset * UINT64_C(1000000000) : 0;
-	uint64_t at = pl_mark_read_at(r->method, r->block, r->period_ns);
-
-	at = at > offset ? at - offset : 0;
-	return at > UINT64_MAX - c->config.patience_ns ? UINT64_MAX : at + c->config.patience_ns;
-}
-
 /* Adds a block in a free place. */
 static uint32_t add_block(struct pl_mark_correlator *c, const struct pl_addr *source,
 	const struct pl_mark_flow *flow, const struct pl_mark128 *r)
@@ -410,7 +403,7 @@ static uint32_t add_block(struct pl_mark_correlator *c, const struct pl_addr *so
 		.samples = NO_SAMPLE,
 		.block = r->block,
 		.period_ns = r->period_ns,
-		.deadline_ns = deadline_of(c, r),
+		.deadline_ns = pl_mark_deadline(c, r),
 		.older = c->newest,
 		.newer = NO_BLOCK,
 		.chain = c->places[place],
@@ -464,15 +457,6 @@ static void take(
 		tell(c, b);
 }
 
-/* True when the record's deadline is further away than that of any possible block. */
-static bool is_ahead(const struct pl_mark_correlator *c, const struct pl_mark128 *r)
-{
-	const uint64_t ahead = c->config.ahead_ns;
-
-	return ahead != 0 && c->until_ns < UINT64_MAX - ahead &&
-	       deadline_of(c, r) > c->until_ns + ahead;
-}
-
 /* Returns true when a record's place is free, pushing out other blocks if needed, never block i. */
 static bool has_sample(struct pl_mark_correlator *c, const struct pl_addr *source, uint32_t i)
 {
@@ -512,11 +496,12 @@ void pl_mark_correlate_from(
 		c->stats.other_points++;
 		return;
 	}
-	if (is_ahead(c, record)) {
+	if (pl_mark_is_ahead(c, record)) {
 		c->stats.ahead++;
 		return;
 	}
 	c->tai[point] = record->tai_offset + 1u;
+	pl_mark_note_fast(c, point, record);
 	if (c->config.absent)
 		pl_mark_note_seen(c, point, &source, record);
 	flow = flow_of(record);
@@ -526,7 +511,7 @@ void pl_mark_correlate_from(
 		return;
 	}
 	if ((i != NO_BLOCK && c->blocks[i].told) ||
-		(i == NO_BLOCK && deadline_of(c, record) < c->until_ns)) {
+		(i == NO_BLOCK && pl_mark_deadline(c, record) < c->until_ns)) {
 		c->stats.late++;
 		return;
 	}
@@ -583,6 +568,7 @@ void pl_mark_correlator_begin_anew(struct pl_mark_correlator *c, uint64_t time_n
 	pl_mark_correlate_until(c, UINT64_MAX);
 	while (c->oldest != NO_BLOCK)
 		forget(c, c->oldest);
+	memset(c->fast, 0, c->n_points * sizeof(*c->fast));
 	if (c->config.absent)
 		memset(c->seen, 0, (size_t)c->n_points * SEEN_BLOCKS * sizeof(*c->seen));
 	c->until_ns = time_ns;

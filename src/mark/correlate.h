@@ -38,7 +38,7 @@ enum {
 		"packets were early or late by more than the guard band: numbers are not vouched for") \
 	X(5, PULSES, "pulses", "a point saw no pulse, or several: no delay")                           \
 	X(6, CLOCK_FAULT, "clock-fault",                                                               \
-		"a delay below the clocks' error, or flows begin and end periods apart")               \
+		"a delay below the clocks' error, or clocks that are whole periods apart")             \
 	X(7, PARTIAL, "partial", "a point did not see the whole block")                                \
 	X(8, NO_ROOM, "no-room", "a point had no room for some flows")                                 \
 	X(9, STEPPED, "clock-stepped", "a clock was set while the block lasted")                       \
@@ -109,8 +109,11 @@ struct pl_mark_correlator_config {
 	/* Times are UTC: a block ends by its first record's TAI offset. Otherwise times are of the
 	 * points' clocks. */
 	bool utc;
-	uint64_t ahead_ns; /* records with a later deadline are left out; 0: no limit */
-	bool shares;       /* room is shared by senders (pl_mark_correlate_from) */
+	/* Records come when their blocks are read: those with a later deadline are left out, and the
+	 * clock of a point whose record comes more than half a period early is ahead (clock-fault).
+	 * 0: records may come at any time. */
+	uint64_t ahead_ns;
+	bool shares; /* room is shared by senders (pl_mark_correlate_from) */
 	/* A point that reported a block and the next one, but not the flow, saw no packet of it. A
 	 * block without some point's record waits one period longer, for that point's next
 	 * block. */

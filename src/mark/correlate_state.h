@@ -20,6 +20,16 @@ struct seen {
 	struct pl_mark128 record; /* first record of the block */
 };
 
+/* Number of blocks that a point's clock is not believed for after a record that came too early: others
+ * of the same clock may be delayed until they look punctual. */
+#define FAST_BLOCKS 8u
+/* More blocks than results wait: those behind such a pause are doubted alone. */
+#define FAST_PAUSE  64u
+/* Blocks in which a point's clock was ahead. */
+struct fast {
+	uint64_t from, to; /* to 0: none */
+};
+
 struct sample {
 	uint32_t point; /* index in the list of points */
 	uint32_t next;
@@ -48,8 +58,9 @@ struct pl_mark_correlator {
 	struct pl_mark_correlator_config config;
 	struct pl_mark_correlator_stats stats;
 	struct segment *segments;
-	uint32_t *points; /* ascending */
-	uint32_t *tai;    /* of each point, the last TAI offset it reported, plus 1; 0: none yet */
+	uint32_t *points;  /* ascending */
+	uint32_t *tai;     /* of each point, the last TAI offset it reported, plus 1; 0: none yet */
+	struct fast *fast; /* of each point */
 	uint32_t n_points;
 
 	struct block *blocks;
@@ -83,6 +94,20 @@ const struct block *pl_mark_block_before(
 
 /* Index of the point in the list of points; UINT32_MAX when no segment has it. */
 uint32_t pl_mark_place_of_point(const struct pl_mark_correlator *c, uint32_t point);
+
+/* ---- the time of records ---- */
+
+/* Time until which records of a block are awaited. */
+uint64_t pl_mark_deadline(const struct pl_mark_correlator *c, const struct pl_mark128 *r);
+/* True when the record's deadline is further away than that of any possible block. */
+bool pl_mark_is_ahead(const struct pl_mark_correlator *c, const struct pl_mark128 *r);
+/* Notes when a record comes more than half a period before its block is read: the point's clock is ahead. */
+void pl_mark_note_fast(
+	struct pl_mark_correlator *c, uint32_t point, const struct pl_mark128 *record);
+/* True when the clock of one of the points was ahead in the block: its packets are not those of the
+ * block at other points. */
+bool pl_mark_is_fast(
+	const struct pl_mark_correlator *c, uint64_t block, const uint32_t *points, uint32_t n);
 
 /* ---- with `absent` ---- */
 

@@ -346,6 +346,66 @@ static void test_clock_and_conflict(void)
 	pl_mark_network_done(&network);
 }
 
+/* The clock of the second point is ahead: what it counts in a block, the first one counted periods before.
+ * Every second of its records is delayed until it looks punctual. Then its clock is set right. */
+static void test_ahead(uint64_t periods)
+{
+	static const char *const points[] = { "a=1", "b=2" };
+	const uint64_t right = FIRST + 12;
+	struct pl_mark_domain *d;
+
+	make_network(points, 2, NULL, 0);
+	d = open_domain(1024);
+	for (uint64_t k = FIRST; k < FIRST + 32; k++) {
+		const uint64_t by = k < right ? periods : 0;
+		/* Flow 1 sends another number in each block, flow 2 ends. */
+		struct pl_mark128 r = record(1, k, 1, 100 + k % 8 * 10, 200);
+
+		put(d, &r, false, read_at(k));
+		r = record(1, k, 2, 100, 200);
+		if (k < FIRST + 8)
+			put(d, &r, false, read_at(k));
+		r = record(2, k + by, 1, 100 + k % 8 * 10, 210);
+		put(d, &r, false, read_at(k + (k % 2 != 0 ? by : 0)));
+		r = record(2, k + by, 2, 100, 210);
+		if (k < FIRST + 8)
+			put(d, &r, false, read_at(k));
+		pl_mark_domain_turn(d, read_at(k) + WAIT + MS);
+		ok(segment(d, 0)->book.lost == 0 && segment(d, 0)->book.surplus == 0);
+	}
+	ok(segment(d, 0)->alarms[6] > 0 && segment(d, 0)->book.sent > 0);
+	ok(got.n > 0 && segment(d, 0)->book.withheld < 40);
+	for (unsigned int i = 0; i < got.n; i++)
+		ok(event(i)->event != PL_EVENT_SEGMENT_LOSS);
+	ok(!segment(d, 0)->clock.raised);
+	pl_mark_domain_free(d);
+	pl_mark_network_done(&network);
+}
+
+/* A daemon's clock may be behind by half a period, and a meter that ends tells its last blocks at once. */
+static void test_not_ahead(void)
+{
+	static const char *const points[] = { "a=1", "b=2" };
+	struct pl_mark_domain *d;
+
+	make_network(points, 2, NULL, 0);
+	d = open_domain(1024);
+	for (uint64_t k = FIRST; k < FIRST + 8; k++) {
+		const bool ends = k == FIRST + 7;
+		struct pl_mark128 r[2] = { record(1, k, 1, 100, 200), record(2, k, 1, 100, 210) };
+
+		for (unsigned int i = 0; i < 2; i++) {
+			r[i].mark_flags |= ends ? PL_MARK_IS_PARTIAL : 0;
+			put(d, &r[i], false, read_at(k) - (ends ? PERIOD : PERIOD / 2));
+		}
+	}
+	pl_mark_domain_finish(d);
+	ok(segment(d, 0)->alarms[6] == 0 && segment(d, 0)->alarms[7] == 1);
+	ok(segment(d, 0)->book.counted == 7);
+	pl_mark_domain_free(d);
+	pl_mark_network_done(&network);
+}
+
 /* A sender makes flows up, of blocks past, present and to come; the others keep their places, and
  * every record is accounted for. */
 static void test_flood(void)
@@ -597,6 +657,9 @@ int main(void)
 	test_absent_after(UINT16_MAX);
 	test_network();
 	test_clock_and_conflict();
+	test_ahead(2);
+	test_ahead(4);
+	test_not_ahead();
 	test_flood();
 	test_many();
 	test_set_back();

@@ -284,6 +284,7 @@ bool pl_mark_evaluate(struct pl_mark_result *ret, const struct pl_mark_correlato
 	const struct segment *s = &c->segments[segment];
 	const struct pl_mark128 *first = NULL;
 	struct sum in, out;
+	bool fast;
 
 	*ret = (struct pl_mark_result){ .flow = b->flow,
 		.block = b->block,
@@ -302,6 +303,10 @@ bool pl_mark_evaluate(struct pl_mark_result *ret, const struct pl_mark_correlato
 	/* Points that are seconds apart have no block in common. */
 	note_domains(c, ret, first, s->from, s->n_from);
 	note_domains(c, ret, first, s->to, s->n_to);
+	fast = pl_mark_is_fast(c, b->block, s->from, s->n_from) ||
+	       pl_mark_is_fast(c, b->block, s->to, s->n_to);
+	if (fast)
+		ret->alarms |= PL_MARK_ALARM_CLOCK_FAULT;
 	ret->method = first->method;
 	ret->tai_offset = first->tai_offset;
 	ret->late = out.late;
@@ -310,8 +315,9 @@ bool pl_mark_evaluate(struct pl_mark_result *ret, const struct pl_mark_correlato
 	ret->pulses_received = out.pulses;
 	if (ret->n_missing > 0)
 		ret->alarms |= PL_MARK_ALARM_MISSING;
-	if ((ret->alarms & (PL_MARK_ALARM_MISSING | PL_MARK_ALARM_CLOCK_DOMAIN |
-				   PL_MARK_ALARM_SETTINGS | PL_MARK_ALARM_LATE_CHANGE)) == 0)
+	if (!fast &&
+		(ret->alarms & (PL_MARK_ALARM_MISSING | PL_MARK_ALARM_CLOCK_DOMAIN |
+				       PL_MARK_ALARM_SETTINGS | PL_MARK_ALARM_LATE_CHANGE)) == 0)
 		add_numbers(ret, c, b, s, &in, &out);
 	return true;
 }
