@@ -276,8 +276,8 @@ static void judge_alarms(struct pl_mark_domain *d, struct pl_mark_segment_state 
 	const uint32_t alarms = s->last.alarms;
 	const struct verdict clock = { .kind = PL_EVENT_SEGMENT_CLOCK,
 		.above = (alarms & (PL_MARK_ALARM_CLOCK_DOMAIN | PL_MARK_ALARM_CLOCK_FAULT |
-					   PL_MARK_ALARM_STEPPED | PL_MARK_ALARM_LATE_CHANGE)) !=
-			 0 },
+					   PL_MARK_ALARM_STEPPED | PL_MARK_ALARM_LATE_CHANGE |
+					   PL_MARK_ALARM_BEYOND)) != 0 },
 			     conflict = { .kind = PL_EVENT_MARK_CONFLICT,
 				     .above = (alarms & PL_MARK_ALARM_IN_USE) != 0 };
 

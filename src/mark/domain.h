@@ -8,7 +8,8 @@
  *                  in the block, at the end all while it lasted. Flow: the one that lost most.
  *   segment_delay  a flow's delay was above delay_above_ns. Value: the largest delay.
  *   segment_clock  clocks differ from the configuration (alarms clock-domain, clock-fault,
- *                  clock-stepped, late-change).
+ *                  clock-stepped, late-change), or clocks and delays by more than the guard band
+ *                  (beyond-guard).
  *   mark_conflict  packets had the bit before they were marked (alarm bit-in-use).
  *   point_missing  a point reported nothing of a block that others reported. Value: missed
  *                  blocks, 1 at the beginning.

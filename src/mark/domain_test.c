@@ -406,6 +406,30 @@ static void test_not_ahead(void)
 	pl_mark_network_done(&network);
 }
 
+/* A clock drifts out of the guard band: nothing of the block is counted, and the event says why. */
+static void test_beyond(void)
+{
+	static const char *const points[] = { "a=1", "b=2" };
+	struct pl_mark_domain *d;
+
+	make_network(points, 2, NULL, 0);
+	d = open_domain(1024);
+	for (uint64_t k = FIRST; k < FIRST + 6; k++) {
+		struct pl_mark128 r = record(1, k, 1, 100, 200);
+
+		put(d, &r, false, read_at(k));
+		r = record(2, k, 1, k == FIRST + 1 ? 90 : 100, 210);
+		r.mark_flags |= k == FIRST + 1 ? PL_MARK_IS_BEYOND : 0;
+		put(d, &r, false, read_at(k));
+		pl_mark_domain_turn(d, read_at(k) + WAIT + MS);
+	}
+	ok(segment(d, 0)->book.counted == 5 && segment(d, 0)->book.lost == 0);
+	ok(got.n == 2 && is_event(event(0), PL_EVENT_SEGMENT_CLOCK, PL_PHASE_BEGIN, "net/a>b"));
+	ok(is_event(event(1), PL_EVENT_SEGMENT_CLOCK, PL_PHASE_END, "net/a>b"));
+	pl_mark_domain_free(d);
+	pl_mark_network_done(&network);
+}
+
 /* A sender makes flows up, of blocks past, present and to come; the others keep their places, and
  * every record is accounted for. */
 static void test_flood(void)
@@ -660,6 +684,7 @@ int main(void)
 	test_ahead(2);
 	test_ahead(4);
 	test_not_ahead();
+	test_beyond();
 	test_flood();
 	test_many();
 	test_set_back();
