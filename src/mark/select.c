@@ -2,6 +2,7 @@
 /* Samples packets by hash, and computes delays between the samples of two points. */
 #include "mark/select.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,16 @@ uint32_t pl_mark_bob(const uint8_t *bytes, uint32_t n, uint32_t start)
 	return w[2];
 }
 
+/* Leaves a checksum out that hardware writes: a capture at the sender has it unfinished. That of TCP is
+ * behind the bytes taken. */
+static void clear_checksum(uint8_t *transport, uint32_t n, unsigned int proto)
+{
+	if (proto == IPPROTO_UDP && n >= 8)
+		memset(transport + 6, 0, 2);
+	else if (proto == IPPROTO_SCTP && n >= 12)
+		memset(transport + 8, 0, 4);
+}
+
 uint32_t pl_mark_select_hash(const struct pl_layers *layers, uint32_t start)
 {
 	const uint8_t *ip = layers->network;
@@ -65,8 +76,11 @@ uint32_t pl_mark_select_hash(const struct pl_layers *layers, uint32_t start)
 		n = 33;
 	}
 	p = pl_cursor_take(&transport, payload);
-	if (p != NULL)
+	if (p != NULL) {
 		memcpy(bytes + n, p, payload);
+		if ((layers->flags & PL_LAYERS_FRAGMENT) == 0)
+			clear_checksum(bytes + n, payload, layers->flow.proto);
+	}
 	return pl_mark_bob(bytes, n + (p != NULL ? payload : 0), start);
 }
 

@@ -5,7 +5,7 @@
  * and compare their times. As many as there is room for: when a block's room is full, one bit more
  * of the hash must be 0 and half of the samples go.
  *
- * The hash is BOB (RFC 5475 A.2). It leaves out TTL, checksum, type of service and traffic class,
+ * The hash is BOB (RFC 5475 A.2). It leaves out TTL, checksums, type of service and traffic class,
  * where marks are; of IPv4's flags the reserved bit.
  */
 #pragma once

@@ -81,6 +81,42 @@ static void invariance(void)
 		"identification, addresses and payload do");
 }
 
+/* Hash of a packet with this byte of the transport protocol set. */
+static uint32_t transport_hash(uint8_t proto, uint8_t flags, uint8_t at)
+{
+	uint8_t ip[40] = { 0x45, 0, 0, 40, 1, 2, 0x40, 0, 64, proto };
+	struct pl_layers layers = {
+		.network = ip, .ip_version = 4, .flow.proto = proto, .flags = flags
+	};
+
+	ip[20 + at] = 0xa5;
+	layers.transport = pl_cursor(ip + 20, 20);
+	return pl_mark_select_hash(&layers, 0);
+}
+
+static void checksums(void)
+{
+	static const struct {
+		uint8_t proto, flags, from, to; /* bytes that change nothing */
+		const char *what;
+	} rows[] = {
+		{ 17, 0, 6, 8, "UDP" },
+		{ 132, 0, 8, 12, "SCTP" },
+		{ 6, 0, 16, 20, "TCP, whose checksum is further behind" },
+		{ 17, PL_LAYERS_FRAGMENT, 16, 20, "a fragment, which has no header" },
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const uint32_t same = transport_hash(rows[i].proto, rows[i].flags, rows[i].from);
+		unsigned int wrong = 0;
+
+		for (uint8_t at = 0; at < 20; at++)
+			wrong += (transport_hash(rows[i].proto, rows[i].flags, at) == same) !=
+				 ((at >= rows[i].from && at < rows[i].to) || at >= 16);
+		eq(wrong, 0, "unfinished checksums of %s", rows[i].what);
+	}
+}
+
 static void samples(void)
 {
 	struct pl_rng rng;
@@ -140,6 +176,7 @@ int main(void)
 {
 	hashes();
 	invariance();
+	checksums();
 	samples();
 	twice();
 	return pl_test_done();

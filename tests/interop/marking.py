@@ -731,16 +731,17 @@ def bob(data):
 
 
 def unmarked(flow, number, version, hops):
-    """A frame, and the bytes of it that no router changes."""
-    udp = struct.pack(">HHHHII", 1000 + flow, 2000, 40, 0, number, 0xabcdef) + bytes(24)
+    """A frame, and the bytes of it that no router changes. The checksum of UDP is another at the sender, where hardware ends it."""
+    udp = struct.pack(">HHHHII", 1000 + flow, 2000, 40, hops, number, 0xabcdef) + bytes(24)
+    same = udp[:6] + bytes(2) + udp[8:16]
     ether = bytes.fromhex(MAC.replace(":", "")) * 2
     if version == 4:
         ends = bytes((10, 0, 0, flow + 1, 192, 0, 2, 1))
         ip = struct.pack(">BBHHHBBH", 0x45, hops & 4, 20 + len(udp), number & 0xffff, 0x4000, hops, 17, 0) + ends
-        return ether + b"\x08\0" + ip + udp, ip[4:8] + ends + udp[:16]
+        return ether + b"\x08\0" + ip + udp, ip[4:8] + ends + same
     ends = bytes((0x20, 1, 0x0d, 0xb8)) + bytes(11) + bytes((flow + 1, 0x20, 1, 0x0d, 0xb8)) + bytes(11) + b"\x01"
     ip = struct.pack(">IHBB", 0x60000000, len(udp), 17, hops) + ends
-    return ether + b"\x86\xdd" + ip + udp, ends + b"\x11" + udp[:16]
+    return ether + b"\x86\xdd" + ip + udp, ends + b"\x11" + same
 
 
 def evaluated(points, room, around=(-1, 0, 1)):
