@@ -382,9 +382,72 @@ static void refused(void)
 	ok(pl_mark_correlator_new(&c, &config, &diag) < 0, "a segment without end: %s", diag.text);
 }
 
+static void put_pulse(struct pl_mark_correlator *c, uint32_t point, uint64_t block,
+	uint64_t packets, uint32_t pulses, unsigned int flags)
+{
+	struct pl_mark128 r = record(point, block, packets, 0);
+
+	r.method = PL_MARK_PULSE;
+	r.pulses = pulses;
+	r.mark_flags |= (uint16_t)flags;
+	pl_mark_correlate(c, &r);
+}
+
+/* Pulse marking with 1000 packets a block: a meter that was started anew counts from 0, and until the next
+ * pulse its count may be larger than before. */
+static void restarted(void)
+{
+	enum { NONE = 4 };
+	static const struct {
+		uint32_t pulses; /* in the block behind the start; NONE: no record of it */
+		unsigned int flags;
+		bool sound[2]; /* results of that block and the next */
+		const char *what;
+	} rows[] = {
+		{ 1, PL_MARK_IS_PARTIAL, { false, false }, "with a pulse" },
+		{ 0, PL_MARK_IS_PARTIAL, { false, false }, "without" },
+		{ 0, PL_MARK_IS_STEPPED, { false, false }, "a clock that was set" },
+		{ NONE, 0, { false, false }, "a record that is missing" },
+		{ 0, 0, { false, true }, "no restart: a pulse that was lost" },
+		{ 1, 0, { true, true }, "no restart" },
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const uint64_t lost = rows[i].sound[1] ? 0 : 1500;
+		struct pl_mark_correlator *c = open_with(path, 1, 64);
+		unsigned int sound = 0, wrong = 0;
+
+		for (uint64_t k = 0; k < 6; k++) {
+			put_pulse(c, 10, BLOCK + k, 1 + 1000 * k, 1, 0);
+			if (k < 3)
+				put_pulse(c, 20, BLOCK + k, 1 + 1000 * k, 1, 0);
+			else if (k > 3)
+				put_pulse(c, 20, BLOCK + k, 1 + 1000 * k - lost, 1, 0);
+			else if (rows[i].pulses != NONE)
+				put_pulse(c, 20, BLOCK + k, 1 + 1000 * k - lost, rows[i].pulses,
+					rows[i].flags);
+		}
+		pl_mark_correlate_until(c, UINT64_MAX);
+		for (unsigned int k = 0; k < got.n; k++) {
+			const struct pl_mark_result *r = &got.results[k];
+			const bool is = pl_mark_result_is_sound(r);
+
+			if (r->block == BLOCK + 3 || r->block == BLOCK + 4)
+				wrong += is != rows[i].sound[r->block - BLOCK - 3];
+			else
+				sound += is;
+			wrong += is && r->loss != 0;
+		}
+		eq(wrong, 0, "a meter in pulse marking, restarted: %s", rows[i].what);
+		eq(sound, 3, "blocks before, and those behind");
+		pl_mark_correlator_free(c);
+	}
+}
+
 int main(void)
 {
 	segments();
+	restarted();
 	untimed();
 	untimed_before();
 	unsound();

@@ -136,6 +136,13 @@ static void add_jitter(struct pl_mark_result *ret, const struct pl_mark_correlat
 	ret->jitter_ns = ret->delay_ns - (to->pulse_ns - from->pulse_ns);
 }
 
+/* Alarms of a block that the count runs through. A point without a record may have been restarted: idle
+ * flows are reported for longer than blocks are looked back. */
+static uint32_t alarms_between(const struct pl_mark128 *r)
+{
+	return r == NULL ? PL_MARK_ALARM_PARTIAL : alarms_of(r->mark_flags);
+}
+
 /* Pulse marking: counts the packets between this pulse and the last earlier one that both ends
  * saw. */
 static void count_between(struct pl_mark_result *ret, const struct pl_mark_correlator *c,
@@ -143,6 +150,7 @@ static void count_between(struct pl_mark_result *ret, const struct pl_mark_corre
 	const struct pl_mark128 *to)
 {
 	const struct pl_mark128 now[2] = { *from, *to };
+	uint32_t alarms = 0;
 
 	if (!one_pulse(&now[0], &now[1])) {
 		ret->alarms |= PL_MARK_ALARM_PULSES;
@@ -151,16 +159,19 @@ static void count_between(struct pl_mark_result *ret, const struct pl_mark_corre
 	for (uint64_t back = 1; back <= PULSE_LOOK_BACK; back++) {
 		const struct block *before = pl_mark_block_before(c, b, back);
 
-		if (before == NULL)
-			continue;
-		pl_mark_gather(c, before, c->at_point);
-		from = c->at_point[s->from[0]];
-		to = c->at_point[s->to[0]];
+		if (before != NULL)
+			pl_mark_gather(c, before, c->at_point);
+		from = before != NULL ? c->at_point[s->from[0]] : NULL;
+		to = before != NULL ? c->at_point[s->to[0]] : NULL;
+		alarms |= alarms_between(from) | alarms_between(to);
 		if (!one_pulse(from, to))
 			continue;
+		ret->alarms |= alarms;
 		/* A meter that was restarted counts from 0 again. */
-		if (from->packets > now[0].packets || to->packets > now[1].packets)
+		if (from->packets > now[0].packets || to->packets > now[1].packets) {
+			ret->alarms |= PL_MARK_ALARM_PARTIAL;
 			return;
+		}
 		ret->since = before->block;
 		ret->sent = now[0].packets - from->packets;
 		ret->received = now[1].packets - to->packets;

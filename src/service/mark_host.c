@@ -197,13 +197,16 @@ static bool enough(const struct pl_mark_host *h)
 
 /* Starts with the first block that is seen whole. A meter may have got early packets of the next
  * one or two blocks already, and packets that passed the marker unmarked may look like those of the
- * blocks that follow. */
+ * blocks that follow. In pulse marking the first block ends a count that began before this process. */
 static void begin_blocks(struct pl_mark_host *h)
 {
-	const uint64_t block = pl_clock_read(CLOCK_TAI) / period(h);
+	const uint64_t block = pl_clock_read(CLOCK_TAI) / period(h) + 1 + pl_mark_reach(method(h));
 
-	if (pl_hostmark_next(h->kernel) == 0)
-		pl_hostmark_set_next(h->kernel, block + 1 + pl_mark_reach(method(h)));
+	if (pl_hostmark_next(h->kernel) != 0)
+		return;
+	pl_hostmark_set_next(h->kernel, block);
+	if (method(h) == PL_MARK_PULSE)
+		h->torn = block;
 }
 
 static void read_blocks(struct pl_mark_host *h)

@@ -795,6 +795,24 @@ def test_back():
     k.end()
 
 
+def test_begun_pulse():
+    """In pulse marking the first block of a meter ends a count that it has a part of: it is partial, and no later one is."""
+    k = meter("--method", "pulse", "--rule", "take proto=udp port=6009", dev="eth1")
+
+    with NS["a"]:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    def three():
+        sock.sendto(b"", (B1, 6009))
+        time.sleep(0.01)
+        return len({row["block"] for row in k.blocks()}) >= 3
+    ok(wait(three), "blocks are read")
+    first, *others = sorted({(row["block"], row["mark_flags"] & 8) for row in k.blocks()})
+    ok(first[1] == 8 and {f for _, f in others} == {0}, "the first one is partial", k.blocks())
+    sock.close()
+    k.end()
+
+
 def programs():
     """The numbers of our programs that the kernel has, of all namespaces."""
     return {p["id"] for p in json.loads(network.sh("bpftool -j prog show")) if p.get("name", "").startswith("pl_mark_")}
@@ -945,7 +963,7 @@ def build():
 
 def main():
     build()
-    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_begun_pulse, test_pins, test_kill, test_daemon)
     return tap.end()
 
 
