@@ -45,11 +45,15 @@ struct pl_mark_watch {
 	uint64_t turn_ns;  /* time of the last block, monotonic; 0: there was none */
 	uint64_t overflow; /* packets without room */
 	uint64_t in_use;   /* packets that reached the marker with a bit already set */
+	uint64_t unread;   /* packets whose headers could not be read */
+	/* Last block with packets without room, with a bit in use, with a clock that was set, with
+	 * packets that passed uncounted. */
+	uint64_t no_room_block, in_use_block, stepped_block, torn_block;
 };
 
 /* Version of the pinned maps: flows (pl_mark_head), cells (pl_mark_cell), table (pl_mark_table) and
  * state. */
-#define PL_MARK_PINS_VERSION 2
+#define PL_MARK_PINS_VERSION 3
 
 /* State that outlives the reading process (pinned): the map pl_mark_state. */
 struct pl_mark_state {

@@ -66,6 +66,9 @@ const char *pl_hostmark_name(const struct pl_hostmark *h); /* the interface's */
 int pl_hostmark_unnoted(const struct pl_hostmark *h);
 /* Returns true when it continues from the pins of another process. */
 bool pl_hostmark_resumed(const struct pl_hostmark *h);
+/* Returns true when it continues, but the program was not on the interface any more: packets may have
+ * passed uncounted. */
+bool pl_hostmark_is_anew(const struct pl_hostmark *h);
 /* Descriptor that is readable when the interface changed: then call pl_hostmark_turn. */
 int pl_hostmark_fd(const struct pl_hostmark *h);
 /* Returns 0; -ENETDOWN and -EAGAIN with diag as pl_port_recv. */

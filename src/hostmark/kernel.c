@@ -34,6 +34,7 @@ struct pl_hostmark {
 	int held_fd; /* shows iface that a program is attached; nothing is read there */
 	bool resumed;
 	bool fresh; /* this process made the pins */
+	bool anew;  /* this process attached the program, instead of taking up the one of before */
 	struct pl_mark_state state;
 	uint64_t flows;
 	int processors;
@@ -263,6 +264,11 @@ bool pl_hostmark_resumed(const struct pl_hostmark *h)
 	return h->resumed;
 }
 
+bool pl_hostmark_is_anew(const struct pl_hostmark *h)
+{
+	return h->resumed && h->anew;
+}
+
 /* ---- attaching ---- */
 
 static void detach(struct pl_hostmark *h)
@@ -295,6 +301,7 @@ static int attach(struct pl_hostmark *h, struct pl_diag *diag)
 	r = h->o.xdp ? pl_xdp_attach(&h->xdp, name, fd, h->o.mode, h->o.rights, diag)
 		     : pl_tc_attach(&h->tc, name, fd,
 			       h->o.leaving || h->o.role == PL_HOSTMARK_MARKER, h->o.rights, diag);
+	h->anew = r == 0;
 	if (r == 0 && h->o.pin != NULL)
 		r = pl_pins_keep(h->o.pin, pl_tc_link(h->tc), diag);
 	if (r < 0) {

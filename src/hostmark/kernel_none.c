@@ -36,6 +36,12 @@ bool pl_hostmark_resumed(const struct pl_hostmark *h)
 	return false;
 }
 
+bool pl_hostmark_is_anew(const struct pl_hostmark *h)
+{
+	(void)h;
+	return false;
+}
+
 int pl_hostmark_fd(const struct pl_hostmark *h)
 {
 	(void)h;

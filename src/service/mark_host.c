@@ -62,21 +62,21 @@ static bool read_both(uint64_t *ret_mono_ns, uint64_t *ret_tai_ns)
  * reading continues at the new one. */
 static void watch_clock(struct pl_mark_host *h)
 {
+	struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);
 	struct pl_mark_step step;
 	uint64_t now_ns, tai;
 
 	if (!read_both(&now_ns, &tai))
 		return;
-	step = pl_mark_look_at_clock(
-		pl_hostmark_watch(h->kernel), now_ns, tai, period(h), pl_hostmark_next(h->kernel));
+	step = pl_mark_look_at_clock(w, now_ns, tai, period(h), pl_hostmark_next(h->kernel));
 	if (!step.is)
 		return;
 	h->steps++;
 	pl_say("the clock was set by %.3f s: the blocks of this time are marked as such",
 		(double)step.moved_ns / 1e9);
+	w->stepped_block = step.last;
 	if (step.next != pl_hostmark_next(h->kernel))
 		pl_hostmark_set_next(h->kernel, step.next);
-	h->stepped = step.last;
 }
 
 /* ---- records ---- */
@@ -133,9 +133,9 @@ static void look_at_counts(struct pl_mark_host *h)
 	pl_hostmark_counts(h->kernel, &now);
 	overflow = now.marker.overflow + now.meter.overflow;
 	if (overflow != w->overflow)
-		h->no_room = reached(h);
+		w->no_room_block = reached(h);
 	if (now.marker.in_use != w->in_use)
-		h->in_use = reached(h);
+		w->in_use_block = reached(h);
 	w->overflow = overflow;
 	w->in_use = now.marker.in_use;
 }
@@ -158,19 +158,20 @@ static void set_point(struct pl_mark_host *h, uint64_t block)
 {
 	const struct pl_hostmark_options *k = &h->o->kernel;
 	const struct pl_mark_terms terms = pl_mark_terms_of(&k->setup, 0);
+	const struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);
 	uint32_t flags = k->role == PL_HOSTMARK_MARKER ? PL_MARK_IS_MARKER : 0;
 
 	tick(h);
 	look_at_counts(h);
 	read_clock(h);
 	flags |= h->clock.synced ? PL_MARK_IS_SYNCED : 0;
-	flags |= block <= h->stepped ? PL_MARK_IS_STEPPED : 0;
-	flags |= block <= h->no_room ? PL_MARK_NO_ROOM : 0;
-	flags |= block <= h->in_use ? PL_MARK_IN_USE : 0;
+	flags |= block <= w->stepped_block ? PL_MARK_IS_STEPPED : 0;
+	flags |= block <= w->no_room_block ? PL_MARK_NO_ROOM : 0;
+	flags |= block <= w->in_use_block ? PL_MARK_IN_USE : 0;
 	flags |= k->setup.ticks != 0 ? PL_MARK_UNTIMED : 0;
 	flags |= block <= h->unsure ? PL_MARK_LATE_CHANGE : 0;
 	flags |= pl_mark_terms_flags(&terms);
-	if (block <= h->torn || !pl_hostmark_attached(h->kernel))
+	if (block <= w->torn_block || !pl_hostmark_attached(h->kernel))
 		flags |= PL_MARK_IS_PARTIAL;
 	h->point = (struct pl_mark_point){ .point = h->o->point,
 		.method = (uint8_t)k->setup.method,
@@ -204,9 +205,9 @@ static void begin_blocks(struct pl_mark_host *h)
 
 	if (pl_hostmark_next(h->kernel) != 0)
 		return;
-	pl_hostmark_set_next(h->kernel, block);
 	if (method(h) == PL_MARK_PULSE)
-		h->torn = block;
+		pl_hostmark_watch(h->kernel)->torn_block = block;
+	pl_hostmark_set_next(h->kernel, block);
 }
 
 static void read_blocks(struct pl_mark_host *h)
@@ -366,17 +367,27 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 	return r == 0 ? open_probe(h, diag) : r;
 }
 
+/* Keeps at once what it flags: another process may have to go on from the pins. */
+static void tear(struct pl_mark_host *h)
+{
+	pl_hostmark_watch(h->kernel)->torn_block = reached(h);
+	pl_hostmark_set_next(h->kernel, pl_hostmark_next(h->kernel));
+}
+
 static int open_service(void *s, struct pl_diag *diag)
 {
 	struct pl_mark_host *h = s;
+	struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);
 	int r = open_outs(h, diag);
 
 	if (r < 0)
 		return r;
 	if (!pl_hostmark_resumed(h->kernel)) {
-		*pl_hostmark_watch(h->kernel) = (struct pl_mark_watch){ 0 };
+		*w = (struct pl_mark_watch){ 0 };
 		look_at_counts(h);
-		h->no_room = h->in_use = 0;
+		w->no_room_block = w->in_use_block = 0;
+	} else if (pl_hostmark_is_anew(h->kernel)) {
+		tear(h);
 	}
 	begin_marking(h);
 	r = pl_hostmark_start_ticks(h->kernel, diag);
@@ -404,7 +415,7 @@ static int watch_interface(struct pl_mark_host *h, struct pl_diag *diag)
 
 	/* Packets may have passed uncounted. */
 	if (!before || !pl_hostmark_attached(h->kernel))
-		h->torn = reached(h);
+		tear(h);
 	if (r != -ENETDOWN && r != -EAGAIN)
 		return r;
 	pl_say_diag(diag);

@@ -55,11 +55,8 @@ struct pl_mark_host {
 	unsigned int n_outs;
 	uint64_t outs_due_ns; /* time of the outputs' next turn */
 	struct pl_mark_clock clock;
-	/* The last blocks affected by: a clock step; packets without room; bits in use by others;
-	 * an interface without its program. */
-	uint64_t stepped, no_room, in_use, torn;
-	uint64_t unsure;   /* likewise by a block changed too late (no clock in the program) */
-	uint64_t armed_ns; /* when a marker that checks will mark; 0: it does not check */
+	uint64_t unsure; /* last block affected by one changed too late (no clock in the program) */
+	uint64_t armed_ns;          /* when a marker that checks will mark; 0: it does not check */
 	struct pl_mark_point point; /* of the block that is being read */
 	struct pl_mark128 batch[PL_MARK_HOST_BATCH];
 	uint32_t n_batch;

@@ -727,6 +727,83 @@ def test_pins():
     ok(wait(lambda: not programs() & ours), "and goes with its pins", programs())
 
 
+def test_flags_outlive():
+    """What a killed meter knew of blocks that it had not read yet is kept with its pins: the next one says so, too."""
+    period = 2
+    bpf = lab.path("bpf-flags")
+    os.mkdir(bpf)
+    network.sh(f"mount -t bpf bpf {bpf}")
+    lab.undo("umount", bpf)
+    args = "--period", f"{period}s", "--rule", "take proto=udp", "--flows", "1", "--pin", bpf + "/meter"
+    k = meter(*args, dev="eth1", name="first")
+    with NS["a"]:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.bind((A1, 0))
+
+    def flagged(node, port):
+        sock.sendto(b"", (B1, 6010))
+        if port:
+            sock.sendto(b"", (B1, port))
+        time.sleep(0.01)
+        return {row["block"] for row in node.blocks() if row["mark_flags"] & 16}
+    ok(wait(lambda: flagged(k, 6011)), "a packet of a second flow has no room")
+    k.p.kill()
+    k.p.wait(LIMIT)
+    # At the time when a block is read the next two have begun, or can have early packets.
+    last = max(row["block"] for row in k.blocks() if row["mark_flags"] & 16) + 2
+    after = meter(*args, dev="eth1", name="second")
+    ok("going on" in after.errors(), "the next one goes on", after.errors())
+
+    def later():
+        flagged(after, None)
+        return any(row["block"] > last for row in after.blocks())
+    ok(wait(later), "blocks are read")
+    rows = {row["block"]: row["mark_flags"] & 16 for row in after.blocks()}
+    eq({b: f for b, f in rows.items() if b <= last and not f}, {}, f"all up to {last} lack packets")
+    ok(any(b <= last for b in rows), "which there are", rows)
+    sock.close()
+    after.end()
+    shutil.rmtree(bpf + "/meter")
+
+
+def test_gone_meanwhile():
+    """The interface of a killed meter goes, and its program with it: what the next one has of that time is partial."""
+    period = 2
+    bpf = lab.path("bpf-gone")
+    os.mkdir(bpf)
+    network.sh(f"mount -t bpf bpf {bpf}")
+    lab.undo("umount", bpf)
+
+    def make():
+        NS["a"].ip("link add gone0 type veth peer name gone1")
+        for dev in ("gone0", "gone1"):
+            NS["a"].sysctl(f"ipv6.conf.{dev}.disable_ipv6", 1, check=False)
+            NS["a"].up(dev)
+
+    def counted(node, least):
+        with packet_socket(NS["a"], "gone1") as s:
+            s.send(bytes.fromhex("ffffffffffff 020000000001 0800 4500001c000000004011 0000 0a000001 0a000002 1777 1778 0008 0000".replace(" ", "")))
+        time.sleep(0.01)
+        return any(row["block"] > least for row in node.blocks())
+    make()
+    args = "meter", "a", "-o", "jsonl", "--period", f"{period}s", "--pin", bpf + "/meter"
+    k = Node(*args, name="first", dev="gone0")
+    ok(wait(lambda: counted(k, 0)), "packets are counted")
+    k.p.kill()
+    k.p.wait(LIMIT)
+    NS["a"].ip("link del gone0")
+    make()
+    begun = time.clock_gettime(time.CLOCK_TAI) // period
+    after = Node(*args, name="second", dev="gone0")
+    ok(wait(lambda: counted(after, begun + 3)), "and again by the next one", after.errors())
+    rows = {row["block"]: row["mark_flags"] & 8 for row in after.blocks()}
+    ok(any(b <= begun for b in rows) and all(f for b, f in rows.items() if b <= begun), "blocks until then are partial", (begun, rows))
+    eq(rows[max(rows)], 0, "later ones are whole")
+    after.end()
+    shutil.rmtree(bpf + "/meter")
+    NS["a"].ip("link del gone0")
+
+
 def test_room():
     """A meter without room for a flow says so in every block that lacks packets of it, the one in which it gets room, too."""
     period = 0.2
@@ -963,7 +1040,7 @@ def build():
 
 def main():
     build()
-    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_begun_pulse, test_pins, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_begun_pulse, test_pins, test_flags_outlive, test_gone_meanwhile, test_kill, test_daemon)
     return tap.end()
 
 
