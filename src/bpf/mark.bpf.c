@@ -20,8 +20,10 @@
 #include "bpf/mark_place.bpf.h"
 #include "bpf/mark_rules.bpf.h"
 
-#define NEXT    (-1) /* TC_ACT_UNSPEC, TCX_NEXT: go on with the next program */
-#define HEADERS 128u /* bytes of a packet that must be linear */
+#define NEXT     (-1) /* TC_ACT_UNSPEC, TCX_NEXT: go on with the next program */
+/* Bytes of a packet that must be linear: of usual headers, and of those with IPv6 extension headers. */
+#define HEADERS  128u
+#define EXTENDED 512u
 
 static __always_inline struct work *begin(void)
 {
@@ -113,6 +115,7 @@ static __always_inline void meter(struct work *w, const struct pl_mark_packet *s
 	if (why != PL_MARK_PARSED) {
 		c->not_ip += why == PL_MARK_NOT_IP ? n : 0;
 		c->broken += why == PL_MARK_BROKEN ? n : 0;
+		c->unread += why == PL_MARK_UNREAD ? n : 0;
 		return;
 	}
 	if (s->later) {
@@ -150,13 +153,32 @@ static __always_inline uint32_t vlan_of(const struct __sk_buff *skb)
 	return skb->vlan_present ? skb->vlan_tci & 0xfff : 0;
 }
 
-/* Headers in one piece, so far as there are any. */
-static __always_inline void gather(struct __sk_buff *skb)
+static __always_inline bool has_extensions(const uint8_t *p, const uint8_t *end, bool raw)
 {
-	const uint32_t n = skb->len < HEADERS ? skb->len : HEADERS;
+	if (p + 18 + 40 > end)
+		return false;
+	if (!raw)
+		p += pl_mark_is_tag(pl_mark_be16(p + 12)) ? 18 : 14;
+	return p[0] >> 4 == 6 && pl_mark_is_extension(p[6]);
+}
+
+static __always_inline void pull(struct __sk_buff *skb, uint32_t most)
+{
+	const uint32_t n = skb->len < most ? skb->len : most;
 
 	if ((uint8_t *)(uintptr_t)skb->data + n > (uint8_t *)(uintptr_t)skb->data_end)
 		(void)bpf_skb_pull_data(skb, n);
+}
+
+/* Headers in one piece, so far as there are any. */
+static __always_inline void gather(struct __sk_buff *skb, bool leaving)
+{
+	pull(skb, HEADERS);
+	if (has_extensions((void *)(uintptr_t)skb->data, (void *)(uintptr_t)skb->data_end,
+		    is_raw(skb, leaving)))
+		pull(skb, EXTENDED);
+	/* Pointers of before, kept as words of 32 bits, would be none to the verifier. */
+	asm volatile("" ::: "memory");
 }
 
 static __always_inline int meter_skb(struct __sk_buff *skb, bool leaving)
@@ -168,8 +190,8 @@ static __always_inline int meter_skb(struct __sk_buff *skb, bool leaving)
 	if (w == NULL)
 		return NEXT;
 	s = packet_of(w);
-	gather(skb);
-	why = parse_skb(skb, leaving, s);
+	gather(skb, leaving);
+	why = pl_mark_why_of(parse_skb(skb, leaving, s), s, skb->len);
 	if (vlan_of(skb) != 0)
 		s->vlan = (uint16_t)vlan_of(skb);
 	meter(w, s, why, skb->len, skb->gso_segs, skb->gso_size, leaving);
@@ -197,6 +219,7 @@ SEC("xdp.frags") int pl_mark_meter_xdp(struct xdp_md *ctx)
 	s = packet_of(w);
 	why = parse((void *)(uintptr_t)ctx->data, (void *)(uintptr_t)ctx->data_end, NULL, ctx,
 		pl_mark_setup.raw != 0, s);
+	why = pl_mark_why_of(why, s, (uint32_t)bpf_xdp_get_buff_len(ctx));
 	meter(w, s, why, (uint32_t)bpf_xdp_get_buff_len(ctx), 1, 0, false);
 	return XDP_PASS;
 }
@@ -220,8 +243,8 @@ static __always_inline bool marker_reads(struct __sk_buff *skb, struct work *w,
 	struct pl_mark_marker_counts *c = &w->counts.marker;
 	uint32_t why, n, len;
 
-	gather(skb);
-	why = parse_skb(skb, true, s);
+	gather(skb, true);
+	why = pl_mark_why_of(parse_skb(skb, true, s), s, skb->len);
 	len = skb->len - s->network;
 	n = pl_mark_segments(s, len, skb->gso_segs, skb->gso_size);
 	c->packets += n;
@@ -229,6 +252,7 @@ static __always_inline bool marker_reads(struct __sk_buff *skb, struct work *w,
 		why = PL_MARK_BROKEN;
 	c->not_ip += why == PL_MARK_NOT_IP ? n : 0;
 	c->broken += why == PL_MARK_BROKEN ? n : 0;
+	c->unread += why == PL_MARK_UNREAD ? n : 0;
 	if (vlan_of(skb) != 0)
 		s->vlan = (uint16_t)vlan_of(skb);
 	*ret_len = len;
@@ -371,8 +395,8 @@ static __always_inline int unmark(struct __sk_buff *skb, bool leaving)
 		return NEXT;
 	c = &w->counts.edge;
 	s = packet_of(w);
-	gather(skb);
-	why = parse_skb(skb, leaving, s);
+	gather(skb, leaving);
+	why = pl_mark_why_of(parse_skb(skb, leaving, s), s, skb->len);
 	n = pl_mark_segments(s, skb->len - s->network, skb->gso_segs, skb->gso_size);
 	c->packets += n;
 	if (vlan_of(skb) != 0)
@@ -380,6 +404,7 @@ static __always_inline int unmark(struct __sk_buff *skb, bool leaving)
 	if (why != PL_MARK_PARSED) {
 		c->not_ip += why == PL_MARK_NOT_IP ? n : 0;
 		c->broken += why == PL_MARK_BROKEN ? n : 0;
+		c->unread += why == PL_MARK_UNREAD ? n : 0;
 		return NEXT;
 	}
 	if (!chosen(w, s, leaving)) {

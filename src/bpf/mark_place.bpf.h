@@ -24,13 +24,13 @@ static __always_inline uint64_t find(
 	p += network & 31;
 	if (hop != 0) {
 		at = pl_mark_find_option(p + 40, end, &word);
-		at += at > PL_MARK_OPTION_BROKEN ? 40 : 0;
+		at += pl_mark_is_option(at) ? 40 : 0;
 	}
 	if (at == 0 && dst_opts != 0) {
 		PL_FRAME_OPAQUE(dst_opts);
 		dst_opts &= 2047;
 		at = pl_mark_find_option(p + dst_opts, end, &word);
-		at += at > PL_MARK_OPTION_BROKEN ? dst_opts : 0;
+		at += pl_mark_is_option(at) ? dst_opts : 0;
 	}
 	return (uint64_t)at << 32 | word;
 }
@@ -65,18 +65,24 @@ static __always_inline uint32_t parse(const void *p, const void *end, struct __s
 			    : pl_mark_do_find(skb, s->network, hop, s->dst_opts);
 	if (found >> 32 == PL_MARK_OPTION_BROKEN)
 		return PL_MARK_BROKEN;
+	if (found >> 32 == PL_MARK_OPTION_UNREAD)
+		return PL_MARK_UNREAD;
 	s->option = (uint32_t)(found >> 32);
 	s->word = (uint32_t)found;
 	return why;
 }
 
+/* True when the data begins with the IP header. */
+static __always_inline bool is_raw(struct __sk_buff *skb, bool leaving)
+{
+	return pl_mark_setup.raw != 0 || (!leaving && pl_skb_mac_in_front(skb) != 0);
+}
+
 static __always_inline uint32_t parse_skb(
 	struct __sk_buff *skb, bool leaving, struct pl_mark_packet *s)
 {
-	const bool raw = pl_mark_setup.raw != 0 || (!leaving && pl_skb_mac_in_front(skb) != 0);
-
-	return parse(
-		(void *)(uintptr_t)skb->data, (void *)(uintptr_t)skb->data_end, skb, NULL, raw, s);
+	return parse((void *)(uintptr_t)skb->data, (void *)(uintptr_t)skb->data_end, skb, NULL,
+		is_raw(skb, leaving), s);
 }
 
 /* True when the packet's IP version has the bits. */

@@ -84,6 +84,7 @@ enum pl_mark_why {
 	PL_MARK_PARSED,
 	PL_MARK_NOT_IP,
 	PL_MARK_BROKEN, /* headers are cut, or have wrong lengths */
+	PL_MARK_UNREAD, /* headers go on behind the bytes that are read, or have too many options */
 };
 
 struct pl_mark_packet {
@@ -107,6 +108,13 @@ PL_MARK_INLINE uint32_t pl_mark_be16(const uint8_t *p)
 	return (uint32_t)p[0] << 8 | p[1];
 }
 
+/* Notes that n more bytes of headers are not there. */
+PL_MARK_INLINE uint32_t pl_mark_unread(struct pl_mark_packet *s, uint32_t n)
+{
+	s->headers += n;
+	return PL_MARK_UNREAD;
+}
+
 PL_MARK_INLINE uint32_t pl_mark_parse_transport(
 	const uint8_t *t, const uint8_t *end, struct pl_mark_packet *s)
 {
@@ -115,7 +123,7 @@ PL_MARK_INLINE uint32_t pl_mark_parse_transport(
 	if (s->later || (proto != 6 && proto != 17 && proto != 132))
 		return PL_MARK_PARSED;
 	if (t + 8 > end)
-		return PL_MARK_BROKEN;
+		return pl_mark_unread(s, 8);
 	s->key.sport = (uint16_t)pl_mark_be16(t);
 	s->key.dport = (uint16_t)pl_mark_be16(t + 2);
 	if (proto != 6) {
@@ -123,7 +131,7 @@ PL_MARK_INLINE uint32_t pl_mark_parse_transport(
 		return PL_MARK_PARSED;
 	}
 	if (t + 13 > end)
-		return PL_MARK_BROKEN;
+		return pl_mark_unread(s, 13);
 	s->headers += (uint32_t)(t[12] >> 4) * 4;
 	return PL_MARK_PARSED;
 }
@@ -163,6 +171,12 @@ PL_MARK_INLINE uint32_t pl_mark_parse_ip4(
 	return pl_mark_parse_transport(h + head, end, s);
 }
 
+/* Hop-by-hop options, routing, fragment, destination options. */
+PL_MARK_INLINE bool pl_mark_is_extension(uint32_t next)
+{
+	return next == 0 || next == 43 || next == 44 || next == 60;
+}
+
 /* Most extension headers between the IPv6 header and the transport header that are skipped. */
 #define PL_MARK_EXTENSIONS 4u
 
@@ -186,11 +200,10 @@ PL_MARK_INLINE uint32_t pl_mark_parse_ip6(
 	for (uint32_t i = 0; i < PL_MARK_EXTENSIONS; i++) {
 		uint32_t n = 8;
 
-		/* Hop-by-hop options, routing, fragment, destination options. */
-		if (next != 0 && next != 43 && next != 44 && next != 60)
+		if (!pl_mark_is_extension(next))
 			break;
 		if (t + 8 > end)
-			return PL_MARK_BROKEN;
+			return pl_mark_unread(s, 8);
 		if (i == 0) {
 			s->first[0] = t[0];
 			s->first[1] = t[1];
@@ -212,6 +225,11 @@ PL_MARK_INLINE uint32_t pl_mark_parse_ip6(
 	return pl_mark_parse_transport(t, end, s);
 }
 
+PL_MARK_INLINE bool pl_mark_is_tag(uint32_t type)
+{
+	return type == 0x8100 || type == 0x88a8;
+}
+
 /* Reads the packet from p to end, Ethernet with at most one VLAN tag or IP alone (raw), into *s,
  * which is zero. Does not look for the AltMark option. Returns an enum pl_mark_why. */
 PL_MARK_INLINE uint32_t pl_mark_parse(
@@ -229,7 +247,7 @@ PL_MARK_INLINE uint32_t pl_mark_parse(
 	type = pl_mark_be16(p + 12);
 	p += 14;
 	s->network = 14;
-	if (type == 0x8100 || type == 0x88a8) {
+	if (pl_mark_is_tag(type)) {
 		if (p + 4 > end)
 			return PL_MARK_BROKEN;
 		s->vlan = pl_mark_be16(p) & 0xfff;
@@ -242,6 +260,14 @@ PL_MARK_INLINE uint32_t pl_mark_parse(
 	if (type == 0x86dd)
 		return pl_mark_parse_ip6(p, end, s);
 	return PL_MARK_NOT_IP;
+}
+
+/* Tells headers that end behind the packet from those that are not in the bytes read. length: bytes
+ * of the frame. */
+PL_MARK_INLINE uint32_t pl_mark_why_of(
+	uint32_t why, const struct pl_mark_packet *s, uint32_t length)
+{
+	return why == PL_MARK_UNREAD && s->network + s->headers > length ? PL_MARK_BROKEN : why;
 }
 
 /* Makes the key of the packet's flow. */
@@ -374,24 +400,34 @@ PL_MARK_INLINE void pl_mark_key_of_id(struct pl_mark_key *key, uint32_t flow_id)
 /* Most options of a header that are searched for AltMark. */
 #define PL_MARK_OPTIONS       4u
 #define PL_MARK_OPTION_BROKEN 1u
+#define PL_MARK_OPTION_UNREAD UINT32_MAX
+
+/* True when it is neither none nor one of the above. */
+PL_MARK_INLINE bool pl_mark_is_option(uint32_t at)
+{
+	return at > PL_MARK_OPTION_BROKEN && at != PL_MARK_OPTION_UNREAD;
+}
 
 /* Finds the AltMark option in the header at t: returns its offset from there, 0 when there is none,
- * or PL_MARK_OPTION_BROKEN when its length is wrong. */
+ * PL_MARK_OPTION_BROKEN when its length is wrong, or PL_MARK_OPTION_UNREAD when it may be behind
+ * `end`. */
 PL_MARK_INLINE uint32_t pl_mark_find_option(
 	const uint8_t *t, const uint8_t *end, uint32_t *ret_word)
 {
 	uint32_t size, at = 2;
 
 	if (t + 8 > end)
-		return 0;
+		return PL_MARK_OPTION_UNREAD;
 	size = 8 + 8u * t[1];
 	PL_MARK_UNROLL
 	for (uint32_t n = 0; n < PL_MARK_OPTIONS; n++) {
 		const uint8_t *o = t + at;
 
 		/* Fewer bytes at the end of a header can only be padding. */
-		if (at + PL_MARK_OPTION_BYTES > size || o + PL_MARK_OPTION_BYTES > end)
+		if (at + PL_MARK_OPTION_BYTES > size)
 			return 0;
+		if (o + PL_MARK_OPTION_BYTES > end)
+			return PL_MARK_OPTION_UNREAD;
 		if (o[0] == PL_MARK_OPTION_TYPE) {
 			*ret_word = pl_mark_be16(o + 2) << 16 | pl_mark_be16(o + 4);
 			return o[1] == 4 ? at : PL_MARK_OPTION_BROKEN;

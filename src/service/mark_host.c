@@ -123,20 +123,25 @@ static uint64_t reached(const struct pl_mark_host *h)
 	       1;
 }
 
-/* Flags all blocks reached so far for overflows and bits in use since the last look. */
+/* Flags all blocks reached so far for overflows, packets that could not be read and bits in use since
+ * the last look. */
 static void look_at_counts(struct pl_mark_host *h)
 {
 	struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);
 	struct pl_mark_counts now;
-	uint64_t overflow;
+	uint64_t overflow, unread;
 
 	pl_hostmark_counts(h->kernel, &now);
+	unread = now.marker.unread + now.meter.unread;
 	overflow = now.marker.overflow + now.meter.overflow;
 	if (overflow != w->overflow)
 		w->no_room_block = reached(h);
+	if (unread != w->unread)
+		w->torn_block = reached(h);
 	if (now.marker.in_use != w->in_use)
 		w->in_use_block = reached(h);
 	w->overflow = overflow;
+	w->unread = unread;
 	w->in_use = now.marker.in_use;
 }
 
@@ -385,7 +390,7 @@ static int open_service(void *s, struct pl_diag *diag)
 	if (!pl_hostmark_resumed(h->kernel)) {
 		*w = (struct pl_mark_watch){ 0 };
 		look_at_counts(h);
-		w->no_room_block = w->in_use_block = 0;
+		w->no_room_block = w->in_use_block = w->torn_block = 0;
 	} else if (pl_hostmark_is_anew(h->kernel)) {
 		tear(h);
 	}

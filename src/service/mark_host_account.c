@@ -83,6 +83,7 @@ static void put_marker(struct pl_buf *text, const struct pl_mark_marker_counts *
 	pl_account_add(text, c->checked, "only looked at");
 	pl_account_add(text, c->not_ip, "not IP");
 	pl_account_add(text, c->broken, "broken");
+	pl_account_add(text, c->unread, "with headers too long to be read");
 	pl_account_add(text, c->skipped, "chosen by no rule");
 	pl_account_add(text, c->overflow, "left because the table of flows is full");
 	pl_account_add(text, c->no_place, "without a place for the mark");
@@ -98,6 +99,7 @@ static void put_meter(struct pl_buf *text, const struct pl_mark_meter_counts *c)
 	pl_account_add(text, c->fragments, "later fragments");
 	pl_account_add(text, c->not_ip, "not IP");
 	pl_account_add(text, c->broken, "broken");
+	pl_account_add(text, c->unread, "with headers too long to be read");
 	pl_account_add(text, c->skipped, "chosen by no rule");
 	pl_account_add(text, c->overflow, "not counted because the table of flows is full");
 	pl_account_add(text, c->unmarked, "without a place for the mark");
@@ -110,6 +112,7 @@ static void put_edge(struct pl_buf *text, const struct pl_mark_edge_counts *c)
 	pl_account_add(text, c->clean, "without one");
 	pl_account_add(text, c->not_ip, "not IP");
 	pl_account_add(text, c->broken, "broken");
+	pl_account_add(text, c->unread, "with headers too long to be read");
 	pl_account_add(text, c->skipped, "chosen by no rule");
 }
 

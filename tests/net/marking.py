@@ -55,9 +55,9 @@ class Node(tapping.Printing):
         eq(self.p.wait(timeout=2 * LIMIT), 0, f"{self.name} ends well")
         self.all = self.lines()[-1]
         self.stats = s = self.all[self.word]
-        taken = {"marker": ("marked", "fragments", "checked", "not_ip", "broken", "skipped", "overflow", "no_place", "over_mtu"),
-                 "meter": ("counted", "fragments", "not_ip", "broken", "skipped", "overflow", "unmarked"),
-                 "edge": ("cleared", "clean", "not_ip", "broken", "skipped")}[self.word]
+        taken = {"marker": ("marked", "fragments", "checked", "not_ip", "broken", "unread", "skipped", "overflow", "no_place", "over_mtu"),
+                 "meter": ("counted", "fragments", "not_ip", "broken", "unread", "skipped", "overflow", "unmarked"),
+                 "edge": ("cleared", "clean", "not_ip", "broken", "unread", "skipped")}[self.word]
         eq(s["packets"], sum(s[k] for k in taken), f"{self.name}: packets are accounted for")
         return s
 
@@ -804,6 +804,40 @@ def test_gone_meanwhile():
     NS["a"].ip("link del gone0")
 
 
+def test_long_headers():
+    """Frames whose first 64 bytes alone lie in one piece: a meter reads headers of hundreds of bytes all the same, and where they are
+    too long for it, it counts them as such, and the block is partial."""
+    NS["a"].ip("link add long0 mtu 9000 type veth peer name long1 mtu 9000")
+    for dev in ("long0", "long1"):
+        NS["a"].sysctl(f"ipv6.conf.{dev}.disable_ipv6", 1, check=False)
+        NS["a"].up(dev)
+
+    def frame(pads):
+        """Options hop by hop: padding of 122 bytes each, and AltMark behind it."""
+        options = (bytes((1, 120)) + bytes(120)) * pads + bytes.fromhex("120400007800")
+        options += bytes(-(len(options) + 2) % 8)
+        rest = bytes((17, (len(options) + 2) // 8 - 1)) + options + struct.pack(">HHHH", 1000, 2000, 4508, 0) + bytes(4500)
+        return bytes(12) + b"\x86\xdd" + struct.pack(">IHBB", 0x60000000, len(rest), 0, 64) + bytes(15) + b"\1" + bytes(15) + b"\2" + rest
+    # The head of virtio says how much of the frame is to lie in one piece.
+    with packet_socket(NS["a"], "long1") as s:
+        s.setsockopt(263, 15, 1)
+        k = Node("meter", "a", "-o", "jsonl", "--bit", "altmark", name="long", dev="long0")
+        for _ in range(10):
+            s.send(struct.pack("<BBHHHH", 0, 0, 64, 0, 0, 0) + frame(1))
+            s.send(struct.pack("<BBHHHH", 0, 0, 64, 0, 0, 0) + frame(3))
+        c = k.look()
+        eq((c["counted"], c["unread"], c["unmarked"], c["broken"]), (20, 0, 0, 0), "headers of 130 and 370 bytes are read")
+        ok(wait(lambda: any(not r["mark_flags"] & 8 for r in k.blocks())), "their blocks are whole", k.blocks())
+
+        def partial():
+            s.send(struct.pack("<BBHHHH", 0, 0, 64, 0, 0, 0) + frame(4))
+            time.sleep(0.01)
+            s.send(struct.pack("<BBHHHH", 0, 0, 64, 0, 0, 0) + frame(1))
+            return any(r["mark_flags"] & 8 for r in k.blocks())
+        ok(wait(partial), "behind headers of 500 bytes the flow is not found: the block is partial", k.look())
+        ok(k.end()["unread"] > 0, "and such packets are counted")
+
+
 def test_room():
     """A meter without room for a flow says so in every block that lacks packets of it, the one in which it gets room, too."""
     period = 0.2
@@ -1040,7 +1074,7 @@ def build():
 
 def main():
     build()
-    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_begun_pulse, test_pins, test_flags_outlive, test_gone_meanwhile, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_long_headers, test_back, test_begun_pulse, test_pins, test_flags_outlive, test_gone_meanwhile, test_kill, test_daemon)
     return tap.end()
 
 
