@@ -126,7 +126,7 @@ static void end_over(struct pl_flow_cache *c, uint32_t bucket, uint32_t way)
 {
 	struct pl_flow_entry *f = &c->flows[bucket * PL_FLOW_WAYS + way];
 
-	if (pl_flow_is_over(c, f))
+	if (pl_flow_is_over(c, f, c->kept->clock_ns))
 		pl_flow_end_of(c, f, PL_FLOW_END_IDLE);
 }
 
@@ -272,15 +272,16 @@ static enum belongs place_of(struct pl_flow_entry *f, unsigned int d, const stru
 static enum belongs goes_on(
 	struct pl_flow_cache *c, struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
 {
+	const uint64_t clock = c->kept->clock_ns, now = p->ts_ns > clock ? p->ts_ns : clock;
 	enum belongs at;
 
-	if (pl_flow_is_over(c, f)) {
+	if (pl_flow_is_over(c, f, now)) {
 		pl_flow_end_of(c, f, PL_FLOW_END_IDLE);
 		return FLOW_ANOTHER;
 	}
 	if ((f->places & PL_FLOW_WAITING) != 0) {
-		pl_flow_settle(c, f, c->kept->clock_ns);
-		if (pl_flow_is_over(c, f)) {
+		pl_flow_settle(c, f, now);
+		if (pl_flow_is_over(c, f, now)) {
 			pl_flow_end_of(c, f, PL_FLOW_END_IDLE);
 			return FLOW_ANOTHER;
 		}
@@ -297,7 +298,7 @@ static enum belongs goes_on(
 		return at;
 	if (pl_flow_is_empty(f) || f->packets[d] > UINT32_MAX - pl_pkt96_weight(p) ||
 		((f->state & PL_FLOW_CLOSING) == 0 &&
-			c->kept->clock_ns - f->first_ts >= c->config.active_ns))
+			pl_flow_since(f->first_ts, now) >= c->config.active_ns))
 		pl_flow_give(c, f, PL_FLOW_END_ACTIVE, p->ts_ns);
 	return at;
 }
@@ -348,6 +349,10 @@ static void set_back(struct pl_flow_cache *c, uint64_t ts_ns)
 
 static void set_clock(struct pl_flow_cache *c, uint64_t ts_ns)
 {
+	if (c->live.on) {
+		pl_flow_live_count(&c->live, ts_ns, &c->counters);
+		return;
+	}
 	if (ts_ns >= c->kept->clock_ns) {
 		c->kept->clock_ns = ts_ns;
 		c->behind = 0;
@@ -487,8 +492,9 @@ void pl_flow_cache_finish(struct pl_flow_cache *cache)
 
 		if (cache->buckets[slot / PL_FLOW_WAYS].tag[slot % PL_FLOW_WAYS] != 0)
 			pl_flow_end_of(cache, f,
-				pl_flow_is_over(cache, f) ? PL_FLOW_END_IDLE
-							  : PL_FLOW_END_SHUTDOWN);
+				pl_flow_is_over(cache, f, cache->kept->clock_ns)
+					? PL_FLOW_END_IDLE
+					: PL_FLOW_END_SHUTDOWN);
 	}
 	pl_flow_flush(cache);
 }

@@ -6,8 +6,8 @@
  * ports, so a request and its reply are two flows.
  *
  * Time is that of the packet records. The cache's clock is the newest time seen, whatever the
- * order of packets. A flow is over when its last packet is `idle_ns` or more behind the clock,
- * or its end, a RST or the second FIN, is `end_ns` or more. Unless flows are evicted, which
+ * order of packets; of live packets it is that of the slowest source (live.h). A flow is over when its last packet is `idle_ns` or more behind the clock,
+ * or its end, a RST or the second FIN, is `end_ns` or more, or as far before the flow's next packet. Unless flows are evicted, which
  * packets share a record follows from this alone: not from when the scan comes by, nor from how
  * packets are cut into batches. A flow that goes on gets a record with the first packet that
  * comes `active_ns` or more after the record's first. When PL_FLOW_BEHIND packets in a row are
@@ -91,6 +91,15 @@ void pl_flow_cache_set_listening(struct pl_flow_cache *cache, const struct pl_fl
 /* Counts `n` packets, in the order seen. Each call also looks for flows that are over, in a part of
  * the table that grows with `n`. */
 void pl_flow_cache_feed(struct pl_flow_cache *cache, const struct pl_pkt96 *packets, uint32_t n);
+
+/* Counts packets that came at now_ns by the receiver's clock, which never steps, from one source. A
+ * time after most_ns is another's mistake or lie. All packets of the cache are fed so, or none. */
+void pl_flow_cache_feed_live(struct pl_flow_cache *cache, const struct pl_pkt96 *packets,
+	uint32_t n, uint64_t now_ns, uint64_t most_ns);
+/* Says that the clock that the cache has now, from another process, was that of now_ns. */
+void pl_flow_cache_begin_live(struct pl_flow_cache *cache, uint64_t now_ns);
+/* As pl_flow_cache_expire(), by the receiver's clock. */
+void pl_flow_cache_expire_live(struct pl_flow_cache *cache, uint64_t now_ns);
 
 /* Sets the clock on to `now_ns`, on the packets' time scale (an earlier time does nothing), ends
  * all flows that are over, and hands all finished records to the sink. The caller calls it every

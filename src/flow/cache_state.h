@@ -4,6 +4,7 @@
 
 #include "flow/cache.h"
 #include "flow/kept.h"
+#include "flow/live.h"
 #include "flow/record_of.h"
 #include "flow/table.h"
 
@@ -17,7 +18,9 @@ struct pl_flow_cache {
 	uint32_t n_buckets, scanned;
 	uint32_t idle_ticks; /* idle timeout; no flow's tick is further ahead */
 	uint32_t behind;     /* packets in a row that are far behind the clock */
-	bool keeps;          /* the memory is that of a file: the journal notes each step */
+	uint64_t ahead_ns;   /* a flow may be so much later than the clock: live sources' own */
+	struct pl_flow_live live;
+	bool keeps; /* the memory is that of a file: the journal notes each step */
 	struct pl_flow_config config;
 	pl_flow_sink *sink;
 	void *arg;
@@ -28,14 +31,20 @@ struct pl_flow_cache {
 	struct pl_flow_state_counters state_counters;
 };
 
-/* True when the flow is over by the clock. A flow later than the clock is from before the clock was
- * set back, and over. */
-static inline bool pl_flow_is_over(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
+static inline uint64_t pl_flow_since(uint64_t from_ns, uint64_t now_ns)
 {
-	return f->last_ts > c->kept->clock_ns ||
-	       c->kept->clock_ns - f->last_ts >= c->config.idle_ns ||
+	return now_ns > from_ns ? now_ns - from_ns : 0;
+}
+
+/* True when the flow is over at now_ns. A flow later than that, by more than sources can be, is from
+ * before the clock was set back, and over. */
+static inline bool pl_flow_is_over(
+	const struct pl_flow_cache *c, const struct pl_flow_entry *f, uint64_t now_ns)
+{
+	return pl_flow_since(now_ns, f->last_ts) > c->ahead_ns ||
+	       pl_flow_since(f->last_ts, now_ns) >= c->config.idle_ns ||
 	       ((f->state & PL_FLOW_CLOSING) != 0 &&
-		       c->kept->clock_ns - f->ended_ts >= c->config.end_ns);
+		       pl_flow_since(f->ended_ts, now_ns) >= c->config.end_ns);
 }
 
 static inline struct pl_flow_other *pl_flow_other_of(

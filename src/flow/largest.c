@@ -62,7 +62,7 @@ uint32_t pl_flow_cache_largest(
 
 		if (tag == 0 || pl_flow_is_empty(f) ||
 			(n == max && f->bytes[0] + f->bytes[1] <= bytes_of(&ret[0])) ||
-			pl_flow_is_over(cache, f))
+			pl_flow_is_over(cache, f, cache->kept->clock_ns))
 			continue;
 		if (n < max) {
 			pl_flow_make_record(cache, &ret[n], f, (enum pl_flow_end)0, 0);

@@ -311,6 +311,12 @@ static bool run_once(uint64_t seed, struct pl_flow_counters *sum)
 	return good;
 }
 
+/* True when only live packets, which the model has not, come to be counted so: live_test.c. */
+static bool is_of_live(const struct pl_stat *row)
+{
+	return strcmp(row->name, "ahead") == 0 || strcmp(row->name, "behind") == 0;
+}
+
 int main(void)
 {
 	const char *wanted = getenv("PATHLINE_SEED");
@@ -327,7 +333,7 @@ int main(void)
 	for (unsigned int i = 0; i < pl_flow_counters_list.n && wanted == NULL; i++) {
 		const struct pl_stat *row = &pl_flow_counters_list.rows[i];
 
-		if (!row->gauge)
+		if (!row->gauge && !is_of_live(row))
 			ok(pl_stat_read(row, &sum) > 0, "%s came about: %" PRIu64, row->name,
 				pl_stat_read(row, &sum));
 	}

@@ -91,9 +91,9 @@ struct pl_flow_resumed {
 int pl_flow_cache_resume(struct pl_flow_cache *cache, uint64_t boot_ns, struct pl_flow_resumed *ret,
 	struct pl_diag *diag);
 
-/* Notes that the newest packet has time newest_ns and came at `boot_ns`: from them the next process
- * tells how long no tap looked. clocks: bits of the caller that say which clocks made the times;
- * they are added to the earlier ones. */
+/* Notes that the clock was newest_ns at `boot_ns`: from them the next process tells how long no tap
+ * looked. clocks: bits of the caller that say which clocks made the times; they are added to the
+ * earlier ones. */
 void pl_flow_cache_came(
 	struct pl_flow_cache *cache, uint64_t newest_ns, uint64_t boot_ns, uint32_t clocks);
 /* All bits of clocks so far, those of earlier processes included. */

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "flow/live.h"
 #include "service/tap_account.h"
 #include "service/tap_counts.h"
 #include "service/tap_drops.h"
@@ -70,23 +71,25 @@ void pl_tap_service_packets(struct pl_tap_service *t, const struct pl_pkt96 *rec
 		pl_tap_service_give(t, PL_FLAT_PKT96, records, n);
 	if (t->flows == NULL)
 		return;
-	pl_flow_cache_feed(t->flows, records, n);
-	if (n > 0 && records[n - 1].ts_ns > t->newest_ns) {
-		t->newest_ns = records[n - 1].ts_ns;
-		t->newest_mono_ns = pl_clock_mono_ns();
-		pl_tap_state_came(t);
+	if (!t->live) {
+		pl_flow_cache_feed(t->flows, records, n);
+		return;
 	}
+	/* Anybody can send a datagram, but not stamp a packet of this host. */
+	pl_flow_cache_feed_live(t->flows, records, n, pl_clock_mono_ns(),
+		t->receiving ? pl_clock_real_ns() + PL_FLOW_AHEAD_NS : UINT64_MAX);
+	if (n > 0)
+		pl_tap_state_came(t);
 }
 
-/* Expires flows by the clock of the latest records, also when no records come. */
+/* Expires flows, also when no records come. */
 static void expire_flows(struct pl_tap_service *t, uint64_t now_ns)
 {
 	if (t->flows == NULL || !t->live || now_ns < t->expire_ns)
 		return;
 	t->expire_ns = now_ns + EXPIRE_NS;
 	pl_tap_state_look(t);
-	if (t->newest_ns != 0)
-		pl_flow_cache_expire(t->flows, t->newest_ns + (now_ns - t->newest_mono_ns));
+	pl_flow_cache_expire_live(t->flows, now_ns);
 }
 
 /* Takes records received from others; rules apply to them, too. */
@@ -121,8 +124,10 @@ static void take(struct pl_tap_service *t, unsigned int port, const struct pl_ba
 
 	t->from = port;
 	t->tap.point = pl_tap_place_point(t, t->port_sources[port], t->point);
-	if (t->datagrams[port]) {
+	t->receiving = t->datagrams[port];
+	if (t->receiving) {
 		pl_tmpkt_receiver_feed(t->receiver, packets);
+		t->receiving = false;
 		return;
 	}
 	do {

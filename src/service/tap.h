@@ -91,16 +91,16 @@ struct pl_tap_service {
 	struct pl_flow_cache *flows;        /* NULL: not asked for */
 	struct pl_flow_state *state;        /* file of the flows; NULL: none */
 	uint64_t state_boot_ns;             /* when the state was opened, by CLOCK_BOOTTIME */
+	uint64_t state_mono_ns;             /* likewise, by CLOCK_MONOTONIC */
 	bool state_begun, state_cut;        /* its flows were resumed; another process cut it */
 	struct pl_tap_listening *listening; /* NULL: unknown, or not needed */
 	struct pl_tap_listening_stats listening_stats;
-	uint64_t newest_ns; /* latest time of a record, and when that came */
-	uint64_t newest_mono_ns;
 	uint64_t passed_ns; /* time told by print.passed last */
 	uint64_t expire_ns; /* time of the next expiry of flows, monotonic */
 	struct pl_port *ports[PL_TAP_PORTS_MAX];
 	size_t port_sources[PL_TAP_PORTS_MAX]; /* the source of each port, in the options */
 	bool datagrams[PL_TAP_PORTS_MAX];      /* the port gets tmpkt/1, not packets */
+	bool receiving;                        /* records at work come from such a port */
 	bool ended[PL_TAP_PORTS_MAX];          /* the port's file was read to its end */
 	unsigned int n_ports, n_ended;
 	unsigned int from;                                 /* the port being read */

@@ -32,7 +32,7 @@ int pl_tap_state_open(struct pl_tap_service *t, struct pl_diag *diag)
 	}
 	/* Packets are seen from now on. */
 	t->state_boot_ns = pl_clock_read(CLOCK_BOOTTIME);
-	t->newest_mono_ns = pl_clock_mono_ns();
+	t->state_mono_ns = pl_clock_mono_ns();
 	options.n_points = pl_tap_places_points(t, points);
 	r = pl_flow_state_open(&t->state, &options, &t->o->flow, diag);
 	if (r == 0)
@@ -121,7 +121,8 @@ int pl_tap_state_begin(struct pl_tap_service *t, struct pl_diag *diag)
 	if (resumed.was_there)
 		say_resumed(t, &resumed);
 	say_torn(t, &resumed);
-	t->newest_ns = pl_flow_cache_clock(t->flows);
+	if (resumed.was_there)
+		pl_flow_cache_begin_live(t->flows, t->state_mono_ns);
 	return r;
 }
 
@@ -130,8 +131,8 @@ int pl_tap_state_begin(struct pl_tap_service *t, struct pl_diag *diag)
 void pl_tap_state_came(struct pl_tap_service *t)
 {
 	if (t->state != NULL)
-		pl_flow_cache_came(
-			t->flows, t->newest_ns, pl_clock_read(CLOCK_BOOTTIME), t->clocks);
+		pl_flow_cache_came(t->flows, pl_flow_cache_clock(t->flows),
+			pl_clock_read(CLOCK_BOOTTIME), t->clocks);
 }
 
 void pl_tap_state_look(struct pl_tap_service *t)
@@ -158,9 +159,8 @@ void pl_tap_state_points(struct pl_tap_service *t)
 
 void pl_tap_state_leave(struct pl_tap_service *t)
 {
-	const uint64_t since = pl_clock_mono_ns() - t->newest_mono_ns;
-
-	pl_flow_cache_leave(t->flows, t->newest_ns != 0 ? t->newest_ns + since : 0);
+	pl_flow_cache_expire_live(t->flows, pl_clock_mono_ns());
+	pl_flow_cache_leave(t->flows, 0);
 }
 
 void pl_tap_state_close(struct pl_tap_service *t)
