@@ -189,10 +189,26 @@ static uint32_t new_slot(struct pl_flow_cache *c, const struct pl_flow_place *pl
 	return slot;
 }
 
+/* A request and its answer, of any codes, are of one flow; of other messages direction, type and code
+ * are. */
+static bool is_of_icmp(const struct pl_flow_entry *f, const struct pl_pkt96 *p, unsigned int *ret_d)
+{
+	const int answer = pl_icmp_answer(p->proto, p->sport);
+
+	*ret_d = f->sport != p->sport;
+	if (*ret_d == 1)
+		return f->sport == answer && pl_addr_equal(&f->src, &p->dst) &&
+		       pl_addr_equal(&f->dst, &p->src);
+	return (answer != PL_ICMP_NO_ANSWER || f->dport == p->dport) &&
+	       pl_addr_equal(&f->src, &p->src) && pl_addr_equal(&f->dst, &p->dst);
+}
+
 static bool is_of(const struct pl_flow_entry *f, const struct pl_pkt96 *p, unsigned int *ret_d)
 {
 	if (f->proto != p->proto || f->vlan != p->vlan)
 		return false;
+	if (pl_flow_is_icmp(p->proto))
+		return is_of_icmp(f, p, ret_d);
 	*ret_d = 0;
 	if (f->sport == p->sport && f->dport == p->dport && pl_addr_equal(&f->src, &p->src) &&
 		pl_addr_equal(&f->dst, &p->dst))

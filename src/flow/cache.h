@@ -2,8 +2,9 @@
 /*
  * The flow cache: packet records in, flow records out (RFC 7011's metering process, with the TCP
  * analytics of tcp.h). One record holds both directions of a flow: packets of equal protocol and
- * VLAN id whose addresses and ports are equal, or equal when swapped. ICMP type and code count as
- * ports, so a request and its reply are two flows.
+ * VLAN id whose addresses and ports are equal, or equal when swapped. Of ICMP, messages of one type
+ * and those that answer them (record/icmp.h) are the directions of a flow; other messages are of one
+ * flow when type, code and direction are equal. Type and code stand for ports in the record.
  *
  * Time is that of the packet records. The cache's clock is the newest time seen, whatever the
  * order of packets; of live packets it is that of the slowest source (live.h). A flow is over when its last packet is `idle_ns` or more behind the clock,

@@ -617,12 +617,69 @@ static void ends_the_future(void)
 	done(cache, &kept);
 }
 
+static struct pl_pkt96 icmp(unsigned int back, uint8_t proto, uint16_t type, uint16_t code)
+{
+	struct pl_pkt96 p = udp(0, back);
+
+	p.proto = proto;
+	p.sport = type;
+	p.dport = code;
+	return p;
+}
+
+/* A message of the flow's first type, and another one. */
+static const struct {
+	const char *name;
+	uint8_t proto;
+	uint16_t type[2], code[2];
+	unsigned int back; /* the second one comes from the other host */
+	uint32_t flows, reverse;
+} messages[] = {
+	{ "echo and its reply", 1, { 8, 0 }, { 0, 0 }, 1, 1, 1 },
+	{ "a reply seen first", 1, { 0, 8 }, { 0, 0 }, 1, 1, 1 },
+	{ "two hosts that ping each other", 1, { 8, 8 }, { 0, 0 }, 1, 2, 0 },
+	{ "replies of both", 1, { 0, 0 }, { 0, 0 }, 1, 2, 0 },
+	{ "a host that asks and answers", 1, { 8, 0 }, { 0, 0 }, 0, 2, 0 },
+	{ "an echo of another code", 1, { 8, 8 }, { 0, 1 }, 0, 1, 0 },
+	{ "timestamps", 1, { 13, 14 }, { 0, 0 }, 1, 1, 1 },
+	{ "address masks", 1, { 17, 18 }, { 0, 0 }, 1, 1, 1 },
+	{ "another's answer", 1, { 8, 14 }, { 0, 0 }, 1, 2, 0 },
+	{ "unreachable both ways", 1, { 3, 3 }, { 3, 3 }, 1, 2, 0 },
+	{ "unreachable again", 1, { 3, 3 }, { 3, 3 }, 0, 1, 0 },
+	{ "unreachable for another reason", 1, { 3, 3 }, { 3, 1 }, 0, 2, 0 },
+	{ "echo of ICMPv6", 58, { 128, 129 }, { 0, 0 }, 1, 1, 1 },
+	{ "neighbours", 58, { 135, 136 }, { 0, 0 }, 1, 1, 1 },
+	{ "types of ICMPv4 in ICMPv6", 58, { 8, 0 }, { 0, 0 }, 1, 2, 0 },
+	{ "another protocol", 2, { 8, 0 }, { 0, 0 }, 1, 2, 0 },
+};
+
+static void pairs_messages_of_icmp(unsigned int i)
+{
+	const struct pl_flow_config config = PL_FLOW_CONFIG;
+	struct kept kept;
+	struct pl_flow_cache *cache = new_cache(&config, &kept);
+
+	feed(cache, icmp(0, messages[i].proto, messages[i].type[0], messages[i].code[0]));
+	feed(cache, icmp(messages[i].back, messages[i].proto, messages[i].type[1],
+			    messages[i].code[1]));
+	pl_flow_cache_finish(cache);
+	eq(kept.n, messages[i].flows, "%s: flows", messages[i].name);
+	eq(kept.records[0].pkts_rev, messages[i].reverse, "%s: back", messages[i].name);
+	if (kept.n == 1)
+		eq(kept.records[0].sport << 8 | kept.records[0].dport,
+			messages[i].type[0] << 8 | messages[i].code[0], "%s: the first one's type",
+			messages[i].name);
+	done(cache, &kept);
+}
+
 int main(void)
 {
 	refuses_configurations();
 	adds_up();
 	tells_keys_apart();
 	leaves_out_what_has_no_key();
+	for (unsigned int i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
+		pairs_messages_of_icmp(i);
 	for (unsigned int i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
 		ends(&endings[i]);
 	counts_anew_after_active();

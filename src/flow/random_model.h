@@ -438,6 +438,21 @@ static struct mflow *model_start(struct model *m, const struct pl_pkt96 *p)
 	return f;
 }
 
+/* Direction of a message, of the types that random_icmp() makes. */
+static int model_direction_icmp(const struct pl_flow288 *r, const struct pl_pkt96 *p)
+{
+	const bool same = memcmp(&r->src, &p->src, 16) == 0 && memcmp(&r->dst, &p->dst, 16) == 0,
+		   back = memcmp(&r->src, &p->dst, 16) == 0 && memcmp(&r->dst, &p->src, 16) == 0;
+
+	if (r->sport == p->sport)
+		return same && (r->sport != 3 || r->dport == p->dport) ? 0 : -1;
+	return back && ((r->sport == 8 && p->sport == 0) || (r->sport == 0 && p->sport == 8) ||
+			       (r->sport == 13 && p->sport == 14) ||
+			       (r->sport == 14 && p->sport == 13))
+		       ? 1
+		       : -1;
+}
+
 /* Direction of the packet in the flow, or -1. */
 static int model_direction(const struct mflow *f, const struct pl_pkt96 *p)
 {
@@ -445,6 +460,8 @@ static int model_direction(const struct mflow *f, const struct pl_pkt96 *p)
 
 	if (r->proto != p->proto || r->vlan != p->vlan)
 		return -1;
+	if (r->proto == 1)
+		return model_direction_icmp(r, p);
 	if (memcmp(&r->src, &p->src, 16) == 0 && memcmp(&r->dst, &p->dst, 16) == 0 &&
 		r->sport == p->sport && r->dport == p->dport)
 		return 0;

@@ -118,6 +118,14 @@ static uint16_t random_place(struct run *r, uint32_t key, unsigned int back)
 						     : *place / 2;
 }
 
+static void random_icmp(struct run *r, struct pl_pkt96 *p)
+{
+	static const uint8_t types[] = { 8, 0, 8, 0, 13, 14, 3 };
+
+	p->sport = types[pl_rng_below(&r->rng, sizeof(types))];
+	p->dport = (uint16_t)(one_in(r, 3) ? pl_rng_below(&r->rng, 4) : 0);
+}
+
 static struct pl_pkt96 random_packet(struct run *r)
 {
 	static const uint16_t obs[] = {
@@ -131,7 +139,10 @@ static struct pl_pkt96 random_packet(struct run *r)
 	struct pl_pkt96 p;
 
 	r->now += step_ns(r);
-	p = packet(r->now, back, (uint16_t)(ports[key % 3] + key), key % 4 == 3 ? 17 : 6);
+	p = packet(r->now, back, (uint16_t)(ports[key % 3] + key),
+		key % 8 == 7   ? 1
+		: key % 4 == 3 ? 17
+			       : 6);
 	if (key % 5 == 4)
 		*(back ? &p.sport : &p.dport) = 8080;
 	if (!r->slow && one_in(r, 10))
@@ -140,6 +151,8 @@ static struct pl_pkt96 random_packet(struct run *r)
 		p.ts_ns += pl_rng_below(&r->rng, 400 * SECOND);
 	p.wire_len = (uint16_t)pl_rng_u64(&r->rng);
 	p.vlan = (uint16_t)(key % 2);
+	if (p.proto == 1)
+		random_icmp(r, &p);
 	if (p.proto == 6)
 		random_tcp(r, &r->talks[key], back, &p);
 	if (one_in(r, 25))

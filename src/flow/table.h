@@ -15,6 +15,7 @@
 
 #include "base/hash.h"
 #include "flow/entry.h"
+#include "record/icmp.h"
 
 #define PL_FLOW_WAYS 8u
 #define PL_FLOW_TICK 20 /* a tick is 2^20 ns, about a millisecond */
@@ -41,11 +42,25 @@ static inline uint64_t pl_flow_key_side(
 	return pl_hash_mix(words[1] ^ seed[0], pl_hash_mix(words[0] ^ seed[1], port ^ seed[2]));
 }
 
+static inline bool pl_flow_is_icmp(uint8_t proto)
+{
+	return proto == PL_ICMP_PROTO || proto == PL_ICMP6_PROTO;
+}
+
+/* The port at dst in the key: of an ICMP message with an answer it is the answer's type. */
+static inline uint16_t pl_flow_key_dport(const struct pl_pkt96 *p)
+{
+	const int answer =
+		pl_flow_is_icmp(p->proto) ? pl_icmp_answer(p->proto, p->sport) : PL_ICMP_NO_ANSWER;
+
+	return answer != PL_ICMP_NO_ANSWER ? (uint16_t)answer : p->dport;
+}
+
 /* Hash of a packet's key, equal in both directions. Without the seed nobody can find collisions. */
 static inline uint64_t pl_flow_key_hash(const struct pl_pkt96 *p, const uint64_t seed[4])
 {
 	return pl_hash_mix(pl_flow_key_side(&p->src, p->sport, seed) +
-				   pl_flow_key_side(&p->dst, p->dport, seed),
+				   pl_flow_key_side(&p->dst, pl_flow_key_dport(p), seed),
 		((uint64_t)p->vlan << 8 | p->proto) ^ seed[3]);
 }
 

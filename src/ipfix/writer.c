@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ipfix/message.h"
+#include "record/icmp.h"
 
 #define DIRECTION_BYTES 1
 #define OPTIONS_BYTES   32 /* most bytes of the template of options: 4 elements */
@@ -286,17 +287,12 @@ static uint8_t direction_of(uint8_t role)
 					     : 0; /* arbitrary */
 }
 
-/* The type of ICMP messages that answer others, or of those that they answer; else the same. */
-static uint16_t answer_of(uint16_t type)
+/* The type of ICMP messages of the other direction: that which answers, else the same. */
+static uint16_t answer_of(const struct pl_flow288 *f)
 {
-	static const uint8_t pairs[][2] = { { 8, 0 }, { 13, 14 }, { 15, 16 }, { 17, 18 },
-		{ 128, 129 } };
+	const int answer = pl_icmp_answer(f->proto, f->sport);
 
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		if (type == pairs[i][0] || type == pairs[i][1])
-			return type == pairs[i][0] ? pairs[i][1] : pairs[i][0];
-	}
-	return type;
+	return answer != PL_ICMP_NO_ANSWER ? (uint16_t)answer : f->sport;
 }
 
 /* Reverses a flow: addresses, ports, counts. told: the record has the place of the other direction,
@@ -307,7 +303,7 @@ static struct pl_flow288 reversed(const struct pl_flow288 *f, bool icmp, bool to
 
 	r.src = f->dst;
 	r.dst = f->src;
-	r.sport = icmp ? answer_of(f->sport) : f->dport;
+	r.sport = icmp ? answer_of(f) : f->dport;
 	r.dport = icmp ? f->dport : f->sport;
 	r.bytes_fwd = f->bytes_rev;
 	r.pkts_fwd = f->pkts_rev;

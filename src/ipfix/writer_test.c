@@ -288,6 +288,13 @@ static void test_directions(void)
 	value(back, 0, 138, 12, "back: of flow128, which does not say where it was");
 	value(back - 1, 0, 32, 8 << 8, "echo request");
 	value(back, 0, 32, 0, "back: echo reply");
+	f.sport = 0;
+	back = sent(x, &f);
+	value(back, 0, 32, 8 << 8, "back: the requests that were answered");
+	f.sport = 10;
+	value(sent(x, &f), 0, 32, 9 << 8, "back: a router's advertisement");
+	f.sport = 128;
+	value(sent(x, &f), 0, 32, 128 << 8, "back: a type of the other version is not paired");
 	f.sport = 3;
 	f.dport = 1;
 	value(sent(x, &f), 0, 32, 3 << 8 | 1, "messages without answers have one type both ways");

@@ -6,7 +6,9 @@
 #include <gnutls/crypto.h>
 #include <string.h>
 
-enum { ICMP = 1, TCP = 6, UDP = 17, ICMP6 = 58, SCTP = 132, SHA1_BYTES = 20 };
+#include "record/icmp.h"
+
+enum { TCP = 6, UDP = 17, SCTP = 132, SHA1_BYTES = 20 };
 
 struct tuple {
 	const struct pl_addr *src, *dst;
@@ -25,25 +27,16 @@ static bool has_ports(uint8_t proto)
 	return proto == TCP || proto == UDP || proto == SCTP;
 }
 
-/* Types of messages that are answered by others, as the specification pairs them. */
-static const uint8_t pairs4[][2] = { { 8, 0 }, { 13, 14 }, { 15, 16 }, { 10, 9 }, { 17, 18 } };
-static const uint8_t pairs6[][2] = { { 128, 129 }, { 133, 134 }, { 135, 136 }, { 130, 131 },
-	{ 139, 140 }, { 144, 145 } };
-
 /* The types of a message and of its answer take the place of ports. False: nothing answers it, type
  * and code do, and its direction counts. */
 static bool pair_types(struct tuple *t)
 {
-	const uint8_t(*pairs)[2] = t->proto == ICMP ? pairs4 : pairs6;
-	const size_t n = t->proto == ICMP ? sizeof(pairs4) / 2 : sizeof(pairs6) / 2;
+	const int answer = pl_icmp_answer(t->proto, t->sport);
 
-	for (size_t i = 0; i < n; i++) {
-		if (t->sport != pairs[i][0] && t->sport != pairs[i][1])
-			continue;
-		t->dport = t->sport == pairs[i][0] ? pairs[i][1] : pairs[i][0];
-		return true;
-	}
-	return false;
+	if (answer == PL_ICMP_NO_ANSWER)
+		return false;
+	t->dport = (uint16_t)answer;
+	return true;
 }
 
 static bool is_ordered(const struct tuple *t)
@@ -88,7 +81,7 @@ static void put_base64(char *to, const uint8_t *from)
 
 static void make(char ret[PL_COMMUNITY_ID_MAX], struct tuple t)
 {
-	const bool icmp = t.proto == ICMP || t.proto == ICMP6;
+	const bool icmp = t.proto == PL_ICMP_PROTO || t.proto == PL_ICMP6_PROTO;
 	const bool ports = icmp || has_ports(t.proto);
 	const bool v4 = pl_addr_is_v4(t.src) && pl_addr_is_v4(t.dst);
 	uint8_t bytes[2 + 2 * 16 + 2 + 4] = { 0 }, hash[SHA1_BYTES], *p = bytes + 2;
