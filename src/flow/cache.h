@@ -7,10 +7,11 @@
  * flow when type, code and direction are equal. Type and code stand for ports in the record.
  *
  * Time is that of the packet records. The cache's clock is the newest time seen, whatever the
- * order of packets; of live packets it is that of the slowest source (live.h). A flow is over when its last packet is `idle_ns` or more behind the clock,
- * or its end, a RST or the second FIN, is `end_ns` or more, or as far before the flow's next packet. Unless flows are evicted, which
- * packets share a record follows from this alone: not from when the scan comes by, nor from how
- * packets are cut into batches. A flow that goes on gets a record with the first packet that
+ * order of packets; of live packets it is that of the slowest source (live.h). A flow is over when
+ * its last packet is `idle_ns` or more behind the clock or the flow's next packet, or its end, a RST
+ * or the second FIN, is `end_ns` or more. Unless flows are evicted or live, which packets share a
+ * record follows from this alone: not from when the scan comes by, nor from how packets are cut into
+ * batches. A flow that goes on gets a record with the first packet that
  * comes `active_ns` or more after the record's first. When PL_FLOW_BEHIND packets in a row are
  * more than `idle_ns` behind the clock, the clock was wrong: it is set back, and flows from the
  * time after it are over.
@@ -54,8 +55,8 @@ struct pl_flow_config {
 	uint64_t idle_ns;   /* a flow is over after so long without a packet */
 	uint64_t active_ns; /* a flow that goes on gets a record after so long, at its next
 			     * packet */
-	uint64_t end_ns;    /* a flow is over so long after a RST or its second FIN; idle_ns at
-			     * most */
+	uint64_t end_ns;    /* a flow is over so long after a RST or its second FIN, or after
+			     * idle_ns, if that is less */
 };
 
 #define PL_FLOW_CONFIG                                                                             \

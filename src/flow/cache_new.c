@@ -79,9 +79,6 @@ int pl_flow_config_check(const struct pl_flow_config *c, struct pl_diag *diag)
 		pl_diag_set(diag, "the idle timeout must be longer than 0 and at most an hour");
 	else if (c->active_ns == 0 || c->active_ns > PL_FLOW_ACTIVE_MAX)
 		pl_diag_set(diag, "the active timeout must be longer than 0 and at most a day");
-	else if (c->end_ns > c->idle_ns)
-		pl_diag_set(diag, "the time that a flow is kept after its end must not be longer "
-				  "than the idle timeout");
 	else
 		return 0;
 	return -EINVAL;
@@ -95,6 +92,8 @@ struct pl_flow_cache *pl_flow_cache_bare(
 	if (c == NULL)
 		return NULL;
 	c->config = *config;
+	if (config->end_ns > config->idle_ns)
+		c->config.end_ns = config->idle_ns;
 	c->idle_ticks = pl_flow_tick(config->idle_ns) + 1;
 	c->sink = sink;
 	c->arg = arg;

@@ -45,7 +45,6 @@ static void refuses_configurations(void)
 		{ "one of more than an hour", { 8, PL_FLOW_IDLE_MAX + 1, SECOND, 0 } },
 		{ "no active timeout", { 8, SECOND, 0, SECOND } },
 		{ "one of more than a day", { 8, SECOND, PL_FLOW_ACTIVE_MAX + 1, SECOND } },
-		{ "an end after the idle timeout", { 8, SECOND, SECOND, SECOND + 1 } },
 	};
 
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -575,6 +574,23 @@ static void scans_by_itself(void)
 }
 
 /* One packet from the far future makes each flow over at once, until the clock is set back. */
+/* No flow is kept after its end for longer than one that has none. */
+static void ends_no_later_than_idle(void)
+{
+	struct pl_flow_config config = PL_FLOW_CONFIG;
+	struct kept kept;
+	struct pl_flow_cache *cache;
+
+	config.idle_ns = SECOND / 2;
+	cache = new_cache(&config, &kept);
+	feed(cache, tcp(0, 0, RST, 1));
+	pl_flow_cache_expire(cache, EPOCH + SECOND / 2 - 1);
+	eq(kept.n, 0, "within an idle timeout of half a second");
+	pl_flow_cache_expire(cache, EPOCH + SECOND / 2);
+	ok(kept.n == 1 && kept.records[0].end_reason == PL_FLOW_END_FINISHED, "and after it");
+	done(cache, &kept);
+}
+
 static void survives_a_wrong_clock(void)
 {
 	const struct pl_flow_config config = PL_FLOW_CONFIG;
@@ -693,6 +709,7 @@ int main(void)
 	fills_well();
 	evicts_who_was_silent();
 	scans_by_itself();
+	ends_no_later_than_idle();
 	survives_a_wrong_clock();
 	ends_the_future();
 	return pl_test_done();

@@ -111,6 +111,15 @@ static const struct {
 		"sources: [{uri: 'udp://:5000?sockets=2'}]\ndta: {listen: 'udp://:5000'}\n"
 		"regions: [{name: a, path: /a, writer: dta}]\n",
 		"source 1 and dta.listen both take the address :5000" },
+	{ "flows that end early, and late",
+		"taps: [{name: a, sources: ['packet:eth0'], flows: {idle: 500ms, active: 1d}}, "
+		"{name: b, sources: ['packet:eth1'], flows: {idle: 1h}}]\n",
+		NULL },
+	{ "flows that are kept for longer than a cache can",
+		"taps: [{name: a, sources: ['packet:eth0'], flows: {idle: 2h}}]\n", "flows.idle" },
+	{ "flows with records of more than a day",
+		"taps: [{name: a, sources: ['packet:eth0'], flows: {active: 2d}}]\n",
+		"flows.active" },
 #if PL_HAVE_KAFKA
 	{ "packets into a topic, and out of one",
 		"sources: [{uri: 'kafka://h/r?until=end'}]\n"
