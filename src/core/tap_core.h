@@ -428,6 +428,18 @@ PL_CORE_INLINE uint32_t pl_tap_core_tcp(struct pl_tap_walk *w, uint32_t *ret_hea
 	return PL_TAP_MADE;
 }
 
+/* Reads the common header of SCTP (RFC 9260 3.1). */
+PL_CORE_INLINE void pl_tap_core_sctp(struct pl_tap_walk *w, uint32_t *ret_header)
+{
+	if (w->end - w->at < 12) {
+		w->flags |= PL_TAP_HEADLESS;
+		return;
+	}
+	w->record.sport = pl_tap_be16(w, w->at);
+	w->record.dport = pl_tap_be16(w, w->at + 2);
+	*ret_header = 12;
+}
+
 PL_CORE_INLINE uint32_t pl_tap_core_transport(struct pl_tap_walk *w)
 {
 	struct pl_pkt96 *r = &w->record;
@@ -443,6 +455,8 @@ PL_CORE_INLINE uint32_t pl_tap_core_transport(struct pl_tap_walk *w)
 			outcome = pl_tap_core_udp(w, &length);
 		} else if (w->proto == 6) {
 			outcome = pl_tap_core_tcp(w, &header);
+		} else if (w->proto == 132) {
+			pl_tap_core_sctp(w, &header);
 		} else if (w->proto == icmp && w->end - w->at >= 4) {
 			header = 4;
 			r->sport = *pl_tap_at(w, w->at);

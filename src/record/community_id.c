@@ -103,11 +103,10 @@ static void make(char ret[PL_COMMUNITY_ID_MAX], struct tuple t)
 	put_base64(ret + 2, hash);
 }
 
-/* True when the ports are missing; a tap has none of SCTP. */
+/* True when the ports are missing. */
 static bool lacks_ports(const struct tuple *t, uint16_t obs)
 {
-	return t->sport == 0 && t->dport == 0 &&
-	       ((obs & (PL_OBS_TRUNCATED | PL_OBS_FRAGMENT)) != 0 || t->proto == SCTP);
+	return t->sport == 0 && t->dport == 0 && (obs & (PL_OBS_TRUNCATED | PL_OBS_FRAGMENT)) != 0;
 }
 
 bool pl_community_id(char ret[PL_COMMUNITY_ID_MAX], enum pl_flat_kind kind, const void *record)

@@ -13,6 +13,6 @@
 /* True when records of the kind have its fields: those of packets and flows. */
 bool pl_community_id_of_kind(enum pl_flat_kind kind);
 
-/* Computes it for such a record. False when the record lacks its ports: a later fragment, a packet
- * that was cut before them, and SCTP, of which a tap has no ports. */
+/* Computes it for such a record. False when the record lacks its ports: a later fragment, or a packet
+ * that was cut before them. */
 bool pl_community_id(char ret[PL_COMMUNITY_ID_MAX], enum pl_flat_kind kind, const void *record);

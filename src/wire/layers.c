@@ -86,6 +86,18 @@ static enum pl_verdict walk_icmp(struct walk *w)
 	return PL_V_OK;
 }
 
+/* Reads the common header (RFC 9260 3.1); its chunks are payload. */
+static enum pl_verdict walk_sctp(struct walk *w)
+{
+	const uint8_t *p = pl_cursor_peek(&w->c, 12);
+
+	if (p == NULL)
+		return headless(w);
+	set_ports(w->ret, pl_be16(p), pl_be16(p + 2));
+	pl_cursor_skip(&w->ret->payload, 12);
+	return PL_V_OK;
+}
+
 static enum pl_verdict walk_transport(struct walk *w)
 {
 	struct pl_layers *l = w->ret;
@@ -103,6 +115,8 @@ static enum pl_verdict walk_transport(struct walk *w)
 		return l->ip_version == 4 ? walk_icmp(w) : PL_V_OK;
 	case PL_IP_ICMPV6:
 		return l->ip_version == 6 ? walk_icmp(w) : PL_V_OK;
+	case PL_IP_SCTP:
+		return walk_sctp(w);
 	default:
 		return PL_V_OK;
 	}

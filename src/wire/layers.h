@@ -52,6 +52,7 @@ enum {
 	PL_IP_ICMPV6 = 58,
 	PL_IP_NONE = 59,
 	PL_IP_DSTOPTS = 60,
+	PL_IP_SCTP = 132,
 };
 
 #define PL_NESTING_MAX 8

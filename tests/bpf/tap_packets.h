@@ -117,7 +117,7 @@ static inline void put_transport(struct tap_packet *p, struct tap_dice *d, uint3
 
 static inline uint32_t any_transport(struct tap_dice *d)
 {
-	static const uint8_t of[] = { 6, 6, 6, 17, 17, 1, 58, 47, 4, 59 };
+	static const uint8_t of[] = { 6, 6, 6, 17, 17, 1, 58, 132, 47, 4, 59 };
 
 	return roll(d, 20) ? of[roll(d, sizeof(of))] : roll(d, 256);
 }
