@@ -9,6 +9,7 @@
  * Needs Linux 6.1: bpf_ktime_get_tai_ns, and XDP over packets of several pieces.
  */
 #include <linux/bpf.h>
+#include <linux/errno.h>
 #include <linux/if_ether.h>
 #include <stddef.h>
 
@@ -127,6 +128,7 @@ __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 	struct pl_tap_count_value one, *value;
 	uint32_t zero = 0;
 	uint64_t now_ns, n;
+	long r;
 	void *table = bpf_map_lookup_elem(&pl_tap_counting, &zero);
 
 	if (w == NULL || table == NULL)
@@ -142,16 +144,18 @@ __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 	if (value == NULL) {
 		one = (struct pl_tap_count_value){ n, n * w->walk.record.wire_len,
 			n * w->walk.record.pay_len, now_ns };
-		if (bpf_map_update_elem(table, &key, &one, BPF_NOEXIST) == 0) {
+		r = bpf_map_update_elem(table, &key, &one, BPF_NOEXIST);
+		if (r == 0) {
 			w->book.counts.counted += n;
 			return 1;
 		}
-		/* Another processor was first, or there is no room. */
+		/* Another processor was first, or there is no room, or the kernel was busy there. */
 		value = bpf_map_lookup_elem(table, &key);
-	}
-	if (value == NULL) {
-		w->book.counts.count_full += n;
-		return 0;
+		if (value == NULL) {
+			w->book.counts.count_full += r == -E2BIG ? n : 0;
+			w->book.counts.count_busy += r == -E2BIG ? 0 : n;
+			return 0;
+		}
 	}
 	add_count(value, &w->walk.record, now_ns, n);
 	w->book.counts.counted += n;

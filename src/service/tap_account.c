@@ -187,6 +187,7 @@ const struct pl_tap_stats *pl_tap_stats_now(struct pl_tap_service *t)
 		pl_tap_kernel_counts(t->kernels[i], &c);
 		sum.counted += c.counted;
 		sum.counts_full += c.count_full;
+		sum.counts_busy += c.count_busy;
 		sum.joined += c.joined;
 		sum.not_ip += c.not_ip;
 		sum.broken += c.broken;

@@ -496,7 +496,7 @@ static void test_counts(const char *uri, bool sees_all, bool full)
 		turns, sums.counts, sums.records);
 	eq(sums.too_early, 0, "%s: none of a time that had passed", uri);
 	ok(c.counted > 0 && turns >= TURNS_LEAST - 1 && (c.count_full > 0) == full &&
-			sums.records == c.records,
+			sums.records == c.records && c.records == c.count_full + c.count_busy,
 		"%s: %" PRIu64 " without room for their key", uri, c.count_full);
 	pl_tap_kernel_close(k);
 }
