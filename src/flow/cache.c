@@ -386,6 +386,7 @@ static bool has_key(const struct pl_pkt96 *p, struct pl_flow_counters *n)
 {
 	if ((p->obs & PL_OBS_FRAGMENT) != 0 && (p->frag_off & 0x7fff) != 0) {
 		n->fragments++;
+		n->fragment_bytes += (uint64_t)pl_pkt96_weight(p) * p->wire_len;
 		return false;
 	}
 	if ((p->obs & PL_OBS_TRUNCATED) != 0 && pl_flow_has_ports(p->proto) && p->sport == 0 &&

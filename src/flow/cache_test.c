@@ -172,6 +172,7 @@ static void leaves_out_what_has_no_key(void)
 				n->without_ports == packets[i].without_ports &&
 				n->live == packets[i].live,
 			"%s", packets[i].name);
+		eq(n->fragment_bytes, 40 * n->fragments, "%s: bytes in no flow", packets[i].name);
 		done(cache, &kept);
 	}
 }

@@ -542,6 +542,7 @@ static void model_packet(struct model *m, const struct pl_pkt96 *p)
 	model_clock(m, p->ts_ns);
 	if ((p->obs & PL_OBS_FRAGMENT) && p->frag_off % 32768 != 0) {
 		m->c.n.fragments++;
+		m->c.n.fragment_bytes += (uint64_t)model_weight(p) * p->wire_len;
 		return;
 	}
 	if ((p->obs & PL_OBS_TRUNCATED) && (p->proto == 6 || p->proto == 17 || p->proto == 132) &&
