@@ -254,7 +254,7 @@ __attribute__((noinline)) int pl_tap_do_joined(struct work *w)
 	if (w == NULL)
 		return 0;
 	j = &w->joined;
-	if (!pl_tap_joined_walk(j, &w->walk, w->walk.gso, w->segs)) {
+	if (!pl_tap_joined_walk(j, &w->walk, w->walk.gso, w->segs, pl_tap_control.vxlan_ports)) {
 		w->book.counts.joined++;
 		j->n = 1;
 	}

@@ -24,6 +24,7 @@ struct pl_tap_control {
 	uint32_t link;         /* enum pl_tap_link */
 	uint32_t record_bytes; /* 64 or 96 */
 	uint32_t wake_ns;      /* each processor wakes user space at most once in so long */
+	uint64_t vxlan_ports;  /* a word of them (wire/tunnel_ports.h) */
 };
 
 /* Counts of a processor, in packets on the wire. packets is the sum of all of them but those behind

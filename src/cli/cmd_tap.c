@@ -62,7 +62,7 @@ static const struct pl_opt *options(void)
 			"of packets in a tunnel: the addresses and ports of the inner packet",
 			NULL },
 		{ PL_OPT_LIST, 0, "vxlan-port", &args.vxlan_ports, "PORT",
-			"with --inner: UDP port of VXLAN beside 4789; may be repeated (default 8472; 4789: none)",
+			"UDP port of VXLAN beside 4789, for --inner and frames of several packets; may be repeated (default 8472; 4789: none)",
 			NULL },
 		{ PL_OPT_U64, 0, "point", &args.point, "NUMBER",
 			"number of this observation point, 0 to 1023 (default 0); several interfaces are numbered from it on, from 1 where it is 0",

@@ -95,16 +95,17 @@ PL_CORE_INLINE void pl_tap_row_next(struct pl_tap_row *row, struct pl_pkt96 *ret
 /* Takes the walk's frame, whose record is made, apart. True when it is of TCP or UDP, so that its
  * packets are known. segs: their number by the kernel, 0 when it does not tell. The kernel does not
  * tell a traffic control program what it joined: in UDP with a tunnel's port it is the TCP inside,
- * whose headers are not read here; for other UDP the number must be right. */
-PL_CORE_INLINE int pl_tap_joined_walk(
-	struct pl_tap_joined *j, const struct pl_tap_walk *w, uint32_t each, uint32_t segs)
+ * whose headers are not read here; for other UDP the number must be right. It may be so by chance in
+ * a tunnel at a port that nobody names. */
+PL_CORE_INLINE int pl_tap_joined_walk(struct pl_tap_joined *j, const struct pl_tap_walk *w,
+	uint32_t each, uint32_t segs, const uint64_t vxlan_ports)
 {
 	const struct pl_pkt96 *r = &w->record;
 
 	if ((w->flags & (PL_TAP_LATER_FRAGMENT | PL_TAP_HEADLESS)) != 0 ||
 		(r->obs & PL_OBS_FRAGMENT) != 0 || w->whole < w->headers || each == 0)
 		return 0;
-	if (r->proto != 6 && (r->proto != 17 || pl_is_tunnel_port(PL_VXLAN_PORTS, r->dport)))
+	if (r->proto != 6 && (r->proto != 17 || pl_is_tunnel_port(vxlan_ports, r->dport)))
 		return 0;
 	j->each = each;
 	j->headers = j->own = w->headers;

@@ -131,7 +131,7 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 	{ .key = "inner", .type = PL_CONF_BOOL, AT(inner), .def = "false",
 	  .help = "Of packets in a tunnel: the addresses and ports of the inner packet." },
 	{ .key = "vxlan_ports", .type = PL_CONF_STRINGS, AT(vxlan_ports), .max = PL_PORTS_MAX - 1, .check = pl_config_check_port,
-	  .help = "With inner: UDP ports of VXLAN beside 4789; none given: 8472. 4789 alone: no other." },
+	  .help = "UDP ports of VXLAN beside 4789, for inner and for frames of several packets; none given: 8472. 4789 alone: no other." },
 	{ .key = "records", .type = PL_CONF_CHOICE, AT(records), .def = "packets", .choices = records,
 	  .help = "Records that go to the outputs of the key to: of packets, of flows (both directions of a connection, with round-trip times and retransmissions), of DNS messages, or of drops: packets that the kernel drops, with its reasons." },
 	{ .key = "to", .type = PL_CONF_STRINGS, AT(to), .max = 8, .check = pl_tap_to_check,

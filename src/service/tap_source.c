@@ -92,6 +92,7 @@ static int open_kernel(struct pl_tap_service *t, size_t source, const struct pl_
 	const struct pl_tap_kernel_options o = { .rules = &t->tap.rules,
 		.point = pl_tap_place_point(t, source, t->point),
 		.rights = rights,
+		.vxlan_ports = t->o->vxlan_ports,
 		.plan = t->o->plan };
 	const char *uri = t->o->sources[source];
 	int r;

@@ -26,6 +26,7 @@
 #include "record/flow_hash.h"
 #include "tap/kernel_maps.h"
 #include "tap/kernel_uri.h"
+#include "wire/tunnel_ports.h"
 
 #include "bpf/tap.skel.h" /* knows the types above only by name */
 
@@ -51,6 +52,7 @@ struct pl_tap_kernel {
 	uint64_t passed_ns;      /* result of pl_tap_kernel_passed_ns() */
 	struct pl_tap_each work; /* the map pl_tap_work */
 	struct pl_tap_hits hits;
+	uint64_t vxlan_ports;
 	struct pl_tap_count_plan plan;
 	struct pl_tap_counter *counter; /* NULL: nothing is counted */
 	bool counting;                  /* the counter is not stopped */
@@ -129,9 +131,10 @@ static int set_up(struct pl_tap_kernel *k, uint32_t link)
 {
 	struct pl_tap_control *control = (struct pl_tap_control *)&k->skel->rodata->pl_tap_control;
 
-	*control = (struct pl_tap_control){
-		.link = link, .record_bytes = k->set.record_bytes, .wake_ns = PL_TAP_WAKE_NS
-	};
+	*control = (struct pl_tap_control){ .link = link,
+		.record_bytes = k->set.record_bytes,
+		.wake_ns = PL_TAP_WAKE_NS,
+		.vxlan_ports = k->vxlan_ports };
 	bpf_program__set_autoload(k->skel->progs.pl_tap_xdp, k->set.xdp);
 	bpf_program__set_autoload(k->skel->progs.pl_tap_in, !k->set.xdp && k->set.in);
 	bpf_program__set_autoload(k->skel->progs.pl_tap_out, !k->set.xdp && k->set.out);
@@ -434,6 +437,7 @@ int pl_tap_kernel_open(struct pl_tap_kernel **ret, const char *text,
 	}
 	pl_iface_init(&k->iface);
 	k->rights = o->rights;
+	k->vxlan_ports = o->vxlan_ports != 0 ? o->vxlan_ports : PL_VXLAN_PORTS;
 	if (o->plan != NULL)
 		k->plan = *o->plan;
 	k->due_ns = UINT64_MAX;

@@ -39,7 +39,8 @@ struct pl_tap_kernel_options {
 	const struct pl_tap_rules *rules;
 	uint16_t point; /* observation point, at most PL_OBS_POINT_MASK */
 	const struct pl_rights
-		*rights; /* of another process (netio/rights.h), or NULL; must outlive it */
+		*rights;      /* of another process (netio/rights.h), or NULL; must outlive it */
+	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h); 0: 4789 and 8472 */
 	/* Counts to make instead of records; NULL: none. */
 	const struct pl_tap_count_plan *plan;
 };

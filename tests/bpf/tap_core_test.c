@@ -126,7 +126,8 @@ static void test_joined(void)
 			}
 		}
 		outcome = walk(&w, &p, raw ? PL_TAP_RAW_IP : PL_TAP_ETHERNET, each);
-		told = outcome == PL_TAP_MADE && pl_tap_joined_walk(&j, &w, each, 0);
+		told = outcome == PL_TAP_MADE &&
+		       pl_tap_joined_walk(&j, &w, each, 0, PL_VXLAN_PORTS);
 		pl_tap_joined_keep(&j, &w.record);
 		batch.pkts[0] = (struct pl_packet){ .data = p.bytes,
 			.len = p.len < PL_TAP_BYTES ? p.len : PL_TAP_BYTES,
@@ -173,6 +174,28 @@ static void test_joined(void)
 		made, several, big);
 }
 
+/* A tunnel's frame of 3000 bytes within, in packets of 1400, whose inner headers hide in the last one:
+ * the kernel's number of packets fits UDP as well. */
+static void test_named_tunnels(void)
+{
+	const uint64_t named = PL_PORTS(4789, 4789, 4789, 5555);
+	static struct pl_tap_walk w;
+	struct pl_tap_joined j;
+
+	w.version = 4;
+	w.whole = 28 + 62 + 3000;
+	w.headers = 28;
+	w.record.proto = 17;
+	w.record.dport = 5555;
+	ok(pl_tap_joined_walk(&j, &w, 1400, 3, PL_VXLAN_PORTS), "UDP at a port that nobody named");
+	ok(!pl_tap_joined_walk(&j, &w, 1400, 3, named), "a port that is named is a tunnel's");
+	w.record.dport = 8472;
+	ok(!pl_tap_joined_walk(&j, &w, 1400, 3, PL_VXLAN_PORTS), "so is 8472");
+	ok(pl_tap_joined_walk(&j, &w, 1400, 3, named), "unless others are named");
+	w.record.dport = PL_PORT_GENEVE;
+	ok(!pl_tap_joined_walk(&j, &w, 1400, 3, named), "Geneve always is");
+}
+
 static void test_hash(void)
 {
 	struct tap_dice dice = { 7 };
@@ -192,6 +215,7 @@ int main(void)
 	_Static_assert(PL_TAP_HEAD_BYTES == PL_TAP_BYTES, "a tap reads as much wherever it is");
 	test_records();
 	test_joined();
+	test_named_tunnels();
 	test_hash();
 	return pl_test_done();
 }
