@@ -126,6 +126,18 @@ bool pl_query_gives_windows(const struct pl_query *query)
 	return query->window.kind != W_NONE && (last->grouped || last->n_sources > 0);
 }
 
+bool pl_query_keeps_all(const struct pl_query *query)
+{
+	for (uint32_t i = 0; query->window.kind == W_NONE && i < query->n_stages; i++) {
+		const struct stage *stage = query->stages[i];
+		const bool joins_rows = stage->n_sources > 0 && stage->zip == NULL;
+
+		if ((stage->grouped && !stage->emits) || joins_rows || stage->order >= 0)
+			return true;
+	}
+	return false;
+}
+
 bool pl_query_gives_early(const struct pl_query *query)
 {
 	const struct stage *last = query->stages[query->n_stages - 1];

@@ -152,6 +152,9 @@ const char *pl_query_value_word(const struct pl_query_column *column,
 /* True when the column's values are words or ids. */
 bool pl_query_column_has_words(const struct pl_query_column *column);
 
+/* True when there is no window and rows, or the groups that they are made of, are kept until there are
+ * no more records. */
+bool pl_query_keeps_all(const struct pl_query *query);
 /* True when rows of a window leave before it closes: by EMIT FIRST, or from a fold. */
 bool pl_query_gives_early(const struct pl_query *query);
 

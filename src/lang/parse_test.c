@@ -598,10 +598,59 @@ static void test_columns(void)
 	}
 }
 
+/* A query that stands gives rows before its records end: by a window, or record by record. */
+static void test_keeps_all(void)
+{
+	static const struct {
+		const char *text;
+		bool keeps;
+	} queries[] = {
+		{ "SELECT src FROM packets WHERE syn", false },
+		{ "SELECT src, count(*) AS n FROM packets TUMBLE(ts, 1s) GROUP BY src", false },
+		{ "SELECT src, count(*) AS n FROM packets SESSION(ts, 1s) GROUP BY src", false },
+		{ "SELECT DISTINCT src FROM packets WINDOW 1s", false },
+		{ "SELECT a.src FROM packets AS a JOIN packets AS b ON src WITHIN 1s", false },
+		{ "FOLD f (n = 0) STEP { n = n + 1, EMIT WHEN n > 5 } SELECT src, f.n FROM packets "
+		  "GROUP BY src",
+			false },
+		{ "SELECT a.src FROM (SELECT src FROM packets) AS a ZIP (SELECT dst FROM packets) "
+		  "AS b",
+			false },
+		{ "SELECT src, count(*) AS n FROM packets GROUP BY src", true },
+		{ "SELECT count(*) AS n FROM packets", true },
+		{ "SELECT DISTINCT src FROM packets", true },
+		{ "SELECT src, count(*) AS n FROM packets GROUP BY src HAVING n > 5 EMIT FIRST",
+			true },
+		{ "FOLD f (n = 0) STEP { n = n + 1, EMIT } SELECT src, f.n FROM packets GROUP BY src "
+		  "ORDER BY n",
+			true },
+		{ "FOLD f (n = 0) STEP { n = n + 1, EMIT } SELECT hist(n) AS h FROM (SELECT src, f.n "
+		  "FROM packets GROUP BY src) AS e",
+			true },
+		{ "SELECT count(*) AS n FROM packets AS a JOIN packets AS b ON src WITHIN 1s",
+			true },
+		{ "FOLD f (n = 0) STEP { n = n + 1 } SELECT src, f.n FROM packets GROUP BY src",
+			true },
+	};
+
+	for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
+		struct pl_diag diag = { 0 };
+		struct pl_query *query;
+
+		if (!ok(pl_query_parse(&query, queries[i].text, &diag) == 0, "%s: %s",
+			    queries[i].text, diag.text))
+			continue;
+		eq(pl_query_keeps_all(query), queries[i].keeps, "%s: %s", queries[i].text,
+			queries[i].keeps ? "keeps all" : "gives rows meanwhile");
+		pl_query_free(query);
+	}
+}
+
 int main(void)
 {
 	test_faults();
 	test_plans();
+	test_keeps_all();
 	test_forms();
 	test_into();
 	test_bounds();

@@ -497,6 +497,12 @@ static int check_one(
 	if (r == 0)
 		r = q->reads == PL_QUERY_READS_ROWS ? check_streams_of_rows(q, query, diag)
 						    : check_kinds(q, query, diag);
+	if (r == 0 && q->reads == PL_QUERY_READS_RECORDS && pl_query_keeps_all(query)) {
+		pl_diag_set(diag,
+			"query %s: without a window it would keep its groups and rows until the end: add WINDOW 10s behind GROUP BY, or SESSION(ts, 30s) behind the stream",
+			q->name);
+		r = -EINVAL;
+	}
 	if (r == 0)
 		r = pl_config_query_value(q, query, &value, diag);
 	pl_query_free(query);

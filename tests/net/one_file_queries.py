@@ -162,6 +162,9 @@ def test_refused():
                         ("the key group is for", "{name: a, query: 'ddos', from: 'kafka://h/x', group: g}"),
                         ("results are JSON", "{name: a, query: 'ddos', from: t, to: ['kafka://h/x?format=protobuf']}"),
                         ("not in INTO", "{name: a, query: \"packets | where syn | into 'file:x'\", from: t}"),
+                        ("add WINDOW 10s", "{name: a, query: 'SELECT src, count(*) AS n FROM packets GROUP BY src', from: t}"),
+                        ("or SESSION(ts, 30s)", "{name: a, query: 'SELECT DISTINCT src, sport FROM packets', from: t}"),
+                        ("keep its groups and rows until the end", "{name: a, query: 'SELECT count(*) AS n FROM packets', from: t}"),
                         ("has 1 to 15", "{name: a-name-that-is-too-long, query: 'ddos', from: t}")):
         checked = run("config", "check", "-", input=f"taps: [{{name: t, sources: ['udp://:1']}}]\nqueries: [{query}]\n")
         ok(checked.returncode == 78 and said in checked.stderr, f"refused: {said}", checked.stderr)
