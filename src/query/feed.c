@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "query/texts.h"
+
 #define SHORTER_BYTES 16384 /* room for records that are shortened at once */
 
 static const struct pl_stat stat_rows[] = {
@@ -216,6 +218,11 @@ int pl_query_take_records(struct pl_query_run *run, pl_query_record_sink *sink)
 		return -EINVAL;
 	run->records = sink;
 	return 0;
+}
+
+bool pl_query_lacks_texts(const struct pl_query_run *run)
+{
+	return run->eval.texts != NULL && pl_query_texts_full(run->eval.texts);
 }
 
 const struct pl_query_stats *pl_query_run_stats(const struct pl_query_run *run)

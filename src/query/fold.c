@@ -68,6 +68,8 @@ static void give_one(struct pl_query_run *run, struct stage_run *s, uint32_t slo
 		.incomplete = pane->incomplete };
 	if (run->row.windowed)
 		pl_query_windows_of_slot(&run->windows, slot, &run->row.start_ns, &run->row.end_ns);
+	if (window_lacks(run, run->row.start_ns, run->row.end_ns))
+		run->row.incomplete = true;
 	if (s->pairs != NULL && pl_query_pairs_incomplete(s, run->row.start_ns, run->row.end_ns))
 		run->row.incomplete = true;
 	pl_query_rows_give(run, s, row, 1);
@@ -98,7 +100,7 @@ void pl_query_folds_give(struct pl_query_run *run, struct stage_run *s)
 		memcpy(&slot, table_at(&s->groups.table, room->entries[at]), sizeof(slot));
 		if (s->zip_of != NULL)
 			pl_query_zip_add(run, s, room->records[at],
-				run->windows.panes[slot].incomplete,
+				run->windows.panes[slot].incomplete || run->eval.no_text > 0,
 				run->out_cells + (size_t)k * stage->out.size);
 		else
 			give_one(run, s, slot, run->out_cells + (size_t)k * stage->out.size);

@@ -82,7 +82,17 @@ static void load_absent(struct vector *v, const struct column *column, const str
 	v->some_absent = some != 0;
 }
 
-/* Loads texts. A text without room is absent. */
+static void refuse_text(struct evaluator *e, const uint8_t *row)
+{
+	uint64_t ts;
+
+	memcpy(&ts, row + e->time_at, sizeof(ts));
+	if (ts <= (uint64_t)e->latest)
+		lacks_room(e, (int64_t)ts);
+	e->no_text++;
+}
+
+/* Loads texts. A text without room is absent, and what its record is part of incomplete. */
 static void load_texts(
 	struct evaluator *e, struct vector *v, const struct column *column, const struct rows *rows)
 {
@@ -96,7 +106,8 @@ static void load_texts(
 		text = pl_query_text(e->texts, from, column->width);
 		v->u[k] = (uintptr_t)text;
 		v->absent[k] = text == NULL;
-		e->no_text += text == NULL;
+		if (text == NULL)
+			refuse_text(e, row_at(rows, k));
 		v->some_absent = v->some_absent || text == NULL;
 	}
 }

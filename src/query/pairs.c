@@ -420,6 +420,7 @@ static uint32_t choose(struct pl_query_run *run, struct stage_run *s, uint32_t n
 
 	if (s->stage->pairs->on == NULL)
 		return n;
+	at_times_of(run, s->stage);
 	n = pl_query_filter(&run->eval, s->stage->pairs->on, &rows, run->sel);
 	for (uint32_t k = 0; k < n; k++)
 		memmove(from + k * size, from + run->sel[k] * size, size);

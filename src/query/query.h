@@ -169,4 +169,7 @@ void pl_query_advance(struct pl_query_run *run, uint64_t now_ns);
 /* Closes every window. Nothing may be fed afterwards. */
 void pl_query_finish(struct pl_query_run *run);
 
+/* Returns whether texts are refused: there are as many as the run has room for. */
+bool pl_query_lacks_texts(const struct pl_query_run *run);
+
 const struct pl_query_stats *pl_query_run_stats(const struct pl_query_run *run);

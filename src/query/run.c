@@ -127,8 +127,9 @@ static struct pl_query_row window_of(
 	row.windowed = run->windows.spec.kind != W_NONE;
 	if (row.windowed)
 		pl_query_windows_of_slot(&run->windows, slot, &row.start_ns, &row.end_ns);
-	row.incomplete = row.incomplete || (s->pairs != NULL && pl_query_pairs_incomplete(s,
-									row.start_ns, row.end_ns));
+	row.incomplete =
+		row.incomplete || window_lacks(run, row.start_ns, row.end_ns) ||
+		(s->pairs != NULL && pl_query_pairs_incomplete(s, row.start_ns, row.end_ns));
 	return row;
 }
 
@@ -169,8 +170,10 @@ void pl_query_run_scan(
 	struct pl_query_run *run, struct stage_run *s, const uint8_t *records, uint32_t n)
 {
 	const struct stage *stage = s->stage;
+	const uint64_t no_text = run->eval.no_text;
 	struct rows rows = { records, stage->input.size, n, NULL };
 
+	at_times_of(run, stage);
 	for (uint32_t i = 0; i < stage->n_where && rows.n > 0; i++) {
 		rows.n = pl_query_filter(&run->eval, stage->where[i], &rows, run->sel);
 		rows.sel = run->sel;
@@ -195,11 +198,13 @@ void pl_query_run_scan(
 		else
 			pl_query_origins_of_records(run, s, &rows, run->out_cells, stage->out.size);
 		for (uint32_t k = 0; s->zip_of != NULL && k < rows.n; k++)
-			pl_query_zip_add(run, s, rows.sel != NULL ? rows.sel[k] : k, false,
+			pl_query_zip_add(run, s, rows.sel != NULL ? rows.sel[k] : k,
+				run->eval.no_text > no_text,
 				run->out_cells + (size_t)k * stage->out.size);
 		if (s->zip_of != NULL)
 			return;
-		run->row = (struct pl_query_row){ .incomplete = run->pairs_incomplete };
+		run->row = (struct pl_query_row){ .incomplete = run->pairs_incomplete ||
+								run->eval.no_text > no_text };
 		pl_query_rows_give(run, s, run->out_cells, rows.n);
 		return;
 	}
@@ -338,6 +343,7 @@ static void close_window(struct pl_query_run *run, int64_t start, int64_t end)
 	run->row = (struct pl_query_row){ .windowed = run->windows.spec.kind != W_NONE,
 		.final = true,
 		.late = late_since(run),
+		.incomplete = window_lacks(run, start, end),
 		.start_ns = start,
 		.end_ns = end };
 	for (uint32_t slot = 0; slot < run->windows.max; slot++)

@@ -145,8 +145,6 @@ struct pl_query_run {
 	uint64_t merged_late;
 	bool pairs_incomplete; /* the pairs that are scanned are incomplete */
 	uint64_t bytes;        /* bytes allocated */
-	/* range of times of records that had no room for their session */
-	int64_t refused_from, refused_to;
 };
 
 static inline struct link *link_of(const struct stage_run *s, uint32_t entry)
@@ -171,6 +169,26 @@ static inline void note_absent(struct pl_query_run *run)
 static inline uint64_t late_since(const struct pl_query_run *run)
 {
 	return run->stats.late - run->late_told;
+}
+
+/* Returns whether something of [start, end) had no room, but for groups and partners. Without windows
+ * the only window is [0, 0). */
+static inline bool window_lacks(const struct pl_query_run *run, int64_t start, int64_t end)
+{
+	const int64_t within = (int64_t)run->query->within_ns;
+
+	return run->eval.lacked_from <= run->eval.lacked_to &&
+	       run->eval.lacked_to >= start - within &&
+	       (run->eval.lacked_from < end + within || (start == 0 && end == 0));
+}
+
+/* Notes where the rows that are evaluated next have their times. */
+static inline void at_times_of(struct pl_query_run *run, const struct stage *stage)
+{
+	const bool windows = run->windows.spec.kind != W_NONE;
+
+	run->eval.time_at = stage->time->offset;
+	run->eval.latest = windows ? run->windows.latest : PL_QUERY_TIME_MAX;
 }
 
 /* group.c */

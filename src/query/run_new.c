@@ -140,6 +140,8 @@ int pl_query_run_new(struct pl_query_run **ret, const struct pl_query *query,
 	run->query = query;
 	run->sink = sink;
 	run->arg = arg;
+	run->eval.lacked_from = INT64_MAX;
+	run->eval.lacked_to = INT64_MIN;
 	r = fill_in(&run->config, query, config, diag);
 	if (r == 0)
 		r = pl_query_windows_init(&run->windows, query, &run->config);

@@ -22,8 +22,6 @@ int pl_query_sessions_init(struct pl_query_run *run, struct stage_run *s)
 {
 	s->groups.due = calloc(run->config.max_groups, sizeof(*s->groups.due));
 	run->bytes += (uint64_t)run->config.max_groups * sizeof(*s->groups.due);
-	run->refused_from = INT64_MAX;
-	run->refused_to = INT64_MIN;
 	return s->groups.due != NULL ? 0 : -ENOMEM;
 }
 
@@ -172,8 +170,7 @@ static void add_some(struct pl_query_run *run, struct stage_run *s, struct batch
 static void note_refused(struct pl_query_run *run, int64_t ts)
 {
 	run->stats.groups_refused++;
-	run->refused_from = ts < run->refused_from ? ts : run->refused_from;
-	run->refused_to = ts > run->refused_to ? ts : run->refused_to;
+	lacks_room(&run->eval, ts);
 }
 
 /* Unites the sessions of the key that the record touches, in the first of them in the list.
@@ -273,8 +270,7 @@ void pl_query_session_window(struct pl_query_run *run, const struct stage_run *s
 	row->windowed = true;
 	row->start_ns = session->first;
 	row->end_ns = session->last + gap_of(run);
-	row->incomplete = session->incomplete ||
-			  (session->first <= run->refused_to && row->end_ns > run->refused_from);
+	row->incomplete = session->incomplete || window_lacks(run, session->first, row->end_ns);
 }
 
 /* Frees a session that has ended. The key's entry gets the next session of the key. */

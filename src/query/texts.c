@@ -39,6 +39,11 @@ uint64_t pl_query_texts_bytes(void)
 	return sizeof(struct texts);
 }
 
+bool pl_query_texts_full(const struct texts *texts)
+{
+	return texts->n == PL_QUERY_TEXTS_MAX;
+}
+
 const char *pl_query_text(struct texts *t, const char *from, size_t n)
 {
 	struct pl_text40 text = { "" };

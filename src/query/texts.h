@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,8 @@ struct texts;
 int pl_query_texts_new(struct texts **ret, uint64_t seed);
 void pl_query_texts_free(struct texts *texts);
 uint64_t pl_query_texts_bytes(void);
+/* Returns whether there is no room for another text. */
+bool pl_query_texts_full(const struct texts *texts);
 
 /* Finds or stores the text of `n` bytes, up to a zero byte; at most PL_TEXT_TOLD. NULL: the text is
  * new, and there is no room. */

@@ -47,9 +47,12 @@ static void put_value(const struct pl_query_value *v)
 	}
 }
 
+static struct pl_buf marks;
+
 static void sink(void *arg, const struct pl_query_row *row)
 {
 	(void)arg;
+	pl_buf_chr(&marks, row->incomplete ? 'i' : '.');
 	for (uint32_t i = 0; i < row->n; i++) {
 		put_value(&row->values[i]);
 		pl_buf_chr(&seen, i + 1 < row->n ? ' ' : ';');
@@ -136,6 +139,20 @@ static void test_ends(void)
 	make_values();
 }
 
+/* Feeds values with keys of their own, from number `first` on, `step` apart in time. */
+static void feed_keys(
+	struct pl_query_run *run, uint32_t first, uint32_t n, uint64_t ts, uint64_t step)
+{
+	for (uint32_t i = first; i < first + n; i++, ts += step) {
+		struct pl_value v = values[i % 2];
+
+		v.ts_ns = ts;
+		v.present |= PL_VALUE_HAS_key;
+		snprintf((char *)&v.bytes, sizeof(v.bytes), "key-%u", i);
+		pl_query_feed(run, PL_QUERY_VALUES, &v, 1, 0);
+	}
+}
+
 /* As many different texts as there is room for, and more: these are absent, and counted. */
 static void test_room(void)
 {
@@ -168,13 +185,63 @@ static void test_room(void)
 	pl_query_free(query);
 }
 
+/* Asks over values with keys of their own: few within the first ten seconds, more than there is room
+ * for within the next, a few within the last. Returns a sign for each row, 'i' for an incomplete one. */
+static const char *ask_keys(const char *question)
+{
+	const struct pl_query_config config = { .max_groups = 1 << 18 };
+	struct pl_query *query = NULL;
+	struct pl_query_run *run = NULL;
+
+	pl_buf_reset(&seen);
+	pl_buf_reset(&marks);
+	if (!ok(pl_query_parse(&query, question, NULL) == 0 &&
+			    pl_query_run_new(&run, query, &config, sink, NULL, NULL) == 0,
+		    "%s", question))
+		return "";
+	feed_keys(run, 0, 100, SECOND, SECOND / 100);
+	ok(!pl_query_lacks_texts(run), "there is room for a hundred");
+	feed_keys(run, 100, PL_QUERY_TEXTS_MAX + 100, 11 * SECOND, SECOND / 100000);
+	ok(pl_query_lacks_texts(run), "there is none for 65636");
+	feed_keys(run, PL_QUERY_TEXTS_MAX + 200, 10, 25 * SECOND, SECOND / 100);
+	pl_query_finish(run);
+	pl_query_run_free(run);
+	pl_query_free(query);
+	pl_buf_chr(&marks, '\0');
+	return marks.data;
+}
+
+/* Rows whose records lack a text are incomplete. */
+static void test_marks(void)
+{
+	static const struct {
+		const char *question, *wanted;
+	} list[] = {
+		{ "SELECT count(distinct key) AS n FROM values TUMBLE(ts, 10s)", ".ii" },
+		{ "SELECT count() AS n FROM values TUMBLE(ts, 10s) WHERE key != none", ".i" },
+		{ "SELECT count(distinct key) AS n FROM values HOP(ts, 10s, 5s)", "..iiii" },
+		{ "SELECT count(distinct key) AS n FROM values SESSION(ts, 5s)", ".ii" },
+		{ "SELECT count(distinct key) AS n FROM values", "i" },
+		{ "SELECT count(b.ts) AS n FROM values TUMBLE(ts, 10s) AS a LEFT JOIN values AS b "
+		  "ON key WITHIN 100ms",
+			".ii" },
+		{ "SELECT key FROM values WHERE key != none LIMIT 3", "..." },
+	};
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		streq(ask_keys(list[i].question), list[i].wanted, "%s", list[i].question);
+}
+
 int main(void)
 {
 	pl_buf_init(&seen);
+	pl_buf_init(&marks);
 	make_values();
 	test_answers();
 	test_ends();
 	test_room();
+	test_marks();
 	pl_buf_done(&seen);
+	pl_buf_done(&marks);
 	return pl_test_done();
 }

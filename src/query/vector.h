@@ -33,8 +33,20 @@ struct evaluator {
 	struct vector *vectors; /* as many as the widest expression needs */
 	struct texts *texts;    /* NULL when no column is a text, or nothing is evaluated */
 	uint64_t no_text;       /* texts without room */
-	uint64_t absent;        /* values made absent by overflow and division by zero */
+	/* of the rows that texts are loaded from: offset of the time, and the greatest that it may
+	 * have */
+	uint32_t time_at;
+	int64_t latest;
+	/* range of times of records that had no room for a text or their session */
+	int64_t lacked_from, lacked_to;
+	uint64_t absent; /* values made absent by overflow and division by zero */
 };
+
+static inline void lacks_room(struct evaluator *e, int64_t ts)
+{
+	e->lacked_from = ts < e->lacked_from ? ts : e->lacked_from;
+	e->lacked_to = ts > e->lacked_to ? ts : e->lacked_to;
+}
 
 /* load.c: loads a column; tests a node of the kind N_TEST. */
 void pl_query_load(struct evaluator *e, struct vector *v, const struct column *column,

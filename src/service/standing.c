@@ -380,6 +380,10 @@ static int open_service(void *arg, struct pl_diag *diag)
 
 static void add_conditions(const struct pl_standing_query *q, struct pl_conditions *ret)
 {
+	if (pl_query_lacks_texts(q->run))
+		pl_condition_add(ret, PL_CONDITION_WARNING, "query_texts_full",
+			"query %s: it has had 65536 different texts, and others are absent: shorter windows, or a condition that leaves texts out",
+			q->name);
 	for (unsigned int k = 0; k < q->outs.n_files; k++) {
 		if (q->outs.files[k].failing)
 			pl_condition_add(ret, PL_CONDITION_FAULT, "query_file_failing",

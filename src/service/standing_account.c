@@ -156,6 +156,7 @@ void pl_standing_put_text(void *arg, struct pl_buf *text)
 		pl_account_add(text, stats->late, "records late");
 		pl_account_add(text, stats->ahead, "records ahead of the clock");
 		pl_account_add(text, stats->groups_refused, "records without room for their group");
+		pl_account_add(text, stats->texts_refused, "texts without room");
 		pl_account_add(text, stats->held_refused, "records of a join without room");
 		pl_account_add(
 			text, stats->partners_refused, "records of a join with too many partners");
