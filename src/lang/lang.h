@@ -197,7 +197,7 @@ struct pl_query_value {
 		double d;
 		bool b;
 		struct pl_addr addr;
-		const char *text; /* valid as long as the run */
+		const char *text; /* valid during the call that gives the row */
 		struct {
 			const struct pl_query_item *items;
 			uint32_t n;

@@ -44,11 +44,23 @@ static void note_times(struct pl_query_run *run, const struct stage *stage, unsi
 		pl_query_windows_note(&run->windows, kind, partition, (int64_t)greatest);
 }
 
+/* Begins a batch. Sessions and records that wait for partners hold texts as long as they last, which
+ * no pane tells. */
+static void begin_texts(struct pl_query_run *run)
+{
+	const bool by_pane = run->windows.spec.kind != W_SESSION && run->query->within_ns == 0;
+
+	run->windows.batch = pl_query_texts_next(
+		run->eval.texts, by_pane ? pl_query_windows_oldest(&run->windows) : 0);
+}
+
 static void feed_batch(struct pl_query_run *run, unsigned int kind, const uint8_t *records,
 	uint32_t n, uint32_t partition)
 {
 	const struct stage *of = NULL;
 
+	if (run->eval.texts != NULL)
+		begin_texts(run);
 	for (uint32_t i = 0; i < run->query->n_stages; i++) {
 		struct stage_run *s = &run->stages[i];
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Texts of a run: each is stored once, so texts are equal when their addresses are. All stay until
- * the run is freed: there is room for PL_QUERY_TEXTS_MAX.
+ * Texts of a run: each is stored once, so texts are equal when their addresses are. There is room for
+ * PL_QUERY_TEXTS_MAX. When few are free, those are forgotten that came last before a batch that the
+ * caller names: nobody counts who holds a text.
  */
 #pragma once
 
@@ -17,7 +18,10 @@ struct texts;
 int pl_query_texts_new(struct texts **ret, uint64_t seed);
 void pl_query_texts_free(struct texts *texts);
 uint64_t pl_query_texts_bytes(void);
-/* Returns whether there is no room for another text. */
+/* Begins the next batch, and returns its number. Texts that came last before batch `oldest` may be
+ * forgotten; 0: none may. */
+uint64_t pl_query_texts_next(struct texts *texts, uint64_t oldest);
+/* Returns whether texts are refused for want of room. */
 bool pl_query_texts_full(const struct texts *texts);
 
 /* Finds or stores the text of `n` bytes, up to a zero byte; at most PL_TEXT_TOLD. NULL: the text is

@@ -3,6 +3,7 @@
 #include "query/texts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/test.h"
@@ -186,7 +187,7 @@ static void test_room(void)
 }
 
 /* Asks over values with keys of their own: few within the first ten seconds, more than there is room
- * for within the next, a few within the last. Returns a sign for each row, 'i' for an incomplete one. */
+ * for within the next, one behind that, and a few when these windows have closed. Returns a sign for each row, 'i' for an incomplete one. */
 static const char *ask_keys(const char *question)
 {
 	const struct pl_query_config config = { .max_groups = 1 << 18 };
@@ -203,7 +204,8 @@ static const char *ask_keys(const char *question)
 	ok(!pl_query_lacks_texts(run), "there is room for a hundred");
 	feed_keys(run, 100, PL_QUERY_TEXTS_MAX + 100, 11 * SECOND, SECOND / 100000);
 	ok(pl_query_lacks_texts(run), "there is none for 65636");
-	feed_keys(run, PL_QUERY_TEXTS_MAX + 200, 10, 25 * SECOND, SECOND / 100);
+	feed_keys(run, PL_QUERY_TEXTS_MAX + 200, 1, 21 * SECOND, SECOND);
+	feed_keys(run, PL_QUERY_TEXTS_MAX + 201, 10, 35 * SECOND, SECOND / 100);
 	pl_query_finish(run);
 	pl_query_run_free(run);
 	pl_query_free(query);
@@ -217,19 +219,65 @@ static void test_marks(void)
 	static const struct {
 		const char *question, *wanted;
 	} list[] = {
-		{ "SELECT count(distinct key) AS n FROM values TUMBLE(ts, 10s)", ".ii" },
-		{ "SELECT count() AS n FROM values TUMBLE(ts, 10s) WHERE key != none", ".i" },
-		{ "SELECT count(distinct key) AS n FROM values HOP(ts, 10s, 5s)", "..iiii" },
-		{ "SELECT count(distinct key) AS n FROM values SESSION(ts, 5s)", ".ii" },
+		{ "SELECT count(distinct key) AS n FROM values TUMBLE(ts, 10s)", ".ii." },
+		{ "SELECT count() AS n FROM values TUMBLE(ts, 10s) WHERE key != none", ".i." },
+		{ "SELECT count(distinct key) AS n FROM values HOP(ts, 10s, 5s)", "..iiii.." },
+		{ "SELECT count(distinct key) AS n FROM values SESSION(ts, 5s)", ".iii" },
 		{ "SELECT count(distinct key) AS n FROM values", "i" },
 		{ "SELECT count(b.ts) AS n FROM values TUMBLE(ts, 10s) AS a LEFT JOIN values AS b "
 		  "ON key WITHIN 100ms",
-			".ii" },
-		{ "SELECT key FROM values WHERE key != none LIMIT 3", "..." },
+			".iii" },
 	};
 
 	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
 		streq(ask_keys(list[i].question), list[i].wanted, "%s", list[i].question);
+}
+
+#define MANY 300000u
+
+static uint64_t sum, wrong;
+
+static void add_key(void *arg, const struct pl_query_row *row)
+{
+	(void)arg;
+	wrong += row->incomplete || row->values[0].absent ||
+		 strncmp(row->values[0].text, "key-", 4) != 0 ||
+		 (row->n > 1 && row->values[1].u != 1);
+	if (!row->values[0].absent)
+		sum += strtoul(row->values[0].text + 4, NULL, 10);
+}
+
+/* Keys that come and go, many more than there is room for, of which no windows at a time have more. */
+static void test_forgotten(void)
+{
+	static const char *const questions[] = { "SELECT key FROM values",
+		"SELECT key, count() AS n FROM values TUMBLE(ts, 1s) GROUP BY key",
+		"SELECT key, count() AS n FROM values TUMBLE(ts, 1s) GROUP BY key ORDER BY key",
+		"SELECT key, n FROM (SELECT key, count() AS n FROM values TUMBLE(ts, 1s) WHERE "
+		"region != none GROUP BY key) AS x WHERE key != none",
+		"SELECT key, count() AS n FROM values HOP(ts, 2s, 1s) GROUP BY key" };
+
+	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
+		const bool twice = strstr(questions[i], "HOP") != NULL;
+		const struct pl_query_config config = { .max_groups = 1 << 18 };
+		struct pl_query *query = NULL;
+		struct pl_query_run *run = NULL;
+
+		sum = wrong = 0;
+		if (!ok(pl_query_parse(&query, questions[i], NULL) == 0 &&
+				    pl_query_run_new(&run, query, &config, add_key, NULL, NULL) ==
+					    0,
+			    "%s", questions[i]))
+			continue;
+		feed_keys(run, 0, MANY, SECOND, SECOND / 10000);
+		eq(pl_query_run_stats(run)->texts_refused, 0, "all have room");
+		pl_query_finish(run);
+		eq(wrong, 0, "each row is one key's");
+		eq(sum, (uint64_t)MANY * (MANY - 1) / 2 * (twice ? 2 : 1),
+			"and each key's is there");
+		pl_query_run_free(run);
+		pl_query_free(query);
+	}
 }
 
 int main(void)
@@ -241,6 +289,7 @@ int main(void)
 	test_ends();
 	test_room();
 	test_marks();
+	test_forgotten();
 	pl_buf_done(&seen);
 	pl_buf_done(&marks);
 	return pl_test_done();

@@ -79,7 +79,9 @@ static uint32_t open_pane(struct windows *w, int64_t start)
 		return SLOT_FULL;
 	while (w->panes[slot].open)
 		slot++;
-	w->panes[slot] = (struct pane){ .start = start, .open = true, .position = w->position };
+	w->panes[slot] = (struct pane){
+		.start = start, .open = true, .position = w->position, .batch = w->batch
+	};
 	w->n_open++;
 	return slot;
 }
@@ -244,6 +246,20 @@ bool pl_query_windows_next(struct windows *w, int64_t goal, int64_t *ret_start, 
 	*ret_end = end;
 	*ret_start = end - (int64_t)w->spec.size_ns;
 	return true;
+}
+
+uint64_t pl_query_windows_oldest(const struct windows *w)
+{
+	uint64_t oldest = w->batch + 1;
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; seen < w->n_open; i++) {
+		if (!w->panes[i].open)
+			continue;
+		oldest = w->panes[i].batch < oldest ? w->panes[i].batch : oldest;
+		seen++;
+	}
+	return oldest;
 }
 
 int64_t pl_query_windows_last_end(const struct windows *w)

@@ -16,6 +16,7 @@ struct pane {
 	int64_t start;
 	bool open, incomplete;
 	uint64_t position; /* position of its first record (pl_query_run_at) */
+	uint64_t batch;    /* number of the batch with its first record */
 };
 
 struct feed { /* state of a kind in a partition */
@@ -43,6 +44,7 @@ struct windows {
 	uint32_t n_seen, n_unseen; /* n_unseen: used feeds without a record */
 	uint64_t began_ns;         /* time of the first pl_query_advance */
 	uint64_t position;         /* position of the records that are fed */
+	uint64_t batch;            /* number of the batch that is fed */
 };
 
 /* Largest time of a record: behind it the longest window does not overflow. */
@@ -74,6 +76,8 @@ int64_t pl_query_windows_goal(const struct windows *w);
 /* Finds the next window that ends at `goal` or before. Returns false when there is none; the
  * watermark is at the goal then. */
 bool pl_query_windows_next(struct windows *w, int64_t goal, int64_t *ret_start, int64_t *ret_end);
+/* Returns the number of the first batch that an open pane may hold something of. */
+uint64_t pl_query_windows_oldest(const struct windows *w);
 /* Returns the end of the last open window; the watermark when none is open. */
 int64_t pl_query_windows_last_end(const struct windows *w);
 /* Frees the panes that no window needs that ends after `end`. Calls `drop` for each first. */
