@@ -376,6 +376,75 @@ static void test_burst(void)
 	eq(found.n, 0, "microburst: not on a link ten times as fast");
 }
 
+static uint64_t opened[3]; /* rows, half_open and clients of all */
+
+static void count_open(void *arg, const struct pl_query_row *row)
+{
+	(void)arg;
+	opened[0]++;
+	opened[1] += row->values[1].u;
+	opened[2] += row->values[2].u;
+}
+
+/* `n` SYN-ACKs of host 99 from `from_ms` to `to_ms` behind the start of a window of 10 s, each twice, to
+ * 50 clients, of which every `acked`-th is acknowledged 100 ms later. */
+static void ask_open(const char *call, unsigned int from_ms, unsigned int to_ms, unsigned int acked)
+{
+	const unsigned int n = 500;
+	const struct pl_query_config config = { .max_groups = 1 << 14 };
+	struct pl_query_run *r = NULL;
+	struct pl_query *query = NULL;
+	struct pl_buf text;
+
+	memset(&t, 0, sizeof(t));
+	memset(opened, 0, sizeof(opened));
+	for (unsigned int i = 0; i < n; i++) {
+		const uint64_t at = 1000 * SECOND + from_ms * (uint64_t)MS +
+				    (to_ms - from_ms) * (uint64_t)MS / n * i;
+		const unsigned int client = 100 + i % 50;
+		struct pl_pkt64 *p;
+
+		for (unsigned int again = 0; again < 2; again++) {
+			t.now = at + again * 50 * MS;
+			p = packet(99, client, 80, (uint16_t)(1000 + i), 6, 0x12);
+			p->tcp_seq = UINT32_MAX - 3 + i;
+		}
+		t.now = at + 100 * MS;
+		if (i % acked == 0)
+			packet(client, 99, (uint16_t)(1000 + i), 80, 6, 0x10)->tcp_ack =
+				UINT32_MAX - 2 + i;
+	}
+	pl_buf_init(&text);
+	ok(pl_query_builtin_text(&text, call, NULL) == 0 &&
+			pl_query_parse(&query, text.data, NULL) == 0 &&
+			pl_query_run_new(&r, query, &config, count_open, NULL, NULL) == 0,
+		"%s", call);
+	pl_query_feed(r, PL_FLAT_PKT64, t.packets, t.n_packets, 0);
+	if (r != NULL)
+		pl_query_finish(r);
+	pl_query_run_free(r);
+	pl_query_free(query);
+	pl_buf_done(&text);
+}
+
+/* When in a window a connection is offered does not matter, and windows may be short. */
+static void test_half_open(void)
+{
+	ask_open("syn_flood_halfopen", 7500, 9500, 500);
+	ok(opened[0] == 1 && opened[1] == 499 && opened[2] == 50,
+		"499 in the last 3 s of a window: %u rows, %u connections, %u clients",
+		(unsigned int)opened[0], (unsigned int)opened[1], (unsigned int)opened[2]);
+	ask_open("syn_flood_halfopen", 1000, 3000, 500);
+	ok(opened[0] == 1 && opened[1] == 499, "and at its begin");
+	ask_open("syn_flood_halfopen(window=2s)", 7500, 9500, 500);
+	/* 12 of them are offered again in the next window. */
+	ok(opened[0] == 2 && opened[1] == 499 + 12, "in windows shorter than the age");
+	ask_open("syn_flood_halfopen", 9000, 11000, 1);
+	eq(opened[0], 0, "none where all are acknowledged, some in the next window");
+	ask_open("syn_flood_halfopen(age=50ms)", 1000, 3000, 1);
+	ok(opened[0] == 1 && opened[1] == 500, "none is in time when the time is short");
+}
+
 /* ---- delay between two points ---- */
 
 static void at_point(struct pl_pkt96 *p, uint16_t point, uint32_t seq, uint64_t ts_ns)
@@ -688,6 +757,7 @@ int main(void)
 	test_found();
 	test_told();
 	test_burst();
+	test_half_open();
 	test_delay();
 	test_drops();
 	test_hops();

@@ -90,7 +90,7 @@ static void lost(void)
 			at(p, 2, MS / 5);
 	}
 	/* On the way when the window ends. */
-	packet(98, 9950 * (uint64_t)MS, 540);
+	at(packet(98, 9950 * (uint64_t)MS, 540), 2, 60 * (uint64_t)MS);
 }
 
 static void again(void)
@@ -293,6 +293,50 @@ static void test_figures(void)
 	eq(found.last[0].u, 80);
 }
 
+/* A packet each 10 ms from 0 to 12 s; the clock of the second point, where all arrive after 200 us but
+ * those of [from, to), is ahead or behind by `off`. */
+static void clocks(int64_t off, unsigned int from, unsigned int to)
+{
+	n_packets = 0;
+	for (unsigned int i = 0; i < 1200; i++) {
+		struct pl_pkt96 *p = packet(99, i * 10 * (uint64_t)MS, 540);
+
+		if (i < from || i >= to)
+			at(p, 2, (uint64_t)(off + MS / 5));
+	}
+}
+
+/* A packet is lost or not whatever window its other point's clock puts it in. */
+static void test_loss(void)
+{
+	struct found found;
+
+	for (int64_t off = -80; off <= 80; off += 40) {
+		clocks(off * MS, 0, 0);
+		ok(run("loss", &found));
+		eq(found.n, 0, "nothing is lost with a clock off by %d ms", (int)off);
+		clocks(off * MS, 995, 1005);
+		ok(run("loss(percent=0)", &found));
+		eq(found.n, 2, "five before the end of a window and five behind it");
+		eq(found.last[5].u, 5, "with a clock off by %d ms", (int)off);
+		eq(found.last[6].u, 200);
+	}
+	clocks(30 * MS, 0, 0);
+	ok(run("loss(travel=20ms)", &found));
+	eq(found.n, 2, "what takes longer than it may is lost");
+	/* Two that look alike are left out, and so is one that arrives twice. */
+	n_packets = 0;
+	packet(99, 0, 540);
+	packets[n_packets] = packets[0];
+	packets[n_packets++].ts_ns += MS;
+	at(packet(99, 5 * MS, 540), 2, MS);
+	at(&packets[n_packets - 2], 2, 2 * MS);
+	packet(99, 9 * MS, 540);
+	ok(run("loss", &found));
+	eq(found.n, 1);
+	ok(found.last[5].u == 1 && found.last[6].u == 1, "one of one");
+}
+
 /* 120 packets of 1500 bytes in 120 us at 1 Gbit/s: 15,000 bytes drain, the others wait. */
 static void test_queue(void)
 {
@@ -320,6 +364,7 @@ int main(void)
 {
 	test_found();
 	test_figures();
+	test_loss();
 	test_queue();
 	return pl_test_done();
 }

@@ -24,7 +24,7 @@ BY_NAME = {
     "packets": ("new_conns(threshold=30, emit=final)", "superspreader(threshold=30)", "portscan(threshold=30)", "ddos(threshold=30)",
                 "syn_flood", "incomplete_flows(window=5s)", "slowloris(ratio=100000)", "heavy_hitter(bytes=40000)",
                 "udp_asym(threshold=1)", "top_talkers(k=3)", "pkt_size_hist(bin=256)", "zero_window", "dupack(threshold=1)",
-                "microburst(bits=10000000)", "ssh_brute(port=443, threshold=2)", "syn_flood_halfopen(threshold=2, window=5s)",
+                "microburst(bits=10000000)", "ssh_brute(port=443, threshold=2)",
                 "zorro(port=443)", "SELECT src, dst, count(*) AS n, avg(wire_len) AS mean, stddev(wire_len) AS s FROM packets WHERE tcp "
                 "GROUP BY src, dst HAVING n > 60",
                 "SELECT dst, min(ttl) AS lo, max(ttl) AS hi, count(*) AS n FROM packets HOP(ts, 4s, 2s) WHERE not syn GROUP BY dst HAVING n > 300"),
