@@ -104,7 +104,7 @@ static int end_rows(struct pl_asking *a, int code)
 	return code == 0 && n == 0 ? PL_EXIT_NOTHING : code;
 }
 
-static int ask(struct pl_asking *a, const char *const *sources, size_t n)
+static int new_run(struct pl_asking *a, uint32_t partitions)
 {
 	const struct pl_query_sql *args = a->args;
 	const struct pl_query_config config = { .max_groups = (uint32_t)args->groups,
@@ -115,15 +115,23 @@ static int ask(struct pl_asking *a, const char *const *sources, size_t n)
 		.ahead_ns = args->ahead_ns == PL_OPT_NOT_GIVEN
 				    ? 0
 				    : args->ahead_ns + (args->ahead_ns == 0),
-		.partitions = pl_query_sources_partitions(a, sources, n),
+		.partitions = partitions,
 		.seed = pl_hash_seed() };
 	struct pl_diag diag = { .text = "" };
-	int code;
 
-	if (pl_query_run_new(&a->run, a->query, &config, take_row, a, &diag) < 0) {
-		pl_complain("query: %s", diag.text[0] != '\0' ? diag.text : strerror(ENOMEM));
-		return PL_EXIT_FAILED;
-	}
+	if (pl_query_run_new(&a->run, a->query, &config, take_row, a, &diag) == 0)
+		return 0;
+	pl_complain("query: %s", diag.text[0] != '\0' ? diag.text : strerror(ENOMEM));
+	return PL_EXIT_FAILED;
+}
+
+static int ask(struct pl_asking *a, const char *const *sources, size_t n)
+{
+	const struct pl_query_sql *args = a->args;
+	int code = new_run(a, pl_query_sources_partitions(a, sources, n));
+
+	if (code != 0)
+		return code;
 	pl_query_out_init(&a->rows, a->query,
 		args->form != NULL ? args->form : pl_out_forms[PL_OUT_TABLE], args->stats,
 		args->count);
@@ -216,8 +224,12 @@ static int answer(struct pl_asking *a, const char *name, const char *question,
 		       : into != NULL                    ? ask_into(a, name, into, sources, n)
 							 : ask(a, sources, n);
 	}
+	code = new_run(a, 1);
+	if (code != 0)
+		return code;
 	pl_buf_init(&plan);
-	pl_buf_printf(&plan, "%s\n", question);
+	pl_buf_printf(&plan, "%s\nmemory, at most: %" PRIu64 " MiB\n", question,
+		(pl_query_run_bytes(a->run) + (1 << 20) - 1) >> 20);
 	pl_query_explain(a->query, &plan);
 	pl_query_push_explain(a->query, !a->args->no_push_down && a->args->rules->n == 0,
 		a->args->count > 0, sources, n, &plan);

@@ -72,11 +72,12 @@ static int check(const char *path)
 	struct pl_buf out;
 	struct pl_webconf *security;
 	struct pl_diag diag = { .text = "" };
+	uint64_t queries = 0;
 	int code = load(&c, path);
 
 	if (code != 0)
 		return code;
-	if (pl_taps_check(&c, &diag) < 0 || pl_standing_check(&c, &diag) < 0) {
+	if (pl_taps_check(&c, &diag) < 0 || pl_standing_check(&c, &queries, &diag) < 0) {
 		pl_complain_diag(&diag);
 		pl_config_done(&c);
 		return PL_EXIT_CONFIG;
@@ -94,6 +95,9 @@ static int check(const char *path)
 	pl_buf_printf(&out, "series on /metrics: at most %" PRIu64 "\n", pl_metrics_series(&c));
 	pl_buf_printf(&out, "memory bound: %" PRIu64 " MiB\n",
 		(pl_daemon_memory(&c) + (1 << 20) - 1) >> 20);
+	if (c.queries.n > 0)
+		pl_buf_printf(&out, "memory of its queries, at most: %" PRIu64 " MiB\n",
+			(queries + (1 << 20) - 1) >> 20);
 	pl_config_done(&c);
 	return pl_stdout_all(&out);
 }

@@ -169,6 +169,10 @@ void pl_query_advance(struct pl_query_run *run, uint64_t now_ns);
 /* Closes every window. Nothing may be fed afterwards. */
 void pl_query_finish(struct pl_query_run *run);
 
+/* Returns the most memory that the run can take. What no group, waiting record or row needs yet is set
+ * aside, and takes none. */
+uint64_t pl_query_run_bytes(const struct pl_query_run *run);
+
 /* Returns whether texts are refused: there are as many as the run has room for. */
 bool pl_query_lacks_texts(const struct pl_query_run *run);
 

@@ -164,6 +164,38 @@ failed:
 	return r;
 }
 
+/* Lists double their length (rows.c). */
+static uint64_t list_bytes(const struct row_list *list)
+{
+	uint64_t cap = list->max > 0 ? 1024 : 0;
+
+	while (cap < list->max)
+		cap *= 2;
+	return cap * list->size;
+}
+
+uint64_t pl_query_run_bytes(const struct pl_query_run *run)
+{
+	const struct windows *w = &run->windows;
+	uint64_t bytes =
+		sizeof(*run) + run->bytes + w->max * (uint64_t)sizeof(*w->panes) +
+		(uint64_t)PL_QUERY_STREAMS * w->partitions * (sizeof(*w->feeds) + sizeof(*w->seen));
+
+	for (uint32_t i = 0; i < run->query->n_stages; i++) {
+		const struct stage_run *s = &run->stages[i];
+		const bool kept = pl_query_rows_kept(run, s);
+
+		bytes += list_bytes(&s->zipped);
+		if (kept)
+			bytes += list_bytes(&s->out);
+		if (s->stage->emits && (kept || s->stage->has_limit))
+			bytes += list_bytes(&s->emitted);
+		for (uint32_t k = 1; k < s->stage->n_sources; k++)
+			bytes += list_bytes(&s->joined[k]);
+	}
+	return bytes;
+}
+
 void pl_query_run_free(struct pl_query_run *run)
 {
 	if (run == NULL)

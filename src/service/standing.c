@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "service/report_feed.h"
 #include "service/standing_account.h"
@@ -19,7 +18,6 @@
 #include "service/standing_topic.h"
 
 #define TURN_NS   UINT64_C(200000000)
-#define IDLE_NS   UINT64_C(1000000000) /* time without a record; then windows close by the clock */
 /* Longest waits for acknowledgements, for all topics together: */
 #define CLOSE_NS  UINT64_C(10000000000) /* at the end of the process */
 #define LEAVE_NS  UINT64_C(2000000000)  /* when a reload removes topics; other services wait */
@@ -44,19 +42,6 @@ static void free_query(struct pl_standing_query *q)
 	free(q->text);
 	free(q->group);
 	free(q);
-}
-
-static int new_run(struct pl_standing_query *q, uint32_t partitions, struct pl_diag *diag)
-{
-	const struct pl_query_config config = { .max_groups =
-							q->reads_rows ? 1 : (uint32_t)q->groups,
-		.lateness_ns = q->lateness_ns == 0 ? PL_QUERY_NO_LATENESS : q->lateness_ns,
-		.idle_ns = IDLE_NS,
-		.ahead_ns = q->ahead_ns + (q->ahead_ns == 0),
-		.partitions = partitions,
-		.seed = pl_hash_seed() };
-
-	return pl_query_run_new(&q->run, q->query, &config, pl_standing_take_row, q, diag);
 }
 
 /* Makes a query; the caller opens its outputs: a query that is removed may have the same files. */
@@ -94,7 +79,7 @@ static int new_query(struct pl_standing_query **ret, const struct pl_standing *s
 	if (r == 0)
 		r = pl_standing_sources_make(q, s->taps, c, &partitions, diag);
 	if (r == 0)
-		r = new_run(q, partitions, diag);
+		r = pl_standing_run_new(&q->run, q->query, c, partitions, q, diag);
 	return r == 0 ? pl_standing_look(q) : r;
 }
 
@@ -169,6 +154,8 @@ int pl_standing_init(struct pl_standing *s, struct pl_taps *taps, const struct p
 		if (r == 0 && q != NULL)
 			r = pl_standing_outs_make(&q->outs, &c[i], q->query, diag);
 	}
+	if (r == 0)
+		r = pl_standing_check_memory(s->queries, s->n, diag);
 	taps->passed = pl_standing_passed;
 	taps->counts = pl_standing_counts;
 	taps->counting = pl_standing_counting;
@@ -241,7 +228,7 @@ static int plan(struct change *ch, const struct pl_config *config, struct pl_dia
 		if (r == 0 && fresh)
 			r = pl_standing_sources_open(q, diag);
 	}
-	return r;
+	return r == 0 ? pl_standing_check_memory(ch->fresh, ch->n, diag) : r;
 }
 
 /* Exchanges the queries between two turns, when no page reads them and no record comes. */

@@ -32,9 +32,10 @@ struct pl_standing {
 	bool began;
 };
 
-/* Checks, by their texts, that outputs support the rows of the configured queries. Returns negative
- * errno with diag. */
-int pl_standing_check(const struct pl_config *config, struct pl_diag *diag);
+/* Checks, by their texts, that outputs support the rows of the configured queries, and that these have
+ * room in this machine's memory; *ret_bytes: the most that they can take. Returns negative errno with
+ * diag. */
+int pl_standing_check(const struct pl_config *config, uint64_t *ret_bytes, struct pl_diag *diag);
 
 /* Makes the queries of the configuration; only `put` and `arg` are set before. Returns negative
  * errno with diag; pl_standing_close frees all then, too. */

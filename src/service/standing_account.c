@@ -82,6 +82,15 @@ static void put_numbers(const struct pl_standing *s, struct pl_exposition *page)
 	pl_standing_topics_page(s->queries, s->n, page);
 	for (unsigned int k = 0; k < pl_result_stats_list.n; k++)
 		put_topics(s, &pl_result_stats_list.rows[k], page);
+	pl_exposition_family(page, "pathline_query_memory_bound_bytes", PL_METRIC_GAUGE, "bytes",
+		"The most memory that the query can take, with as many groups as it has room for.");
+	for (unsigned int i = 0; i < s->n; i++) {
+		const struct pl_label label = {
+			.name = "query", .form = PL_LABEL_TEXT, .text = s->queries[i]->name
+		};
+
+		pl_exposition_u64(page, &label, 1, pl_query_run_bytes(s->queries[i]->run));
+	}
 	pl_exposition_family(page, "pathline_query_value", PL_METRIC_GAUGE, NULL,
 		"Numbers of the result of a query with to: metrics, in the latest window that had rows.");
 	for (unsigned int i = 0; i < s->n; i++) {

@@ -182,8 +182,7 @@ static void close_topic(struct pl_standing_to_topic *t)
 
 /* ---- all of them ---- */
 
-/* Checks an output of a configured query, as pl_result_out_check. */
-static int check_out(const struct pl_config_query *config, const struct pl_query *query,
+int pl_standing_check_out(const struct pl_config_query *config, const struct pl_query *query,
 	const char *to, struct pl_diag *diag)
 {
 	struct pl_diag why = { .text = "" };
@@ -197,22 +196,6 @@ static int check_out(const struct pl_config_query *config, const struct pl_query
 	return r;
 }
 
-int pl_standing_check(const struct pl_config *config, struct pl_diag *diag)
-{
-	const struct pl_config_query *c = config->queries.items;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < config->queries.n; i++) {
-		struct pl_query *query = NULL;
-
-		r = pl_config_query_parse(c[i].query, &query, diag);
-		for (size_t k = 0; r == 0 && k < c[i].to.n; k++)
-			r = check_out(&c[i], query, ((char *const *)c[i].to.items)[k], diag);
-		pl_query_free(query);
-	}
-	return r;
-}
-
 int pl_standing_outs_make(struct pl_standing_outs *ret, const struct pl_config_query *config,
 	const struct pl_query *query, struct pl_diag *diag)
 {
@@ -220,7 +203,7 @@ int pl_standing_outs_make(struct pl_standing_outs *ret, const struct pl_config_q
 	int r = pl_config_query_value(config, query, &ret->value, diag);
 
 	for (size_t i = 0; r == 0 && i < config->to.n; i++) {
-		r = check_out(config, query, to[i], diag);
+		r = pl_standing_check_out(config, query, to[i], diag);
 		if (r < 0)
 			break;
 		ret->events |= strcmp(to[i], "events") == 0;

@@ -101,8 +101,21 @@ struct pl_standing_query {
 	void *arg;
 };
 
+/* ---- standing_memory.c ---- */
+
+/* Makes a run as configured; its rows go to `to`. Returns negative errno with diag. */
+int pl_standing_run_new(struct pl_query_run **ret, const struct pl_query *query,
+	const struct pl_config_query *config, uint32_t partitions, struct pl_standing_query *to,
+	struct pl_diag *diag);
+/* Checks that the queries together have room in this machine's memory. Returns -EINVAL with diag. */
+int pl_standing_check_memory(
+	struct pl_standing_query *const *queries, unsigned int n, struct pl_diag *diag);
+
 /* ---- standing_out.c ---- */
 
+/* Checks an output of a configured query, as pl_result_out_check. */
+int pl_standing_check_out(const struct pl_config_query *config, const struct pl_query *query,
+	const char *to, struct pl_diag *diag);
 /* Makes the outputs as configured; opens nothing. To be closed also on failure. Returns negative
  * errno with diag. */
 int pl_standing_outs_make(struct pl_standing_outs *ret, const struct pl_config_query *config,

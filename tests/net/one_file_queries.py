@@ -56,6 +56,7 @@ def test_results(records):
     wait(lambda: d.metrics().get('pathline_query_lines_total{query="scan"}') == 2 * len(wanted) and
          d.metrics().get('pathline_query_windows_total{query="top"}') == len(seconds))
     page = d.metrics()
+    ok(page['pathline_query_memory_bound_bytes{query="scan"}'] > page['pathline_query_memory_bound_bytes{query="top"}'] > 65536 * 48, "and what memory each can take")
     rows = lines("scan.jsonl")
     final = {(r["w0"], r["key"]["src"]): r["val"]["n"] for r in rows if r["final"]}
     eq(final, wanted, "rows of windows that closed are those of the model")
@@ -170,10 +171,32 @@ def test_refused():
         ok(checked.returncode == 78 and said in checked.stderr, f"refused: {said}", checked.stderr)
 
 
+def test_memory():
+    """Queries that have room one by one, but not together; a quantile takes some 7.7 kB of each group."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    groups = min(machine * 6 // 10 // 7680, 1 << 26)
+    query = f"query: 'SELECT src, quantile(wire_len, 0.5) AS q FROM packets TUMBLE(ts, 1s) GROUP BY src', from: t, groups: {groups}"
+    text = "taps: [{{name: t, sources: ['udp://127.0.0.1:0']}}]\nqueries: [{}]\n"
+    checked = run("config", "check", "-", input=text.format(f"{{name: a, {query}}}"))
+    told = re.search(r"memory of its queries, at most: (\d+) MiB", checked.stdout)
+    ok(checked.returncode == 0 and told and groups * 7680 >> 20 <= int(told[1]) <= groups * 8600 >> 20, "one has room, and its memory is told", checked.stdout)
+    plan = run("query", "--explain", "--groups", groups, "SELECT src, quantile(wire_len, 0.5) AS q FROM packets TUMBLE(ts, 1s) GROUP BY src")
+    eq(re.findall(r"memory, at most: (\d+) MiB", plan.stdout), [told[1]] if told else [], "as the plan tells it")
+    with open(path("memory.yaml"), "w", encoding="utf-8") as f:
+        f.write(text.format(f"{{name: a, {query}}}, {{name: b, {query}}}"))
+    for command in (("config", "check", path("memory.yaml")), ("run", "--config", path("memory.yaml"))):
+        refused = run(*command)
+        ok(refused.returncode != 0 and re.search(r"together may take \d+ MiB of memory, and this machine has \d+ MiB", refused.stderr),
+           f"two have none: {command[0]}", refused.stderr)
+    refused = run("config", "check", "-", input=text.format("{name: a, query: 'ddos', from: t, groups: 67108865}"))
+    ok(refused.returncode == 78, "nor more groups than may be", refused.stderr)
+
+
 made = run("gen", "packets", "--story", "--duration", "8s", "-w", path("trace.pcap"))
 ok(made.returncode == 0, "traffic is made", made.stderr)
 packets = jsonl(run("tap", "-o", "jsonl", path("trace.pcap")).stdout)
 test_results(packets)
 test_reload(packets)
 test_refused()
+test_memory()
 sys.exit(tap.end())
