@@ -115,7 +115,7 @@ static void turned(void *arg)
 	struct pl_asking *a = arg;
 
 	if (a->live)
-		pl_query_advance(a->run, pl_clock_real_ns());
+		pl_query_advance(a->run, pl_clock_mono_ns());
 	for (uint32_t i = 0; i < a->captures; i++)
 		capture_turned(a, i);
 	if (a->into != NULL)

@@ -23,6 +23,35 @@ static bool has_time(const struct pl_query_run *run)
 	return run->windows.spec.kind != W_NONE || run->query->within_ns > 0;
 }
 
+/* Returns true when the time is behind what pairs or windows have come to. */
+static bool is_past(const struct pl_query_run *run, int64_t ts)
+{
+	for (uint32_t i = 0; i < run->query->n_stages; i++) {
+		if (run->stages[i].pairs != NULL)
+			return ts < pl_query_pairs_watermark(&run->stages[i]);
+	}
+	return pl_query_windows_past(&run->windows, ts);
+}
+
+static void restart(struct pl_query_run *run)
+{
+	pl_query_run_until(run, INT64_MAX);
+	pl_query_windows_restart(&run->windows);
+	for (uint32_t i = 0; i < run->query->n_stages; i++) {
+		if (run->stages[i].pairs != NULL)
+			pl_query_pairs_restart(&run->stages[i], run->windows.watermark);
+	}
+	run->stats.restarts++;
+}
+
+static void note(struct pl_query_run *run, unsigned int kind, uint32_t partition, int64_t greatest)
+{
+	const bool late = run->config.restarts && is_past(run, greatest);
+
+	if (pl_query_windows_note(&run->windows, kind, partition, greatest, late))
+		restart(run);
+}
+
 /* Notes the greatest allowed time of a batch, and counts records too far ahead. */
 static void note_times(struct pl_query_run *run, const struct stage *stage, unsigned int kind,
 	const uint8_t *records, uint32_t n, uint32_t partition)
@@ -41,7 +70,7 @@ static void note_times(struct pl_query_run *run, const struct stage *stage, unsi
 	}
 	run->stats.ahead += ahead;
 	if (good > 0 && !run->told)
-		pl_query_windows_note(&run->windows, kind, partition, (int64_t)greatest);
+		note(run, kind, partition, (int64_t)greatest);
 }
 
 /* Begins a batch. Sessions and records that wait for partners hold texts as long as they last, which
@@ -177,7 +206,7 @@ int pl_query_passed(struct pl_query_run *run, unsigned int kind, uint64_t ts_ns,
 	if (!pl_query_reads(run->query, kind) || !has_time(run) ||
 		ts_ns > (uint64_t)run->windows.latest)
 		return 0;
-	pl_query_windows_note(&run->windows, kind, partition, (int64_t)ts_ns);
+	note(run, kind, partition, (int64_t)ts_ns);
 	pl_query_run_until(run, pl_query_windows_goal(&run->windows));
 	note_absent(run);
 	return 0;
@@ -230,6 +259,11 @@ int pl_query_take_records(struct pl_query_run *run, pl_query_record_sink *sink)
 		return -EINVAL;
 	run->records = sink;
 	return 0;
+}
+
+uint64_t pl_query_went_back(const struct pl_query_run *run)
+{
+	return pl_query_windows_went_back(&run->windows);
 }
 
 bool pl_query_lacks_texts(const struct pl_query_run *run)

@@ -30,6 +30,11 @@ void pl_query_pairs_resume(struct stage_run *s, int64_t watermark)
 	s->pairs->resumed = watermark;
 }
 
+void pl_query_pairs_restart(struct stage_run *s, int64_t watermark)
+{
+	s->pairs->watermark = watermark;
+}
+
 int64_t pl_query_pairs_last(const struct stage_run *s)
 {
 	const struct side *left = &s->pairs->sides[0];

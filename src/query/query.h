@@ -85,6 +85,10 @@ struct pl_query_config {
 	/* 1 min; largest distance of a record's time ahead of pl_query_clock's */
 	uint64_t ahead_ns;
 	uint64_t seed; /* pl_hash_seed(); seed of the tables */
+	/* When the own time of all partitions that are not idle has gone back, so that all records
+	 * have been late for idle_ns of pl_query_advance, these begin anew: all windows close, and the
+	 * watermark goes back to the records. Windows may come again. */
+	bool restarts;
 };
 
 #define PL_QUERY_NO_LATENESS UINT64_MAX
@@ -159,8 +163,8 @@ int pl_query_feed_counts(struct pl_query_run *run, const struct pl_tap_count *co
 void pl_query_told(struct pl_query_run *run, bool on);
 
 /*
- * Tells the time, of any clock that does not go backwards: live the wall clock, over stored records
- * their own time. A partition (of a kind) without a record for idle_ns no longer holds back
+ * Tells the time, of any clock that does not go backwards, such as the monotonic one: only differences
+ * count. A partition (of a kind) without a record for idle_ns no longer holds back
  * windows; neither does one that has had no record since the first call. When all are idle, windows
  * close as if the records' time had gone on with the clock.
  */
@@ -168,6 +172,10 @@ void pl_query_advance(struct pl_query_run *run, uint64_t now_ns);
 
 /* Closes every window. Nothing may be fed afterwards. */
 void pl_query_finish(struct pl_query_run *run);
+
+/* Returns how far records of partitions whose time has gone back are behind what came before, ns; with
+ * restarts only. */
+uint64_t pl_query_went_back(const struct pl_query_run *run);
 
 /* Returns the most memory that the run can take. What no group, waiting record or row needs yet is set
  * aside, and takes none. */

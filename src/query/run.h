@@ -319,6 +319,8 @@ bool pl_query_pairs_oldest(const struct stage_run *s, uint64_t *ret);
 /* Time up to which pairs were given, by this run or by the one before it. */
 int64_t pl_query_pairs_watermark(const struct stage_run *s);
 void pl_query_pairs_resume(struct stage_run *s, int64_t watermark);
+/* Has the watermark begin anew; no record waits. */
+void pl_query_pairs_restart(struct stage_run *s, int64_t watermark);
 /* Time of the last waiting left record; INT64_MIN: none. */
 int64_t pl_query_pairs_last(const struct stage_run *s);
 /* Time of the first waiting left record; INT64_MAX: none. */

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "base/test.h"
@@ -34,12 +35,15 @@ static void sink(void *arg, const struct pl_query_row *row)
 	n_rows++;
 }
 
+static bool restarts;
+
 static void begin(const char *text, uint32_t partitions, uint64_t lateness_ns, uint64_t idle_ns)
 {
 	const struct pl_query_config config = { .max_groups = 64,
 		.partitions = partitions,
 		.lateness_ns = lateness_ns > 0 ? lateness_ns : PL_QUERY_NO_LATENESS,
-		.idle_ns = idle_ns };
+		.idle_ns = idle_ns,
+		.restarts = restarts };
 
 	n_rows = 0;
 	if (pl_query_parse(&query, text, NULL) < 0 ||
@@ -321,6 +325,112 @@ static void test_random(uint64_t seed, unsigned int rounds)
 	ok(all_late > rounds, "%" PRIu64 " records were late", all_late);
 }
 
+/* ---- times that go back ---- */
+
+/* Feeds `n` records, ten a second of their time and of the clock, from `ts` on. */
+static void feed_from(uint64_t ts, unsigned int n, uint32_t partition, uint64_t *clock_ns)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		feed(ts + i * 100 * MS, partition);
+		*clock_ns += 100 * MS;
+		pl_query_advance(run, *clock_ns);
+	}
+}
+
+/* The records of `n` rows from number `from` on. */
+static uint64_t counted(uint32_t from, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = from; i < from + n && i < n_rows; i++)
+		sum += rows[i].n;
+	return sum;
+}
+
+static void test_back(void)
+{
+	static const char *const questions[] = { counts,
+		"SELECT count(*) AS n, proto FROM packets SESSION(ts, 1s) GROUP BY proto",
+		"SELECT count(*) AS n FROM packets TUMBLE(ts, 1s) AS a LEFT JOIN packets AS b ON a.dport "
+		"= b.sport and a.ts + 1h = b.ts WITHIN 100ms" };
+	uint64_t clock_ns = SECOND;
+
+	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
+		const struct pl_query_stats *stats;
+		/* A record of a join is late on each side. */
+		const uint64_t sides = strstr(questions[i], "JOIN") != NULL ? 2 : 1;
+
+		begin(questions[i], 1, 200 * MS, SECOND);
+		stats = pl_query_run_stats(run);
+		pl_query_advance(run, clock_ns);
+		feed_from(1000 * SECOND, 100, 0, &clock_ns);
+		feed_from(900 * SECOND, 8, 0, &clock_ns);
+		ok(stats->restarts == 0 && pl_query_went_back(run) == 0 && stats->late == 8 * sides,
+			"late for less than a second: %s", questions[i]);
+		feed_from(900 * SECOND + 800 * MS, 92, 0, &clock_ns);
+		eq(stats->restarts, 1, "then the time begins anew");
+		/* The eleventh or twelfth is the last late one, as the clock is told behind it. */
+		ok(stats->late >= 11 * sides && stats->late <= 13 * sides, "%u are late",
+			(unsigned int)stats->late);
+		ok(pl_query_went_back(run) >= 99 * SECOND && pl_query_went_back(run) < 101 * SECOND,
+			"and is behind what it was");
+		feed_from(1000 * SECOND + 9900 * MS, 1, 0, &clock_ns);
+		eq(pl_query_went_back(run), 0, "until it is there again");
+		pl_query_finish(run);
+		eq(counted(0, n_rows) + stats->late / sides, 201, "each other record counts once");
+		end();
+	}
+}
+
+/* What is late without its own time going back stays late. */
+static void test_not_back(void)
+{
+	uint64_t clock_ns = SECOND;
+
+	begin(counts, 2, 200 * MS, SECOND);
+	pl_query_advance(run, clock_ns);
+	feed_from(1000 * SECOND, 10, 0, &clock_ns);
+	feed_from(1000 * SECOND, 200, 1, &clock_ns);
+	feed_from(1001 * SECOND, 50, 0, &clock_ns);
+	eq(pl_query_run_stats(run)->restarts, 0, "a partition that was away brings what it had");
+	ok(pl_query_run_stats(run)->late > 40, "late");
+	end();
+	begin(counts, 2, 200 * MS, SECOND);
+	pl_query_advance(run, clock_ns);
+	for (unsigned int i = 0; i < 100; i++) {
+		feed_from(1000 * SECOND + i * 100 * MS, 1, 0, &clock_ns);
+		feed_from((i < 50 ? 1000 : 900) * SECOND + i * 100 * MS, 1, 1, &clock_ns);
+	}
+	eq(pl_query_run_stats(run)->restarts, 0,
+		"windows of a partition do not wait for another one that went back");
+	eq(pl_query_run_stats(run)->late, 50, "whose records are late");
+	ok(pl_query_went_back(run) > 90 * SECOND, "and it is said");
+	feed_from(920 * SECOND, 30, 1, &clock_ns);
+	eq(pl_query_run_stats(run)->restarts, 1, "once it is alone it begins anew");
+	end();
+	begin(counts, 2, 200 * MS, SECOND);
+	pl_query_advance(run, clock_ns);
+	for (unsigned int i = 0; i < 100; i++) {
+		feed_from((i < 50 ? 1000 : 900) * SECOND + i * 100 * MS, 1, 0, &clock_ns);
+		feed_from((i < 50 ? 1000 : 900) * SECOND + i * 100 * MS, 1, 1, &clock_ns);
+	}
+	eq(pl_query_run_stats(run)->restarts, 1, "both go back together");
+	pl_query_finish(run);
+	eq(counted(0, n_rows) + pl_query_run_stats(run)->late, 200,
+		"each record counts once, or is late");
+	ok(pl_query_run_stats(run)->late < 20, "%u are",
+		(unsigned int)pl_query_run_stats(run)->late);
+	end();
+	restarts = false;
+	begin(counts, 1, 200 * MS, SECOND);
+	pl_query_advance(run, clock_ns);
+	feed_from(1000 * SECOND, 100, 0, &clock_ns);
+	feed_from(900 * SECOND, 100, 0, &clock_ns);
+	ok(pl_query_run_stats(run)->restarts == 0 && pl_query_run_stats(run)->late == 100,
+		"nor does a run that was not told to");
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20261129;
@@ -331,6 +441,9 @@ int main(int argc, char **argv)
 	test_behind();
 	test_end_of_input();
 	test_replay();
+	restarts = true;
+	test_back();
+	test_not_back();
 	test_random(seed, argc > 2 ? (unsigned int)atoi(argv[2]) : 1000);
 	return pl_test_done();
 }

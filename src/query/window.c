@@ -37,6 +37,7 @@ int pl_query_windows_init(
 		return -ENOMEM;
 	for (uint32_t i = 0; i < PL_QUERY_STREAMS * w->partitions; i++) {
 		w->feeds[i].used = pl_query_reads(query, i / w->partitions);
+		w->feeds[i].before = INT64_MIN;
 		w->n_unseen += w->feeds[i].used;
 	}
 	return 0;
@@ -119,20 +120,96 @@ void pl_query_windows_of_slot(
 
 /* ---- the watermark ---- */
 
-void pl_query_windows_note(
-	struct windows *w, unsigned int kind, uint32_t partition, int64_t greatest)
+bool pl_query_windows_past(const struct windows *w, int64_t ts)
+{
+	if (w->spec.kind == W_SESSION)
+		return ts + (int64_t)w->spec.size_ns <= w->watermark;
+	return w->spec.kind != W_NONE && last_end(w, floor_to(ts, w->pane_ns)) <= w->watermark;
+}
+
+static bool is_idle(const struct windows *w, const struct feed *feed)
+{
+	return w->now_known && !feed->behind && w->now_ns - feed->last_ns > w->idle_ns;
+}
+
+static bool went_back(const struct windows *w, const struct feed *feed)
+{
+	return feed->back && w->now_ns - feed->back_ns > w->idle_ns;
+}
+
+/* Notes whether all records of a partition are late and behind its own mark: one that was away and
+ * comes with what it had is late, but not behind its mark. */
+static void note_back(const struct windows *w, struct feed *feed, int64_t greatest, bool late)
+{
+	const bool was = feed->back;
+
+	feed->latest = greatest;
+	feed->back = late && feed->seen && w->now_known && greatest < feed->greatest - w->lateness;
+	if (feed->back && !was)
+		feed->back_ns = w->now_ns;
+}
+
+/* Returns whether a partition's time goes on: its windows would wait for those that went back. */
+static bool goes_on(const struct windows *w)
+{
+	for (uint32_t i = 0; i < w->n_seen; i++) {
+		const struct feed *feed = &w->feeds[w->seen[i]];
+
+		if (feed->used && !feed->back && !is_idle(w, feed))
+			return true;
+	}
+	return false;
+}
+
+bool pl_query_windows_note(
+	struct windows *w, unsigned int kind, uint32_t partition, int64_t greatest, bool late)
 {
 	const uint32_t number = (uint32_t)kind * w->partitions + partition;
 	struct feed *feed = &w->feeds[number];
 
+	note_back(w, feed, greatest, late);
 	if (!feed->seen) {
 		w->seen[w->n_seen++] = number;
 		w->n_unseen -= feed->used;
 	}
 	if (!feed->seen || greatest > feed->greatest)
 		feed->greatest = greatest;
+	if (feed->greatest >= feed->before)
+		feed->before = INT64_MIN;
 	feed->seen = true;
 	feed->last_ns = w->now_ns;
+	return went_back(w, feed) && !goes_on(w);
+}
+
+void pl_query_windows_restart(struct windows *w)
+{
+	for (uint32_t i = 0; i < w->n_seen; i++) {
+		struct feed *feed = &w->feeds[w->seen[i]];
+
+		if (!feed->back)
+			continue;
+		feed->before = feed->greatest > feed->before ? feed->greatest : feed->before;
+		feed->greatest = feed->latest;
+		feed->back = false;
+	}
+	w->watermark = pl_query_windows_goal(w);
+}
+
+uint64_t pl_query_windows_went_back(const struct windows *w)
+{
+	int64_t most = 0;
+
+	for (uint32_t i = 0; i < w->n_seen; i++) {
+		const struct feed *feed = &w->feeds[w->seen[i]];
+		int64_t back = 0;
+
+		if (went_back(w, feed))
+			back = feed->greatest - feed->latest;
+		else if (feed->before > INT64_MIN)
+			back = feed->before - feed->greatest;
+		most = back > most ? back : most;
+	}
+	return (uint64_t)most;
 }
 
 void pl_query_windows_ended(struct windows *w, unsigned int kind, uint32_t partition)
@@ -195,7 +272,7 @@ int64_t pl_query_windows_goal(const struct windows *w)
 			continue;
 		if (__builtin_sub_overflow(feed->greatest, w->lateness, &mark))
 			mark = INT64_MIN;
-		if (w->now_known && !feed->behind && w->now_ns - feed->last_ns > w->idle_ns) {
+		if (is_idle(w, feed)) {
 			mark = moved(w, feed, mark);
 			greatest = mark > greatest ? mark : greatest;
 			continue;

@@ -371,6 +371,10 @@ static void add_conditions(const struct pl_standing_query *q, struct pl_conditio
 		pl_condition_add(ret, PL_CONDITION_WARNING, "query_texts_full",
 			"query %s: it has had 65536 different texts, and others are absent: shorter windows, or a condition that leaves texts out",
 			q->name);
+	if (pl_query_went_back(q->run) > 0)
+		pl_condition_add(ret, PL_CONDITION_WARNING, "query_time_back",
+			"query %s: times of its records went back, and are %.0f s behind what they were: set the clock of their source",
+			q->name, (double)pl_query_went_back(q->run) / 1e9);
 	for (unsigned int k = 0; k < q->outs.n_files; k++) {
 		if (q->outs.files[k].failing)
 			pl_condition_add(ret, PL_CONDITION_FAULT, "query_file_failing",
@@ -384,6 +388,21 @@ static void add_conditions(const struct pl_standing_query *q, struct pl_conditio
 			pl_condition_add(ret, PL_CONDITION_FAULT, "output_failing",
 				"query %s: %s: %s", q->name, out->name, why.text);
 	}
+}
+
+static void tell_back(struct pl_standing_query *q)
+{
+	const uint64_t back_ns = pl_query_went_back(q->run);
+	const uint64_t restarts = pl_query_run_stats(q->run)->restarts;
+
+	if (restarts > q->restarts_told || (back_ns > 0 && !q->back_told))
+		pl_warn("query", "%s: times of its records went back by %.3f s: %s", q->name,
+			(double)back_ns / 1e9,
+			restarts > q->restarts_told
+				? "windows begin anew there"
+				: "these are late, since the times of others go on");
+	q->restarts_told = restarts;
+	q->back_told = back_ns > 0;
 }
 
 static void turn_outs(struct pl_standing *s, uint64_t now_ns)
@@ -424,7 +443,8 @@ static int turn(void *arg, const struct pollfd *polled, uint64_t now_ns, struct 
 	s->due_ns = now_ns + TURN_NS;
 	pl_conditions_clear(&list);
 	for (unsigned int i = 0; i < s->n; i++) {
-		pl_query_advance(s->queries[i]->run, pl_clock_real_ns());
+		pl_query_advance(s->queries[i]->run, now_ns);
+		tell_back(s->queries[i]);
 		pl_standing_write(s->queries[i]);
 		add_conditions(s->queries[i], &list);
 	}

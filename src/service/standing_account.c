@@ -163,6 +163,7 @@ void pl_standing_put_text(void *arg, struct pl_buf *text)
 		pl_account_add(text, q->stats.told + q->stats.escalated, "told");
 		pl_account_add(text, q->stats.limited, "limited");
 		pl_account_add(text, stats->late, "records late");
+		pl_account_add(text, stats->restarts, "times that the time went back");
 		pl_account_add(text, stats->ahead, "records ahead of the clock");
 		pl_account_add(text, stats->groups_refused, "records without room for their group");
 		pl_account_add(text, stats->texts_refused, "texts without room");

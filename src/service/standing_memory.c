@@ -20,6 +20,7 @@ int pl_standing_run_new(struct pl_query_run **ret, const struct pl_query *query,
 		.idle_ns = IDLE_NS,
 		.ahead_ns = c->ahead_ns + (c->ahead_ns == 0),
 		.partitions = partitions,
+		.restarts = true,
 		.seed = pl_hash_seed()
 	};
 	struct pl_diag why = { .text = "" };

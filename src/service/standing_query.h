@@ -90,6 +90,8 @@ struct pl_standing_query {
 	struct pl_clocks clocks;       /* clocks of its taps' and topics' records */
 	bool counted;                  /* its tap counts packets for it in the kernel */
 	uint64_t pushed_told;          /* stats.in_kernel as logged last */
+	uint64_t restarts_told;        /* the run's restarts as logged last */
+	bool back_told;                /* it is logged that times went back */
 	struct pl_standing_outs outs;
 	bool keys[PL_QUERY_ITEMS_MAX];
 	int src, dst, sport, dport, proto, address; /* columns; -1: none */

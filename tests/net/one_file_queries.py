@@ -97,9 +97,9 @@ def test_results(records):
     ok(re.search(rf"stopped: scan: {len(records)} records, {2 * len(wanted)} rows", d.log()), "the account", d.log())
 
 
-def send(d, n):
+def send(d, n, capture="trace.pcap"):
     before = total(d.metrics(), "pathline_tap_packets_total")
-    sent = run("tap", "--to", f"udp://127.0.0.1:{PORT}", path("trace.pcap"))
+    sent = run("tap", "--to", f"udp://127.0.0.1:{PORT}", path(capture))
     ok(sent.returncode == 0, "records are sent", sent.stderr)
     ok(wait(lambda: total(d.metrics(), "pathline_tap_packets_total") == before + n), "and received")
 
@@ -140,6 +140,30 @@ def test_reload(records):
     eq(counts("comes.jsonl"), of_trace, "one that came counts from then on")
     eq(lines("goes.jsonl"), [], "one that went says nothing of a window that was open")
     eq(lines("moved.jsonl"), [], "a file that was moved is left alone")
+
+
+def test_back(records):
+    """A source whose clock is set back: its records are late for a second, and then windows begin anew."""
+    top = ("top", TOP, f"to: ['file:{path('top.jsonl')}']")
+    write_config(f"udp://127.0.0.1:{PORT}", [top])
+    d = Daemon(path("queries.yaml"), name="back")
+    send(d, len(records))
+    # The same times without the last ones, again and again.
+    run("gen", "packets", "--story", "--duration", "4s", "-w", path("short.pcap"))
+    n = len(jsonl(run("tap", "-o", "jsonl", path("short.pcap")).stdout))
+
+    def again():
+        send(d, n, "short.pcap")
+        return d.metrics()['pathline_query_restarts_total{query="top"}'] > 0
+    ok(wait(again), "times that go back begin anew")
+    ok(d.metrics()['pathline_query_late_total{query="top"}'] >= n, "what came meanwhile was late")
+    ok(wait(lambda: "query top: times of its records went back" in d.get("/readyz?verbose")[1]), "a warning", d.get("/readyz?verbose")[1])
+    send(d, n, "short.pcap")
+    ok(d.wait_for(r"top: times of its records went back by \d+\.\d+ s: windows begin anew there"), "the log says it", d.log())
+    eq(d.stop(), 0, "it ends well")
+    ok(re.search(r"stopped: top: .*, \d+ times that the time went back", d.log()), "and the account", d.log())
+    windows = [(r["w0"], r["key"]["dst"]) for r in lines("top.jsonl")]
+    ok(len(set(windows)) < len(windows), "windows came again")
 
 
 def test_refused():
@@ -197,6 +221,7 @@ ok(made.returncode == 0, "traffic is made", made.stderr)
 packets = jsonl(run("tap", "-o", "jsonl", path("trace.pcap")).stdout)
 test_results(packets)
 test_reload(packets)
+test_back(packets)
 test_refused()
 test_memory()
 sys.exit(tap.end())
