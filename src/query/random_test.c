@@ -3,9 +3,11 @@
  * Random queries over random records, against a second evaluation that shares nothing with the
  * engine: a record at a time, from the written tree, in 128-bit numbers, groups in a plain list,
  * windows by their definition, sessions as lists of records. Rows are compared as sorted texts,
- * exactly.
+ * exactly. usage: random_test [SEED|today [ROUNDS]]
  */
 #include "query/random_test.h"
+
+#include <time.h>
 
 #define RECORDS   600
 #define FEEDS_MAX 64
@@ -581,9 +583,22 @@ static uint64_t run_query(const struct pl_query *query, unsigned int partitions,
 	return late;
 }
 
+/* The day as a number, such as 20261130: the same for all runs of a check. */
+static uint64_t today(void)
+{
+	const time_t now = time(NULL);
+	struct tm day;
+
+	gmtime_r(&now, &day);
+	return ((uint64_t)day.tm_year + 1900) * 10000 + ((uint64_t)day.tm_mon + 1) * 100 +
+	       (uint64_t)day.tm_mday;
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20181;
+	uint64_t seed = argc < 2                        ? 20181
+			: strcmp(argv[1], "today") == 0 ? today()
+							: strtoull(argv[1], NULL, 0);
 	unsigned int rounds = argc > 2 ? (unsigned int)atoi(argv[2]) : 3000, refused = 0,
 		     differ = 0;
 	unsigned int unlike_late = 0, disorder = 0;
