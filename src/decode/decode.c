@@ -103,7 +103,7 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 	for (unsigned int i = 0; i <= options->n_profiles; i++)
 		profile_settle(&d->profiles[i]);
 	d->opt.profiles = d->profiles;
-	r = exporters_init(&d->exporters, d->opt.max_exporters, d->opt.exporter_idle_ns,
+	r = pl_seq_spaces_init(&d->exporters, d->opt.max_exporters, d->opt.exporter_idle_ns,
 		d->opt.prove_exporters);
 	if (r < 0)
 		goto fail;
@@ -121,7 +121,7 @@ void pl_decode_free(struct pl_decode *d)
 {
 	if (d == NULL)
 		return;
-	exporters_done(&d->exporters);
+	pl_seq_spaces_done(&d->exporters);
 	paths_done(&d->paths);
 	free(d->plans);
 	free(d->shapes);
@@ -135,7 +135,7 @@ uint64_t pl_decode_memory(const struct pl_decode_options *options)
 
 	return sizeof(struct pl_decode) + PLANS_BYTES + SHAPES * sizeof(struct header_shape) +
 	       (o.n_profiles + 1) * sizeof(struct pl_profile) +
-	       exporters_memory(o.max_exporters, o.prove_exporters) + paths_memory(o.max_paths);
+	       pl_seq_spaces_memory(o.max_exporters, o.prove_exporters) + paths_memory(o.max_paths);
 }
 
 const struct pl_profile *profile_of(const struct pl_decode *d, const struct pl_addr *addr)
@@ -466,7 +466,7 @@ void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq)
 
 bool pl_decode_exporter(const struct pl_decode *d, uint32_t *pos, struct pl_exporter *ret)
 {
-	const struct exporter *e = pl_cells_next(&d->exporters.followed, pos);
+	const struct pl_seq_space *e = pl_cells_next(&d->exporters.followed, pos);
 
 	if (e == NULL)
 		return false;

@@ -4,24 +4,25 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "decode/internal.h"
+#include "base/hash.h"
+#include "decode/exporters.h"
 
 _Static_assert(
-	sizeof(struct exporter_key) == 32, "keys have no padding: they are compared as bytes");
+	sizeof(struct pl_seq_space_key) == 32, "keys have no padding: they are compared as bytes");
 
-int exporters_init(struct exporters *e, uint32_t max, uint64_t idle_ns, bool prove)
+int pl_seq_spaces_init(struct pl_seq_spaces *e, uint32_t max, uint64_t idle_ns, bool prove)
 {
-	*e = (struct exporters){ .idle_ns = idle_ns, .prove = prove, .seed = pl_hash_seed() };
-	if (pl_cells_init(&e->followed, max, sizeof(struct exporter)) < 0 ||
+	*e = (struct pl_seq_spaces){ .idle_ns = idle_ns, .prove = prove, .seed = pl_hash_seed() };
+	if (pl_cells_init(&e->followed, max, sizeof(struct pl_seq_space)) < 0 ||
 		pl_shares_init(&e->followed_shares, max) < 0)
 		return -ENOMEM;
-	if (prove && (pl_cells_init(&e->probation, max, sizeof(struct exporter)) < 0 ||
+	if (prove && (pl_cells_init(&e->probation, max, sizeof(struct pl_seq_space)) < 0 ||
 			     pl_shares_init(&e->probation_shares, max) < 0))
 		return -ENOMEM;
 	return 0;
 }
 
-void exporters_done(struct exporters *e)
+void pl_seq_spaces_done(struct pl_seq_spaces *e)
 {
 	pl_cells_done(&e->followed);
 	pl_cells_done(&e->probation);
@@ -29,13 +30,13 @@ void exporters_done(struct exporters *e)
 	pl_shares_done(&e->probation_shares);
 }
 
-uint64_t exporters_memory(uint32_t max, bool prove)
+uint64_t pl_seq_spaces_memory(uint32_t max, bool prove)
 {
 	return (prove ? 2 : 1) *
-	       (pl_cells_memory(max, sizeof(struct exporter)) + pl_shares_memory(max));
+	       (pl_cells_memory(max, sizeof(struct pl_seq_space)) + pl_shares_memory(max));
 }
 
-static uint64_t hash_of(const struct exporters *e, const struct exporter_key *key)
+static uint64_t hash_of(const struct pl_seq_spaces *e, const struct pl_seq_space_key *key)
 {
 	uint64_t lo, hi;
 
@@ -44,15 +45,15 @@ static uint64_t hash_of(const struct exporters *e, const struct exporter_key *ke
 	return pl_hash_mix(pl_hash_mix(lo ^ e->seed, hi), key->node << 8 ^ key->hw_id);
 }
 
-static struct exporter_key key_of(const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
+static struct pl_seq_space_key key_of(const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
 {
-	return (struct exporter_key){ .addr = *addr, .node = node, .hw_id = hw_id };
+	return (struct pl_seq_space_key){ .addr = *addr, .node = node, .hw_id = hw_id };
 }
 
-struct exporter *exporters_find(
-	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
+struct pl_seq_space *pl_seq_spaces_find(
+	struct pl_seq_spaces *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
 {
-	const struct exporter_key key = key_of(addr, node, hw_id);
+	const struct pl_seq_space_key key = key_of(addr, node, hw_id);
 	const uint64_t hash = hash_of(e, &key);
 	const struct pl_cells *table = &e->followed;
 	uint32_t cell = pl_cells_find(table, hash, &key, sizeof(key));
@@ -63,7 +64,7 @@ struct exporter *exporters_find(
 	}
 	if (cell == PL_CELL_NONE)
 		return NULL;
-	return *exporters_recent(e, addr, node, hw_id) = pl_cells_at(table, cell);
+	return *pl_seq_spaces_recent(e, addr, node, hw_id) = pl_cells_at(table, cell);
 }
 
 /* Arguments of a choice. */
@@ -74,14 +75,14 @@ struct age {
 static struct pl_share_entry entry_of(const void *arg, const void *cell)
 {
 	const struct age *age = arg;
-	const struct exporter *x = cell;
+	const struct pl_seq_space *x = cell;
 
 	return (struct pl_share_entry){ .share = x->share,
 		.seen_ns = x->last_ts_ns,
 		.idle = age->now_ns > x->last_ts_ns && age->now_ns - x->last_ts_ns > age->idle_ns };
 }
 
-static bool free_one(struct exporters *e, struct pl_cells *table, struct pl_shares *shares,
+static bool free_one(struct pl_seq_spaces *e, struct pl_cells *table, struct pl_shares *shares,
 	uint32_t *hand, uint32_t held, bool always, uint64_t ts_ns)
 {
 	const struct age age = { .now_ns = ts_ns, .idle_ns = e->idle_ns };
@@ -92,21 +93,21 @@ static bool free_one(struct exporters *e, struct pl_cells *table, struct pl_shar
 	victim = pl_shares_choose(shares, table, hand, held, always, entry_of, &age);
 	if (victim == PL_CELL_NONE)
 		return false;
-	pl_shares_give(shares, ((struct exporter *)pl_cells_at(table, victim))->share);
+	pl_shares_give(shares, ((struct pl_seq_space *)pl_cells_at(table, victim))->share);
 	pl_cells_remove(table, victim);
 	e->gone += table == &e->followed;
 	return true;
 }
 
-struct exporter *exporters_make(struct exporters *e, const struct pl_addr *addr, uint64_t node,
-	uint8_t hw_id, uint64_t ts_ns)
+struct pl_seq_space *pl_seq_spaces_make(struct pl_seq_spaces *e, const struct pl_addr *addr,
+	uint64_t node, uint8_t hw_id, uint64_t ts_ns)
 {
-	const struct exporter_key key = key_of(addr, node, hw_id);
+	const struct pl_seq_space_key key = key_of(addr, node, hw_id);
 	const struct pl_addr source = pl_addr_source(addr);
 	struct pl_cells *table = e->prove ? &e->probation : &e->followed;
 	struct pl_shares *shares = e->prove ? &e->probation_shares : &e->followed_shares;
 	uint32_t *hand = e->prove ? &e->probation_hand : &e->followed_hand;
-	struct exporter *x;
+	struct pl_seq_space *x;
 
 	/* Among the spaces on probation one always makes room. */
 	if (!free_one(e, table, shares, hand, pl_shares_held(shares, &source), e->prove, ts_ns))
@@ -116,14 +117,15 @@ struct exporter *exporters_make(struct exporters *e, const struct pl_addr *addr,
 	x->first_ts_ns = x->last_ts_ns = ts_ns;
 	x->followed = !e->prove;
 	x->seq.proven = !e->prove;
-	return *exporters_recent(e, addr, node, hw_id) = x;
+	return *pl_seq_spaces_recent(e, addr, node, hw_id) = x;
 }
 
-struct exporter *exporters_follow(struct exporters *e, struct exporter *x, uint64_t ts_ns)
+struct pl_seq_space *pl_seq_spaces_follow(
+	struct pl_seq_spaces *e, struct pl_seq_space *x, uint64_t ts_ns)
 {
-	const struct exporter_key key = x->key;
+	const struct pl_seq_space_key key = x->key;
 	const struct pl_addr source = pl_addr_source(&key.addr);
-	struct exporter *to;
+	struct pl_seq_space *to;
 
 	if (!free_one(e, &e->followed, &e->followed_shares, &e->followed_hand,
 		    pl_shares_held(&e->followed_shares, &source), false, ts_ns))
@@ -136,5 +138,5 @@ struct exporter *exporters_follow(struct exporters *e, struct exporter *x, uint6
 	pl_shares_give(&e->probation_shares, x->share);
 	pl_cells_remove(
 		&e->probation, (uint32_t)(((uint8_t *)x - e->probation.cells) / e->probation.size));
-	return *exporters_recent(e, &key.addr, key.node, (uint8_t)key.hw_id) = to;
+	return *pl_seq_spaces_recent(e, &key.addr, key.node, (uint8_t)key.hw_id) = to;
 }

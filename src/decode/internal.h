@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/shares.h"
 #include "decode/decode.h"
+#include "decode/exporters.h"
 #include "decode/sequence.h"
 #include "wire/layers.h"
 #include "wire/report.h"
@@ -17,79 +18,6 @@ static inline uint32_t slots_for(uint32_t max)
 	while (n < 2 * (uint64_t)max && n < UINT32_C(1) << 31)
 		n *= 2;
 	return n;
-}
-
-/* ---- exporters.c: sequence spaces ---- */
-
-/* No padding: compared as bytes. */
-struct exporter_key {
-	struct pl_addr addr;
-	uint64_t node, hw_id;
-};
-
-struct exporter {
-	struct exporter_key key;
-	uint64_t first_ts_ns, last_ts_ns;
-	struct pl_sequence seq;
-	uint32_t share; /* source that has it, in its table */
-	uint8_t report_version;
-	bool followed; /* in `followed`; else on probation */
-};
-
-#define EXPORTERS_RECENT_BITS 6
-
-/* Two tables of `max` each. A sequence space begins on probation, where the next one soon takes its
- * place, and is followed once it is proven (core/sequence.h): senders that are no exporters
- * displace only each other. In both tables sources have shares (base/shares.h). */
-struct exporters {
-	struct pl_cells followed, probation; /* struct exporter */
-	struct pl_shares followed_shares, probation_shares;
-	uint32_t followed_hand, probation_hand;
-	uint64_t seed, idle_ns;
-	uint64_t gone; /* followed spaces that made room in the present batch */
-	bool prove;    /* false: every space is followed from its first report on */
-	/* Exporters seen last, since reports of few exporters follow each other. Their cheap hash
-	 * can be aimed at; that costs a look into the tables. */
-	struct exporter *recent[1 << EXPORTERS_RECENT_BITS];
-};
-
-int exporters_init(struct exporters *e, uint32_t max, uint64_t idle_ns, bool prove);
-void exporters_done(struct exporters *e);
-uint64_t exporters_memory(uint32_t max, bool prove);
-/* Finds the space in the tables; NULL when it is not known. */
-struct exporter *exporters_find(
-	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id);
-/* Makes a space that is not known; NULL when there is no room. */
-struct exporter *exporters_make(struct exporters *e, const struct pl_addr *addr, uint64_t node,
-	uint8_t hw_id, uint64_t ts_ns);
-/* Moves a proven space to the followed ones; NULL when there is no room, and it stays where it
- * is. */
-struct exporter *exporters_follow(struct exporters *e, struct exporter *x, uint64_t ts_ns);
-
-static inline bool exporter_is(
-	const struct exporter *x, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
-{
-	return x->key.node == node && x->key.hw_id == hw_id && pl_addr_equal(&x->key.addr, addr);
-}
-
-static inline struct exporter **exporters_recent(
-	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
-{
-	uint32_t tail;
-
-	memcpy(&tail, addr->b + 12, 4);
-	tail = (tail ^ (uint32_t)node ^ (uint32_t)hw_id << 8) * 0x9e3779b1u;
-	return &e->recent[tail >> (32 - EXPORTERS_RECENT_BITS)];
-}
-
-static inline struct exporter *exporters_get(
-	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
-{
-	struct exporter *x = *exporters_recent(e, addr, node, hw_id);
-
-	if (__builtin_expect(x != NULL && exporter_is(x, addr, node, hw_id), 1))
-		return x;
-	return exporters_find(e, addr, node, hw_id);
 }
 
 /* ---- paths.c: interned paths ---- */
@@ -163,7 +91,7 @@ struct pl_decode {
 	hops_decode_fn *decode_hops; /* best version for this processor */
 	shape_take_fn *take_shape;   /* best version for this processor */
 	struct header_shape *shapes; /* SHAPES of them, by the length of the packet: see shape.h */
-	struct exporters exporters;
+	struct pl_seq_spaces exporters;
 	struct paths paths;
 	uint64_t next_report_id;
 	uint32_t max_latency_ns;

@@ -200,16 +200,16 @@ static void add_up(
 }
 
 bool account_unusual(
-	struct job *j, struct exporter *e, const struct pl_addr *addr, const struct number *n)
+	struct job *j, struct pl_seq_space *e, const struct pl_addr *addr, const struct number *n)
 {
 	static const struct pl_sequence nothing;
 	const uint32_t mask = number_mask(n), seq = n->seq & mask;
 	struct pl_decode *d = j->d;
 	struct pl_sequence before;
-	struct exporter *kept;
+	struct pl_seq_space *kept;
 
 	if (e == NULL) {
-		e = exporters_make(&d->exporters, addr, n->node, n->hw_id, j->pkt->ts_ns);
+		e = pl_seq_spaces_make(&d->exporters, addr, n->node, n->hw_id, j->pkt->ts_ns);
 		if (e == NULL) {
 			d->sum.exporters_full++;
 			return true;
@@ -227,7 +227,7 @@ bool account_unusual(
 	}
 	if (!e->seq.proven)
 		return false;
-	kept = e->followed ? e : exporters_follow(&d->exporters, e, j->pkt->ts_ns);
+	kept = e->followed ? e : pl_seq_spaces_follow(&d->exporters, e, j->pkt->ts_ns);
 	if (kept == NULL) {
 		/* Every number of this exporter comes here, until there is room. */
 		e->seq.steady = false;
@@ -254,7 +254,7 @@ static struct number number_in(const struct pl_report *r)
 static void account_unread(struct job *j, const struct pl_addr *addr, const struct number *n)
 {
 	if (j->d->opt.number != NULL || !j->d->exporters.prove ||
-		exporters_get(&j->d->exporters, addr, n->node, n->hw_id) != NULL)
+		pl_seq_spaces_get(&j->d->exporters, addr, n->node, n->hw_id) != NULL)
 		(void)account(j, addr, n);
 }
 

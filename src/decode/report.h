@@ -42,7 +42,7 @@ static inline struct number number_of(const uint8_t *u, uint8_t version)
 /* Rest of account(), for a number that is not the next one of its exporter, or the first: then e is
  * NULL. */
 __attribute__((cold)) bool account_unusual(
-	struct job *j, struct exporter *e, const struct pl_addr *addr, const struct number *n);
+	struct job *j, struct pl_seq_space *e, const struct pl_addr *addr, const struct number *n);
 
 /* Counts a number in an account outside the decoder. True when the exporter is proven there. */
 bool account_elsewhere(struct job *j, const struct pl_addr *addr, const struct number *n);
@@ -52,11 +52,11 @@ bool account_elsewhere(struct job *j, const struct pl_addr *addr, const struct n
 static inline __attribute__((always_inline)) bool account(
 	struct job *j, const struct pl_addr *addr, const struct number *n)
 {
-	struct exporter *e;
+	struct pl_seq_space *e;
 
 	if (__builtin_expect(j->d->opt.number != NULL, 0))
 		return account_elsewhere(j, addr, n);
-	e = exporters_get(&j->d->exporters, addr, n->node, n->hw_id);
+	e = pl_seq_spaces_get(&j->d->exporters, addr, n->node, n->hw_id);
 	if (__builtin_expect(e == NULL, 0))
 		return account_unusual(j, NULL, addr, n);
 	e->last_ts_ns = j->pkt->ts_ns;
