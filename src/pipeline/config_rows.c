@@ -516,7 +516,7 @@ const struct pl_conf_row pl_config_rows[] = {
 	{ .key = "decode.max_exporters", .type = PL_CONF_U64, AT(decode.max_exporters), .def = "4096", .min = 1, .max = 1 << 20,
 	  .help = "Exporters (address, node and hardware unit, each with its own sequence numbers) tracked per worker. When the table is full, sources (an address, for IPv6 a /64) have equal shares; an exporter not seen for detect.forget is replaced first." },
 	{ .key = "decode.admit", .type = PL_CONF_CHOICE, AT(decode.admit), .def = "proven", .choices = admissions,
-	  .help = "Time from which an exporter counts. proven: from its second report with consecutive sequence numbers; earlier reports are decoded, counted and delivered with the flag unproven, but make no series, flows, levels or events, because random bytes do not have consecutive numbers. first: from its first report." },
+	  .help = "Time from which an exporter counts. proven: from its second report with consecutive sequence numbers; earlier reports are decoded, counted and delivered with the flag unproven, but make no series, flows, levels or events, because random bytes do not have consecutive numbers. Datagrams of tmpkt/1 wait until then. first: from its first report." },
 	{ .key = "decode.max_paths", .type = PL_CONF_U64, AT(decode.max_paths), .def = "65536", .min = 1, .max = 1 << 24,
 	  .help = "Most paths remembered per worker." },
 	{ .key = "decode.sequence_gap_max", .type = PL_CONF_U64, AT(decode.sequence_gap_max), .def = "65536", .min = 1, .max = 1 << 21,

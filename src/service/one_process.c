@@ -157,6 +157,7 @@ static int add_marks(struct pl_one_process *p, struct pl_diag *diag)
 			.n_to = one->n_to,
 			.in = PL_FLAT_MARK128,
 			.out = PL_FLAT_SEG192,
+			.prove = p->config.decode.admit == PL_ADMIT_PROVEN,
 			.sink = pl_marks_take,
 			.draining = pl_marks_finish,
 			.arg = one };

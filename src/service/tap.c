@@ -266,7 +266,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 	if (r == 0)
 		r = pl_tap_counts_begin(t, diag);
 	if (r == 0)
-		r = pl_tmpkt_receiver_new(&t->receiver, EXPORTERS, take_received, t);
+		r = pl_tmpkt_receiver_new(&t->receiver, EXPORTERS, t->o->prove, take_received, t);
 	/* A state is opened with the files, even if flows are asked for later. */
 	if (r == 0 && (asked_for(t, PL_FLAT_FLOW288) || t->o->flow_state != NULL))
 		r = make_flows(t, diag);

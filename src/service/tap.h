@@ -59,6 +59,7 @@ struct pl_tap_options {
 	bool inner;
 	uint64_t vxlan_ports; /* bit set of ports (wire/tunnel_ports.h) */
 	uint32_t exporter;
+	bool prove; /* records received count once their exporter is proven (tap/receiver.h) */
 	/* Kinds of records to make: bits 1 << PL_FLAT_PKT96, PL_FLAT_FLOW288, PL_FLAT_DNS64, and
 	 * PL_FLAT_DROP168 of drops:; other kinds too, for records received. Outputs get the kind
 	 * `out`, `print` gets all. */

@@ -361,7 +361,9 @@ void pl_tap_put_text(void *tap, struct pl_buf *text)
 		pl_buf_printf(text, "; %" PRIu64 " datagrams of tmpkt/1 accepted", d->accepted);
 	pl_account_add(text, d->duplicates, "duplicates");
 	pl_account_add(text, d->lost, "lost");
-	pl_account_add(text, d->datagrams - d->accepted - d->duplicates, "malformed");
+	pl_account_add(text, d->held + d->unproven, "of exporters that are not proven");
+	pl_account_add(text, d->datagrams - d->accepted - d->duplicates - d->held - d->unproven,
+		"malformed");
 	for (unsigned int i = 0; i < t->n_outs; i++) {
 		const uint64_t lost = t->outs[i]->driver->lost(t->outs[i]),
 			       left = waiting(t->outs[i]);

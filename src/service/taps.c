@@ -132,6 +132,7 @@ int pl_taps_init(struct pl_taps *ret, const struct pl_config *config)
 		one->all = ret;
 		one->index = ret->n;
 		read_tap(one, &t[i]);
+		one->options.prove = config->decode.admit == PL_ADMIT_PROVEN;
 		ret->taps[ret->n++] = one;
 	}
 	return 0;
@@ -160,6 +161,7 @@ int pl_taps_add(struct pl_taps *taps, const struct pl_taps_added *added, struct 
 		.print = { take, turned, full, one, passed, counts, counting },
 		.kinds = 1u << added->in | 1u << added->out,
 		.out = added->out,
+		.prove = added->prove,
 		.flow = PL_FLOW_CONFIG,
 		.shared = true,
 		.draining = added->draining,

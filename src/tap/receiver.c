@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "decode/decode.h"
+#include "decode/exporters.h"
 #include "decode/sequence.h"
 #include "record/flow_hash.h"
 #include "wire/layers.h"
 
-#define WAYS          16
-#define GAP_MAX       65536u /* a greater step is a restart, not a loss */
+#define GAP_MAX       65536u                        /* a greater step is a restart, not a loss */
+#define IDLE_NS       (UINT64_C(600) * 1000000000u) /* silent for longer, an exporter makes room */
+#define HELD          64
 
 /* Room for the records of a UDP payload as unpacked; flow128 grows most. */
 #define RECORDS_BYTES (65536 / sizeof(struct pl_flow128) * sizeof(struct pl_flow288))
@@ -22,108 +24,82 @@ _Static_assert(RECORDS_BYTES >= 65536 / sizeof(struct pl_pkt64) * sizeof(struct 
 		       RECORDS_BYTES >= 65536,
 	"");
 
-struct exporter {
+/* A datagram of an exporter that is not proven yet. */
+struct held {
 	struct pl_addr addr;
-	uint32_t id;
-	bool used;
-	uint64_t turn; /* of its last datagram */
-	struct pl_sequence seq;
+	uint32_t len; /* 0: none */
+	struct pl_tmpkt header;
+	uint8_t records[PL_TMPKT_DATAGRAM_BYTES - PL_TMPKT_HEADER_BYTES];
 };
 
 struct pl_tmpkt_receiver {
 	pl_tmpkt_sink *sink;
 	void *arg;
 	struct pl_tmpkt_stats stats;
-	uint64_t turn;
 	enum pl_clock_kind clock; /* of the present datagram */
 	struct pl_addr from;
 	bool torn;
-	uint32_t mask; /* of buckets */
-	struct exporter *exporters;
+	struct pl_seq_spaces exporters;
+	struct held *held; /* HELD of them; NULL: exporters need no proof */
+	uint32_t next;     /* of them, the oldest: makes room next, modulo HELD */
 	uint64_t records[RECORDS_BYTES / 8];
 };
 
-int pl_tmpkt_receiver_new(
-	struct pl_tmpkt_receiver **ret, uint32_t exporters, pl_tmpkt_sink *sink, void *arg)
+int pl_tmpkt_receiver_new(struct pl_tmpkt_receiver **ret, uint32_t exporters, bool prove,
+	pl_tmpkt_sink *sink, void *arg)
 {
 	struct pl_tmpkt_receiver *r = calloc(1, sizeof(*r));
-	uint32_t buckets = 1;
 
 	if (r == NULL)
 		return -ENOMEM;
-	while (buckets * WAYS < exporters && buckets < 1u << 20)
-		buckets *= 2;
-	r->exporters = calloc((size_t)buckets * WAYS, sizeof(*r->exporters));
-	if (r->exporters == NULL) {
-		free(r);
-		return -ENOMEM;
+	/* Without proof too, strangers displace only each other. */
+	if (pl_seq_spaces_init(&r->exporters, exporters, IDLE_NS, true) < 0)
+		goto fail;
+	if (prove) {
+		r->held = calloc(HELD, sizeof(*r->held));
+		if (r->held == NULL)
+			goto fail;
 	}
-	r->mask = buckets - 1;
 	r->sink = sink;
 	r->arg = arg;
 	*ret = r;
 	return 0;
+fail:
+	pl_tmpkt_receiver_free(r);
+	return -ENOMEM;
 }
 
 void pl_tmpkt_receiver_free(struct pl_tmpkt_receiver *receiver)
 {
 	if (receiver == NULL)
 		return;
-	free(receiver->exporters);
+	pl_seq_spaces_done(&receiver->exporters);
+	free(receiver->held);
 	free(receiver);
 }
 
-/* Returns true when a is to be displaced rather than b. */
-static bool rather(const struct exporter *a, const struct exporter *b)
+/* Follows the exporter when it is proven; *from is its account before this datagram. An exporter on
+ * probation counts nothing, and from its proof on all. */
+static void add_up(struct pl_tmpkt_receiver *r, struct pl_seq_space *x,
+	const struct pl_sequence *from, uint64_t ts_ns)
 {
-	if (a->used != b->used)
-		return !a->used;
-	if (a->seq.proven != b->seq.proven)
-		return !a->seq.proven;
-	return a->turn < b->turn;
-}
+	static const struct pl_sequence nothing;
+	const struct pl_sequence *before = x->followed ? from : &nothing;
 
-static struct exporter *exporter_of(
-	struct pl_tmpkt_receiver *r, const struct pl_addr *addr, uint32_t id)
-{
-	/* Hashes the address alone: a sender that makes up exporter ids displaces only its own
-	 * bucket. */
-	const uint64_t hash = pl_hash(addr->b, sizeof(addr->b), pl_hash_seed());
-	struct exporter *bucket = &r->exporters[(size_t)(hash & r->mask) * WAYS], *worst = bucket;
-
-	for (int i = 0; i < WAYS; i++) {
-		struct exporter *e = &bucket[i];
-
-		if (e->used && e->id == id && pl_addr_equal(&e->addr, addr))
-			return e;
-		if (rather(e, worst))
-			worst = e;
+	if (!x->seq.proven)
+		return;
+	if (!x->followed)
+		x = pl_seq_spaces_follow(&r->exporters, x, ts_ns);
+	r->stats.displaced += r->exporters.gone;
+	r->exporters.gone = 0;
+	r->stats.exporters = pl_cells_count(&r->exporters.followed);
+	if (x == NULL) {
+		r->stats.untracked++;
+		return;
 	}
-	if (worst->used)
-		r->stats.displaced++;
-	else
-		r->stats.exporters++;
-	*worst = (struct exporter){ .addr = *addr, .id = id, .used = true };
-	return worst;
-}
-
-/* Accounts for the datagram's sequence number; returns false for a duplicate. */
-static bool account(
-	struct pl_tmpkt_receiver *r, const struct pl_addr *from, const struct pl_tmpkt *h)
-{
-	struct exporter *e = exporter_of(r, from, h->exporter);
-	const struct pl_sequence before = e->seq;
-
-	e->turn = ++r->turn;
-	pl_sequence_update(&e->seq, h->seq, 32, GAP_MAX);
-	/* An exporter without sequence numbers has no duplicates; the counts revoke what it was
-	 * taken for. */
-	r->stats.lost += e->seq.lost - before.lost;
-	r->stats.reordered += e->seq.reordered - before.reordered;
-	r->stats.restarts += e->seq.restarts - before.restarts;
-	r->from = *from;
-	r->torn = !before.proven || e->seq.lost > before.lost || e->seq.restarts > before.restarts;
-	return e->seq.duplicates <= before.duplicates;
+	r->stats.lost += x->seq.lost - before->lost;
+	r->stats.reordered += x->seq.reordered - before->reordered;
+	r->stats.restarts += x->seq.restarts - before->restarts;
 }
 
 /* Copies the records, aligned; those of the short kinds, pkt64/1 and flow128/1, are filled up with
@@ -143,6 +119,62 @@ static const void *unpack(
 	}
 	return r->records;
 }
+
+static void give(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const struct pl_tmpkt *h,
+	const uint8_t *records)
+{
+	r->stats.accepted++;
+	r->stats.records += h->count;
+	r->from = *from;
+	r->clock = h->clock != PL_STAMP_NONE ? h->clock : PL_STAMP_SENDER;
+	r->sink(r->arg, pl_flat_long(h->kind), unpack(r, h, records), h->count);
+}
+
+/* ---- datagrams that wait for the proof of their exporter ---- */
+
+static void leave_out(struct pl_tmpkt_receiver *r, const struct pl_tmpkt *h)
+{
+	r->stats.unproven++;
+	r->stats.unproven_records += h->count;
+}
+
+static void hold(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const struct pl_tmpkt *h,
+	const uint8_t *records)
+{
+	struct held *slot = &r->held[r->next % HELD];
+	const size_t len = (size_t)h->count * pl_flat(h->kind)->size;
+
+	if (len > sizeof(slot->records)) {
+		leave_out(r, h);
+		return;
+	}
+	if (slot->len != 0)
+		leave_out(r, &slot->header);
+	else
+		r->stats.held++;
+	slot->addr = *from;
+	slot->len = (uint32_t)len;
+	slot->header = *h;
+	memcpy(slot->records, records, len);
+	r->next++;
+}
+
+/* Gives the datagrams that an exporter sent before its proof, in their order. */
+static void give_held(struct pl_tmpkt_receiver *r, const struct pl_addr *from, uint32_t exporter)
+{
+	for (uint32_t i = 0; r->held != NULL && i < HELD; i++) {
+		struct held *slot = &r->held[(r->next + i) % HELD];
+
+		if (slot->len == 0 || slot->header.exporter != exporter ||
+			!pl_addr_equal(&slot->addr, from))
+			continue;
+		slot->len = 0;
+		r->stats.held--;
+		give(r, from, &slot->header, slot->records);
+	}
+}
+
+/* ---- datagrams ---- */
 
 static void refuse(struct pl_tmpkt_stats *stats, enum pl_tmpkt_fault fault)
 {
@@ -164,6 +196,36 @@ static void refuse(struct pl_tmpkt_stats *stats, enum pl_tmpkt_fault fault)
 		stats->bad_length++;
 		break;
 	}
+}
+
+/* Accounts for the datagram's sequence number, and gives its records unless they have to wait for
+ * proof, or came before. */
+static void take(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const struct pl_tmpkt *h,
+	const uint8_t *records, uint64_t ts_ns)
+{
+	struct pl_seq_space *x = pl_seq_spaces_get(&r->exporters, from, h->exporter, 0);
+	struct pl_sequence before;
+	bool proven, again;
+
+	if (x == NULL)
+		x = pl_seq_spaces_make(&r->exporters, from, h->exporter, 0, ts_ns);
+	before = x->seq;
+	x->last_ts_ns = ts_ns;
+	pl_sequence_update(&x->seq, h->seq, 32, GAP_MAX);
+	proven = x->seq.proven;
+	/* An exporter without sequence numbers has no duplicates; the counts revoke what it was
+	 * taken for. */
+	again = x->seq.duplicates > before.duplicates;
+	r->torn = !before.proven || x->seq.lost > before.lost || x->seq.restarts > before.restarts;
+	add_up(r, x, &before, ts_ns);
+	if (proven && !before.proven)
+		give_held(r, from, h->exporter);
+	if (again)
+		r->stats.duplicates++;
+	else if (proven || r->held == NULL)
+		give(r, from, h, records);
+	else
+		hold(r, from, h, records);
 }
 
 /* Finds the payload and the sender of the datagram in a frame. */
@@ -203,14 +265,7 @@ void pl_tmpkt_receiver_feed(struct pl_tmpkt_receiver *receiver, const struct pl_
 			refuse(&r->stats, fault);
 			continue;
 		}
-		if (!account(r, &from, &h)) {
-			r->stats.duplicates++;
-			continue;
-		}
-		r->stats.accepted++;
-		r->stats.records += h.count;
-		r->clock = h.clock != PL_STAMP_NONE ? h.clock : PL_STAMP_SENDER;
-		r->sink(r->arg, pl_flat_long(h.kind), unpack(r, &h, records), h.count);
+		take(r, &from, &h, records, pkt->ts_ns);
 	}
 }
 

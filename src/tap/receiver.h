@@ -4,13 +4,12 @@
  * is an address with its exporter id, whatever source port it uses. Duplicates are counted and
  * dropped.
  *
- * Anybody can send a datagram, so the number of known exporters is bounded: sixteen of an address,
- * which share their places with few other addresses. When these are full, the longest silent one is
- * displaced; one that has proven itself (two successive numbers) only when all have. So an exporter
- * has to be seen twice before as many strangers as there are places come.
+ * Anybody can send a datagram. So exporters are proven, and share the room for them, as those of
+ * reports do (decode/exporters.h).
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/stats.h"
@@ -31,9 +30,11 @@ struct pl_tmpkt_receiver;
  * flow128/1 fills the first half. */
 typedef void pl_tmpkt_sink(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n);
 
-/* exporters: number of exporters that are known at a time, rounded up. -ENOMEM. */
-int pl_tmpkt_receiver_new(
-	struct pl_tmpkt_receiver **ret, uint32_t exporters, pl_tmpkt_sink *sink, void *arg);
+/* exporters: most exporters that are followed at a time. prove: datagrams of exporters
+ * that are not proven yet wait for the proof, the last 64 of them; those that make room are counted
+ * and left out. -ENOMEM. */
+int pl_tmpkt_receiver_new(struct pl_tmpkt_receiver **ret, uint32_t exporters, bool prove,
+	pl_tmpkt_sink *sink, void *arg);
 void pl_tmpkt_receiver_free(struct pl_tmpkt_receiver *receiver);
 
 /* Takes payloads (PL_LINK_UDP) or frames with the datagrams. Checksums of frames are not checked:

@@ -156,7 +156,7 @@ static void run(struct channel *c, enum pl_flat_kind kind, uint32_t records, uin
 	struct pl_rng rng;
 
 	pl_rng_seed(&rng, records);
-	(void)pl_tmpkt_receiver_new(&c->receiver, 64, take, c);
+	(void)pl_tmpkt_receiver_new(&c->receiver, 64, false, take, c);
 	eq(pl_tmpkt_sender_new(&sender, &config), 0, "a sender of %u records a datagram", records);
 	for (int i = 0; i < PACKETS; i++) {
 		sent[i] = some_packet(&rng);
@@ -242,7 +242,7 @@ static void test_clock(void)
 
 		config.tells_clock = tells == 1;
 		config.arg = &told;
-		(void)pl_tmpkt_receiver_new(&told.receiver, 64, take_clock, &told);
+		(void)pl_tmpkt_receiver_new(&told.receiver, 64, false, take_clock, &told);
 		(void)pl_tmpkt_sender_new(&sender, &config);
 		for (int i = 0; i < 4; i++) {
 			pl_tmpkt_sender_clock(sender, put[i]);
@@ -291,7 +291,7 @@ static void test_other_kinds(void)
 
 		c = (struct channel){ 0 };
 		others = 0;
-		(void)pl_tmpkt_receiver_new(&c.receiver, 16, take_other, &kinds[k]);
+		(void)pl_tmpkt_receiver_new(&c.receiver, 16, false, take_other, &kinds[k]);
 		eq(pl_tmpkt_sender_new(&sender, &config), 0);
 		pl_tmpkt_sender_put(sender, records, 2);
 		eq(c.datagrams, 1, "both in one lane, so the datagram is full");
@@ -323,7 +323,7 @@ static void test_short_flows(void)
 		sizeof(want) - sizeof(struct pl_flow128));
 	c = (struct channel){ 0 };
 	others = 0;
-	(void)pl_tmpkt_receiver_new(&c.receiver, 16, take_other, &kind);
+	(void)pl_tmpkt_receiver_new(&c.receiver, 16, false, take_other, &kind);
 	eq(pl_tmpkt_sender_new(&sender, &config), 0);
 	pl_tmpkt_sender_put(sender, flows, 69);
 	eq(c.datagrams, 1);
@@ -348,7 +348,7 @@ static void test_most_flows(void)
 		memcpy(payload + 32 + i * sizeof(flow), &flow, sizeof(flow));
 	c = (struct channel){ 0 };
 	others = 0;
-	(void)pl_tmpkt_receiver_new(&c.receiver, 16, take_other, &kind);
+	(void)pl_tmpkt_receiver_new(&c.receiver, 16, false, take_other, &kind);
 	deliver(&c, payload, (uint32_t)(32 + n * sizeof(flow)));
 	eq(others, 511);
 	eq(((const struct pl_flow288 *)(const void *)last)->flow_seq, 7);
@@ -402,7 +402,7 @@ static void test_strangers(void)
 
 	c = (struct channel){ 0 };
 	pl_rng_seed(&rng, 9);
-	(void)pl_tmpkt_receiver_new(&c.receiver, 4096, take, &c);
+	(void)pl_tmpkt_receiver_new(&c.receiver, 4096, false, take, &c);
 	s = pl_tmpkt_receiver_stats(c.receiver);
 	memcpy(bytes, example, sizeof(bytes));
 	for (int i = 0; i < 100000; i++) {
@@ -421,9 +421,115 @@ static void test_strangers(void)
 		}
 		deliver(&c, bytes, sizeof(bytes));
 	}
-	ok(s->displaced > 90000, "strangers displace strangers: %" PRIu64, s->displaced);
-	ok(s->exporters <= 4096, "and are bounded: %" PRIu64, s->exporters);
+	eq(s->exporters, 1, "only one of them is an exporter");
+	eq(s->displaced + s->untracked, 0, "and strangers take nothing from it");
 	eq(s->lost, seq - 1000, "the losses of the one are all told");
+	pl_tmpkt_receiver_free(c.receiver);
+}
+
+/* Delivers a datagram of one record, from a sender under an exporter id with a number. */
+static void hear(uint8_t sender, uint32_t exporter, uint32_t seq)
+{
+	uint8_t bytes[sizeof(example)];
+
+	memcpy(bytes, example, sizeof(bytes));
+	memcpy(bytes + 8, &exporter, 4);
+	memcpy(bytes + 12, &seq, 4);
+	memcpy(bytes + 32, &seq, 4);
+	c.from = (struct pl_addr){ { sender } };
+	deliver(&c, bytes, sizeof(bytes));
+}
+
+/* Numbers of datagrams of one exporter, and the datagrams that are taken, wait and repeat others
+ * then. */
+static const struct {
+	const char *name;
+	uint32_t seqs[5];
+	unsigned int n, taken, held, duplicates;
+} proofs[] = {
+	{ "one datagram is no proof", { 7 }, 1, 0, 1, 0 },
+	{ "two in a row", { 7, 8 }, 2, 2, 0, 0 },
+	{ "the wrong way round", { 8, 7 }, 2, 2, 0, 0 },
+	{ "others were lost between them", { 7, 100 }, 2, 2, 0, 0 },
+	{ "random numbers", { 7, 1u << 30, 1u << 29, 5u << 28, 3u << 27 }, 5, 0, 5, 0 },
+	{ "random ones, and then two in a row", { 7, 1u << 30, 1u << 29, 9, 10 }, 5, 5, 0, 0 },
+	{ "twice the same", { 7, 7 }, 2, 1, 0, 1 },
+	{ "always the same", { 7, 7, 7, 7 }, 4, 3, 0, 1 },
+	{ "a duplicate behind the proof", { 7, 8, 9, 8 }, 4, 3, 0, 1 },
+	{ "begun anew behind the proof", { 7, 8, 1u << 30 }, 3, 3, 0, 0 },
+};
+
+static void test_proof(void)
+{
+	for (size_t i = 0; i < sizeof(proofs) / sizeof(proofs[0]); i++) {
+		const struct pl_tmpkt_stats *s;
+
+		c = (struct channel){ 0 };
+		(void)pl_tmpkt_receiver_new(&c.receiver, 64, true, take, &c);
+		s = pl_tmpkt_receiver_stats(c.receiver);
+		for (unsigned int k = 0; k < proofs[i].n; k++)
+			hear(1, 7, proofs[i].seqs[k]);
+		eq(c.n, proofs[i].taken, "%s", proofs[i].name);
+		eq(s->held, proofs[i].held, "datagrams that wait");
+		eq(s->duplicates, proofs[i].duplicates, "duplicates");
+		eq(s->datagrams, s->accepted + s->duplicates + s->held + s->unproven, "account");
+		eq(s->records, c.n, "records");
+		for (unsigned int k = 1; k < c.n && proofs[i].duplicates == 0; k++)
+			memeq(&c.got[k], &proofs[i].seqs[k], 4, "in the order in which they came");
+		pl_tmpkt_receiver_free(c.receiver);
+	}
+}
+
+/* Strangers fill the room of those that wait; what makes room is counted. */
+static void test_held(void)
+{
+	const struct pl_tmpkt_stats *s;
+
+	c = (struct channel){ 0 };
+	(void)pl_tmpkt_receiver_new(&c.receiver, 4096, true, take, &c);
+	s = pl_tmpkt_receiver_stats(c.receiver);
+	hear(1, 7, 100);
+	for (uint32_t i = 0; i < 63; i++)
+		hear(2, i, i << 20);
+	eq(s->held, 64);
+	hear(1, 7, 101);
+	eq(c.n, 2, "an exporter among strangers loses nothing");
+	hear(3, 7, 100);
+	for (uint32_t i = 0; i < 1000; i++)
+		hear(2, i + 63, i << 20);
+	eq(s->held, 64);
+	eq(s->unproven, 1000);
+	eq(s->unproven_records, 1000);
+	hear(3, 7, 101);
+	eq(c.n, 3, "among too many it loses what came before its proof");
+	eq(s->datagrams, s->accepted + s->held + s->unproven);
+	eq(s->exporters, 2);
+	pl_tmpkt_receiver_free(c.receiver);
+}
+
+/* A sender that proves as many exporters as there is room for, and more, shares it with others. */
+static void test_shares(void)
+{
+	const struct pl_tmpkt_stats *s;
+
+	c = (struct channel){ 0 };
+	(void)pl_tmpkt_receiver_new(&c.receiver, 64, true, take, &c);
+	s = pl_tmpkt_receiver_stats(c.receiver);
+	for (uint32_t i = 0; i < 1000; i++) {
+		hear(2, i, 1);
+		hear(2, i, 2);
+	}
+	eq(s->exporters, 64);
+	for (uint32_t seq = 1; seq <= 1000; seq++) {
+		if (seq != 500)
+			hear(1, 7, seq);
+		hear(2, 1000 + seq, 1);
+		hear(2, 1000 + seq, 2);
+	}
+	eq(s->lost, 1, "the losses of another sender are told all the same");
+	eq(s->displaced, 1, "one of the many made room");
+	ok(s->untracked > 1900, "others found none: %" PRIu64, s->untracked);
+	eq(c.n, 4999, "but their records are taken");
 	pl_tmpkt_receiver_free(c.receiver);
 }
 
@@ -433,7 +539,7 @@ static void test_malformed(void)
 	const struct pl_tmpkt_stats *s;
 
 	c = (struct channel){ 0 };
-	(void)pl_tmpkt_receiver_new(&c.receiver, 64, take, &c);
+	(void)pl_tmpkt_receiver_new(&c.receiver, 64, false, take, &c);
 	s = pl_tmpkt_receiver_stats(c.receiver);
 	memcpy(bytes, example, sizeof(bytes));
 	deliver(&c, bytes, 5);
@@ -467,6 +573,9 @@ int main(void)
 	test_most_flows();
 	test_losses();
 	test_strangers();
+	test_proof();
+	test_held();
+	test_shares();
 	test_malformed();
 	test_clock();
 	return pl_test_done();

@@ -237,7 +237,7 @@ static int one(struct pl_bench_ctx *ctx, struct memory_bench *b, const struct me
 	b->tmpkt = c->tmpkt;
 	r = c->tmpkt ? pl_frames_tmpkt(&b->frames, EACH) : pl_frames_packets(&b->frames, PL_IP_TCP);
 	if (r == 0)
-		r = pl_tmpkt_receiver_new(&b->receiver, 64, take, b);
+		r = pl_tmpkt_receiver_new(&b->receiver, 64, false, take, b);
 	if (r == 0)
 		r = pl_kafka_bench_open(&b->kafka);
 	if (r == 0)

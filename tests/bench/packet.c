@@ -143,7 +143,7 @@ static int tmpkt(struct pl_bench_ctx *ctx, struct packet_bench *b)
 		return 0;
 	r = pl_frames_tmpkt(&b->frames, EACH);
 	if (r == 0)
-		r = pl_tmpkt_receiver_new(&b->receiver, 64, take, b);
+		r = pl_tmpkt_receiver_new(&b->receiver, 64, false, take, b);
 	if (r < 0)
 		return r;
 	r = pl_bench_compare(ctx, &c);

@@ -29,7 +29,7 @@ static void datagram(const uint8_t *data, uint32_t size)
 	batch.pkts[0] = (struct pl_packet){
 		.data = data, .len = size, .wire_len = size, .link = PL_LINK_UDP
 	};
-	must(pl_tmpkt_receiver_new(&r, 16, take, NULL) == 0);
+	must(pl_tmpkt_receiver_new(&r, 16, false, take, NULL) == 0);
 	taken = 0;
 	/* The second time it is a duplicate, or as malformed as before. */
 	pl_tmpkt_receiver_feed(r, &batch);

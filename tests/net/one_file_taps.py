@@ -8,6 +8,8 @@ import json
 import os
 import re
 import signal
+import socket
+import struct
 import sys
 import time
 
@@ -182,6 +184,41 @@ def test_tail():
     eq(d.stop(), 0, "it ends well")
 
 
+def of_exporter(exporter, number):
+    """A datagram of tmpkt/1 with a record of a packet of UDP, of which `number` is the source address."""
+    packet = bytearray(PACKET)
+    packet[:8] = struct.pack("<Q", time.time_ns())
+    packet[8:24] = bytes(10) + b"\xff\xff" + struct.pack(">I", number)
+    return b"TPK1" + struct.pack("<BBHIIQQ", 1, 1, 1, exporter, number, 0, 0) + packet
+
+
+def test_forged():
+    """A datagram that anybody sends is no record of a packet before a second one shows that an exporter numbers them; with
+    `decode.admit: first` it is."""
+    for admit in ("proven", "first"):
+        port = free_udp_port()
+        with open(path("forged.yaml"), "w", encoding="utf-8") as f:
+            f.write(f"web: {{listen: '127.0.0.1:0'}}\ndecode: {{admit: {admit}}}\ntaps: [{{name: t, sources: ['udp://127.0.0.1:{port}'], "
+                    f"records: flows, flows: {{idle: 1h}}, to: ['file:{path('forged.flow128')}']}}]\n")
+        d = Daemon(path("forged.yaml"), name="forged-" + admit)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            def see(*sent):
+                """Of the tap now: packets, flows, datagrams that wait, and those left out."""
+                before = of_tap(d, "tmpkt_datagrams_total", "t")
+                for datagram in sent:
+                    s.sendto(datagram, ("127.0.0.1", port))
+                wait(lambda: of_tap(d, "tmpkt_datagrams_total", "t") == before + len(sent))
+                return tuple(of_tap(d, family, "t") for family in ("tap_packets_total", "flow_live", "tmpkt_held", "tmpkt_unproven_total"))
+            taken = admit == "first"
+            eq(see(of_exporter(1, 1 << 24)), (taken, taken, not taken, 0), f"{admit}: one datagram")
+            eq(see(of_exporter(1, 1 << 30)), (2 * taken, 2 * taken, 2 * (not taken), 0), f"{admit}: one with another number")
+            eq(see(of_exporter(2, 5), of_exporter(2, 6)), (2 + 2 * taken, 2 + 2 * taken, 2 * (not taken), 0), f"{admit}: an exporter loses nothing")
+            if not taken:
+                eq(see(*(of_exporter(100 + i, i << 20) for i in range(100))), (2, 2, 64, 38), "those too many are left out, and counted")
+        eq(d.stop(), 0, "it ends well")
+        ok(taken or "102 of exporters that are not proven" in d.log(), f"{admit}: the account", d.log())
+
+
 def with_receiver_away(name, to, query=""):
     """A daemon with a tap whose packets have come, and nobody who takes what it makes of them."""
     port = free_udp_port()
@@ -229,6 +266,7 @@ def test_refused():
 test_taps()
 test_tapped()
 test_tail()
+test_forged()
 test_signals()
 test_refused()
 sys.exit(tap.end())
