@@ -30,6 +30,8 @@ struct pl_port_driver {
 	void (*stats)(struct pl_port *port); /* updates port->stats; or NULL */
 	/* As pl_port_floods. NULL: the driver has no lanes. */
 	uint32_t (*floods)(struct pl_port *port, struct pl_port_flood *ret, int *ret_error);
+	/* As pl_port_lane_fds; NULL likewise. */
+	unsigned int (*lane_fds)(const struct pl_port *port, int *ret, unsigned int max);
 	int (*close)(struct pl_port *port); /* frees the port, whatever it returns */
 };
 

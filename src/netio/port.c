@@ -308,6 +308,11 @@ uint32_t pl_port_floods(struct pl_port *port, struct pl_port_flood *ret, int *re
 	return port->driver->floods != NULL ? port->driver->floods(port, ret, ret_error) : 0;
 }
 
+unsigned int pl_port_lane_fds(const struct pl_port *port, int *ret, unsigned int max)
+{
+	return port->driver->lane_fds != NULL ? port->driver->lane_fds(port, ret, max) : 0;
+}
+
 void pl_port_flood_text(char *dst, size_t cap, const struct pl_port_flood *flood)
 {
 	char text[PL_ADDR_TEXT_MAX];

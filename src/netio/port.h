@@ -122,8 +122,8 @@ struct pl_port_options {
 	 * every frame that enters comes at once, with its checksums completed, and none that
 	 * leaves; without, it cannot */
 	bool sends;
-	/* udp: senders that flood get sockets of their own, which pl_port_fd does not cover: only
-	 * pl_port_recv waits for all */
+	/* udp: senders that flood get sockets of their own, which pl_port_fd does not cover:
+	 * pl_port_recv waits for all, and pl_port_lane_fds lists them */
 	bool lanes;
 	/* udp: "every address" means IPv6 only; another socket has IPv4 (pl_port_uri_v6only) */
 	bool v6only;
@@ -225,6 +225,10 @@ void pl_port_stats(struct pl_port *port, struct pl_port_stats *ret);
 /* Lists senders that have a lane or had one last, at most PL_PORT_FLOODS. Returns how many.
  * *ret_error: the errno for which the system refused a lane, or 0. */
 uint32_t pl_port_floods(struct pl_port *port, struct pl_port_flood *ret, int *ret_error);
+
+/* Copies the descriptors of the lanes that are in use now, at most max; polled, and the port's own,
+ * they tell when pl_port_recv has packets. Returns their number. */
+unsigned int pl_port_lane_fds(const struct pl_port *port, int *ret, unsigned int max);
 
 /* Writes the sender as "192.0.2.1" or "2001:db8::/64"; PL_ADDR_TEXT_MAX + 4 bytes suffice. */
 void pl_port_flood_text(char *dst, size_t cap, const struct pl_port_flood *flood);

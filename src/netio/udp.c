@@ -464,6 +464,16 @@ static uint32_t udp_floods(struct pl_port *port, struct pl_port_flood *ret, int 
 	return t->n_floods;
 }
 
+static unsigned int udp_lane_fds(const struct pl_port *port, int *ret, unsigned int max)
+{
+	const struct pl_udp_turns *t = &((const struct udp_port *)port)->turns;
+	unsigned int n = 0;
+
+	for (unsigned int i = 1; i < t->bound && n < max; i++)
+		ret[n++] = t->sockets[i].fd;
+	return n;
+}
+
 /* ---- sending ---- */
 
 /*
@@ -568,5 +578,6 @@ const struct pl_port_driver pl_port_udp = {
 	.send = udp_send,
 	.stats = udp_stats,
 	.floods = udp_floods,
+	.lane_fds = udp_lane_fds,
 	.close = udp_close,
 };

@@ -31,27 +31,6 @@ static void time_member(struct pl_json *json, const char *key, const char *ns_ke
 	text_member(json, ns_key, text);
 }
 
-static void write_floods(struct pl_json *json, const struct pl_snapshot *s)
-{
-	char who[PL_ADDR_TEXT_MAX + 4];
-
-	pl_json_key(json, "floods");
-	pl_json_array(json);
-	for (uint32_t i = 0; i < s->n_floods; i++) {
-		const struct pl_port_flood *f = &s->floods[i];
-
-		pl_port_flood_text(who, sizeof(who), f);
-		pl_json_object(json);
-		text_member(json, "sender", who);
-		bool_member(json, "apart", f->lane > 0);
-		pl_json_number(json, "lane", f->lane);
-		pl_json_number(json, "drops", f->drops);
-		pl_json_number(json, "times", f->times);
-		pl_json_object_end(json);
-	}
-	pl_json_array_end(json);
-}
-
 static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
 {
 	pl_json_key(json, "sources");
@@ -70,7 +49,10 @@ static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
 		if (error != 0)
 			text_member(json, "trouble", strerrordesc_np(error));
 		pl_stats_json(&pl_port_stats_list, &s->port, NULL, json);
-		write_floods(json, s);
+		pl_json_key(json, "floods");
+		pl_json_array(json);
+		pl_floods_json(json, s->floods, s->n_floods);
+		pl_json_array_end(json);
 		pl_json_number(json, "reports", s->totals.stored);
 		pl_json_number(json, "flows", s->flows);
 		pl_json_object_end(json);

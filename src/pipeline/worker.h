@@ -26,7 +26,7 @@
 #include "decode/decode.h"
 #include "detect/aggregate.h"
 #include "detect/events.h"
-#include "netio/port.h"
+#include "netio/floods.h"
 #include "pipeline/output.h"
 #include "record/path_book.h"
 
@@ -194,12 +194,10 @@ struct pl_worker {
 	/* The host's clocks, monotonic and real; the same for detection. */
 	uint64_t now_ns, ts_ns, rule_ns, rule_ts_ns;
 	uint64_t looked_ns, ticked_ns,
-		slow_ticked_ns;    /* of the first: now_ns; of the others: rule_ns */
-	struct pl_port_stats gone; /* of closed ports */
-	uint64_t floods_told
-		[PL_PORT_FLOODS]; /* since_ns of each flood as logged last; of the present port */
-	int lane_error_told;
-	bool settled; /* the present batch is settled */
+		slow_ticked_ns;            /* of the first: now_ns; of the others: rule_ns */
+	struct pl_port_stats gone;         /* of closed ports */
+	struct pl_floods_told floods_told; /* of the present port */
+	bool settled;                      /* the present batch is settled */
 	uint64_t lost_ns, retry_ns, pause_ns;
 
 	/* Requests of the controller, answered by the thread. */

@@ -92,8 +92,7 @@ static void close_port(struct pl_worker *w)
 	/* Closing a receiving port cannot lose anything. */
 	(void)pl_port_close(w->port);
 	w->port = NULL;
-	memset(w->floods_told, 0, sizeof(w->floods_told));
-	w->lane_error_told = 0;
+	w->floods_told = (struct pl_floods_told){ .error = 0 };
 }
 
 void pl_worker_lost(struct pl_worker *w, int error, const char *words)
@@ -180,40 +179,16 @@ uint64_t pl_worker_unseen(struct pl_worker *w)
 	       atomic_load_explicit(&w->losses, memory_order_relaxed);
 }
 
-static void tell_flood(const struct pl_worker *w, const struct pl_port_flood *f)
-{
-	char who[PL_ADDR_TEXT_MAX + 4];
-
-	pl_port_flood_text(who, sizeof(who), f);
-	if (f->lane > 0)
-		pl_notice("worker",
-			"%s: %s sends more than is read; from now on it is received apart, and the "
-			"others lose nothing by it",
-			w->uri, who);
-	else
-		pl_notice("worker",
-			"%s: %s is received with the others again; %" PRIu64
-			" of its datagrams were dropped",
-			w->uri, who, f->drops);
-}
-
 void pl_worker_look_floods(struct pl_worker *w)
 {
-	struct pl_port_flood floods[PL_PORT_FLOODS];
-	uint32_t n;
-	int error;
+	enum pl_flood_news news;
+	char text[256];
 
-	if (w->port == NULL)
-		return;
-	n = pl_port_floods(w->port, floods, &error);
-	for (uint32_t i = 0; i < n; i++) {
-		if (floods[i].since_ns != w->floods_told[i])
-			tell_flood(w, &floods[i]);
-		w->floods_told[i] = floods[i].since_ns;
+	while (w->port != NULL && (news = pl_floods_news(&w->floods_told, w->port, w->uri, text,
+					   sizeof(text))) != PL_FLOOD_NO_NEWS) {
+		if (news == PL_FLOOD_ERROR)
+			pl_warn("worker", "%s", text);
+		else
+			pl_notice("worker", "%s", text);
 	}
-	if (error != w->lane_error_told)
-		pl_warn("worker",
-			"%s: no separate socket for the busiest sender: %s; all senders share one buffer",
-			w->uri, strerror(error));
-	w->lane_error_told = error;
 }

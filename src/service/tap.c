@@ -12,6 +12,7 @@
 #include "service/tap_account.h"
 #include "service/tap_counts.h"
 #include "service/tap_drops.h"
+#include "service/tap_floods.h"
 #include "service/tap_kernels.h"
 #include "service/tap_places.h"
 #include "service/tap_rules.h"
@@ -298,7 +299,8 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 	for (unsigned int i = 0; i < t->n_kernels && n < max; i++)
 		ret[n++] =
 			(struct pollfd){ .fd = pl_tap_kernel_fd(t->kernels[i]), .events = POLLIN };
-	return pl_tap_drops_fds(t, ret, n, max);
+	n = pl_tap_drops_fds(t, ret, n, max);
+	return t->live ? pl_tap_floods_fds(t, ret, n, max) : n;
 }
 
 static void turn_outs(struct pl_tap_service *t)
@@ -391,7 +393,7 @@ static int receive_all(struct pl_tap_service *t, const struct pollfd *polled, st
 	if (t->waiting != NULL)
 		return receive_in_time(t, diag);
 	for (unsigned int i = 0; r == 0 && i < t->n_ports; i++) {
-		if (t->ended[i] || (t->live && polled[i].revents == 0))
+		if (t->ended[i] || (t->live && polled[i].revents == 0 && !t->has_lanes[i]))
 			continue;
 		r = receive(t, i, diag);
 		if (r < 0 && t->o->shared) {
@@ -421,6 +423,7 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 	if (r < 0)
 		return r;
 	pl_tap_tell_passed(t);
+	pl_tap_floods_look(t, now_ns);
 	turn_outs(t);
 	if (!t->o->shared)
 		pl_tap_service_look(t, now_ns);

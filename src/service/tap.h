@@ -7,6 +7,7 @@
 
 #include "base/stats.h"
 #include "flow/state.h"
+#include "netio/floods.h"
 #include "netio/link.h"
 #include "netio/port.h"
 #include "runtime/runtime.h"
@@ -103,6 +104,9 @@ struct pl_tap_service {
 	bool datagrams[PL_TAP_PORTS_MAX];      /* the port gets tmpkt/1, not packets */
 	bool receiving;                        /* records at work come from such a port */
 	bool ended[PL_TAP_PORTS_MAX];          /* the port's file was read to its end */
+	bool has_lanes[PL_TAP_PORTS_MAX];      /* the port has descriptors behind all others */
+	struct pl_floods_told floods_told[PL_TAP_PORTS_MAX];
+	uint64_t floods_ns; /* time of the next look at floods, monotonic */
 	unsigned int n_ports, n_ended;
 	unsigned int from;                                 /* the port being read */
 	struct pl_batch *waiting;                          /* in_time: next batch of each port */

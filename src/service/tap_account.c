@@ -7,6 +7,7 @@
 
 #include "runtime/account.h"
 #include "service/tap_drops.h"
+#include "service/tap_floods.h"
 #include "service/tap_places.h"
 
 static const struct pl_stat service_rows[] = {
@@ -238,6 +239,8 @@ static void put(const struct pl_account *a, struct pl_tap_service *t)
 	}
 	pl_account_object(a, "ports");
 	pl_account_stats(a, &pl_port_stats_list, &ports);
+	if (a->json != NULL)
+		pl_tap_floods_json(t, a->json);
 	pl_account_object_end(a);
 }
 

@@ -64,6 +64,7 @@ static int open_socket(struct pl_tap_service *t, size_t source, const char *uri,
 	struct pl_port_options o = { .rights = rights,
 		.index = i,
 		.of = of,
+		.lanes = true,
 		.with = i > 0 ? t->ports[t->n_ports - i] : NULL,
 		.filter = t->o->filter,
 		.tap_bytes = tmpkt             ? 0

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counters of the taps of a configuration: those of each tap under its name. */
+#include <string.h>
+
 #include "runtime/account.h"
 #include "service/tap_account.h"
 #include "service/tap_drops.h"
@@ -123,17 +125,35 @@ static bool was_put(const struct pl_taps *all, unsigned int tap, unsigned int ou
 	return false;
 }
 
-/* Sockets of taps have a family of their own, apart from the collector's. all NULL: no samples. */
+/* Sockets of taps have families of their own, apart from the collector's. all NULL: no samples. */
 static void put_ports(const struct pl_taps *all, struct pl_exposition *page)
 {
-	pl_exposition_family(page, "pathline_tap_kernel_drops", PL_METRIC_COUNTER, NULL,
-		"Packets that the kernel dropped because there was no room in a tap's socket or ring.");
-	for (unsigned int i = 0; all != NULL && i < all->n; i++) {
-		const struct pl_label label = TEXT("tap", all->taps[i]->name);
-		struct pl_port_stats ports;
+	static const struct {
+		const char *family, *help;
+		size_t at;
+	} rows[] = {
+		{ "pathline_tap_kernel_drops",
+			"Packets that the kernel dropped because there was no room in a tap's socket or ring.",
+			offsetof(struct pl_port_stats, kernel_drops) },
+		{ "pathline_tap_flood_drops",
+			"Dropped datagrams of senders that flooded a tap and had a socket of their own.",
+			offsetof(struct pl_port_stats, flood_drops) },
+		{ "pathline_tap_floods",
+			"Times that a sender flooded a tap and got a socket of its own.",
+			offsetof(struct pl_port_stats, floods) },
+	};
 
-		pl_tap_port_stats(&all->taps[i]->service, &ports);
-		pl_exposition_u64(page, &label, 1, ports.kernel_drops);
+	for (unsigned int k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		pl_exposition_family(page, rows[k].family, PL_METRIC_COUNTER, NULL, rows[k].help);
+		for (unsigned int i = 0; all != NULL && i < all->n; i++) {
+			const struct pl_label label = TEXT("tap", all->taps[i]->name);
+			struct pl_port_stats ports;
+			uint64_t n;
+
+			pl_tap_port_stats(&all->taps[i]->service, &ports);
+			memcpy(&n, (const char *)&ports + rows[k].at, sizeof(n));
+			pl_exposition_u64(page, &label, 1, n);
+		}
 	}
 }
 

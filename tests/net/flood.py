@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """One host that sends more than is read, beside exporters that send a little: these lose nothing, and what that host loses is
-counted in its name, to the datagram. usage: flood.py PATHLINE"""
+counted in its name, to the datagram; reports, and records of taps. usage: flood.py PATHLINE"""
 import json
 import os
 import signal
@@ -151,8 +151,79 @@ def test_sockets():
     one_floods("three", "udp://127.0.0.1:{}", "127.0.0.1", sockets=3)
 
 
+class TapExporter(Exporter):
+    """Sends records of packets, one in a datagram, in sequence from an address of its own."""
+
+    def send(self):
+        self.socket.send(b"TPK1" + struct.pack("<BBHIIQQ", 1, 1, 1, 7, self.sent, 0, 0) + bytes(64))
+        self.sent += 1
+
+
+FLOOD = """import signal, socket, struct, sys
+s, n, ended = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0, []
+signal.signal(signal.SIGINT, lambda *_: ended.append(True))
+s.bind((sys.argv[1], 0))
+s.connect(("127.0.0.1", int(sys.argv[2])))
+records = b"".join(struct.pack("<Q12xI", 0, i << 8) + bytes(40) for i in range(139))
+while not ended:
+    s.send(b"TPK1" + struct.pack("<BBHIIQQ", 1, 1, 139, 7, n & 0xffffffff, 0, 0) + records)
+    n += 1
+print(n)
+"""
+
+
+def test_tap():
+    """A tap's socket: an exporter of tmpkt/1 that sends more records than are read, beside others."""
+    port, host = free_udp_port(), "127.0.0.1"
+    daemon = Daemon(write("tap.yaml", f"web: {{listen: 127.0.0.1:0}}\ntaps: [{{name: t, sources: ['udp://127.0.0.1:{port}'], records: flows, "
+                          f"to: ['file:{lab.path('tap.flow128')}']}}]\n"), name="tap")
+    exporters = [TapExporter(f"127.0.0.{n}", b"", port) for n in (66, 67, 68, 69)]
+
+    def metric(family):
+        return daemon.metrics()[f'pathline_{family}_total{{tap="t"}}']
+
+    def losses():
+        """Datagrams dropped of all together, and of those that are received apart."""
+        page = daemon.metrics()
+        apart = page['pathline_tap_flood_drops_total{tap="t"}']
+        return page['pathline_tap_kernel_drops_total{tap="t"}'] - apart, apart
+
+    def send_all():
+        for _ in range(AT_ONCE):
+            for e in exporters:
+                e.send()
+        # So many more are read that these were, too.
+        before = metric("tmpkt_datagrams")
+        wait(lambda: metric("tmpkt_datagrams") > before + len(exporters) * AT_ONCE)
+
+    def is_moved():
+        """the flood loses, and nobody else does any more"""
+        before = losses()
+        send_all()
+        after = losses()
+        return after[0] == before[0] and after[1] > before[1]
+    script = write("flood_of_records.py", FLOOD)
+    flood = lab.start([sys.executable, script, host, str(port)], stdout=subprocess.PIPE, text=True)
+    ok(wait(is_moved), "tap: who floods is received apart", losses())
+    early = losses()[0]
+    for _ in range(DURING // AT_ONCE):
+        send_all()
+    flood.send_signal(signal.SIGINT)
+    sent = int(flood.communicate()[0]) + sum(e.sent for e in exporters)
+    ok(wait(lambda: metric("tmpkt_datagrams") + sum(losses()) == sent), "tap: sent = received + dropped", (metric("tmpkt_datagrams"), losses(), sent))
+    eq(losses()[0], early, "tap: the others lose none since the flood is received apart")
+    ok(metric("tap_floods") >= 1, "tap: the metrics say how often")
+    ok(daemon.wait_for(f"{host} sends more than is read"), "tap: and the log who")
+    # The only sender that is left is received although its socket is not the first.
+    before = metric("tmpkt_datagrams")
+    late = TapExporter(host, b"", port)
+    late.send()
+    ok(wait(lambda: metric("tmpkt_datagrams") == before + 1), "tap: one datagram more of who flooded, with nothing beside it")
+    eq(daemon.stop(), 0, "tap: it ends well")
+
+
 def main():
-    lab.run(test_one_socket, test_all_addresses, test_sockets)
+    lab.run(test_one_socket, test_all_addresses, test_sockets, test_tap)
     return tap.end()
 
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Polls and tells of senders that flood a socket of a tap. */
+#include "service/tap_floods.h"
+
+#include "base/log.h"
+
+#define LOOK_NS   UINT64_C(1000000000)
+#define LANES_MAX 16
+
+unsigned int pl_tap_floods_fds(
+	struct pl_tap_service *t, struct pollfd *ret, unsigned int n, unsigned int max)
+{
+	for (unsigned int i = 0; i < t->n_ports; i++) {
+		int fds[LANES_MAX];
+		const unsigned int lanes =
+			t->ended[i] ? 0 : pl_port_lane_fds(t->ports[i], fds, LANES_MAX);
+
+		t->has_lanes[i] = lanes > 0;
+		for (unsigned int k = 0; k < lanes && n < max; k++)
+			ret[n++] = (struct pollfd){ .fd = fds[k], .events = POLLIN };
+	}
+	return n;
+}
+
+void pl_tap_floods_look(struct pl_tap_service *t, uint64_t now_ns)
+{
+	if (now_ns < t->floods_ns)
+		return;
+	t->floods_ns = now_ns + LOOK_NS;
+	for (unsigned int i = 0; i < t->n_ports; i++) {
+		enum pl_flood_news news;
+		char text[256];
+
+		while ((news = pl_floods_news(&t->floods_told[i], t->ports[i],
+				pl_port_name(t->ports[i]), text, sizeof(text))) !=
+			PL_FLOOD_NO_NEWS) {
+			if (news == PL_FLOOD_ERROR)
+				pl_warn("tap", "%s", text);
+			else
+				pl_notice("tap", "%s", text);
+		}
+	}
+}
+
+void pl_tap_floods_json(struct pl_tap_service *t, struct pl_json *json)
+{
+	pl_json_key(json, "floods");
+	pl_json_array(json);
+	for (unsigned int i = 0; i < t->n_ports; i++) {
+		struct pl_port_flood floods[PL_PORT_FLOODS];
+		int error;
+		const uint32_t n = pl_port_floods(t->ports[i], floods, &error);
+
+		pl_floods_json(json, floods, n);
+	}
+	pl_json_array_end(json);
+}
