@@ -127,8 +127,8 @@ static int attach(struct pl_hostint *h, struct pl_diag *diag)
 		r = pl_xdp_attach(&h->xdp, name, bpf_program__fd(h->skel->progs.pl_host_sink),
 			h->o.mode, h->o.rights, diag);
 	else
-		r = pl_tc_attach(&h->tc, name, bpf_program__fd(h->skel->progs.pl_host_source), true,
-			h->o.rights, diag);
+		r = pl_tc_attach(&h->tc, name, bpf_program__fd(h->skel->progs.pl_host_source),
+			PL_TC_OUT, h->o.rights, diag);
 	if (r < 0)
 		return r;
 	/* Shows that it is attached: nothing is read there. */

@@ -300,7 +300,9 @@ static int attach(struct pl_hostmark *h, struct pl_diag *diag)
 		return r;
 	r = h->o.xdp ? pl_xdp_attach(&h->xdp, name, fd, h->o.mode, h->o.rights, diag)
 		     : pl_tc_attach(&h->tc, name, fd,
-			       h->o.leaving || h->o.role == PL_HOSTMARK_MARKER, h->o.rights, diag);
+			       h->o.leaving || h->o.role == PL_HOSTMARK_MARKER ? PL_TC_OUT
+									       : PL_TC_IN,
+			       h->o.rights, diag);
 	h->anew = r == 0;
 	if (r == 0 && h->o.pin != NULL)
 		r = pl_pins_keep(h->o.pin, pl_tc_link(h->tc), diag);

@@ -38,10 +38,11 @@ struct pl_tc {
 	pid_t keeper;
 };
 
-static int link_with(const struct pl_rights *rights, int prog_fd, int ifindex, bool leaving)
+static int link_with(
+	const struct pl_rights *rights, int prog_fd, int ifindex, enum pl_tc_place place)
 {
-	const uint32_t type = leaving ? PL_LINK_TCX_OUT : PL_LINK_TCX_IN,
-		       flags = leaving ? 0 : FIRST;
+	const uint32_t type = place == PL_TC_IN ? PL_LINK_TCX_IN : PL_LINK_TCX_OUT,
+		       flags = place == PL_TC_OUT ? 0 : FIRST;
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = flags);
 
 	if (rights != NULL)
@@ -263,7 +264,7 @@ static int tell(const char *ifname, int r, bool leaving, struct pl_diag *diag)
 	return r;
 }
 
-int pl_tc_attach(struct pl_tc **ret, const char *ifname, int prog_fd, bool leaving,
+int pl_tc_attach(struct pl_tc **ret, const char *ifname, int prog_fd, enum pl_tc_place place,
 	const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_tc *tc = calloc(1, sizeof(*tc));
@@ -274,20 +275,20 @@ int pl_tc_attach(struct pl_tc **ret, const char *ifname, int prog_fd, bool leavi
 		return -ENOMEM;
 	}
 	tc->link_fd = tc->keeper_fd = tc->note_fd = -1;
-	tc->leaving = leaving;
+	tc->leaving = place != PL_TC_IN;
 	tc->ifindex = (int)if_nametoindex(ifname);
 	if (tc->ifindex == 0) {
 		pl_diag_set(diag, "there is no interface '%s'", ifname);
 		free(tc);
 		return -ENODEV;
 	}
-	r = link_with(rights, prog_fd, tc->ifindex, leaving);
+	r = link_with(rights, prog_fd, tc->ifindex, place);
 	if (r >= 0)
 		tc->link_fd = r;
 	else if (r == -EINVAL || r == -EOPNOTSUPP)
 		r = attach_filter(tc, prog_fd);
 	if (r < 0) {
-		r = tell(ifname, r, leaving, diag);
+		r = tell(ifname, r, tc->leaving, diag);
 		if (tc->note_fd >= 0)
 			close(tc->note_fd);
 		free(tc);

@@ -10,12 +10,11 @@
  * stays until the next attachment to the interface removes it: a note in /run/pathline (or
  * $RUNTIME_DIRECTORY) identifies it. Filters of others are never touched.
  *
- * On ingress the program runs first, as tcpdump does; on egress last, after programs that change or
- * drop packets.
+ * A program of others that does not say "go on" (TCX_NEXT) ends the row: those behind it see nothing
+ * of the packet. So the place decides what a program sees (enum pl_tc_place).
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,11 +23,17 @@
 
 struct pl_tc;
 
-/* Attaches the program, on egress with `leaving`. Negative errno with diag: -ENODEV no such
+enum pl_tc_place {
+	PL_TC_IN,        /* what enters, first of all */
+	PL_TC_OUT,       /* what leaves, last: after programs that change or drop packets */
+	PL_TC_OUT_FIRST, /* what leaves, first of all; a filter of clsact is last */
+};
+
+/* Attaches the program. Negative errno with diag: -ENODEV no such
  * interface; -EPERM, names the missing capability; -EBUSY our filter of another process is there.
  * The program's descriptor may be closed afterwards. rights: NULL for our own. Forks on kernels
  * without such links, so the process must have one thread only. */
-int pl_tc_attach(struct pl_tc **ret, const char *ifname, int prog_fd, bool leaving,
+int pl_tc_attach(struct pl_tc **ret, const char *ifname, int prog_fd, enum pl_tc_place place,
 	const struct pl_rights *rights, struct pl_diag *diag);
 
 /* Returns the folder of notes: the RUNTIME_DIRECTORY of systemd, or /run/pathline. */

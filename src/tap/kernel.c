@@ -188,11 +188,11 @@ static int attach(struct pl_tap_kernel *k, struct pl_diag *diag)
 		r = pl_xdp_attach(&k->xdp, name, bpf_program__fd(k->skel->progs.pl_tap_xdp),
 			k->set.mode, k->rights, diag);
 	if (r == 0 && !k->set.xdp && k->set.in)
-		r = pl_tc_attach(&k->in, name, bpf_program__fd(k->skel->progs.pl_tap_in), false,
+		r = pl_tc_attach(&k->in, name, bpf_program__fd(k->skel->progs.pl_tap_in), PL_TC_IN,
 			k->rights, diag);
 	if (r == 0 && !k->set.xdp && k->set.out)
-		r = pl_tc_attach(&k->out, name, bpf_program__fd(k->skel->progs.pl_tap_out), true,
-			k->rights, diag);
+		r = pl_tc_attach(&k->out, name, bpf_program__fd(k->skel->progs.pl_tap_out),
+			PL_TC_OUT_FIRST, k->rights, diag);
 	if (r == -EBUSY && diag != NULL)
 		pl_diag_set(diag, "%s, or use %s%s%spacket:%s", diag->text, k->set.xdp ? "tc:" : "",
 			k->set.xdp ? name : "", k->set.xdp ? " or " : "", name);

@@ -6,4 +6,5 @@
 tap: points, the plan. lab: a folder, processes and what is undone at the end, however that comes. wait: until something is
 so. stalls: how long the machine stood still. promise: what depends on the machine. shark: packets as tshark reads them.
 network: namespaces and what joins them. pathline: the program, its daemon, its pages. pcap: captures. roce: frames, and
-pathline collect, which takes them. cm: messages of RDMA-CM. servers: Alertmanager and the like. clickhouse: a server of it. tapping: `pathline tap`. collectors: of IPFIX."""
+pathline collect, which takes them. cm: messages of RDMA-CM. servers: Alertmanager and the like. clickhouse: a server of it. tapping: `pathline tap`.
+foreign: programs of traffic control of others. collectors: of IPFIX."""

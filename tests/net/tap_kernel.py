@@ -8,6 +8,7 @@ usage: tap_kernel.py PATHLINE REFUSE [TEST…]
 import collections
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import lab, network, pathline, shark, tap, tapping  # noqa: E402
+from lib import foreign, lab, network, pathline, shark, tap, tapping  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.tapping import closes, received  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
@@ -231,6 +232,58 @@ def test_beside_others():
     one.end()
 
 
+def by_link(side, out, verdict):
+    """A program on the interface of that side; what takes it away again."""
+    with NS[side]:
+        fd = foreign.link(verdict, socket.if_nametoindex("eth0"), out)
+    return lambda: os.close(fd)
+
+
+def by_filter(pref):
+    def attach(side, out, verdict):
+        path, way = os.path.join(lab.path("bpffs"), f"{pref}-{out}-{verdict}"), "egress" if out else "ingress"
+        if not os.path.exists(path):
+            foreign.pin(verdict, path)
+        NS[side].sh("tc qdisc add dev eth0 clsact", check=False)
+        NS[side].sh(f"tc filter add dev eth0 {way} pref {pref} bpf da object-pinned {path}")
+        return lambda: NS[side].sh("tc qdisc del dev eth0 clsact")
+    return attach
+
+
+def test_programs_of_others():
+    """The tap has all packets, whatever programs of others say of them, and these have their way. A filter before Linux 6.6 (played by
+    REFUSE) has them behind a filter that goes on, and before any."""
+    os.mkdir(lab.path("bpffs"))
+    subprocess.run(["mount", "-t", "bpf", "none", lab.path("bpffs")], check=True)
+    lab.undo("umount", lab.path("bpffs"))
+    cases = [(ours, name, attach, when, out, verdict)
+             for ours, name, attach in (("tcx", "a link", by_link), ("tcx", "a filter", by_filter(1)), ("clsact", "a filter", by_filter(30000)))
+             for when in ("before", "after") for out in (False, True) for verdict in (foreign.OK, foreign.DROP)]
+    cases += [("clsact", "a filter", by_filter(1), "before", out, foreign.NEXT) for out in (False, True)]
+    for i, (ours, name, attach, when, out, verdict) in enumerate(cases):
+        side, what = "a" if out else "b", f"{ours}: {name} {when}, {'out' if out else 'in'}, verdict {verdict}"
+        undo = attach(side, out, verdict) if when == "before" else None
+        os.environ.update({"LD_PRELOAD": REFUSE, "REFUSE": "tcx"} if ours == "clsact" else {})
+        t = start(side, f"others-{i}", "-o", "jsonl", "--rule", "take proto=udp dport=6500", "--rule", "skip", f"tc:eth0?dir={'out' if out else 'in'}")
+        for key in ("LD_PRELOAD", "REFUSE"):
+            os.environ.pop(key, None)
+        undo = undo or attach(side, out, verdict)
+        with NS["b"]:
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with s:
+            s.bind((B, 6500))
+            s.setblocking(False)
+            udp_send(20, port=6500)
+            ok(wait(lambda t=t: len(records_of(t)) == 20), f"{what}: the tap has all", len(records_of(t)))
+            came = 0
+            while verdict != foreign.DROP and came < 20 and wait(lambda s=s: select.select([s], [], [], 0)[0]):
+                s.recv(200)
+                came += 1
+            eq((came, bool(select.select([s], [], [], 0)[0])), (0 if verdict == foreign.DROP else 20, False), "and the host what the program lets pass")
+        closes(t.end(), what)
+        undo()
+
+
 def test_behind_generic():
     """Generic XDP may give the stack a copy of the packet, which tc sees from the IP header on: tc has what XDP has."""
     rules = ("-o", "jsonl", "--rule", "take proto=udp", "--rule", "take proto=icmp", "--rule", "take src=10.9.0.0/16", "--rule", "take src=8.0.0.0/16", "--rule", "skip")
@@ -396,7 +449,7 @@ def test_flows_and_words():
 
 
 WIRE.make()
-lab.run(test_both_directions, test_entering, test_rules_change, test_vlan, test_beside_others, test_behind_generic, test_killed, test_no_note, test_left_over, test_counts_unread,
+lab.run(test_both_directions, test_entering, test_rules_change, test_vlan, test_beside_others, test_programs_of_others, test_behind_generic, test_killed, test_no_note, test_left_over, test_counts_unread,
         test_flows_and_words,
         test_full_ring, test_interface_goes)
 sys.exit(tap.end())
