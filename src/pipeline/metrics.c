@@ -173,92 +173,9 @@ static void write_totals(const struct pl_totals *t, struct pl_exposition *page)
 
 /* ---- exporters ---- */
 
-static int by_identity(const void *a, const void *b)
-{
-	const struct pl_exporter *x = a, *y = b;
-	int r = memcmp(&x->addr, &y->addr, sizeof(x->addr));
-
-	if (r == 0)
-		r = (x->node > y->node) - (x->node < y->node);
-	if (r == 0)
-		r = (int)x->hw_id - (int)y->hw_id;
-	return r;
-}
-
-static int by_appearance(const void *a, const void *b)
-{
-	const struct pl_exporter *x = a, *y = b;
-
-	if (x->first_ts_ns != y->first_ts_ns)
-		return x->first_ts_ns < y->first_ts_ns ? -1 : 1;
-	return by_identity(a, b);
-}
-
-/* An exporter, with its rank among those of its source. */
-struct ranked {
-	const struct pl_exporter *x;
-	struct pl_addr source;
-	size_t rank;
-};
-
-static int by_source(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-	int r = memcmp(&x->source, &y->source, sizeof(x->source));
-
-	return r != 0 ? r : by_appearance(x->x, y->x);
-}
-
-static int by_rank(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-
-	return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : by_appearance(x->x, y->x);
-}
-
-/* Puts exporters that get series first: as many of each source, in the order in which they
- * appeared, as there is room for. Returns -ENOMEM. */
-static int share_out(struct pl_exporter *list, size_t n, size_t limit)
-{
-	struct ranked *order = calloc(n, sizeof(*order));
-	struct pl_exporter *copy = calloc(n, sizeof(*copy));
-	int r = order != NULL && copy != NULL ? 0 : -ENOMEM;
-
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		copy[i] = list[i];
-		order[i] =
-			(struct ranked){ .x = &copy[i], .source = pl_addr_source(&list[i].addr) };
-	}
-	if (r == 0) {
-		qsort(order, n, sizeof(*order), by_source);
-		for (size_t i = 1; i < n; i++)
-			order[i].rank = pl_addr_equal(&order[i].source, &order[i - 1].source)
-						? order[i - 1].rank + 1
-						: 0;
-		qsort(order, n, sizeof(*order), by_rank);
-		for (size_t i = 0; i < n; i++)
-			list[i] = *order[i].x;
-		qsort(list, limit, sizeof(*list), by_appearance);
-	}
-	free(order);
-	free(copy);
-	return r;
-}
-
-static void add_exporter(struct pl_exporter *into, const struct pl_exporter *x)
-{
-	pl_stats_add(&pl_exporter_stats, into, x);
-	into->unsequenced = into->unsequenced || x->unsequenced;
-	into->shared = into->shared || x->shared;
-	if (x->last_ts_ns > into->last_ts_ns)
-		into->last_ts_ns = x->last_ts_ns;
-	if (x->first_ts_ns < into->first_ts_ns)
-		into->first_ts_ns = x->first_ts_ns;
-}
-
 int pl_metrics_exporters(const struct pl_pipeline *p, struct pl_exporters *ret)
 {
-	size_t n = 0, kept = 0, limit = p->config.metrics.max_exporters;
+	size_t n = 0, kept = 0;
 	struct pl_exporter *list;
 
 	for (unsigned int i = 0; i < p->n_workers; i++)
@@ -275,27 +192,17 @@ int pl_metrics_exporters(const struct pl_pipeline *p, struct pl_exporters *ret)
 			memcpy(list + n, s->exporters, s->n_exporters * sizeof(*list));
 		n += s->n_exporters;
 		ret->n_others += s->n_others;
-		add_exporter(&ret->others, &s->others);
+		pl_exporter_add(&ret->others, &s->others);
 	}
-	qsort(list, n, sizeof(*list), by_identity);
+	qsort(list, n, sizeof(*list), pl_exporter_compare);
 	for (size_t i = 0; i < n; i++) {
-		if (kept > 0 && by_identity(&list[kept - 1], &list[i]) == 0)
-			add_exporter(&list[kept - 1], &list[i]);
+		if (kept > 0 && pl_exporter_compare(&list[kept - 1], &list[i]) == 0)
+			pl_exporter_add(&list[kept - 1], &list[i]);
 		else
 			list[kept++] = list[i];
 	}
-	if (kept <= limit) {
-		qsort(list, kept, sizeof(*list), by_appearance);
-	} else if (share_out(list, kept, limit) < 0) {
-		free(list);
-		return -ENOMEM;
-	}
-	for (size_t i = limit; i < kept; i++) {
-		add_exporter(&ret->others, &list[i]);
-		ret->n_others++;
-	}
-	ret->n = kept < limit ? kept : limit;
-	return 0;
+	ret->n = kept;
+	return pl_exporters_bound(ret, p->config.metrics.max_exporters);
 }
 
 /* Reports of version 0.5 have no node: the label is empty, which equals none. */

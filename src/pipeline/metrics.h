@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "decode/exporter_list.h"
 #include "export/exposition.h"
 #include "pipeline/pipeline.h"
 
@@ -21,10 +22,4 @@ uint64_t pl_metrics_series(const struct pl_config *config);
 /* Lists the exporters of all workers, each once, at most metrics.max_exporters: as many of each
  * source as there is room for, in the order in which they appeared. With the pipeline's lock held
  * and a fresh snapshot. Returns -ENOMEM. */
-struct pl_exporters {
-	struct pl_exporter *list; /* heap, the caller frees */
-	size_t n;
-	struct pl_exporter others; /* sum of the rest */
-	uint64_t n_others;
-};
 int pl_metrics_exporters(const struct pl_pipeline *pipeline, struct pl_exporters *ret);
