@@ -248,6 +248,7 @@ static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)
 	o = (struct pl_tap_options){ .sources = sources,
 		.n_sources = n,
 		.print = { feed, turned, full, a, passed, feed_counts, counting },
+		.max_exporters = PL_TAP_EXPORTERS_LISTED,
 		.inner = a->args->inner,
 		.kinds = kinds_of(a),
 		.out = (enum pl_flat_kind)__builtin_ctz(kinds_of(a)),

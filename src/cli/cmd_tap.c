@@ -246,6 +246,7 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 		return PL_EXIT_USAGE;
 	}
 	*o = (struct pl_tap_options){ .sources = sources->items,
+		.max_exporters = PL_TAP_EXPORTERS_LISTED,
 		.n_sources = sources->n,
 		.to = args.to.items,
 		.n_to = args.to.n,

@@ -158,6 +158,7 @@ static int add_marks(struct pl_one_process *p, struct pl_diag *diag)
 			.in = PL_FLAT_MARK128,
 			.out = PL_FLAT_SEG192,
 			.prove = p->config.decode.admit == PL_ADMIT_PROVEN,
+			.max_exporters = (uint32_t)p->config.metrics.max_exporters,
 			.sink = pl_marks_take,
 			.draining = pl_marks_finish,
 			.arg = one };

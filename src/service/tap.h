@@ -18,13 +18,15 @@
 #include "tap/tap.h"
 #include "tapout/tap_out.h"
 
-#define PL_TAP_PORTS_MAX      64
-#define PL_TAP_OUTS_MAX       8
-#define PL_TAP_KERNELS_MAX    16
-#define PL_TAP_DROPS_MAX      8
-#define PL_TAP_PLACES_MAX     64
+#define PL_TAP_PORTS_MAX        64
+#define PL_TAP_OUTS_MAX         8
+#define PL_TAP_KERNELS_MAX      16
+#define PL_TAP_DROPS_MAX        8
+#define PL_TAP_PLACES_MAX       64
 
-#define PL_TAP_BATCHES_A_TURN 16 /* batches of each source in a turn */
+#define PL_TAP_EXPORTERS_LISTED 256 /* as metrics.max_exporters by default */
+
+#define PL_TAP_BATCHES_A_TURN   16 /* batches of each source in a turn */
 
 /* Consumer of records in this process; its functions are called between two turns. */
 struct pl_tap_print {
@@ -61,6 +63,7 @@ struct pl_tap_options {
 	uint64_t vxlan_ports; /* bit set of ports (wire/tunnel_ports.h) */
 	uint32_t exporter;
 	bool prove; /* records received count once their exporter is proven (tap/receiver.h) */
+	uint32_t max_exporters; /* of tmpkt/1, that accounts list by themselves */
 	/* Kinds of records to make: bits 1 << PL_FLAT_PKT96, PL_FLAT_FLOW288, PL_FLAT_DNS64, and
 	 * PL_FLAT_DROP168 of drops:; other kinds too, for records received. Outputs get the kind
 	 * `out`, `print` gets all. */

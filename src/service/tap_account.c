@@ -7,6 +7,7 @@
 
 #include "runtime/account.h"
 #include "service/tap_drops.h"
+#include "service/tap_exporters.h"
 #include "service/tap_floods.h"
 #include "service/tap_places.h"
 
@@ -222,6 +223,8 @@ static void put(const struct pl_account *a, struct pl_tap_service *t)
 	pl_account_object(a, "tmpkt");
 	pl_account_stats(a, &pl_tmpkt_stats_list, pl_tmpkt_receiver_stats(t->receiver));
 	pl_account_stats(a, &pl_tap_service_list, t);
+	if (a->json != NULL)
+		pl_tap_exporters_json(t, a->json);
 	pl_account_object_end(a);
 	if (a->json != NULL)
 		pl_tap_drops_json(t, a->json);
@@ -247,8 +250,10 @@ static void put(const struct pl_account *a, struct pl_tap_service *t)
 void pl_tap_put_page(void *tap, struct pl_exposition *page)
 {
 	const struct pl_account a = { .page = page };
+	struct pl_tap_service *t = tap;
 
 	put(&a, tap);
+	pl_tap_exporters_page(&t, NULL, 1, page);
 	pl_exposition_stat(page, &pl_tap_rule_list.rows[0]);
 	pl_tap_put_rules(tap, NULL, page);
 	pl_tap_places_family(page);
@@ -266,6 +271,7 @@ void pl_tap_describe(struct pl_exposition *page)
 	pl_account_stats(&a, &pl_tap_stats_list, NULL);
 	pl_account_stats(&a, &pl_tmpkt_stats_list, NULL);
 	pl_account_stats(&a, &pl_tap_service_list, NULL);
+	pl_tap_exporters_page(NULL, NULL, 0, page);
 	pl_account_stats(&a, &pl_tap_rule_list, NULL);
 	pl_tap_places_family(page);
 	pl_tap_drops_family(page);

@@ -133,6 +133,7 @@ int pl_taps_init(struct pl_taps *ret, const struct pl_config *config)
 		one->index = ret->n;
 		read_tap(one, &t[i]);
 		one->options.prove = config->decode.admit == PL_ADMIT_PROVEN;
+		one->options.max_exporters = (uint32_t)config->metrics.max_exporters;
 		ret->taps[ret->n++] = one;
 	}
 	return 0;
@@ -162,6 +163,7 @@ int pl_taps_add(struct pl_taps *taps, const struct pl_taps_added *added, struct 
 		.kinds = 1u << added->in | 1u << added->out,
 		.out = added->out,
 		.prove = added->prove,
+		.max_exporters = added->max_exporters,
 		.flow = PL_FLOW_CONFIG,
 		.shared = true,
 		.draining = added->draining,

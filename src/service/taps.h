@@ -18,7 +18,8 @@ struct pl_taps_added {
 	const char *const *sources, *const *to;
 	size_t n_sources, n_to;
 	enum pl_flat_kind in, out;
-	bool prove; /* as in struct pl_tap_options */
+	bool prove;             /* as in struct pl_tap_options */
+	uint32_t max_exporters; /* likewise */
 	void (*sink)(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n);
 	void (*draining)(void *arg); /* called after the last records of `in` */
 	void *arg;

@@ -5,6 +5,7 @@
 #include "runtime/account.h"
 #include "service/tap_account.h"
 #include "service/tap_drops.h"
+#include "service/tap_exporters.h"
 #include "service/tap_places.h"
 #include "service/taps.h"
 
@@ -66,6 +67,18 @@ static void put_list(
 			pl_exposition_u64(page, &label, 1, pl_stat_read(stat, object));
 		}
 	}
+}
+
+static void put_exporters(struct pl_taps *all, struct pl_exposition *page)
+{
+	struct pl_tap_service *taps[PL_CONFIG_TAPS_MAX];
+	const char *names[PL_CONFIG_TAPS_MAX];
+
+	for (unsigned int i = 0; i < all->n; i++) {
+		taps[i] = &all->taps[i]->service;
+		names[i] = all->taps[i]->name;
+	}
+	pl_tap_exporters_page(taps, names, all->n, page);
 }
 
 static void put_rules(struct pl_taps *all, struct pl_exposition *page)
@@ -184,6 +197,7 @@ void pl_taps_put_page(void *taps, struct pl_exposition *page)
 	put_list(all, &pl_tap_stats_list, of_tap, page);
 	put_list(all, &pl_tmpkt_stats_list, of_receiver, page);
 	put_list(all, &pl_tap_service_list, of_service, page);
+	put_exporters(all, page);
 	put_rules(all, page);
 	pl_tap_places_family(page);
 	for (unsigned int i = 0; i < all->n; i++)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/decode.h"
 #include "decode/exporters.h"
 #include "decode/sequence.h"
 #include "record/flow_hash.h"
@@ -288,6 +287,29 @@ const struct pl_tmpkt_stats *pl_tmpkt_receiver_stats(const struct pl_tmpkt_recei
 {
 	return &receiver->stats;
 }
+
+bool pl_tmpkt_receiver_exporter(
+	const struct pl_tmpkt_receiver *receiver, uint32_t *pos, struct pl_exporter *ret)
+{
+	const struct pl_seq_space *x = pl_cells_next(&receiver->exporters.followed, pos);
+
+	if (x == NULL)
+		return false;
+	*ret = (struct pl_exporter){ .addr = x->key.addr,
+		.node = x->key.node,
+		.first_ts_ns = x->first_ts_ns,
+		.last_ts_ns = x->last_ts_ns };
+	pl_exporter_count(ret, &x->seq);
+	return true;
+}
+
+static const struct pl_stat exporter_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_exporter, __VA_ARGS__)
+#include "tap/tmpkt_exporter_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_tmpkt_exporter_stats_list = { exporter_rows,
+	sizeof(exporter_rows) / sizeof(exporter_rows[0]) };
 
 static const struct pl_stat rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_tmpkt_stats, __VA_ARGS__)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/stats.h"
+#include "decode/decode.h"
 #include "tap/tmpkt.h"
 #include "wire/packet.h"
 
@@ -49,5 +50,12 @@ enum pl_clock_kind pl_tmpkt_receiver_clock(const struct pl_tmpkt_receiver *recei
  * lost, or may be because the exporter was not known. */
 const struct pl_addr *pl_tmpkt_receiver_from(const struct pl_tmpkt_receiver *receiver);
 bool pl_tmpkt_receiver_torn(const struct pl_tmpkt_receiver *receiver);
+
+/* Iterates over the exporters that are followed: start with *pos = 0, false at the end. The node is
+ * the exporter's number. */
+bool pl_tmpkt_receiver_exporter(
+	const struct pl_tmpkt_receiver *receiver, uint32_t *pos, struct pl_exporter *ret);
+/* What is counted of an exporter, by its names here. */
+extern const struct pl_stats pl_tmpkt_exporter_stats_list;
 
 const struct pl_tmpkt_stats *pl_tmpkt_receiver_stats(const struct pl_tmpkt_receiver *receiver);

@@ -511,6 +511,9 @@ static void test_held(void)
 static void test_shares(void)
 {
 	const struct pl_tmpkt_stats *s;
+	struct pl_exporter x;
+	uint64_t lost = 0;
+	uint32_t pos = 0;
 
 	c = (struct channel){ 0 };
 	(void)pl_tmpkt_receiver_new(&c.receiver, 64, true, take, &c);
@@ -530,6 +533,9 @@ static void test_shares(void)
 	eq(s->displaced, 1, "one of the many made room");
 	ok(s->untracked > 1900, "others found none: %" PRIu64, s->untracked);
 	eq(c.n, 4999, "but their records are taken");
+	while (pl_tmpkt_receiver_exporter(c.receiver, &pos, &x))
+		lost += x.node == 7 && x.addr.b[0] == 1 && x.reports == 999 ? x.lost : 0;
+	eq(lost, 1, "which one lost it is told");
 	pl_tmpkt_receiver_free(c.receiver);
 }
 

@@ -219,6 +219,45 @@ def test_forged():
         ok(taken or "102 of exporters that are not proven" in d.log(), f"{admit}: the account", d.log())
 
 
+def test_exporters():
+    """Which exporter lost how much, on the page of metrics and in the account; as many of each source as there is room for."""
+    for most in (256, 2):
+        port = free_udp_port()
+        with open(path("exporters.yaml"), "w", encoding="utf-8") as f:
+            f.write(f"web: {{listen: '127.0.0.1:0'}}\nmetrics: {{max_exporters: {most}}}\ntaps: [{{name: t, sources: ['udp://127.0.0.1:{port}']}}]\n")
+        d = Daemon(path("exporters.yaml"), name=f"exporters-{most}")
+        for host, exporter, numbers in (("127.0.0.66", 1, (5, 6, 8)), ("127.0.0.66", 2, (5, 6, 7)), ("127.0.0.67", 1, (1, 2, 2, 5))):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                s.bind((host, 0))
+                for number in numbers:
+                    s.sendto(of_exporter(exporter, number), ("127.0.0.1", port))
+        wait(lambda: of_tap(d, "tmpkt_datagrams_total", "t") == 10)
+        page = d.metrics()
+        found = {k: [v for name, v in page.items() if name.startswith(f"pathline_tmpkt_exporter_{k}_total{{")]
+                 for k in ("datagrams", "skipped", "duplicates")}
+        if most == 2:
+            key = '{exporter="other",number="other",tap="t"}'
+            eq((sorted(found["datagrams"]), page["pathline_tmpkt_exporter_datagrams_total" + key], page["pathline_tmpkt_exporter_skipped_total" + key]),
+               ([3, 3, 4], 3, 0), "one of each source, and the rest together")
+        else:
+            eq({k: sorted(v) for k, v in found.items()}, {"datagrams": [3, 3, 4], "skipped": [0, 1, 2], "duplicates": [0, 0, 1]}, "three exporters")
+            eq(page['pathline_tmpkt_exporter_skipped_total{exporter="127.0.0.67",number="1",tap="t"}'], 2, "by address and number")
+        eq(d.stop(), 0, "it ends well")
+    command = start([PATHLINE, "tap", "--stats", "-o", "jsonl", f"udp://127.0.0.1:{port}"], log=path("command.err"), stdout=open(path("command"), "w", encoding="utf-8"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        def records():
+            with open(path("command"), encoding="utf-8") as f:
+                return f.read().splitlines()
+        wait(lambda: "tapping" in open(path("command.err"), encoding="utf-8").read())
+        for number in (1, 2, 4):
+            s.sendto(of_exporter(9, number), ("127.0.0.1", port))
+        wait(lambda: len(records()) == 3)
+    command.send_signal(signal.SIGTERM)
+    command.wait(60)
+    stats = json.loads(records()[-1])["tmpkt"]
+    eq([(x["exporter"], x["number"], x["datagrams"], x["lost"]) for x in stats["by_exporter"]], [("127.0.0.1", 9, 3, 1)], "the account of the command")
+
+
 def with_receiver_away(name, to, query=""):
     """A daemon with a tap whose packets have come, and nobody who takes what it makes of them."""
     port = free_udp_port()
@@ -267,6 +306,7 @@ test_taps()
 test_tapped()
 test_tail()
 test_forged()
+test_exporters()
 test_signals()
 test_refused()
 sys.exit(tap.end())

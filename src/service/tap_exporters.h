@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The exporters of tmpkt/1 in the account of a tap: a bounded list. */
+#pragma once
+
+#include "export/exposition.h"
+#include "service/tap.h"
+
+/* Adds the members "by_exporter" and "other_exporters". */
+void pl_tap_exporters_json(struct pl_tap_service *t, struct pl_json *json);
+
+/* Writes each family once, with samples of n taps. names: of the taps; NULL: without a label. */
+void pl_tap_exporters_page(struct pl_tap_service *const *taps, const char *const *names,
+	unsigned int n, struct pl_exposition *page);
