@@ -234,13 +234,16 @@ static int receive(struct pl_worker *w, bool stopping)
 /* Decodes packets, and gives their contents to detection and outputs. */
 static void take(struct pl_worker *w, const struct pl_batch *packets)
 {
-	for (unsigned int i = 0; i < w->engine->n_taps; i++)
-		pl_tap_packets(w->engine->taps[i], packets);
+	const struct pl_engine *e = w->engine;
+
+	for (unsigned int i = 0; i < e->n_taps; i++)
+		pl_tap_packets(e->taps[i], packets);
 	if (w->settled)
-		pl_decode_copies(w->engine->decode, packets, &w->batch);
+		pl_decode_copies(e->decode, packets, &w->batch);
 	else
-		pl_decode_batch(w->engine->decode, packets, &w->batch);
-	pl_worker_advise(w, packets);
+		pl_decode_batch(e->decode, packets, &w->batch);
+	if (pl_advise_batch(e->advise, packets, pl_decode_outcomes(e->decode), w->rule_ns))
+		pl_worker_show_advices(w);
 	flush_records(&w->batch, w);
 }
 

@@ -40,14 +40,6 @@ void pl_worker_show_advices(struct pl_worker *w)
 	}
 }
 
-void pl_worker_advise(struct pl_worker *w, const struct pl_batch *packets)
-{
-	const struct pl_engine *e = w->engine;
-
-	if (pl_advise_batch(e->advise, packets, pl_decode_outcomes(e->decode), w->rule_ns))
-		pl_worker_show_advices(w);
-}
-
 bool pl_worker_advice(struct pl_worker *w, unsigned int i, char *dst, size_t cap)
 {
 	bool there;

@@ -23,8 +23,6 @@ void pl_worker_install(struct pl_worker *w, struct pl_engine *next);
 
 /* worker_advice.c */
 
-/* Examines some packets of a batch, few a second, for profiles that would decode failing ones. */
-void pl_worker_advise(struct pl_worker *w, const struct pl_batch *packets);
 /* Publishes the advices for other threads, and logs new ones. */
 void pl_worker_show_advices(struct pl_worker *w);
 
