@@ -303,8 +303,9 @@ static void remove_worker(struct pl_pipeline *p, unsigned int i)
 	pl_worker_stop_by(w, pl_clock_mono_ns() + REMOVE_LIMIT_NS);
 	pl_worker_join(w);
 	pl_worker_ask(w);
-	/* The thread has ended: no wait is needed. */
-	pl_worker_await(w, &(unsigned int){ 0 });
+	/* The thread has ended: the answer is there at once. */
+	(void)pl_worker_answered(w);
+	pl_worker_take(w);
 	pl_totals_add(&p->gone, &w->snap.totals);
 	pl_port_stats_add(&p->gone_ports, &w->snap.port);
 	pl_worker_free(w);

@@ -451,18 +451,6 @@ bool pl_worker_answered(struct pl_worker *w)
 	return true;
 }
 
-int pl_worker_await(struct pl_worker *w, unsigned int *looks)
-{
-	while (!pl_worker_answered(w)) {
-		if (*looks == 0)
-			return -ETIMEDOUT;
-		(*looks)--;
-		pause_us(ASK_PAUSE_US);
-	}
-	pl_worker_take(w);
-	return 0;
-}
-
 void pl_worker_exchange(struct pl_worker *w, struct pl_engine *next, struct pl_engine **ret_old)
 {
 	uint64_t deadline = pl_clock_mono_ns() + (uint64_t)EXCHANGE_LIMIT_S * 1000000000u;

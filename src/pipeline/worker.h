@@ -250,10 +250,6 @@ void pl_worker_free(struct pl_worker *worker);
 void pl_worker_ask(struct pl_worker *worker);
 bool pl_worker_answered(struct pl_worker *worker);
 void pl_worker_take(struct pl_worker *worker);
-/* Checks every 0.2 ms and takes it. The limit is a number of checks, counted down in *looks, not a
- * time: a host that stood still (a paused guest) says nothing about the worker, and afterwards both
- * continue. Returns 0, -ETIMEDOUT after the last check. */
-int pl_worker_await(struct pl_worker *worker, unsigned int *looks);
 
 /* Exchanges parts; returns when the worker uses the new ones, with the old ones in *ret_old. */
 void pl_worker_exchange(
