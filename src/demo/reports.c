@@ -80,7 +80,7 @@ static int make_config(struct pl_config *ret, const char *listen)
 
 static int open_daemon(struct demo *d, struct pl_diag *diag)
 {
-	const struct pl_daemon_hooks hooks = { .ready = add_view, .arg = d };
+	const struct pl_daemon_hooks hooks = { .ready = add_view, .arg = d, .alone = true };
 	/* The usual address, or a free port when something else is there. */
 	static const char *const listens[] = { "127.0.0.1:8400", "127.0.0.1:0" };
 	int r = -EADDRINUSE;

@@ -399,10 +399,9 @@ int pl_api_records_write(const struct pl_api_records *records, const struct pl_a
 }
 
 void pl_pipeline_add_families(
-	struct pl_pipeline *p, void (*write)(void *arg, struct pl_exposition *page), void *arg)
+	struct pl_pipeline *p, void (*write)(void *pipeline, struct pl_exposition *page))
 {
 	p->families = write;
-	p->families_arg = arg;
 }
 
 struct pl_output *pl_pipeline_find_output(struct pl_pipeline *p, const char *name)

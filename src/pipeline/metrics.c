@@ -396,8 +396,9 @@ static void write_page(struct pl_pipeline *p, const struct pl_totals *totals,
 	write_outputs(p, page);
 }
 
-int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
+int pl_metrics_write(void *pipeline, struct pl_exposition *page)
 {
+	struct pl_pipeline *p = pipeline;
 	struct pl_totals totals;
 	struct pl_exporters exporters = { .list = NULL };
 	int r;
@@ -418,8 +419,11 @@ int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
 		pl_metrics_regions(p->regions, page);
 	pthread_mutex_unlock(&p->lock);
 	free(exporters.list);
+	pl_exposition_process(page);
+	/* This state answers requests for the readiness that come while the pipeline is locked. */
+	pl_pipeline_ready(p, NULL);
 	if (p->families != NULL)
-		p->families(p->families_arg, page);
+		p->families(p, page);
 	return 0;
 }
 

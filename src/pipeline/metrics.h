@@ -10,8 +10,10 @@
 #include "export/exposition.h"
 #include "pipeline/pipeline.h"
 
-/* Writes the families. Returns negative errno, such as -ESRCH: then serve no page. */
-int pl_metrics_write(struct pl_pipeline *pipeline, struct pl_exposition *page);
+/* Writes the families of a struct pl_pipeline, of the process, and those of
+ * pl_pipeline_add_families; renews its readiness. Returns negative errno, such as -ESRCH: then
+ * serve no page. */
+int pl_metrics_write(void *pipeline, struct pl_exposition *page);
 
 /* Writes the families of a pipeline without input, with their help. Returns -ENOMEM. */
 int pl_metrics_describe(struct pl_exposition *page);

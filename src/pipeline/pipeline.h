@@ -35,11 +35,11 @@ int pl_pipeline_add_output(struct pl_pipeline *pipeline, const char *name, struc
 	uint32_t queue_records, struct pl_diag *diag);
 
 /* Adds families at the end of pl_metrics_write, and so to everything that has the pipeline's.
- * Before the start; any thread calls `write`, which must not wait for a thread that holds the
- * pipeline. */
+ * Before the start; any thread calls `write` with the pipeline, and it must not wait for a thread
+ * that holds it. */
 struct pl_exposition;
-void pl_pipeline_add_families(struct pl_pipeline *pipeline,
-	void (*write)(void *arg, struct pl_exposition *page), void *arg);
+void pl_pipeline_add_families(
+	struct pl_pipeline *pipeline, void (*write)(void *pipeline, struct pl_exposition *page));
 
 /* Opens the outputs and starts all threads. Returns negative errno with diag. */
 int pl_pipeline_start(struct pl_pipeline *pipeline, struct pl_diag *diag);
@@ -87,7 +87,7 @@ bool pl_pipeline_ready(struct pl_pipeline *pipeline, struct pl_buf *json);
  * result of pl_pipeline_ready. */
 bool pl_pipeline_ready_now(struct pl_pipeline *pipeline, struct pl_buf *json);
 /* The same as a list, which also has a failed reload, as a warning. */
-void pl_pipeline_conditions(struct pl_pipeline *pipeline, struct pl_conditions *ret);
+void pl_pipeline_conditions(void *pipeline, struct pl_conditions *ret);
 
 /* The configuration in use; for the controlling thread only. */
 const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline);

@@ -257,8 +257,10 @@ bool pl_pipeline_ready_now(struct pl_pipeline *p, struct pl_buf *json)
 	return pthread_mutex_trylock(&p->lock) == 0 ? say_ready(p, json) : said(p, json);
 }
 
-void pl_pipeline_conditions(struct pl_pipeline *p, struct pl_conditions *ret)
+void pl_pipeline_conditions(void *pipeline, struct pl_conditions *ret)
 {
+	struct pl_pipeline *p = pipeline;
+
 	(void)pl_pipeline_ready_now(p, NULL);
 	pthread_mutex_lock(&p->said_lock);
 	*ret = p->said_conditions;

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "export/exposition.h"
-#include "export/process.h"
 #include "pipeline/cells.h"
 #include "pipeline/metrics.h"
 #include "pipeline/state.h"
@@ -342,8 +341,7 @@ static void write_page(const struct pl_series *s, struct pl_export *to, uint64_t
 
 	pl_buf_init(&scratch);
 	pl_exposition_init_points(&page, &scratch, pl_clock_real_ns(), page_point, &target);
-	if (pl_metrics_write(s->pipeline, &page) == 0)
-		pl_exposition_process(&page);
+	(void)pl_metrics_write(s->pipeline, &page);
 	pl_buf_done(&scratch);
 }
 

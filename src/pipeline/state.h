@@ -55,8 +55,7 @@ struct pl_pipeline {
 	uint64_t last_reload_ok_ns; /* since the Unix epoch */
 
 	/* From pl_pipeline_add_families; NULL: none. */
-	void (*families)(void *arg, struct pl_exposition *page);
-	void *families_arg;
+	void (*families)(void *pipeline, struct pl_exposition *page);
 
 	/* The last result of pl_pipeline_ready, for readers that must not wait; under its own
 	 * lock. */

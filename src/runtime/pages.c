@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/process.h"
-#include "pipeline/metrics.h"
 #include "runtime/account.h"
 #include "runtime/say.h"
 
@@ -54,7 +52,6 @@ static void page_metrics(
 	http = atomic_load(&c->http);
 	if (http != NULL)
 		http_metrics(http, &page);
-	pl_exposition_process(&page);
 	pl_exposition_end(&page);
 	reply->content_type = pl_exposition_content_type(format);
 }

@@ -21,11 +21,11 @@ static void get(const struct pl_readiness *r, unsigned int i, struct pl_conditio
 		r->get[i](r->arg[i], ret);
 }
 
-bool pl_readiness_members(const struct pl_readiness *r, struct pl_json *json)
+bool pl_readiness_members(const struct pl_readiness *r, unsigned int first, struct pl_json *json)
 {
 	bool ready = true;
 
-	for (unsigned int i = 0; i < r->n; i++) {
+	for (unsigned int i = first; i < r->n; i++) {
 		struct pl_conditions list;
 		const char *why;
 

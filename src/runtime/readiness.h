@@ -18,9 +18,9 @@ struct pl_readiness {
 
 void pl_readiness_add(struct pl_readiness *r, const char *name,
 	void (*get)(void *arg, struct pl_conditions *ret), void *arg);
-/* Adds a member for each part to an open object, unless json is NULL. Returns true when no part has
- * a fault. */
-bool pl_readiness_members(const struct pl_readiness *r, struct pl_json *json);
+/* Adds a member for each part from that one on to an open object, unless json is NULL. Returns true
+ * when none of them has a fault. */
+bool pl_readiness_members(const struct pl_readiness *r, unsigned int first, struct pl_json *json);
 /* Adds the conditions of all parts to an open array. Returns true when none is a fault. */
 bool pl_readiness_list(const struct pl_readiness *r, struct pl_json *json);
 /* pathline_ready and pathline_condition. NULL: without samples. */

@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "export/process.h"
+#include "pipeline/pipeline.h"
 #include "runtime/ending.h"
 #include "runtime/notify.h"
 #include "runtime/pages.h"
@@ -152,73 +154,65 @@ void pl_runtime_visit(void (*visit)(void *arg), void *arg)
 	pthread_mutex_unlock(&r->lock);
 }
 
-struct visit {
-	unsigned int skip;
-	struct pl_exposition *page;
-};
-
-static void visit_metrics(void *arg)
+static void visit_metrics(void *page)
 {
-	const struct visit *v = arg;
 	const struct pl_runtime_options *o = runtime.o;
 	struct pl_region_list list = { .n = 0 };
 
-	for (unsigned int i = v->skip; i < o->n; i++) {
+	for (unsigned int i = 0; o != NULL && i < o->n; i++) {
 		if (o->services[i].ops->metrics != NULL)
-			o->services[i].ops->metrics(o->services[i].s, v->page);
+			o->services[i].ops->metrics(o->services[i].s, page);
 		if (o->services[i].ops->regions != NULL)
 			o->services[i].ops->regions(o->services[i].s, &list);
 	}
 	if (list.n > 0)
-		pl_regions_metrics(v->page, &list);
+		pl_regions_metrics(page, &list);
 }
 
-void pl_runtime_metrics(unsigned int skip, struct pl_exposition *page)
+void pl_runtime_families(void *collector, struct pl_exposition *page)
 {
-	struct visit v = { skip, page };
+	struct pl_readiness parts;
 
-	pl_runtime_visit(visit_metrics, &v);
+	pl_runtime_visit(visit_metrics, page);
+	pl_runtime_readiness(collector, &parts);
+	pl_readiness_page(&parts, page);
 }
 
-void pl_runtime_readiness(unsigned int skip, struct pl_readiness *ret)
+void pl_runtime_readiness(void *collector, struct pl_readiness *ret)
 {
 	const struct pl_runtime_options *o = runtime.o;
 
-	for (unsigned int i = skip; i < o->n; i++)
+	ret->n = 0;
+	if (collector != NULL)
+		pl_readiness_add(ret, "collector", pl_pipeline_conditions, collector);
+	for (unsigned int i = ret->n; o != NULL && i < o->n; i++)
 		pl_readiness_add(ret, o->services[i].ops->name, o->services[i].ops->conditions,
 			o->services[i].s);
 }
 
-struct account_visit {
-	unsigned int skip;
-	struct pl_json *json;
-};
-
-static void visit_accounts(void *arg)
+static void visit_accounts(void *json)
 {
-	const struct account_visit *v = arg;
 	const struct pl_runtime_options *o = runtime.o;
 	struct pl_buf text;
 
 	pl_buf_init(&text);
-	for (unsigned int i = v->skip; i < o->n; i++) {
+	for (unsigned int i = 1; o != NULL && i < o->n; i++) {
 		pl_buf_reset(&text);
 		if (o->services[i].ops->account == NULL)
 			continue;
 		o->services[i].ops->account(o->services[i].s, &text);
 		if (text.failed || text.len == 0)
 			continue;
-		pl_json_key(v->json, o->services[i].ops->name);
-		pl_json_str(v->json, text.data);
+		pl_json_key(json, o->services[i].ops->name);
+		pl_json_str(json, text.data);
 	}
 	pl_buf_done(&text);
 }
 
-void pl_runtime_accounts(unsigned int skip, struct pl_json *json)
+void pl_runtime_accounts(void *collector, struct pl_json *json)
 {
-	struct account_visit v = { skip, json };
-
-	pl_runtime_visit(visit_accounts, &v);
+	(void)collector;
+	pl_runtime_visit(visit_accounts, json);
 }
 
 /* ---- opening ---- */
@@ -258,28 +252,25 @@ static int open_services(struct runtime *r, struct pl_diag *diag)
 
 static int page_metrics(void *arg, struct pl_exposition *page)
 {
-	struct pl_readiness r = { .n = 0 };
-
 	(void)arg;
-	pl_runtime_metrics(0, page);
-	pl_runtime_readiness(0, &r);
-	pl_readiness_page(&r, page);
+	pl_runtime_families(NULL, page);
+	pl_exposition_process(page);
 	return 0;
 }
 
 static bool page_ready(void *arg, struct pl_buf *text)
 {
-	struct pl_readiness r = { .n = 0 };
+	struct pl_readiness r;
 	struct pl_json json;
 	bool ready;
 
 	(void)arg;
-	pl_runtime_readiness(0, &r);
+	pl_runtime_readiness(NULL, &r);
 	if (text == NULL)
-		return pl_readiness_members(&r, NULL);
+		return pl_readiness_members(&r, 0, NULL);
 	pl_json_init(&json, text);
 	pl_json_object(&json);
-	ready = pl_readiness_members(&r, &json);
+	ready = pl_readiness_members(&r, 0, &json);
 	pl_json_key(&json, "ready");
 	pl_json_bool(&json, ready);
 	pl_json_object_end(&json);

@@ -111,10 +111,12 @@ bool pl_runtime_ends(void);
 
 /* For pages, from other threads while it runs: calls `visit` between two turns. */
 void pl_runtime_visit(void (*visit)(void *arg), void *arg);
-/* Writes the families of all services but the first `skip`, between two turns. */
-void pl_runtime_metrics(unsigned int skip, struct pl_exposition *page);
-/* Adds all services but the first `skip`. Never waits. */
-void pl_runtime_readiness(unsigned int skip, struct pl_readiness *ret);
-/* Adds the accounts of all services but the first `skip`, as text, to an open object; between two
- * turns. */
-void pl_runtime_accounts(unsigned int skip, struct pl_json *json);
+/* `collector` below is the pipeline of the first service, if that is the collector, else NULL. */
+
+/* Writes the families of all services, between two turns, then the readiness of all parts. */
+void pl_runtime_families(void *collector, struct pl_exposition *page);
+/* Lists all parts, the collector first. Never waits. */
+void pl_runtime_readiness(void *collector, struct pl_readiness *ret);
+/* Adds the accounts of all services but the first, the collector, as text, to an open object;
+ * between two turns. */
+void pl_runtime_accounts(void *collector, struct pl_json *json);

@@ -10,88 +10,45 @@
 
 #include "marks/marks.h"
 #include "pipeline/metrics.h"
+#include "runtime/runtime.h"
 #include "service/standing_reports.h"
 
 /* ---- pages ---- */
 
-static int write_metrics(void *arg, struct pl_exposition *page)
-{
-	const struct pl_daemon *d = arg;
-	int r = pl_metrics_write(d->pipeline, page);
-
-	/* The state made here answers readiness requests that come while the pipeline is locked. */
-	if (r == 0)
-		pl_pipeline_ready(d->pipeline, NULL);
-	return r;
-}
-
-static void conditions(void *arg, struct pl_conditions *ret)
-{
-	const struct pl_daemon *d = arg;
-
-	pl_pipeline_conditions(d->pipeline, ret);
-}
-
-/* The parts of the process, the collector first. */
-static void list_parts(struct pl_daemon *d, struct pl_readiness *ret)
-{
-	ret->n = 0;
-	pl_readiness_add(ret, "collector", conditions, d);
-	if (d->more.readiness != NULL)
-		d->more.readiness(d->more.arg, ret);
-}
-
-static void put_families(void *arg, struct pl_exposition *page)
-{
-	struct pl_daemon *d = arg;
-	struct pl_readiness parts;
-
-	if (d->more.metrics != NULL)
-		d->more.metrics(d->more.arg, page);
-	list_parts(d, &parts);
-	pl_readiness_page(&parts, page);
-}
-
-static bool put_conditions(void *arg, struct pl_json *json)
+static bool put_conditions(void *pipeline, struct pl_json *json)
 {
 	struct pl_readiness parts;
 
-	list_parts(arg, &parts);
+	pl_runtime_readiness(pipeline, &parts);
 	return pl_readiness_list(&parts, json);
 }
 
-static void put_accounts(void *arg, struct pl_json *json)
+static bool write_ready_alone(void *pipeline, struct pl_buf *json)
 {
-	const struct pl_daemon *d = arg;
-
-	if (d->more.accounts != NULL)
-		d->more.accounts(d->more.arg, json);
+	return pl_pipeline_ready_now(pipeline, json);
 }
 
-static bool write_ready(void *arg, struct pl_buf *json)
+static bool write_ready(void *pipeline, struct pl_buf *json)
 {
-	const struct pl_daemon *d = arg;
-	struct pl_readiness others = { .n = 0 };
+	struct pl_readiness parts;
 	struct pl_buf own;
 	struct pl_json object;
 	bool ready;
 
-	if (d->more.readiness == NULL || d->more.alone)
-		return pl_pipeline_ready_now(d->pipeline, json);
-	d->more.readiness(d->more.arg, &others);
+	pl_runtime_readiness(pipeline, &parts);
 	if (json == NULL)
-		return pl_pipeline_ready_now(d->pipeline, NULL) &&
-		       pl_readiness_members(&others, NULL);
+		return pl_pipeline_ready_now(pipeline, NULL) &&
+		       pl_readiness_members(&parts, 1, NULL);
 	pl_buf_init(&own);
 	pl_json_init(&object, json);
 	pl_json_object(&object);
-	ready = pl_pipeline_ready_now(d->pipeline, &own);
+	ready = pl_pipeline_ready_now(pipeline, &own);
 	if (!own.failed) {
 		pl_json_key(&object, "collector");
 		pl_json_raw(&object, own.data, own.len);
 	}
 	pl_buf_done(&own);
-	ready &= pl_readiness_members(&others, &object);
+	ready &= pl_readiness_members(&parts, 1, &object);
 	pl_json_key(&object, "ready");
 	pl_json_bool(&object, ready);
 	pl_json_object_end(&object);
@@ -140,16 +97,17 @@ int pl_daemon_security(
 	return pl_webconf_load(ret, config->web.config_file, diag);
 }
 
-static int open_web(struct pl_daemon *d, const struct pl_config *config, struct pl_diag *diag)
+static int open_web(
+	struct pl_daemon *d, const struct pl_config *config, bool alone, struct pl_diag *diag)
 {
 	struct pl_http_route routes[32];
 	struct pl_http_options options;
 	int r;
 
-	d->pages.metrics = write_metrics;
-	d->pages.ready = write_ready;
+	d->pages.metrics = pl_metrics_write;
+	d->pages.ready = alone ? write_ready_alone : write_ready;
 	d->pages.links = links;
-	d->pages.arg = d;
+	d->pages.arg = d->pipeline;
 	pl_pages_routes(&d->pages, routes);
 	pl_daemon_api_routes(&d->api, routes, PL_PAGES_ROUTES, sizeof(routes) / sizeof(routes[0]));
 	http_options(config, &options);
@@ -181,22 +139,21 @@ int pl_daemon_open(struct pl_daemon *d, const struct pl_daemon_hooks *hooks, str
 	const struct pl_config *config = pl_pipeline_config(d->pipeline);
 	int r = 0;
 
-	d->more = hooks->more;
-	pl_pipeline_add_families(d->pipeline, put_families, d);
+	pl_pipeline_add_families(d->pipeline, pl_runtime_families);
 	if (has_web(config))
 		r = pl_daemon_api_init(&d->api, d->pipeline, diag);
 	d->api.marks = hooks->marks;
 	d->api.taps = hooks->taps;
 	if (hooks->taps != NULL)
 		hooks->taps->watch = d->api.live;
-	d->api.parts = (struct pl_api_parts){ put_conditions, put_accounts, d };
+	d->api.parts = (struct pl_api_parts){ put_conditions, pl_runtime_accounts, d->pipeline };
 	if (r == 0 && hooks->ready != NULL)
 		r = hooks->ready(hooks->arg, d->pipeline, diag);
 	/* The pages come last: a client that reaches them may rely on the pipeline running. */
 	if (r == 0)
 		r = pl_pipeline_start(d->pipeline, diag);
 	if (r == 0 && has_web(config))
-		r = open_web(d, config, diag);
+		r = open_web(d, config, hooks->alone, diag);
 	return r;
 }
 

@@ -11,23 +11,12 @@
 #include "service/daemon_api.h"
 #include "web/http.h"
 
-/* The process's other services, on the same pages; each may be NULL. Any thread calls them. */
-struct pl_daemon_more {
-	void (*metrics)(void *arg, struct pl_exposition *page); /* families */
-	void (*readiness)(void *arg, struct pl_readiness *ret); /* adds its parts */
-	/* Adds members to an open object: the services' accounts in words. */
-	void (*accounts)(void *arg, struct pl_json *json);
-	void *arg;
-	bool alone; /* the collector is all there is: /readyz tells of it without a name */
-};
-
 struct pl_daemon {
 	struct pl_pipeline *pipeline;
 	struct pl_http *http; /* NULL when web.listen is off and there is no web.socket */
 	char *listen;         /* web.listen at the start; NULL as `http` */
 	struct pl_daemon_api api;
 	struct pl_pages_content pages;
-	struct pl_daemon_more more;
 };
 
 struct pl_marks;
@@ -40,7 +29,7 @@ struct pl_daemon_hooks {
 	void *arg;
 	struct pl_marks *marks; /* as those of struct pl_daemon_api */
 	struct pl_taps *taps;   /* likewise */
-	struct pl_daemon_more more;
+	bool alone; /* the collector is all there is: /readyz tells of it without a name */
 };
 
 /* Opens the sources, which may take rights, as pl_pipeline_new. No thread is started. */

@@ -92,24 +92,6 @@ static int ready(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
 	return c->o->ready != NULL ? c->o->ready(c->o->ready_arg, pipeline, diag) : 0;
 }
 
-static void more_metrics(void *arg, struct pl_exposition *page)
-{
-	(void)arg;
-	pl_runtime_metrics(1, page);
-}
-
-static void more_readiness(void *arg, struct pl_readiness *ret)
-{
-	(void)arg;
-	pl_runtime_readiness(1, ret);
-}
-
-static void more_accounts(void *arg, struct pl_json *json)
-{
-	(void)arg;
-	pl_runtime_accounts(1, json);
-}
-
 static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_report_collector *c = s;
@@ -123,10 +105,7 @@ static int open_service(void *s, struct pl_diag *diag)
 	struct pl_daemon_hooks hooks = { .ready = ready, .arg = c };
 	int r;
 
-	hooks.more = (struct pl_daemon_more){ .metrics = more_metrics,
-		.readiness = more_readiness,
-		.accounts = more_accounts,
-		.alone = c->o->alone };
+	hooks.alone = c->o->alone;
 	hooks.marks = c->o->marks;
 	hooks.taps = c->o->taps;
 	r = pl_daemon_open(&c->daemon, &hooks, diag);
