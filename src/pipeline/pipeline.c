@@ -20,6 +20,7 @@
 #define SNAPSHOT_LOOKS    4000
 #define SNAPSHOT_PAUSE_NS 200000
 #define SNAPSHOT_FRESH_NS (UINT64_C(20) * 1000000u)
+#define BEHIND_NS         (UINT64_C(1) * 1000000000u)
 #define ADVISE_LOOK_NS    (UINT64_C(100) * 1000000u)
 
 /* ---- building parts ---- */
@@ -342,6 +343,12 @@ static bool take(struct pl_pipeline *p)
 	return true;
 }
 
+/* For how long workers have not answered; 0: they all have. */
+static uint64_t open_ns(const struct pl_pipeline *p)
+{
+	return p->asking ? pl_clock_mono_ns() - p->asked_ns : 0;
+}
+
 void pl_pipeline_look(struct pl_pipeline *p)
 {
 	if (p->asking)
@@ -381,6 +388,21 @@ int pl_pipeline_snapshot(struct pl_pipeline *p)
 	return 0;
 }
 
+/* As pl_pipeline_snapshot, but of the answers that are there; asks for the next ones. */
+static int snapshot_now(struct pl_pipeline *p)
+{
+	if (!p->running)
+		return -ESRCH;
+	pl_pipeline_look(p);
+	p->behind |= open_ns(p) >= BEHIND_NS;
+	if (!p->asking) {
+		ask(p);
+		/* Workers that have ended answer at once. */
+		pl_pipeline_look(p);
+	}
+	return 0;
+}
+
 void pl_pipeline_forget_answers(struct pl_pipeline *p)
 {
 	p->asking = false;
@@ -399,19 +421,21 @@ static void add_output_stats(struct pl_output_stats *into, const struct pl_outpu
 		into->dropped[i] += from->dropped[i];
 }
 
-int pl_pipeline_stats(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
+static int read_stats(struct pl_pipeline *p, int (*snapshot)(struct pl_pipeline *p),
+	struct pl_pipeline_stats *ret)
 {
 	struct pl_pipeline_stats s = { 0 };
 	int r;
 
 	pthread_mutex_lock(&p->lock);
-	r = pl_pipeline_snapshot(p);
+	r = snapshot(p);
 	if (r == 0) {
 		s.totals = p->gone;
 		s.ports = p->gone_ports;
 		s.workers = p->n_workers;
 		s.started_ns = p->started_ns;
 		s.age_ns = pl_pipeline_age_ns(p);
+		s.open_ns = open_ns(p);
 		for (unsigned int i = 0; i < p->n_workers; i++) {
 			const struct pl_worker *w = p->workers[i];
 
@@ -434,6 +458,16 @@ int pl_pipeline_stats(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
 	}
 	pthread_mutex_unlock(&p->lock);
 	return r;
+}
+
+int pl_pipeline_stats(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
+{
+	return read_stats(p, pl_pipeline_snapshot, ret);
+}
+
+int pl_pipeline_stats_now(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
+{
+	return read_stats(p, snapshot_now, ret);
 }
 
 int pl_pipeline_aggregate(struct pl_pipeline *p, struct pl_aggregate *into)

@@ -73,9 +73,12 @@ struct pl_pipeline_stats {
 	struct pl_output_stats outputs; /* sums over configured outputs */
 	uint64_t started_ns;            /* since the Unix epoch */
 	uint64_t age_ns;                /* of the workers' state: high when one does not answer */
+	uint64_t open_ns; /* for how long a worker has not answered; 0: all answered */
 };
 /* As of the last answer when a worker is slow. Returns -ESRCH when nothing runs. */
 int pl_pipeline_stats(struct pl_pipeline *pipeline, struct pl_pipeline_stats *ret);
+/* The same without waiting for workers: as of their answers to the last question; asks the next. */
+int pl_pipeline_stats_now(struct pl_pipeline *pipeline, struct pl_pipeline_stats *ret);
 
 /* Empties `into`, then adds what all workers see now. As pl_pipeline_stats. */
 int pl_pipeline_aggregate(struct pl_pipeline *pipeline, struct pl_aggregate *into);

@@ -297,6 +297,41 @@ static bool is_slow(struct pl_pipeline *p)
 	return false;
 }
 
+static struct pl_pipeline_stats stats_now(struct pl_pipeline *p)
+{
+	struct pl_pipeline_stats s;
+
+	if (pl_pipeline_stats_now(p, &s) < 0)
+		abort();
+	return s;
+}
+
+/* The worker is stuck: a reader that waits for it calls it slow. */
+static void test_now(struct pl_pipeline *p)
+{
+	struct pl_pipeline_stats s;
+
+	ok(eventually(is_slow(p), (void)stats_now(p)), "a worker that is asked in passing");
+	ok(stats_now(p).open_ns > 0, "and does not answer is slow");
+	send_to(port_of(p, 0), 100, 0);
+	pthread_mutex_lock(&p->lock);
+	pl_pipeline_forget_answers(p);
+	p->behind = false;
+	pthread_mutex_unlock(&p->lock);
+	s = stats_now(p);
+	eq(s.totals.packets, 500, "what it told last is told");
+	ok(!p->behind, "without waiting for it");
+}
+
+/* The worker answers again. */
+static void test_now_again(struct pl_pipeline *p)
+{
+	struct pl_pipeline_stats s = stats_now(p);
+
+	ok(eventually(s.totals.packets == 600, s = stats_now(p)), "its next answer is taken");
+	ok(!is_slow(p), "then it is not slow");
+}
+
 static void test_stuck(void)
 {
 	static const struct pl_worker_aside aside = { .work = wait_for_stuck,
@@ -320,17 +355,21 @@ static void test_stuck(void)
 	received(p, 500, "stuck");
 	ok(!is_slow(p), "a worker that answers is not slow");
 	pthread_mutex_lock(&stuck);
+	test_now(p);
+	pthread_mutex_unlock(&stuck);
+	test_now_again(p);
+	pthread_mutex_lock(&stuck);
 	ok(eventually(is_slow(p), (void)stats_of(p)), "one that does not is a condition");
 	send_to(port_of(p, 0), 100, 0);
 	s = stats_of(p);
-	eq(s.totals.packets, 500, "what it told last is told");
+	eq(s.totals.packets, 600, "what it told last is told");
 	ok(s.age_ns > 0, "with its age");
 	ok(pthread_create(&asker, NULL, ask_for_stats, p) == 0, "somebody asks");
 	ok(eventually(is_unlocked(p) || atomic_load(&has_answer)) && !atomic_load(&has_answer),
 		"and holds no lock while it waits");
 	pthread_join(asker, NULL);
 	pthread_mutex_unlock(&stuck);
-	received(p, 600, "stuck no more");
+	received(p, 700, "stuck no more");
 	ok(eventually(!is_slow(p)), "then it is no condition");
 	pl_pipeline_stop(p, 0);
 	pl_pipeline_free(p);

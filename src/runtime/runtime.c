@@ -15,9 +15,12 @@
 #include "runtime/pages.h"
 #include "runtime/signals.h"
 
-#define FDS_MAX     256
-#define WAIT_MAX_NS UINT64_C(1000000000)
-#define FLUSH_NS    UINT64_C(1000000000) /* between looks for folded log lines */
+#define FDS_MAX       256
+#define WAIT_MAX_NS   UINT64_C(1000000000)
+#define FLUSH_NS      UINT64_C(1000000000) /* between looks for folded log lines */
+/* Accounts that are asked for are told when they are fresh, or at last after a second. */
+#define FRESH_LOOK_NS UINT64_C(10000000)
+#define FRESH_MAX_NS  UINT64_C(1000000000)
 
 static volatile sig_atomic_t to_stop, to_reload, to_tell, to_turn, hup_ends;
 
@@ -30,6 +33,7 @@ static struct runtime {
 	unsigned int first[PL_SERVICES_MAX + 1]; /* first descriptor of each service in fds */
 	bool busy[PL_SERVICES_MAX], broken;
 	uint64_t watchdog_ns, petted_ns, flushed_ns;
+	uint64_t tell_ns; /* since when accounts are asked for; 0: they are not */
 	/* Held by readers of services, and by the loop during its turns. */
 	pthread_mutex_t lock;
 	pthread_cond_t left;
@@ -363,6 +367,8 @@ static uint64_t wait_ns(const struct runtime *r, uint64_t end_ns)
 	}
 	if (r->watchdog_ns != 0 && r->petted_ns + r->watchdog_ns / 2 < until)
 		until = r->petted_ns + r->watchdog_ns / 2;
+	if (r->tell_ns != 0 && now_ns + FRESH_LOOK_NS < until)
+		until = now_ns + FRESH_LOOK_NS;
 	if (until <= now_ns)
 		return 0;
 	return until - now_ns < WAIT_MAX_NS ? until - now_ns : WAIT_MAX_NS;
@@ -443,13 +449,28 @@ static void ask_for_epochs(const struct runtime *r)
 		pl_say("SIGUSR2 ignored: no region has epochs");
 }
 
-static void answer_signals(struct runtime *r)
+static bool are_fresh(const struct runtime *r)
 {
-	if (taken(&to_tell)) {
+	bool fresh = true;
+
+	for (unsigned int i = 0; i < r->o->n; i++) {
+		const struct pl_service *s = &r->o->services[i];
+
+		fresh &= s->ops->is_fresh == NULL || s->ops->is_fresh(s->s, r->tell_ns);
+	}
+	return fresh;
+}
+
+static void answer_signals(struct runtime *r, uint64_t now_ns)
+{
+	if (taken(&to_tell))
+		r->tell_ns = now_ns;
+	if (r->tell_ns != 0 && (are_fresh(r) || now_ns - r->tell_ns >= FRESH_MAX_NS)) {
 		if (r->o->print.text != NULL)
 			put_counters(r);
 		else
 			tell_accounts(r, "so far");
+		r->tell_ns = 0;
 	}
 	if (taken(&to_turn))
 		ask_for_epochs(r);
@@ -509,7 +530,7 @@ static int loop(struct runtime *r, struct pl_diag *diag)
 	while (go && to_stop == 0 && now_ns < end_ns) {
 		enter(r);
 		go = take_turns(r, now_ns, &busy, diag, &error);
-		answer_signals(r);
+		answer_signals(r, now_ns);
 		gather(r);
 		leave(r);
 		if (taken(&to_reload))
@@ -547,6 +568,7 @@ int pl_runtime(const struct pl_runtime_options *options, bool *ret_opened, struc
 	r->o = options;
 	r->broken = false;
 	r->pages = NULL;
+	r->tell_ns = 0;
 	pl_say_by_log(options->log);
 	catch_signals(r);
 	e = open_all(r, diag);

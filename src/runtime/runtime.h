@@ -74,6 +74,9 @@ struct pl_service_ops {
 	void (*epoch)(void *s); /* asks for the next epoch */
 	/* After the last turn: takes what is under way, and completes what it holds. */
 	void (*drain)(void *s);
+	/* Returns true when its account is of that time (pl_clock_mono_ns) or later; else asks its
+	 * threads. */
+	bool (*is_fresh)(void *s, uint64_t since_ns);
 	void (*account)(void *s, struct pl_buf *text);   /* a sentence; may be empty */
 	void (*counters)(void *s, struct pl_json *json); /* adds members to an open object */
 };

@@ -124,7 +124,7 @@ static void say_status(struct pl_report_collector *c, uint64_t now_ns)
 	const uint64_t since_ns = c->status_ns;
 
 	c->status_ns = now_ns;
-	if (pl_pipeline_stats(c->daemon.pipeline, &s) < 0)
+	if (pl_pipeline_stats_now(c->daemon.pipeline, &s) < 0)
 		return;
 	pl_format_count(rate, sizeof(rate),
 		(double)(s.totals.stored - c->reports) * 1e9 / (double)(now_ns - since_ns));
@@ -160,7 +160,7 @@ static bool alive(void *s)
 	struct pl_report_collector *c = s;
 	struct pl_pipeline_stats stats;
 
-	return pl_pipeline_stats(c->daemon.pipeline, &stats) == 0 && stats.age_ns < ALIVE_NS;
+	return pl_pipeline_stats_now(c->daemon.pipeline, &stats) == 0 && stats.open_ns < ALIVE_NS;
 }
 
 /* Changes the other services, then the pipeline. When one refuses, the others return to the
@@ -244,12 +244,21 @@ static void drain(void *s)
 	c->left = pl_daemon_stop(&c->daemon, pl_pipeline_config(c->daemon.pipeline)->drain_ns);
 }
 
+static bool is_fresh(void *s, uint64_t since_ns)
+{
+	struct pl_report_collector *c = s;
+	struct pl_pipeline_stats stats;
+
+	return pl_pipeline_stats_now(c->daemon.pipeline, &stats) < 0 ||
+	       stats.age_ns <= pl_clock_mono_ns() - since_ns;
+}
+
 static void account(void *s, struct pl_buf *text)
 {
 	struct pl_report_collector *c = s;
 	struct pl_pipeline_stats stats;
 
-	if (pl_pipeline_stats(c->daemon.pipeline, &stats) < 0)
+	if (pl_pipeline_stats_now(c->daemon.pipeline, &stats) < 0)
 		pl_error("run", "the collector does not run: there is no account");
 	else
 		pl_daemon_account(&stats, text);
@@ -272,5 +281,6 @@ const struct pl_service_ops pl_report_collector_service = {
 	.alive = alive,
 	.reload = reload,
 	.drain = drain,
+	.is_fresh = is_fresh,
 	.account = account,
 };

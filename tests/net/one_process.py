@@ -149,6 +149,7 @@ def test_reload(d):
 def test_end(d, sent):
     d.p.send_signal(signal.SIGUSR1)
     d.wait_for("so far: .*accepted")
+    ok(re.search(rf"so far: received {sent} = decoded {sent} ", d.log()), "the collector's account so far has all reports", d.log())
     # Held by the translator for a moment: the drain brings it into memory.
     report(DTA, "append", "--store", 1, "--list", 2, "-d", 1, "--data-form", "be32", "--count", 3)
     eq(d.stop(), 0, "it ends well")
