@@ -6,24 +6,20 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 
 struct compared {
 	const struct pl_lab_topology *was, *want;
 	struct pl_diag *diag;
 };
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 /* ---- what may differ ---- */
 
 bool pl_lab_change_same_command(const struct pl_lab_command *was, const struct pl_lab_command *want)
 {
 	return was->node == want->node && was->account == want->account &&
-	       same_text(was->name, want->name) && same_text(was->text, want->text) &&
-	       same_text(was->ready, want->ready);
+	       pl_text_same(was->name, want->name) && pl_text_same(was->text, want->text) &&
+	       pl_text_same(was->ready, want->ready);
 }
 
 bool pl_lab_change_same_quality(const struct pl_lab_quality *was, const struct pl_lab_quality *want)
@@ -47,7 +43,7 @@ bool pl_lab_change_same_story(const struct pl_lab_story *was, const struct pl_la
 		const struct pl_lab_story_step *a = &was->steps[i], *b = &want->steps[i];
 
 		if (a->at_ns != b->at_ns || a->kind != b->kind || a->stops != b->stops ||
-			!same_text(a->text, b->text))
+			!pl_text_same(a->text, b->text))
 			return false;
 		if (a->kind == PL_LAB_STORY_TRAFFIC && !same_traffic(&a->traffic, &b->traffic))
 			return false;

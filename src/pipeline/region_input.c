@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads new entries and changes of a region. */
 #include "base/stats.h"
+#include "base/text.h"
 #include "pipeline/region_input_state.h"
 
 #include <errno.h>
@@ -139,17 +140,12 @@ void pl_region_input_free(struct pl_region_input *in)
 	free(in);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return (a == NULL) == (b == NULL) && (a == NULL || strcmp(a, b) == 0);
-}
-
 bool pl_region_input_is(const struct pl_region_input *in, const struct pl_config_region *c)
 {
 	const struct pl_config_region *i = &in->config;
 
-	return same_text(i->name, c->name) && same_text(i->path, c->path) &&
-	       same_text(i->value.name, c->value.name) && i->writer == c->writer &&
+	return pl_text_same(i->name, c->name) && pl_text_same(i->path, c->path) &&
+	       pl_text_same(i->value.name, c->value.name) && i->writer == c->writer &&
 	       i->read.every_ns == c->read.every_ns && i->read.tell == c->read.tell &&
 	       i->read.from == c->read.from && i->value.format == c->value.format &&
 	       i->value.at == c->value.at;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "pipeline/config_words.h"
 #include "pipeline/state.h"
 
@@ -34,11 +35,6 @@ const struct pl_config_output *pl_config_find_output(
 	return NULL;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 bool pl_reload_same_names(const struct pl_conf_list *a, const struct pl_conf_list *b)
 {
 	if (a->n != b->n)
@@ -53,30 +49,30 @@ bool pl_reload_same_names(const struct pl_conf_list *a, const struct pl_conf_lis
 /* Compares all settings of a server output. Credentials are files, read at a reopen. */
 static bool same_server(const struct pl_config_output *a, const struct pl_config_output *b)
 {
-	return same_text(a->url, b->url) && a->api == b->api &&
-	       same_text(a->database, b->database) &&
-	       same_text(a->retention_policy, b->retention_policy) && same_text(a->org, b->org) &&
-	       same_text(a->bucket, b->bucket) && same_text(a->user, b->user) &&
-	       same_text(a->password_file, b->password_file) &&
-	       same_text(a->token_file, b->token_file) && a->gzip == b->gzip &&
+	return pl_text_same(a->url, b->url) && a->api == b->api &&
+	       pl_text_same(a->database, b->database) &&
+	       pl_text_same(a->retention_policy, b->retention_policy) &&
+	       pl_text_same(a->org, b->org) && pl_text_same(a->bucket, b->bucket) &&
+	       pl_text_same(a->user, b->user) && pl_text_same(a->password_file, b->password_file) &&
+	       pl_text_same(a->token_file, b->token_file) && a->gzip == b->gzip &&
 	       a->interval_ns == b->interval_ns && a->max_keys == b->max_keys &&
 	       a->max_series == b->max_series && pl_reload_same_names(&a->labels, &b->labels) &&
-	       a->form == b->form && same_text(a->link, b->link) && a->repeat_ns == b->repeat_ns &&
-	       a->resolve_ns == b->resolve_ns && a->batch_entries == b->batch_entries &&
-	       a->batch_bytes == b->batch_bytes && a->batch_age_ns == b->batch_age_ns &&
-	       a->memory_bytes == b->memory_bytes && a->timeout_ns == b->timeout_ns &&
-	       same_text(a->spool_path, b->spool_path) && a->spool_bytes == b->spool_bytes &&
-	       a->spool_full == b->spool_full &&
-	       same_text(a->dead_letter_path, b->dead_letter_path) &&
-	       a->dead_letter_bytes == b->dead_letter_bytes && same_text(a->tls.ca, b->tls.ca) &&
-	       same_text(a->tls.cert, b->tls.cert) && same_text(a->tls.key, b->tls.key) &&
+	       a->form == b->form && pl_text_same(a->link, b->link) &&
+	       a->repeat_ns == b->repeat_ns && a->resolve_ns == b->resolve_ns &&
+	       a->batch_entries == b->batch_entries && a->batch_bytes == b->batch_bytes &&
+	       a->batch_age_ns == b->batch_age_ns && a->memory_bytes == b->memory_bytes &&
+	       a->timeout_ns == b->timeout_ns && pl_text_same(a->spool_path, b->spool_path) &&
+	       a->spool_bytes == b->spool_bytes && a->spool_full == b->spool_full &&
+	       pl_text_same(a->dead_letter_path, b->dead_letter_path) &&
+	       a->dead_letter_bytes == b->dead_letter_bytes && pl_text_same(a->tls.ca, b->tls.ca) &&
+	       pl_text_same(a->tls.cert, b->tls.cert) && pl_text_same(a->tls.key, b->tls.key) &&
 	       a->tls.insecure == b->tls.insecure;
 }
 
 static bool same_dta(const struct pl_config_output *a, const struct pl_config_output *b)
 {
-	return same_text(a->to, b->to) && same_text(a->dta.region, b->dta.region) &&
-	       same_text(a->dta.path, b->dta.path) && a->dta.primitive == b->dta.primitive &&
+	return pl_text_same(a->to, b->to) && pl_text_same(a->dta.region, b->dta.region) &&
+	       pl_text_same(a->dta.path, b->dta.path) && a->dta.primitive == b->dta.primitive &&
 	       a->dta.record == b->dta.record && a->dta.key_form == b->dta.key_form &&
 	       a->dta.byte_order == b->dta.byte_order &&
 	       pl_reload_same_names(&a->dta.key, &b->dta.key) &&
@@ -101,16 +97,16 @@ static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 	fixed(from->pin != to->pin, "pin", "");
 	fixed(from->detect_where != to->detect_where, "detect.where", "");
 	fixed(from->detect_aggregates != to->detect_aggregates, "detect.aggregates", "");
-	fixed(!same_text(from->user, to->user), "user", "");
-	fixed(!same_text(from->group, to->group), "group", "");
+	fixed(!pl_text_same(from->user, to->user), "user", "");
+	fixed(!pl_text_same(from->group, to->group), "group", "");
 	fixed(from->core_dumps != to->core_dumps, "core_dumps", "");
-	fixed(!same_text(from->web.listen, to->web.listen), "web.listen", "");
+	fixed(!pl_text_same(from->web.listen, to->web.listen), "web.listen", "");
 	fixed(!pl_reload_same_names(&from->web.names, &to->web.names), "web.names", "");
 	fixed(from->web.max_connections != to->web.max_connections, "web.max_connections", "");
 	fixed(from->web.max_per_address != to->web.max_per_address, "web.max_per_address", "");
 	fixed(from->web.max_streams != to->web.max_streams, "web.max_streams", "");
 	fixed(from->web.stream_buffer != to->web.stream_buffer, "web.stream_buffer", "");
-	fixed(!same_text(from->web.socket, to->web.socket), "web.socket", "");
+	fixed(!pl_text_same(from->web.socket, to->web.socket), "web.socket", "");
 	fixed(from->metrics.max_exporters != to->metrics.max_exporters, "metrics.max_exporters",
 		"");
 	for (size_t i = 0; i < from->sources.n; i++) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "web/http_internal.h"
 
@@ -212,11 +213,6 @@ static void let_go_of_one(struct pl_http *h)
 
 /* ---- asking ---- */
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 static void free_page(struct pl_http_page *p)
 {
 	pl_buf_done(&p->reply.body);
@@ -254,9 +250,9 @@ int pl_http_page_ask(struct pl_http *h, struct MHD_Connection *c, struct pl_http
 		MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING));
 	struct pl_http_page *p = pages->asked;
 
-	while (p != NULL &&
-		!(p->route == route && p->gzip == gzip &&
-			strcmp(p->query, req->target.query) == 0 && same_text(p->accept, accept)))
+	while (p != NULL && !(p->route == route && p->gzip == gzip &&
+				    strcmp(p->query, req->target.query) == 0 &&
+				    pl_text_same(p->accept, accept)))
 		p = p->next;
 	if (p == NULL) {
 		p = page_new(req, route, accept, gzip, pl_http_client_address(c));
