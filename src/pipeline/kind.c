@@ -28,8 +28,8 @@ int pl_output_check_strays(const struct pl_output_stray *strays, size_t n, struc
 	return 0;
 }
 
-int pl_output_check_path(
-	const struct pl_config_output *o, const char *missing, struct pl_diag *diag)
+/* Refuses keys of servers. */
+static int check_no_server(const struct pl_config_output *o, struct pl_diag *diag)
 {
 	const struct pl_output_stray strays[] = {
 		{ o->url, "url" },
@@ -43,20 +43,21 @@ int pl_output_check_path(
 		{ o->tls.cert, "tls.cert" },
 	};
 
-	return o->path == NULL
-		       ? wrong(diag, missing)
-		       : pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
+	return pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
+}
+
+int pl_output_check_path(
+	const struct pl_config_output *o, const char *missing, struct pl_diag *diag)
+{
+	return o->path == NULL ? wrong(diag, missing) : check_no_server(o, diag);
 }
 
 int pl_output_check_to(const struct pl_config_output *o, struct pl_diag *diag)
 {
-	const struct pl_output_stray strays[] = { { o->path, "path" }, { o->url, "url" },
-		{ o->database, "database" }, { o->bucket, "bucket" },
-		{ o->token_file, "token_file" }, { o->user, "user" },
-		{ o->spool_path, "spool.path" }, { o->dead_letter_path, "dead_letter.path" },
-		{ o->tls.ca, "tls.ca" }, { o->tls.cert, "tls.cert" } };
+	const struct pl_output_stray path = { o->path, "path" };
+	const int r = pl_output_check_strays(&path, 1, diag);
 
-	return pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
+	return r == 0 ? check_no_server(o, diag) : r;
 }
 
 int pl_output_check_server(const struct pl_config_output *o, struct pl_diag *diag)
