@@ -26,19 +26,6 @@ static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0])
 
 static const char *const keys[] = { "region", "list", "kind", NULL };
 
-static int read_number(const struct pl_uri *uri, const char *key, uint64_t most, uint64_t *ret,
-	struct pl_diag *diag)
-{
-	const char *text = pl_uri_get(uri, key);
-
-	*ret = 0;
-	if (text == NULL || (pl_parse_u64(text, ret) == 0 && *ret <= most))
-		return 0;
-	pl_diag_set(diag, "dta: %s=%.40s is no number from 0 to %llu", key, text,
-		(unsigned long long)most);
-	return -EINVAL;
-}
-
 /* Reads the URI. address: of the translator, in the form of export/dta_to.h. */
 static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
 	char *address, size_t cap, struct pl_dta_append_options *ret, enum pl_flat_kind *ret_kind,
@@ -46,7 +33,7 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 {
 	const char *host = strncmp(uri->target, "//", 2) == 0 ? uri->target + 2 : "";
 	struct pl_addr addr;
-	uint64_t region, list;
+	uint64_t region = 0, list = 0;
 	int r;
 
 	/* An address alone gets the default port. */
@@ -64,9 +51,9 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 			PL_PORT_DTA);
 		return -EINVAL;
 	}
-	r = read_number(uri, "region", UINT16_MAX, &region, diag);
+	r = pl_uri_get_size(uri, "region", 0, UINT16_MAX, &region, diag);
 	if (r == 0)
-		r = read_number(uri, "list", UINT32_MAX, &list, diag);
+		r = pl_uri_get_size(uri, "list", 0, UINT32_MAX, &list, diag);
 	if (r < 0)
 		return r;
 	*ret = (struct pl_dta_append_options){ .store = (uint16_t)region, .list = (uint32_t)list };
