@@ -18,6 +18,7 @@
 
 #include "base/privilege.h"
 #include "lab/build.h"
+#include "runtime/signals.h"
 
 #define CAP_SYS_ADMIN_BIT (UINT64_C(1) << 21)
 /* Time for the keeper to end: it gives commands two seconds, and the kernel needs 10 ms to close a
@@ -113,19 +114,14 @@ struct pipes {
 	int go[2], verdict[2];
 };
 
-/* Blocks SIGINT and SIGTERM until the lab is up, or nothing is left of it. Returns a signalfd of
+/* Blocks SIGINT and SIGTERM until the lab is up, or nothing is left of it. Returns a descriptor of
  * them, or negative errno. */
 static int hold_signals(sigset_t *ret_before)
 {
-	sigset_t set;
 	int fd;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	if (sigprocmask(SIG_BLOCK, &set, ret_before) < 0)
-		return -errno;
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	(void)sigprocmask(SIG_BLOCK, NULL, ret_before);
+	fd = pl_signals_fd((const int[]){ 0 }, SFD_NONBLOCK);
 	if (fd >= 0)
 		return fd;
 	fd = -errno;
@@ -254,7 +250,6 @@ int pl_lab_up(const struct pl_lab_topology *t, enum pl_lab_tier tier, void (*int
 	int r, signals;
 
 	(void)pl_lab_sweep_all();
-	(void)signal(SIGPIPE, SIG_IGN);
 	signals = hold_signals(&before);
 	if (signals < 0)
 		return signals;
