@@ -21,11 +21,7 @@ struct pl_region_source {
 	unsigned int n;
 	struct pl_region_input **leaving; /* removed inputs, until their events have ended */
 	unsigned int n_leaving;
-	struct {
-		const char *region;
-		const struct pl_key_names *names;
-	} keys[PL_CONFIG_REGIONS_MAX];
-	unsigned int n_keys;
+	const struct pl_region_keys *keys;
 	uint64_t told[PL_EVENT_KIND_MAX]; /* events of rules on values; written by the worker */
 	struct pl_worker_feed feed;
 	sem_t wake;
@@ -167,9 +163,9 @@ static bool rules_of(struct pl_region_alert_rules *ret, const struct pl_config *
 
 static const struct pl_key_names *keys_of(const struct pl_region_source *s, const char *region)
 {
-	for (unsigned int i = 0; i < s->n_keys; i++) {
-		if (strcmp(s->keys[i].region, region) == 0)
-			return s->keys[i].names;
+	for (unsigned int i = 0; i < s->keys->n; i++) {
+		if (strcmp(s->keys->items[i].region, region) == 0)
+			return s->keys->items[i].names;
 	}
 	return NULL;
 }
@@ -282,7 +278,8 @@ int pl_region_source_change(struct pl_region_source *s, const struct pl_config *
 	return 0;
 }
 
-int pl_region_source_new(struct pl_region_source **ret, const struct pl_config *config)
+int pl_region_source_new(struct pl_region_source **ret, const struct pl_config *config,
+	const struct pl_region_keys *keys)
 {
 	struct pl_region_source *s = calloc(1, sizeof(*s));
 	struct plan p;
@@ -292,6 +289,7 @@ int pl_region_source_new(struct pl_region_source **ret, const struct pl_config *
 		return -ENOMEM;
 	pthread_mutex_init(&s->lock, NULL);
 	sem_init(&s->wake, 0, 0);
+	s->keys = keys;
 	s->feed = (struct pl_worker_feed){
 		.take = take, .wait = wait_for_more, .trouble = trouble, .totals = totals, .arg = s
 	};
@@ -332,18 +330,12 @@ const struct pl_worker_feed *pl_region_source_feed(const struct pl_region_source
 	return &s->feed;
 }
 
-void pl_region_source_name_keys(
-	struct pl_region_source *s, const char *region, const struct pl_key_names *names)
+void pl_region_source_take_keys(struct pl_region_source *s)
 {
 	pthread_mutex_lock(&s->lock);
-	if (s->n_keys < PL_CONFIG_REGIONS_MAX) {
-		s->keys[s->n_keys].region = region;
-		s->keys[s->n_keys++].names = names;
-	}
-	for (unsigned int i = 0; i < s->n; i++) {
-		if (strcmp(pl_region_input_stats(s->inputs[i])->name, region) == 0)
-			pl_region_input_set_keys(s->inputs[i], names);
-	}
+	for (unsigned int i = 0; i < s->n; i++)
+		pl_region_input_set_keys(
+			s->inputs[i], keys_of(s, pl_region_input_stats(s->inputs[i])->name));
 	pthread_mutex_unlock(&s->lock);
 }
 

@@ -12,8 +12,18 @@
 
 struct pl_region_source;
 
-/* Makes a source; opens nothing yet. Returns -ENOMEM. */
-int pl_region_source_new(struct pl_region_source **ret, const struct pl_config *config);
+/* Where the keys of regions' slots are noted. */
+struct pl_region_keys {
+	struct {
+		const char *region;
+		const struct pl_key_names *names;
+	} items[PL_CONFIG_REGIONS_MAX];
+	unsigned int n;
+};
+
+/* Makes a source; opens nothing yet. keys: must outlive it. Returns -ENOMEM. */
+int pl_region_source_new(struct pl_region_source **ret, const struct pl_config *config,
+	const struct pl_region_keys *keys);
 void pl_region_source_free(struct pl_region_source *source);
 
 /* Opens every region before the worker starts: present contents are not new, unless the
@@ -25,10 +35,8 @@ int pl_region_source_change(struct pl_region_source *source, const struct pl_con
 /* The feed of its worker, which is freed first. */
 const struct pl_worker_feed *pl_region_source_feed(const struct pl_region_source *source);
 
-/* Sets where the keys of this region's slots are noted; both live as long as the source. Before the
- * worker starts. */
-void pl_region_source_name_keys(
-	struct pl_region_source *source, const char *region, const struct pl_key_names *names);
+/* Uses what was added to `keys`. Before the worker starts. */
+void pl_region_source_take_keys(struct pl_region_source *source);
 
 /* Has all lists read at once, because something was written. Any thread. */
 void pl_region_source_wake(struct pl_region_source *source);

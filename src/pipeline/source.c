@@ -158,11 +158,9 @@ int pl_pipeline_open_regions(struct pl_pipeline *p, const struct pl_config *conf
 		pl_diag_set(diag, "no worker is left for regions: %d are in use", PL_WORKERS_MAX);
 		return -E2BIG;
 	}
-	r = pl_region_source_new(&p->regions, config);
+	r = pl_region_source_new(&p->regions, config, &p->keys);
 	if (r < 0)
 		return r;
-	for (unsigned int i = 0; i < p->n_keys; i++)
-		pl_region_source_name_keys(p->regions, p->keys[i].region, p->keys[i].names);
 	source.feed = pl_region_source_feed(p->regions);
 	r = pl_worker_new(
 		&workers[*n], &source, p->next_id++, (uint32_t)config->decode.max_exporters, diag);
@@ -210,11 +208,11 @@ uint32_t pl_pipeline_put_events(struct pl_pipeline *p, const struct pl_event *ev
 void pl_pipeline_name_keys(
 	struct pl_pipeline *p, const char *region, const struct pl_key_names *names)
 {
-	assert(p->n_keys < PL_CONFIG_REGIONS_MAX);
-	p->keys[p->n_keys].region = region;
-	p->keys[p->n_keys++].names = names;
+	assert(p->keys.n < PL_CONFIG_REGIONS_MAX);
+	p->keys.items[p->keys.n].region = region;
+	p->keys.items[p->keys.n++].names = names;
 	if (p->regions != NULL)
-		pl_region_source_name_keys(p->regions, region, names);
+		pl_region_source_take_keys(p->regions);
 }
 
 void pl_pipeline_wake_regions(struct pl_pipeline *p)

@@ -7,6 +7,7 @@
 
 #include "base/condition.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/region_source.h"
 
 #define PL_OUTPUTS_MAX 32
 
@@ -26,12 +27,8 @@ struct pl_pipeline {
 	unsigned int n_outputs;
 	bool running, stopping;
 
-	struct pl_region_source *regions; /* NULL: none are read */
-	struct {
-		const char *region;
-		const struct pl_key_names *names;
-	} keys[PL_CONFIG_REGIONS_MAX]; /* pl_pipeline_name_keys, n_keys of them */
-	unsigned int n_keys;
+	struct pl_region_source *regions;           /* NULL: none are read */
+	struct pl_region_keys keys;                 /* of pl_pipeline_name_keys */
 	uint64_t alerts_refused, alerts_refused_ns; /* of regions; time of the last one, 0: none */
 	struct pl_event_feed *events;               /* of queries and marks; NULL: none */
 
