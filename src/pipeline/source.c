@@ -154,10 +154,7 @@ int pl_pipeline_open_regions(struct pl_pipeline *p, const struct pl_config *conf
 
 	if (!pl_config_reads(config))
 		return 0;
-	if (*n == PL_WORKERS_MAX) {
-		pl_diag_set(diag, "no worker is left for regions: %d are in use", PL_WORKERS_MAX);
-		return -E2BIG;
-	}
+	assert(*n < PL_WORKERS_MAX);
 	r = pl_region_source_new(&p->regions, config, &p->keys);
 	if (r < 0)
 		return r;
@@ -182,11 +179,7 @@ int pl_pipeline_open_events(struct pl_pipeline *p, const struct pl_config *confi
 
 	if (config->queries.n + config->marks.n == 0)
 		return 0;
-	if (*n == PL_WORKERS_MAX) {
-		pl_diag_set(diag, "no worker is left for queries and marks: %d are in use",
-			PL_WORKERS_MAX);
-		return -E2BIG;
-	}
+	assert(*n < PL_WORKERS_MAX);
 	r = pl_event_feed_new(&p->events);
 	if (r < 0)
 		return r;
