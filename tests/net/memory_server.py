@@ -4,7 +4,7 @@
 queue pairs and writes RoCE frames byte by byte by definitions of its own: what it writes is found by pathline region from
 another process; what is forged is counted and changes nothing; the host's ping and TCP pass; a queue pair ends with its
 connection; a collector that is killed begins again on the same regions. With --epochs only what is of epochs, which has
-threads of its own. usage: collect.py PATHLINE [CAPTURES|--epochs]"""
+threads of its own. usage: memory_server.py PATHLINE [CAPTURES|--epochs]"""
 import errno
 import json
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """`pathline translate …&connect=cm`: collectors that are reached by RDMA-CM and have no TCP port. Made, used and ended, ended by
-either side with and without a word, refused; by packet and UDP sockets, IPv4 and IPv6. usage: cm_calls.py PATHLINE [TEST…]"""
+either side with and without a word, refused; by packet and UDP sockets, IPv4 and IPv6. usage: rdma_cm_translate.py PATHLINE [TEST…]"""
 import os
 import signal
 import subprocess

@@ -4,7 +4,7 @@
 management datagrams and RoCE frames byte by byte by definitions of its own. Connections are made, used and ended; messages are
 lost, repeated and forged; what is refused is refused for its reason, and every queue pair ends with its connection, or when
 its peer has vanished. The interface changes under it.
-usage: cm.py PATHLINE"""
+usage: rdma_cm_collect.py PATHLINE"""
 import os
 import socket
 import struct

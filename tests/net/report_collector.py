@@ -4,7 +4,7 @@
 accounted for; the interface taken down, removed, renamed and given back; a second daemon on the same interface;
 kill -9 and start; other traffic untouched.
 
-    usage: collector.py PATHLINE REFUSE [PART…]
+    usage: report_collector.py PATHLINE REFUSE [PART…]
 
 REFUSE: the library of refuse.c. PART: one of the functions that main names, instead of everything.
 
