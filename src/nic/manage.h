@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A connection manager (rdma/cm.h) on a NIC, for both sides of RDMA-CM. One thread. */
+/* Runs a connection manager (rdma/cm.h) on a NIC, for peers that ask and peers that answer. One
+ * thread. */
 #pragma once
 
 #include "nic/nic.h"
@@ -16,7 +17,8 @@ struct pl_manage {
  * diag. */
 int pl_manage_open(struct pl_manage *m, struct pl_nic *nic, struct pl_connector_options options,
 	struct pl_addr **ret_own, uint32_t *ret_n, struct pl_diag *diag);
-void pl_manage_close(struct pl_manage *m); /* also what was never opened and is zero */
+/* Closes a manager; one that is zero, because it was never opened, is left as it is. */
+void pl_manage_close(struct pl_manage *m);
 
 /* Gives the connector the NIC's present addresses. Returns true when the interface has changed. */
 bool pl_manage_follow(struct pl_manage *m);

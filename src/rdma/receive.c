@@ -404,8 +404,8 @@ static enum pl_rdma_cause ud_receive(
 	receive = &qp->receives[qp->first];
 	if (receive->bytes < GRH_BYTES + q->len)
 		return PL_RDMA_C_RECEIVE_LENGTH;
-	/* Readers of the prefix look for the addresses, which are last in the GRH and in the IPv4
-	 * header. */
+	/* A receiver of datagrams finds the sender's address in the GRH before the payload; an IPv4
+	 * header stands in its last 20 bytes. */
 	memset(receive->buffer, 0, GRH_BYTES);
 	if (!p->path.v1 && pl_addr_is_v4(&p->path.src)) {
 		receive->buffer[20] = 0x45;
@@ -536,7 +536,7 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 		return PL_RDMA_C_UNKNOWN_QP;
 	}
 	qp->packets++;
-	qp->refused++; /* until it is executed */
+	qp->refused++; /* taken back when the request is executed */
 	cause = check_qp(qp, &p);
 	if (cause == PL_RDMA_C_PEER && r->now_ns != 0)
 		count_guess(r, &p.path.src, PL_RDMA_GUESS_PEER);
@@ -544,7 +544,7 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 		return cause;
 	if (qp->learn) {
 		memcpy(qp->c.path.dmac, p.path.smac, 6);
-		/* then a request that is not executed proves nothing */
+		/* With check_mac only a request that is executed proves the address. */
 		qp->learn = qp->c.check_mac;
 	}
 	if ((p.path.tos & CONGESTED) == CONGESTED && !p.path.v1)
