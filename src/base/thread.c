@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Starts a named thread that gets no signals. */
+/* Starts a named thread that gets no signals; makes conditions. */
 #include "base/thread.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 int pl_thread_start(pthread_t *ret, const char *name, void *(*run)(void *), void *arg)
 {
@@ -24,4 +25,14 @@ int pl_thread_start(pthread_t *ret, const char *name, void *(*run)(void *), void
 	(void)prctl(PR_SET_NAME, own_name);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -r;
+}
+
+void pl_cond_init(pthread_cond_t *ret)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(ret, &attr);
+	pthread_condattr_destroy(&attr);
 }

@@ -97,7 +97,6 @@ int pl_collect_save_open(struct pl_collect_save **ret, const struct pl_collector
 	struct pl_diag *diag)
 {
 	struct pl_collect_save *s;
-	pthread_condattr_t attr;
 	int r = check(options, folder, every_ns, diag);
 
 	if (r < 0)
@@ -110,10 +109,7 @@ int pl_collect_save_open(struct pl_collect_save **ret, const struct pl_collector
 	*s = (struct pl_collect_save){
 		.collector = c, .options = options, .folder = folder, .every_ns = every_ns
 	};
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pl_cond_init(&s->wake);
 	pthread_mutex_init(&s->lock, NULL);
 	r = pl_thread_start(&s->thread, "pl-save", run, s);
 	if (r < 0) {

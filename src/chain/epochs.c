@@ -453,12 +453,7 @@ static int start(struct pl_epochs *e)
 
 static void init_locks(struct pl_epochs *e)
 {
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&e->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pl_cond_init(&e->wake);
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_mutex_init(&e->keep_lock, NULL);
 }

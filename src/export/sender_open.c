@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "base/hash.h"
+#include "base/thread.h"
 #include "export/curl.h"
 
 enum {
@@ -170,7 +171,6 @@ int pl_sender_open(struct pl_export **ret, const struct pl_sender_options *optio
 	const struct pl_format_ops *ops, void *format, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct sender *s = calloc(1, sizeof(*s));
-	pthread_condattr_t attr;
 	int r;
 
 	if (s == NULL) {
@@ -189,10 +189,7 @@ int pl_sender_open(struct pl_export **ret, const struct pl_sender_options *optio
 	pl_rng_seed(&s->rng, pl_hash_seed() ^ now_ns);
 	pl_buf_init(&s->body);
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pl_cond_init(&s->wake);
 	s->name = strdup(options->name);
 	r = s->name != NULL ? check_options(&s->options, diag) : -ENOMEM;
 	if (r == 0)

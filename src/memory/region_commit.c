@@ -32,7 +32,6 @@ static void *commit(void *arg)
 int region_commit_start(struct pl_region *g)
 {
 	struct region_commit *c = &g->commit;
-	pthread_condattr_t attr;
 	int r;
 
 	if (!g->writer || g->sync_ns == 0)
@@ -40,10 +39,7 @@ int region_commit_start(struct pl_region *g)
 	r = region_ahead_new(g);
 	if (r < 0)
 		return r;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pl_cond_init(&c->wake);
 	pthread_mutex_init(&c->lock, NULL);
 	r = pl_thread_start(&g->commit.thread, "pl-commit", commit, g);
 	c->running = r == 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 /* Entries in each buffer, for the time when the other thread is busy. */
 enum { ROOM_PATHS = 8192, ROOM_HOPS = 65536, ROOM_EVENTS = 4096, ROOM_VALUES = 8192 };
@@ -188,7 +189,6 @@ static const struct pl_export_ops ops = {
 int pl_report_feed_new(struct pl_export **ret, struct pl_report_feed **ret_feed)
 {
 	struct pl_report_feed *f = calloc(1, sizeof(*f));
-	pthread_condattr_t by_mono;
 	int r;
 
 	if (f == NULL)
@@ -201,10 +201,7 @@ int pl_report_feed_new(struct pl_export **ret, struct pl_report_feed **ret_feed)
 		return r;
 	}
 	pthread_mutex_init(&f->lock, NULL);
-	pthread_condattr_init(&by_mono);
-	pthread_condattr_setclock(&by_mono, CLOCK_MONOTONIC);
-	pthread_cond_init(&f->taken, &by_mono);
-	pthread_condattr_destroy(&by_mono);
+	pl_cond_init(&f->taken);
 	*ret = &f->e;
 	*ret_feed = f;
 	return 0;

@@ -110,7 +110,6 @@ int pl_top_fetch_new(
 	struct pl_top_fetch **ret, const struct pl_top_source *source, uint64_t interval_ns)
 {
 	struct pl_top_fetch *f = calloc(1, sizeof(*f));
-	pthread_condattr_t attr;
 	int r;
 
 	if (f == NULL) {
@@ -122,10 +121,7 @@ int pl_top_fetch_new(
 	f->source = *source;
 	f->interval_ns = interval_ns;
 	pthread_mutex_init(&f->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&f->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pl_cond_init(&f->wake);
 	r = pl_thread_start(&f->thread, "pl-fetch", fetch_loop, f);
 	f->running = r == 0;
 	if (r < 0) {
