@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "tapout/tap_export.h"
@@ -79,10 +78,7 @@ static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
 		return r;
 	self->kind = o.kind;
 	pl_tap_export_room(&o.sender, pl_flat(o.kind)->size);
-	r = pl_clickhouse_open(&self->export, &o, self->now_ns, diag);
-	if (r == -ENOMEM)
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-	return r;
+	return pl_clickhouse_open(&self->export, &o, self->now_ns, diag);
 }
 
 static int clickhouse_open(struct pl_tap_out **ret, const char *target,

@@ -82,11 +82,7 @@ static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
 
 	if (r == 0)
 		r = pl_dta_to_udp(&to, address, PL_DTA_TO_RING_DEFAULT, true, diag);
-	if (r == 0)
-		r = pl_dta_append_open(&self->export, &o, to);
-	if (r == -ENOMEM)
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-	return r;
+	return r == 0 ? pl_dta_append_open(&self->export, &o, to) : r;
 }
 
 static int dta_open(struct pl_tap_out **ret, const char *target,

@@ -139,10 +139,8 @@ int pl_tap_export_open(struct pl_tap_out **ret, const char *target, const char *
 	struct pl_uri uri;
 	int r;
 
-	if (self == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	if (self == NULL)
 		return -ENOMEM;
-	}
 	self->now_ns = pl_clock_mono_ns();
 	self->given = pl_flat(settings->kind)->size;
 	r = pl_uri_split(&uri, target, keys, diag);

@@ -247,10 +247,8 @@ static int file_open(struct pl_tap_out **ret, const char *target,
 	struct pl_uri uri;
 	int r;
 
-	if (self == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	if (self == NULL)
 		return -ENOMEM;
-	}
 	self->fd = -1;
 	r = pl_uri_split(&uri, target, keys, diag);
 	if (r == 0)

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "tapout/tap_export.h"
@@ -97,10 +96,7 @@ static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
 	if (r < 0)
 		return r;
 	pl_tap_export_room(&sender, LINE_BYTES);
-	r = pl_influx_open(&self->export, &o, &sender, self->now_ns, diag);
-	if (r == -ENOMEM)
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-	return r;
+	return pl_influx_open(&self->export, &o, &sender, self->now_ns, diag);
 }
 
 static int influx_open(struct pl_tap_out **ret, const char *target,

@@ -350,8 +350,6 @@ static int ipfix_open(struct pl_tap_out **ret, const char *target,
 		free(self);
 		r = r < 0 ? r : -ENOMEM;
 	}
-	if (r == -ENOMEM)
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
 	if (r == 0)
 		*ret = &self->out;
 	return r;

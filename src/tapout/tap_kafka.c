@@ -223,8 +223,6 @@ static int open_producer(struct kafka_out *self, const char *target,
 		pl_kafka_producer_close(self->producer, 0, NULL);
 		r = -ENOMEM;
 	}
-	if (r == -ENOMEM)
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
 	if (warning.text[0] != '\0')
 		pl_say_diag(&warning);
 	pl_kafka_uri_free(uri);

@@ -72,17 +72,19 @@ int pl_tap_out_open(struct pl_tap_out **ret, const char *uri,
 	if (r < 0)
 		return r;
 	r = driver->open(&out, target, settings, diag);
-	if (r < 0)
-		return r;
-	out->driver = driver;
-	out->name = strndup(uri, strcspn(uri, "?"));
-	if (out->name == NULL) {
-		driver->close(out);
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
+	if (r == 0) {
+		out->driver = driver;
+		out->name = strndup(uri, strcspn(uri, "?"));
+		if (out->name == NULL) {
+			driver->close(out);
+			r = -ENOMEM;
+		}
 	}
-	*ret = out;
-	return 0;
+	if (r == -ENOMEM)
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	if (r == 0)
+		*ret = out;
+	return r;
 }
 
 int pl_tap_out_files(const char *uri, struct pl_confine *confine)

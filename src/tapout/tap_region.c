@@ -151,10 +151,8 @@ static int region_open(struct pl_tap_out **ret, const char *target,
 	struct pl_uri uri;
 	int r;
 
-	if (self == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	if (self == NULL)
 		return -ENOMEM;
-	}
 	r = pl_uri_split(&uri, target, keys, diag);
 	if (r == 0)
 		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &self->kind, diag);

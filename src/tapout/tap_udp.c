@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "netio/port.h"
 #include "netio/uri.h"
@@ -155,8 +154,6 @@ static int udp_open(struct pl_tap_out **ret, const char *target,
 		return r;
 	self = calloc(1, sizeof(*self));
 	r = self == NULL ? -ENOMEM : prepare(self, &uri, settings, diag);
-	if (r == -ENOMEM)
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
 	if (r < 0) {
 		if (self != NULL)
 			udp_close(&self->out);
