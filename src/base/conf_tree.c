@@ -64,10 +64,8 @@ static int new_node(struct reader *r, enum pl_conf_kind kind, struct pl_conf_nod
 	const yaml_mark_t *mark = &r->event.start_mark;
 	struct pl_conf_node *node;
 
-	if (r->tree->n >= PL_CONF_NODES_MAX) {
-		refuse(r, mark, "more than %d values", PL_CONF_NODES_MAX);
-		return -EINVAL;
-	}
+	if (r->tree->n >= PL_CONF_NODES_MAX)
+		return refuse(r, mark, "more than %d values", PL_CONF_NODES_MAX);
 	node = &r->tree->nodes[r->tree->n++];
 	node->kind = kind;
 	node->line = (unsigned int)mark->line + 1;
@@ -157,9 +155,7 @@ static int read_node(struct reader *r, unsigned int depth, struct pl_conf_node *
 	if (depth >= PL_CONF_DEPTH_MAX)
 		return refuse(r, mark, "nested more than %d levels deep", PL_CONF_DEPTH_MAX);
 	error = new_node(r, map ? PL_CONF_MAP : PL_CONF_SEQ, ret);
-	if (error < 0)
-		return error;
-	return read_children(r, depth + 1, *ret);
+	return error < 0 ? error : read_children(r, depth + 1, *ret);
 }
 
 static int read_document(struct reader *r)
