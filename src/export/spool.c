@@ -443,19 +443,34 @@ void pl_spool_hold(struct pl_spool *s)
 	s->holding = true;
 }
 
-void pl_spool_release(struct pl_spool *s)
+struct pl_spool_place pl_spool_place(const struct pl_spool *s)
+{
+	return (struct pl_spool_place){ .to = s->holding ? s->passed_to : 0,
+		.passed = s->n_passed };
+}
+
+void pl_spool_release_to(struct pl_spool *s, const struct pl_spool_place *place)
 {
 	char name[32];
 
-	if (s->holding && s->passed_to > 0)
-		pl_spool_write_cursor(s, s->passed_to, s->n_passed > 0);
-	for (uint32_t i = 0; i < s->n_passed; i++) {
+	assert(place->passed <= s->n_passed);
+	if (place->to > 0)
+		pl_spool_write_cursor(s, place->to, place->passed > 0);
+	for (uint32_t i = 0; i < place->passed; i++) {
 		const struct pl_spool_segment g = { .first = s->passed[i] };
 
 		pl_spool_segment_name(&g, name);
 		unlinkat(s->folder, name, 0);
 	}
-	s->n_passed = 0;
+	s->n_passed -= place->passed;
+	memmove(s->passed, s->passed + place->passed, s->n_passed * sizeof(*s->passed));
+}
+
+void pl_spool_release(struct pl_spool *s)
+{
+	const struct pl_spool_place all = pl_spool_place(s);
+
+	pl_spool_release_to(s, &all);
 	s->holding = false;
 }
 

@@ -98,6 +98,16 @@ void pl_spool_next(struct pl_spool *spool);
 void pl_spool_hold(struct pl_spool *spool);
 void pl_spool_release(struct pl_spool *spool); /* also allowed while nothing is held */
 
+/* Place behind the records settled so far, for callers that go on settling: a later
+ * pl_spool_release_to releases those before it, and the others stay held. The oldest place is
+ * released first. */
+struct pl_spool_place {
+	uint64_t to;     /* sequence of the first record behind it; 0: none was settled */
+	uint32_t passed; /* files before it */
+};
+struct pl_spool_place pl_spool_place(const struct pl_spool *spool);
+void pl_spool_release_to(struct pl_spool *spool, const struct pl_spool_place *place);
+
 /* Syncs records to the device. A failure ends the present file: its records are still read, but
  * none are added. */
 int pl_spool_sync(struct pl_spool *spool);

@@ -521,6 +521,45 @@ static void test_held(void)
 	pl_spool_close(s);
 }
 
+/* A reader goes on while what it settled before is released, also within a segment. */
+static void test_places(void)
+{
+	const struct pl_spool_options options = { .drop_newest = true, .segment_bytes = 512 };
+	struct pl_spool_place none, first, second;
+	const char *path = fresh("places");
+	struct pl_spool *s = spool_at(path, &options);
+
+	for (uint32_t i = 0; i < 60; i++)
+		put(s, i);
+	pl_spool_hold(s);
+	none = pl_spool_place(s);
+	for (uint32_t i = 0; i < 25; i++)
+		eq(get(s), i);
+	first = pl_spool_place(s);
+	for (uint32_t i = 25; i < 43; i++)
+		eq(get(s), i);
+	pl_spool_release_to(s, &none);
+	pl_spool_release_to(s, &first);
+	for (uint32_t i = 43; i < 50; i++)
+		eq(get(s), i);
+	pl_spool_close(s); /* the files on disk are as after a crash */
+	s = spool_at(path, &options);
+	eq(counts(s).records, 35, "those behind the first place are found");
+	pl_spool_hold(s);
+	for (uint32_t i = 25; i < 43; i++)
+		eq(get(s), i, "in their order");
+	second = pl_spool_place(s);
+	eq(get(s), 43);
+	pl_spool_release_to(s, &second);
+	pl_spool_close(s);
+	s = spool_at(path, &options);
+	for (uint32_t i = 43; i < 60; i++)
+		eq(get(s), i, "those behind the second");
+	eq(get(s), -1);
+	eq(counts(s).damaged_records, 0);
+	pl_spool_close(s);
+}
+
 static void test_failing(void)
 {
 	static const struct pl_spool_sys sys = { bad_write, bad_sync };
@@ -663,6 +702,7 @@ int main(void)
 	test_lost_headers();
 	test_copies();
 	test_held();
+	test_places();
 	test_failing();
 	test_kill();
 	test_hostile();

@@ -39,7 +39,7 @@ struct kafka_out {
 	uint32_t exporter;
 	struct pl_buf text; /* a JSON object */
 	struct pl_tap_spool spool;
-	bool marked;              /* records of the spool have not all ended */
+	bool marked;              /* records before the spool's mark have not all ended */
 	bool came_back;           /* records came back since the last look */
 	uint64_t again_ns;        /* when to send records of the spool again */
 	uint32_t size;            /* bytes of a record that is put */
@@ -95,7 +95,7 @@ static bool take_back(void *arg, const void *records, uint32_t n)
 	struct kafka_out *self = arg;
 
 	/* The spool counts records that find no room. */
-	(void)pl_tap_spool_put(&self->spool, records, n);
+	(void)pl_tap_spool_put_back(&self->spool, records, n);
 	self->came_back = true;
 	return true;
 }
@@ -340,8 +340,8 @@ static bool give(void *arg, const void *record)
 
 /* Sends records of the spool while a broker is up: else they would only come back. Those that a
  * broker refuses come back at once, and are sent again a second later. Their clock is not known:
- * another tap may have written them. They stay on disk until all that were sent with them have ended,
- * so that none is lost with the process. */
+ * another tap may have written them. They stay on disk until all that were sent before the next mark
+ * have ended, so that none is lost with the process. */
 static void empty_spool(struct kafka_out *self, uint64_t now_ns)
 {
 	if (self->marked && pl_kafka_producer_settled(self->producer)) {
@@ -351,13 +351,14 @@ static void empty_spool(struct kafka_out *self, uint64_t now_ns)
 	if (self->came_back)
 		self->again_ns = now_ns + AGAIN_NS;
 	self->came_back = false;
-	if (!self->marked && self->spool.stats.held > 0 && self->client.brokers_up > 0 &&
-		now_ns >= self->again_ns) {
+	if (self->spool.stats.held > 0 && self->client.brokers_up > 0 && now_ns >= self->again_ns) {
 		pl_kafka_producer_clock(self->producer, PL_STAMP_NONE);
-		self->marked = pl_tap_spool_give(&self->spool, SPOOL_A_TURN, give, self) > 0;
+		pl_tap_spool_give(&self->spool, SPOOL_A_TURN, give, self);
 		pl_kafka_producer_clock(self->producer, self->clock);
-		if (self->marked)
-			pl_kafka_producer_mark(self->producer);
+	}
+	if (!self->marked && pl_tap_spool_mark(&self->spool)) {
+		pl_kafka_producer_mark(self->producer);
+		self->marked = true;
 	}
 	pl_tap_spool_turn(&self->spool, now_ns);
 }
@@ -414,8 +415,10 @@ static void kafka_finish(struct pl_tap_out *out)
 
 	pl_kafka_producer_close(self->producer, CLOSE_WAIT_MS, &self->stats);
 	/* Records given up without an answer stay: they may be missing. */
-	if (pl_tap_spool_is_open(&self->spool) && self->stats.drop_purged == 0)
+	if (pl_tap_spool_is_open(&self->spool) && self->stats.drop_purged == 0) {
+		(void)pl_tap_spool_mark(&self->spool);
 		pl_tap_spool_release(&self->spool);
+	}
 	tell(self, self->spool.trouble.text, self->spool_trouble);
 	self->producer = NULL;
 }

@@ -97,10 +97,9 @@ static bool fits(const struct pl_tap_spool *s, const struct pl_spool_record *rec
 	return record->flags == s->kind && record->len == (uint64_t)record->entries * s->size;
 }
 
-uint32_t pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
+void pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
 	bool (*give)(void *arg, const void *record), void *arg)
 {
-	const uint64_t before = s->stats.unspooled;
 	struct pl_spool_record record;
 	bool more = true;
 
@@ -126,7 +125,6 @@ uint32_t pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
 		s->at = 0;
 	}
 	count(s);
-	return (uint32_t)(s->stats.unspooled - before);
 }
 
 static void sync_now(struct pl_tap_spool *s)
@@ -138,11 +136,27 @@ static void sync_now(struct pl_tap_spool *s)
 	s->dirty = false;
 }
 
+bool pl_tap_spool_put_back(struct pl_tap_spool *s, const void *records, uint32_t n)
+{
+	s->back = true;
+	return pl_tap_spool_put(s, records, n);
+}
+
+bool pl_tap_spool_mark(struct pl_tap_spool *s)
+{
+	const struct pl_spool_place before = s->place;
+
+	s->place = pl_spool_place(s->spool);
+	return s->place.to != before.to;
+}
+
 void pl_tap_spool_release(struct pl_tap_spool *s)
 {
-	/* Some of the records may have come back: put anew, they must be on the device. */
-	sync_now(s);
-	pl_spool_release(s->spool);
+	if (s->back)
+		sync_now(s);
+	s->back = false;
+	pl_spool_release_to(s->spool, &s->place);
+	s->place.passed = 0;
 }
 
 void pl_tap_spool_turn(struct pl_tap_spool *s, uint64_t now_ns)

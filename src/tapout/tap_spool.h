@@ -30,7 +30,9 @@ struct pl_tap_spool {
 	uint32_t at;   /* records of the oldest entry that were read already */
 	uint64_t synced_ns;
 	bool dirty;
-	struct pl_diag trouble; /* the last error; empty: there was none */
+	bool back;                   /* records that came back may not be on the device */
+	struct pl_spool_place place; /* of the last mark */
+	struct pl_diag trouble;      /* the last error; empty: there was none */
 	struct pl_tap_spool_stats stats;
 };
 
@@ -50,9 +52,14 @@ static inline bool pl_tap_spool_is_open(const struct pl_tap_spool *s)
 #define PL_TAP_SPOOL_RECORDS 4096
 bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n);
 /* Gives at most `max` records, the oldest first, until `give` returns false: it did not take that
- * one. Returns the number of records given. */
-uint32_t pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
+ * one. */
+void pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
 	bool (*give)(void *arg, const void *record), void *arg);
-/* Removes the records given so far from disk. */
+/* Puts records that were given, and came back. */
+bool pl_tap_spool_put_back(struct pl_tap_spool *s, const void *records, uint32_t n);
+/* Sets a mark behind the records given so far; returns false when there are none since the last
+ * one. */
+bool pl_tap_spool_mark(struct pl_tap_spool *s);
+/* Removes the records before the mark from disk. */
 void pl_tap_spool_release(struct pl_tap_spool *s);
 void pl_tap_spool_turn(struct pl_tap_spool *s, uint64_t now_ns);
