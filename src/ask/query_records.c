@@ -3,6 +3,7 @@
 #include "ask/query_records.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,6 +30,7 @@ struct gathered {
 	const struct pl_query_records *to;
 	uint32_t partition;
 	bool paths, hops, events, paths_of_hops;
+	bool truth; /* events of the truth came: they have no exporter */
 	uint32_t n_paths, n_path_hops, n_hops, n_events;
 	struct pl_query_path path[BATCH];
 	struct pl_hop path_hops[BATCH_HOPS];
@@ -84,6 +86,7 @@ static void take_hop(struct gathered *g, const struct pl_hop *hop, const struct 
 static void take(struct gathered *g, const struct pl_history_record *record)
 {
 	if (record->kind == PL_KIND_EVENT) {
+		g->truth |= (record->event.present & PL_EVENT_HAS_exporter) == 0;
 		if (g->n_events == BATCH)
 			feed_events(g);
 		g->event[g->n_events++] = record->event;
@@ -124,6 +127,7 @@ struct reading {
 	bool apart; /* it has a partition of its own */
 	bool began, ended;
 	uint64_t reached_ns;
+	uint64_t events_gone; /* events before the first that the history still has */
 };
 
 /* Reports that a source has no more records before this time in any of its lists, as it is in the
@@ -165,7 +169,20 @@ static int begin_history(struct reading *r, const char *from)
 		pl_complain("%s: it has not all the lists that the question reads", from);
 		code = PL_EXIT_UNAVAILABLE;
 	}
+	for (unsigned int i = 0; code == 0 && i < r->walk->n; i++) {
+		if (r->walk->readers[i].store == PL_HISTORY_EVENTS)
+			r->events_gone = r->walk->readers[i].list.cursor;
+	}
 	return code;
+}
+
+/* Reports events of the truth that were overwritten before the question was asked: counts of it are
+ * compared with telemetry. */
+static void tell_short_truth(const struct reading *r)
+{
+	if (r->gathered->truth && r->events_gone > 0)
+		pl_complain("%s: %" PRIu64 " earlier events of the truth are no longer there",
+			r->from, r->events_gone);
 }
 
 /* Reads a batch of a history. Returns an exit code. */
@@ -186,6 +203,7 @@ static int step_history(struct reading *r)
 		return 0;
 	}
 	end(r);
+	tell_short_truth(r);
 	return pl_history_walk_tell(r->walk) ? 0 : PL_EXIT_FAILED;
 }
 

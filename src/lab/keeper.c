@@ -30,8 +30,8 @@
 #include "lab/teller.h"
 #include "lab/up.h"
 
-/* 2 MB of truth records. */
-#define EVENTS 16384
+/* 12 MB of truth records. */
+#define EVENTS 65536
 
 struct keeper {
 	struct pl_lab_keeper *k;

@@ -812,6 +812,43 @@ def test_no_hidden_buffer():
     client.close()
 
 
+def test_truth():
+    """The truth has an event for each drop; when it is full, a question says how many are no longer there."""
+    folder, kept = lab.path("truth"), 8192
+    path = write("truth.yaml", lab.read(os.path.basename(router())).replace("name: s1", f"name: s1\ntruth: {folder}", 1).replace(
+        "- ip.proto=1 ", "- ip.proto=17 -> drop\n      - ip.proto=1 "))
+
+    with Switch(path) as s:
+        with NS["a"]:
+            client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+        def drops():
+            account = s.account()
+            return sum(account["dropped_ingress"].values()) + sum(account["dropped_egress"].values())
+
+        def is_whole():
+            """events that are there, and those that are not any more, are all drops"""
+            before = drops()
+            r = pathline.run("query", "SELECT count(*) AS n FROM events", folder, "-o", "jsonl")
+            n, gone = json.loads(r.stdout)["n"], re.search(r"(\d+) earlier events of the truth are no longer there", r.stderr)
+            seen.append((before, n, gone and gone.group(1), drops()))
+            return before <= n + int(gone.group(1) if gone else 0) <= drops() and n
+
+        def is_full():
+            """more drops than are kept"""
+            for _ in range(1000):
+                client.sendto(bytes(20), (HOSTS["b"][0], 9))
+            return drops() > kept
+        seen = []
+        client.sendto(bytes(20), (HOSTS["b"][0], 9))
+        ok(wait(drops), "a drop")
+        ok(wait(is_whole) and seen[-1][2] is None, "is in the truth, and none is missing", seen)
+        ok(wait(is_full, pause=0), "more are dropped than are kept")
+        eq(wait(is_whole), kept, "the last ones are there, and the question says how many are not")
+        closes(s.account(), "truth")
+    client.close()
+
+
 def blocks(path, point):
     """Packets of the point's records in the file, by block: fields of mark128/1 where docs/formats/records.md has them."""
     ret = {}
@@ -861,6 +898,6 @@ marking:
 
 
 wire()
-lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_own_addresses, test_reload, test_page, test_rate, test_last_bit, test_no_hidden_buffer, test_marking, test_hostile_clients, test_silent_clients,
+lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_own_addresses, test_reload, test_page, test_rate, test_last_bit, test_no_hidden_buffer, test_truth, test_marking, test_hostile_clients, test_silent_clients,
         test_hostile_packets, test_port_goes, test_port_vanishes, test_other_mac, test_end, test_mirror_loop, test_kill)
 sys.exit(tap.end())
