@@ -332,6 +332,55 @@ def test_change():
         closes(s.account(), "change")
 
 
+def test_change_of_many():
+    """Two tables of 65536 entries, of which one set of changes replaces one each under traffic: no datagram is lost, and none is
+    treated by half a set, which would give it the DSCP of one and the source port of another."""
+    routes = lab.read(os.path.basename(router()))
+    tables = "".join(f"  - name: {name}\n    key: [ l4.dst exact ]\n    size: 65536\n" for name in ("classes", "sources"))
+    path = write("many.yaml", routes.replace("tables:\n", "tables:\n" + tables, 1))
+    with NS["b"]:
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
+        receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+        receiver.bind((HOSTS["b"][0], 9))
+        receiver.settimeout(LIMIT)
+    with NS["a"]:
+        client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sent, ended = 0, threading.Event()
+
+    def send():
+        nonlocal sent
+        while not ended.wait(0.001):
+            client.sendto(struct.pack("!I", sent), (HOSTS["b"][0], 9))
+            sent += 1
+    with Switch(path) as s:
+        refused = 0
+        for first in range(0, 65536, 8192):
+            for name, action in (("classes", "set ip.dscp 0"), ("sources", "set l4.src 1000")):
+                lines = "".join(f"add {name} l4.dst={n} -> {action}\n" for n in range(first, first + 8192))
+                refused += pathline.run("switch", "table", "change", "-s", SOCKET, input=lines).returncode != 0
+        thread = threading.Thread(target=send, daemon=True)
+        thread.start()
+        for i in range(1, 6):
+            answer = pathline.run("switch", "table", "change", "-s", SOCKET, input=f"set classes l4.dst=9 -> set ip.dscp {i}\n"
+                                  f"set sources l4.dst=9 -> set l4.src {1000 + i}\n")
+            refused += answer.returncode != 0
+        eq(refused, 0, "every set of changes was taken")
+        ended.set()
+        thread.join()
+        numbers, half, sets = [], 0, set()
+        while len(numbers) < sent:
+            data, more, _, source = receiver.recvmsg(100, 100)
+            numbers.append(struct.unpack("!I", data)[0])
+            half += source[1] - 1000 != more[0][2][0] >> 2
+            sets.add(source[1])
+        eq(numbers, list(range(sent)), f"all of {sent} datagrams arrived, in order")
+        eq(half, 0, f"none was treated by half a set, through {len(sets)} sets")
+        closes(s.account(), "change of many")
+    receiver.close()
+    client.close()
+
+
 # ---- the switch itself ----
 
 RECVERR = {False: (socket.IPPROTO_IP, 11), True: (socket.IPPROTO_IPV6, 25)}
@@ -898,6 +947,6 @@ marking:
 
 
 wire()
-lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_own_addresses, test_reload, test_page, test_rate, test_last_bit, test_no_hidden_buffer, test_truth, test_marking, test_hostile_clients, test_silent_clients,
+lab.run(test_files, test_packet, test_afxdp, test_offloads, test_bridge, test_change, test_change_of_many, test_own_addresses, test_reload, test_page, test_rate, test_last_bit, test_no_hidden_buffer, test_truth, test_marking, test_hostile_clients, test_silent_clients,
         test_hostile_packets, test_port_goes, test_port_vanishes, test_other_mac, test_end, test_mirror_loop, test_kill)
 sys.exit(tap.end())
