@@ -13,11 +13,9 @@
 #include "query/partial.h"
 #include "query/result_json.h"
 #include "runtime/serve.h"
+#include "service/query_member.h"
 #include "show/query_out.h"
 #include "show/stdout.h"
-
-#if PL_HAVE_KAFKA
-#include "service/query_member.h"
 
 #define IDLE_NS  UINT64_C(5000000000)
 #define AHEAD_NS UINT64_C(60000000000)
@@ -205,19 +203,3 @@ int pl_query_group(const struct pl_query_sql *args, const struct pl_query *query
 	free(m);
 	return code;
 }
-#else
-int pl_query_group(const struct pl_query_sql *args, const struct pl_query *query, const char *name,
-	const char *uri, enum pl_flat_kind kind)
-{
-	struct pl_diag diag = { .text = "" };
-
-	(void)args;
-	(void)query;
-	(void)name;
-	(void)uri;
-	(void)kind;
-	(void)pl_kafka_check(&diag);
-	pl_complain_diag(&diag);
-	return PL_EXIT_UNAVAILABLE;
-}
-#endif
