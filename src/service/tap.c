@@ -12,6 +12,7 @@
 #include "service/tap_account.h"
 #include "service/tap_counts.h"
 #include "service/tap_drops.h"
+#include "service/tap_exporters.h"
 #include "service/tap_floods.h"
 #include "service/tap_kernels.h"
 #include "service/tap_places.h"
@@ -112,8 +113,12 @@ static void take_received(void *arg, enum pl_flat_kind kind, const void *records
 	while (n > 0) {
 		const uint32_t some = n < PL_BATCH_MAX ? n : PL_BATCH_MAX;
 
+		uint32_t taken;
+
 		memcpy(t->made, in, some * sizeof(*in));
-		pl_tap_service_packets(t, t->made, pl_tap_rule(&t->tap, t->made, some, clock));
+		taken = pl_tap_rule(&t->tap, t->made, some, clock);
+		pl_tap_exporters_watch(t, t->made, taken);
+		pl_tap_service_packets(t, t->made, taken);
 		in += some;
 		n -= some;
 	}

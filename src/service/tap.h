@@ -89,6 +89,13 @@ struct pl_tap_place {
 	int ifindex;            /* its latest number; 0: unknown */
 };
 
+/* The exporter that last sent a packet of a flow under an observation point; both as hashes. */
+struct pl_tap_seen {
+	uint64_t flow, exporter;
+};
+
+#define PL_TAP_SEEN 4096
+
 struct pl_tap_service {
 	const struct pl_tap_options *o;
 	struct pl_tap tap;
@@ -100,6 +107,7 @@ struct pl_tap_service {
 	bool state_begun, state_cut;        /* its flows were resumed; another process cut it */
 	struct pl_tap_listening *listening; /* NULL: unknown, or not needed */
 	struct pl_tap_listening_stats listening_stats;
+	struct pl_tap_seen seen[PL_TAP_SEEN];
 	uint64_t passed_ns; /* time told by print.passed last */
 	uint64_t expire_ns; /* time of the next expiry of flows, monotonic */
 	struct pl_port *ports[PL_TAP_PORTS_MAX];

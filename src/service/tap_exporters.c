@@ -4,8 +4,50 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
+#include "base/log.h"
 #include "base/num.h"
 #include "decode/exporter_list.h"
+#include "record/flow_hash.h"
+
+#define TOLD_FROM 16 /* a flow that moves to another way changes its exporter, too */
+
+/* ---- one place of several exporters ---- */
+
+static void tell(const struct pl_tap_service *t, const struct pl_pkt96 *record)
+{
+	char from[PL_ADDR_TEXT_MAX];
+
+	pl_format_addr(from, pl_tmpkt_receiver_from(t->receiver));
+	pl_warn("tap",
+		"exporter %s, number %u: other exporters send packets of the same flows under observation point %u, too; such packets count twice in flows, and look like retransmissions: give each tap a --point of its own",
+		from, pl_tmpkt_receiver_number(t->receiver), record->obs & PL_OBS_POINT_MASK);
+}
+
+void pl_tap_exporters_watch(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n)
+{
+	const uint64_t exporter = pl_hash(pl_tmpkt_receiver_from(t->receiver),
+		sizeof(struct pl_addr), pl_tmpkt_receiver_number(t->receiver));
+
+	if (t->flows == NULL || pl_tmpkt_receiver_stats(t->receiver)->exporters < 2)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pl_pkt96 *r = &records[i];
+		const uint64_t flow = pl_hash_mix(pl_flow_hash_packet(r),
+			pl_flow_hash_side(&r->src, r->sport) ^
+				(r->obs & (PL_OBS_POINT_MASK | PL_OBS_OUT)));
+		struct pl_tap_seen *seen = &t->seen[flow % PL_TAP_SEEN];
+
+		if (seen->flow == flow && seen->exporter != exporter) {
+			t->same_place++;
+			if (t->same_place == TOLD_FROM)
+				tell(t, r);
+		}
+		*seen = (struct pl_tap_seen){ flow, exporter };
+	}
+}
+
+/* ---- the account ---- */
 
 /* Lists the exporters of a tap; none without memory. The caller frees ret->list. */
 static void find(const struct pl_tap_service *t, struct pl_exporters *ret)

@@ -5,6 +5,10 @@
 #include "export/exposition.h"
 #include "service/tap.h"
 
+/* Counts received records of flows that several exporters send under one observation point, which a
+ * flow takes for one place; warns of it once. */
+void pl_tap_exporters_watch(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n);
+
 /* Adds the members "by_exporter" and "other_exporters". */
 void pl_tap_exporters_json(struct pl_tap_service *t, struct pl_json *json);
 

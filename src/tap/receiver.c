@@ -37,6 +37,7 @@ struct pl_tmpkt_receiver {
 	struct pl_tmpkt_stats stats;
 	enum pl_clock_kind clock; /* of the present datagram */
 	struct pl_addr from;
+	uint32_t number; /* of the exporter */
 	bool torn;
 	struct pl_seq_spaces exporters;
 	struct held *held; /* HELD of them; NULL: exporters need no proof */
@@ -125,6 +126,7 @@ static void give(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const 
 	r->stats.accepted++;
 	r->stats.records += h->count;
 	r->from = *from;
+	r->number = h->exporter;
 	r->clock = h->clock != PL_STAMP_NONE ? h->clock : PL_STAMP_SENDER;
 	r->sink(r->arg, pl_flat_long(h->kind), unpack(r, h, records), h->count);
 }
@@ -276,6 +278,11 @@ enum pl_clock_kind pl_tmpkt_receiver_clock(const struct pl_tmpkt_receiver *recei
 const struct pl_addr *pl_tmpkt_receiver_from(const struct pl_tmpkt_receiver *receiver)
 {
 	return &receiver->from;
+}
+
+uint32_t pl_tmpkt_receiver_number(const struct pl_tmpkt_receiver *receiver)
+{
+	return receiver->number;
 }
 
 bool pl_tmpkt_receiver_torn(const struct pl_tmpkt_receiver *receiver)

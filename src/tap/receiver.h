@@ -46,9 +46,10 @@ void pl_tmpkt_receiver_feed(struct pl_tmpkt_receiver *receiver, const struct pl_
  * none. */
 enum pl_clock_kind pl_tmpkt_receiver_clock(const struct pl_tmpkt_receiver *receiver);
 
-/* Valid while the sink has records: their sender, and whether datagrams before them are known to be
+/* Valid while the sink has records: their sender, its exporter number, and whether datagrams before them are known to be
  * lost, or may be because the exporter was not known. */
 const struct pl_addr *pl_tmpkt_receiver_from(const struct pl_tmpkt_receiver *receiver);
+uint32_t pl_tmpkt_receiver_number(const struct pl_tmpkt_receiver *receiver);
 bool pl_tmpkt_receiver_torn(const struct pl_tmpkt_receiver *receiver);
 
 /* Iterates over the exporters that are followed: start with *pos = 0, false at the end. The node is

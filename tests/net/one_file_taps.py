@@ -184,11 +184,12 @@ def test_tail():
     eq(d.stop(), 0, "it ends well")
 
 
-def of_exporter(exporter, number):
-    """A datagram of tmpkt/1 with a record of a packet of UDP, of which `number` is the source address."""
+def of_exporter(exporter, number, source=None, obs=0):
+    """A datagram of tmpkt/1 with a record of a packet of UDP, of which `number` is the source address, unless another is given."""
     packet = bytearray(PACKET)
     packet[:8] = struct.pack("<Q", time.time_ns())
-    packet[8:24] = bytes(10) + b"\xff\xff" + struct.pack(">I", number)
+    packet[8:24] = bytes(10) + b"\xff\xff" + struct.pack(">I", number if source is None else source)
+    packet[POINT:POINT + 2] = struct.pack("<H", obs)
     return b"TPK1" + struct.pack("<BBHIIQQ", 1, 1, 1, exporter, number, 0, 0) + packet
 
 
@@ -258,6 +259,29 @@ def test_exporters():
     eq([(x["exporter"], x["number"], x["datagrams"], x["lost"]) for x in stats["by_exporter"]], [("127.0.0.1", 9, 3, 1)], "the account of the command")
 
 
+def test_same_place():
+    """Two exporters that send packets of the same flow under one observation point: counted, and told. Other points, other directions,
+    and other flows are none of it."""
+    out = 4096
+    for name, obs, sources, told in (("same", (0, 0), (9, 9), True), ("points", (1, 2), (9, 9), False), ("ways", (0, out), (9, 9), False),
+                                     ("flows", (0, 0), (9, 8), False), ("leaving", (3 | out, 3 | out), (9, 9), True)):
+        port = free_udp_port()
+        with open(path("place.yaml"), "w", encoding="utf-8") as f:
+            f.write(f"web: {{listen: '127.0.0.1:0'}}\ntaps: [{{name: t, sources: ['udp://127.0.0.1:{port}'], records: flows, "
+                    f"to: ['file:{path('place.flow128')}']}}]\n")
+        d = Daemon(path("place.yaml"), name="place-" + name)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            for i in range(20):
+                for k in range(2):
+                    s.sendto(of_exporter(k, i, sources[k], obs[k]), ("127.0.0.1", port))
+        wait(lambda: of_tap(d, "tmpkt_accepted_total", "t") == 40)
+        # Of the first exporter's two datagrams that waited for the proof of both, none is beside another's.
+        n = of_tap(d, "tmpkt_same_place_total", "t")
+        ok(35 <= n < 40 if told else n == 0, f"{name}: packets of both", n)
+        eq("give each tap a --point of its own" in d.log(), told, f"{name}: a warning")
+        eq(d.stop(), 0, "it ends well")
+
+
 def with_receiver_away(name, to, query=""):
     """A daemon with a tap whose packets have come, and nobody who takes what it makes of them."""
     port = free_udp_port()
@@ -307,6 +331,7 @@ test_tapped()
 test_tail()
 test_forged()
 test_exporters()
+test_same_place()
 test_signals()
 test_refused()
 sys.exit(tap.end())
