@@ -80,7 +80,8 @@ const struct pl_command pl_command_listen = {
 		"for the daemon are told as well. The command ends after\n"
 		"-n records, --duration, SIGINT or SIGTERM, with statistics that include the packets\n"
 		"dropped by the kernel. Exit code 3: no record was printed. Addresses need no privileges,\n"
-		"interfaces the capabilities that 'pathline doctor' names.",
+		"interfaces the capabilities that 'pathline doctor' names. Records of packets (tmpkt/1) are\n"
+		"printed by 'pathline tap udp://:40050'.",
 	.examples =
 		"  pathline listen\n"
 		"  pathline listen udp://:32766\n"
