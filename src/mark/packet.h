@@ -397,8 +397,8 @@ PL_MARK_INLINE void pl_mark_key_of_id(struct pl_mark_key *key, uint32_t flow_id)
 	key->proto = PL_MARK_HAS_ID | flow_id;
 }
 
-/* Most options of a header that are searched for AltMark. */
-#define PL_MARK_OPTIONS       4u
+/* Most options of a header that are searched for AltMark; each Pad1 is one. */
+#define PL_MARK_OPTIONS       8u
 #define PL_MARK_OPTION_BROKEN 1u
 #define PL_MARK_OPTION_UNREAD UINT32_MAX
 
@@ -410,7 +410,7 @@ PL_MARK_INLINE bool pl_mark_is_option(uint32_t at)
 
 /* Finds the AltMark option in the header at t: returns its offset from there, 0 when there is none,
  * PL_MARK_OPTION_BROKEN when its length is wrong, or PL_MARK_OPTION_UNREAD when it may be behind
- * `end`. */
+ * `end` or as many options as are searched. */
 PL_MARK_INLINE uint32_t pl_mark_find_option(
 	const uint8_t *t, const uint8_t *end, uint32_t *ret_word)
 {
@@ -434,7 +434,7 @@ PL_MARK_INLINE uint32_t pl_mark_find_option(
 		}
 		at += o[0] == 0 ? 1 : 2u + o[1];
 	}
-	return 0;
+	return at + PL_MARK_OPTION_BYTES > size ? 0 : PL_MARK_OPTION_UNREAD;
 }
 
 /* Writes next header and length of the extension header, and the option behind them. to: 8

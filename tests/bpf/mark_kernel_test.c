@@ -26,106 +26,9 @@
 #include "wire/layers.h"
 
 #include "host_int_packets.h"
-
-#include "bpf/mark.skel.h" /* knows the types above only by name */
+#include "mark_kernel_run.h"
 
 #define PACKETS 3000
-#define FLOWS   4096
-#define HOUR    UINT64_C(3600000000000)
-#define TC_NEXT UINT32_MAX
-
-static struct pl_bpf_mark *skel;
-static int processors;
-static uint32_t place, colour = 4; /* of the next load() */
-static uint32_t method;            /* of the last one */
-
-static int tell(enum libbpf_print_level level, const char *format, va_list args)
-{
-	/* What the verifier has against a program. */
-	if (level == LIBBPF_WARN) {
-		printf("# ");
-		vprintf(format, args);
-	}
-	return 0;
-}
-
-static void unload(void)
-{
-	pl_bpf_mark__destroy(skel);
-	skel = NULL;
-}
-
-static int load(uint32_t way, uint32_t second, uint32_t flows, const char *rule)
-{
-	const struct pl_mark_setup setup = { .period_ns = HOUR,
-		.guard_ns = HOUR / 4,
-		.to_ns = HOUR,
-		.method = way,
-		.place = place,
-		.versions = place != PL_MARK_IN_HEADER ? PL_MARK_IP6
-			    : colour > 255             ? PL_MARK_IP4
-						       : PL_MARK_IP4 | PL_MARK_IP6,
-		.colour = place != PL_MARK_IN_HEADER ? 0 : colour,
-		.second = second,
-		.flows = flows,
-		.slots = 2 * flows };
-	struct pl_tap_rules rules = { 0 };
-
-	method = way;
-	unload();
-	skel = pl_bpf_mark__open();
-	if (skel == NULL || pl_tap_rules_add(&rules, rule, NULL) < 0)
-		return -errno;
-	memcpy((void *)&skel->rodata->pl_mark_setup, &setup, sizeof(setup));
-	memcpy(skel->bss->pl_mark_rules.rules, rules.rules, sizeof(rules.rules));
-	skel->bss->pl_mark_rules.n = rules.n;
-	skel->bss->pl_mark_armed = 1;
-	(void)bpf_map__set_max_entries(skel->maps.pl_mark_heads, 2 * flows);
-	(void)bpf_map__set_max_entries(
-		skel->maps.pl_mark_cells, 2 * flows * (uint32_t)processors * PL_MARK_KEPT);
-	return pl_bpf_mark__load(skel);
-}
-
-/* What the program returns; the packet is as it left it. segs: of a packet that is to be taken
- * apart, 0: it is one. */
-static uint32_t run(const struct bpf_program *program, struct packet *p, uint32_t segs)
-{
-	static uint8_t out[PACKET_BYTES];
-	struct __sk_buff ctx = { .gso_segs = segs, .gso_size = segs > 0 ? 1000 : 0 };
-	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = p->data, .data_size_in = p->len,
-		.data_out = out, .data_size_out = sizeof(out), .repeat = 1);
-
-	if (segs > 0) {
-		o.ctx_in = &ctx;
-		o.ctx_size_in = sizeof(ctx);
-	}
-	if (bpf_prog_test_run_opts(bpf_program__fd(program), &o) < 0)
-		return 999;
-	p->len = o.data_size_out;
-	memcpy(p->data, out, p->len);
-	return o.retval;
-}
-
-static struct pl_mark_counts counts(void)
-{
-	const size_t each = (bpf_map__value_size(skel->maps.pl_mark_work) + 7u) / 8u * 8u;
-	uint8_t *values = calloc((size_t)processors, each);
-	struct pl_mark_counts sum = { .marker = { 0 } };
-	const uint32_t zero = 0;
-	uint64_t one;
-
-	if (values == NULL ||
-		bpf_map_lookup_elem(bpf_map__fd(skel->maps.pl_mark_work), &zero, values) < 0)
-		abort();
-	for (int cpu = 0; cpu < processors; cpu++) {
-		for (size_t i = 0; i < sizeof(sum) / 8; i++) {
-			memcpy(&one, values + (size_t)cpu * each + 8 * i, sizeof(one));
-			((uint64_t *)&sum)[i] += one;
-		}
-	}
-	free(values);
-	return sum;
-}
 
 /* What all flows counted in the block; how many there are. */
 static uint32_t sum_flows(uint64_t block, struct pl_mark_cell *ret)
@@ -626,6 +529,10 @@ static void add_header(struct packet *p, uint8_t kind, uint32_t n)
 	ip[41] = (uint8_t)(n / 8 - 1);
 	memcpy(ip + 42, options, sizeof(options));
 	memset(ip + 48, 0, n - 8);
+	if (n > 8) { /* PadN */
+		ip[48] = 1;
+		ip[49] = (uint8_t)(n - 10);
+	}
 	ip[6] = kind;
 	p->transport += n;
 	p->payload += n;
@@ -773,6 +680,61 @@ static void test_option_odd(void)
 	(void)run(skel->progs.pl_mark_edge_in, &p, 0);
 	memcpy(ip + 46, (const uint8_t[]){ 1, 4, 0, 0, 0, 0 }, 6);
 	ok(same(&p, &before), "an option elsewhere in a header becomes padding");
+}
+
+/* Beside options of other kinds: IOAM (RFC 9486), a router alert, single bytes of padding. Headers with more
+ * options than are searched are told as unread, and not as without the mark. */
+static void test_option_among(void)
+{
+	static const uint8_t ioam[20] = { 0x31, 18, 0, 0, 0, 123 }, alert[4] = { 5, 2 },
+			     mark[6] = { PL_MARK_OPTION_TYPE, 4, 0x12, 0x34, 0x50, 0 };
+	static const struct {
+		uint32_t pads, padded; /* in front of IOAM, and at the end */
+		bool alert, mark;
+		uint64_t counted, unmarked, unread;
+		const char *what;
+	} rows[] = {
+		{ 0, 0, false, true, 1, 0, 0, "behind IOAM" },
+		{ 2, 0, true, true, 1, 0, 0, "behind padding, IOAM and a router alert" },
+		{ 5, 0, true, true, 1, 0, 0, "as the eighth option" },
+		{ 6, 0, true, true, 0, 0, 1, "as the ninth" },
+		{ 6, 12, true, false, 0, 0, 1, "it may be the ninth" },
+		{ 2, 2, true, false, 0, 1, 0, "and is nowhere" },
+		{ 6, 0, true, false, 0, 1, 0, "and has no room" },
+	};
+	struct packet p;
+
+	for (uint32_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		const typeof(rows[0]) *row = &rows[i / 2];
+		const uint32_t used = 2 + row->pads + 20 + (row->alert ? 4 : 0) +
+				      (row->mark ? 6 : 0) + row->padded,
+			       n = (used + 7) / 8 * 8;
+		struct pl_mark_meter_counts c;
+		uint8_t *o;
+
+		place = PL_MARK_IN_HOP;
+		eq(load(PL_MARK_STEP, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+		place = PL_MARK_IN_HEADER;
+		make_six(&p, 0, 0);
+		add_header(&p, 0, n);
+		o = p.data + p.network + 42;
+		memset(o, 0, n - 2);
+		memcpy(o += row->pads, ioam, 20);
+		o += 20;
+		if (row->alert) {
+			memcpy(o, alert, 4);
+			o += 4;
+		}
+		if (row->mark)
+			memcpy(o, mark, 6);
+		(void)run(i % 2 == 0 ? skel->progs.pl_mark_meter_in : skel->progs.pl_mark_meter_xdp,
+			&p, 0);
+		c = counts().meter;
+		ok(c.counted == row->counted && c.unmarked == row->unmarked &&
+				c.unread == row->unread,
+			"the option %s: %u counted, %u without it, %u unread", row->what,
+			(unsigned int)c.counted, (unsigned int)c.unmarked, (unsigned int)c.unread);
+	}
 }
 
 /* RFC 1624 by hand: the header 4500 0054 0001 4000 4011 2696 from 10.0.0.1 to 10.0.0.2. */
@@ -993,6 +955,7 @@ int main(void)
 	test_option(PL_MARK_IN_HOP);
 	test_option(PL_MARK_IN_DST);
 	test_option_odd();
+	test_option_among();
 	unload();
 	test_forget();
 	test_crowd();
