@@ -245,8 +245,8 @@ static struct {
 	bool told_clock;
 } live;
 
-/* One line for each block says nothing new of clocks; and idle flows are no news. What the marker has
- * sent nothing of is of no rule of its own, or from elsewhere: no loss, and no surplus. */
+/* One line for each block says nothing new of clocks; and idle flows are no news. A flow that the marker
+ * has no record of is of no rule of its own, or from elsewhere: no loss, and no surplus. */
 static void print_result(void *arg, const struct pl_mark_result *result)
 {
 	(void)arg;
@@ -255,6 +255,7 @@ static void print_result(void *arg, const struct pl_mark_result *result)
 			"one of the kernels does not call its clock synchronised: delays are as good as the clocks are");
 	live.told_clock |= (result->alarms & PL_MARK_ALARM_UNSYNCED) != 0;
 	if ((result->has & PL_MARK_HAS_LOSS) != 0 && result->sent == 0 &&
+		(result->unsent || result->received == 0) &&
 		(result->alarms & PL_MARK_ALARM_BEYOND) == 0) {
 		live.unmarked += result->received;
 		return;

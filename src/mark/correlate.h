@@ -68,6 +68,7 @@ struct pl_mark_result {
 	uint32_t has, alarms;
 	uint64_t sent, received;
 	int64_t loss; /* negative: more arrived than was sent */
+	bool unsent;  /* no point where packets go in has a record of the flow's block */
 	int64_t delay_ns, mean_ns, first_ns, jitter_ns;
 	/* Pulse marking: packets are counted from this block's pulse on. */
 	uint64_t since;

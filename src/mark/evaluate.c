@@ -305,6 +305,7 @@ bool pl_mark_evaluate(struct pl_mark_result *ret, const struct pl_mark_correlato
 	pl_mark_gather(c, b, c->at_point);
 	if (!is_seen(c, s->from, s->n_from) && !is_seen(c, s->to, s->n_to))
 		return false;
+	ret->unsent = !is_seen(c, s->from, s->n_from);
 	fill_absent(c, b, s->from, s->n_from);
 	fill_absent(c, b, s->to, s->n_to);
 	in = add_end(c, ret, &first, c->at_point, s->from, s->n_from);

@@ -340,6 +340,35 @@ def test_two_commands():
     m.end()
 
 
+def test_two_commands_surplus():
+    """Packets of a marked flow that come in a block in which the marker sent none of it: they are in a row, and an alarm."""
+    frames = []
+
+    def choose(frame, n):
+        if frame[12:14] == b"\x08\0" and frame[36:38] == (6013).to_bytes(2, "big"):
+            frames.append(frame)
+        return False
+    m = Middle(choose)
+    k = Host("b", "meter", "--from", A, "-o", "jsonl")
+    s = Host("a", "mark", "--to", B, "--check", "0")
+    warm(period=1)
+    send(B, 6013, 20, 0.01)
+
+    def seen():
+        """Another one sends as the marker would."""
+        frame = bytearray(frames[0])
+        frame[15] = frame[15] & ~4 | int(time.clock_gettime(time.CLOCK_TAI)) % 2 * 4
+        m.sockets[1].send(frame)
+        time.sleep(0.02)
+        return [x for x in k.rows(6013) if x.get("sent") == 0 and x.get("received")]
+    ok(wait(seen), "what the marker did not send is told", k.rows(6013))
+    rows = seen()
+    ok(all("negative-loss" in x["alarms"] and x["loss"] == -x["received"] for x in rows), "as more than was sent", rows)
+    s.end()
+    k.end()
+    m.end()
+
+
 def test_two_commands_refused():
     """What the two commands cannot know, or what does not go together, is said."""
     for args, words in ((["mark", "--to", A], "an address of this host"), (["mark", "--to", "203.0.113.9"], "no route"),
@@ -1074,7 +1103,7 @@ def build():
 
 def main():
     build()
-    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_long_headers, test_back, test_begun_pulse, test_pins, test_flags_outlive, test_gone_meanwhile, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_surplus, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_long_headers, test_back, test_begun_pulse, test_pins, test_flags_outlive, test_gone_meanwhile, test_kill, test_daemon)
     return tap.end()
 
 
