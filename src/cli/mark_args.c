@@ -289,6 +289,9 @@ static void tell_begin(void *arg)
 	if (((k->setup.colour | k->setup.second) & 3) != 0)
 		pl_complain(
 			"the bit is in the ECN field: where a flow uses ECN, marks forge congestion");
+	if (k->role == PL_HOSTMARK_MARKER && ((k->setup.colour | k->setup.second) & 4) != 0)
+		pl_complain(
+			"the bit dscp:0 makes best effort the codepoint 1 (Lower Effort, RFC 8622): where a queue on the way goes by it, take another --bit");
 	if (pl_hostmark_unnoted(h->kernel) != 0)
 		pl_complain(
 			"no note of the filter could be written: should this process and its keeper be killed, it stays");

@@ -962,6 +962,7 @@ def test_kill():
     """kill -9 leaves no program, and a new start finds nothing in its way."""
     before = programs()
     k, s = meter(), marker("--rule", "take")
+    ok("Lower Effort" in s.errors() and "Lower Effort" not in k.errors(), "a marker says to what its bit turns best effort", s.errors())
     ours = programs() - before
     ok(len(ours) >= 2, "programs are loaded", ours)
     for node in (s, k):
