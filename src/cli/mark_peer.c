@@ -162,6 +162,10 @@ static int fill(struct pl_mark_peer *p, struct pl_mark_args *a, const char *text
 		pl_complain("--point: between two hosts the marker is 1 and the meter 2");
 		return PL_EXIT_USAGE;
 	}
+	if (a->flows != PL_OPT_NOT_GIVEN && a->flows > PL_MARK_PAIR_FLOWS_MAX) {
+		pl_complain("--flows: between two hosts %u at most", PL_MARK_PAIR_FLOWS_MAX);
+		return PL_EXIT_USAGE;
+	}
 	a->point = point;
 	p->is = true;
 	(void)pl_format_addr(p->name, &p->host);
@@ -291,6 +295,7 @@ int pl_mark_peer_compare(const struct pl_mark_peer *peer, struct pl_mark_host *h
 	static const uint32_t points[] = { PL_MARK_BETWEEN_MARKER, PL_MARK_BETWEEN_METER };
 	const struct pl_mark_between_options options = { .from = address_of(peer),
 		.terms = pl_mark_terms_of(&o->kernel.setup, rules_of(a, o)),
+		.flows_max = o->kernel.flows_max,
 		.result = print_result };
 	const struct pl_service between = { &pl_mark_between_ops, &live.between };
 	int code;

@@ -104,7 +104,9 @@ const struct pl_mark_sender_stats *pl_mark_sender_stats(const struct pl_mark_sen
 
 /* ---- the meter's side ---- */
 
-#define PL_MARK_HEARD_WINDOW 8192u /* numbers of datagrams known one by one */
+#define PL_MARK_HEARD_WINDOW   8192u /* numbers of datagrams known one by one */
+/* Most flows: the datagrams of a block are known one by one. */
+#define PL_MARK_PAIR_FLOWS_MAX (PL_MARK_HEARD_WINDOW * PL_MARK_PAIR_RECORDS)
 
 struct pl_mark_heard_stats {
 #define PL_STAT PL_STAT_MEMBER

@@ -13,7 +13,9 @@
 #include "base/num.h"
 #include "runtime/account.h"
 
-#define BLOCKS_MAX    65536u
+/* Blocks that are waited for, of each flow; and the least of all. */
+#define FLOW_BLOCKS   4u
+#define BLOCKS_LEAST  65536u
 /* Per turn, so that an endless sender does not keep the meter from its turn. */
 #define DATAGRAMS_MAX 1024
 /* All datagrams of a block of 4096 flows come at once. Those without room are sent again. */
@@ -149,13 +151,14 @@ static int make_domain(struct pl_mark_between *b, struct pl_diag *diag)
 	const struct pl_mark_between_options *o = b->o;
 	static char marker[] = "1", meter[] = "2";
 	char *points[] = { marker, meter };
+	const uint32_t blocks = FLOW_BLOCKS * o->flows_max;
 	const struct pl_mark_domain_config config = { .name = "between",
 		.network = &b->network,
 		.method = o->terms.method,
 		.period_ns = o->terms.period_ns,
 		.clock_ns = o->clock_ns,
 		.wait_ns = o->terms.period_ns,
-		.blocks_max = BLOCKS_MAX,
+		.blocks_max = blocks > BLOCKS_LEAST ? blocks : BLOCKS_LEAST,
 		.loss_above = 100,
 		.end_after = 1,
 		.allow = b->allow,

@@ -19,6 +19,7 @@ struct pl_mark_between_options {
 	 * interface. The port is that of our socket. */
 	struct pl_udp_address from;
 	struct pl_mark_terms terms; /* of this meter */
+	uint32_t flows_max;         /* PL_MARK_PAIR_FLOWS_MAX at most */
 	uint64_t clock_ns;          /* largest difference of clocks; 0: as in records */
 	void (*result)(void *arg, const struct pl_mark_result *result);
 	void *arg;

@@ -12,8 +12,8 @@
 #include "base/hash.h"
 #include "runtime/account.h"
 
-#define KEPT_MAX      8192u /* most unanswered datagrams: 73728 flows, 10 MB */
-#define ANSWERS_MAX   1024  /* per turn */
+#define KEPT_MAX      PL_MARK_HEARD_WINDOW /* most unanswered datagrams: 10 MB */
+#define ANSWERS_MAX   1024                 /* per turn */
 #define DRAIN_ROUNDS  5
 #define DRAIN_WAIT_MS 100
 

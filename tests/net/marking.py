@@ -377,6 +377,7 @@ def test_two_commands_refused():
                         (["mark", "--to", "fe80::1%eth0", "--dev", "eth1"], "another interface"), (["mark", "--to", "10.84.0.2%eth0"], "no address"),
                         (["meter", "--from", "fe80::1"], "needs its interface"), (["meter", "--from", B, "--pin", "/sys/fs/bpf/x"], "leave out --pin"),
                         (["mark", "--to", B, "--to", B1], "one host"), (["mark", "--to", B, "--point", "7"], "--point"),
+                        (["mark", "--to", B, "--flows", "73729"], "73728 at most"), (["meter", "--from", B, "--flows", "1000000"], "73728 at most"),
                         (["meter", "--from", B, "--read", "x.pcap"], "option for captures")):
         p = subprocess.run(NS["a"].command(PATHLINE, *args), capture_output=True, text=True, timeout=LIMIT, check=False)
         ok(p.returncode == 2 and words in p.stderr, f"{' '.join(args)}: refused", (p.returncode, p.stderr))
