@@ -162,6 +162,12 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 		ret->over_l4 = pl_frame_take(c, 4) != NULL;
 		ret->at = ret->before = *c;
 		return PL_ESCALATION_NONE;
+	case PL_IP_SCTP:
+		p = pl_frame_take(c, 12);
+		if (p == NULL)
+			return PL_ESCALATION_INNER;
+		pl_core_ports(&s->report, pl_frame_be16(p), pl_frame_be16(p + 2));
+		return PL_ESCALATION_NONE;
 	case PL_IP_IPIP:
 	case PL_IP_IPV6:
 	case PL_IP_GRE:
