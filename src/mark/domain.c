@@ -405,6 +405,12 @@ static bool is_allowed(const struct pl_mark_domain *d, const struct pl_addr *sen
 	return d->config.n_allow == 0;
 }
 
+static void note_late(struct pl_mark_domain *d, const struct pl_mark128 *r)
+{
+	for (uint32_t i = 0; i < d->n_points; i++)
+		d->points[i].late += d->points[i].number == r->point;
+}
+
 /* Notes that the point of a record is present. */
 static void note_point(struct pl_mark_domain *d, const struct pl_mark128 *r)
 {
@@ -439,7 +445,7 @@ void pl_mark_domain_take(struct pl_mark_domain *d, const struct pl_addr *sender,
 		pl_mark_correlate_gap(d->correlator, sender);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct pl_mark128 *r = &records[i];
-		const uint64_t taken = c->taken;
+		const uint64_t taken = c->taken, late = c->late;
 
 		if (r->method != d->config.method || r->period_ns != d->config.period_ns) {
 			d->stats.other_settings++;
@@ -448,6 +454,8 @@ void pl_mark_domain_take(struct pl_mark_domain *d, const struct pl_addr *sender,
 		pl_mark_correlate_from(d->correlator, sender, r);
 		if (c->taken != taken)
 			note_point(d, r);
+		else if (c->late != late)
+			note_late(d, r);
 	}
 	for (uint32_t i = 0; torn && i < n; i++)
 		pl_mark_correlate_torn(d->correlator, records[i].point, records[i].block);

@@ -96,6 +96,7 @@ struct pl_mark_point_state {
 	uint32_t number;
 	uint64_t records, newest_block, heard_ns; /* heard_ns: time of the last record; 0: none */
 	uint64_t missed;                          /* missed blocks */
+	uint64_t late;                            /* records that came too late */
 	struct pl_mark_level missing;
 	uint64_t windows[PL_MARK_WINDOWS]; /* windows in which it reported */
 };

@@ -184,6 +184,12 @@ static void test_delay_and_missing(void)
 	ok(is_event(event(3), PL_EVENT_POINT_MISSING, PL_PHASE_END, "net/b"));
 	ok(event(3)->value == 3);
 	ok(pl_mark_domain_points(d, &n)[1].missed == 3);
+	{
+		const struct pl_mark128 r = record(2, FIRST + 6, 1, 100, 210);
+
+		put(d, &r, false, read_at(FIRST + 12));
+	}
+	ok(pl_mark_domain_points(d, &n)[1].late == 1 && pl_mark_domain_points(d, &n)[0].late == 0);
 	/* A missing record never counts as loss. */
 	ok(segment(d, 0)->book.lost == 0 && segment(d, 0)->book.withheld == 3);
 	ok(segment(d, 0)->alarms[0] == 3);

@@ -178,6 +178,11 @@ static uint64_t missed_of(const struct pl_mark_point_state *p)
 	return p->missed;
 }
 
+static uint64_t late_of(const struct pl_mark_point_state *p)
+{
+	return p->late;
+}
+
 static uint64_t is_missing(const struct pl_mark_point_state *p)
 {
 	return p->missing.raised;
@@ -233,6 +238,9 @@ static void put_all(const struct pl_marks *marks, struct pl_exposition *page)
 	pl_exposition_family(page, "pathline_mark_point_missed", PL_METRIC_COUNTER, NULL,
 		"Blocks that other measurement points reported and this one did not.");
 	put_points(marks, page, missed_of);
+	pl_exposition_family(page, "pathline_mark_point_late", PL_METRIC_COUNTER, NULL,
+		"Block records of a measurement point left out because the results of their block had been told.");
+	put_points(marks, page, late_of);
 	pl_exposition_family(page, "pathline_mark_point_missing", PL_METRIC_GAUGE, NULL,
 		"1 while a measurement point does not report blocks that others report.");
 	put_points(marks, page, is_missing);
@@ -332,6 +340,7 @@ static void put_point_row(
 	pl_json_number(json, "number", p->number);
 	pl_json_number(json, "records", p->records);
 	pl_json_number(json, "missed", p->missed);
+	pl_json_number(json, "late", p->late);
 	pl_json_key(json, "missing");
 	pl_json_bool(json, p->missing.raised);
 	if (p->heard_ns != 0) {
