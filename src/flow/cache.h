@@ -98,7 +98,8 @@ void pl_flow_cache_feed(struct pl_flow_cache *cache, const struct pl_pkt96 *pack
  * time after most_ns is another's mistake or lie. All packets of the cache are fed so, or none. */
 void pl_flow_cache_feed_live(struct pl_flow_cache *cache, const struct pl_pkt96 *packets,
 	uint32_t n, uint64_t now_ns, uint64_t most_ns);
-/* Says that the clock that the cache has now, from another process, was that of now_ns. */
+/* Says that the clock that the cache has now, from another process, was that of now_ns. Before a resume:
+ * flows of sources ahead of the clock are not over. */
 void pl_flow_cache_begin_live(struct pl_flow_cache *cache, uint64_t now_ns);
 /* As pl_flow_cache_expire(), by the receiver's clock. */
 void pl_flow_cache_expire_live(struct pl_flow_cache *cache, uint64_t now_ns);

@@ -130,6 +130,31 @@ static void goes_on(void)
 	free(kept.records);
 }
 
+/* Live sources whose clocks are 20 s apart: the cache's clock is that of the slower one, by which the flow of
+ * the other one lies ahead. */
+static void goes_on_apart(void)
+{
+	struct life l = a_life();
+	struct kept kept = { 0 };
+	const struct pl_pkt96 slow = packet(EPOCH, 0, 1, 17),
+			      fast = packet(EPOCH + 20 * SECOND, 0, 2, 17);
+
+	begin(&l, &kept, BOOT);
+	pl_flow_cache_feed_live(l.cache, &slow, 1, BOOT, EPOCH + 60 * SECOND);
+	pl_flow_cache_feed_live(l.cache, &fast, 1, BOOT, EPOCH + 60 * SECOND);
+	pl_flow_cache_came(l.cache, l.cache->kept->clock_ns, BOOT, 2);
+	die(&l);
+	if (open_state(&l) < 0 ||
+		pl_flow_cache_new_kept(&l.cache, &l.config, l.state, keep, &kept, &l.diag) < 0)
+		abort();
+	pl_flow_cache_begin_live(l.cache, BOOT + SECOND);
+	eq(pl_flow_cache_resume(l.cache, BOOT + SECOND, &l.resumed, &l.diag), 0);
+	eq(l.resumed.flows, 2, "flows of both sources go on");
+	eq(kept.n, 0, "neither has a record");
+	die(&l);
+	free(kept.records);
+}
+
 /* Flows of TCP: what was awaited before gives no time after. */
 static void loses_sight(void)
 {
@@ -374,6 +399,7 @@ int main(void)
 		return 1;
 	snprintf(path, sizeof(path), "%s/state", folder);
 	goes_on();
+	goes_on_apart();
 	loses_sight();
 	ends_idle();
 	many_outages();
