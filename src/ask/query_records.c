@@ -30,7 +30,7 @@ struct gathered {
 	const struct pl_query_records *to;
 	uint32_t partition;
 	bool paths, hops, events, paths_of_hops;
-	bool truth; /* events of the truth came: they have no exporter */
+	bool truth; /* drops came that no exporter told, as a lab's or a switch's truth has them */
 	uint32_t n_paths, n_path_hops, n_hops, n_events;
 	struct pl_query_path path[BATCH];
 	struct pl_hop path_hops[BATCH_HOPS];
@@ -86,7 +86,8 @@ static void take_hop(struct gathered *g, const struct pl_hop *hop, const struct 
 static void take(struct gathered *g, const struct pl_history_record *record)
 {
 	if (record->kind == PL_KIND_EVENT) {
-		g->truth |= (record->event.present & PL_EVENT_HAS_exporter) == 0;
+		g->truth |= record->event.event == PL_EVENT_PACKET_DROP &&
+			    (record->event.present & PL_EVENT_HAS_exporter) == 0;
 		if (g->n_events == BATCH)
 			feed_events(g);
 		g->event[g->n_events++] = record->event;
@@ -176,13 +177,13 @@ static int begin_history(struct reading *r, const char *from)
 	return code;
 }
 
-/* Reports events of the truth that were overwritten before the question was asked: counts of it are
- * compared with telemetry. */
+/* Reports events that were overwritten before the question was asked, where drops are the truth: counts
+ * of it are compared with telemetry. */
 static void tell_short_truth(const struct reading *r)
 {
 	if (r->gathered->truth && r->events_gone > 0)
-		pl_complain("%s: %" PRIu64 " earlier events of the truth are no longer there",
-			r->from, r->events_gone);
+		pl_complain("%s: %" PRIu64 " earlier events are no longer there", r->from,
+			r->events_gone);
 }
 
 /* Reads a batch of a history. Returns an exit code. */
