@@ -15,6 +15,7 @@
 #include "web/webconf.h"
 
 #define STATUS_NS (UINT64_C(10) * 1000000000u)
+#define ANSWER_NS UINT64_C(100000000)          /* workers answer sooner */
 #define ALIVE_NS  (UINT64_C(10) * 1000000000u) /* a worker that runs answers sooner */
 
 /* ---- opening ---- */
@@ -111,23 +112,28 @@ static int open_service(void *s, struct pl_diag *diag)
 	r = pl_daemon_open(&c->daemon, &hooks, diag);
 	c->began = r == 0;
 	c->status_ns = pl_clock_mono_ns();
+	c->look_ns = c->status_ns + STATUS_NS;
 	return r;
 }
 
 /* ---- running ---- */
 
+/* Tells the state as of the workers' last answers; asks them when these are too old, and looks again. */
 static void say_status(struct pl_report_collector *c, uint64_t now_ns)
 {
 	struct pl_pipeline_stats s;
 	char rate[32], text[160];
+	uint64_t since_ns;
 
-	const uint64_t since_ns = c->status_ns;
-
-	c->status_ns = now_ns;
-	if (pl_pipeline_stats_now(c->daemon.pipeline, &s) < 0)
+	c->look_ns = now_ns + ANSWER_NS;
+	if (pl_pipeline_stats_now(c->daemon.pipeline, &s) < 0 ||
+		now_ns - s.age_ns < c->status_ns + STATUS_NS)
 		return;
+	since_ns = now_ns - s.age_ns - c->status_ns;
+	c->status_ns += since_ns;
+	c->look_ns = c->status_ns + STATUS_NS;
 	pl_format_count(rate, sizeof(rate),
-		(double)(s.totals.stored - c->reports) * 1e9 / (double)(now_ns - since_ns));
+		(double)(s.totals.stored - c->reports) * 1e9 / (double)since_ns);
 	snprintf(text, sizeof(text),
 		"STATUS=%s reports/s, %" PRIu64 " in all, %" PRIu64 " missing, %" PRIu64
 		" dropped by the kernel",
@@ -142,7 +148,7 @@ static int turn(void *s, const struct pollfd *fds, uint64_t now_ns, struct pl_di
 
 	(void)fds;
 	(void)diag;
-	if (now_ns - c->status_ns >= STATUS_NS)
+	if (now_ns >= c->look_ns)
 		say_status(c, now_ns);
 	return PL_TURN_IDLE;
 }
@@ -152,7 +158,7 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	const struct pl_report_collector *c = s;
 
 	(void)now_ns;
-	return c->status_ns + STATUS_NS;
+	return c->look_ns;
 }
 
 static bool alive(void *s)

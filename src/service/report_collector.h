@@ -32,7 +32,8 @@ struct pl_report_collector {
 	struct pl_config config; /* until it is open; then the pipeline owns it */
 	struct pl_daemon daemon;
 	bool began;                  /* opened, with all services after it */
-	uint64_t reports, status_ns; /* when the status was last sent */
+	uint64_t reports, status_ns; /* at the time that the last status is of */
+	uint64_t look_ns;            /* when the next status is looked for */
 	uint64_t left;               /* entries not delivered at the end */
 };
 
