@@ -156,15 +156,18 @@ static void put_ports(const struct pl_taps *all, struct pl_exposition *page)
 			offsetof(struct pl_port_stats, floods) },
 	};
 
+	struct pl_port_stats ports[PL_CONFIG_TAPS_MAX];
+
+	/* Read once, so that the drops of floods are among all drops. */
+	for (unsigned int i = 0; all != NULL && i < all->n; i++)
+		pl_tap_port_stats(&all->taps[i]->service, &ports[i]);
 	for (unsigned int k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 		pl_exposition_family(page, rows[k].family, PL_METRIC_COUNTER, NULL, rows[k].help);
 		for (unsigned int i = 0; all != NULL && i < all->n; i++) {
 			const struct pl_label label = TEXT("tap", all->taps[i]->name);
-			struct pl_port_stats ports;
 			uint64_t n;
 
-			pl_tap_port_stats(&all->taps[i]->service, &ports);
-			memcpy(&n, (const char *)&ports + rows[k].at, sizeof(n));
+			memcpy(&n, (const char *)&ports[i] + rows[k].at, sizeof(n));
 			pl_exposition_u64(page, &label, 1, n);
 		}
 	}
