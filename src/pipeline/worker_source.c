@@ -182,7 +182,7 @@ uint64_t pl_worker_unseen(struct pl_worker *w)
 void pl_worker_look_floods(struct pl_worker *w)
 {
 	enum pl_flood_news news;
-	char text[256];
+	char text[768];
 
 	while (w->port != NULL && (news = pl_floods_news(&w->floods_told, w->port, w->uri, text,
 					   sizeof(text))) != PL_FLOOD_NO_NEWS) {

@@ -29,7 +29,7 @@ void pl_tap_floods_look(struct pl_tap_service *t, uint64_t now_ns)
 	t->floods_ns = now_ns + LOOK_NS;
 	for (unsigned int i = 0; i < t->n_ports; i++) {
 		enum pl_flood_news news;
-		char text[256];
+		char text[768];
 
 		while ((news = pl_floods_news(&t->floods_told[i], t->ports[i],
 				pl_port_name(t->ports[i]), text, sizeof(text))) !=
