@@ -15,7 +15,7 @@
 
 #define GAP_MAX       65536u                        /* a greater step is a restart, not a loss */
 #define IDLE_NS       (UINT64_C(600) * 1000000000u) /* silent for longer, an exporter makes room */
-#define HELD          64
+#define HELD          1024u
 
 /* Room for the records of a UDP payload as unpacked; flow128 grows most. */
 #define RECORDS_BYTES (65536 / sizeof(struct pl_flow128) * sizeof(struct pl_flow288))

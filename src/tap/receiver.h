@@ -32,7 +32,7 @@ struct pl_tmpkt_receiver;
 typedef void pl_tmpkt_sink(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n);
 
 /* exporters: most exporters that are followed at a time. prove: datagrams of exporters
- * that are not proven yet wait for the proof, the last 64 of them; those that make room are counted
+ * that are not proven yet wait for the proof, the last 1024 of them; those that make room are counted
  * and left out. -ENOMEM. */
 int pl_tmpkt_receiver_new(struct pl_tmpkt_receiver **ret, uint32_t exporters, bool prove,
 	pl_tmpkt_sink *sink, void *arg);

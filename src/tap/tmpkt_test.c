@@ -489,17 +489,17 @@ static void test_held(void)
 	(void)pl_tmpkt_receiver_new(&c.receiver, 4096, true, take, &c);
 	s = pl_tmpkt_receiver_stats(c.receiver);
 	hear(1, 7, 100);
-	for (uint32_t i = 0; i < 63; i++)
+	for (uint32_t i = 0; i < 1023; i++)
 		hear(2, i, i << 20);
-	eq(s->held, 64);
+	eq(s->held, 1024);
 	hear(1, 7, 101);
 	eq(c.n, 2, "an exporter among strangers loses nothing");
 	hear(3, 7, 100);
-	for (uint32_t i = 0; i < 1000; i++)
-		hear(2, i + 63, i << 20);
-	eq(s->held, 64);
-	eq(s->unproven, 1000);
-	eq(s->unproven_records, 1000);
+	for (uint32_t i = 0; i < 2000; i++)
+		hear(2, i + 1023, i << 20);
+	eq(s->held, 1024);
+	eq(s->unproven, 2000);
+	eq(s->unproven_records, 2000);
 	hear(3, 7, 101);
 	eq(c.n, 3, "among too many it loses what came before its proof");
 	eq(s->datagrams, s->accepted + s->held + s->unproven);
