@@ -27,7 +27,7 @@ def ok(wrong, name):
 
 
 def real_page():
-    """The page of a daemon that has seen something, with telemetry memory, and that of a translator to its memory server."""
+    """The page of a daemon that has seen something, with telemetry memory, a tap, marks and a query, and that of a translator to its memory server."""
     port = lab.free_udp_port()
     for name, store in (("last", ["key-write", "--value-bytes", "4"]), ("lists", ["append", "--value-bytes", "4"]),
                         ("peers", ["key-write", "--value-bytes", "4"])):
@@ -43,6 +43,9 @@ regions:
   - {{name: last, path: {lab.DIR}/last.region}}
   - {{name: lists, path: {lab.DIR}/lists.region, writer: dta, read: {{every: 50ms}}, value: {{format: u32be}}}}
   - {{name: peers, path: {lab.DIR}/peers.region, writer: rdma}}
+taps: [{{name: t, sources: ['udp://127.0.0.1:{lab.free_udp_port()}'], records: flows}}]
+marks: [{{name: m, sources: ['udp://127.0.0.1:{lab.free_udp_port()}'], points: [a=1, b=2]}}]
+queries: [{{name: q, query: 'SELECT count(*) FROM packets WINDOW 10s', from: t}}]
 web:
   listen: 127.0.0.1:0
 """))
