@@ -677,12 +677,12 @@ marks:
     address = bytes(10) + b"\xff\xff\x0a\0\0\x01"
 
     def send_block(s):
-        """Of now: one that comes late, because the machine stood still, is left out."""
-        now = int(time.time())
+        """The block before this one, as points read it now; one that comes late, because the machine stood still, is left out."""
+        block = int(time.time()) - 1
         for point, n in ((1, 100), (2, 97), (3, 97)):
-            record = RECORD.pack(now * SECOND, address, address, 1, 2, 17, 1, 2 + (point == 1), now, SECOND, n, 100 * n,
+            record = RECORD.pack(block * SECOND, address, address, 1, 2, 17, 1, 2 + (point == 1), block, SECOND, n, 100 * n,
                                  n * point * 1_000_000, 0, 0, point, 0, 0, 0, 0, 0, 0)
-            s.sendto(struct.pack("<4sBBHIIQQ", b"TPK1", 1, 6, 1, point, 0, now * SECOND, 0) + record, ("127.0.0.1", port))
+            s.sendto(struct.pack("<4sBBHIIQQ", b"TPK1", 1, 6, 1, point, 0, block * SECOND, 0) + record, ("127.0.0.1", port))
 
     def rows(*more):
         run = pathline.run("top", "--batch", "--screen", "segments", "-o", "json", "--url", d.web, *more)
