@@ -317,8 +317,8 @@ def test_records_of_taps():
     out = jsonl(gone.stdout)[-1]["outputs"][0]
     eq((gone.returncode, out["delivered"], out["records"]), (1, 0, sum(out["dropped"].values()) + out["waiting"]), "without a translator all are dropped by cause")
     ok("does not answer" in gone.stderr, "and it is said", gone.stderr)
-    for to, said in (("dta://", "a translator is dta://"), ("dta://x:1", "a translator is dta://"), ("dta://10.0.0.1:1?list=x", "list=x is no number"),
-                     ("dta://10.0.0.1:1?region=70000", "region=70000 is no number"), ("dta://10.0.0.1:1?lists=1", "lists")):
+    for to, said in (("dta://", "a translator is dta://"), ("dta://x:1", "a translator is dta://"), ("dta://10.0.0.1:1?list=x", "'list=x' in the URI: not a number"),
+                     ("dta://10.0.0.1:1?region=70000", "'region=70000' in the URI: not between 0 and 65535"), ("dta://10.0.0.1:1?lists=1", "lists")):
         refused = run("tap", "--to", to, capture)
         ok(refused.returncode == 2 and said in refused.stderr, f"{to}: refused", refused.stderr)
 
