@@ -3,51 +3,47 @@
 #include "netio/floods.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/num.h"
 
 #define WHO_MAX (PL_ADDR_TEXT_MAX + 4)
 
-static void say(const struct pl_port_flood *f, const char *uri, char *text, size_t cap)
+static void tell_one(const struct pl_port_flood *f, const char *uri, const char *subject)
 {
 	char who[WHO_MAX];
 
 	pl_port_flood_text(who, sizeof(who), f);
 	if (f->lane > 0)
-		snprintf(text, cap,
+		pl_notice(subject,
 			"%s: %s sends more than is read; from now on it is received apart, and the "
 			"others lose nothing by it",
 			uri, who);
 	else
-		snprintf(text, cap,
+		pl_notice(subject,
 			"%s: %s is received with the others again; %" PRIu64
 			" of its datagrams were dropped",
 			uri, who, f->drops);
 }
 
-enum pl_flood_news pl_floods_news(
-	struct pl_floods_told *told, struct pl_port *port, const char *uri, char *text, size_t cap)
+void pl_floods_tell(
+	struct pl_floods_told *told, struct pl_port *port, const char *uri, const char *subject)
 {
 	struct pl_port_flood floods[PL_PORT_FLOODS];
 	int error;
 	const uint32_t n = pl_port_floods(port, floods, &error);
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (floods[i].since_ns == told->since_ns[i])
-			continue;
+		if (floods[i].since_ns != told->since_ns[i])
+			tell_one(&floods[i], uri, subject);
 		told->since_ns[i] = floods[i].since_ns;
-		say(&floods[i], uri, text, cap);
-		return PL_FLOOD_CHANGE;
 	}
-	if (error == told->error)
-		return PL_FLOOD_NO_NEWS;
+	if (error != told->error)
+		pl_warn(subject,
+			"%s: no separate socket for the busiest sender: %s; all senders share one buffer",
+			uri, strerror(error));
 	told->error = error;
-	snprintf(text, cap,
-		"%s: no separate socket for the busiest sender: %s; all senders share one buffer",
-		uri, strerror(error));
-	return PL_FLOOD_ERROR;
 }
 
 void pl_floods_json(struct pl_json *json, const struct pl_port_flood *floods, uint32_t n)

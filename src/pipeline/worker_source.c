@@ -3,14 +3,12 @@
 #include "pipeline/worker_parts.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/num.h"
 
 /* Pause between attempts to open a lost source: doubled from the first to the second. */
 #define PAUSE_MIN_NS   (UINT64_C(100) * 1000000u)
@@ -181,14 +179,6 @@ uint64_t pl_worker_unseen(struct pl_worker *w)
 
 void pl_worker_look_floods(struct pl_worker *w)
 {
-	enum pl_flood_news news;
-	char text[768];
-
-	while (w->port != NULL && (news = pl_floods_news(&w->floods_told, w->port, w->uri, text,
-					   sizeof(text))) != PL_FLOOD_NO_NEWS) {
-		if (news == PL_FLOOD_ERROR)
-			pl_warn("worker", "%s", text);
-		else
-			pl_notice("worker", "%s", text);
-	}
+	if (w->port != NULL)
+		pl_floods_tell(&w->floods_told, w->port, w->uri, "worker");
 }

@@ -2,8 +2,6 @@
 /* Polls and tells of senders that flood a socket of a tap. */
 #include "service/tap_floods.h"
 
-#include "base/log.h"
-
 #define LOOK_NS   UINT64_C(1000000000)
 #define LANES_MAX 16
 
@@ -27,19 +25,8 @@ void pl_tap_floods_look(struct pl_tap_service *t, uint64_t now_ns)
 	if (now_ns < t->floods_ns)
 		return;
 	t->floods_ns = now_ns + LOOK_NS;
-	for (unsigned int i = 0; i < t->n_ports; i++) {
-		enum pl_flood_news news;
-		char text[768];
-
-		while ((news = pl_floods_news(&t->floods_told[i], t->ports[i],
-				pl_port_name(t->ports[i]), text, sizeof(text))) !=
-			PL_FLOOD_NO_NEWS) {
-			if (news == PL_FLOOD_ERROR)
-				pl_warn("tap", "%s", text);
-			else
-				pl_notice("tap", "%s", text);
-		}
-	}
+	for (unsigned int i = 0; i < t->n_ports; i++)
+		pl_floods_tell(&t->floods_told[i], t->ports[i], pl_port_name(t->ports[i]), "tap");
 }
 
 void pl_tap_floods_json(struct pl_tap_service *t, struct pl_json *json)
