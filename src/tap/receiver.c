@@ -41,7 +41,7 @@ struct pl_tmpkt_receiver {
 	bool torn;
 	struct pl_seq_spaces exporters;
 	struct held *held; /* HELD of them; NULL: exporters need no proof */
-	uint32_t next;     /* of them, the oldest: makes room next, modulo HELD */
+	uint64_t next;     /* datagrams held so far: the place of the next one, modulo HELD */
 	uint64_t records[RECORDS_BYTES / 8];
 };
 
@@ -163,8 +163,8 @@ static void hold(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const 
 /* Gives the datagrams that an exporter sent before its proof, in their order. */
 static void give_held(struct pl_tmpkt_receiver *r, const struct pl_addr *from, uint32_t exporter)
 {
-	for (uint32_t i = 0; r->held != NULL && i < HELD; i++) {
-		struct held *slot = &r->held[(r->next + i) % HELD];
+	for (uint64_t i = r->next > HELD ? r->next - HELD : 0; i < r->next; i++) {
+		struct held *slot = &r->held[i % HELD];
 
 		if (slot->len == 0 || slot->header.exporter != exporter ||
 			!pl_addr_equal(&slot->addr, from))
