@@ -59,6 +59,21 @@ static struct pl_mark_domain *open_domain(uint32_t blocks)
 	return d;
 }
 
+/* Of one segment, a>b. */
+static struct pl_mark_domain *open_two(void)
+{
+	static const char *const points[] = { "a=1", "b=2" };
+
+	make_network(points, 2, NULL, 0);
+	return open_domain(1024);
+}
+
+static void close_domain(struct pl_mark_domain *d)
+{
+	pl_mark_domain_free(d);
+	pl_mark_network_done(&network);
+}
+
 static struct pl_addr address(uint8_t last)
 {
 	const uint8_t bytes[4] = { 10, 0, 0, last };
@@ -153,8 +168,7 @@ static void test_loss(void)
 	ok(is_event(event(2), PL_EVENT_SEGMENT_LOSS, PL_PHASE_END, "net/b>c"));
 	ok(event(2)->value == 80);
 	ok(pl_event_get_duration_ns(event(2)) == 3 * PERIOD);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 static void test_delay_and_missing(void)
@@ -193,18 +207,14 @@ static void test_delay_and_missing(void)
 	/* A missing record never counts as loss. */
 	ok(segment(d, 0)->book.lost == 0 && segment(d, 0)->book.withheld == 3);
 	ok(segment(d, 0)->alarms[0] == 3);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* Flow 2 never passes the link: of a whole report that is loss, of a torn one it is nothing. */
 static void test_absent(bool torn)
 {
-	static const char *const points[] = { "a=1", "b=2" };
-	struct pl_mark_domain *d;
+	struct pl_mark_domain *d = open_two();
 
-	make_network(points, 2, NULL, 0);
-	d = open_domain(1024);
 	for (uint64_t k = FIRST; k < FIRST + 6; k++) {
 		struct pl_mark128 r = record(1, k, 1, 100, 200);
 
@@ -221,8 +231,7 @@ static void test_absent(bool torn)
 	ok(segment(d, 0)->book.lost == (torn ? 200 : 400));
 	ok(segment(d, 0)->book.withheld == (torn ? 4 : 2));
 	ok(segment(d, 0)->book.sent == 600 + segment(d, 0)->book.lost);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* A switch sends the records of two points. The rest of a block of one is lost, and what tells so are
@@ -251,19 +260,15 @@ static void test_gap(void)
 	ok(segment(d, 1)->book.lost == 0 && segment(d, 2)->book.lost == 0);
 	ok(segment(d, 1)->book.withheld == 1 && segment(d, 1)->alarms[0] == 1);
 	ok(segment(d, 0)->book.withheld == 0);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* Records of a clock that is hours ahead, forged or by mistake, are of blocks that do not come for
  * hours. Later records of the point count again. */
 static void test_absent_after(uint16_t tai_offset)
 {
-	static const char *const points[] = { "a=1", "b=2" };
-	struct pl_mark_domain *d;
+	struct pl_mark_domain *d = open_two();
 
-	make_network(points, 2, NULL, 0);
-	d = open_domain(1024);
 	for (uint64_t k = FIRST; k < FIRST + 32; k++) {
 		struct pl_mark128 r = record(1, k, 1, 100, 200);
 
@@ -283,8 +288,7 @@ static void test_absent_after(uint16_t tai_offset)
 	pl_mark_domain_turn(d, read_at(FIRST + 33) + WAIT + MS);
 	/* Of the eight blocks behind those records nothing is concluded, nor of the last. */
 	ok(segment(d, 0)->book.lost == 1500);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* Two ways: a flow takes one of them, and is no loss at the other. */
@@ -314,17 +318,13 @@ static void test_network(void)
 	ok(segment(d, 0)->book.sent == 800 && segment(d, 0)->book.lost == 0);
 	ok(segment(d, 1)->book.sent == 800 && segment(d, 1)->book.lost == 40);
 	ok(segment(d, 2)->book.sent == 1200 && segment(d, 2)->book.lost == 60);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 static void test_clock_and_conflict(void)
 {
-	static const char *const points[] = { "a=1", "b=2" };
-	struct pl_mark_domain *d;
+	struct pl_mark_domain *d = open_two();
 
-	make_network(points, 2, NULL, 0);
-	d = open_domain(1024);
 	for (uint64_t k = FIRST; k < FIRST + 10; k++) {
 		struct pl_mark128 r = record(1, k, 1, 100, 200);
 
@@ -348,8 +348,7 @@ static void test_clock_and_conflict(void)
 	ok(is_event(event(got.n - 1), PL_EVENT_SEGMENT_CLOCK, PL_PHASE_END, "net/a>b"));
 	ok(segment(d, 0)->book.lost == 0 && segment(d, 0)->book.surplus == 0);
 	ok(segment(d, 0)->alarms[1] > 0);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* The clock of the second point is ahead: what it counts in a block, the first one counted periods before.
@@ -384,18 +383,14 @@ static void test_ahead(uint64_t periods)
 	for (unsigned int i = 0; i < got.n; i++)
 		ok(event(i)->event != PL_EVENT_SEGMENT_LOSS);
 	ok(!segment(d, 0)->clock.raised);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* A daemon's clock may be behind by half a period, and a meter that ends tells its last blocks at once. */
 static void test_not_ahead(void)
 {
-	static const char *const points[] = { "a=1", "b=2" };
-	struct pl_mark_domain *d;
+	struct pl_mark_domain *d = open_two();
 
-	make_network(points, 2, NULL, 0);
-	d = open_domain(1024);
 	for (uint64_t k = FIRST; k < FIRST + 8; k++) {
 		const bool ends = k == FIRST + 7;
 		struct pl_mark128 r[2] = { record(1, k, 1, 100, 200), record(2, k, 1, 100, 210) };
@@ -408,18 +403,14 @@ static void test_not_ahead(void)
 	pl_mark_domain_finish(d);
 	ok(segment(d, 0)->alarms[6] == 0 && segment(d, 0)->alarms[7] == 1);
 	ok(segment(d, 0)->book.counted == 7);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* A clock drifts out of the guard band: nothing of the block is counted, and the event says why. */
 static void test_beyond(void)
 {
-	static const char *const points[] = { "a=1", "b=2" };
-	struct pl_mark_domain *d;
+	struct pl_mark_domain *d = open_two();
 
-	make_network(points, 2, NULL, 0);
-	d = open_domain(1024);
 	for (uint64_t k = FIRST; k < FIRST + 6; k++) {
 		struct pl_mark128 r = record(1, k, 1, 100, 200);
 
@@ -432,8 +423,7 @@ static void test_beyond(void)
 	ok(segment(d, 0)->book.counted == 5 && segment(d, 0)->book.lost == 0);
 	ok(got.n == 2 && is_event(event(0), PL_EVENT_SEGMENT_CLOCK, PL_PHASE_BEGIN, "net/a>b"));
 	ok(is_event(event(1), PL_EVENT_SEGMENT_CLOCK, PL_PHASE_END, "net/a>b"));
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* A sender makes flows up, of blocks past, present and to come; the others keep their places, and
@@ -480,19 +470,15 @@ static void test_flood(void)
 				 c->unusable + c->without_room);
 	ok(segment(d, 0)->book.sent == segment(d, 0)->book.received + segment(d, 0)->book.lost -
 					       segment(d, 0)->book.surplus);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* The host had begun with a clock that was a year ahead, and is set right: what comes is not late for
  * a year. */
 static void test_set_back(void)
 {
-	static const char *const points[] = { "a=1", "b=2" };
-	struct pl_mark_domain *d;
+	struct pl_mark_domain *d = open_two();
 
-	make_network(points, 2, NULL, 0);
-	d = open_domain(1024);
 	for (uint64_t k = FIRST; k < FIRST + 10; k++) {
 		const uint64_t block = k < FIRST + 4 ? k + 31536000 : k;
 
@@ -513,8 +499,7 @@ static void test_set_back(void)
 	ok(got.n >= 2 && is_event(event(0), PL_EVENT_SEGMENT_LOSS, PL_PHASE_BEGIN, "net/a>b"));
 	ok(is_event(event(1), PL_EVENT_SEGMENT_LOSS, PL_PHASE_END, "net/a>b"));
 	ok(pl_event_get_duration_ns(event(1)) == 0);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 /* Many flows, a datagram for each: what one costs does not grow with those that are waited for. Else
@@ -539,8 +524,7 @@ static void test_many(void)
 	pl_mark_domain_turn(d, read_at(FIRST + 2) + WAIT + MS);
 	ok(pl_mark_domain_correlated(d)->blocks == 3 * MANY);
 	ok(segment(d, 0)->book.results == 3 * MANY);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 static void test_allow(void)
@@ -616,8 +600,7 @@ static void test_change(void)
 	ok(pl_mark_domain_stats(d)->other_settings == 0);
 	ok(segment(d, 0)->book.delays == 2);
 	ok(got.n == 2 && is_event(event(1), PL_EVENT_SEGMENT_CLOCK, PL_PHASE_END, "net/a>b"));
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 static void test_names(void)
@@ -672,8 +655,7 @@ static void test_long_names(void)
 	ok(strlen(s[0].name) == sizeof(s[0].name) - 1);
 	ok(strcmp(s[0].name + strlen(s[0].name) - 2, "~1") == 0);
 	ok(strcmp(s[2].key.c, "net/interface-no-001+interface-no-002~3") == 0);
-	pl_mark_domain_free(d);
-	pl_mark_network_done(&network);
+	close_domain(d);
 }
 
 int main(void)
