@@ -486,7 +486,7 @@ static void test_set(void)
 
 /* No hidden buffer: of B bytes put in at once at rate C, a byte leaves when those up to it have been
  * sent, and the last one 8 B / C later. A caller who comes late to each packet takes it at the time at
- * which it may leave; what was put in meanwhile does not leave before it came, whatever its class. */
+ * which it may leave; a packet put in meanwhile does not leave before it came, whatever its class. */
 static void test_no_hidden_buffer(void)
 {
 	static const uint64_t rates[] = { 64000, 10000000, 1000000007, 100 * SECOND };

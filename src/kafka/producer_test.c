@@ -705,7 +705,7 @@ void rd_kafka_destroy(rd_kafka_t *rk)
 	next(rk);
 }
 
-/* A client that cannot go on is replaced by another one; what is put meanwhile is counted. */
+/* A client that cannot go on is replaced by another one; records put meanwhile are counted. */
 static void test_fatal(void)
 {
 	struct pl_kafka_producer_stats s;

@@ -382,7 +382,7 @@ static void test_back(void)
 	}
 }
 
-/* What is late without its own time going back stays late. */
+/* Records that are late without their own time going back stay late. */
 static void test_not_back(void)
 {
 	uint64_t clock_ns = SECOND;

@@ -170,7 +170,7 @@ static void dropped(void *arg, const struct pl_dp_packet *pkt, enum pl_dp_stage 
 
 /*
  * Takes due packets of a port from its queues, each at the time at which it may leave: a turn that
- * comes late takes nothing from the port's rate. What was not due at the last turn leaves after it.
+ * comes late takes nothing from the port's rate. A packet that was not due at the last turn leaves after it.
  * Copies that enter a queue meanwhile wait, or a mirror to its own port would never end.
  */
 static void leave_queues(struct pl_switch *s, struct pl_switch_port *port)

@@ -23,7 +23,7 @@ struct pl_switch_port {
 	unsigned int n_lanes;
 	bool down;
 	struct pl_dp_port *queues;
-	uint64_t served_ns;  /* what was due until then has left the queues */
+	uint64_t served_ns;  /* packets due until then have left the queues */
 	uint32_t queued_len; /* of the packet that left the queues last, when it was queued */
 	/* The frame being sent, at the port's rate, and when its last bit leaves; NULL: none. */
 	struct pl_dp_packet *sending;

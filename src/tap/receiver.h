@@ -56,7 +56,7 @@ bool pl_tmpkt_receiver_torn(const struct pl_tmpkt_receiver *receiver);
  * the exporter's number. */
 bool pl_tmpkt_receiver_exporter(
 	const struct pl_tmpkt_receiver *receiver, uint32_t *pos, struct pl_exporter *ret);
-/* What is counted of an exporter, by its names here. */
+/* Counts of an exporter, by its names here. */
 extern const struct pl_stats pl_tmpkt_exporter_stats_list;
 
 const struct pl_tmpkt_stats *pl_tmpkt_receiver_stats(const struct pl_tmpkt_receiver *receiver);
