@@ -493,6 +493,15 @@ static void jsonl_close(struct pl_export *e)
 	free(j);
 }
 
+static void jsonl_words(struct pl_export *e, struct pl_export_words *ret)
+{
+	const int error = atomic_load_explicit(&e->stats.last_error, memory_order_relaxed);
+
+	*ret = (struct pl_export_words){ .trouble = "" };
+	if (error != 0)
+		snprintf(ret->trouble, sizeof(ret->trouble), "%s", strerror(error));
+}
+
 static const struct pl_export_ops jsonl_ops = {
 	.name = "jsonl",
 	.write_paths = jsonl_write_paths,
@@ -501,6 +510,7 @@ static const struct pl_export_ops jsonl_ops = {
 	.write_flat = jsonl_write_flat,
 	.flush = jsonl_flush,
 	.reopen = jsonl_reopen,
+	.words = jsonl_words,
 	.close = jsonl_close,
 };
 

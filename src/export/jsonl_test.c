@@ -367,6 +367,7 @@ static void reopens(void)
 static void full_device(void)
 {
 	struct pl_jsonl_options o = { .path = "/dev/full" };
+	struct pl_export_words words;
 	struct pl_export *e = NULL;
 
 	if (!ok(pl_jsonl_open(&e, &o, 0, NULL) == 0, "/dev/full opened"))
@@ -379,6 +380,8 @@ static void full_device(void)
 		"the rest is dropped for want of space");
 	ok(balanced(e), "balanced");
 	eq(e->stats.last_error, ENOSPC, "the error is known");
+	e->ops->words(e, &words);
+	streq(words.trouble, strerror(ENOSPC), "and is told in words");
 	ok(count(&e->stats.errors) <= 11, "one attempt a second: %" PRIu64,
 		count(&e->stats.errors));
 	pl_export_close(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Output to a file: records one behind the other and nothing else, the bytes that Kafka messages
- * have and that ClickHouse reads as RowBinary. A failed write is undone to the last whole record.
+ * have and that ClickHouse reads as RowBinary. A write that ends early keeps its whole records.
  * With header=yes the columns stand first (RowBinaryWithNamesAndTypes), with header=clock 64 bytes
  * that name the clock of the times.
  */
@@ -15,6 +15,7 @@
 #include "netio/uri.h"
 #include "record/clickhouse.h"
 #include "record/record_file.h"
+#include "runtime/say.h"
 #include "tapout/tap_out.h"
 
 #define BUFFER_BYTES (96u * 4096)
@@ -39,6 +40,7 @@ struct file_out {
 	uint32_t given;        /* bytes of a record that is put */
 	uint32_t size;         /* bytes of it written: pkt64/1 begins pkt96/1 */
 	off_t end;             /* behind the last whole record */
+	int error;             /* errno of the last write; 0: it was whole */
 	bool header;           /* the columns stand first */
 	bool clocked;          /* a header names the clocks (record/record_file.h) */
 	uint32_t clocks, told; /* of the records so far, and in the header */
@@ -49,35 +51,41 @@ struct file_out {
 
 static const char *const keys[] = { "kind", "header", NULL };
 
-static bool write_all(struct file_out *self)
+/* Returns the bytes that the file took; ret_error: errno that stopped it before the last, or 0. */
+static size_t write_bytes(const struct file_out *self, int *ret_error)
 {
 	size_t done = 0;
 
+	*ret_error = 0;
 	while (done < self->filled) {
 		const ssize_t n = pwrite(self->fd, self->buffer + done, self->filled - done,
 			self->end + (off_t)done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
-			return false;
+		if (n <= 0) {
+			*ret_error = n < 0 ? errno : EIO;
+			break;
+		}
 		done += (size_t)n;
 	}
-	return true;
+	return done;
 }
 
 static void write_buffer(struct file_out *self)
 {
-	const uint64_t records = self->filled / self->size;
+	const int before = self->error;
+	const uint64_t records = self->filled / self->size,
+		       whole = write_bytes(self, &self->error) / self->size;
 
-	if (write_all(self)) {
-		self->end += (off_t)self->filled;
-		self->stats.written += records;
-	} else {
-		(void)!ftruncate(self->fd, self->end);
-		self->stats.failed += records;
-	}
+	self->end += (off_t)(whole * self->size);
+	self->stats.written += whole;
+	self->stats.failed += records - whole;
 	self->filled = 0;
+	if (whole < records)
+		(void)!ftruncate(self->fd, self->end);
+	if (self->error != 0 && self->error != before)
+		pl_say("%s: %s", self->out.name, strerror(self->error));
 }
 
 /* Goes on behind the header and the `size` bytes of records that are there. */

@@ -3,6 +3,8 @@
 """Several sources of one question are merged by time, whatever their order and length; rules of the command mark packets. The
 counts are those of Python over the printed records. usage: query_sources.py PATHLINE"""
 import os
+import resource
+import signal
 import struct
 import sys
 
@@ -181,4 +183,19 @@ both = jsonl(run("query", "-o", "jsonl", "--lateness", "120s", "SELECT count(*) 
 eq(sum(r["n"] for r in both), len(flows) + len(jsonl(run("tap", "--flows", "-o", "jsonl", path("b.pcap")).stdout)), "two files are one stream of flows")
 wrong = run("query", ROLES, path("clock-b.flow128"))
 ok(wrong.returncode == 2 and "ask FROM flows, or have the records written with kind=flow288" in wrong.stderr, "short ones have no roles", wrong.stderr)
+
+
+def limit_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
+
+
+# A file that may not grow further takes the whole records that fit, and the error is told.
+short = run("tap", "--to", f"file:{path('short')}.pkt64", path("a.pcap"), preexec_fn=limit_files)
+eq(os.path.getsize(path("short.pkt64")), 10000 // 64 * 64, "whole records up to the limit")
+ok(short.returncode == 1 and "File too large" in short.stderr, "the error is told", short.stderr)
+said = jsonl(run("tap", "-o", "jsonl", path("a.pcap")).stdout)
+ok(f"did not take {len(said) - 10000 // 64} records" in short.stderr, "and how many records it did not take", short.stderr)
+short = run("tap", "--to", f"jsonl:{path('short')}.jsonl", path("a.pcap"), preexec_fn=limit_files)
+ok(short.returncode == 1 and "File too large" in short.stderr, "the error of a file of JSON lines is told", short.stderr)
 sys.exit(tap.end())
