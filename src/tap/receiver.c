@@ -79,27 +79,30 @@ void pl_tmpkt_receiver_free(struct pl_tmpkt_receiver *receiver)
 }
 
 /* Follows the exporter when it is proven; *from is its account before this datagram. An exporter on
- * probation counts nothing, and from its proof on all. */
-static void add_up(struct pl_tmpkt_receiver *r, struct pl_seq_space *x,
+ * probation counts nothing, and from its proof on all. Returns where the exporter is now. */
+static struct pl_seq_space *add_up(struct pl_tmpkt_receiver *r, struct pl_seq_space *x,
 	const struct pl_sequence *from, uint64_t ts_ns)
 {
 	static const struct pl_sequence nothing;
 	const struct pl_sequence *before = x->followed ? from : &nothing;
+	struct pl_seq_space *to = x;
 
 	if (!x->seq.proven)
-		return;
+		return x;
 	if (!x->followed)
-		x = pl_seq_spaces_follow(&r->exporters, x, ts_ns);
+		to = pl_seq_spaces_follow(&r->exporters, x, ts_ns);
 	r->stats.displaced += r->exporters.gone;
 	r->exporters.gone = 0;
 	r->stats.exporters = pl_cells_count(&r->exporters.followed);
-	if (x == NULL) {
+	if (to == NULL) {
 		r->stats.untracked++;
-		return;
+		return x;
 	}
+	x = to;
 	r->stats.lost += x->seq.lost - before->lost;
 	r->stats.reordered += x->seq.reordered - before->reordered;
 	r->stats.restarts += x->seq.restarts - before->restarts;
+	return x;
 }
 
 /* Copies the records, aligned; those of the short kinds, pkt64/1 and flow128/1, are filled up with
@@ -124,6 +127,10 @@ static void give(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const 
 	const uint8_t *records)
 {
 	r->stats.accepted++;
+	if (h->count == 0) {
+		r->stats.empty++;
+		return;
+	}
 	r->stats.records += h->count;
 	r->from = *from;
 	r->number = h->exporter;
@@ -160,9 +167,12 @@ static void hold(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const 
 	r->next++;
 }
 
-/* Gives the datagrams that an exporter sent before its proof, in their order. */
-static void give_held(struct pl_tmpkt_receiver *r, const struct pl_addr *from, uint32_t exporter)
+/* Gives the datagrams that an exporter sent before its proof, in their order; returns whether there
+ * were any. */
+static bool give_held(struct pl_tmpkt_receiver *r, const struct pl_addr *from, uint32_t exporter)
 {
+	bool any = false;
+
 	for (uint64_t i = r->next > HELD ? r->next - HELD : 0; i < r->next; i++) {
 		struct held *slot = &r->held[i % HELD];
 
@@ -172,7 +182,9 @@ static void give_held(struct pl_tmpkt_receiver *r, const struct pl_addr *from, u
 		slot->len = 0;
 		r->stats.held--;
 		give(r, from, &slot->header, slot->records);
+		any = true;
 	}
+	return any;
 }
 
 /* ---- datagrams ---- */
@@ -206,7 +218,7 @@ static void take(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const 
 {
 	struct pl_seq_space *x = pl_seq_spaces_get(&r->exporters, from, h->exporter, 0);
 	struct pl_sequence before;
-	bool proven, again;
+	bool proven, again, gave = false;
 
 	if (x == NULL)
 		x = pl_seq_spaces_make(&r->exporters, from, h->exporter, 0, ts_ns);
@@ -217,16 +229,21 @@ static void take(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const 
 	/* An exporter without sequence numbers has no duplicates; the counts revoke what it was
 	 * taken for. */
 	again = x->seq.duplicates > before.duplicates;
-	r->torn = !before.proven || x->seq.lost > before.lost || x->seq.restarts > before.restarts;
-	add_up(r, x, &before, ts_ns);
+	if (!before.proven || x->seq.lost > before.lost || x->seq.restarts > before.restarts)
+		x->torn = true;
+	r->torn = x->torn;
+	x = add_up(r, x, &before, ts_ns);
 	if (proven && !before.proven)
-		give_held(r, from, h->exporter);
+		gave = give_held(r, from, h->exporter);
 	if (again)
 		r->stats.duplicates++;
-	else if (proven || r->held == NULL)
+	else if (proven || r->held == NULL || h->count == 0)
 		give(r, from, h, records);
 	else
 		hold(r, from, h, records);
+	/* A datagram without records, or that came before, gives none that could be told to be torn: the
+	 * next ones are. */
+	x->torn = x->torn && (again || h->count == 0) && !gave;
 }
 
 /* Finds the payload and the sender of the datagram in a frame. */

@@ -100,3 +100,14 @@ void pl_tmpkt_sender_flush(struct pl_tmpkt_sender *sender)
 			send_lane(sender, i);
 	}
 }
+
+void pl_tmpkt_sender_empty(struct pl_tmpkt_sender *sender)
+{
+	const struct pl_tmpkt header = {
+		.kind = sender->cfg.kind, .exporter = sender->cfg.exporter, .seq = sender->seq++
+	};
+	uint8_t datagram[PL_TMPKT_HEADER_BYTES];
+
+	pl_tmpkt_put(datagram, &header);
+	sender->cfg.send(sender->cfg.arg, 0, datagram, sizeof(datagram), 0);
+}

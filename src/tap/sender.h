@@ -39,3 +39,7 @@ void pl_tmpkt_sender_clock(struct pl_tmpkt_sender *sender, enum pl_clock_kind cl
 
 /* Sends the records that wait in the lanes. */
 void pl_tmpkt_sender_flush(struct pl_tmpkt_sender *sender);
+
+/* Sends a datagram without records, of the first lane: its number proves the exporter, and tells a
+ * receiver whether those before it arrived. */
+void pl_tmpkt_sender_empty(struct pl_tmpkt_sender *sender);

@@ -69,7 +69,7 @@ enum pl_tmpkt_fault pl_tmpkt_parse(
 		.seq = le32(p + 12),
 		.base_ns = le64(p + 16),
 		.hash = le64(p + 24) };
-	if (count == 0 || pl_cursor_left(&c) != (size_t)count * pl_flat(ret->kind)->size)
+	if (pl_cursor_left(&c) != (size_t)count * pl_flat(ret->kind)->size)
 		return PL_TMPKT_LENGTH;
 	*ret_records = c.pos;
 	return PL_TMPKT_OK;

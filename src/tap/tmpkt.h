@@ -19,7 +19,7 @@
 struct pl_tmpkt {
 	enum pl_flat_kind kind;
 	enum pl_clock_kind clock; /* of the records' times; PL_STAMP_NONE: not named */
-	uint16_t count;           /* records, at least 1 */
+	uint16_t count;           /* records; 0: an empty datagram */
 	uint32_t exporter;
 	uint32_t seq;     /* number of the datagram at its exporter, modulo 2^32 */
 	uint64_t base_ns; /* time of the first record */
@@ -32,7 +32,7 @@ enum pl_tmpkt_fault {
 	PL_TMPKT_MAGIC,
 	PL_TMPKT_VERSION,
 	PL_TMPKT_KIND,
-	PL_TMPKT_LENGTH, /* not the length of `count` records, or count is 0 */
+	PL_TMPKT_LENGTH, /* not the length of `count` records */
 };
 
 /* Reads the header. *ret_records points into data, at any alignment. */

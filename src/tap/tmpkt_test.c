@@ -51,7 +51,7 @@ static const struct {
 	{ "the length of pkt64, the kind of seg192", 5, 7, 96, PL_TMPKT_LENGTH },
 	{ "a clock without a kind", 5, 0xa0, 96, PL_TMPKT_KIND },
 	{ "the length of pkt64, the kind of flow128", 5, 5, 96, PL_TMPKT_LENGTH },
-	{ "no records", 6, 0, 32, PL_TMPKT_LENGTH },
+	{ "no records", 6, 0, 32, PL_TMPKT_OK },
 	{ "no records, and one", 6, 0, 96, PL_TMPKT_LENGTH },
 	{ "two announced, one there", 6, 2, 96, PL_TMPKT_LENGTH },
 	{ "65281 announced", 7, 255, 96, PL_TMPKT_LENGTH },
@@ -539,6 +539,111 @@ static void test_shares(void)
 	pl_tmpkt_receiver_free(c.receiver);
 }
 
+/* Delivers a datagram without records. */
+static void hear_empty(uint8_t sender, uint32_t exporter, uint32_t seq)
+{
+	uint8_t bytes[PL_TMPKT_HEADER_BYTES];
+
+	memcpy(bytes, example, sizeof(bytes));
+	bytes[6] = 0;
+	memcpy(bytes + 8, &exporter, 4);
+	memcpy(bytes + 12, &seq, 4);
+	c.from = (struct pl_addr){ { sender } };
+	deliver(&c, bytes, sizeof(bytes));
+}
+
+/* An empty datagram proves its exporter as any other does, and takes no room of those that wait. */
+static void test_empty(void)
+{
+	const struct pl_tmpkt_stats *s;
+
+	c = (struct channel){ 0 };
+	(void)pl_tmpkt_receiver_new(&c.receiver, 4096, true, take, &c);
+	s = pl_tmpkt_receiver_stats(c.receiver);
+	hear_empty(1, 7, 0);
+	hear(1, 7, 1);
+	eq(c.n, 1, "records behind an empty datagram do not wait");
+	hear(2, 7, 5);
+	eq(c.n, 1, "others do");
+	for (uint32_t i = 0; i < 2000; i++)
+		hear_empty(3, i, i << 20);
+	eq(s->held, 1, "empty datagrams of strangers do not wait");
+	hear_empty(2, 7, 6);
+	eq(c.n, 2, "until an empty one comes behind");
+	eq(s->held + s->unproven, 0);
+	eq(s->empty, 2002);
+	eq(s->datagrams, s->accepted + s->duplicates + s->held + s->unproven);
+	eq(s->records, c.n);
+	hear_empty(2, 7, 6);
+	eq(s->duplicates, 1, "an empty one that comes again is a duplicate");
+	pl_tmpkt_receiver_free(c.receiver);
+}
+
+static bool torn[8];
+static unsigned int n_torn;
+
+static void take_torn(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
+{
+	struct channel *from = arg;
+
+	(void)kind;
+	(void)records;
+	(void)n;
+	torn[n_torn++ % 8] = pl_tmpkt_receiver_torn(from->receiver);
+}
+
+/* The last datagram with records is lost: the empty one behind it tells, and the records that come
+ * next are told to be behind a loss. */
+static void test_tail(void)
+{
+	const struct pl_tmpkt_stats *s;
+
+	c = (struct channel){ 0 };
+	n_torn = 0;
+	(void)pl_tmpkt_receiver_new(&c.receiver, 64, true, take_torn, &c);
+	s = pl_tmpkt_receiver_stats(c.receiver);
+	hear(1, 7, 10);
+	hear_empty(1, 7, 11);
+	eq(n_torn, 1, "the first, proven by an empty one");
+	ok(torn[0], "before it something may be lost");
+	hear(1, 7, 12);
+	ok(!torn[1], "before the second nothing is");
+	hear_empty(1, 7, 14);
+	eq(s->lost, 1, "13 is missing");
+	hear_empty(1, 7, 15);
+	hear(1, 7, 16);
+	ok(torn[2], "records behind it know");
+	hear(1, 7, 17);
+	ok(!torn[3], "once");
+	eq(n_torn, 4);
+	pl_tmpkt_receiver_free(c.receiver);
+}
+
+/* What a sender says while it has no records. */
+static void test_sends_empty(void)
+{
+	const struct pl_tmpkt_sender_config config = {
+		.kind = PL_FLAT_PKT96, .records = 2, .lanes = 4, .exporter = 9, .send = pass, .arg = &c
+	};
+	const struct pl_pkt96 record = { .proto = 6, .flow_hash = 3 };
+	struct pl_tmpkt_sender *sender;
+	const struct pl_tmpkt_stats *s;
+
+	c = (struct channel){ .lose = 2 };
+	(void)pl_tmpkt_receiver_new(&c.receiver, 64, true, take, &c);
+	s = pl_tmpkt_receiver_stats(c.receiver);
+	eq(pl_tmpkt_sender_new(&sender, &config), 0);
+	pl_tmpkt_sender_empty(sender);
+	pl_tmpkt_sender_put(sender, &record, 1);
+	pl_tmpkt_sender_flush(sender);
+	pl_tmpkt_sender_empty(sender);
+	eq(s->empty, 2);
+	eq(s->lost, 1, "one datagram, with the record");
+	eq(c.n, 0);
+	pl_tmpkt_sender_free(sender);
+	pl_tmpkt_receiver_free(c.receiver);
+}
+
 static void test_malformed(void)
 {
 	uint8_t bytes[sizeof(example)];
@@ -582,6 +687,9 @@ int main(void)
 	test_proof();
 	test_held();
 	test_shares();
+	test_empty();
+	test_tail();
+	test_sends_empty();
 	test_malformed();
 	test_clock();
 	return pl_test_done();

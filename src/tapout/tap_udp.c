@@ -10,8 +10,10 @@
 #include "tap/sender.h"
 #include "tapout/tap_out.h"
 
-#define WAIT_NS       UINT64_C(20000000) /* longest wait of a record for a full datagram */
-#define FRAME_BYTES   1312               /* of a datagram: 13 records of 96 bytes, 20 of 64 */
+#define WAIT_NS       UINT64_C(20000000)   /* longest wait of a record for a full datagram */
+#define QUIET_NS      UINT64_C(200000000)  /* from the last records to an empty datagram */
+#define IDLE_NS       UINT64_C(2000000000) /* from one empty datagram to the next */
+#define FRAME_BYTES   1312                 /* of a datagram: 13 records of 96 bytes, 20 of 64 */
 #define LANES_DEFAULT 8
 
 struct udp_stats {
@@ -33,6 +35,8 @@ struct udp_out {
 	struct pl_port *ports[PL_TMPKT_LANES_MAX];
 	uint32_t lanes;
 	uint64_t flush_ns; /* when waiting records are sent; 0: none wait */
+	uint64_t empty_ns; /* when an empty datagram is sent; 0: at the first turn */
+	bool sent;         /* records, since the last turn */
 	struct udp_stats stats;
 };
 
@@ -50,7 +54,9 @@ static void send_datagram(
 	};
 	if (pl_port_send(self->ports[lane], &batch, NULL) == 1) {
 		self->stats.datagrams++;
+		self->stats.empty += records == 0;
 		self->stats.sent += records;
+		self->sent = self->sent || records > 0;
 	} else {
 		self->stats.failed += records;
 	}
@@ -187,12 +193,25 @@ static uint64_t udp_turn(struct pl_tap_out *out, uint64_t now_ns)
 	}
 	if (self->flush_ns == 0 && s->records != s->sent + s->failed)
 		self->flush_ns = now_ns + WAIT_NS;
-	return self->flush_ns == 0 ? UINT64_MAX : self->flush_ns;
+	/* An empty datagram proves this exporter to a receiver before there are records, and tells it
+	 * soon whether the last ones arrived. */
+	if (self->sent)
+		self->empty_ns = now_ns + QUIET_NS;
+	self->sent = false;
+	if (now_ns >= self->empty_ns) {
+		pl_tmpkt_sender_empty(self->sender);
+		self->empty_ns = now_ns + IDLE_NS;
+	}
+	return self->flush_ns == 0 || self->empty_ns < self->flush_ns ? self->empty_ns
+								      : self->flush_ns;
 }
 
 static void udp_finish(struct pl_tap_out *out)
 {
-	pl_tmpkt_sender_flush(((struct udp_out *)out)->sender);
+	struct udp_out *self = (struct udp_out *)out;
+
+	pl_tmpkt_sender_flush(self->sender);
+	pl_tmpkt_sender_empty(self->sender);
 }
 
 static uint64_t udp_lost(const struct pl_tap_out *out)

@@ -220,6 +220,33 @@ def test_forged():
         ok(taken or "1062 of exporters that are not proven" in d.log(), f"{admit}: the account", d.log())
 
 
+def test_idle():
+    """The only record of a tap elsewhere does not wait for a second one: empty datagrams of the tap, before it and behind it, are numbers
+    too. Nor does the first one after the daemon began anew."""
+    to, port = free_udp_port(), free_udp_port()
+    with open(path("idle.yaml"), "w", encoding="utf-8") as f:
+        f.write(f"web: {{listen: '127.0.0.1:0'}}\ntaps: [{{name: t, sources: ['udp://127.0.0.1:{to}'], to: ['file:{path('idle.pkt64')}']}}]\n")
+    d = Daemon(path("idle.yaml"), name="idle")
+    far = start([PATHLINE, "tap", "--stats", "--to", f"udp://127.0.0.1:{to}", f"udp://127.0.0.1:{port}"], log=path("far.err"),
+                stdout=open(path("far"), "w", encoding="utf-8"))
+    ok(wait(lambda: of_tap(d, "tmpkt_empty_total", "t") >= 1), "a tap that has nothing to send says so", d.metrics())
+    eq((of_tap(d, "tmpkt_held", "t"), of_tap(d, "tmpkt_records_total", "t")), (0, 0), "which is no record, and does not wait")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.sendto(of_exporter(1, 5), ("127.0.0.1", port))
+        ok(wait(lambda: of_tap(d, "tmpkt_records_total", "t") == 1), "one record comes by itself")
+        eq(d.stop(), 0, "it ends well")
+        d = Daemon(path("idle.yaml"), name="idle-again")
+        s.sendto(of_exporter(1, 6), ("127.0.0.1", port))
+        ok(wait(lambda: of_tap(d, "tmpkt_records_total", "t") == 1), "and one to a daemon that began anew")
+    eq(of_tap(d, "tmpkt_lost_total", "t"), 0, "nothing is lost")
+    far.send_signal(signal.SIGTERM)
+    far.wait(60)
+    with open(path("far"), encoding="utf-8") as f:
+        out = json.loads(f.read().splitlines()[-1])["outputs"][0]
+    ok(out["sent"] == 2 and out["datagrams"] - out["empty"] == 2 and out["empty"] >= 3, "the tap's account: at its start, behind the record, at its end", out)
+    eq(d.stop(), 0, "it ends well")
+
+
 def test_exporters():
     """Which exporter lost how much, on the page of metrics and in the account; as many of each source as there is room for."""
     for most in (256, 2):
@@ -330,6 +357,7 @@ test_taps()
 test_tapped()
 test_tail()
 test_forged()
+test_idle()
 test_exporters()
 test_same_place()
 test_signals()
