@@ -231,6 +231,8 @@ int pl_tail_daemon(const struct pl_tail_daemon *args)
 	t.line.limit = LINE_MAX_BYTES;
 	if (args->tapped != NULL)
 		pl_flat_out_init(&t.tapped, args->tapped->flat, args->form, args->limit);
+	if (args->community_id)
+		pl_flat_out_community_id(&t.tapped);
 	code = pl_client_confine(args->client, NULL);
 	if (code == 0)
 		code = follow(client, &t, path);

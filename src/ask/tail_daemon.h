@@ -16,6 +16,7 @@ struct pl_tail_daemon {
 	const char *where, *form;
 	bool events, paths, values;         /* none: all of them */
 	const struct pl_watch_kind *tapped; /* records of taps, alone; NULL: none */
+	bool community_id;                  /* of taps: a column for it */
 	bool show_loss;                     /* dropped entries are reported in the stream */
 	uint64_t limit;                     /* 0: none */
 	volatile int *stopped;              /* set by a signal */

@@ -15,7 +15,7 @@ static struct {
 	struct pl_client_args client;
 	const char *where, *form, *from, *since;
 	bool events, paths, values, show_loss, follow;
-	bool flows, packets, dns, drops;
+	bool flows, packets, dns, drops, community_id;
 	uint64_t limit;
 } args;
 
@@ -39,6 +39,9 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_FLAG, 0, "dns", &args.dns, NULL, "DNS messages likewise", NULL },
 		{ PL_OPT_FLAG, 0, "drops", &args.drops, NULL,
 			"packets that the kernel dropped likewise", NULL },
+		{ PL_OPT_FLAG, 0, "community-id", &args.community_id, NULL,
+			"with --flows or --packets: the Community ID of each, too (not in the form table)",
+			NULL },
 		{ PL_OPT_U64, 'n', "count", &args.limit, "N", "stop after N records", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"format (default table); json is one array and works with --from only",
@@ -123,6 +126,15 @@ static bool check_tapped(void)
 		pl_complain("a history (--from) has no values of regions, and no records of taps");
 		return false;
 	}
+	if (args.community_id && (n != 1 || (!args.flows && !args.packets))) {
+		pl_complain("--community-id goes with --flows or --packets");
+		return false;
+	}
+	if (args.community_id && strcmp(args.form, "table") == 0) {
+		pl_complain(
+			"--community-id: the form table has no room for it: use -o wide or -o jsonl");
+		return false;
+	}
 	if (n > 1 || (n == 1 && (args.events || args.paths || args.values))) {
 		pl_complain("--%s is given alone, without another kind of records",
 			tapped_kind()->name);
@@ -169,6 +181,7 @@ static int run(int argc, char **argv)
 		.paths = args.paths,
 		.values = args.values,
 		.tapped = tapped_kind(),
+		.community_id = args.community_id,
 		.show_loss = args.show_loss,
 		.limit = args.limit,
 		.stopped = &stop_flag };

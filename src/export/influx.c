@@ -167,7 +167,7 @@ uint64_t pl_influx_memory(uint32_t max_keys)
 	       slots_for(max_keys != 0 ? max_keys : KEYS_DEFAULT) * sizeof(struct key);
 }
 
-int pl_influx_format_new(void **ret, uint32_t max_keys)
+int pl_influx_format_new(void **ret, uint32_t max_keys, bool community_id)
 {
 	static const char *const event_tags[] = { "event", "phase", "node", "port", "queue",
 		"buffer", "ingress_port", "peer.node", "peer.port", "exporter", "drop_reason",
@@ -194,6 +194,7 @@ int pl_influx_format_new(void **ret, uint32_t max_keys)
 		free(x);
 		return -ENOMEM;
 	}
+	x->community_id = community_id;
 	x->kind = PL_FLAT_MAX;
 	fields = pl_fields(PL_KIND_EVENT, &n);
 	make_form(&x->event, fields, n, event_tags, event_not, false,
@@ -292,7 +293,7 @@ int pl_influx_open(struct pl_export **ret, const struct pl_influx_options *optio
 		pl_diag_set(diag, "the address of the server is too long");
 		return r;
 	}
-	r = pl_influx_format_new(&format, options->max_keys);
+	r = pl_influx_format_new(&format, options->max_keys, options->community_id);
 	if (r < 0)
 		return r;
 	s.url = url;

@@ -31,6 +31,7 @@ struct pl_influx_options {
 	const char *database, *retention_policy; /* version 1; the policy may be NULL */
 	const char *org, *bucket;                /* version 2; the organization may be NULL */
 	uint32_t max_keys;                       /* distinct sets of tags; 0: 10000, at most 2^24 */
+	bool community_id; /* flat records of packets and flows have it, as a field */
 };
 
 /* `sender` is given without url, headers and token scheme, which are filled in here. Returns what
@@ -43,4 +44,4 @@ uint64_t pl_influx_memory(uint32_t max_keys);
 #define PL_INFLUX_URL_MAX 4096
 int pl_influx_url(char dst[PL_INFLUX_URL_MAX], const struct pl_influx_options *options);
 extern const struct pl_format_ops pl_influx_format;
-int pl_influx_format_new(void **ret, uint32_t max_keys);
+int pl_influx_format_new(void **ret, uint32_t max_keys, bool community_id);

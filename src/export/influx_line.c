@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "record/community_id.h"
 #include "record/path_book.h"
 
 #define TIME_LEAST_NS (UINT64_C(946684800) * 1000000000u) /* 2000-01-01 in ns since the epoch */
@@ -304,6 +305,7 @@ int pl_influx_format_flat(void *format, enum pl_flat_kind kind, const void *reco
 	};
 	struct influx *x = format;
 	const uint64_t ts_ns = pl_flat_time(kind, record);
+	char fields[64 + PL_COMMUNITY_ID_MAX] = " count=1i", id[PL_COMMUNITY_ID_MAX];
 
 	if (names[kind] == NULL)
 		return -ENODATA;
@@ -311,7 +313,9 @@ int pl_influx_format_flat(void *format, enum pl_flat_kind kind, const void *reco
 		return -ERANGE;
 	if (x->kind != kind)
 		pl_influx_make_flat(x, kind);
-	return put_line(x, &x->flat, record, names[kind], " count=1i", ts_ns, out);
+	if (x->community_id && pl_community_id(id, kind, record))
+		snprintf(fields, sizeof(fields), " count=1i,community_id=\"%s\"", id);
+	return put_line(x, &x->flat, record, names[kind], fields, ts_ns, out);
 }
 
 int pl_influx_format_path(void *format, const struct pl_path *path, const struct pl_hop *hops,

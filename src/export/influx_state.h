@@ -43,6 +43,7 @@ struct influx {
 	enum pl_flat_kind kind; /* kind that `flat` is the form of; PL_FLAT_MAX: none yet */
 	struct key *keys;
 	uint32_t mask, n_keys, max_keys;
+	bool community_id; /* flat lines have it */
 	_Atomic uint64_t folded;
 	_Atomic bool many_lines; /* an entry may become several lines */
 };

@@ -31,7 +31,7 @@ static void *format_new(uint32_t max_keys)
 {
 	void *f = NULL;
 
-	ok(pl_influx_format_new(&f, max_keys) == 0, "a formatter");
+	ok(pl_influx_format_new(&f, max_keys, false) == 0, "a formatter");
 	return f;
 }
 

@@ -449,7 +449,7 @@ static void jsonl_write_flat(struct pl_export *e, enum pl_flat_kind kind, const 
 	for (uint32_t i = 0; i < n; i++, p += stride) {
 		if (!begin_line(j, pl_flat_json_max(kind) + 1, now_ns))
 			continue;
-		pl_flat_json(&j->text, kind, p);
+		pl_flat_json(&j->text, kind, p, j->options.community_id);
 		end_line(j);
 	}
 	end_lines(j, now_ns);

@@ -27,6 +27,7 @@ struct pl_jsonl_options {
 	uint64_t buffer_bytes;    /* most bytes of waiting text; 0: 1 MiB */
 	uint64_t retry_ns;        /* between attempts; 0: 1 s */
 	bool no_paths, no_events; /* reports, or events, are not accepted */
+	bool community_id;        /* flat records of packets and flows have it */
 };
 
 /* -errno with diag when the file cannot be opened. */

@@ -45,7 +45,7 @@ static void *new_format(uint32_t series)
 {
 	void *format;
 
-	if (!ok(pl_influx_format_new(&format, series) == 0))
+	if (!ok(pl_influx_format_new(&format, series, false) == 0))
 		exit(1);
 	return format;
 }

@@ -261,7 +261,8 @@ static const char *item_name(const struct ast_item *item, const struct node *nod
 /* False for a column that every record, or row of a sub-query, has. */
 static bool may_be_absent(const struct node *node)
 {
-	return node->op != N_COLUMN || node->column->absent >= 0 || node->column->present != 0;
+	return node->op != N_COLUMN || node->column->absent >= 0 || node->column->present != 0 ||
+	       node->column->id_of != 0;
 }
 
 static bool add_item(struct checker *c, const struct node *node, const char *name, uint32_t at)

@@ -147,6 +147,10 @@ static void put_value(struct exporter *e, const struct column *column, uint64_t 
 
 void pl_export_stream_column(struct exporter *e, const struct column *column, uint32_t at)
 {
+	if (column->id_of != 0) {
+		pl_export_refuse(e, at, "Community IDs do");
+		return;
+	}
 	if (column->type != PL_QUERY_BOOL) {
 		put_value(e, column, column->mask, at);
 		return;

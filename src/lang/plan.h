@@ -37,6 +37,9 @@ struct column {
 	int8_t absent;  /* bit of the row's first word; -1: never absent */
 	uint8_t form;   /* enum pl_form, for a column of paths, hops, events and values; else U8 */
 	bool of_path;   /* stream of hops: a column of the hop's path */
+	/* 1 + the kind of the record at the offset, whose Community ID this text is; 0: the text is
+	 * at the offset. */
+	uint8_t id_of;
 	/* The column is present when one of these bits is set in the 32 bits at the offset; 0:
 	 * always. */
 	uint32_t present, present_at;

@@ -92,7 +92,8 @@ static void add_agg(struct found *f, const struct agg *agg)
 {
 	switch ((enum agg_kind)agg->kind) {
 	case AGG_COUNT:
-		if (agg->n_args > 0 && agg->args[0]->op != N_COLUMN)
+		if (agg->n_args > 0 &&
+			(agg->args[0]->op != N_COLUMN || agg->args[0]->column->id_of != 0))
 			f->why = "count of an expression, which may be absent, needs the records";
 		break;
 	case AGG_SUM:

@@ -5,6 +5,7 @@
 
 #include "lang/plan.h"
 #include "mark/correlate.h"
+#include "record/community_id.h"
 
 /* Columns that are part of a field. The masks of TCP flags leave out the two bits of ECN, so that a
  * SYN with them (0xc2) is a SYN; PSH and URG too. */
@@ -17,6 +18,8 @@ struct derived {
 };
 
 _Static_assert(PL_FLAT_MAX <= 16, "there is a bit for each");
+_Static_assert(PL_COMMUNITY_ID_MAX - 1 <= PL_TEXT_TOLD && PL_COMMUNITY_ID_MAX > sizeof(uint64_t),
+	"as texts of records are");
 
 #define PACKETS      (1u << PL_FLAT_PKT64 | 1u << PL_FLAT_PKT96 | 1u << PL_FLAT_DROP168)
 #define DNS          (1u << PL_FLAT_DNS64)
@@ -101,6 +104,8 @@ static const struct derived derived[] = {
 	PROTO("icmp", 1, 58),
 	{ PACKETS | FLOWS, "point", PL_QUERY_UNSIGNED, 2, 0, PL_OBS_POINT_MASK, 0, 0,
 		{ OF_PACKET(obs), OF_FLOW(obs) } },
+	{ 1u << PL_FLAT_PKT64 | 1u << PL_FLAT_PKT96 | FLOWS, "community_id", PL_QUERY_TEXT,
+		PL_COMMUNITY_ID_MAX, 0, UINT64_MAX, 0, 0, { 0 } },
 	OBS("is_fragment", PL_OBS_FRAGMENT),
 	OBS("rule", PL_OBS_RULE),
 	OBS("out", PL_OBS_OUT),
@@ -191,6 +196,7 @@ int pl_query_stream_schema(struct arena *arena, unsigned int kind, struct schema
 			.mask = d->mask,
 			.is = d->is,
 			.or_is = d->or_is,
+			.id_of = d->type == PL_QUERY_TEXT ? (uint8_t)(kind + 1) : 0,
 		};
 	}
 	return 0;

@@ -7,6 +7,7 @@
 
 #include "query/texts.h"
 #include "query/vector.h"
+#include "record/community_id.h"
 
 /* A loop for each width and for all records or the selected ones; `use` handles the value v. */
 #define LOAD_LOOP(type, use)                                                                       \
@@ -92,6 +93,13 @@ static void refuse_text(struct evaluator *e, const uint8_t *row)
 	e->no_text++;
 }
 
+static bool load_id(const struct column *column, const struct rows *rows, uint32_t k,
+	char ret[PL_COMMUNITY_ID_MAX])
+{
+	return pl_community_id(
+		ret, (enum pl_flat_kind)(column->id_of - 1), row_at(rows, k) + column->offset);
+}
+
 /* Loads texts. A text without room is absent, and what its record is part of incomplete. */
 static void load_texts(
 	struct evaluator *e, struct vector *v, const struct column *column, const struct rows *rows)
@@ -100,9 +108,16 @@ static void load_texts(
 		memset(v->absent, 0, rows->n);
 	for (uint32_t k = 0; k < rows->n; k++) {
 		const char *from = (const char *)row_at(rows, k) + column->offset, *text;
+		char id[PL_COMMUNITY_ID_MAX];
 
 		if (v->absent[k])
 			continue;
+		if (column->id_of != 0 && !load_id(column, rows, k, id)) {
+			v->absent[k] = 1;
+			v->some_absent = true;
+			continue;
+		}
+		from = column->id_of != 0 ? id : from;
 		text = pl_query_text(e->texts, from, column->width);
 		v->u[k] = (uintptr_t)text;
 		v->absent[k] = text == NULL;
@@ -146,6 +161,11 @@ void pl_query_exists(struct vector *v, const struct column *column, const struct
 	load_absent(v, column, rows);
 	for (uint32_t k = 0; k < rows->n; k++)
 		v->b[k] = v->some_absent ? !v->absent[k] : 1;
+	for (uint32_t k = 0; column->id_of != 0 && k < rows->n; k++) {
+		char id[PL_COMMUNITY_ID_MAX];
+
+		v->b[k] &= load_id(column, rows, k, id);
+	}
 	v->some_absent = false;
 }
 

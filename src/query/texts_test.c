@@ -280,6 +280,56 @@ static void test_forgotten(void)
 	}
 }
 
+/* The Community ID of both directions of a flow, computed from the records: by itself, in conditions, as
+ * key, and of the pairs of a join, where a record stands behind another one. A later fragment has none. */
+static void test_community_id(void)
+{
+#define ID "1:LQU9qZlK+B5F3KDmev6m5PMibrg="
+	static const struct {
+		const char *question, *wanted;
+	} list[] = {
+		{ "SELECT community_id FROM packets", ID ";" ID ";-;" },
+		{ "SELECT sport FROM packets WHERE community_id = '" ID "'", "34855;80;" },
+		{ "SELECT ttl FROM packets WHERE community_id != '" ID "'", "" },
+		{ "SELECT ttl FROM packets WHERE missing(community_id)", "5;" },
+		{ "SELECT count(community_id) AS n, count(distinct community_id) AS d FROM packets",
+			"2 1;" },
+		{ "SELECT community_id, count() AS n FROM packets GROUP BY community_id ORDER BY n",
+			"- 1;" ID " 2;" },
+		{ "SELECT a.sport, b.community_id FROM packets AS a JOIN packets AS b ON a.sport = b.dport WITHIN 10ns "
+		  "WHERE a.sport = 80",
+			"80 " ID ";" },
+	};
+	const uint8_t client[4] = { 128, 232, 110, 120 }, server[4] = { 66, 35, 250, 204 };
+	const struct pl_addr a = pl_addr_v4(client), b = pl_addr_v4(server);
+	const struct pl_pkt64 packets[] = {
+		{ .ts_ns = 1, .src = a, .dst = b, .sport = 34855, .dport = 80, .proto = 6 },
+		{ .ts_ns = 2, .src = b, .dst = a, .sport = 80, .dport = 34855, .proto = 6 },
+		{ .ts_ns = 3, .src = a, .dst = b, .proto = 6, .obs = PL_OBS_FRAGMENT, .ttl = 5 },
+	};
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+		const struct pl_query_config config = { .max_groups = 64 };
+		struct pl_diag diag = { .text = "" };
+		struct pl_query *query = NULL;
+		struct pl_query_run *run = NULL;
+
+		pl_buf_reset(&seen);
+		if (pl_query_parse(&query, list[i].question, &diag) < 0 ||
+			pl_query_run_new(&run, query, &config, sink, NULL, &diag) < 0)
+			pl_buf_str(&seen, diag.text);
+		if (run != NULL) {
+			pl_query_feed(run, PL_FLAT_PKT64, packets, 3, 0);
+			pl_query_finish(run);
+		}
+		pl_query_run_free(run);
+		pl_query_free(query);
+		pl_buf_chr(&seen, '\0');
+		streq(seen.data, list[i].wanted, "%s", list[i].question);
+	}
+#undef ID
+}
+
 int main(void)
 {
 	pl_buf_init(&seen);
@@ -290,6 +340,7 @@ int main(void)
 	test_room();
 	test_marks();
 	test_forgotten();
+	test_community_id();
 	pl_buf_done(&seen);
 	pl_buf_done(&marks);
 	return pl_test_done();

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <pthread.h>
 
+#include "record/community_id.h"
 #include "record/path_book.h"
 #include "record/put.h"
 
@@ -98,7 +99,7 @@ static void make_flat_forms(void)
 	for (int kind = 0; kind < PL_FLAT_MAX; kind++) {
 		const struct pl_flat *flat = pl_flat((enum pl_flat_kind)kind);
 
-		flat_forms[kind].max += 64;
+		flat_forms[kind].max += 64 + PL_COMMUNITY_ID_MAX; /* braces, "community_id" */
 		for (uint32_t i = 0; i < flat->n_fields; i++)
 			add_member(&flat_forms[kind], &flat->fields[i], flat->fields[i].name);
 	}
@@ -305,7 +306,17 @@ size_t pl_flat_json_max(enum pl_flat_kind kind)
 	return ready(&flat_forms[kind])->max;
 }
 
-void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record)
+/* Puts the member of the Community ID, when the record has one. */
+static char *put_community_id(char *p, enum pl_flat_kind kind, const void *record)
+{
+	char id[PL_COMMUNITY_ID_MAX];
+
+	if (!pl_community_id(id, kind, record))
+		return p;
+	return put_str(put_str(put_str(p, "\"community_id\":\""), id), "\",");
+}
+
+void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record, bool community_id)
 {
 	const struct form *form = ready(&flat_forms[kind]);
 	char *start = pl_buf_reserve(buf, form->max);
@@ -315,6 +326,8 @@ void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record
 		return;
 	*p++ = '{';
 	p = put_members(p, form, record, pl_flat_present(pl_flat(kind), record));
+	if (community_id)
+		p = put_community_id(p, kind, record);
 	p[-1] = '}';
 	pl_buf_advance(buf, (size_t)(p - start));
 }

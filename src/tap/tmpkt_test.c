@@ -622,9 +622,12 @@ static void test_tail(void)
 /* What a sender says while it has no records. */
 static void test_sends_empty(void)
 {
-	const struct pl_tmpkt_sender_config config = {
-		.kind = PL_FLAT_PKT96, .records = 2, .lanes = 4, .exporter = 9, .send = pass, .arg = &c
-	};
+	const struct pl_tmpkt_sender_config config = { .kind = PL_FLAT_PKT96,
+		.records = 2,
+		.lanes = 4,
+		.exporter = 9,
+		.send = pass,
+		.arg = &c };
 	const struct pl_pkt96 record = { .proto = 6, .flow_hash = 3 };
 	struct pl_tmpkt_sender *sender;
 	const struct pl_tmpkt_stats *s;

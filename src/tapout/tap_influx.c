@@ -5,7 +5,7 @@
  *   influx://HOST[:PORT]/DATABASE[?KEY=VALUE&…]            its version 1
  *   influx://HOST[:PORT]/?bucket=NAME[&org=NAME&KEY=VALUE&…]      its version 2
  *
- * kind=KIND, user=NAME, password_file=FILE, token_file=FILE, tls=yes, ca=FILE; batch=LINES of a
+ * kind=KIND, community_id=yes (a field of packets and flows), user=NAME, password_file=FILE, token_file=FILE, tls=yes, ca=FILE; batch=LINES of a
  * request, memory=SIZE of batches that wait, spool=FOLDER and spool_bytes=SIZE for batches that do
  * not fit while the server is away.
  */
@@ -29,8 +29,8 @@ static const struct pl_stat rows[] = {
 };
 static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };
 
-static const char *const keys[] = { "kind", "bucket", "org", "token_file", PL_TAP_EXPORT_KEYS,
-	NULL };
+static const char *const keys[] = { "kind", "community_id", "bucket", "org", "token_file",
+	PL_TAP_EXPORT_KEYS, NULL };
 
 int pl_tap_influx_uri(const struct pl_uri *uri, char *server, size_t cap,
 	struct pl_influx_options *ret, struct pl_sender_options *sender, struct pl_diag *diag)
@@ -66,8 +66,11 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 	char *server, size_t cap, struct pl_influx_options *ret, struct pl_sender_options *sender,
 	enum pl_flat_kind *ret_kind, struct pl_diag *diag)
 {
-	const int r = pl_tap_influx_uri(uri, server, cap, ret, sender, diag);
+	int r = pl_tap_influx_uri(uri, server, cap, ret, sender, diag);
 
+	if (r == 0)
+		r = pl_tap_out_community_id(
+			pl_uri_get(uri, "community_id"), settings, &ret->community_id, diag);
 	return r == 0 ? pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, ret_kind, diag) : r;
 }
 

@@ -2,10 +2,11 @@
 /*
  * Output to a file of JSON lines, an object for each record (export/jsonl.h):
  *
- *   jsonl:PATH[?max_bytes=SIZE&keep=N]
+ *   jsonl:PATH[?max_bytes=SIZE&keep=N&community_id=yes]
  *
  * max_bytes=SIZE: a file that would be larger becomes PATH.1, PATH.1 becomes PATH.2, and so on;
- * keep=N: number of such files (5).
+ * keep=N: number of such files (5); community_id=yes: objects of packets and flows have the Community
+ * ID.
  */
 #include "export/jsonl.h"
 
@@ -26,9 +27,10 @@ static const struct pl_stat rows[] = {
 };
 static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };
 
-static const char *const keys[] = { "max_bytes", "keep", NULL };
+static const char *const keys[] = { "max_bytes", "keep", "community_id", NULL };
 
-static int read_uri(const struct pl_uri *uri, struct pl_jsonl_options *ret, struct pl_diag *diag)
+static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
+	struct pl_jsonl_options *ret, struct pl_diag *diag)
 {
 	uint64_t keep = 0;
 	int r = pl_uri_get_size(
@@ -40,6 +42,9 @@ static int read_uri(const struct pl_uri *uri, struct pl_jsonl_options *ret, stru
 		pl_diag_set(diag, "jsonl: keep= needs max_bytes=");
 		return -EINVAL;
 	}
+	if (r == 0)
+		r = pl_tap_out_community_id(
+			pl_uri_get(uri, "community_id"), settings, &ret->community_id, diag);
 	ret->path = uri->target;
 	ret->keep = (unsigned int)keep;
 	return r;
@@ -52,15 +57,14 @@ static int jsonl_check(
 	struct pl_uri uri;
 	int r = pl_uri_split(&uri, target, keys, diag);
 
-	(void)settings;
-	return r == 0 ? read_uri(&uri, &o, diag) : r;
+	return r == 0 ? read_uri(&uri, settings, &o, diag) : r;
 }
 
 static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	struct pl_jsonl_options o = { .path = NULL };
-	int r = read_uri(uri, &o, diag);
+	int r = read_uri(uri, settings, &o, diag);
 
 	self->kind = settings->kind;
 	return r == 0 ? pl_jsonl_open(&self->export, &o, self->now_ns, diag) : r;

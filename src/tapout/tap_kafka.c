@@ -36,6 +36,7 @@ struct kafka_out {
 	enum pl_flat_kind given; /* kind of the records that are put */
 	enum pl_flat_kind kind;  /* of the records in the topic */
 	bool json, goflow2;      /* a message is one object, or one direction of a flow */
+	bool community_id;       /* objects have it */
 	uint32_t exporter;
 	struct pl_buf text; /* a JSON object */
 	struct pl_tap_spool spool;
@@ -136,11 +137,25 @@ static int open_spool(struct kafka_out *self, struct pl_kafka_producer_config *c
 	return r;
 }
 
-/* Folder and size of the spool in the URI. */
-struct spool_keys {
-	const char *path; /* NULL: none */
-	uint64_t bytes;
+/* Keys of the URI that the producer does not know. */
+struct own_keys {
+	const char *spool; /* folder; NULL: none */
+	uint64_t spool_bytes;
+	bool community_id;
 };
+
+/* Reads the key community_id=yes of format=json. */
+static int read_community_id(struct pl_kafka_uri *uri, const struct pl_tap_out_settings *settings,
+	struct own_keys *ret, struct pl_diag *diag)
+{
+	const char *value = pl_kafka_uri_take(uri, "community_id");
+
+	if (value != NULL && uri->format != PL_KAFKA_FORMAT_JSON) {
+		pl_diag_set(diag, "kafka: community_id= goes with format=json only");
+		return -EINVAL;
+	}
+	return pl_tap_out_community_id(value, settings, &ret->community_id, diag);
+}
 
 /* Sets up messages of goflow2, which need flows. */
 static int take_goflow2(struct pl_kafka_producer_config *config, struct pl_diag *diag)
@@ -155,8 +170,8 @@ static int take_goflow2(struct pl_kafka_producer_config *config, struct pl_diag 
 }
 
 static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_uri *uri,
-	struct spool_keys *ret_spool, const char *target,
-	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+	struct own_keys *ret_own, const char *target, const struct pl_tap_out_settings *settings,
+	struct pl_diag *diag)
 {
 	char text[PL_KAFKA_URI_MAX];
 	int r;
@@ -178,7 +193,9 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 	config->exporter = settings->exporter;
 	config->wait_ms = BROKER_WAIT_MS;
 	if (r == 0)
-		r = read_spool(config, uri, &ret_spool->path, &ret_spool->bytes, diag);
+		r = read_community_id(uri, settings, ret_own, diag);
+	if (r == 0)
+		r = read_spool(config, uri, &ret_own->spool, &ret_own->spool_bytes, diag);
 	return r;
 }
 
@@ -188,8 +205,8 @@ static int kafka_check(
 	struct pl_diag warning = { .text = "" };
 	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS, .warning = &warning };
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
-	struct spool_keys spool;
-	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &spool, target, settings, diag);
+	struct own_keys own;
+	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &own, target, settings, diag);
 
 	if (r == 0)
 		r = pl_kafka_producer_check(&config, diag);
@@ -203,11 +220,11 @@ static int open_producer(struct kafka_out *self, const char *target,
 	struct pl_diag warning = { .text = "" };
 	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS, .warning = &warning };
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
-	struct spool_keys spool = { .path = NULL };
-	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &spool, target, settings, diag);
+	struct own_keys own = { .spool = NULL };
+	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &own, target, settings, diag);
 
 	if (r == 0)
-		r = open_spool(self, &config, spool.path, spool.bytes, diag);
+		r = open_spool(self, &config, own.spool, own.spool_bytes, diag);
 	if (r == 0 && pl_kafka_uri_read_properties(uri, diag) < 0)
 		r = -EINVAL;
 	if (r == 0)
@@ -215,6 +232,7 @@ static int open_producer(struct kafka_out *self, const char *target,
 	self->kind = config.kind;
 	self->goflow2 = uri != NULL && uri->format == PL_KAFKA_FORMAT_GOFLOW2;
 	self->json = uri != NULL && uri->format == PL_KAFKA_FORMAT_JSON;
+	self->community_id = own.community_id;
 	self->exporter = settings->exporter;
 	self->spread = uri != NULL && uri->spread;
 	pl_buf_init(&self->text);
@@ -252,7 +270,7 @@ static int kafka_open(struct pl_tap_out **ret, const char *target,
 static void put_json(struct kafka_out *self, uint64_t hash, const uint8_t *record)
 {
 	pl_buf_reset(&self->text); /* opening the output made room for the longest */
-	pl_flat_json(&self->text, self->kind, record);
+	pl_flat_json(&self->text, self->kind, record, self->community_id);
 	if (self->clock != PL_STAMP_NONE && !self->text.failed) {
 		self->text.len--; /* the brace */
 		pl_buf_printf(&self->text, ",\"clock\":\"%s\"}", pl_clock_name(self->clock));

@@ -14,7 +14,7 @@
  *   ipfix://HOST[:PORT][?transport=udp|tcp&biflow=yes&time=ms|us|ns&pen=N]
  *                                                       flows, or records of alternate marking
  *                                                       (ipfix/writer.h, ipfix/marks.h)
- *   jsonl:PATH[?max_bytes=SIZE&keep=N]                  an object each (export/jsonl.h)
+ *   jsonl:PATH[?max_bytes=SIZE&keep=N&community_id=yes] an object each (export/jsonl.h)
  *   file:PATH[?kind=KIND&header=yes|clock]              records one behind the other
  *
  * KIND is pkt64 (default but of udp) or pkt96 of packets, flow128 (default) or flow288 of flows.
@@ -100,6 +100,11 @@ void pl_tap_out_close(struct pl_tap_out *out); /* NULL is allowed */
  * diag. */
 int pl_tap_out_kind(const char *name, const struct pl_tap_out_settings *settings,
 	enum pl_flat_kind *ret, struct pl_diag *diag);
+
+/* Reads the URI's key "community_id", of outputs that can add it to records of packets and flows.
+ * value: of the key, or NULL. -EINVAL with diag. */
+int pl_tap_out_community_id(const char *value, const struct pl_tap_out_settings *settings,
+	bool *ret, struct pl_diag *diag);
 
 /* Lists the drivers; returns their number. */
 unsigned int pl_tap_out_drivers(const struct pl_tap_out_driver *const **ret);

@@ -117,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2 || size > 8000)
 		return 0;
 	/* Anew each time: label names, of which there are few, are not bounded. */
-	must(pl_influx_format_new(&format, 100) == 0);
+	must(pl_influx_format_new(&format, 100, true) == 0);
 	answer((data[0] | data[1] << 8) % 700, data + 2, size - 2);
 	copy = malloc(size);
 	must(copy != NULL);

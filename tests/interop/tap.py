@@ -267,6 +267,24 @@ def test_community():
     for args, says in ((["--dns"], "is of packets and flows"), (["--to", f"file:{path}.pkt64"], "give -o")):
         run = pathline.run("tap", "--community-id", *args, path)
         ok(run.returncode == 2 and says in run.stderr, f"--community-id {args[0]}: {says}", run.stderr)
+    for kind, these in (([], of_packets), (["--flows"], of_flows)):
+        lines = f"{path}.jsonl"
+        pathline.run("tap", *kind, "--to", f"jsonl:{lines}?community_id=yes", path)
+        with open(lines, encoding="utf-8") as f:
+            eq({r.get("community_id") for r in pathline.jsonl(f.read())} - {None}, these - {None}, f"JSON lines have them {kind}")
+        os.unlink(lines)
+        stream = "flows" if kind else "packets"
+
+        def ask(question):
+            return pathline.jsonl(pathline.run("query", "-o", "jsonl", question, path).stdout)
+        eq({r["community_id"] for r in ask(f"SELECT community_id, count() AS n FROM {stream} GROUP BY community_id") if r["community_id"] is not None},
+           these - {None}, f"a question groups {stream} by it")
+        one = sorted(these - {None})[7]
+        rows = ask(f"SELECT src, dst, sport, dport, community_id FROM {stream} WHERE community_id = '{one}'")
+        ok(rows and {r["community_id"] for r in rows} == {one}, f"and finds {stream} by it", rows)
+    for target, says in (("--dns", "of packets and flows"), ("--flows", "community_id=yes or")):
+        run = pathline.run("tap", target, "--to", f"jsonl:{path}.x?community_id={'yes' if target == '--dns' else 'perhaps'}", path)
+        ok(run.returncode == 2 and says in run.stderr, f"jsonl: {says}", run.stderr)
 
 
 def test_dns():

@@ -313,7 +313,8 @@ def test_tap(influx):
     ok(run("gen", "packets", "--story", "--duration", "5s", "-w", trace).returncode == 0, "packets")
     influx.query("CREATE DATABASE taps")
     server = f"influx://127.0.0.1:{influx.port}/taps"
-    got = run("tap", "--flows", "--stats", "--to", server + "?kind=" + LONG_FLOW, "--to", "jsonl:" + lab.path("flows.jsonl"), trace)
+    got = run("tap", "--flows", "--stats", "--to", server + "?community_id=yes&kind=" + LONG_FLOW,
+              "--to", "jsonl:" + lab.path("flows.jsonl") + "?community_id=yes", trace)
     outputs = json.loads(got.stdout)["outputs"]
     with open(lab.path("flows.jsonl"), encoding="utf-8") as f:
         want = [json.loads(line) for line in f]
@@ -326,6 +327,7 @@ def test_tap(influx):
        (len(rows), rows[:1], want[:1]))
     times = {flow(row): row["time"] for row in rows}
     ok(all(0 <= times[flow(w)] - w["last_ts"] < 1_000_000 for w in want), "at the time of their last packets")
+    ok(all(w["community_id"].startswith("1:") for w in want), "with its Community ID")
     got = run("tap", "--stats", "--to", server + "2?spool=" + lab.path("spool"), trace)
     o = json.loads(got.stdout)["outputs"][0]
     ok("database not found" in got.stderr and o["delivered"] == 0 and o["spooled"] == o["records"] > 1000, "a missing database is told", (got.stderr, o))

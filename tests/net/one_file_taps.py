@@ -152,16 +152,16 @@ def test_tapped():
 
 def test_tail():
     """Flows as their records are made: `tail --flows` prints what the tap writes, by itself or those that are asked for."""
-    port, wanted = free_udp_port(), {"all": [], "dns": ["--where", "dport == 53"]}
+    port, wanted = free_udp_port(), {"all": [], "dns": ["--where", "dport == 53"], "ids": ["--community-id"]}
     with open(path("tail.yaml"), "w", encoding="utf-8") as f:
         f.write("web: {listen: '127.0.0.1:0'}\ntaps: [{name: live, records: flows, flows: {idle: 1s}, "
-                f"sources: ['udp://127.0.0.1:{port}'], to: ['jsonl:{path('tail.jsonl')}']}}]\n")
+                f"sources: ['udp://127.0.0.1:{port}'], to: ['jsonl:{path('tail.jsonl')}', 'jsonl:{path('ids.jsonl')}?community_id=yes']}}]\n")
     d = Daemon(path("tail.yaml"))
     tails = {}
     for name, args in wanted.items():
         with open(path(f"tail-{name}"), "w", encoding="utf-8") as out:
             tails[name] = start([PATHLINE, "tail", "--url", d.web, "--flows", "-o", "jsonl", *args], log=path(f"tail-{name}.err"), stdout=out)
-    ok(wait(lambda: [s["flows"] for s in json.loads(d.get("/api/v1/status")[1])["streams"]] == [True] * 2), "both watch flows")
+    ok(wait(lambda: [s["flows"] for s in json.loads(d.get("/api/v1/status")[1])["streams"]] == [True] * 3), "all watch flows")
     run("tap", "--to", f"udp://127.0.0.1:{port}?kind=pkt96", path("trace.pcap"))
 
     def lines(name):
@@ -172,7 +172,10 @@ def test_tail():
        (len(lines("tail-all")), len(lines("tail.jsonl"))))
     dns = [line for line in lines("tail.jsonl") if json.loads(line)["dport"] == 53]
     ok(dns and wait(lambda: lines("tail-dns") == dns), "those that match")
-    for args, code, says in ((["--flows", "-o", "csv", "-n", "1", "--where", "nothing == 1"], 2, "unknown field"),
+    ok(wait(lambda: len(lines("ids.jsonl")) > 100 and lines("tail-ids") == lines("ids.jsonl")), "with their Community IDs", lines("tail-ids")[:1])
+    ok(all('"community_id":"1:' in line for line in lines("tail-ids")), "which every one has")
+    for args, code, says in ((["--community-id", "--dns"], 2, "with --flows or --packets"), (["--community-id", "--flows"], 2, "use -o wide"),
+                             (["--flows", "-o", "csv", "-n", "1", "--where", "nothing == 1"], 2, "unknown field"),
                              (["--flows", "--events"], 2, "is given alone")):
         run_ = run("tail", "--url", d.web, *args)
         ok(run_.returncode == code and says in run_.stderr, f"refused: {says}", (run_.returncode, run_.stderr))

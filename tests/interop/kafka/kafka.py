@@ -413,15 +413,15 @@ def test_json(server):
     server.create("objects", 3)
     trace = lab.path("objects.pcap")
     pathline("gen", "packets", "--duration", "2s", "-w", trace)
-    want = [line[:-1] + ',"clock":"capture"}' for line in pathline("tap", "-o", "jsonl", trace).stdout.splitlines()]
-    run = pathline("tap", "--stats", "--to", server.uri("objects", "format=json&kind=pkt96"), "--rate", "1500", trace)
+    want = [line[:-1] + ',"clock":"capture"}' for line in pathline("tap", "--community-id", "-o", "jsonl", trace).stdout.splitlines()]
+    run = pathline("tap", "--stats", "--to", server.uri("objects", "format=json&kind=pkt96&community_id=yes"), "--rate", "1500", trace)
     eq(run.returncode, 0, f"a tap writes objects{': ' + run.stderr if run.returncode else ''}")
     stats = json.loads(run.stdout.splitlines()[-1])["outputs"][0]
     eq((stats["put"], stats["delivered"]), (len(want), len(want)), "put = delivered, to the record")
     eq(stats["messages"], len(want), "a message is a record")
     ok(stats["partitions"] == 3 and stats["brokers_up"] == 1, "the client's own statistics are in the account", str(stats))
     found = stored(server, "objects", "-f", "%s\n").decode().splitlines()
-    ok(len(want) > 20 and sorted(found) == sorted(want), f"{len(want)} objects, as they are printed, with the clock", str(found[:1] + want[:1]))
+    ok(len(want) > 20 and sorted(found) == sorted(want), f"{len(want)} objects, as they are printed, with Community ID and clock", str(found[:1] + want[:1]))
     run = ask(lambda run: "none of ours" in run.stderr, server.uri("objects"))
     ok("none of ours" in run.stderr and run.stdout.split() != ["n", str(len(want))], "a question leaves them out and says so",
        f"{run.returncode} {run.stderr}")
