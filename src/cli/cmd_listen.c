@@ -4,15 +4,18 @@
 #include "cli/args.h"
 #include "cli/command.h"
 #include "cli/decode_args.h"
+#include "cli/packet_args.h"
 #include "cli/record_args.h"
 #include "decode/decode.h"
 #include "show/record_out.h"
+#include "tap/source.h"
 
 static struct {
 	struct pl_record_args out;
 	uint64_t duration_ns;
 	struct pl_decode_args decode;
 	const char *filter, *user, *group;
+	bool packets, flows, dns, drops;
 } args;
 
 static const struct pl_opt *options(void)
@@ -25,12 +28,55 @@ static const struct pl_opt *options(void)
 		PL_RECORD_ARGS_WHICH(args.out),
 		PL_ARGS_FILTER(args.filter),
 		PL_DECODE_ARGS(args.decode),
+		{ PL_OPT_HEADING, 0, "Records of packets (tmpkt/1)", NULL, NULL, NULL, NULL },
+		{ PL_OPT_FLAG, 0, "packets", &args.packets, NULL,
+			"records of packets that taps, switches or NICs send (default udp://:40050), as 'pathline tap' prints them",
+			NULL },
+		{ PL_OPT_FLAG, 0, "flows", &args.flows, NULL,
+			"flows that arrive, and those of packets that arrive", NULL },
+		{ PL_OPT_FLAG, 0, "dns", &args.dns, NULL, "DNS messages that arrive", NULL },
+		{ PL_OPT_FLAG, 0, "drops", &args.drops, NULL,
+			"packets that a kernel elsewhere dropped", NULL },
 		{ PL_OPT_HEADING, 0, "Rights", NULL, NULL, NULL, NULL },
 		PL_ARGS_CONFINE(args.user, args.group),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
 	return table;
+}
+
+/* Records of packets, which a tap reads and prints. */
+static int listen_packets(const struct pl_opt_list *uris)
+{
+	const struct pl_packet_args packets = { .out = &args.out,
+		.kind = args.flows   ? "--flows"
+			: args.dns   ? "--dns"
+			: args.drops ? "--drops"
+				     : NULL,
+		.user = args.user,
+		.group = args.group,
+		.duration_ns = args.duration_ns };
+	const struct pl_opt_list usual = { .items = (const char *[]){ "udp://:40050" }, .n = 1 };
+
+	if (args.packets + args.flows + args.dns + args.drops > 1) {
+		pl_complain("listen: one of --packets, --flows, --dns and --drops");
+		return PL_EXIT_USAGE;
+	}
+	if (pl_decode_args_given(&args.decode) || args.filter != NULL) {
+		pl_complain(
+			"listen: settings of reports and --filter are not of records of packets");
+		return PL_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < uris->n; i++) {
+		if (pl_tap_source_is_tmpkt(uris->items[i]))
+			continue;
+		pl_complain(
+			"%s: records of packets arrive at udp://HOST:PORT, packet:IFACE?carries=tmpkt "
+			"or afxdp:IFACE?carries=tmpkt; 'pathline tap' makes them of an interface's packets",
+			uris->items[i]);
+		return PL_EXIT_USAGE;
+	}
+	return pl_packets_print(&packets, uris->n > 0 ? uris : &usual);
 }
 
 static int run(int argc, char **argv)
@@ -44,6 +90,12 @@ static int run(int argc, char **argv)
 	args.out.form = pl_out_forms[PL_OUT_TABLE];
 	if (pl_command_parse(&pl_command_listen, argc, argv, &uris, &code) != 0)
 		return code;
+	if (args.packets || args.flows || args.dns || args.drops) {
+		code = listen_packets(&uris);
+		pl_decode_args_done(&args.decode);
+		pl_opt_list_done(&uris);
+		return code;
+	}
 	r = pl_record_out_init(&out, args.out.form, args.out.where, args.out.count);
 	if (r == 0)
 		r = pl_decode_args_apply(&args.decode, &decode, &profile);
@@ -81,13 +133,14 @@ const struct pl_command pl_command_listen = {
 		"-n records, --duration, SIGINT or SIGTERM, with statistics that include the packets\n"
 		"dropped by the kernel. Exit code 3: no record was printed. Addresses need no privileges,\n"
 		"interfaces the capabilities that 'pathline doctor' names. Records of packets (tmpkt/1) are\n"
-		"printed by 'pathline tap udp://:40050'.",
+		"printed with --packets, --flows, --dns or --drops.",
 	.examples =
 		"  pathline listen\n"
 		"  pathline listen udp://:32766\n"
 		"  pathline listen 'packet:eth0?port=32766&vlan=10'\n"
 		"  pathline listen 'afxdp:eth0?queues=0-3'\n"
 		"  pathline listen -o jsonl --duration 30s 'udp://10.0.0.1:32766?rcvbuf=16MiB'\n"
+		"  pathline listen --packets udp://:40050\n"
 		"  pathline listen --where 'flags.dropped or hops.queue_depth > 1000'\n",
 	.options = options,
 	.run = run,

@@ -10,6 +10,7 @@
 #include "cli/args.h"
 #include "cli/command.h"
 #include "cli/decode_args.h"
+#include "cli/packet_args.h"
 #include "cli/record_args.h"
 #include "decode/advise.h"
 #include "decode/decode.h"
@@ -308,43 +309,6 @@ static bool has_live(const struct pl_opt_list *files)
 	return false;
 }
 
-/* As the tap prints them, which has what is to be said about packets. */
-static int read_packets(const struct pl_opt_list *files)
-{
-	const size_t most = files->n + 12;
-	char **words = calloc(most, sizeof(*words)), count[24];
-	int n = 0, code;
-
-	if (words == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
-	words[n++] = (char *)"tap";
-	words[n++] = (char *)"--output";
-	words[n++] = (char *)args.out.form;
-	if (args.out.where != NULL) {
-		words[n++] = (char *)"--where";
-		words[n++] = (char *)args.out.where;
-	}
-	if (args.out.count != 0) {
-		snprintf(count, sizeof(count), "%" PRIu64, args.out.count);
-		words[n++] = (char *)"--count";
-		words[n++] = count;
-	}
-	if (args.out.stats)
-		words[n++] = (char *)"--stats";
-	if (args.filter != NULL) {
-		words[n++] = (char *)"--filter";
-		words[n++] = (char *)args.filter;
-	}
-	words[n++] = (char *)"--";
-	for (size_t i = 0; i < files->n; i++)
-		words[n++] = (char *)files->items[i];
-	code = pl_command_tap.run(n, words);
-	free(words);
-	return code;
-}
-
 /* False: it is not understood; complains. */
 static bool check_filter(void)
 {
@@ -388,7 +352,9 @@ static int run(int argc, char **argv)
 			pl_complain("read: --packets makes records of packets, not of reports: "
 				    "leave out the settings of reports");
 		else
-			code = read_packets(&files);
+			code = pl_packets_print(
+				&(struct pl_packet_args){ .out = &args.out, .filter = args.filter },
+				&files);
 		pl_decode_args_done(&args.decode);
 		pl_opt_list_done(&files);
 		return code;

@@ -189,6 +189,9 @@ void pl_explain_packet(struct pl_explain *ex, const struct pl_packet *packet,
 			fault);
 	else if (fault >= 0)
 		pl_buf_printf(out, "    the fault shows at byte %" PRId64 "\n", fault);
+	if (packet->len >= 4 && memcmp(packet->data, "TPK1", 4) == 0)
+		pl_buf_str(out, "    it begins like records of packets (tmpkt/1), which "
+				"'pathline listen --packets' and 'pathline tap' read\n");
 }
 
 /* True when this is the first fault of its kind; notes it. */

@@ -325,6 +325,38 @@ def test_listen():
     silent.end(signal.SIGTERM)
 
 
+def record(number, dport):
+    """A datagram of tmpkt/1 with a record of a packet (docs/protocols/tmpkt.md, docs/formats/records.md)."""
+    v4 = [bytes(10) + b"\xff\xff" + bytes((10, 0, 0, i)) for i in (1, 2)]
+    packet = struct.pack("<Q16s16sHHBBBB", 1700000000_000000000 + number, *v4, 1000, dport, 17, 0, 64, 0) + bytes(10) + struct.pack("<HHH", 40, 12, 0)
+    return b"TPK1" + struct.pack("<BBHIIQQ", 1, 1, 1, 7, number, 0, 0) + packet
+
+
+def test_packets():
+    """Records of packets that arrive, with what is lost; what is said of them where reports are expected, and options that do not fit."""
+    datagrams = [record(i, 50 + i) for i in (1, 2, 4)]
+    l = Listener("--packets", "-o", "jsonl", "--stats", "-n", "3", "--where", "dport != 50", "udp://127.0.0.1:0")
+    send(l.port, datagrams)
+    code, out, err = l.end()
+    objects = lines(out)
+    eq((code, [(r["src"], r["dst"], r["dport"], r["wire_len"]) for r in objects[:-1]]),
+       (0, [("10.0.0.1", "10.0.0.2", 50 + i, 40) for i in (1, 2, 4)]), f"records are printed, until there are three {err}")
+    eq((objects[-1]["tmpkt"]["accepted"], objects[-1]["tmpkt"]["lost"]), (3, 1), "with the account of their exporter")
+    l = Listener("--flows", "-o", "jsonl", "udp://127.0.0.1:0")
+    send(l.port, datagrams)
+    ok(wait(lambda: l.p.send_signal(signal.SIGUSR1) or '"packets":3,' in l.printed()), "flows of them", l.printed())
+    code, out, err = l.end(signal.SIGTERM)
+    eq((code, sorted(f["dport"] for f in lines(out) if "dport" in f)), (0, [51, 52, 54]), f"one each {err}")
+    l = Listener("udp://127.0.0.1:0")
+    send(l.port, datagrams)
+    ok(wait(lambda: "pathline listen --packets" in l.said()), "where reports are expected it is told what they are", l.said())
+    l.end(signal.SIGTERM)
+    for args, says in ((["--packets", "--flows"], "one of --packets"), (["--packets", "--dscp", "3"], "settings of reports"),
+                       (["--packets", "packet:lo"], "carries=tmpkt"), (["--drops", "trace.pcap"], "carries=tmpkt")):
+        code, out, err = run("listen", *args)
+        ok(code == 2 and says in err, f"usage: {args}", f"{code} {err}")
+
+
 def test_advice():
     """Packets of a dialect that was not told: the option is proposed, and reads them."""
     path = lab.path("dialect.pcap")
@@ -386,7 +418,7 @@ TRUTH = [make(RNG, seq) for seq in range(60)]
 
 
 def main():
-    lab.run(test_read, test_pages, test_config, test_listen, test_advice)
+    lab.run(test_read, test_pages, test_config, test_listen, test_packets, test_advice)
     return tap.end()
 
 
