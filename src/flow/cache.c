@@ -365,7 +365,7 @@ static void set_back(struct pl_flow_cache *c, uint64_t ts_ns)
 
 static void set_clock(struct pl_flow_cache *c, uint64_t ts_ns)
 {
-	if (c->live.on) {
+	if (c->config.live) {
 		pl_flow_live_count(&c->live, ts_ns, &c->counters);
 		return;
 	}

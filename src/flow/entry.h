@@ -98,7 +98,8 @@ enum pl_flow_handshake {
 	PL_HANDSHAKE_NONE,
 	PL_HANDSHAKE_SYN,
 	PL_HANDSHAKE_SYN_ACK,
-	PL_HANDSHAKE_OVER
+	PL_HANDSHAKE_OVER, /* without a time, or with one of its two */
+	PL_HANDSHAKE_SEEN, /* over, and its times were measured */
 };
 
 /* Bits of pl_flow_entry.state. */

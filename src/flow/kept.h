@@ -35,8 +35,9 @@
 #include "flow/state.h"
 #include "flow/table.h"
 
+/* Version 1: a flow of ICMP was one direction, and no handshake was PL_HANDSHAKE_SEEN. */
 #define PL_FLOW_STATE_MAGIC   "plflows"
-#define PL_FLOW_STATE_VERSION 1u
+#define PL_FLOW_STATE_VERSION 2u
 #define PL_FLOW_STATE_MAKING  UINT32_MAX /* version of a file that is still being made */
 #define PL_FLOW_OUTAGES       64u
 

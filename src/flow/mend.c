@@ -139,7 +139,7 @@ static bool is_right(const struct pl_flow_cache *c, uint32_t slot)
 		return false;
 	if (f->proto == PL_PROTO_TCP && (f->way[0].tsvals > 2 || f->way[1].tsvals > 2))
 		return false;
-	return f->handshake <= PL_HANDSHAKE_OVER && f->opener <= 1 && f->places <= 15 &&
+	return f->handshake <= PL_HANDSHAKE_SEEN && f->opener <= 1 && f->places <= 15 &&
 	       is_role(f->role, f->role_by) && is_other(f, &c->others[slot]);
 }
 

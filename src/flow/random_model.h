@@ -82,6 +82,7 @@ static void model_end(struct model *m, struct mflow *f, enum pl_flow_end why)
 	model_settle(&m->c, f, due < m->clock ? due : m->clock);
 	model_give_up(&m->c, f, 0);
 	model_give_up(&m->c, f, 1);
+	m->c.n.handshakes_missed += f->r.proto == 6 && !f->measured;
 	model_record(m, f, f->closed && why != PL_FLOW_END_ACTIVE ? PL_FLOW_END_FINISHED : why);
 	free(f->view[0].kept);
 	free(f->view[1].kept);
@@ -197,6 +198,7 @@ static void model_handshake(
 		if (ns <= 30 * SECOND) {
 			f->r.hs_internal_us = (uint32_t)((ns + 999) / 1000);
 			m->c.n.handshakes++;
+			f->measured = true;
 		}
 	}
 }

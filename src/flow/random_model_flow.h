@@ -47,6 +47,7 @@ struct mflow {
 	bool fin[2], rst, closed;
 	uint64_t closed_ts, gap_ns;
 	bool opened, answered, shaken; /* the handshake's steps */
+	bool measured;                 /* both of its times are */
 	int syn_from, answer_from;     /* direction of the first of them; -1: none */
 	bool given;
 	unsigned int opener;

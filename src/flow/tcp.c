@@ -119,7 +119,7 @@ static void handshake(struct pl_flow_entry *f, unsigned int d, const struct pl_p
 	} else if (f->handshake == PL_HANDSHAKE_SYN_ACK && flags == PL_TCP_ACK && d == o &&
 		   p->tcp_seq == f->isn[o] + 1 && p->tcp_ack == f->isn[1 - o] + 1) {
 		ns = since(p->ts_ns, f->syn_ack_ts);
-		f->handshake = PL_HANDSHAKE_OVER;
+		f->handshake = ns > HANDSHAKE_NS ? PL_HANDSHAKE_OVER : PL_HANDSHAKE_SEEN;
 		f->hs_internal_us = ns > HANDSHAKE_NS ? 0 : pl_flow_us(ns);
 		c->handshakes += ns <= HANDSHAKE_NS;
 	}
@@ -351,6 +351,13 @@ bool pl_flow_tcp_is_segment(const struct pl_pkt96 *packet)
 	       (packet->pay_len > 0 || (packet->tcp_flags & (PL_TCP_SYN | PL_TCP_FIN)) != 0);
 }
 
+/* Leaves a handshake without times that would lack something. */
+static void give_up_handshake(struct pl_flow_entry *f)
+{
+	if (f->handshake == PL_HANDSHAKE_SYN || f->handshake == PL_HANDSHAKE_SYN_ACK)
+		f->handshake = PL_HANDSHAKE_OVER;
+}
+
 void pl_flow_tcp_lost_sight(struct pl_flow_entry *flow)
 {
 	for (unsigned int d = 0; d < 2; d++) {
@@ -360,8 +367,7 @@ void pl_flow_tcp_lost_sight(struct pl_flow_entry *flow)
 		flow->way[d].known &= PL_WAY_ISN | PL_WAY_ACKED | PL_WAY_TSVAL_LAST;
 		flow->way[d].duplicate_acks = 0;
 	}
-	if (flow->handshake != PL_HANDSHAKE_NONE)
-		flow->handshake = PL_HANDSHAKE_OVER;
+	give_up_handshake(flow);
 }
 
 void pl_flow_tcp_moved(struct pl_flow_entry *flow, const struct pl_flow_other *o, unsigned int d)
@@ -377,8 +383,7 @@ void pl_flow_tcp_moved(struct pl_flow_entry *flow, const struct pl_flow_other *o
 		flow->missed[d][m] += o->segments[d];
 	flow->way[d].known &= PL_WAY_ISN | PL_WAY_ACKED | PL_WAY_TSVAL_LAST;
 	flow->way[1 - d].duplicate_acks = 0;
-	if (flow->handshake != PL_HANDSHAKE_NONE)
-		flow->handshake = PL_HANDSHAKE_OVER;
+	give_up_handshake(flow);
 }
 
 void pl_flow_tcp_packet(struct pl_flow_entry *flow, unsigned int d, const struct pl_pkt96 *packet,
@@ -397,7 +402,7 @@ void pl_flow_tcp_packet(struct pl_flow_entry *flow, unsigned int d, const struct
 	}
 	if ((flags & PL_TCP_SYN) != 0)
 		pl_flow_role_syn(flow, d, flags);
-	if (flow->handshake != PL_HANDSHAKE_OVER)
+	if (flow->handshake < PL_HANDSHAKE_OVER)
 		handshake(flow, d, packet, counters);
 	if ((packet->obs & PL_OBS_SAMPLED) != 0)
 		return;

@@ -398,6 +398,7 @@ static void one(const struct situation *s)
 	struct kept kept;
 	struct pl_flow_cache *cache = new_cache(&config, &kept);
 	const struct pl_flow288 *r;
+	struct pl_flow_counters counters = s->counters;
 	uint32_t got[8], back = s->steps[0].back;
 
 	for (unsigned int i = 0; i < STEPS && s->steps[i].flags != 0; i++)
@@ -418,7 +419,9 @@ static void one(const struct situation *s)
 		    "%s: the record", s->name))
 		printf("# handshake %u %u, rtt %u %u, retrans %u %u, ooo %u %u\n", got[0], got[1],
 			got[2], got[3], got[4], got[5], got[6], got[7]);
-	ok(tcp_counters_equal(pl_flow_cache_counters(cache), &s->counters), "%s: the counters",
+	/* It is one flow, whose handshake was measured or not. */
+	counters.handshakes_missed = 1 - counters.handshakes;
+	ok(tcp_counters_equal(pl_flow_cache_counters(cache), &counters), "%s: the counters",
 		s->name);
 	ok(counted_alike(r, &s->counters), "%s: the record's counts", s->name);
 	by_method(s, r);
