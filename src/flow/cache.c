@@ -117,6 +117,8 @@ void pl_flow_end_of(struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_fl
 	pl_flow_elsewhere_end(f, pl_flow_other_of(c, f), &c->counters);
 	if (!pl_flow_is_empty(f))
 		emit(c, f, unless_closing(f, reason));
+	c->counters.handshakes_missed +=
+		f->proto == PL_PROTO_TCP && f->handshake != PL_HANDSHAKE_SEEN;
 	c->buckets[slot / PL_FLOW_WAYS].tag[slot % PL_FLOW_WAYS] = 0;
 	c->counters.live--;
 	pl_flow_step_made(c);

@@ -33,6 +33,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/stats.h"
@@ -57,6 +58,7 @@ struct pl_flow_config {
 			     * packet */
 	uint64_t end_ns;    /* a flow is over so long after a RST or its second FIN, or after
 			     * idle_ns, if that is less */
+	bool live;          /* packets are fed as they come, by pl_flow_cache_feed_live() alone */
 };
 
 #define PL_FLOW_CONFIG                                                                             \
@@ -95,7 +97,7 @@ void pl_flow_cache_set_listening(struct pl_flow_cache *cache, const struct pl_fl
 void pl_flow_cache_feed(struct pl_flow_cache *cache, const struct pl_pkt96 *packets, uint32_t n);
 
 /* Counts packets that came at now_ns by the receiver's clock, which never steps, from one source. A
- * time after most_ns is another's mistake or lie. All packets of the cache are fed so, or none. */
+ * time after most_ns is another's mistake or lie; UINT64_MAX: packets of this host. */
 void pl_flow_cache_feed_live(struct pl_flow_cache *cache, const struct pl_pkt96 *packets,
 	uint32_t n, uint64_t now_ns, uint64_t most_ns);
 /* Says that the clock that the cache has now, from another process, was that of now_ns. Before a resume:

@@ -94,7 +94,8 @@ struct pl_flow_cache *pl_flow_cache_bare(
 	c->config = *config;
 	if (config->end_ns > config->idle_ns)
 		c->config.end_ns = config->idle_ns;
-	c->idle_ticks = pl_flow_tick(config->idle_ns) + 1;
+	c->ahead_ns = config->live ? PL_FLOW_APART_NS : 0;
+	c->idle_ticks = pl_flow_tick(config->idle_ns + c->ahead_ns) + 1;
 	c->sink = sink;
 	c->arg = arg;
 	return c;

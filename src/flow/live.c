@@ -40,6 +40,20 @@ static void add(struct pl_flow_distances *to, int64_t distance)
 	to->any = true;
 }
 
+/* Notes n packets of which the newest is too far behind the highest, or not. Returns true when they show
+ * that the clock was set back. */
+static bool was_set_back(struct pl_flow_live *l, bool behind, uint32_t n, uint64_t now_ns)
+{
+	if (!behind) {
+		l->behind = 0;
+		l->agreed_ns = now_ns;
+		return false;
+	}
+	if (l->most_ns == UINT64_MAX)
+		l->behind += n;
+	return l->behind >= PL_FLOW_BEHIND && now_ns - l->agreed_ns >= PL_FLOW_STEP_NS;
+}
+
 uint64_t pl_flow_live_came(struct pl_flow_live *l, uint64_t newest_ns, uint32_t n, uint64_t now_ns,
 	uint64_t idle_ns, struct pl_flow_counters *counters)
 {
@@ -47,23 +61,29 @@ uint64_t pl_flow_live_came(struct pl_flow_live *l, uint64_t newest_ns, uint32_t 
 	const int64_t distance = (int64_t)(time_ns - now_ns);
 	const bool allowed = newest_ns <= l->most_ns;
 	struct pl_flow_distances now;
-	bool none;
+	bool none, behind;
 
 	go_on(l, now_ns, idle_ns);
 	now = both(l);
 	none = !now.any || (allowed && !l->allowed);
+	behind = !none && now.high - distance > (int64_t)PL_FLOW_APART_NS;
+	if (was_set_back(l, behind, n, now_ns)) {
+		none = true;
+		behind = false;
+	}
 	if (none) {
 		l->last[0].any = l->last[1].any = false;
 		l->allowed = allowed;
 	}
-	if (!none && now.high - distance > (int64_t)PL_FLOW_APART_NS)
+	if (behind)
 		counters->behind += n;
 	else if (none || allowed || !l->allowed)
 		add(&l->last[0], distance);
 	now = both(l);
-	counters->set_back += l->on && l->distance - now.low > (int64_t)PL_FLOW_APART_NS;
+	counters->set_back += l->started && l->distance - now.low > (int64_t)PL_FLOW_APART_NS;
 	counters->apart_ns = (uint64_t)(now.high - now.low);
 	l->distance = now.low;
+	l->started = true;
 	return now_ns + (uint64_t)l->distance;
 }
 
@@ -77,16 +97,9 @@ void pl_flow_live_count(struct pl_flow_live *l, uint64_t ts_ns, struct pl_flow_c
 
 /* ---- the cache ---- */
 
-static void begin(struct pl_flow_cache *c)
-{
-	c->live.on = true;
-	c->ahead_ns = PL_FLOW_APART_NS;
-	c->idle_ticks = pl_flow_tick(c->config.idle_ns + c->ahead_ns) + 1;
-}
-
 void pl_flow_cache_begin_live(struct pl_flow_cache *c, uint64_t now_ns)
 {
-	begin(c);
+	c->live.started = true;
 	c->live.distance = (int64_t)(c->kept->clock_ns - now_ns);
 }
 
@@ -102,13 +115,12 @@ void pl_flow_cache_feed_live(struct pl_flow_cache *c, const struct pl_pkt96 *pac
 	c->live.most_ns = most_ns;
 	c->kept->clock_ns =
 		pl_flow_live_came(&c->live, newest_ns, n, now_ns, c->config.idle_ns, &c->counters);
-	begin(c);
 	pl_flow_cache_feed(c, packets, n);
 }
 
 void pl_flow_cache_expire_live(struct pl_flow_cache *c, uint64_t now_ns)
 {
-	if (c->live.on)
+	if (c->live.started)
 		c->kept->clock_ns = now_ns + (uint64_t)c->live.distance;
 	pl_flow_cache_expire(c, c->kept->clock_ns);
 }

@@ -7,7 +7,10 @@
  * source that is ahead ends by its own packets' times, or so much later.
  *
  * Sources count as long as they are PL_FLOW_APART_NS or less behind the one that is ahead of all.
- * One whose times are later than the caller allows counts only while there is no other.
+ * One whose times are later than the caller allows counts only while there is no other. When packets of
+ * this host are too far behind, PL_FLOW_BEHIND of them in a row and for PL_FLOW_STEP_NS, its clock was set
+ * back: distances of before are forgotten. Anybody can send records of such a time, so those of others
+ * never do that.
  */
 #pragma once
 
@@ -17,6 +20,8 @@
 /* Sources are so far ahead of the receiver's clock at most, and so far behind one another. */
 #define PL_FLOW_AHEAD_NS UINT64_C(60000000000)
 #define PL_FLOW_APART_NS (2 * PL_FLOW_AHEAD_NS)
+/* Without a packet that is not too far behind for so long, those that are tell the clock. */
+#define PL_FLOW_STEP_NS  UINT64_C(1000000000)
 
 struct pl_flow_counters;
 
@@ -26,9 +31,12 @@ struct pl_flow_distances {
 };
 
 struct pl_flow_live {
-	bool on, allowed; /* the clock is this one; `last` has times that the caller allows */
+	bool started;     /* `distance` is known */
+	bool allowed;     /* `last` has times that the caller allows */
 	int64_t distance; /* of the clock to the receiver's */
 	uint64_t begun_ns, most_ns, newest_ns;
+	uint64_t agreed_ns; /* when a packet came last that was not too far behind */
+	uint64_t behind;    /* packets of this host since, all of them too far behind */
 	struct pl_flow_distances last[2]; /* of the present idle timeout, and of the one before */
 };
 

@@ -28,6 +28,7 @@ static void start(struct run *run)
 	struct pl_flow_config config = PL_FLOW_CONFIG;
 
 	config.max_flows = 64;
+	config.live = true;
 	run->cache = new_cache(&config, &run->kept);
 	run->n = pl_flow_cache_counters(run->cache);
 }
@@ -202,6 +203,25 @@ static void follows_a_step(int64_t step_ns)
 	done(&run);
 }
 
+/* The clock of an interface is set back by an hour: after a second, and 256 packets, its flows are whole
+ * again. Received packets of such a time do not tell. */
+static void follows_a_step_soon(bool received, uint64_t behind)
+{
+	struct source s = { 0, 1, 1, received };
+	struct run run;
+
+	start(&run);
+	play(&run, &s, 1, 0, 100);
+	s.ahead_ns = -(int64_t)HOUR;
+	for (unsigned int t = 1000; t < 1140; t++) {
+		for (unsigned int i = 0; i < 30; i++)
+			send(&run, &s, EPOCH + t * TENTH / 10);
+	}
+	eq(run.n->behind, behind, "packets until then");
+	eq(run.n->set_back, !received, "a clock that was set back is counted");
+	done(&run);
+}
+
 int main(void)
 {
 	for (unsigned int i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
@@ -211,5 +231,7 @@ int main(void)
 	takes_any_clock_of_one_alone();
 	follows_a_step((int64_t)HOUR);
 	follows_a_step(-(int64_t)HOUR);
+	follows_a_step_soon(false, 2700);
+	follows_a_step_soon(true, 140 * 30);
 	return pl_test_done();
 }

@@ -139,6 +139,7 @@ static void goes_on_apart(void)
 	const struct pl_pkt96 slow = packet(EPOCH, 0, 1, 17),
 			      fast = packet(EPOCH + 20 * SECOND, 0, 2, 17);
 
+	l.config.live = true;
 	begin(&l, &kept, BOOT);
 	pl_flow_cache_feed_live(l.cache, &slow, 1, BOOT, EPOCH + 60 * SECOND);
 	pl_flow_cache_feed_live(l.cache, &fast, 1, BOOT, EPOCH + 60 * SECOND);

@@ -242,10 +242,13 @@ static int files(void *s, struct pl_confine *confine)
 
 static int make_flows(struct pl_tap_service *t, struct pl_diag *diag)
 {
-	const int r = t->o->flow_state != NULL ? pl_tap_state_open(t, diag)
-					       : pl_flow_cache_new(&t->flows, &t->o->flow,
-							 pl_tap_service_take_flows, t, diag);
+	int r;
 
+	t->flow_config = t->o->flow;
+	t->flow_config.live = t->live;
+	r = t->o->flow_state != NULL ? pl_tap_state_open(t, diag)
+				     : pl_flow_cache_new(&t->flows, &t->flow_config,
+					       pl_tap_service_take_flows, t, diag);
 	if (r == 0)
 		pl_tap_listening_begin(t);
 	return r;

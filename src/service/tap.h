@@ -101,6 +101,7 @@ struct pl_tap_service {
 	struct pl_tap tap;
 	struct pl_tmpkt_receiver *receiver;
 	struct pl_flow_cache *flows;        /* NULL: not asked for */
+	struct pl_flow_config flow_config;  /* of `flows` */
 	struct pl_flow_state *state;        /* file of the flows; NULL: none */
 	uint64_t state_boot_ns;             /* when the state was opened, by CLOCK_BOOTTIME */
 	uint64_t state_mono_ns;             /* likewise, by CLOCK_MONOTONIC */

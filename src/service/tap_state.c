@@ -34,10 +34,10 @@ int pl_tap_state_open(struct pl_tap_service *t, struct pl_diag *diag)
 	t->state_boot_ns = pl_clock_read(CLOCK_BOOTTIME);
 	t->state_mono_ns = pl_clock_mono_ns();
 	options.n_points = pl_tap_places_points(t, points);
-	r = pl_flow_state_open(&t->state, &options, &t->o->flow, diag);
+	r = pl_flow_state_open(&t->state, &options, &t->flow_config, diag);
 	if (r == 0)
 		r = pl_flow_cache_new_kept(
-			&t->flows, &t->o->flow, t->state, pl_tap_service_take_flows, t, diag);
+			&t->flows, &t->flow_config, t->state, pl_tap_service_take_flows, t, diag);
 	return r;
 }
 
