@@ -15,7 +15,7 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import lab, network, pathline, shark, tap, tapping  # noqa: E402
+from lib import collectors, lab, network, pathline, shark, tap, tapping  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.tapping import closes  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
@@ -221,6 +221,63 @@ def test_flows_and_questions():
     eq(len({key for key, _ in got}), 4, "of each direction")
 
 
+def handshakes(path):
+    """Of tshark, in microseconds: from SYN to the ACK of the SYN-ACK, by the port of the client."""
+    said = network.sh(f"tshark -n -r {path} -Y tcp.analysis.initial_rtt -T fields -e tcp.srcport -e tcp.dstport -e tcp.analysis.initial_rtt")
+    rows = [line.split("\t") for line in said.splitlines()]
+    return {int(one if other == "5201" else other): float(rtt) * 1e6 for one, other, rtt in rows}
+
+
+def test_to_collector():
+    """iperf3 both ways through one wire: what nfdump keeps of the taps at one end is the packets and bytes that the interface of the
+    other end counts, and round-trip times are tshark's."""
+    missing = [tool for tool in ("iperf3", "nfcapd", "nfdump", "tshark") if shutil.which(tool) is None]
+    if missing:
+        tap.skip("iperf3 to nfdump", "missing: " + " ".join(missing))
+        return
+    host = lab.path("host-iperf.pcap")
+    witness = lab.start(NS["a"].command("tcpdump", "-i", "eth0", "-s", "200", "-B", "65536", "-Z", "root", "-U", "--time-stamp-precision=nano", "-w", host, "tcp"),
+                        log=lab.path("host-iperf"))
+    ok(wait(lambda: "listening on" in lab.read("host-iperf")), "tcpdump is up")
+    taps = {}
+    for port, source in ((2055, "tc:eth0?ring=32MiB"), (2056, "packet:eth0?ring=131072")):
+        nfdump = collectors.Nfdump(port, NS["b"])
+        taps[source] = nfdump, tap_of("a", f"to-{port}", "-o", "jsonl", "--flows", "--flow-idle", "1h", "--flow-active", "1h", "--rule", "skip proto=udp",
+                                      "--to", f"ipfix://{ADDRESSES[4]['b']}:{port}", source)
+    server = lab.start(NS["b"].command("iperf3", "-s", "-p", "5201"), log=lab.path("iperf3"))
+    ok(wait(lambda: "listening" in NS["b"].sh("ss -Hltn sport = :5201 | sed 's/.*/listening/'")), "iperf3 is up")
+    before = counters()
+    for way in ((), ("--reverse",)):
+        run = lab.start(NS["a"].command("iperf3", "-c", ADDRESSES[4]["b"], "-p", "5201", "-n", "20M", *way), log=lab.path("client"))
+        eq(run.wait(LIMIT), 0, f"iperf3 {way} {lab.read('client')}")
+    # Nothing is sent any more once each connection has both FINs and the last acknowledgement.
+    seen = []
+
+    def whole():
+        seen.append(tuple([t.look()["tap"]["records"] for _, t in taps.values()] + [n - then for n, then in zip(counters(), before)]))
+        return len(seen) > 2 and len(set(seen[-3:])) == 1 and len(set(seen[-1][:3])) == 1
+    ok(wait(whole), "the taps have as many packets as the far interface counts", seen[-3:])
+    *_, packets, octets = seen[-1]
+    ok(wait(lambda: len(handshakes(host)) == 4), "tshark has the handshakes of four connections")
+    witness.send_signal(signal.SIGTERM)
+    witness.wait(LIMIT)
+    theirs = handshakes(host)
+    for source, (nfdump, t) in taps.items():
+        closes(t.end(), source)
+        kept = nfdump.flows()
+        eq((len(kept), {f["proto"] for f in kept}), (8, {6}), f"{source}: nfdump has both directions of two connections for each run")
+        eq(sum(f["in_packets"] for f in kept), packets, f"{source}: its packets are those of the interface")
+        eq(sum(f["in_bytes"] + 14 * f["in_packets"] for f in kept), octets, f"{source}: and bytes, with the headers of Ethernet")
+        ours = {r["sport"]: r["hs_external_us"] + r["hs_internal_us"] for r in t.records}
+        eq((ours.keys(), len(ours)), (theirs.keys(), 4), f"{source}: a handshake of each connection")
+        if source.startswith("packet:"):
+            # Both read the kernel's stamps of the same packets. Each of our two times is in whole microseconds, rounded up.
+            wrong = {port: (us, theirs[port]) for port, us in ours.items() if not -0.5 < us - theirs[port] < 2.5}
+            eq(wrong, {}, f"{source}: handshakes take as long as tshark says, to the microsecond")
+    server.terminate()
+    server.wait(LIMIT)
+
+
 def test_rules():
     """Rules look at each packet of the wire: those that are full, one in ten and the ends, and the one with FIN."""
     witness = dump("b", "witness-rules")
@@ -314,5 +371,5 @@ def frame_lengths(path):
 if shutil.which("tcpdump") is None or shutil.which("ethtool") is None:
     tap.skip_all("missing: tcpdump or ethtool")
 make()
-lab.run(test_wire, test_ipv6, test_flows_and_questions, test_rules, test_tunnel, test_big)
+lab.run(test_wire, test_ipv6, test_flows_and_questions, test_to_collector, test_rules, test_tunnel, test_big)
 sys.exit(tap.end())
