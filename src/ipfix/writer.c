@@ -52,6 +52,7 @@ _Static_assert(RTT_AT + RTT_BYTES / 2 == offsetof(struct pl_flow288, rtt_seq_src
 struct record {
 	uint64_t start, end;
 	uint64_t bytes, packets, reverse_bytes, reverse_packets;
+	uint64_t unseen_ns;
 	uint8_t src6[16], dst6[16];
 	uint32_t src4, dst4;
 	uint32_t handshake_server_us, handshake_client_us, rtt_min_us, rtt_mean_us;
@@ -63,10 +64,10 @@ struct record {
 	uint16_t sport, dport, icmp4, icmp6;
 	uint16_t vlan;
 	uint8_t tcp_flags, reverse_tcp_flags, proto, reason, direction;
-	uint8_t role, role_by, egress;
-	uint8_t padding[6];
+	uint8_t role, role_by, flow_flags, egress;
+	uint8_t padding[5];
 };
-_Static_assert(sizeof(struct record) == 240, "no holes: with the end's padding to 8 bytes");
+_Static_assert(sizeof(struct record) == 248, "no holes: with the end's padding to 8 bytes");
 
 struct account {
 	uint32_t process;
@@ -91,6 +92,7 @@ static fbInfoElementSpec_t elements[] = {
 	{ (char *)"packetDeltaCount", 8, 0 },
 	{ (char *)"reverseOctetDeltaCount", 8, HAS_BOTH },
 	{ (char *)"reversePacketDeltaCount", 8, HAS_BOTH },
+	{ (char *)"pathlineUnseenNanoseconds", 8, HAS_MORE },
 	{ (char *)"sourceIPv6Address", 16, HAS_V6 },
 	{ (char *)"destinationIPv6Address", 16, HAS_V6 },
 	{ (char *)"sourceIPv4Address", 4, HAS_V4 },
@@ -139,8 +141,9 @@ static fbInfoElementSpec_t elements[] = {
 	{ (char *)"biflowDirection", 1, HAS_BOTH },
 	{ (char *)"pathlineRole", 1, HAS_MORE },
 	{ (char *)"pathlineRoleBy", 1, HAS_MORE },
+	{ (char *)"pathlineFlowFlags", 1, HAS_MORE },
 	{ (char *)"flowDirection", 1, HAS_DIRECTION },
-	{ (char *)"paddingOctets", 6, HAS_PADDING },
+	{ (char *)"paddingOctets", 5, HAS_PADDING },
 	FB_IESPEC_NULL,
 };
 
@@ -156,8 +159,9 @@ static fbInfoElementSpec_t account_elements[] = {
 static const struct {
 	const char *name;
 	uint16_t id;
+	uint8_t bytes;
 } own_elements[] = {
-#define PL_IPFIX_FLOW(id, bytes, name, help) { name, id },
+#define PL_IPFIX_FLOW(id, bytes, name, help) { name, id, bytes },
 #include "ipfix/flows.def"
 #undef PL_IPFIX_FLOW
 };
@@ -165,8 +169,8 @@ static const struct {
 static void add_own_elements(struct pl_ipfix *x)
 {
 	for (size_t i = 0; i < sizeof(own_elements) / sizeof(own_elements[0]); i++)
-		pl_ipfix_own_element(
-			&x->m, x->o.pen, own_elements[i].name, own_elements[i].id, FB_UINT_32);
+		pl_ipfix_own_element(&x->m, x->o.pen, own_elements[i].name, own_elements[i].id,
+			own_elements[i].bytes > sizeof(uint32_t) ? FB_UINT_64 : FB_UINT_32);
 }
 
 static void add_template(struct pl_ipfix *x, uint16_t id, uint32_t flags)
@@ -359,6 +363,8 @@ static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flo
 		.direction = direction_of(f->role),
 		.role = f->role,
 		.role_by = f->role_by,
+		.flow_flags = (uint8_t)f->flow_flags,
+		.unseen_ns = f->unseen_ns,
 		.egress = (f->obs & PL_OBS_OUT) != 0 };
 	r->start = f->first_ts <= f->last_ts ? pl_ipfix_time(x->o.time, f->first_ts) : r->end;
 	memcpy(r->rtt, (const uint8_t *)f + RTT_AT, RTT_BYTES);

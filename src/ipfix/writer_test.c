@@ -76,7 +76,9 @@ static struct pl_flow288 flow(void)
 		.rtt_ts_src_min_us = 27,
 		.rtt_ts_src_avg_us = 28,
 		.rtt_ts_src_n = 29,
-		.rtt_ts_src_missed = 30 };
+		.rtt_ts_src_missed = 30,
+		.flow_flags = PL_FLOW_FURTHER | PL_FLOW_CONTINUED,
+		.unseen_ns = UINT64_C(5000000001) };
 }
 
 /* The one flow that came. */
@@ -215,6 +217,8 @@ static void test_more(void)
 		value(row, 64512, id, id, "an element of what flow288 adds");
 	value(row, 64512, 31, 2, "pathlineRole");
 	value(row, 64512, 32, 2, "pathlineRoleBy");
+	value(row, 64512, 33, 3, "pathlineFlowFlags");
+	value(row, 64512, 34, UINT64_C(5000000001), "pathlineUnseenNanoseconds");
 	pl_ipfix_free(x);
 }
 
