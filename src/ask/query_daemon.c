@@ -88,7 +88,7 @@ static bool take_value(struct stream *s, const char *digits, size_t n)
 	return true;
 }
 
-/* Feeds a record of a tap. */
+/* Feeds a record of a tap or marking domain. */
 static bool take_tapped(struct stream *s, const char *line, size_t n)
 {
 	union pl_stream_tapped record;
@@ -156,8 +156,8 @@ static bool on_data(void *arg, const char *data, size_t n)
 
 /* ---- the stream ---- */
 
-/* Returns the kinds of taps' records that the question reads, as bits. *ret_others: it reads kinds
- * that no tap makes. */
+/* Returns the kinds of records of taps and marking domains that the question reads, as bits.
+ * *ret_others: it reads kinds that neither makes. */
 static uint32_t kinds_of(const struct pl_query *query, bool *ret_others)
 {
 	uint32_t tapped = 0;
@@ -177,21 +177,18 @@ static uint32_t kinds_of(const struct pl_query *query, bool *ret_others)
 
 bool pl_query_daemon_check(const struct pl_query *query, const char *const *sources, size_t n)
 {
-	uint32_t tapped;
 	bool others = false;
 	size_t daemons = 0;
 
 	for (size_t i = 0; i < n; i++)
 		daemons += pl_query_is_daemon(sources[i]);
-	tapped = kinds_of(query, &others);
-	if (daemons == 0 || (n == 1 && !others && (tapped & (tapped - 1)) == 0))
+	(void)kinds_of(query, &others);
+	if (daemons == 0 || (n == 1 && !others))
 		return true;
 	pl_complain("%s",
 		n > 1 ? "query: a daemon is the only source of a question"
-		: others
-			? "query: a daemon has packets, flows, dns, drops, paths, hops, events and values; others "
-			  "are asked for where they come from, or by a standing query"
-			: "query: packets, flows, dns and drops of a daemon come by themselves, not in one question");
+		      : "query: a daemon has packets, flows, dns, drops, marks, segments, paths, hops, events and "
+			"values; others are asked for where they come from");
 	return false;
 }
 
@@ -201,14 +198,19 @@ static void make_path(const struct stream *s, char *dst, size_t cap)
 	const bool paths = pl_query_reads(q, PL_QUERY_PATHS) || pl_query_reads(q, PL_QUERY_HOPS);
 	bool others = false;
 	const uint32_t tapped = kinds_of(q, &others);
-	char kinds[40];
+	const struct pl_watch_kind *kind;
+	char kinds[96] = "";
+	size_t len;
 
-	snprintf(kinds, sizeof(kinds), "%s%s%s", paths ? ",paths" : "",
+	len = (size_t)snprintf(kinds, sizeof(kinds), "%s%s%s", paths ? ",paths" : "",
 		pl_query_reads(q, PL_QUERY_EVENTS) ? ",events" : "",
 		pl_query_reads(q, PL_QUERY_VALUES) ? ",values" : "");
-	snprintf(dst, cap, "/api/v1/tail?kind=%s&form=record",
-		tapped == 0 ? kinds + 1
-			    : pl_watch_kind_of((enum pl_flat_kind)__builtin_ctz(tapped))->name);
+	for (unsigned int i = 0; (kind = pl_watch_kind_at(i)) != NULL; i++) {
+		if ((tapped & 1u << kind->flat) != 0)
+			len += (size_t)snprintf(
+				kinds + len, sizeof(kinds) - len, ",%s", kind->name);
+	}
+	snprintf(dst, cap, "/api/v1/tail?kind=%s&form=record", kinds + 1);
 }
 
 static void pause_stream(struct stream *s)
@@ -255,7 +257,7 @@ static int follow(struct stream *s, const char *path)
 
 static int read_stream(struct stream *s)
 {
-	char path[96];
+	char path[160];
 	int code;
 
 	make_path(s, path, sizeof(path));

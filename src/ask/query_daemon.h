@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads records from a running daemon as they come, by the stream of pathline tail, for a question
- * over paths, hops, events and values, or over one kind of a tap's records: packets, flows, dns or
- * drops. */
+ * over paths, hops, events and values, and records of taps and marking domains: packets, flows, dns,
+ * drops, marks and segments. One stream has all kinds that the question reads. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,8 +26,8 @@ struct pl_query_daemon {
 /* Returns true for http://, https:// or unix:PATH. */
 bool pl_query_is_daemon(const char *source);
 
-/* For a question over records other than paths, hops, events and values: returns true when no
- * source is a daemon, or the only one is and has the question's kinds; else complains. */
+/* Returns true when no source is a daemon, or the only one is and has the question's kinds; else
+ * complains. */
 bool pl_query_daemon_check(const struct pl_query *query, const char *const *sources, size_t n);
 
 /* Reads until the end. Returns an exit code; complains. */

@@ -389,28 +389,21 @@ static bool has_file(unsigned int stream, const char *const *sources, size_t n)
 int pl_query_records_live(
 	const struct pl_query *query, const char *const *sources, size_t n, bool *ret)
 {
-	size_t live = 0, daemons = 0;
+	const bool daemon = pl_query_is_daemon(sources[0]);
+	size_t live = 0;
 	int code;
 
-	for (unsigned int stream = 0; stream < PL_FLAT_MAX; stream++) {
+	for (unsigned int stream = 0; stream < PL_FLAT_MAX && !daemon; stream++) {
 		if (!pl_query_reads(query, stream) || has_file(stream, sources, n))
 			continue;
 		pl_complain(
-			pl_query_is_daemon(sources[0])
-				? "query: a daemon has %s, but not in one question with paths, hops, events or values (as files, NAME.%s, they go together)"
-				: "query: %s beside paths, hops or events are read from files, NAME.%s, and none is given",
+			"query: %s beside paths, hops or events are read from files, NAME.%s, or from a daemon, and none is given",
 			pl_query_stream_name(stream), pl_flat((enum pl_flat_kind)stream)->name);
 		return PL_EXIT_USAGE;
 	}
 	code = check(query, sources, n);
-	for (size_t i = 0; code == 0 && i < n; i++) {
+	for (size_t i = 0; code == 0 && i < n; i++)
 		live += is_live(sources[i]);
-		daemons += pl_query_is_daemon(sources[i]);
-	}
-	if (code == 0 && daemons > 0 && n > 1) {
-		pl_complain("query: a daemon is the only source of a question");
-		return PL_EXIT_USAGE;
-	}
 	*ret = live > 0;
 	if (code != 0 || live == 0 || live == n)
 		return code;

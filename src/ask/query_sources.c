@@ -508,10 +508,10 @@ int pl_query_sources_check(struct pl_asking *a, const char *const *sources, size
 			sources[0]);
 		return PL_EXIT_USAGE;
 	}
-	if (pl_query_reads_records(a->query) && !is_topic(sources[0]))
-		return pl_query_records_live(a->query, sources, n, &a->reports);
 	if (!pl_query_daemon_check(a->query, sources, n))
 		return PL_EXIT_USAGE;
+	if (pl_query_reads_records(a->query) && !is_topic(sources[0]))
+		return pl_query_records_live(a->query, sources, n, &a->reports);
 	if (a->args->decode_given) {
 		pl_complain(
 			"query: the question reads no paths or hops, and --report-port, --dialect "
@@ -535,8 +535,8 @@ int pl_query_sources_check(struct pl_asking *a, const char *const *sources, size
 	}
 	if (is_topic(sources[0]))
 		return 0;
-	if (files == 0 && regions == 0 && marks_itself(sources, n) &&
-		!pl_query_made_of_packets(a->query))
+	if (files == 0 && regions == 0 && !pl_query_is_daemon(sources[0]) &&
+		marks_itself(sources, n) && !pl_query_made_of_packets(a->query))
 		return PL_EXIT_USAGE;
 	if ((files != 0 && files != n) || (regions != 0 && regions != n)) {
 		pl_complain("query: %s cannot be read together with other sources",

@@ -31,12 +31,14 @@ static inline bool pl_stream_hex(void *to, size_t size, const char *digits)
 	return true;
 }
 
-/* A record of a tap. */
+/* A record of a tap or marking domain. */
 union pl_stream_tapped {
 	struct pl_flow288 flow;
 	struct pl_pkt96 packet;
 	struct pl_dns64 dns;
 	struct pl_drop168 drop;
+	struct pl_mark128 mark;
+	struct pl_seg192 segment;
 };
 
 /* Reads the record of a line of n characters, without its end; returns its kind. NULL: it is no

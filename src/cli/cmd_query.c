@@ -230,10 +230,10 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_query = {
 	.name = "query",
-	.summary = "ask questions over packets, flows, paths, hops, events and values",
+	.summary = "ask questions over packets, flows, paths, hops, events, values and marks",
 	.usage = "[OPTION]… QUESTION SOURCE… | events|paths|hops FROM",
 	.description =
-		"A question is a SELECT over packets, flows, paths, hops, events or values, with filters,\n"
+		"A question is a SELECT over packets, flows, paths, hops, events, values or marks, with filters,\n"
 		"groups, aggregates, windows and joins, or the same as steps with bars between them;\n"
 		"docs/guide/query.md has the language. 'pathline help queries' lists those that have\n"
 		"names, such as syn_flood and portscan(threshold=100, window=5s). Records come from\n"
@@ -244,7 +244,8 @@ const struct pl_command pl_command_query = {
 		"Records of paths, hops and events come from the folder of a history, paths and hops also from\n"
 		"captures and from the ports where reports arrive (udp://:32766; see 'pathline listen'),\n"
 		"and all three from a running daemon (http://HOST:8400, unix:PATH; see 'pathline tail'),\n"
-		"which also has packets, flows, DNS messages and drops of its taps, and values of its regions.\n"
+		"which also has packets, flows, DNS messages and drops of its taps, marks and segments of its\n"
+		"marking domains, and values of its regions.\n"
 		"Rows of a live source come as windows close; without a window, at the end.\n"
 		"They go to standard output, or as JSON objects to what --into names, which the question\n"
 		"may also say itself: … INTO 'kafka://HOST/TOPIC'.\n"

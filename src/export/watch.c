@@ -29,6 +29,8 @@ static const struct pl_watch_kind kinds[] = {
 	{ PL_FLAT_PKT96, "packets", "packet " },
 	{ PL_FLAT_DNS64, "dns", "dns " },
 	{ PL_FLAT_DROP168, "drops", "drop " },
+	{ PL_FLAT_MARK128, "marks", "mark " },
+	{ PL_FLAT_SEG192, "segments", "segment " },
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -250,7 +252,7 @@ static void offer_flat(struct pl_watch *live, enum pl_flat_kind kind, const void
 	for (unsigned int i = 0; i < live->max_clients; i++) {
 		struct pl_watch_client *c = &live->clients[i];
 
-		if (!c->used || c->flat != kind)
+		if (!c->used || (c->flat & 1u << kind) == 0)
 			continue;
 		c->stats.seen++;
 		if (c->flat_where != NULL && !pl_where_match_row(c->flat_where, record, 0)) {

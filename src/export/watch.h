@@ -46,7 +46,8 @@ enum pl_watch_form {
 };
 const char *pl_watch_form_name(enum pl_watch_form form); /* "api", "jsonl", "table", … */
 
-/* A kind of tap records. A client with this kind has no other, and its form is jsonl or record. */
+/* A kind of records of taps and marking domains. Its form is jsonl or record; with other kinds it is
+ * record, without an expression. */
 struct pl_watch_kind {
 	enum pl_flat_kind flat;
 	const char *name; /* plural, in requests: "packets" */
@@ -86,12 +87,12 @@ void pl_watch_set_hooks(struct pl_watch *live, const struct pl_watch_hooks *hook
 
 struct pl_watch_request {
 	bool paths, events, values; /* none set: all kinds that have the fields of `where` */
-	uint32_t flat;              /* of taps: 1 << enum pl_flat_kind, alone */
+	uint32_t flat;              /* of taps and marking domains: bits 1 << enum pl_flat_kind */
 	const char *where;          /* NULL = all */
 	enum pl_watch_form form;
 	struct pl_addr address; /* the client's, for the statistics */
 };
-/* -EINVAL with diag (the expression, or CSV of several kinds); -EBUSY: all places are taken;
+/* -EINVAL with diag (the expression, or several kinds in a form of one); -EBUSY: all places are taken;
  * -ENOMEM. */
 int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	const struct pl_watch_request *request, uint64_t now_ns, struct pl_diag *diag);
@@ -117,7 +118,7 @@ void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events, uin
 struct pl_watch_stats {
 	struct pl_addr address;
 	bool paths, events, values;
-	enum pl_flat_kind flat; /* PL_FLAT_MAX: none */
+	uint32_t flat; /* as in the request */
 	enum pl_watch_form form;
 	uint64_t seen, filtered, sent, dropped; /* entries of its kinds; sent: into its buffer */
 	uint64_t missed;                        /* dropped by the output's queues meanwhile */

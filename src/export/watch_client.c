@@ -88,23 +88,28 @@ static int compile_rows(struct pl_where **ret, enum pl_record_kind kind, bool wa
 	return wanted ? pl_where_new_over(ret, fields, n, where, diag) : 0;
 }
 
-/* Compiles the expression for a kind of tap records. */
+/* Compiles the expression for kinds of tap records. */
 static int compile_flat(
 	struct pl_watch_client *c, const struct pl_watch_request *r, struct pl_diag *diag)
 {
 	const enum pl_flat_kind kind = (enum pl_flat_kind)__builtin_ctz(r->flat);
 	const struct pl_flat *flat = pl_flat(kind);
 	const char *name = pl_watch_kind_of(kind)->name;
+	const bool alone = !r->paths && !r->events && !r->values && r->flat == 1u << kind;
 
-	if (r->paths || r->events || r->values || r->flat != 1u << kind) {
-		pl_diag_set(diag, "%s come by themselves: ask for no other kind with them", name);
+	if (!alone && (r->form != PL_WATCH_RECORD || r->where != NULL)) {
+		pl_diag_set(diag, "%s come with other kinds in the form record only, without where",
+			name);
 		return -EINVAL;
 	}
 	if (r->form != PL_WATCH_JSONL && r->form != PL_WATCH_RECORD) {
 		pl_diag_set(diag, "%s come in the forms jsonl and record", name);
 		return -EINVAL;
 	}
-	c->flat = kind;
+	c->paths = r->paths;
+	c->events = r->events;
+	c->values = r->values;
+	c->flat = r->flat;
 	return r->where == NULL ? 0
 				: pl_where_new_over(&c->flat_where, flat->fields, flat->n_fields,
 					  r->where, diag);
@@ -141,9 +146,23 @@ static int compile(
 /* Returns how many entries of the client's kinds the output's queues have dropped. */
 static uint64_t missed_of(const struct pl_watch_client *c)
 {
-	return (c->paths ? c->live->missed_paths : 0) + (c->events ? c->live->missed_events : 0) +
-	       (c->values ? c->live->missed_values : 0) +
-	       (c->flat < PL_FLAT_MAX ? atomic_load(&c->live->missed_flat[c->flat]) : 0);
+	uint64_t missed = 0;
+
+	for (unsigned int kind = 0; kind < PL_FLAT_MAX; kind++) {
+		if ((c->flat & 1u << kind) != 0)
+			missed += atomic_load(&c->live->missed_flat[kind]);
+	}
+	return missed + (c->paths ? c->live->missed_paths : 0) +
+	       (c->events ? c->live->missed_events : 0) + (c->values ? c->live->missed_values : 0);
+}
+
+/* Counts the client among those of its kinds of tap records, or no longer. */
+static void count_flat(const struct pl_watch_client *c, unsigned int by)
+{
+	for (unsigned int kind = 0; kind < PL_FLAT_MAX; kind++) {
+		if ((c->flat & 1u << kind) != 0)
+			atomic_fetch_add(&c->live->n_flat[kind], by);
+	}
 }
 
 static void header(struct pl_watch_client *c)
@@ -209,9 +228,7 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 		pl_diag_set(diag, "%u streams are open, which is the limit", live->max_clients);
 		return -EBUSY;
 	}
-	*c = (struct pl_watch_client){
-		.live = live, .ring = c->ring, .flat = PL_FLAT_MAX, .form = request->form
-	};
+	*c = (struct pl_watch_client){ .live = live, .ring = c->ring, .form = request->form };
 	r = compile(c, request, diag);
 	if (r == 0 && c->form == PL_WATCH_CSV && c->paths + c->events + c->values > 1) {
 		pl_diag_set(diag, "CSV has one header: ask for paths, for events or for values");
@@ -234,8 +251,7 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	want = c->paths && !others_want_paths(live, c);
 	c->used = true;
 	live->n_clients++;
-	if (c->flat < PL_FLAT_MAX)
-		atomic_fetch_add(&live->n_flat[c->flat], 1);
+	count_flat(c, 1);
 	hooks = live->hooks;
 	pthread_mutex_unlock(&live->lock);
 	if (want && hooks.want != NULL)
@@ -252,8 +268,7 @@ void pl_watch_close(struct pl_watch_client *c)
 
 	pthread_mutex_lock(&live->lock);
 	cease = c->paths && !others_want_paths(live, c);
-	if (c->flat < PL_FLAT_MAX)
-		atomic_fetch_sub(&live->n_flat[c->flat], 1);
+	count_flat(c, -1u);
 	forget(c);
 	live->n_clients--;
 	hooks = live->hooks;

@@ -22,7 +22,7 @@ struct pl_watch_client {
 	struct pl_watch *live;
 	bool used;
 	bool paths, events, values;
-	enum pl_flat_kind flat; /* PL_FLAT_MAX: none */
+	uint32_t flat; /* as in the request */
 	enum pl_watch_form form;
 	struct pl_where *path_where, *event_where, *value_where, *flat_where;
 	struct pl_watch_stats stats;

@@ -323,7 +323,7 @@ static void packets(void)
 	ok(count(text, "packet 0000") > 250, "what it kept comes with the next, as there is room");
 	pl_watch_tapped(f.live, PL_FLAT_FLOW288, &(struct pl_flow288){ 0 }, 1);
 	ok(pl_watch_stats(f.live, 0, &s));
-	eq(s.flat, PL_FLAT_PKT96);
+	eq(s.flat, 1u << PL_FLAT_PKT96);
 	eq(s.seen, 4099, "flows are not packets");
 	for (unsigned int i = 0; i < 600; i++)
 		some[i].dport = 7;
@@ -363,7 +363,7 @@ static void every_kind(void)
 		pl_watch_tapped(f.live, kind->flat, records, 1 + i);
 		pthread_mutex_unlock(&f.live->lock);
 	}
-	pl_watch_tapped(f.live, PL_FLAT_MARK128, records, 1);
+	pl_watch_tapped(f.live, PL_FLAT_LINK128, records, 1);
 	pl_watch_turned(f.live);
 	for (unsigned int i = 0; (kind = pl_watch_kind_at(i)) != NULL; i++) {
 		drain(c[i], text, sizeof(text), 0);
@@ -379,10 +379,58 @@ static void every_kind(void)
 	pl_export_close(f.e);
 }
 
+/* Records of taps and of the collector in one stream, each counted once. */
+static void together(void)
+{
+	static char text[200000];
+	static const uint8_t records[4 * 288];
+	const uint32_t both = 1u << PL_FLAT_PKT96 | 1u << PL_FLAT_MARK128;
+	const struct pl_watch_request bad[] = {
+		{ .events = true, .flat = both, .form = PL_WATCH_JSONL },
+		{ .flat = both, .form = PL_WATCH_JSONL },
+		{ .flat = both, .form = PL_WATCH_RECORD, .where = "point == 1" },
+	};
+	struct pl_diag diag = { .text = "" };
+	struct pl_watch_client *c;
+	struct pl_watch_stats s;
+	struct fixture f;
+
+	setup(&f, 1, 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		eq(pl_watch_open(&c, f.live, &bad[i], 0, &diag), -EINVAL, "request %zu", i);
+	c = open_client(&f,
+		(struct pl_watch_request){ .events = true, .flat = both, .form = PL_WATCH_RECORD });
+	send_events(&f, 3, 1);
+	pl_watch_tapped(f.live, PL_FLAT_PKT96, records, 2);
+	pl_watch_tapped(f.live, PL_FLAT_MARK128, records, 4);
+	pl_watch_tapped(f.live, PL_FLAT_SEG192, records, 1);
+	drain(c, text, sizeof(text), 0);
+	eq(count(text, "event 01"), 3);
+	eq(count(text, "packet 00"), 2);
+	eq(count(text, "mark 00"), 4);
+	eq(count(text, "segment "), 0);
+	pthread_mutex_lock(&f.live->lock);
+	for (unsigned int i = 0; i < 900; i++) {
+		pl_watch_tapped(f.live, PL_FLAT_PKT96, records, 10);
+		pl_watch_tapped(f.live, PL_FLAT_MARK128, records, 10);
+	}
+	pthread_mutex_unlock(&f.live->lock);
+	drain(c, text, sizeof(text), 0);
+	ok(strstr(text, "\"count\":10832,\"cause\":\"queue_full\"") != NULL,
+		"those of both kinds that were not kept: %.90s", text);
+	ok(pl_watch_stats(f.live, 0, &s));
+	eq(s.flat, both);
+	eq(s.seen, 9);
+	pl_watch_close(c);
+	ok(!pl_watch_wants_tapped(f.live));
+	pl_export_close(f.e);
+}
+
 int main(void)
 {
 	packets();
 	every_kind();
+	together();
 	kinds_and_filters();
 	refusals();
 	slow();

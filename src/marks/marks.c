@@ -33,23 +33,33 @@ static void take_result(void *arg, const struct pl_mark_result *result)
 	one->give(one->give_arg, &record, 1);
 }
 
+static void take_blocks(struct pl_marks_one *one, const struct pl_addr *sender,
+	const struct pl_mark128 *records, uint32_t n, bool torn)
+{
+	const struct pl_mark_domain_stats *stats = pl_mark_domain_stats(one->domain);
+	const uint64_t refused = stats->not_allowed;
+
+	pl_mark_domain_take(one->domain, sender, records, n, torn, pl_clock_real_ns());
+	if (stats->not_allowed == refused)
+		one->show(one->give_arg, records, n);
+}
+
 void pl_marks_take(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
 {
 	struct pl_marks_one *one = arg;
 	const struct pl_tmpkt_receiver *from = *one->receiver;
 
 	if (kind == PL_FLAT_MARK128)
-		pl_mark_domain_take(one->domain, pl_tmpkt_receiver_from(from), records, n,
-			pl_tmpkt_receiver_torn(from), pl_clock_real_ns());
+		take_blocks(one, pl_tmpkt_receiver_from(from), records, n,
+			pl_tmpkt_receiver_torn(from));
 }
 
 static void take_entries(void *arg, const struct pl_mark128 *records, uint32_t n, bool torn)
 {
 	static const struct pl_addr nobody;
-	struct pl_marks_one *one = arg;
 
 	/* Regions and topics control who may append or produce. */
-	pl_mark_domain_take(one->domain, &nobody, records, n, torn, pl_clock_real_ns());
+	take_blocks(arg, &nobody, records, n, torn);
 }
 
 /* ---- configuration ---- */

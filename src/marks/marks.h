@@ -30,9 +30,10 @@ struct pl_marks_one {
 	const char *const *to; /* outputs of results; owned by the configuration */
 	size_t n_to;
 	/* Set by the owner of the tap with the sockets and outputs. give: passes results to outputs
-	 * and queries. */
+	 * and queries. show: shows accepted block records to viewers. */
 	struct pl_tmpkt_receiver *const *receiver;
 	void (*give)(void *arg, const struct pl_seg192 *records, uint32_t n);
+	void (*show)(void *arg, const struct pl_mark128 *records, uint32_t n);
 	void *give_arg;
 	struct pl_marks_region regions[PL_MARKS_SOURCES_MAX];
 	unsigned int n_regions;

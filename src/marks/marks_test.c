@@ -18,6 +18,13 @@ static uint32_t put_event(void *arg, const struct pl_event *events, uint32_t n)
 	return n;
 }
 
+static void show(void *arg, const struct pl_mark128 *records, uint32_t n)
+{
+	(void)arg;
+	(void)records;
+	(void)n;
+}
+
 static void give(void *arg, const struct pl_seg192 *records, uint32_t n)
 {
 	(void)arg;
@@ -79,6 +86,7 @@ int main(void)
 
 	ok(pl_marks_init(&marks, &config, NULL) == 0);
 	marks.items[0]->give = give;
+	marks.items[0]->show = show;
 	ok(pl_marks_service.open(&marks, NULL) == 0);
 	append(&a, block);
 	now_ns = pl_clock_mono_ns();

@@ -129,7 +129,7 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 		bool_member(json, "events", s.events);
 		bool_member(json, "values", s.values);
 		for (unsigned int k = 0; (kind = pl_watch_kind_at(k)) != NULL; k++)
-			bool_member(json, kind->name, s.flat == kind->flat);
+			bool_member(json, kind->name, (s.flat & 1u << kind->flat) != 0);
 		pl_json_number(json, "seen", s.seen);
 		pl_json_number(json, "filtered", s.filtered);
 		pl_json_number(json, "sent", s.sent);

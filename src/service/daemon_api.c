@@ -282,7 +282,7 @@ static bool parse_kind(const char *text, size_t n, struct pl_watch_request *ret)
 	return false;
 }
 
-/* Reads "events,paths,values", or kinds of taps' records; pl_watch_open refuses a mixture. */
+/* Reads "events,paths,packets" and so on; pl_watch_open refuses what does not go together. */
 static bool parse_kinds(const char *text, struct pl_watch_request *ret)
 {
 	bool any = false;
@@ -316,7 +316,7 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 	char where[WHERE_MAX], struct pl_http_reply *reply)
 {
 	static const char *const names[] = { "kind", "where", "form" };
-	char kind[32], form[16];
+	char kind[96], form[16];
 	int has_kind, has_where, has_form;
 
 	*ret = (struct pl_watch_request){ .address = request->client };
@@ -330,7 +330,7 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 	ret->where = has_where > 0 ? where : NULL;
 	if (has_kind > 0 && !parse_kinds(kind, ret)) {
 		pl_http_problem(reply, 400, "bad_kind",
-			"kind is flows, packets, dns or drops, or events, paths, values, or several of these three with commas between");
+			"kind is events, paths, values, flows, packets, dns, drops, marks or segments, or several of them with commas between");
 		return false;
 	}
 	if (has_form > 0 && !parse_form(form, ret)) {
@@ -341,16 +341,33 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 	return true;
 }
 
+/* Says that no tap makes records of the kind, or no marking domain. */
+static void none_makes(const struct pl_watch_kind *kind, struct pl_http_reply *reply)
+{
+	char text[256], code[24];
+
+	snprintf(code, sizeof(code), "no_%s", kind->name);
+	if (kind->flat == PL_FLAT_MARK128 || kind->flat == PL_FLAT_SEG192)
+		snprintf(text, sizeof(text),
+			"no marking domain is configured (the key marks), so there are no %s",
+			kind->name);
+	else
+		snprintf(text, sizeof(text),
+			"no tap of this process makes records of %s (records: %s with an output, or a query of %s)",
+			kind->name, kind->name, kind->name);
+	pl_http_problem(reply, 404, code, text);
+}
+
 /* Returns whether taps make records of the kind, of all packets; if not, the reply says why. */
 static bool taps_have(const struct pl_daemon_api *api, const struct pl_watch_kind *kind,
 	struct pl_http_reply *reply)
 {
-	char text[256], code[24];
+	char text[256];
 	bool any = false;
 
 	if (api->taps == NULL) {
 		pl_http_problem(reply, 404, "no_taps",
-			"no tap is configured (the key taps), so there are no records of taps");
+			"no tap and no marking domain is configured (the keys taps and marks), so there are no records of them");
 		return false;
 	}
 	for (unsigned int i = 0; i < api->taps->n; i++) {
@@ -368,14 +385,9 @@ static bool taps_have(const struct pl_daemon_api *api, const struct pl_watch_kin
 		pl_http_problem(reply, 404, "in_kernel", text);
 		return false;
 	}
-	if (any)
-		return true;
-	snprintf(code, sizeof(code), "no_%s", kind->name);
-	snprintf(text, sizeof(text),
-		"no tap of this process makes records of %s (records: %s with an output, or a query of %s)",
-		kind->name, kind->name, kind->name);
-	pl_http_problem(reply, 404, code, text);
-	return false;
+	if (!any)
+		none_makes(kind, reply);
+	return any;
 }
 
 /* Returns whether taps_have is true for all kinds in `wanted`. */

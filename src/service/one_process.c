@@ -138,6 +138,11 @@ static void give_segments(void *arg, const struct pl_seg192 *records, uint32_t n
 	pl_tap_service_give(&tap->service, PL_FLAT_SEG192, records, n);
 }
 
+static void show_blocks(void *arg, const struct pl_mark128 *records, uint32_t n)
+{
+	pl_taps_show(arg, PL_FLAT_MARK128, records, n);
+}
+
 /* Adds a tap for each marking domain, for its sockets and outputs. */
 static int add_marks(struct pl_one_process *p, struct pl_diag *diag)
 {
@@ -167,6 +172,7 @@ static int add_marks(struct pl_one_process *p, struct pl_diag *diag)
 			break;
 		one->receiver = &tap->service.receiver;
 		one->give = give_segments;
+		one->show = show_blocks;
 		one->give_arg = tap;
 	}
 	return r;
@@ -184,7 +190,7 @@ static int add_queries(struct pl_one_process *p, struct pl_diag *diag)
 		return r;
 	if (p->marks.n > 0)
 		p->collector_options.marks = &p->marks;
-	if (p->taps.n > p->marks.n)
+	if (p->taps.n > 0)
 		p->collector_options.taps = &p->taps;
 	p->queries.put = put_events;
 	p->queries.arg = p;

@@ -26,15 +26,24 @@ static uint32_t kinds_made(const struct pl_config_tap *t)
 	return t->to.n > 0 || t->records == PL_TAP_RECORDS_DROPS ? 1u << kinds[t->records] : 0;
 }
 
+void pl_taps_show(
+	const struct pl_taps_one *one, enum pl_flat_kind kind, const void *records, uint32_t n)
+{
+	if (one->all->watch != NULL)
+		pl_watch_tapped(one->all->watch, kind, records, n);
+}
+
 static void take(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
 {
 	const struct pl_taps_one *one = arg;
 
-	if (one->all->watch != NULL)
-		pl_watch_tapped(one->all->watch, kind, records, n);
-	if (one->added != NULL && kind == one->added->in)
+	/* The other service shows those that it accepts. */
+	if (one->added != NULL && kind == one->added->in) {
 		one->added->sink(one->added->arg, kind, records, n);
-	else if ((one->kinds & 1u << kind) != 0 && one->all->take != NULL)
+		return;
+	}
+	pl_taps_show(one, kind, records, n);
+	if ((one->kinds & 1u << kind) != 0 && one->all->take != NULL)
 		one->all->take(one->all->arg, one->index, kind, records, n);
 }
 
@@ -169,6 +178,7 @@ int pl_taps_add(struct pl_taps *taps, const struct pl_taps_added *added, struct 
 		.draining = added->draining,
 		.draining_arg = added->arg };
 	one->service.o = &one->options;
+	note_kinds(one);
 	taps->taps[taps->n++] = one;
 	*ret = one;
 	return 0;

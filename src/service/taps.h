@@ -76,6 +76,10 @@ int pl_taps_init(struct pl_taps *ret, const struct pl_config *config);
 int pl_taps_add(struct pl_taps *taps, const struct pl_taps_added *added, struct pl_taps_one **ret,
 	struct pl_diag *diag);
 
+/* Shows records to viewers. On the service's thread. */
+void pl_taps_show(
+	const struct pl_taps_one *one, enum pl_flat_kind kind, const void *records, uint32_t n);
+
 /* Checks the taps' sources and outputs by their texts alone, with the messages that opening them
  * would give. Returns -EINVAL with diag. */
 int pl_taps_check(const struct pl_config *config, struct pl_diag *diag);

@@ -7,7 +7,10 @@ import json
 import os
 import re
 import signal
+import socket
+import struct
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, tap  # noqa: E402
@@ -17,6 +20,8 @@ from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
 DTA, TAP = free_udp_port(), free_udp_port()
+SECOND = 1000000000
+SOCKET = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 # A window that outlasts the test: rows come when the asking ends.
 BY_REGION = ("SELECT region, name, count() AS n, max(value) AS most, count(distinct list) AS lists FROM values TUMBLE(ts, 10000h) "
              "WHERE region != unwanted GROUP BY region, name")
@@ -111,9 +116,9 @@ def check():
        "flows of the tap over the API are those of its file")
 
 
-def taps_config(taps, more=""):
+def taps_config(taps, more="", web=""):
     text = "taps:\n" + "".join(f"  - {{name: {name}, sources: ['{source}'], {keys}}}\n" for name, source, keys in taps)
-    return lab.write("taps.yaml", text + more + "web: {listen: '127.0.0.1:0'}\n")
+    return lab.write("taps.yaml", text + more + f"web: {{listen: '127.0.0.1:0'{web}}}\n")
 
 
 def test_packets():
@@ -134,7 +139,7 @@ def test_packets():
     ok(wait(lambda: json.loads(d.get("/api/v1/status")[1])["streams"][0]["waiting_bytes"] == 0), "all are read")
     p.send_signal(signal.SIGINT)
     eq(p.wait(60), 0, "the command ends well")
-    ok("by themselves" in d.get("/api/v1/tail?kind=packets,flows&form=jsonl")[1], "packets beside flows")
+    ok("in the form record only" in d.get("/api/v1/tail?kind=packets,flows&form=jsonl")[1], "packets beside flows have one form")
     ok("forms jsonl and record" in d.get("/api/v1/tail?kind=packets&form=csv")[1], "forms that there are not")
     d.stop()
     whole = answer(run("query", "-o", "jsonl", PACKETS, path("p0.pkt96"), path("p1.pkt96")).stdout)
@@ -203,17 +208,14 @@ def test_none():
     d.stop()
     d = Daemon(lab.write("bare.yaml", "web: {listen: '127.0.0.1:0'}\n"), name="bare")
     refused = run("query", "SELECT count() AS n FROM packets", d.web)
-    ok(refused.returncode != 0 and "no tap is configured" in refused.stderr, "no tap at all", refused.stderr)
+    ok(refused.returncode != 0 and "no tap and no marking domain is configured" in refused.stderr, "no tap at all", refused.stderr)
     d.stop()
 
 
 def test_refused():
     for question, source, says in (
             ("SELECT count() AS n FROM values", path("trace.pcap"), "come from the daemon that reads them"),
-            ("SELECT count() AS n FROM marks", "http://127.0.0.1:1", "asked for where they come from"),
-            ("SELECT a.client FROM dns AS a JOIN packets AS b ON a.client = b.src WITHIN 1s", "http://127.0.0.1:1", "not in one question"),
-            ("SELECT a.src FROM flows AS a JOIN packets AS b ON a.src = b.src WITHIN 1s", "http://127.0.0.1:1", "not in one question"),
-            ("SELECT a.src FROM flows AS a JOIN events AS b ON a.src = b.flow.src WITHIN 1s", "http://127.0.0.1:1", "not in one question"),
+            ("SELECT count() AS n FROM truth_links", "http://127.0.0.1:1", "asked for where they come from"),
             ("SELECT region FROM values WHERE region < a", "http://127.0.0.1:1", "have no order")):
         refused = run("query", question, source)
         ok(refused.returncode == 2 and says in refused.stderr, f"refused: {question}", refused.stderr)
@@ -221,5 +223,94 @@ def test_refused():
     ok(two.returncode == 2 and "the only source" in two.stderr, "a daemon beside a capture", two.stderr)
 
 
-lab.run(test_values, test_packets, test_slow, test_dns, test_none, test_refused)
+def mark(block, point, packets, offset_ns):
+    """A mark128 record as docs/formats/records.md has it: method step, a synchronised clock, periods of a second."""
+    src, dst = (bytes(10) + b"\xff\xff\x0a\x00\x00" + bytes([n]) for n in (1, 2))
+    return struct.pack("<Q16s16sHHBBHQQQQqqqIIIIIHH", block * SECOND, src, dst, 1, 6010, 17, 1, 2 | (point == 1), block, SECOND, packets,
+                       100 * packets, packets * offset_ns, offset_ns, 0, point, 0, 0, 0, 1000, 0, 0)
+
+
+def send_marks(port, point, sequence, *records):
+    head = b"TPK1" + struct.pack("<BBHIIQQ", 1, 6, len(records), point, sequence, 0, 0)
+    SOCKET.sendto(head + b"".join(records), ("127.0.0.1", port))
+
+
+def test_together():
+    """Records of several kinds of one daemon in one question: DNS messages with the packets that carry them, packets with reports."""
+    packets, dns, reports = (free_udp_port() for _ in range(3))
+    d = Daemon(taps_config([("p", f"udp://127.0.0.1:{packets}", f"to: ['file:{path('both.pkt96')}']"),
+                            ("d", f"udp://127.0.0.1:{dns}", f"records: dns, to: ['file:{path('both.dns64')}']")],
+                           f"sources: [{{uri: 'udp://127.0.0.1:{reports}'}}]\noutputs: [{{type: jsonl, path: {path('both.jsonl')}}}]\n", ", stream_buffer: 16MiB"), name="both")
+    joined = ("dns as q | where not response | join (packets | where udp) as p on q.client = p.src and q.server = p.dst within 1ms "
+              "| group client over 10000h agg n=count(), bytes=sum(p.wire_len)")
+    beside = ("SELECT a.dst, a.n AS reports, b.n AS packets FROM (SELECT flow.dst AS dst, count() AS n FROM paths TUMBLE(ts, 10000h) GROUP BY flow.dst) AS a "
+              "LEFT JOIN (SELECT dst, count() AS n FROM packets TUMBLE(ts, 10000h) GROUP BY dst) AS b ON dst")
+    asked = {}
+    for name, question in (("joined", joined), ("beside", beside)):
+        with open(path(name + ".rows"), "w", encoding="utf-8") as out:
+            asked[name] = lab.start([PATHLINE, "query", "-o", "jsonl", "--lateness", "1h", question, d.web], log=path(name + ".err"), stdout=out)
+    reported = lambda: [r for r in jsonl(lab.read("both.jsonl")) if r["kind"] == "path"]  # noqa: E731
+    status = lambda: json.loads(d.get("/api/v1/status")[1])["streams"]  # noqa: E731
+    ok(wait(lambda: sorted((s["paths"], s["packets"], s["dns"]) for s in status()) == [(False, True, True), (True, True, False)]),
+       "each question has one stream with both kinds", lab.read("joined.err") + lab.read("beside.err"))
+    run("gen", "packets", "--story", "--duration", "5s", "-w", path("both.pcap"))
+    n = [len(jsonl(run("tap", *more, "-o", "jsonl", path("both.pcap")).stdout)) for more in ((), ("--dns",))]
+    run("tap", "--dns", "--to", f"udp://127.0.0.1:{dns}", path("both.pcap"))
+    run("tap", "--to", f"udp://127.0.0.1:{packets}?kind=pkt96", path("both.pcap"))
+    run("gen", "int", "-n", 200, "--flows", 6, "-r", 2000, f"udp://127.0.0.1:{reports}")
+    ok(wait(lambda: len(reported()) >= 190), "reports are decoded")
+    told = len(reported())
+    ok(wait(lambda: sorted(s["seen"] for s in status()) == sorted((sum(n), n[0] + told)) and not any(s["waiting_bytes"] for s in status())),
+       "the streams have seen all", status())
+    dropped = sum(s["dropped"] + s["missed"] for s in status())
+    for name, p in asked.items():
+        p.send_signal(signal.SIGINT)
+        eq(p.wait(60), 0, f"{name}: the command ends well")
+    d.stop()
+    eq(dropped, 0, "nothing was dropped on the way")
+    whole = answer(run("query", "-o", "jsonl", joined, path("both.pcap")).stdout)
+    differ = {str(r) for r in answer(lab.read("joined.rows"))} ^ {str(r) for r in whole}
+    ok(not differ, "the join's answer is that over the capture", (lab.read("joined.err"), sorted(differ)[:8]))
+    ok(len(whole) > 1, f"{len(whole)} rows")
+    by_dst = collections.Counter(p["flow"]["dst"] for p in reported())
+    to_dst = collections.Counter(p["dst"] for p in jsonl(run("tap", "-o", "jsonl", path("both.pcap")).stdout))
+    eq({r["dst"]: (r["reports"], r.get("packets")) for r in answer(lab.read("beside.rows"))},
+       {dst: (count, to_dst.get(dst)) for dst, count in by_dst.items()}, "so are reports beside packets")
+
+
+def test_marks():
+    """Block records that marking domains accept, and what they come to, asked of the daemon alone and together."""
+    ports = [free_udp_port(), free_udp_port()]
+    keys = "points: [a=1, b=2], period: 1s, wait: 2s"
+    d = Daemon(lab.write("marks.yaml", f"""marks:
+  - {{name: m, sources: ['udp://127.0.0.1:{ports[0]}'], {keys}, to: ['file:{path('m.seg192')}']}}
+  - {{name: closed, sources: ['udp://127.0.0.1:{ports[1]}'], allow: [192.0.2.0/24], {keys}}}
+web: {{listen: '127.0.0.1:0'}}
+"""), name="marks")
+    questions = {"blocks": "SELECT point, count() AS n, sum(packets) AS p FROM marks TUMBLE(ts, 10000h) GROUP BY point",
+                 "losses": ("SELECT a.dst, a.n AS blocks, b.n AS results, b.lost FROM (SELECT dst, count() AS n FROM marks TUMBLE(ts, 10000h) GROUP BY dst) AS a "
+                            "JOIN (SELECT dst, count() AS n, sum(loss) AS lost FROM segments TUMBLE(ts, 10000h) GROUP BY dst) AS b ON dst")}
+    asked = {name: ask(d, name, question) for name, question in questions.items()}
+    status = lambda: json.loads(d.get("/api/v1/status")[1])["streams"]  # noqa: E731
+    ok(wait(lambda: sorted((s["marks"], s["segments"]) for s in status()) == [(True, False), (True, True)]), "marks are asked of the daemon",
+       lab.read("blocks.err") + lab.read("losses.err"))
+    first = time.time_ns() // SECOND - 1
+    blocks = range(first, first + 4)
+    for sequence, block in enumerate(blocks):
+        wait(lambda: time.time_ns() // SECOND > block)  # noqa: B023
+        for port in ports:
+            send_marks(port, 1, sequence, mark(block, 1, 100, 1000))
+            send_marks(port, 2, sequence, mark(block, 2, 90, 2000))
+    metric = lambda name: sum(v for k, v in d.metrics().items() if k.startswith(f'pathline_{name}{{domain="closed"'))  # noqa: E731
+    ok(wait(lambda: os.path.getsize(path("m.seg192")) >= 192 * 4 and metric("mark_domain_not_allowed_total") >= 8), "blocks are over", d.metrics())
+    ok(wait(lambda: not any(s["waiting_bytes"] for s in status())), "all are read")
+    for name, p in asked.items():
+        p.send_signal(signal.SIGINT)
+        eq(p.wait(60), 0, f"{name}: the command ends well")
+    eq(d.stop(), 0, "the daemon ends well")
+    eq(sorted((r["point"], r["n"], r["p"]) for r in answer(lab.read("blocks.rows"))), [(1, 4, 400), (2, 4, 360)], "blocks of the domain that takes them")
+    eq([(r["blocks"], r["results"], r["lost"]) for r in answer(lab.read("losses.rows"))], [(8, 4, 40)], "blocks beside what they come to")
+
+
+lab.run(test_values, test_packets, test_slow, test_dns, test_together, test_marks, test_none, test_refused)
 sys.exit(tap.end())
