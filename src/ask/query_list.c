@@ -112,7 +112,7 @@ static int prepare(struct listing *l)
 	return pl_record_out_init_kinds(&l->out, args->form, args->kind, NULL, args->count);
 }
 
-/* ---- --explain ---- */
+/* ---- EXPLAIN ---- */
 
 static void note(struct pl_buf *out, const char *option, const char *value, const char *what)
 {

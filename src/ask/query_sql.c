@@ -185,50 +185,17 @@ static int ask_into(struct pl_asking *a, const char *name, const char *uri,
 	return code;
 }
 
-/* Answers the parsed question; with --explain prints its plan instead. */
-static int answer(struct pl_asking *a, const char *name, const char *question,
-	const char *const *sources, size_t n)
+/* Prints the plan of a question, and where its parts run. */
+static int explain(struct pl_asking *a, const char *question, const char *const *sources, size_t n)
 {
-	const char *into = NULL;
+	const int code = new_run(a, 1);
 	struct pl_buf plan;
-	int code;
 
-	if (a->args->groups > UINT32_MAX) {
-		pl_complain(
-			"--groups %" PRIu64 " is too large: at most 4294967295", a->args->groups);
-		return PL_EXIT_USAGE;
-	}
-	if (a->args->export != NULL)
-		return pl_query_export_print(a->query, question, a->args->export, sources, n);
-	if (!a->args->explain) {
-		code = pl_query_sources_check(a, sources, n);
-		if (code == 0 && !pl_query_is_served(a, sources[0]) &&
-			(a->args->user != NULL || a->args->group != NULL)) {
-			pl_complain("query: --user and --group do nothing for %s; start pathline "
-				    "as that user instead",
-				sources[0]);
-			code = PL_EXIT_USAGE;
-		}
-		if (code == 0)
-			code = pl_query_into_choose(&into, a->args->into, a->query);
-		if (code != 0)
-			return code;
-		if (a->args->form != NULL && strcmp(a->args->form, PL_QUERY_CHART) == 0) {
-			if (into == NULL && !pl_query_is_member(a, sources, n))
-				return ask_chart(a, sources, n);
-			pl_complain(
-				"query: -o chart draws on standard output what this process answers alone: without --into and --group");
-			return PL_EXIT_USAGE;
-		}
-		return pl_query_is_member(a, sources, n) ? ask_group(a, name, sources[0], into)
-		       : into != NULL                    ? ask_into(a, name, into, sources, n)
-							 : ask(a, sources, n);
-	}
-	code = new_run(a, 1);
 	if (code != 0)
 		return code;
 	pl_buf_init(&plan);
-	pl_buf_printf(&plan, "%s\nmemory, at most: %" PRIu64 " MiB\n", question,
+	pl_buf_printf(&plan, "%s\nmemory, at most: %" PRIu64 " MiB\n",
+		pl_query_behind_explain(question),
 		(pl_query_run_bytes(a->run) + (1 << 20) - 1) >> 20);
 	pl_query_explain(a->query, &plan);
 	pl_query_push_explain(a->query, !a->args->no_push_down && a->args->rules->n == 0,
@@ -239,13 +206,57 @@ static int answer(struct pl_asking *a, const char *name, const char *question,
 	return 0;
 }
 
+/* Answers the parsed question. */
+static int answer(struct pl_asking *a, const char *name, const char *question,
+	const char *const *sources, size_t n)
+{
+	const char *into = NULL;
+	int code;
+
+	if (a->args->groups > UINT32_MAX) {
+		pl_complain(
+			"--groups %" PRIu64 " is too large: at most 4294967295", a->args->groups);
+		return PL_EXIT_USAGE;
+	}
+	if (a->args->export != NULL && pl_query_is_explain(a->query)) {
+		pl_complain("query: EXPLAIN asks for the plan of pathline: without --export");
+		return PL_EXIT_USAGE;
+	}
+	if (a->args->export != NULL)
+		return pl_query_export_print(a->query, question, a->args->export, sources, n);
+	if (pl_query_is_explain(a->query))
+		return explain(a, question, sources, n);
+	code = pl_query_sources_check(a, sources, n);
+	if (code == 0 && !pl_query_is_served(a, sources[0]) &&
+		(a->args->user != NULL || a->args->group != NULL)) {
+		pl_complain("query: --user and --group do nothing for %s; start pathline "
+			    "as that user instead",
+			sources[0]);
+		code = PL_EXIT_USAGE;
+	}
+	if (code == 0)
+		code = pl_query_into_choose(&into, a->args->into, a->query);
+	if (code != 0)
+		return code;
+	if (a->args->form != NULL && strcmp(a->args->form, PL_QUERY_CHART) == 0) {
+		if (into == NULL && !pl_query_is_member(a, sources, n))
+			return ask_chart(a, sources, n);
+		pl_complain(
+			"query: -o chart draws on standard output what this process answers alone: without --into and --group");
+		return PL_EXIT_USAGE;
+	}
+	return pl_query_is_member(a, sources, n) ? ask_group(a, name, sources[0], into)
+	       : into != NULL                    ? ask_into(a, name, into, sources, n)
+						 : ask(a, sources, n);
+}
+
 /* Makes the text of a question by name. -ENOENT: it is no name; other errors are reported. */
 static int expand(struct pl_buf *text, const char *question)
 {
 	struct pl_diag diag = { .text = "" };
 	int r = pl_query_builtin_text(text, question, &diag);
 
-	if (r == -ENOENT && strpbrk(question, " \t\n|") != NULL)
+	if (r == -ENOENT && strpbrk(pl_query_behind_explain(question), " \t\n|") != NULL)
 		return r;
 	if (r < 0)
 		pl_complain_question(question, &diag);
@@ -265,6 +276,7 @@ int pl_query_sql(
 	pl_buf_init(&text);
 	r = expand(&text, question);
 	if (r == 0) {
+		question = pl_query_behind_explain(question);
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(question, "("), question);
 		question = text.data;
 	}

@@ -16,7 +16,7 @@ struct pl_client_args;
 struct pl_query_sql {
 	const char *form; /* one of pl_out_forms, or PL_QUERY_CHART; NULL: table */
 	uint64_t count;   /* rows; 0: all */
-	bool explain, inner, stats;
+	bool inner, stats;
 	const char *into; /* an output, as in INTO of the question; NULL: none */
 	const struct pl_decode_options *decode; /* for captures and ports with telemetry */
 	bool decode_given;                      /* some options of it are not the default */

@@ -9,6 +9,7 @@
 #include "cli/args.h"
 #include "cli/command.h"
 #include "cli/decode_args.h"
+#include "lang/lang.h"
 #include "show/record_out.h"
 #include "web/client.h"
 
@@ -39,8 +40,6 @@ static const struct pl_opt *options(void)
 			"rows of a question go there as JSON objects: file:PATH (lines, added), kafka://HOST/TOPIC (a message each), or - (lines); or by their columns: influx://HOST/DATABASE, clickhouse://HOST/TABLE",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Questions", NULL, NULL, NULL, NULL },
-		{ PL_OPT_FLAG, 0, "explain", &args.sql.explain, NULL,
-			"print the plan, and where its parts run, instead of an answer", NULL },
 		{ PL_OPT_CHOICE, 0, "export", &args.sql.export, "SYSTEM",
 			"print tables and SQL with which another system answers: clickhouse, flink, duckdb",
 			pl_query_export_systems },
@@ -128,8 +127,10 @@ static bool is_question(const char *text)
 	       moved[pl_opt_place(moved, text)] == NULL;
 }
 
-static int ask(const char *question, const struct pl_opt_list *operands)
+static int ask(const struct pl_opt_list *operands)
 {
+	const char *question = operands->items[0];
+
 	if (args.from.n == 0)
 		return pl_query_sql(&args.sql, question, operands->items + 1, operands->n - 1);
 	if (operands->n > 1) {
@@ -142,10 +143,12 @@ static int ask(const char *question, const struct pl_opt_list *operands)
 
 static int query(const struct pl_opt_list *operands)
 {
-	const char *word = operands->n > 0 ? operands->items[0] : "";
+	const char *text = operands->n > 0 ? operands->items[0] : "";
+	const char *word = pl_query_behind_explain(text);
+	const bool explain = word != text;
 
 	if (is_question(word))
-		return ask(word, operands);
+		return ask(operands);
 	if (pl_opt_place(words, word) == sizeof(words) / sizeof(words[0]) - 1) {
 		const char *moved[] = { "flow", "queue", "drops", "key", NULL };
 
@@ -170,7 +173,7 @@ static int query(const struct pl_opt_list *operands)
 		pl_complain("query %s: --rule is of packets; records are chosen by --where", word);
 		return PL_EXIT_USAGE;
 	}
-	if (operands->n != 2 && !(operands->n == 1 && args.sql.explain)) {
+	if (operands->n != 2 && !(operands->n == 1 && explain)) {
 		pl_complain(operands->n < 2 ? "query %s: missing folder or file"
 					    : "query %s takes one folder or file",
 			word);
@@ -185,7 +188,7 @@ static int query(const struct pl_opt_list *operands)
 	}
 	if (args.sql.into != NULL) {
 		pl_complain("query %s prints records: rows of a question go --into an output "
-			    "(--explain has the question)",
+			    "(EXPLAIN has the question)",
 			word);
 		return PL_EXIT_USAGE;
 	}
@@ -199,7 +202,7 @@ static int query(const struct pl_opt_list *operands)
 	args.lists.from = operands->n == 2 ? operands->items[1] : NULL;
 	args.lists.form = args.sql.form != NULL ? args.sql.form : pl_out_forms[PL_OUT_TABLE];
 	args.lists.count = args.sql.count;
-	args.lists.explain = args.sql.explain;
+	args.lists.explain = explain;
 	return pl_query_list(&args.lists);
 }
 
@@ -248,9 +251,10 @@ const struct pl_command pl_command_query = {
 		"marking domains, and values of its regions.\n"
 		"Rows of a live source come as windows close; without a window, at the end.\n"
 		"They go to standard output, or as JSON objects to what --into names, which the question\n"
-		"may also say itself: … INTO 'kafka://HOST/TOPIC'.\n"
+		"may also say itself: … INTO 'kafka://HOST/TOPIC'. EXPLAIN in front of a question prints its\n"
+		"plan, and where the parts run, instead of an answer.\n"
 		"\n"
-		"events, paths and hops are short for SELECT * FROM events and so on (--explain prints it):\n"
+		"events, paths and hops are short for SELECT * FROM events and so on ('EXPLAIN events' prints it):\n"
 		"they print a list of telemetry memory in its order, records whole, within a range of\n"
 		"times or numbers. FROM is the folder that an output of type region writes, or one of its\n"
 		"files; query reads it in place, also while the daemon writes it.\n"
@@ -265,7 +269,7 @@ const struct pl_command pl_command_query = {
 		"  pathline query 'SELECT node, max(queue_depth) AS deepest FROM hops TUMBLE(ts, 1s)\n"
 		"      GROUP BY node' /var/lib/pathline/history\n"
 		"  pathline query ddos packet:eth0 --into kafka://mq/alerts\n"
-		"  pathline query --explain 'packets | where tcp | group dst agg n=count()'\n"
+		"  pathline query 'EXPLAIN packets | where tcp | group dst agg n=count()'\n"
 		"  pathline query events /var/lib/pathline/history --since 1h\n"
 		"  pathline query paths /var/lib/pathline/history --where 'latency_ns > 1ms' -o jsonl\n",
 	.options = options,

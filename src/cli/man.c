@@ -235,7 +235,7 @@ void pl_help_man_queries(struct pl_buf *out)
 		"\n"
 		"Below stand for each the parameters with their values when not given, and its text in the\n"
 		"language, in which $NAME is the value of a parameter. A changed text is a question as any\n"
-		"other is. 'pathline query --explain NAME' shows how it is run; --into sends its rows to a\n"
+		"other is. pathline query 'EXPLAIN NAME' shows how it is run; --into sends its rows to a\n"
 		"file or a topic of Kafka, under its name.");
 	heading(out, "QUESTIONS");
 	for (uint32_t i = 0; i < n; i++) {

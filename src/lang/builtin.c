@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "lang/lang.h"
 
 static const struct pl_query_builtin builtins[] = {
 #define PL_PARAM(name, value, help)                                                                \
@@ -184,7 +185,10 @@ int pl_query_builtin_text(struct pl_buf *out, const char *call, struct pl_diag *
 	char values[PL_QUERY_PARAMS_MAX][WORD_MAX] = { { 0 } };
 	struct reader r = { .text = call, .diag = diag };
 	const struct pl_query_builtin *b = NULL;
-	int e = find_builtin(&r, &b);
+	int e;
+
+	r.pos = (size_t)(pl_query_behind_explain(call) - call);
+	e = find_builtin(&r, &b);
 
 	if (e == 0 && take_sign(&r, '(') && !take_sign(&r, ')')) {
 		do
@@ -197,6 +201,7 @@ int pl_query_builtin_text(struct pl_buf *out, const char *call, struct pl_diag *
 		e = fail(&r, r.pos, "expected parameters in parentheses, or the end");
 	if (e < 0)
 		return e;
+	pl_buf_str(out, pl_query_behind_explain(call) != call ? "EXPLAIN " : "");
 	put_text(out, b, values);
 	if (!out->failed)
 		return 0;

@@ -21,7 +21,8 @@ struct pl_query_builtin {
 /* Lists all queries by name; returns their number. */
 uint32_t pl_query_builtins(const struct pl_query_builtin **ret);
 
-/* Appends the text of a query by its name, with the arguments in parentheses behind it, to `out`.
+/* Appends the text of a query by its name, with the arguments in parentheses behind it and EXPLAIN
+ * before it when it stands there, to `out`.
  * Returns 0; -EINVAL with diag: line 1 and the character at fault; -ENOENT when there is no such
  * name, with the nearest in diag; -ENOMEM. */
 int pl_query_builtin_text(struct pl_buf *out, const char *call, struct pl_diag *diag);

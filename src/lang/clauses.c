@@ -336,6 +336,7 @@ static void parse_with(struct lexer *lx, struct ast_with **tail)
 int pl_query_parse_text(struct lexer *lx, struct ast_query *ret)
 {
 	pl_query_next(lx);
+	lx->explain = pl_query_take(lx, "explain");
 	if (lx->error == 0 && lx->token.kind == T_END)
 		return pl_query_fail(lx, lx->token.at, "the query is empty");
 	pl_query_parse_folds(lx, &ret->folds);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lang/plan.h"
 
@@ -33,6 +34,7 @@ int pl_query_parse(struct pl_query **ret, const char *text, struct pl_diag *diag
 		return r;
 	}
 	query->into = lx.into;
+	query->explain = lx.explain;
 	*ret = query;
 	return 0;
 }
@@ -112,6 +114,22 @@ uint64_t pl_query_within_ns(const struct pl_query *query)
 const char *pl_query_into(const struct pl_query *query)
 {
 	return query->into;
+}
+
+bool pl_query_is_explain(const struct pl_query *query)
+{
+	return query->explain;
+}
+
+const char *pl_query_behind_explain(const char *text)
+{
+	static const char word[] = "explain", blanks[] = " \t\r\n";
+	const char *at = text + strspn(text, blanks);
+
+	if (strncasecmp(at, word, strlen(word)) != 0)
+		return text;
+	at += strlen(word);
+	return strspn(at, blanks) > 0 ? at + strspn(at, blanks) : text;
 }
 
 bool pl_query_has_sessions(const struct pl_query *query)

@@ -41,6 +41,7 @@
  *     | join (packets | where point = 2) as b on flow_hash, tcp_seq within 100ms | map src, b.ts - a.ts
  *
  * INTO (`| into 'output'`) says where the rows go; the engine only hands it on (pl_query_into).
+ * EXPLAIN in front of either form asks for the plan instead (pl_query_is_explain).
  *
  * A joined query has the name that AS gives it, or "right", and the stream before a join of records
  * that, or "left". A query in parentheses is in either form.
@@ -177,6 +178,10 @@ bool pl_query_column_is_key(const struct pl_query *query, uint32_t number);
 uint64_t pl_query_within_ns(const struct pl_query *query);
 /* Output that INTO names, as it is written; NULL: none. */
 const char *pl_query_into(const struct pl_query *query);
+/* True when the text begins with EXPLAIN: its plan is wanted, no answer. */
+bool pl_query_is_explain(const struct pl_query *query);
+/* Returns the text behind EXPLAIN and blanks; all of it when it begins otherwise. */
+const char *pl_query_behind_explain(const char *text);
 
 /* True when windows are of SESSION: each has a length of its own. */
 bool pl_query_has_sessions(const struct pl_query *query);

@@ -64,6 +64,7 @@ struct lexer {
 	bool records; /* paths, hops, events or values are read: some columns have words and ids */
 	bool pipe;    /* the text is in the pipe form: "|" before the name of a step ends a step */
 	const char *into; /* output that INTO names; NULL: none */
+	bool explain;     /* the text begins with EXPLAIN */
 	struct arena *arena;
 	struct pl_diag *diag;
 };

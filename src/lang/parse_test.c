@@ -12,6 +12,9 @@ static const struct {
 } faults[] = {
 	{ "", 1, "the query is empty" },
 	{ "  -- nothing", 13, "the query is empty" },
+	{ "EXPLAIN ", 9, "the query is empty" },
+	{ "EXPLAIN EXPLAIN SELECT src FROM packets", 9, "expected SELECT" },
+	{ "EXPLIAN SELECT src FROM packets", 1, "did you mean \"EXPLAIN\"?" },
 	{ "SELEC src FROM packets", 1, "expected SELECT" },
 	{ "SELECT", 7, "expected a column" },
 	{ "SELECT FROM packets", 8, "expected a column" },
@@ -497,6 +500,48 @@ static void test_plans(void)
 	}
 }
 
+/* EXPLAIN stands before either form, and changes nothing of the plan; elsewhere it is no word. */
+static void test_explain(void)
+{
+	static const struct {
+		const char *text, *behind;
+		bool is;
+	} texts[] = {
+		{ "EXPLAIN SELECT src FROM packets", "SELECT src FROM packets", true },
+		{ " explain\n packets | map src", "packets | map src", true },
+		{ "EXPLAIN FOLD f (n = 0) STEP { n = n + 1, EMIT } SELECT f.n FROM packets",
+			"FOLD f (n = 0) STEP { n = n + 1, EMIT } SELECT f.n FROM packets", true },
+		{ "SELECT src FROM packets", "SELECT src FROM packets", false },
+		{ "SELECT src AS explain FROM packets", "SELECT src AS explain FROM packets",
+			false },
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct pl_query *q[2] = { NULL };
+		struct pl_buf told[2];
+
+		streq(pl_query_behind_explain(texts[i].text), texts[i].behind);
+		for (unsigned int k = 0; k < 2; k++) {
+			struct pl_diag diag = { 0 };
+
+			pl_buf_init(&told[k]);
+			if (!ok(pl_query_parse(&q[k], k == 0 ? texts[i].text : texts[i].behind,
+					&diag) == 0,
+				    "%s: %s", texts[i].text, diag.text))
+				return;
+			eq(pl_query_is_explain(q[k]), k == 0 && texts[i].is);
+			pl_query_explain(q[k], &told[k]);
+			pl_buf_chr(&told[k], '\0');
+			pl_query_free(q[k]);
+		}
+		streq(told[0].data, told[1].data);
+		pl_buf_done(&told[0]);
+		pl_buf_done(&told[1]);
+	}
+	streq(pl_query_behind_explain("explaining"), "explaining");
+	streq(pl_query_behind_explain("EXPLAIN"), "EXPLAIN");
+}
+
 /* What INTO names is handed on as it is written, in both forms, and longer than other texts may be. */
 static void test_into(void)
 {
@@ -652,6 +697,7 @@ int main(void)
 	test_plans();
 	test_keeps_all();
 	test_forms();
+	test_explain();
 	test_into();
 	test_bounds();
 	test_columns();

@@ -268,6 +268,7 @@ struct pl_query {
 	bool paths_of_hops;       /* columns of the path of a hop are read */
 	bool marks;               /* the column with marks of rules is read */
 	bool texts;               /* columns of texts are read */
+	bool explain;             /* the plan is wanted */
 	const char *into;         /* NULL: none */
 	struct pl_query_column columns[PL_QUERY_ITEMS_MAX];
 };

@@ -14,10 +14,10 @@ static const char *const steps[] = { "where", "map", "group", "sort", "limit", "
 static const char *const behind[] = { "and", "or", "not", "in", "as", "over", "agg", "desc", "asc",
 	"on", "step", "within" };
 
-static const char *const of_select[] = { "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING",
-	"WINDOW", "ORDER", "LIMIT", "EMIT", "INTO", "FIRST", "FINAL", "TUMBLE", "HOP", "SESSION",
-	"JOIN", "INNER", "LEFT", "ANTI", "WITH", "AND", "NOT", "DESC", "ASC", "FOLD", "STEP", "END",
-	"WHEN", "WITHIN", "ZIP" };
+static const char *const of_select[] = { "EXPLAIN", "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP",
+	"HAVING", "WINDOW", "ORDER", "LIMIT", "EMIT", "INTO", "FIRST", "FINAL", "TUMBLE", "HOP",
+	"SESSION", "JOIN", "INNER", "LEFT", "ANTI", "WITH", "AND", "NOT", "DESC", "ASC", "FOLD",
+	"STEP", "END", "WHEN", "WITHIN", "ZIP" };
 
 static const char *const of_pipe[] = { "where", "map", "group", "sort", "limit", "emit", "distinct",
 	"join", "left", "anti", "inner", "into", "first", "final", "over", "step", "agg", "session",

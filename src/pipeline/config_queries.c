@@ -43,13 +43,19 @@ int pl_config_query_parse(const char *text, struct pl_query **ret, struct pl_dia
 	pl_buf_init(&expanded);
 	r = pl_query_builtin_text(&expanded, text, &inner);
 	/* A text with blanks is a query, not a misspelt name. */
-	if (r == -ENOENT && strpbrk(text, " \t\n|") != NULL) {
+	if (r == -ENOENT && strpbrk(pl_query_behind_explain(text), " \t\n|") != NULL) {
 		inner = (struct pl_diag){ .text = "" };
 		r = pl_query_parse(ret, text, &inner);
 	} else if (r == 0) {
 		r = pl_query_parse(ret, expanded.data, &inner);
 	}
 	pl_buf_done(&expanded);
+	if (r == 0 && pl_query_is_explain(*ret)) {
+		pl_query_free(*ret);
+		*ret = NULL;
+		pl_diag_set(diag, "EXPLAIN is of 'pathline query', which prints the plan");
+		return -EINVAL;
+	}
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	if (inner.column > 0)

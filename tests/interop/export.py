@@ -360,7 +360,7 @@ def ask_ours(question, files, every=False):
 
 def streams_of(question):
     """Those that the plan reads."""
-    plan = pathline.run("query", "--explain", question).stdout
+    plan = pathline.run("query", f"EXPLAIN {question}").stdout
     return {s for s in STREAMS if re.search(rf"  scan {s}\b", plan)}
 
 
@@ -418,7 +418,7 @@ def compare(engine, question, stem, some):
     ours, said = ask_ours(question, files)
     theirs, statement = engine.ask(question)
     if theirs is None and re.search(r"(folds do|ewma does|events and values do) not translate", statement) and \
-            re.search(r"^FOLD |\bewma\(|^  scan hops,", pathline.run("query", "--explain", question).stdout, re.M):
+            re.search(r"^FOLD |\bewma\(|^  scan hops,", pathline.run("query", f"EXPLAIN {question}").stdout, re.M):
         written = name_of(question) in {name_of(q) for q, _ in FOLDS}
         ok(written, f"{stem}: it folds or is of hops, and has a statement of its own: {question[:80]}")
         return

@@ -273,12 +273,12 @@ def queries(folder, want, or_else):
     # A short form is a question: the text that it stands for has the same answer.
     for words in (("paths", "--where", "flags.dropped or hops.queue_depth > 100", "--since", "1h"), ("hops", "--where", "queue_depth > 100 or node == 3"),
                   ("events", "-n", "5"), ("events", "--where", "phase != end", "--until", "2020-01-01T00:00:00Z")):
-        text = run("query", "--explain", *words).stdout.splitlines()[0]
+        text = run("query", f"EXPLAIN {words[0]}", *words[1:]).stdout.splitlines()[0]
         by_text, r = rows("query", text, folder)
         found, r = rows("query", *words[:1], folder, *words[1:])
         eq((text.startswith(f"SELECT * FROM {words[0]}"), [e["ts_ns"] for e in found]), (True, [e["ts_ns"] for e in by_text]),
            f"{' '.join(words)} is {text}")
-    r = run("query", "events", "--explain", "--where", "query == x and node == 3", "-n", "4", "--last", "9")
+    r = run("query", "explain events", "--where", "query == x and node == 3", "-n", "4", "--last", "9")
     ok(r.stdout.startswith("SELECT * FROM events WHERE (query == x and node == 3) LIMIT 4\n") and "-- --last 9" in r.stdout,
        "what is not of the language is said", r.stdout)
     r = run("query", "events", folder, "--where", "query == x")

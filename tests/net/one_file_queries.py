@@ -187,6 +187,8 @@ def test_refused():
                         ("the key group is for", "{name: a, query: 'ddos', from: 'kafka://h/x', group: g}"),
                         ("results are JSON", "{name: a, query: 'ddos', from: t, to: ['kafka://h/x?format=protobuf']}"),
                         ("not in INTO", "{name: a, query: \"packets | where syn | into 'file:x'\", from: t}"),
+                        ("EXPLAIN is of 'pathline query'", "{name: a, query: 'EXPLAIN ddos', from: t}"),
+                        ("EXPLAIN is of 'pathline query'", "{name: a, query: 'explain packets | where syn', from: t}"),
                         ("add WINDOW 10s", "{name: a, query: 'SELECT src, count(*) AS n FROM packets GROUP BY src', from: t}"),
                         ("or SESSION(ts, 30s)", "{name: a, query: 'SELECT DISTINCT src, sport FROM packets', from: t}"),
                         ("keep its groups and rows until the end", "{name: a, query: 'SELECT count(*) AS n FROM packets', from: t}"),
@@ -204,7 +206,7 @@ def test_memory():
     checked = run("config", "check", "-", input=text.format(f"{{name: a, {query}}}"))
     told = re.search(r"memory of its queries, at most: (\d+) MiB", checked.stdout)
     ok(checked.returncode == 0 and told and groups * 7680 >> 20 <= int(told[1]) <= groups * 8600 >> 20, "one has room, and its memory is told", checked.stdout)
-    plan = run("query", "--explain", "--groups", groups, "SELECT src, quantile(wire_len, 0.5) AS q FROM packets TUMBLE(ts, 1s) GROUP BY src")
+    plan = run("query", "--groups", groups, "EXPLAIN SELECT src, quantile(wire_len, 0.5) AS q FROM packets TUMBLE(ts, 1s) GROUP BY src")
     eq(re.findall(r"memory, at most: (\d+) MiB", plan.stdout), [told[1]] if told else [], "as the plan tells it")
     with open(path("memory.yaml"), "w", encoding="utf-8") as f:
         f.write(text.format(f"{{name: a, {query}}}, {{name: b, {query}}}"))

@@ -300,8 +300,9 @@ where it runs
 """),
     )
     for args, want in rows:
-        run = pathline.run("query", "--explain", *args)
-        eq(run.stdout[run.stdout.find("where it runs"):], want, f"--explain {' '.join(args)[:60]}")
+        args = [f"EXPLAIN {arg}" if " " in arg else arg for arg in args]
+        run = pathline.run("query", *args)
+        eq(run.stdout[run.stdout.find("where it runs"):], want, ' '.join(args)[:70])
 
 
 WIRE.make()

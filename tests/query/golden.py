@@ -102,9 +102,9 @@ def write(name, records):
 
 def answer(question):
     """The plan without the question, and the rows."""
-    plan = run("query", "--explain", question)
+    plan = run("query", f"EXPLAIN {question}")
     if plan.returncode != 0:
-        return plan.stderr, ""
+        return run("query", question).stderr, ""
     steps = plan.stdout[plan.stdout.index("\nstep 1\n") + 1:]
     files = sorted({lab.path(FILES[s]) for s in re.findall(r"^  scan (\w+)", steps, re.M)})
     rows = run("query", "-o", "csv", question, *files)
