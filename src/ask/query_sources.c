@@ -110,10 +110,22 @@ static void go_live(struct pl_asking *a)
 		pl_query_chart_follow(a->chart);
 }
 
+/* Tells once that groups of a question whose rows come meanwhile have no more room. */
+static void tell_full(struct pl_asking *a)
+{
+	if (a->told_full || pl_query_run_stats(a->run)->groups_refused == 0 ||
+		pl_query_window_ns(a->query) != 0 || !pl_query_gives_early(a->query))
+		return;
+	a->told_full = true;
+	pl_complain(
+		"query: there are as many groups as --groups says, and none ends without a window: records of others are left out from now on");
+}
+
 static void turned(void *arg)
 {
 	struct pl_asking *a = arg;
 
+	tell_full(a);
 	if (a->live)
 		pl_query_advance(a->run, pl_clock_mono_ns());
 	for (uint32_t i = 0; i < a->captures; i++)

@@ -22,6 +22,7 @@ struct pl_asking {
 	struct pl_query_into *into;   /* output of rows; NULL: standard output */
 	struct pl_query_chart *chart; /* set when the form is a chart */
 	bool live, reports;           /* reports: telemetry reports arrive */
+	bool told_full;               /* that there is no room for further groups */
 	/* Capture files, each with a partition of its own and records in the order of their times:
 	 * number of files, the tap that reads them, and time of the last record of each; not of
 	 * flows, which come later. */

@@ -150,7 +150,9 @@ bool pl_query_keeps_all(const struct pl_query *query)
 		const struct stage *stage = query->stages[i];
 		const bool joins_rows = stage->n_sources > 0 && stage->zip == NULL;
 
-		if ((stage->grouped && !stage->emits) || joins_rows || stage->order >= 0)
+		/* A fold that emits gives its rows meanwhile, and keeps its groups. */
+		if ((stage->grouped && (!stage->emits || stage->n_keys > 0)) || joins_rows ||
+			stage->order >= 0)
 			return true;
 	}
 	return false;

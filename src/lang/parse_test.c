@@ -508,7 +508,7 @@ static void test_explain(void)
 		bool is;
 	} texts[] = {
 		{ "EXPLAIN SELECT src FROM packets", "SELECT src FROM packets", true },
-		{ " explain\n packets | map src", "packets | map src", true },
+		{ " explain\t packets | map src", "packets | map src", true },
 		{ "EXPLAIN FOLD f (n = 0) STEP { n = n + 1, EMIT } SELECT f.n FROM packets",
 			"FOLD f (n = 0) STEP { n = n + 1, EMIT } SELECT f.n FROM packets", true },
 		{ "SELECT src FROM packets", "SELECT src FROM packets", false },
@@ -655,9 +655,14 @@ static void test_keeps_all(void)
 		{ "SELECT src, count(*) AS n FROM packets SESSION(ts, 1s) GROUP BY src", false },
 		{ "SELECT DISTINCT src FROM packets WINDOW 1s", false },
 		{ "SELECT a.src FROM packets AS a JOIN packets AS b ON src WITHIN 1s", false },
+		{ "FOLD f (n = 0) STEP { n = n + 1, EMIT WHEN n > 5 } SELECT f.n FROM packets",
+			false },
+		{ "FOLD f (n = 0) STEP { n = n + 1, EMIT WHEN n > 5 } SELECT src, f.n FROM packets "
+		  "GROUP BY src WINDOW 1s",
+			false },
 		{ "FOLD f (n = 0) STEP { n = n + 1, EMIT WHEN n > 5 } SELECT src, f.n FROM packets "
 		  "GROUP BY src",
-			false },
+			true },
 		{ "SELECT a.src FROM (SELECT src FROM packets) AS a ZIP (SELECT dst FROM packets) "
 		  "AS b",
 			false },

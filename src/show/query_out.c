@@ -362,6 +362,7 @@ static const struct {
 } left_out[] = {
 #define COUNTER(member) offsetof(struct pl_query_stats, member)
 	{ COUNTER(texts_refused), "texts are absent: there were more than 65536 different ones" },
+	{ COUNTER(groups_refused), "records were left out: there were more groups than --groups" },
 	{ COUNTER(held_refused),
 		"records were left out of a join: more than --groups of their side waited for partners" },
 	{ COUNTER(partners_refused),
@@ -379,9 +380,8 @@ void pl_query_out_tell(const struct pl_query_out *rows, const struct pl_query_st
 	uint64_t n;
 
 	if (rows->incomplete > 0)
-		pl_complain(
-			"%" PRIu64
-			" rows are incomplete: there were more groups than --groups, or texts than 65536",
+		pl_complain("%" PRIu64
+			    " rows are incomplete: records or texts of theirs were left out",
 			rows->incomplete);
 	for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++) {
 		memcpy(&n, (const char *)stats + left_out[i].at, sizeof(n));

@@ -148,6 +148,11 @@ for question, args, told in (
         ("SELECT obs, count(*) AS n FROM packets GROUP BY obs", (), False)):
     answer = run("query", "-o", "csv", question, *args, path("a.pcap"))
     eq(needs_rule in answer.stderr, told, f"{'told' if told else 'not told'}: {question} {' '.join(args)}")
+FOLD = "FOLD f (n = 0) STEP { n = n + 1, EMIT WHEN n > 3 } SELECT src, f.n FROM packets GROUP BY src"
+for groups, question, tells in ((2, FOLD, (True, True)), (2, FOLD + " WINDOW 10s", (False, True)), (100000, FOLD, (False, False))):
+    answer = run("query", "-o", "csv", "--groups", groups, question, path("a.pcap"))
+    eq(("records of others are left out from now on" in answer.stderr, "records were left out: there were more groups than --groups" in answer.stderr), tells,
+       f"{groups} groups{question[len(FOLD):]}: what is told of those without room")
 open(path("none.pkt64"), "wb").close()
 for question in (
         "SELECT dport FROM packets TUMBLE(ts, 1s)",

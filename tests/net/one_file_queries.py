@@ -192,6 +192,8 @@ def test_refused():
                         ("add WINDOW 10s", "{name: a, query: 'SELECT src, count(*) AS n FROM packets GROUP BY src', from: t}"),
                         ("or SESSION(ts, 30s)", "{name: a, query: 'SELECT DISTINCT src, sport FROM packets', from: t}"),
                         ("keep its groups and rows until the end", "{name: a, query: 'SELECT count(*) AS n FROM packets', from: t}"),
+                        ("keep its groups and rows until the end", "{name: a, query: 'FOLD f (n = 0) STEP { n = n + 1, EMIT } "
+                         "SELECT src, f.n FROM packets GROUP BY src', from: t}"),
                         ("has 1 to 15", "{name: a-name-that-is-too-long, query: 'ddos', from: t}")):
         checked = run("config", "check", "-", input=f"taps: [{{name: t, sources: ['udp://:1']}}]\nqueries: [{query}]\n")
         ok(checked.returncode == 78 and said in checked.stderr, f"refused: {said}", checked.stderr)
