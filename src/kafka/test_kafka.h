@@ -78,3 +78,10 @@ static inline uint64_t test_number(const struct pl_pkt64 *r)
 {
 	return (r->ts_ns - 1700000000000000000ull) / 1000;
 }
+
+/* Returns true for a text that says why nothing gets into a topic that was removed. There are two: a
+ * refusal, and once the client knows that the topic has no partitions, that no broker told of it. */
+static inline bool test_names_removed(const char *why)
+{
+	return strstr(why, "nknown") != NULL || strstr(why, "no broker told of the topic") != NULL;
+}

@@ -357,9 +357,13 @@ static void test_failing(void)
 	ok(!pl_result_out_failing(out, &why), "and is over when there is a topic");
 	rd_kafka_mock_topic_set_error(
 		cluster.mock, "failing", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-	(void)eventually(out->stats.returned > 0, put(out, 10, 11), pl_result_out_turn(out, now));
-	ok(pl_result_out_failing(out, &why), "rows that come back are told of: %s", why.text);
-	ok(strstr(why.text, "nknown") != NULL, "with the cause");
+	/* A row sent before may be delivered behind the first that comes back: that ends the fault
+	 * until the next one comes back. */
+	(void)eventually(out->stats.returned > 0 && pl_result_out_failing(out, &why),
+		put(out, 10, 11), now += second / 10, pl_result_out_turn(out, now));
+	ok(out->stats.returned > 0 && pl_result_out_failing(out, &why),
+		"rows that come back are told of: %s", why.text);
+	ok(test_names_removed(why.text), "with the cause");
 	rd_kafka_mock_topic_set_error(cluster.mock, "failing", RD_KAFKA_RESP_ERR_NO_ERROR);
 	(void)eventually(out->stats.held == 0 && out->stats.waiting == 0, now += second / 10,
 		pl_result_out_turn(out, now));
