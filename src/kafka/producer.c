@@ -8,13 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "kafka/conf.h"
 #include "kafka/producer_pool.h"
 #include "kafka/producer_renew.h"
 #include "kafka/producer_room.h"
 #include "kafka/producer_state.h"
 
-#define PURGE_MS 2000
+#define PURGE_MS    2000
+#define FLUSH_MS    100 /* between two looks at how many items still wait */
+#define CLOSE_TIMES 6   /* the most that close waits, in multiples of its time limit */
 
 static const struct pl_stat stat_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_kafka_producer_stats, __VA_ARGS__)
@@ -329,6 +332,25 @@ int pl_kafka_producer_open(struct pl_kafka_producer **ret,
 	return 0;
 }
 
+/* Waits for acknowledgements. The time limit counts from the last one: a broker that is slow, but
+ * takes what it gets, gets all of it. */
+static void await_acknowledgements(struct pl_kafka_producer *p, uint32_t timeout_ms)
+{
+	const uint64_t ms = 1000000, begun = pl_clock_mono_ns();
+	const uint64_t end = begun + CLOSE_TIMES * timeout_ms * ms;
+	const int slice = timeout_ms < FLUSH_MS ? (int)timeout_ms : FLUSH_MS;
+	uint64_t waiting = p->waiting, until = begun + timeout_ms * ms, now = begun;
+
+	while (rd_kafka_flush(p->rk, slice) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+		now = pl_clock_mono_ns();
+		if (p->waiting != waiting)
+			until = now + timeout_ms * ms;
+		waiting = p->waiting;
+		if (now >= until || now >= end)
+			break;
+	}
+}
+
 void pl_kafka_producer_close(
 	struct pl_kafka_producer *p, uint32_t timeout_ms, struct pl_kafka_producer_stats *ret)
 {
@@ -337,7 +359,7 @@ void pl_kafka_producer_close(
 	while (!TAILQ_EMPTY(&p->filling))
 		pl_kafka_batch_send(p, TAILQ_FIRST(&p->filling));
 	pl_kafka_producer_renew_end(p, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
-	rd_kafka_flush(p->rk, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
+	await_acknowledgements(p, timeout_ms);
 	if (p->waiting > 0) {
 		rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
 		rd_kafka_flush(p->rk, PURGE_MS);

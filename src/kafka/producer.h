@@ -172,8 +172,9 @@ const char *pl_kafka_producer_trouble(const struct pl_kafka_producer *p);
  * delivered since, for a minute. */
 bool pl_kafka_producer_failing(const struct pl_kafka_producer *p, struct pl_diag *ret);
 
-/* Sends the batches, waits up to timeout_ms for acknowledgements, gives up the rest (drop_purged;
- * two more seconds at most), and writes the final counters, in which `waiting` is 0. While a second
- * client replaces the first, each has these times. `ret` may be NULL, and so may p. */
+/* Sends the batches, waits for acknowledgements until none came for timeout_ms, or for six times that
+ * in all, gives up the rest (drop_purged; two more seconds at most), and writes the final counters,
+ * in which `waiting` is 0. While a second client replaces the first, the first has timeout_ms beside
+ * that. `ret` may be NULL, and so may p. */
 void pl_kafka_producer_close(
 	struct pl_kafka_producer *p, uint32_t timeout_ms, struct pl_kafka_producer_stats *ret);

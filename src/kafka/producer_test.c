@@ -467,6 +467,24 @@ static void test_slow_acknowledgements(void)
 	eq(close_and_check(p, 60000, 21, "slow acknowledgements").delivered, 12);
 }
 
+/* A broker that is slow, but takes one message after the other, gets all of them before the end, also
+ * when that takes longer than the time for which close waits for one. */
+static void test_slow_close(void)
+{
+	struct pl_kafka_producer *p;
+	struct pl_kafka_producer_stats s;
+
+	test_uri(&uri, &cluster, "slow-close", 1, "?batch.num.messages=1&max.in.flight=1");
+	p = open_with(
+		(struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES, .wait_ms = 60000 });
+	rd_kafka_mock_broker_set_rtt(cluster.mock, 1, 700);
+	for (int i = 0; i < 8; i++)
+		(void)pl_kafka_producer_send(p, NULL, 0, "text", 4);
+	s = close_and_check(p, 4000, 8, "a slow broker");
+	rd_kafka_mock_broker_set_rtt(cluster.mock, 1, 0);
+	eq(s.delivered, 8, "all were delivered");
+}
+
 static void test_down(void)
 {
 	struct pl_kafka_producer_stats s;
@@ -963,6 +981,7 @@ int main(void)
 	test_statistics();
 	test_no_buffer();
 	test_slow_acknowledgements();
+	test_slow_close();
 	test_down();
 	test_timed_out();
 	test_queue_full();
