@@ -157,12 +157,13 @@ static void settle(struct raw_out *o)
 
 /* ---- the spool ---- */
 
-static void spool(struct raw_out *o, const void *entries, size_t len, uint32_t n)
+/* back: the entries came back, and are stored also when the spool is full. */
+static void spool(struct raw_out *o, const void *entries, size_t len, uint32_t n, bool back)
 {
 	struct pl_spool_record record = {
 		.entries = n, .flags = SPOOL_KIND, .payload = entries, .len = (uint32_t)len
 	};
-	const int r = pl_spool_put(o->spool, &record);
+	const int r = back ? pl_spool_put_back(o->spool, &record) : pl_spool_put(o->spool, &record);
 
 	o->dirty |= r == 0;
 	if (r < 0)
@@ -179,7 +180,7 @@ static bool take_back(void *arg, const void *entries, uint32_t n)
 		if (pl_raw_next(entries, PL_KAFKA_ENTRIES_BYTES, &len, &packet) != 1)
 			return false; /* the producer drops and counts them */
 	}
-	spool(arg, entries, len, n);
+	spool(arg, entries, len, n, true);
 	return true;
 }
 
@@ -338,7 +339,7 @@ static void write_packets(
 		put(o, bytes + from, at - from, &p);
 	}
 	if (n > 0)
-		spool(o, bytes + from, len - from, n);
+		spool(o, bytes + from, len - from, n, false);
 	settle(o);
 }
 

@@ -217,14 +217,15 @@ static void drop_oldest(struct pl_spool *s)
 		s, s->n_segments > 0 ? s->segments[0].first : s->next_sequence, false);
 }
 
-/* Makes room for a record of `need` bytes, and opens a segment for it. */
-static int make_room(struct pl_spool *s, uint64_t need)
+/* Makes room for a record of `need` bytes, and opens a segment for it. back: a record comes back, and
+ * needs no room within the spool's size. */
+static int make_room(struct pl_spool *s, uint64_t need, bool back)
 {
 	if (s->out >= 0 && s->segments[s->n_segments - 1].size + need > s->options.segment_bytes) {
 		(void)pl_spool_sync(s);
 		seal(s);
 	}
-	while (s->counts.bytes + need > s->options.bytes ||
+	while ((!back && s->counts.bytes + need > s->options.bytes) ||
 		s->n_segments + s->n_passed == SEGMENTS_MAX) {
 		if (s->options.drop_newest || s->n_segments == 0)
 			return -EXFULL;
@@ -234,7 +235,7 @@ static int make_room(struct pl_spool *s, uint64_t need)
 }
 
 /* Writes the record to the last segment, at *ret_at. Does not count entries and records. */
-static int append(struct pl_spool *s, struct pl_spool_record *record, uint64_t *ret_at)
+static int append(struct pl_spool *s, struct pl_spool_record *record, bool back, uint64_t *ret_at)
 {
 	struct pl_spool_header h = {
 		.len = record->len, .entries = record->entries, .flags = record->flags
@@ -243,7 +244,7 @@ static int append(struct pl_spool *s, struct pl_spool_record *record, uint64_t *
 	int r;
 
 	assert(record->len <= PL_SPOOL_PAYLOAD_MAX);
-	r = make_room(s, sizeof(h) + record->len);
+	r = make_room(s, sizeof(h) + record->len, back);
 	if (r < 0)
 		return r;
 	g = &s->segments[s->n_segments - 1];
@@ -271,11 +272,11 @@ static int append(struct pl_spool *s, struct pl_spool_record *record, uint64_t *
 	return 0;
 }
 
-int pl_spool_put(struct pl_spool *s, struct pl_spool_record *record)
+static int put(struct pl_spool *s, struct pl_spool_record *record, bool back)
 {
 	struct pl_spool_segment *g;
 	uint64_t at;
-	int r = append(s, record, &at);
+	int r = append(s, record, back, &at);
 
 	if (r < 0)
 		return r;
@@ -287,6 +288,16 @@ int pl_spool_put(struct pl_spool *s, struct pl_spool_record *record)
 	return 0;
 }
 
+int pl_spool_put(struct pl_spool *s, struct pl_spool_record *record)
+{
+	return put(s, record, false);
+}
+
+int pl_spool_put_back(struct pl_spool *s, struct pl_spool_record *record)
+{
+	return put(s, record, true);
+}
+
 int pl_spool_put_copy(struct pl_spool *s, struct pl_spool_record *record, struct pl_spool_copy *ret)
 {
 	uint64_t at;
@@ -295,7 +306,7 @@ int pl_spool_put_copy(struct pl_spool *s, struct pl_spool_record *record, struct
 	/* In a spool without records nobody reads, and so nothing would remove the copy. */
 	if (s->counts.records == 0)
 		return -ENODATA;
-	r = append(s, record, &at);
+	r = append(s, record, false, &at);
 	if (r == 0)
 		*ret = (struct pl_spool_copy){ .segment = s->segments[s->n_segments - 1].first,
 			.at = at };

@@ -70,6 +70,9 @@ void pl_spool_close(struct pl_spool *spool); /* syncs */
 /* Adds a record behind the last and sets its sequence. 0; -EXFULL when full and drop_newest;
  * -ENOSPC and other device errors: the record is not stored. */
 int pl_spool_put(struct pl_spool *spool, struct pl_spool_record *record);
+/* Adds a record that the caller took from the spool, or was about to deliver, and still has. It is
+ * stored also when the spool is full, so the files may exceed `bytes` by what is on its way. */
+int pl_spool_put_back(struct pl_spool *spool, struct pl_spool_record *record);
 
 /*
  * A copy of a record that the caller still has and may settle by itself: it is on disk in case the

@@ -96,8 +96,9 @@ static void count(struct topic_out *self)
 
 /* ---- the spool ---- */
 
-static void put_spool(
-	struct topic_out *self, const void *key, size_t key_len, const void *row, size_t len)
+/* back: the row came back, and is stored also when the spool is full. */
+static void put_spool(struct topic_out *self, const void *key, size_t key_len, const void *row,
+	size_t len, bool back)
 {
 	const uint32_t n = (uint32_t)key_len;
 	struct pl_spool_record record = { .entries = 1, .flags = ROW_FLAGS };
@@ -110,7 +111,8 @@ static void put_spool(
 	record.payload = self->entry.data;
 	record.len = (uint32_t)self->entry.len;
 	if (self->entry.failed || self->entry.len > ROW_BYTES_MAX ||
-		pl_spool_put(self->spool, &record) < 0)
+		(back ? pl_spool_put_back(self->spool, &record)
+		      : pl_spool_put(self->spool, &record)) < 0)
 		self->spool_full++;
 	else
 		self->dirty = true;
@@ -124,7 +126,7 @@ static bool take_back(void *arg, const void *key, size_t key_len, const void *va
 	if (self->giving != NULL && value == self->giving)
 		self->kept++;
 	else
-		put_spool(self, key, key_len, value, len);
+		put_spool(self, key, key_len, value, len, true);
 	return true;
 }
 
@@ -309,7 +311,7 @@ static void put_message(struct pl_result_out *out, const struct pl_result_item *
 	 * not known. */
 	if (self->out.stats.held > 0 ||
 		(self->spool != NULL && !pl_kafka_producer_knows(self->producer)))
-		put_spool(self, item->key, item->key_len, item->line, item->len);
+		put_spool(self, item->key, item->key_len, item->line, item->len, false);
 	else
 		(void)pl_kafka_producer_send(self->producer, item->key_len > 0 ? item->key : NULL,
 			item->key_len, item->line, item->len);

@@ -12,8 +12,9 @@
 #include "tapout/tap_out.h"
 #include "tapout/tap_spool.h"
 
-#define SECOND UINT64_C(1000000000)
-#define KEPT   100 /* records in the spool of a process that ends */
+#define SECOND  UINT64_C(1000000000)
+#define PRODUCE 0   /* the request's number in Kafka's protocol */
+#define KEPT    100 /* records in the spool of a process that ends */
 
 static struct test_cluster cluster;
 static char dir[64];
@@ -179,6 +180,33 @@ static void test_removed(void)
 	end(out);
 }
 
+/* Records that come back have their place in a spool that is full: they are on disk already. */
+static void test_full(void)
+{
+	static rd_kafka_resp_err_t refusals[3] = { RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED };
+	struct pl_tap_out *out;
+	uint64_t n = 0;
+
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	out = open_out("full", 1, "&spool_bytes=2MiB");
+	for (; spooled(out)->dropped == 0 && n < 100000; n++)
+		put(out, n, n + 1);
+	eq(spooled(out)->dropped, 1, "the spool is full");
+	rd_kafka_mock_push_request_errors_array(cluster.mock, PRODUCE, 3, refusals);
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	(void)eventually(sent(out)->returned > 0, now += SECOND / 10, turn(out));
+	ok(sent(out)->returned >= 16, "records of the spool come back");
+	eq(spooled(out)->dropped, 1, "and are kept");
+	(void)eventually(
+		spooled(out)->held == 0 && sent(out)->waiting == 0, now += SECOND / 10, turn(out));
+	eq(sent(out)->delivered, n - 1, "in the end all that were on disk are delivered");
+	eq(spooled(out)->dropped, 1, "none was lost on the way");
+	check_account(out, n, "a full spool");
+	end(out);
+}
+
 /* Records of one kind are not dropped by an output of another kind: it does not open. */
 static void test_kind(void)
 {
@@ -287,6 +315,7 @@ int main(void)
 	cluster = test_cluster_start();
 	test_missing();
 	test_removed();
+	test_full();
 	test_kind();
 	test_killed();
 	test_cluster_stop(&cluster);

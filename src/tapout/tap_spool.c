@@ -72,12 +72,12 @@ void pl_tap_spool_close(struct pl_tap_spool *s)
 	s->spool = NULL;
 }
 
-bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n)
+static bool put(struct pl_tap_spool *s, const void *records, uint32_t n, bool back)
 {
 	struct pl_spool_record record = {
 		.entries = n, .flags = s->kind, .payload = records, .len = n * s->size
 	};
-	const int r = pl_spool_put(s->spool, &record);
+	const int r = back ? pl_spool_put_back(s->spool, &record) : pl_spool_put(s->spool, &record);
 
 	s->stats.spooled += n;
 	if (r < 0) {
@@ -89,6 +89,11 @@ bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n)
 	s->dirty = true;
 	count(s);
 	return true;
+}
+
+bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n)
+{
+	return put(s, records, n, false);
 }
 
 /* Returns false for records of another kind, which may be behind the first one. */
@@ -139,7 +144,7 @@ static void sync_now(struct pl_tap_spool *s)
 bool pl_tap_spool_put_back(struct pl_tap_spool *s, const void *records, uint32_t n)
 {
 	s->back = true;
-	return pl_tap_spool_put(s, records, n);
+	return put(s, records, n, true);
 }
 
 bool pl_tap_spool_mark(struct pl_tap_spool *s)

@@ -55,7 +55,8 @@ bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n);
  * one. */
 void pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
 	bool (*give)(void *arg, const void *record), void *arg);
-/* Puts records that were given, and came back. */
+/* Puts records that came back from the receiver, also when the spool is full: those that were given
+ * are on disk anyway until they are released. */
 bool pl_tap_spool_put_back(struct pl_tap_spool *s, const void *records, uint32_t n);
 /* Sets a mark behind the records given so far; returns false when there are none since the last
  * one. */
