@@ -96,6 +96,7 @@ static void tell_assigned(
 
 		if (number == PL_KAFKA_UNKNOWN)
 			continue;
+		pl_kafka_consumer_expect(c, number, PL_KAFKA_UNEXPECTED);
 		positions[known] = (struct pl_kafka_position){ .partition = number,
 			.offset = PL_KAFKA_COMMITTED };
 		of[known++] = i;
@@ -103,8 +104,11 @@ static void tell_assigned(
 	if (c->config.assigned != NULL && known > 0)
 		c->config.assigned(c->config.arg, positions, (uint32_t)known);
 	for (int i = 0; i < known; i++) {
-		if (positions[i].offset != PL_KAFKA_COMMITTED)
-			list->elems[of[i]].offset = positions[i].offset;
+		if (positions[i].offset == PL_KAFKA_COMMITTED)
+			continue;
+		list->elems[of[i]].offset = positions[i].offset;
+		if (positions[i].offset >= 0)
+			pl_kafka_consumer_expect(c, positions[i].partition, positions[i].offset);
 	}
 	c->stats.assignments += (uint64_t)n;
 }
@@ -119,8 +123,10 @@ static void tell_revoked(
 		const rd_kafka_topic_partition_t *p = &list->elems[i];
 		const uint32_t number = pl_kafka_consumer_number(c, p->topic, p->partition);
 
-		if (number != PL_KAFKA_UNKNOWN)
-			partitions[known++] = number;
+		if (number == PL_KAFKA_UNKNOWN)
+			continue;
+		partitions[known++] = number;
+		pl_kafka_consumer_expect(c, number, PL_KAFKA_UNEXPECTED);
 	}
 	if (c->config.revoked != NULL && known > 0)
 		c->config.revoked(c->config.arg, partitions, (uint32_t)known,
@@ -396,6 +402,7 @@ void pl_kafka_consumer_close(struct pl_kafka_consumer *c)
 		return;
 	if (c->rk != NULL)
 		rd_kafka_destroy(c->rk);
+	free(c->expected);
 	free(c->aligned);
 	free(c);
 }
@@ -510,11 +517,15 @@ int pl_kafka_consumer_committed(struct pl_kafka_consumer *c,
 	}
 	for (int i = 0; err == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++) {
 		const rd_kafka_topic_partition_t *of = &list->elems[i];
+		const uint32_t number = pl_kafka_consumer_number(c, of->topic, of->partition);
 
+		if (of->offset >= 0)
+			pl_kafka_consumer_expect(c, number, of->offset);
+		if (each == NULL)
+			continue;
 		snprintf(note, sizeof(note), "%.*s", (int)of->metadata_size,
 			of->metadata != NULL ? (const char *)of->metadata : "");
-		each(arg, pl_kafka_consumer_number(c, of->topic, of->partition),
-			of->offset >= 0 ? of->offset : PL_KAFKA_COMMITTED, note);
+		each(arg, number, of->offset >= 0 ? of->offset : PL_KAFKA_COMMITTED, note);
 	}
 	rd_kafka_topic_partition_list_destroy(list);
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)

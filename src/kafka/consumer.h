@@ -122,9 +122,10 @@ uint64_t pl_kafka_block_clock(const struct pl_kafka_block *block, uint64_t real_
 int pl_kafka_consumer_commit(struct pl_kafka_consumer *c, const struct pl_kafka_position *positions,
 	uint32_t n, uint32_t wait_ms, struct pl_diag *diag);
 
-/* Asks for the positions that the group committed, in one request. `each` gets every partition with
- * its offset, or PL_KAFKA_COMMITTED when there is none, and the text committed with it, or "". May
- * be called in `assigned`. While the group has no coordinator it asks again, for wait_ms. Returns
+/* Asks for the positions that the group committed, in one request. `each` (may be NULL) gets every
+ * partition with its offset, or PL_KAFKA_COMMITTED when there is none, and the text committed with
+ * it, or "". To be called in `assigned`: messages between the position and the first one that is
+ * read count as `expired` when the topic does not have them any more. While the group has no coordinator it asks again, for wait_ms. Returns
  * -EIO with diag when no position is known; `each` was not called then. */
 typedef void pl_kafka_committed(void *arg, uint32_t partition, int64_t offset, const char *note);
 int pl_kafka_consumer_committed(struct pl_kafka_consumer *c,
@@ -136,7 +137,8 @@ const struct pl_kafka_consumer_stats *pl_kafka_consumer_stats(const struct pl_ka
 const struct pl_kafka_client *pl_kafka_consumer_client(const struct pl_kafka_consumer *c);
 /* Sum of the rows bad_*. */
 uint64_t pl_kafka_consumer_bad(const struct pl_kafka_consumer_stats *stats);
-/* Text of the last error, which may be over; empty when there was none. */
+/* Text of the last error, which may be over, or of the last messages that count as `expired`; empty
+ * when there was none. */
 const char *pl_kafka_consumer_trouble(const struct pl_kafka_consumer *c);
 
 /* Returns true when nothing can come: no broker is up, or the group has given this member nothing. */

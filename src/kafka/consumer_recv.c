@@ -97,6 +97,8 @@ int pl_kafka_consumer_seek(struct pl_kafka_consumer *c, const struct pl_kafka_po
 		rd_kafka_error_destroy(error);
 		r = -EIO;
 	}
+	for (uint32_t i = 0; r == 0 && i < n; i++)
+		pl_kafka_consumer_expect(c, positions[i].partition, positions[i].offset);
 	for (int i = 0; r == 0 && i < list->cnt; i++) {
 		if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR)
 			continue;
@@ -207,6 +209,8 @@ static bool take(
 		.offset = m->offset,
 		.next = m->offset + 1,
 		.time_ms = -1 };
+	if (ret->partition != PL_KAFKA_UNKNOWN)
+		pl_kafka_consumer_reach(c, m, ret->partition);
 	if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
 		ret->next = m->offset;
 		ret->at_end = true;

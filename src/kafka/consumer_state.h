@@ -21,8 +21,13 @@ struct pl_kafka_consumer {
 	rd_kafka_message_t *burst[PL_KAFKA_BURST];
 	unsigned int n_burst, next;
 	rd_kafka_message_t *lent;
-	bool revoked;  /* the fetching call took partitions away */
-	void *aligned; /* room for the largest message */
+	/* By partition: offset of the next message, or PL_KAFKA_UNEXPECTED (consumer_gaps.c). */
+	int64_t *expected;
+	uint32_t n_expected;
+	uint64_t span_ns,
+		asked_ns; /* begin of a span of time, and how long brokers were asked in it */
+	bool revoked;     /* the fetching call took partitions away */
+	void *aligned;    /* room for the largest message */
 
 	struct pl_kafka_consumer_stats stats;
 	struct pl_kafka_client client;
@@ -37,6 +42,14 @@ uint32_t pl_kafka_consumer_number(
 /* Makes a list of these positions; the caller destroys it. */
 rd_kafka_topic_partition_list_t *pl_kafka_consumer_list_of(
 	const struct pl_kafka_consumer *c, const struct pl_kafka_position *positions, uint32_t n);
+
+/* Sets the offset that is read next in a partition. */
+#define PL_KAFKA_UNEXPECTED (-1)
+void pl_kafka_consumer_expect(struct pl_kafka_consumer *c, uint32_t partition, int64_t offset);
+/* Takes note of a message, or of the end of a partition, and counts messages in front of it that the
+ * topic deleted before they were read. */
+void pl_kafka_consumer_reach(
+	struct pl_kafka_consumer *c, const rd_kafka_message_t *m, uint32_t partition);
 
 /* Frees the lent message and the fetched ones. */
 void pl_kafka_consumer_forget(struct pl_kafka_consumer *c);

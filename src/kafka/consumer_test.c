@@ -26,6 +26,7 @@ struct member {
 	bool mine[PARTITIONS];
 	unsigned int assigned, revoked;
 	int64_t start, next[PARTITIONS]; /* next: to be committed when it is revoked; -1: nothing */
+	bool asks;                       /* for the group's positions */
 };
 
 static void on_assigned(void *arg, struct pl_kafka_position *positions, uint32_t n)
@@ -37,6 +38,9 @@ static void on_assigned(void *arg, struct pl_kafka_position *positions, uint32_t
 		m->next[positions[i].partition] = -1;
 		positions[i].offset = m->start;
 	}
+	if (m->asks)
+		eq(pl_kafka_consumer_committed(m->c, positions, n, 60000, NULL, NULL, &diag), 0,
+			"the group's positions");
 	m->assigned += n;
 }
 
@@ -356,6 +360,40 @@ static void test_commit(void)
 	pl_kafka_consumer_close(m.c);
 }
 
+/* Messages that the topic deletes between a commit and the next member are counted. The cluster
+ * keeps 5 MiB of a partition. */
+static void test_expired(void)
+{
+	struct pl_kafka_position at = { .partition = 0 };
+	struct pl_kafka_block b;
+	struct member m = { .c = NULL };
+	static const char keys[] =
+		"?auto.offset.reset=earliest&session.timeout.ms=6000&heartbeat.interval.ms=200";
+
+	test_uri(&uri, &cluster, "expired", 1, "");
+	produce("expired", "?records=10", 0, 100);
+	test_uri(&uri, &cluster, "expired", 0, keys);
+	open_member(&m, (struct pl_kafka_consumer_config){ .group = "x" });
+	for (int i = 0; i < 5; i++)
+		ok(next_block(&m, &b) && b.offset == i, "message %d", i);
+	at.offset = 5;
+	eq(pl_kafka_consumer_commit(m.c, &at, 1, 60000, &diag), 0, "commits");
+	eq(pl_kafka_consumer_stats(m.c)->expired, 0, "nothing was deleted");
+	pl_kafka_consumer_close(m.c);
+	produce("expired", "?compression.codec=none", 0, 200000);
+	test_uri(&uri, &cluster, "expired", 0, keys);
+	m = (struct member){ .asks = true };
+	open_member(&m, (struct pl_kafka_consumer_config){ .group = "x" });
+	ok(next_block(&m, &b) && b.offset > 5, "the next member reads what is left");
+	eq(pl_kafka_consumer_stats(m.c)->expired, b.offset - 5, "and what was deleted is counted");
+	ok(strstr(pl_kafka_consumer_trouble(m.c), "partition 0: ") != NULL &&
+			strstr(pl_kafka_consumer_trouble(m.c), "deleted") != NULL,
+		"and told: %s", pl_kafka_consumer_trouble(m.c));
+	ok(next_block(&m, &b), "it reads on");
+	eq(pl_kafka_consumer_stats(m.c)->expired, b.offset - 1 - 5, "and counts nothing twice");
+	pl_kafka_consumer_close(m.c);
+}
+
 static void test_commit_fails(void)
 {
 	const struct pl_kafka_position at = { .partition = 0, .offset = 1 };
@@ -525,6 +563,7 @@ int main(void)
 	test_hostile();
 	test_end();
 	test_commit();
+	test_expired();
 	test_commit_fails();
 	test_no_coordinator();
 	test_group();

@@ -17,6 +17,7 @@
 #define COMMIT_NS   UINT64_C(1000000000)
 #define COMMIT_MS   5000  /* for the answer to a commit, when partitions are revoked */
 #define SETTLE_MS   3000  /* for records of released packets to be settled, likewise */
+#define POSITION_MS 5000  /* for the group's positions, when partitions are assigned */
 #define FIND_MS     10000 /* for the topic's partitions, with until=end */
 #define WAIT_MAX_MS 1000
 
@@ -43,7 +44,8 @@ struct raw_port {
 	uint64_t damaged; /* bad entries; partition numbers above the maximum */
 	uint64_t marked_ns;
 	bool away;       /* the port has reported trouble */
-	uint64_t errors; /* of the client, when the port reported last */
+	uint64_t errors; /* of the client, when the port reported last; messages, likewise */
+	uint64_t expired;
 	char told[256];
 	struct place places[PL_KAFKA_PARTITIONS_MAX];
 	struct pl_kafka_position positions[PL_KAFKA_PARTITIONS_MAX]; /* for a commit */
@@ -61,6 +63,10 @@ static void assigned(void *arg, struct pl_kafka_position *positions, uint32_t n)
 		self->n_mine += !self->places[positions[i].partition].mine;
 		self->places[positions[i].partition] = (struct place){ .mine = true };
 	}
+	/* For messages that were deleted meanwhile. Without an answer they are not counted. */
+	if (self->commits)
+		(void)pl_kafka_consumer_committed(
+			self->consumer, positions, n, POSITION_MS, NULL, NULL, NULL);
 }
 
 /* Sets a new mark; positions marked before are committed with it. */
@@ -285,18 +291,24 @@ static int take_packets(struct raw_port *self, struct pl_batch *batch)
 }
 
 /* Tells, with -ENETDOWN, errors of the client while nothing can come, and with -EAGAIN that this is
- * over. An error alone, such as a refused commit, is counted by the client. */
+ * over, or that messages were deleted before they were read. An error alone, such as a refused commit, is counted by the client. */
 static int hear(struct raw_port *self, bool got, struct pl_diag *diag)
 {
 	const char *trouble = pl_kafka_consumer_trouble(self->consumer);
 	const uint64_t errors = pl_kafka_consumer_stats(self->consumer)->errors;
 	const bool cut_off = !got && pl_kafka_consumer_cut_off(self->consumer);
 	const bool told = strncmp(trouble, self->told, sizeof(self->told) - 1) == 0;
+	const uint64_t expired = pl_kafka_consumer_stats(self->consumer)->expired;
 
 	if (self->away && !cut_off) {
 		self->away = false;
 		self->errors = errors;
 		pl_diag_set(diag, "reads again");
+		return -EAGAIN;
+	}
+	if (expired != self->expired) {
+		self->expired = expired;
+		pl_diag_set(diag, "%s", trouble);
 		return -EAGAIN;
 	}
 	if (!cut_off || (self->away ? told : errors == self->errors))
@@ -376,6 +388,8 @@ void pl_raw_port_stats(struct pl_port *port)
 		(self->consumer != NULL
 				? pl_kafka_consumer_bad(pl_kafka_consumer_stats(self->consumer))
 				: 0);
+	if (self->consumer != NULL)
+		port->stats.expired = pl_kafka_consumer_stats(self->consumer)->expired;
 }
 
 int pl_raw_port_close(struct pl_port *port)

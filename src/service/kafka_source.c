@@ -172,6 +172,7 @@ static void put_text(void *service, struct pl_buf *text)
 		text, "%" PRIu64 " messages, %" PRIu64 " records", stats->received, stats->records);
 	if (bad > 0)
 		pl_buf_printf(text, ", %" PRIu64 " messages that are none of ours", bad);
+	pl_account_add(text, stats->expired, "messages that were deleted before they were read");
 	if (s->partitions_refused > 0)
 		pl_buf_printf(text,
 			", %" PRIu64

@@ -375,6 +375,16 @@ static void find_idle(struct pl_query_member *m, uint64_t now_ns)
 	}
 }
 
+/* Tells of messages that their topic deleted before the group read them. */
+static void tell_expired(struct pl_query_member *m)
+{
+	const uint64_t expired = pl_kafka_consumer_stats(m->records)->expired;
+
+	if (expired != m->expired)
+		pl_say("%s: %s", m->name, pl_kafka_consumer_trouble(m->records));
+	m->expired = expired;
+}
+
 static int turn(void *service, const struct pollfd *fds, uint64_t unused, struct pl_diag *diag)
 {
 	struct pl_query_member *m = service;
@@ -383,6 +393,7 @@ static int turn(void *service, const struct pollfd *fds, uint64_t unused, struct
 	(void)fds;
 	(void)unused;
 	read_records(m, pl_clock_mono_ns());
+	tell_expired(m);
 	now_ns = pl_clock_mono_ns();
 	read_partials(m, now_ns);
 	find_idle(m, now_ns);

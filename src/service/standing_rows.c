@@ -16,6 +16,7 @@
 #define MESSAGES_A_TURN 64
 #define WAYS            8
 #define NONE            (-1)
+#define POSITION_MS     5000 /* for the positions of the group */
 
 /* Offsets of a partition: after the last row; after the last row before the mark that outputs have;
  * last committed. NONE: there is none. */
@@ -34,6 +35,16 @@ struct pl_standing_rows {
 };
 
 /* ---- partitions ---- */
+
+/* Asks where the group stands, so that messages that were deleted meanwhile are counted. */
+static void assigned(void *arg, struct pl_kafka_position *positions, uint32_t n)
+{
+	struct pl_standing_query *q = arg;
+
+	if (q->rows->commits)
+		(void)pl_kafka_consumer_committed(
+			q->sources[0].topic.consumer, positions, n, POSITION_MS, NULL, NULL, NULL);
+}
 
 static void revoked(void *arg, const uint32_t *partitions, uint32_t n, bool lost)
 {
@@ -215,9 +226,12 @@ bool pl_standing_rows_turn(struct pl_standing_query *q, uint64_t now_ns)
 static int open_consumer(struct pl_standing_query *q, struct pl_diag *diag)
 {
 	struct pl_diag warning = { .text = "" };
-	struct pl_kafka_consumer_config config = {
-		.raw = true, .group = q->group, .warning = &warning, .revoked = revoked, .arg = q
-	};
+	struct pl_kafka_consumer_config config = { .raw = true,
+		.group = q->group,
+		.warning = &warning,
+		.assigned = assigned,
+		.revoked = revoked,
+		.arg = q };
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
 	char own[PL_KAFKA_OWN_GROUP];
 	int r = uri == NULL ? -ENOMEM : pl_kafka_uri_parse(uri, q->sources[0].from, diag);
