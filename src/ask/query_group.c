@@ -142,6 +142,7 @@ static int serve(struct member *m)
 		.n = 1,
 		.rights = { .user = m->args->user },
 		.duration_ns = m->args->duration_ns,
+		.web = m->args->web,
 		.stats = m->args->stats,
 		.tell = pl_stderr_print,
 		.print = pl_stdout_print,

@@ -234,6 +234,10 @@ static int answer(struct pl_asking *a, const char *name, const char *question,
 			sources[0]);
 		code = PL_EXIT_USAGE;
 	}
+	if (code == 0 && a->args->web != NULL && !pl_query_is_member(a, sources, n)) {
+		pl_complain("query: --web is of members of a group (--group, of a topic)");
+		code = PL_EXIT_USAGE;
+	}
 	if (code == 0)
 		code = pl_query_into_choose(&into, a->args->into, a->query);
 	if (code != 0)

@@ -31,6 +31,7 @@ struct pl_query_sql {
 	const char *user, *group; /* with a topic, `group` is the consumer group */
 	/* for a member of a group */
 	const char *to, *partials;
+	const char *web; /* address of its page; NULL: none */
 	bool transactions;
 	uint64_t idle_ns; /* PL_OPT_NOT_GIVEN: the default */
 };

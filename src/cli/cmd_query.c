@@ -80,6 +80,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "idle", &args.sql.idle_ns, "TIME",
 			"a partition read to its end and quiet for so long closes its windows, and holds others back no longer (default 5s)",
 			NULL },
+		PL_ARGS_WEB(args.sql.web),
 		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
 		{ PL_OPT_STRING, 0, "user", &args.sql.user, "NAME",
 			"become this user once everything that needs privileges is open", NULL },

@@ -53,6 +53,13 @@ static struct pl_kafka_writer_stats written(const struct pl_query_member *m)
 	return sum;
 }
 
+static void put_lag(const struct pl_account *a, uint64_t lag)
+{
+	PL_LEVEL(a, "query_", "partials_lag",
+		"Messages in the assigned partitions of partial results behind the last one committed.",
+		lag);
+}
+
 static void put(struct pl_query_member *m, const struct pl_account *a)
 {
 	const struct pl_query_merge_stats sum = merged(m);
@@ -61,6 +68,7 @@ static void put(struct pl_query_member *m, const struct pl_account *a)
 
 	pl_account_object(a, "kafka");
 	pl_account_stats(a, &pl_kafka_consumer_list, pl_kafka_consumer_stats(m->records));
+	pl_account_stats(a, &pl_kafka_client_list, pl_kafka_consumer_client(m->records));
 	put_rows(a, m->rows, m->rows_back, m->records_again);
 	pl_account_object_end(a);
 	pl_account_object(a, "query");
@@ -73,6 +81,8 @@ static void put(struct pl_query_member *m, const struct pl_account *a)
 	}
 	pl_account_object(a, "partials");
 	pl_account_stats(a, &pl_query_merge_list, &sum);
+	if (m->partials != NULL)
+		put_lag(a, pl_kafka_consumer_client(m->partials)->lag);
 	pl_account_object_end(a);
 }
 
@@ -91,10 +101,12 @@ void pl_query_member_describe(struct pl_exposition *page)
 	const struct pl_account a = { .page = page };
 
 	pl_account_stats(&a, &pl_kafka_consumer_list, NULL);
+	pl_account_stats(&a, &pl_kafka_client_list, NULL);
 	pl_account_stats(&a, &pl_kafka_writer_list, NULL);
 	put_rows(&a, 0, 0, 0);
 	pl_account_stats(&a, &pl_query_stats_list, NULL);
 	pl_account_stats(&a, &pl_query_merge_list, NULL);
+	put_lag(&a, 0);
 }
 
 void pl_query_member_page(void *service, struct pl_exposition *page)
@@ -115,6 +127,7 @@ void pl_query_member_text(void *service, struct pl_buf *text)
 	pl_buf_printf(text, "%" PRIu64 " messages, %" PRIu64 " records, %" PRIu64 " rows",
 		stats->received, stats->records, m->rows);
 	pl_account_add(text, pl_kafka_consumer_bad(stats), "messages that are none of ours");
+	pl_account_add(text, stats->expired, "messages that were deleted before they were read");
 	pl_account_add(text, runs.late, "records too late");
 	pl_account_add(text, m->records_again, "records read again that were done");
 	pl_account_add(text, runs.ahead, "records ahead of the clock (--ahead)");

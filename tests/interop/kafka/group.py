@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", ".."))
@@ -24,7 +25,7 @@ from lib import lab, pcap, tap  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
-from members import (BASE, FLOWS, PARTITIONS, PATHLINE, QUESTION, SECOND, Member, Table, begin, record, rows, server_or_skip,  # noqa: E402
+from members import (BASE, FLOWS, PARTITIONS, PATHLINE, PROGRAM, QUESTION, SECOND, Member, Table, begin, record, rows, server_or_skip,  # noqa: E402
                      values_of)
 
 ONLY = sys.argv[4:]
@@ -160,6 +161,32 @@ def test_more_members(server):
     check_rows(table, "more members than partitions")
     for m in members:
         eq(m.end(), 0, "a member ends well")
+
+
+def test_page(server):
+    """A member's page tells its lag, rebalances, and messages that the topic deleted before the group came to them, as its log does."""
+    table, port = begin(server, "page", 30), lab.free_port()
+    first = Member(table, QUESTION, *PATIENT)
+    table.send(6)
+    ok(wait(lambda: len(rows(table)) > 0), "a member gives rows")
+    eq(first.end(), 0, "and ends, with its position committed")
+    table.send(6)
+    for partition in range(PARTITIONS):
+        subprocess.run([PROGRAM, "delete", server.uri("page"), str(partition), "10"], check=True, timeout=60)
+    second = Member(table, QUESTION, *PATIENT, "--stats", "--web", f"127.0.0.1:{port}")
+
+    def page():
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+                return dict(re.findall(r"^(pathline_(?:kafka|query)_\w+) (\d+)$", answer.read().decode(), re.M))
+        except OSError:
+            return {}
+    ok(wait(lambda: int(page().get("pathline_kafka_read_records_total", 0)) > 0), "the next one reads what is left", page())
+    ok(wait(lambda: int(page().get("pathline_kafka_rebalances_total", 0)) > 0), "its page has the rebalances", page())
+    ok(wait(lambda: "pathline_kafka_consumer_lag" in page() and "pathline_query_partials_lag" in page()), "and what it is behind", page())
+    ok(wait(lambda: int(page().get("pathline_kafka_expired_total", 0)) > 0), "and that messages were deleted before they were read", page())
+    ok("deleted before they were read (retention)" in lab.read(os.path.basename(second.log)), "of which its log tells")
+    eq(second.end(), 0, "it ends well")
 
 
 def test_bad_last(server):
@@ -562,7 +589,7 @@ def test_wire(server):
 
 def main():
     server = server_or_skip()
-    tests = (test_two_stages, test_killed_often, test_join_and_leave, test_stalled, test_more_members, test_again, test_bad_last, test_ahead, test_small_messages, test_transactions,
+    tests = (test_two_stages, test_killed_often, test_join_and_leave, test_stalled, test_more_members, test_again, test_page, test_bad_last, test_ahead, test_small_messages, test_transactions,
              test_transactions_moved, test_refused_for_good, test_topics, test_flows, test_spread, test_skew, test_joins, test_paused, test_restarted, test_wire)
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()

@@ -11,6 +11,8 @@
  *   interop_kafka dump URI PARTITIONS                  what is in them: of each message a line with
  *                                                      partition, offset, bytes of the value and
  *                                                      headers as NAME=HEX, then the value
+ *   interop_kafka delete URI PARTITION OFFSET          the messages before the offset, as retention
+ *                                                      does
  *   interop_kafka raw URI PARTITION FILE               its messages, each behind its u32 length, as
  *                                                      values of pkt64
  *
@@ -122,6 +124,39 @@ static int create(int partitions, char *setting)
 	err = make(rk, partitions, setting, true);
 	if (err == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
 		err = make(rk, partitions, setting, false);
+	rd_kafka_destroy(rk);
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
+		return 0;
+	fprintf(stderr, "topic %s: %s\n", uri.topic, rd_kafka_err2str(err));
+	return 1;
+}
+
+/* Deletes the messages of a partition before the offset. */
+static int delete_before(int partition, int64_t offset)
+{
+	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR__TIMED_OUT;
+	rd_kafka_DeleteRecords_t *records;
+	rd_kafka_queue_t *queue;
+	rd_kafka_event_t *event;
+	char text[256];
+	rd_kafka_t *rk;
+
+	rd_kafka_conf_set(conf, "bootstrap.servers", uri.brokers, text, sizeof(text));
+	rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+	rd_kafka_topic_partition_list_add(list, uri.topic, partition)->offset = offset;
+	records = rd_kafka_DeleteRecords_new(list);
+	rd_kafka_topic_partition_list_destroy(list);
+	queue = rd_kafka_queue_new(rk);
+	rd_kafka_DeleteRecords(rk, &records, 1, NULL, queue);
+	rd_kafka_DeleteRecords_destroy(records);
+	event = rd_kafka_queue_poll(queue, 60000);
+	if (event != NULL) {
+		err = rd_kafka_event_error(event);
+		rd_kafka_event_destroy(event);
+	}
+	rd_kafka_queue_destroy(queue);
 	rd_kafka_destroy(rk);
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
 		return 0;
@@ -356,6 +391,8 @@ int main(int argc, char **argv)
 		return fail(r);
 	if (strcmp(what, "create") == 0)
 		return create(atoi(argv[3]), argc > 4 ? argv[4] : NULL);
+	if (strcmp(what, "delete") == 0 && argc > 4)
+		return delete_before(atoi(argv[3]), atoll(argv[4]));
 	if (strcmp(what, "raw") == 0 && argc > 4)
 		return raw(atoi(argv[3]), argv[4]);
 	if (strcmp(what, "produce") == 0 && argc > 4)
