@@ -71,6 +71,7 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
 	struct pl_kafka_producer *p = opaque;
 	struct pl_kafka_batch *batch = p->mode != PL_KAFKA_MESSAGES ? message->_private : NULL;
 	const uint64_t items = batch != NULL ? batch->n : 1;
+	void *note = batch == NULL ? (void *)((uintptr_t)message->_private & NOTE) : NULL;
 
 	(void)rk;
 	assert(p->waiting >= items);
@@ -81,9 +82,12 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
 	}
 	if (batch != NULL)
 		pl_kafka_batch_ended(p, message->err, batch);
+	else if (note != NULL)
+		(void)pl_kafka_noted_ended(p, message->err, note);
 	else
 		pl_kafka_message_ended(p, message->err, message->key, message->key_len,
 			message->payload, message->len);
+	free(note);
 	if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
 		p->stats.messages_delivered++;
 		p->stats.bytes_delivered += message->len;
@@ -316,6 +320,7 @@ int pl_kafka_producer_open(struct pl_kafka_producer **ret,
 		p->mode == PL_KAFKA_ENTRIES ? PL_KAFKA_ENTRIES_BYTES : (size_t)p->records * p->size;
 	p->undelivered = config->undelivered;
 	p->undelivered_message = config->undelivered_message;
+	p->undelivered_note = config->undelivered_note;
 	p->arg = config->arg;
 	p->age_ns = config->age_ns != 0 ? config->age_ns : PL_KAFKA_AGE_NS;
 	p->least = p->mode == PL_KAFKA_RECORDS ? p->size : config->least;

@@ -40,6 +40,7 @@
 #define PL_KAFKA_POOL_MAX        ((size_t)512 << 20) /* bytes in all buffers */
 #define PL_KAFKA_PARTITIONS_MAX  4096
 #define PL_KAFKA_AGE_NS          20000000
+#define PL_KAFKA_MESSAGES_MAX    10000 /* messages that wait, for callers that ask for room */
 
 #define PL_KAFKA_ENTRIES_BYTES   ((size_t)512 << 10) /* of a message of entries, at most */
 
@@ -73,6 +74,9 @@ struct pl_kafka_producer_config {
 	 * the call. Also called for a message that found no room in the client's queue. */
 	bool (*undelivered_message)(
 		void *arg, const void *key, size_t key_len, const void *value, size_t len);
+	/* The same for a message with a note (pl_kafka_producer_send_hashed): what the caller has to
+	 * make it of again. */
+	bool (*undelivered_note)(void *arg, const void *note);
 	void *arg;
 	struct pl_diag
 		*warning; /* names the properties that librdkafka does not know; may be NULL */
@@ -119,7 +123,7 @@ void pl_kafka_producer_clock(struct pl_kafka_producer *p, enum pl_clock_kind clo
 bool pl_kafka_producer_knows(const struct pl_kafka_producer *p);
 
 /* Returns true when a put with this hash would find room now; for callers that can wait instead of
- * dropping. */
+ * dropping. Of PL_KAFKA_MESSAGES 10,000 may wait. */
 bool pl_kafka_producer_room(const struct pl_kafka_producer *p, uint64_t hash);
 
 /* The same for an entry of `size` bytes. */
@@ -139,9 +143,14 @@ int pl_kafka_producer_send_stored(struct pl_kafka_producer *p, const void *key, 
 uint64_t pl_kafka_producer_stored(const struct pl_kafka_producer *p);
 
 /* Sends a message without a key: the partition is that of the hash, as for records, and the message
- * has the time ts_ns. Returns also -EAGAIN: partitions are not known. */
-int pl_kafka_producer_send_hashed(
-	struct pl_kafka_producer *p, uint64_t hash, uint64_t ts_ns, const void *value, size_t len);
+ * has the time ts_ns. note: bytes that come back when it is not delivered, copied; NULL: none. Returns
+ * also -EAGAIN: partitions are not known. */
+struct pl_kafka_note {
+	const void *bytes;
+	size_t len;
+};
+int pl_kafka_producer_send_hashed(struct pl_kafka_producer *p, uint64_t hash, uint64_t ts_ns,
+	const void *value, size_t len, const struct pl_kafka_note *note);
 
 /* Returns true when every record and message from before the last mark has ended: delivered,
  * returned or dropped. Only then another mark may be set. Changes in turn. */

@@ -2,6 +2,7 @@
 /* Gathers records into batches, sends batches as messages, and counts how each ended. */
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kafka/message.h"
@@ -89,6 +90,17 @@ bool pl_kafka_message_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err
 	note_end(p, err);
 	if (p->undelivered_message != NULL && may_return(err) &&
 		p->undelivered_message(p->arg, key, key_len, value, len)) {
+		p->stats.returned++;
+		return true;
+	}
+	pl_kafka_producer_ended(p, err, 1);
+	return err == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+bool pl_kafka_noted_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const void *note)
+{
+	note_end(p, err);
+	if (p->undelivered_note != NULL && may_return(err) && p->undelivered_note(p->arg, note)) {
 		p->stats.returned++;
 		return true;
 	}
@@ -382,6 +394,8 @@ bool pl_kafka_producer_knows(const struct pl_kafka_producer *p)
 
 bool pl_kafka_producer_room(const struct pl_kafka_producer *p, uint64_t hash)
 {
+	if (p->mode == PL_KAFKA_MESSAGES)
+		return p->n_partitions != 0 && p->waiting < PL_KAFKA_MESSAGES_MAX;
 	return p->n_partitions != 0 &&
 	       (p->n_free > 0 || p->of_partition[partition_of(p, hash)] != NULL);
 }
@@ -462,32 +476,41 @@ uint64_t pl_kafka_producer_stored(const struct pl_kafka_producer *p)
 	return p->stored;
 }
 
-int pl_kafka_producer_send_hashed(
-	struct pl_kafka_producer *p, uint64_t hash, uint64_t ts_ns, const void *value, size_t len)
+int pl_kafka_producer_send_hashed(struct pl_kafka_producer *p, uint64_t hash, uint64_t ts_ns,
+	const void *value, size_t len, const struct pl_kafka_note *note)
 {
+	void *copy = note != NULL ? malloc(note->len) : NULL;
 	rd_kafka_vu_t parts[] = {
 		{ .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic },
 		{ .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
 		{ .vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = (int64_t)(ts_ns / 1000000) },
 		{ .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)(uintptr_t)value, len } },
 		{ .vtype = RD_KAFKA_VTYPE_PARTITION },
-		{ .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = (void *)p->side },
+		{ .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = (void *)((uintptr_t)copy | p->side) },
 	};
 	rd_kafka_resp_err_t err;
+	bool kept;
 
 	p->stats.put++;
 	if (p->n_partitions == 0) {
 		p->stats.drop_no_partitions++;
+		free(copy);
 		return -EAGAIN;
 	}
 	parts[4].u.i32 = (int32_t)partition_of(p, hash);
 	p->turn_of = (uint32_t)parts[4].u.i32 + 1;
 	pl_kafka_skew_count(&p->skew, (uint32_t)parts[4].u.i32, 1);
-	err = give_message(p, parts, sizeof(parts) / sizeof(parts[0]));
-	if (err == RD_KAFKA_RESP_ERR_NO_ERROR ||
-		pl_kafka_message_ended(p, err, NULL, 0, value, len))
+	if (copy != NULL)
+		memcpy(copy, note->bytes, note->len);
+	err = note != NULL && copy == NULL
+		      ? RD_KAFKA_RESP_ERR__QUEUE_FULL
+		      : give_message(p, parts, sizeof(parts) / sizeof(parts[0]));
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
 		return 0;
-	return error_of(err);
+	free(copy);
+	kept = note != NULL ? pl_kafka_noted_ended(p, err, note->bytes)
+			    : pl_kafka_message_ended(p, err, NULL, 0, value, len);
+	return kept ? 0 : error_of(err);
 }
 
 bool pl_kafka_producer_settled(const struct pl_kafka_producer *p)

@@ -28,9 +28,11 @@ struct pl_kafka_batch {
 
 TAILQ_HEAD(pl_kafka_batches, pl_kafka_batch);
 
-/* Bits of a message's opaque word, PL_KAFKA_MESSAGES. */
+/* Bits of a message's opaque word, PL_KAFKA_MESSAGES. The others are the address of its note, of
+ * malloc. */
 #define SIDE   ((uintptr_t)1)
 #define STORED ((uintptr_t)2)
+#define NOTE   (~(SIDE | STORED))
 
 /* Another client beside the present one. */
 struct pl_kafka_side {
@@ -103,6 +105,7 @@ struct pl_kafka_producer {
 	bool (*undelivered)(void *arg, const void *records, uint32_t n);
 	bool (*undelivered_message)(
 		void *arg, const void *key, size_t key_len, const void *value, size_t len);
+	bool (*undelivered_note)(void *arg, const void *note);
 	void *arg;
 	struct pl_diag trouble;
 };
@@ -116,6 +119,8 @@ void pl_kafka_batch_ended(
  * took it back. */
 bool pl_kafka_message_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const void *key,
 	size_t key_len, const void *value, size_t len);
+/* The same for a message with a note. */
+bool pl_kafka_noted_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const void *note);
 /* Gives a batch that is being filled to librdkafka. */
 void pl_kafka_batch_send(struct pl_kafka_producer *p, struct pl_kafka_batch *batch);
 void pl_kafka_batch_free(struct pl_kafka_producer *p, struct pl_kafka_batch *batch);

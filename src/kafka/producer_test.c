@@ -811,7 +811,7 @@ static void test_no_broker(void)
 	put_range(p, 0, 50, false);
 	eq(close_and_check(p, 100, 50, "no broker").drop_no_partitions, 50);
 	p = open_with((struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES });
-	eq(pl_kafka_producer_send_hashed(p, 1, 0, "{}", 2), -EAGAIN,
+	eq(pl_kafka_producer_send_hashed(p, 1, 0, "{}", 2, NULL), -EAGAIN,
 		"one for a partition does not, before they are known");
 	eq(pl_kafka_producer_send(p, NULL, 0, "{}", 2), 0, "a text waits for a broker");
 	eq(close_and_check(p, 100, 2, "no broker, a text").drop_purged, 1);
@@ -948,7 +948,7 @@ static void test_spread_texts(void)
 	test_uri(&uri, &cluster, "texts-spread", 3, "?partition=spread");
 	p = open_with(config);
 	for (int i = 0; i < 30; i++)
-		eq(pl_kafka_producer_send_hashed(p, 5, 1, "{}", 2), 0, "a text");
+		eq(pl_kafka_producer_send_hashed(p, 5, 1, "{}", 2, NULL), 0, "a text");
 	close_and_check(p, 60000, 30, "texts");
 	rk = witness("texts-spread", 3);
 	for (int i = 0; i < 30; i++) {

@@ -22,6 +22,7 @@
 	FIELD(DST_ADDR, 7, "bytes", "dst_addr", "4 or 16 bytes")                                   \
 	FIELD(BYTES, 9, "uint64", "bytes", "this way, from the IP header on")                      \
 	FIELD(PACKETS, 10, "uint64", "packets", "this way")                                        \
+	FIELD(SAMPLER, 11, "bytes", "sampler_address", "4 or 16 bytes; sampler= of the tap")       \
 	FIELD(PROTO, 20, "uint32", "proto", "transport protocol number")                           \
 	FIELD(SRC_PORT, 21, "uint32", "src_port", "")                                              \
 	FIELD(DST_PORT, 22, "uint32", "dst_port", "")                                              \
@@ -54,10 +55,10 @@ static const struct {
 #undef FIELD
 };
 
-/* Values of a message; those that are bytes stand in `addresses`. */
+/* Values of a message. */
 struct values {
 	uint64_t numbers[N_FIELDS];
-	const struct pl_addr *addresses[2]; /* SRC_ADDR, DST_ADDR */
+	const struct pl_addr *addresses[N_FIELDS]; /* NULL: the field is none of bytes, or absent */
 };
 
 static uint8_t *put_varint(uint8_t *to, uint64_t value)
@@ -83,8 +84,8 @@ static size_t put_fields(uint8_t *to, const struct values *v)
 	uint8_t *at = to;
 
 	for (unsigned int i = 0; i < N_FIELDS; i++) {
-		if (i == SRC_ADDR || i == DST_ADDR) {
-			at = put_address(at, fields[i].number, v->addresses[i - SRC_ADDR]);
+		if (v->addresses[i] != NULL) {
+			at = put_address(at, fields[i].number, v->addresses[i]);
 		} else if (v->numbers[i] != 0) { /* proto3: an absent field is 0 */
 			at = put_varint(at, fields[i].number << 3 | WIRE_VARINT);
 			at = put_varint(at, v->numbers[i]);
@@ -116,7 +117,7 @@ static void take_both(struct values *v, const struct pl_flow128 *f)
 }
 
 size_t pl_goflow2_put(uint8_t to[PL_GOFLOW2_MAX], enum pl_flat_kind kind, const void *flow,
-	bool reverse, uint32_t exporter)
+	bool reverse, const struct pl_goflow2_source *source)
 {
 	const bool more = kind == PL_FLAT_FLOW288;
 	uint8_t body[PL_GOFLOW2_MAX];
@@ -137,16 +138,29 @@ size_t pl_goflow2_put(uint8_t to[PL_GOFLOW2_MAX], enum pl_flat_kind kind, const 
 		return 0;
 	v.numbers[BYTES] = reverse ? f.bytes_rev : f.bytes_fwd;
 	v.numbers[TCP_FLAGS] = reverse ? f.flags_rev : f.flags_fwd;
-	v.numbers[DOMAIN] = exporter;
+	v.numbers[DOMAIN] = source->exporter;
 	v.numbers[POINT] = (reverse ? obs_rev : f.obs) & PL_OBS_POINT_MASK;
-	v.addresses[0] = reverse ? &f.dst : &f.src;
-	v.addresses[1] = reverse ? &f.src : &f.dst;
+	v.addresses[SRC_ADDR] = reverse ? &f.dst : &f.src;
+	v.addresses[DST_ADDR] = reverse ? &f.src : &f.dst;
+	v.addresses[SAMPLER] = source->has_sampler ? &source->sampler : NULL;
 	take_both(&v, &f);
 	take_ports(&v, &f, reverse);
 	len = put_fields(body, &v);
 	at = put_varint(to, len);
 	memcpy(at, body, len);
 	return (size_t)(at - to) + len;
+}
+
+void pl_goflow2_keep(void *flow, bool reverse)
+{
+	struct pl_flow128 f;
+
+	memcpy(&f, flow, sizeof(f));
+	if (reverse)
+		f.pkts_fwd = 0;
+	else
+		f.pkts_rev = 0;
+	memcpy(flow, &f, sizeof(f));
 }
 
 void pl_goflow2_schema(struct pl_buf *out)

@@ -13,10 +13,20 @@
 
 #define PL_GOFLOW2_MAX 256 /* bytes of a message, with its length */
 
+/* Who made the flows. */
+struct pl_goflow2_source {
+	uint32_t exporter;
+	bool has_sampler;
+	struct pl_addr sampler; /* address that readers know the tap by */
+};
+
 /* Makes the message of one direction of a flow128 or flow288 record, with its length in front.
  * Returns its bytes; 0 when no packet went that way. */
 size_t pl_goflow2_put(uint8_t to[PL_GOFLOW2_MAX], enum pl_flat_kind kind, const void *flow,
-	bool reverse, uint32_t exporter);
+	bool reverse, const struct pl_goflow2_source *source);
+
+/* Leaves one direction in a flow128 or flow288 record: the other one makes no message. */
+void pl_goflow2_keep(void *flow, bool reverse);
 
 /* Appends the schema, a .proto file with the fields in use; it ends with a line end. */
 void pl_goflow2_schema(struct pl_buf *out);

@@ -9,9 +9,12 @@
 
 struct message {
 	uint64_t numbers[NUMBERS];
-	uint8_t src[16], dst[16];
-	size_t src_len, dst_len;
+	uint8_t src[16], dst[16], sampler[16];
+	size_t src_len, dst_len, sampler_len;
 };
+
+static struct pl_goflow2_source all = { .exporter = UINT32_MAX, .has_sampler = true };
+static const struct pl_goflow2_source none, seven = { .exporter = 7 };
 
 static uint64_t take(const uint8_t **p, const uint8_t *end)
 {
@@ -44,10 +47,11 @@ static bool read_message(struct message *ret, const uint8_t *p, size_t len)
 			ret->numbers[last] = n;
 			continue;
 		}
-		if ((tag & 7) != 2 || n > 16 || n > (size_t)(end - p) || last < 6 || last > 7)
+		if ((tag & 7) != 2 || n > 16 || n > (size_t)(end - p) ||
+			(last != 6 && last != 7 && last != 11))
 			return false;
-		memcpy(last == 6 ? ret->src : ret->dst, p, n);
-		*(last == 6 ? &ret->src_len : &ret->dst_len) = n;
+		memcpy(last == 6 ? ret->src : last == 7 ? ret->dst : ret->sampler, p, n);
+		*(last == 6 ? &ret->src_len : last == 7 ? &ret->dst_len : &ret->sampler_len) = n;
 		p += n;
 	}
 	return true;
@@ -81,10 +85,10 @@ static void test_both_ways(void)
 	const struct pl_flow288 f = flow(6);
 	struct message fwd, rev;
 	uint8_t bytes[PL_GOFLOW2_MAX];
-	size_t len = pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, false, UINT32_MAX);
+	size_t len = pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, false, &all);
 
 	ok(read_message(&fwd, bytes, len), "a message forward, of %zu bytes", len);
-	len = pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, true, 0);
+	len = pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, true, &none);
 	ok(read_message(&rev, bytes, len), "one in reverse");
 	ok(fwd.src_len == 4 && memcmp(fwd.src, f.src.b + 12, 4) == 0 && fwd.dst_len == 4 &&
 			memcmp(fwd.dst, f.dst.b + 12, 4) == 0,
@@ -103,6 +107,9 @@ static void test_both_ways(void)
 	eq(rev.numbers[26], 0x12);
 	eq(fwd.numbers[71], 5, "the observation point, without flags");
 	eq(rev.numbers[71], 1023, "of the way back");
+	ok(fwd.sampler_len == 4 && memcmp(fwd.sampler, (const uint8_t[]){ 203, 0, 113, 9 }, 4) == 0,
+		"the sampler's address");
+	eq(rev.sampler_len, 0, "which may be absent");
 	eq(fwd.numbers[70], UINT32_MAX, "the exporter");
 	eq(rev.numbers[70], 0);
 	eq(fwd.numbers[30], 0x0800);
@@ -121,17 +128,24 @@ static void test_others(void)
 	uint8_t bytes[PL_GOFLOW2_MAX];
 
 	f.dport = 3;
-	ok(read_message(&m, bytes, pl_goflow2_put(bytes, PL_FLAT_FLOW128, &f, false, 7)), "ICMP");
+	ok(read_message(&m, bytes, pl_goflow2_put(bytes, PL_FLAT_FLOW128, &f, false, &seven)),
+		"ICMP");
 	eq(m.numbers[31], 8, "its type");
 	eq(m.numbers[32], 3, "its code");
 	eq(m.numbers[21], 0, "and no ports");
-	ok(read_message(&m, bytes, pl_goflow2_put(bytes, PL_FLAT_FLOW128, &f, true, 7)), "back");
+	ok(read_message(&m, bytes, pl_goflow2_put(bytes, PL_FLAT_FLOW128, &f, true, &seven)),
+		"back");
 	eq(m.numbers[31], 0, "whose type the record does not have");
 	eq(m.numbers[71], 5, "flow128 has one observation point");
+	f = flow(6);
+	pl_goflow2_keep(&f, true);
+	eq(pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, false, &seven), 0, "one way is left out");
+	ok(pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, true, &seven) > 0, "the other one is kept");
 	f.pkts_rev = 0;
-	eq(pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, true, 7), 0, "no packet back, no message");
+	eq(pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, true, &seven), 0,
+		"no packet back, no message");
 	f.pkts_fwd = 0;
-	eq(pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, false, 7), 0, "nor forward");
+	eq(pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, false, &seven), 0, "nor forward");
 }
 
 /* Whatever the values are, a message is whole and below its bound. */
@@ -141,6 +155,7 @@ static void test_any(void)
 	unsigned int wrong = 0;
 
 	pl_rng_seed(&rng, 20261129);
+	memset(&all.sampler, 255, sizeof(all.sampler));
 	for (int i = 0; i < 2000; i++) {
 		struct pl_flow288 f;
 		uint8_t bytes[PL_GOFLOW2_MAX];
@@ -152,7 +167,7 @@ static void test_any(void)
 
 			memcpy((uint8_t *)&f + at, &word, 8);
 		}
-		len = pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, i % 2 == 1, UINT32_MAX);
+		len = pl_goflow2_put(bytes, PL_FLAT_FLOW288, &f, i % 2 == 1, &all);
 		wrong += len > PL_GOFLOW2_MAX || !read_message(&m, bytes, len) || m.src_len != 16 ||
 			 m.numbers[30] != 0x86dd;
 	}
@@ -161,6 +176,7 @@ static void test_any(void)
 
 int main(void)
 {
+	all.sampler = pl_addr_v4((const uint8_t[]){ 203, 0, 113, 9 });
 	test_both_ways();
 	test_others();
 	test_any();

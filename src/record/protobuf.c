@@ -380,6 +380,22 @@ void pl_protobuf_put(enum pl_flat_kind kind, const uint8_t *row, const void *rec
 	}
 }
 
+void pl_protobuf_get(enum pl_flat_kind kind, const uint8_t *row, void *record)
+{
+	const struct pl_flat *flat = pl_flat(kind);
+	const uint8_t *at = row + HEAD_BYTES(lengths[kind]);
+
+	memset(record, 0, flat->size);
+	for (uint32_t i = 0; i < flat->n_fields; i++) {
+		const struct pl_field *field = &flat->fields[i];
+		const uint32_t width = pl_field_width(field);
+
+		at += TAG_BYTES(i + 1) + (width >= 16); /* the length of bytes */
+		memcpy((uint8_t *)record + field->offset, at, width);
+		at += width_of(field);
+	}
+}
+
 /* ---- the schema ---- */
 
 static void put_message_name(struct pl_buf *out, const char *name)

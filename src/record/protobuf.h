@@ -25,3 +25,5 @@ uint32_t pl_protobuf_row_size(enum pl_flat_kind kind);
 void pl_protobuf_template(enum pl_flat_kind kind, uint8_t to[PL_PROTOBUF_ROW_MAX]);
 /* Writes the row of a record, of pl_protobuf_row_size(kind) bytes, from the kind's template. */
 void pl_protobuf_put(enum pl_flat_kind kind, const uint8_t *row, const void *record, uint8_t *to);
+/* Reads the record back out of a row that pl_protobuf_put wrote. */
+void pl_protobuf_get(enum pl_flat_kind kind, const uint8_t *row, void *record);

@@ -94,7 +94,7 @@ static void test_rows(enum pl_flat_kind kind)
 {
 	const struct pl_flat *flat = pl_flat(kind);
 	const uint32_t size = pl_protobuf_row_size(kind);
-	uint8_t row[PL_PROTOBUF_ROW_MAX], batch[50 * PL_PROTOBUF_ROW_MAX];
+	uint8_t row[PL_PROTOBUF_ROW_MAX], batch[50 * PL_PROTOBUF_ROW_MAX], back[PL_FLAT_BYTES_MAX];
 	_Alignas(8) uint8_t records[50][PL_FLAT_BYTES_MAX];
 	struct reader r = { .p = batch, .end = batch + (size_t)50 * size };
 	struct pl_rng rng;
@@ -108,7 +108,10 @@ static void test_rows(enum pl_flat_kind kind)
 						  : i == 1 ? 255
 							   : pl_rng_below(&rng, 256));
 		pl_protobuf_put(kind, row, records[i], batch + (size_t)i * size);
+		pl_protobuf_get(kind, batch + (size_t)i * size, back);
+		same = same && memcmp(back, records[i], flat->size) == 0;
 	}
+	ok(same, "%s: each is read back as it was", flat->name);
 	for (int i = 0; i < 50; i++)
 		same = same && same_row(&r, flat, records[i]);
 	ok(same && r.p == r.end, "%s: 50 rows of %u bytes", flat->name, size);

@@ -8,12 +8,14 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/num.h"
 #include "kafka/producer.h"
 #include "kafka/skew.h"
 #include "netio/uri.h"
 #include "record/flow_hash.h"
 #include "record/goflow2.h"
 #include "record/json.h"
+#include "record/protobuf.h"
 #include "runtime/kafka_files.h"
 #include "runtime/say.h"
 #include "tapout/tap_out.h"
@@ -37,7 +39,8 @@ struct kafka_out {
 	enum pl_flat_kind kind;  /* of the records in the topic */
 	bool json, goflow2;      /* a message is one object, or one direction of a flow */
 	bool community_id;       /* objects have it */
-	uint32_t exporter;
+	bool protobuf;           /* records are rows in a message */
+	struct pl_goflow2_source source;
 	struct pl_buf text; /* a JSON object */
 	struct pl_tap_spool spool;
 	bool marked;              /* records before the spool's mark have not all ended */
@@ -91,19 +94,44 @@ static int kafka_files(const char *target, struct pl_confine *confine)
 	return r < 0 ? r : allow_spool(text, confine);
 }
 
+/* The spool has records, whatever the messages are made of them, and counts those that find no room
+ * on the disk. */
 static bool take_back(void *arg, const void *records, uint32_t n)
 {
 	struct kafka_out *self = arg;
+	const uint32_t size = pl_flat(self->kind)->size, row = pl_protobuf_row_size(self->kind);
+	const uint8_t *rows = records;
+	uint8_t chunk[SPOOL_CHUNK * PL_FLAT_BYTES_MAX];
 
-	/* The spool counts records that find no room. */
-	(void)pl_tap_spool_put_back(&self->spool, records, n);
+	self->came_back = true;
+	if (!self->protobuf) {
+		(void)pl_tap_spool_put_back(&self->spool, records, n);
+		return true;
+	}
+	while (n > 0) {
+		const uint32_t some = n < SPOOL_CHUNK ? n : SPOOL_CHUNK;
+
+		for (uint32_t i = 0; i < some; i++, rows += row)
+			pl_protobuf_get(self->kind, rows, chunk + (size_t)i * size);
+		(void)pl_tap_spool_put_back(&self->spool, chunk, some);
+		n -= some;
+	}
+	return true;
+}
+
+/* The note of a message is its record. */
+static bool take_back_note(void *arg, const void *record)
+{
+	struct kafka_out *self = arg;
+
+	(void)pl_tap_spool_put_back(&self->spool, record, 1);
 	self->came_back = true;
 	return true;
 }
 
 /* Reads the keys spool=FOLDER and spool_bytes=SIZE. *ret_path becomes NULL without a spool. */
-static int read_spool(const struct pl_kafka_producer_config *config, struct pl_kafka_uri *uri,
-	const char **ret_path, uint64_t *ret_bytes, struct pl_diag *diag)
+static int read_spool(
+	struct pl_kafka_uri *uri, const char **ret_path, uint64_t *ret_bytes, struct pl_diag *diag)
 {
 	const char *path = pl_kafka_uri_take(uri, "spool"),
 		   *size = pl_kafka_uri_take(uri, "spool_bytes");
@@ -112,10 +140,8 @@ static int read_spool(const struct pl_kafka_producer_config *config, struct pl_k
 	*ret_bytes = SPOOL_BYTES;
 	if (path == NULL && size == NULL)
 		return 0;
-	if (path == NULL || config->mode == PL_KAFKA_MESSAGES ||
-		uri->format == PL_KAFKA_FORMAT_PROTOBUF) {
-		pl_diag_set(diag, path == NULL ? "kafka: spool_bytes= without spool=FOLDER"
-					       : "kafka: spool= goes with format=rowbinary only");
+	if (path == NULL) {
+		pl_diag_set(diag, "kafka: spool_bytes= without spool=FOLDER");
 		return -EINVAL;
 	}
 	return size == NULL ? 0
@@ -132,21 +158,23 @@ static int open_spool(struct kafka_out *self, struct pl_kafka_producer_config *c
 		return 0;
 	r = pl_tap_spool_open(&self->spool, path, bytes, config->kind, diag);
 	config->undelivered = take_back;
+	config->undelivered_note = take_back_note;
 	config->arg = self;
 	config->wait_ms = 0; /* the spool serves while brokers are away */
 	return r;
 }
 
-/* Keys of the URI that the producer does not know. */
-struct own_keys {
-	const char *spool; /* folder; NULL: none */
-	uint64_t spool_bytes;
+/* Keys of the URI that are the output's own. */
+struct keys {
+	const char *path; /* of the spool; NULL: none */
+	uint64_t bytes;
 	bool community_id;
+	struct pl_goflow2_source source;
 };
 
 /* Reads the key community_id=yes of format=json. */
 static int read_community_id(struct pl_kafka_uri *uri, const struct pl_tap_out_settings *settings,
-	struct own_keys *ret, struct pl_diag *diag)
+	bool *ret, struct pl_diag *diag)
 {
 	const char *value = pl_kafka_uri_take(uri, "community_id");
 
@@ -154,23 +182,40 @@ static int read_community_id(struct pl_kafka_uri *uri, const struct pl_tap_out_s
 		pl_diag_set(diag, "kafka: community_id= goes with format=json only");
 		return -EINVAL;
 	}
-	return pl_tap_out_community_id(value, settings, &ret->community_id, diag);
+	return pl_tap_out_community_id(value, settings, ret, diag);
 }
 
-/* Sets up messages of goflow2, which need flows. */
-static int take_goflow2(struct pl_kafka_producer_config *config, struct pl_diag *diag)
+/* Reads the key sampler=ADDRESS. */
+static int read_sampler(
+	struct pl_kafka_uri *uri, struct pl_goflow2_source *ret, struct pl_diag *diag)
+{
+	const char *text = pl_kafka_uri_take(uri, "sampler");
+
+	if (text == NULL)
+		return 0;
+	ret->has_sampler = true;
+	if (uri->format == PL_KAFKA_FORMAT_GOFLOW2 && pl_parse_addr(text, &ret->sampler) == 0)
+		return 0;
+	pl_diag_set(diag, "kafka: sampler=%s: an address, with format=goflow2", text);
+	return -EINVAL;
+}
+
+/* Sets up messages of goflow2, which need flows. They are made of all that a record has. */
+static int take_goflow2(struct pl_kafka_producer_config *config,
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	if (pl_flat_short(config->kind) != PL_FLAT_FLOW128) {
 		pl_diag_set(diag, "kafka: format=goflow2 is of flows: add --flows");
 		return -EINVAL;
 	}
+	config->kind = settings->kind;
 	config->mode = PL_KAFKA_MESSAGES;
 	config->least = PL_GOFLOW2_MAX;
 	return 0;
 }
 
 static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_uri *uri,
-	struct own_keys *ret_own, const char *target, const struct pl_tap_out_settings *settings,
+	struct keys *ret, const char *target, const struct pl_tap_out_settings *settings,
 	struct pl_diag *diag)
 {
 	char text[PL_KAFKA_URI_MAX];
@@ -184,7 +229,7 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 	if (r == 0)
 		r = pl_tap_out_kind(pl_kafka_uri_take(uri, "kind"), settings, &config->kind, diag);
 	if (r == 0 && uri->format == PL_KAFKA_FORMAT_GOFLOW2)
-		r = take_goflow2(config, diag);
+		r = take_goflow2(config, settings, diag);
 	if (r == 0 && uri->format == PL_KAFKA_FORMAT_JSON) {
 		config->mode = PL_KAFKA_MESSAGES;
 		config->least = (uint32_t)pl_flat_json_max(config->kind) + CLOCK_BYTES;
@@ -193,9 +238,12 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 	config->exporter = settings->exporter;
 	config->wait_ms = BROKER_WAIT_MS;
 	if (r == 0)
-		r = read_community_id(uri, settings, ret_own, diag);
+		r = read_community_id(uri, settings, &ret->community_id, diag);
 	if (r == 0)
-		r = read_spool(config, uri, &ret_own->spool, &ret_own->spool_bytes, diag);
+		r = read_spool(uri, &ret->path, &ret->bytes, diag);
+	ret->source.exporter = settings->exporter;
+	if (r == 0)
+		r = read_sampler(uri, &ret->source, diag);
 	return r;
 }
 
@@ -205,8 +253,8 @@ static int kafka_check(
 	struct pl_diag warning = { .text = "" };
 	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS, .warning = &warning };
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
-	struct own_keys own;
-	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &own, target, settings, diag);
+	struct keys keys = { .path = NULL };
+	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &keys, target, settings, diag);
 
 	if (r == 0)
 		r = pl_kafka_producer_check(&config, diag);
@@ -220,20 +268,21 @@ static int open_producer(struct kafka_out *self, const char *target,
 	struct pl_diag warning = { .text = "" };
 	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS, .warning = &warning };
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
-	struct own_keys own = { .spool = NULL };
-	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &own, target, settings, diag);
+	struct keys keys = { .path = NULL };
+	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &keys, target, settings, diag);
 
+	self->kind = config.kind;
+	self->protobuf = uri != NULL && uri->format == PL_KAFKA_FORMAT_PROTOBUF;
+	self->goflow2 = uri != NULL && uri->format == PL_KAFKA_FORMAT_GOFLOW2;
+	self->json = uri != NULL && uri->format == PL_KAFKA_FORMAT_JSON;
+	self->source = keys.source;
 	if (r == 0)
-		r = open_spool(self, &config, own.spool, own.spool_bytes, diag);
+		r = open_spool(self, &config, keys.path, keys.bytes, diag);
 	if (r == 0 && pl_kafka_uri_read_properties(uri, diag) < 0)
 		r = -EINVAL;
 	if (r == 0)
 		r = pl_kafka_producer_open(&self->producer, &config, diag);
-	self->kind = config.kind;
-	self->goflow2 = uri != NULL && uri->format == PL_KAFKA_FORMAT_GOFLOW2;
-	self->json = uri != NULL && uri->format == PL_KAFKA_FORMAT_JSON;
-	self->community_id = own.community_id;
-	self->exporter = settings->exporter;
+	self->community_id = keys.community_id;
 	self->spread = uri != NULL && uri->spread;
 	pl_buf_init(&self->text);
 	if (r == 0 && self->json &&
@@ -265,32 +314,58 @@ static int kafka_open(struct pl_tap_out **ret, const char *target,
 	return 0;
 }
 
+/* Sends a message that is made of a record of this kind; `note` is what comes back when it is not
+ * delivered: the record, in the topic's kind. */
+static void send(struct kafka_out *self, uint64_t hash, enum pl_flat_kind kind, const uint8_t *note,
+	const void *message, size_t len)
+{
+	const struct pl_kafka_note of = { note, pl_flat(self->kind)->size };
+
+	(void)pl_kafka_producer_send_hashed(self->producer, hash, pl_flat_time(kind, note), message,
+		len, pl_tap_spool_is_open(&self->spool) ? &of : NULL);
+}
+
 /* Sends a record as a JSON object. The clock, for which records have no room, is its last
  * member. */
-static void put_json(struct kafka_out *self, uint64_t hash, const uint8_t *record)
+static void put_json(struct kafka_out *self, uint64_t hash, enum pl_flat_kind kind,
+	enum pl_clock_kind clock, const uint8_t *record)
 {
 	pl_buf_reset(&self->text); /* opening the output made room for the longest */
 	pl_flat_json(&self->text, self->kind, record, self->community_id);
-	if (self->clock != PL_STAMP_NONE && !self->text.failed) {
+	if (clock != PL_STAMP_NONE && !self->text.failed) {
 		self->text.len--; /* the brace */
-		pl_buf_printf(&self->text, ",\"clock\":\"%s\"}", pl_clock_name(self->clock));
+		pl_buf_printf(&self->text, ",\"clock\":\"%s\"}", pl_clock_name(clock));
 	}
-	(void)pl_kafka_producer_send_hashed(self->producer, hash, pl_flat_time(self->given, record),
-		self->text.data, self->text.len);
+	send(self, hash, kind, record, self->text.data, self->text.len);
 }
 
 static void put_goflow2(struct kafka_out *self, uint64_t hash, const uint8_t *record)
 {
-	uint8_t message[PL_GOFLOW2_MAX];
+	uint8_t message[PL_GOFLOW2_MAX], one[PL_FLAT_BYTES_MAX];
 
 	for (int reverse = 0; reverse < 2; reverse++) {
 		const size_t len =
-			pl_goflow2_put(message, self->given, record, reverse == 1, self->exporter);
+			pl_goflow2_put(message, self->given, record, reverse == 1, &self->source);
 
-		if (len > 0)
-			(void)pl_kafka_producer_send_hashed(self->producer, hash,
-				pl_flat_time(self->given, record), message, len);
+		if (len == 0)
+			continue;
+		/* Each message comes back alone. */
+		memcpy(one, record, self->size);
+		pl_goflow2_keep(one, reverse == 1);
+		send(self, hash, self->given, one, message, len);
 	}
+}
+
+/* Sends a record of this kind. */
+static void put_record(struct kafka_out *self, uint64_t hash, enum pl_flat_kind kind,
+	enum pl_clock_kind clock, const uint8_t *record)
+{
+	if (self->json)
+		put_json(self, hash, kind, clock, record);
+	else if (self->goflow2)
+		put_goflow2(self, hash, record);
+	else
+		(void)pl_kafka_producer_put(self->producer, hash, record);
 }
 
 /* Puts records that the producer has no room for into the spool, in the topic's kind. */
@@ -337,12 +412,7 @@ static void kafka_put(struct pl_tap_out *out, const void *records, uint32_t n)
 			spool(self, p, n - i);
 			break;
 		}
-		if (self->json)
-			put_json(self, hash, p);
-		else if (self->goflow2)
-			put_goflow2(self, hash, p);
-		else
-			(void)pl_kafka_producer_put(self->producer, hash, p);
+		put_record(self, hash, self->given, self->clock, p);
 	}
 }
 
@@ -353,7 +423,8 @@ static bool give(void *arg, const void *record)
 
 	if (self->came_back || !pl_kafka_producer_room(self->producer, hash))
 		return false;
-	return pl_kafka_producer_put(self->producer, hash, record) == 0;
+	put_record(self, hash, self->kind, PL_STAMP_NONE, record);
+	return true;
 }
 
 /* Sends records of the spool while a broker is up: else they would only come back. Those that a

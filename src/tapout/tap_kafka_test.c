@@ -40,14 +40,22 @@ static void turn(struct pl_tap_out *out)
 	(void)out->driver->turn(out, now);
 }
 
+/* Packets; flows that have packets in both directions when `flows` is set. */
+static bool flows;
+
 static void put(struct pl_tap_out *out, uint64_t from, uint64_t to)
 {
 	for (uint64_t i = from; i < to; i++) {
 		const struct pl_pkt64 small = test_record(i);
 		struct pl_pkt96 record = { 0 };
+		const struct pl_flow288 flow = { .first_ts = small.ts_ns,
+			.last_ts = small.ts_ns,
+			.sport = (uint16_t)i,
+			.pkts_fwd = 1,
+			.pkts_rev = 2 };
 
 		memcpy(&record, &small, sizeof(small));
-		out->driver->put(out, &record, 1);
+		out->driver->put(out, flows ? (const void *)&flow : &record, 1);
 	}
 }
 
@@ -61,7 +69,8 @@ static void uri_of(char *dst, size_t cap, const char *topic, const char *keys)
 static int try_out(struct pl_tap_out **ret, const char *topic, int partitions, const char *keys,
 	struct pl_diag *diag)
 {
-	const struct pl_tap_out_settings settings = { .kind = PL_FLAT_PKT96 };
+	const struct pl_tap_out_settings settings = { .kind = flows ? PL_FLAT_FLOW288
+								    : PL_FLAT_PKT96 };
 	char uri[1024];
 
 	if (partitions > 0)
@@ -207,6 +216,42 @@ static void test_full(void)
 	end(out);
 }
 
+/* Messages of other formats are made of records again, whether these were on disk from the start or
+ * came back: all of them arrive, each once. of_record: messages of a record. */
+static void test_format(const char *topic, const char *keys, uint64_t of_record)
+{
+	static const rd_kafka_resp_err_t refusals[3] = {
+		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED
+	};
+	struct pl_tap_out *out;
+	uint64_t returned;
+
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	out = open_out(topic, 1, keys);
+	put(out, 0, 100);
+	end(out);
+	rd_kafka_mock_push_request_errors_array(cluster.mock, PRODUCE, 3, refusals);
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	out = open_out(topic, 0, keys);
+	eq(spooled(out)->found, 100, "%s: records on disk", topic);
+	(void)eventually(sent(out)->returned > 0, now += SECOND / 10, turn(out));
+	ok(sent(out)->returned > 0, "some come back");
+	deliver(out);
+	eq(sent(out)->delivered, 100 * of_record, "all of them are delivered");
+	rd_kafka_mock_push_request_errors_array(cluster.mock, PRODUCE, 3, refusals);
+	returned = sent(out)->returned;
+	put(out, 100, 200);
+	(void)eventually(sent(out)->returned > returned, now += SECOND / 10, turn(out));
+	ok(sent(out)->returned > returned, "some come back that were never on disk");
+	deliver(out);
+	eq(sent(out)->delivered, 200 * of_record, "and are delivered, too");
+	eq(spooled(out)->found + spooled(out)->spooled, spooled(out)->unspooled,
+		"the spool's account closes");
+	end(out);
+}
+
 /* Records of one kind are not dropped by an output of another kind: it does not open. */
 static void test_kind(void)
 {
@@ -316,6 +361,11 @@ int main(void)
 	test_missing();
 	test_removed();
 	test_full();
+	test_format("objects", "&format=json", 1);
+	test_format("rows", "&format=protobuf", 1);
+	flows = true;
+	test_format("flows", "&format=goflow2&sampler=192.0.2.1", 2);
+	flows = false;
 	test_kind();
 	test_killed();
 	test_cluster_stop(&cluster);

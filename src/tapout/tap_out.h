@@ -6,7 +6,7 @@
  *   udp://HOST:PORT[?records=N&kind=KIND&lanes=N&sndbuf=SIZE&clock=yes]
  *                                                       tmpkt/1 datagrams
  *   kafka://HOST[:PORT],…/TOPIC[?kind=KIND&records=N&format=rowbinary|protobuf|json|goflow2
- *     &spool=FOLDER&spool_bytes=SIZE&…]                 messages (kafka/uri.h)
+ *     &spool=FOLDER&spool_bytes=SIZE&sampler=ADDRESS&…]  messages (kafka/uri.h)
  *   clickhouse://HOST[:PORT]/TABLE[?kind=KIND&…]        rows (tap_clickhouse.c)
  *   influx://HOST[:PORT]/DATABASE[?kind=KIND&…]         points (tap_influx.c)
  *   region:PATH[?kind=KIND&entries=N&lists=N]           entries of lists (memory/append.h)

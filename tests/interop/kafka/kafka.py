@@ -299,8 +299,105 @@ def test_spool(server):
     values = stored(server, "spooled")
     found = [values[at:at + 64] for at in range(0, len(values), 64)]
     eq(len(set(found)), len(set(found) | set(packets_of(trace))), "every packet's record is in the topic")
-    run = pathline("tap", "--to", server.uri("spooled", f"spool={folder}&format=json"), trace)
-    ok(run.returncode == 2 and "rowbinary" in run.stderr, "JSON has no spool, and the text says so", f"{run.returncode} {run.stderr}")
+
+
+def test_spool_of_json(server):
+    """Objects and rows of Protocol Buffers have a spool, too: with the server away at the start all records are on disk, and the next
+    tap makes messages of them, those that a tap without a spool makes."""
+    trace = lab.path("json.pcap")
+    pathline("gen", "packets", "--duration", "2s", "-w", trace)
+    want = sorted(pathline("tap", "-o", "jsonl", trace).stdout.splitlines())
+    for form, keys in ("json", "kind=pkt96&"), ("protobuf", ""):
+        server.create("kept-" + form, 2)
+        server.kill()
+        uri = server.uri("kept-" + form, f"format={form}&{keys}spool={lab.path(form + '.spool')}")
+        run = pathline("tap", "--stats", "--to", uri, trace)
+        first = json.loads(run.stdout.splitlines()[-1])["outputs"][0]
+        eq((run.returncode, first["spool"]["held"]), (0, len(want)), f"{form}: without a server all is kept on disk")
+        server.start()
+        live = lab.start([PATHLINE, "tap", "--stats", "--to", uri, f"udp://127.0.0.1:{lab.free_udp_port()}"], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True)
+
+        def there(form=form):
+            return len(stored(server, "kept-" + form)) // 107 if form == "protobuf" else stored(server, "kept-json", "-f", "%s\n").count(b"\n")
+        ok(wait(lambda: there() >= len(want)), f"{form}: the next tap sends them", f"{there()} of {len(want)}")
+        live.send_signal(signal.SIGTERM)
+        second = json.loads(live.communicate(timeout=60)[0].splitlines()[-1])["outputs"][0]
+        eq((second["spool"]["found"], second["spool"]["held"], second["delivered"]), (len(want), 0, len(want)), f"{form}: each once")
+    found = stored(server, "kept-json", "-f", "%s\n").decode().splitlines()
+    ok(sorted(found) == want, "the objects are those that a tap prints; on disk records have no clock", str(found[:1] + want[:1]))
+    server.create("direct", 2)
+    run = pathline("tap", "--to", server.uri("direct", "format=protobuf"), trace)
+
+    def rows_of(topic):
+        data = stored(server, topic)
+        return sorted(data[at:at + 107] for at in range(0, len(data), 107))
+    ok(run.returncode == 0 and rows_of("kept-protobuf") == rows_of("direct"), "the rows are those of a tap that has the server", run.stderr)
+
+
+def live_tap(uri):
+    """A tap of what comes to the port that is returned, too."""
+    port = lab.free_udp_port()
+    process = lab.start([PATHLINE, "tap", "--stats", "--to", uri, f"udp://127.0.0.1:{port}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                        text=True)
+    return process, port
+
+
+def feed(port, trace):
+    """Until the tap is there: its port refuses before."""
+    return wait(lambda: pathline("tap", "--to", f"udp://127.0.0.1:{port}", "--rate", "3000", trace).returncode == 0)
+
+
+def test_spool_paused(server):
+    """A server that stands still for 30 s, as long as a message may wait: what is not acknowledged in time goes to disk, the tap
+    goes on receiving, and all is in the topic in the end."""
+    server.create("still", 2)
+    trace = lab.path("still.pcap")
+    pathline("gen", "packets", "--duration", "2s", "-w", trace)
+    want = set(packets_of(trace))
+    process, port = live_tap(server.uri("still", f"spool={lab.path('still.spool')}&records=16"))
+    ok(feed(port, trace) and wait(lambda: len(one(server, "still")) > 0), "a tap sends to a server")
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        end = time.monotonic() + 30
+        rounds = 0
+        while time.monotonic() < end:
+            rounds += feed(port, trace)
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    wait(lambda: {data[at:at + 64] for data in (stored(server, "still"),) for at in range(0, len(data), 64)} >= want and process.poll() is None, 120)
+    process.send_signal(signal.SIGTERM)
+    account = json.loads(process.communicate(timeout=180)[0].splitlines()[-1])
+    a, received = account["outputs"][0], account["tmpkt"]["records"]
+    eq((sum(a["dropped"].values()), a["spool"]["dropped"], a["spool"]["held"]), (0, 0, 0), f"nothing is dropped and nothing is left of {rounds} captures")
+    ok(a["spool"]["spooled"] > 0, f"{a['spool']['spooled']} records were on disk", str(a))
+    eq(a["put"] - a["spool"]["unspooled"] + a["spool"]["spooled"] - a["returned"], received, "of every record that the tap received")
+    values = stored(server, "still")
+    ok(len(values) // 64 >= received > len(want), "and each is in the topic", f"{len(values) // 64} of {received}")
+
+
+def test_spool_denied(server):
+    """A password that the server refuses: records wait on disk, and that is told; the next tap, with the right one, sends them."""
+    server.create("denied", 2)
+    trace = lab.path("denied.pcap")
+    pathline("gen", "packets", "--duration", "2s", "-w", trace)
+    want = sorted(packets_of(trace))
+    address = f"kafka://127.0.0.1:{server.tls}/denied?{FAST}&spool={lab.path('denied.spool')}&properties="
+    process, port = live_tap(address + secrets("refused", "other", "server.crt"))
+    ok(feed(port, trace), "a tap takes records, though the server refuses its password")
+    wait(lambda: sum(os.path.getsize(os.path.join(lab.path("denied.spool"), n)) for n in os.listdir(lab.path("denied.spool"))) >= 64 * len(want))
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=180)
+    first = json.loads(out.splitlines()[-1])["outputs"][0]
+    eq((first["spool"]["held"], first["delivered"], first["spool"]["dropped"] + sum(first["dropped"].values())), (len(want), 0, 0),
+       "all of them are on disk, none is dropped")
+    ok("uthentication" in err, "why is told", err)
+    process, _ = live_tap(address + secrets("granted", "p=w#d", "server.crt"))
+    ok(wait(lambda: len(stored(server, "denied")) // 64 >= len(want)), "with the right one they are sent")
+    process.send_signal(signal.SIGTERM)
+    second = json.loads(process.communicate(timeout=180)[0].splitlines()[-1])["outputs"][0]
+    values = stored(server, "denied")
+    eq((second["spool"]["held"], sorted(values[at:at + 64] for at in range(0, len(values), 64)) == want), (0, True), "each record is there, once")
 
 
 def test_disk_full(server):
@@ -600,7 +697,7 @@ def main():
         tap.skip_all(re.sub(r"\s+", " ", fetch.stderr).strip())
     server = Server()
     tests = (test_exact, test_json, test_secured, test_topics, test_more_partitions, test_paused, test_closed_while_paused, test_killed,
-             test_spool, test_disk_full, test_message_size, test_standing, test_results, test_standing_results)
+             test_spool, test_spool_of_json, test_spool_paused, test_spool_denied, test_disk_full, test_message_size, test_standing, test_results, test_standing_results)
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()
 
