@@ -315,11 +315,6 @@ static int open_client(struct pl_kafka_consumer *c, const char *group, struct pl
 	return subscribe(c, diag);
 }
 
-void pl_kafka_own_group(char ret[PL_KAFKA_OWN_GROUP])
-{
-	snprintf(ret, PL_KAFKA_OWN_GROUP, "pathline-%d-%" PRIx64, getpid(), pl_clock_real_ns());
-}
-
 int pl_kafka_consumer_open(struct pl_kafka_consumer **ret,
 	const struct pl_kafka_consumer_config *config, struct pl_diag *diag)
 {

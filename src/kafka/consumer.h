@@ -45,11 +45,6 @@ struct pl_kafka_position {
  * beginning). */
 #define PL_KAFKA_COMMITTED (-1000)
 
-#define PL_KAFKA_OWN_GROUP 64
-
-/* Writes a group name that no other reader has. */
-void pl_kafka_own_group(char ret[PL_KAFKA_OWN_GROUP]);
-
 struct pl_kafka_consumer_config {
 	const struct pl_kafka_uri *uri; /* needed by open only; several topics need wait_ms */
 	enum pl_flat_kind kind;
@@ -99,6 +94,26 @@ struct pl_kafka_consumer;
  * (no such topic), -EACCES or -ETIMEDOUT; -ENOMEM; with diag. */
 int pl_kafka_consumer_open(struct pl_kafka_consumer **ret,
 	const struct pl_kafka_consumer_config *config, struct pl_diag *diag);
+
+/* A topic as a URI names it, with properties of its file, and in a group of its own unless the URI,
+ * or config.group, names one. */
+struct pl_kafka_reader {
+	const char *uri;
+	bool several; /* of topics */
+	bool oldest;  /* begins with the oldest message unless the URI says otherwise */
+	bool alone;   /* in a group of its own, whatever the URI says */
+	/* Takes the caller's own keys out of the URI, and checks the rest; may change what will be
+	 * opened. NULL: there are none. */
+	int (*keys)(void *arg, struct pl_kafka_uri *uri, struct pl_kafka_consumer_config *config,
+		struct pl_diag *diag);
+	void *arg;
+};
+
+/* Opens a consumer of `given`, whose `uri` is not looked at. *ret_grouped (may be NULL): it shares a
+ * group that was named. Returns as pl_kafka_consumer_open, or an error of the URI or its file, with
+ * diag. */
+int pl_kafka_reader_open(struct pl_kafka_consumer **ret, const struct pl_kafka_reader *reader,
+	const struct pl_kafka_consumer_config *given, bool *ret_grouped, struct pl_diag *diag);
 
 /* Fills *ret with the next message, for which it waits up to timeout_ms. Returns 1, or 0 when none
  * came. The records are lent until the next call. A message that is bad, and the end of a

@@ -366,6 +366,15 @@ int pl_kafka_uri_parse(struct pl_kafka_uri *ret, const char *text, struct pl_dia
 	return -EINVAL;
 }
 
+void pl_kafka_uri_oldest(struct pl_kafka_uri *uri)
+{
+	if (pl_kafka_uri_property(uri, "auto.offset.reset") != NULL ||
+		uri->n_properties == PL_KAFKA_PROPERTIES_MAX)
+		return;
+	uri->properties[uri->n_properties].name = "auto.offset.reset";
+	uri->properties[uri->n_properties++].value = "earliest";
+}
+
 const char *pl_kafka_uri_property(const struct pl_kafka_uri *uri, const char *name)
 {
 	for (unsigned int i = 0; i < uri->n_properties; i++) {

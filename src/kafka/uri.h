@@ -75,5 +75,9 @@ int pl_kafka_uri_read_properties(struct pl_kafka_uri *uri, struct pl_diag *diag)
  * NULL when it is not there. */
 const char *pl_kafka_uri_take(struct pl_kafka_uri *uri, const char *key);
 
+/* Has a reader that has no position begin with the oldest message, unless auto.offset.reset is
+ * given. */
+void pl_kafka_uri_oldest(struct pl_kafka_uri *uri);
+
 /* Returns the value of a property of librdkafka, or NULL. */
 const char *pl_kafka_uri_property(const struct pl_kafka_uri *uri, const char *name);

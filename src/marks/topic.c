@@ -101,21 +101,12 @@ int pl_marks_topic_files(const char *uri, struct pl_confine *confine)
 
 int pl_marks_topic_open(struct pl_marks_topic *t, const char *text, struct pl_diag *diag)
 {
-	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
-	char group[PL_KAFKA_OWN_GROUP];
-	const struct pl_kafka_consumer_config config = {
-		.uri = uri, .kind = PL_FLAT_MARK128, .group = group, .gather_ms = GATHER_MS
-	};
-	int r = uri == NULL ? -ENOMEM : pl_kafka_uri_parse(uri, text, diag);
+	const struct pl_kafka_reader reader = { .uri = text, .alone = true };
+	const struct pl_kafka_consumer_config config = { .kind = PL_FLAT_MARK128,
+		.gather_ms = GATHER_MS };
 
-	if (r == 0)
-		r = pl_kafka_uri_read_properties(uri, diag);
-	pl_kafka_own_group(group);
-	if (r == 0)
-		r = pl_kafka_consumer_open(&t->consumer, &config, diag);
 	snprintf(t->name, sizeof(t->name), "%.*s", (int)strcspn(text, "?"), text);
-	pl_kafka_uri_free(uri);
-	return r;
+	return pl_kafka_reader_open(&t->consumer, &reader, &config, NULL, diag);
 }
 
 void pl_marks_topic_close(struct pl_marks_topic *t)

@@ -145,13 +145,10 @@ static void turn_positions(struct raw_port *self, uint64_t now_ns)
 
 /* ---- opening ---- */
 
-static bool parse(struct pl_kafka_uri *uri, const char *text, bool *to_end, struct pl_diag *diag)
+static bool take_keys(struct pl_kafka_uri *uri, bool *to_end, struct pl_diag *diag)
 {
-	const char *until = NULL;
+	const char *until = pl_kafka_uri_take(uri, "until");
 
-	if (pl_kafka_uri_parse(uri, text, diag) < 0)
-		return false;
-	until = pl_kafka_uri_take(uri, "until");
 	if (until != NULL && strcmp(until, "end") != 0) {
 		pl_diag_set(diag, "until=%s: only until=end is known", until);
 		return false;
@@ -164,49 +161,40 @@ static bool parse(struct pl_kafka_uri *uri, const char *text, bool *to_end, stru
 	return true;
 }
 
-/* Oldest message first by default: to decode a topic again is to read it all. */
-static void from_oldest(struct pl_kafka_uri *uri)
+static int keys(void *arg, struct pl_kafka_uri *uri, struct pl_kafka_consumer_config *config,
+	struct pl_diag *diag)
 {
-	if (pl_kafka_uri_property(uri, "auto.offset.reset") != NULL ||
-		uri->n_properties == PL_KAFKA_PROPERTIES_MAX)
-		return;
-	uri->properties[uri->n_properties].name = "auto.offset.reset";
-	uri->properties[uri->n_properties++].value = "earliest";
+	struct raw_port *self = arg;
+
+	if (!take_keys(uri, &self->to_end, diag))
+		return -EINVAL;
+	config->wait_ms = self->to_end ? FIND_MS : 0;
+	return 0;
 }
 
 static int open_consumer(struct raw_port *self, struct pl_diag *diag)
 {
-	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
-	char group[PL_KAFKA_OWN_GROUP];
-	struct pl_kafka_consumer_config config = { .uri = uri,
-		.raw = true,
+	/* Oldest message first: to decode a topic again is to read it all. */
+	const struct pl_kafka_reader reader = {
+		.uri = self->uri, .oldest = true, .keys = keys, .arg = self
+	};
+	const struct pl_kafka_consumer_config config = { .raw = true,
 		.format = PL_RAW_FORMAT,
-		.wait_ms = self->to_end ? FIND_MS : 0,
 		.assigned = assigned,
 		.revoked = revoked,
 		.arg = self };
-	int r = uri == NULL ? -ENOMEM : 0;
 
-	if (r == 0 && !parse(uri, self->uri, &self->to_end, diag))
-		r = -EINVAL;
-	if (r == 0)
-		r = pl_kafka_uri_read_properties(uri, diag);
-	if (r == 0) {
-		from_oldest(uri);
-		self->commits = pl_kafka_uri_property(uri, "group.id") != NULL;
-		pl_kafka_own_group(group);
-		config.group = self->commits ? NULL : group;
-		r = pl_kafka_consumer_open(&self->consumer, &config, diag);
-	}
-	pl_kafka_uri_free(uri);
-	return r;
+	return pl_kafka_reader_open(&self->consumer, &reader, &config, &self->commits, diag);
 }
 
 int pl_raw_port_check(const char *text, struct pl_diag *diag)
 {
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
 	bool to_end = false;
-	int r = uri == NULL ? -ENOMEM : parse(uri, text, &to_end, diag) ? 1 : -EINVAL;
+	int r = uri == NULL ? -ENOMEM : pl_kafka_uri_parse(uri, text, diag);
+
+	if (r == 0)
+		r = take_keys(uri, &to_end, diag) ? 1 : -EINVAL;
 
 	pl_kafka_uri_free(uri);
 	return r;

@@ -16,29 +16,17 @@
 #define BROKER_WAIT_MS  10000
 #define MESSAGES_A_TURN 64
 
-static int configure(struct pl_kafka_source *s, struct pl_kafka_uri *uri,
-	struct pl_kafka_consumer_config *config, char group[PL_KAFKA_OWN_GROUP],
+static int keys(void *arg, struct pl_kafka_uri *uri, struct pl_kafka_consumer_config *config,
 	struct pl_diag *diag)
 {
-	int r = pl_kafka_uri_parse_topics(uri, s->o->uri, diag);
+	const struct pl_kafka_source *s = arg;
 
-	if (r == 0)
-		r = pl_kafka_uri_read_properties(uri, diag);
-	if (r == 0)
-		(void)pl_kafka_uri_take(uri, "kind");
-	if (r == 0 && uri->format > PL_KAFKA_FORMAT_ROWBINARY) {
-		pl_diag_set(diag, "%s: records have format=rowbinary", s->name);
-		r = -EINVAL;
-	}
-	if (r == 0 && pl_kafka_uri_property(uri, "group.id") == NULL) {
-		pl_kafka_own_group(group);
-		config->group = group;
-	}
-	config->uri = uri;
-	config->kind = s->o->kind;
-	config->gather_ms = s->o->gather_ms;
-	config->wait_ms = s->o->wait_ms > 0 ? s->o->wait_ms : BROKER_WAIT_MS;
-	return r;
+	(void)config;
+	(void)pl_kafka_uri_take(uri, "kind");
+	if (uri->format <= PL_KAFKA_FORMAT_ROWBINARY)
+		return 0;
+	pl_diag_set(diag, "%s: records have format=rowbinary", s->name);
+	return -EINVAL;
 }
 
 static int files(void *service, struct pl_confine *confine)
@@ -50,19 +38,18 @@ static int files(void *service, struct pl_confine *confine)
 
 static int open_consumer(struct pl_kafka_source *s, struct pl_diag *diag)
 {
+	const struct pl_kafka_reader reader = {
+		.uri = s->o->uri, .several = true, .keys = keys, .arg = s
+	};
 	struct pl_diag warning = { .text = "" };
-	struct pl_kafka_consumer_config config = { .warning = &warning };
-	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
-	char group[PL_KAFKA_OWN_GROUP];
-	int r = uri == NULL ? -ENOMEM : configure(s, uri, &config, group, diag);
+	const struct pl_kafka_consumer_config config = { .kind = s->o->kind,
+		.gather_ms = s->o->gather_ms,
+		.wait_ms = s->o->wait_ms > 0 ? s->o->wait_ms : BROKER_WAIT_MS,
+		.warning = &warning };
+	const int r = pl_kafka_reader_open(&s->consumer, &reader, &config, NULL, diag);
 
-	if (r == 0)
-		r = pl_kafka_consumer_open(&s->consumer, &config, diag);
-	if (r == -ENOMEM)
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
 	if (warning.text[0] != '\0')
 		pl_say_diag(&warning);
-	pl_kafka_uri_free(uri);
 	return r;
 }
 

@@ -30,25 +30,16 @@ static void name_topic(struct pl_query_member *m)
 	}
 }
 
-/* Sets auto.offset.reset to the oldest record: with the newest, a group whose first member fails
- * before its first commit would miss records. */
-static void begin_with_oldest(struct pl_kafka_uri *uri)
-{
-	if (pl_kafka_uri_property(uri, "auto.offset.reset") != NULL ||
-		uri->n_properties == PL_KAFKA_PROPERTIES_MAX)
-		return;
-	uri->properties[uri->n_properties].name = "auto.offset.reset";
-	uri->properties[uri->n_properties++].value = "earliest";
-}
-
 static int read_uri(struct pl_query_member *m, struct pl_kafka_uri *uri, struct pl_diag *diag)
 {
 	int r = pl_kafka_uri_parse_topics(uri, m->o->uri, diag);
 
 	if (r == 0)
 		r = pl_kafka_uri_read_properties(uri, diag);
+	/* With the newest, a group whose first member fails before its first commit would miss
+	 * records. */
 	if (r == 0)
-		begin_with_oldest(uri);
+		pl_kafka_uri_oldest(uri);
 	return r;
 }
 

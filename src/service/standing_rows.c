@@ -225,33 +225,20 @@ bool pl_standing_rows_turn(struct pl_standing_query *q, uint64_t now_ns)
 
 static int open_consumer(struct pl_standing_query *q, struct pl_diag *diag)
 {
+	const struct pl_kafka_reader reader = { .uri = q->sources[0].from };
 	struct pl_diag warning = { .text = "" };
-	struct pl_kafka_consumer_config config = { .raw = true,
+	const struct pl_kafka_consumer_config config = { .raw = true,
 		.group = q->group,
+		.gather_ms = q->alerts ? PL_STANDING_GATHER_MS : 0,
 		.warning = &warning,
 		.assigned = assigned,
 		.revoked = revoked,
 		.arg = q };
-	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
-	char own[PL_KAFKA_OWN_GROUP];
-	int r = uri == NULL ? -ENOMEM : pl_kafka_uri_parse(uri, q->sources[0].from, diag);
+	const int r = pl_kafka_reader_open(
+		&q->sources[0].topic.consumer, &reader, &config, &q->rows->commits, diag);
 
-	if (r == 0)
-		r = pl_kafka_uri_read_properties(uri, diag);
-	if (r == 0 && config.group == NULL)
-		config.group = pl_kafka_uri_property(uri, "group.id");
-	q->rows->commits = config.group != NULL;
-	if (r == 0 && config.group == NULL) {
-		pl_kafka_own_group(own);
-		config.group = own;
-	}
-	config.uri = uri;
-	config.gather_ms = q->alerts ? PL_STANDING_GATHER_MS : 0;
-	if (r == 0)
-		r = pl_kafka_consumer_open(&q->sources[0].topic.consumer, &config, diag);
 	if (warning.text[0] != '\0')
 		pl_say_diag(&warning);
-	pl_kafka_uri_free(uri);
 	return r;
 }
 
