@@ -335,12 +335,24 @@ def test_spool_of_json(server):
     ok(run.returncode == 0 and rows_of("kept-protobuf") == rows_of("direct"), "the rows are those of a tap that has the server", run.stderr)
 
 
-def live_tap(uri):
+def live_tap(uri, *more):
     """A tap of what comes to the port that is returned, too."""
     port = lab.free_udp_port()
-    process = lab.start([PATHLINE, "tap", "--stats", "--to", uri, f"udp://127.0.0.1:{port}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                        text=True)
+    process = lab.start([PATHLINE, "tap", "--stats", *more, "--to", uri, f"udp://127.0.0.1:{port}"], stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True)
     return process, port
+
+
+def numbers(web):
+    """Those of a page of metrics, the sum of each family; none while nobody serves it."""
+    found = {}
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{web}/metrics", timeout=60) as answer:
+            for name, value in re.findall(r"^(\w+)(?:{.*})? (\d+)$", answer.read().decode(), re.M):
+                found[name] = found.get(name, 0) + int(value)
+    except OSError:
+        pass
+    return found
 
 
 def feed(port, trace):
@@ -354,8 +366,8 @@ def test_spool_paused(server):
     server.create("still", 2)
     trace = lab.path("still.pcap")
     pathline("gen", "packets", "--duration", "2s", "-w", trace)
-    want = set(packets_of(trace))
-    process, port = live_tap(server.uri("still", f"spool={lab.path('still.spool')}&records=16"))
+    web = lab.free_port()
+    process, port = live_tap(server.uri("still", f"spool={lab.path('still.spool')}&records=16"), "--web", f"127.0.0.1:{web}")
     ok(feed(port, trace) and wait(lambda: len(one(server, "still")) > 0), "a tap sends to a server")
     server.process.send_signal(signal.SIGSTOP)
     try:
@@ -365,7 +377,7 @@ def test_spool_paused(server):
             rounds += feed(port, trace)
     finally:
         server.process.send_signal(signal.SIGCONT)
-    wait(lambda: {data[at:at + 64] for data in (stored(server, "still"),) for at in range(0, len(data), 64)} >= want and process.poll() is None, 120)
+    ok(wait(lambda: numbers(web).get("pathline_tap_spool_held") == 0, 120), "then what was on disk is sent")
     process.send_signal(signal.SIGTERM)
     account = json.loads(process.communicate(timeout=180)[0].splitlines()[-1])
     a, received = account["outputs"][0], account["tmpkt"]["records"]
@@ -373,7 +385,7 @@ def test_spool_paused(server):
     ok(a["spool"]["spooled"] > 0, f"{a['spool']['spooled']} records were on disk", str(a))
     eq(a["put"] - a["spool"]["unspooled"] + a["spool"]["spooled"] - a["returned"], received, "of every record that the tap received")
     values = stored(server, "still")
-    ok(len(values) // 64 >= received > len(want), "and each is in the topic", f"{len(values) // 64} of {received}")
+    ok(len(values) // 64 >= received > 1000, "and each is in the topic", f"{len(values) // 64} of {received}")
 
 
 def test_spool_denied(server):
@@ -385,19 +397,21 @@ def test_spool_denied(server):
     address = f"kafka://127.0.0.1:{server.tls}/denied?{FAST}&spool={lab.path('denied.spool')}&properties="
     process, port = live_tap(address + secrets("refused", "other", "server.crt"))
     ok(feed(port, trace), "a tap takes records, though the server refuses its password")
-    wait(lambda: sum(os.path.getsize(os.path.join(lab.path("denied.spool"), n)) for n in os.listdir(lab.path("denied.spool"))) >= 64 * len(want))
+    wait(lambda: sum(os.path.getsize(os.path.join(lab.path("denied.spool"), n)) for n in os.listdir(lab.path("denied.spool"))) > 64000)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=180)
-    first = json.loads(out.splitlines()[-1])["outputs"][0]
-    eq((first["spool"]["held"], first["delivered"], first["spool"]["dropped"] + sum(first["dropped"].values())), (len(want), 0, 0),
-       "all of them are on disk, none is dropped")
+    first, received = json.loads(out.splitlines()[-1])["outputs"][0], json.loads(out.splitlines()[-1])["tmpkt"]["records"]
+    eq((first["spool"]["held"], first["delivered"], first["spool"]["dropped"] + sum(first["dropped"].values())), (received, 0, 0),
+       "all that it received is on disk, none is dropped")
     ok("uthentication" in err, "why is told", err)
     process, _ = live_tap(address + secrets("granted", "p=w#d", "server.crt"))
-    ok(wait(lambda: len(stored(server, "denied")) // 64 >= len(want)), "with the right one they are sent")
+    ok(wait(lambda: len(stored(server, "denied")) // 64 >= received), "with the right one it is sent")
     process.send_signal(signal.SIGTERM)
     second = json.loads(process.communicate(timeout=180)[0].splitlines()[-1])["outputs"][0]
     values = stored(server, "denied")
-    eq((second["spool"]["held"], sorted(values[at:at + 64] for at in range(0, len(values), 64)) == want), (0, True), "each record is there, once")
+    found = {values[at:at + 64] for at in range(0, len(values), 64)}
+    eq((second["spool"]["held"], len(values) // 64, len(found)), (0, received, received), "each record is there, once")
+    ok(found <= set(want), "as it was")
 
 
 def test_disk_full(server):
@@ -461,18 +475,18 @@ def test_message_size(server):
        "rows of a question go in batches that fit, too", f"{run.stderr} {account}")
     server.create("slimmer", 1, "max.message.bytes=9000")
     server.kill()
-    port = lab.free_udp_port()
+    web = lab.free_port()
     keys = f"spool={lab.path('size.spool')}&compression.codec=none&linger.ms=500"
-    live = lab.start([PATHLINE, "tap", "--stats", "--to", server.uri("slimmer", keys), f"udp://127.0.0.1:{port}"], stdout=subprocess.PIPE,
-                     stderr=subprocess.PIPE, text=True)
-    ok(wait(lambda: pathline("tap", "--count", "1", "--to", f"udp://127.0.0.1:{port}", trace).returncode == 0), "a tap without a broker")
-    pathline("tap", "--to", f"udp://127.0.0.1:{port}", "--rate", "5000", trace)
+    live, port = live_tap(server.uri("slimmer", keys), "--web", f"127.0.0.1:{web}")
+    ok(feed(port, trace), "a tap without a broker")
+    ok(wait(lambda: numbers(web).get("pathline_tap_spool_held", 0) > 1000), "keeps records on disk")
     server.start()
-    ok(wait(lambda: len(stored(server, "slimmer")) // 64 >= len(want), 120), "the broker comes, and has the records")
+    ok(wait(lambda: numbers(web).get("pathline_tap_spool_held") == 0, 120), "the broker comes, and gets them")
     live.send_signal(signal.SIGTERM)
-    account = json.loads(live.communicate(timeout=60)[0].splitlines()[-1])["outputs"][0]
-    eq((sum(account["dropped"].values()), account["spool"]["held"], account["spool"]["dropped"]), (0, 0, 0),
-       "in messages of what its topic takes")
+    account = json.loads(live.communicate(timeout=180)[0].splitlines()[-1])
+    a = account["outputs"][0]
+    eq((sum(a["dropped"].values()), a["spool"]["held"], a["spool"]["dropped"]), (0, 0, 0), "in messages of what its topic takes")
+    eq(len(stored(server, "slimmer")) // 64, account["tmpkt"]["records"], "all that the tap received")
 
 
 def packets_of(trace):
@@ -690,11 +704,11 @@ web: {{listen: "127.0.0.1:{port}"}}
 def main():
     missing = next((p for p in ("java", "kcat", "openssl") if shutil.which(p) is None), None)
     if missing:
-        tap.skip_all(f"{missing} is missing")
+        tap.skip_all(f"missing: {missing}")
     fetch = subprocess.run([os.path.join(HERE, "..", "..", "..", "tools", "kafka"), JARS], capture_output=True, text=True,
                            check=False, preexec_fn=lab.into_machine_network)
     if fetch.returncode != 0:
-        tap.skip_all(re.sub(r"\s+", " ", fetch.stderr).strip())
+        tap.skip_all("missing: " + re.sub(r"\s+", " ", fetch.stderr).strip())
     server = Server()
     tests = (test_exact, test_json, test_secured, test_topics, test_more_partitions, test_paused, test_closed_while_paused, test_killed,
              test_spool, test_spool_of_json, test_spool_paused, test_spool_denied, test_disk_full, test_message_size, test_standing, test_results, test_standing_results)

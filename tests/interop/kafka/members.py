@@ -167,9 +167,9 @@ def begin(server, topic, seed, *setting):
 def server_or_skip(more=""):
     missing = next((p for p in ("java", "kcat", "openssl") if shutil.which(p) is None), None)
     if missing:
-        tap.skip_all(f"{missing} is missing")
+        tap.skip_all(f"missing: {missing}")
     fetch = subprocess.run([os.path.join(os.path.dirname(__file__), "..", "..", "..", "tools", "kafka"), JARS], capture_output=True,
                            text=True, check=False, preexec_fn=lab.into_machine_network)
     if fetch.returncode != 0:
-        tap.skip_all(re.sub(r"\s+", " ", fetch.stderr).strip())
+        tap.skip_all("missing: " + re.sub(r"\s+", " ", fetch.stderr).strip())
     return Server(JARS, (lambda *ports: PROPERTIES + more(*ports)) if callable(more) else PROPERTIES + more)
