@@ -13,7 +13,6 @@
 #include "ask/mark_hash.h"
 #include "ask/mark_out.h"
 #include "ask/mark_rows.h"
-#include "ask/mark_zoom.h"
 #include "ask/query_file.h"
 #include "base/complain.h"
 #include "base/exit_code.h"
@@ -328,37 +327,28 @@ static bool make_network(struct comparing *q)
 	return true;
 }
 
-/* Returns true when there is an equal segment. */
-static bool is_told(const struct comparing *q, const struct pl_mark_segment *s)
-{
-	bool is = false;
-
-	for (uint32_t i = 0; i < q->n_segments; i++) {
-		const struct pl_mark_segment *t = &q->segments[i];
-
-		is |= t->n_from == s->n_from && t->n_to == s->n_to &&
-		      memcmp(t->from, s->from, s->n_from * sizeof(*s->from)) == 0 &&
-		      memcmp(t->to, s->to, s->n_to * sizeof(*s->to)) == 0;
-	}
-	return is;
-}
-
 /* Adds the parts that the options ask for; of a path they are made of its links. */
 static bool add_zooms(struct comparing *q)
 {
 	struct pl_mark_arc arcs[PL_MARK_READ_MAX];
+	struct pl_mark_named points[PL_MARK_READ_MAX];
+	struct pl_diag diag = { .text = "" };
 
 	for (uint32_t i = 0; i + 1 < q->n; i++)
 		arcs[i] = (struct pl_mark_arc){ i + 1, i + 2 };
+	for (uint32_t i = 0; i < q->n; i++)
+		points[i] = (struct pl_mark_named){ q->captures[i].name, i + 1 };
 	if (q->o->n_zooms > 0 && q->o->n_links == 0 && !make_clusters(q, arcs, (uint32_t)q->n - 1))
 		return false;
 	for (size_t i = 0; i < q->o->n_zooms; i++) {
 		uint32_t *room = q->room + (1 + i) * pl_mark_clusters_room(&q->clusters);
 		struct pl_mark_segment *s = &q->segments[q->n_segments];
 
-		if (!pl_mark_zoom(s, &q->clusters, q->captures, q->n, q->o->zooms[i], room))
+		if (pl_mark_zoom(s, &q->clusters, points, q->n, q->o->zooms[i], room, &diag) < 0) {
+			pl_complain("%s", diag.text);
 			return false;
-		q->n_segments += !is_told(q, s);
+		}
+		q->n_segments += !pl_mark_zoom_is_known(q->segments, q->n_segments, s);
 	}
 	return true;
 }

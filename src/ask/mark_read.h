@@ -9,12 +9,12 @@
 
 #include "base/addr.h"
 #include "mark/bits.h"
+#include "mark/zoom.h"
 #include "tap/rules.h"
 
 #define PL_MARK_READ_MAX     64 /* captures */
 #define PL_MARK_LINKS_MAX    256
 #define PL_MARK_BACK_MAX     16
-#define PL_MARK_ZOOMS_MAX    16
 /* The clusters of a network, all of it, and parts that the options ask for, in both directions. */
 #define PL_MARK_SEGMENTS_MAX (2 * (PL_MARK_LINKS_MAX + 1 + PL_MARK_ZOOMS_MAX))
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A watched marking domain with a clock of the test's own: what is summed, what begins and ends as an
  * event, and what hostile records cannot do. */
+#include <errno.h>
+
 #include "base/test.h"
 #include "mark/domain.h"
 
@@ -319,6 +321,69 @@ static void test_network(void)
 	ok(segment(d, 1)->book.sent == 800 && segment(d, 1)->book.lost == 40);
 	ok(segment(d, 2)->book.sent == 1200 && segment(d, 2)->book.lost == 60);
 	close_domain(d);
+}
+
+/* Parts of a path and of a network are told beside each link, each way and all of it. */
+static void test_zoom(void)
+{
+	static const char *const path[] = { "a=4", "b=3", "c=2", "d=1" },
+				 *const points[] = { "in=1", "up=2", "down=3", "out=4", "far=5" },
+				 *const links[] = { "in>up", "in>down", "up>out", "down>out",
+					 "out>far" },
+				 *const of_path[] = { "b>d", "a>d", "a>b" },
+				 *const of_network[] = { "up+down>far", "in>out" };
+	static const struct {
+		const char *zoom, *said;
+	} wrong[] = { { "up>out", "the part of the network is up+down>out" },
+		{ "in>x", "names of" }, { "in", "FROM>TO" }, { "in+>out", "FROM>TO" },
+		{ "far>in", "no way leads" } };
+	struct pl_mark_domain *d;
+
+	make_network(path, 4, NULL, 0);
+	ok(pl_mark_network_add_zooms(&network, (char *const *)of_path, 3, NULL) == 0);
+	ok(network.n_segments == 5); /* the path and its first link are told already */
+	d = open_domain(1024);
+	ok(strcmp(segment(d, 4)->name, "b>d") == 0);
+	for (uint64_t k = FIRST; k < FIRST + 4; k++) {
+		for (uint32_t p = 1; p <= 4; p++) {
+			const struct pl_mark128 r = record(p, k, 1, 990 + 2 * p, 100);
+
+			put(d, &r, false, read_at(k));
+		}
+	}
+	pl_mark_domain_finish(d);
+	ok(segment(d, 3)->book.lost == 4 * 6 && segment(d, 4)->book.lost == 4 * 4);
+	close_domain(d);
+
+	make_network(points, 5, links, 5);
+	ok(pl_mark_network_add_zooms(&network, (char *const *)of_network, 2, NULL) == 0);
+	ok(network.n_segments == 6);
+	d = open_domain(1024);
+	ok(strcmp(segment(d, 4)->name, "up+down>far") == 0);
+	ok(strcmp(segment(d, 5)->name, "in>out") == 0);
+	for (uint64_t k = FIRST; k < FIRST + 4; k++) {
+		static const uint64_t packets[] = { 1000, 590, 400, 980, 975 };
+
+		for (uint32_t p = 1; p <= 5; p++) {
+			const struct pl_mark128 r = record(p, k, 1, packets[p - 1], 100);
+
+			put(d, &r, false, read_at(k));
+		}
+	}
+	pl_mark_domain_finish(d);
+	ok(segment(d, 4)->book.lost == 4 * 15 && segment(d, 5)->book.lost == 4 * 20);
+	ok(segment(d, 0)->book.lost + segment(d, 1)->book.lost == segment(d, 5)->book.lost);
+	close_domain(d);
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct pl_diag diag = { .text = "" };
+
+		make_network(points, 5, links, 5);
+		ok(pl_mark_network_add_zooms(&network, (char *const *)&wrong[i].zoom, 1, &diag) ==
+			-EINVAL);
+		ok(strstr(diag.text, wrong[i].said) != NULL);
+		pl_mark_network_done(&network);
+	}
 }
 
 static void test_clock_and_conflict(void)
@@ -668,6 +733,7 @@ int main(void)
 	test_absent_after(37);
 	test_absent_after(UINT16_MAX);
 	test_network();
+	test_zoom();
 	test_clock_and_conflict();
 	test_ahead(2);
 	test_ahead(4);

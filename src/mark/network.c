@@ -65,8 +65,7 @@ static int make_path(struct pl_mark_network *w)
 	for (uint32_t i = 0; i + 1 < n; i++)
 		w->segments[w->n_segments++] =
 			(struct pl_mark_segment){ &w->places[i], &w->places[i + 1], 1, 1 };
-	w->whole = n > 2;
-	if (w->whole)
+	if (n > 2)
 		w->segments[w->n_segments++] =
 			(struct pl_mark_segment){ &w->places[0], &w->places[n - 1], 1, 1 };
 	return 0;
@@ -111,9 +110,9 @@ static int make_clusters(
 		w->segments[w->n_segments++] = w->clusters.segments[i];
 		chosen[i] = true;
 	}
-	w->whole = w->clusters.n > 1 && pl_mark_clusters_union(&w->segments[w->n_segments],
-						&w->clusters, chosen, w->places);
-	w->n_segments += w->whole;
+	if (w->clusters.n > 1 && pl_mark_clusters_union(&w->segments[w->n_segments], &w->clusters,
+					 chosen, w->places))
+		w->n_segments++;
 	return 0;
 }
 
@@ -160,9 +159,51 @@ int pl_mark_network_make(struct pl_mark_network *ret, char *const *points, size_
 	return r;
 }
 
+/* Makes the clusters of a path: its links. */
+static int make_links(struct pl_mark_network *w, struct pl_diag *diag)
+{
+	struct pl_mark_arc arcs[PL_MARK_POINTS_MAX];
+
+	for (uint32_t i = 0; i + 1 < w->n_points; i++)
+		arcs[i] = (struct pl_mark_arc){ w->points[i].number, w->points[i + 1].number };
+	return pl_mark_clusters_make(&w->clusters, arcs, w->n_points - 1, diag);
+}
+
+int pl_mark_network_add_zooms(
+	struct pl_mark_network *w, char *const *zooms, size_t n, struct pl_diag *diag)
+{
+	struct pl_mark_named named[PL_MARK_POINTS_MAX];
+	uint32_t room;
+	int r = 0;
+
+	if (n > PL_MARK_ZOOMS_MAX) {
+		pl_diag_set(diag, "at most %d parts of a network (zoom)", PL_MARK_ZOOMS_MAX);
+		return -EINVAL;
+	}
+	if (n > 0 && w->clusters.n == 0)
+		r = make_links(w, diag);
+	if (n == 0 || r < 0)
+		return r;
+	room = pl_mark_clusters_room(&w->clusters);
+	w->zoomed = calloc(n * room, sizeof(*w->zoomed));
+	if (w->zoomed == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->n_points; i++)
+		named[i] = (struct pl_mark_named){ w->points[i].name, w->points[i].number };
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct pl_mark_segment *s = &w->segments[w->n_segments];
+
+		r = pl_mark_zoom(
+			s, &w->clusters, named, w->n_points, zooms[i], w->zoomed + i * room, diag);
+		w->n_segments += r == 0 && !pl_mark_zoom_is_known(w->segments, w->n_segments, s);
+	}
+	return r;
+}
+
 void pl_mark_network_done(struct pl_mark_network *w)
 {
 	free(w->places);
+	free(w->zoomed);
 	pl_mark_clusters_done(&w->clusters);
 	*w = (struct pl_mark_network){ .n_points = 0 };
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Measurement points of a network by name, and the segments to compare: each link of a path and the
- * whole path, or each cluster of a network (clusters.h) and the whole network. */
+ * whole path, or each cluster of a network (clusters.h) and the whole network; then parts of it
+ * (zoom.h). */
 #pragma once
 
 #include "base/buf.h"
-#include "mark/clusters.h"
+#include "mark/zoom.h"
 
-#define PL_MARK_POINTS_MAX     64
-#define PL_MARK_ARCS_MAX       256
+#define PL_MARK_POINTS_MAX     PL_MARK_ZOOM_POINTS_MAX
+#define PL_MARK_ARCS_MAX       PL_MARK_CLUSTERS_MAX
 #define PL_MARK_POINT_NAME_MAX 16 /* characters */
 
 struct pl_mark_network {
@@ -16,10 +17,9 @@ struct pl_mark_network {
 		uint32_t number; /* number in records */
 	} points[PL_MARK_POINTS_MAX];
 	uint32_t n_points;
-	struct pl_mark_segment segments[PL_MARK_ARCS_MAX + 1];
+	struct pl_mark_segment segments[PL_MARK_ARCS_MAX + 1 + PL_MARK_ZOOMS_MAX];
 	uint32_t n_segments;
-	bool whole;       /* the last segment is the whole path or network */
-	uint32_t *places; /* memory of the segments' points */
+	uint32_t *places, *zoomed; /* memory of the segments' points */
 	struct pl_mark_clusters clusters;
 };
 
@@ -28,6 +28,11 @@ struct pl_mark_network {
  * nothing to free. */
 int pl_mark_network_make(struct pl_mark_network *ret, char *const *points, size_t n_points,
 	char *const *links, size_t n_links, struct pl_diag *diag);
+/* Adds a segment of each part of the network, "FROM+FROM>TO+TO" by names of points; a part that has
+ * a segment already is not told twice. To be called once, before the segments are used. 0; -EINVAL
+ * with diag or -ENOMEM: the network is as before, or has some of the parts. */
+int pl_mark_network_add_zooms(
+	struct pl_mark_network *w, char *const *zooms, size_t n, struct pl_diag *diag);
 void pl_mark_network_done(struct pl_mark_network *network);
 
 /* Returns the name of the point with this number; NULL when there is none. */

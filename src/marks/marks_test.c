@@ -65,6 +65,34 @@ static void append(const struct pl_append *a, uint64_t block)
 	}
 }
 
+/* The key zoom adds a segment, and a part without a way is refused. */
+static void test_zoom(void)
+{
+	char *points[] = { (char *)"a=1", (char *)"b=2", (char *)"c=3", (char *)"d=4" },
+	     *zoom[] = { (char *)"b>d" }, *sources[] = { (char *)"udp://:0" };
+	struct pl_config_marks m = { .name = (char *)"m",
+		.sources = { sources, 1 },
+		.points = { points, 4 },
+		.zoom = { zoom, 1 },
+		.period_ns = PERIOD,
+		.end_after = 1,
+		.blocks = 64 };
+	const struct pl_config config = { .marks = { &m, 1 } };
+	struct pl_marks marks = { .put = put_event };
+	struct pl_diag diag = { .text = "" };
+	const struct pl_mark_segment_state *s;
+	uint32_t n = 0;
+
+	ok(pl_marks_init(&marks, &config, &diag) == 0);
+	s = pl_mark_domain_segments(marks.items[0]->domain, &n);
+	ok(n == 5 && strcmp(s[4].name, "b>d") == 0);
+	pl_marks_close(&marks);
+	zoom[0] = (char *)"d>b";
+	ok(pl_marks_init(&marks, &config, &diag) < 0);
+	pl_marks_close(&marks);
+	streq(diag.text, "zoom \"d>b\": no way leads from there");
+}
+
 int main(void)
 {
 	char *points[] = { (char *)"a=1", (char *)"b=2" }, *sources[] = { path };
@@ -84,6 +112,7 @@ int main(void)
 	unsigned int turns = 0;
 	uint64_t now_ns;
 
+	test_zoom();
 	ok(pl_marks_init(&marks, &config, NULL) == 0);
 	marks.items[0]->give = give;
 	marks.items[0]->show = show;

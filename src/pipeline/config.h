@@ -194,8 +194,8 @@ struct pl_config_query {
 
 struct pl_config_marks {
 	char *name;
-	struct pl_conf_list sources, allow, points, links, to; /* char * */
-	unsigned int method;                                   /* pl_config_marks_method */
+	struct pl_conf_list sources, allow, points, links, zoom, to; /* char * */
+	unsigned int method;                                         /* pl_config_marks_method */
 	uint64_t period_ns, clock_error_ns, delay_ns, deviation_ns, wait_ns;
 	double loss_above; /* per cent */
 	uint64_t delay_above_ns, end_after, blocks;

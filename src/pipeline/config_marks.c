@@ -97,6 +97,8 @@ const struct pl_conf_row pl_config_marks_rows[] = {
 	  .help = "Measurement points, NAME=NUMBER with the number of --point, in the order in which packets pass them." },
 	{ .key = "links", .type = PL_CONF_STRINGS, AT(links), .max = PL_MARK_ARCS_MAX,
 	  .help = "FROM>TO, both names of points between which packets pass no other, in a network with several ways: its clusters are watched (RFC 9342). By default the points are a path." },
+	{ .key = "zoom", .type = PL_CONF_STRINGS, AT(zoom), .max = PL_MARK_ZOOMS_MAX,
+	  .help = "FROM>TO, names of points, several with '+' (a+b>c): the links or clusters between them are told together, too, beside each by itself and all of them." },
 	{ .key = "method", .type = PL_CONF_CHOICE, AT(method), .def = "step", .choices = pl_mark_methods,
 	  .help = "Method of marking at all points; records of other methods are left out." },
 	{ .key = "period", .type = PL_CONF_DURATION, AT(period_ns), .def = "1s", .min = PL_MARK_PERIOD_MIN_NS, .max = PL_MARK_PERIOD_MAX_NS,
@@ -132,8 +134,15 @@ unsigned int pl_config_marks_method(const struct pl_config_marks *marks)
 int pl_config_marks_network(
 	const struct pl_config_marks *m, struct pl_mark_network *ret, struct pl_diag *diag)
 {
-	return pl_mark_network_make(
+	int r = pl_mark_network_make(
 		ret, m->points.items, m->points.n, m->links.items, m->links.n, diag);
+
+	if (r < 0)
+		return r;
+	r = pl_mark_network_add_zooms(ret, m->zoom.items, m->zoom.n, diag);
+	if (r < 0)
+		pl_mark_network_done(ret);
+	return r;
 }
 
 static int check_one(const struct pl_config_marks *m, struct pl_diag *diag)

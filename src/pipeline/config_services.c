@@ -425,7 +425,8 @@ uint64_t pl_config_services_series(const struct pl_config *c)
 	for (size_t i = 0; i < c->queries.n; i++)
 		queries += OF_QUERY + OF_QUERY_OUTPUT * q[i].to.n + OF_QUERY_COLUMNS * q[i].series;
 	for (size_t i = 0; i < c->marks.n; i++)
-		marks += OF_TAP + OF_MARKS + OF_SEGMENT * 2 * (m[i].points.n + m[i].links.n);
+		marks += OF_TAP + OF_MARKS +
+			 OF_SEGMENT * 2 * (m[i].points.n + m[i].links.n + m[i].zoom.n);
 	return queries + marks +
 	       (c->dta.listen != NULL ? OF_DTA + (c->dta.to != NULL ? OF_COLLECTORS : 0) : 0) +
 	       (c->rdma.interface != NULL ? OF_RDMA : 0) + (c->regions.n > 0) +

@@ -296,7 +296,7 @@ def test_network():
         sums[row["from"], row["to"]] += row["loss"]
     eq(sums[("a", "d")], lost, "zoomed out: the two clusters between a and d")
     ok(behind - 1 <= sums[("b+c", "e")] - lost <= behind + 1 and sums[("b+c", "e")] == sums[("b+c", "d")] + sums[("d", "e")], "and those behind b and c", sums)
-    for zoom, said in (("b>d", "the part of the network is b+c>d"), ("a>x", "names of captures"), ("a", "FROM>TO"), ("a+>d", "FROM>TO"), ("d>a", "d>e"), ("e>a", "no way leads")):
+    for zoom, said in (("b>d", "the part of the network is b+c>d"), ("a>x", "names of points"), ("a", "FROM>TO"), ("a+>d", "FROM>TO"), ("d>a", "d>e"), ("e>a", "no way leads")):
         run = pathline.run("meter", *args, "--read", f"e={last}", *links, "--link", "d>e", "--zoom", zoom)
         ok(run.returncode == 2 and said in run.stderr, f"--zoom {zoom} is refused", run.stderr)
     rows, run = results(*args[:2], *args[4:6], *args[6:8], "--zoom", "a>c")
