@@ -115,7 +115,10 @@ static __always_inline void meter(struct work *w, const struct pl_mark_packet *s
 	if (why != PL_MARK_PARSED) {
 		c->not_ip += why == PL_MARK_NOT_IP ? n : 0;
 		c->broken += why == PL_MARK_BROKEN ? n : 0;
-		c->unread += why == PL_MARK_UNREAD ? n : 0;
+		if (is_unread(why) && chosen_as(w, s, why, leaving))
+			c->unread += n;
+		else
+			c->skipped += is_unread(why) ? n : 0;
 		return;
 	}
 	if (s->later) {
@@ -252,9 +255,12 @@ static __always_inline bool marker_reads(struct __sk_buff *skb, struct work *w,
 		why = PL_MARK_BROKEN;
 	c->not_ip += why == PL_MARK_NOT_IP ? n : 0;
 	c->broken += why == PL_MARK_BROKEN ? n : 0;
-	c->unread += why == PL_MARK_UNREAD ? n : 0;
 	if (vlan_of(skb) != 0)
 		s->vlan = (uint16_t)vlan_of(skb);
+	if (is_unread(why) && chosen_as(w, s, why, true))
+		c->unread += n;
+	else
+		c->skipped += is_unread(why) ? n : 0;
 	*ret_len = len;
 	*ret_n = n;
 	return why == PL_MARK_PARSED;
@@ -404,7 +410,10 @@ static __always_inline int unmark(struct __sk_buff *skb, bool leaving)
 	if (why != PL_MARK_PARSED) {
 		c->not_ip += why == PL_MARK_NOT_IP ? n : 0;
 		c->broken += why == PL_MARK_BROKEN ? n : 0;
-		c->unread += why == PL_MARK_UNREAD ? n : 0;
+		if (is_unread(why) && chosen_as(w, s, why, leaving))
+			c->unread += n;
+		else
+			c->skipped += is_unread(why) ? n : 0;
 		return NEXT;
 	}
 	if (!chosen(w, s, leaving)) {

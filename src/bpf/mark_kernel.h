@@ -9,10 +9,12 @@
 #include "mark/packet.h"
 #include "mark/tick.h"
 
+/* Rules, and behind them the same for packets whose ports and protocol could not be read: one that a rule
+ * may choose is chosen. */
 struct pl_mark_rules {
-	uint32_t n;
+	uint32_t n; /* of each */
 	uint32_t reserved;
-	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
+	struct pl_tap_rule rules[2 * PL_TAP_RULES_MAX];
 };
 
 /* Counts of a processor. */

@@ -22,6 +22,8 @@ struct work {
 	 * Linux 6.1. */
 	struct pl_mark_packet packet;
 	struct pl_pkt96 record; /* packet as the rules see it */
+	uint32_t blind;         /* 1: without ports and protocol */
+	uint32_t zero;
 };
 
 struct {

@@ -66,7 +66,7 @@ static __always_inline uint32_t parse(const void *p, const void *end, struct __s
 	if (found >> 32 == PL_MARK_OPTION_BROKEN)
 		return PL_MARK_BROKEN;
 	if (found >> 32 == PL_MARK_OPTION_UNREAD)
-		return PL_MARK_UNREAD;
+		return PL_MARK_UNSEARCHED;
 	s->option = (uint32_t)(found >> 32);
 	s->word = (uint32_t)found;
 	return why;

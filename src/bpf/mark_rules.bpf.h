@@ -8,13 +8,14 @@
 __attribute__((noinline)) int pl_mark_do_rules(struct work *w)
 {
 	struct pl_mark_rules *set = &pl_mark_rules;
-	uint32_t n = *(volatile uint32_t *)&set->n;
+	uint32_t n = *(volatile uint32_t *)&set->n, from;
 
 	if (w == NULL)
 		return 0;
+	from = w->blind != 0 ? PL_TAP_RULES_MAX : 0;
 #pragma clang loop unroll(disable)
 	for (uint32_t i = 0; i < PL_TAP_RULES_MAX && i < n; i++) {
-		const struct pl_tap_rule *u = &set->rules[i & (PL_TAP_RULES_MAX - 1)];
+		const struct pl_tap_rule *u = &set->rules[(from + i) & (2 * PL_TAP_RULES_MAX - 1)];
 
 		if (pl_tap_rule_matches(u, &w->record))
 			return pl_tap_rule_decide(u, &w->record, 0) == PL_TAP_RULED_TAKE;
@@ -22,7 +23,10 @@ __attribute__((noinline)) int pl_mark_do_rules(struct work *w)
 	return 0;
 }
 
-static __always_inline bool chosen(struct work *w, const struct pl_mark_packet *s, bool leaving)
+/* True when a rule chooses the packet; why: PL_MARK_UNREAD when its ports are not known, and a rule may
+ * choose it. */
+static __always_inline bool chosen_as(
+	struct work *w, const struct pl_mark_packet *s, uint32_t why, bool leaving)
 {
 	struct pl_pkt96 *r = &w->record;
 
@@ -35,5 +39,17 @@ static __always_inline bool chosen(struct work *w, const struct pl_mark_packet *
 	r->vlan = s->vlan;
 	r->obs = leaving ? PL_OBS_OUT : 0;
 	r->flow_hash = pl_tap_core_hash(r);
+	w->blind = why == PL_MARK_UNREAD;
 	return pl_mark_do_rules(w) != 0;
+}
+
+static __always_inline bool chosen(struct work *w, const struct pl_mark_packet *s, bool leaving)
+{
+	return chosen_as(w, s, PL_MARK_PARSED, leaving);
+}
+
+/* True when the packet was not read as far as is needed. */
+static __always_inline bool is_unread(uint32_t why)
+{
+	return why == PL_MARK_UNREAD || why == PL_MARK_UNSEARCHED;
 }

@@ -53,6 +53,9 @@ struct pl_hostmark;
  * refused. Returns -EINVAL with diag. */
 int pl_hostmark_check_rules(const struct pl_tap_rules *rules, struct pl_diag *diag);
 
+/* Makes the rules of the kernel's programs. */
+void pl_hostmark_make_rules(struct pl_mark_rules *ret, const struct pl_tap_rules *rules);
+
 /* Returns negative errno with diag: -EINVAL for a wrong option or interface, or another meter's
  * pins; -ENODEV; -ENETDOWN; -EPERM, with the missing capability; -EBUSY for another program on the
  * interface; -ENOTSUP for a build without kernel programs, or a kernel that refuses this one. */

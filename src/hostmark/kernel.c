@@ -94,8 +94,7 @@ static int set_up(struct pl_hostmark *h)
 
 	memcpy((void *)&s->rodata->pl_mark_setup, u, sizeof(*u));
 	set_up_programs(h);
-	s->bss->pl_mark_rules.n = h->o.rules->n;
-	memcpy(s->bss->pl_mark_rules.rules, h->o.rules->rules, sizeof(h->o.rules->rules));
+	pl_hostmark_make_rules(&s->bss->pl_mark_rules, h->o.rules);
 	if ((uint64_t)slots * (uint64_t)h->processors * PL_MARK_KEPT > UINT32_MAX)
 		return -ENOMEM;
 	r = bpf_map__set_max_entries(s->maps.pl_mark_heads, slots);

@@ -52,3 +52,28 @@ int pl_hostmark_check_rules(const struct pl_tap_rules *rules, struct pl_diag *di
 	}
 	return 0;
 }
+
+/* Makes a rule for packets whose ports and protocol are not known: one that takes does so whatever they are,
+ * one that skips only if they do not matter. */
+static void make_blind(struct pl_tap_rule *u)
+{
+	const struct pl_tap_range any = { 0, UINT16_MAX }, none = { 1, 0 };
+	const bool matter = !is_any(u->sport) || !is_any(u->dport) || !is_any(u->port) ||
+			    u->proto_mask != 0 || u->sample_flows > 1;
+
+	if (!matter)
+		return;
+	u->sport = u->action == PL_TAP_SKIP ? none : any;
+	u->dport = u->port = any;
+	u->proto_mask = 0;
+	u->sample_flows = 1;
+}
+
+void pl_hostmark_make_rules(struct pl_mark_rules *ret, const struct pl_tap_rules *rules)
+{
+	ret->n = rules->n;
+	for (uint32_t i = 0; i < rules->n; i++) {
+		ret->rules[i] = ret->rules[PL_TAP_RULES_MAX + i] = rules->rules[i];
+		make_blind(&ret->rules[PL_TAP_RULES_MAX + i]);
+	}
+}

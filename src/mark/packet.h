@@ -83,8 +83,9 @@ struct pl_mark_setup {
 enum pl_mark_why {
 	PL_MARK_PARSED,
 	PL_MARK_NOT_IP,
-	PL_MARK_BROKEN, /* headers are cut, or have wrong lengths */
-	PL_MARK_UNREAD, /* headers go on behind the bytes that are read, or have too many options */
+	PL_MARK_BROKEN,     /* headers are cut, or have wrong lengths */
+	PL_MARK_UNREAD,     /* headers go on behind the bytes that are read: ports are not known */
+	PL_MARK_UNSEARCHED, /* the mark may be behind the options that are searched */
 };
 
 struct pl_mark_packet {
@@ -267,7 +268,10 @@ PL_MARK_INLINE uint32_t pl_mark_parse(
 PL_MARK_INLINE uint32_t pl_mark_why_of(
 	uint32_t why, const struct pl_mark_packet *s, uint32_t length)
 {
-	return why == PL_MARK_UNREAD && s->network + s->headers > length ? PL_MARK_BROKEN : why;
+	return (why == PL_MARK_UNREAD || why == PL_MARK_UNSEARCHED) &&
+			       s->network + s->headers > length
+		       ? PL_MARK_BROKEN
+		       : why;
 }
 
 /* Makes the key of the packet's flow. */

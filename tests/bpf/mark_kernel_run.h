@@ -61,8 +61,7 @@ static int load(uint32_t way, uint32_t second, uint32_t flows, const char *rule)
 	if (skel == NULL || pl_tap_rules_add(&rules, rule, NULL) < 0)
 		return -errno;
 	memcpy((void *)&skel->rodata->pl_mark_setup, &setup, sizeof(setup));
-	memcpy(skel->bss->pl_mark_rules.rules, rules.rules, sizeof(rules.rules));
-	skel->bss->pl_mark_rules.n = rules.n;
+	pl_hostmark_make_rules((struct pl_mark_rules *)&skel->bss->pl_mark_rules, &rules);
 	skel->bss->pl_mark_armed = 1;
 	(void)bpf_map__set_max_entries(skel->maps.pl_mark_heads, 2 * flows);
 	(void)bpf_map__set_max_entries(

@@ -866,6 +866,13 @@ def test_long_headers():
             return any(r["mark_flags"] & 8 for r in k.blocks())
         ok(wait(partial), "behind headers of 500 bytes the flow is not found: the block is partial", k.look())
         ok(k.end()["unread"] > 0, "and such packets are counted")
+        # Of ports nothing is known there: a rule that may choose the packet counts, one of other addresses does not.
+        for rule, counts in (("take proto=tcp port=7", True), ("take src=2001:db8::/32", False)):
+            k = Node("meter", "a", "--bit", "altmark", "--rule", rule, name=f"long-{counts}", dev="long0")
+            for _ in range(5):
+                s.send(struct.pack("<BBHHHH", 0, 0, 64, 0, 0, 0) + frame(4))
+            c = k.end()
+            eq((c["unread"], c["skipped"]), (5, 0) if counts else (0, 5), f"rule \"{rule}\": headers that are too long {'count' if counts else 'are skipped'}")
 
 
 def test_room():
