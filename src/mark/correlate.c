@@ -302,6 +302,8 @@ static void tell(struct pl_mark_correlator *c, struct block *b)
 		if (!pl_mark_evaluate(&result, c, b, i))
 			continue;
 		result.deadline_ns = b->deadline_ns - (b->postponed ? b->period_ns : 0);
+		if ((result.alarms & PL_MARK_ALARM_BEYOND) != 0 && b->block > c->beyond_block)
+			c->beyond_block = b->block;
 		c->stats.results++;
 		c->config.result(c->config.arg, &result);
 	}
@@ -453,6 +455,9 @@ static void take(
 	b->samples = at;
 	b->n_samples++;
 	c->stats.taken++;
+	/* Also while a point's record of the block is missing: blocks behind it may be told first. */
+	if ((record->mark_flags & PL_MARK_IS_BEYOND) != 0 && b->block > c->beyond_block)
+		c->beyond_block = b->block;
 	if (b->n_samples == c->n_points)
 		tell(c, b);
 }

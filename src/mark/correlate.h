@@ -80,12 +80,14 @@ struct pl_mark_result {
 	uint32_t n_missing;
 };
 
-/* True when the counts are of all packets of a known block; only such results go into sums. */
+/* True when the counts are of all packets of a known block; only such results go into sums. More pulses of
+ * multiplexed marking than were sent are a duplicate, or packets of another block. */
 static inline bool pl_mark_result_is_sound(const struct pl_mark_result *r)
 {
 	return (r->has & PL_MARK_HAS_LOSS) != 0 &&
 	       (r->alarms & (PL_MARK_ALARM_PARTIAL | PL_MARK_ALARM_NO_ROOM | PL_MARK_ALARM_STEPPED |
-				    PL_MARK_ALARM_BEYOND | PL_MARK_ALARM_CLOCK_FAULT)) == 0;
+				    PL_MARK_ALARM_BEYOND | PL_MARK_ALARM_CLOCK_FAULT)) == 0 &&
+	       (r->method != PL_MARK_MULTIPLEXED || r->pulses_received <= r->pulses_sent);
 }
 
 /* A segment: packets go in at some points and come out at others; a path's link has one of each. */

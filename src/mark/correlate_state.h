@@ -76,8 +76,9 @@ struct pl_mark_correlator {
 	struct pl_shares shares; /* shares of blocks */
 	uint32_t hand;           /* position of the next search for a block that makes room */
 	uint64_t seed;
-	uint64_t until_ns; /* time up to which deadlines are past */
-	uint64_t due_ns;   /* no deadline of an open block is before it */
+	uint64_t until_ns;     /* time up to which deadlines are past */
+	uint64_t due_ns;       /* no deadline of an open block is before it */
+	uint64_t beyond_block; /* newest block of any flow with packets beyond the guard band */
 
 	const struct pl_mark128 **at_point; /* records of the present block by point; or NULL */
 	uint32_t *missing;

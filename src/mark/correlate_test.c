@@ -141,6 +141,58 @@ static void untimed_before(void)
 	pl_mark_correlator_free(c);
 }
 
+/* Packets that are outside the guard band belong to another block, or to one two blocks away: of these, too,
+ * no number is vouched for. In multiplexed marking they are read as pulses, of which there are several; one
+ * more than was sent may be a duplicate, but is in no sum either. */
+static void misread(void)
+{
+	static const struct {
+		uint16_t flag;
+		uint16_t pulses;
+		bool beyond, sound;
+	} of[] = { { 0, 1, false, true }, { PL_MARK_IS_BEYOND, 1, true, false },
+		{ 0, 1, true, false }, { 0, 1, true, false }, { 0, 1, false, true },
+		{ 0, 3, true, false }, { 0, 1, true, false }, { 0, 1, true, false },
+		{ 0, 2, false, false }, { 0, 1, false, true }, { 0, 0, false, true } };
+	const unsigned int n = sizeof(of) / sizeof(of[0]);
+	struct pl_mark_correlator *c = open_with(path, 1, 64);
+
+	for (unsigned int i = 0; i < n; i++) {
+		for (unsigned int k = 0; k < 2; k++) {
+			struct pl_mark128 r = record(points[k], BLOCK + i, 10 - k, 0);
+
+			r.method = PL_MARK_MULTIPLEXED;
+			r.pulses = k == 1 ? of[i].pulses : 1;
+			r.mark_flags |= k == 1 ? of[i].flag : 0;
+			pl_mark_correlate(c, &r);
+		}
+		ok(got.n == i + 1 &&
+				((got.results[i].alarms & PL_MARK_ALARM_BEYOND) != 0) ==
+					of[i].beyond &&
+				pl_mark_result_is_sound(&got.results[i]) == of[i].sound,
+			"block %u: flags %u, %u pulses", i, of[i].flag, of[i].pulses);
+	}
+	pl_mark_correlator_free(c);
+}
+
+/* The block behind one of which the marker's record is missing is told first. */
+static void beyond_unsent(void)
+{
+	struct pl_mark_correlator *c = open_with(path, 1, 64);
+	struct pl_mark128 r = record(points[1], BLOCK, 10, 0);
+
+	r.mark_flags |= PL_MARK_IS_BEYOND;
+	pl_mark_correlate(c, &r);
+	for (unsigned int k = 0; k < 2; k++) {
+		r = record(points[k], BLOCK + 1, 10 - k, 0);
+		pl_mark_correlate(c, &r);
+	}
+	ok(got.n == 1 && (got.results[0].alarms & PL_MARK_ALARM_BEYOND) != 0 &&
+			!pl_mark_result_is_sound(&got.results[0]),
+		"a block behind one beyond the guard band that is not told yet");
+	pl_mark_correlator_free(c);
+}
+
 /* A clock that was set while the block lasted, a table of flows that was full, a block seen in part: there
  * are numbers, and no sum has them. */
 static void unsound(void)
@@ -158,6 +210,7 @@ static void unsound(void)
 		for (unsigned int k = 0; k < 2; k++) {
 			struct pl_mark128 r = record(points[k], BLOCK + i, 10 - k, 0);
 
+			r.sport = (uint16_t)i;
 			r.mark_flags |= k == i / 4 ? of[i % 4].flag : 0;
 			pl_mark_correlate(c, &r);
 		}
@@ -451,6 +504,8 @@ int main(void)
 	untimed();
 	untimed_before();
 	unsound();
+	misread();
+	beyond_unsent();
 	missing();
 	clusters();
 	multipoint_delay();

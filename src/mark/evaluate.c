@@ -206,6 +206,44 @@ static void add_mean(struct pl_mark_result *ret, const struct pl_mark_correlator
 	ret->mean_ns = mean;
 }
 
+/* Multiplexed marking: packets of another block whose bit is read as the pulse. More pulses than were
+ * sent, but for one that was duplicated, come from clocks or delays beyond the limit. */
+static bool are_misread(unsigned int method, uint32_t sent, uint32_t received)
+{
+	return method == PL_MARK_MULTIPLEXED && received > sent + 1;
+}
+
+/* True when packets stood outside the guard band in one of the two blocks before: what is late there by
+ * more than half a period is counted here. */
+static bool was_beyond(const struct pl_mark_correlator *c, const struct block *b,
+	const struct segment *s, unsigned int method)
+{
+	for (uint64_t back = 1; back <= 2 && b->block <= c->beyond_block + 2; back++) {
+		const struct block *before = pl_mark_block_before(c, b, back);
+		uint32_t sent = 0, received = 0;
+		uint16_t flags = 0;
+
+		if (before == NULL)
+			continue;
+		pl_mark_gather(c, before, c->at_point);
+		for (uint32_t i = 0; i < s->n_from; i++) {
+			const struct pl_mark128 *r = c->at_point[s->from[i]];
+
+			flags |= r != NULL ? r->mark_flags : 0;
+			sent += r != NULL ? r->pulses : 0;
+		}
+		for (uint32_t i = 0; i < s->n_to; i++) {
+			const struct pl_mark128 *r = c->at_point[s->to[i]];
+
+			flags |= r != NULL ? r->mark_flags : 0;
+			received += r != NULL ? r->pulses : 0;
+		}
+		if ((flags & PL_MARK_IS_BEYOND) != 0 || are_misread(method, sent, received))
+			return true;
+	}
+	return false;
+}
+
 static void add_numbers(struct pl_mark_result *ret, const struct pl_mark_correlator *c,
 	const struct block *b, const struct segment *s, const struct sum *in, const struct sum *out)
 {
@@ -232,10 +270,15 @@ static void add_numbers(struct pl_mark_result *ret, const struct pl_mark_correla
 	}
 	if (ret->loss < 0)
 		ret->alarms |= PL_MARK_ALARM_NEGATIVE;
+	if (are_misread(ret->method, in->pulses, out->pulses) || was_beyond(c, b, s, ret->method))
+		ret->alarms |= PL_MARK_ALARM_BEYOND;
 	/* Mean and first packet are of no known block if a packet stood outside the guard band, or
 	 * a clock was stepped. */
 	if ((ret->alarms & (PL_MARK_ALARM_BEYOND | PL_MARK_ALARM_STEPPED)) != 0)
 		ret->has &= (uint32_t) ~(PL_MARK_HAS_MEAN | PL_MARK_HAS_FIRST);
+	/* Nor is a packet the pulse, whose bit is read by the time. */
+	if ((ret->alarms & PL_MARK_ALARM_BEYOND) != 0 && ret->method == PL_MARK_MULTIPLEXED)
+		ret->has &= (uint32_t)~PL_MARK_HAS_DELAY;
 	if (link)
 		add_jitter(ret, c, b, s);
 }

@@ -456,6 +456,52 @@ static void buffers(void)
 	eq(cell.sum_ns, 45 * 5 * MS);
 }
 
+/* Results come when meters read the block, at (k + 1.5) periods, neither earlier nor later; in cyclic marking
+ * at (k + 2.5). */
+static void in_time(uint8_t method)
+{
+	static const uint32_t ends[] = { 1, 2 };
+	const struct pl_mark_segment link = {
+		.from = &ends[0], .to = &ends[1], .n_from = 1, .n_to = 1
+	};
+	const struct pl_mark_correlator_config config = { .segments = &link,
+		.n_segments = 1,
+		.clock_ns = MS,
+		.blocks_max = 64,
+		.patience_ns = PERIOD,
+		.result = test_result,
+		.arg = &path };
+	unsigned int early = 0, on_time = 0;
+	uint32_t next = 0;
+
+	start(method);
+	if (pl_mark_correlator_new(&path.correlator, &config, NULL) < 0)
+		abort();
+	test_own_begin(&path);
+	for (unsigned int k = 0; k < 4; k++) {
+		const uint64_t at = pl_mark_read_at(method, ZERO + k, PERIOD);
+
+		for (; next < path.n && path.packets[next].sent_ns + 10 * MS < at; next++) {
+			const struct test_packet *p = &path.packets[next];
+
+			test_own_arrive(
+				&path, p->sent_ns + p->delay_ns, test_own_send(&path, p->sent_ns));
+		}
+		pl_mark_meter_until(path.meters[0], at - 1);
+		pl_mark_meter_until(path.meters[1], at - 1);
+		early += path.has[k + BEFORE];
+		pl_mark_meter_until(path.meters[0], at);
+		pl_mark_meter_until(path.meters[1], at);
+		on_time += path.has[k + BEFORE] && loss_is((int)k, 0);
+	}
+	eq(early, 0, "method %u: no result before its block is read", method);
+	eq(on_time, 4, "method %u: each at (k + %u.5) periods", method,
+		(unsigned int)pl_mark_reach(method));
+	test_own_end(&path, path.packets[path.n - 1].sent_ns + 5 * PERIOD);
+	pl_mark_correlator_free(path.correlator);
+	path.correlator = NULL;
+}
+
 int main(void)
 {
 	for (unsigned int i = 0; i < sizeof(colours); i++) {
@@ -474,5 +520,8 @@ int main(void)
 	offsets_beyond();
 	time_scales();
 	buffers();
+	in_time(PL_MARK_STEP);
+	in_time(PL_MARK_MULTIPLEXED);
+	in_time(PL_MARK_CYCLIC);
 	return pl_test_done();
 }
