@@ -537,7 +537,7 @@ def test_stream():
     one = "--method", "multiplexed", "--bit", "dscp:2", "--rule", "take proto=tcp"
     k, s = warm(meter(*one, dev="eth1"), marker(*one, dev="eth1"))
     # The burst has no room for two segments: each is in the queue by itself, and a drop is one packet.
-    NS["a"].sh("tc qdisc add dev eth1 root tbf rate 200mbit burst 2000 limit 40000")
+    NS["a"].sh("tc qdisc add dev eth1 root tbf rate 200mbit burst 1600 limit 40000")
     ok(WIRE.tcp_transfer(6_000_000, 5000), "a TCP transfer is whole")
     ok(wait(lambda: quiet(s, 5000) and quiet(k, 5000)), "its blocks are read")
     ok(drops() > 5, "the queue dropped some", drops())
@@ -567,7 +567,7 @@ def test_option_stream():
     # What comes last stands first: the meter sees packets before the edge.
     edge = Node("unmark", "b", "--direction", "in", "--bit", "altmark", "--rule", "take proto=tcp", dev="eth1")
     k, s = warm(meter(*one, dev="eth1"), marker(*one, dev="eth1"))
-    NS["a"].sh("tc qdisc add dev eth1 root tbf rate 200mbit burst 2000 limit 8000000")
+    NS["a"].sh("tc qdisc add dev eth1 root tbf rate 200mbit burst 1600 limit 8000000")
     ok(WIRE.tcp_transfer(3_000_000, 5001, address["b"]), "a TCP transfer is whole")
     ok(wait(lambda: quiet(s, 0) and quiet(k, 0)), "its blocks are read")
     eq(drops(), 0, "the queue dropped none")

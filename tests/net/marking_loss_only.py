@@ -74,7 +74,7 @@ def test_stream():
     """TCP whose segments the NIC is to make, through a queue that drops: loss is what the queue counted."""
     one = "--loss-only", "--rule", "take proto=tcp"
     k, s = warm(meter(*one, dev="eth1"), marker(*one, dev="eth1"))
-    NS["a"].sh("tc qdisc add dev eth1 root tbf rate 200mbit burst 2000 limit 40000")
+    NS["a"].sh("tc qdisc add dev eth1 root tbf rate 200mbit burst 1600 limit 40000")
     ok(marking.WIRE.tcp_transfer(6_000_000, 5002), "a TCP transfer is whole")
     ok(wait(lambda: quiet(s, 5002) and quiet(k, 5002)), "its blocks are read")
     ok(marking.drops() > 5, "the queue dropped some", marking.drops())
