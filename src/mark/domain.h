@@ -24,6 +24,8 @@
 #include "record/record.h"
 
 #define PL_MARK_ALARM_KINDS 13
+/* Blocks of which a point's lag is taken. */
+#define PL_MARK_LAG_BLOCKS  8u
 /* Most blocks open at a time: those that are waited for, and those by which clocks may be ahead. */
 #define PL_MARK_WINDOWS     32u
 #define PL_MARK_WAIT_MOST   16u /* most blocks that are waited for */
@@ -97,6 +99,10 @@ struct pl_mark_point_state {
 	uint64_t records, newest_block, heard_ns; /* heard_ns: time of the last record; 0: none */
 	uint64_t missed;                          /* missed blocks */
 	uint64_t late;                            /* records that came too late */
+	/* The least time by which records of eight blocks came after the block was read, and that of
+	 * the blocks since. */
+	uint64_t lag_ns, lag_least_ns;
+	uint32_t lag_blocks;
 	struct pl_mark_level missing;
 	uint64_t windows[PL_MARK_WINDOWS]; /* windows in which it reported */
 };
@@ -130,3 +136,6 @@ const struct pl_mark_segment_state *pl_mark_domain_segments(
 	const struct pl_mark_domain *d, uint32_t *ret_n);
 const struct pl_mark_point_state *pl_mark_domain_points(
 	const struct pl_mark_domain *d, uint32_t *ret_n);
+/* True when all records of a point come one and a half periods or more after their blocks are read: its
+ * clock may be behind by whole periods, so that its numbers are of other blocks. */
+bool pl_mark_domain_is_behind(const struct pl_mark_domain *d, const struct pl_mark_point_state *p);

@@ -471,6 +471,46 @@ static void test_not_ahead(void)
 	close_domain(d);
 }
 
+/* The clock of the second point is two periods behind, and the domain waits for so long: what it counts in a
+ * block, the first one counted two blocks before. Its records come as late, which is told of it; one that is
+ * only held up now and then, as by a lost datagram, is not told. */
+static void test_behind(void)
+{
+	static const char *const points[] = { "a=1", "b=2" };
+	struct pl_mark_domain_config config = { .name = "net",
+		.network = &network,
+		.method = PL_MARK_STEP,
+		.period_ns = PERIOD,
+		.wait_ns = 4 * PERIOD,
+		.blocks_max = 1024,
+		.loss_above = 1,
+		.end_after = 1,
+		.event = keep,
+		.result = count };
+
+	for (unsigned int held = 0; held < 2; held++) {
+		const struct pl_mark_point_state *p;
+		struct pl_mark_domain *d = NULL;
+		uint32_t n;
+
+		make_network(points, 2, NULL, 0);
+		ok(pl_mark_domain_new(&d, &config, NULL) == 0);
+		for (uint64_t k = FIRST; k < FIRST + 20; k++) {
+			struct pl_mark128 r = record(1, k, 1, 100, 200);
+
+			put(d, &r, false, read_at(k));
+			r = record(2, held ? k : k - 2, 1, 100, 210);
+			put(d, &r, false, read_at(k) + (held && k % 4 != 0 ? 2 * PERIOD : 0));
+			p = pl_mark_domain_points(d, &n);
+			ok(!pl_mark_domain_is_behind(d, &p[0]) &&
+				pl_mark_domain_is_behind(d, &p[1]) ==
+					(!held && k >= FIRST + PL_MARK_LAG_BLOCKS));
+		}
+		ok(held || p[1].lag_ns == 2 * PERIOD);
+		close_domain(d);
+	}
+}
+
 /* A clock drifts out of the guard band: nothing of the block and of the two behind it is counted, and the event
  * says why. */
 static void test_beyond(void)
@@ -739,6 +779,7 @@ int main(void)
 	test_ahead(2);
 	test_ahead(4);
 	test_not_ahead();
+	test_behind();
 	test_beyond();
 	test_flood();
 	test_many();

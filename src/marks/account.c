@@ -205,6 +205,22 @@ static void put_points(
 	}
 }
 
+static void put_lags(const struct pl_marks *marks, struct pl_exposition *page)
+{
+	for (unsigned int i = 0; i < marks->n; i++) {
+		uint32_t n;
+		const struct pl_mark_point_state *p =
+			pl_mark_domain_points(marks->items[i]->domain, &n);
+
+		for (uint32_t k = 0; k < n; k++) {
+			const struct pl_label labels[] = { TEXT("domain", marks->items[i]->name),
+				TEXT("point", p[k].name) };
+
+			pl_exposition_double(page, labels, 2, (double)p[k].lag_ns / 1e9);
+		}
+	}
+}
+
 static void put_all(const struct pl_marks *marks, struct pl_exposition *page)
 {
 	put_list(marks, &pl_mark_domain_stats_list, of_domain, page);
@@ -241,6 +257,9 @@ static void put_all(const struct pl_marks *marks, struct pl_exposition *page)
 	pl_exposition_family(page, "pathline_mark_point_late", PL_METRIC_COUNTER, NULL,
 		"Block records of a measurement point left out because the results of their block had been told.");
 	put_points(marks, page, late_of);
+	pl_exposition_family(page, "pathline_mark_point_lag_seconds", PL_METRIC_GAUGE, "seconds",
+		"Least time by which records of a measurement point came after their block was read, over eight blocks.");
+	put_lags(marks, page);
 	pl_exposition_family(page, "pathline_mark_point_missing", PL_METRIC_GAUGE, NULL,
 		"1 while a measurement point does not report blocks that others report.");
 	put_points(marks, page, is_missing);
@@ -341,6 +360,7 @@ static void put_point_row(
 	pl_json_number(json, "records", p->records);
 	pl_json_number(json, "missed", p->missed);
 	pl_json_number(json, "late", p->late);
+	pl_json_number(json, "lag_ns", p->lag_ns);
 	pl_json_key(json, "missing");
 	pl_json_bool(json, p->missing.raised);
 	if (p->heard_ns != 0) {

@@ -310,6 +310,19 @@ static int open_topics(struct pl_marks *marks, struct pl_diag *diag)
 	return 0;
 }
 
+static void add_points_behind(struct pl_conditions *list, const struct pl_marks_one *one)
+{
+	uint32_t n;
+	const struct pl_mark_point_state *p = pl_mark_domain_points(one->domain, &n);
+
+	for (uint32_t k = 0; k < n; k++) {
+		if (pl_mark_domain_is_behind(one->domain, &p[k]))
+			pl_condition_add(list, PL_CONDITION_WARNING, "point_behind",
+				"marks %s: records of point %s come %.1f s after their blocks are read: where its clock is that far behind, its numbers are of other blocks; look at its clock, or at what holds its records up",
+				one->name, p[k].name, (double)p[k].lag_ns / 1e9);
+	}
+}
+
 static void look_at_conditions(struct pl_marks *marks)
 {
 	struct pl_conditions list;
@@ -332,6 +345,7 @@ static void look_at_conditions(struct pl_marks *marks)
 					"marks %s: %s cannot be read, and is waited for: %s",
 					one->name, one->topics[k].name, trouble);
 		}
+		add_points_behind(&list, one);
 	}
 	pl_condition_board_put(&marks->conditions, &list);
 }

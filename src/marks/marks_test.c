@@ -93,6 +93,45 @@ static void test_zoom(void)
 	streq(diag.text, "zoom \"d>b\": no way leads from there");
 }
 
+/* A point whose records all come two periods late is warned of by its name. */
+static void test_behind(void)
+{
+	static const struct pl_addr nobody;
+	char *points[] = { (char *)"a=1", (char *)"b=2" }, *sources[] = { (char *)"udp://:0" };
+	struct pl_config_marks m = { .name = (char *)"m",
+		.sources = { sources, 1 },
+		.points = { points, 2 },
+		.period_ns = PERIOD,
+		.wait_ns = 4 * PERIOD,
+		.end_after = 1,
+		.blocks = 64 };
+	const struct pl_config config = { .marks = { &m, 1 } };
+	struct pl_marks marks = { .put = put_event };
+	const uint64_t first = pl_clock_real_ns() / PERIOD - 20;
+	struct pl_conditions list;
+
+	ok(pl_marks_init(&marks, &config, NULL) == 0);
+	marks.items[0]->give = give;
+	for (uint64_t k = first; k < first + 12; k++) {
+		for (uint32_t p = 1; p <= 2; p++) {
+			const struct pl_mark128 r = { .block = k,
+				.period_ns = PERIOD,
+				.method = PL_MARK_STEP,
+				.point = p,
+				.proto = 17 };
+
+			pl_mark_domain_take(marks.items[0]->domain, &nobody, &r, 1, false,
+				pl_mark_read_at(PL_MARK_STEP, k, PERIOD) + (p - 1) * 2 * PERIOD);
+		}
+	}
+	(void)pl_marks_service.turn(&marks, NULL, pl_clock_mono_ns(), NULL);
+	pl_marks_service.conditions(&marks, &list);
+	ok(list.n == 1 && !list.fault);
+	streq(list.items[0].name, "point_behind");
+	ok(strstr(list.items[0].text, "marks m: records of point b come 120.0 s") != NULL);
+	pl_marks_close(&marks);
+}
+
 int main(void)
 {
 	char *points[] = { (char *)"a=1", (char *)"b=2" }, *sources[] = { path };
@@ -113,6 +152,7 @@ int main(void)
 	uint64_t now_ns;
 
 	test_zoom();
+	test_behind();
 	ok(pl_marks_init(&marks, &config, NULL) == 0);
 	marks.items[0]->give = give;
 	marks.items[0]->show = show;
