@@ -3,8 +3,13 @@
 #include "dataplane/clock.h"
 
 #include <errno.h>
+#include <math.h>
 
-#define PPB 1000000000
+#include "base/num.h"
+
+#define PPB        1000000000
+#define OFFSET_MAX UINT64_C(86400000000000)
+#define PPM_MAX    1000
 
 static uint64_t moved(uint64_t ns, int64_t by)
 {
@@ -40,6 +45,48 @@ void pl_dp_clock_step(struct pl_dp_clock *c, uint64_t true_ns, int64_t step_ns)
 {
 	*c = (struct pl_dp_clock){ true_ns, moved(pl_dp_clock_read(c, true_ns), step_ns),
 		c->drift_ppb };
+}
+
+int pl_dp_clock_parse_offset(const char *text, int64_t *ret_ns, struct pl_diag *diag)
+{
+	const bool behind = text[0] == '-';
+	uint64_t ns;
+
+	if (pl_parse_duration(text + behind, &ns) == 0 && ns <= OFFSET_MAX) {
+		*ret_ns = behind ? -(int64_t)ns : (int64_t)ns;
+		return 0;
+	}
+	pl_diag_set(diag, "'%s' is no offset of a clock, such as 5ms or -5ms, up to a day", text);
+	return -EINVAL;
+}
+
+int pl_dp_clock_parse_drift(const char *text, int64_t *ret_ppb, struct pl_diag *diag)
+{
+	double ppm;
+
+	if (pl_parse_double(text, &ppm) == 0 && ppm >= -PPM_MAX && ppm <= PPM_MAX &&
+		fabs(ppm * 1000 - round(ppm * 1000)) < 1e-6) {
+		*ret_ppb = (int64_t)round(ppm * 1000);
+		return 0;
+	}
+	pl_diag_set(diag,
+		"'%s' is no drift of a clock in ppm, such as 20 or -0.5, up to %d in thousandths",
+		text, PPM_MAX);
+	return -EINVAL;
+}
+
+int pl_dp_clock_check_offset(const char *text, struct pl_diag *diag)
+{
+	int64_t ns;
+
+	return pl_dp_clock_parse_offset(text, &ns, diag);
+}
+
+int pl_dp_clock_check_drift(const char *text, struct pl_diag *diag)
+{
+	int64_t ppb;
+
+	return pl_dp_clock_parse_drift(text, &ppb, diag);
 }
 
 uint64_t pl_dp_clock_read(const struct pl_dp_clock *c, uint64_t true_ns)

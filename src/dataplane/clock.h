@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "base/diag.h"
+
 /* Largest drift either way, in ppb: half the speed, or half as fast again. */
 #define PL_DP_DRIFT_MAX 500000000
 
@@ -26,6 +28,14 @@ int pl_dp_clock_drift(struct pl_dp_clock *c, uint64_t true_ns, int64_t drift_ppb
 
 /* Steps the clock, at most back to 0 (the Unix epoch). */
 void pl_dp_clock_step(struct pl_dp_clock *c, uint64_t true_ns, int64_t step_ns);
+
+/* Parse an offset, "5ms" or "-5ms", up to a day, and a drift in ppm, "20" or "-0.5", up to 1000.
+ * -EINVAL with diag. */
+int pl_dp_clock_parse_offset(const char *text, int64_t *ret_ns, struct pl_diag *diag);
+int pl_dp_clock_parse_drift(const char *text, int64_t *ret_ppb, struct pl_diag *diag);
+/* Check a configuration's values of the two. */
+int pl_dp_clock_check_offset(const char *text, struct pl_diag *diag);
+int pl_dp_clock_check_drift(const char *text, struct pl_diag *diag);
 
 /* Returns the time that the clock shows. */
 uint64_t pl_dp_clock_read(const struct pl_dp_clock *c, uint64_t true_ns);

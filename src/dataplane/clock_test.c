@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include <string.h>
+
 #include "base/rng.h"
 #include "base/test.h"
 
@@ -73,8 +75,46 @@ static void test_changes(void)
 	eq(wrong, 0);
 }
 
+static void test_parsed(void)
+{
+	static const struct {
+		const char *text;
+		int64_t ns;
+	} offsets[] = { { "5ms", 5000000 }, { "-5ms", -5000000 }, { "0s", 0 }, { "-1ns", -1 },
+		{ "24h", INT64_C(86400000000000) } };
+	static const struct {
+		const char *text;
+		int64_t ppb;
+	} drifts[] = { { "20", 20000 }, { "-0.5", -500 }, { "0", 0 }, { "0.001", 1 },
+		{ "-1000", -1000000 } };
+	static const char *const bad_offsets[] = { "", "-", "--5ms", "5", "25h", "fast" };
+	static const char *const bad_drifts[] = { "", "-", "0.0001", "1001", "20ppm", "nan" };
+	struct pl_diag diag;
+	int64_t got = 1;
+
+	for (unsigned int i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		eq(pl_dp_clock_parse_offset(offsets[i].text, &got, NULL), 0);
+		eq(got, offsets[i].ns, "%s", offsets[i].text);
+	}
+	for (unsigned int i = 0; i < sizeof(drifts) / sizeof(drifts[0]); i++) {
+		eq(pl_dp_clock_parse_drift(drifts[i].text, &got, NULL), 0);
+		eq(got, drifts[i].ppb, "%s", drifts[i].text);
+	}
+	for (unsigned int i = 0; i < sizeof(bad_offsets) / sizeof(bad_offsets[0]); i++) {
+		diag = (struct pl_diag){ .text = "" };
+		eq(pl_dp_clock_check_offset(bad_offsets[i], &diag), -EINVAL, "%s", bad_offsets[i]);
+		ok(strstr(diag.text, "no offset of a clock") != NULL, "and says why");
+	}
+	for (unsigned int i = 0; i < sizeof(bad_drifts) / sizeof(bad_drifts[0]); i++) {
+		diag = (struct pl_diag){ .text = "" };
+		eq(pl_dp_clock_check_drift(bad_drifts[i], &diag), -EINVAL, "%s", bad_drifts[i]);
+		ok(strstr(diag.text, "no drift of a clock") != NULL, "and says why");
+	}
+}
+
 int main(void)
 {
+	test_parsed();
 	test_shown();
 	test_changes();
 	return pl_test_done();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "dataplane/clock.h"
 #include "dataplane/field.h"
 #include "dataplane/own.h"
 #include "dataplane/queues.h"
@@ -183,6 +184,10 @@ const struct pl_conf_row pl_dp_conf_rows[] = {
 	  .help = "Path of the control socket; none without it." },
 	{ .key = "truth", .type = PL_CONF_STRING, AT(truth),
 	  .help = "Folder of a history with an event for each packet that the switch drops, the last 4096; none without it." },
+	{ .key = "clock.offset", .type = PL_CONF_STRING, AT(clock_offset), .check = pl_dp_clock_check_offset,
+	  .help = "Offset of the node's clock from that of the host, such as 5ms or -5ms; default none." },
+	{ .key = "clock.drift", .type = PL_CONF_STRING, AT(clock_drift), .check = pl_dp_clock_check_drift,
+	  .help = "Drift of the node's clock in ppm from the start on; above 0 it is fast; default none." },
 	{ .key = "ports", .type = PL_CONF_LIST, AT(ports), .rows = port_rows, .item_size = sizeof(struct pl_dp_conf_port), .min = 1, .max = PL_DP_PORTS_MAX, .required = true,
 	  .help = "Ports." },
 	{ .key = "counters", .type = PL_CONF_LIST, AT(counters), .rows = cell_rows, .item_size = sizeof(struct pl_dp_conf_cells), .max = PL_DP_NAMED_MAX,

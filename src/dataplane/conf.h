@@ -95,6 +95,7 @@ struct pl_dp_conf_marking {
 
 struct pl_dp_conf {
 	char *name, *control, *truth;
+	char *clock_offset, *clock_drift; /* NULL: none */
 	uint64_t id;
 	struct pl_conf_list ports, counters, meters, registers, groups, tables;
 	struct pl_dp_conf_marking marking;

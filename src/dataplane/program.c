@@ -359,6 +359,19 @@ void pl_dp_program_queues(const struct pl_dp_program *program, size_t i, struct 
 				.ecn_bytes = (uint32_t)queues[k].ecn };
 }
 
+void pl_dp_program_clock(
+	const struct pl_dp_program *program, uint64_t true_ns, struct pl_dp_clock *ret)
+{
+	int64_t offset_ns = 0, drift_ppb = 0;
+
+	/* The texts were checked when the file was read. */
+	if (program->conf.clock_offset != NULL)
+		(void)pl_dp_clock_parse_offset(program->conf.clock_offset, &offset_ns, NULL);
+	if (program->conf.clock_drift != NULL)
+		(void)pl_dp_clock_parse_drift(program->conf.clock_drift, &drift_ppb, NULL);
+	(void)pl_dp_clock_set(ret, true_ns, offset_ns, drift_ppb);
+}
+
 static void swallow(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 {
 	(void)arg;

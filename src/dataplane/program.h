@@ -2,6 +2,7 @@
 /* Builds a pipeline from a switch's file (dataplane/conf.h). */
 #pragma once
 
+#include "dataplane/clock.h"
 #include "dataplane/conf.h"
 #include "dataplane/pipeline.h"
 #include "dataplane/queues.h"
@@ -30,6 +31,10 @@ int pl_dp_program_build(const struct pl_dp_program *program,
 /* Returns the queues of ports[i] of the file, for pl_dp_port_new. */
 void pl_dp_program_queues(
 	const struct pl_dp_program *program, size_t i, struct pl_dp_port_cfg *ret);
+
+/* Sets the clock of a node that starts at true_ns. */
+void pl_dp_program_clock(
+	const struct pl_dp_program *program, uint64_t true_ns, struct pl_dp_clock *ret);
 
 /* Checks the whole file by building a pipeline and freeing it. Errors as above. */
 int pl_dp_program_check(const struct pl_dp_program *program, struct pl_diag *diag);

@@ -130,6 +130,7 @@ int pl_dp_sim_switch_new(struct pl_dp_sim_switch **ret, struct pl_dp_sim *sim,
 		return -ENOMEM;
 	w->sim = sim;
 	r = pl_dp_program_build(program, &options, NULL, &w->pipeline, diag);
+	pl_dp_program_clock(program, pl_dp_sim_now(sim), &node.clock);
 	if (r == 0)
 		r = pl_dp_sim_node(sim, &node, &w->node);
 	for (size_t i = 0; r == 0 && i < program->conf.ports.n; i++) {

@@ -83,6 +83,9 @@ static int check_nodes(const struct compared *c)
 			return refuse(c, n->line, n->column, "node", n->name, "comes");
 		if (was->nodes[at].kind != n->kind)
 			return refuse(c, n->line, n->column, "node", n->name, "is of another kind");
+		if (was->nodes[at].clock_offset_ns != n->clock_offset_ns ||
+			was->nodes[at].clock_drift_ppb != n->clock_drift_ppb)
+			return refuse(c, n->line, n->column, "node", n->name, "has another clock");
 	}
 	for (unsigned int i = 0; i < was->n_nodes; i++) {
 		if (pl_lab_find_node(want, was->nodes[i].name, NULL) < 0)

@@ -83,6 +83,10 @@ static void test_refused(void)
 	compare("marking: {method: step}\n" NODES, NODES, false, "becomes none", 0);
 	compare(NODES, "int: {version: 1.0}\n" NODES, true, "section 'int'", 0);
 	compare(NODES, NODES STORY, true, "section 'story'", 0);
+	compare(NODES, NODES "clocks:\n  - {node: s1, offset: 1ms}\n", false,
+		"node 's1' has another clock", 1);
+	compare(NODES "clocks:\n  - {node: s1, drift: 1}\n", NODES, false,
+		"node 's1' has another clock", 1);
 	compare(NODES STORY, "every_link: {rate: 1M}\n" NODES STORY, true,
 		"link 'h1-s1' is changed by the story", 4);
 }

@@ -306,6 +306,19 @@ static void put_marking(const struct maker *m, struct pl_buf *out)
 	}
 }
 
+/* Appends a wrong clock: nanoseconds, and ppm in thousandths. */
+static void put_clock(const struct pl_lab_node *n, struct pl_buf *out)
+{
+	const uint64_t drift =
+		(uint64_t)(n->clock_drift_ppb < 0 ? -n->clock_drift_ppb : n->clock_drift_ppb);
+
+	if (n->clock_offset_ns == 0 && n->clock_drift_ppb == 0)
+		return;
+	pl_buf_printf(out, "clock: { offset: \"%lldns\", drift: \"%s%llu.%03llu\" }\n",
+		(long long)n->clock_offset_ns, n->clock_drift_ppb < 0 ? "-" : "",
+		(unsigned long long)(drift / 1000), (unsigned long long)(drift % 1000));
+}
+
 static int put_all(struct maker *m, struct pl_buf *routes, struct pl_buf *out)
 {
 	const struct pl_lab_node *n = &m->t->nodes[m->node];
@@ -314,6 +327,7 @@ static int put_all(struct maker *m, struct pl_buf *routes, struct pl_buf *out)
 	pl_buf_printf(out, "name: %s\nid: %u\n", n->name, m->node + 1);
 	if (m->p->real)
 		pl_buf_printf(out, "control: %s.sock\ntruth: truth-%s\n", n->name, n->name);
+	put_clock(n, out);
 	put_ports(m, out);
 	put_marking(m, out);
 	if (m->n_groups > 0)

@@ -10,6 +10,7 @@
 #include "base/conf_tree.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "lab/clocks.h"
 #include "lab/run.h"
 
 const char *const pl_lab_kinds[] = { "host", "switch", "router", NULL };
@@ -58,7 +59,7 @@ struct file_conf {
 	char *name, *shape;
 	unsigned int telemetry, int_version;
 	struct quality_conf every;
-	struct pl_conf_list nodes, links, run, int_fields, story;
+	struct pl_conf_list nodes, links, clocks, run, int_fields, story;
 	struct pl_lab_marking_conf marking;
 };
 
@@ -152,6 +153,8 @@ const struct pl_conf_row pl_lab_rows[] = {
 	  .help = "Hosts, switches, routers." },
 	{ .key = "links", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, links), .rows = link_rows, .item_size = sizeof(struct link_conf), .max = PL_LAB_LINKS_MAX,
 	  .help = "Links between nodes; a link's own values, such as delay: 0s or bare: false, go before those of every_link." },
+	{ .key = "clocks", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, clocks), .rows = pl_lab_clock_rows, .item_size = sizeof(struct pl_lab_clock_conf), .max = PL_LAB_NODES_MAX,
+	  .help = "Switches whose clocks are wrong, also of a shape." },
 	{ .key = "run", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, run), .rows = pl_lab_run_rows, .item_size = sizeof(struct pl_lab_run_conf), .max = PL_LAB_RUN_MAX,
 	  .help = "Commands in nodes, also of a shape, as long as the lab is up; they start in this order." },
 	{ .key = "story", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, story), .rows = pl_lab_story_rows, .item_size = sizeof(struct pl_lab_story_conf), .max = PL_LAB_STORY_MAX,
@@ -259,6 +262,15 @@ static int no_memory(struct reader *r)
 	return -ENOMEM;
 }
 
+static int set_clocks(struct reader *r)
+{
+	const char *key = NULL;
+	size_t at = 0;
+	int error = pl_lab_clocks_make(r->t, &r->conf.clocks, &at, &key, r->diag);
+
+	return error < 0 ? place(r, "clocks", at, key, 0) : 0;
+}
+
 static int add_nodes(struct reader *r)
 {
 	const struct node_conf *nodes = r->conf.nodes.items;
@@ -281,7 +293,7 @@ static int add_nodes(struct reader *r)
 			return no_memory(r);
 		note_place(r, "nodes", i, &r->t->nodes[at].line, &r->t->nodes[at].column);
 	}
-	return 0;
+	return set_clocks(r);
 }
 
 static int add_links(struct reader *r)

@@ -92,7 +92,8 @@ struct pl_lab_node {
 	unsigned int n_ports;
 	unsigned int links[PL_LAB_PORTS_MAX]; /* link index by port - 1 */
 	struct pl_addr v4, v6;                /* a host's first; a switch's or router's loopback */
-	unsigned int line, column;            /* in the file; 0: of a shape */
+	int64_t clock_offset_ns, clock_drift_ppb; /* of a switch's clock from true time */
+	unsigned int line, column;                /* in the file; 0: of a shape */
 };
 
 /* A command that runs in a node while the lab is up, or until it ends by itself. */

@@ -42,12 +42,22 @@ static void clock_set(struct pl_switch *s, uint64_t step_ns)
 	s->step_ns = step_ns;
 }
 
+/* Returns how far the clock of the file is ahead of the host's; below 0: behind. */
+static int64_t clock_error(const struct pl_switch *s, uint64_t mono_ns)
+{
+	const uint64_t true_ns = s->clock.since_ns + (mono_ns - s->clock_mono_ns);
+
+	return (int64_t)(pl_dp_clock_read(&s->clock, true_ns) - true_ns);
+}
+
 /* After the host's clock is set back, the node's time continues, a little slower than the host's,
  * until that has caught up: queues, meters and telemetry rely on time that never goes back. */
 uint64_t pl_switch_time(struct pl_switch *s, uint64_t real_ns, uint64_t mono_ns)
 {
 	const uint64_t passed = mono_ns - s->mono_ns;
 
+	s->error_ns = clock_error(s, mono_ns);
+	real_ns += (uint64_t)s->error_ns;
 	if (s->mono_ns != 0 && real_ns >= s->now_ns + passed + STEP_MIN_NS) {
 		clock_set(s, real_ns - s->now_ns - passed);
 		s->stepped_ns = real_ns;
@@ -146,12 +156,13 @@ static void out(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 		pl_dp_pipeline_dropped(s->pipeline, pkt, s->now_ns);
 }
 
-/* Logs a drop as a simulation does (dataplane/sim.h): at its egress or ingress port. */
+/* Logs a drop as a simulation does (dataplane/sim.h): at its egress or ingress port, by the host's
+ * clock. */
 static void dropped(void *arg, const struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 {
 	struct pl_switch *s = arg;
 	const bool chosen = stage == PL_DP_EGRESS || pkt->drop == PL_DP_DROP_QUEUE;
-	const struct pl_dp_drop_place place = { .ts_ns = s->now_ns,
+	const struct pl_dp_drop_place place = { .ts_ns = s->now_ns - (uint64_t)s->error_ns,
 		.node = pl_dp_pipeline_node_id(s->pipeline),
 		.port = chosen ? pkt->out_port : pkt->in_port,
 		.queue = pkt->queue,
@@ -244,7 +255,7 @@ static struct pl_dp_packet *take(
 		return NULL;
 	}
 	pkt->in_port = port->number;
-	pkt->in_ns = p->ts_ns != 0 ? p->ts_ns + s->ahead_ns : s->now_ns;
+	pkt->in_ns = p->ts_ns != 0 ? p->ts_ns + (uint64_t)s->error_ns + s->ahead_ns : s->now_ns;
 	/* The kernel's timestamp is from before the clock was set, forward or back. */
 	if (pkt->in_ns + s->step_ns <= s->stepped_ns)
 		pkt->in_ns += s->step_ns;
@@ -422,6 +433,8 @@ static int acquire(void *sw, const struct pl_rights *rights, struct pl_diag *dia
 	struct pl_switch *s = sw;
 	int r = open_ports(s, rights, diag);
 
+	s->clock_mono_ns = pl_clock_mono_ns();
+	pl_dp_program_clock(s->program, pl_clock_real_ns(), &s->clock);
 	/* The timer slack, 50 us by default, would be added to the time of each frame. */
 	(void)prctl(PR_SET_TIMERSLACK, 1);
 	if (r == 0) {

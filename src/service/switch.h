@@ -57,6 +57,11 @@ struct pl_switch {
 	/* Time of day in the node, which never goes back; its lead over the host's time; and when
 	 * that was found, by the monotonic clock. */
 	uint64_t now_ns, ahead_ns, mono_ns;
+	/* The clock of the file, which counts true time from the opening on by the monotonic clock,
+	 * and its error at now_ns. */
+	struct pl_dp_clock clock;
+	uint64_t clock_mono_ns;
+	int64_t error_ns;
 	/* The last step of that time, and the time behind it. */
 	uint64_t step_ns, stepped_ns;
 #define PL_STAT PL_STAT_MEMBER

@@ -36,6 +36,11 @@ static int check_ports(
 		pl_diag_set(diag, "another control socket, or folder of truth, needs a restart");
 		return -EINVAL;
 	}
+	if (!same(s->program->conf.clock_offset, again->conf.clock_offset) ||
+		!same(s->program->conf.clock_drift, again->conf.clock_drift)) {
+		pl_diag_set(diag, "another offset or drift of the clock needs a restart");
+		return -EINVAL;
+	}
 	if (!same_outs(&s->program->conf, &again->conf)) {
 		pl_diag_set(diag, "other outputs of block records (marking.to) need a restart");
 		return -EINVAL;

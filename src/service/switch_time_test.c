@@ -48,6 +48,36 @@ static void test_steps(void)
 	eq(s.now_ns, real, "and the time is the host's again");
 }
 
+/* The clock of the file: the node's time differs from the host's by its offset and drift. */
+static void test_error(void)
+{
+	static const struct {
+		uint64_t after_ns;
+		int64_t offset_ns, drift_ppb, want;
+	} cases[] = {
+		{ 0, 5000000, 0, 5000000 },
+		{ 10 * S, 5000000, 20000, 5200000 },
+		{ 10 * S, -5000000, -20000, -5200000 },
+		{ 10 * S, -2 * (int64_t)S, 500, -2 * (int64_t)S + 5000 },
+		{ 1, 0, -1000000, -1 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pl_switch s = { .clock_mono_ns = 10 };
+		uint64_t t;
+
+		eq(pl_dp_clock_set(&s.clock, 1000 * S, cases[i].offset_ns, cases[i].drift_ppb), 0);
+		pl_switch_time(&s, 1000 * S, 10);
+		/* Two steps: drift is counted from the opening on, not from the last reading. */
+		pl_switch_time(&s, 1000 * S + cases[i].after_ns / 2, 10 + cases[i].after_ns / 2);
+		t = pl_switch_time(&s, 1000 * S + cases[i].after_ns, 10 + cases[i].after_ns);
+		eq((int64_t)(t - 1000 * S - cases[i].after_ns), cases[i].want, "case %zu", i);
+		eq(s.error_ns, cases[i].want, "it is known");
+		eq(s.ahead_ns, 0, "no lead that is caught up");
+		eq(s.step_ns, 0, "and no step");
+	}
+}
+
 /* A packet that waits while the clock is set forward has waited what passed meanwhile. */
 static void test_held(void)
 {
@@ -83,6 +113,7 @@ static void test_held(void)
 int main(void)
 {
 	test_steps();
+	test_error();
 	test_held();
 	return pl_test_done();
 }

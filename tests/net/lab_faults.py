@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 # A leak is looked for by a process that the sanitizer starts, which cannot see its parent from the PID namespace that
 # lab makes for its commands.
@@ -314,6 +315,30 @@ def test_killed():
     ok(wait(is_clean), "nothing is left", left())
 
 
+TIMES = f"""SELECT node, min(ingress_ts_ns - ts) AS least, max(ingress_ts_ns - ts) AS most, max(hop_latency_ns) AS latency FROM hops
+WHERE exists(exporter) and flow.dport = {PORT} GROUP BY node"""
+
+
+def test_clock():
+    """A switch whose clock is an hour ahead: its times in telemetry are, and the truth of what it drops is not."""
+    hour, limit = 3600 * 10**9, 600 * 10**9
+    up(f"name: {NAME}\nnodes: [{{name: s1, kind: switch}}, {{name: s2, kind: switch}}, {{name: h1}}, {{name: h2}}]\n"
+       "links: [{ends: [h1, s1]}, {ends: [s1, s2]}, {ends: [s2, h2], rate: 1M, queue: 4KiB}]\nclocks: [{node: s2, offset: 1h, drift: 20}]\n")
+    receiver = Receiver("h2")
+    send("10.1.1.1", 5)
+    wait(lambda: len(ask(TIMES, f"{FOLDER}/history")) == 2)
+    rows = {r["node"]: r for r in ask(TIMES, f"{FOLDER}/history")}
+    ok(set(rows) == {1, 2} and -limit < rows[1]["least"] and rows[1]["most"] < limit, "the clock of s1 is right", rows)
+    ok(2 in rows and hour - limit < rows[2]["least"] and rows[2]["most"] < hour + limit, "that of s2 is an hour ahead", rows)
+    ok(2 in rows and 0 < rows[2]["latency"] < hour, "and packets are not in s2 for an hour", rows)
+    dropped = account("s2")["dropped_egress"]["queue"]
+    times = ask(f"SELECT count(*) AS n, min(ts) AS first, max(ts) AS last FROM events WHERE node = 2 and flow.dport = {PORT}", f"{FOLDER}/truth-s2")[0]
+    now = time.time_ns()
+    ok(dropped > 0 and times["n"] == dropped and now - limit < times["first"] <= times["last"] <= now, f"{dropped} drops are in the truth by true time", times)
+    receiver.end()
+    eq(run("lab", "down", NAME).returncode, 0, "down")
+
+
 def left():
     """Names, folder, and processes of the lab."""
     processes = []
@@ -344,5 +369,5 @@ def test_keeper_killed():
 
 os.makedirs("/run/netns", exist_ok=True)
 lab.undo(sys.argv[1], "lab", "down", NAME)
-lab.run(test_faults, test_killed, test_keeper_killed)
+lab.run(test_faults, test_clock, test_killed, test_keeper_killed)
 sys.exit(tap.end())

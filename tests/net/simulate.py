@@ -107,6 +107,36 @@ def test_simulate():
         ok(answer.stderr.startswith("pathline: "), "which is told")
 
 
+def test_clocks():
+    """Clocks that are wrong: times of telemetry differ from the truth by the clock's offset and drift, to the nanosecond."""
+    # By node: the hosts are 1 and 2, s1 is 3.
+    clocks = {3: (0, 0), 4: (-3_000_000, 0), 5: (5_000_000_000, 20_000), 6: (0, -500_000)}
+    with open(path("clocks.yaml"), "w", encoding="utf-8") as f:
+        f.write("shape: line:4\nclocks:\n" + "".join(f"  - {{node: s{n - 2}, offset: {o}ns, drift: {d / 1000}}}\n" for n, (o, d) in clocks.items() if n > 3))
+    answer = run("simulate", path("clocks.yaml"), "--duration", "2s", "--rate", "500", "-w", path("k.pcap"), "--truth", path("k.jsonl"))
+    eq(answer.returncode, 0, f"a network with three wrong clocks {answer.stderr}")
+    with open(path("k.jsonl"), encoding="utf-8") as f:
+        truth = [p for p in jsonl(f.read()) if p["kind"] == "path"]
+    # Packets of h1, of every other flow, begin at s1, whose clock is right.
+    reports = [p for p in jsonl(run("read", "-o", "jsonl", path("k.pcap")).stdout) if p["hops"][0]["node"] == 3]
+    first = {(p["flow"]["sport"], p["hops"][0]["ingress_ts_ns"]): p for p in truth}
+    start, wrong, n = 1_700_000_000 * 10**9, [], 0
+    for p in reports:
+        of = first[p["flow"]["sport"], p["hops"][0]["ingress_ts_ns"]]
+        for got, true in zip(p["hops"], of["hops"]):
+            offset, drift = clocks[got["node"]]
+            for key_of in ("ingress_ts_ns", "egress_ts_ns"):
+                n += 1
+                if got[key_of] - true[key_of] != offset + (true[key_of] - start) * drift // 10**9:
+                    wrong.append((got["node"], key_of, got[key_of] - true[key_of]))
+    ok(n > 2000 and not wrong, f"{n} times differ by offset and drift", wrong[:5])
+    for text, says in (("offset: fast", ":3:24: \"clocks[0].offset\": 'fast' is no offset"), ("drift: 1001", ":3:23: \"clocks[0].drift\": '1001' is no drift"), ("ofset: 1ms", "did you mean \"offset\"")):
+        with open(path("bad.yaml"), "w", encoding="utf-8") as f:
+            f.write(f"shape: line\nclocks:\n  - {{node: s1, {text}}}\n")
+        answer = run("simulate", path("bad.yaml"))
+        ok(answer.returncode == 78 and says in answer.stderr, f"refused: {text}", answer.stderr)
+
+
 def marked(network, method, *options):
     """Rows of loss and delay by marking, of one of the examples, and what was added up at the end."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "examples", "marking")
@@ -199,5 +229,5 @@ def test_marking_refused():
         ok(answer.returncode == 2 and says in answer.stderr, f"{args}: {answer.stderr.strip()}")
 
 
-lab.run(test_simulate, test_congestion, test_causes, test_demo, test_four_switches, test_marking_refused)
+lab.run(test_simulate, test_clocks, test_congestion, test_causes, test_demo, test_four_switches, test_marking_refused)
 sys.exit(tap.end())
