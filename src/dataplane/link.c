@@ -65,7 +65,7 @@ static int check(const struct pl_dp_link_cfg *c, struct pl_diag *diag)
 	}
 	if ((c->reorder > 0 || c->n_hold != 0) && c->reorder_ns == 0) {
 		pl_diag_set(diag,
-			"reorder and hold need the time that a packet is held back: reorder_ns");
+			"reorder and hold need the time that a packet is held back: reorder_time");
 		return -EINVAL;
 	}
 	if (c->lose_period != 0 && c->lose_run > c->lose_period) {

@@ -45,25 +45,81 @@ static int read_jitter(struct pl_lab_impairments *i, const char *text)
 	return 0;
 }
 
+/* Copies the word up to the comma, and moves behind it. -EINVAL: it is longer than any number. */
+static int next_word(const char **text, char ret[72])
+{
+	size_t len = strcspn(*text, ",");
+
+	if (len >= 72)
+		return -EINVAL;
+	snprintf(ret, 72, "%.*s", (int)len, *text);
+	*text += len + ((*text)[len] == ',');
+	return 0;
+}
+
+static int add_number(const char *word, uint64_t list[PL_DP_LOSE_MAX], uint32_t *n)
+{
+	if (*n == PL_DP_LOSE_MAX || pl_parse_u64(word, &list[*n]) < 0)
+		return -EINVAL;
+	++*n;
+	return 0;
+}
+
 /* Parses numbers with commas between them; "" for none. */
-static int read_lose(struct pl_lab_impairments *i, const char *text)
+static int read_numbers(const char *text, uint64_t list[PL_DP_LOSE_MAX], uint32_t *ret_n)
 {
 	uint32_t n = 0;
+	char word[72];
 
 	while (*text != '\0') {
-		size_t len = strcspn(text, ",");
-		char digits[24];
-
-		if (n == PL_DP_LOSE_MAX || len >= sizeof(digits))
+		if (next_word(&text, word) < 0 || add_number(word, list, &n) < 0)
 			return -EINVAL;
-		snprintf(digits, sizeof(digits), "%.*s", (int)len, text);
-		if (pl_parse_u64(digits, &i->link.lose[n]) < 0)
-			return -EINVAL;
-		n++;
-		text += len + (text[len] == ',');
 	}
-	i->link.n_lose = n;
+	*ret_n = n;
 	return 0;
+}
+
+/* Parses FIRST+RUN/PERIOD: so many packets in a row in every period. */
+static int read_run(struct pl_dp_link_cfg *l, char *word)
+{
+	char *plus = strchr(word, '+'), *slash = strchr(word, '/');
+
+	if (plus == NULL || slash == NULL || slash < plus || l->lose_run != 0)
+		return -EINVAL;
+	*plus = *slash = '\0';
+	if (pl_parse_u64(word, &l->lose_first) < 0 || pl_parse_u64(plus + 1, &l->lose_run) < 0 ||
+		pl_parse_u64(slash + 1, &l->lose_period) < 0 || l->lose_run == 0 ||
+		l->lose_period < l->lose_run)
+		return -EINVAL;
+	return 0;
+}
+
+/* Parses numbers, and at most one run, with commas between them; "" for none. */
+static int read_lose(struct pl_lab_impairments *i, const char *text)
+{
+	struct pl_dp_link_cfg *l = &i->link;
+	char word[72];
+	int r = 0;
+
+	l->n_lose = 0;
+	l->lose_first = l->lose_period = l->lose_run = 0;
+	while (*text != '\0' && r == 0) {
+		r = next_word(&text, word);
+		if (r == 0)
+			r = strchr(word, '+') != NULL ? read_run(l, word)
+						      : add_number(word, l->lose, &l->n_lose);
+	}
+	return r;
+}
+
+static int read_copy(struct pl_lab_impairments *i, const char *text)
+{
+	return read_numbers(text, i->link.copy, &i->link.n_copy);
+}
+
+static int read_hold(struct pl_lab_impairments *i, const char *text)
+{
+	return read_numbers(text, i->link.hold, &i->link.n_hold);
 }
 
 enum form { SHARE, TIME, FLAG, OWN };
@@ -79,14 +135,17 @@ static const struct key {
 	{ "queue", "64KiB", OWN, 0, read_queue },
 	{ "delay", "5ms", TIME, AT(delay_ns), NULL },
 	{ "jitter", "normal:1ms,200us, 0 for none", OWN, 0, read_jitter },
+	{ "jitter_reorders", "yes", FLAG, AT(jitter_reorders), NULL },
 	{ "loss", "0.01", SHARE, AT(loss), NULL },
 	{ "to_bad", "0.001", SHARE, AT(to_bad), NULL },
 	{ "to_good", "0.1", SHARE, AT(to_good), NULL },
 	{ "bad_loss", "0.5", SHARE, AT(bad_loss), NULL },
-	{ "lose", "0,5,17", OWN, 0, read_lose },
+	{ "lose", "0,5,17 or 10+2/100", OWN, 0, read_lose },
 	{ "duplicate", "0.01", SHARE, AT(duplicate), NULL },
+	{ "copy", "0,5,17", OWN, 0, read_copy },
 	{ "corrupt", "0.01", SHARE, AT(corrupt), NULL },
 	{ "reorder", "0.01", SHARE, AT(reorder), NULL },
+	{ "hold", "0,5,17", OWN, 0, read_hold },
 	{ "reorder_time", "2ms", TIME, AT(reorder_ns), NULL },
 	{ "down", "yes", FLAG, AT(down), NULL },
 };
@@ -161,16 +220,26 @@ static bool same_value(
 	return false;
 }
 
+static bool same_numbers(const uint64_t *a, uint32_t n_a, const uint64_t *b, uint32_t n_b)
+{
+	return n_a == n_b && memcmp(a, b, n_a * sizeof(*a)) == 0;
+}
+
 bool pl_lab_impairments_same(const struct pl_lab_impairments *a, const struct pl_lab_impairments *b)
 {
+	const struct pl_dp_link_cfg *x = &a->link, *y = &b->link;
+
 	for (size_t k = 0; k < KEYS; k++) {
 		if (!same_value(&keys[k], a, b))
 			return false;
 	}
 	return a->port.rate_bps == b->port.rate_bps &&
 	       a->port.classes[0].limit_bytes == b->port.classes[0].limit_bytes &&
-	       pl_dist_same(&a->link.jitter, &b->link.jitter) && a->link.n_lose == b->link.n_lose &&
-	       memcmp(a->link.lose, b->link.lose, a->link.n_lose * sizeof(a->link.lose[0])) == 0;
+	       pl_dist_same(&x->jitter, &y->jitter) && x->lose_first == y->lose_first &&
+	       x->lose_run == y->lose_run && x->lose_period == y->lose_period &&
+	       same_numbers(x->lose, x->n_lose, y->lose, y->n_lose) &&
+	       same_numbers(x->copy, x->n_copy, y->copy, y->n_copy) &&
+	       same_numbers(x->hold, x->n_hold, y->hold, y->n_hold);
 }
 
 int pl_lab_impairments_check(const struct pl_lab_impairments *i, struct pl_diag *diag)

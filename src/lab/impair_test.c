@@ -16,8 +16,8 @@ static void test_taken(void)
 {
 	static const char *const words[] = { "rate=10M", "queue=64KiB", "delay=5ms",
 		"jitter=normal:1ms,200us", "loss=0.01", "to_bad=0.001", "to_good=0.1",
-		"bad_loss=0.5", "lose=0,5,17", "duplicate=0.02", "corrupt=0.03", "reorder=0.04",
-		"reorder_time=2ms", "down=yes" };
+		"bad_loss=0.5", "lose=0,5,10+2/100,17", "copy=3,4", "hold=6", "jitter_reorders=yes",
+		"duplicate=0.02", "corrupt=0.03", "reorder=0.04", "reorder_time=2ms", "down=yes" };
 
 	for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
 		eq(word(words[k]), 0, "%s", words[k]);
@@ -29,12 +29,23 @@ static void test_taken(void)
 	ok(i.link.to_bad < 0.0011 && i.link.to_good > 0.09 && i.link.bad_loss > 0.49);
 	eq(i.link.n_lose, 3);
 	eq(i.link.lose[2], 17);
+	eq(i.link.lose_first, 10);
+	eq(i.link.lose_run, 2);
+	eq(i.link.lose_period, 100);
+	eq(i.link.n_copy, 2);
+	eq(i.link.copy[1], 4);
+	eq(i.link.n_hold, 1);
+	eq(i.link.hold[0], 6);
+	ok(i.link.jitter_reorders);
 	ok(i.link.duplicate > 0.019 && i.link.corrupt > 0.029 && i.link.reorder > 0.039);
 	eq(i.link.reorder_ns, 2000000);
 	ok(i.link.down);
 	eq(word("rate=0"), 0, "no rate");
 	eq(word("jitter=0"), 0, "no jitter");
 	eq(word("lose="), 0, "none by number");
+	eq(word("copy="), 0, "no copy by number");
+	eq(i.link.n_copy, 0);
+	eq(i.link.lose_run, 0);
 	eq(i.port.rate_bps, 0);
 	eq(i.link.jitter.kind, PL_DIST_DEFAULT);
 	eq(i.link.n_lose, 0);
@@ -61,6 +72,13 @@ static void test_refused(void)
 		{ "jitter=often:5", "no value of jitter" },
 		{ "lose=1,,2", "no value of lose" },
 		{ "lose=x", "no value of lose" },
+		{ "lose=1+2", "no value of lose" },
+		{ "lose=1+0/10", "no value of lose" },
+		{ "lose=1+11/10", "no value of lose" },
+		{ "lose=1/2+3", "no value of lose" },
+		{ "lose=1+1/10,5+1/10", "no value of lose" },
+		{ "copy=1+1/10", "no value of copy" },
+		{ "hold=-1", "no value of hold" },
 		{ "lose=99999999999999999999999999", "no value of lose" },
 		{ "down=maybe", "no value of down" },
 		{ "a_key_that_is_much_longer_than_any_there_is=1", "no key" },

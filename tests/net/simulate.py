@@ -137,6 +137,21 @@ def test_clocks():
         ok(answer.returncode == 78 and says in answer.stderr, f"refused: {text}", answer.stderr)
 
 
+def test_by_number():
+    """Packets that a link loses, copies and holds back by their number."""
+    answer = run("simulate", "line:1", "--duration", "1s", "--rate", "1k", "--impair", "h1>s1:lose=10+2/100,5 copy=7,8 hold=20,30,31 reorder_time=50ms",
+                 "--impair", "s1>h2:jitter=uniform:0,20ms jitter_reorders=yes", "--truth-history", path("numbers"))
+    eq(answer.returncode, 0, f"a link that has packets by number {answer.stderr}")
+    question = "SELECT node, peer_node, sent, lost, duplicated, reordered FROM truth_links"
+    links = {(r["node"], r["peer_node"]): r for r in jsonl(run("query", "-o", "jsonl", question, path("numbers")).stdout) if "sent" in r}
+    at = links[1, 3]
+    lost = 1 + sum(i >= 10 and (i - 10) % 100 < 2 for i in range(at["sent"]))
+    ok(at["sent"] > 300, f"{at['sent']} packets")
+    eq((at["lost"], at["duplicated"], at["reordered"]), (lost, 2, 3), "two of each hundred are lost, and one; two are copied, three held back")
+    eq([links[at]["lost"] for at in ((2, 3), (3, 1), (3, 2))], [0, 0, 0], "no other link loses")
+    ok(links[3, 2]["reordered"] > 0 and links[3, 1]["reordered"] == 0, f"{links[3, 2]['reordered']} packets are reordered by jitter")
+
+
 def marked(network, method, *options):
     """Rows of loss and delay by marking, of one of the examples, and what was added up at the end."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "examples", "marking")
@@ -229,5 +244,5 @@ def test_marking_refused():
         ok(answer.returncode == 2 and says in answer.stderr, f"{args}: {answer.stderr.strip()}")
 
 
-lab.run(test_simulate, test_clocks, test_congestion, test_causes, test_demo, test_four_switches, test_marking_refused)
+lab.run(test_simulate, test_clocks, test_by_number, test_congestion, test_causes, test_demo, test_four_switches, test_marking_refused)
 sys.exit(tap.end())
