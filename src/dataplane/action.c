@@ -292,6 +292,7 @@ static int read_arguments(const struct parser *x, unsigned int action)
 	case PL_DP_ACTION_SET:
 		return read_set(x);
 	case PL_DP_ACTION_PUSH_VLAN:
+	case PL_DP_ACTION_PUSH_SVLAN:
 		return read_u64(x, x->words[1], 4094, &s->value[0]);
 	case PL_DP_ACTION_QUEUE:
 		return read_u64(x, x->words[1], 7, &s->value[0]);

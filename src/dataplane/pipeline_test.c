@@ -342,6 +342,7 @@ static const char actions[] =
 	     "      - l4.dst=7 -> mark 9; count hits[mark]; queue 3; forward 2\n"
 	     "      - l4.dst=8 -> push_vlan 100; push_vlan 200; pop_vlan; forward 2\n"
 	     "      - l4.dst=9 -> drop; forward 2\n"
+	     "      - l4.dst=10 -> push_vlan 100; push_svlan 200; set vlan.pcp 5; forward 2\n"
 	     "  - name: second\n"
 	     "    miss: count hits[2]\n"
 	     "  - name: third\n"
@@ -477,13 +478,22 @@ static void test_actions(void)
 			pl_be16(b.out[0]->data + 16) == PL_ETH_IPV4,
 		"one tag is left of two");
 	empty(&b);
+	f = packet_for(10, 1);
+	ingress(&b, &f, 1, 1);
+	ok(b.n == 1 && pl_be16(b.out[0]->data + 12) == 0x88a8 &&
+			pl_be16(b.out[0]->data + 14) == (5 << 13 | 200) &&
+			pl_be16(b.out[0]->data + 16) == 0x8100 &&
+			pl_be16(b.out[0]->data + 18) == 100 &&
+			pl_be16(b.out[0]->data + 20) == PL_ETH_IPV4,
+		"a provider's tag with its priority in front of the customer's");
+	empty(&b);
 	f = packet_for(9, 1);
 	ingress(&b, &f, 1, 1);
 	ok(b.n == 0 && b.drops[PL_DP_DROP_TABLE] == 1, "drop");
 	eq(pl_dp_pipeline_cells(b.p, PL_DP_COUNTERS, "hits", note_cell, NULL, &diag), 0);
 	ok(cells[1][0] == 1 && cells[1][1] == f.len, "hits[9 modulo 8]");
 	/* All packets but those of goto (2), stop (1), drops (3 + 1). */
-	ok(cells[2][0] == 1 + 1 + 800 + 3 + 1 + 1, "%" PRIu64 " passed the second table",
+	ok(cells[2][0] == 1 + 1 + 800 + 3 + 1 + 1 + 1, "%" PRIu64 " passed the second table",
 		cells[2][0]);
 	books_agree(&b, PL_DP_INGRESS);
 	done(&b);

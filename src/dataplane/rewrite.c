@@ -308,13 +308,13 @@ bool pl_dp_ttl_take(struct pl_dp_packet *pkt)
 
 /* ---- tags ---- */
 
-int pl_dp_vlan_push(struct pl_dp_packet *pkt, uint16_t id)
+int pl_dp_vlan_push(struct pl_dp_packet *pkt, uint16_t type, uint16_t id)
 {
 	int r = pl_dp_packet_insert(pkt, TAGS_AT, 4);
 
 	if (r < 0)
 		return r;
-	put16(pkt->data + TAGS_AT, PL_ETH_VLAN);
+	put16(pkt->data + TAGS_AT, type);
 	put16(pkt->data + TAGS_AT + 2, id);
 	pkt->headers.vlan = TAGS_AT;
 	return 0;

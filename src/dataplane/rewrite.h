@@ -17,6 +17,7 @@ void pl_dp_field_write(struct pl_dp_packet *pkt, enum pl_dp_field field, const u
  * unchanged. True for packets that are not IP. */
 bool pl_dp_ttl_take(struct pl_dp_packet *pkt);
 
-/* Push and pop the outer VLAN tag. -ENOBUFS: no room for a tag. */
-int pl_dp_vlan_push(struct pl_dp_packet *pkt, uint16_t id);
+/* Push and pop the outer VLAN tag; type: PL_ETH_VLAN (802.1Q) or PL_ETH_QINQ (802.1ad). -ENOBUFS: no
+ * room for a tag. */
+int pl_dp_vlan_push(struct pl_dp_packet *pkt, uint16_t type, uint16_t id);
 void pl_dp_vlan_pop(struct pl_dp_packet *pkt);

@@ -46,7 +46,9 @@ static void test_rewrite(void)
 			unread += got[0] != v[0] || (bits > 64 && got[1] != v[1]);
 		}
 		if (pl_rng_below(&rng, 2) == 0)
-			(void)pl_dp_vlan_push(pkt, (uint16_t)pl_rng_below(&rng, 4095));
+			(void)pl_dp_vlan_push(pkt,
+				pl_rng_below(&rng, 2) == 0 ? PL_ETH_VLAN : PL_ETH_QINQ,
+				(uint16_t)pl_rng_below(&rng, 4095));
 		else
 			pl_dp_vlan_pop(pkt);
 		(void)pl_dp_ttl_take(pkt);

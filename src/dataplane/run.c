@@ -258,7 +258,11 @@ static unsigned int run(struct pl_dp_pipeline *p, const struct pl_dp_actions *a,
 				return drop(pkt, PL_DP_DROP_TTL);
 			break;
 		case PL_DP_ACTION_PUSH_VLAN:
-			if (pl_dp_vlan_push(pkt, (uint16_t)s->value[0]) < 0)
+			if (pl_dp_vlan_push(pkt, PL_ETH_VLAN, (uint16_t)s->value[0]) < 0)
+				return drop(pkt, PL_DP_DROP_MEMORY);
+			break;
+		case PL_DP_ACTION_PUSH_SVLAN:
+			if (pl_dp_vlan_push(pkt, PL_ETH_QINQ, (uint16_t)s->value[0]) < 0)
 				return drop(pkt, PL_DP_DROP_MEMORY);
 			break;
 		case PL_DP_ACTION_POP_VLAN:
