@@ -4,8 +4,8 @@
  * from it come the parser, `config dump` with defaults filled in, `config init` and the manual. The
  * schema decides types, never YAML's implicit rules. An unknown or repeated key, a value out of
  * range or of the wrong kind is an error with file, line, column, the key, and the nearest known
- * key. Anchors and aliases and tags are refused, and so is a second document. Bounded: 1 MiB of
- * text, 16 levels, 10,000 nodes. An empty file is all defaults.
+ * key. Anchors and aliases and tags are refused, and so is a second document. Bounded: 16 MiB of
+ * text, 16 levels, 200,000 values. An empty file is all defaults.
  *
  * In string values ${NAME} is the environment's variable NAME (an unset one is an error) and $$ is
  * $.

@@ -361,19 +361,19 @@ static void test_bounds(void)
 
 	pl_buf_init(&text);
 	pl_buf_str(&text, "words: [");
-	for (int i = 0; i < 10001; i++)
+	for (int i = 0; i < 200001; i++)
 		pl_buf_str(&text, "a,");
 	pl_buf_str(&text, "]");
 	eq(parse(text.data, &c, &diag), -EINVAL);
-	streq(diag.text, "more than 10000 values");
+	streq(diag.text, "more than 200000 values");
 	pl_buf_reset(&text);
 	pl_buf_str(&text, "#");
-	for (int i = 0; i < 1 << 20; i++)
+	for (int i = 0; i < 1 << 24; i++)
 		pl_buf_chr(&text, 'x');
 	eq(parse(text.data, &c, &diag), -EINVAL);
-	streq(diag.text, "more than 1048576 bytes");
+	streq(diag.text, "more than 16777216 bytes");
 	text.data[--text.len] = '\0';
-	eq(parse(text.data, &c, &diag), 0, "1 MiB itself is taken");
+	eq(parse(text.data, &c, &diag), 0, "16 MiB itself is taken");
 	pl_conf_done(rows, &c);
 	pl_buf_reset(&text);
 	for (int i = 0; i < 100000; i++)
@@ -383,6 +383,27 @@ static void test_bounds(void)
 	eq(pl_conf_load(rows, "/nonexistent/x.yaml", &c, NULL, &diag), -ENOENT);
 	streq(diag.text, "cannot read: No such file or directory");
 	streq(diag.file, "/nonexistent/x.yaml");
+}
+
+/* The tree has room for the values of any text, however few bytes they take. */
+static void test_short_texts(void)
+{
+	static const char letters[] = "-?:a{}[], \n";
+	const unsigned int n = sizeof(letters) - 1;
+	unsigned int wrong = 0;
+	char text[5] = "";
+
+	for (unsigned int i = 0; i < n * n * n * n; i++) {
+		struct pl_diag diag = { 0 };
+		struct conf c = { 0 };
+
+		for (unsigned int k = 0, rest = i; k < 4; k++, rest /= n)
+			text[k] = letters[rest % n];
+		if (parse(text, &c, &diag) == 0)
+			pl_conf_done(rows, &c);
+		wrong += strstr(diag.text, "more than") != NULL;
+	}
+	eq(wrong, 0, "texts of four bytes without room for their values");
 }
 
 /* A map whose keys are the file's own. */
@@ -472,6 +493,7 @@ int main(void)
 	test_template();
 	test_errors();
 	test_bounds();
+	test_short_texts();
 	pairs();
 	endings();
 	return pl_test_done();

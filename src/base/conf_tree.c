@@ -13,6 +13,7 @@ struct reader {
 	yaml_parser_t parser;
 	yaml_event_t event; /* current event */
 	struct pl_conf_tree *tree;
+	size_t room; /* nodes in the tree's array */
 	struct pl_diag *diag;
 };
 
@@ -64,7 +65,7 @@ static int new_node(struct reader *r, enum pl_conf_kind kind, struct pl_conf_nod
 	const yaml_mark_t *mark = &r->event.start_mark;
 	struct pl_conf_node *node;
 
-	if (r->tree->n >= PL_CONF_NODES_MAX)
+	if (r->tree->n >= r->room)
 		return refuse(r, mark, "more than %d values", PL_CONF_NODES_MAX);
 	node = &r->tree->nodes[r->tree->n++];
 	node->kind = kind;
@@ -192,8 +193,10 @@ int pl_conf_tree_read(struct pl_conf_tree *ret, const char *text, size_t len, st
 		pl_diag_at(diag, 0, 0, "more than %d bytes", PL_CONF_TEXT_MAX);
 		return -EINVAL;
 	}
-	/* The array never moves: children point into it. */
-	ret->nodes = calloc(PL_CONF_NODES_MAX, sizeof(*ret->nodes));
+	/* The array never moves: children point into it. A byte makes three nodes at most, as "?"
+	 * does: a map, a key and a value. */
+	r.room = len < PL_CONF_NODES_MAX / 3 ? 3 * len + 1 : PL_CONF_NODES_MAX;
+	ret->nodes = calloc(r.room, sizeof(*ret->nodes));
 	if (ret->nodes == NULL || !yaml_parser_initialize(&r.parser)) {
 		pl_conf_tree_done(ret);
 		pl_diag_at(diag, 0, 0, "out of memory");

@@ -7,9 +7,9 @@
 
 #include "base/diag.h"
 
-#define PL_CONF_TEXT_MAX  (1024 * 1024)
+#define PL_CONF_TEXT_MAX  (16 * 1024 * 1024)
 #define PL_CONF_DEPTH_MAX 16
-#define PL_CONF_NODES_MAX 10000
+#define PL_CONF_NODES_MAX 200000
 
 enum pl_conf_kind { PL_CONF_SCALAR, PL_CONF_MAP, PL_CONF_SEQ };
 

@@ -134,20 +134,11 @@ static int begin(struct draft *d, const struct pl_dp_table *t)
 	return index_grow(d);
 }
 
-static bool is_made(const struct draft *d, const struct pl_dp_entry *e)
-{
-	for (size_t i = d->n_made; i > 0; i--) {
-		if (d->made[i - 1] == e)
-			return true;
-	}
-	return false;
-}
-
 /* Removes an entry from the draft. Entries of the table are freed in commit(); those that this
  * change created are freed with `made`. */
 static int leave(struct draft *d, struct pl_dp_entry *e)
 {
-	return is_made(d, e) ? 0 : push(&d->gone, &d->n_gone, &d->cap_gone, e);
+	return e->made ? 0 : push(&d->gone, &d->n_gone, &d->cap_gone, e);
 }
 
 static int take_out(struct draft *d, uint32_t *slot)
@@ -183,6 +174,7 @@ static int put_in(struct change *c, struct draft *d, const struct pl_dp_match *m
 	e->match = *match;
 	e->actions = a;
 	e->serial = ++c->serial;
+	e->made = true;
 	if (r == 0)
 		r = index_grow(d);
 	if (r == 0)
@@ -212,6 +204,7 @@ static int replace(struct change *c, struct draft *d, uint32_t *slot,
 	*e = *old;
 	e->match = *match;
 	e->actions = a;
+	e->made = true;
 	if (r == 0)
 		r = push(&d->made, &d->n_made, &d->cap_made, e);
 	if (r < 0) {
@@ -338,15 +331,10 @@ static void discard(struct change *c)
 /* Frees entries that this change created and removed again. */
 static void free_unused(struct draft *d)
 {
+	for (size_t i = 0; i < d->n; i++)
+		d->entries[i]->made = false;
 	for (size_t i = 0; i < d->n_made; i++) {
-		uint32_t *slot = NULL;
-
-		for (size_t s = slot_of(d, &d->made[i]->match); d->slots[s] != 0;
-			s = (s + 1) & (d->n_slots - 1)) {
-			if (d->slots[s] != GRAVE && d->entries[d->slots[s] - 1] == d->made[i])
-				slot = &d->slots[s];
-		}
-		if (slot == NULL)
+		if (d->made[i]->made)
 			pl_dp_entry_free(d->made[i]);
 	}
 }

@@ -2,6 +2,7 @@
 /* Topologies of a lab: shapes, files, errors with their positions, addresses, equal paths. */
 #include "lab/topology.h"
 
+#include "base/buf.h"
 #include "base/num.h"
 #include "base/test.h"
 
@@ -189,6 +190,35 @@ static void test_hostile(void)
 	ok(refused > sizeof(text), "most of the damaged ones are refused: %u", refused);
 }
 
+/* As many nodes and links as a lab may have are read from a file. */
+static void test_largest(void)
+{
+	struct pl_buf text;
+	unsigned int links = 0;
+
+	pl_buf_init(&text);
+	pl_buf_str(&text, "telemetry: none\nnodes:\n");
+	for (unsigned int i = 0; i < PL_LAB_NODES_MAX; i++)
+		pl_buf_printf(
+			&text, "  - {name: n%u, kind: %s}\n", i, i % 2 == 0 ? "host" : "router");
+	pl_buf_str(&text, "links:\n");
+	for (unsigned int i = 0; i < PL_LAB_NODES_MAX; i += 2)
+		pl_buf_printf(&text, "  - {ends: [n%u, n%u], rate: 10M, queue: 1MiB}\n", i, i + 1);
+	links = PL_LAB_NODES_MAX / 2;
+	for (unsigned int by = 2; links < PL_LAB_LINKS_MAX; by += 2) {
+		for (unsigned int i = 1; i < PL_LAB_NODES_MAX && links < PL_LAB_LINKS_MAX;
+			i += 2, links++)
+			pl_buf_printf(&text, "  - {ends: [n%u, n%u], delay: 1ms, cost: 2}\n", i,
+				(i + by) % PL_LAB_NODES_MAX);
+	}
+	eq(parse(text.data), 0, "%s", diag.text);
+	eq(t.n_nodes, PL_LAB_NODES_MAX);
+	eq(t.n_links, PL_LAB_LINKS_MAX);
+	pl_buf_str(&text, "  - {ends: [n1, n3]}\n");
+	ok(parse(text.data) < 0, "one more is refused: %s", diag.text);
+	pl_buf_done(&text);
+}
+
 static void is_address(const struct pl_addr *a, const char *want)
 {
 	char text[PL_ADDR_TEXT_MAX];
@@ -356,6 +386,7 @@ int main(void)
 	test_own();
 	test_refused();
 	test_hostile();
+	test_largest();
 	test_addresses();
 	test_unique();
 	test_paths();

@@ -740,6 +740,12 @@ def test_files():
     eq(pathline.run("switch", "check", "-c", router()).returncode, 0, "a right one is right")
     answer = pathline.run("switch", "check", "-c", write("nowhere.yaml", lab.read(os.path.basename(router())) + "\nmarking: { to: [ nowhere ] }\n"))
     ok(answer.returncode == 78 and "marking.to: 'nowhere' is no output" in answer.stderr, f"an output that is none: {answer.stderr}")
+    for n, code in ((65536, 0), (65537, 78)):
+        entries = "".join(f"      - ip.dst=10.{i >> 10}.{i >> 2 & 255}.{i % 4 * 64}/26 -> forward 1\n" for i in range(n))
+        large = write("large.yaml", f"ports: [ {{ number: 1, uri: 'packet:eth1' }} ]\ntables:\n  - name: routes\n    key: [ ip.dst prefix ]\n"
+                                    f"    size: 65536\n    entries:\n{entries}")
+        answer = pathline.run("switch", "check", "-c", large)
+        eq((answer.returncode, "from 0 to 65536, not 65537" in answer.stderr), (code, code != 0), f"a table of {n} entries {answer.stderr}")
     answer = pathline.run("switch", "ports", "-s", lab.path("none.sock"))
     ok(answer.returncode == 69 and "no switch listens" in answer.stderr, "a switch that is not there")
 
