@@ -134,7 +134,14 @@ static int open_socket(struct afxdp_port *self, struct pl_diag *diag)
 		return r;
 	if (cfg.send > 0)
 		pl_xsk_send_begin(&self->send, &self->xsk);
-	return pl_iface_set_data(iface, self->xsk.fd);
+	r = pl_iface_set_data(iface, self->xsk.fd);
+	if (r < 0) {
+		pl_diag_set(diag, "%s: %s", cfg.ifname, strerror(-r));
+		if (cfg.send > 0)
+			pl_xsk_send_end(&self->send, &self->xsk);
+		pl_xsk_close(&self->xsk);
+	}
+	return r;
 }
 
 /* Opens the socket for both directions where that is wanted and possible, else for receiving only,

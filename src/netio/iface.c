@@ -78,8 +78,11 @@ int pl_iface_set_data(struct pl_iface *iface, int fd)
 	/* Closing a descriptor removes it from the epoll set. The socket of a port that sends is
 	 * not added: it has nothing to receive, and each transmitted frame would wake the waiting
 	 * thread (0.25 us). */
-	iface->data_fd = fd;
-	return fd >= 0 && iface->port.mode == PL_PORT_RECV ? watch(iface->port.fd, fd) : 0;
+	int r = fd >= 0 && iface->port.mode == PL_PORT_RECV ? watch(iface->port.fd, fd) : 0;
+
+	/* A port whose socket wakes nobody is not open: it is tried again. */
+	iface->data_fd = r == 0 ? fd : -1;
+	return r;
 }
 
 int pl_iface_set_beside(struct pl_iface *iface, int fd)

@@ -281,8 +281,14 @@ int pl_packet_socket_open(struct packet_port *self, struct pl_diag *diag)
 		r = raw_send_prepare(fd);
 	if (r == 0 && self->iface.port.mode == PL_PORT_SEND)
 		r = bind_to(fd, self->iface.link.ifindex, 0);
-	if (r == 0)
-		return pl_iface_set_data(&self->iface, fd);
+	if (r == 0) {
+		r = pl_iface_set_data(&self->iface, fd);
+		if (r == 0)
+			return 0;
+		/* prepare_recv() joined it. */
+		if (!self->forwards && self->iface.port.mode == PL_PORT_RECV)
+			leave(self->group);
+	}
 	tell(self->iface.link.name, -r, diag);
 	unmap(self);
 	pl_packet_direct_close(self);

@@ -15,8 +15,10 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -218,6 +220,20 @@ static void test_failed_opening(void)
 	(void)pl_port_close(port);
 }
 
+static bool full; /* the kernel lets nobody watch one more descriptor */
+static unsigned int refused;
+
+/* Stands before that of the C library. */
+int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	if (full && op == EPOLL_CTL_ADD) {
+		refused++;
+		errno = ENOSPC;
+		return -1;
+	}
+	return (int)syscall(SYS_epoll_ctl, epfd, op, fd, event);
+}
+
 /* ---- frames longer than what is received of them ---- */
 
 #define HEADS 42u /* bytes of Ethernet, IPv4 and UDP headers */
@@ -279,6 +295,31 @@ static void expect_partial(uint32_t len, uint32_t bytes)
 		pl_port_release(port, &batch);
 	}
 	ok(found, "the frame came");
+}
+
+/* A port whose new socket cannot be watched is not open: nothing would wake its thread for a frame.
+ * It is tried again. */
+static void test_failed_watching(void)
+{
+	static struct pl_batch batch;
+	struct pollfd p = { .events = POLLIN };
+
+	if (!open_port(2048))
+		return;
+	p.fd = pl_port_fd(port);
+	eq((uint64_t)take_away(), 0, "removed");
+	ok(comes_to(-ENETDOWN), "told");
+	full = true;
+	eq((uint64_t)make(), 0, "made again, but its socket cannot be watched");
+	ok(eventually(refused > 0, (void)pl_port_recv(port, &batch, 20, NULL)), "it was tried");
+	full = false;
+	ok(comes_to(-EAGAIN), "the port is opened again");
+	ok(eventually(poll(&p, 1, 0) == 0,
+		   if (pl_port_recv(port, &batch, 0, NULL) > 0) pl_port_release(port, &batch)),
+		"nothing is left to be received");
+	ok(send_partial(60), "a frame comes");
+	ok(poll(&p, 1, 60000) == 1, "and wakes who waits for the port");
+	(void)pl_port_close(port);
 }
 
 static void test_cut_frames(void)
@@ -402,6 +443,7 @@ int main(void)
 	if (!ok(make() == 0, "a new pair"))
 		return pl_test_done();
 	test_failed_opening();
+	test_failed_watching();
 	test_cut_frames();
 	test_group();
 	test_short_row();
