@@ -45,7 +45,7 @@ static void become(const struct pl_lab_commands *c, const struct pl_lab_running 
 	/* A request for the account must not kill it before it has its handler. */
 	if (r->of != NULL && r->of->account)
 		(void)signal(SIGUSR1, SIG_IGN);
-	(void)setsid();
+	(void)setpgid(0, 0);
 	if (setns(c->ns[r->node], CLONE_NEWNET) < 0 || pl_lab_redirect(log_of(c, r)) < 0)
 		_exit(126);
 	/* After the last open(): until then the limit of the lab's process is needed. */
@@ -105,6 +105,9 @@ static int start(struct pl_lab_commands *c, struct pl_lab_running *r, struct pl_
 	}
 	if (pid == 0)
 		become(c, r);
+	/* Both set it: end() finds the group however late the command comes to do so, and it has
+	 * one when it is executed. */
+	(void)setpgid(pid, pid);
 	r->pid = r->group = pid;
 	r->waits = false;
 	return r->of != NULL ? await(c, r, diag) : 0;
