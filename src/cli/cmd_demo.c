@@ -17,7 +17,7 @@ static const struct pl_opt *options(void)
 	static const char *const forms[] = { "table", "json", "jsonl", NULL };
 	static const struct pl_opt table[] = {
 		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
-			"stop after this time (default: 20s with --headless, else until q or SIGINT; packets: 30s; marking: 28s of simulated time)",
+			"stop after this time of the network (default: 20s with --headless, else until q or SIGINT; packets: 30s; marking: 28s of simulated time)",
 			NULL },
 		{ PL_OPT_FLAG, 0, "headless", &args.headless, NULL,
 			"no live view, only the summary at the end", NULL },

@@ -170,11 +170,24 @@ static bool wait_or_end(struct demo *d, int timeout_ms, bool keys)
 	return false;
 }
 
+/* Returns how long the network has to go on, at most until the next picture; 0: its story is told.
+ * Its own time counts: on a slow machine it is behind the clock. */
+static int left_ms(const struct demo *d)
+{
+	const uint64_t passed = pl_demo_traffic_passed_ns(d->traffic),
+		       all = d->options->duration_ns;
+
+	if (all == 0)
+		return FRAME_MS;
+	if (passed >= all)
+		return 0;
+	return all - passed < FRAME_MS * UINT64_C(1000000) ? (int)((all - passed) / 1000000) + 1
+							   : FRAME_MS;
+}
+
 static void run_demo(struct demo *d)
 {
 	bool screen = !d->options->headless && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
-	uint64_t end_ns =
-		d->options->duration_ns > 0 ? d->began_ns + d->options->duration_ns : UINT64_MAX;
 	uint64_t stored = 0, stored_at_ns = d->began_ns, status_ns = d->began_ns;
 	char metrics[128];
 	struct pl_demo_frame frame = {
@@ -191,15 +204,10 @@ static void run_demo(struct demo *d)
 	if (screen)
 		pl_demo_view_terminal(d->view, true);
 	for (;;) {
-		uint64_t now = pl_clock_mono_ns();
+		const int ms = left_ms(d);
+		uint64_t now;
 
-		if (now >= end_ns)
-			break;
-		if (wait_or_end(d,
-			    end_ns - now < FRAME_MS * UINT64_C(1000000)
-				    ? (int)((end_ns - now) / 1000000) + 1
-				    : FRAME_MS,
-			    screen))
+		if (ms == 0 || wait_or_end(d, ms, screen))
 			break;
 		if (d->options->headless || pl_pipeline_stats(d->daemon.pipeline, &d->stats) < 0 ||
 			pl_pipeline_aggregate(d->daemon.pipeline, d->aggregate) < 0)

@@ -47,6 +47,7 @@ struct pl_demo_traffic {
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
+	_Atomic uint64_t passed_ns;
 	uint64_t start_ns, story_ns;
 	/* The thread's. */
 	uint64_t round;
@@ -203,6 +204,8 @@ static void *send_loop(void *arg)
 		while (pl_dp_sim_now(t->sim) + STEP_NS <= until_ns && !is_stopped(t)) {
 			pl_dp_sim_run(t->sim, pl_dp_sim_now(t->sim) + STEP_NS);
 			send_batch(t);
+			atomic_store_explicit(&t->passed_ns, pl_dp_sim_now(t->sim) - t->start_ns,
+				memory_order_relaxed);
 		}
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
@@ -308,6 +311,11 @@ void pl_demo_traffic_free(struct pl_demo_traffic *t)
 const char *pl_demo_traffic_describe(const struct pl_demo_traffic *traffic)
 {
 	return traffic->description;
+}
+
+uint64_t pl_demo_traffic_passed_ns(const struct pl_demo_traffic *traffic)
+{
+	return atomic_load_explicit(&traffic->passed_ns, memory_order_relaxed);
 }
 
 void pl_demo_traffic_losses(struct pl_demo_traffic *t, struct pl_demo_losses_sum *ret)

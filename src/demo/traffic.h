@@ -45,5 +45,8 @@ void pl_demo_traffic_free(struct pl_demo_traffic *traffic);
 /* One line on what is shown: "leaf-spine network of 6 nodes, 60 flows". */
 const char *pl_demo_traffic_describe(const struct pl_demo_traffic *traffic);
 
+/* Returns the time that passed in the network, which is behind the clock on a slow machine. */
+uint64_t pl_demo_traffic_passed_ns(const struct pl_demo_traffic *traffic);
+
 /* What its switches find by marking. */
 void pl_demo_traffic_losses(struct pl_demo_traffic *traffic, struct pl_demo_losses_sum *ret);
