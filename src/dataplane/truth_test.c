@@ -55,6 +55,8 @@ struct world {
 	struct pl_detect *detect;
 	struct pl_record_batch records;
 	struct pl_event_batch events;
+	/* Reports lost on their way to the collector: one of each so many; 0: none. */
+	uint64_t keeps_of, came, withheld;
 	/* Packets seen by one side and not yet by the other. */
 	struct seen *slots[SLOTS];
 	uint64_t truth, reports, differ, twice;
@@ -231,6 +233,10 @@ static void collect(void *arg, const struct pl_dp_packet *pkt)
 	static struct pl_batch batch;
 
 	(void)arg;
+	if (w->keeps_of > 0 && ++w->came % w->keeps_of == 0) {
+		w->withheld++;
+		return;
+	}
 	batch.n = 1;
 	batch.pkts[0] = (struct pl_packet){ .data = pkt->data,
 		.len = pkt->len,
@@ -592,6 +598,27 @@ static void test_path_change(void)
 	free_world();
 }
 
+/* Reports that do not come: they are told as reports, and no packet is taken for lost. */
+static void test_report_loss(void)
+{
+	uint64_t others = 0;
+
+	make_world(5, SECOND, 0);
+	w->keeps_of = 7;
+	add_flows(PL_DP_POISSON, 200, 300, START + 3 * SECOND);
+	pl_dp_sim_run(w->sim, START + 4 * SECOND);
+	ok(w->withheld > 1000 && w->dropped + w->losses == 0,
+		"%" PRIu64 " reports are lost, and no packet", w->withheld);
+	eq(w->truth - w->reports, w->withheld, "each packet without a report is one of them");
+	eq(left(false), 0, "no report without a packet");
+	eq(w->differ, 0, "those that came say what happened");
+	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++)
+		others += i != PL_EVENT_REPORT_LOSS ? w->kinds[i] : 0;
+	eq(w->kinds[PL_EVENT_REPORT_LOSS], LEAVES, "the loss of each leaf's reports is told");
+	eq(others, 0, "and no drop, burst or other path");
+	free_world();
+}
+
 /* An hour without events: nothing is reported. */
 static void test_steady(void)
 {
@@ -613,6 +640,7 @@ int main(void)
 	test_exact();
 	test_incast();
 	test_path_change();
+	test_report_loss();
 	test_steady();
 	return pl_test_done();
 }
