@@ -19,8 +19,8 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
 			"stop after this time of the network (default: 20s with --headless, else until q or SIGINT; packets: 30s; marking: 28s of simulated time)",
 			NULL },
-		{ PL_OPT_FLAG, 0, "headless", &args.headless, NULL,
-			"no live view, only the summary at the end", NULL },
+		{ PL_OPT_FLAG, 0, "headless", &args.headless, NULL, "only the summary at the end",
+			NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "format of the summary",
 			forms },
 		{ PL_OPT_RATE, 'r', "rate", &args.rate, "RATE", "reports per second (default 5000)",
@@ -80,10 +80,11 @@ const struct pl_command pl_command_demo = {
 	.usage = "[--headless] [-d TIME] [-o FORM] [packets|marking]",
 	.description =
 		"Sends the telemetry reports of a small network over loopback to a collector in this process\n"
-		"and shows the decoded telemetry, with a metrics page for Prometheus. Within the first minute\n"
-		"a path changes, a queue builds up and reports get lost; the collector reports each as an\n"
-		"event. A link loses 1 % of its packets, of which reports know nothing: the switches find it by\n"
-		"alternate marking. Needs no root, no network and no file.\n"
+		"and shows its tables in the screen of pathline top, with a metrics page for Prometheus. Within\n"
+		"the first minute a path changes, a queue builds up and reports get lost; the collector reports\n"
+		"each as an event. A link loses 1 % of its packets, of which reports know nothing: the switches\n"
+		"find it by alternate marking, and its losses stand below the tables, beside the true ones.\n"
+		"Without a terminal demo prints the events every 5 s. It needs no root, no network and no file.\n"
 		"\n"
 		"demo packets shows the other half: ordinary traffic becomes records, flows and answers of\n"
 		"four standing questions, which find a port scan, a SYN flood, a storm of retransmissions\n"

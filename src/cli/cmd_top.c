@@ -100,7 +100,7 @@ static int show(struct pl_top_view *v)
 		return r;
 	}
 	if (!args.batch && why == NULL)
-		return pl_top_draw(v, &source, args.interval_ns);
+		return pl_top_draw(v, &source, args.interval_ns, NULL);
 	if (why != NULL)
 		pl_complain("%s: printing once", why);
 	r = pl_top_view_print(v, &source, &batch);

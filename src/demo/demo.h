@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 struct pl_demo_options {
-	bool headless;    /* no live view, only the summary at the end; packets: not by the clock */
-	const char *form; /* of the summary: table, json or jsonl */
+	bool headless;        /* only the summary at the end; packets: not by the clock */
+	const char *form;     /* of the summary: table, json or jsonl */
 	uint64_t duration_ns; /* 0: reports until q or a signal, packets for 30 s */
 	uint64_t seed;
 	double rate;    /* reports: per second */

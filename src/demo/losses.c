@@ -13,19 +13,12 @@
 /* Room for the queue that builds up: 0.2 s. */
 #define DELAY_NS     UINT64_C(250000000)
 #define DEVIATION_NS UINT64_C(50000000)
-/* Without loss for so many blocks, a link begins anew to lose. */
-#define CALM_BLOCKS  5
-
-struct direction {
-	struct pl_demo_link_loss sum;
-	uint64_t began, last; /* blocks with loss: where it began, the last; 0: none */
-};
 
 struct pl_demo_losses {
 	struct pl_demo_losses_options options;
 	struct pl_lab_metering *metering;
 	pthread_mutex_t lock;
-	struct direction *directions; /* 2 * link + end */
+	struct pl_demo_link_loss *directions; /* 2 * link + end */
 	unsigned int n;
 	struct pl_demo_losses_sum sum; /* without links */
 };
@@ -36,22 +29,12 @@ static bool is_leak(const struct pl_demo_losses *l, const struct pl_demo_link_lo
 	       strcmp(link->to, l->options.leak_to) == 0;
 }
 
-static void note_loss(struct pl_demo_losses *l, struct direction *d, uint64_t block, int64_t lost,
-	uint64_t true_lost)
+static void note_loss(
+	struct pl_demo_losses *l, const struct pl_demo_link_loss *link, uint64_t block)
 {
-	struct pl_demo_link_loss now = d->sum;
-
-	if (d->last == 0 || block > d->last + CALM_BLOCKS)
-		d->began = block;
-	d->last = block;
 	/* Packets that were marked in the block before may be lost in this one. */
-	if (is_leak(l, &d->sum) && l->sum.leak_block != 0 && l->sum.found_block == 0)
+	if (is_leak(l, link) && l->sum.leak_block != 0 && l->sum.found_block == 0)
 		l->sum.found_block = block > l->sum.leak_block ? block : l->sum.leak_block;
-	if (block != d->began || l->options.lost == NULL)
-		return;
-	now.lost = lost;
-	now.true_lost = true_lost;
-	l->options.lost(l->options.arg, &now);
 }
 
 static void take(void *arg, const struct pl_lab_metering_result *result)
@@ -59,7 +42,7 @@ static void take(void *arg, const struct pl_lab_metering_result *result)
 	struct pl_demo_losses *l = arg;
 	const struct pl_mark_result *r = result->by_marking;
 	const uint64_t true_lost = result->truth.dropped + result->truth.lost;
-	struct direction *d = &l->directions[2 * result->link + result->end];
+	struct pl_demo_link_loss *link = &l->directions[2 * result->link + result->end];
 
 	pthread_mutex_lock(&l->lock);
 	l->sum.newest = r->block > l->sum.newest ? r->block : l->sum.newest;
@@ -68,11 +51,11 @@ static void take(void *arg, const struct pl_lab_metering_result *result)
 	} else {
 		l->sum.results++;
 		l->sum.wrong += !result->truth.known || r->loss != (int64_t)true_lost;
-		d->sum.sent += r->sent;
-		d->sum.lost += r->loss;
-		d->sum.true_lost += true_lost;
+		link->sent += r->sent;
+		link->lost += r->loss;
+		link->true_lost += true_lost;
 		if (r->loss > 0)
-			note_loss(l, d, r->block, r->loss, true_lost);
+			note_loss(l, link, r->block);
 	}
 	pthread_mutex_unlock(&l->lock);
 }
@@ -91,8 +74,8 @@ void pl_demo_losses_read(struct pl_demo_losses *l, struct pl_demo_losses_sum *re
 	pthread_mutex_lock(&l->lock);
 	*ret = l->sum;
 	for (unsigned int i = 0; i < l->n && ret->n < PL_DEMO_LINKS_MAX; i++) {
-		if (l->directions[i].sum.sent > 0)
-			ret->links[ret->n++] = l->directions[i].sum;
+		if (l->directions[i].sent > 0)
+			ret->links[ret->n++] = l->directions[i];
 	}
 	pthread_mutex_unlock(&l->lock);
 	qsort(ret->links, ret->n, sizeof(ret->links[0]), by_loss);
@@ -149,7 +132,7 @@ int pl_demo_losses_new(struct pl_demo_losses **ret, struct pl_lab_simulation *s,
 	for (unsigned int i = 0; i < l->n; i++) {
 		const struct pl_lab_link *link = &t->links[i / 2];
 		const struct pl_lab_end *from = &link->end[i % 2], *to = &link->end[1 - i % 2];
-		struct pl_demo_link_loss *sum = &l->directions[i].sum;
+		struct pl_demo_link_loss *sum = &l->directions[i];
 
 		memcpy(sum->from, t->nodes[from->node].name, sizeof(sum->from));
 		memcpy(sum->to, t->nodes[to->node].name, sizeof(sum->to));

@@ -37,10 +37,6 @@ struct pl_demo_losses_sum {
 struct pl_demo_losses;
 
 struct pl_demo_losses_options {
-	/* Called when a link begins to lose: packets that it lost in one block. In the simulation's
-	 * thread. */
-	void (*lost)(void *arg, const struct pl_demo_link_loss *link);
-	void *arg;
 	/* Ends of the link that is to lose, in this direction; literals. */
 	const char *leak_from, *leak_to;
 };

@@ -1,58 +1,114 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The demonstration of reports: a network, a collector, a view, and their totals. */
+/*
+ * The demonstration of reports: a network, a collector, the screen of top, and their totals. Below the
+ * events stands what marking finds on links, beside the truth and what reports tell of it.
+ */
 #include "demo/demo.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <jansson.h>
 
 #include "base/clock.h"
 #include "base/complain.h"
 #include "base/exit_code.h"
 #include "demo/traffic.h"
-#include "demo/view.h"
-#include "runtime/confine.h"
+#include "runtime/confine_reader.h"
 #include "runtime/signals.h"
 #include "service/daemon.h"
 #include "show/json_line.h"
+#include "show/top_draw.h"
+#include "show/top_terminal.h"
 
 #define SECOND_NS   UINT64_C(1000000000)
 #define STORY_NS    (40 * SECOND_NS)
 #define SETTLE_NS   (2 * SECOND_NS)
 #define DRAIN_NS    (3 * SECOND_NS)
-#define FRAME_MS    250
-#define STATUS_NS   (5 * SECOND_NS)
+#define PRINT_NS    (5 * SECOND_NS)
+#define PRINT_ROWS  20
 #define QUEUE_DEPTH 5000
+#define NODES       8 /* switches of the network have 1 to 6, ports as few */
+#define COLS        80
+#define BELOW_LINES 5
 
 struct demo {
 	const struct pl_demo_options *options;
 	struct pl_daemon daemon;
 	struct pl_confine confine;
 	struct pl_demo_traffic *traffic;
-	struct pl_demo_view *view;
 	struct pl_aggregate *aggregate;
 	struct pl_pipeline_stats stats;
 	struct pl_demo_account account;
 	struct pl_demo_losses_sum losses;
 	uint64_t began_ns, lasted_ns, left;
 	int signals;
+	bool over; /* a signal came */
 };
 
-/* ---- setting up ---- */
+/* ---- drops that reports tell of ---- */
 
-static int add_view(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
+/* By node and port; the output's thread writes. */
+static _Atomic uint64_t drops[NODES][NODES];
+
+static void write_paths(struct pl_export *e, const struct pl_record_batch *batch, uint64_t now_ns)
 {
-	const struct demo *d = arg;
-	struct pl_export *e;
-	int r = pl_demo_view_export(d->view, &e);
+	(void)now_ns;
+	for (uint32_t i = 0; i < batch->n_paths; i++) {
+		const struct pl_path *path = &batch->paths[i];
+		const struct pl_hop *last;
 
-	return r < 0 ? r : pl_pipeline_add_output(pipeline, "view", e, 65536, diag);
+		if ((path->flags & PL_FLAG_DROPPED) == 0 || path->hop_count == 0)
+			continue;
+		last = &batch->hops[batch->first_hop[i] + path->hop_count - 1];
+		if (last->node < NODES && last->egress_port < NODES)
+			atomic_fetch_add(&drops[last->node][last->egress_port], 1);
+	}
+	pl_count(&e->stats.accepted, batch->n_paths);
+	pl_count(&e->stats.delivered, batch->n_paths);
 }
+
+static void write_events(
+	struct pl_export *e, const struct pl_event *events, uint32_t n, uint64_t now_ns)
+{
+	(void)events;
+	(void)now_ns;
+	pl_count(&e->stats.accepted, n);
+	pl_count(&e->stats.delivered, n);
+}
+
+static void close_export(struct pl_export *e)
+{
+	free(e);
+}
+
+static int add_drops(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
+{
+	static const struct pl_export_ops ops = {
+		.name = "drops",
+		.write_paths = write_paths,
+		.write_events = write_events,
+		.close = close_export,
+	};
+
+	struct pl_export *e = calloc(1, sizeof(*e));
+
+	(void)arg;
+	if (e == NULL)
+		return -ENOMEM;
+	e->ops = &ops;
+	return pl_pipeline_add_output(pipeline, "drops", e, 65536, diag);
+}
+
+/* ---- setting up ---- */
 
 static int replace(char **text, const char *with)
 {
@@ -80,7 +136,7 @@ static int make_config(struct pl_config *ret, const char *listen)
 
 static int open_daemon(struct demo *d, struct pl_diag *diag)
 {
-	const struct pl_daemon_hooks hooks = { .ready = add_view, .arg = d, .alone = true };
+	const struct pl_daemon_hooks hooks = { .ready = add_drops, .arg = d, .alone = true };
 	/* The usual address, or a free port when something else is there. */
 	static const char *const listens[] = { "127.0.0.1:8400", "127.0.0.1:0" };
 	int r = -EADDRINUSE;
@@ -96,7 +152,9 @@ static int open_daemon(struct demo *d, struct pl_diag *diag)
 			return r;
 		}
 		/* Sockets are open: nothing more is needed. */
-		r = pl_confine(&d->confine, diag);
+		r = pl_confine_terminal(&d->confine);
+		if (r == 0)
+			r = pl_confine(&d->confine, diag);
 		if (r == 0)
 			r = pl_daemon_open(&d->daemon, &hooks, diag);
 		if (r < 0)
@@ -113,16 +171,13 @@ static int open_demo(struct demo *d, struct pl_diag *diag)
 				    ? d->options->duration_ns
 				    : STORY_NS,
 		.seed = d->options->seed,
-		.lost = pl_demo_view_lost,
 	};
 	struct pl_aggregate_options aggregate;
 	char uri[32];
 	uint16_t port;
 	int r;
 
-	r = pl_demo_view_new(&d->view);
-	if (r == 0)
-		r = open_daemon(d, diag);
+	r = open_daemon(d, diag);
 	if (r < 0)
 		return r;
 	pl_config_aggregate(pl_pipeline_config(d->daemon.pipeline), &aggregate);
@@ -132,7 +187,6 @@ static int open_demo(struct demo *d, struct pl_diag *diag)
 	pl_pipeline_listener(d->daemon.pipeline, 0, &port);
 	snprintf(uri, sizeof(uri), "udp://127.0.0.1:%u", port);
 	traffic.uri = uri;
-	traffic.arg = d->view;
 	d->began_ns = pl_clock_mono_ns();
 	return pl_demo_traffic_start(&d->traffic, &traffic, diag);
 }
@@ -141,104 +195,175 @@ static void close_demo(struct demo *d)
 {
 	pl_demo_traffic_free(d->traffic);
 	pl_daemon_done(&d->daemon);
-	pl_demo_view_free(d->view);
 	pl_aggregate_free(d->aggregate);
+	pl_confine_end(&d->confine);
 	if (d->signals >= 0)
 		close(d->signals);
 }
 
-/* ---- running ---- */
+/* ---- losses on links ---- */
 
-/* Waits; true when a signal or a key asks for the end. */
-static bool wait_or_end(struct demo *d, int timeout_ms, bool keys)
+static const struct pl_top_column loss_columns[] = {
+	{ "LOST FROM", "from", 9, PL_TOP_TEXT },
+	{ "TO", "to", 9, PL_TOP_TEXT },
+	{ "BY MARKING", "lost", 11, PL_TOP_NUMBER },
+	{ "IN TRUTH", "true_lost", 10, PL_TOP_NUMBER },
+	{ "BY INT", "drop_reports", 10, PL_TOP_NUMBER },
+	{ "OF PACKETS", "sent", 11, PL_TOP_NUMBER },
+};
+
+static const struct pl_top_screen loss_screen = {
+	.name = "losses",
+	.columns = loss_columns,
+	.n_columns = sizeof(loss_columns) / sizeof(loss_columns[0]),
+	.sort = 2,
+};
+
+/* The links that lost packets, or all of them. NULL: out of memory. */
+static json_t *loss_rows(struct demo *d, bool all)
 {
-	struct pollfd fds[2] = { { .fd = d->signals, .events = POLLIN },
-		{ .fd = keys ? STDIN_FILENO : -1, .events = POLLIN } };
+	json_t *rows = json_array();
 
-	if (poll(fds, 2, timeout_ms) <= 0)
-		return false;
-	if ((fds[0].revents & POLLIN) != 0) {
-		int signo;
+	pl_demo_traffic_losses(d->traffic, &d->losses);
+	for (unsigned int i = 0; i < d->losses.n; i++) {
+		const struct pl_demo_link_loss *l = &d->losses.links[i];
+		uint64_t told = l->node < NODES && l->port < NODES
+					? atomic_load(&drops[l->node][l->port])
+					: 0;
 
-		return pl_signals_read(d->signals, &signo);
+		if (all || l->lost != 0 || l->true_lost != 0)
+			json_array_append_new(rows,
+				json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "from", l->from, "to",
+					l->to, "sent", (json_int_t)l->sent, "lost",
+					(json_int_t)l->lost, "true_lost", (json_int_t)l->true_lost,
+					"drop_reports", (json_int_t)told));
 	}
-	if ((fds[1].revents & (POLLIN | POLLHUP)) != 0) {
-		char key;
-
-		return read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q');
-	}
-	return false;
+	return rows;
 }
 
-/* Returns how long the network has to go on, at most until the next picture; 0: its story is told.
- * Its own time counts: on a slow machine it is behind the clock. */
-static int left_ms(const struct demo *d)
+static json_t *lost_rows(void *arg)
+{
+	return loss_rows(arg, false);
+}
+
+static void print_losses(struct demo *d)
+{
+	const struct pl_demo_losses_sum *s = &d->losses;
+	json_t *rows = loss_rows(d, false);
+	struct pl_buf out;
+
+	pl_buf_init(&out);
+	if (json_array_size(rows) > 0) {
+		pl_top_titles(&out, &loss_screen, loss_screen.sort, true, COLS);
+		pl_buf_chr(&out, '\n');
+	}
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		pl_top_row(&out, &loss_screen, json_array_get(rows, i), COLS, pl_top_ascii());
+		pl_buf_chr(&out, '\n');
+	}
+	if (s->found_block != 0)
+		pl_buf_printf(&out,
+			PL_DEMO_LEAK_FROM " to " PL_DEMO_LEAK_TO
+					  " loses 1 %% of its packets, found in block %" PRIu64
+					  " of 1 s\n",
+			s->found_block - s->leak_block + 1);
+	if (s->not_vouched > 0)
+		pl_buf_printf(&out,
+			"left out: %" PRIu64
+			" blocks of flows with packets later than the guard band\n",
+			s->not_vouched);
+	if (!out.failed && out.len > 0)
+		fputs(out.data, stdout);
+	pl_buf_done(&out);
+	json_decref(rows);
+}
+
+/* ---- running ---- */
+
+/* Returns how long the network has to go on, at most `most_ns`; 0: its story is told. Its own time
+ * counts: on a slow machine it is behind the clock. */
+static uint64_t left_ns(const struct demo *d, uint64_t most_ns)
 {
 	const uint64_t passed = pl_demo_traffic_passed_ns(d->traffic),
 		       all = d->options->duration_ns;
 
 	if (all == 0)
-		return FRAME_MS;
+		return most_ns;
 	if (passed >= all)
 		return 0;
-	return all - passed < FRAME_MS * UINT64_C(1000000) ? (int)((all - passed) / 1000000) + 1
-							   : FRAME_MS;
+	return all - passed < most_ns ? all - passed : most_ns;
 }
 
-static void run_demo(struct demo *d)
+static bool ends(void *arg)
 {
-	bool screen = !d->options->headless && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
-	uint64_t stored = 0, stored_at_ns = d->began_ns, status_ns = d->began_ns;
-	char metrics[128];
-	struct pl_demo_frame frame = {
-		.traffic = pl_demo_traffic_describe(d->traffic),
-		.metrics = metrics,
-		.stats = &d->stats,
-		.aggregate = d->aggregate,
-		.losses = &d->losses,
-	};
+	struct demo *d = arg;
+	int signo;
 
-	snprintf(metrics, sizeof(metrics), "http://%s/metrics", pl_http_address(d->daemon.http));
-	if (!d->options->headless && !screen)
-		printf("network: %s\nmetrics: %s\n", frame.traffic, metrics);
-	if (screen)
-		pl_demo_view_terminal(d->view, true);
-	for (;;) {
-		const int ms = left_ms(d);
-		uint64_t now;
+	d->over = d->over || pl_signals_read(d->signals, &signo);
+	return d->over || left_ns(d, 1) == 0;
+}
 
-		if (ms == 0 || wait_or_end(d, ms, screen))
-			break;
-		if (d->options->headless || pl_pipeline_stats(d->daemon.pipeline, &d->stats) < 0 ||
-			pl_pipeline_aggregate(d->daemon.pipeline, d->aggregate) < 0)
-			continue;
-		pl_demo_traffic_losses(d->traffic, &d->losses);
-		now = pl_clock_mono_ns();
-		frame.seconds = (double)(now - d->began_ns) * 1e-9;
-		if (now - stored_at_ns >= SECOND_NS) {
-			frame.rate = (double)(d->stats.totals.stored - stored) * 1e9 /
-				     (double)(now - stored_at_ns);
-			stored = d->stats.totals.stored;
-			stored_at_ns = now;
-		}
-		if (screen) {
-			pl_demo_view_draw(d->view, &frame);
-		} else {
-			bool status = now - status_ns >= STATUS_NS;
+static bool wait_until(struct demo *d, uint64_t until_ns)
+{
+	uint64_t now;
 
-			pl_demo_view_print(d->view, &frame, status);
-			if (status)
-				status_ns = now;
-			/* Nobody reads any more. */
-			if (ferror(stdout))
-				break;
-		}
+	while (!ends(d) && (now = pl_clock_mono_ns()) < until_ns) {
+		struct pollfd fd = { .fd = d->signals, .events = POLLIN };
+
+		(void)poll(&fd, 1, (int)(left_ns(d, until_ns - now) / 1000000) + 1);
 	}
-	d->lasted_ns = pl_clock_mono_ns() - d->began_ns;
-	pl_demo_view_terminal(d->view, false);
-	frame.last = true;
-	if (!d->options->headless && !screen)
-		pl_demo_view_print(d->view, &frame, false);
+	return ends(d);
+}
+
+/* Prints the events that there are, and the losses, until the end, at which it prints them once more, or
+ * until nobody reads. */
+static int print_on(struct demo *d, struct pl_top_view *v, const struct pl_top_source *source)
+{
+	const struct pl_top_batch batch = { .times = 1, .rows = PRINT_ROWS };
+	uint64_t due_ns = d->began_ns + PRINT_NS;
+	bool over = false;
+	int code = 0;
+
+	while (code == 0 && !ferror(stdout) && !over) {
+		over = wait_until(d, due_ns);
+		code = pl_top_view_print(v, source, &batch);
+		print_losses(d);
+		printf("\n");
+		due_ns += PRINT_NS;
+	}
+	return code;
+}
+
+/* Returns an exit code, after an error message. */
+static int show_demo(struct demo *d)
+{
+	const struct pl_top_below below = { &loss_screen, BELOW_LINES, lost_rows, ends, d };
+	struct pl_top_source source = { .client = NULL };
+	struct pl_client_args args = { .url = NULL };
+	struct pl_diag diag = { .text = "" };
+	struct pl_top_view view;
+	char url[128];
+	int code;
+
+	snprintf(url, sizeof(url), "http://%s", pl_http_address(d->daemon.http));
+	args.url = url;
+	printf("network: %s\nmetrics: %s/metrics\n", pl_demo_traffic_describe(d->traffic), url);
+	fflush(stdout);
+	code = pl_client_new(&source.client, &args, &diag);
+	if (code != 0) {
+		pl_complain_diag(&diag);
+		return code;
+	}
+	code = pl_top_view_init(&view, "events", NULL, NULL);
+	view.source = pl_client_url(source.client);
+	if (code == 0 && pl_top_no_terminal() == NULL) {
+		code = pl_top_draw(&view, &source, SECOND_NS, &below);
+	} else {
+		code = print_on(d, &view, &source);
+		pl_top_source_done(&source);
+	}
+	pl_top_view_done(&view);
+	return code;
 }
 
 /* Stops the network, waits for reports that are on their way, takes the final figures. */
@@ -246,6 +371,7 @@ static int settle(struct demo *d)
 {
 	uint64_t deadline = pl_clock_mono_ns() + SETTLE_NS;
 
+	d->lasted_ns = pl_clock_mono_ns() - d->began_ns;
 	pl_demo_traffic_stop(d->traffic, &d->account);
 	pl_demo_traffic_losses(d->traffic, &d->losses);
 	do {
@@ -262,7 +388,7 @@ static int settle(struct demo *d)
 	return 0;
 }
 
-/* ---- the books ---- */
+/* ---- the totals ---- */
 
 static bool balanced(const struct demo *d)
 {
@@ -278,8 +404,10 @@ static bool balanced(const struct demo *d)
 	       s->totals.reports == s->totals.stored && d->left == 0 && d->losses.wrong == 0;
 }
 
-static void print_losses_json(const struct demo *d, struct pl_json *j)
+static void print_losses_json(struct demo *d, struct pl_json *j)
 {
+	json_t *rows = loss_rows(d, true);
+	char *text = json_dumps(rows, JSON_COMPACT);
 	const struct pl_demo_losses_sum *s = &d->losses;
 
 	pl_json_key(j, "marking");
@@ -292,50 +420,16 @@ static void print_losses_json(const struct demo *d, struct pl_json *j)
 	if (s->found_block != 0)
 		pl_json_number(j, "found_after_blocks", s->found_block - s->leak_block);
 	pl_json_key(j, "links");
-	pl_json_array(j);
-	for (unsigned int i = 0; i < s->n; i++) {
-		const struct pl_demo_link_loss *l = &s->links[i];
-
-		pl_json_object(j);
-		pl_json_key(j, "from");
-		pl_json_str(j, l->from);
-		pl_json_key(j, "to");
-		pl_json_str(j, l->to);
-		pl_json_number(j, "sent", l->sent);
-		pl_json_key(j, "lost");
-		pl_json_i64(j, l->lost);
-		pl_json_number(j, "true_lost", l->true_lost);
-		pl_json_number(j, "drop_reports", pl_demo_view_drops(d->view, l->node, l->port));
-		pl_json_object_end(j);
-	}
-	pl_json_array_end(j);
+	if (text != NULL)
+		pl_json_raw(j, text, strlen(text));
+	else
+		pl_json_null(j);
 	pl_json_object_end(j);
+	free(text);
+	json_decref(rows);
 }
 
-static void print_losses(const struct demo *d)
-{
-	const struct pl_demo_losses_sum *s = &d->losses;
-
-	for (unsigned int i = 0; i < s->n && (s->links[i].lost != 0 || s->links[i].true_lost != 0);
-		i++) {
-		const struct pl_demo_link_loss *l = &s->links[i];
-
-		printf("lost:   %s to %s %" PRId64 " of %" PRIu64 " by marking, %" PRIu64
-		       " in truth, %" PRIu64 " by INT\n",
-			l->from, l->to, l->lost, l->sent, l->true_lost,
-			pl_demo_view_drops(d->view, l->node, l->port));
-	}
-	if (s->found_block != 0)
-		printf("        " PL_DEMO_LEAK_FROM " to " PL_DEMO_LEAK_TO
-		       " loses 1 %% of its packets, found in block %" PRIu64 " of 1 s\n",
-			s->found_block - s->leak_block + 1);
-	if (s->not_vouched > 0)
-		printf("        left out: %" PRIu64
-		       " blocks of flows with packets later than the guard band\n",
-			s->not_vouched);
-}
-
-static void print_json(const struct demo *d)
+static void print_json(struct demo *d)
 {
 	const struct pl_totals *t = &d->stats.totals;
 	struct pl_json_line line;
@@ -382,7 +476,7 @@ static void print_json(const struct demo *d)
 	pl_json_line_end(&line);
 }
 
-static void print_text(const struct demo *d)
+static void print_text(struct demo *d)
 {
 	const struct pl_totals *t = &d->stats.totals;
 
@@ -417,12 +511,16 @@ static void print_text(const struct demo *d)
 
 int pl_demo_reports(const struct pl_demo_options *options)
 {
-	struct demo d = { .options = options, .signals = pl_signals_fd((const int[]){ 0 }, 0) };
+	struct demo d = { .options = options,
+		.signals = pl_signals_fd((const int[]){ 0 }, SFD_NONBLOCK) };
 	struct pl_diag diag = { .text = "" };
-	int r = d.signals < 0 ? -errno : open_demo(&d, &diag), code;
+	int r = d.signals < 0 ? -errno : open_demo(&d, &diag), code, shown = 0;
 
 	if (r == 0) {
-		run_demo(&d);
+		if (options->headless)
+			(void)wait_until(&d, UINT64_MAX);
+		else
+			shown = show_demo(&d);
 		r = settle(&d);
 	}
 	if (r < 0) {
@@ -435,7 +533,9 @@ int pl_demo_reports(const struct pl_demo_options *options)
 			print_text(&d);
 		else
 			print_json(&d);
-		code = balanced(&d) && fflush(stdout) == 0 ? PL_EXIT_OK : PL_EXIT_FAILED;
+		code = shown != 0                            ? shown
+		       : balanced(&d) && fflush(stdout) == 0 ? PL_EXIT_OK
+							     : PL_EXIT_FAILED;
 	}
 	close_demo(&d);
 	return code;

@@ -231,8 +231,7 @@ static int make_network(struct pl_demo_traffic *t, const struct pl_demo_traffic_
 		.truth = { .path = true_path, .arg = t },
 		.collect = collect,
 		.arg = t };
-	const struct pl_demo_losses_options losses = { options->lost, options->arg,
-		PL_DEMO_LEAK_FROM, PL_DEMO_LEAK_TO };
+	const struct pl_demo_losses_options losses = { PL_DEMO_LEAK_FROM, PL_DEMO_LEAK_TO };
 	int r = pl_lab_topology_load(&t->topology, SHAPE, diag);
 
 	if (r == 0)

@@ -19,9 +19,6 @@ struct pl_demo_traffic_options {
 	double rate;       /* packets of hosts per second, each of which is reported */
 	uint64_t story_ns; /* the story's length; it is told again and again */
 	uint64_t seed;
-	/* As in struct pl_demo_losses_options. */
-	void (*lost)(void *arg, const struct pl_demo_link_loss *link);
-	void *arg;
 };
 
 /* The link that loses, one way. */

@@ -52,16 +52,29 @@ int pl_client_confine_writer(const struct pl_client_args *args,
 	return give_up(paths, sizeof(paths) / sizeof(paths[0]), files, arg);
 }
 
-int pl_client_confine(const struct pl_client_args *args, const char *folder)
+int pl_confine_terminal(struct pl_confine *c)
 {
 	const char *home = getenv("HOME");
 	char terminals[PATH_MAX] = "";
-	const char *const paths[] = { args->ca, args->cert, args->key, args->password_file,
-		args->token_file, folder, getenv("TERMINFO"), terminals };
+	int r = pl_confine_path(c, getenv("TERMINFO"), false);
 
 	/* Only if it exists: a missing path would count as its folder. */
 	if (home != NULL && snprintf(terminals, sizeof(terminals), "%s/.terminfo", home) > 0 &&
-		access(terminals, R_OK | X_OK) < 0)
-		terminals[0] = '\0';
-	return pl_confine_reader(paths, sizeof(paths) / sizeof(paths[0]));
+		access(terminals, R_OK | X_OK) == 0 && r == 0)
+		r = pl_confine_path(c, terminals, false);
+	return r;
+}
+
+static int add_terminal(void *arg, struct pl_confine *c)
+{
+	(void)arg;
+	return pl_confine_terminal(c);
+}
+
+int pl_client_confine(const struct pl_client_args *args, const char *folder)
+{
+	const char *const paths[] = { args->ca, args->cert, args->key, args->password_file,
+		args->token_file, folder };
+
+	return give_up(paths, sizeof(paths) / sizeof(paths[0]), add_terminal, NULL);
 }

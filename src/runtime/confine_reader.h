@@ -11,6 +11,9 @@
  * an error message. */
 int pl_confine_reader(const char *const *paths, size_t n);
 
+/* Adds what a terminal's type is looked up in, beside the system's files. Returns -ENOMEM, -E2BIG. */
+int pl_confine_terminal(struct pl_confine *c);
+
 /* Gives up rights that a client does not need (runtime/confine.h): afterwards the process reads
  * files of `args`, and `folder` (NULL: none). Called before the first thread. Returns 0, or an exit
  * code after an error message. */

@@ -31,6 +31,7 @@ struct top {
 	char typed[PL_TOP_FILTER_MAX];
 	char trouble[600]; /* error of the last answer; empty: none */
 	uint64_t interval_ns;
+	const struct pl_top_below *below;
 };
 
 static volatile sig_atomic_t ended;
@@ -133,6 +134,35 @@ static void draw_list(struct top *t, unsigned int rows, unsigned int cols, struc
 	}
 }
 
+/* Returns the lines that the second table takes; the first one keeps two thirds of them. */
+static unsigned int below_lines(const struct top *t, unsigned int rows)
+{
+	const unsigned int room = (rows - HEAD_LINES - FOOT_LINES) / 3;
+
+	if (t->below == NULL)
+		return 0;
+	return t->below->lines < room ? t->below->lines : room;
+}
+
+/* Draws the second table, from this row on. */
+static void draw_below(const struct top *t, unsigned int from, unsigned int n, unsigned int cols,
+	struct pl_buf *line)
+{
+	json_t *list = n > 0 ? t->below->rows(t->below->arg) : NULL;
+
+	for (unsigned int i = 0; i < n; i++) {
+		pl_buf_reset(line);
+		pl_buf_str(line, "");
+		if (i == 0)
+			pl_top_titles(line, t->below->screen, t->below->screen->sort, true, cols);
+		else if (i - 1 < json_array_size(list))
+			pl_top_row(line, t->below->screen, json_array_get(list, i - 1), cols,
+				pl_top_ascii());
+		put((int)(from + i), i == 0 ? A_BOLD : A_NORMAL, line->data);
+	}
+	json_decref(list);
+}
+
 static void draw_foot(struct top *t, unsigned int rows, unsigned int cols, struct pl_buf *line)
 {
 	const struct pl_top_view *v = &t->view;
@@ -169,6 +199,7 @@ static void draw_foot(struct top *t, unsigned int rows, unsigned int cols, struc
 static void draw(struct top *t)
 {
 	int rows, cols;
+	unsigned int below;
 	struct pl_buf line;
 
 	getmaxyx(stdscr, rows, cols);
@@ -189,10 +220,14 @@ static void draw(struct top *t)
 		pl_top_sums(&line, t->view.status, t->view.before, (unsigned int)cols);
 	put(1, A_NORMAL, line.data);
 	draw_screens(t, (unsigned int)cols);
-	if (t->help)
+	below = below_lines(t, (unsigned int)rows);
+	if (t->help) {
 		draw_help((unsigned int)rows);
-	else
-		draw_list(t, (unsigned int)rows, (unsigned int)cols, &line);
+	} else {
+		draw_list(t, (unsigned int)rows - below, (unsigned int)cols, &line);
+		draw_below(t, (unsigned int)rows - FOOT_LINES - below, below, (unsigned int)cols,
+			&line);
+	}
 	draw_foot(t, (unsigned int)rows, (unsigned int)cols, &line);
 	pl_buf_done(&line);
 	refresh();
@@ -366,7 +401,7 @@ static void loop(struct top *t)
 {
 	bool changed = true;
 
-	while (!t->quit && !ended) {
+	while (!t->quit && !ended && (t->below == NULL || !t->below->ends(t->below->arg))) {
 		int key;
 
 		if (changed)
@@ -379,9 +414,10 @@ static void loop(struct top *t)
 	}
 }
 
-int pl_top_draw(struct pl_top_view *v, const struct pl_top_source *source, uint64_t interval_ns)
+int pl_top_draw(struct pl_top_view *v, const struct pl_top_source *source, uint64_t interval_ns,
+	const struct pl_top_below *below)
 {
-	struct top t = { .view = *v, .interval_ns = interval_ns };
+	struct top t = { .view = *v, .interval_ns = interval_ns, .below = below };
 	SCREEN *screen;
 	int r;
 

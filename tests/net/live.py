@@ -496,6 +496,29 @@ def test_top():
     eq(d.stop(), 0, "stops with 0")
 
 
+def test_demo():
+    """The demonstration has the screens of top, and its losses below each."""
+    if shutil.which("tmux") is None:
+        skip("demo", "missing: tmux")
+        return
+    t = Terminal(80, 24, "demo")
+    try:
+        ok(t.wait(r"^TIMEv +EVENT"), "the events are drawn", "\n".join(t.screen()))
+        ok(t.wait(r"^leaf3 +spine1 +(\d+) +\1 +0 +\d+$"), "a link loses what marking says, of which reports know nothing", "\n".join(t.screen()))
+        ok(t.wait(r" path_change once +1 "), "a link fails", "\n".join(t.screen()))
+        ok(all(len(line) <= 80 for line in t.screen()), "it fits")
+        t.keys("1")
+        ok(t.wait(r"^ *NODE +PORT +QUEUE"), "1: queues", "\n".join(t.screen()))
+        ok(t.wait(r"^LOST FROM +TO +BY MARKINGv"), "the losses stay", "\n".join(t.screen()))
+        t.resize(60, 10)
+        ok(wait(lambda: len(t.screen()) == 10 and "QUEUE" in t.screen()[3] and t.screen()[-2].startswith("LOST FROM")), "smaller: one line of three", t.screen())
+        t.resize(80, 40)
+        t.keys("q")
+        ok(t.wait(r"^exit=0$") and t.wait(r"they agree"), "q ends it, and its totals agree", "\n".join(t.screen()))
+    finally:
+        t.close()
+
+
 def promise_no_drops():
     """20,000 reports a second with all that is followed by default, and a file of everything."""
     d, total = Daemon("promise"), [0]
@@ -511,7 +534,7 @@ def promise_no_drops():
 
 
 def main():
-    lab.run(test_numbers, test_tail, test_slow, test_terminal, test_blocked, test_reconnect, test_top, promise_no_drops)
+    lab.run(test_numbers, test_tail, test_slow, test_terminal, test_blocked, test_reconnect, test_top, test_demo, promise_no_drops)
     eq([name for name in os.listdir(DIR) if name.endswith(".log") and "ThreadSanitizer" in lab.read(name)], [],
        "no report of a sanitizer in any log")
     return tap.end()
