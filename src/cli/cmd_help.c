@@ -11,18 +11,20 @@
 #include "detect/direct.h"
 #include "dta/translator.h"
 #include "lang/builtin.h"
+#include "pipeline/api.h"
 #include "pipeline/config.h"
 #include "rdma/responder.h"
 #include "record/record.h"
 #include "record/where.h"
 #include "service/families.h"
+#include "show/top.h"
 #include "wire/dta.h"
 #include "wire/verdict.h"
 
 static bool man, markdown;
 
 static const char *const topics[] = { "fields", "where", "causes", "events", "metrics", "queries",
-	"ipfix", NULL };
+	"ipfix", "columns", NULL };
 #define N_TOPICS (sizeof(topics) / sizeof(topics[0]) - 1)
 
 static const struct pl_opt *options(void)
@@ -105,6 +107,45 @@ static void add_queries(struct pl_buf *out)
 		for (const struct pl_query_param *p = all[i].params; p->name != NULL; p++)
 			pl_buf_printf(out, "  %s=%s  %s\n", p->name, p->value, p->help);
 		pl_buf_printf(out, "  %s\n", all[i].text);
+	}
+}
+
+/* The title that top has for a column; NULL: it has none. */
+static const char *title_of(const char *table, const char *column)
+{
+	const struct pl_top_screen *screen = pl_top_screen_find(table);
+
+	for (unsigned int i = 0; screen != NULL && i < screen->n_columns; i++) {
+		const struct pl_top_column *c = &screen->columns[i];
+
+		if (c->cell != PL_TOP_RATE && strcmp(c->key, column) == 0)
+			return c->title;
+	}
+	return NULL;
+}
+
+/* Tables of the daemon's API, which top shows. */
+static void add_columns(struct pl_buf *out)
+{
+	const struct pl_api_table *table;
+
+	pl_buf_str(
+		out, "Columns of the daemon's tables (/api/v1/TABLE), with their titles in top:\n");
+	for (unsigned int i = 0; (table = pl_api_table_at(i)) != NULL; i++) {
+		size_t n;
+		const struct pl_field *fields = pl_api_table_fields(table, &n);
+
+		pl_buf_printf(
+			out, "\n%s: %s\n", pl_api_table_name(table), pl_api_table_help(table));
+		for (size_t k = 0; k < n; k++) {
+			const char *title = title_of(pl_api_table_name(table), fields[k].name);
+			char name[96];
+
+			snprintf(name, sizeof(name), "%s%s%s%s", fields[k].name,
+				title != NULL ? " (" : "", title != NULL ? title : "",
+				title != NULL ? ")" : "");
+			pl_opt_help_row(name, fields[k].help, out);
+		}
 	}
 }
 
@@ -191,6 +232,8 @@ static bool add_topic(const char *name, struct pl_buf *out)
 		add_queries(out);
 	else if (strcmp(name, "ipfix") == 0)
 		add_ipfix(out);
+	else if (strcmp(name, "columns") == 0)
+		add_columns(out);
 	else
 		return false;
 	return true;
@@ -275,7 +318,7 @@ const struct pl_command pl_command_help = {
 		"Without a command it lists all commands. Topics: fields (the fields of records), where\n"
 		"(filter expressions), causes (the meaning of each counted cause), events (the kinds of\n"
 		"events), metrics (the families of the metrics page), queries (questions by name), ipfix\n"
-		"(elements of flows, paths and hops).",
+		"(elements of flows, paths and hops), columns (those of the daemon's tables and of top).",
 	.examples =
 		"  pathline help fields\n  pathline help read\n  pathline help --man read | man -l -\n",
 	.words = topics,

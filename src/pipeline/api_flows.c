@@ -20,40 +20,25 @@ enum {
 	HAS_NODES = 64
 };
 
+typedef char nodes_text[PL_PATH_NODES_TEXT];
+
 struct flow_row {
-	uint32_t present, vni;
-	struct pl_addr src, dst;
-	uint16_t sport, dport, vlan;
-	uint8_t proto;
-	uint64_t packets, bytes, path_id, duration_ns, idle_ns, lost, reordered;
-	char path_nodes[PL_PATH_NODES_TEXT];
+	uint32_t present;
+#define PL_FLOW_COLUMN(type, member, ...) type member;
+#include "pipeline/flows.def"
+#undef PL_FLOW_COLUMN
 };
 
-#define FLOW(member, n, f, has, h)                                                                 \
-	{                                                                                          \
-		.name = (n), .unit = "", .help = (h), .offset = offsetof(struct flow_row, member), \
-		.form = PL_FORM_##f, .present = (has)                                              \
-	}
-
 static const struct pl_field flow_fields[] = {
-	FLOW(src, "flow.src", ADDR, 0, "source"),
-	FLOW(dst, "flow.dst", ADDR, 0, "destination"),
-	FLOW(sport, "flow.sport", U16, HAS_PORTS, "source port"),
-	FLOW(dport, "flow.dport", U16, HAS_PORTS, "destination port"),
-	FLOW(proto, "flow.proto", U8, 0, "transport protocol number"),
-	FLOW(vlan, "flow.vlan", U16, HAS_VLAN, "VLAN id"),
-	FLOW(vni, "flow.vni", U32, HAS_VNI, "VXLAN or Geneve network, or GRE key"),
-	PL_API_COLUMN(flow_row, packets, U64, 0, "", "packets reported of it"),
-	PL_API_COLUMN(flow_row, bytes, U64, HAS_BYTES, "", "their bytes"),
-	PL_API_COLUMN(flow_row, path_id, HEX64, HAS_PATH, "", "its last complete path"),
-	PL_API_COLUMN(flow_row, path_nodes, TEXT, HAS_NODES, "",
-		"nodes of that path, source first, when they are known"),
-	PL_API_COLUMN(flow_row, lost, U64, HAS_NUMBERS, "",
-		"packets missing by the flow's own numbers, where it has some"),
-	PL_API_COLUMN(
-		flow_row, reordered, U64, HAS_NUMBERS, "", "packets reordered by those numbers"),
-	PL_API_COLUMN(flow_row, duration_ns, U64, 0, "ns", "from its first to its last report"),
-	PL_API_COLUMN(flow_row, idle_ns, U64, 0, "ns", "since its last report"),
+#define PL_FLOW_COLUMN(type, member, n, f, has, u, h)                                              \
+	{ .name = (n),                                                                             \
+		.unit = (u),                                                                       \
+		.help = (h),                                                                       \
+		.offset = offsetof(struct flow_row, member),                                       \
+		.form = PL_FORM_##f,                                                               \
+		.present = (has) },
+#include "pipeline/flows.def"
+#undef PL_FLOW_COLUMN
 };
 
 struct flow_at {

@@ -99,8 +99,8 @@ static void draw_help(unsigned int rows)
 		"  h or ?            this page",
 		"  q                 quit",
 		"",
-		"  Columns by their names: pathline help top. PER S is the rate since the last",
-		"  answer. A number in the last 30 s of fixed slots is a maximum (DEEPEST, UTIL MAX).",
+		"  Columns by their names: pathline help columns. PER S is the rate since the",
+		"  last answer. A number in the last 30 s of fixed slots is a maximum (DEEPEST, UTIL MAX).",
 	};
 
 	for (unsigned int i = 0; i + HEAD_LINES - 1 < rows - FOOT_LINES; i++)

@@ -12,53 +12,35 @@
 #include "show/top_pages.h"
 #include "web/client.h"
 
-#define N(list) (sizeof(list) / sizeof((list)[0]))
+#define N(list)                (sizeof(list) / sizeof((list)[0]))
 
+/* Columns of the lists of the pipeline. */
+#define COLUMN(k, t, w, c)     { (t), (k), (w), PL_TOP_##c },
+#define PL_QUEUE_TOP(key, ...) COLUMN(#key, __VA_ARGS__)
 static const struct pl_top_column queues[] = {
-	{ "NODE", "node", 8, PL_TOP_NUMBER },
-	{ "PORT", "port", 5, PL_TOP_NUMBER },
-	{ "QUEUE", "queue", 6, PL_TOP_NUMBER },
-	{ "DEPTH", "depth", 8, PL_TOP_NUMBER },
-	{ "DEEPEST", "depth_max", 8, PL_TOP_NUMBER },
-	{ "HOP P50", "hop_latency_p50_ns", 8, PL_TOP_DURATION },
-	{ "HOP P99", "hop_latency_p99_ns", 8, PL_TOP_DURATION },
-	{ "JITTER", "jitter_ns", 7, PL_TOP_DURATION },
-	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
-	{ "PER S", "packets", 8, PL_TOP_RATE },
-	{ "MOST BYTES", "depth_max_bytes", 10, PL_TOP_NUMBER },
+#include "pipeline/cells.def"
 };
-
+#undef PL_QUEUE_TOP
+#define PL_LINK_TOP(key, ...) COLUMN(#key, __VA_ARGS__)
 static const struct pl_top_column links[] = {
-	{ "NODE", "node", 8, PL_TOP_NUMBER },
-	{ "PORT", "port", 5, PL_TOP_NUMBER },
-	{ "TO NODE", "peer", 8, PL_TOP_NUMBER },
-	{ "PORT", "peer_port", 5, PL_TOP_NUMBER },
-	{ "P50", "latency_p50_ns", 7, PL_TOP_DURATION },
-	{ "P99", "latency_p99_ns", 7, PL_TOP_DURATION },
-	{ "JITTER", "jitter_ns", 7, PL_TOP_DURATION },
-	{ "SKEWED", "clock_skewed", 8, PL_TOP_NUMBER },
-	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
-	{ "PER S", "packets", 8, PL_TOP_RATE },
+#include "pipeline/cells.def"
 };
-
+#undef PL_LINK_TOP
+#define PL_PORT_TOP(key, ...) COLUMN(#key, __VA_ARGS__)
 static const struct pl_top_column ports[] = {
-	{ "NODE", "node", 8, PL_TOP_NUMBER },
-	{ "PORT", "port", 5, PL_TOP_NUMBER },
-	{ "UTIL", "utilization", 10, PL_TOP_NUMBER },
-	{ "UTIL MAX", "utilization_max", 10, PL_TOP_NUMBER },
-	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
-	{ "PER S", "packets", 8, PL_TOP_RATE },
+#include "pipeline/cells.def"
 };
-
+#undef PL_PORT_TOP
+#define PL_PATH_TOP(key, ...) COLUMN(#key, __VA_ARGS__)
 static const struct pl_top_column paths[] = {
-	{ "PATH", "path_id", 16, PL_TOP_TEXT },
-	{ "HOPS", "hop_count", 5, PL_TOP_NUMBER },
-	{ "P50", "latency_p50_ns", 7, PL_TOP_DURATION },
-	{ "P99", "latency_p99_ns", 7, PL_TOP_DURATION },
-	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
-	{ "PER S", "packets", 8, PL_TOP_RATE },
-	{ "NODES", "nodes", 0, PL_TOP_NODES },
+#include "pipeline/cells.def"
 };
+#undef PL_PATH_TOP
+#define PL_FLOW_TOP(key, ...) COLUMN(key, __VA_ARGS__)
+static const struct pl_top_column flows[] = {
+#include "pipeline/flows.def"
+};
+#undef PL_FLOW_TOP
 
 static const struct pl_top_column events[] = {
 	{ "TIME", "time", 12, PL_TOP_CLOCK },
@@ -90,16 +72,6 @@ static const struct pl_top_column drops[] = {
 	{ "CAUSE", "cause", 19, PL_TOP_TEXT },
 	{ "COUNT", "count", 11, PL_TOP_NUMBER },
 	{ "PER S", "count", 8, PL_TOP_RATE },
-};
-
-static const struct pl_top_column flows[] = {
-	{ "PACKETS", "packets", 8, PL_TOP_NUMBER },
-	{ "PER S", "packets", 7, PL_TOP_RATE },
-	{ "IDLE", "idle_ns", 6, PL_TOP_DURATION },
-	{ "LOST", "lost", 5, PL_TOP_NUMBER },
-	{ "REORD", "reordered", 5, PL_TOP_NUMBER },
-	{ "PATH", "path_nodes", 13, PL_TOP_NODES },
-	{ "FLOW", "flow.src", 0, PL_TOP_FLOW },
 };
 
 static const struct pl_top_column regions[] = {

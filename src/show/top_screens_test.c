@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/test.h"
+#include "pipeline/api.h"
 #include "show/top.h"
 #include "show/top_pages.h"
 #include "web/client.h"
@@ -402,8 +403,46 @@ static void test_counts(void)
 	}
 }
 
+/* The name that a column has in the API. Times are there as texts, too; a flow is an object. */
+static const char *api_name(const struct pl_top_column *c)
+{
+	if (strcmp(c->key, "time") == 0)
+		return "ts_ns";
+	return strcmp(c->key, "last_time") == 0 ? "last_ts_ns" : c->key;
+}
+
+static bool has_field(const struct pl_api_table *table, const char *name)
+{
+	size_t n;
+	const struct pl_field *fields = pl_api_table_fields(table, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(fields[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void test_api(void)
+{
+	unsigned int tables = 0;
+
+	for (unsigned int i = 0; i < pl_top_n_screens; i++) {
+		const struct pl_top_screen *s = &pl_top_screens[i];
+		const struct pl_api_table *table = pl_api_table_find(s->name);
+
+		tables += table != NULL;
+		for (unsigned int k = 0; table != NULL && k < s->n_columns; k++)
+			ok(has_field(table, api_name(&s->columns[k])),
+				"the table of %s has the column %s", s->name, s->columns[k].key);
+	}
+	eq(tables, 10);
+	ok(pl_api_table_at(tables) == NULL, "every table has a screen");
+}
+
 int main(void)
 {
+	test_api();
 	test_lines();
 	test_counts();
 	test_whole_numbers();

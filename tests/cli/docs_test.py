@@ -53,6 +53,9 @@ def main():
         eq(found, {folder + "/pathline.sock"}, f"{place} shows a socket in the folder that the unit has")
     version = said("version").split()[1]
     eq(re.search(r"^## (\S+)", text_of("NEWS.md"), re.M).group(1), version, "NEWS begins with this version")
+    columns = said("help", "columns")
+    eq(len(re.findall(r"^\w+: ", columns, re.M)), 10, "help columns has every table")
+    ok("  depth_max (DEEPEST) " in columns and "  flow.src (FLOW) " in columns, "with the titles of top", columns)
     says_nothing("everything is in the manual", "tools/check-docs", os.path.abspath(PATHLINE))
     pages = sorted(glob.glob(os.path.join(BUILD, "docs/man/*.[157]")))
     ok(pages, "there are manual pages")
