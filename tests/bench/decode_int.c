@@ -5,7 +5,8 @@
  * every hop. Both hand out batches of 64 as a port does, and both are timed by the thread's CPU
  * clock. The decoder does all of its work in every variant: records with derived latencies, path
  * ids interned, sequence numbers accounted; what varies is how many flows, paths and exporters
- * there are.
+ * there are. The cases "walked" have reports that the fast path walks each time, against the slow
+ * path on the same reports: their ratio is what the walk gains.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,8 +26,8 @@
 struct decode_bench {
 	uint8_t *memory;
 	uint32_t *len;
-	uint32_t frames; /* a multiple of BATCH */
-	struct pl_decode *decode;
+	uint32_t frames;                 /* a multiple of BATCH */
+	struct pl_decode *decode, *slow; /* slow: without the fast path */
 	struct pl_record_batch records;
 	struct pl_batch batch;
 	uint64_t clock_ns;
@@ -149,17 +150,17 @@ static void fill(struct decode_bench *b, uint32_t first)
 	}
 }
 
-static int decode_frames(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+static int decode_by(struct decode_bench *b, struct pl_decode *d, uint64_t budget_ns,
+	struct pl_bench_sample *ret)
 {
-	struct decode_bench *b = arg;
-	const struct pl_decode_counters *c = pl_decode_counters(b->decode);
+	const struct pl_decode_counters *c = pl_decode_counters(d);
 	const uint64_t before = pl_counter_read(&c->verdicts[PL_V_OK]);
 	const uint64_t start = pl_clock_cpu_ns();
 
 	do {
 		for (uint32_t i = 0; i < b->frames; i += BATCH) {
 			fill(b, i);
-			pl_decode_batch(b->decode, &b->batch, &b->records);
+			pl_decode_batch(d, &b->batch, &b->records);
 			pl_record_batch_clear(&b->records);
 		}
 		ret->items += b->frames;
@@ -167,6 +168,20 @@ static int decode_frames(void *arg, uint64_t budget_ns, struct pl_bench_sample *
 	} while (ret->ns < budget_ns);
 	/* A figure for reports that were refused would mean nothing. */
 	return pl_counter_read(&c->verdicts[PL_V_OK]) - before == ret->items ? 0 : -EBADMSG;
+}
+
+static int decode_frames(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	struct decode_bench *b = arg;
+
+	return decode_by(b, b->decode, budget_ns, ret);
+}
+
+static int decode_slow(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	struct decode_bench *b = arg;
+
+	return decode_by(b, b->slow, budget_ns, ret);
 }
 
 /* The sum of all hop words of a report over Ethernet, IPv4 and UDP; 0 when it is something else. */
@@ -250,6 +265,11 @@ static const struct kind v21_3[] = {
 static const struct kind v10_6[] = {
 	{ PL_REPORT_V10, PL_INT_V10, ALL_V10, 6, PL_IP_UDP, 0, 0, false },
 };
+static const struct kind walked[] = {
+	{ PL_REPORT_V20, PL_INT_V20, ALL_V21, 3, PL_IP_UDP, 100, 0, false },
+	{ PL_REPORT_V20, PL_INT_V20, ALL_V21, 3, PL_IP_UDP, 0, 0, true },
+	{ PL_REPORT_V20, PL_INT_V20, ALL_V21, 3, PL_IP_UDP, 0, 0x4000, false },
+};
 static const struct kind mix[] = {
 	{ PL_REPORT_V20, PL_INT_V20, 0xfc00, 3, PL_IP_UDP, 0, 0, false },
 	{ PL_REPORT_V10, PL_INT_V10, 0xdc00, 5, PL_IP_TCP, 0, 0, false },
@@ -268,6 +288,9 @@ static const struct variant variants[] = {
 	{ "decode-int/v1.0-64k-flows", "parse only", parse_only, 65536, 65536, 64, v10_6, 1 },
 	{ "decode-int/mix", "read every word", touch_only, 4096, 256, 8, mix,
 		sizeof(mix) / sizeof(mix[0]) },
+	{ "decode-int/walked-vlan", "slow path", decode_slow, 4096, 1, 4, &walked[0], 1 },
+	{ "decode-int/walked-ipv6", "slow path", decode_slow, 4096, 1, 4, &walked[1], 1 },
+	{ "decode-int/walked-metadata", "slow path", decode_slow, 4096, 1, 4, &walked[2], 1 },
 };
 
 static void discard(struct pl_record_batch *records, void *arg)
@@ -278,7 +301,18 @@ static void discard(struct pl_record_batch *records, void *arg)
 
 static int measure(struct pl_bench_ctx *ctx, struct decode_bench *b, const struct variant *variant)
 {
-	const struct pl_decode_options options = { .max_paths = 131072 };
+	/* Of the exporters; a pinned version, which all of them send, needs the slow path. */
+	const struct pl_profile pinned = { .prefix = pl_addr_v4((const uint8_t[]){ 192, 0, 2, 0 }),
+		.prefix_bits = 96 + 24,
+		.report_version = 1 + PL_REPORT_V20 };
+	const struct pl_profile plain = { .prefix = pinned.prefix, .prefix_bits = 96 + 24 };
+	const bool walks = variant->ceiling == decode_slow;
+	const struct pl_decode_options options = {
+		.max_paths = 131072, .profiles = &plain, .n_profiles = walks
+	};
+	const struct pl_decode_options slow = {
+		.max_paths = 131072, .profiles = &pinned, .n_profiles = 1
+	};
 	const struct pl_bench_case c = { .name = variant->name,
 		.ceiling_name = variant->ceiling_name,
 		.subject = decode_frames,
@@ -290,6 +324,8 @@ static int measure(struct pl_bench_ctx *ctx, struct decode_bench *b, const struc
 	b->memory = aligned_alloc(64, (size_t)b->frames * FRAME_BYTES);
 	b->len = calloc(b->frames, sizeof(*b->len));
 	r = b->memory == NULL || b->len == NULL ? -ENOMEM : pl_decode_new(&b->decode, &options);
+	if (r == 0 && walks)
+		r = pl_decode_new(&b->slow, &slow);
 	for (uint32_t i = 0; r == 0 && i < b->frames; i++) {
 		b->len[i] = put_frame(b->memory + (size_t)i * FRAME_BYTES, variant, i);
 		if (b->len[i] == 0)
@@ -300,9 +336,10 @@ static int measure(struct pl_bench_ctx *ctx, struct decode_bench *b, const struc
 	else
 		pl_complain("benchmark %s: %s", variant->name, strerror(-r));
 	pl_decode_free(b->decode);
+	pl_decode_free(b->slow);
 	free(b->memory);
 	free(b->len);
-	b->decode = NULL;
+	b->decode = b->slow = NULL;
 	return r;
 }
 
