@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,39 @@ const char *pl_file_secret_trouble(int error)
 {
 	return error == -EKEYREJECTED ? "every user may write this file; forbid it (chmod o-w)"
 				      : strerrordesc_np(-error);
+}
+
+void pl_file_forget(char *secret)
+{
+	if (secret == NULL)
+		return;
+	explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
+int pl_file_read_secret_line(const char *path, size_t max_bytes, char **ret, struct pl_diag *diag)
+{
+	char *text;
+	size_t len, n;
+	bool good;
+	int r = pl_file_read_secret(path, max_bytes, &text, &len);
+
+	if (r < 0) {
+		pl_diag_set(diag, "cannot read %s: %s", path, pl_file_secret_trouble(r));
+		return r == -EKEYREJECTED ? -EINVAL : r;
+	}
+	n = strcspn(text, "\r\n");
+	good = n > 0 && (n == len || text[n] != '\0');
+	for (size_t i = 0; i < n; i++)
+		good = good && (unsigned char)text[i] >= 0x20 && text[i] != 0x7f;
+	explicit_bzero(text + n, len - n);
+	if (!good) {
+		pl_file_forget(text);
+		pl_diag_set(diag, "the first line of %s is empty or has control characters", path);
+		return -EINVAL;
+	}
+	*ret = text;
+	return 0;
 }
 
 static int write_all(int fd, const char *data, size_t len)

@@ -22,6 +22,43 @@ static unsigned int entries(const char *folder)
 	return n - 2;
 }
 
+/* What the first line of a file gives; NULL: it is refused, and diag quotes nothing of it. */
+static char *secret_of(const char *path, const char *content, size_t len)
+{
+	struct pl_diag diag = { .text = "" };
+	char *secret = NULL;
+	int r;
+
+	eq(pl_file_replace(path, content, len, 0600), 0);
+	r = pl_file_read_secret_line(path, 20, &secret, &diag);
+	if (r < 0)
+		ok(secret == NULL && strstr(diag.text, path) != NULL &&
+			strstr(diag.text, "sesame") == NULL);
+	return secret;
+}
+
+static void secrets(const char *path)
+{
+	static const char *const good[] = { "sesame", "sesame\n", "sesame\r\n", "sesame\nmore\n" };
+	static const char *const bad[] = { "", "\n", "\nsesame", "ses\tame\n", "\x7fsesame",
+		"a sesame that is long" };
+	struct pl_diag diag;
+	char *secret;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		secret = secret_of(path, good[i], strlen(good[i]));
+		streq(secret, "sesame", "its first line");
+		pl_file_forget(secret);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ok(secret_of(path, bad[i], strlen(bad[i])) == NULL, "refused: case %zu", i);
+	ok(secret_of(path, "sesame\0x", 8) == NULL, "a byte 0 ends no line");
+	eq(chmod(path, 0602), 0);
+	eq(pl_file_read_secret_line(path, 20, &secret, &diag), (uint64_t)-EINVAL,
+		"a file that everybody may write");
+	pl_file_forget(NULL);
+}
+
 int main(void)
 {
 	char folder[] = "/tmp/pl-file-test.XXXXXX", path[64], big[10000];
@@ -56,6 +93,7 @@ int main(void)
 	ok(len == 0 && data[0] == '\0', "is an empty string");
 	free(data);
 	eq(entries(folder), 1, "no temporary file stays");
+	secrets(path);
 	eq(pl_file_replace("/nonexistent/a", "x", 1, 0600), (uint64_t)-ENOENT);
 	unlink(path);
 	mkdir(path, 0700);

@@ -38,41 +38,6 @@ static void make_curl(void)
 
 /* ---- credentials ---- */
 
-static void forget(char *secret)
-{
-	if (secret == NULL)
-		return;
-	explicit_bzero(secret, strlen(secret));
-	free(secret);
-}
-
-/* Reads one line of visible characters; no message quotes it. */
-static int read_secret(const char *path, char **ret, struct pl_diag *diag)
-{
-	char *text;
-	size_t len;
-	int r = pl_file_read_secret(path, SECRET_MAX, &text, &len);
-
-	if (r < 0) {
-		pl_diag_set(diag, "cannot read %s: %s", path, pl_file_secret_trouble(r));
-		return r == -EKEYREJECTED ? -EINVAL : r;
-	}
-	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-		text[--len] = '\0';
-	for (size_t i = 0; i < len; i++) {
-		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-			len = 0;
-	}
-	if (len == 0) {
-		explicit_bzero(text, strlen(text));
-		free(text);
-		pl_diag_set(diag, "%s does not hold one line of visible characters", path);
-		return -EINVAL;
-	}
-	*ret = text;
-	return 0;
-}
-
 /* Appends text to the list; on failure *list is kept, since curl_slist_append frees nothing. */
 static int append(struct curl_slist **list, const char *text)
 {
@@ -96,12 +61,12 @@ static int use_token(struct poster *h, struct pl_diag *diag)
 {
 	char *token, line[SECRET_MAX + 64];
 	struct curl_slist *all = NULL;
-	int r = read_secret(h->token_file, &token, diag);
+	int r = pl_file_read_secret_line(h->token_file, SECRET_MAX, &token, diag);
 
 	if (r < 0)
 		return r;
 	snprintf(line, sizeof(line), "Authorization: %s %s", h->token_scheme, token);
-	forget(token);
+	pl_file_forget(token);
 	r = append(&all, line);
 	explicit_bzero(line, sizeof(line));
 	for (struct curl_slist *l = h->headers; r == 0 && l != NULL; l = l->next)
@@ -124,11 +89,11 @@ static int credentials(void *arg, struct pl_diag *diag)
 	if (h->password_file != NULL) {
 		char *password;
 
-		r = read_secret(h->password_file, &password, diag);
+		r = pl_file_read_secret_line(h->password_file, SECRET_MAX, &password, diag);
 		if (r < 0)
 			return r;
 		curl_easy_setopt(h->easy, CURLOPT_PASSWORD, password); /* curl copies it */
-		forget(password);
+		pl_file_forget(password);
 	}
 	return h->token_file != NULL ? use_token(h, diag) : r;
 }

@@ -47,25 +47,9 @@ const char *pl_client_url(const struct pl_client *client)
 	return client->url;
 }
 
-/* Reads the first line of a file, at most SECRET_MAX characters. */
 static int read_secret(const char *path, char **ret, struct pl_diag *diag)
 {
-	char *text;
-	size_t len;
-	int r = pl_file_read_secret(path, SECRET_MAX, &text, &len);
-
-	if (r < 0) {
-		pl_diag_set(diag, "cannot read %s: %s", path, pl_file_secret_trouble(r));
-		return PL_EXIT_FAILED;
-	}
-	text[strcspn(text, "\r\n")] = '\0';
-	if (text[0] == '\0' || strlen(text) > len) {
-		pl_diag_set(diag, "%s: its first line is empty", path);
-		free(text);
-		return PL_EXIT_FAILED;
-	}
-	*ret = text;
-	return 0;
+	return pl_file_read_secret_line(path, SECRET_MAX, ret, diag) < 0 ? PL_EXIT_FAILED : 0;
 }
 
 static int read_secrets(struct pl_client *c, struct pl_diag *diag)
@@ -84,8 +68,7 @@ static int read_secrets(struct pl_client *c, struct pl_diag *diag)
 			return r;
 		if (asprintf(&c->secret, "%s:%s", a->user, password) < 0)
 			c->secret = NULL;
-		explicit_bzero(password, strlen(password));
-		free(password);
+		pl_file_forget(password);
 		if (c->secret == NULL)
 			return PL_EXIT_FAILED;
 	}
@@ -155,13 +138,6 @@ int pl_client_new(struct pl_client **ret, const struct pl_client_args *args, str
 	return 0;
 }
 
-static void wipe(char *secret)
-{
-	if (secret != NULL)
-		explicit_bzero(secret, strlen(secret));
-	free(secret);
-}
-
 void pl_client_free(struct pl_client *c)
 {
 	if (c == NULL)
@@ -169,8 +145,8 @@ void pl_client_free(struct pl_client *c)
 	if (c->curl != NULL)
 		curl_easy_cleanup(c->curl);
 	pl_buf_done(&c->body);
-	wipe(c->secret);
-	wipe(c->token);
+	pl_file_forget(c->secret);
+	pl_file_forget(c->token);
 	free(c->url);
 	free(c->base);
 	free(c->socket);

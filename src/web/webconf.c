@@ -239,19 +239,17 @@ static int take_tokens(
 
 	for (size_t i = 0; i < t->tokens.n; i++) {
 		char path[PATH_MAX], *text;
-		size_t len;
+		struct pl_diag why;
 		int r;
 
 		if (snprintf(path, sizeof(path), "%s%s%s", files[i][0] == '/' ? "" : folder,
 			    files[i][0] == '/' ? "" : "/", files[i]) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
-		r = pl_file_read_secret(path, TOKEN_MAX, &text, &len);
+		r = pl_file_read_secret_line(path, TOKEN_MAX, &text, &why);
 		if (r < 0) {
-			pl_diag_set(diag, "bearer_token_files: cannot read %s: %s", path,
-				pl_file_secret_trouble(r));
-			return r == -EKEYREJECTED ? -EINVAL : r;
+			pl_diag_set(diag, "bearer_token_files: %s", why.text);
+			return r;
 		}
-		text[strcspn(text, "\r\n")] = '\0';
 		c->tokens[c->n_tokens++] = text;
 		if (strlen(text) < 16) {
 			pl_diag_set(diag,
