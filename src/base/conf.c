@@ -31,6 +31,12 @@ static void free_list(const struct pl_conf_row *row, struct pl_conf_list *list)
 	*list = (struct pl_conf_list){ 0 };
 }
 
+/* Text has places; values of options (pl_conf_set) have none. */
+static bool is_option(const struct pl_conf_node *node)
+{
+	return node->line == 0;
+}
+
 static int set_map(
 	const struct pl_conf_row *rows, struct pl_conf_place *p, const struct pl_conf_node *map);
 
@@ -42,7 +48,10 @@ static int set_item(const struct pl_conf_place *p, const struct pl_conf_row *row
 	size_t i = list->n;
 	int error;
 
-	pl_conf_set_path(inner.path, "%s[%zu]", p->path, i);
+	if (is_option(node))
+		pl_conf_set_path(inner.path, "%s", p->path);
+	else
+		pl_conf_set_path(inner.path, "%s[%zu]", p->path, i);
 	if (row->type == PL_CONF_STRINGS) {
 		error = pl_conf_make_string(&inner, row, node, &((char **)list->items)[i]);
 		list->n += error == 0;
@@ -59,26 +68,6 @@ static int set_item(const struct pl_conf_place *p, const struct pl_conf_row *row
 	return set_map(row->rows, &inner, node);
 }
 
-/* Sets a list of one entry that is written as that entry. */
-static int set_only(const struct pl_conf_place *p, const struct pl_conf_row *row,
-	const struct pl_conf_node *node)
-{
-	struct pl_conf_list *target = field(row, p->conf), list = { 0 };
-	int error;
-
-	list.items = calloc(1, sizeof(char *));
-	if (list.items == NULL)
-		return pl_conf_no_memory(p->diag);
-	error = set_item(p, row, &list, node);
-	if (error < 0) {
-		free_list(row, &list);
-		return error;
-	}
-	free_list(row, target);
-	*target = list;
-	return 0;
-}
-
 static int set_list(const struct pl_conf_place *p, const struct pl_conf_row *row,
 	const struct pl_conf_node *node)
 {
@@ -88,14 +77,23 @@ static int set_list(const struct pl_conf_place *p, const struct pl_conf_row *row
 	size_t n = 0;
 	int error = 0;
 
-	if (row->one && node->kind == PL_CONF_SCALAR && !is_nothing(node))
-		return set_only(p, row, node);
+	/* A list of one entry may be written as that entry. */
+	if (row->one && node->kind == PL_CONF_SCALAR && !is_nothing(node)) {
+		struct pl_conf_node only = *node;
+		const struct pl_conf_node one = { .kind = PL_CONF_SEQ,
+			.line = node->line,
+			.column = node->column,
+			.child = &only };
+
+		only.next = NULL;
+		return set_list(p, row, &one);
+	}
 	if (node->kind != PL_CONF_SEQ && !is_nothing(node))
 		return pl_conf_wrong_kind(p, row, node);
 	for (const struct pl_conf_node *item = node->child; item != NULL; item = item->next)
 		n++;
 	if (!pl_conf_in_range(row, n)) {
-		snprintf(count, sizeof(count), "%zu entries", n);
+		snprintf(count, sizeof(count), is_option(node) ? "%zu times" : "%zu entries", n);
 		return pl_conf_out_of_range(p, row, node, count);
 	}
 	if (n > 0) {
@@ -498,36 +496,12 @@ static char *quoted(const char *word)
 	return text;
 }
 
-/* The list in place of the one that is there. */
-static int set_words(const struct pl_conf_place *p, const struct pl_conf_row *row,
-	const struct pl_conf_node *nodes, size_t n)
-{
-	struct pl_conf_list *target = field(row, p->conf),
-			    list = { .items = calloc(n, sizeof(char *)) };
-	char count[32];
-	int r = list.items == NULL ? pl_conf_no_memory(p->diag) : 0;
-
-	snprintf(count, sizeof(count), "%zu times", n);
-	if (r == 0 && !pl_conf_in_range(row, n))
-		r = pl_conf_out_of_range(p, row, nodes, count);
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		r = pl_conf_make_string(p, row, &nodes[i], &((char **)list.items)[i]);
-		list.n += r == 0;
-	}
-	if (r == 0) {
-		free_list(row, target);
-		*target = list;
-	} else {
-		free_list(row, &list);
-	}
-	return r;
-}
-
 int pl_conf_set(const struct pl_conf_row *row, const char *name, const char *const *words, size_t n,
 	void *conf, struct pl_diag *diag)
 {
 	struct pl_conf_place p = { .conf = conf, .prefix = "", .diag = diag };
 	struct pl_conf_node *nodes = calloc(n, sizeof(*nodes));
+	const struct pl_conf_node list = { .kind = PL_CONF_SEQ, .child = nodes };
 	bool made = nodes != NULL;
 	int r;
 
@@ -535,14 +509,13 @@ int pl_conf_set(const struct pl_conf_row *row, const char *name, const char *con
 	pl_conf_set_path(p.path, "%s", name);
 	for (size_t i = 0; made && i < n; i++) {
 		nodes[i].text = quoted(words[i]);
+		nodes[i].next = i + 1 < n ? &nodes[i + 1] : NULL;
 		made = nodes[i].text != NULL;
 	}
 	if (!made)
 		r = pl_conf_no_memory(diag);
-	else if (row->type == PL_CONF_STRINGS)
-		r = set_words(&p, row, nodes, n);
 	else
-		r = set_value(&p, row, nodes);
+		r = set_value(&p, row, row->type == PL_CONF_STRINGS ? &list : nodes);
 	for (size_t i = 0; nodes != NULL && i < n; i++)
 		free(nodes[i].text);
 	free(nodes);
