@@ -180,92 +180,78 @@ static struct pl_watch *of(struct pl_export *e)
 	return (struct pl_watch *)e;
 }
 
+/* An entry that is offered to the clients. */
+struct offer {
+	enum { OFFER_PATH, OFFER_EVENT, OFFER_VALUE, OFFER_FLAT } kind;
+	enum pl_flat_kind flat;
+	const void *record;
+	const struct pl_hop *hops; /* of a path */
+	uint32_t present;          /* of an event or a value */
+};
+
+static bool wants(
+	const struct pl_watch_client *c, const struct offer *o, const struct pl_where **ret_where)
+{
+	switch (o->kind) {
+	case OFFER_PATH:
+		*ret_where = c->path_where;
+		return c->paths;
+	case OFFER_EVENT:
+		*ret_where = c->event_where;
+		return c->events;
+	case OFFER_VALUE:
+		*ret_where = c->value_where;
+		return c->values;
+	default:
+		*ret_where = c->flat_where;
+		return (c->flat & 1u << o->flat) != 0;
+	}
+}
+
+static bool matches(const struct pl_where *where, const struct offer *o)
+{
+	const struct pl_path *path = o->record;
+
+	return o->kind == OFFER_PATH ? pl_where_match(where, path, o->hops, path->hop_count)
+				     : pl_where_match_row(where, o->record, o->present);
+}
+
+static void format(struct pl_buf *out, enum pl_watch_form form, const struct offer *o)
+{
+	if (o->kind == OFFER_PATH)
+		format_path(out, form, o->record, o->hops);
+	else if (o->kind == OFFER_EVENT)
+		format_event(out, form, o->record);
+	else if (o->kind == OFFER_VALUE)
+		format_value(out, form, o->record);
+	else
+		format_flat(out, form, o->flat, o->record);
+}
+
 /* Offers one entry to all clients; false when one that wanted it had no room. */
-static bool offer_path(struct pl_watch *live, const struct pl_path *path, const struct pl_hop *hops)
+static bool offer(struct pl_watch *live, const struct offer *o)
 {
+	const struct pl_where *where;
 	bool good = true;
 
 	for (unsigned int i = 0; i < live->max_clients; i++) {
 		struct pl_watch_client *c = &live->clients[i];
 
-		if (!c->used || !c->paths)
+		if (!c->used || !wants(c, o, &where))
 			continue;
 		c->stats.seen++;
-		if (c->path_where != NULL &&
-			!pl_where_match(c->path_where, path, hops, path->hop_count)) {
-			c->stats.filtered++;
-			continue;
-		}
-		pl_buf_reset(&live->line);
-		format_path(&live->line, c->form, path, hops);
-		good = pl_watch_client_put(c) && good;
-	}
-	return good;
-}
-
-static bool offer_event(struct pl_watch *live, const struct pl_event *event)
-{
-	bool good = true;
-
-	for (unsigned int i = 0; i < live->max_clients; i++) {
-		struct pl_watch_client *c = &live->clients[i];
-
-		if (!c->used || !c->events)
-			continue;
-		c->stats.seen++;
-		if (c->event_where != NULL &&
-			!pl_where_match_row(c->event_where, event, event->present)) {
-			c->stats.filtered++;
-			continue;
-		}
-		pl_buf_reset(&live->line);
-		format_event(&live->line, c->form, event);
-		good = pl_watch_client_put(c) && good;
-	}
-	return good;
-}
-
-static bool offer_value(struct pl_watch *live, const struct pl_value *value)
-{
-	bool good = true;
-
-	for (unsigned int i = 0; i < live->max_clients; i++) {
-		struct pl_watch_client *c = &live->clients[i];
-
-		if (!c->used || !c->values)
-			continue;
-		c->stats.seen++;
-		if (c->value_where != NULL &&
-			!pl_where_match_row(c->value_where, value, value->present)) {
-			c->stats.filtered++;
-			continue;
-		}
-		pl_buf_reset(&live->line);
-		format_value(&live->line, c->form, value);
-		good = pl_watch_client_put(c) && good;
-	}
-	return good;
-}
-
-static void offer_flat(struct pl_watch *live, enum pl_flat_kind kind, const void *record)
-{
-	for (unsigned int i = 0; i < live->max_clients; i++) {
-		struct pl_watch_client *c = &live->clients[i];
-
-		if (!c->used || (c->flat & 1u << kind) == 0)
-			continue;
-		c->stats.seen++;
-		if (c->flat_where != NULL && !pl_where_match_row(c->flat_where, record, 0)) {
+		if (where != NULL && !matches(where, o)) {
 			c->stats.filtered++;
 			continue;
 		}
 		/* A tap's record is not formatted for a client that does not read. */
-		if (pl_watch_client_full(c, FLAT_LINE_MAX))
+		if (o->kind == OFFER_FLAT && pl_watch_client_full(c, FLAT_LINE_MAX))
 			continue;
 		pl_buf_reset(&live->line);
-		format_flat(&live->line, c->form, kind, record);
-		(void)pl_watch_client_put(c);
+		format(&live->line, c->form, o);
+		good = pl_watch_client_put(c) && good;
 	}
+	return good;
 }
 
 /* Wakes the clients' side once per client that found nothing before and has data now. */
@@ -302,7 +288,9 @@ static void write_paths(struct pl_export *e, const struct pl_record_batch *batch
 	(void)now_ns;
 	pthread_mutex_lock(&live->lock);
 	for (uint32_t i = 0; i < batch->n_paths; i++)
-		delivered += offer_path(live, &batch->paths[i], &batch->hops[batch->first_hop[i]]);
+		delivered += offer(live, &(struct offer){ .kind = OFFER_PATH,
+						 .record = &batch->paths[i],
+						 .hops = &batch->hops[batch->first_hop[i]] });
 	unlock_and_wake(live);
 	account(e, batch->n_paths, delivered);
 }
@@ -317,7 +305,9 @@ static void write_events(
 	pthread_mutex_lock(&live->lock);
 	for (uint32_t i = 0; i < n; i++) {
 		live->recent[live->n_recent++ % live->max_recent] = events[i];
-		delivered += offer_event(live, &events[i]);
+		delivered += offer(live, &(struct offer){ .kind = OFFER_EVENT,
+						 .record = &events[i],
+						 .present = events[i].present });
 	}
 	unlock_and_wake(live);
 	account(e, n, delivered);
@@ -333,7 +323,9 @@ static void write_values(
 	pthread_mutex_lock(&live->lock);
 	for (uint32_t i = 0; i < n; i++) {
 		live->recent_values[live->n_recent_values++ % live->max_recent] = values[i];
-		delivered += offer_value(live, &values[i]);
+		delivered += offer(live, &(struct offer){ .kind = OFFER_VALUE,
+						 .record = &values[i],
+						 .present = values[i].present });
 	}
 	unlock_and_wake(live);
 	account(e, n, delivered);
@@ -372,7 +364,9 @@ static void offer_all(
 	struct pl_watch *live, enum pl_flat_kind kind, const uint8_t *records, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		offer_flat(live, kind, records + (size_t)i * pl_flat(kind)->size);
+		(void)offer(live, &(struct offer){ .kind = OFFER_FLAT,
+					  .flat = kind,
+					  .record = records + (size_t)i * pl_flat(kind)->size });
 }
 
 void pl_watch_tapped(struct pl_watch *live, enum pl_flat_kind kind, const void *records, uint32_t n)
