@@ -99,7 +99,7 @@ static int find_region(const struct pl_config *c, size_t i, struct pl_diag *diag
 	const struct pl_config_region *r = c->regions.items;
 
 	o->dta.path = NULL;
-	if (o->type != PL_OUTPUT_DTA || o->to != NULL || o->dta.region == NULL)
+	if (!pl_output_kinds[o->type]->dta || o->to != NULL || o->dta.region == NULL)
 		return 0;
 	for (size_t k = 0; k < c->regions.n; k++) {
 		if (r[k].writer == PL_WRITER_OUTPUT && same(r[k].name, o->dta.region))
@@ -142,18 +142,16 @@ static int check_written(const struct pl_config *c, struct pl_diag *diag)
 	return 0;
 }
 
-/* Refuses keys that apply to type dta only. */
+/* Refuses keys of DTA, and `to`, where they do not apply. */
 static int check_dta_strays(const struct pl_config_output *o, struct pl_diag *diag)
 {
-	const struct pl_output_stray strays[] = {
-		{ o->type != PL_OUTPUT_IPFIX && o->type != PL_OUTPUT_RAW ? o->to : NULL, "to" },
+	const struct pl_output_kind *k = pl_output_kinds[o->type];
+	const struct pl_output_stray strays[] = { { k->to ? NULL : o->to, "to" },
 		{ o->dta.region, "region" }, { o->dta.key.n > 0 ? "" : NULL, "key" },
-		{ o->dta.value.n > 0 ? "" : NULL, "value" }
-	};
+		{ o->dta.value.n > 0 ? "" : NULL, "value" } };
 
-	return o->type == PL_OUTPUT_DTA
-		       ? 0
-		       : pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
+	return k->dta ? 0
+		      : pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
 }
 
 static int check_output(const struct pl_config_output *o, size_t number, struct pl_diag *diag)

@@ -21,6 +21,9 @@ struct pl_output_kind {
 	enum pl_output_takes paths, events, values, series;
 	bool packets; /* always takes packets as they arrived */
 	bool page;    /* series are all families of the metrics page */
+	bool to;      /* the key `to` applies */
+	bool dta;     /* the keys of DTA apply, and `record` says what is written */
+	bool history; /* it is a folder whose events are remembered after a restart */
 	/* Sets keys that depend on others, when paths_word and events_word are auto. NULL: none. */
 	void (*resolve)(struct pl_config_output *output);
 	/* Checks required keys and their relations, without network. -EINVAL with diag. */

@@ -33,6 +33,7 @@ const struct pl_output_kind pl_output_kind_ipfix = {
 	.events = PL_CANNOT,
 	.values = PL_CANNOT,
 	.series = PL_CANNOT,
+	.to = true,
 	.check = check,
 	.open = open_out,
 	.memory = memory,

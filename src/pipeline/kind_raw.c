@@ -45,6 +45,7 @@ const struct pl_output_kind pl_output_kind_raw = {
 	.values = PL_CANNOT,
 	.series = PL_CANNOT,
 	.packets = true,
+	.to = true,
 	.check = check,
 	.open = open_out,
 	.memory = memory,

@@ -63,6 +63,7 @@ const struct pl_output_kind pl_output_kind_region = {
 	.events = PL_TAKES,
 	.values = PL_CANNOT,
 	.series = PL_CANNOT,
+	.history = true,
 	.check = check,
 	.open = open_regions,
 	.memory = memory,

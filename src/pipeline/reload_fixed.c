@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "pipeline/config_words.h"
+#include "pipeline/kind.h"
 #include "pipeline/state.h"
 
 const struct pl_config_source *pl_config_find_source(const struct pl_config *c, const char *uri)
@@ -165,7 +166,7 @@ static void keep_fixed(struct pl_config *from, struct pl_config *to)
 			n->rotate_age_ns = o[i].rotate_age_ns;
 			n->rotate_keep = o[i].rotate_keep;
 			n->keep = o[i].keep;
-			if (o[i].type == PL_OUTPUT_DTA) {
+			if (pl_output_kinds[o[i].type]->dta) {
 				n->dta.record = o[i].dta.record;
 				n->paths = o[i].paths;
 				n->events = o[i].events;

@@ -15,6 +15,7 @@
 #include "marks/marks.h"
 #include "memory/history.h"
 #include "pipeline/api.h"
+#include "pipeline/kind.h"
 #include "service/tapped.h"
 #include "service/taps.h"
 
@@ -487,7 +488,7 @@ static void remember(struct pl_watch *live, const struct pl_config *config)
 	const struct pl_config_output *o = config->outputs.items;
 
 	for (size_t i = 0; i < config->outputs.n; i++) {
-		if (o[i].type != PL_OUTPUT_REGION || !o[i].events)
+		if (!pl_output_kinds[o[i].type]->history || !o[i].events)
 			continue;
 		remember_from(live, o[i].path);
 		return;
