@@ -4,6 +4,9 @@
 
 #include "export/ipfix_out.h"
 
+/* A stub has the parameters of the function that it stands for. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 int pl_ipfix_built(struct pl_diag *diag)
 {
 	pl_diag_set(diag,
@@ -14,16 +17,12 @@ int pl_ipfix_built(struct pl_diag *diag)
 
 int pl_ipfix_out_check(const char *uri, struct pl_diag *diag)
 {
-	(void)uri;
 	return pl_ipfix_built(diag);
 }
 
 int pl_ipfix_out_open(
 	struct pl_export **ret, const char *uri, uint64_t now_ns, struct pl_diag *diag)
 {
-	(void)ret;
-	(void)uri;
-	(void)now_ns;
 	return pl_ipfix_built(diag);
 }
 
