@@ -3,6 +3,7 @@
 #include "nic/nic.h"
 #include "base/stats.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,7 @@ static void stamp(const struct pl_nic *nic, struct pl_frames *frames)
 	for (uint32_t i = 0; i < frames->batch.n; i++) {
 		const size_t at = (size_t)(frames->batch.pkts[i].data - frames->build.data);
 
+		assert(at + 2 * sizeof(nic->interface.mac) <= frames->build.len);
 		memcpy(frames->build.data + at + sizeof(nic->interface.mac), nic->interface.mac,
 			sizeof(nic->interface.mac));
 	}
@@ -203,6 +205,7 @@ int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *di
 	const uint32_t n = frames->batch.n;
 	int r;
 
+	assert(n <= PL_BATCH_MAX);
 	if (n == 0)
 		return 0;
 	if (nic->interface.moved)
@@ -210,6 +213,7 @@ int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *di
 	r = nic->ops->send(nic->wire, &frames->batch, diag);
 	if (r == -ENETDOWN)
 		return r;
+	assert(r < 0 || (uint32_t)r <= n);
 	pl_count(&nic->counters.sent, r > 0 ? (uint64_t)r : 0);
 	pl_count(&nic->counters.unsent, r > 0 ? n - (uint64_t)r : n);
 	pl_frames_clear(frames);

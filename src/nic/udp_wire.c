@@ -17,6 +17,7 @@
  * Times to live, types of service and Ethernet addresses are not told: packets have 0, 0 and none.
  * Packets are the wire's until the next reception.
  */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -275,6 +276,7 @@ static void make_packet(
 	const uint32_t there = in->len < DATAGRAM_MAX ? in->len : DATAGRAM_MAX;
 	const uint32_t headers = put_headers(wire, at, in, in->wire_len);
 
+	assert(headers + there <= sizeof(wire->packets[0]));
 	memcpy(at + headers, in->data, there);
 	if (pl_addr_is_v4(&in->src) && there == in->wire_len)
 		find_identification(at, headers + there);
@@ -374,6 +376,7 @@ static int udp_wire_send(struct nic_wire *wire, struct pl_batch *frames, struct 
 	uint32_t at = 0, messages = 0, sent = 0;
 	int error = 0;
 
+	assert(frames->n <= PL_BATCH_MAX);
 	for (uint32_t i = 0; i < frames->n; i++)
 		messages += make_message(wire, messages, &frames->pkts[i]);
 	while (at < messages) {

@@ -3,6 +3,7 @@
  * that pl_port_send takes as it is. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,6 +39,7 @@ static inline bool pl_frames_room(const struct pl_frames *frames, uint32_t n, ui
 
 static inline void pl_frames_name(struct pl_frames *frames, size_t at)
 {
+	assert(frames->batch.n < PL_BATCH_MAX && at <= frames->build.len);
 	frames->batch.pkts[frames->batch.n++] = (struct pl_packet){ .data = frames->build.data + at,
 		.len = (uint32_t)(frames->build.len - at),
 		.wire_len = (uint32_t)(frames->build.len - at),
@@ -49,6 +51,7 @@ static inline uint8_t *pl_frames_make(struct pl_frames *frames, size_t len)
 {
 	const size_t at = frames->build.len;
 
+	assert(len <= frames->build.cap - at);
 	frames->build.len += len;
 	pl_frames_name(frames, at);
 	return frames->build.data + at;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs of a collector: makes them for peers that may have one, ends them with their
  * connections, keeps their accounts. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -131,9 +132,11 @@ static struct collector_peer *free_peer(struct pl_collector *c)
 
 void collector_end_peer(struct pl_collector *c, struct collector_peer *p)
 {
+	assert(p->used);
 	if (p->account != UINT32_MAX) {
 		struct pl_collector_account *a = &c->accounts[p->account];
 
+		assert(p->account < c->n_accounts && a->connected > 0);
 		add_status(c, p, a);
 		a->connected--;
 	}
@@ -157,6 +160,7 @@ static void settle(struct pl_collector *c, struct collector_peer *p)
 {
 	struct pl_collector_account *a;
 
+	assert(p->used && !p->settled && p->account == UINT32_MAX);
 	p->settled = true;
 	p->account = account_of(c, &p->addr, p->store);
 	if (p->account == UINT32_MAX)
@@ -463,6 +467,7 @@ void collector_ended(void *arg, uint64_t id)
 {
 	struct pl_collector *c = arg;
 
+	assert(id > 0 && id <= c->n_peers);
 	if (c->peers[id - 1].used)
 		collector_end_peer(c, &c->peers[id - 1]);
 }

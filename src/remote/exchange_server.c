@@ -3,6 +3,7 @@
 #include "remote/exchange_server.h"
 #include "base/stats.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,7 @@ static bool answer_all(struct pl_exchange_server *s, struct peer *p)
 		/* Not a message, one longer than any, or more messages than anybody needs. */
 		if (r <= 0 || p->asks == 4 * PL_EXCHANGE_ASKS_MAX)
 			return false;
+		assert(used <= p->in_bytes && p->in_bytes <= sizeof(p->in));
 		memmove(p->in, p->in + used, p->in_bytes - used);
 		p->in_bytes -= (uint32_t)used;
 		answer(s, p, &theirs);

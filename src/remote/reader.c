@@ -2,6 +2,7 @@
 /* Reads stores of collectors over RoCE. */
 #include "remote/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -121,6 +122,7 @@ static void take_completions(struct pl_reader *r)
 		for (uint32_t i = 0; i < n; i++) {
 			struct line *l = &r->lines[done[i].id];
 
+			assert(done[i].id <= r->o.n_servers && l->under_way > 0);
 			l->under_way--;
 			if (l->result == PL_RDMA_RESULT_OK)
 				l->result = done[i].result;

@@ -3,6 +3,7 @@
 #include "remote/uplink.h"
 #include "base/stats.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,10 @@ static void take_completions(struct pl_uplink *u)
 			struct collector *c = &u->collectors[done[i].id & 0xffff];
 			const bool ok = done[i].result == PL_RDMA_RESULT_OK;
 
+			/* The requester gives back ids that this file made. */
+			assert((done[i].id & 0xffff) < u->o.collectors);
+			assert((done[i].id & ID_READ) == 0 || c->reads > 0);
+
 			if (!ok && done[i].result != PL_RDMA_RESULT_FLUSHED)
 				c->count.failures[done[i].result]++;
 			c->broken |= !ok;
@@ -138,6 +143,7 @@ static void end_lane(struct pl_uplink *u, unsigned int collector, struct lane *l
 	(void)pl_requester_qp_ready(u->requester, l->qpn, 0, 0);
 	take_completions(u);
 	(void)pl_requester_qp_remove(u->requester, l->qpn);
+	assert(u->collectors[collector].ready >= l->ready);
 	u->collectors[collector].ready -= l->ready;
 	*l = (struct lane){ 0 };
 }
@@ -232,6 +238,7 @@ int pl_uplink_answer(struct pl_uplink *u, unsigned int collector, unsigned int s
 	l->bytes = bytes;
 	l->ready = true;
 	u->collectors[collector].ready++;
+	assert(u->collectors[collector].ready <= u->o.n_stores);
 	return 0;
 }
 
@@ -298,8 +305,10 @@ static bool has_room(const struct pl_uplink *u, const struct lane *l, const stru
 {
 	struct pl_requester_status s;
 
-	return pl_requester_qp_status(u->requester, l->qpn, &s) == 0 && !s.failed &&
-	       u->o.queue - s.posted >= packets_of(l, op);
+	if (pl_requester_qp_status(u->requester, l->qpn, &s) < 0 || s.failed)
+		return false;
+	assert(s.posted <= u->o.queue);
+	return u->o.queue - s.posted >= packets_of(l, op);
 }
 
 /* Posts the packet of an operation that begins `at` bytes behind its first byte. */
@@ -332,6 +341,7 @@ static bool post(struct pl_uplink *u, const struct lane *l, const struct pl_op *
 {
 	uint32_t at = 0;
 
+	assert(l->ready && op->offset + op->bytes <= l->bytes);
 	if (!has_room(u, l, op))
 		return false;
 	do {

@@ -2,6 +2,7 @@
 /* Runs the threads that signals of peers wake. */
 #include "remote/workers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -59,6 +60,7 @@ struct pl_workers {
 
 static void hand_out(struct worker *w, uint32_t n)
 {
+	assert(n > 0 && n <= ITEMS);
 	w->stats.items += n;
 	w->all->options.out(w->all->options.arg, w->items, n);
 }
@@ -121,6 +123,8 @@ static void take(struct worker *w, const struct signal *signal)
 	const uint32_t index = signal->imm & INDEX_MASK;
 	const uint64_t now = pl_clock_mono_ns();
 
+	/* The immediate value is the peer's; the store is ours. */
+	assert(signal->store < w->all->options.n_stores);
 	if (signal->imm >> 28 != p->primitive ||
 		(p->primitive == PL_APPEND && index >= p->append.lists) ||
 		(p->primitive == PL_KEY_WRITE &&
@@ -186,6 +190,7 @@ void pl_workers_signal(struct pl_workers *w, uint32_t store, uint32_t imm, uint6
 		.imm = imm };
 	struct worker *to = &w->workers[((imm & INDEX_MASK) + store) % w->options.n];
 
+	assert(store < w->options.n_stores);
 	w->signals++;
 	if (pl_ring_push(&to->ring, &signal, 1) == 0)
 		w->full++;

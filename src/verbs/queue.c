@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: makes them, brings them to ready, posts receives and takes completions. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ struct verbs_qp *verbs_find(struct pl_verbs *v, uint32_t qpn)
 
 static uint64_t receive_id(const struct pl_verbs *v, const struct verbs_qp *q)
 {
+	assert(q >= v->qps && q < v->qps + v->options.max_qps);
 	return (uint64_t)q->generation << 32 | (uint64_t)(q - v->qps);
 }
 
@@ -75,6 +77,7 @@ void verbs_broken(struct pl_verbs *v, struct verbs_qp *q)
 
 static void immediate(struct pl_verbs *v, struct verbs_qp *q, const struct ibv_wc *wc)
 {
+	assert(v->done_head - v->done_tail <= v->done_cap);
 	pl_count(&v->counters.immediates, 1);
 	if (v->done_head - v->done_tail == v->done_cap)
 		pl_count(&v->counters.immediates_lost, 1);
@@ -130,6 +133,7 @@ uint32_t pl_verbs_completions(struct pl_verbs *v, struct pl_rdma_completion *ret
 {
 	uint32_t n = 0;
 
+	assert(v->done_head - v->done_tail <= v->done_cap);
 	while (n < max && v->done_tail != v->done_head)
 		ret[n++] = v->done[v->done_tail++ % v->done_cap];
 	return n;
