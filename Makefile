@@ -10,7 +10,7 @@
 #   make deps      packages for make check      make clean     remove build/
 #   make vectors-update NAME=x                  make man       manual pages into build/man
 #   make check-rxe our RDMA engines against Linux soft-RoCE in an emulated machine (part of both checks)
-#   make check-flink  exported questions answered by Flink over a topic
+#   make check-flink  exported questions answered by Flink over a topic (part of make check-all)
 #   make soak      [HOURS=24] of the daemon's time, in minutes
 
 BUILD  ?= build
@@ -59,9 +59,9 @@ lint: deps
 	@tools/lint
 
 check-flink: deps release
-	tools/kafka build/kafka-server
-	tools/flink build/flink
-	python3 tests/interop/flink/flink.py build/release/src/cli/pathline build/flink build/kafka-server
+	tools/kafka $(BUILD)/kafka-server
+	tools/flink $(BUILD)/flink
+	@meson test -C $(BUILD)/release --no-rebuild --print-errorlogs flink
 
 check-rxe: deps release
 	@meson test -C $(BUILD)/release --no-rebuild --print-errorlogs --suite rxe

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -33,6 +34,32 @@
 		}                                                                                  \
 		so_;                                                                               \
 	})
+
+/*
+ * Of tests that draw, whose arguments are [SEED|today [ROUNDS]]: the seed, which is printed, and the
+ * number of rounds. Today's is the day as a number, such as 20261130: the same for all runs of a
+ * check.
+ */
+static inline uint64_t pl_test_seed(int argc, char **argv, uint64_t usual)
+{
+	const time_t now = time(NULL);
+	uint64_t seed = usual;
+	struct tm day;
+
+	gmtime_r(&now, &day);
+	if (argc > 1 && strcmp(argv[1], "today") == 0)
+		seed = ((uint64_t)day.tm_year + 1900) * 10000 + ((uint64_t)day.tm_mon + 1) * 100 +
+		       (uint64_t)day.tm_mday;
+	else if (argc > 1)
+		seed = strtoull(argv[1], NULL, 0);
+	printf("# seed %" PRIu64 "\n", seed);
+	return seed;
+}
+
+static inline unsigned int pl_test_rounds(int argc, char **argv, unsigned int usual)
+{
+	return argc > 2 ? (unsigned int)strtoul(argv[2], NULL, 10) : usual;
+}
 
 static unsigned int pl_test_run;
 static unsigned int pl_test_failed;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random joins of three sub-queries over random records, against loops over all pairs of rows. */
+/* Random joins of three sub-queries over random records, against loops over all pairs of rows.
+ * usage: join_test [SEED|today [ROUNDS]] */
 #include "base/rng.h"
 #include "base/test.h"
 #include "query/query.h"
@@ -183,14 +184,13 @@ static bool run(const char *text)
 	return true;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const unsigned int rounds = pl_test_rounds(argc, argv, 600);
 	unsigned int differ = 0, refused = 0, rows = 0;
-	const uint64_t seed = 24;
 
-	printf("# seed %" PRIu64 "\n", seed);
-	pl_rng_seed(&rng, seed);
-	for (unsigned int round = 0; round < 600; round++) {
+	pl_rng_seed(&rng, pl_test_seed(argc, argv, 24));
+	for (unsigned int round = 0; round < rounds; round++) {
 		enum kind kind = (enum kind)(round % 3), then = (enum kind)(round / 3 % 3);
 		bool turned = round / 9 % 2 != 0;
 		char text[1024];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random joins of records, in random orders and batches, against loops over all pairs of records. */
+/* Random joins of records, in random orders and batches, against loops over all pairs of records.
+ * usage: pairs_test [SEED|today [ROUNDS]] */
 #include <stdlib.h>
 
 #include "base/rng.h"
 #include "base/test.h"
 #include "query/query.h"
 
-enum { RECORDS = 80, SPAN = 1200, WINDOW = 100, ROUNDS = 4000 };
+enum { RECORDS = 80, SPAN = 1200, WINDOW = 100 };
 
 static struct pl_rng rng;
 
@@ -373,12 +374,12 @@ static unsigned int late_items(const struct question *q)
 	return n;
 }
 
-static void test_pairs(void)
+static void test_pairs(unsigned int rounds)
 {
 	unsigned int refused = 0, differ = 0, rows = 0, late = 0, late_differ = 0, unordered = 0,
 		     moved = 0, orders = 0;
 
-	for (unsigned int round = 0; round < ROUNDS; round++) {
+	for (unsigned int round = 0; round < rounds; round++) {
 		struct question q;
 
 		make_items(round % 3 == 0 ? 25 : 1);
@@ -489,13 +490,10 @@ static void test_clocks(void)
 	pl_query_free(query);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const uint64_t seed = 41;
-
-	printf("# seed %" PRIu64 "\n", seed);
-	pl_rng_seed(&rng, seed);
-	test_pairs();
+	pl_rng_seed(&rng, pl_test_seed(argc, argv, 41));
+	test_pairs(pl_test_rounds(argc, argv, 4000));
 	test_bound();
 	test_clocks();
 	return pl_test_done();

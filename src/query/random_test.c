@@ -7,8 +7,6 @@
  */
 #include "query/random_test.h"
 
-#include <time.h>
-
 #define RECORDS   600
 #define FEEDS_MAX 64
 
@@ -583,30 +581,16 @@ static uint64_t run_query(const struct pl_query *query, unsigned int partitions,
 	return late;
 }
 
-/* The day as a number, such as 20261130: the same for all runs of a check. */
-static uint64_t today(void)
-{
-	const time_t now = time(NULL);
-	struct tm day;
-
-	gmtime_r(&now, &day);
-	return ((uint64_t)day.tm_year + 1900) * 10000 + ((uint64_t)day.tm_mon + 1) * 100 +
-	       (uint64_t)day.tm_mday;
-}
-
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc < 2                        ? 20181
-			: strcmp(argv[1], "today") == 0 ? today()
-							: strtoull(argv[1], NULL, 0);
-	unsigned int rounds = argc > 2 ? (unsigned int)atoi(argv[2]) : 3000, refused = 0,
-		     differ = 0;
+	const uint64_t seed = pl_test_seed(argc, argv, 20181);
+	const unsigned int rounds = pl_test_rounds(argc, argv, 3000);
+	unsigned int refused = 0, differ = 0;
 	unsigned int unlike_late = 0, disorder = 0;
 	uint64_t all_rows = 0, all_late = 0;
 	static struct text_rows got, want;
 	static struct query q;
 
-	printf("# seed %" PRIu64 "\n", seed);
 	pl_rng_seed(&pl_random, seed);
 	for (unsigned int round = 0; round < rounds; round++) {
 		unsigned int partitions = 1 + below(3);

@@ -262,10 +262,7 @@ static void test_first(void)
 
 int main(int argc, char **argv)
 {
-	const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 40437;
-
-	printf("# seed %" PRIu64 "\n", seed);
-	pl_rng_seed(&rng, seed);
+	pl_rng_seed(&rng, pl_test_seed(argc, argv, 40437));
 	test_aggregates();
 	test_first();
 	return pl_test_done();

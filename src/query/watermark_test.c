@@ -433,9 +433,8 @@ static void test_not_back(void)
 
 int main(int argc, char **argv)
 {
-	const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20261129;
+	const uint64_t seed = pl_test_seed(argc, argv, 20261129);
 
-	printf("# seed %" PRIu64 "\n", seed);
 	test_never_seen_partition();
 	test_member_without_partition();
 	test_behind();
@@ -444,6 +443,6 @@ int main(int argc, char **argv)
 	restarts = true;
 	test_back();
 	test_not_back();
-	test_random(seed, argc > 2 ? (unsigned int)atoi(argv[2]) : 1000);
+	test_random(seed, pl_test_rounds(argc, argv, 1000));
 	return pl_test_done();
 }

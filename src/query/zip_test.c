@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random zips of filters and folds over random packets, against a loop over the packets. */
+/* Random zips of filters and folds over random packets, against a loop over the packets.
+ * usage: zip_test [SEED|today [ROUNDS]] */
 #include <stdlib.h>
 
 #include "base/rng.h"
 #include "base/test.h"
 #include "query/query.h"
 
-enum { PACKETS = 300, HOSTS = 4, ROUNDS = 3000 };
+enum { PACKETS = 300, HOSTS = 4 };
 
 static struct pl_rng rng;
 static struct pl_pkt64 packets[PACKETS];
@@ -213,11 +214,11 @@ static int by_value(const void *a, const void *b)
 	return 0;
 }
 
-static void test_zips(void)
+static void test_zips(unsigned int rounds)
 {
 	unsigned int refused = 0, differ = 0, rows = 0;
 
-	for (unsigned int round = 0; round < ROUNDS; round++) {
+	for (unsigned int round = 0; round < rounds; round++) {
 		const enum side a = (enum side)(round % 3), b = (enum side)(round / 3 % 3);
 		const bool pipe = below(2), grouped = below(2);
 		/* In the pipe form a window stands behind a group. */
@@ -245,12 +246,9 @@ static void test_zips(void)
 	ok(rows > 50000, "%u rows", rows);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const uint64_t seed = 42;
-
-	printf("# seed %" PRIu64 "\n", seed);
-	pl_rng_seed(&rng, seed);
-	test_zips();
+	pl_rng_seed(&rng, pl_test_seed(argc, argv, 42));
+	test_zips(pl_test_rounds(argc, argv, 3000));
 	return pl_test_done();
 }
