@@ -121,6 +121,7 @@ class Standing:
         code = self.daemon.stop()
         self.manager.stop()
         network.sh("ip link del scan0")
+        network.sh(f"ip netns del {self.there}")
         return code
 
 
