@@ -41,7 +41,7 @@ static void take_blocks(struct pl_marks_one *one, const struct pl_addr *sender,
 
 	pl_mark_domain_take(one->domain, sender, records, n, torn, pl_clock_real_ns());
 	if (stats->not_allowed == refused)
-		one->show(one->give_arg, records, n);
+		one->give_blocks(one->give_arg, records, n);
 }
 
 void pl_marks_take(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)

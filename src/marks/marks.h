@@ -29,11 +29,11 @@ struct pl_marks_one {
 	unsigned int n_ports;
 	const char *const *to; /* outputs of results; owned by the configuration */
 	size_t n_to;
-	/* Set by the owner of the tap with the sockets and outputs. give: passes results to outputs
-	 * and queries. show: shows accepted block records to viewers. */
+	/* Set by the owner of the tap with the sockets and outputs. give: passes results to outputs,
+	 * viewers and queries. give_blocks: passes accepted block records to viewers and queries. */
 	struct pl_tmpkt_receiver *const *receiver;
 	void (*give)(void *arg, const struct pl_seg192 *records, uint32_t n);
-	void (*show)(void *arg, const struct pl_mark128 *records, uint32_t n);
+	void (*give_blocks)(void *arg, const struct pl_mark128 *records, uint32_t n);
 	void *give_arg;
 	struct pl_marks_region regions[PL_MARKS_SOURCES_MAX];
 	unsigned int n_regions;

@@ -18,7 +18,7 @@ static uint32_t put_event(void *arg, const struct pl_event *events, uint32_t n)
 	return n;
 }
 
-static void show(void *arg, const struct pl_mark128 *records, uint32_t n)
+static void give_blocks(void *arg, const struct pl_mark128 *records, uint32_t n)
 {
 	(void)arg;
 	(void)records;
@@ -155,7 +155,7 @@ int main(void)
 	test_behind();
 	ok(pl_marks_init(&marks, &config, NULL) == 0);
 	marks.items[0]->give = give;
-	marks.items[0]->show = show;
+	marks.items[0]->give_blocks = give_blocks;
 	ok(pl_marks_service.open(&marks, NULL) == 0);
 	append(&a, block);
 	now_ns = pl_clock_mono_ns();

@@ -138,9 +138,9 @@ static void give_segments(void *arg, const struct pl_seg192 *records, uint32_t n
 	pl_tap_service_give(&tap->service, PL_FLAT_SEG192, records, n);
 }
 
-static void show_blocks(void *arg, const struct pl_mark128 *records, uint32_t n)
+static void give_blocks(void *arg, const struct pl_mark128 *records, uint32_t n)
 {
-	pl_taps_show(arg, PL_FLAT_MARK128, records, n);
+	pl_taps_give(arg, PL_FLAT_MARK128, records, n);
 }
 
 /* Adds a tap for each marking domain, for its sockets and outputs. */
@@ -172,7 +172,7 @@ static int add_marks(struct pl_one_process *p, struct pl_diag *diag)
 			break;
 		one->receiver = &tap->service.receiver;
 		one->give = give_segments;
-		one->show = show_blocks;
+		one->give_blocks = give_blocks;
 		one->give_arg = tap;
 	}
 	return r;

@@ -26,25 +26,24 @@ static uint32_t kinds_made(const struct pl_config_tap *t)
 	return t->to.n > 0 || t->records == PL_TAP_RECORDS_DROPS ? 1u << kinds[t->records] : 0;
 }
 
-void pl_taps_show(
+void pl_taps_give(
 	const struct pl_taps_one *one, enum pl_flat_kind kind, const void *records, uint32_t n)
 {
 	if (one->all->watch != NULL)
 		pl_watch_tapped(one->all->watch, kind, records, n);
+	if ((one->kinds & 1u << kind) != 0 && one->all->take != NULL)
+		one->all->take(one->all->arg, one->index, kind, records, n);
 }
 
 static void take(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
 {
 	const struct pl_taps_one *one = arg;
 
-	/* The other service shows those that it accepts. */
-	if (one->added != NULL && kind == one->added->in) {
+	/* The other service gives those that it accepts. */
+	if (one->added != NULL && kind == one->added->in)
 		one->added->sink(one->added->arg, kind, records, n);
-		return;
-	}
-	pl_taps_show(one, kind, records, n);
-	if ((one->kinds & 1u << kind) != 0 && one->all->take != NULL)
-		one->all->take(one->all->arg, one->index, kind, records, n);
+	else
+		pl_taps_give(one, kind, records, n);
 }
 
 bool pl_taps_may_push(const struct pl_taps_one *one)

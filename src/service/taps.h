@@ -76,8 +76,8 @@ int pl_taps_init(struct pl_taps *ret, const struct pl_config *config);
 int pl_taps_add(struct pl_taps *taps, const struct pl_taps_added *added, struct pl_taps_one **ret,
 	struct pl_diag *diag);
 
-/* Shows records to viewers. On the service's thread. */
-void pl_taps_show(
+/* Gives records to viewers and `take`. On the service's thread. */
+void pl_taps_give(
 	const struct pl_taps_one *one, enum pl_flat_kind kind, const void *records, uint32_t n);
 
 /* Checks the taps' sources and outputs by their texts alone, with the messages that opening them

@@ -282,12 +282,15 @@ def test_marks():
     """Block records that marking domains accept, and what they come to, asked of the daemon alone and together."""
     ports = [free_udp_port(), free_udp_port()]
     keys = "points: [a=1, b=2], period: 1s, wait: 2s"
+    blocks = "SELECT point, count() AS n, sum(packets) AS p FROM marks TUMBLE(ts, 10000h) GROUP BY point"
     d = Daemon(lab.write("marks.yaml", f"""marks:
   - {{name: m, sources: ['udp://127.0.0.1:{ports[0]}'], {keys}, to: ['file:{path('m.seg192')}']}}
   - {{name: closed, sources: ['udp://127.0.0.1:{ports[1]}'], allow: [192.0.2.0/24], {keys}}}
+queries:
+  - {{name: stands, from: [m, closed], query: '{blocks}', lateness: 1h, to: ['file:{path('marks.rows')}']}}
 web: {{listen: '127.0.0.1:0'}}
 """), name="marks")
-    questions = {"blocks": "SELECT point, count() AS n, sum(packets) AS p FROM marks TUMBLE(ts, 10000h) GROUP BY point",
+    questions = {"blocks": blocks,
                  "losses": ("SELECT a.dst, a.n AS blocks, b.n AS results, b.lost FROM (SELECT dst, count() AS n FROM marks TUMBLE(ts, 10000h) GROUP BY dst) AS a "
                             "JOIN (SELECT dst, count() AS n, sum(loss) AS lost FROM segments TUMBLE(ts, 10000h) GROUP BY dst) AS b ON dst")}
     asked = {name: ask(d, name, question) for name, question in questions.items()}
@@ -295,8 +298,7 @@ web: {{listen: '127.0.0.1:0'}}
     ok(wait(lambda: sorted((s["marks"], s["segments"]) for s in status()) == [(True, False), (True, True)]), "marks are asked of the daemon",
        lab.read("blocks.err") + lab.read("losses.err"))
     first = time.time_ns() // SECOND - 1
-    blocks = range(first, first + 4)
-    for sequence, block in enumerate(blocks):
+    for sequence, block in enumerate(range(first, first + 4)):
         wait(lambda: time.time_ns() // SECOND > block)  # noqa: B023
         for port in ports:
             send_marks(port, 1, sequence, mark(block, 1, 100, 1000))
@@ -309,6 +311,8 @@ web: {{listen: '127.0.0.1:0'}}
         eq(p.wait(60), 0, f"{name}: the command ends well")
     eq(d.stop(), 0, "the daemon ends well")
     eq(sorted((r["point"], r["n"], r["p"]) for r in answer(lab.read("blocks.rows"))), [(1, 4, 400), (2, 4, 360)], "blocks of the domain that takes them")
+    eq(sorted((r["key"]["point"], r["val"]["n"], r["val"]["p"]) for r in jsonl(lab.read("marks.rows"))), [(1, 4, 400), (2, 4, 360)],
+       "a standing query has the same")
     eq([(r["blocks"], r["results"], r["lost"]) for r in answer(lab.read("losses.rows"))], [(8, 4, 40)], "blocks beside what they come to")
 
 
