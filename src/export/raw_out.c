@@ -453,11 +453,9 @@ static const struct pl_export_ops ops = {
 
 static struct pl_kafka_producer_config config_of(const struct pl_kafka_uri *uri)
 {
-	return (struct pl_kafka_producer_config){ .uri = uri,
-		.mode = PL_KAFKA_ENTRIES,
-		.format = PL_RAW_FORMAT,
-		.buffers = PL_KAFKA_BUFFERS_DEFAULT, /* pl_raw_out_memory says so */
-		.least = LEAST };
+	return (struct pl_kafka_producer_config){
+		.uri = uri, .mode = PL_KAFKA_ENTRIES, .format = PL_RAW_FORMAT, .least = LEAST
+	};
 }
 
 int pl_raw_out_check(const char *text, struct pl_diag *diag)
@@ -535,5 +533,7 @@ int pl_raw_out_open(
 
 uint64_t pl_raw_out_memory(void)
 {
-	return (uint64_t)PL_KAFKA_BUFFERS_DEFAULT * PL_KAFKA_ENTRIES_BYTES + EARLY_MAX;
+	/* How many partitions a topic has, and so how many buffers there will be, only a broker
+	 * tells. */
+	return PL_KAFKA_POOL_MAX + EARLY_MAX;
 }

@@ -116,6 +116,23 @@ static void delivered(void)
 	pl_export_close(e);
 }
 
+/* Senders whose packets go to more partitions than there were buffers at first. */
+static void many_partitions(void)
+{
+	struct pl_export *e;
+
+	rd_kafka_mock_topic_create(cluster.mock, "wide", 200, 1);
+	e = open_out("wide", "", NULL);
+	write_some(e, 1);
+	ok(deliver(e, N), "packets for more than 64 of 200 partitions are delivered");
+	write_some(e, 1);
+	ok(deliver(e, 2 * N), "and so are the next ones");
+	eq(dropped(e), 0, "nothing is dropped");
+	balance(e, "many partitions");
+	pl_export_finish(e);
+	pl_export_close(e);
+}
+
 static void no_topic(void)
 {
 	struct pl_export *e = open_out("never", "?allow.auto.create.topics=false", NULL);
@@ -289,6 +306,7 @@ int main(void)
 	make_entries();
 	cluster = test_cluster_start();
 	delivered();
+	many_partitions();
 	no_topic();
 	closed();
 	spool();

@@ -43,12 +43,26 @@ static int add(struct pl_kafka_producer *p, uint32_t n, struct pl_diag *diag)
 	return 0;
 }
 
+/* For partitions that became known later there are as many buffers as fit. */
+static uint32_t cut(const struct pl_kafka_producer *p, uint32_t n, struct pl_diag *diag)
+{
+	const size_t most = PL_KAFKA_POOL_MAX / p->batch_bytes;
+
+	if (n <= most)
+		return n;
+	pl_diag_set(diag, "%u partitions share %zu batch buffers of %zu bytes, which are %zu MiB",
+		p->n_partitions, most, p->batch_bytes, PL_KAFKA_POOL_MAX >> 20);
+	return (uint32_t)most;
+}
+
 int pl_kafka_producer_pool(struct pl_kafka_producer *p, struct pl_diag *diag)
 {
 	uint32_t n = p->buffers != 0 ? p->buffers : PL_KAFKA_BUFFERS_DEFAULT;
 
 	if (p->buffers == 0 && n < 2 * p->n_partitions)
 		n = 2 * p->n_partitions;
+	if (p->n_buffers > 0)
+		n = cut(p, n, diag);
 	if (n <= p->n_buffers)
 		return 0;
 	if (p->pool_bytes + p->batch_bytes * (n - p->n_buffers) > PL_KAFKA_POOL_MAX) {
