@@ -104,8 +104,9 @@ void pl_clickhouse_rows_table(
 	pl_buf_str(out, "\n(\n");
 	put_table_columns(query, out);
 	pl_buf_str(out, "\n)\nENGINE = MergeTree\n");
-	pl_buf_str(out, has_own(query, BEGIN) ? "PARTITION BY toDate(w0)\nORDER BY w0;\n"
-					      : "ORDER BY tuple();\n");
+	pl_buf_str(out, has_own(query, BEGIN) ? "PARTITION BY toDate(w0)\nORDER BY w0\n"
+					      : "ORDER BY tuple()\n");
+	pl_buf_str(out, PL_CLICKHOUSE_ONCE);
 }
 
 /* ---- a row ---- */

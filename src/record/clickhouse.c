@@ -165,8 +165,9 @@ void pl_clickhouse_tables(struct pl_buf *out, enum pl_flat_kind kind, const char
 	if (topic != NULL)
 		put_of_message(out);
 	put_optional(out, flat);
-	pl_buf_printf(out, "\n)\nENGINE = MergeTree\nPARTITION BY toDate(%s)\nORDER BY %s;\n", time,
-		time);
+	pl_buf_printf(out,
+		"\n)\nENGINE = MergeTree\nPARTITION BY toDate(%s)\nORDER BY %s\n" PL_CLICKHOUSE_ONCE,
+		time, time);
 	if (topic != NULL) {
 		pl_buf_chr(out, '\n');
 		put_topic(out, flat, table, topic);

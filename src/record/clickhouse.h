@@ -11,6 +11,9 @@
 
 #define PL_CLICKHOUSE_HEADER_MAX 2048 /* bytes of pl_clickhouse_header() */
 
+/* End of a statement that makes a table: an INSERT that comes again, byte for byte, is stored once. */
+#define PL_CLICKHOUSE_ONCE       "SETTINGS non_replicated_deduplication_window = 1000;\n"
+
 struct pl_clickhouse_topic {
 	const char *brokers; /* "HOST:PORT,…" */
 	const char *name;

@@ -20,7 +20,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, pathline, tap  # noqa: E402
-from lib.clickhouse import OLDER, Server  # noqa: E402
+from lib.clickhouse import Server, older  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
@@ -47,11 +47,7 @@ def same_rows(server, kind, table, to, options):
     ok(len(ours) > 100, f"{kind}: {len(ours)} rows")
     schema = pathline.run("schema", "clickhouse", kind)
     eq(schema.returncode, 0, f"{kind}: a schema")
-    statement = schema.stdout
-    for new, old in OLDER:
-        statement = statement.replace(new, old)
-    statement = re.sub(r"PARTITION BY .*\n", "", statement)
-    server.ask(statement.rstrip().rstrip(";"))
+    server.ask(older(schema.stdout))
     with open(path, "rb") as f:
         server.ask(f"INSERT INTO {table} FORMAT RowBinary", f.read())
     columns = [line.split("\t")[:2] for line in server.ask(f"DESCRIBE TABLE {table} FORMAT TabSeparated").splitlines()]
@@ -132,9 +128,7 @@ def test_refused(server):
     ok(run.returncode == 1 and a["delivered"] == 0 and a["dropped"]["closed"] == a["records"],
        "a table without our columns: held for an operator, told, counted", run.stderr)
     ok("no such column" in run.stderr.lower() or "code: 16" in run.stderr.lower(), "the server's words", run.stderr)
-    columns = pathline.run("schema", "--table", "strings", "clickhouse", "pkt64").stdout
-    for new, old in OLDER:
-        columns = columns.replace(new, old)
+    columns = older(pathline.run("schema", "--table", "strings", "clickhouse", "pkt64").stdout)
     server.ask(re.sub(r"ENGINE = MergeTree(.|\n)*", "ENGINE = Memory", columns.replace("src FixedString(16)", "src String")))
     run = insert(server, "strings")
     a = account(run)

@@ -487,6 +487,19 @@ def test_header(engine):
        "Parquet that ClickHouse made of it, in DuckDB")
 
 
+def test_twice(engine):
+    """An INSERT that comes again, as after an answer that was lost, is stored once; other rows are stored."""
+    engine.session.query(pathline.run("schema", "--table", "once", "clickhouse", "pkt64").stdout)
+    records = lab.path("gen.pkt64")
+    with open(records, "rb") as f:
+        data = f.read()
+    write(lab.path("less.pkt64"), [data[64:]])
+    for path, times in ((records, 1), (records, 1), (lab.path("less.pkt64"), 2)):
+        engine.session.query(f"INSERT INTO once FROM INFILE '{path}' FORMAT RowBinary")
+        want = len(data) // 64 * times - (times - 1)
+        eq(int(str(engine.session.query("SELECT count() FROM once", "CSV"))), want, f"{want} rows")
+
+
 def test_refused(_engine):
     """Constructs that do not translate are named, with their place."""
     for system, question, says in (
@@ -617,7 +630,7 @@ def main():
     make()
     engine = Engine()
     engine.take("hand")
-    lab.run(test_by_name, test_constructs, test_generated, test_header, test_refused, test_duckdb_export, test_duckdb, test_duckdb_folds, given=(engine,))
+    lab.run(test_by_name, test_constructs, test_generated, test_header, test_twice, test_refused, test_duckdb_export, test_duckdb, test_duckdb_folds, given=(engine,))
     return tap.end()
 
 

@@ -93,6 +93,7 @@ CLICKHOUSE = """<yandex>
  <path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path><users_config>{folder}/users.xml</users_config>
  <default_profile>default</default_profile><default_database>default</default_database>
  <mark_cache_size>67108864</mark_cache_size>
+ <kafka><auto_offset_reset>smallest</auto_offset_reset></kafka>
 </yandex>
 """
 CLICKHOUSE_USERS = """<yandex>

@@ -27,7 +27,7 @@ TOP = ("SELECT dst, proto, count(*) AS n, sum(wire_len) AS bytes, avg(ttl) AS tt
 SCAN = "packets | where tcp and syn_only | group src over 1s agg n=count(distinct dst, dport) | where n >= 3 | emit first"
 LISTS = "SELECT src, topk(dst, 2) AS best, hist(wire_len) AS sizes FROM packets TUMBLE(ts, 1s) GROUP BY src"
 OLDER = ((r"DateTime64\(9, 'UTC'\)", "String"), ("IPv6", "String"), ("Bool", "UInt8"),
-         (r"PARTITION BY .*\n", ""), ("MergeTree\n", "Memory\n"), ("ORDER BY .*", ""))
+         (r"PARTITION BY .*\n", ""), ("MergeTree\n", "Memory\n"), ("ORDER BY .*\n", ""), ("SETTINGS .*", ""))
 ORDER = lambda r: json.dumps(r, sort_keys=True)  # noqa: E731
 
 
