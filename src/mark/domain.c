@@ -413,33 +413,11 @@ static void note_late(struct pl_mark_domain *d, const struct pl_mark128 *r)
 		d->points[i].late += d->points[i].number == r->point;
 }
 
-/* Notes how long after the reading of its block a record comes; a block counts once. */
-static void note_lag(
-	const struct pl_mark_domain *d, struct pl_mark_point_state *p, const struct pl_mark128 *r)
-{
-	const uint64_t at = deadline_of(d, r) - d->config.wait_ns;
-	const uint64_t lag = d->now_ns > at ? d->now_ns - at : 0;
-
-	if (r->block > p->newest_block && ++p->lag_blocks > PL_MARK_LAG_BLOCKS) {
-		p->lag_ns = p->lag_least_ns;
-		p->lag_blocks = 1;
-	}
-	if (p->lag_blocks == 0)
-		p->lag_blocks = 1;
-	p->lag_least_ns = p->lag_blocks == 1 && r->block > p->newest_block ? lag
-			  : lag < p->lag_least_ns                          ? lag
-									   : p->lag_least_ns;
-}
-
-bool pl_mark_domain_is_behind(const struct pl_mark_domain *d, const struct pl_mark_point_state *p)
-{
-	return p->lag_ns >= d->config.period_ns + d->config.period_ns / 2;
-}
-
 /* Notes that the point of a record is present. */
 static void note_point(struct pl_mark_domain *d, const struct pl_mark128 *r)
 {
 	const struct window *w = window_of(d, deadline_of(d, r));
+	const uint64_t at = deadline_of(d, r) - d->config.wait_ns;
 
 	for (uint32_t i = 0; i < d->n_points; i++) {
 		struct pl_mark_point_state *p = &d->points[i];
@@ -448,7 +426,7 @@ static void note_point(struct pl_mark_domain *d, const struct pl_mark128 *r)
 			continue;
 		p->records++;
 		p->heard_ns = d->now_ns;
-		note_lag(d, p, r);
+		pl_mark_note_lag(p, r->block, d->now_ns > at ? d->now_ns - at : 0);
 		p->newest_block = r->block > p->newest_block ? r->block : p->newest_block;
 		if (w != NULL)
 			p->windows[w->window % PL_MARK_WINDOWS] = w->window;

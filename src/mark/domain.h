@@ -136,6 +136,9 @@ const struct pl_mark_segment_state *pl_mark_domain_segments(
 	const struct pl_mark_domain *d, uint32_t *ret_n);
 const struct pl_mark_point_state *pl_mark_domain_points(
 	const struct pl_mark_domain *d, uint32_t *ret_n);
+
+/* lag.c. Notes how long after the reading of its block a record comes; before newest_block is set. */
+void pl_mark_note_lag(struct pl_mark_point_state *p, uint64_t block, uint64_t lag_ns);
 /* True when all records of a point come one and a half periods or more after their blocks are read: its
  * clock may be behind by whole periods, so that its numbers are of other blocks. */
-bool pl_mark_domain_is_behind(const struct pl_mark_domain *d, const struct pl_mark_point_state *p);
+bool pl_mark_is_behind(const struct pl_mark_point_state *p, uint64_t period_ns);

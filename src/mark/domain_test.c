@@ -502,8 +502,8 @@ static void test_behind(void)
 			r = record(2, held ? k : k - 2, 1, 100, 210);
 			put(d, &r, false, read_at(k) + (held && k % 4 != 0 ? 2 * PERIOD : 0));
 			p = pl_mark_domain_points(d, &n);
-			ok(!pl_mark_domain_is_behind(d, &p[0]) &&
-				pl_mark_domain_is_behind(d, &p[1]) ==
+			ok(!pl_mark_is_behind(&p[0], PERIOD) &&
+				pl_mark_is_behind(&p[1], PERIOD) ==
 					(!held && k >= FIRST + PL_MARK_LAG_BLOCKS));
 		}
 		ok(held || p[1].lag_ns == 2 * PERIOD);

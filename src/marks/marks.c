@@ -121,6 +121,7 @@ static int add_domain(struct pl_marks *marks, const struct pl_config_marks *m, s
 	marks->items[marks->n++] = one;
 	one->all = marks;
 	one->name = m->name;
+	one->period_ns = m->period_ns;
 	r = add_sources(one, m);
 	if (r < 0)
 		return r;
@@ -316,7 +317,7 @@ static void add_points_behind(struct pl_conditions *list, const struct pl_marks_
 	const struct pl_mark_point_state *p = pl_mark_domain_points(one->domain, &n);
 
 	for (uint32_t k = 0; k < n; k++) {
-		if (pl_mark_domain_is_behind(one->domain, &p[k]))
+		if (pl_mark_is_behind(&p[k], one->period_ns))
 			pl_condition_add(list, PL_CONDITION_WARNING, "point_behind",
 				"marks %s: records of point %s come %.1f s after their blocks are read: where its clock is that far behind, its numbers are of other blocks; look at its clock, or at what holds its records up",
 				one->name, p[k].name, (double)p[k].lag_ns / 1e9);

@@ -21,6 +21,7 @@ struct pl_marks;
 
 struct pl_marks_one {
 	const char *name;
+	uint64_t period_ns;
 	struct pl_marks *all;
 	struct pl_mark_network network;
 	struct pl_mark_domain *domain;
