@@ -100,8 +100,8 @@ static int loop(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 
 /* ---- the switch ---- */
 
-/* 256 prefixes of which the packets' own is one. */
-static int write_program(const char *path)
+/* 256 prefixes of which the packets' own is one. telemetry: "", or a table behind the queue. */
+static int write_program(const char *path, const char *telemetry)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -115,6 +115,7 @@ static int write_program(const char *path)
 	for (unsigned int i = 0; i < 256; i++)
 		fprintf(f, "      - ip.dst=10.%u.0.0/%u -> route 1 " NEXT_HOP "\n", i,
 			16 + i % 3 * 4);
+	fputs(telemetry, f);
 	r = fclose(f) == 0 ? pl_file_replace(path, text, len, 0600) : -ENOMEM;
 	free(text);
 	return r;
@@ -149,7 +150,7 @@ static bool runs(const char *log, char last[256])
 	return yes;
 }
 
-static int start_switch(struct switch_wire *b)
+static int start_switch(struct switch_wire *b, const char *telemetry)
 {
 	const uint64_t until = pl_clock_mono_ns() + START_NS;
 	const pid_t parent = getpid();
@@ -158,7 +159,7 @@ static int start_switch(struct switch_wire *b)
 
 	snprintf(config, sizeof(config), "%s/switch.yaml", b->dir);
 	snprintf(log, sizeof(log), "%s/switch.log", b->dir);
-	r = write_program(config);
+	r = write_program(config, telemetry);
 	if (r < 0)
 		return r;
 	/* The one of the run before says that it forwards. */
@@ -267,15 +268,29 @@ static int past(struct switch_wire *b, uint64_t budget_ns, struct pl_bench_sampl
 	return stopped;
 }
 
-static int by_switch(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+static int by_switch_with(struct switch_wire *b, const char *telemetry, uint64_t budget_ns,
+	struct pl_bench_sample *ret)
 {
-	struct switch_wire *b = arg;
-	int r = start_switch(b);
+	int r = start_switch(b, telemetry);
 
 	if (r == 0)
 		r = past(b, budget_ns, ret);
 	end_switch(b);
 	return r;
+}
+
+static int by_switch(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	return by_switch_with(arg, "", budget_ns, ret);
+}
+
+/* INT 2.1 is put into every frame: what a transit does, and the header. */
+static int by_int(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	return by_switch_with(arg,
+		"  - name: telemetry\n    stage: egress\n"
+		"    miss: int_source version=2.1 instructions=0xfd00\n",
+		budget_ns, ret);
 }
 
 /* ---- the kernel ---- */
@@ -397,6 +412,7 @@ static const struct {
 	pl_bench_fn *subject;
 } cases[] = {
 	{ "switch-wire/route", by_switch },
+	{ "switch-wire/int", by_int },
 	{ "switch-wire/kernel", by_kernel },
 };
 
