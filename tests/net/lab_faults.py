@@ -236,13 +236,11 @@ def test_faults():
     ok(bad.get("reports", 0) > 0 and slow.get("reports", 0) > 0 and slow.get("latency", 0) >= 10**9, "and the delay that INT measured", rows)
     # ---- reports that are lost ----
     eq(exporters()[n["leaf4"]]["lost"], 0, "no report is missing")
-    before = exporters()[n["leaf4"]]["reports"]
     drop = next(a for a in in_node("collector", "ip", "-o", "-4", "address").stdout.splitlines() if " leaf4 " in a).split()
     address = drop[drop.index("inet") + 1]
     eq(in_node("collector", "ip", "address", "delete", address, "dev", "leaf4").returncode, 0, "the collector has no address at leaf4's link")
     sent += send("10.1.7.1", 5)
     wait(lambda: receiver.came() + sum(causes(names).values()) == sent)
-    eq(exporters()[n["leaf4"]]["reports"], before, "no report of leaf4 comes")
     eq(in_node("collector", "ip", "address", "add", address, "dev", "leaf4").returncode, 0, "it has it again")
     sent += send("10.1.7.1", 5)
     ok(wait(lambda: receiver.came() + sum(causes(names).values()) == sent), "sockets' account closes", (sent, receiver.came(), causes(names)))
