@@ -489,13 +489,14 @@ def test_reload():
         ok(wait(lambda: "the switch stays as it is" in lab.read("switch.log")), "and what becomes of it")
         ok(reload(text.replace('packet:p2"', 'packet:p3"'), "port 2: another number, uri or number of queues needs a restart"),
            "what needs a restart is named")
+        ok(reload(text + "clock: { offset: 1ms }\n", "another offset or drift of the clock needs a restart"), "and so is another clock")
         stream.finish()
         eq(stream.got, list(range(stream.sent)), f"all of {stream.sent} datagrams arrived, in order, through 30 files")
         cells = {c["name"]: c["packets"] for c in s.ask("counters")["counters"]}
         eq(cells["icmp"], 6, "a counter that stays keeps its value")
         ok(cells["more"] > 0, "one that came counts")
         account = s.account()
-        eq((account["reloads"], account["reloads_refused"]), (30, 2), "reloads are counted")
+        eq((account["reloads"], account["reloads_refused"]), (30, 3), "reloads are counted")
         closes(account, "reload")
     write(os.path.basename(path), text)
 
