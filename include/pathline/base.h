@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* Of these headers; pathline_version is of the library that is linked. */
+/* The version of these headers; pathline_version is that of the library that is linked. */
 #define PATHLINE_API_MAJOR 0
 #define PATHLINE_API_MINOR 1
 

@@ -23,7 +23,7 @@ static struct {
 	struct pl_args_service service;
 } args;
 
-/* Of each change of the request, its line of standard input (unsigned int). */
+/* The line of standard input of each change of the request (unsigned int). */
 static struct pl_buf lines;
 
 static const struct pl_opt *options(void)

@@ -27,7 +27,7 @@ _Static_assert(PL_QUEUE_WORD_8_24 == 1 && PL_QUEUE_WORD_16_16 == 2, "as listed")
 _Static_assert(PL_TCP_BEFORE_OPTIONS == 1 && PL_TCP_AFTER_OPTIONS == 2, "as listed");
 _Static_assert(PL_UNIT_NS == 0 && PL_UNIT_US == 1, "as listed");
 
-/* Of a word that the option parser has checked; 0 when the option was not given. */
+/* Returns the place of a word that the option parser has checked; 0 when the option was not given. */
 static unsigned int place(const char *const *words, const char *word)
 {
 	return word == NULL ? 0 : pl_opt_place(words, word);

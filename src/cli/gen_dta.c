@@ -32,7 +32,7 @@ static struct {
 	const char *output;
 } o;
 
-/* Of which 0 stands for a default further down. */
+/* Options whose value 0 stands for a default further down. */
 static const struct pl_arg_number numbers[] = { { "copies", &o.copies },
 	{ "reporters", &o.reporters }, { "packed", &o.packed }, { "keys", &o.keys },
 	{ "key-bytes", &o.key_bytes }, { "value-bytes", &o.value_bytes }, { "lists", &o.lists },

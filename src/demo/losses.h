@@ -41,7 +41,8 @@ struct pl_demo_losses_options {
 	const char *leak_from, *leak_to;
 };
 
-/* Of a simulation of the topology that has not run yet, and outlives it. Negative errno with diag. */
+/* Makes the results of a simulation of the topology, which has not run yet and outlives them. Negative
+ * errno with diag. */
 int pl_demo_losses_new(struct pl_demo_losses **ret, struct pl_lab_simulation *s,
 	const struct pl_lab_topology *t, const struct pl_demo_losses_options *options,
 	struct pl_diag *diag);

@@ -20,7 +20,7 @@
 #define FLOWS       60
 #define FRAME_BYTES 200
 #define STEP_NS     UINT64_C(1000000)
-/* Of a report: INT of four switches and the headers of the packet, with the frame around it. */
+/* Largest report: INT of four switches and the headers of the packet, with the frame around it. */
 #define REPORT_MAX  2048
 /* Ethernet, IPv4 without options, UDP: in front of a report of the data plane. */
 #define HEADERS     (14 + 20 + 8)

@@ -49,7 +49,7 @@ static void test_sequence(void)
 	pl_translator_free(t);
 }
 
-/* Of values, which come in reports of ours, numbered with 32 bits. */
+/* Makes a translator of values, which come in reports of ours, numbered with 32 bits. */
 static struct pl_translator *make_numbered(uint32_t nack_tries)
 {
 	const struct pl_dta_store store = {

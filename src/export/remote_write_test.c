@@ -342,7 +342,7 @@ static void histogram_ends(void)
 	pl_remote_format.free(f);
 }
 
-/* Of a hundred series some end: each of these gets one marker, later than its last sample. */
+/* Some of a hundred series end: each of these gets one marker, later than its last sample. */
 static void ends(void)
 {
 	void *f = new_format(0, NULL, 0);

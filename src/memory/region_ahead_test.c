@@ -50,7 +50,7 @@ static int64_t dirty(uint64_t at, uint64_t bytes)
 		       : (int64_t)(c.dirty + c.writeback);
 }
 
-/* Of entries `first` to `first + n` and of the page with the head. */
+/* Counts the dirty pages of entries `first` to `first + n` and of the head. */
 static int64_t dirty_entries(uint32_t list, uint64_t first, uint64_t n)
 {
 	const uint64_t store = (uint64_t)(append.base - g->map);

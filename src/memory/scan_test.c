@@ -96,7 +96,7 @@ static void last_values(uint32_t value_bytes, uint32_t copies, uint64_t piece)
 		v[2] = (uint8_t)(k >> 8);
 		put(&kw, k, v);
 	}
-	/* Of two keys in one slot one is left, where there is one copy. */
+	/* Where there is one copy, one of two keys in a slot is left. */
 	for (uint32_t k = 0; k < 500 && copies == 1; k++) {
 		bool *at =
 			&taken[pl_key_write_offset(&kw, pl_key_write_key(&kw, &k, sizeof(k)), 0) /

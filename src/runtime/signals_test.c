@@ -16,7 +16,7 @@ static void on_signal(int signo)
 	heard[signo == SIGINT ? 0 : signo == SIGTERM ? 1 : 2]++;
 }
 
-/* Of a descriptor: none is heard, and none is lost. */
+/* Signals that a descriptor gives are not handled, and none is lost. */
 static void test_fd(void)
 {
 	const int sent[] = { SIGUSR2, SIGTERM, SIGINT };

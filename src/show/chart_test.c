@@ -258,8 +258,8 @@ static void test_high(void)
 	pl_query_free(over_time);
 }
 
-/* Of very short windows a column has more than 32 bits count; of very long ones the room has more
- * than all of time. */
+/* A column has more very short windows than 32 bits count; very long ones take more than all of
+ * time. */
 static void test_wide(void)
 {
 	struct pl_query *q = query_of("SELECT count(*) AS n FROM packets TUMBLE(ts, 1us)");

@@ -298,7 +298,7 @@ static struct bucket *bucket_of(struct pl_auth *a, const struct pl_addr *address
 {
 	uint32_t h = 2166136261u;
 
-	/* Of an IPv6 address the /64: its owner has all of it. */
+	/* An IPv6 address counts by its /64: its owner has all of it. */
 	for (unsigned int i = 0; i < (pl_addr_is_v4(address) ? 16u : 8u); i++)
 		h = (h ^ address->b[i]) * 16777619u;
 	return &a->failures[h % ADDRESSES];
