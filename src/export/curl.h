@@ -15,7 +15,7 @@
 extern const struct pl_transport pl_curl_transport;
 
 /* Checks that `url` can be the address of a server: http or https, a host, no credentials, no query
- * and no fragment (the exporter adds its own query). -EINVAL with diag. */
+ * and no fragment (the driver adds its own query). -EINVAL with diag. */
 int pl_curl_url_check(const char *url, struct pl_diag *diag);
 
 /* Uses only these options: requests, credentials, TLS, timeout. -EINVAL, or the errno of a file of

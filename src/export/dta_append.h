@@ -17,6 +17,6 @@ struct pl_dta_append_options {
 	uint32_t list;
 };
 
-/* Opens the exporter and takes ownership of `to`, also on failure. -ENOMEM. */
+/* Opens the driver and takes ownership of `to`, also on failure. -ENOMEM. */
 int pl_dta_append_open(
 	struct pl_export **ret, const struct pl_dta_append_options *options, struct pl_dta_to *to);

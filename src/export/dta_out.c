@@ -20,7 +20,7 @@ struct dta_out {
 	uint64_t bytes, errors;
 };
 
-_Static_assert(offsetof(struct dta_out, export) == 0, "an exporter begins with the common part");
+_Static_assert(offsetof(struct dta_out, export) == 0, "a driver begins with the common part");
 
 static struct dta_out *self(struct pl_export *e)
 {

@@ -24,6 +24,6 @@
 #include "export/dta_map.h"
 #include "export/dta_to.h"
 
-/* Opens the exporter and takes ownership of `to`, also on failure. -EINVAL with diag, -ENOMEM. */
+/* Opens the driver and takes ownership of `to`, also on failure. -EINVAL with diag, -ENOMEM. */
 int pl_dta_out_open(struct pl_export **ret, const struct pl_dta_map_options *options,
 	struct pl_dta_to *to, struct pl_diag *diag);

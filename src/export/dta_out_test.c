@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The exporter's accounts, with a region and with a translator that is a socket of this test. */
+/* The driver's accounts, with a region and with a translator that is a socket of this test. */
 #include "export/dta_out.h"
 
 #include <arpa/inet.h>

@@ -2,7 +2,7 @@
 /*
  * Targets for the reports of an output: a translator over UDP (dta_to_udp.c), or a region of this
  * process (dta_to_region.c). Reports are numbered from 0 in the order in which they were taken. The
- * exporter's thread makes all calls.
+ * driver's thread makes all calls.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ struct pl_dta_to_ops {
 
 struct pl_dta_to {
 	const struct pl_dta_to_ops *ops;
-	uint64_t taken;  /* reports taken; the exporter counts them */
+	uint64_t taken;  /* reports taken; the driver counts them */
 	uint32_t window; /* maximum of reports taken and not settled */
 };
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Exporters: one interface for files, databases and message systems that records are sent to. It
+ * Drivers of outputs: one interface for files, databases and message systems. It
  * has three separate parts:
  *
- *   queue       worker -> exporter thread: one single-producer ring per worker and exporter,
+ *   queue       worker -> driver thread: one single-producer ring per worker and driver,
  *               bounded; a full ring drops new records and counts them, so that a slow or dead
- *               exporter does not slow the rest
- *   formatting  pure functions from records to bytes, in each exporter's own header
+ *               driver does not slow the rest
+ *   formatting  pure functions from records to bytes, in each driver's own header
  *   sending     this interface: open, write, flush, close; one thread calls them
  *
  * The unit of account is an entry: a path with its hops, an event, a value, a packet as it arrived,
  * or a point of a series. For the queue
  *   accepted + dropped[QUEUE_FULL] = offered,   accepted = taken + in the queue
- * and for the exporter behind it, at any quiet moment,
+ * and for the driver behind it, at any quiet moment,
  *   accepted + recovered = delivered + every dropped[cause] + queued + spooled.
  */
 #pragma once
@@ -26,7 +26,7 @@
 #include "record/packet.h"
 
 enum pl_export_drop {
-	PL_EXPORT_QUEUE_FULL, /* the exporter's thread was too slow */
+	PL_EXPORT_QUEUE_FULL, /* the driver's thread was too slow */
 	PL_EXPORT_NO_SPACE,   /* disk full, quota, file size limit */
 	PL_EXPORT_IO,         /* another error of the device or connection */
 	PL_EXPORT_FORMAT,     /* could not be formatted: no memory, or above the size limit */
@@ -36,15 +36,15 @@ enum pl_export_drop {
 	PL_EXPORT_SPOOL_FULL, /* the spool was full: the entry was not stored, or removed */
 	PL_EXPORT_DAMAGED,    /* spooled, and no longer readable */
 	PL_EXPORT_TIME,       /* time stamp out of range, harmful at the server */
-	PL_EXPORT_EMPTY,      /* holds nothing that this exporter writes */
+	PL_EXPORT_EMPTY,      /* holds nothing that this driver writes */
 	PL_EXPORT_DROP_MAX,
 };
 const char *pl_export_drop_name(enum pl_export_drop cause); /* "queue_full", … */
 /* Returns the cause for an entry that a spool or file did not take with this negative errno. */
 enum pl_export_drop pl_export_drop_of(int error);
 
-/* Any thread may read; the exporter's thread writes. Counters of a spool, requests and points exist
- * for exporters to servers only (export/sender.h). */
+/* Any thread may read; the driver's thread writes. Counters of a spool, requests and points exist
+ * for drivers to servers only (export/sender.h). */
 struct pl_export_stats {
 #define PL_STAT(kind, member, ...) struct pl_counter member;
 #include "export/stats.def"
@@ -66,7 +66,7 @@ struct pl_export_words {
 	char refusal[PL_WORDS_MAX]; /* the server's answer to the last refused entry */
 };
 
-/* Operations of an exporter; one thread calls them, except where noted. now_ns is monotonic. */
+/* Operations of a driver; one thread calls them, except where noted. now_ns is monotonic. */
 struct pl_export_ops {
 	const char *name; /* "jsonl" */
 	/* Writes paths: afterwards each is delivered, queued or counted as dropped. Never blocks

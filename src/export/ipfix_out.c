@@ -35,7 +35,7 @@ struct ipfix_out {
 	char trouble[PL_WORDS_MAX];
 };
 
-_Static_assert(offsetof(struct ipfix_out, export) == 0, "an exporter begins with the common part");
+_Static_assert(offsetof(struct ipfix_out, export) == 0, "a driver begins with the common part");
 
 static struct ipfix_out *self(struct pl_export *e)
 {

@@ -45,7 +45,7 @@ static struct jsonl *self(struct pl_export *e)
 	return (struct jsonl *)e;
 }
 
-_Static_assert(offsetof(struct jsonl, export) == 0, "an exporter begins with the common part");
+_Static_assert(offsetof(struct jsonl, export) == 0, "a driver begins with the common part");
 
 /* --- the file --------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The JSON lines exporter: writes one object per report, event, value or flat record
+ * The JSON lines driver: writes one object per report, event, value or flat record
  * (record/json.h), appended (O_APPEND) to a file that is rotated by size and age: FILE becomes
  * FILE.1, FILE.1 becomes FILE.2, and so on.
  *

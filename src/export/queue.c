@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ring of records between a worker and an exporter. */
+/* The ring of records between a worker and a driver. */
 #include "export/queue.h"
 
 #include <assert.h>

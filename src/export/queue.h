@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ring between a worker and an exporter's thread: records of 128 bytes each, a path followed by
+ * The ring between a worker and a driver's thread: records of 128 bytes each, a path followed by
  * its hops; or packets as they arrived, entries of raw/message.h, in as many slots as each needs.
  * One thread puts, one takes; neither waits. An entry that does not fit is dropped whole (a path
  * with its hops) and counted.

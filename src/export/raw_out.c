@@ -37,7 +37,7 @@ struct raw_out {
 	uint64_t now_ns;
 	size_t given_bytes; /* bytes and entries given of the oldest record */
 	uint32_t given;
-	/* One mark of the producer has two uses: the exporter's mark (waiting or set), and entries
+	/* One mark of the producer has two uses: the driver's mark (waiting or set), and entries
 	 * from the spool, which stay on disk until acknowledged. */
 	bool marked, mark_waits, mark_stands;
 	bool passed, passed_before; /* entries left the spool since the mark; before it */
@@ -48,7 +48,7 @@ struct raw_out {
 	pthread_mutex_t lock; /* guards `trouble` */
 };
 
-_Static_assert(offsetof(struct raw_out, export) == 0, "an exporter begins with the common part");
+_Static_assert(offsetof(struct raw_out, export) == 0, "a driver begins with the common part");
 
 static struct raw_out *self(struct pl_export *e)
 {

@@ -16,7 +16,7 @@ struct region_out {
 	_Atomic bool holes;
 };
 
-_Static_assert(offsetof(struct region_out, export) == 0, "an exporter begins with the common part");
+_Static_assert(offsetof(struct region_out, export) == 0, "a driver begins with the common part");
 
 static struct region_out *self(struct pl_export *e)
 {

@@ -28,7 +28,7 @@ static struct sender *self(struct pl_export *e)
 	return (struct sender *)e;
 }
 
-_Static_assert(offsetof(struct sender, export) == 0, "an exporter begins with the common part");
+_Static_assert(offsetof(struct sender, export) == 0, "a driver begins with the common part");
 
 /* ---- the output's thread ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Exporters to servers over HTTP: each kind only formats, with pure functions behind struct
+ * Drivers to servers over HTTP: each kind only formats, with pure functions behind struct
  * pl_format_ops; everything else is here and the same for all kinds.
  *
  *   entry ──format──▶ chunk ──▶ batch ──▶ memory ──▶ spool ──▶ request ──▶ answer ──▶ ruling

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A stream of points about the network now: name, labels, fields, time. Its two sides are
- * independent: pipeline/series.c makes points of the aggregates, and an exporter takes the fields
+ * independent: pipeline/series.c makes points of the aggregates, and a driver takes the fields
  * that its server can hold.
  *
  * A field has two names. As part of its point ("depth_max" of "queue") it is for servers that keep

@@ -49,7 +49,7 @@ const struct pl_watch_kind *pl_watch_kind_of(enum pl_flat_kind flat)
 	return NULL;
 }
 
-/* ---- the exporter's thread ---- */
+/* ---- the driver's thread ---- */
 
 static void put_hex(struct pl_buf *out, const void *bytes, size_t n)
 {

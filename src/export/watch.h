@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records and events for live viewers: an exporter whose clients come and go (`pathline tail`, the
+ * Records and events for live viewers: a driver whose clients come and go (`pathline tail`, the
  * events and values of /api/v1/), with records of taps. It also remembers the latest events and
  * values.
  *
@@ -18,7 +18,7 @@
  * that wanted it took it (also when none did), else dropped with cause queue_full; `seen = filtered
  * + sent + dropped` holds for each client.
  *
- * The exporter's operations run in its thread; the functions here in any one other thread, and
+ * The driver's operations run in its thread; the functions here in any one other thread, and
  * pl_watch_tapped() and pl_watch_turned() in a third, that of the taps, which never waits for the
  * lock they share.
  */
@@ -67,14 +67,14 @@ struct pl_watch_options {
 struct pl_watch;
 struct pl_watch_client;
 
-/* -ENOMEM. The exporter owns *ret_live, which lives until the exporter is closed; clients must be
+/* -ENOMEM. The driver owns *ret_live, which lives until the driver is closed; clients must be
  * closed before. */
 int pl_watch_new(
 	struct pl_export **ret, struct pl_watch **ret_live, const struct pl_watch_options *options);
 uint64_t pl_watch_memory(const struct pl_watch_options *options);
 
 /*
- * `wake` is called on the exporter's or the taps' thread when a client that found nothing has data
+ * `wake` is called on the driver's or the taps' thread when a client that found nothing has data
  * now; it must not block. `want` is called when clients begin or cease to want paths, by the thread
  * that opens and closes them.
  */
@@ -111,7 +111,7 @@ void pl_watch_turned(struct pl_watch *live);
 /* Returns true when a client wants records of taps. Any thread. */
 bool pl_watch_wants_tapped(const struct pl_watch *live);
 
-/* Sets the totals that the output's queues dropped before the exporter; clients are told of
+/* Sets the totals that the output's queues dropped before the driver; clients are told of
  * increases. */
 void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events, uint64_t values);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Internals of the live output, for watch.c (the exporter) and watch_client.c (a viewer). */
+/* Internals of the live output, for watch.c (the driver) and watch_client.c (a viewer). */
 #pragma once
 
 #include <pthread.h>

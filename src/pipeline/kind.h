@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A type of output: how its part of the configuration becomes an exporter. Listed in kinds.def. */
+/* A type of output: how its part of the configuration becomes a driver. Listed in kinds.def. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ struct pl_output_kind {
 	int (*check)(const struct pl_config_output *output, struct pl_diag *diag);
 	int (*open)(struct pl_export **ret, const struct pl_config_output *output, uint64_t now_ns,
 		struct pl_diag *diag);
-	/* Upper bound of the exporter's memory, in bytes. */
+	/* Upper bound of the driver's memory, in bytes. */
 	uint64_t (*memory)(const struct pl_config_output *output);
 };
 

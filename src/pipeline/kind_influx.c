@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Outputs of type influx: keys and exporter. */
+/* Outputs of type influx: keys and driver. */
 #include <errno.h>
 
 #include "export/influx.h"

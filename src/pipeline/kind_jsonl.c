@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Outputs of type jsonl, a file of JSON lines: keys and exporter. */
+/* Outputs of type jsonl, a file of JSON lines: keys and driver. */
 #include "export/jsonl.h"
 #include "pipeline/kind.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Outputs of type region, a history: keys and exporter. */
+/* Outputs of type region, a history: keys and driver. */
 #include <errno.h>
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Outputs of type remote_write, for Prometheus remote write: keys and exporter. */
+/* Outputs of type remote_write, for Prometheus remote write: keys and driver. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Outputs of type webhook, for alerts: keys and exporter. */
+/* Outputs of type webhook, for alerts: keys and driver. */
 #include "export/webhook.h"
 #include "pipeline/kind.h"
 

@@ -331,7 +331,7 @@ int pl_output_configure(
 	pl_where_free(old);
 	atomic_store_explicit(&o->paths, options->paths, memory_order_relaxed);
 	atomic_store_explicit(&o->events, options->events, memory_order_relaxed);
-	/* An exporter that takes none must not get any. */
+	/* A driver that takes none must not get any. */
 	atomic_store_explicit(&o->values, options->values && o->export->ops->write_values != NULL,
 		memory_order_relaxed);
 	atomic_store_explicit(&o->packets, o->batch_packets != NULL, memory_order_relaxed);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An output: an exporter with a thread of its own and one bounded queue per worker. A worker puts
+ * An output: a driver with a thread of its own and one bounded queue per worker. A worker puts
  * entries without waiting; entries without room are dropped and counted in the queue. A slow output
  * delays neither capture nor other outputs.
  *
  * offered = accepted + full (per queue; the worker's side)
- * taken + points = filtered + the exporter's accepted (the thread's side)
- * exporter accepted + recovered = delivered + dropped + queued + spooled
+ * taken + points = filtered + the driver's accepted (the thread's side)
+ * driver accepted + recovered = delivered + dropped + queued + spooled
  *
  * Queues are added and closed by the controlling thread; a closed queue is emptied, then freed, its
  * counters kept. Counters may be read by any thread.
@@ -29,7 +29,7 @@ struct pl_output_stats {
 #include "export/stats.def"
 #include "pipeline/output_stats.def"
 #undef PL_STAT
-	uint64_t dropped[PL_EXPORT_DROP_MAX]; /* QUEUE_FULL: `full` and the exporter's own */
+	uint64_t dropped[PL_EXPORT_DROP_MAX]; /* QUEUE_FULL: `full` and the driver's own */
 	int last_error;
 };
 extern const struct pl_stats pl_output_stats_list;
@@ -76,7 +76,7 @@ void pl_tap_close(struct pl_tap *tap); /* ends the worker's use; the caller must
 void pl_tap_paths(struct pl_tap *tap, const struct pl_record_batch *batch);
 void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n);
 void pl_tap_values(struct pl_tap *tap, const struct pl_value *values, uint32_t n);
-/* Only to exporters that take packets (pl_export_ops.write_packets). */
+/* Only to drivers that take packets (pl_export_ops.write_packets). */
 void pl_tap_packets(struct pl_tap *tap, const struct pl_batch *batch);
 
 /* Sets a mark behind all entries so far; may be repeated at any time. pl_tap_settled returns 1 when

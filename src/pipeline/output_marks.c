@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Joins the marks of all workers at an output to the one mark of its exporter. */
+/* Joins the marks of all workers at an output to the one mark of its driver. */
 #include "pipeline/output_state.h"
 
 void pl_tap_mark(struct pl_tap *tap)
@@ -28,7 +28,7 @@ int pl_tap_settled(const struct pl_tap *tap)
 	return end == PL_OUTPUT_RUNS ? 0 : -1;
 }
 
-/* Joins workers' marks to the exporter's next one, if all entries before them were taken. Returns
+/* Joins workers' marks to the driver's next one, if all entries before them were taken. Returns
  * whether there is any. */
 static bool join_marks(struct pl_output *o)
 {
@@ -66,7 +66,7 @@ void pl_output_turn_marks(struct pl_output *o)
 	o->marking = !marks_settled(o);
 }
 
-/* Entries still in the exporter, and those it gave up for want of time, are lost with the process,
+/* Entries still in the driver, and those it gave up for want of time, are lost with the process,
  * even if they are counted. */
 void pl_output_end_marks(struct pl_output *o)
 {

@@ -17,7 +17,7 @@ struct pl_tap {
 	struct pl_export_queue *queue;
 	bool closed; /* under the output's lock */
 	/* Numbers of marks: the worker's last one, with the entries before it; the last one
-	 * settled; and, for the thread, the one joined to the exporter's mark. */
+	 * settled; and, for the thread, the one joined to the driver's mark. */
 	_Atomic uint64_t marked, marked_at, settled;
 	uint64_t joined;
 };
@@ -56,15 +56,15 @@ struct pl_output {
 	struct pl_record_batch batch;
 	struct pl_event batch_events[PL_OUTPUT_BATCH];
 	struct pl_value batch_values[PL_OUTPUT_BATCH];
-	uint8_t *batch_packets; /* PACKETS_BYTES; NULL: the exporter takes none */
+	uint8_t *batch_packets; /* PACKETS_BYTES; NULL: the driver takes none */
 	uint64_t woken_ns;
 	bool unflushed, news; /* since the last flush: something, or events, was written */
-	bool marking;         /* the exporter has an unsettled mark */
+	bool marking;         /* the driver has an unsettled mark */
 	int last_error_said;
 	uint64_t refused_said;
 };
 
-/* To be called between two rounds, when the exporter has all entries taken. With the lock held. */
+/* To be called between two rounds, when the driver has all entries taken. With the lock held. */
 void pl_output_turn_marks(struct pl_output *output);
-/* To be called when the exporter has finished. With the lock held. */
+/* To be called when the driver has finished. With the lock held. */
 void pl_output_end_marks(struct pl_output *output);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Marks of a worker at an output: settled when its exporter has settled the entries before them. */
+/* Marks of a worker at an output: settled when its driver has settled the entries before them. */
 #include "pipeline/output.h"
 
 #include <stdlib.h>
 
 #include "base/test.h"
 
-/* An exporter that settles when it is told to. */
+/* A driver that settles when it is told to. */
 static struct {
 	struct pl_export export;
 	_Atomic bool settles;
@@ -85,7 +85,7 @@ static void put(struct pl_tap *t, uint32_t n)
 	pl_tap_events(t, events, n);
 }
 
-/* Returns whether the exporter was asked a few more times. */
+/* Returns whether the driver was asked a few more times. */
 static bool goes_on(void)
 {
 	const unsigned int asked = atomic_load(&script.asked);
@@ -101,7 +101,7 @@ static void test_marks(void)
 	eq(pl_tap_settled(t), 1, "without a mark nothing waits");
 	put(t, 300);
 	pl_tap_mark(t);
-	ok(goes_on(), "the exporter is asked");
+	ok(goes_on(), "the driver is asked");
 	eq(pl_tap_settled(t), 0, "and what it has not settled is not");
 	eq(script.marked, 300, "its mark stands behind all that was put");
 	put(other, 10);
