@@ -30,22 +30,7 @@ static int check_reserved(
 	return 0;
 }
 
-static void warn(struct pl_diag *warning, const char *name)
-{
-	struct pl_diag before;
-
-	if (warning == NULL)
-		return;
-	before = *warning;
-	if (before.text[0] == '\0')
-		pl_diag_set(warning, "librdkafka %s has no property '%s', which is left out",
-			rd_kafka_version_str(), name);
-	else
-		pl_diag_set(warning, "%s; nor '%s'", before.text, name);
-}
-
-static int set(rd_kafka_conf_t *conf, const char *name, const char *value, struct pl_diag *warning,
-	struct pl_diag *diag)
+static int set(rd_kafka_conf_t *conf, const char *name, const char *value, struct pl_diag *diag)
 {
 	char text[256] = "";
 
@@ -53,8 +38,9 @@ static int set(rd_kafka_conf_t *conf, const char *name, const char *value, struc
 	case RD_KAFKA_CONF_OK:
 		return 0;
 	case RD_KAFKA_CONF_UNKNOWN:
-		warn(warning, name);
-		return 0;
+		pl_diag_set(diag, "'%s' is no key of pathline, and no property of librdkafka %s",
+			name, rd_kafka_version_str());
+		return -ENOENT;
 	default:
 		/* The value may be a secret: only librdkafka's text, which knows that, goes into
 		 * the message. */
@@ -65,19 +51,18 @@ static int set(rd_kafka_conf_t *conf, const char *name, const char *value, struc
 
 static int set_all(rd_kafka_conf_t *conf, const struct pl_kafka_uri *uri,
 	const struct pl_kafka_setting *settings, const struct pl_kafka_reserved *reserved,
-	struct pl_diag *warning, struct pl_diag *diag)
+	struct pl_diag *diag)
 {
-	int r = set(conf, "bootstrap.servers", uri->brokers, warning, diag);
+	int r = set(conf, "bootstrap.servers", uri->brokers, diag);
 
-	/* A setting of ours that an older librdkafka does not know is left out without a
-	 * warning. */
-	for (; r == 0 && settings->name != NULL; settings++)
-		r = set(conf, settings->name, settings->value, NULL, diag);
+	for (; r == 0 && settings->name != NULL; settings++) {
+		r = set(conf, settings->name, settings->value, diag);
+		r = r == -ENOENT ? 0 : r; /* an older librdkafka goes without it */
+	}
 	for (unsigned int i = 0; r == 0 && i < uri->n_properties; i++) {
 		r = check_reserved(uri->properties[i].name, reserved, diag);
 		if (r == 0)
-			r = set(conf, uri->properties[i].name, uri->properties[i].value, warning,
-				diag);
+			r = set(conf, uri->properties[i].name, uri->properties[i].value, diag);
 	}
 	return r;
 }
@@ -112,11 +97,11 @@ static int check_kinit(const rd_kafka_conf_t *conf, struct pl_diag *diag)
 
 rd_kafka_conf_t *pl_kafka_conf_new(const struct pl_kafka_uri *uri,
 	const struct pl_kafka_setting *settings, const struct pl_kafka_reserved *reserved,
-	struct pl_diag *warning, struct pl_diag *diag)
+	struct pl_diag *diag)
 {
 	rd_kafka_conf_t *conf = rd_kafka_conf_new();
 
-	if (set_all(conf, uri, settings, reserved, warning, diag) < 0 ||
+	if (set_all(conf, uri, settings, reserved, diag) < 0 ||
 		check_kinit(conf, diag) < 0) {
 		rd_kafka_conf_destroy(conf);
 		return NULL;

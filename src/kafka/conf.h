@@ -19,12 +19,12 @@ struct pl_kafka_reserved {
 };
 
 /* Both lists end with a name that is NULL. Settings come first, the URI's properties replace them.
- * Properties that this librdkafka does not know are left out and named in *warning. Returns NULL
- * with diag for a refused value (diag names the property) or a reserved property. The caller frees
+ * Returns NULL with diag, which names it, for a property that is reserved or that this librdkafka does
+ * not know, and for a value that it refuses. The caller frees
  * the result with rd_kafka_conf_destroy, or gives it to rd_kafka_new. */
 rd_kafka_conf_t *pl_kafka_conf_new(const struct pl_kafka_uri *uri,
 	const struct pl_kafka_setting *settings, const struct pl_kafka_reserved *reserved,
-	struct pl_diag *warning, struct pl_diag *diag);
+	struct pl_diag *diag);
 
 /* Asks the brokers for the topic's number of partitions, for at most wait_ms. Returns -ENOENT (no
  * such topic), -EACCES or -ETIMEDOUT with diag; `trouble` is the client's last error, for its

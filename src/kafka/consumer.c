@@ -216,7 +216,7 @@ static rd_kafka_conf_t *make_conf(
 			group == NULL ? "missing" : "not a name", PL_KAFKA_GROUP_MAX);
 		return NULL;
 	}
-	conf = pl_kafka_conf_new(c->config.uri, settings, reserved, c->config.warning, diag);
+	conf = pl_kafka_conf_new(c->config.uri, settings, reserved, diag);
 	if (conf == NULL)
 		return NULL;
 	if (rd_kafka_conf_set(conf, "group.id", group, text, sizeof(text)) != RD_KAFKA_CONF_OK) {
@@ -352,7 +352,6 @@ int pl_kafka_consumer_open(struct pl_kafka_consumer **ret,
 	}
 	c->config.uri = NULL;
 	c->config.group = NULL;
-	c->config.warning = NULL;
 	*ret = c;
 	return 0;
 }

@@ -57,8 +57,6 @@ struct pl_kafka_consumer_config {
 	/* Time that brokers may gather a megabyte for an answer; 0: 100 ms. The URI's property
 	 * fetch.wait.max.ms takes precedence. */
 	uint32_t gather_ms;
-	struct pl_diag
-		*warning; /* names the properties that librdkafka does not know; may be NULL */
 	/* `assigned`: this member reads these partitions from now on; it may change their offsets,
 	 * which are PL_KAFKA_COMMITTED. `revoked`: it no longer reads these, and commits in there
 	 * what it wants to commit, unless they are lost (other members have them already). Each may

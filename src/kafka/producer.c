@@ -177,7 +177,7 @@ static rd_kafka_conf_t *plain_conf(
 	memcpy(all, common, sizeof(common));
 	memcpy(all + sizeof(common) / sizeof(common[0]), records ? for_records : for_messages,
 		records ? sizeof(for_records) : sizeof(for_messages));
-	return pl_kafka_conf_new(config->uri, all, reserved, config->warning, diag);
+	return pl_kafka_conf_new(config->uri, all, reserved, diag);
 }
 
 int pl_kafka_producer_check(const struct pl_kafka_producer_config *config, struct pl_diag *diag)

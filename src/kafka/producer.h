@@ -78,8 +78,6 @@ struct pl_kafka_producer_config {
 	 * make it of again. */
 	bool (*undelivered_note)(void *arg, const void *note);
 	void *arg;
-	struct pl_diag
-		*warning; /* names the properties that librdkafka does not know; may be NULL */
 };
 
 struct pl_kafka_producer_stats {

@@ -99,7 +99,7 @@ static rd_kafka_conf_t *make_conf(struct pl_kafka_writer *w,
 	const struct pl_kafka_writer_config *config, struct pl_diag *diag)
 {
 	rd_kafka_conf_t *conf =
-		pl_kafka_conf_new(config->uri, settings, reserved, config->warning, diag);
+		pl_kafka_conf_new(config->uri, settings, reserved, diag);
 	char text[256];
 
 	if (conf == NULL)

@@ -18,7 +18,6 @@ struct pl_kafka_writer_config {
 	const char *transactions;
 	uint32_t wait_ms;   /* for a broker to answer before transactions */
 	uint32_t max_batch; /* bytes of messages sent together, at most; 0: as librdkafka has it */
-	struct pl_diag *warning;
 };
 
 struct pl_kafka_writer_stats {

@@ -41,16 +41,11 @@ static int open_consumer(struct pl_kafka_source *s, struct pl_diag *diag)
 	const struct pl_kafka_reader reader = {
 		.uri = s->o->uri, .several = true, .keys = keys, .arg = s
 	};
-	struct pl_diag warning = { .text = "" };
 	const struct pl_kafka_consumer_config config = { .kind = s->o->kind,
 		.gather_ms = s->o->gather_ms,
-		.wait_ms = s->o->wait_ms > 0 ? s->o->wait_ms : BROKER_WAIT_MS,
-		.warning = &warning };
-	const int r = pl_kafka_reader_open(&s->consumer, &reader, &config, NULL, diag);
+		.wait_ms = s->o->wait_ms > 0 ? s->o->wait_ms : BROKER_WAIT_MS };
 
-	if (warning.text[0] != '\0')
-		pl_say_diag(&warning);
-	return r;
+	return pl_kafka_reader_open(&s->consumer, &reader, &config, NULL, diag);
 }
 
 static int open_service(void *service, struct pl_diag *diag)

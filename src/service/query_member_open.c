@@ -44,14 +44,13 @@ static int read_uri(struct pl_query_member *m, struct pl_kafka_uri *uri, struct 
 }
 
 static int open_writer(struct pl_query_member *m, const struct pl_kafka_uri *uri,
-	uint32_t max_batch, struct pl_diag *warning, struct pl_diag *diag)
+	uint32_t max_batch, struct pl_diag *diag)
 {
 	char id[PL_KAFKA_GROUP_MAX + 64], host[64] = "";
 	const struct pl_kafka_writer_config config = { .uri = uri,
 		.transactions = m->o->transactions ? id : NULL,
 		.wait_ms = BROKER_WAIT_MS,
-		.max_batch = max_batch,
-		.warning = warning };
+		.max_batch = max_batch };
 
 	if (!m->two_stages && m->o->results == NULL)
 		return 0;
@@ -89,7 +88,7 @@ static int find_room(
 	pl_kafka_writer_close(m->writer);
 	m->writer = NULL;
 	m->max_batch = room;
-	return open_writer(m, uri, room, NULL, diag);
+	return open_writer(m, uri, room, diag);
 }
 
 int pl_query_member_rewrite(struct pl_query_member *m, struct pl_diag *diag)
@@ -102,19 +101,18 @@ int pl_query_member_rewrite(struct pl_query_member *m, struct pl_diag *diag)
 	pl_kafka_writer_close(m->writer);
 	m->writer = NULL;
 	if (r == 0)
-		r = open_writer(m, uri, m->max_batch, NULL, diag);
+		r = open_writer(m, uri, m->max_batch, diag);
 	pl_kafka_uri_free(uri);
 	return r;
 }
 
 static int open_records(struct pl_query_member *m, const struct pl_kafka_uri *uri,
-	struct pl_diag *warning, struct pl_diag *diag)
+	struct pl_diag *diag)
 {
 	const struct pl_kafka_consumer_config config = { .uri = uri,
 		.kind = m->o->kind,
 		.group = m->o->group,
 		.wait_ms = BROKER_WAIT_MS,
-		.warning = warning,
 		.assigned = pl_query_member_assigned,
 		.revoked = pl_query_member_revoked,
 		.arg = m };
@@ -179,7 +177,6 @@ static void choose_split(struct pl_query_member *m, const struct pl_kafka_uri *u
 int pl_query_member_open(struct pl_query_member *m, struct pl_diag *diag)
 {
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
-	struct pl_diag warning = { .text = "" };
 	int r = -ENOMEM;
 
 	if (uri != NULL)
@@ -190,9 +187,9 @@ int pl_query_member_open(struct pl_query_member *m, struct pl_diag *diag)
 	m->sender.attempt = pl_hash_mix(pl_clock_real_ns(), pl_hash_seed()) | 1;
 	name_topic(m);
 	if (r == 0)
-		r = open_writer(m, uri, 0, &warning, diag);
+		r = open_writer(m, uri, 0, diag);
 	if (r == 0)
-		r = open_records(m, uri, NULL, diag);
+		r = open_records(m, uri, diag);
 	if (r == 0 && m->two_stages)
 		r = pl_kafka_writer_topic(
 			m->writer, m->topic, PL_QUERY_MEMBER_PARTIALS, BROKER_WAIT_MS, diag);
@@ -200,8 +197,6 @@ int pl_query_member_open(struct pl_query_member *m, struct pl_diag *diag)
 		r = find_room(m, uri, diag);
 	if (r == 0 && m->two_stages)
 		r = open_partials(m, uri, diag);
-	if (warning.text[0] != '\0')
-		pl_say_diag(&warning);
 	pl_kafka_uri_free(uri);
 	return r;
 }

@@ -226,20 +226,15 @@ bool pl_standing_rows_turn(struct pl_standing_query *q, uint64_t now_ns)
 static int open_consumer(struct pl_standing_query *q, struct pl_diag *diag)
 {
 	const struct pl_kafka_reader reader = { .uri = q->sources[0].from };
-	struct pl_diag warning = { .text = "" };
 	const struct pl_kafka_consumer_config config = { .raw = true,
 		.group = q->group,
 		.gather_ms = q->alerts ? PL_STANDING_GATHER_MS : 0,
-		.warning = &warning,
 		.assigned = assigned,
 		.revoked = revoked,
 		.arg = q };
-	const int r = pl_kafka_reader_open(
-		&q->sources[0].topic.consumer, &reader, &config, &q->rows->commits, diag);
 
-	if (warning.text[0] != '\0')
-		pl_say_diag(&warning);
-	return r;
+	return pl_kafka_reader_open(
+		&q->sources[0].topic.consumer, &reader, &config, &q->rows->commits, diag);
 }
 
 int pl_standing_rows_open(struct pl_standing_query *q, struct pl_diag *diag)

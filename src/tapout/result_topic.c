@@ -257,12 +257,10 @@ static void close_topic(struct pl_result_out *out)
 static int open_producer(struct topic_out *self, struct pl_kafka_uri *uri, const char *text,
 	uint32_t wait_ms, struct pl_diag *diag)
 {
-	struct pl_diag warning = { .text = "" };
 	struct pl_kafka_producer_config config = { .uri = uri,
 		.mode = PL_KAFKA_MESSAGES,
 		.wait_ms = wait_ms,
-		.arg = self,
-		.warning = &warning };
+		.arg = self };
 	int r = pl_kafka_uri_parse(uri, text, diag);
 
 	if (r == 0)
@@ -275,8 +273,6 @@ static int open_producer(struct topic_out *self, struct pl_kafka_uri *uri, const
 		r = -EINVAL;
 	if (r == 0)
 		r = pl_kafka_producer_open(&self->producer, &config, diag);
-	if (warning.text[0] != '\0')
-		pl_say_diag(&warning);
 	return r;
 }
 

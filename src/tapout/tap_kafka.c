@@ -250,8 +250,7 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 static int kafka_check(
 	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
-	struct pl_diag warning = { .text = "" };
-	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS, .warning = &warning };
+	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS };
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
 	struct keys keys = { .path = NULL };
 	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &keys, target, settings, diag);
@@ -265,8 +264,7 @@ static int kafka_check(
 static int open_producer(struct kafka_out *self, const char *target,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
-	struct pl_diag warning = { .text = "" };
-	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS, .warning = &warning };
+	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS };
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
 	struct keys keys = { .path = NULL };
 	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &keys, target, settings, diag);
@@ -290,8 +288,6 @@ static int open_producer(struct kafka_out *self, const char *target,
 		pl_kafka_producer_close(self->producer, 0, NULL);
 		r = -ENOMEM;
 	}
-	if (warning.text[0] != '\0')
-		pl_say_diag(&warning);
 	pl_kafka_uri_free(uri);
 	return r;
 }

@@ -37,7 +37,7 @@
 #define BASE 1700000000000000000ull
 
 static struct pl_kafka_uri uri;
-static struct pl_diag diag, warning;
+static struct pl_diag diag;
 
 static int fail(int r)
 {
@@ -222,7 +222,7 @@ static void put_all(struct pl_kafka_producer *p, uint64_t n)
 static int produce(uint64_t n, uint32_t close_ms)
 {
 	const struct pl_kafka_producer_config config = {
-		.uri = &uri, .exporter = 1, .wait_ms = 5000, .warning = &warning
+		.uri = &uri, .exporter = 1, .wait_ms = 5000
 	};
 	struct pl_kafka_producer_stats stats;
 	struct pl_kafka_producer *p;
