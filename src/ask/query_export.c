@@ -14,8 +14,6 @@
 #include "record/flink.h"
 #include "show/stdout.h"
 
-#define LATENESS_MS 200 /* the default of questions */
-
 const char *const pl_query_export_systems[] = { "clickhouse", "flink", "duckdb", NULL };
 
 static int kinds_read(const struct pl_query *query)
@@ -45,7 +43,7 @@ static void put_table(struct pl_buf *out, enum pl_query_dialect dialect, enum pl
 		const struct pl_flink_topic topic = { uri->brokers, uri->topic, "flink",
 			uri->format == PL_KAFKA_FORMAT_JSON };
 
-		pl_flink_table(out, kind, table, &topic, LATENESS_MS);
+		pl_flink_table(out, kind, table, &topic);
 		pl_buf_chr(out, '\n');
 	} else {
 		pl_buf_printf(out,

@@ -44,7 +44,7 @@ static const struct pl_opt *options(void)
 			"print tables and SQL with which another system answers: clickhouse, flink, duckdb",
 			pl_query_export_systems },
 		{ PL_OPT_DURATION, 0, "lateness", &args.sql.lateness_ns, "TIME",
-			"a window waits so long for records that come late (default 200ms)", NULL },
+			"a window waits so long for records that come late (default 200ms; of flows 25s)", NULL },
 		{ PL_OPT_DURATION, 0, "ahead", &args.sql.ahead_ns, "TIME",
 			"of a live source: records whose time is further ahead of the clock are left out (default 1m)",
 			NULL },

@@ -20,9 +20,7 @@
 #include "record/protobuf.h"
 #include "show/stdout.h"
 
-#define LATENESS_MS 200 /* a question's by default */
-
-#define N_SYSTEMS   5
+#define N_SYSTEMS 5
 
 static const char *const words[N_SYSTEMS + 1] = { "clickhouse", "flink", "duckdb", "protobuf",
 	"goflow2", NULL };
@@ -145,8 +143,7 @@ static void flink(struct pl_buf *out, enum pl_flat_kind kind, const struct pl_ka
 	const struct pl_flink_topic topic = { uri->brokers, uri->topic,
 		args.group != NULL ? args.group : "flink", uri->format == PL_KAFKA_FORMAT_JSON };
 
-	pl_flink_table(out, kind, args.table != NULL ? args.table : pl_flat(kind)->stream, &topic,
-		LATENESS_MS);
+	pl_flink_table(out, kind, args.table != NULL ? args.table : pl_flat(kind)->stream, &topic);
 }
 
 static int schema(const char *system, enum pl_flat_kind kind)

@@ -356,7 +356,7 @@ static void sweep_all(struct pl_flow_cache *c)
 static void set_back(struct pl_flow_cache *c, uint64_t ts_ns)
 {
 	sweep_all(c);
-	c->kept->clock_ns = ts_ns;
+	c->kept->clock_ns = c->swept_ns = ts_ns;
 	c->behind = 0;
 	c->counters.set_back++;
 	for (uint32_t i = 0; i < c->n_buckets; i++)
@@ -374,6 +374,8 @@ static void set_clock(struct pl_flow_cache *c, uint64_t ts_ns)
 	if (ts_ns >= c->kept->clock_ns) {
 		c->kept->clock_ns = ts_ns;
 		c->behind = 0;
+		if (ts_ns - c->swept_ns >= c->config.idle_ns / 2)
+			pl_flow_cache_expire(c, ts_ns);
 		return;
 	}
 	c->counters.backwards++;
@@ -500,6 +502,7 @@ void pl_flow_cache_expire(struct pl_flow_cache *cache, uint64_t now_ns)
 {
 	if (now_ns > cache->kept->clock_ns)
 		cache->kept->clock_ns = now_ns;
+	cache->swept_ns = cache->kept->clock_ns;
 	sweep_all(cache);
 	pl_flow_flush(cache);
 }

@@ -11,7 +11,7 @@
  * its last packet is `idle_ns` or more behind the clock or the flow's next packet, or its end, a RST
  * or the second FIN, is `end_ns` or more. Unless flows are evicted or live, which packets share a
  * record follows from this alone: not from when the scan comes by, nor from how packets are cut into
- * batches. A flow that goes on gets a record with the first packet that
+ * batches. Its record comes at most half an `idle_ns` of that time later. A flow that goes on gets a record with the first packet that
  * comes `active_ns` or more after the record's first. When PL_FLOW_BEHIND packets in a row are
  * more than `idle_ns` behind the clock, the clock was wrong: it is set back, and flows from the
  * time after it are over.

@@ -196,8 +196,8 @@ struct ending {
 static const struct ending endings[] = {
 	{ "a nanosecond before the idle timeout", { { 0, 0, ACK, 1 } }, 15 * S - 1, 0 },
 	{ "the idle timeout", { { 0, 0, ACK, 1 } }, 15 * S, 1, { PL_FLOW_END_IDLE } },
-	{ "a packet after the idle timeout", { { 0, 0, ACK, 1 }, { 15 * S, 1, ACK, 1 } }, 0, 0,
-		{ 0 } },
+	{ "a packet after the idle timeout", { { 0, 0, ACK, 1 }, { 15 * S, 1, ACK, 1 } }, 0, 1,
+		{ PL_FLOW_END_IDLE } },
 	{ "FIN one way", { { 0, 0, FIN | ACK, 1 } }, 2 * S, 0 },
 	{ "FIN both ways, within the grace", { { 0, 0, FIN | ACK, 1 }, { MS, 1, FIN | ACK, 1 } },
 		S + MS - 1, 0 },
@@ -566,6 +566,7 @@ static void scans_by_itself(void)
 	cache = new_cache(&config, &kept);
 	for (uint16_t i = 0; i < 2000; i++)
 		feed(cache, packet(EPOCH, 0, 1000 + i, UDP));
+	feed(cache, packet(EPOCH + 14 * S, 0, 1, UDP));
 	for (uint32_t i = 0; i < 4000; i++)
 		feed(cache, packet(EPOCH + 16 * S, 0, 1, UDP));
 	ok(pl_flow_cache_counters(cache)->live == 1 && kept.n >= 2000 - PL_FLOW_RECORDS,
@@ -574,7 +575,23 @@ static void scans_by_itself(void)
 	done(cache, &kept);
 }
 
-/* One packet from the far future makes each flow over at once, until the clock is set back. */
+/* However few packets come, the record of a flow comes at most one and a half idle timeouts after its
+ * last packet. */
+static void tells_when_few_packets_come(void)
+{
+	const struct pl_flow_config config = PL_FLOW_CONFIG;
+	struct kept kept;
+	struct pl_flow_cache *cache = new_cache(&config, &kept);
+
+	for (uint16_t i = 0; i < 100; i++)
+		feed(cache, packet(EPOCH + i * S, 0, 1000 + i, UDP));
+	feed(cache, packet(EPOCH + 100 * S, 0, 1, UDP));
+	ok(kept.n >= 100 - 15 * 3 / 2, "%u of 100 flows of a packet a second are told of", kept.n);
+	for (uint32_t i = 0; i < kept.n; i++)
+		eq(kept.records[i].end_reason, PL_FLOW_END_IDLE, "flow %u is over", i);
+	done(cache, &kept);
+}
+
 /* No flow is kept after its end for longer than one that has none. */
 static void ends_no_later_than_idle(void)
 {
@@ -592,6 +609,7 @@ static void ends_no_later_than_idle(void)
 	done(cache, &kept);
 }
 
+/* One packet from the far future makes each flow over at once, until the clock is set back. */
 static void survives_a_wrong_clock(void)
 {
 	const struct pl_flow_config config = PL_FLOW_CONFIG;
@@ -710,6 +728,7 @@ int main(void)
 	fills_well();
 	evicts_who_was_silent();
 	scans_by_itself();
+	tells_when_few_packets_come();
 	ends_no_later_than_idle();
 	survives_a_wrong_clock();
 	ends_the_future();

@@ -7,7 +7,8 @@
  * batches of up to 1024 records. Records that come later are counted and left out. So are records
  * whose time is too far ahead of the clock, where the run was told it (pl_query_clock): one of them
  * would make all that follow late. `ts` of a flow is the time of its last packet: the lateness has
- * to cover the timeouts of the exporter of the flows.
+ * to cover the idle timeout of the exporter of the flows, and half of it for a flow cache that is fed
+ * from a capture (flow/cache.h).
  *
  * A join WITHIN joins records: a pair has equal keys, times at most that far apart, and satisfies
  * the rest of ON. Records wait, up to max_groups of each side, until the watermark is past the last
@@ -77,7 +78,7 @@ struct pl_query_config {
 	 * lateness_ns need, at most 65536. */
 	uint32_t max_windows;
 	uint32_t partitions; /* 1; partitions 0 to partitions - 1 are fed */
-	/* 200 ms; PL_QUERY_NO_LATENESS: none */
+	/* 200 ms, and 25 s for a query that reads flows; PL_QUERY_NO_LATENESS: none */
 	uint64_t lateness_ns;
 	/* 5 s; time of pl_query_advance without a record after which a partition no longer holds
 	 * windows open */

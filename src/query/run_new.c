@@ -6,6 +6,10 @@
 #include "query/origin.h"
 #include "query/texts.h"
 
+/* A flow cache gives the record of a flow at most one and a half idle timeouts after its last packet
+ * (flow/cache.h); its idle timeout is 15 s by default. */
+#define FLOWS_LATENESS_NS UINT64_C(25000000000)
+
 /* Number of panes open at a time when records come in order: those behind the watermark, those of a
  * window, and one for each record of a batch. */
 static uint32_t enough_windows(const struct pl_query_config *config, const struct pl_query *query)
@@ -20,6 +24,11 @@ static uint32_t enough_windows(const struct pl_query_config *config, const struc
 	n = config->lateness_ns / pane + spec->size_ns / pane + query->within_ns / pane;
 	n = n < most ? n + PL_QUERY_BATCH + 2 : most;
 	return (uint32_t)(n < least ? least : n < most ? n : most);
+}
+
+static bool reads_flows(const struct pl_query *query)
+{
+	return pl_query_reads(query, PL_FLAT_FLOW128) || pl_query_reads(query, PL_FLAT_FLOW288);
 }
 
 static int fill_in(struct pl_query_config *to, const struct pl_query *query,
@@ -42,7 +51,7 @@ static int fill_in(struct pl_query_config *to, const struct pl_query *query,
 	if (to->lateness_ns == PL_QUERY_NO_LATENESS)
 		to->lateness_ns = 0;
 	else if (to->lateness_ns == 0)
-		to->lateness_ns = 200 * ms;
+		to->lateness_ns = reads_flows(query) ? FLOWS_LATENESS_NS : 200 * ms;
 	if (to->max_windows == 0)
 		to->max_windows = enough_windows(to, query);
 	to->seed = to->seed == 0 ? pl_hash_seed() : to->seed;

@@ -47,9 +47,10 @@ static void put_optional(struct pl_buf *out, const struct pl_flat *flat)
 }
 
 void pl_flink_table(struct pl_buf *out, enum pl_flat_kind kind, const char *table,
-	const struct pl_flink_topic *topic, uint32_t lateness_ms)
+	const struct pl_flink_topic *topic)
 {
 	const struct pl_flat *flat = pl_flat(kind);
+	const bool flows = pl_flat_short(kind) == PL_FLAT_FLOW128;
 
 	pl_buf_printf(out, "-- %s/%d, %s.\nCREATE TABLE ", flat->name, PL_FLAT_VERSION,
 		topic->json ? "one record as JSON for each message"
@@ -69,10 +70,9 @@ void pl_flink_table(struct pl_buf *out, enum pl_flat_kind kind, const char *tabl
 		put_optional(out, flat);
 	pl_buf_printf(out,
 		"    `rowtime` AS TO_TIMESTAMP_LTZ(`%s` / 1000000, 3),\n"
-		"    WATERMARK FOR `rowtime` AS `rowtime` - INTERVAL '0 00:00:%02u.%03u' DAY TO SECOND(3)\n"
+		"    WATERMARK FOR `rowtime` AS `rowtime` - INTERVAL '0 00:00:%s' DAY TO SECOND(3)\n"
 		") WITH (\n    'connector' = 'kafka'",
-		pl_flat_short(kind) == PL_FLAT_FLOW128 ? "last_ts" : "ts_ns", lateness_ms / 1000,
-		lateness_ms % 1000);
+		flows ? "last_ts" : "ts_ns", flows ? "25.000" : "00.200");
 	put_option(out, "topic", topic->name);
 	put_option(out, "properties.bootstrap.servers", topic->brokers);
 	put_option(out, "properties.group.id", topic->group);

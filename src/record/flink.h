@@ -18,7 +18,7 @@ struct pl_flink_topic {
 };
 
 /* Appends CREATE TABLE, named `table`: with the column `rowtime`, the time of events, whose
- * watermark is lateness_ms (below a minute) behind the newest. Texts may hold any character but
- * NUL. */
+ * watermark is as far behind the newest as that of pathline's questions is by default (query/query.h).
+ * Texts may hold any character but NUL. */
 void pl_flink_table(struct pl_buf *out, enum pl_flat_kind kind, const char *table,
-	const struct pl_flink_topic *topic, uint32_t lateness_ms);
+	const struct pl_flink_topic *topic);

@@ -16,7 +16,7 @@ int pl_standing_run_new(struct pl_query_run **ret, const struct pl_query *query,
 {
 	const struct pl_query_config config = {
 		.max_groups = c->reads == PL_QUERY_READS_ROWS ? 1 : (uint32_t)c->groups,
-		.lateness_ns = c->lateness_ns == 0 ? PL_QUERY_NO_LATENESS : c->lateness_ns,
+		.lateness_ns = c->lateness_ns,
 		.idle_ns = IDLE_NS,
 		.ahead_ns = c->ahead_ns + (c->ahead_ns == 0),
 		.partitions = partitions,
