@@ -3,6 +3,7 @@
 #include "ask/mark_capture.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,7 @@
 #include "netio/port.h"
 #include "record/flow_hash.h"
 
-/* Ethernet's largest common frame: a host's offloads make longer packets of several. */
-#define LONG_BYTES 9216u
+#define LONG_BYTES 9216u /* Ethernet's largest common frame */
 
 static void keep(void *arg, const struct pl_mark128 *record)
 {
@@ -74,6 +74,14 @@ static struct pl_mark_flow flow_of(
 	return f;
 }
 
+static void note_length(struct pl_mark_capture *c, const struct pl_pkt96 *r)
+{
+	if (r->proto == PL_IP_TCP && r->wire_len > c->longest_tcp)
+		c->longest_tcp = r->wire_len;
+	if (r->proto == PL_IP_UDP && r->wire_len > c->longest_udp)
+		c->longest_udp = r->wire_len;
+}
+
 /* Notes the blocks around one that a packet came too late for: it belongs to this block or a
  * neighbour. */
 static void note_late(struct pl_mark_capture *c, uint64_t block)
@@ -107,7 +115,7 @@ static void choose(struct pl_mark_capture *c, const struct pl_layers *layers,
 		c->metered++;
 	else
 		c->unsampled++;
-	c->long_ones += r->wire_len > LONG_BYTES;
+	note_length(c, r);
 }
 
 /* Returns true when the capture has too few bytes of the packet for its flow, or its hash. */
@@ -164,7 +172,7 @@ static void take(void *arg, const struct pl_packet *p)
 		return;
 	}
 	c->metered++;
-	c->long_ones += record.wire_len > LONG_BYTES;
+	note_length(c, &record);
 	flow = flow_of(c, &record, &option);
 	before = *pl_mark_meter_stats(c->meter);
 	pl_mark_meter_count(c->meter, &flow, time_ns, bits, 1, record.wire_len);
@@ -295,6 +303,50 @@ bool pl_mark_captures_cover(
 			return false;
 	}
 	return true;
+}
+
+bool pl_mark_capture_is_long(const struct pl_mark_capture *c)
+{
+	return c->longest_tcp > LONG_BYTES || c->longest_udp > LONG_BYTES;
+}
+
+/* Returns the longest packet that may be one of the flow's; those of an option's number have no
+ * protocol. */
+static uint32_t longest_of(const struct pl_mark_capture *c, const struct pl_mark128 *of)
+{
+	if (of->proto == PL_IP_TCP)
+		return c->longest_tcp;
+	if (of->proto == PL_IP_UDP)
+		return c->longest_udp;
+	return c->longest_tcp > c->longest_udp ? c->longest_tcp : c->longest_udp;
+}
+
+/* Returns true when `few` has the octets of `many` in fewer packets: those it has not would be less than
+ * half as long as the others. */
+static bool has_as_much(const struct pl_mark128 *few, const struct pl_mark128 *many)
+{
+	const uint64_t packets = many->packets - few->packets,
+		       bytes = many->bytes > few->bytes ? many->bytes - few->bytes : 0;
+
+	return bytes < packets * (many->bytes / many->packets) / 2;
+}
+
+bool pl_mark_capture_joins(const struct pl_mark_capture *captures, const struct pl_mark128 *of,
+	const struct pl_mark128 *records, size_t n)
+{
+	const uint64_t longest = longest_of(&captures[of->point - 1], of);
+
+	if (longest > LONG_BYTES)
+		return true;
+	/* Half as long again as any at the other point. */
+	for (size_t i = 0; i < n; i++) {
+		const struct pl_mark128 *other = &records[i];
+
+		if (longest * 2 > (uint64_t)longest_of(&captures[other->point - 1], other) * 3 &&
+			of->packets < other->packets && has_as_much(of, other))
+			return true;
+	}
+	return false;
 }
 
 void pl_mark_names_put(struct pl_buf *out, const struct pl_mark_capture *captures,

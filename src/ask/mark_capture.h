@@ -37,7 +37,9 @@ struct pl_mark_capture {
 	uint64_t first_ns, last_ns;       /* of any packets, on the points' time scale; 0: none */
 	uint64_t late_from,
 		late_to; /* blocks that may lack packets, which came too late; 0: none */
-	uint64_t packets, long_ones;
+	uint64_t packets;
+	uint32_t longest_tcp, longest_udp; /* octets of the longest IP packets */
+	uint64_t joined;                   /* blocks of flows with fewer packets than the wire had */
 #define PL_MARK_CAPTURE_COUNT(id, help) uint64_t id;
 	PL_MARK_CAPTURE_COUNTS(PL_MARK_CAPTURE_COUNT)
 #undef PL_MARK_CAPTURE_COUNT
@@ -68,6 +70,13 @@ bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block);
  * at the first capture. Point n is captures[n - 1]. */
 bool pl_mark_captures_cover(
 	const struct pl_mark_capture *captures, const uint32_t *points, uint32_t n, uint64_t block);
+/* Returns true when the capture seems to be of a host whose offloads join packets (GRO) or leave them to
+ * the NIC to take apart (TSO), so that the block has fewer packets than the wire had. `records` are
+ * those of all points of one block of one flow, n of them, and `of` is the capture's. */
+bool pl_mark_capture_joins(const struct pl_mark_capture *captures, const struct pl_mark128 *of,
+	const struct pl_mark128 *records, size_t n);
+/* True when the capture has longer packets than Ethernet. */
+bool pl_mark_capture_is_long(const struct pl_mark_capture *c);
 /* Appends the names of points with a plus between them, which needs quotes in no form of output. */
 void pl_mark_names_put(struct pl_buf *out, const struct pl_mark_capture *captures,
 	const uint32_t *points, uint32_t n);

@@ -71,14 +71,17 @@ static bool marks_at(const struct comparing *q, const struct pl_addr *src, uint3
 	return point == 1;
 }
 
-/* Correlates a point's record, or its absence, which means no packet if the point captured then. */
-static void put_point(struct comparing *q, const struct pl_mark128 *some, uint32_t point,
+/* Correlates a point's record, or its absence, which means no packet if the point captured then. `some` are
+ * the records of the block and flow, n of them. */
+static void put_point(struct comparing *q, const struct pl_mark128 *some, size_t n, uint32_t point,
 	const struct pl_mark128 *record)
 {
-	const struct pl_mark_capture *c = &q->captures[point - 1];
-	const bool marks = marks_at(q, &some->src, point);
+	struct pl_mark_capture *c = &q->captures[point - 1];
+	const bool marks = marks_at(q, &some->src, point),
+		   joined = record != NULL && pl_mark_capture_joins(q->captures, record, some, n);
 	struct pl_mark128 r = *some;
 
+	c->joined += joined;
 	if (record != NULL) {
 		r = *record;
 	} else {
@@ -93,7 +96,7 @@ static void put_point(struct comparing *q, const struct pl_mark128 *some, uint32
 		/* Or the meter had no room for the flow. */
 		r.mark_flags |= c->absent_flags;
 	}
-	if (!pl_mark_capture_covers(c, r.block, marks) ||
+	if (joined || !pl_mark_capture_covers(c, r.block, marks) ||
 		(r.block >= c->late_from && r.block <= c->late_to))
 		r.mark_flags |= PL_MARK_IS_PARTIAL;
 	/* Nothing delays packets before the first point: another block's colour is not ours. */
@@ -110,16 +113,19 @@ static void compare_captures(struct comparing *q)
 	while (i < q->n_records && (q->rows.quiet || q->out.n_outs > 0 || q->out.write != NULL ||
 					   !pl_row_out_full(&q->rows.out))) {
 		const struct pl_mark128 *first = &q->records[i];
+		size_t n = 0;
 
+		while (i + n < q->n_records && first[n].block == first->block &&
+			pl_mark_compare_flow(&first[n], first) == 0)
+			n++;
 		/* Earlier blocks get no more records. */
 		pl_mark_correlate_until(q->correlator,
 			pl_mark_read_at(first->method, first->block, first->period_ns));
 		for (uint32_t point = 1; point <= q->n; point++) {
-			const bool is = i < q->n_records && q->records[i].point == point &&
-					q->records[i].block == first->block &&
-					pl_mark_compare_flow(&q->records[i], first) == 0;
+			const bool is = i < q->n_records && &q->records[i] < first + n &&
+					q->records[i].point == point;
 
-			put_point(q, first, point, is ? &q->records[i] : NULL);
+			put_point(q, first, n, point, is ? &q->records[i] : NULL);
 			i += is;
 		}
 	}
@@ -165,11 +171,11 @@ static void tell_capture(const struct pl_mark_capture *c, bool all)
 			"%s: %" PRIu64
 			" packets were not chosen from: there is no room for more blocks of flows",
 			c->name, c->unsampled);
-	if (c->long_ones > 0)
-		pl_complain(
-			"%s: %" PRIu64
-			" packets above 9216 bytes: the capture is of a host that leaves packets to its NIC to take apart (TSO, GRO), and counts differ from those of the wire; ethtool -K turns that off",
-			c->name, c->long_ones);
+	if (c->options->unmarked && pl_mark_capture_is_long(c))
+		pl_complain("%s: packets above 9216 bytes: the capture is of a host whose offloads "
+			    "(TSO, GRO) make one of several, which is another one to the hash; "
+			    "ethtool -K turns that off",
+			c->name);
 }
 
 /* ---- the points ---- */
@@ -457,6 +463,30 @@ static int print_chosen(struct comparing *q)
 	return code != 0 ? code : pl_mark_hash_print(&question);
 }
 
+/* Captures are read by the default method, which is not that of marks between two hosts. */
+static void tell_method(const struct comparing *q)
+{
+	const uint64_t in_use = q->rows.alarms[__builtin_ctz(PL_MARK_ALARM_IN_USE)];
+
+	if (!q->o->of_files && q->o->method == PL_MARK_STEP && 2 * in_use > q->rows.results)
+		pl_complain("most blocks have marks that --method step does not make: those of "
+			    "'pathline mark --to' are read with --method multiplexed");
+}
+
+static void tell_joined(const struct comparing *q)
+{
+	for (size_t i = 0; i < q->n; i++) {
+		const struct pl_mark_capture *c = &q->captures[i];
+
+		if (c->joined > 0)
+			pl_complain(
+				"%s: %" PRIu64
+				" blocks of flows are partial: the host's offloads (TSO, GRO) made "
+				"one packet of several; ethtool -K turns that off",
+				c->name, c->joined);
+	}
+}
+
 static int print_results(struct comparing *q)
 {
 	struct pl_mark_correlator_config config = { .segments = q->segments,
@@ -520,6 +550,8 @@ static int print_results(struct comparing *q)
 		good = pl_row_out_end(&q->rows.out) && good;
 	pl_mark_correlator_free(q->correlator);
 	pl_mark_rows_tell(&q->rows);
+	tell_method(q);
+	tell_joined(q);
 	pl_mark_rows_done(&q->rows);
 	return good ? PL_EXIT_OK : PL_EXIT_FAILED;
 }

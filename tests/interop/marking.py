@@ -425,6 +425,52 @@ def test_fragments():
     eq({r["loss"] for r in rows}, {0}, "and lost is none")
 
 
+def test_joined():
+    """Packets of TCP that a host's offloads join or have yet to take apart are fewer than the wire's: no loss is told of them."""
+    from scapy.all import Ether, IP, TCP, UDP
+
+    def frame(proto, flow, bits, size):
+        return bytes(Ether(src=MAC, dst=MAC) / IP(src=f"10.0.0.{flow + 1}", dst="192.0.2.1", tos=(bits & 1) << 2) / proto(sport=1000 + flow, dport=2000) / bytes(size))
+
+    packets = marked("step", send(random.Random(SEED), 2, 60))
+
+    def captured(proto, joined, delay):
+        made = []
+        for flow in (0, 1):
+            mine = [(ns, bits) for f, ns, bits, _ in packets if f == flow]
+            n = joined if flow == 0 else 1
+            for at in range(0, len(mine), n):
+                made.append((mine[at][0] + delay, frame(proto if flow == 0 else UDP, flow, mine[at][1], (1000 if flow == 0 else 100) * n)))
+        return write(lab.path(f"joined-{joined}-{delay}.pcap"), made + around())
+
+    for proto, there, here, alarmed in ((TCP, 1, 3, True), (TCP, 3, 1, True), (UDP, 1, 3, True), (TCP, 1, 10, True), (TCP, 10, 10, True), (TCP, 1, 1, False)):
+        rows, run = results("--read", captured(proto, there, 0), "--read", captured(proto, here, DELAY))
+        what = f"{proto.__name__}, {there} packets in one and {here}"
+        eq({("partial" in r.get("alarms", ""), r["loss"] == 0) for r in rows if r["sport"] == 1000}, {(alarmed, there == here)}, f"{what}: the blocks are not vouched for")
+        if proto is TCP:
+            eq({("partial" in r.get("alarms", ""), r["loss"]) for r in rows if r["sport"] == 1001}, {(False, 0)}, f"{what}: those of UDP are")
+        eq("offloads" in run.stderr, alarmed, f"{what}: it is told")
+
+    # Longer packets of another flow at one point only, and real loss: nothing is joined.
+    sent = [(ns, frame(UDP, f, b, 1000)) for f, ns, b, _ in packets]
+    other = [((ZERO + 2) * SECOND + i, frame(UDP, 7, 0, 9000)) for i in range(9)]
+    for longer in (0, 1):
+        files = [write(lab.path(f"longer-{longer}-{at}.pcap"), [(ns + at * DELAY, d) for k, (ns, d) in enumerate(sent) if at == 0 or k % 10] + around() + (other if at == longer else []))
+                 for at in (0, 1)]
+        rows, run = results("--read", files[0], "--read", files[1])
+        eq(({"partial" in r.get("alarms", "") for r in rows if r["sport"] < 1007}, sum(r["loss"] for r in rows if r["sport"] < 1007)), ({False}, len(sent[::10])), f"longer packets at point {longer}, loss is told")
+        ok("offloads" not in run.stderr, "and nothing of offloads", run.stderr)
+
+
+def test_another_method():
+    """Captures of multiplexed marks that are read by the default method: it is told which one is meant."""
+    packets = marked("multiplexed", send(random.Random(SEED), 2, 40))
+    args = pair("method", carriers()[0], packets, [(f, ns + DELAY, b) for f, ns, b, _ in packets])
+    for method, told in (("step", True), ("multiplexed", False)):
+        run = results("--method", method, *args)[1]
+        eq("read with --method multiplexed" in run.stderr, told, f"--method {method}: {run.stderr}")
+
+
 def test_refused():
     for args, words in ((("--period", "100ms", "--method", "multiplexed", "--read", "a", "--read", "b"), "must be below 0.025 s"),
                         (("--bit", "tos:0", "--read", "a", "--read", "b"), "are ECN"),
@@ -870,5 +916,5 @@ if not with_scapy.there():
     tap.skip_all("missing: scapy")
 if shutil.which("tshark") is None:
     tap.skip_all("missing: tshark")
-lab.run(test_carriers, test_option_by_tshark, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_too_little, test_rules, test_fragments, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
+lab.run(test_carriers, test_option_by_tshark, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_too_little, test_rules, test_fragments, test_joined, test_another_method, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
 sys.exit(tap.end())
