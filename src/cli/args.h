@@ -27,8 +27,8 @@ extern const char *const pl_arg_text_or_json[];
 #define PL_ARGS_WEB(where)                                                                                 \
 	{                                                                                                  \
 		PL_OPT_STRING, 0, "web", &(where), "ADDRESS",                                              \
-			"serve /metrics, /healthz and /readyz there (127.0.0.1:8401), without a password " \
-			"who reaches it",                                                                  \
+			"serve /metrics, /healthz and /readyz there (127.0.0.1:8401); no password is "     \
+			"asked for",                                                                       \
 			NULL                                                                               \
 	}
 

@@ -161,8 +161,8 @@ const struct pl_command pl_command_top = {
 		"choose table, order and filter; ? lists them. With --from it shows the tables of a history\n"
 		"instead, with or without a daemon. Numbers come from the daemon; rates are differences\n"
 		"between two answers. The table of segments has loss and delay of marked traffic, of a daemon\n"
-		"that watches marking domains (marks of the configuration), that of tapped the flows with the\n"
-		"most bytes in the caches of its taps, before they are over. The last line has the number of\n"
+		"that watches marking domains (marks of the configuration); the table tapped has the flows with\n"
+		"the most bytes in the caches of its taps, before they are over. The last line has the number of\n"
 		"rows, and what the daemon's table had no room for.\n"
 		"\n"
 		"Without a terminal, or with --batch, top prints one table and ends.",
