@@ -28,6 +28,9 @@ static const struct pl_stat stat_rows[] = {
 const struct pl_stats pl_kafka_consumer_list = { stat_rows,
 	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
+#define QUOTED(x) #x
+#define TEXT(x)   QUOTED(x)
+
 /* The queue is bounded by its bytes: librdkafka 2.0 stops fetching for a second whenever it has
  * reached the number of messages. */
 static const struct pl_kafka_setting settings[] = {
@@ -40,7 +43,7 @@ static const struct pl_kafka_setting settings[] = {
 	{ "fetch.wait.max.ms", "100" },
 	{ "fetch.message.max.bytes", "8388608" },
 	{ "queued.min.messages", "10000000" },
-	{ "queued.max.messages.kbytes", "262144" },
+	{ "queued.max.messages.kbytes", TEXT(PL_KAFKA_QUEUE_KBYTES) },
 	{ "socket.nagle.disable", "true" },
 	{ "statistics.interval.ms", "1000" },
 	{ NULL, NULL },

@@ -45,6 +45,10 @@ struct pl_kafka_position {
  * beginning). */
 #define PL_KAFKA_COMMITTED (-1000)
 
+/* Most KiB of messages that were fetched and not received yet, unless the URI has another
+ * queued.max.messages.kbytes. */
+#define PL_KAFKA_QUEUE_KBYTES 262144
+
 struct pl_kafka_consumer_config {
 	const struct pl_kafka_uri *uri; /* needed by open only; several topics need wait_ms */
 	enum pl_flat_kind kind;

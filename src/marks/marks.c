@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "kafka/consumer.h"
+#include "kafka/uri.h"
 
 #define REGIONS_NS   UINT64_C(100000000)
 #define TOPICS_NS    UINT64_C(20000000)
@@ -170,6 +172,31 @@ bool pl_marks_lost(const struct pl_marks *marks)
 	return false;
 }
 
+/* Most bytes that the client of a topic keeps of messages that were not read yet. */
+static uint64_t topic_memory(const char *text)
+{
+	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
+	uint64_t kbytes = PL_KAFKA_QUEUE_KBYTES;
+	const char *own = NULL;
+
+	if (uri != NULL && pl_kafka_uri_parse(uri, text, NULL) == 0)
+		own = pl_kafka_uri_property(uri, "queued.max.messages.kbytes");
+	if (own != NULL)
+		(void)pl_parse_u64(own, &kbytes);
+	pl_kafka_uri_free(uri);
+	return kbytes << 10;
+}
+
+static uint64_t topics_memory(const struct pl_config_marks *m)
+{
+	char *const *sources = m->sources.items;
+	uint64_t sum = PL_MARKS_SOURCES_MAX * sizeof(struct pl_marks_topic);
+
+	for (size_t i = 0; i < m->sources.n; i++)
+		sum += pl_config_marks_is_topic(sources[i]) ? topic_memory(sources[i]) : 0;
+	return sum;
+}
+
 uint64_t pl_marks_memory(const struct pl_config *config)
 {
 	const struct pl_config_marks *m = config->marks.items;
@@ -182,7 +209,8 @@ uint64_t pl_marks_memory(const struct pl_config *config)
 		if (pl_config_marks_network(&m[i], &network, NULL) < 0)
 			continue;
 		of.network = &network;
-		sum += sizeof(struct pl_marks_one) + pl_mark_domain_memory(&of);
+		sum += sizeof(struct pl_marks_one) + pl_mark_domain_memory(&of) +
+		       topics_memory(&m[i]);
 		pl_mark_network_done(&network);
 	}
 	return sum;

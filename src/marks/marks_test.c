@@ -132,6 +132,24 @@ static void test_behind(void)
 	pl_marks_close(&marks);
 }
 
+/* The bound of memory has what the client of a topic keeps. */
+static void test_memory(void)
+{
+	char *points[] = { (char *)"a=1", (char *)"b=2" }, *sources[] = { (char *)"udp://:0" };
+	struct pl_config_marks m = { .name = (char *)"m",
+		.sources = { sources, 1 },
+		.points = { points, 2 },
+		.period_ns = PERIOD,
+		.blocks = 64 };
+	const struct pl_config config = { .marks = { &m, 1 } };
+	const uint64_t without = pl_marks_memory(&config);
+
+	sources[0] = (char *)"kafka://127.0.0.1/t";
+	ok(pl_marks_memory(&config) == without + (UINT64_C(256) << 20));
+	sources[0] = (char *)"kafka://127.0.0.1/t?queued.max.messages.kbytes=1024";
+	ok(pl_marks_memory(&config) == without + (UINT64_C(1) << 20));
+}
+
 int main(void)
 {
 	char *points[] = { (char *)"a=1", (char *)"b=2" }, *sources[] = { path };
@@ -153,6 +171,7 @@ int main(void)
 
 	test_zoom();
 	test_behind();
+	test_memory();
 	ok(pl_marks_init(&marks, &config, NULL) == 0);
 	marks.items[0]->give = give;
 	marks.items[0]->give_blocks = give_blocks;

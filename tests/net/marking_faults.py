@@ -9,7 +9,6 @@ import os
 import random
 import re
 import socket
-import statistics
 import struct
 import subprocess
 import sys
@@ -324,16 +323,45 @@ def delay_packets(path):
     return {payload[:8]: int(t.replace(".", "")) for t, dscp, payload in rows if int(dscp) & 2}
 
 
+class Timed(Traffic):
+    """With the times, in ns of TAI, before a datagram is handed to the kernel of a and after it was read in b, by its number."""
+
+    def __init__(self, address, port, pause):
+        self.before, self.after = {}, {}
+        with NS["b"]:
+            self.r = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.r.bind((address, port))
+        self.r.settimeout(0.2)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        super().__init__(address, port, pause)
+        self.reader.start()
+
+    def run(self):
+        while not self.stop:
+            self.before[self.n] = time.clock_gettime_ns(time.CLOCK_TAI)
+            self.s.sendto(self.n.to_bytes(4, "big") + bytes(96), self.to)
+            self.n += 1
+            time.sleep(self.pause)
+
+    def read(self):
+        while not self.stop or len(self.after) < self.n:
+            try:
+                data = self.r.recv(2048)
+                self.after[int.from_bytes(data[:4], "big")] = time.clock_gettime_ns(time.CLOCK_TAI)
+            except socket.timeout:
+                pass
+
+
 def test_delay():
-    """Delay is what tcpdump at both hosts has for the same packet, within 5 µs; the two hosts' clock is one. Our time stamps enclose tcpdump's: ours is
-    taken before that of a packet that goes out, and after that of one that comes in. So our delay is never the shorter one. By how much it is
-    longer is up to the machine too, which may stand still in between: a quarter of all packets is what is looked at."""
+    """The two times of a delay are those of its packet, on the one clock that the two hosts have. Each is between two times that others
+    take of the same packet: at the sender, before it is handed to the kernel and as tcpdump sees it go; at the receiver, as tcpdump sees
+    it come and when it was read. This holds however long the machine stands still in between; by how much our delay is longer than
+    tcpdump's is told, and is in docs/benchmarks.md."""
     m = Middle(hold=0.02)
     dumps = [dumped("a", "delay-out"), dumped("b", "delay-in")]
     two = "--bit", "dscp:0", "--bit", "dscp:1", "--rule", f"take proto=udp port={PORT}"
     k, s = marking.warm(marking.meter(*two), marking.marker(*two))
-    r = Receiver(B, PORT)
-    traffic = Traffic(B, PORT, 0.002)
+    traffic = Timed(B, PORT, 0.002)
 
     def both():
         """(at the marker, at the meter) of blocks with a packet for delay at both, in ns of TAI."""
@@ -341,22 +369,27 @@ def test_delay():
         return [(at[0][b], at[1][b]) for b in at[0] if b in at[1]]
     ok(wait(lambda: len(both()) >= 15), "blocks have a packet for delay at both points", (s.errors(), k.errors()))
     n, ours, ahead = traffic.end(), both(), round(time.clock_gettime(time.CLOCK_TAI) - time.time()) * 10**9
-    ok(wait(lambda: r.take() == n), "all packets came", (n, r.got))
+    ok(wait(lambda: len(traffic.after) == n), "all packets came", (n, len(traffic.after)))
     for p, _ in dumps:
         p.terminate()
         p.wait(LIMIT)
     s.end()
     k.end()
     m.end()
-    r.close()
+    traffic.r.close()
     out, came = (delay_packets(path) for _, path in dumps)
-    theirs = [(out[i] + ahead, came[i] + ahead) for i in out if i in came]
-    apart = []
+    theirs = {i: (out[i] + ahead, came[i] + ahead) for i in out if i in came}
+    apart, outside = [], []
     for sent, received in ours:
-        nearest = min(theirs, key=lambda t: abs(t[0] - sent))
-        apart.append((received - sent) - (nearest[1] - nearest[0]))
-    ok(min(apart) > -1_000, "no delay is shorter than tcpdump's", (sorted(apart), ours, theirs))
-    ok(statistics.quantiles(apart, n=4)[0] <= 5_000, "delays are those of tcpdump, within 5 µs", sorted(apart))
+        i = min(theirs, key=lambda i: abs(theirs[i][0] - sent))
+        number, slack = int(i, 16), 1000  # of clocks that are read one after the other, and whole microseconds
+        times = traffic.before[number], sent, theirs[i][0], theirs[i][1], received, traffic.after[number]
+        outside += [times] if any(a > b + slack for a, b in zip(times, times[1:])) else []
+        apart.append((received - sent) - (theirs[i][1] - theirs[i][0]))
+    eq(outside, [], f"the times of {len(ours)} delays are in the order of what happened")
+    apart.sort()
+    tap.comment("longer than tcpdump's by, in ns: " + ", ".join(f"{word} {apart[min(int(len(apart) * part), len(apart) - 1)]}"
+                for word, part in (("least", 0), ("median", 0.5), ("most", 1))) + f" ({len(apart)} packets)")
 
 
 def test_company():

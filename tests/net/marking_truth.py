@@ -183,9 +183,33 @@ def test_truth_long():
     transfer(2, 80_000_000, 40_000)
 
 
+def test_queue():
+    """Two commands, and a queue of the kernel that drops: loss is what the queue has counted, less records of the marker that it dropped,
+    too."""
+    port = 5007
+    k = Host("b", "meter", "--from", marking.A1, *TWO, "-o", "jsonl", dev="eth1")
+    s = Host("a", "mark", "--to", marking.B1, "--check", "0", *TWO, dev="eth1")
+    marking.warm(period=1)
+    NS["a"].sh("tc qdisc add dev eth1 root tbf rate 200mbit burst 1600 limit 40000")
+    ok(marking.WIRE.tcp_transfer(8_000_000, port), "a TCP transfer is whole")
+    # The next block's rows come behind all of the transfer's.
+    last = int(time.clock_gettime(time.CLOCK_TAI)) + 1
+    beat = marking.Receiver(marking.B1, port + 1)
+    with NS["a"], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        ok(wait(lambda: sock.sendto(b"", (marking.B1, port + 1)) == 0 and any(r["block"] > last for r in k.rows(port + 1))), "its blocks are told", k.errors())
+    beat.close()
+    told = [r for r in k.rows(port) if "loss" in r]
+    sent, heard = s.end()["to"]["sent"], k.end()["between"]["heard"]
+    dropped, records = marking.drops(), sent["datagrams"] + sent["again"] - heard["datagrams"]
+    NS["a"].sh("tc qdisc del dev eth1 root")
+    ok(dropped > 5, "the queue dropped some", dropped)
+    eq(sum(r["loss"] for r in told), dropped - records, f"what was lost of {sum(r['sent'] for r in told)} packets is what the queue counted")
+    ok(all(r["loss"] >= 0 for r in told), "in no block more came than was sent", told)
+
+
 def main():
     marking.build()
-    lab.run(test_truth, test_truth_long)
+    lab.run(test_queue, test_truth, test_truth_long)
     return tap.end()
 
 
