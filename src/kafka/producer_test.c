@@ -472,8 +472,7 @@ static void test_slow_close(void)
 	struct pl_kafka_producer *p;
 
 	test_uri(&uri, &cluster, "slow-close", 1, "?batch.num.messages=1&max.in.flight=1");
-	p = open_with(
-		(struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES, .wait_ms = 60000 });
+	p = open_with((struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES });
 	rd_kafka_mock_broker_set_rtt(cluster.mock, 1, 700);
 	for (int i = 0; i < 8; i++)
 		(void)pl_kafka_producer_send(p, NULL, 0, "text", 4);
