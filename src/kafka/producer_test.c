@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Producers against librdkafka's own cluster, in order and in every disorder that it can be put to.
+/* Producers against librdkafka's own cluster, in order and in every disorder that it can be put to.
  * After each, every record is delivered or in the counter of one cause. A consumer of librdkafka's,
- * without code of ours, says what arrived.
- */
+ * without code of ours, says what arrived. */
 #include "kafka/producer.h"
 
 #include <dlfcn.h>
@@ -472,7 +470,8 @@ static void test_slow_close(void)
 	struct pl_kafka_producer *p;
 
 	test_uri(&uri, &cluster, "slow-close", 1, "?batch.num.messages=1&max.in.flight=1");
-	p = open_with((struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES });
+	p = open_with(
+		(struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES, .wait_ms = 60000 });
 	rd_kafka_mock_broker_set_rtt(cluster.mock, 1, 700);
 	for (int i = 0; i < 8; i++)
 		(void)pl_kafka_producer_send(p, NULL, 0, "text", 4);
