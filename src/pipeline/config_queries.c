@@ -133,7 +133,7 @@ const struct pl_conf_row pl_config_query_rows[] = {
 	{ .key = "reads", .type = PL_CONF_CHOICE, AT(reads), .def = "records", .choices = reads,
 	  .help = "Contents of its topic: records, which are asked here, or rows of the question called as this query is, which members of a group gave (pathline query --group … --to kafka://…); rows only go on to its outputs." },
 	{ .key = "group", .type = PL_CONF_STRING, AT(group),
-	  .help = "reads: rows: the consumer group that keeps the position, so that a restart goes on there. Without one each start begins where auto.offset.reset says: with new rows, unless it is earliest." },
+	  .help = "reads: rows: the consumer group that keeps the position, so that a restart goes on there. A group without a position begins with the oldest row, unless auto.offset.reset is latest; without a group each start begins with new rows, unless it is earliest." },
 	{ .key = "to", .type = PL_CONF_STRINGS, AT(to), .def = "[events]", .min = 1, .max = 8, .check = check_to,
 	  .help = "Where its results go: events (to all outputs that take events, to alerts, tail and history), metrics (a gauge for each group), log, file:PATH (JSON lines), kafka://HOST/TOPIC (a JSON object in a message; with spool=FOLDER rows wait on disk while no broker is there), influx://HOST/DATABASE (a line: the group's columns are tags, the others fields), clickhouse://HOST/TABLE (a row; pathline schema clickhouse --query prints the table). Of events and the log there is one for a group and window, and one more when the value has doubled." },
 	{ .key = "value", .type = PL_CONF_STRING, AT(value),

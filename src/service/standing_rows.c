@@ -16,7 +16,7 @@
 #define MESSAGES_A_TURN 64
 #define WAYS            8
 #define NONE            (-1)
-#define POSITION_MS     5000 /* for the positions of the group */
+#define POSITION_MS     1000 /* for the positions of the group */
 
 /* Offsets of a partition: after the last row; after the last row before the mark that outputs have;
  * last committed. NONE: there is none. */
@@ -225,7 +225,9 @@ bool pl_standing_rows_turn(struct pl_standing_query *q, uint64_t now_ns)
 
 static int open_consumer(struct pl_standing_query *q, struct pl_diag *diag)
 {
-	const struct pl_kafka_reader reader = { .uri = q->sources[0].from };
+	const struct pl_kafka_reader reader = { .uri = q->sources[0].from,
+		/* A group goes on with the oldest row that there is when its position was deleted. */
+		.oldest = q->group != NULL };
 	const struct pl_kafka_consumer_config config = { .raw = true,
 		.group = q->group,
 		.gather_ms = q->alerts ? PL_STANDING_GATHER_MS : 0,
