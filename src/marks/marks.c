@@ -345,7 +345,7 @@ static void add_points_behind(struct pl_conditions *list, const struct pl_marks_
 	const struct pl_mark_point_state *p = pl_mark_domain_points(one->domain, &n);
 
 	for (uint32_t k = 0; k < n; k++) {
-		if (pl_mark_is_behind(&p[k], one->period_ns))
+		if (pl_mark_is_behind(&p[k], one->period_ns) && !p[k].missing.raised)
 			pl_condition_add(list, PL_CONDITION_WARNING, "point_behind",
 				"marks %s: records of point %s come %.1f s after their blocks are read: where its clock is that far behind, its numbers are of other blocks; look at its clock, or at what holds its records up",
 				one->name, p[k].name, (double)p[k].lag_ns / 1e9);
