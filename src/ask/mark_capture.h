@@ -39,7 +39,7 @@ struct pl_mark_capture {
 		late_to; /* blocks that may lack packets, which came too late; 0: none */
 	uint64_t packets;
 	uint32_t longest_tcp, longest_udp; /* octets of the longest IP packets */
-	uint64_t joined;                   /* blocks of flows with fewer packets than the wire had */
+	uint64_t joined; /* blocks of flows with fewer packets than the wire had */
 #define PL_MARK_CAPTURE_COUNT(id, help) uint64_t id;
 	PL_MARK_CAPTURE_COUNTS(PL_MARK_CAPTURE_COUNT)
 #undef PL_MARK_CAPTURE_COUNT

@@ -24,12 +24,12 @@ extern const char *const pl_arg_text_or_json[];
 	}
 
 /* Rows of a service with a page of its own: where is a const char *. */
-#define PL_ARGS_WEB(where)                                                                                 \
-	{                                                                                                  \
-		PL_OPT_STRING, 0, "web", &(where), "ADDRESS",                                              \
-			"serve /metrics, /healthz and /readyz there (127.0.0.1:8401); no password is "     \
-			"asked for",                                                                       \
-			NULL                                                                               \
+#define PL_ARGS_WEB(where)                                                                             \
+	{                                                                                              \
+		PL_OPT_STRING, 0, "web", &(where), "ADDRESS",                                          \
+			"serve /metrics, /healthz and /readyz there (127.0.0.1:8401); no password is " \
+			"asked for",                                                                   \
+			NULL                                                                           \
 	}
 
 /* Rows of a command that gives up its rights: user and group are const char *. */

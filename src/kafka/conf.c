@@ -101,8 +101,7 @@ rd_kafka_conf_t *pl_kafka_conf_new(const struct pl_kafka_uri *uri,
 {
 	rd_kafka_conf_t *conf = rd_kafka_conf_new();
 
-	if (set_all(conf, uri, settings, reserved, diag) < 0 ||
-		check_kinit(conf, diag) < 0) {
+	if (set_all(conf, uri, settings, reserved, diag) < 0 || check_kinit(conf, diag) < 0) {
 		rd_kafka_conf_destroy(conf);
 		return NULL;
 	}

@@ -43,7 +43,7 @@ struct pl_kafka_position {
 /* Offset in `assigned` of a partition that goes on where the group left off, or if the group never
  * read it, where the property auto.offset.reset says (librdkafka: the end; "earliest" is the
  * beginning). */
-#define PL_KAFKA_COMMITTED (-1000)
+#define PL_KAFKA_COMMITTED    (-1000)
 
 /* Most KiB of messages that were fetched and not received yet, unless the URI has another
  * queued.max.messages.kbytes. */

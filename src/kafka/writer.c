@@ -98,8 +98,7 @@ static int code_of(rd_kafka_error_t *error, const char *what, struct pl_diag *di
 static rd_kafka_conf_t *make_conf(struct pl_kafka_writer *w,
 	const struct pl_kafka_writer_config *config, struct pl_diag *diag)
 {
-	rd_kafka_conf_t *conf =
-		pl_kafka_conf_new(config->uri, settings, reserved, diag);
+	rd_kafka_conf_t *conf = pl_kafka_conf_new(config->uri, settings, reserved, diag);
 	char text[256];
 
 	if (conf == NULL)

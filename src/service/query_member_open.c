@@ -106,8 +106,8 @@ int pl_query_member_rewrite(struct pl_query_member *m, struct pl_diag *diag)
 	return r;
 }
 
-static int open_records(struct pl_query_member *m, const struct pl_kafka_uri *uri,
-	struct pl_diag *diag)
+static int open_records(
+	struct pl_query_member *m, const struct pl_kafka_uri *uri, struct pl_diag *diag)
 {
 	const struct pl_kafka_consumer_config config = { .uri = uri,
 		.kind = m->o->kind,

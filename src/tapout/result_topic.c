@@ -257,10 +257,9 @@ static void close_topic(struct pl_result_out *out)
 static int open_producer(struct topic_out *self, struct pl_kafka_uri *uri, const char *text,
 	uint32_t wait_ms, struct pl_diag *diag)
 {
-	struct pl_kafka_producer_config config = { .uri = uri,
-		.mode = PL_KAFKA_MESSAGES,
-		.wait_ms = wait_ms,
-		.arg = self };
+	struct pl_kafka_producer_config config = {
+		.uri = uri, .mode = PL_KAFKA_MESSAGES, .wait_ms = wait_ms, .arg = self
+	};
 	int r = pl_kafka_uri_parse(uri, text, diag);
 
 	if (r == 0)
