@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/community_id.h"
 #include "record/json.h"
 
 #define KEEP_MAX     1000
@@ -449,7 +450,9 @@ static void jsonl_write_flat(struct pl_export *e, enum pl_flat_kind kind, const 
 	for (uint32_t i = 0; i < n; i++, p += stride) {
 		if (!begin_line(j, pl_flat_json_max(kind) + 1, now_ns))
 			continue;
-		pl_flat_json(&j->text, kind, p, j->options.community_id);
+		pl_flat_json(&j->text, kind, p);
+		if (j->options.community_id)
+			pl_community_id_json(&j->text, kind, p);
 		end_line(j);
 	}
 	end_lines(j, now_ns);

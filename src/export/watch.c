@@ -171,7 +171,7 @@ static void format_flat(
 	if (form == PL_WATCH_RECORD)
 		put_record(out, watched->word, record, pl_flat(kind)->size);
 	else
-		pl_flat_json(out, kind, record, false);
+		pl_flat_json(out, kind, record);
 	pl_buf_chr(out, '\n');
 }
 

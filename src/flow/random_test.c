@@ -189,7 +189,7 @@ static void tell(const char *who, const struct pl_flow288 *r)
 	struct pl_buf text;
 
 	pl_buf_init(&text);
-	pl_flat_json(&text, PL_FLAT_FLOW288, r, false);
+	pl_flat_json(&text, PL_FLAT_FLOW288, r);
 	printf("# %s: %.*s\n", who, (int)text.len, text.data);
 	pl_buf_done(&text);
 }

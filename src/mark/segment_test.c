@@ -75,7 +75,7 @@ static void absent(void)
 	eq(s.has, PL_SEG_HAS_loss | PL_SEG_HAS_flow_id, "idle: loss, no ratio, no clock error");
 	eq(s.to_count, 2);
 	pl_buf_init(&text);
-	pl_flat_json(&text, PL_FLAT_SEG192, &s, false);
+	pl_flat_json(&text, PL_FLAT_SEG192, &s);
 	pl_buf_chr(&text, '\0');
 	ok(strstr(text.data, "\"loss\":0") != NULL && strstr(text.data, "\"flow_id\":77") != NULL &&
 			strstr(text.data, "loss_ppb") == NULL &&

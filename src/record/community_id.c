@@ -124,3 +124,14 @@ bool pl_community_id(char ret[PL_COMMUNITY_ID_MAX], enum pl_flat_kind kind, cons
 	make(ret, t);
 	return true;
 }
+
+void pl_community_id_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record)
+{
+	char id[PL_COMMUNITY_ID_MAX];
+
+	if (buf->failed || !pl_community_id(id, kind, record))
+		return;
+	assert(buf->len > 0 && buf->data[buf->len - 1] == '}');
+	buf->len--;
+	pl_buf_printf(buf, ",\"community_id\":\"%s\"}", id);
+}

@@ -306,17 +306,7 @@ size_t pl_flat_json_max(enum pl_flat_kind kind)
 	return ready(&flat_forms[kind])->max;
 }
 
-/* Puts the member of the Community ID, when the record has one. */
-static char *put_community_id(char *p, enum pl_flat_kind kind, const void *record)
-{
-	char id[PL_COMMUNITY_ID_MAX];
-
-	if (!pl_community_id(id, kind, record))
-		return p;
-	return put_str(put_str(put_str(p, "\"community_id\":\""), id), "\",");
-}
-
-void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record, bool community_id)
+void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record)
 {
 	const struct form *form = ready(&flat_forms[kind]);
 	char *start = pl_buf_reserve(buf, form->max);
@@ -326,8 +316,6 @@ void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record
 		return;
 	*p++ = '{';
 	p = put_members(p, form, record, pl_flat_present(pl_flat(kind), record));
-	if (community_id)
-		p = put_community_id(p, kind, record);
 	p[-1] = '}';
 	pl_buf_advance(buf, (size_t)(p - start));
 }

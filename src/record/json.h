@@ -34,10 +34,9 @@ void pl_value_json(struct pl_buf *buf, const struct pl_value *value);
 size_t pl_value_json_max(void);
 
 /* Writes {"ts_ns":…,"src":"…",…}: a record of packets, DNS messages or flows, all fields in their
- * order. community_id: of packets and flows, the Community ID behind them (record/community_id.h). */
-void pl_flat_json(
-	struct pl_buf *buf, enum pl_flat_kind kind, const void *record, bool community_id);
-/* Most bytes that it may need. */
+ * order. */
+void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record);
+/* Most bytes that it may need, with a Community ID behind it (record/community_id.h). */
 size_t pl_flat_json_max(enum pl_flat_kind kind);
 
 /* Most bytes that pl_path_json may need for a path of n hops. */

@@ -136,7 +136,7 @@ static void test_forms(void)
 	struct pl_buf text;
 
 	pl_buf_init(&text);
-	pl_flat_json(&text, PL_FLAT_DROP168, &r, false);
+	pl_flat_json(&text, PL_FLAT_DROP168, &r);
 	pl_buf_chr(&text, '\0');
 	ok(strstr(text.data, "\"reason\":\"NO_SOCKET\",\"ethertype\":2048,\"kernel_reason\":77,") !=
 				NULL &&
@@ -149,7 +149,7 @@ static void test_forms(void)
 	memset(&r.place, 'x', sizeof(r.place));
 	r.reason = UINT16_MAX;
 	text.len = 0;
-	pl_flat_json(&text, PL_FLAT_DROP168, &r, false);
+	pl_flat_json(&text, PL_FLAT_DROP168, &r);
 	pl_buf_chr(&text, '\0');
 	ok(strstr(text.data, "\"reason\":65535,") != NULL &&
 			strstr(text.data, "\"interface\":\"???????????????\",\"place\":\"xxx") !=

@@ -12,6 +12,7 @@
 #include "kafka/producer.h"
 #include "kafka/skew.h"
 #include "netio/uri.h"
+#include "record/community_id.h"
 #include "record/flow_hash.h"
 #include "record/goflow2.h"
 #include "record/json.h"
@@ -327,7 +328,9 @@ static void put_json(struct kafka_out *self, uint64_t hash, enum pl_flat_kind ki
 	enum pl_clock_kind clock, const uint8_t *record)
 {
 	pl_buf_reset(&self->text); /* opening the output made room for the longest */
-	pl_flat_json(&self->text, self->kind, record, self->community_id);
+	pl_flat_json(&self->text, self->kind, record);
+	if (self->community_id)
+		pl_community_id_json(&self->text, self->kind, record);
 	if (clock != PL_STAMP_NONE && !self->text.failed) {
 		self->text.len--; /* the brace */
 		pl_buf_printf(&self->text, ",\"clock\":\"%s\"}", pl_clock_name(clock));
