@@ -168,12 +168,9 @@ def documents(names, page):
     families = {re.sub(r"_(total|bucket|sum|count)$", "", n) for n in names}
     with open(os.path.join(ROOT, "docs", "formats", "influx.md"), encoding="utf-8") as f:
         measurements = set(re.findall(r"^\| `(pathline_\w+)`", f.read(), re.M))
-    # Those of services that the daemon of this test does not run, as their lists declare them.
-    for listed in glob.glob(os.path.join(ROOT, "src", "*", "*.def")) + [
-            file for folder in ("runtime", "chain", "service")
-            for file in glob.glob(os.path.join(ROOT, "src", folder, "*.c"))]:
-        with open(listed, encoding="utf-8") as f:
-            families |= set(re.findall(r'"(pathline_[a-z0-9_]+)"', f.read()))
+    # Those of services that the daemon of this test does not run, as the command lists them.
+    listed = set(re.findall(r"\bpathline_[a-z0-9_]+", pathline.run("help", "metrics").stdout))
+    families |= listed | {re.sub(r"_total$", "", n) for n in listed}
     files = [os.path.join(ROOT, "README.md"), os.path.join(ROOT, "NEWS.md")]
     files += [f for f in glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)
               if not f.endswith(("formats/influx.md", "guide/library.md"))]
