@@ -83,7 +83,7 @@ def test_protobuf(broker):
 
 
 # Of goflow2's own flow.proto: what its readers have compiled in.
-GOFLOW2 = {"sampling_rate": 3, "sequence_num": 4, "src_addr": 6, "dst_addr": 7, "bytes": 9, "packets": 10, "proto": 20, "src_port": 21,
+GOFLOW2 = {"sampling_rate": 3, "sequence_num": 4, "src_addr": 6, "dst_addr": 7, "bytes": 9, "packets": 10, "sampler_address": 11, "proto": 20, "src_port": 21,
            "dst_port": 22, "tcp_flags": 26, "vlan_id": 29, "etype": 30, "icmp_type": 31, "icmp_code": 32, "observation_domain_id": 70,
            "observation_point_id": 71, "time_received_ns": 110, "time_flow_start_ns": 111, "time_flow_end_ns": 112}
 
@@ -119,7 +119,7 @@ def flow_messages(flow):
         ends = [("dst", "dport"), ("src", "sport")] if back else [("src", "sport"), ("dst", "dport")]
         m = {"sampling_rate": 1, "sequence_num": flow["flow_seq"], "src_addr": flow[ends[0][0]], "dst_addr": flow[ends[1][0]],
              "bytes": flow["bytes_" + way], "packets": flow["pkts_" + way], "proto": flow["proto"], "tcp_flags": flow["flags_" + way],
-             "vlan_id": flow["vlan"], "etype": 0x86dd if ":" in flow["src"] else 0x800, "observation_domain_id": 77,
+             "vlan_id": flow["vlan"], "sampler_address": "192.0.2.7", "etype": 0x86dd if ":" in flow["src"] else 0x800, "observation_domain_id": 77,
              "observation_point_id": flow["obs_rev" if back else "obs"] & 1023, "time_received_ns": flow["last_ts"],
              "time_flow_start_ns": flow["first_ts"], "time_flow_end_ns": flow["last_ts"]}
         if icmp and not back:
@@ -138,7 +138,7 @@ def test_goflow2(broker):
     lines = lab.path("flows.jsonl")
     with open(lines, "wb") as out:
         run = subprocess.run([pathline.PATHLINE, "tap", "--flows", "--exporter", "77", "-o", "jsonl", "--to",
-                              broker.uri("goflow2", "?format=goflow2"), lab.path("trace.pcap")], stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+                              broker.uri("goflow2", "?format=goflow2&sampler=192.0.2.7"), lab.path("trace.pcap")], stdout=out, stderr=subprocess.PIPE, text=True, check=False)
     eq(run.returncode, 0, "a tap writes flows of goflow2: " + run.stderr)
     values = values_of("goflow2", broker)
     eq([v for v in values if not is_delimited(v)], [], "each is one message behind its length")
@@ -155,9 +155,8 @@ def test_goflow2(broker):
     ok(len(flows) > 100 and len(want) > len(flows), f"{len(flows)} flows make {len(want)} messages")
     ok(sorted(map(sorted, got)) == sorted(map(sorted, want)), "each field of each, as protoc reads it",
        f"{[sorted(m) for m in set(got) - set(want)][:2]}\n{[sorted(m) for m in set(want) - set(got)][:2]}")
-    for options, says in (((), "--flows"), (("--flows",), "spool= goes with")):
-        more = "&spool=" + lab.path("none") if options else ""
-        run = pathline.run("tap", *options, "--to", broker.uri("goflow2", "?format=goflow2" + more), lab.path("trace.pcap"))
+    for options, keys, says in (((), "", "--flows"), (("--flows",), "&sampler=host", "sampler=host: an address")):
+        run = pathline.run("tap", *options, "--to", broker.uri("goflow2", "?format=goflow2" + keys), lab.path("trace.pcap"))
         ok(run.returncode == 2 and says in run.stderr, f"refused: {says}", f"{run.returncode} {run.stderr}")
 
 
