@@ -383,7 +383,7 @@ static void every_kind(void)
 static void together(void)
 {
 	static char text[200000];
-	static const uint8_t records[4 * 288];
+	static const uint8_t records[10 * 288];
 	const uint32_t both = 1u << PL_FLAT_PKT96 | 1u << PL_FLAT_MARK128;
 	const struct pl_watch_request bad[] = {
 		{ .events = true, .flat = both, .form = PL_WATCH_JSONL },
