@@ -166,30 +166,10 @@ static const struct {
 		put_jitter },
 };
 
-typedef uint64_t point_number(const struct pl_mark_point_state *p);
+typedef void put_point(struct pl_exposition *page, const struct pl_label *labels,
+	const struct pl_mark_point_state *p);
 
-static uint64_t records_of(const struct pl_mark_point_state *p)
-{
-	return p->records;
-}
-
-static uint64_t missed_of(const struct pl_mark_point_state *p)
-{
-	return p->missed;
-}
-
-static uint64_t late_of(const struct pl_mark_point_state *p)
-{
-	return p->late;
-}
-
-static uint64_t is_missing(const struct pl_mark_point_state *p)
-{
-	return p->missing.raised;
-}
-
-static void put_points(
-	const struct pl_marks *marks, struct pl_exposition *page, point_number *number)
+static void each_point(const struct pl_marks *marks, struct pl_exposition *page, put_point *put)
 {
 	for (unsigned int i = 0; i < marks->n; i++) {
 		uint32_t n;
@@ -200,25 +180,39 @@ static void put_points(
 			const struct pl_label labels[] = { TEXT("domain", marks->items[i]->name),
 				TEXT("point", p[k].name) };
 
-			pl_exposition_u64(page, labels, 2, number(&p[k]));
+			put(page, labels, &p[k]);
 		}
 	}
 }
 
-static void put_lags(const struct pl_marks *marks, struct pl_exposition *page)
+static void put_records(struct pl_exposition *page, const struct pl_label *labels,
+	const struct pl_mark_point_state *p)
 {
-	for (unsigned int i = 0; i < marks->n; i++) {
-		uint32_t n;
-		const struct pl_mark_point_state *p =
-			pl_mark_domain_points(marks->items[i]->domain, &n);
+	pl_exposition_u64(page, labels, 2, p->records);
+}
 
-		for (uint32_t k = 0; k < n; k++) {
-			const struct pl_label labels[] = { TEXT("domain", marks->items[i]->name),
-				TEXT("point", p[k].name) };
+static void put_missed(struct pl_exposition *page, const struct pl_label *labels,
+	const struct pl_mark_point_state *p)
+{
+	pl_exposition_u64(page, labels, 2, p->missed);
+}
 
-			pl_exposition_double(page, labels, 2, (double)p[k].lag_ns / 1e9);
-		}
-	}
+static void put_late(struct pl_exposition *page, const struct pl_label *labels,
+	const struct pl_mark_point_state *p)
+{
+	pl_exposition_u64(page, labels, 2, p->late);
+}
+
+static void put_lag(struct pl_exposition *page, const struct pl_label *labels,
+	const struct pl_mark_point_state *p)
+{
+	pl_exposition_double(page, labels, 2, (double)p->lag_ns / 1e9);
+}
+
+static void put_missing(struct pl_exposition *page, const struct pl_label *labels,
+	const struct pl_mark_point_state *p)
+{
+	pl_exposition_u64(page, labels, 2, p->missing.raised);
 }
 
 static void put_all(const struct pl_marks *marks, struct pl_exposition *page)
@@ -250,19 +244,19 @@ static void put_all(const struct pl_marks *marks, struct pl_exposition *page)
 	}
 	pl_exposition_family(page, "pathline_mark_point_records", PL_METRIC_COUNTER, NULL,
 		"Block records taken of a measurement point.");
-	put_points(marks, page, records_of);
+	each_point(marks, page, put_records);
 	pl_exposition_family(page, "pathline_mark_point_missed", PL_METRIC_COUNTER, NULL,
 		"Blocks that other measurement points reported and this one did not.");
-	put_points(marks, page, missed_of);
+	each_point(marks, page, put_missed);
 	pl_exposition_family(page, "pathline_mark_point_late", PL_METRIC_COUNTER, NULL,
 		"Block records of a measurement point left out because the results of their block had been told.");
-	put_points(marks, page, late_of);
+	each_point(marks, page, put_late);
 	pl_exposition_family(page, "pathline_mark_point_lag_seconds", PL_METRIC_GAUGE, "seconds",
 		"Least time by which records of a measurement point came after their block was read, over eight blocks.");
-	put_lags(marks, page);
+	each_point(marks, page, put_lag);
 	pl_exposition_family(page, "pathline_mark_point_missing", PL_METRIC_GAUGE, NULL,
 		"1 while a measurement point does not report blocks that others report.");
-	put_points(marks, page, is_missing);
+	each_point(marks, page, put_missing);
 }
 
 void pl_marks_put_page(void *arg, struct pl_exposition *page)
