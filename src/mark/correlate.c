@@ -290,6 +290,12 @@ void pl_mark_gather(const struct pl_mark_correlator *c, const struct block *b,
 		ret_at_point[c->samples[i].point] = &c->samples[i].record;
 }
 
+static void note_beyond(struct pl_mark_correlator *c, uint64_t block)
+{
+	if (block > c->beyond_block)
+		c->beyond_block = block;
+}
+
 static void tell(struct pl_mark_correlator *c, struct block *b)
 {
 	struct pl_mark_result result;
@@ -302,8 +308,8 @@ static void tell(struct pl_mark_correlator *c, struct block *b)
 		if (!pl_mark_evaluate(&result, c, b, i))
 			continue;
 		result.deadline_ns = b->deadline_ns - (b->postponed ? b->period_ns : 0);
-		if ((result.alarms & PL_MARK_ALARM_BEYOND) != 0 && b->block > c->beyond_block)
-			c->beyond_block = b->block;
+		if ((result.alarms & PL_MARK_ALARM_BEYOND) != 0)
+			note_beyond(c, b->block);
 		c->stats.results++;
 		c->config.result(c->config.arg, &result);
 	}
@@ -456,8 +462,8 @@ static void take(
 	b->n_samples++;
 	c->stats.taken++;
 	/* Also while a point's record of the block is missing: blocks behind it may be told first. */
-	if ((record->mark_flags & PL_MARK_IS_BEYOND) != 0 && b->block > c->beyond_block)
-		c->beyond_block = b->block;
+	if ((record->mark_flags & PL_MARK_IS_BEYOND) != 0)
+		note_beyond(c, b->block);
 	if (b->n_samples == c->n_points)
 		tell(c, b);
 }

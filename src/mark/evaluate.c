@@ -213,31 +213,37 @@ static bool are_misread(unsigned int method, uint32_t sent, uint32_t received)
 	return method == PL_MARK_MULTIPLEXED && received > sent + 1;
 }
 
-/* True when packets stood outside the guard band in one of the two blocks before: what is late there by
- * more than half a period is counted here. */
+/* Adds the pulses of these points' records in c->at_point, and returns their flags. */
+static uint16_t add_flags(const struct pl_mark_correlator *c, const uint32_t *points, uint32_t n,
+	uint32_t *ret_pulses)
+{
+	uint16_t flags = 0;
+
+	*ret_pulses = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pl_mark128 *r = c->at_point[points[i]];
+
+		flags |= r != NULL ? r->mark_flags : 0;
+		*ret_pulses += r != NULL ? r->pulses : 0;
+	}
+	return flags;
+}
+
+/* True when packets stood outside the guard band in one of the two blocks before: a packet that is late
+ * there by more than half a period is counted here. */
 static bool was_beyond(const struct pl_mark_correlator *c, const struct block *b,
 	const struct segment *s, unsigned int method)
 {
 	for (uint64_t back = 1; back <= 2 && b->block <= c->beyond_block + 2; back++) {
 		const struct block *before = pl_mark_block_before(c, b, back);
-		uint32_t sent = 0, received = 0;
-		uint16_t flags = 0;
+		uint32_t sent, received;
+		uint16_t flags;
 
 		if (before == NULL)
 			continue;
 		pl_mark_gather(c, before, c->at_point);
-		for (uint32_t i = 0; i < s->n_from; i++) {
-			const struct pl_mark128 *r = c->at_point[s->from[i]];
-
-			flags |= r != NULL ? r->mark_flags : 0;
-			sent += r != NULL ? r->pulses : 0;
-		}
-		for (uint32_t i = 0; i < s->n_to; i++) {
-			const struct pl_mark128 *r = c->at_point[s->to[i]];
-
-			flags |= r != NULL ? r->mark_flags : 0;
-			received += r != NULL ? r->pulses : 0;
-		}
+		flags = add_flags(c, s->from, s->n_from, &sent) |
+			add_flags(c, s->to, s->n_to, &received);
 		if ((flags & PL_MARK_IS_BEYOND) != 0 || are_misread(method, sent, received))
 			return true;
 	}
