@@ -113,19 +113,19 @@ static void compare_captures(struct comparing *q)
 	while (i < q->n_records && (q->rows.quiet || q->out.n_outs > 0 || q->out.write != NULL ||
 					   !pl_row_out_full(&q->rows.out))) {
 		const struct pl_mark128 *first = &q->records[i];
-		size_t n = 0;
+		const size_t begin = i;
+		size_t end = i;
 
-		while (i + n < q->n_records && first[n].block == first->block &&
-			pl_mark_compare_flow(&first[n], first) == 0)
-			n++;
+		while (end < q->n_records && q->records[end].block == first->block &&
+			pl_mark_compare_flow(&q->records[end], first) == 0)
+			end++;
 		/* Earlier blocks get no more records. */
 		pl_mark_correlate_until(q->correlator,
 			pl_mark_read_at(first->method, first->block, first->period_ns));
 		for (uint32_t point = 1; point <= q->n; point++) {
-			const bool is = i < q->n_records && &q->records[i] < first + n &&
-					q->records[i].point == point;
+			const bool is = i < end && q->records[i].point == point;
 
-			put_point(q, first, n, point, is ? &q->records[i] : NULL);
+			put_point(q, first, end - begin, point, is ? &q->records[i] : NULL);
 			i += is;
 		}
 	}
