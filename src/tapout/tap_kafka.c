@@ -274,6 +274,7 @@ static int open_producer(struct kafka_out *self, const char *target,
 	self->protobuf = uri != NULL && uri->format == PL_KAFKA_FORMAT_PROTOBUF;
 	self->goflow2 = uri != NULL && uri->format == PL_KAFKA_FORMAT_GOFLOW2;
 	self->json = uri != NULL && uri->format == PL_KAFKA_FORMAT_JSON;
+	self->community_id = keys.community_id;
 	self->source = keys.source;
 	if (r == 0)
 		r = open_spool(self, &config, keys.path, keys.bytes, diag);
@@ -281,7 +282,6 @@ static int open_producer(struct kafka_out *self, const char *target,
 		r = -EINVAL;
 	if (r == 0)
 		r = pl_kafka_producer_open(&self->producer, &config, diag);
-	self->community_id = keys.community_id;
 	self->spread = uri != NULL && uri->spread;
 	pl_buf_init(&self->text);
 	if (r == 0 && self->json &&
