@@ -194,6 +194,14 @@ static bool open_port(uint32_t bytes)
 	return ok(send_one() == 1, "a frame is sent");
 }
 
+/* Removes the interface of the port, whose descriptor goes into `p`. */
+static void lose_interface(struct pollfd *p)
+{
+	p->fd = pl_port_fd(port);
+	eq((uint64_t)take_away(), 0, "removed");
+	ok(comes_to(-ENETDOWN), "told");
+}
+
 /* A port that could not be opened again is tried again, but not while the interface is down: then
  * its descriptor must not stay readable, or its thread would not sleep. */
 static void test_failed_opening(void)
@@ -203,9 +211,7 @@ static void test_failed_opening(void)
 
 	if (!open_port(2048))
 		return;
-	p.fd = pl_port_fd(port);
-	eq((uint64_t)take_away(), 0, "removed");
-	ok(comes_to(-ENETDOWN), "told");
+	lose_interface(&p);
 	sockets = REFUSED;
 	eq((uint64_t)make(), 0, "made again, but no socket can be opened");
 	ok(comes_to(-ENETDOWN), "told");
@@ -306,9 +312,7 @@ static void test_failed_watching(void)
 
 	if (!open_port(2048))
 		return;
-	p.fd = pl_port_fd(port);
-	eq((uint64_t)take_away(), 0, "removed");
-	ok(comes_to(-ENETDOWN), "told");
+	lose_interface(&p);
 	full = true;
 	eq((uint64_t)make(), 0, "made again, but its socket cannot be watched");
 	ok(eventually(refused > 0, (void)pl_port_recv(port, &batch, 20, NULL)), "it was tried");
