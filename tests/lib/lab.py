@@ -158,6 +158,25 @@ def start(args, log=None, **kwargs):
     return process
 
 
+def pid_in(folder, words):
+    """The process with these words in its command line that runs in the folder. It is not the helper that a program forks:
+    that has the same command line, and may have the lower number, as numbers of processes begin anew."""
+    parents = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                line = f.read().replace(b"\0", b" ").decode(errors="replace")
+            if words in line and os.readlink(f"/proc/{pid}/cwd") == folder:
+                with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+                    parents[int(pid)] = int(f.read().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+    first = [pid for pid, parent in parents.items() if parent not in parents]
+    if not first:
+        raise LookupError(f"no process of {folder} has {words!r}")
+    return first[0]
+
+
 def said_by(process):
     """What is left of its words."""
     if process.log is not None:

@@ -279,19 +279,6 @@ def test_faults():
     ok(wait(is_clean), "nothing is left", left())
 
 
-def pid_of(words):
-    """Of a program that runs in the folder of the lab."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                line = f.read().replace(b"\0", b" ").decode(errors="replace")
-            if words in line and os.readlink(f"/proc/{pid}/cwd") == FOLDER:
-                return int(pid)
-        except OSError:
-            continue
-    raise LookupError(words)
-
-
 # What came to a node by its links and did not leave it: lost within, where hosts neither send nor receive.
 WITHIN = """SELECT a.node AS node, a.n - d.n AS n
 FROM (SELECT peer_node AS node, sum(out_packets) AS n FROM truth_links GROUP BY peer_node) AS a
@@ -313,12 +300,12 @@ def test_killed():
     sender = start_sending("10.1.1.1")
     ok(wait(lambda: truth()["s1", dead]["wire"]["delivered"] > FLOWS and truth()["s1", "s3"]["wire"]["delivered"] > FLOWS),
        "traffic by both ways", truth().keys())
-    os.kill(pid_of(f"switch -c {dead}.yaml"), signal.SIGKILL)
+    os.kill(lab.pid_in(FOLDER, f"switch -c {dead}.yaml"), signal.SIGKILL)
     ok(wait(lambda: [e.split(":")[0] for e in shown()["ended"]] == [dead]), "a switch is killed under traffic, and show names it", shown()["ended"])
     ok(wait(lambda: within(nodes[dead]) > FLOWS), "packets come to it still")
     came, by = receiver.came(), truth()["s1", "s3"]["wire"]["delivered"]
     ok(wait(lambda: receiver.came() > came + FLOWS and truth()["s1", "s3"]["wire"]["delivered"] > by + FLOWS), "the others go on")
-    os.kill(pid_of("run -c collector.yaml"), signal.SIGKILL)
+    os.kill(lab.pid_in(FOLDER, "run -c collector.yaml"), signal.SIGKILL)
     ok(wait(lambda: {e.split(":")[0] for e in shown()["ended"]} == {dead, "collector"}), "the collector is killed, too", shown()["ended"])
     came = receiver.came()
     ok(wait(lambda: receiver.came() > came + FLOWS), "switches forward without it")

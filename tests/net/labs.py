@@ -375,26 +375,13 @@ def test_switches():
     page = exec_in(NAME, "collector", PATHLINE, "top", "--batch", "--screen", "links")
     ok(page.returncode == 0 and "links: 4 of 4" in page.stdout, "top asks the collector", page.stdout + page.stderr)
     eq(shown(NAME)["ended"], [], "no program has ended")
-    os.kill(pid_of(NAME, "switch -c s1.yaml"), signal.SIGKILL)
+    os.kill(lab.pid_in(f"{RUN}/{NAME}", "switch -c s1.yaml"), signal.SIGKILL)
     dead = "s1: 'exec pathline switch -c s1.yaml' ended with signal 9, output in s1.log"
     ok(wait(lambda: shown(NAME)["ended"] == [dead]), "show says which switch died", shown(NAME)["ended"])
     ok(f"ENDED (output in {RUN}/{NAME})\n{dead}\n" in run("show", NAME).stdout, "and where it said why", run("show", NAME).stdout)
     ok(dead in run("show", NAME).stdout, "in words also")
     eq(run("down", NAME).returncode, 0, "down")
     is_clean("nothing is left")
-
-
-def pid_of(name, words):
-    """Of a program that runs in the folder of a lab."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                line = f.read().replace(b"\0", b" ").decode(errors="replace")
-            if words in line and os.readlink(f"/proc/{pid}/cwd") == f"{RUN}/{name}":
-                return int(pid)
-        except OSError:
-            continue
-    return 0
 
 
 def test_mixed():
