@@ -331,6 +331,71 @@ static void test_tunnel(void)
 	eq(record.dport, PL_PORT_VXLAN);
 }
 
+/* Headers of a tunnel behind the outer IP header, and for UDP behind its header; inner packets begin with
+ * Ethernet where `ethernet`. */
+static const struct {
+	const char *name;
+	uint8_t proto;
+	uint16_t dport;
+	size_t n;
+	const char *bytes;
+	bool ethernet;
+	uint16_t label;
+} tunnels[] = {
+	{ "IP in IP", PL_IP_IPV6, 0, 0, "", false, 0 },
+	{ "GRE", PL_IP_GRE, 0, 4, "\0\0\x86\xdd", false, 0 },
+	{ "GRE of Ethernet with a key", PL_IP_GRE, 0, 8, "\x20\0\x65\x58\0\1\2\3", true, 0x203 },
+	{ "ERSPAN I", PL_IP_GRE, 0, 4, "\0\0\x88\xbe", true, 0 },
+	{ "ERSPAN II", PL_IP_GRE, 0, 16, "\x10\0\x88\xbe\0\0\0\1\x10\5\0\7\0\0\0\1", true, 0 },
+	{ "ERSPAN III", PL_IP_GRE, 0, 20, "\x10\0\x22\xeb\0\0\0\1\x20\5\0\7\0\0\0\1\0\0\0\0", true,
+		0 },
+	{ "VXLAN", PL_IP_UDP, PL_PORT_VXLAN, 8, "\x08\0\0\0\x5\x43\x21\0", true, 0x4321 },
+	{ "VXLAN at its old port", PL_IP_UDP, PL_PORT_VXLAN_OLD, 8, "\x08\0\0\0\0\0\7\0", true, 7 },
+	{ "VXLAN-GPE of IPv6", PL_IP_UDP, PL_PORT_VXLAN_GPE, 8, "\x0c\0\0\2\0\0\7\0", false, 7 },
+	{ "Geneve with an option", PL_IP_UDP, PL_PORT_GENEVE, 16,
+		"\2\0\x65\x58\0\0\x5\0\1\3\1\1\0\0\0\0", true, 5 },
+	{ "GTP-U", PL_IP_UDP, PL_PORT_GTPU, 8, "\x30\xff\0\x45\0\0\0\7", false, 0 },
+};
+
+/* Every kind of tunnel: the outer packet, and with --inner the one within. */
+static void test_tunnels(void)
+{
+	const struct pl_flow inner = v6(PL_IP_TCP);
+
+	for (size_t i = 0; i < sizeof(tunnels) / sizeof(tunnels[0]); i++) {
+		struct pl_flow outer = v4(tunnels[i].proto);
+		const char *name = tunnels[i].name;
+		size_t at, in;
+
+		outer.dport = tunnels[i].dport;
+		begin(PL_ETH_IPV4, 0);
+		at = pl_put_ip(&b, &outer, 64, 0);
+		pl_put(&b, tunnels[i].bytes, tunnels[i].n);
+		if (tunnels[i].ethernet)
+			pl_put_eth(&b, PL_ETH_IPV6, 0);
+		in = pl_put_ip(&b, &inner, 33, 0);
+		pl_put_zero(&b, 9);
+		pl_end_ip(&b, in);
+		pl_end_ip(&b, at);
+		fresh();
+		eq(see((uint32_t)b.len, false), 1, "%s: a record", name);
+		memeq(&record.src, &outer.src, 16, "%s: without --inner of the outer packet", name);
+		eq(record.proto, tunnels[i].proto, "%s: its protocol", name);
+		eq(record.obs | record.label, 0, "%s: nothing says that there is a tunnel", name);
+		tap.inner = true;
+		eq(see((uint32_t)b.len, false), 1, "%s: a record", name);
+		memeq(&record.src, &inner.src, 16, "%s: with --inner of the inner packet", name);
+		memeq(&record.dst, &inner.dst, 16, "%s: its destination", name);
+		eq(record.sport, 1000, "%s: its port", name);
+		eq(record.dport, 443, "%s: its other port", name);
+		eq(record.ttl, 33, "%s: its hop limit", name);
+		eq(record.wire_len, 40 + 20 + 9, "%s: its length", name);
+		eq(record.pay_len, 9, "%s: its bytes", name);
+		eq(record.label, tunnels[i].label, "%s: the network", name);
+		eq(record.obs, PL_OBS_TUNNEL, "%s: and that it was in a tunnel", name);
+	}
+}
+
 /* Whatever bytes come: packets = records + the others, and a record's lengths are within the
  * packet. */
 static void test_garbage(void)
@@ -418,6 +483,7 @@ int main(void)
 	test_fragments();
 	test_others();
 	test_tunnel();
+	test_tunnels();
 	test_garbage();
 	test_clocks();
 	return pl_test_done();
