@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The command line as a whole: help of every command, exit codes, completion in a real bash, JSON forms."""
+import csv
 import glob
+import io
 import json
 import os
 import re
@@ -178,6 +180,22 @@ flows = expect(['tap', '--flows', '-o', 'jsonl', '--where', 'dport == 53', trace
 ok(flows and all(json.loads(flow)['dport'] == 53 for flow in flows), 'flows too')
 ended = expect(['tap', '--flows', '-o', 'jsonl', '--where', 'end_reason == finished', trace], 0).stdout.splitlines()
 ok(ended and all(json.loads(flow)['end_reason'] == 'finished' for flow in ended), 'words that are numbered from 1 on')
+
+
+def unordered(rows):
+    """Values as texts. The order of flows, and with it their number, is that of a table with a seed."""
+    return sorted(sorted((name, str(value)) for name, value in row.items() if name != 'flow_seq') for row in rows)
+
+
+# Each form has every value.
+for kind in ([], ['--dns'], ['--flows']):
+    of_form = {form: expect(['tap', *kind, '-o', form, trace], 0).stdout for form in ('jsonl', 'json', 'csv', 'text')}
+    lines = unordered(json.loads(line) for line in of_form['jsonl'].splitlines())
+    ok(len(lines) > 10 and unordered(json.loads(of_form['json'])) == lines, '%s: JSON has what JSON lines have' % ' '.join(['tap', *kind]), len(lines))
+    rows = list(csv.DictReader(io.StringIO(of_form['csv']), strict=True))
+    ok(unordered(rows) == lines, 'and CSV, in columns with the same names', rows[:1])
+    rows = [dict(word.split('=', 1) for word in line.split(' ')) for line in of_form['text'].splitlines()]
+    ok(unordered(rows) == lines, 'and text', rows[:1])
 expect(['tap', '--flows', '--where', 'end_reason == finishd', trace], 2, err='one of idle, active, finished, evicted, shutdown')
 expect(['tap', '--drops', '--where', 'reason == NO_SOCKETT'], 2, err="'pathline help fields' lists")
 expect(['read', '--packets', 'packet:lo'], 2, err="are for 'pathline tap'")
