@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import collectors, lab, network, pathline, tap, tapping  # noqa: E402
+from lib import collectors, lab, network, pathline, pcap, tap, tapping  # noqa: E402
 from lib.collectors import Nfdump, Pmacct, Tcp, ms  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
@@ -74,6 +74,51 @@ def test_collectors():
     got = collections.Counter((f["src4_addr"], f["dst4_addr"], f["src_port"], f["dst_port"], f["proto"], f["in_packets"], f["in_bytes"], ms(f["first"]),
                                ms(f["last"])) for f in nfdump.flows())
     eq((got - want, want - got), (collections.Counter(), collections.Counter()), "and so has nfdump")
+
+
+def ipv6_frames():
+    """UDP both ways, a connection, echoes and a neighbour's solicitation."""
+    one, two = (socket.inet_pton(socket.AF_INET6, f"2001:db8::{i}") for i in (1, 2))
+
+    def frame(back, proto, payload):
+        src, dst = (two, one) if back else (one, two)
+        return bytes(12) + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(payload), proto, 64) + src + dst + payload
+
+    def udp(back, n):
+        return frame(back, 17, struct.pack(">HHHH", *((53, 4000) if back else (4000, 53)), 8 + n, 0) + bytes(n))
+
+    def tcp(back, flags, seq, ack):
+        return frame(back, 6, struct.pack(">HHIIBBHHH", *((443, 5000) if back else (5000, 443)), seq, ack, 0x50, flags, 1000, 0, 0))
+
+    def icmp(back, kind):
+        return frame(back, 58, struct.pack(">BBHHH", kind, 0, 0, 1, 1) + bytes(24))
+    return [udp(False, 20), udp(True, 500), udp(False, 30), tcp(False, 2, 0, 0), tcp(True, 18, 9, 1), tcp(False, 16, 1, 10), tcp(False, 17, 1, 10),
+            tcp(True, 17, 10, 2), tcp(False, 16, 2, 11), icmp(False, 128), icmp(True, 129), icmp(False, 128), icmp(True, 129), icmp(False, 135)]
+
+
+def test_ipv6():
+    """The same over IPv6."""
+    path = pcap.write(lab.path("ipv6.pcap"), ipv6_frames(), step_ns=7_000_000)
+    flows = pathline.jsonl(pathline.run("tap", "--flows", *LONG, "-o", "jsonl", path).stdout)
+    want = collections.Counter(d for f in flows for d in directions(f))
+    eq((len(flows), sum(d[5] for d in want.elements())), (4, 14), "four flows, of all packets")
+    nfdump, pmacct = Nfdump(lab.free_port(socket.SOCK_DGRAM)), Pmacct(lab.free_port(socket.SOCK_DGRAM))
+    outputs, _ = export(path, *(f"ipfix://127.0.0.1:{c}" for c in (nfdump.at, pmacct.at)))
+    eq([o["sent"] for o in outputs], [4, 4], "all are sent")
+
+    def transports(counter):
+        """Types and codes of ICMP are told by each in its own way."""
+        return collections.Counter({d: n for d, n in counter.items() if d[4] != 58})
+    wait(lambda: len(pmacct.flows()) >= sum(want.values()))
+    got = collections.Counter((f["ip_src"], f["ip_dst"], f["port_src"], f["port_dst"], {"tcp": 6, "udp": 17}.get(f["ip_proto"], 58), f["packets"], f["bytes"],
+                               round(float(f["timestamp_start"]) * 1000), round(float(f["timestamp_end"]) * 1000)) for f in pmacct.flows())
+    eq(transports(got), transports(want), "pmacct has their directions")
+    kept = nfdump.flows()
+    got = collections.Counter((f["src6_addr"], f["dst6_addr"], f.get("src_port", 0), f.get("dst_port", 0), f["proto"], f["in_packets"], f["in_bytes"],
+                               ms(f["first"]), ms(f["last"])) for f in kept)
+    eq(transports(got), transports(want), "and so has nfdump")
+    eq({(f["src6_addr"][-1], f["icmp_type"], f["icmp_code"]): f["in_packets"] for f in kept if f["proto"] == 58},
+       {("1", 128, 0): 2, ("2", 129, 0): 2, ("1", 135, 0): 1}, "with the types of ICMPv6")
 
 
 def test_both_directions():
@@ -244,5 +289,5 @@ def test_words():
 
 
 WIRE.make()
-lab.run(test_collectors, test_both_directions, test_tshark, test_tcp, test_tcp_again, test_nobody, test_live, test_words)
+lab.run(test_collectors, test_ipv6, test_both_directions, test_tshark, test_tcp, test_tcp_again, test_nobody, test_live, test_words)
 sys.exit(tap.end())
