@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import socket
@@ -98,6 +99,26 @@ def test_two_hosts():
     ok(a["tap"]["skipped"] > 0, "its own datagrams were skipped")
     ok("clock kernel" in near.errors(), "which clock is said at the start", near.errors())
     eq((a["tap"]["clock"], b["tap"]["clock"]), ("kernel", "sender"), "and in the accounts; datagrams do not say it")
+
+
+def test_lanes():
+    """Source ports are chosen by the flow's hash: both directions of a flow come from one, flows from all of them."""
+    trace, lanes = lab.path("lanes.pcap"), collections.defaultdict(set)
+    eq(pathline.run("gen", "packets", "--duration", "3s", "-w", trace).returncode, 0, "traffic of many flows")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.setsockopt(socket.SOL_SOCKET, 33, 16 << 20)  # SO_RCVBUFFORCE
+        s.bind(("127.0.0.1", 0))
+        sent = pathline.run("tap", "--to", f"udp://127.0.0.1:{s.getsockname()[1]}?records=1&lanes=4", trace)
+        eq(sent.returncode, 0, "its records are sent")
+        s.setblocking(False)
+        while select.select([s], [], [], 0)[0]:
+            data, (_, port) = s.recvfrom(65536)
+            if data[6:8] == b"\1\0":
+                ends = [data[32 + at:32 + at + 16] + data[32 + of:32 + of + 2] for at, of in ((8, 40), (24, 42))]
+                lanes[data[32 + 44], frozenset(ends)].add(port)
+    ok(len(lanes) > 100, "there were many", len(lanes))
+    eq({len(ports) for ports in lanes.values()}, {1}, "a flow has one source port, both ways")
+    eq(len(set.union(*lanes.values())), 4, "and flows have all of them")
 
 
 def test_sampled_over():
@@ -431,5 +452,5 @@ def test_words():
 
 
 WIRE.make()
-lab.run(test_beside_tcpdump, test_two_hosts, test_sampled_over, test_clock_told, test_by_frames, test_mirrored, test_overrun, test_interface_goes, test_hostile, test_flows, test_listening, test_loopback, test_query, test_kafka, test_words)
+lab.run(test_beside_tcpdump, test_two_hosts, test_lanes, test_sampled_over, test_clock_told, test_by_frames, test_mirrored, test_overrun, test_interface_goes, test_hostile, test_flows, test_listening, test_loopback, test_query, test_kafka, test_words)
 sys.exit(tap.end())
