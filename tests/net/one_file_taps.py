@@ -79,6 +79,9 @@ def test_taps():
     eq(of_tap(d, "tap_packets_total", "trace"), n, "the capture was read to its end")
     skipped = of_tap(d, "tap_skipped_total", "far")
     ok(0 < skipped < n, "rules hold for received records")
+    matches = {re.search('rule="([^"]*)"', series).group(1): value for series, value in d.metrics().items()
+               if series.startswith("pathline_tap_rule_matches_total{") and 'tap="far"' in series}
+    eq(matches, {"skip proto=udp": skipped, "default take": n - skipped}, "what each rule matched is on the page, and what none did")
     eq(d.get("/readyz")[0], 200, "it is ready")
     ok('"taps":{"ready":true}' in d.get("/readyz?verbose")[1], "and the taps are")
 
