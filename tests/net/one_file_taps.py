@@ -6,6 +6,7 @@ restart are named; the counters of each tap stand on the page, in the account an
 import collections
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -22,6 +23,8 @@ from lib.wait import wait  # noqa: E402
 
 PORT = 23750
 FLOW, PACKET, POINT = 128, 64, 62  # bytes of the records; where the observation point is in one of a packet
+ONCE = 139  # most records of a packet in a datagram of 9000 bytes
+SANITIZER = re.search(r"sanitizer +(?!none)\w", run("version").stdout) is not None
 CONFIG = """taps:
   - name: trace
     sources: ["pcap:{trace}"]
@@ -226,6 +229,58 @@ def test_forged():
         ok(taken or "1062 of exporters that are not proven" in d.log(), f"{admit}: the account", d.log())
 
 
+def syns(n, first, ends):
+    """Datagrams of so many SYNs, each with the ends that ends(i) gives: 36 bytes of addresses and ports."""
+    made = []
+    for at in range(0, n, ONCE):
+        records = b"".join(struct.pack("<Q36sBB12xHHH", time.time_ns(), ends(i), 6, 2, 40, 0, 0) for i in range(at, at + ONCE))
+        made.append(b"TPK1" + struct.pack("<BBHIIQQ", 1, 1, ONCE, 1, first + at // ONCE, 0, 0) + records)
+    return made
+
+
+def own_kib(daemon):
+    with open(f"/proc/{daemon.p.pid}/status", encoding="ascii") as f:
+        return int(re.search(r"RssAnon:\s*(\d+)", f.read()).group(1))
+
+
+def test_flood():
+    """More flows than the table holds: SYNs from everywhere to one port, a scan of ports and hosts, and random ends. The table is
+    bounded and memory does not grow; each flow has its record, those that made room by that cause."""
+    room, n, dice = 1000, 50 * ONCE, random.Random(7)
+    server, client = (bytes(10) + b"\xff\xff" + bytes((10, 0, 0, i)) for i in (1, 2))
+    kinds = (lambda i: dice.randbytes(16) + server + struct.pack("<HH", 1024 + i % 60000, 443),
+             lambda i: client + server[:14] + struct.pack("<HHH", i >> 10, 40000, i & 1023),
+             lambda i: dice.randbytes(36))
+    port = free_udp_port()
+    with open(path("flood.yaml"), "w", encoding="utf-8") as f:
+        f.write(f"web: {{listen: '127.0.0.1:0'}}\ntaps: [{{name: t, sources: ['udp://127.0.0.1:{port}'], records: flows, "
+                f"flows: {{idle: 1h, active: 1h, table: {room}}}, to: ['file:{path('flood.flow128')}']}}]\n")
+    d = Daemon(path("flood.yaml"), name="flood")
+    sent, number, kib = 0, 0, []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for turn in range(2):
+            for ends in kinds:
+                for i, datagram in enumerate(syns(n, number, ends)):
+                    s.sendto(datagram, ("127.0.0.1", port))
+                    # The first one waits for the second one, which proves the exporter.
+                    if i % 5 == 4:
+                        wait(lambda seen=sent + (i + 1) * ONCE: of_tap(d, "flow_packets_total", "t") == seen)
+                sent, number = sent + n, number + n // ONCE
+                ok(0 < of_tap(d, "flow_live", "t") <= room, f"round {turn}: no more flows than there is room for", of_tap(d, "flow_live", "t"))
+            kib.append(own_kib(d))
+    eq(of_tap(d, "flow_packets_total", "t"), sent, "all packets came")
+    started, evicted, live = (of_tap(d, family, "t") for family in ("flow_started_total", "flow_ended_evicted_total", "flow_live"))
+    eq((evicted + live, of_tap(d, "flow_ended_idle_total", "t") + of_tap(d, "flow_ended_active_total", "t")), (started, 0), "each flow is there or made room")
+    ok(started > 5 * n, "nearly every packet was of another flow", (started, n))
+    if SANITIZER:
+        tap.comment("a sanitizer keeps what was freed: memory is not looked at")
+    else:
+        ok(kib[1] - kib[0] < 1024, f"the second {3 * n} packets take no memory that the first ones did not", kib)
+    eq(d.stop(), 0, "it ends well")
+    packets = sum(sum(struct.unpack_from("<II", r, 72)) for r in records("flood.flow128", FLOW))
+    eq(packets, sent, "every packet is in a record")
+
+
 def test_idle():
     """The only record of a tap elsewhere does not wait for a second one: empty datagrams of the tap, before it and behind it, are numbers
     too. Nor does the first one after the daemon began anew."""
@@ -363,6 +418,7 @@ test_taps()
 test_tapped()
 test_tail()
 test_forged()
+test_flood()
 test_idle()
 test_exporters()
 test_same_place()
