@@ -4,9 +4,11 @@
  * 4096 flows. Each is copied from a template into a packet of the pool, in batches of 64, parsed,
  * looked up, rewritten, handed over and freed; against the copy into the pool alone.
  *
- *   route     256 prefixes of four lengths, next hop by MAC address, TTL and checksum
- *   bridge    1024 MAC addresses
- *   ternary   an access list of 64 entries with eight sets of masks, then route
+ *   route        256 prefixes of four lengths, next hop by MAC address, TTL and checksum
+ *   bridge       1024 MAC addresses
+ *   ternary      an access list of 64 entries with eight sets of masks, then route
+ *   int-transit  route, the queue of the output port, and behind it INT 2.1: packets carry the header and
+ *                seven values of one node, and get those of this one
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,36 +19,58 @@
 #include "base/clock.h"
 #include "base/complain.h"
 #include "dataplane/pipeline.h"
+#include "dataplane/queues.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/int_frame.h"
 #include "wire/layers.h"
 
 #define TEMPLATES 4096
 #define BATCH     64
 #define BYTES     128
+#define PORTS     3
 
 struct forward_bench {
 	struct pl_dp_pool *pool;
-	struct pl_dp_pipeline *pipeline; /* of the case */
-	uint64_t out;
+	struct pl_dp_pipeline *pipeline;      /* of the case */
+	struct pl_dp_port *queues[PORTS + 1]; /* by port; NULL: a case without queues */
+	uint64_t now_ns;
+	uint64_t out; /* packets; of a case with queues those that got their values */
 	uint8_t frames[TEMPLATES][BYTES];
 };
 
 static void give(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 {
 	struct forward_bench *b = arg;
+	struct pl_dp_port *queue = b->queues[pkt->out_port];
 
-	(void)stage;
-	b->out++;
+	if (queue != NULL && stage == PL_DP_INGRESS) {
+		if (!pl_dp_port_enqueue(queue, pkt, b->now_ns))
+			pl_dp_pipeline_dropped(b->pipeline, pkt, b->now_ns);
+		return;
+	}
+	b->out += queue == NULL || pkt->len > BYTES;
 	pl_dp_packet_free(pkt);
+}
+
+static void leave_queues(struct forward_bench *b)
+{
+	struct pl_dp_packet *pkt;
+
+	for (unsigned int i = 1; i <= PORTS && b->queues[i] != NULL; i++) {
+		while ((pkt = pl_dp_port_dequeue(b->queues[i], b->now_ns)) != NULL)
+			pl_dp_pipeline_egress(b->pipeline, &pkt, 1);
+	}
 }
 
 static int fill(struct forward_bench *b, uint32_t first, struct pl_dp_packet *ret[BATCH])
 {
+	b->now_ns += 1000;
 	for (uint32_t i = 0; i < BATCH; i++) {
 		ret[i] = pl_dp_packet_of(b->pool, b->frames[first + i], BYTES);
 		if (ret[i] == NULL)
 			return -ENOMEM;
 		ret[i]->in_port = 1;
+		ret[i]->in_ns = b->now_ns;
 	}
 	return 0;
 }
@@ -60,8 +84,10 @@ static int run(struct forward_bench *b, uint64_t budget_ns, struct pl_bench_samp
 		for (uint32_t at = 0; at < TEMPLATES; at += BATCH) {
 			if (fill(b, at, packets) < 0)
 				return -ENOMEM;
-			if (all)
+			if (all) {
 				pl_dp_pipeline_ingress(b->pipeline, packets, BATCH);
+				leave_queues(b);
+			}
 			for (uint32_t i = 0; !all && i < BATCH; i++)
 				pl_dp_packet_free(packets[i]);
 		}
@@ -86,7 +112,7 @@ static int copies(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 }
 
 /* Flow i: to 10.(i % 256).x.y, and to one of 1024 MAC addresses. */
-static void make_frame(struct forward_bench *b, uint32_t i)
+static void make_frame(struct forward_bench *b, uint32_t i, uint32_t bytes)
 {
 	const uint8_t a[8] = { 192, 168, (uint8_t)(i >> 8), (uint8_t)i, 10, (uint8_t)i,
 		(uint8_t)(i >> 8), 1 };
@@ -96,12 +122,12 @@ static void make_frame(struct forward_bench *b, uint32_t i)
 		.dport = 80,
 		.proto = PL_IP_UDP,
 		.have = PL_FLOW_PORTS };
-	struct pl_build p = pl_build(b->frames[i], BYTES);
+	struct pl_build p = pl_build(b->frames[i], bytes);
 	size_t at;
 
 	pl_put_eth(&p, PL_ETH_IPV4, 0);
 	at = pl_put_ip(&p, &f, 60, 0);
-	pl_put_zero(&p, BYTES - p.len);
+	pl_put_zero(&p, bytes - p.len);
 	pl_end_ip(&p, at);
 	memcpy(b->frames[i], (const uint8_t[]){ 2, 0, 0, 0, (uint8_t)(i % 1024 >> 8), (uint8_t)i },
 		6);
@@ -182,6 +208,44 @@ static int access_list(struct forward_bench *b)
 	return r == 0 ? routes(b) : r;
 }
 
+static int make_queues(struct forward_bench *b)
+{
+	const struct pl_dp_port_cfg cfg = { .n_classes = 1,
+		.classes = { { .limit_bytes = 1 << 20 } } };
+	int r = 0;
+
+	for (unsigned int i = 1; r == 0 && i <= PORTS; i++)
+		r = pl_dp_port_new(&b->queues[i], &cfg, NULL);
+	return r;
+}
+
+static void free_queues(struct forward_bench *b)
+{
+	for (unsigned int i = 1; i <= PORTS; i++) {
+		pl_dp_port_free(b->queues[i]);
+		b->queues[i] = NULL;
+	}
+}
+
+static int transit(struct forward_bench *b)
+{
+	size_t bad;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < TEMPLATES; i++) {
+		make_frame(b, i, BYTES - PL_BENCH_INT_BYTES);
+		r = pl_bench_instrument(b->frames[i], BYTES - PL_BENCH_INT_BYTES);
+	}
+	if (r == 0)
+		r = make_queues(b);
+	if (r == 0)
+		r = routes(b);
+	if (r == 0)
+		r = pl_dp_pipeline_table(
+			b->pipeline, "telemetry", PL_DP_EGRESS, 1, NULL, 0, &bad, NULL);
+	return r == 0 ? pl_dp_pipeline_miss(b->pipeline, "telemetry", "int_transit", NULL) : r;
+}
+
 static const struct {
 	const char *name;
 	int (*make)(struct forward_bench *b);
@@ -189,6 +253,7 @@ static const struct {
 	{ "switch/route", routes },
 	{ "switch/bridge", bridge },
 	{ "switch/ternary", access_list },
+	{ "switch/int-transit", transit },
 };
 
 static int one(struct pl_bench_ctx *ctx, struct forward_bench *b, size_t i)
@@ -203,7 +268,9 @@ static int one(struct pl_bench_ctx *ctx, struct forward_bench *b, size_t i)
 		.arg = b };
 	int r = pl_dp_pipeline_new(&b->pipeline, &o);
 
-	for (unsigned int port = 1; r == 0 && port <= 3; port++)
+	for (uint32_t k = 0; k < TEMPLATES; k++)
+		make_frame(b, k, BYTES);
+	for (unsigned int port = 1; r == 0 && port <= PORTS; port++)
 		r = pl_dp_pipeline_port(b->pipeline, port, port, 1500, NULL);
 	if (r == 0)
 		r = tables[i].make(b);
@@ -211,6 +278,7 @@ static int one(struct pl_bench_ctx *ctx, struct forward_bench *b, size_t i)
 		r = pl_bench_compare(ctx, &compared);
 	else
 		pl_complain("benchmark %s: %s", tables[i].name, strerror(-r));
+	free_queues(b);
 	pl_dp_pipeline_free(b->pipeline);
 	b->pipeline = NULL;
 	return r;
@@ -223,8 +291,6 @@ static int run_switch(struct pl_bench_ctx *ctx)
 
 	if (b == NULL)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < TEMPLATES; i++)
-		make_frame(b, i);
 	r = pl_dp_pool_new(&b->pool, PL_DP_HEADROOM + 1536, BATCH);
 	for (size_t i = 0; r == 0 && i < sizeof(tables) / sizeof(tables[0]); i++)
 		r = one(ctx, b, i);
@@ -235,6 +301,7 @@ static int run_switch(struct pl_bench_ctx *ctx)
 
 const struct pl_bench pl_bench_switch = {
 	.name = "switch",
-	.summary = "match-action engine of the switch in memory: route, bridge, access list",
+	.summary =
+		"match-action engine of the switch in memory: route, bridge, access list, INT transit",
 	.run = run_switch,
 };

@@ -7,6 +7,10 @@
  * Frames that came back are counted, by XDP at the sender's end. Rates are per second of the
  * processor time of whoever forwards and of the receiver's NAPI, both on the first processor; the
  * sender has the second and overruns them.
+ *
+ * transit is the case that is held against switches that others publish figures of, which count
+ * packets by the clock: frames come with INT, and what counts is the switch's processor time. The
+ * receiver's NAPI runs where it does when nobody moves it, on the sender's processor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +39,7 @@
 #include "netio/xdp.h"
 #include "tests/bench/afxdp.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/int_frame.h"
 
 #include "bpf/bench.skel.h" /* knows the types above only by name */
 
@@ -51,6 +56,7 @@ struct switch_wire {
 	struct pl_batch batch;
 	uint8_t frame[FRAME];
 	uint64_t before, came; /* of the loop's run */
+	bool alone;            /* NAPI of the receiver is on the sender's processor */
 	char dir[64];
 	pid_t child;
 };
@@ -232,6 +238,12 @@ static void wait_until(uint64_t ns)
 		pause_a_little();
 }
 
+/* The time that counts. */
+static uint64_t spent_ns(const struct switch_wire *b)
+{
+	return switch_ns(b) + (b->alone ? 0 : pl_wire_napi_cpu_ns());
+}
+
 /* Frames that come back while another process, or the kernel, forwards. */
 static int past(struct switch_wire *b, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
@@ -239,7 +251,7 @@ static int past(struct switch_wire *b, uint64_t budget_ns, struct pl_bench_sampl
 	uint64_t spent, came, start;
 	int r = make_live(b, &live), stopped;
 
-	if (r == 0)
+	if (r == 0 && !b->alone)
 		r = pl_wire_threaded_napi(&b->wire.wire, true, 0);
 	if (r == 0)
 		r = pl_live_start(live, 1, 0);
@@ -249,7 +261,7 @@ static int past(struct switch_wire *b, uint64_t budget_ns, struct pl_bench_sampl
 	}
 	start = pl_clock_mono_ns() + WARM_UP_NS;
 	wait_until(start);
-	spent = switch_ns(b) + pl_wire_napi_cpu_ns();
+	spent = spent_ns(b);
 	came = pl_wire_counted(bpf_map__fd(b->skel->maps.pl_bench_frames));
 	wait_until(start + budget_ns);
 	/* A run of a moment, on a busy machine. */
@@ -257,10 +269,11 @@ static int past(struct switch_wire *b, uint64_t budget_ns, struct pl_bench_sampl
 		pl_clock_mono_ns() < start + budget_ns + START_NS)
 		pause_a_little();
 	ret->items = pl_wire_counted(bpf_map__fd(b->skel->maps.pl_bench_frames)) - came;
-	ret->ns = switch_ns(b) + pl_wire_napi_cpu_ns() - spent;
+	ret->ns = spent_ns(b) - spent;
 	stopped = pl_live_stop(live);
 	pl_live_free(live);
-	(void)pl_wire_threaded_napi(&b->wire.wire, false, 0);
+	if (!b->alone)
+		(void)pl_wire_threaded_napi(&b->wire.wire, false, 0);
 	if (stopped == 0 && ret->items == 0) {
 		pl_complain("benchmark switch-wire: no frame came back");
 		return -ENODATA;
@@ -291,6 +304,12 @@ static int by_int(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 		"  - name: telemetry\n    stage: egress\n"
 		"    miss: int_source version=2.1 instructions=0xfd00\n",
 		budget_ns, ret);
+}
+
+static int by_transit(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	return by_switch_with(arg,
+		"  - name: telemetry\n    stage: egress\n    miss: int_transit\n", budget_ns, ret);
 }
 
 /* ---- the kernel ---- */
@@ -366,20 +385,25 @@ static int by_kernel(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 /* ---- the benchmark ---- */
 
 /* The receiver's own MAC address, or its kernel would not take the frames for its own. */
-static int set_frame(struct switch_wire *b)
+static int set_frame(struct switch_wire *b, bool with_int)
 {
-	static const struct pl_live_field field = { .offset = 46, .len = 4, .kind = PL_LIVE_COUNT };
+	static const struct pl_live_field field = {
+		.offset = FRAME - 8, .len = 4, .kind = PL_LIVE_COUNT
+	};
 	static const uint8_t zero_rows[1][PL_LIVE_ROW_BYTES];
 	struct ifreq request = { .ifr_name = PL_WIRE_RECEIVER_NAME };
 	uint8_t payload[FRAME] = { 0 };
 	const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int r = pl_wire_frame(b->frame, sizeof(b->frame), payload, FRAME - 42);
+	int r = pl_wire_frame(b->frame, sizeof(b->frame), payload,
+		FRAME - 42 - (with_int ? PL_BENCH_INT_BYTES : 0));
 
 	if (s < 0 || ioctl(s, SIOCGIFHWADDR, &request) < 0)
 		r = -errno;
 	if (s >= 0)
 		close(s);
 	memcpy(b->frame, request.ifr_hwaddr.sa_data, 6);
+	if (r >= 0 && with_int)
+		r = pl_bench_instrument(b->frame, FRAME - PL_BENCH_INT_BYTES);
 	b->wire.mark = mark_loop;
 	b->wire.send_by = PL_AFXDP_BY_RING;
 	b->wire.live = (struct pl_live_cfg){ .frame = b->frame,
@@ -410,23 +434,26 @@ static int count_at_sender(struct switch_wire *b)
 static const struct {
 	const char *name;
 	pl_bench_fn *subject;
+	bool transit;
 } cases[] = {
-	{ "switch-wire/route", by_switch },
-	{ "switch-wire/int", by_int },
-	{ "switch-wire/kernel", by_kernel },
+	{ "switch-wire/route", by_switch, false },
+	{ "switch-wire/int", by_int, false },
+	{ "switch-wire/transit", by_transit, true },
+	{ "switch-wire/kernel", by_kernel, false },
 };
 
 static int one(struct pl_bench_ctx *ctx, struct pl_afxdp_bench *wire, size_t i)
 {
 	struct switch_wire *b = (struct switch_wire *)wire;
 	const struct pl_bench_case c = { .name = cases[i].name,
-		.ceiling_name = "receive and transmit by AF_XDP",
+		.ceiling_name = cases[i].transit ? NULL : "receive and transmit by AF_XDP",
 		.subject = cases[i].subject,
-		.ceiling = loop,
+		.ceiling = cases[i].transit ? NULL : loop,
 		.arg = b,
 		.crosses_cores = true };
-	int r = set_frame(b);
+	int r = set_frame(b, cases[i].transit);
 
+	b->alone = cases[i].transit;
 	if (r == 0 && b->count == NULL)
 		r = count_at_sender(b);
 	return r == 0 ? pl_bench_compare(ctx, &c) : r;
@@ -474,6 +501,6 @@ static int run(struct pl_bench_ctx *ctx)
 const struct pl_bench pl_bench_switch_wire = {
 	.name = "switch-wire",
 	.summary =
-		"the switch on AF_XDP over a veth pair, and the kernel's forwarding, against a loop (root)",
+		"the switch on AF_XDP over a veth pair, INT too, and the kernel's forwarding, against a loop (root)",
 	.run = run,
 };
