@@ -160,6 +160,30 @@ static enum pl_dp_int_outcome find_in_tunnel(struct pl_dp_int_found *ret,
 	}
 }
 
+/* Returns true when a header of the protocol is whole in so many bytes and claims no more than these, so that the packet
+ * is well-formed with it in the place of INT's. Any protocol but TCP, UDP and IP's own extension headers is believed. */
+static bool transport_fits(uint8_t proto, const uint8_t *p, uint32_t bytes)
+{
+	uint32_t claimed;
+
+	switch (proto) {
+	case PL_IP_TCP:
+		claimed = bytes >= 20 ? (uint32_t)(p[12] >> 4) * 4 : 0;
+		return claimed >= 20 && claimed <= bytes;
+	case PL_IP_UDP:
+		claimed = bytes >= 8 ? pl_be16(p + 4) : 0;
+		return claimed >= 8 && claimed <= bytes;
+	case PL_IP_HOPOPTS:
+	case PL_IP_ROUTING:
+	case PL_IP_FRAGMENT:
+	case PL_IP_AH:
+	case PL_IP_DSTOPTS:
+		return false;
+	default:
+		return true;
+	}
+}
+
 /* Finds INT between transport and payload, announced in one of the three ways. */
 static enum pl_dp_int_outcome find_behind_l4(struct pl_dp_int_found *ret,
 	const struct pl_dp_int_domain *domain, const struct pl_dp_edit *e, uint8_t by, uint32_t at,
@@ -175,11 +199,8 @@ static enum pl_dp_int_outcome find_behind_l4(struct pl_dp_int_found *ret,
 	/* With NPT 2 the transport header in front of INT was put in by the source and belongs to
 	 * INT. */
 	if (r == PL_DP_INT_DONE && ret->in.npt == 2) {
-		uint32_t behind = e->end - ret->end, needed = ret->in.proto == PL_IP_TCP   ? 20
-							      : ret->in.proto == PL_IP_UDP ? 8
-											   : 0;
-
-		if (by != PL_DP_BY_PORT || ret->others || behind < needed)
+		if (by != PL_DP_BY_PORT || ret->others ||
+			!transport_fits(ret->in.proto, e->pkt->data + ret->end, e->end - ret->end))
 			return PL_DP_INT_MALFORMED;
 		ret->at = e->l4;
 	} else if (r == PL_DP_INT_DONE && (ret->in.npt == 1) != (by == PL_DP_BY_PORT) &&

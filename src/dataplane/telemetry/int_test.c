@@ -284,9 +284,15 @@ static void coincidences(const struct form *form)
 	ok(done > 75, "%s: %u were instrumented", form->name, done);
 }
 
-/* NPT 2 whose transport header is missing behind INT: nothing is removed. */
+/* NPT 2 whose transport header behind INT is missing, or claims what is not there: nothing is removed, since the packet
+ * would be malformed without INT. */
 static void test_cut_behind(void)
 {
+	static const struct {
+		bool tcp;
+		uint8_t at, value;
+	} wrong[] = { { false, 5, 7 }, { false, 5, 9 }, { true, 12, 4 << 4 },
+		{ true, 12, 6 << 4 } };
 	static struct pl_dp_int_source source;
 	static struct pl_dp_int_sink sink;
 	const struct pl_dp_int_source_config c = MD(20, .by = PL_DP_BY_PORT, .npt = 2);
@@ -295,7 +301,7 @@ static void test_cut_behind(void)
 	struct pl_dp_packet *pkt;
 	uint8_t bytes[TEST_BYTES];
 	struct pl_rng rng;
-	uint32_t len, min, end;
+	uint32_t len, min, end, shim, behind_int;
 
 	pl_rng_seed(&rng, 6);
 	eq(pl_dp_int_source_init(&source, &c, NULL), 0);
@@ -313,14 +319,33 @@ static void test_cut_behind(void)
 		eq(pl_dp_int_source(&source, &node, pkt), PL_DP_INT_DONE);
 		eq(pl_dp_int_sink_look(&sink, pkt, &look), PL_DP_INT_DONE);
 		min = tcp ? 20 : 8;
-		for (uint32_t behind = min + 1; behind-- > 0;) {
-			end = look.found.end + behind - pkt->headers.l4;
+		shim = look.found.shim;
+		behind_int = look.found.end;
+		if (tcp)
+			pkt->data[behind_int + 12] = 5 << 4;
+		else
+			memcpy(pkt->data + behind_int + 4, (const uint8_t[]){ 0, 8 }, 2);
+		for (uint32_t behind = 0; behind <= min; behind++) {
+			end = behind_int + behind - pkt->headers.l4;
 			pkt->data[pkt->headers.l4 + 4] = (uint8_t)(end >> 8);
 			pkt->data[pkt->headers.l4 + 5] = (uint8_t)end;
 			eq(pl_dp_int_sink_look(&sink, pkt, &look),
 				behind == min ? PL_DP_INT_DONE : PL_DP_INT_MALFORMED,
 				"%u bytes of it", behind);
 		}
+		for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+			uint8_t *byte = pkt->data + behind_int + wrong[i].at, before = *byte;
+
+			if (wrong[i].tcp != (tcp != 0))
+				continue;
+			*byte = wrong[i].value;
+			eq(pl_dp_int_sink_look(&sink, pkt, &look), PL_DP_INT_MALFORMED,
+				"%s whose length is wrong", tcp ? "TCP" : "UDP");
+			*byte = before;
+		}
+		pkt->data[shim + 3] = PL_IP_DSTOPTS;
+		eq(pl_dp_int_sink_look(&sink, pkt, &look), PL_DP_INT_MALFORMED,
+			"an extension header");
 		pl_dp_packet_free(pkt);
 	}
 }
