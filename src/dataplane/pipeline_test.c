@@ -343,6 +343,9 @@ static const char actions[] =
 	     "      - l4.dst=8 -> push_vlan 100; push_vlan 200; pop_vlan; forward 2\n"
 	     "      - l4.dst=9 -> drop; forward 2\n"
 	     "      - l4.dst=10 -> push_vlan 100; push_svlan 200; set vlan.pcp 5; forward 2\n"
+	     "      - l4.dst=11 -> route 2 02:00:00:00:00:05\n"
+	     "      - l4.dst=12 -> ttl; set ip.dscp 5; set l4.src 7; forward 3\n"
+	     "      - l4.dst=13 -> meter m; first last[2] 0s/1s; forward 3\n"
 	     "  - name: second\n"
 	     "    miss: count hits[2]\n"
 	     "  - name: third\n"
@@ -832,43 +835,41 @@ static void test_extern(void)
 
 /* ---- anything ---- */
 
-/* Frames with random damage through every action: accounts agree, and well-formed frames stay
- * well-formed. */
+/* Frames with random damage through every action: accounts agree, what comes out is well-formed, and
+ * checksums that were right are right. */
 static void test_hostile(void)
 {
 	struct pl_diag diag = { .text = "" };
 	struct pl_rng rng;
 	struct bench b;
-	int wrong = 0;
-	uint64_t outs = 0;
+	int wrong = 0, sums = 0;
+	uint64_t outs = 0, whole = 0;
 
 	pl_rng_seed(&rng, 6);
 	if (!ok(build(&b, actions, NULL, &diag) == 0))
 		return;
 	for (int round = 0; round < 60000; round++) {
 		const unsigned int hits = (unsigned int)pl_rng_below(&rng, 4);
+		const bool cut = pl_rng_below(&rng, 8) == 0;
 		struct frame f;
 
-		random_frame(&rng, &f);
-		if (f.len > 70) {
-			const unsigned int ip = f.bytes[12] == 0x81 ? 18 : 14,
-					   dport = ip + (f.bytes[ip] >> 4 == 4 ? 22 : 42);
-
-			f.bytes[dport] = 0;
-			f.bytes[dport + 1] = (uint8_t)pl_rng_below(&rng, 11);
-		}
+		random_frame_to(&rng, &f, (int)pl_rng_below(&rng, 14));
 		for (unsigned int i = 0; i < hits; i++)
 			f.bytes[pl_rng_below(&rng, f.len < 80 ? f.len : 80)] =
 				(uint8_t)pl_rng_u64(&rng);
-		if (pl_rng_below(&rng, 8) == 0)
+		if (cut)
 			f.len = (uint32_t)pl_rng_below(&rng, f.len);
 		ingress(&b, &f, (uint16_t)pl_rng_below(&rng, 5), (uint64_t)round * 1000);
 		outs += b.n;
-		for (unsigned int i = 0; i < b.n; i++)
+		for (unsigned int i = 0; i < b.n; i++) {
 			wrong += !pl_dp_parse(b.out[i]);
+			whole += hits == 0 && !cut;
+			sums += hits == 0 && !cut && !sums_right(b.out[i]);
+		}
 		empty(&b);
 	}
 	eq(wrong, 0, "nothing malformed comes out");
+	eq(sums, 0, "of %" PRIu64 " frames that came whole, none with a wrong checksum", whole);
 	ok(outs > 1000 && b.drops[PL_DP_DROP_MALFORMED] > 1000,
 		"%" PRIu64 " came out, %u malformed", outs, b.drops[PL_DP_DROP_MALFORMED]);
 	books_agree(&b, PL_DP_INGRESS);

@@ -34,7 +34,8 @@ static inline void make_frame(struct frame *f, const struct want *w)
 	f->len = (uint32_t)b.len;
 }
 
-static inline void random_frame(struct pl_rng *rng, struct frame *f)
+/* dport: below 0 a random one. */
+static inline void random_frame_to(struct pl_rng *rng, struct frame *f, int dport)
 {
 	struct want w = { .v6 = pl_rng_below(rng, 2) != 0,
 		.tcp = pl_rng_below(rng, 2) != 0,
@@ -49,10 +50,17 @@ static inline void random_frame(struct pl_rng *rng, struct frame *f)
 	w.flow.dst = w.v6 ? pl_addr_v6(bytes + 16) : pl_addr_v4(bytes + 16);
 	w.flow.sport = (uint16_t)pl_rng_u64(rng);
 	w.flow.dport = (uint16_t)pl_rng_u64(rng);
+	if (dport >= 0)
+		w.flow.dport = (uint16_t)dport;
 	w.flow.dscp = (uint8_t)pl_rng_below(rng, 64);
 	w.flow.proto = w.tcp ? PL_IP_TCP : PL_IP_UDP;
 	w.flow.have = PL_FLOW_PORTS;
 	make_frame(f, &w);
+}
+
+static inline void random_frame(struct pl_rng *rng, struct frame *f)
+{
+	random_frame_to(rng, f, -1);
 }
 
 /* Returns true when all checksums of a frame, computed over all bytes, are correct. */

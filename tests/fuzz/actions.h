@@ -19,6 +19,7 @@
 #include "dataplane/telemetry/reporter.h"
 #include "dataplane/test_packets.h"
 #include "fuzz.h"
+#include "wire/roce.h"
 
 #define ACTIONS_BYTES_MAX 9000
 
@@ -116,6 +117,9 @@ static void actions_int(const uint8_t *bytes, size_t n, size_t form, bool good)
 		pl_dp_int_sink_strip(&sink, &look);
 		must(pkt->len < n);
 		actions_places(pkt);
+		/* a checksum behind INT of NPT 2 is the sender's, right or wrong */
+		must(!good || pl_dp_parse(pkt));
+		must(!good || look.found.in.npt == 2 || test_wrong(pkt) == NULL);
 	}
 	pl_dp_packet_free(pkt);
 
@@ -173,13 +177,77 @@ static void actions_ioam(const uint8_t *bytes, size_t n, bool incremental, bool 
 	pl_dp_packet_free(pkt);
 }
 
-/* What is sent about the packet is well-formed, whatever the packet is. */
+/* What is sent about the packet is well-formed. */
+static void actions_one_sent(struct pl_dp_packet *sent)
+{
+	if (sent == NULL)
+		return;
+	must(pl_dp_parse(sent));
+	must(test_wrong(sent) == NULL);
+	pl_dp_packet_free(sent);
+}
+
+/* One field of the hop. */
+static struct pl_pack actions_fields(const char *name)
+{
+	struct pl_pack p;
+
+	must(pl_pack_init(&p, PL_KIND_HOP, &name, 1, NULL) == 0);
+	return p;
+}
+
+static void actions_dta(const struct pl_dp_datagram *to, const struct pl_dp_node *node,
+	const struct pl_dp_packet *pkt)
+{
+	for (uint8_t op = PL_DTA_KEY_WRITE; op <= PL_DTA_POSTCARD; op++) {
+		const struct pl_dp_dta_config c = { .to = *to,
+			.op = op,
+			.hop = 1,
+			.key = actions_fields("flow"),
+			.value = actions_fields("ingress_port") };
+		struct pl_dp_packet *sent;
+		struct pl_dp_dta d;
+
+		must(pl_dp_dta_init(&d, &c, actions_pool, NULL) == 0);
+		sent = pl_dp_dta(&d, node, pkt);
+		must(d.reports + d.missing == 1 && (sent != NULL) == (d.reports == 1));
+		actions_one_sent(sent);
+	}
+}
+
+static void actions_roce(const struct pl_dp_datagram *to, const struct pl_dp_node *node,
+	const struct pl_dp_packet *pkt)
+{
+	for (int v1 = 0; v1 < 2; v1++) {
+		const struct pl_dp_roce_config c = { .to = *to,
+			.service = PL_ROCE_UC,
+			.v1 = v1 != 0,
+			.slots = 2,
+			.value = actions_fields("ingress_port") };
+		struct pl_dp_packet *sent;
+		struct pl_dp_roce d;
+		struct pl_roce w;
+
+		must(pl_dp_roce_init(&d, &c, actions_pool, NULL) == 0);
+		sent = pl_dp_roce_write(&d, node, pkt);
+		must(sent != NULL && d.writes == 1);
+		/* its parser checks lengths and the ICRC */
+		must(pl_roce_parse(&w, pl_cursor(sent->data, sent->len), PL_LINK_ETHERNET) ==
+			PL_ROCE_F_OK);
+		if (v1 == 0)
+			actions_one_sent(sent);
+		else
+			pl_dp_packet_free(sent);
+	}
+}
+
+/* Reports, records, reports of DTA and WRITEs about the packet, whatever it is. */
 static void actions_sent(const uint8_t *bytes, size_t n)
 {
 	const uint8_t a[8] = { 10, 0, 0, 1, 10, 0, 0, 2 };
 	const struct pl_dp_datagram to = { .src = pl_addr_v4(a), .dst = pl_addr_v4(a + 4) };
 	const struct pl_dp_node node = { .id = 7 };
-	struct pl_dp_packet *pkt = actions_packet(bytes, n), *sent[6] = { NULL };
+	struct pl_dp_packet *pkt = actions_packet(bytes, n), *sent;
 	struct pl_dp_recorder_config rc = { .to = to, .kind = PL_FLAT_PKT64 };
 	struct pl_dp_recorder *recorder = NULL;
 
@@ -189,19 +257,15 @@ static void actions_sent(const uint8_t *bytes, size_t n)
 		struct pl_dp_reporter r;
 
 		must(pl_dp_reporter_init(&r, &c, actions_pool, NULL) == 0);
-		sent[v] = pl_dp_report(&r, &node, pkt, PL_DP_REPORT_D, 0);
-		must(sent[v] != NULL || r.no_packet == 1);
+		sent = pl_dp_report(&r, &node, pkt, PL_DP_REPORT_D, 0);
+		must(sent != NULL || r.no_packet == 1);
+		actions_one_sent(sent);
 	}
 	must(pl_dp_recorder_new(&recorder, &rc, actions_pool, NULL) == 0);
-	sent[3] = pl_dp_record(recorder, pkt);
-	for (int i = 0; i < 4; i++) {
-		if (sent[i] == NULL)
-			continue;
-		must(pl_dp_parse(sent[i]));
-		must(test_wrong(sent[i]) == NULL);
-		pl_dp_packet_free(sent[i]);
-	}
+	actions_one_sent(pl_dp_record(recorder, pkt));
 	pl_dp_recorder_free(recorder);
+	actions_dta(&to, &node, pkt);
+	actions_roce(&to, &node, pkt);
 	must(actions_same(pkt, bytes, n));
 	pl_dp_packet_free(pkt);
 }
