@@ -215,9 +215,8 @@ int pl_dp_dta_init(struct pl_dp_dta *d, const struct pl_dp_dta_config *config,
 	if (config->op < PL_DTA_KEY_WRITE || config->op > PL_DTA_POSTCARD)
 		return refuse(diag, "a node sends key-write, append, increment or postcard");
 	if (config->op == PL_DTA_POSTCARD &&
-		(!pl_pack_is_number(&config->value, 32) || config->hop == 0))
-		return refuse(
-			diag, "a postcard has one number of up to 32 bits, and a hop from 1 on");
+		(!pl_pack_is_number(&config->value, 64) || config->hop == 0))
+		return refuse(diag, "a postcard has one number, and a hop from 1 on");
 	if (config->op == PL_DTA_INCREMENT && config->value.n > 0 &&
 		!pl_pack_is_number(&config->value, 64))
 		return refuse(diag, "an increment is one number");
@@ -266,7 +265,8 @@ struct pl_dp_packet *pl_dp_dta(
 	}
 	r.key_bytes = (uint8_t)key_bytes;
 	if (c->op == PL_DTA_POSTCARD || (c->op == PL_DTA_INCREMENT && c->value.n > 0)) {
-		good = good && pl_pack_number(&c->value, &record, &number);
+		good = good && pl_pack_number(&c->value, &record, &number) &&
+		       (c->op != PL_DTA_POSTCARD || number <= UINT32_MAX);
 		r.value = (uint32_t)number;
 		r.increment = number;
 	} else if (c->value.n > 0) {

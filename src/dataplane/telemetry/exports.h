@@ -59,9 +59,10 @@ struct pl_dp_dta_config {
 	uint16_t store;
 	uint8_t copies;
 	uint32_t list; /* append */
-	struct pl_pack key,
-		value; /* value of increment: one number, or 0 fields for 1; of postcard: one */
-	bool text_key; /* the key is text, not packed */
+	/* value of increment: one number, or 0 fields for 1; of postcard: one, and a packet whose
+	 * value is above 32 bits is counted as missing */
+	struct pl_pack key, value;
+	bool text_key;            /* the key is text, not packed */
 	uint8_t hop, path_length; /* postcard */
 };
 

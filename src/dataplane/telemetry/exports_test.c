@@ -114,6 +114,7 @@ static void test_dta(void)
 	struct pl_dp_packet *pkt = packet(&l), *out;
 	struct pl_dta_report r;
 	struct pl_cursor p;
+	uint64_t in_ns;
 
 	eq(pl_dp_dta_init(&d, &c, pool, NULL), 0);
 	out = pl_dp_dta(&d, &node, pkt);
@@ -170,6 +171,25 @@ static void test_dta(void)
 	eq(r.value, 6000);
 	eq(r.hop, 3);
 	pl_dp_packet_free(out);
+
+	/* a path is of nodes, whose ids have 64 bits in records; a postcard has room for 32 */
+	c.value = FIELDS("node");
+	eq(pl_dp_dta_init(&d, &c, pool, NULL), 0);
+	out = pl_dp_dta(&d, &node, pkt);
+	p = payload(out, PL_PORT_DTA);
+	eq(pl_dta_next(&p, PL_DTA_PLAIN, &r), PL_DTA_OK);
+	eq(r.value, 0x01020304);
+	pl_dp_packet_free(out);
+	c.value = FIELDS("ingress_ts_ns");
+	eq(pl_dp_dta_init(&d, &c, pool, NULL), 0);
+	in_ns = pkt->in_ns;
+	pkt->in_ns = UINT32_MAX - 1;
+	out = pl_dp_dta(&d, &node, pkt);
+	ok(out != NULL, "32 bits");
+	pl_dp_packet_free(out);
+	pkt->in_ns = UINT64_C(1) << 32;
+	ok(pl_dp_dta(&d, &node, pkt) == NULL && d.missing == 1, "too large");
+	pkt->in_ns = in_ns;
 
 	c.op = PL_DTA_INCREMENT;
 	c.value.n = 0;
