@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Direct Telemetry Access as a lab: generators, translator, RoCE, collector, regions, and what `lab check` says of them. The shipped
-network; regions as the published code has them, sketches of two reporters; epochs; frames lost on the link; a part that stands
-still, one that is killed; without root. No answer may be wrong, every account closes, and what is lost is where the link's books have
+network; switches that report; regions as the published code has them, sketches of two reporters; epochs; frames lost on the link; a part
+that stands still, one that is killed; without root. No answer may be wrong, every account closes, and what is lost is where the link's books have
 it. usage: lab_dta.py PATHLINE [TEST…]"""
 import json
 import os
@@ -21,7 +21,16 @@ from lib.wait import wait  # noqa: E402
 
 NAME = f"d{os.getpid()}"
 FOLDER = f"/run/pathline/lab/{NAME}"
-SHIPPED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "examples", "lab", "dta.yaml")
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "examples", "lab")
+SHIPPED, SWITCHES = os.path.join(EXAMPLES, "dta.yaml"), os.path.join(EXAMPLES, "dta-switch.yaml")
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+# Three packets of each of 16 flows to h2.
+SEND = """import socket
+for i in range(16):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("", 20000 + i))
+        for _ in range(3):
+            s.sendto(b"x", ("10.1.1.1", 9))"""
 LIMIT = 300
 
 
@@ -126,6 +135,26 @@ def test_shipped():
     ok(re.search(r"^accounts +close$", got.stdout, re.M), "accounts close", got.stdout)
     ok(rows("lookup", f"{FOLDER}/last.plr", "--key-form", "be32", "49999")[0].get("answer") == "found", "the last key can be looked up still")
     ok(all(c["state"] == "exit code 0" and c["pid"] is None for c in shown().values()), "all have ended by themselves or in turn", shown())
+    down()
+
+
+def test_switches():
+    """Two switches send postcards: the collector's memory has the path of each flow that passed them, and of no other."""
+    with open(SWITCHES, encoding="utf-8") as f:
+        up(re.sub("^name: dta-switch$", f"name: {NAME}", f.read(), flags=re.M))
+    ok(wait(lambda: shown()["postcards"]["state"] == "exit code 0"), "both have their entry", shown())
+    numbers = {n["name"]: i + 1 for i, n in enumerate(json.loads(run("show", NAME, "-o", "json").stdout)["nodes"])}
+    eq(run("exec", NAME, "h1", "--", PYTHON, "-c", SEND).returncode, 0, "16 flows of three packets")
+    keys = [f"10.1.0.1:{20000 + i},10.1.1.1:9/udp" for i in range(16)]
+
+    def paths(*of):
+        return [r.get("path") for r in rows("lookup", f"{FOLDER}/paths.plr", *of)]
+    ok(wait(lambda: paths(*keys) == [f"{numbers['s1']}>{numbers['s2']}"] * 16), "the path of each is in the memory", paths(*keys))
+    eq(paths("10.1.0.1:19999,10.1.1.1:9/udp"), [None], "and none of a flow that was not there")
+    for s in ("s1", "s2"):
+        got = subprocess.run([PATHLINE, "switch", "counters", "-s", f"{FOLDER}/{s}.sock", "dta.reports", "-o", "json"], capture_output=True,
+                             text=True, check=False)
+        eq(sum(c["packets"] for c in json.loads(got.stdout)["counters"]), 48, f"{s} has sent one of each packet")
     down()
 
 
@@ -297,6 +326,6 @@ if os.geteuid() != 0:
     tap.skip_all("needs root: network namespaces")
 os.makedirs("/run/netns", exist_ok=True)
 lab.undo(PATHLINE, "lab", "down", NAME)
-lab.run(test_shipped, test_published_and_sketches, test_epochs, test_loss_rc, test_loss_uc, test_status, test_nothing_to_check,
+lab.run(test_shipped, test_switches, test_published_and_sketches, test_epochs, test_loss_rc, test_loss_uc, test_status, test_nothing_to_check,
         test_not_ready, test_without_root)
 sys.exit(tap.end())
