@@ -292,6 +292,69 @@ def hostile():
         s.close()
 
 
+# Datagrams with their number and time; and who prints which came, after how many ns, once somebody says that it is all.
+SEND_NUMBERS = """
+import socket, struct, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(int(sys.argv[1])):
+    s.sendto(struct.pack(">QQ", i, time.monotonic_ns()), ("10.1.1.1", 9001))
+"""
+SEND_END = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'end', ('10.1.1.1', 9001))"
+NUMBERS = """
+import json, socket, struct, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", 9001))
+print("bound", flush=True)
+came = []
+while (data := s.recv(2000)) != b"end":
+    number, sent = struct.unpack(">QQ", data)
+    came.append((number, time.monotonic_ns() - sent))
+print(json.dumps(came), flush=True)
+"""
+
+
+def impaired(words, as_before, n=100):
+    """What comes of n datagrams through a link that is so: numbers, in their order; the least time; and what its books have of it."""
+    with subprocess.Popen([PATHLINE, "lab", "exec", NAME, "h2", "--", PYTHON, "-c", NUMBERS], stdout=subprocess.PIPE, text=True) as receiver:
+        eq((receiver.stdout.readline(), run("impair", NAME, "h1>s1", *words).returncode), ("bound\n", 0), " ".join(words))
+        before = truth(NAME)["h1", "s1"]
+        exec_in(NAME, "h1", PYTHON, "-c", SEND_NUMBERS, str(n))
+        line = wait(lambda: (t := truth(NAME)["h1", "s1"])["wire"]["received"] >= before["wire"]["received"] + n
+                    and not t["queue"]["held_packets"] and not t["line"]["held_packets"] and t["line"]) or before["line"]
+        eq(run("impair", NAME, "h1>s1", *as_before).returncode, 0, "and as it was")
+        # Whatever came before it is there when this is.
+        exec_in(NAME, "h1", PYTHON, "-c", SEND_END)
+        came = json.loads(receiver.stdout.readline())
+    return [number for number, _ in came], min((ns for _, ns in came), default=0), {k: v - before["line"][k] for k, v in line.items()}
+
+
+def test_each_impairment():
+    """Each of what a link may do to packets, while real sockets send and receive them."""
+    eq(run("up", file_of(f"name: {NAME}\nshape: line:1\nevery_link: {{queue: 2MiB}}\n")).returncode, 0, "a line")
+    whole = list(range(100))
+    came, least, _ = impaired(("delay=50ms",), ("delay=0",))
+    ok(came == whole and least >= 50_000_000, "delay: all come, none before its time", (came, least))
+    came, least, _ = impaired(("jitter=uniform:1ms,20ms",), ("jitter=0",))
+    ok(came == whole and least >= 1_000_000, "jitter: all come, in order, none before the least of it", (came, least))
+    came, _, line = impaired(("jitter=uniform:1ms,20ms", "jitter_reorders=yes"), ("jitter=0", "jitter_reorders=no"))
+    ok(sorted(came) == whole != came and line["reordered"] > 0, "jitter that reorders: all come, in another order", came)
+    came, _, line = impaired(("reorder=0.3", "reorder_time=50ms"), ("reorder=0",))
+    ok(sorted(came) == whole != came and line["delayed"] > 0, "reordering: all come, some behind later ones", came)
+    came, _, line = impaired(("duplicate=1",), ("duplicate=0",))
+    ok(sorted(came) == sorted(whole * 2) and line["duplicated"] >= 100, "duplication: all come twice", came)
+    came, _, line = impaired(("corrupt=1",), ("corrupt=0",))
+    ok(came == [] and line["corrupted"] >= 100, "corruption: checksums find every bit", came)
+    came, _, line = impaired(("to_bad=1", "to_good=0.000001", "bad_loss=1"), ("to_bad=0", "to_good=0", "bad_loss=0"))
+    ok(came == [] and line["lost_burst"] >= 100, "a time of losses that does not end", came)
+    came, _, line = impaired(("lose=0+1/2",), ("lose=",))
+    ok(45 <= len(came) <= 55 and abs(2 * line["lost_listed"] - line["in_packets"]) <= 2, "losses by number: every other one", came)
+    came, _, line = impaired(("down=yes",), ("down=no",))
+    ok(came == [] and line["lost_down"] >= 100, "down: none comes", came)
+    eq(impaired(("loss=0",), ("loss=0",))[0], whole, "and then the link is as it was")
+    eq(run("down", NAME).returncode, 0, "down")
+    is_clean("nothing is left")
+
+
 # Each flow sends when the interval of its reports is over.
 FLOWS = """
 import socket, time
@@ -829,6 +892,6 @@ def test_unprivileged():
 os.makedirs("/run/netns", exist_ok=True)
 CLEAN = listed()
 lab.undo(PATHLINE, "lab", "down", NAME)
-lab.run(test_leaf_spine, test_dry_run, test_many_paths, test_impair, test_switches, test_mixed, test_traffic, test_causes, test_examples, test_descriptors, test_names, test_name_taken_meanwhile, test_read_once, test_refused, test_commands, test_other_mounts, test_other_names, test_other_pids, test_interrupted, test_killed, test_killed_in_the_midst,
+lab.run(test_leaf_spine, test_dry_run, test_many_paths, test_impair, test_each_impairment, test_switches, test_mixed, test_traffic, test_causes, test_examples, test_descriptors, test_names, test_name_taken_meanwhile, test_read_once, test_refused, test_commands, test_other_mounts, test_other_names, test_other_pids, test_interrupted, test_killed, test_killed_in_the_midst,
         test_unprivileged)
 sys.exit(tap.end())
