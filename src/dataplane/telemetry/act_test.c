@@ -211,6 +211,66 @@ static void test_path(void)
 	eq(pl_dp_pool_alive(pool), 0);
 }
 
+/* INT-MX and INT-XD: packets carry no values of nodes, and each node reports each packet by itself. */
+static void test_each_node(void)
+{
+	static const char *const modes[2][SWITCHES] = {
+		{ "int_source mode=mx; report kind=flow " TO, "report kind=flow " TO,
+			"report kind=flow " TO "; int_sink" },
+		{ "report kind=flow " TO, "report kind=flow " TO, "report kind=flow " TO },
+	};
+	const uint32_t header = 4 + 12; /* of MX, without a stack */
+	struct pl_diag diag = { 0 };
+	struct pl_rng rng;
+
+	pl_rng_seed(&rng, 3);
+	for (uint32_t xd = 0; xd < 2; xd++) {
+		struct node s[SWITCHES];
+		uint32_t wrong = 0, seen = 0;
+
+		for (uint32_t i = 0; i < SWITCHES; i++) {
+			char egress[200];
+
+			snprintf(
+				egress, sizeof(egress), "      - port.out=2 -> %s\n", modes[xd][i]);
+			if (!ok(build(&s[i], 11 + i, egress, &diag) == 0, "%s", diag.text))
+				return;
+		}
+		for (uint32_t k = 0; k < 50; k++) {
+			uint8_t before[TEST_BYTES];
+			struct pl_dp_packet *pkt;
+			uint32_t len;
+
+			do
+				len = test_make(before, &rng, TEST_PLAIN);
+			while (len > 1300);
+			pkt = pl_dp_packet_of(pool, before, len);
+			for (uint32_t i = 0; i < SWITCHES && pkt != NULL; i++) {
+				const bool bare = xd != 0 || i == SWITCHES - 1;
+				struct pl_report report = { 0 };
+
+				pkt = through(&s[i], pkt, 1000000 + 10000 * i);
+				wrong += pkt == NULL || pkt->len != len + (bare ? 0 : header) ||
+					 (bare && memcmp(pkt->data, before, len) != 0);
+				wrong += s[i].n != 1 || !read_report(s[i].out[0], &report) ||
+					 report.node != 11 + i || report.seq != k ||
+					 !report.tracked || report.hop.latency != 1000 ||
+					 report.hop.queue_depth != 5000;
+				seen += s[i].n;
+				while (s[i].n > 0)
+					pl_dp_packet_free(s[i].out[--s[i].n]);
+			}
+			pl_dp_packet_free(pkt);
+		}
+		eq(wrong, 0, "%s: the packet, and a report of each node with its values",
+			xd ? "XD" : "MX");
+		eq(seen, 50 * SWITCHES);
+		for (uint32_t i = 0; i < SWITCHES; i++)
+			done(&s[i]);
+	}
+	eq(pl_dp_pool_alive(pool), 0);
+}
+
 /* A node reports each drop once, but not drops of its reports. */
 static void test_drops(void)
 {
@@ -484,6 +544,7 @@ int main(void)
 {
 	eq(pl_dp_pool_new(&pool, 4096, 128), 0);
 	test_path();
+	test_each_node();
 	test_drops();
 	test_seed();
 	test_exports();
