@@ -590,6 +590,8 @@ def test_examples():
             four_switches(own, n)
         else:
             all_reach_all(own)
+        if n == "intcollector.yaml":
+            six_hops(own)
         eq(run("down", own).returncode, 0, f"{n} goes down")
     is_clean("nothing is left of them")
 
@@ -616,6 +618,15 @@ def four_switches(own, name):
     delays = [at[block, 6001]["pulse_ns"] - r["pulse_ns"] for (block, point), r in at.items() if point == 4502 and (block, 6001) in at]
     ok(delays and all(500_000_000 <= d < 5_000_000_000 for d in delays),
        f"{name}: the pulse of {len(delays)} blocks takes the link's time", delays)
+
+
+def six_hops(own):
+    """As many as INTCollector reads: the collector has paths of all six, in their order."""
+    nodes = [n["name"] for n in shown(own)["nodes"]]
+    way = [nodes.index(f"s{i}") + 1 for i in range(1, 7)]
+    eq(run("traffic", own, "udp", "h1", "h2", "--duration", "200ms").returncode, 0, "intcollector: datagrams from h1 to h2")
+    ok(wait(lambda: any([h["node"] for h in p["hops"]] == way for p in history(own, "query", "paths"))), "intcollector: a path has six hops",
+       history(own, "query", "paths")[:1])
 
 
 def dta(own):
