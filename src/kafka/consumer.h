@@ -154,9 +154,11 @@ const struct pl_kafka_consumer_stats *pl_kafka_consumer_stats(const struct pl_ka
 const struct pl_kafka_client *pl_kafka_consumer_client(const struct pl_kafka_consumer *c);
 /* Sum of the rows bad_*. */
 uint64_t pl_kafka_consumer_bad(const struct pl_kafka_consumer_stats *stats);
-/* Text of the last error, which may be over, or of the last messages that count as `expired`; empty
- * when there was none. */
+/* Text of the last error, which may be over; empty when there was none. */
 const char *pl_kafka_consumer_trouble(const struct pl_kafka_consumer *c);
+/* Text, for a log, of messages that came to count as `expired` since the last call, of the last
+ * partition that had some; NULL: there were none. */
+const char *pl_kafka_consumer_expired(struct pl_kafka_consumer *c);
 
 /* Returns true when nothing can come: no broker is up, or the group has given this member nothing. */
 bool pl_kafka_consumer_cut_off(const struct pl_kafka_consumer *c);

@@ -85,11 +85,19 @@ void pl_kafka_consumer_reach(
 	begin = begin < m->offset ? begin : m->offset;
 	if (begin > expected) {
 		c->stats.expired += (uint64_t)(begin - expected);
-		pl_diag_set(&c->trouble,
+		pl_diag_set(&c->gone,
 			"topic '%s', partition %" PRId32 ": %" PRId64
 			" messages were deleted before they were read (retention)",
 			rd_kafka_topic_name(m->rkt), m->partition, begin - expected);
 	}
 	pl_kafka_consumer_expect(c, partition,
 		m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF ? m->offset : m->offset + 1);
+}
+
+const char *pl_kafka_consumer_expired(struct pl_kafka_consumer *c)
+{
+	const bool more = c->stats.expired != c->told_expired;
+
+	c->told_expired = c->stats.expired;
+	return more ? c->gone.text : NULL;
 }

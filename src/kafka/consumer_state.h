@@ -24,6 +24,8 @@ struct pl_kafka_consumer {
 	/* By partition: offset of the next message, or PL_KAFKA_UNEXPECTED (consumer_gaps.c). */
 	int64_t *expected;
 	uint32_t n_expected;
+	struct pl_diag gone;   /* about the last messages that count as `expired` */
+	uint64_t told_expired; /* stats.expired when the caller was told last */
 	uint64_t span_ns,
 		asked_ns; /* begin of a span of time, and how long brokers were asked in it */
 	bool revoked;     /* the fetching call took partitions away */

@@ -44,8 +44,7 @@ struct raw_port {
 	uint64_t damaged; /* bad entries; partition numbers above the maximum */
 	uint64_t marked_ns;
 	bool away;       /* the port has reported trouble */
-	uint64_t errors; /* of the client, when the port reported last; messages, likewise */
-	uint64_t expired;
+	uint64_t errors; /* of the client, when the port reported last */
 	char told[256];
 	struct place places[PL_KAFKA_PARTITIONS_MAX];
 	struct pl_kafka_position positions[PL_KAFKA_PARTITIONS_MAX]; /* for a commit */
@@ -286,7 +285,7 @@ static int hear(struct raw_port *self, bool got, struct pl_diag *diag)
 	const uint64_t errors = pl_kafka_consumer_stats(self->consumer)->errors;
 	const bool cut_off = !got && pl_kafka_consumer_cut_off(self->consumer);
 	const bool told = strncmp(trouble, self->told, sizeof(self->told) - 1) == 0;
-	const uint64_t expired = pl_kafka_consumer_stats(self->consumer)->expired;
+	const char *expired;
 
 	if (self->away && !cut_off) {
 		self->away = false;
@@ -294,9 +293,9 @@ static int hear(struct raw_port *self, bool got, struct pl_diag *diag)
 		pl_diag_set(diag, "reads again");
 		return -EAGAIN;
 	}
-	if (expired != self->expired) {
-		self->expired = expired;
-		pl_diag_set(diag, "%s", trouble);
+	expired = pl_kafka_consumer_expired(self->consumer);
+	if (expired != NULL) {
+		pl_diag_set(diag, "%s", expired);
 		return -EAGAIN;
 	}
 	if (!cut_off || (self->away ? told : errors == self->errors))

@@ -59,7 +59,10 @@ static int open_service(void *service, struct pl_diag *diag)
 void pl_kafka_source_tell(struct pl_kafka_source *s)
 {
 	const char *trouble = pl_kafka_consumer_trouble(s->consumer);
+	const char *expired = pl_kafka_consumer_expired(s->consumer);
 
+	if (expired != NULL)
+		pl_say("%s: %s", s->name, expired);
 	if (trouble[0] == '\0' || strncmp(trouble, s->trouble, sizeof(s->trouble) - 1) == 0)
 		return;
 	snprintf(s->trouble, sizeof(s->trouble), "%s", trouble);

@@ -378,11 +378,10 @@ static void find_idle(struct pl_query_member *m, uint64_t now_ns)
 /* Tells of messages that their topic deleted before the group read them. */
 static void tell_expired(struct pl_query_member *m)
 {
-	const uint64_t expired = pl_kafka_consumer_stats(m->records)->expired;
+	const char *expired = pl_kafka_consumer_expired(m->records);
 
-	if (expired != m->expired)
-		pl_say("%s: %s", m->name, pl_kafka_consumer_trouble(m->records));
-	m->expired = expired;
+	if (expired != NULL)
+		pl_say("%s: %s", m->name, expired);
 }
 
 static int turn(void *service, const struct pollfd *fds, uint64_t unused, struct pl_diag *diag)

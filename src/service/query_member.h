@@ -67,7 +67,6 @@ struct pl_query_member {
 	uint64_t back_ns, back_last_ns;
 	/* Number of records, and of partial results, that were done before and were read again. */
 	uint64_t records_again, pieces_again;
-	uint64_t expired; /* of the records' consumer, when it was told last */
 	uint32_t max_batch;
 	struct pl_kafka_writer_stats written; /* counters of writers that were closed */
 	/* counters of partitions that are no longer ours */
