@@ -5,9 +5,11 @@
  */
 #include "kafka/consumer.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 
 #include "base/test.h"
+#include "kafka/consumer_state.h"
 #include "kafka/producer.h"
 #include "kafka/test_kafka.h"
 
@@ -395,6 +397,63 @@ static void test_expired(void)
 	pl_kafka_consumer_close(m.c);
 }
 
+/* Stands before librdkafka's function, and notes how often brokers were asked, and for how long last. */
+static unsigned int questions;
+static int question_ms;
+
+rd_kafka_resp_err_t rd_kafka_query_watermark_offsets(rd_kafka_t *rk, const char *topic,
+	int32_t partition, int64_t *low, int64_t *high, int timeout_ms)
+{
+	rd_kafka_resp_err_t (*next)(
+		rd_kafka_t *, const char *, int32_t, int64_t *, int64_t *, int) = NULL;
+
+	*(void **)&next = dlsym(RTLD_NEXT, "rd_kafka_query_watermark_offsets");
+	questions++;
+	question_ms = timeout_ms;
+	return next(rk, topic, partition, low, high, timeout_ms);
+}
+
+/* Brokers were asked for so long, beginning so long ago; then offsets are missing before the next message.
+ */
+static void reach_gap(struct member *m, uint64_t asked_ns, uint64_t ago_ns, int64_t offset)
+{
+	struct pl_kafka_block b;
+
+	m->c->asked_ns = asked_ns;
+	m->c->span_ns = pl_clock_mono_ns() - ago_ns;
+	pl_kafka_consumer_expect(m->c, 0, 0);
+	ok(next_block(m, &b) && b.offset == offset, "message %lld", (long long)offset);
+}
+
+/* Offsets are missing that the topic did not delete, as behind transactions: brokers are asked where it
+ * begins, for a second in each span of five, since the thread may have other work. */
+static void test_questions(void)
+{
+	struct member m = { .c = NULL };
+	struct pl_kafka_block b;
+
+	test_uri(&uri, &cluster, "questions", 1, "");
+	produce("questions", "?records=10", 0, 100);
+	test_uri(&uri, &cluster, "questions", 0, "?auto.offset.reset=earliest");
+	open_member(&m, (struct pl_kafka_consumer_config){ .group = "q" });
+	for (int i = 0; i < 4; i++)
+		ok(next_block(&m, &b) && b.offset == i, "message %d", i);
+	eq(questions, 0, "nothing is missing, and nobody is asked");
+	reach_gap(&m, 0, 0, 4);
+	eq(questions, 1, "a broker is asked");
+	eq(question_ms, 1000, "for a second at most");
+	reach_gap(&m, 990000000, 0, 5);
+	eq(questions, 2);
+	eq(question_ms, 10, "for what is left of it");
+	reach_gap(&m, 1000000000, 0, 6);
+	eq(questions, 2, "then for nothing");
+	reach_gap(&m, 1000000000, 5000000000, 7);
+	eq(questions, 3, "until the span is over");
+	eq(question_ms, 1000, "and again for a second");
+	eq(pl_kafka_consumer_stats(m.c)->expired, 0, "none was deleted");
+	pl_kafka_consumer_close(m.c);
+}
+
 static void test_commit_fails(void)
 {
 	const struct pl_kafka_position at = { .partition = 0, .offset = 1 };
@@ -563,6 +622,7 @@ int main(void)
 	test_end();
 	test_commit();
 	test_expired();
+	test_questions();
 	test_commit_fails();
 	test_no_coordinator();
 	test_group();
