@@ -343,6 +343,48 @@ static void test_killed(void)
 	end(out);
 }
 
+/* Acknowledged but for the messages that are not full. Time stands still meanwhile. */
+static bool sent_full(struct pl_tap_out *out)
+{
+	return eventually(
+		spooled(out)->held == 0 && sent(out)->waiting < 4 * UINT64_C(16), turn(out));
+}
+
+/* Partitions of which one gets most of the records are told of, until they are even. */
+static void test_uneven(void)
+{
+	struct pl_tap_out *out = open_out("uneven", 4, "");
+	const struct pl_pkt64 small = test_record(0);
+	struct pl_pkt96 record = { 0 };
+	static struct pl_conditions list;
+
+	memcpy(&record, &small, sizeof(small));
+	turn(out);
+	for (int i = 0; i < 2000; i++)
+		out->driver->put(out, &record, 1);
+	ok(sent_full(out), "records of one flow are delivered");
+	now += 11 * SECOND;
+	turn(out);
+	pl_conditions_clear(&list);
+	out->driver->conditions(out, "t", &list);
+	if (eq(list.n, 1, "there is one condition")) {
+		streq(list.items[0].name, "partitions_uneven");
+		ok(strstr(list.items[0].text, "gets 4.0 times the mean of 4 partitions") != NULL,
+			"it says how uneven: %s", list.items[0].text);
+	}
+	for (uint64_t i = 0; i < 2000; i += 200) {
+		put(out, i, i + 200);
+		ok(sent_full(out), "records of many flows are delivered");
+	}
+	now += 11 * SECOND;
+	turn(out);
+	pl_conditions_clear(&list);
+	out->driver->conditions(out, "t", &list);
+	eq(list.n, 0, "it is over when the partitions are even");
+	deliver(out);
+	end(out);
+}
+
 static int unlink_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;
@@ -368,6 +410,7 @@ int main(void)
 	flows = false;
 	test_kind();
 	test_killed();
+	test_uneven();
 	test_cluster_stop(&cluster);
 	nftw(dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
 	return pl_test_done();
