@@ -519,6 +519,20 @@ def ask(good, uri):
     return run
 
 
+def flow_of(text):
+    """Of an object of TCP or UDP, the same for both directions; None of others."""
+    r = json.loads(text)
+    return (r["proto"], frozenset(((r["src"], r["sport"]), (r["dst"], r["dport"])))) if r["proto"] in (6, 17) else None
+
+
+def by_flow(objects):
+    flows = {}
+    for text in objects:
+        flows.setdefault(flow_of(text), []).append(text)
+    flows.pop(None, None)
+    return flows
+
+
 def test_json(server):
     """A message for each record, an object of JSON: the lines that a tap prints, each flow in one partition in its order."""
     server.create("objects", 3)
@@ -531,8 +545,15 @@ def test_json(server):
     eq((stats["put"], stats["delivered"]), (len(want), len(want)), "put = delivered, to the record")
     eq(stats["messages"], len(want), "a message is a record")
     ok(stats["partitions"] == 3 and stats["brokers_up"] == 1, "the client's own statistics are in the account", str(stats))
-    found = stored(server, "objects", "-f", "%s\n").decode().splitlines()
+    placed = [line.split(" ", 1) for line in stored(server, "objects", "-f", "%p %s\n").decode().splitlines()]
+    found = [text for _, text in placed]
     ok(len(want) > 20 and sorted(found) == sorted(want), f"{len(want)} objects, as they are printed, with Community ID and clock", str(found[:1] + want[:1]))
+    places = {}
+    for partition, text in placed:
+        places.setdefault(flow_of(text), set()).add(partition)
+    eq(({len(of) for flow, of in places.items() if flow}, len(set.union(*places.values()))), ({1}, 3),
+       "both directions of a flow are in one partition, and each partition has flows")
+    eq(by_flow(found) == by_flow(want), True, "in their order")
     run = ask(lambda run: "none of ours" in run.stderr, server.uri("objects"))
     ok("none of ours" in run.stderr and run.stdout.split() != ["n", str(len(want))], "a question leaves them out and says so",
        f"{run.returncode} {run.stderr}")
