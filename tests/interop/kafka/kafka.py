@@ -355,6 +355,11 @@ def numbers(web):
     return found
 
 
+def came(web):
+    """Records that a tap has received."""
+    return numbers(web).get("pathline_tmpkt_records_total", 0)
+
+
 def feed(port, trace):
     """Until the tap is there: its port refuses before."""
     return wait(lambda: pathline("tap", "--to", f"udp://127.0.0.1:{port}", "--rate", "3000", trace).returncode == 0)
@@ -372,11 +377,14 @@ def test_spool_paused(server):
     server.process.send_signal(signal.SIGSTOP)
     try:
         end = time.monotonic() + 30
-        rounds = 0
+        rounds = grew = 0
         while time.monotonic() < end:
+            before = came(web)
             rounds += feed(port, trace)
+            grew += bool(wait(lambda before=before: came(web) > before))
     finally:
         server.process.send_signal(signal.SIGCONT)
+    ok(rounds > 0 and grew == rounds, "the tap goes on receiving meanwhile", f"{grew} of {rounds} captures")
     ok(wait(lambda: numbers(web).get("pathline_tap_spool_held") == 0, 120), "then what was on disk is sent")
     process.send_signal(signal.SIGTERM)
     account = json.loads(process.communicate(timeout=180)[0].splitlines()[-1])
