@@ -153,6 +153,16 @@ def test_stalled(server):
         eq(m.end(), 0, "a member ends well")
 
 
+def test_unseen(server):
+    """Nor does one that never had a record: windows close when it has been quiet for --idle."""
+    table = begin(server, "unseen", 31)
+    members = [Member(table, QUESTION) for _ in range(2)]
+    table.send(4, only=range(1, PARTITIONS))
+    check_rows(table, "a partition that never had a record")
+    for m in members:
+        eq(m.end(), 0, "a member ends well")
+
+
 def test_more_members(server):
     """Members to which no partition is given hold nothing back, and end well."""
     table = begin(server, "more", 21)
@@ -601,7 +611,7 @@ def test_wire(server):
 
 def main():
     server = server_or_skip()
-    tests = (test_two_stages, test_killed_often, test_join_and_leave, test_stalled, test_more_members, test_again, test_page, test_bad_last, test_ahead, test_small_messages, test_transactions,
+    tests = (test_two_stages, test_killed_often, test_join_and_leave, test_stalled, test_unseen, test_more_members, test_again, test_page, test_bad_last, test_ahead, test_small_messages, test_transactions,
              test_transactions_moved, test_refused_for_good, test_topics, test_flows, test_spread, test_skew, test_joins, test_paused, test_restarted, test_wire)
     lab.run(*[t for t in tests if not ONLY or t.__name__ in ONLY], given=(server,))
     return tap.end()
