@@ -203,8 +203,7 @@ const char *pl_query_operator(enum token_kind kind)
 
 static int take_sign(struct lexer *lx)
 {
-	static const char *const foreign[][2] = { { "&&", "and" }, { "||", "or" }, { "!", "not" },
-		{ ";", "nothing" } };
+	static const char *const foreign[][2] = { { "&&", "and" }, { "||", "or" } };
 	const char *at = lx->text + lx->pos;
 
 	for (size_t i = 0; i < 2; i++) {
@@ -243,6 +242,17 @@ static void skip_blanks(struct lexer *lx)
 	}
 }
 
+/* A semicolon ends the question, as in other systems: only blanks and remarks stand behind it. */
+static int take_end(struct lexer *lx)
+{
+	lx->pos++;
+	skip_blanks(lx);
+	if (lx->pos < lx->len)
+		return pl_query_fail(
+			lx, lx->token.at, "\";\" ends a question, and more stands behind it");
+	return 0;
+}
+
 int pl_query_next(struct lexer *lx)
 {
 	char c;
@@ -259,6 +269,8 @@ int pl_query_next(struct lexer *lx)
 		r = take_word(lx);
 	else if (c == '\'' || c == '"')
 		r = take_quoted(lx);
+	else if (c == ';')
+		r = take_end(lx);
 	else
 		r = take_sign(lx);
 	lx->token.len = lx->pos - lx->token.at;

@@ -13,6 +13,11 @@ static const struct {
 	{ "", 1, "the query is empty" },
 	{ "  -- nothing", 13, "the query is empty" },
 	{ "EXPLAIN ", 9, "the query is empty" },
+	{ ";", 1, "the query is empty" },
+	{ "SELECT src FROM packets;;", 24, "ends a question" },
+	{ "SELECT src FROM packets; LIMIT 3", 24, "ends a question" },
+	{ "SELECT n FROM (SELECT count(*) AS n FROM packets;) AS a", 49, "ends a question" },
+	{ "SELECT n FROM (SELECT count(*) AS n FROM packets;", 49, "expected \")\"" },
 	{ "EXPLAIN EXPLAIN SELECT src FROM packets", 9, "expected SELECT" },
 	{ "EXPLIAN SELECT src FROM packets", 1, "did you mean \"EXPLAIN\"?" },
 	{ "SELEC src FROM packets", 1, "expected SELECT" },
@@ -424,8 +429,8 @@ static const struct {
 	{ "packets | where syn and not ack | group src over 1s agg n=count() | where n > 100",
 		"SELECT src, count() AS n FROM packets WHERE syn AND NOT ack GROUP BY src WINDOW 1s "
 		"HAVING n > 100" },
-	{ "packets | group src over 10s step 1s agg n=count()",
-		"SELECT src, count(*) AS n FROM packets GROUP BY src WINDOW 10s STEP 1s" },
+	{ "packets | group src over 10s step 1s agg n=count() ;",
+		"SELECT src, count(*) AS n FROM packets GROUP BY src WINDOW 10s STEP 1s; -- the end\n" },
 	{ "packets | where tcp | distinct src, dport / 1000 as k over 1s",
 		"SELECT DISTINCT src, dport / 1000 AS k FROM packets TUMBLE(ts, 1s) WHERE tcp" },
 	{ "packets | distinct src, dst over 1s | group src agg n=count() | where n > 9",
@@ -549,7 +554,7 @@ static void test_into(void)
 		"kafka://one.example:9092,two.example:9092/alerts?linger.ms=5&compression.codec=lz4";
 	static const char *const texts[] = { "SELECT src FROM packets LIMIT 3 INTO '%s'",
 		"packets | map src | limit 3 | into \"%s\"",
-		"packets | map src, ttl | 1 as odd | INTO '%s' -- the end" };
+		"packets | map src, ttl | 1 as odd | INTO '%s' ; -- the end" };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct pl_diag diag = { 0 };
