@@ -102,17 +102,31 @@ static const struct node *boolean(struct checker *c, const struct ast *ast, cons
 	return node;
 }
 
-/* Checks a number in quotes, beside a column of numbers. */
-static const struct node *quoted_number(struct checker *c, const struct ast *ast)
+/* True for a column of times since the Unix epoch: ts, first_ts, ts_ns. */
+static bool is_time(const struct column *column)
+{
+	const size_t n = strlen(column->name);
+
+	return strcmp(column->unit, "ns") == 0 &&
+	       ((n >= 2 && strcmp(column->name + n - 2, "ts") == 0) ||
+		       (n >= 5 && strcmp(column->name + n - 5, "ts_ns") == 0));
+}
+
+/* Checks a number in quotes, or a time beside a column of times. */
+static const struct node *quoted_number(
+	struct checker *c, const struct ast *ast, const struct column *column)
 {
 	/* A_TEXT has one. */
 	const char *text = ast->name != NULL ? ast->name : "";
-	const bool negative = text[0] == '-';
+	const bool negative = text[0] == '-', time = is_time(column);
 	struct node *node;
 	uint64_t v;
 
-	if (pl_parse_u64(text + negative, &v) < 0 && pl_parse_duration(text + negative, &v) < 0)
-		return pl_query_check_error(c, ast->at, "\"%s\" is not a number", text);
+	if (pl_parse_u64(text + negative, &v) < 0 && pl_parse_duration(text + negative, &v) < 0 &&
+		(!time || pl_parse_time(text, 0, &v) < 0))
+		return pl_query_check_error(c, ast->at, "\"%s\" is %s", text,
+			time ? "neither a time such as 2026-11-22T01:37:27Z nor a number"
+			     : "not a number");
 	if (!negative)
 		return number(c, v, ast->at);
 	if (v > (uint64_t)1 << 63)
@@ -146,7 +160,7 @@ static const struct node *text_beside(
 	if (with->type == PL_QUERY_BOOL)
 		return boolean(c, ast, ast->name);
 	if (with->type == PL_QUERY_UNSIGNED || with->type == PL_QUERY_SIGNED)
-		return quoted_number(c, ast);
+		return quoted_number(c, ast, with->column);
 	return pl_query_check_error(c, ast->at,
 		"quotes stand around words, addresses and prefixes; \"%s\" is none of them here",
 		ast->name);

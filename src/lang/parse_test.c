@@ -181,6 +181,9 @@ static const struct {
 	{ "SELECT src FROM packets WHERE tcp_flags = 'syn|akc'", 43, "cannot be \"syn|akc\"" },
 	{ "SELECT src FROM packets WHERE tcp_flags = 'syn|'", 43, "cannot be \"syn|\"" },
 	{ "SELECT src FROM packets WHERE ttl = 'tcp'", 37, "is not a number" },
+	{ "SELECT src FROM packets WHERE ttl = '2026-11-22'", 37, "is not a number" },
+	{ "SELECT src FROM packets WHERE ts < '2026-11-22T25:00:00'", 36,
+		"is neither a time such as 2026-11-22T01:37:27Z nor a number" },
 	{ "SELCT src FROM packets", 1, "not \"SELCT\"; did you mean \"SELECT\"?" },
 	{ "WTIH a AS (SELECT src FROM packets) SELECT src FROM a", 1, "did you mean \"WITH\"?" },
 	{ "SELECT src FORM packets", 12, "did you mean \"FROM\"?" },
@@ -409,6 +412,12 @@ static const struct {
 	{ "SELECT src FROM packets WHERE proto = tcp and tcp_flags & 'syn|ack' = 'syn'",
 		"step 1\n  scan packets\n  filter proto = 6\n  filter tcp_flags & 18 = 2\n"
 		"  result src as src\n" },
+	{ "SELECT src FROM packets WHERE ts >= '2026-11-22T01:37:27.5Z' and '2026-11-23' > ts_ns",
+		"step 1\n  scan packets\n  filter ts >= 1795311447500000000\n"
+		"  filter ts_ns <= 1795391999999999999\n  result src as src\n" },
+	{ "SELECT a.dst FROM flows AS a JOIN dns AS b ON a.src = b.client WITHIN 1s "
+	  "WHERE a.first_ts > '1970-01-01T00:01:00'",
+		NULL },
 	{ "SELECT src FROM packets WHERE proto in (UDP, 'icmp6', 132) or tcp_flags != 'SYN|ACK'",
 		NULL },
 	{ "SELECT src FROM flows WHERE end_reason in ('evicted', idle, 3) and 'tcp' = proto",
