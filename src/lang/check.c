@@ -123,6 +123,11 @@ static bool check_key(struct checker *c, const struct ast *ast)
 		return false;
 	}
 	ast = behind_alias(c, ast);
+	if (ast->kind == A_CALL && pl_query_is_window(ast->name)) {
+		pl_query_check_error(c, ast->at,
+			"a window stands behind the stream, FROM packets TUMBLE(ts, 1s), or behind GROUP BY as WINDOW 1s");
+		return false;
+	}
 	if (has_aggregate(c, ast)) {
 		pl_query_check_error(
 			c, ast->at, "a key of GROUP BY is of records, not an aggregate");

@@ -2,6 +2,7 @@
 /* The clauses of a query, around the expressions of parse.c. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lang/ast.h"
 #include "lang/plan.h"
@@ -58,17 +59,26 @@ int pl_query_parse_step(struct lexer *lx, struct ast_window *window)
 	return lx->error;
 }
 
+static const struct {
+	const char *word;
+	enum window_kind kind;
+} windows[] = { { "tumble", W_TUMBLE }, { "hop", W_HOP }, { "session", W_SESSION } };
+
+bool pl_query_is_window(const char *name)
+{
+	bool is = false;
+
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++)
+		is = is || strcasecmp(name, windows[i].word) == 0;
+	return is;
+}
+
 /* TUMBLE(ts, 1s), HOP(ts, 10s, 1s) or SESSION(ts, 30s), when it is there. */
 int pl_query_parse_window(struct lexer *lx, struct ast_window *ret)
 {
-	static const struct {
-		const char *word;
-		enum window_kind kind;
-	} words[] = { { "tumble", W_TUMBLE }, { "hop", W_HOP }, { "session", W_SESSION } };
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (pl_query_is(lx, words[i].word)) {
-			ret->kind = words[i].kind;
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+		if (pl_query_is(lx, windows[i].word)) {
+			ret->kind = windows[i].kind;
 			ret->at = lx->token.at;
 			break;
 		}

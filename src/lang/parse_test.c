@@ -184,6 +184,8 @@ static const struct {
 	{ "SELECT src FROM packets WHERE ttl = '2026-11-22'", 37, "is not a number" },
 	{ "SELECT src FROM packets WHERE ts < '2026-11-22T25:00:00'", 36,
 		"is neither a time such as 2026-11-22T01:37:27Z nor a number" },
+	{ "SELECT src FROM packets GROUP BY src, TUMBLE(ts, 1s)", 39,
+		"behind the stream, FROM packets TUMBLE(ts, 1s), or behind GROUP BY as WINDOW 1s" },
 	{ "SELCT src FROM packets", 1, "not \"SELCT\"; did you mean \"SELECT\"?" },
 	{ "WTIH a AS (SELECT src FROM packets) SELECT src FROM a", 1, "did you mean \"WITH\"?" },
 	{ "SELECT src FORM packets", 12, "did you mean \"FROM\"?" },
