@@ -85,6 +85,9 @@ void pl_query_parse_folds(struct lexer *lx, struct ast_fold **tail)
 		take_steps(lx, &fold->steps);
 		if (pl_query_take(lx, "end"))
 			take_steps(lx, &fold->end);
+		if (pl_query_is(lx, "merge"))
+			pl_query_fail(lx, lx->token.at,
+				"a fold has no MERGE: whether its parts can be merged follows from its steps, and EXPLAIN says it");
 		if (lx->error != 0)
 			return;
 		*tail = fold;

@@ -384,6 +384,8 @@ static const struct {
 		"unknown column \"ttl\"" },
 	{ "FOLD f (n = 0) STEP { n = 1, EMIT } SELECT f.n, count(*) FROM packets", 49,
 		"no other fold or aggregate" },
+	{ "FOLD f (n = 0) STEP { n = n + 1 } MERGE { n = n + n } SELECT f.n FROM packets", 35,
+		"follows from its steps" },
 	{ "FOLD f (n = 0) STEP { n = n * 2 } SELECT f.n FROM packets HOP(ts, 2s, 1s)", 42,
 		"cannot be merged" },
 	{ F "SELECT src, f.n FROM packets GROUP BY src HAVING f.n > 3 EMIT FIRST", 88,
