@@ -100,6 +100,8 @@ static const char *wanted(enum pl_opt_type type)
 	switch (type) {
 	case PL_OPT_U64:
 		return "a number such as 10 or 0x1f";
+	case PL_OPT_COUNT:
+		return "a number of 1 or more";
 	case PL_OPT_SIZE:
 		return "a size such as 4096, 64KiB or 1GiB";
 	case PL_OPT_DURATION:
@@ -162,6 +164,11 @@ static int assign(
 		return choose(opt, shown, value, diag);
 	case PL_OPT_U64:
 		error = pl_parse_u64(value, opt->target);
+		break;
+	case PL_OPT_COUNT:
+		error = pl_parse_u64(value, opt->target);
+		if (error == 0 && *(uint64_t *)opt->target == 0)
+			error = -EINVAL;
 		break;
 	case PL_OPT_SIZE:
 		error = pl_parse_size(value, opt->target);

@@ -20,6 +20,7 @@ enum pl_opt_type {
 	PL_OPT_STRING,   /* const char ** */
 	PL_OPT_ONCE,     /* the same, NULL before it is given: giving it again is refused */
 	PL_OPT_U64,      /* uint64_t * */
+	PL_OPT_COUNT,    /* the same, 1 or more: 0 is left for "not given" */
 	PL_OPT_SIZE,     /* uint64_t *, bytes: 64MiB */
 	PL_OPT_DURATION, /* uint64_t *, ns: 250us */
 	PL_OPT_RATE,     /* double *, per second: 10k */

@@ -11,7 +11,7 @@
 static struct {
 	bool stats, verbose;
 	const char *where, *output, *only;
-	uint64_t count, buffer_bytes, every_ns;
+	uint64_t count, most, buffer_bytes, every_ns;
 	double rate, share;
 	struct pl_opt_list sets;
 } v;
@@ -26,6 +26,7 @@ static const struct pl_opt table[] = {
 		"needs more than one line to say so" },
 	{ PL_OPT_HEADING, .name = "Limits" },
 	{ PL_OPT_U64, 'n', "count", &v.count, "COUNT", "stop after so many" },
+	{ PL_OPT_COUNT, 0, "most", &v.most, "COUNT", "how many at most" },
 	{ PL_OPT_SIZE, 0, "a-rather-long-buffer-option", &v.buffer_bytes, "BYTES", "how much" },
 	{ PL_OPT_DURATION, 0, "every", &v.every_ns, "TIME", "how often" },
 	{ PL_OPT_RATE, 'r', NULL, &v.rate, "RATE", "how fast" },
@@ -79,6 +80,8 @@ static void test_good(void)
 	ok(v.count == 16 && v.rate == 2500 && v.every_ns == 1500000000 && v.share == 0.1 &&
 			v.buffer_bytes == 1024,
 		"every kind");
+	eq(parse("x --most 1 -n 0", &rest, NULL), 0);
+	ok(v.most == 1 && v.count == 0, "the least count, and the least number");
 	eq(parse("x --set a=1 --set=b=2 --set c --set d --set e", &rest, NULL), 0);
 	ok(v.sets.n == 5, "a list");
 	streq(v.sets.items[1], "b=2", "only the first = divides");
@@ -116,6 +119,8 @@ static void test_bad(void)
 		{ "x -n-5", "option -n must be a number such as 10 or 0x1f, not \"-5\"" },
 		{ "x --count=", "option --count must be a number such as 10 or 0x1f, not \"\"" },
 		{ "x -n 99999999999999999999", "option -n: \"99999999999999999999\" is too large" },
+		{ "x --most 0", "option --most must be a number of 1 or more, not \"0\"" },
+		{ "x --most=few", "option --most must be a number of 1 or more, not \"few\"" },
 		{ "x --every 5",
 			"option --every must be a duration such as 250us, 1.5s or 2m, not \"5\"" },
 		{ "x -r fast", "option -r must be a rate such as 1000, 10k or 2.5M, not \"fast\"" },
@@ -147,6 +152,7 @@ static void test_help(void)
 		"\n"
 		"Limits:\n"
 		"  -n, --count COUNT           stop after so many\n"
+		"      --most COUNT            how many at most\n"
 		"      --a-rather-long-buffer-option BYTES\n"
 		"                              how much\n"
 		"      --every TIME            how often\n"

@@ -67,7 +67,7 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		PL_REGION_ARGS_FORM(args.read),
-		{ PL_OPT_U64, 'n', "count", &args.read.count, "COUNT",
+		{ PL_OPT_COUNT, 'n', "count", &args.read.count, "COUNT",
 			"dump: stop after this many entries", NULL },
 		{ PL_OPT_HEADING, 0, "Options for reading", NULL, NULL, NULL, NULL },
 		PL_REGION_ARGS_KEYS(args.read),

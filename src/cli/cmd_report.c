@@ -64,7 +64,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "hold", &args.hold_ns, "TIME",
 			"how long a report is kept if the translator does not confirm it (default 200ms, tracking 10ms)",
 			NULL },
-		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "number of reports (default 1)",
+		{ PL_OPT_COUNT, 'n', "count", &args.count, "COUNT", "number of reports (default 1)",
 			NULL },
 		{ PL_OPT_FLAG, 0, "loop", &args.loop, NULL, "repeat until a signal", NULL },
 		{ PL_OPT_RATE, 0, "rate", &args.rate, "RATE",

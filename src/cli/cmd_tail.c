@@ -42,7 +42,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_FLAG, 0, "community-id", &args.community_id, NULL,
 			"with --flows or --packets: the Community ID of each, too (not in the form table)",
 			NULL },
-		{ PL_OPT_U64, 'n', "count", &args.limit, "N", "stop after N records", NULL },
+		{ PL_OPT_COUNT, 'n', "count", &args.limit, "N", "stop after N records", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"format (default table); json is one array and works with --from only",
 			pl_out_forms },

@@ -45,7 +45,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_FLAG, 0, "community-id", &args.community_id, NULL,
 			"print the Community ID of each packet or flow, too, as Zeek and Suricata have it (not in the form table)",
 			NULL },
-		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT",
+		{ PL_OPT_COUNT, 'n', "count", &args.count, "COUNT",
 			"stop after this many printed records", NULL },
 		{ PL_OPT_HEADING, 0, "Records", NULL, NULL, NULL, NULL },
 		{ PL_OPT_LIST, 0, "rule", &args.rules, "RULE",

@@ -23,7 +23,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "collectors", &args.collectors, "COUNT",
 			"number of collectors that the regions belong to: all regions of the first, then of the second (default 1)",
 			NULL },
-		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many reports",
+		{ PL_OPT_COUNT, 'n', "count", &args.count, "COUNT", "stop after this many reports",
 			NULL },
 		PL_ARGS_SERVICE(args.service),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },

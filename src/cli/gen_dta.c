@@ -98,7 +98,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_HEADING, 0, "Sending", NULL, NULL, NULL, NULL },
 		{ PL_OPT_RATE, 0, "rate", &o.rate, "RATE", "reports per second (default 1000)",
 			NULL },
-		{ PL_OPT_U64, 'n', "count", &o.count, "COUNT", "stop after this many reports",
+		{ PL_OPT_COUNT, 'n', "count", &o.count, "COUNT", "stop after this many reports",
 			NULL },
 		{ PL_OPT_DURATION, 0, "duration", &o.duration_ns, "TIME", "stop after this time",
 			NULL },

@@ -83,7 +83,7 @@ static const struct pl_opt common[] = {
 	{ PL_OPT_HEADING, .name = "Destination and amount" },
 	{ PL_OPT_STRING, 'w', "write", &o.file, "FILE", "write a capture file (- is standard output)" },
 	{ PL_OPT_RATE, 'r', "rate", &o.rate, "RATE", "reports or packets per second (default 1000, or the preset's)" },
-	{ PL_OPT_U64, 'n', "count", &o.count, "N", "stop after N packets" },
+	{ PL_OPT_COUNT, 'n', "count", &o.count, "N", "stop after N packets" },
 	{ PL_OPT_DURATION, 'd', "duration", &o.duration_ns, "TIME", "stop after this time" },
 	{ PL_OPT_U64, 0, "seed", &o.seed, "N", "the same seed gives the same packets (default 1)" },
 	{ PL_OPT_DURATION, 0, "start", &o.start_ns, "TIME", "time of the first packet in a file, since 1970 (default 1700000000s)" },

@@ -41,7 +41,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "seed", &o.seed, "NUMBER",
 			"the same seed gives the same bytes (default 1)", NULL },
 		{ PL_OPT_HEADING, 0, "Sending", NULL, NULL, NULL, NULL },
-		{ PL_OPT_U64, 'n', "count", &o.count, "COUNT", "stop after this many packets",
+		{ PL_OPT_COUNT, 'n', "count", &o.count, "COUNT", "stop after this many packets",
 			NULL },
 		{ PL_OPT_DURATION, 0, "duration", &o.duration_ns, "TIME",
 			"stop after this time of the traffic's own", NULL },

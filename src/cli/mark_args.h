@@ -102,7 +102,7 @@ struct pl_mark_args {
 			"may be repeated",                                                                    \
 			NULL },                                                                               \
 		{ PL_OPT_CHOICE, 'o', "output", &(a).form, "FORM", when, pl_out_forms },                      \
-		{ PL_OPT_U64, 'n', "count", &(a).count, "COUNT",                                              \
+		{ PL_OPT_COUNT, 'n', "count", &(a).count, "COUNT",                                            \
 			"stop after this many printed records", NULL },                                       \
 	{                                                                                                     \
 		PL_OPT_STRING, 0, "pin", &(a).pin, "FOLDER",                                                  \

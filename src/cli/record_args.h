@@ -21,7 +21,7 @@ struct pl_record_args {
 		"per hop, text for diff",                                                          \
 		pl_out_forms },                                                                    \
 	{                                                                                          \
-		PL_OPT_U64, 'n', "count", &(a).count, "COUNT", "stop after this many records",     \
+		PL_OPT_COUNT, 'n', "count", &(a).count, "COUNT", "stop after this many records",   \
 			NULL                                                                       \
 	}
 #define PL_RECORD_ARGS_WHICH(a)                                                                    \

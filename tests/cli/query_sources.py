@@ -166,6 +166,9 @@ for question in (
     some, none = (run("query", "-o", "csv", question, path(name)) for name in ("a.pcap", "none.pkt64"))
     ok(len(some.stdout.splitlines()) > 1, f"rows of {question}", some.stderr)
     eq(none.stdout.splitlines(), some.stdout.splitlines()[:1], "without rows, the same header")
+for option in "--groups", "--count", "-n":
+    none = run("query", option, "0", "SELECT dport FROM packets", path("a.pcap"))
+    ok(none.returncode == 2 and f"{option} must be a number of 1 or more" in none.stderr, f"{option} 0 is refused", none.stderr)
 # The longer records of flows, by their own stream and as flows.
 ROLES = "SELECT role, role_by, count(*) AS n, sum(rtt_seq_dst_n) AS times, sum(rtt_seq_dst_missed) AS missed FROM flows288 GROUP BY role, role_by"
 for name in "ab":
