@@ -157,6 +157,7 @@ open(path("none.pkt64"), "wb").close()
 for question in (
         "SELECT dport FROM packets TUMBLE(ts, 1s)",
         "SELECT dport, count(*) AS n FROM packets GROUP BY dport",
+        "SELECT count(*) AS n, sum(wire_len) AS bytes FROM packets",
         "SELECT dport, count(*) AS n FROM packets TUMBLE(ts, 1s) GROUP BY dport",
         "SELECT src, count(*) AS n FROM packets SESSION(ts, 1s) GROUP BY src",
         "packets | distinct dport over 1s",
@@ -165,7 +166,7 @@ for question in (
         "packets | map dport as x | zip (packets | map src) as b | group x over 1s agg n=count()"):
     some, none = (run("query", "-o", "csv", question, path(name)) for name in ("a.pcap", "none.pkt64"))
     ok(len(some.stdout.splitlines()) > 1, f"rows of {question}", some.stderr)
-    eq(none.stdout.splitlines(), some.stdout.splitlines()[:1], "without rows, the same header")
+    eq((none.returncode, none.stdout.splitlines()), (3, some.stdout.splitlines()[:1]), "without records no row, and the same header")
 for option in "--groups", "--count", "-n":
     none = run("query", option, "0", "SELECT dport FROM packets", path("a.pcap"))
     ok(none.returncode == 2 and f"{option} must be a number of 1 or more" in none.stderr, f"{option} 0 is refused", none.stderr)
