@@ -167,6 +167,9 @@ for question in (
     some, none = (run("query", "-o", "csv", question, path(name)) for name in ("a.pcap", "none.pkt64"))
     ok(len(some.stdout.splitlines()) > 1, f"rows of {question}", some.stderr)
     eq((none.returncode, none.stdout.splitlines()), (3, some.stdout.splitlines()[:1]), "without records no row, and the same header")
+for word in "flow", "queue", "drops", "key":
+    moved = run("query", word, path("a.pcap"))
+    ok(moved.returncode == 2 and f"pathline lookup {word} " in moved.stderr, f"query {word}: where look-ups are", moved.stderr)
 for option in "--groups", "--count", "-n":
     none = run("query", option, "0", "SELECT dport FROM packets", path("a.pcap"))
     ok(none.returncode == 2 and f"{option} must be a number of 1 or more" in none.stderr, f"{option} 0 is refused", none.stderr)
