@@ -160,11 +160,21 @@ static void tunnel(void)
 		dns(99, 30, 1, true, 0xc0000200 + i);
 }
 
-static void telnet(void)
+static void similar(void)
 {
 	for (unsigned int i = 0; i < 45; i++)
 		packet(100 + i, 99, 500, 23, 6, 0x18)->wire_len = 77;
+}
+
+static void marked(void)
+{
 	packet(100, 99, 500, 23, 6, 0x18)->obs = PL_OBS_RULE;
+}
+
+static void telnet(void)
+{
+	similar();
+	marked();
 }
 
 static void reflection(void)
@@ -257,6 +267,55 @@ static void fast(void)
 
 	f->bytes_rev = 300000000;
 	f->first_ts = f->last_ts - 2 * SECOND;
+}
+
+/* ---- what only resembles an attack ---- */
+
+static void established(void)
+{
+	for (unsigned int i = 0; i < 45; i++)
+		packet(1 + i % 4, 99, (uint16_t)(1000 + i), 80, 6, i % 2 ? 0x12 : 0x10);
+}
+
+static void many_lengths(void)
+{
+	for (unsigned int i = 0; i < 45; i++)
+		packet(100 + i, 99, 40000, 22, 6, 0x18)->wire_len = (uint16_t)(60 + i);
+}
+
+static void few_bytes(void)
+{
+	for (unsigned int i = 0; i < 8; i++)
+		packet(97, 99, (uint16_t)(500 + i), 80, 6, 0x10);
+}
+
+static void ended(void)
+{
+	for (unsigned int i = 0; i < 45; i++) {
+		packet(1, 99, (uint16_t)(1000 + i), 80, 6, 0x02);
+		packet(99, 1, 80, (uint16_t)(1000 + i), 6, 0x11);
+	}
+}
+
+static void resolved(void)
+{
+	for (unsigned int i = 0; i < 12; i++) {
+		dns(99, 30, 1, true, 0x0a000000 + 400 + i);
+		packet(99, 400 + i, 1000, 80, 6, 0x02);
+	}
+}
+
+static void asked(void)
+{
+	for (unsigned int i = 0; i < 45; i++) {
+		dns(99, 100 + i, i % 2 ? 46 : 255, false, 0);
+		dns(99, 100 + i, i % 2 ? 46 : 255, true, 0);
+	}
+}
+
+static void reset(void)
+{
+	packet(99, 98, 80, 5000, 6, 0x04)->tcp_win = 0;
 }
 
 /* ---- run ---- */
@@ -356,6 +415,49 @@ static void test_found(void)
 		ok(found.n >= 1 &&
 				(found.of_99 == found.n || strncmp(cases[i].call, "fast", 4) == 0),
 			"%s: %u rows, %u of the host", cases[i].call, found.n, found.of_99);
+	}
+}
+
+/* A part of what a question looks for, or the same in another field, is not enough. */
+static void test_resembling(void)
+{
+	static const struct {
+		const char *call;
+		void (*traffic)(void);
+	} others[] = {
+		{ "new_conns", established },
+		{ "ssh_brute", similar },
+		{ "ssh_brute", many_lengths },
+		{ "superspreader", many_ports },
+		{ "portscan", ssh_tries },
+		{ "portscan", one_to_many },
+		{ "ddos", many_ports },
+		{ "incomplete_flows", ended },
+		{ "slowloris", ssh_tries },
+		{ "slowloris", few_bytes },
+		{ "dns_tunnel", resolved },
+		{ "zorro", similar },
+		{ "zorro", marked },
+		{ "dns_reflection", asked },
+		{ "heavy_hitter", one_to_many },
+		{ "zero_window", reset },
+		{ "rtt", again },
+		{ "retrans", disordered },
+		{ "ooo", again },
+		{ "hs_latency", again },
+		{ "elephant", measured },
+	};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct found found;
+
+		memset(&t, 0, sizeof(t));
+		t.now = 1000 * SECOND;
+		harmless();
+		others[i].traffic();
+		harmless();
+		ok(run(others[i].call, &found), "%s", others[i].call);
+		eq(found.n, 0, "%s: nothing in what resembles it, %zu", others[i].call, i);
 	}
 }
 
@@ -755,6 +857,7 @@ static void test_list(void)
 int main(void)
 {
 	test_found();
+	test_resembling();
 	test_told();
 	test_burst();
 	test_half_open();
