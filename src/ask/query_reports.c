@@ -171,19 +171,21 @@ static void put_text(void *arg, struct pl_buf *text)
 	pl_buf_done(&faults);
 }
 
-static void put_json(void *arg, struct pl_json *json)
+/* Its page has no families of reports. */
+static void put(void *arg, const struct pl_account *a)
 {
 	const struct pl_query_reports *r = arg;
-	const struct pl_account a = { .json = json };
 	const struct pl_decode_counters *c = pl_decode_counters(r->decoder);
 	struct pl_port_stats ports;
 
+	if (a->json == NULL)
+		return;
 	sum_ports(r, &ports);
-	pl_account_object(&a, "ports");
-	pl_account_stats(&a, &pl_port_stats_list, &ports);
-	pl_account_object_end(&a);
-	pl_json_number(json, "packets", pl_counter_read(&c->packets));
-	pl_json_number(json, "paths", pl_counter_read(&c->paths));
+	pl_account_object(a, "ports");
+	pl_account_stats(a, &pl_port_stats_list, &ports);
+	pl_account_object_end(a);
+	pl_json_number(a->json, "packets", pl_counter_read(&c->packets));
+	pl_json_number(a->json, "paths", pl_counter_read(&c->paths));
 }
 
 const struct pl_service_ops pl_query_reports_service = {
@@ -195,7 +197,7 @@ const struct pl_service_ops pl_query_reports_service = {
 	.turn = turn,
 	.due_ns = due_ns,
 	.account = put_text,
-	.counters = put_json,
+	.counters = put,
 };
 
 void pl_query_reports_close(struct pl_query_reports *r)

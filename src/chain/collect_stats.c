@@ -168,17 +168,15 @@ void pl_collect_account(const struct pl_account *a, struct pl_collector *c,
 	free(s);
 }
 
-void pl_collect_describe(struct pl_exposition *page)
+void pl_collect_describe(const struct pl_account *a)
 {
-	const struct pl_account a = { .page = page };
-
-	put_responder(&a, NULL);
-	put_nic(&a, NULL, NULL);
-	pl_account_stats(&a, &pl_collector_stats_list, NULL);
-	pl_account_stats(&a, &pl_exchange_server_stats_list, NULL);
-	pl_account_stats(&a, &pl_connector_stats_list, NULL);
-	pl_account_stats(&a, &port_list, NULL);
-	pl_account_stats(&a, &pl_nic_stats_list, NULL);
+	put_responder(a, NULL);
+	put_nic(a, NULL, NULL);
+	pl_account_stats(a, &pl_collector_stats_list, NULL);
+	pl_account_stats(a, &pl_exchange_server_stats_list, NULL);
+	pl_account_stats(a, &pl_connector_stats_list, NULL);
+	pl_account_stats(a, &port_list, NULL);
+	pl_account_stats(a, &pl_nic_stats_list, NULL);
 }
 
 void pl_collect_tell(struct pl_collector *c, struct pl_buf *out)

@@ -9,6 +9,6 @@
 void pl_collect_account(const struct pl_account *a, struct pl_collector *c,
 	const struct pl_collector_options *options);
 /* Writes its families, without samples. */
-void pl_collect_describe(struct pl_exposition *page);
+void pl_collect_describe(const struct pl_account *a);
 /* Appends the line, without an end of line. */
 void pl_collect_tell(struct pl_collector *c, struct pl_buf *out);

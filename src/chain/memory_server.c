@@ -247,8 +247,17 @@ static void sentence(void *s, struct pl_buf *text)
 }
 
 /* Writes counters; at the end also those of threads, which have ended by then. */
-static void put(struct pl_memory_server *m, const struct pl_account *a)
+static void put(void *s, const struct pl_account *a)
 {
+	const struct pl_region_watch none = { .cut = 0 };
+	struct pl_memory_server *m = s;
+
+	if (m == NULL) {
+		pl_collect_describe(a);
+		pl_region_watch_account(a, &pl_region_watch_rdma, &none);
+		pl_epochs_account(a, &pl_epochs_rdma, NULL);
+		return;
+	}
 	pl_collect_account(a, m->collector, &m->options);
 	pl_region_watch_account(a, &pl_region_watch_rdma, &m->watch);
 	if (m->epochs != NULL || a->json == NULL)
@@ -259,30 +268,6 @@ static void put(struct pl_memory_server *m, const struct pl_account *a)
 		pl_collect_workers_stats(a->json, &m->workers_stats);
 	if (m->threads_ended && m->o->save != NULL)
 		pl_collect_save_stats(a->json, &m->save_stats);
-}
-
-static void describe(struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-	const struct pl_region_watch none = { .cut = 0 };
-
-	pl_collect_describe(page);
-	pl_region_watch_account(&a, &pl_region_watch_rdma, &none);
-	pl_epochs_account(&a, &pl_epochs_rdma, NULL);
-}
-
-static void counters(void *s, struct pl_json *json)
-{
-	const struct pl_account a = { .json = json };
-
-	put(s, &a);
-}
-
-static void metrics(void *s, struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	put(s, &a);
 }
 
 int pl_memory_server_close(struct pl_memory_server *m)
@@ -303,11 +288,9 @@ const struct pl_service_ops pl_memory_service = {
 	.turn = turn,
 	.due_ns = due_ns,
 	.conditions = conditions,
-	.metrics = metrics,
-	.describe = describe,
 	.regions = regions,
 	.epoch = epoch,
 	.drain = drain,
 	.account = sentence,
-	.counters = counters,
+	.counters = put,
 };

@@ -417,11 +417,9 @@ const struct pl_service_ops pl_translate_service = {
 	.waits = waits,
 	.due_ns = due_ns,
 	.conditions = conditions,
-	.metrics = pl_translate_put_page,
-	.describe = pl_translate_describe,
 	.regions = regions,
 	.epoch = epoch,
 	.drain = drain,
 	.account = pl_translate_put_text,
-	.counters = pl_translate_put_json,
+	.counters = pl_translate_put,
 };

@@ -88,6 +88,4 @@ int pl_translate_close(struct pl_translate *t);
 int pl_translate_stores(const struct pl_translate_options *o, const struct pl_translate_out *out,
 	struct pl_dta_store *ret, struct pl_diag *diag);
 void pl_translate_put_text(void *translate, struct pl_buf *text);
-void pl_translate_put_json(void *translate, struct pl_json *json);
-void pl_translate_put_page(void *translate, struct pl_exposition *page);
-void pl_translate_describe(struct pl_exposition *page);
+void pl_translate_put(void *translate, const struct pl_account *a);

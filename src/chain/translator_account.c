@@ -60,35 +60,19 @@ static void put_numbers(const struct pl_account *a, const struct pl_translate *x
 		x != NULL ? pl_translator_memory(x->translator) : 0);
 }
 
-static void put(const struct pl_account *a, const struct pl_translate *x)
+void pl_translate_put(void *translate, const struct pl_account *a)
 {
+	const struct pl_translate *x = translate;
+
 	put_numbers(a, x);
+	if (x == NULL) {
+		pl_translate_regions_describe(a);
+		pl_roce_out_describe(a);
+		return;
+	}
 	pl_account_object(a, "out");
 	x->out.account(x->out.arg, a);
 	pl_account_object_end(a);
-}
-
-void pl_translate_describe(struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	put_numbers(&a, NULL);
-	pl_translate_regions_describe(&a);
-	pl_roce_out_describe(&a);
-}
-
-void pl_translate_put_json(void *translate, struct pl_json *json)
-{
-	const struct pl_account a = { .json = json };
-
-	put(&a, translate);
-}
-
-void pl_translate_put_page(void *translate, struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	put(&a, translate);
 }
 
 void pl_translate_put_text(void *translate, struct pl_buf *text)

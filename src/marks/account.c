@@ -259,21 +259,6 @@ static void put_all(const struct pl_marks *marks, struct pl_exposition *page)
 	each_point(marks, page, put_missing);
 }
 
-void pl_marks_put_page(void *arg, struct pl_exposition *page)
-{
-	const struct pl_marks *marks = arg;
-
-	if (marks->n > 0)
-		put_all(marks, page);
-}
-
-void pl_marks_describe(struct pl_exposition *page)
-{
-	const struct pl_marks none = { .n = 0 };
-
-	put_all(&none, page);
-}
-
 /* ---- the table ---- */
 
 static void put_sum(struct pl_json *json, const struct pl_mark_segment_state *s)
@@ -427,27 +412,36 @@ void pl_marks_page(void *arg, const struct pl_http_request *request, struct pl_h
 
 /* ---- accounts ---- */
 
-void pl_marks_put_json(void *arg, struct pl_json *json)
+static void put_members(const struct pl_marks *marks, const struct pl_account *a)
 {
-	const struct pl_marks *marks = arg;
-	const struct pl_account a = { .json = json };
-
 	for (unsigned int i = 0; i < marks->n; i++) {
 		const struct pl_marks_one *one = marks->items[i];
 
-		pl_account_object(&a, one->name);
-		pl_account_stats(&a, &pl_mark_domain_stats_list, of_domain(one));
-		pl_account_stats(&a, &pl_mark_correlator_stats_list, of_correlator(one));
-		pl_account_stats(&a, &pl_marks_region_list, of_regions(one));
+		pl_account_object(a, one->name);
+		pl_account_stats(a, &pl_mark_domain_stats_list, of_domain(one));
+		pl_account_stats(a, &pl_mark_correlator_stats_list, of_correlator(one));
+		pl_account_stats(a, &pl_marks_region_list, of_regions(one));
 		for (unsigned int k = 0; k < one->n_topics; k++) {
-			pl_account_object(&a, one->topics[k].name);
-			pl_account_stats(&a, &pl_marks_topic_list, &one->topics[k].stats);
-			pl_account_object_end(&a);
+			pl_account_object(a, one->topics[k].name);
+			pl_account_stats(a, &pl_marks_topic_list, &one->topics[k].stats);
+			pl_account_object_end(a);
 		}
-		pl_account_counter(&a, "events_dropped", NULL, NULL, one->events_dropped);
-		pl_account_object_end(&a);
+		pl_account_counter(a, "events_dropped", NULL, NULL, one->events_dropped);
+		pl_account_object_end(a);
 	}
-	put_table(marks, json);
+	put_table(marks, a->json);
+}
+
+void pl_marks_put(void *arg, const struct pl_account *a)
+{
+	const struct pl_marks none = { .n = 0 }, *marks = arg;
+
+	if (marks == NULL)
+		put_all(&none, a->page);
+	else if (a->json != NULL)
+		put_members(marks, a);
+	else if (marks->n > 0)
+		put_all(marks, a->page);
 }
 
 void pl_marks_put_text(void *arg, struct pl_buf *text)

@@ -293,8 +293,9 @@ static void drain(void *s)
 
 /* ---- accounts ---- */
 
-static void put(const struct pl_account *a, const struct pl_mark_between *b)
+static void put(void *s, const struct pl_account *a)
 {
+	const struct pl_mark_between *b = s;
 	const struct pl_mark_domain *domain = b != NULL ? b->domain : NULL;
 
 	if (b != NULL && domain == NULL)
@@ -312,21 +313,6 @@ static void put(const struct pl_account *a, const struct pl_mark_between *b)
 	pl_account_object_end(a);
 }
 
-static void put_page(void *s, struct pl_exposition *page)
-{
-	put(&(struct pl_account){ .page = page }, s);
-}
-
-static void put_json(void *s, struct pl_json *json)
-{
-	put(&(struct pl_account){ .json = json }, s);
-}
-
-static void describe(struct pl_exposition *page)
-{
-	put(&(struct pl_account){ .page = page }, NULL);
-}
-
 const struct pl_service_ops pl_mark_between_ops = {
 	.name = "between",
 	.acquire = acquire,
@@ -334,8 +320,6 @@ const struct pl_service_ops pl_mark_between_ops = {
 	.fds = fds,
 	.turn = turn,
 	.due_ns = due_ns,
-	.metrics = put_page,
-	.describe = describe,
 	.drain = drain,
-	.counters = put_json,
+	.counters = put,
 };

@@ -486,8 +486,6 @@ const struct pl_service_ops pl_marks_service = {
 	.turn = turn,
 	.due_ns = due_ns,
 	.conditions = conditions,
-	.metrics = pl_marks_put_page,
-	.describe = pl_marks_describe,
 	.account = pl_marks_put_text,
-	.counters = pl_marks_put_json,
+	.counters = pl_marks_put,
 };

@@ -75,9 +75,7 @@ void pl_marks_finish(void *arg);
 void pl_marks_change(struct pl_marks *marks, const struct pl_config *config);
 
 /* account.c */
-void pl_marks_put_page(void *marks, struct pl_exposition *page);
-void pl_marks_describe(struct pl_exposition *page);
-void pl_marks_put_json(void *marks, struct pl_json *json);
+void pl_marks_put(void *marks, const struct pl_account *a);
 void pl_marks_put_text(void *marks, struct pl_buf *text);
 /* Replies with the page of segments and points; arg: struct pl_marks; NULL: none. */
 pl_http_handler pl_marks_page;

@@ -195,29 +195,16 @@ static void drain(void *s)
 
 /* ---- accounts ---- */
 
-static void put(const struct pl_account *a, const struct pl_mark_to *t)
+static void put(void *s, const struct pl_account *a)
 {
+	const struct pl_mark_to *t = s;
+
 	if (t != NULL && t->sender == NULL)
 		return;
 	pl_account_object(a, "sent");
 	pl_account_stats(
 		a, &pl_mark_sender_stats_list, t != NULL ? pl_mark_sender_stats(t->sender) : NULL);
 	pl_account_object_end(a);
-}
-
-static void put_page(void *s, struct pl_exposition *page)
-{
-	put(&(struct pl_account){ .page = page }, s);
-}
-
-static void put_json(void *s, struct pl_json *json)
-{
-	put(&(struct pl_account){ .json = json }, s);
-}
-
-static void describe(struct pl_exposition *page)
-{
-	put(&(struct pl_account){ .page = page }, NULL);
 }
 
 static void put_text(void *s, struct pl_buf *text)
@@ -238,9 +225,7 @@ const struct pl_service_ops pl_mark_to_ops = {
 	.fds = fds,
 	.turn = turn,
 	.due_ns = due_ns,
-	.metrics = put_page,
-	.describe = describe,
 	.drain = drain,
 	.account = put_text,
-	.counters = put_json,
+	.counters = put,
 };

@@ -161,11 +161,12 @@ void pl_runtime_visit(void (*visit)(void *arg), void *arg)
 static void visit_metrics(void *page)
 {
 	const struct pl_runtime_options *o = runtime.o;
+	const struct pl_account a = { .page = page };
 	struct pl_region_list list = { .n = 0 };
 
 	for (unsigned int i = 0; o != NULL && i < o->n; i++) {
-		if (o->services[i].ops->metrics != NULL)
-			o->services[i].ops->metrics(o->services[i].s, page);
+		if (o->services[i].ops->counters != NULL)
+			o->services[i].ops->counters(o->services[i].s, &a);
 		if (o->services[i].ops->regions != NULL)
 			o->services[i].ops->regions(o->services[i].s, &list);
 	}
@@ -381,6 +382,7 @@ static void put_counters(const struct runtime *r)
 	const struct pl_runtime_options *o = r->o;
 	struct pl_buf text;
 	struct pl_json json;
+	const struct pl_account a = { .json = &json };
 
 	pl_buf_init(&text);
 	pl_json_init(&json, &text);
@@ -395,7 +397,7 @@ static void put_counters(const struct runtime *r)
 			pl_json_key(&json, s->ops->name);
 			pl_json_object(&json);
 		}
-		s->ops->counters(s->s, &json);
+		s->ops->counters(s->s, &a);
 		if (o->n > 1)
 			pl_json_object_end(&json);
 	}

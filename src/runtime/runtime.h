@@ -23,6 +23,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "export/exposition.h"
+#include "runtime/account.h"
 #include "runtime/confine.h"
 #include "runtime/readiness.h"
 #include "runtime/region_metrics.h"
@@ -63,10 +64,6 @@ struct pl_service_ops {
 	/* Adds the present conditions to an empty list. Any thread, at any time, without
 	 * waiting. */
 	void (*conditions)(void *s, struct pl_conditions *ret);
-	void (*metrics)(void *s, struct pl_exposition *page);
-	/* Writes every family that its metrics can have, without samples; also before it is
-	 * open. */
-	void (*describe)(struct pl_exposition *page);
 	/* Lists the regions that it writes, with unique names. */
 	void (*regions)(void *s, struct pl_region_list *ret);
 	/* Reads its configuration again, and tells the result. Outside of turns. */
@@ -77,8 +74,10 @@ struct pl_service_ops {
 	/* Returns true when its account is of that time (pl_clock_mono_ns) or later; else asks its
 	 * threads. */
 	bool (*is_fresh)(void *s, uint64_t since_ns);
-	void (*account)(void *s, struct pl_buf *text);   /* a sentence; may be empty */
-	void (*counters)(void *s, struct pl_json *json); /* adds members to an open object */
+	void (*account)(void *s, struct pl_buf *text); /* a sentence; may be empty */
+	/* Writes its counters: members of an open object, or families. s NULL: every family that
+	 * its page can have, without samples. */
+	void (*counters)(void *s, const struct pl_account *a);
 };
 
 struct pl_service {

@@ -36,6 +36,7 @@ static const struct pl_service_ops *const services[] = {
 int pl_families_describe(struct pl_exposition *page)
 {
 	const struct pl_region_list none = { .n = 0 };
+	const struct pl_account a = { .page = page };
 	int r = pl_metrics_describe(page);
 
 	if (r < 0)
@@ -44,6 +45,6 @@ int pl_families_describe(struct pl_exposition *page)
 	pl_regions_metrics(page, &none);
 	pl_readiness_page(NULL, page);
 	for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
-		services[i]->describe(page);
+		services[i]->counters(NULL, &a);
 	return 0;
 }

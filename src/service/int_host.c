@@ -262,8 +262,16 @@ void pl_int_host_close(struct pl_int_host *h)
 
 /* ---- accounts ---- */
 
-static void put(const struct pl_account *a, struct pl_int_host *h)
+static void put(void *s, const struct pl_account *a)
 {
+	struct pl_int_host *h = s;
+
+	if (h == NULL) {
+		pl_account_stats(a, &pl_hostint_source_list, NULL);
+		pl_account_stats(a, &pl_hostint_sink_list, NULL);
+		pl_account_stats(a, &stats_list, NULL);
+		return;
+	}
 	/* The service could not be opened. */
 	if (h->kernel == NULL)
 		return;
@@ -281,29 +289,6 @@ static void put(const struct pl_account *a, struct pl_int_host *h)
 	pl_account_object(a, "output");
 	pl_account_stats(a, &stats_list, h);
 	pl_account_object_end(a);
-}
-
-static void put_page(void *s, struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	put(&a, s);
-}
-
-static void put_json(void *s, struct pl_json *json)
-{
-	const struct pl_account a = { .json = json };
-
-	put(&a, s);
-}
-
-static void describe(struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	pl_account_stats(&a, &pl_hostint_source_list, NULL);
-	pl_account_stats(&a, &pl_hostint_sink_list, NULL);
-	pl_account_stats(&a, &stats_list, NULL);
 }
 
 static void put_source_text(struct pl_int_host *h, struct pl_buf *text)
@@ -366,10 +351,8 @@ const struct pl_service_ops pl_int_host_ops = {
 	.fds = fds,
 	.turn = turn,
 	.due_ns = due_ns,
-	.metrics = put_page,
-	.describe = describe,
 	.reload = reload,
 	.drain = drain,
 	.account = put_text,
-	.counters = put_json,
+	.counters = put,
 };

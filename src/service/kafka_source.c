@@ -115,36 +115,17 @@ static const struct pl_stat stat_rows[] = {
 const struct pl_stats pl_kafka_source_list = { stat_rows,
 	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
-static void put(struct pl_kafka_source *s, const struct pl_account *a)
+static void put(void *service, const struct pl_account *a)
 {
+	const struct pl_kafka_source *s = service;
+
 	pl_account_object(a, "kafka");
-	pl_account_stats(a, &pl_kafka_consumer_list, pl_kafka_consumer_stats(s->consumer));
-	pl_account_stats(a, &pl_kafka_client_list, pl_kafka_consumer_client(s->consumer));
+	pl_account_stats(a, &pl_kafka_consumer_list,
+		s != NULL ? pl_kafka_consumer_stats(s->consumer) : NULL);
+	pl_account_stats(
+		a, &pl_kafka_client_list, s != NULL ? pl_kafka_consumer_client(s->consumer) : NULL);
 	pl_account_stats(a, &pl_kafka_source_list, s);
 	pl_account_object_end(a);
-}
-
-static void put_json(void *service, struct pl_json *json)
-{
-	const struct pl_account a = { .json = json };
-
-	put(service, &a);
-}
-
-static void describe(struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	pl_account_stats(&a, &pl_kafka_consumer_list, NULL);
-	pl_account_stats(&a, &pl_kafka_client_list, NULL);
-	pl_account_stats(&a, &pl_kafka_source_list, NULL);
-}
-
-static void put_page(void *service, struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	put(service, &a);
 }
 
 static void put_text(void *service, struct pl_buf *text)
@@ -183,8 +164,6 @@ const struct pl_service_ops pl_kafka_source_service = {
 	.open = open_service,
 	.turn = turn,
 	.waits = waits,
-	.metrics = put_page,
-	.describe = describe,
 	.account = put_text,
-	.counters = put_json,
+	.counters = put,
 };

@@ -517,9 +517,7 @@ const struct pl_service_ops pl_mark_host_ops = {
 	.fds = fds,
 	.turn = turn,
 	.due_ns = due_ns,
-	.metrics = pl_mark_host_put_page,
-	.describe = pl_mark_host_describe,
 	.drain = drain,
 	.account = pl_mark_host_put_text,
-	.counters = pl_mark_host_put_json,
+	.counters = pl_mark_host_put,
 };

@@ -73,7 +73,5 @@ bool pl_mark_host_complete(const struct pl_mark_host *h);
 void pl_mark_host_close(struct pl_mark_host *h);
 
 /* Accounts of the service (mark_host_account.c). */
-void pl_mark_host_put_page(void *h, struct pl_exposition *page);
-void pl_mark_host_describe(struct pl_exposition *page);
-void pl_mark_host_put_json(void *h, struct pl_json *json);
+void pl_mark_host_put(void *h, const struct pl_account *a);
 void pl_mark_host_put_text(void *h, struct pl_buf *text);

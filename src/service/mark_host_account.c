@@ -17,6 +17,9 @@ static void put(const struct pl_account *a, struct pl_mark_host *h)
 {
 	const enum pl_hostmark_role role = h->o->kernel.role;
 
+	/* The service could not be opened. */
+	if (h->kernel == NULL)
+		return;
 	pl_hostmark_counts(h->kernel, &h->shown);
 	pl_account_object(a, role == PL_HOSTMARK_MARKER  ? "marker"
 			     : role == PL_HOSTMARK_METER ? "meter"
@@ -38,42 +41,21 @@ static void put(const struct pl_account *a, struct pl_mark_host *h)
 	pl_account_object(a, "blocks");
 	pl_account_stats(a, &stats_list, h);
 	pl_account_object_end(a);
+	pl_tap_outs_put(h->outs, h->n_outs, a);
 }
 
-void pl_mark_host_put_page(void *s, struct pl_exposition *page)
+void pl_mark_host_put(void *s, const struct pl_account *a)
 {
-	const struct pl_account a = { .page = page };
-	struct pl_mark_host *h = s;
-
-	/* The service could not be opened. */
-	if (h->kernel == NULL)
+	if (s != NULL) {
+		put(a, s);
 		return;
-	put(&a, h);
-	pl_tap_outs_page(h->outs, h->n_outs, page);
-}
-
-void pl_mark_host_put_json(void *s, struct pl_json *json)
-{
-	const struct pl_account a = { .json = json };
-	struct pl_mark_host *h = s;
-
-	if (h->kernel == NULL)
-		return;
-	put(&a, h);
-	if (h->o->kernel.role != PL_HOSTMARK_EDGE)
-		pl_tap_outs_json(h->outs, h->n_outs, json);
-}
-
-/* Families of outputs are described by the tap. */
-void pl_mark_host_describe(struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	pl_account_stats(&a, &pl_hostmark_marker_list, NULL);
-	pl_account_stats(&a, &pl_hostmark_meter_list, NULL);
-	pl_account_stats(&a, &pl_hostmark_edge_list, NULL);
-	pl_account_stats(&a, &pl_probe_stats_list, NULL);
-	pl_account_stats(&a, &stats_list, NULL);
+	}
+	/* Families of outputs are described by the tap. */
+	pl_account_stats(a, &pl_hostmark_marker_list, NULL);
+	pl_account_stats(a, &pl_hostmark_meter_list, NULL);
+	pl_account_stats(a, &pl_hostmark_edge_list, NULL);
+	pl_account_stats(a, &pl_probe_stats_list, NULL);
+	pl_account_stats(a, &stats_list, NULL);
 }
 
 static void put_marker(struct pl_buf *text, const struct pl_mark_marker_counts *c)

@@ -450,8 +450,6 @@ const struct pl_service_ops pl_query_member_service = {
 	.turn = turn,
 	.waits = waits,
 	.drain = drain,
-	.metrics = pl_query_member_page,
-	.describe = pl_query_member_describe,
 	.account = pl_query_member_text,
-	.counters = pl_query_member_json,
+	.counters = pl_query_member_put,
 };

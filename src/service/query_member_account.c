@@ -60,7 +60,7 @@ static void put_lag(const struct pl_account *a, uint64_t lag)
 		lag);
 }
 
-static void put(struct pl_query_member *m, const struct pl_account *a)
+static void put(const struct pl_query_member *m, const struct pl_account *a)
 {
 	const struct pl_query_merge_stats sum = merged(m);
 	const struct pl_query_stats runs = asked(m);
@@ -84,36 +84,23 @@ static void put(struct pl_query_member *m, const struct pl_account *a)
 	if (m->partials != NULL)
 		put_lag(a, pl_kafka_consumer_client(m->partials)->lag);
 	pl_account_object_end(a);
+	if (a->json != NULL && m->clocks.kinds != 0)
+		pl_clocks_json(&m->clocks, a->json);
 }
 
-void pl_query_member_json(void *service, struct pl_json *json)
+void pl_query_member_put(void *service, const struct pl_account *a)
 {
-	const struct pl_query_member *m = service;
-	const struct pl_account a = { .json = json };
-
-	put(service, &a);
-	if (m->clocks.kinds != 0)
-		pl_clocks_json(&m->clocks, json);
-}
-
-void pl_query_member_describe(struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	pl_account_stats(&a, &pl_kafka_consumer_list, NULL);
-	pl_account_stats(&a, &pl_kafka_client_list, NULL);
-	pl_account_stats(&a, &pl_kafka_writer_list, NULL);
-	put_rows(&a, 0, 0, 0);
-	pl_account_stats(&a, &pl_query_stats_list, NULL);
-	pl_account_stats(&a, &pl_query_merge_list, NULL);
-	put_lag(&a, 0);
-}
-
-void pl_query_member_page(void *service, struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	put(service, &a);
+	if (service != NULL) {
+		put(service, a);
+		return;
+	}
+	pl_account_stats(a, &pl_kafka_consumer_list, NULL);
+	pl_account_stats(a, &pl_kafka_client_list, NULL);
+	pl_account_stats(a, &pl_kafka_writer_list, NULL);
+	put_rows(a, 0, 0, 0);
+	pl_account_stats(a, &pl_query_stats_list, NULL);
+	pl_account_stats(a, &pl_query_merge_list, NULL);
+	put_lag(a, 0);
 }
 
 void pl_query_member_text(void *service, struct pl_buf *text)

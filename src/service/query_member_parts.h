@@ -42,9 +42,7 @@ void pl_query_member_take_back(struct pl_query_member *m, const struct pl_diag *
 void pl_query_member_go_back(struct pl_query_member *m);
 
 /* Accounts of the member (query_member_account.c). */
-void pl_query_member_json(void *service, struct pl_json *json);
-void pl_query_member_page(void *service, struct pl_exposition *page);
-void pl_query_member_describe(struct pl_exposition *page);
+void pl_query_member_put(void *service, const struct pl_account *a);
 void pl_query_member_text(void *service, struct pl_buf *text);
 
 /* Opens the clients, and creates the topic of partial results. Returns negative errno with diag. */

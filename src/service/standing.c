@@ -508,10 +508,8 @@ const struct pl_service_ops pl_standing_service = {
 	.turn = turn,
 	.due_ns = due_ns,
 	.conditions = conditions,
-	.metrics = pl_standing_put_page,
-	.describe = pl_standing_describe,
 	.reload = reopen,
 	.drain = drain,
 	.account = pl_standing_put_text,
-	.counters = pl_standing_put_json,
+	.counters = pl_standing_put,
 };

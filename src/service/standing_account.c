@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 
-#include "runtime/account.h"
 #include "service/standing.h"
 #include "service/standing_query.h"
 #include "service/standing_topic.h"
@@ -100,45 +99,36 @@ static void put_numbers(const struct pl_standing *s, struct pl_exposition *page)
 	}
 }
 
-void pl_standing_put_page(void *arg, struct pl_exposition *page)
+static void put_members(const struct pl_standing *s, const struct pl_account *a)
 {
-	const struct pl_standing *s = arg;
-
-	if (s->n > 0)
-		put_numbers(s, page);
-}
-
-void pl_standing_describe(struct pl_exposition *page)
-{
-	const struct pl_standing none = { .n = 0 };
-	const struct pl_account a = { .page = page };
-
-	put_numbers(&none, page);
-	pl_account_stats(&a, &pl_result_stats_list, NULL);
-#if PL_HAVE_KAFKA
-	pl_kafka_source_service.describe(page);
-#endif
-}
-
-void pl_standing_put_json(void *arg, struct pl_json *json)
-{
-	const struct pl_standing *s = arg;
-	const struct pl_account a = { .json = json };
-
 	for (unsigned int i = 0; i < s->n; i++) {
 		const struct pl_standing_query *q = s->queries[i];
 
-		pl_account_object(&a, q->name);
-		pl_account_stats(&a, &pl_query_stats_list, pl_query_run_stats(q->run));
-		pl_account_stats(&a, &pl_standing_stats_list, &q->stats);
+		pl_account_object(a, q->name);
+		pl_account_stats(a, &pl_query_stats_list, pl_query_run_stats(q->run));
+		pl_account_stats(a, &pl_standing_stats_list, &q->stats);
 		if (q->clocks.kinds != 0)
-			pl_clocks_json(&q->clocks, json);
+			pl_clocks_json(&q->clocks, a->json);
 		for (unsigned int k = 0; k < q->outs.n_topics; k++) {
-			pl_account_object(&a, q->outs.topics[k].out->name);
-			pl_account_stats(&a, &pl_result_stats_list, &q->outs.topics[k].out->stats);
-			pl_account_object_end(&a);
+			pl_account_object(a, q->outs.topics[k].out->name);
+			pl_account_stats(a, &pl_result_stats_list, &q->outs.topics[k].out->stats);
+			pl_account_object_end(a);
 		}
-		pl_account_object_end(&a);
+		pl_account_object_end(a);
+	}
+}
+
+void pl_standing_put(void *standing, const struct pl_account *a)
+{
+	const struct pl_standing none = { .n = 0 }, *s = standing;
+
+	if (s == NULL) {
+		put_numbers(&none, a->page);
+		pl_account_stats(a, &pl_result_stats_list, NULL);
+	} else if (a->json != NULL) {
+		put_members(s, a);
+	} else if (s->n > 0) {
+		put_numbers(s, a->page);
 	}
 }
 

@@ -589,10 +589,8 @@ const struct pl_service_ops pl_switch_service = {
 	.fds = fds,
 	.turn = turn,
 	.due_ns = due_ns,
-	.metrics = pl_switch_put_page,
-	.describe = pl_switch_describe,
 	.reload = pl_switch_reload,
 	.drain = drain,
 	.account = pl_switch_put_text,
-	.counters = pl_switch_put_json,
+	.counters = pl_switch_put,
 };

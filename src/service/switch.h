@@ -105,9 +105,7 @@ void pl_switch_reload(void *sw);
 
 extern const struct pl_stats pl_switch_stats;
 void pl_switch_put_text(void *sw, struct pl_buf *text);
-void pl_switch_put_json(void *sw, struct pl_json *json);
-void pl_switch_put_page(void *sw, struct pl_exposition *page);
-void pl_switch_describe(struct pl_exposition *page);
+void pl_switch_put(void *sw, const struct pl_account *a);
 
 /* ---- switch_control.c ---- */
 

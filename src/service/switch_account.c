@@ -62,11 +62,13 @@ static void put_drops(const struct pl_account *a, const struct pl_dp_books *k)
 		pl_account_part(a, "port", s->ports[i].name, s->ports[i].member);                  \
 	pl_account_split_end(a)
 
-/* s NULL: families without samples, and zeros. */
-static void put(const struct pl_account *a, const struct pl_switch *s)
+void pl_switch_put(void *sw, const struct pl_account *a)
 {
+	struct pl_switch *s = sw;
 	const struct pl_dp_books *in = books(s, PL_DP_INGRESS), *eg = books(s, PL_DP_EGRESS);
 
+	if (s != NULL)
+		read_kernel(s);
 	pl_account_stats(a, &pl_switch_stats, s);
 	PL_COUNT(a, "switch_", "packets", "Packets that came to the ingress tables.",
 		in != NULL ? in->in : 0);
@@ -94,29 +96,6 @@ static void put(const struct pl_account *a, const struct pl_switch *s)
 	PORTS("port_received", rx_packets, "Frames received, by port.");
 	PORTS("port_sent", tx_packets, "Frames sent, by port.");
 	PORTS("port_unsent", tx_dropped, "Frames that the interface did not take, by port.");
-}
-
-void pl_switch_describe(struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	put(&a, NULL);
-}
-
-void pl_switch_put_json(void *sw, struct pl_json *json)
-{
-	const struct pl_account a = { .json = json };
-
-	read_kernel(sw);
-	put(&a, sw);
-}
-
-void pl_switch_put_page(void *sw, struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
-
-	read_kernel(sw);
-	put(&a, sw);
 }
 
 void pl_switch_put_text(void *sw, struct pl_buf *text)

@@ -296,7 +296,7 @@ static void account(struct answer *a, const json_t *request)
 	begin(a);
 	pl_json_key(&a->json, "account");
 	pl_json_object(&a->json);
-	pl_switch_put_json(a->s, &a->json);
+	pl_switch_put(a->s, &(struct pl_account){ .json = &a->json });
 	pl_json_object_end(&a->json);
 	end(a);
 }

@@ -570,10 +570,8 @@ const struct pl_service_ops pl_tap_service_ops = {
 	.waits = waits,
 	.due_ns = due_ns,
 	.conditions = conditions,
-	.metrics = pl_tap_put_page,
-	.describe = pl_tap_describe,
 	.reload = reload,
 	.drain = drain,
 	.account = pl_tap_put_text,
-	.counters = pl_tap_put_json,
+	.counters = pl_tap_put,
 };

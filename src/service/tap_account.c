@@ -135,7 +135,8 @@ static void put_numbers(struct pl_tap_out *const *outs, unsigned int n,
 	}
 }
 
-void pl_tap_outs_page(struct pl_tap_out *const *outs, unsigned int n, struct pl_exposition *page)
+static void put_outs_page(
+	struct pl_tap_out *const *outs, unsigned int n, struct pl_exposition *page)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		const struct pl_tap_out_driver *driver = outs[i]->driver;
@@ -159,22 +160,22 @@ static void put_out_json(const struct pl_tap_out *out, const struct pl_account *
 	}
 }
 
-void pl_tap_outs_json(struct pl_tap_out *const *outs, unsigned int n, struct pl_json *json)
+void pl_tap_outs_put(struct pl_tap_out *const *outs, unsigned int n, const struct pl_account *a)
 {
-	const struct pl_account a = { .json = json };
-
-	pl_json_key(json, "outputs");
-	pl_json_array(json);
-	for (unsigned int i = 0; i < n; i++) {
-		const struct pl_tap_out *out = outs[i];
-
-		pl_json_object(json);
-		pl_json_key(json, "output");
-		pl_json_str(json, out->name);
-		put_out_json(out, &a);
-		pl_json_object_end(json);
+	if (a->json == NULL) {
+		put_outs_page(outs, n, a->page);
+		return;
 	}
-	pl_json_array_end(json);
+	pl_json_key(a->json, "outputs");
+	pl_json_array(a->json);
+	for (unsigned int i = 0; i < n; i++) {
+		pl_json_object(a->json);
+		pl_json_key(a->json, "output");
+		pl_json_str(a->json, outs[i]->name);
+		put_out_json(outs[i], a);
+		pl_json_object_end(a->json);
+	}
+	pl_json_array_end(a->json);
 }
 
 /* `records` counts those of the kernel's records that were received. */
@@ -247,55 +248,50 @@ static void put(const struct pl_account *a, struct pl_tap_service *t)
 	pl_account_object_end(a);
 }
 
-void pl_tap_put_page(void *tap, struct pl_exposition *page)
+static void describe(const struct pl_account *a)
 {
-	const struct pl_account a = { .page = page };
-	struct pl_tap_service *t = tap;
-
-	put(&a, tap);
-	pl_tap_exporters_page(&t, NULL, 1, page);
-	pl_exposition_stat(page, &pl_tap_rule_list.rows[0]);
-	pl_tap_put_rules(tap, NULL, page);
-	pl_tap_places_family(page);
-	pl_tap_places_samples(tap, NULL, page);
-	pl_tap_outs_page(
-		((struct pl_tap_service *)tap)->outs, ((struct pl_tap_service *)tap)->n_outs, page);
-}
-
-void pl_tap_describe(struct pl_exposition *page)
-{
-	const struct pl_account a = { .page = page };
 	const struct pl_tap_out_driver *const *drivers;
 	const unsigned int n = pl_tap_out_drivers(&drivers);
 
-	pl_account_stats(&a, &pl_tap_stats_list, NULL);
-	pl_account_stats(&a, &pl_tmpkt_stats_list, NULL);
-	pl_account_stats(&a, &pl_tap_service_list, NULL);
-	pl_tap_exporters_page(NULL, NULL, 0, page);
-	pl_account_stats(&a, &pl_tap_rule_list, NULL);
-	pl_tap_places_family(page);
-	pl_tap_drops_family(page);
-	pl_account_stats(&a, &pl_flow_counters_list, NULL);
-	pl_account_stats(&a, &pl_tap_listening_list, NULL);
-	pl_account_stats(&a, &pl_flow_state_counters_list, NULL);
-	pl_account_stats(&a, &pl_port_stats_list, NULL);
+	pl_account_stats(a, &pl_tap_stats_list, NULL);
+	pl_account_stats(a, &pl_tmpkt_stats_list, NULL);
+	pl_account_stats(a, &pl_tap_service_list, NULL);
+	pl_tap_exporters_page(NULL, NULL, 0, a->page);
+	pl_account_stats(a, &pl_tap_rule_list, NULL);
+	pl_tap_places_family(a->page);
+	pl_tap_drops_family(a->page);
+	pl_account_stats(a, &pl_flow_counters_list, NULL);
+	pl_account_stats(a, &pl_tap_listening_list, NULL);
+	pl_account_stats(a, &pl_flow_state_counters_list, NULL);
+	pl_account_stats(a, &pl_port_stats_list, NULL);
 	for (unsigned int i = 0; i < n; i++) {
 		for (unsigned int k = 0; k < PL_TAP_OUT_NUMBERS; k++) {
 			if (drivers[i]->numbers[k].stats != NULL)
-				pl_account_stats(&a, drivers[i]->numbers[k].stats, NULL);
+				pl_account_stats(a, drivers[i]->numbers[k].stats, NULL);
 		}
 	}
 }
 
-void pl_tap_put_json(void *tap, struct pl_json *json)
+void pl_tap_put(void *tap, const struct pl_account *a)
 {
-	const struct pl_account a = { .json = json };
+	struct pl_tap_service *t = tap;
 
-	put(&a, tap);
-	put_rules_json(tap, json);
-	pl_tap_places_json(tap, json);
-	pl_tap_outs_json(
-		((struct pl_tap_service *)tap)->outs, ((struct pl_tap_service *)tap)->n_outs, json);
+	if (t == NULL) {
+		describe(a);
+		return;
+	}
+	put(a, t);
+	if (a->json != NULL) {
+		put_rules_json(t, a->json);
+		pl_tap_places_json(t, a->json);
+	} else {
+		pl_tap_exporters_page(&t, NULL, 1, a->page);
+		pl_exposition_stat(a->page, &pl_tap_rule_list.rows[0]);
+		pl_tap_put_rules(t, NULL, a->page);
+		pl_tap_places_family(a->page);
+		pl_tap_places_samples(t, NULL, a->page);
+	}
+	pl_tap_outs_put(t->outs, t->n_outs, a);
 }
 
 void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text)

@@ -7,11 +7,9 @@
 /* Returns the current counters, with those of taps in the kernel. */
 const struct pl_tap_stats *pl_tap_stats_now(struct pl_tap_service *t);
 
-void pl_tap_put_page(void *tap, struct pl_exposition *page);
-/* Writes the families of any tap, without samples. */
-void pl_tap_describe(struct pl_exposition *page);
 extern const struct pl_stats pl_tap_service_list;
-void pl_tap_put_json(void *tap, struct pl_json *json);
+/* tap NULL: the families of any tap, without samples. */
+void pl_tap_put(void *tap, const struct pl_account *a);
 /* Appends "tc:eth0 and others, clock tai": the sources, and the clock expected of their times. */
 void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text);
 void pl_tap_put_text(void *tap, struct pl_buf *text);
@@ -30,5 +28,4 @@ void pl_tap_put_rules(
 void pl_tap_port_stats(const struct pl_tap_service *t, struct pl_port_stats *ret);
 
 /* Counters of outputs: families with a label, and the member "outputs". */
-void pl_tap_outs_page(struct pl_tap_out *const *outs, unsigned int n, struct pl_exposition *page);
-void pl_tap_outs_json(struct pl_tap_out *const *outs, unsigned int n, struct pl_json *json);
+void pl_tap_outs_put(struct pl_tap_out *const *outs, unsigned int n, const struct pl_account *a);

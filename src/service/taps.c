@@ -491,9 +491,7 @@ const struct pl_service_ops pl_taps_service = {
 	.turn = turn,
 	.due_ns = due_ns,
 	.conditions = conditions,
-	.metrics = pl_taps_put_page,
-	.describe = pl_taps_describe,
 	.drain = drain,
 	.account = pl_taps_put_text,
-	.counters = pl_taps_put_json,
+	.counters = pl_taps_put,
 };

@@ -104,9 +104,7 @@ bool pl_taps_lost(const struct pl_taps *taps);
 void pl_taps_close(struct pl_taps *taps);
 
 /* ---- taps_account.c ---- */
-void pl_taps_put_page(void *taps, struct pl_exposition *page);
-void pl_taps_describe(struct pl_exposition *page);
-void pl_taps_put_json(void *taps, struct pl_json *json);
+void pl_taps_put(void *taps, const struct pl_account *a);
 void pl_taps_put_text(void *taps, struct pl_buf *text);
 
 extern const struct pl_service_ops pl_taps_service;

@@ -187,16 +187,8 @@ static void put_drops(struct pl_taps *all, struct pl_exposition *page)
 	}
 }
 
-void pl_taps_describe(struct pl_exposition *page)
+static void put_page(struct pl_taps *all, struct pl_exposition *page)
 {
-	pl_tap_describe(page);
-	put_ports(NULL, page);
-}
-
-void pl_taps_put_page(void *taps, struct pl_exposition *page)
-{
-	struct pl_taps *all = taps;
-
 	put_list(all, &pl_tap_stats_list, of_tap, page);
 	put_list(all, &pl_tmpkt_stats_list, of_receiver, page);
 	put_list(all, &pl_tap_service_list, of_service, page);
@@ -220,15 +212,21 @@ void pl_taps_put_page(void *taps, struct pl_exposition *page)
 	}
 }
 
-void pl_taps_put_json(void *taps, struct pl_json *json)
+void pl_taps_put(void *taps, const struct pl_account *a)
 {
-	const struct pl_taps *all = taps;
+	struct pl_taps *all = taps;
 
-	for (unsigned int i = 0; i < all->n; i++) {
-		pl_json_key(json, all->taps[i]->name);
-		pl_json_object(json);
-		pl_tap_put_json(&all->taps[i]->service, json);
-		pl_json_object_end(json);
+	if (all == NULL) {
+		pl_tap_put(NULL, a);
+		put_ports(NULL, a->page);
+	} else if (a->json == NULL) {
+		put_page(all, a->page);
+	} else {
+		for (unsigned int i = 0; i < all->n; i++) {
+			pl_account_object(a, all->taps[i]->name);
+			pl_tap_put(&all->taps[i]->service, a);
+			pl_account_object_end(a);
+		}
 	}
 }
 
