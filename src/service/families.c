@@ -5,7 +5,9 @@
 #include "chain/memory_server.h"
 #include "chain/translator.h"
 #include "kafka/kafka.h"
+#include "marks/between.h"
 #include "marks/marks.h"
+#include "marks/to.h"
 #include "pipeline/metrics.h"
 #include "runtime/pages.h"
 #include "runtime/region_metrics.h"
@@ -24,6 +26,8 @@ static const struct pl_service_ops *const services[] = {
 	&pl_taps_service,
 	&pl_int_host_ops,
 	&pl_mark_host_ops,
+	&pl_mark_to_ops,
+	&pl_mark_between_ops,
 	&pl_marks_service,
 	&pl_standing_service,
 	&pl_switch_service,

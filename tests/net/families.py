@@ -102,6 +102,8 @@ def main():
     ok(len(here) > 300 and len(far) > 80, f"{len(here)} families on the page of the daemon, {len(far)} of the translator")
     pages = {**far, **here}
     eq(sorted(set(pages) - set(helps)), [], "help metrics has every family of both pages")
+    hosts = ["pathline_mark_sent_records_total", "pathline_mark_heard_datagrams_total"]
+    eq([n for n in hosts if n not in helps], [], "and the families of two hosts that measure between them")
     words = {name: re.sub(r"\s+", " ", text.replace("\\\\", "\\")) for name, text in pages.items()}
     wrong = [n for n in words if n in helps and re.sub(r"\s+", " ", helps[n]) != words[n] and not (n in here and n in far)]
     eq(wrong, [], "with its help")
