@@ -45,16 +45,8 @@ static const char *type_of(const struct pl_query_column *column)
 
 static bool has_own(const struct pl_query *query, unsigned int which)
 {
-	const struct pl_query_column *columns;
-	const uint32_t n = pl_query_columns(query, &columns);
-
-	if (which <= END && !pl_query_gives_windows(query))
-		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		if (strcmp(columns[i].name, own[which].name) == 0)
-			return false;
-	}
-	return true;
+	return (which > END || pl_query_gives_windows(query)) &&
+	       !pl_query_has_column(query, own[which].name);
 }
 
 /* ---- the table ---- */
@@ -124,33 +116,21 @@ static void put_addr(struct pl_json *json, const struct pl_addr *addr)
 /* Writes any value as a text. */
 static void put_as_text(struct pl_json *json, const struct pl_query_value *v)
 {
-	char text[PL_ADDR_TEXT_MAX];
-	struct pl_buf number;
+	struct pl_buf text;
 
 	if (v->absent || v->type == PL_QUERY_LIST) {
 		pl_json_null(json);
 		return;
 	}
-	if (v->type == PL_QUERY_TEXT) {
-		pl_json_str(json, v->text);
+	if (v->type == PL_QUERY_TEXT || v->type == PL_QUERY_BOOL) {
+		pl_json_str(json, v->type == PL_QUERY_TEXT ? v->text : v->b ? "true" : "false");
 		return;
 	}
-	if (v->type == PL_QUERY_ADDR) {
-		pl_json_strn(json, text, pl_format_addr(text, &v->addr));
-		return;
-	}
-	pl_buf_init(&number);
-	if (v->type == PL_QUERY_UNSIGNED)
-		pl_buf_u64(&number, v->u);
-	else if (v->type == PL_QUERY_SIGNED)
-		pl_buf_printf(&number, "%" PRId64, v->i);
-	else if (v->type == PL_QUERY_BOOL)
-		pl_buf_str(&number, v->b ? "true" : "false");
-	else
-		pl_buf_double(&number, v->d);
-	pl_json_strn(json, number.failed ? "" : number.data, number.failed ? 0 : number.len);
-	json->buf->failed |= number.failed;
-	pl_buf_done(&number);
+	pl_buf_init(&text);
+	pl_query_value_put(&text, v);
+	pl_json_strn(json, text.failed ? "" : text.data, text.failed ? 0 : text.len);
+	json->buf->failed |= text.failed;
+	pl_buf_done(&text);
 }
 
 static void put_list(struct pl_json *json, const struct pl_query_value *v)

@@ -36,25 +36,13 @@ int pl_influx_rows_check(const struct pl_query *query, struct pl_diag *diag)
 	return 0;
 }
 
-static bool has_column(const struct pl_query *query, const char *name)
-{
-	const struct pl_query_column *columns;
-	const uint32_t n = pl_query_columns(query, &columns);
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (strcmp(columns[i].name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* ---- tags ---- */
 
 /* Appends a tag; an absent key or an empty text is left out. */
 static void add_tag(
 	struct pl_buf *out, const struct pl_query_column *column, const struct pl_query_value *v)
 {
-	char text[PL_ADDR_TEXT_MAX > PL_QUERY_WORD_MAX ? PL_ADDR_TEXT_MAX : PL_QUERY_WORD_MAX];
+	char text[PL_QUERY_WORD_MAX];
 	const char *word = pl_query_value_word(column, v, text);
 
 	if (v->absent || (v->type == PL_QUERY_TEXT && v->text[0] == '\0'))
@@ -62,20 +50,12 @@ static void add_tag(
 	pl_buf_chr(out, ',');
 	pl_influx_escape(out, column->name);
 	pl_buf_chr(out, '=');
-	if (word != NULL)
-		pl_influx_escape(out, word);
-	else if (v->type == PL_QUERY_TEXT)
-		pl_influx_escape(out, v->text);
-	else if (v->type == PL_QUERY_ADDR)
-		pl_buf_add(out, text, pl_format_addr(text, &v->addr));
-	else if (v->type == PL_QUERY_UNSIGNED)
-		pl_buf_u64(out, v->u);
-	else if (v->type == PL_QUERY_SIGNED)
-		pl_buf_printf(out, "%" PRId64, v->i);
+	if (word != NULL || v->type == PL_QUERY_TEXT)
+		pl_influx_escape(out, word != NULL ? word : v->text);
 	else if (v->type == PL_QUERY_BOOL)
 		pl_buf_str(out, v->b ? "true" : "false");
 	else
-		pl_buf_double(out, v->d);
+		pl_query_value_put(out, v);
 }
 
 /* ---- fields ---- */
@@ -215,7 +195,7 @@ static void put_fields(struct pl_buf *out, const struct pl_query *query,
 			add_field(out, begin, &columns[i], &row->values[i]);
 	}
 	for (unsigned int i = 0; i < N_OWN; i++) {
-		if (has_own(row, i) && !has_column(query, own[i]))
+		if (has_own(row, i) && !pl_query_has_column(query, own[i]))
 			add_own(out, begin, row, i);
 	}
 }

@@ -53,6 +53,18 @@ uint32_t pl_query_columns(const struct pl_query *query, const struct pl_query_co
 	return query->stages[query->n_stages - 1]->out.n;
 }
 
+bool pl_query_has_column(const struct pl_query *query, const char *name)
+{
+	const struct pl_query_column *columns;
+	const uint32_t n = pl_query_columns(query, &columns);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (strcmp(columns[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 uint64_t pl_query_window_ns(const struct pl_query *query)
 {
 	return query->window.kind == W_NONE ? 0 : query->window.size_ns;

@@ -146,12 +146,15 @@ struct pl_query_column {
 struct pl_query_value;
 
 uint32_t pl_query_columns(const struct pl_query *query, const struct pl_query_column **ret);
+bool pl_query_has_column(const struct pl_query *query, const char *name);
 
 /* Value as a word ("path_change") or an id of 16 hexadecimal digits; NULL when it is neither. */
 const char *pl_query_value_word(const struct pl_query_column *column,
 	const struct pl_query_value *value, char ret_text[PL_QUERY_WORD_MAX]);
 /* True when the column's values are words or ids. */
 bool pl_query_column_has_words(const struct pl_query_column *column);
+/* Appends a value that is there as a text, with all digits, yes or no; nothing of a list. */
+void pl_query_value_put(struct pl_buf *out, const struct pl_query_value *value);
 
 /* True when there is no window and rows, or the groups that they are made of, are kept until there are
  * no more records. */

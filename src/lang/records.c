@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The streams of paths, hops, events and values: their columns, out of fields.def. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/num.h"
 #include "lang/plan.h"
 
 static const struct {
@@ -98,6 +100,35 @@ const char *pl_query_value_word(const struct pl_query_column *column,
 			       : NULL;
 	snprintf(ret_text, PL_QUERY_WORD_MAX, "%016llx", (unsigned long long)value->u);
 	return ret_text;
+}
+
+void pl_query_value_put(struct pl_buf *out, const struct pl_query_value *value)
+{
+	char addr[PL_ADDR_TEXT_MAX];
+
+	switch (value->type) {
+	case PL_QUERY_UNSIGNED:
+		pl_buf_u64(out, value->u);
+		break;
+	case PL_QUERY_SIGNED:
+		pl_buf_printf(out, "%" PRId64, value->i);
+		break;
+	case PL_QUERY_DOUBLE:
+		pl_buf_double(out, value->d);
+		break;
+	case PL_QUERY_ADDR:
+		pl_buf_add(out, addr, pl_format_addr(addr, &value->addr));
+		break;
+	case PL_QUERY_BOOL:
+		pl_buf_str(out, value->b ? "yes" : "no");
+		break;
+	case PL_QUERY_TEXT:
+		pl_buf_str(out, value->text);
+		break;
+	case PL_QUERY_LIST:
+	case PL_QUERY_TYPE_MAX:
+		break;
+	}
 }
 
 /* ---- columns ---- */

@@ -235,26 +235,6 @@ static void put_object(const struct pl_query *query, const char *name,
 
 /* ---- the key ---- */
 
-static void put_key_value(struct pl_buf *key, const struct pl_query_value *v)
-{
-	char addr[PL_ADDR_TEXT_MAX];
-
-	if (v->absent)
-		return;
-	if (v->type == PL_QUERY_UNSIGNED)
-		pl_buf_u64(key, v->u);
-	else if (v->type == PL_QUERY_SIGNED)
-		pl_buf_printf(key, "%" PRId64, v->i);
-	else if (v->type == PL_QUERY_DOUBLE)
-		pl_buf_double(key, v->d);
-	else if (v->type == PL_QUERY_BOOL)
-		pl_buf_str(key, v->b ? "yes" : "no");
-	else if (v->type == PL_QUERY_ADDR)
-		pl_buf_add(key, addr, pl_format_addr(addr, &v->addr));
-	else if (v->type == PL_QUERY_TEXT)
-		pl_buf_str(key, v->text);
-}
-
 void pl_query_result_json(const struct pl_query *query, const char *name,
 	const struct pl_query_row *row, struct pl_buf *key, struct pl_buf *value)
 {
@@ -273,7 +253,8 @@ void pl_query_result_json(const struct pl_query *query, const char *name,
 			continue;
 		if (!first)
 			pl_buf_chr(key, ',');
-		put_key_value(key, &row->values[i]);
+		if (!row->values[i].absent)
+			pl_query_value_put(key, &row->values[i]);
 		first = false;
 	}
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
 #include "lang/lang.h"
 #include "record/rows.h"
 
@@ -101,21 +100,17 @@ static double number_of(const struct pl_query_value *v)
 static void name_value(
 	struct pl_buf *out, const struct pl_query_column *c, const struct pl_query_value *v)
 {
-	char word[PL_QUERY_WORD_MAX], addr[PL_ADDR_TEXT_MAX];
+	char word[PL_QUERY_WORD_MAX];
 	const char *text = v->absent ? "-" : pl_query_value_word(c, v, word);
 
 	if (text != NULL)
 		pl_buf_str(out, text);
-	else if (v->type == PL_QUERY_ADDR)
-		pl_buf_add(out, addr, pl_format_addr(addr, &v->addr));
-	else if (v->type == PL_QUERY_BOOL)
-		pl_buf_str(out, v->b ? "yes" : "no");
-	else if (v->type == PL_QUERY_TEXT)
-		pl_buf_str(out, v->text);
 	else if (v->type == PL_QUERY_LIST)
 		pl_buf_str(out, "…");
-	else
+	else if (is_number(c))
 		pl_buf_printf(out, "%.10g", number_of(v));
+	else
+		pl_query_value_put(out, v);
 }
 
 static void name_row(

@@ -9,7 +9,6 @@
 
 #include "base/complain.h"
 #include "base/json.h"
-#include "base/num.h"
 #include "record/clocks.h"
 #include "record/rows.h"
 #include "show/stdout.h"
@@ -59,19 +58,6 @@ static const struct pl_column extra_columns[PL_QUERY_OUT_EXTRA] = {
 	[INCOMPLETE] = { .name = "incomplete", .width = 10, .flag = true, .wide = true },
 };
 
-/* Returns true when a column of the question has the name, and replaces the extra column. */
-static bool is_taken(const struct pl_query_out *rows, const char *name)
-{
-	const struct pl_query_column *columns;
-	const uint32_t n = pl_query_columns(rows->query, &columns);
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (strcmp(columns[i].name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Begins the output at the first row, which tells whether there are windows and first crossings.
  * With crossings a column tells their rows from those of whole windows. */
 static void begin(struct pl_query_out *rows, bool windowed, bool crossings)
@@ -92,7 +78,9 @@ static void begin(struct pl_query_out *rows, bool windowed, bool crossings)
 		rows->columns[k++] = column_of(&columns[i]);
 	rows->n_extra = 0;
 	for (uint8_t i = 0; i < PL_QUERY_OUT_EXTRA; i++) {
-		if ((i == FINAL && !windowed) || is_taken(rows, extra_columns[i].name))
+		/* A column of the question with the same name replaces an extra one. */
+		if ((i == FINAL && !windowed) ||
+			pl_query_has_column(rows->query, extra_columns[i].name))
 			continue;
 		rows->extra[rows->n_extra++] = i;
 		rows->columns[k] = extra_columns[i];
@@ -133,33 +121,12 @@ static void put_list(struct pl_buf *text, const struct pl_query_value *v)
 
 static void put_value(struct pl_buf *text, const struct pl_query_value *v)
 {
-	char addr[PL_ADDR_TEXT_MAX];
-
-	switch (v->type) {
-	case PL_QUERY_UNSIGNED:
-		pl_buf_u64(text, v->u);
-		break;
-	case PL_QUERY_SIGNED:
-		pl_buf_printf(text, "%" PRId64, v->i);
-		break;
-	case PL_QUERY_DOUBLE:
+	if (v->type == PL_QUERY_DOUBLE)
 		pl_buf_printf(text, "%.10g", v->d);
-		break;
-	case PL_QUERY_ADDR:
-		pl_buf_add(text, addr, pl_format_addr(addr, &v->addr));
-		break;
-	case PL_QUERY_BOOL:
-		pl_buf_str(text, v->b ? "yes" : "no");
-		break;
-	case PL_QUERY_LIST:
+	else if (v->type == PL_QUERY_LIST)
 		put_list(text, v);
-		break;
-	case PL_QUERY_TEXT:
-		pl_buf_str(text, v->text);
-		break;
-	case PL_QUERY_TYPE_MAX:
-		break;
-	}
+	else
+		pl_query_value_put(text, v);
 }
 
 /* Writes [{"value":443,"count":1000,"error":0},…]. */
