@@ -302,9 +302,10 @@ static void set_interval(struct top *t, uint64_t ns)
 
 static void on_key(struct top *t, int key)
 {
-	unsigned int page = (unsigned int)getmaxy(stdscr) > HEAD_LINES + FOOT_LINES
-				    ? (unsigned int)getmaxy(stdscr) - HEAD_LINES - FOOT_LINES
-				    : 1;
+	const unsigned int rows = (unsigned int)getmaxy(stdscr);
+	const unsigned int page = rows > HEAD_LINES + FOOT_LINES
+					  ? rows - HEAD_LINES - FOOT_LINES - below_lines(t, rows)
+					  : 1;
 
 	if (key == KEY_RESIZE)
 		return;
