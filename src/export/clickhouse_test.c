@@ -2,13 +2,13 @@
 /* Rulings on answers of ClickHouse, and the kinds of rows that a spool refuses;
  * tests/interop/clickhouse.py checks the statement and the rows on a server. */
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/test.h"
+#include "base/test_folder.h"
 #include "export/clickhouse.h"
 
 static void test_answers(void)
@@ -93,23 +93,15 @@ static int open_with(
 	return pl_clickhouse_open(ret, &o, pl_clock_mono_ns(), diag);
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
 /* A spool with rows of one kind is not opened for the table of another. */
 static void test_spool_kind(void)
 {
 	static const struct pl_pkt96 packets[10];
-	char spool[] = "/tmp/clickhouse-test.XXXXXX";
+	const char *spool = pl_test_folder;
 	struct pl_diag diag = { .text = "" };
 	struct pl_export *e = NULL;
 
-	if (!ok(mkdtemp(spool) != NULL, "a folder"))
+	if (!ok(pl_test_folder_make(), "a folder"))
 		return;
 	eq(open_with(&e, spool, PL_FLAT_PKT64, &diag), 0, "an output of pkt64");
 	pl_clickhouse_write(e, packets, 10, sizeof(packets[0]), pl_clock_mono_ns());
@@ -132,7 +124,7 @@ static void test_spool_kind(void)
 	eq(open_with(&e, spool, PL_FLAT_PKT64, &diag), 0, "pkt64 does: %s", diag.text);
 	eq(pl_counter_read(&e->stats.recovered), 10, "with all its rows");
 	e->ops->close(e);
-	nftw(spool, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	pl_test_remove(spool);
 }
 
 int main(void)

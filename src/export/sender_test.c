@@ -4,7 +4,6 @@
 #include "export/test_sender.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -138,7 +137,7 @@ static void test_refused(void)
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		const char *path = fresh("refused");
+		const char *path = pl_test_fresh("refused");
 		struct pl_sender_options o = quick(path);
 		char letters[192];
 		struct pl_export *e;
@@ -187,7 +186,7 @@ static void test_doubted_first(void)
 {
 	for (int spooled = 0; spooled < 2; spooled++) {
 		const char *where = spooled ? "spool" : "memory";
-		struct pl_sender_options o = quick(spooled ? fresh("first") : NULL);
+		struct pl_sender_options o = quick(spooled ? pl_test_fresh("first") : NULL);
 		struct pl_export *e;
 
 		restart(AWAY);
@@ -232,7 +231,7 @@ static void test_doubted_in_order(void)
 
 static void test_all_bad(void)
 {
-	const char *path = fresh("all-bad");
+	const char *path = pl_test_fresh("all-bad");
 	struct pl_sender_options o = quick(path);
 	struct pl_export *e;
 	char letters[192];
@@ -257,7 +256,7 @@ static void test_all_bad(void)
 /* 500 to everything is an outage: nothing is dropped. */
 static void test_ill(void)
 {
-	struct pl_sender_options o = quick(fresh("ill"));
+	struct pl_sender_options o = quick(pl_test_fresh("ill"));
 	struct pl_export *e;
 
 	restart(ILL);
@@ -290,7 +289,7 @@ static void test_limited(void)
 
 static void test_spool(bool in_order)
 {
-	struct pl_sender_options o = quick(fresh("spool"));
+	struct pl_sender_options o = quick(pl_test_fresh("spool"));
 	struct pl_export *e;
 
 	o.in_order = in_order;
@@ -320,7 +319,7 @@ static void test_spool(bool in_order)
 /* New entries need not wait until the spool is empty. */
 static void test_newest(void)
 {
-	struct pl_sender_options o = quick(fresh("newest"));
+	struct pl_sender_options o = quick(pl_test_fresh("newest"));
 	struct pl_export *e;
 	uint64_t left = 0;
 
@@ -348,7 +347,7 @@ static void test_newest(void)
  * others in the spool. */
 static void test_killed(enum mode mode, uint64_t spooled, bool in_order)
 {
-	struct pl_sender_options o = quick(fresh("killed"));
+	struct pl_sender_options o = quick(pl_test_fresh("killed"));
 	struct pl_export *e;
 	int status = 0;
 	pid_t child;
@@ -388,7 +387,7 @@ static void test_killed(enum mode mode, uint64_t spooled, bool in_order)
 /* A server that never answers: batches still move to the spool, and a stop ends. */
 static void test_hangs(bool in_order)
 {
-	struct pl_sender_options o = quick(fresh("hangs"));
+	struct pl_sender_options o = quick(pl_test_fresh("hangs"));
 	struct pl_export *e;
 
 	o.in_order = in_order;
@@ -415,7 +414,7 @@ static void test_hangs(bool in_order)
 
 static void test_spool_full(bool newest)
 {
-	struct pl_sender_options o = quick(fresh("full"));
+	struct pl_sender_options o = quick(pl_test_fresh("full"));
 	struct pl_export *e;
 	uint64_t gone;
 
@@ -439,7 +438,7 @@ static void test_spool_full(bool newest)
 /* The disk is full: entries are counted, and stored again once there is room. */
 static void test_disk_full(void)
 {
-	struct pl_sender_options o = quick(fresh("disk"));
+	struct pl_sender_options o = quick(pl_test_fresh("disk"));
 	struct rlimit before, tight = { .rlim_cur = 100000 };
 	struct pl_export *e;
 	uint64_t spooled, lost;
@@ -527,7 +526,7 @@ static void test_mark_aside(void)
 
 static void test_mark_spooled(void)
 {
-	struct pl_sender_options o = quick(fresh("marked"));
+	struct pl_sender_options o = quick(pl_test_fresh("marked"));
 	struct pl_export *e;
 
 	restart(AWAY);
@@ -544,7 +543,7 @@ static void test_mark_spooled(void)
 
 static void test_kind(void)
 {
-	struct pl_sender_options o = quick(fresh("kind"));
+	struct pl_sender_options o = quick(pl_test_fresh("kind"));
 	struct pl_export *e, *second = NULL;
 	struct pl_diag diag = { .text = "" };
 
@@ -561,9 +560,7 @@ static void test_kind(void)
 
 int main(void)
 {
-	snprintf(dir, sizeof(dir), "%s/pathline-sender-XXXXXX",
-		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	if (mkdtemp(dir) == NULL)
+	if (!pl_test_folder_make())
 		return EXIT_FAILURE;
 	pthread_mutex_init(&server.lock, NULL);
 	pthread_cond_init(&server.wake, NULL);
@@ -594,6 +591,6 @@ int main(void)
 	test_spool_full(true);
 	test_disk_full();
 	test_kind();
-	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	pl_test_remove(pl_test_folder);
 	return pl_test_done();
 }

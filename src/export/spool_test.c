@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -14,27 +13,9 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "base/test.h"
-
-static char dir[64];
+#include "base/test_folder.h"
 
 /* ---- helpers ---- */
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
-static const char *fresh(const char *name)
-{
-	static char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	return path;
-}
 
 static struct pl_spool *spool_at(const char *path, const struct pl_spool_options *more)
 {
@@ -116,7 +97,7 @@ static const char *segment_of(const char *path)
 
 static void test_order(void)
 {
-	const char *path = fresh("order");
+	const char *path = pl_test_fresh("order");
 	struct pl_spool *s = spool_at(path, NULL);
 	uint64_t entries = 0;
 
@@ -156,7 +137,7 @@ static void test_limits(void)
 	};
 	static uint8_t big[60000];
 	struct pl_spool_record r = { .entries = 3, .payload = big, .len = sizeof(big) }, got;
-	struct pl_spool *s = spool_at(fresh("oldest"), &o);
+	struct pl_spool *s = spool_at(pl_test_fresh("oldest"), &o);
 	struct pl_spool_counts c;
 
 	for (uint32_t i = 0; i < 40; i++)
@@ -177,7 +158,7 @@ static void test_limits(void)
 	pl_spool_close(s);
 
 	o.drop_newest = true;
-	s = spool_at(fresh("newest"), &o);
+	s = spool_at(pl_test_fresh("newest"), &o);
 	for (uint32_t i = 0; i < 17; i++)
 		eq(pl_spool_put(s, &r), 0);
 	eq(pl_spool_put(s, &r), -EXFULL, "full: the newest is refused");
@@ -187,12 +168,12 @@ static void test_limits(void)
 	eq(pl_spool_put(s, &r), 0, "and taken when there is room");
 	pl_spool_close(s);
 	o.payload_max = 1 << 20;
-	ok(spool_at(fresh("tiny"), &o) == NULL, "a spool with no room for four is refused");
+	ok(spool_at(pl_test_fresh("tiny"), &o) == NULL, "a spool with no room for four is refused");
 }
 
 static void test_lock(void)
 {
-	const char *path = fresh("lock");
+	const char *path = pl_test_fresh("lock");
 	struct pl_spool_options o = { .path = path, .bytes = 1 << 20, .payload_max = 4096 };
 	struct pl_diag diag = { .text = "" };
 	struct pl_spool *s = spool_at(path, NULL), *second = NULL;
@@ -208,7 +189,7 @@ static void test_lock(void)
 /* The file is cut at every byte: each record that is still whole is found. */
 static void test_cut(void)
 {
-	const char *path = fresh("cut");
+	const char *path = pl_test_fresh("cut");
 	uint64_t ends[9] = { 0 };
 	struct pl_spool *s = spool_at(path, NULL);
 	char *whole;
@@ -226,7 +207,7 @@ static void test_cut(void)
 		uint32_t want = 0, have = 0;
 		int64_t i;
 
-		path = fresh("cut");
+		path = pl_test_fresh("cut");
 		mkdir(path, 0700);
 		pl_file_replace(segment_of(path), whole, cut, 0600);
 		while (want < 8 && ends[want + 1] <= cut)
@@ -276,7 +257,7 @@ static bool of_payload(const char *segment, size_t len, size_t at)
  * counted. */
 static void test_flip(void)
 {
-	const char *path = fresh("flip");
+	const char *path = pl_test_fresh("flip");
 	struct pl_spool *s = spool_at(path, NULL);
 	char *whole, *cursor, name[192];
 	size_t len, cursor_len;
@@ -297,7 +278,7 @@ static void test_flip(void)
 		struct pl_spool_counts c;
 
 		*of ^= (char)(1 << bit % 8);
-		path = fresh("flip");
+		path = pl_test_fresh("flip");
 		mkdir(path, 0700);
 		pl_file_replace(segment_of(path), whole, len, 0600);
 		snprintf(name, sizeof(name), "%s/cursor", path);
@@ -333,7 +314,7 @@ static void test_flip(void)
 /* A damaged record in the middle: counted with its entries and set aside; the others are read. */
 static void test_damage(void)
 {
-	const char *path = fresh("damage");
+	const char *path = pl_test_fresh("damage");
 	struct pl_spool *s = spool_at(path, NULL);
 	struct pl_spool_counts c;
 	uint64_t second, third;
@@ -379,7 +360,7 @@ static void test_damage(void)
 static void test_lost_headers(void)
 {
 	for (uint32_t lost = 0; lost < 6; lost++) {
-		const char *path = fresh("headers");
+		const char *path = pl_test_fresh("headers");
 		struct pl_spool *s = spool_at(path, NULL);
 		uint64_t begins[7] = { 0 };
 		struct pl_spool_counts c;
@@ -415,7 +396,7 @@ static void test_lost_headers(void)
 /* Copies are neither counted nor read; after a crash, unsettled ones are. */
 static void test_copies(void)
 {
-	const char *path = fresh("copies");
+	const char *path = pl_test_fresh("copies");
 	struct pl_spool *s = spool_at(path, NULL);
 	struct pl_spool_copy settled, kept;
 	uint8_t payload[128];
@@ -487,7 +468,7 @@ static int bad_sync(int fd)
 static void test_held(void)
 {
 	const struct pl_spool_options options = { .drop_newest = true, .segment_bytes = 512 };
-	const char *path = fresh("held");
+	const char *path = pl_test_fresh("held");
 	struct pl_spool *s = spool_at(path, &options);
 
 	for (uint32_t i = 0; i < 50; i++)
@@ -526,7 +507,7 @@ static void test_places(void)
 {
 	const struct pl_spool_options options = { .drop_newest = true, .segment_bytes = 512 };
 	struct pl_spool_place none, first, second;
-	const char *path = fresh("places");
+	const char *path = pl_test_fresh("places");
 	struct pl_spool *s = spool_at(path, &options);
 
 	for (uint32_t i = 0; i < 60; i++)
@@ -573,7 +554,7 @@ static void test_failing(void)
 				struct pl_spool_options o = { .sys = &sys, .segment_bytes = 400 };
 				struct pl_spool *s;
 				bool there[30] = { false };
-				const char *path = fresh("failing");
+				const char *path = pl_test_fresh("failing");
 
 				calls = 0;
 				fail_with = errors[e];
@@ -620,7 +601,7 @@ static void test_kill(void)
 	pl_rng_seed(&rng, 42);
 	for (unsigned int round = 0; good && round < 60; round++) {
 		struct pl_spool_options o = { .segment_bytes = 4096, .bytes = 64 << 20 };
-		const char *path = fresh("kill");
+		const char *path = pl_test_fresh("kill");
 		uint32_t put_ok, first;
 		struct pl_spool *s;
 		int64_t i, expect;
@@ -669,7 +650,7 @@ static void test_kill(void)
 
 static void test_hostile(void)
 {
-	const char *path = fresh("hostile");
+	const char *path = pl_test_fresh("hostile");
 	char name[192];
 	struct pl_spool *s;
 
@@ -688,10 +669,7 @@ static void test_hostile(void)
 
 int main(void)
 {
-	/* In memory where possible: the test syncs thousands of spools. */
-	snprintf(dir, sizeof(dir), "%s/pathline-spool-XXXXXX",
-		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	if (mkdtemp(dir) == NULL)
+	if (!pl_test_folder_make())
 		return EXIT_FAILURE;
 	test_order();
 	test_limits();
@@ -706,6 +684,6 @@ int main(void)
 	test_failing();
 	test_kill();
 	test_hostile();
-	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	pl_test_remove(pl_test_folder);
 	return pl_test_done();
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <errno.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,14 +11,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/test.h"
+#include "base/test_folder.h"
 #include "export/sender.h"
 
 #define MS        UINT64_C(1000000)
 
 #define VALUES    200000
 #define IS_BAD(v) ((v) % 1000 == 777)
-
-static char dir[64];
 
 /* ---- the server ---- */
 
@@ -212,23 +210,6 @@ static const struct pl_format_ops ops = { .name = "test", .event = format_event 
 static const struct pl_format_ops other_ops = { .name = "other", .event = format_event };
 
 /* ---- helpers ---- */
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
-static const char *fresh(const char *name)
-{
-	static char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	return path;
-}
 
 static struct pl_sender_options quick(const char *spool)
 {

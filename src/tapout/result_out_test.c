@@ -2,11 +2,10 @@
 /* Rows into files and topics: every row is delivered, waits, or is dropped for one cause. The
  * witness of topics is librdkafka's own consumer. */
 #include <errno.h>
-#include <ftw.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/test.h"
+#include "base/test_folder.h"
 #include "kafka/kafka.h"
 #include "kafka/test_kafka.h"
 #include "tapout/result_out.h"
@@ -15,11 +14,9 @@
 #define PRODUCE  0 /* the request's number in Kafka's protocol */
 #define REFUSALS 20000
 
-static char dir[64];
-
 static void path_of(char *dst, size_t cap, const char *name)
 {
-	snprintf(dst, cap, "%s/%s", dir, name);
+	snprintf(dst, cap, "%s/%s", pl_test_folder, name);
 }
 
 static void check_account(const struct pl_result_out *out, uint64_t rows, const char *when)
@@ -372,18 +369,9 @@ static void test_failing(void)
 	pl_result_out_close(out);
 }
 
-static int unlink_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 int main(void)
 {
-	snprintf(dir, sizeof(dir), "/tmp/result-out.XXXXXX");
-	if (mkdtemp(dir) == NULL)
+	if (!pl_test_folder_make())
 		return 1;
 	start_victim();
 	cluster = test_cluster_start();
@@ -395,6 +383,6 @@ int main(void)
 	test_failing();
 	test_killed();
 	test_cluster_stop(&cluster);
-	nftw(dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+	pl_test_remove(pl_test_folder);
 	return pl_test_done();
 }

@@ -2,11 +2,10 @@
 /* The output of a tap's records to a topic, with a spool, against librdkafka's own test cluster. The
  * test has the output's clock. */
 #include <errno.h>
-#include <ftw.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/test.h"
+#include "base/test_folder.h"
 #include "kafka/producer.h"
 #include "kafka/test_kafka.h"
 #include "tapout/tap_out.h"
@@ -17,7 +16,6 @@
 #define KEPT    100 /* records in the spool of a process that ends */
 
 static struct test_cluster cluster;
-static char dir[64];
 static uint64_t now = 1000 * SECOND;
 
 static const struct pl_kafka_producer_stats *sent(const struct pl_tap_out *out)
@@ -62,7 +60,7 @@ static void put(struct pl_tap_out *out, uint64_t from, uint64_t to)
 static void uri_of(char *dst, size_t cap, const char *topic, const char *keys)
 {
 	snprintf(dst, cap, "kafka://%s/%s?spool=%s/%s&records=16%s",
-		rd_kafka_mock_cluster_bootstraps(cluster.mock), topic, dir, topic, keys);
+		rd_kafka_mock_cluster_bootstraps(cluster.mock), topic, pl_test_folder, topic, keys);
 }
 
 /* Opens the output; the topic is made with that many partitions unless they are 0. */
@@ -385,18 +383,9 @@ static void test_uneven(void)
 	end(out);
 }
 
-static int unlink_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 int main(void)
 {
-	snprintf(dir, sizeof(dir), "/tmp/tap-kafka.XXXXXX");
-	if (mkdtemp(dir) == NULL)
+	if (!pl_test_folder_make())
 		return 1;
 	start_victim();
 	cluster = test_cluster_start();
@@ -412,6 +401,6 @@ int main(void)
 	test_killed();
 	test_uneven();
 	test_cluster_stop(&cluster);
-	nftw(dir, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
+	pl_test_remove(pl_test_folder);
 	return pl_test_done();
 }
