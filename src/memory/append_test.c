@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "base/test.h"
+#include "memory/test_memory.h"
 
 struct list {
 	struct pl_append a;
@@ -30,10 +31,7 @@ static struct list make(
 
 	if (pl_store_bytes(&params, &l.bytes, NULL) < 0)
 		abort();
-	l.base = aligned_alloc(64, l.bytes);
-	if (l.base == NULL)
-		abort();
-	memset(l.base, 0, l.bytes);
+	l.base = memory_for(&params);
 	if (pl_append_init(&l.a, &params, l.base) < 0)
 		abort();
 	return l;

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "base/test.h"
+#include "memory/test_memory.h"
 
 static struct pl_counters make(uint32_t hash, uint64_t width, uint32_t rows, uint32_t shared)
 {
@@ -16,15 +17,9 @@ static struct pl_counters make(uint32_t hash, uint64_t width, uint32_t rows, uin
 		.seed = hash == PL_HASH_DTA ? 0 : 3,
 		.counters = { width, rows, shared } };
 	struct pl_counters c;
-	uint64_t bytes;
-	void *base;
 
-	if (pl_store_bytes(&params, &bytes, NULL) < 0)
+	if (pl_counters_init(&c, &params, memory_for(&params)) < 0)
 		abort();
-	base = aligned_alloc(64, bytes);
-	if (base == NULL || pl_counters_init(&c, &params, base) < 0)
-		abort();
-	memset(base, 0, bytes);
 	return c;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "base/test.h"
+#include "memory/test_memory.h"
 
 static struct pl_postcards make(uint32_t hash, uint64_t chunks, uint32_t hops, uint32_t copies)
 {
@@ -15,15 +16,9 @@ static struct pl_postcards make(uint32_t hash, uint64_t chunks, uint32_t hops, u
 		.seed = hash == PL_HASH_DTA ? 0 : 8,
 		.postcards = { chunks, hops, copies } };
 	struct pl_postcards p;
-	uint64_t bytes;
-	void *base;
 
-	if (pl_store_bytes(&params, &bytes, NULL) < 0)
+	if (pl_postcards_init(&p, &params, memory_for(&params)) < 0)
 		abort();
-	base = aligned_alloc(64, bytes);
-	if (base == NULL || pl_postcards_init(&p, &params, base) < 0)
-		abort();
-	memset(base, 0, bytes);
 	return p;
 }
 

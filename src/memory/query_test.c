@@ -6,22 +6,9 @@
 #include <errno.h>
 
 #include "base/test.h"
+#include "memory/test_memory.h"
 
 #define KEYS 3000u
-
-static void *memory_for(const struct pl_store_params *params)
-{
-	uint64_t bytes;
-	void *p;
-
-	if (pl_store_bytes(params, &bytes, NULL) < 0)
-		abort();
-	p = aligned_alloc(64, bytes);
-	if (p == NULL)
-		abort();
-	memset(p, 0, bytes);
-	return p;
-}
 
 /* ---- the same answers ---- */
 

@@ -12,6 +12,7 @@
 #include "base/test.h"
 #include "memory/key_write.h"
 #include "memory/postcards.h"
+#include "memory/test_memory.h"
 
 #define KEYS 8u /* few, so that both ends are at the same ones */
 #if defined(__SANITIZE_THREAD__)
@@ -20,20 +21,6 @@
 #define ROUNDS 40000u
 #endif
 #define BATCH 4u
-
-static void *memory_for(const struct pl_store_params *params)
-{
-	uint64_t bytes;
-	void *p;
-
-	if (pl_store_bytes(params, &bytes, NULL) < 0)
-		abort();
-	p = aligned_alloc(64, bytes);
-	if (p == NULL)
-		abort();
-	memset(p, 0, bytes);
-	return p;
-}
 
 /* What a reader found. */
 struct seen {

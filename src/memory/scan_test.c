@@ -11,20 +11,7 @@
 #include "base/test.h"
 #include "memory/counters.h"
 #include "memory/postcards.h"
-
-static void *memory_for(const struct pl_store_params *params)
-{
-	uint64_t bytes;
-	void *p;
-
-	if (pl_store_bytes(params, &bytes, NULL) < 0)
-		abort();
-	p = aligned_alloc(64, bytes);
-	if (p == NULL)
-		abort();
-	memset(p, 0, bytes);
-	return p;
-}
+#include "memory/test_memory.h"
 
 static struct pl_store_params key_write_of(uint64_t slots, uint32_t value_bytes, uint32_t copies)
 {

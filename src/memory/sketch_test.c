@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "base/test.h"
+#include "memory/test_memory.h"
 
 static struct pl_sketch make(uint32_t kind, uint64_t columns, uint32_t rows, uint32_t cell_bytes)
 {
@@ -16,15 +17,9 @@ static struct pl_sketch make(uint32_t kind, uint64_t columns, uint32_t rows, uin
 		.seed = 21,
 		.sketch = { columns, rows, cell_bytes, kind } };
 	struct pl_sketch s;
-	uint64_t bytes;
-	void *base;
 
-	if (pl_store_bytes(&params, &bytes, NULL) < 0)
+	if (pl_sketch_init(&s, &params, memory_for(&params)) < 0)
 		abort();
-	base = aligned_alloc(64, bytes);
-	if (base == NULL || pl_sketch_init(&s, &params, base) < 0)
-		abort();
-	memset(base, 0, bytes);
 	return s;
 }
 
