@@ -61,6 +61,20 @@ static inline unsigned int pl_test_rounds(int argc, char **argv, unsigned int us
 	return argc > 2 ? (unsigned int)strtoul(argv[2], NULL, 10) : usual;
 }
 
+/* Puts the bytes of hexadecimal digits, among which there may be blanks; returns their number. */
+static inline size_t pl_test_hex(uint8_t *dst, size_t cap, const char *text)
+{
+	size_t n = 0;
+	unsigned int v;
+
+	for (int used; sscanf(text, " %2x%n", &v, &used) == 1; text += used) {
+		if (n == cap)
+			abort();
+		dst[n++] = (uint8_t)v;
+	}
+	return n;
+}
+
 static unsigned int pl_test_run;
 static unsigned int pl_test_failed;
 

@@ -27,15 +27,9 @@ static struct pl_build b;
 
 static void put_hex(const char *hex)
 {
-	for (; *hex != '\0'; hex++) {
-		unsigned int v;
+	uint8_t bytes[sizeof(frame)];
 
-		if (*hex == ' ')
-			continue;
-		sscanf(hex, "%2x", &v);
-		pl_put_u8(&b, (uint8_t)v);
-		hex++;
-	}
+	pl_put(&b, bytes, pl_test_hex(bytes, sizeof(bytes), hex));
 }
 
 /* One packet through a fresh or given decoder; keeps the last path in `got`. */

@@ -17,18 +17,9 @@ static struct pl_decode_options options;
 
 static void put_hex(const char *hex)
 {
-	unsigned int v;
+	uint8_t bytes[sizeof(area)];
 
-	while (*hex != '\0') {
-		if (*hex == ' ') {
-			hex++;
-			continue;
-		}
-		if (sscanf(hex, "%2x", &v) != 1)
-			abort();
-		pl_put_u8(&opts, (uint8_t)v);
-		hex += 2;
-	}
+	pl_put(&opts, bytes, pl_test_hex(bytes, sizeof(bytes), hex));
 }
 
 static void begin(void)

@@ -371,17 +371,6 @@ static void test_programs(const char *uri, uint64_t seed)
 #define REST            "00000000 00000000 00000000 00000000 00000000"
 #define TCP(offset)     "12340050 00000000 00000000 " offset "00ffff 00000000 "
 
-static size_t unhex(uint8_t *dst, size_t cap, const char *text)
-{
-	size_t n = 0;
-	int taken;
-
-	for (unsigned int byte; n < cap && sscanf(text, " %2x%n", &byte, &taken) == 1;
-		text += taken)
-		dst[n++] = (uint8_t)byte;
-	return n;
-}
-
 static void test_data(void)
 {
 	static const struct {
@@ -438,7 +427,7 @@ static void test_data(void)
 			continue;
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			uint8_t frame[FRAME_MAX];
-			size_t len = unhex(frame, sizeof(frame), rows[i].frame);
+			size_t len = pl_test_hex(frame, sizeof(frame), rows[i].frame);
 
 			eq(passes(pair, frame, (uint32_t)len),
 				strchr(rows[i].takers, rules[k].id) != NULL ? WHOLE : NOTHING,

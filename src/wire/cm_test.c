@@ -18,14 +18,8 @@ static void put(const struct pl_cm *cm, const void *private, size_t len)
 static void at(size_t offset, const char *hex)
 {
 	uint8_t want[64];
-	size_t n = 0;
-	unsigned int v;
-	int used;
+	const size_t n = pl_test_hex(want, sizeof(want), hex);
 
-	while (sscanf(hex, " %2x%n", &v, &used) == 1) {
-		want[n++] = (uint8_t)v;
-		hex += used;
-	}
 	memeq(mad + 24 + offset, want, n, "offset %zu", offset);
 }
 

@@ -3,31 +3,8 @@
  * round. */
 #include <errno.h>
 
-#include "base/test.h"
 #include "wire/dta.h"
-
-static uint8_t *bytes;
-
-/* Memory of exactly that size, so that a sanitizer sees a read behind it. */
-static struct pl_cursor from_hex(const char *hex)
-{
-	uint8_t data[512];
-	size_t n = 0;
-
-	for (; *hex != '\0'; hex++) {
-		unsigned int v;
-
-		if (*hex == ' ')
-			continue;
-		sscanf(hex, "%2x", &v);
-		data[n++] = (uint8_t)v;
-		hex++;
-	}
-	free(bytes);
-	bytes = malloc(n + 1);
-	memcpy(bytes, data, n);
-	return pl_cursor(bytes, n);
-}
+#include "wire/test_hex.h"
 
 static void published(void)
 {
@@ -295,6 +272,5 @@ int main(void)
 	several();
 	unsayable();
 	nacks();
-	free(bytes);
 	return pl_test_done();
 }

@@ -6,24 +6,6 @@
 #include "wire/ioam.h"
 #include "wire/layers.h"
 
-static size_t hex_of(uint8_t *ret, const char *hex)
-{
-	size_t n = 0;
-	unsigned int v;
-
-	while (*hex != '\0') {
-		if (*hex == ' ') {
-			hex++;
-			continue;
-		}
-		if (sscanf(hex, "%2x", &v) != 1)
-			abort();
-		ret[n++] = (uint8_t)v;
-		hex += 2;
-	}
-	return n;
-}
-
 /* Reads a whole area as a collector would: the first fault, and what was found. */
 struct seen {
 	unsigned int options, nodes;
@@ -103,7 +85,8 @@ static enum pl_verdict read_copy(struct seen *s, const uint8_t *bytes, size_t n,
 static void test_linux(void)
 {
 	uint8_t bytes[256], *copy;
-	size_t n = hex_of(bytes, LINUX_HEAD WORDS6 WORDS6 WORDS6 LINUX_NODE2 LINUX_NODE1);
+	size_t n = pl_test_hex(
+		bytes, sizeof(bytes), LINUX_HEAD WORDS6 WORDS6 WORDS6 LINUX_NODE2 LINUX_NODE1);
 	struct seen s;
 	const struct pl_ioam_node *two = &s.node[0], *one = &s.node[1];
 	const uint32_t missing = PL_IOAM_HAS_DELAY | PL_IOAM_HAS_CHECKSUM | PL_IOAM_HAS_BUFFER;
@@ -144,7 +127,7 @@ static void test_vectors(void)
 	struct seen s;
 	size_t n;
 
-	n = hex_of(bytes, "31120004 007b00c0 80000000 00000015 00000007");
+	n = pl_test_hex(bytes, sizeof(bytes), "31120004 007b00c0 80000000 00000015 00000007");
 	eq(read_copy(&s, bytes, n, &copy), PL_V_OK, "direct export");
 	eq(s.dex.ns, 123);
 	eq(s.dex.type, 0x800000);
@@ -152,19 +135,20 @@ static void test_vectors(void)
 	ok(s.dex.have_seq && s.dex.seq == 7);
 	eq(s.notes, 0);
 	free(copy);
-	n = hex_of(bytes, "31120004 007b0003 80000000 00000015 00000007");
+	n = pl_test_hex(bytes, sizeof(bytes), "31120004 007b0003 80000000 00000015 00000007");
 	eq(read_copy(&s, bytes, n, &copy), PL_V_OK, "early direct export");
 	ok(s.dex.have_flow && s.dex.flow == 21 && s.dex.have_seq && s.dex.seq == 7);
 	eq(s.notes, PL_NOTE_BIT(IOAM_LEGACY_DEX));
 	free(copy);
-	n = hex_of(bytes, "11120003 007b7000 0000002a 6553f100 0003d090");
+	n = pl_test_hex(bytes, sizeof(bytes), "11120003 007b7000 0000002a 6553f100 0003d090");
 	eq(read_copy(&s, bytes, n, &copy), PL_V_OK, "edge to edge");
 	eq(s.e2e.ns, 123);
 	ok(s.e2e.have_seq && s.e2e.seq == 42);
 	ok(s.e2e.have_seconds && s.e2e.seconds == 1700000000);
 	ok(s.e2e.have_fraction && s.e2e.fraction == 250000);
 	free(copy);
-	n = hex_of(bytes, "0100 05020000 1116 0002 00010000 1122334455667788 99aabbccddeeff00");
+	n = pl_test_hex(bytes, sizeof(bytes),
+		"0100 05020000 1116 0002 00010000 1122334455667788 99aabbccddeeff00");
 	eq(read_copy(&s, bytes, n, &copy), PL_V_OK, "proof of transit behind other options");
 	eq(s.pot.ns, 1);
 	eq(s.pot.packet_id, 0x1122334455667788);
@@ -242,7 +226,7 @@ static void test_rows(void)
 	struct seen s;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t n = hex_of(bytes, rows[i].hex);
+		size_t n = pl_test_hex(bytes, sizeof(bytes), rows[i].hex);
 
 		streq(pl_verdict_name(read_copy(&s, bytes, n, &copy)),
 			pl_verdict_name(rows[i].verdict), "%s", rows[i].name);
@@ -256,7 +240,8 @@ static void test_rows(void)
 static void test_goes_on(void)
 {
 	uint8_t bytes[64];
-	size_t n = hex_of(bytes, "31040005007b 31120004 007b00c0 80000000 00000015 00000007");
+	size_t n = pl_test_hex(
+		bytes, sizeof(bytes), "31040005007b 31120004 007b00c0 80000000 00000015 00000007");
 	struct pl_cursor c = pl_cursor(bytes, n);
 	struct pl_ioam_option o;
 	enum pl_verdict v;
@@ -400,11 +385,11 @@ static void test_put_bytes(void)
 	size_t n;
 
 	eq(pl_ioam_put_dex(&b, &dex, PL_IP6_OPT_IOAM_MUTABLE), 0);
-	n = hex_of(want, "0100 31120004 007b00c0 80000000 00000015 00000007");
+	n = pl_test_hex(want, sizeof(want), "0100 31120004 007b00c0 80000000 00000015 00000007");
 	eq(b.len, n);
 	memeq(memory, want, n);
 	eq(pl_ioam_put_e2e(&b, &e2e, PL_IP6_OPT_IOAM, false), 0);
-	hex_of(want, "11120003 007b7000 0000002a 6553f100 0003d090");
+	pl_test_hex(want, sizeof(want), "11120003 007b7000 0000002a 6553f100 0003d090");
 	eq(b.len, n + 20);
 	memeq(memory + n, want, 20, "on a word already: no padding");
 }
@@ -445,7 +430,8 @@ static void test_truncation_and_damage(void)
 	struct seen s;
 	struct pl_rng rng;
 	uint64_t seed = 65;
-	size_t n = hex_of(bytes, LINUX_HEAD WORDS6 WORDS6 WORDS6 LINUX_NODE2 LINUX_NODE1);
+	size_t n = pl_test_hex(
+		bytes, sizeof(bytes), LINUX_HEAD WORDS6 WORDS6 WORDS6 LINUX_NODE2 LINUX_NODE1);
 	unsigned int refused = 0;
 
 	for (size_t cut = 0; cut < n; cut++) {

@@ -3,22 +3,6 @@
 #include "base/test.h"
 #include "wire/layers.h"
 
-static const char *hex_of(uint8_t *ret, size_t *ret_len, const char *hex)
-{
-	size_t n = 0;
-	unsigned int v;
-
-	for (; *hex != '\0'; hex += 2) {
-		while (*hex == ' ')
-			hex++;
-		if (*hex == '\0' || sscanf(hex, "%2x", &v) != 1)
-			break;
-		ret[n++] = (uint8_t)v;
-	}
-	*ret_len = n;
-	return hex;
-}
-
 /* The bytes in memory of exactly their size, so that a sanitizer sees a read behind them. */
 static enum pl_verdict walk_copy(struct pl_layers *l, uint8_t **ret_copy, const void *data,
 	size_t n, enum pl_link link, bool lenient)
@@ -104,7 +88,7 @@ static void test_good(void)
 		struct pl_addr src = pl_addr_v4(v4);
 		bool same;
 
-		hex_of(bytes, &n, g->hex);
+		n = pl_test_hex(bytes, sizeof(bytes), g->hex);
 		eq(walk_copy(&l, &copy, bytes, n, g->link, g->lenient), PL_V_OK, "%s: verdict",
 			g->name);
 		if (g->version == 6)
@@ -192,7 +176,7 @@ static void test_bad(void)
 	size_t n;
 
 	for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++) {
-		hex_of(bytes, &n, bads[i].hex);
+		n = pl_test_hex(bytes, sizeof(bytes), bads[i].hex);
 		streq(pl_verdict_name(walk_copy(&l, &copy, bytes, n, bads[i].link, false)),
 			pl_verdict_name(bads[i].verdict), "%s", bads[i].name);
 		free(copy);
@@ -244,7 +228,7 @@ static void test_truncation(void)
 	bool good = true;
 
 	for (size_t i = 0; i < sizeof(goods) / sizeof(goods[0]); i++) {
-		hex_of(bytes, &n, goods[i].hex);
+		n = pl_test_hex(bytes, sizeof(bytes), goods[i].hex);
 		for (size_t cut = 0; cut < n; cut++) {
 			for (int lenient = 0; lenient < 2; lenient++) {
 				enum pl_verdict v = walk_copy(
@@ -272,7 +256,7 @@ static void test_damage(void)
 	for (unsigned int round = 0; round < 200000 && good; round++) {
 		const struct good *g = &goods[pl_rng_below(&rng, sizeof(goods) / sizeof(goods[0]))];
 
-		hex_of(bytes, &n, g->hex);
+		n = pl_test_hex(bytes, sizeof(bytes), g->hex);
 		for (uint64_t k = pl_rng_below(&rng, 4); k > 0; k--)
 			bytes[pl_rng_below(&rng, n)] = (uint8_t)pl_rng_u64(&rng);
 		n -= pl_rng_below(&rng, 3) == 0 ? pl_rng_below(&rng, n) : 0;
@@ -292,7 +276,8 @@ static void test_options_found(void)
 	struct pl_layers l;
 	size_t n;
 
-	hex_of(bytes, &n, IP6("001c", "00") "3c 00 0104 01020304 11 00 0104 05060708" UDP DATA);
+	n = pl_test_hex(bytes, sizeof(bytes),
+		IP6("001c", "00") "3c 00 0104 01020304 11 00 0104 05060708" UDP DATA);
 	eq(pl_layers_walk(&l, pl_cursor(bytes, n), PL_LINK_RAW_IP, false), PL_V_OK);
 	eq(l.flags, PL_LAYERS_HOP_OPTS | PL_LAYERS_DST_OPTS);
 	eq(pl_cursor_left(&l.hop_opts), 6);

@@ -1,30 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Telemetry reports: vectors, liars seen in the field, hostile lengths. */
-#include "base/test.h"
 #include "wire/layers.h"
 #include "wire/report.h"
-
-static uint8_t bytes[4096];
-static uint8_t *exact;
-
-static struct pl_cursor from_hex(const char *hex)
-{
-	size_t n = 0;
-
-	for (; *hex != '\0'; hex++) {
-		unsigned int v;
-
-		if (*hex == ' ')
-			continue;
-		sscanf(hex, "%2x", &v);
-		bytes[n++] = (uint8_t)v;
-		hex++;
-	}
-	free(exact);
-	exact = malloc(n + 1);
-	memcpy(exact, bytes, n);
-	return pl_cursor(exact, n);
-}
+#include "wire/test_hex.h"
 
 #define ETH  "020000000001 020000000002 0800 "
 #define IP28 "4500001c 00010000 4011 66ce 0a000001 0a000002 138813890008 0000"
@@ -292,6 +270,5 @@ int main(void)
 	lengths_followed();
 	rows();
 	round_trip();
-	free(exact);
 	return pl_test_done();
 }

@@ -5,20 +5,6 @@
 #include "base/rng.h"
 #include "base/test.h"
 
-/* Bytes of a hexadecimal text; blanks do not count. */
-static size_t unhex(uint8_t *dst, size_t cap, const char *text)
-{
-	size_t n = 0;
-	unsigned int v;
-	int used;
-
-	while (n < cap && sscanf(text, " %2x%n", &v, &used) == 1) {
-		dst[n++] = (uint8_t)v;
-		text += used;
-	}
-	return n;
-}
-
 #define IP4_WRITE "4500 0044 2C75 4000 4011 F99C 0A000065 0A000033 2710 12B7 0030 0000 "
 #define V1_TRANSPORT                                                                               \
 	"0A40FFFF000011B900000064 00007F0000000568 00012345 00000008 79B8F899 0000002A "
@@ -85,7 +71,7 @@ static size_t frame_of(uint8_t frame[256], const struct vector *v, bool tagged)
 	if (tagged)
 		pl_put_be32(&b, 0x8100a005);
 	pl_put_be16(&b, types[v->net]);
-	return b.len + unhex(frame + b.len, 256 - b.len, v->bytes);
+	return b.len + pl_test_hex(frame + b.len, 256 - b.len, v->bytes);
 }
 
 static void test_specification_sample(void)
@@ -95,7 +81,7 @@ static void test_specification_sample(void)
 				   "BB884D85FD5CFBA4728BC0690ED40000";
 	uint8_t bytes[64];
 	uint32_t icrc = 0;
-	size_t n = unhex(bytes, sizeof(bytes), text);
+	size_t n = pl_test_hex(bytes, sizeof(bytes), text);
 
 	eq(n, 52);
 	icrc = pl_crc32(0, bytes, n);

@@ -268,12 +268,7 @@ static void test_tunnels(void)
 				  "0cb00710acb007114c73801bb1111222233334444501002000000000078";
 	uint8_t bytes[sizeof(hex) / 2];
 
-	for (size_t i = 0; i < sizeof(bytes); i++) {
-		unsigned int v;
-
-		sscanf(hex + 2 * i, "%2x", &v);
-		bytes[i] = (uint8_t)v;
-	}
+	(void)pl_test_hex(bytes, sizeof(bytes), hex);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct pl_decode_options options = { .vxlan_ports = rows[i].vxlan_ports };
 		const struct pl_packet pkt = { .data = bytes,
