@@ -87,6 +87,18 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
 	struct collector_peer **ret);
 
+/* Ends a peer: removes its queue pair and its key. */
+void collector_end_peer(struct pl_collector *c, struct collector_peer *p);
+/* Ends a peer and its connection, so that the peer notices and connects anew. */
+void collector_drop_peer(struct pl_collector *c, struct collector_peer *p);
+/* Settles a peer: its request of RDMA-CM was confirmed. */
+void collector_confirm(struct pl_collector *c, struct collector_peer *p);
+/* Takes the signals of peers, and queue pairs that went to error. */
+void collector_completions(struct pl_collector *c);
+/* Ends all queue pairs and their connections after the NIC's device is gone. Returns their
+ * number. */
+uint32_t collector_lose_peers(struct pl_collector *c);
+
 /* collector_switch.c */
 
 /* Makes the queue pair of options.peer_switch and tells its controller. Returns negative errno with
@@ -94,13 +106,6 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 int collector_switch_open(struct pl_collector *c, struct pl_diag *diag);
 /* Publishes the entries that the switch wrote since the last call. */
 void collector_switch_publish(struct pl_collector *c);
-
-/* Ends a peer: removes its queue pair and its key. */
-void collector_end_peer(struct pl_collector *c, struct collector_peer *p);
-/* Ends a peer and its connection, so that the peer notices and connects anew. */
-void collector_drop_peer(struct pl_collector *c, struct collector_peer *p);
-/* Settles a peer: its request of RDMA-CM was confirmed. */
-void collector_confirm(struct pl_collector *c, struct collector_peer *p);
 
 /* collector_cm.c */
 
@@ -110,10 +115,3 @@ void collector_cm_events(struct pl_collector *c);
 void collector_signs_of_life(struct pl_collector *c);
 /* Disconnects the peers by RDMA-CM once; peers over TCP see their connection end. */
 void collector_say_goodbye(struct pl_collector *c);
-/* collector_peers.c */
-
-/* Takes the signals of peers, and queue pairs that went to error. */
-void collector_completions(struct pl_collector *c);
-/* Ends all queue pairs and their connections after the NIC's device is gone. Returns their
- * number. */
-uint32_t collector_lose_peers(struct pl_collector *c);
