@@ -103,7 +103,9 @@ static int read_guard(const struct pl_mark_args *a, struct pl_mark_setup *ret)
 	return 0;
 }
 
-int pl_mark_args_setup(const struct pl_mark_args *a, struct pl_mark_setup *ret)
+/* Sets period, method, bits and guard band in *ret. Returns 0, or an exit code after an error
+ * message. */
+static int make_setup(const struct pl_mark_args *a, struct pl_mark_setup *ret)
 {
 	int code;
 
@@ -227,7 +229,7 @@ static int read_args(const char *command, const struct pl_mark_args *a,
 	}
 	code = check_numbers(a);
 	if (code == 0)
-		code = pl_mark_args_setup(a, &o->kernel.setup);
+		code = make_setup(a, &o->kernel.setup);
 	if (code == 0)
 		code = check_loss_only(a, o);
 	if (code == 0)

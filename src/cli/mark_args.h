@@ -120,10 +120,6 @@ uint64_t pl_mark_args_clock_error(const struct pl_mark_args *a);
 void pl_mark_args_begin(struct pl_mark_args *a);
 void pl_mark_args_done(struct pl_mark_args *a);
 
-/* Sets period, method, bits and guard band in *ret. Returns 0, or an exit code after an error
- * message. */
-int pl_mark_args_setup(const struct pl_mark_args *a, struct pl_mark_setup *ret);
-
 /* Runs a host that was filled in, and, unless NULL, the service that gets its records. An exit code;
  * complains. */
 int pl_mark_args_run(

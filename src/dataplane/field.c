@@ -71,7 +71,7 @@ int pl_dp_mac_parse(const char *text, uint64_t *ret)
 	return 0;
 }
 
-void pl_dp_mac_put(uint64_t mac, struct pl_buf *out)
+static void put_mac(uint64_t mac, struct pl_buf *out)
 {
 	for (int shift = 40; shift >= 0; shift -= 8)
 		pl_buf_printf(
@@ -146,7 +146,7 @@ void pl_dp_value_put(enum pl_dp_field field, const uint64_t *value, struct pl_bu
 
 	switch (pl_dp_fields[field].kind) {
 	case PL_DP_FIELD_MAC:
-		pl_dp_mac_put(value[0], out);
+		put_mac(value[0], out);
 		break;
 	case PL_DP_FIELD_ADDR:
 		for (unsigned int i = 0; i < 16; i++)

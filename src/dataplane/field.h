@@ -34,7 +34,6 @@ enum pl_dp_field pl_dp_field_find(const char *name, size_t len, struct pl_diag *
 
 /* Parses "02:00:00:00:00:01" into 48 bits. -EINVAL. */
 int pl_dp_mac_parse(const char *text, uint64_t *ret);
-void pl_dp_mac_put(uint64_t mac, struct pl_buf *out);
 
 /* Convert a MAC address in a packet to a number and back. */
 uint64_t pl_dp_mac_get(const uint8_t bytes[6]);

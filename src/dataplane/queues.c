@@ -394,7 +394,9 @@ static void count_sent(struct pl_dp_port *p, uint64_t now_ns)
 	}
 }
 
-uint32_t pl_dp_port_util(struct pl_dp_port *p, uint64_t now_ns)
+/* Returns the utilization of the port in the last complete window before now, in 1/65536; 0 without
+ * a rate. */
+static uint32_t util_of(struct pl_dp_port *p, uint64_t now_ns)
 {
 	if (p->cfg.rate_bps == 0)
 		return 0;
@@ -454,7 +456,7 @@ struct pl_dp_packet *pl_dp_port_dequeue(struct pl_dp_port *p, uint64_t now_ns)
 		return NULL;
 	class = &p->classes[queue];
 	pkt = class->head;
-	pkt->tx_util = pl_dp_port_util(p, now_ns);
+	pkt->tx_util = util_of(p, now_ns);
 	account(p, (unsigned int)queue, (uint64_t)pkt->len + p->cfg.overhead_bytes, now_ns);
 	take_out(p, class);
 	pkt->out_ns = p->busy.ns;

@@ -95,6 +95,3 @@ void pl_dp_port_clock_set(struct pl_dp_port *p, uint64_t step_ns);
 /* Returns the number of packets in all queues. */
 uint32_t pl_dp_port_held(const struct pl_dp_port *p);
 const struct pl_dp_queue_books *pl_dp_port_books(const struct pl_dp_port *p, unsigned int queue);
-/* Returns the utilization of the port in the last complete window before now, in 1/65536; 0 without
- * a rate. */
-uint32_t pl_dp_port_util(struct pl_dp_port *p, uint64_t now_ns);

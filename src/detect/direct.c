@@ -15,7 +15,8 @@ _Static_assert(PL_CORE_TCP_BEFORE_OPTIONS == (int)PL_TCP_BEFORE_OPTIONS &&
 		       PL_CORE_EMBEDDED_NEVER == (int)PL_EMBEDDED_NEVER,
 	"as bpf/ has them");
 
-void pl_direct_profile_of(struct pl_core_profile *ret, const struct pl_profile *p)
+/* Converts a profile of decode/ into the form of the core. */
+static void convert_profile(struct pl_core_profile *ret, const struct pl_profile *p)
 {
 	*ret = (struct pl_core_profile){
 		.layout_key = pl_int_layout_key(0, 0, 0, false, p->hints.dialect, &p->hints),
@@ -60,13 +61,13 @@ int pl_direct_init(struct pl_direct *direct, const struct pl_decode_options *o)
 		pl_direct_done(direct);
 		return -ENOMEM;
 	}
-	pl_direct_profile_of(&direct->profiles[0].profile, &none);
+	convert_profile(&direct->profiles[0].profile, &none);
 	for (unsigned int i = 0; i < o->n_profiles; i++) {
 		struct pl_direct_profile *p = &direct->profiles[i + 1];
 
 		p->prefix = o->profiles[i].prefix;
 		p->prefix_bits = o->profiles[i].prefix_bits;
-		pl_direct_profile_of(&p->profile, &o->profiles[i]);
+		convert_profile(&p->profile, &o->profiles[i]);
 	}
 	pl_layouts_usual(&direct->layouts);
 	return 0;

@@ -32,9 +32,6 @@ struct pl_direct {
 int pl_direct_init(struct pl_direct *direct, const struct pl_decode_options *options);
 void pl_direct_done(struct pl_direct *direct);
 
-/* Converts a profile of decode/ into the form of the core. */
-void pl_direct_profile_of(struct pl_core_profile *ret, const struct pl_profile *profile);
-
 /* Parses a report and returns its enum pl_escalation; on PL_ESCALATION_NONE the scratch holds the
  * report and its hops. The call learns new layouts, from every sender and for good: it is for
  * benchmarks and tests. Layouts of reports from a network are learned by pl_kernel_learn, from

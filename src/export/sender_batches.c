@@ -125,7 +125,8 @@ static int put_record(struct sender *s, struct pl_spool_record *r)
 	return result;
 }
 
-int pl_sender_spool(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect)
+/* Stores entries from `first` on as a record of the spool. */
+static int spool_from(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect)
 {
 	struct pl_spool_record r;
 	int result = make_record(s, c, first, false, suspect, &r);
@@ -152,7 +153,7 @@ static void evict(struct sender *s, struct held *h)
 	if (s->spool == NULL) {
 		pl_sender_drop(s, PL_EXPORT_MEMORY, h->n);
 	} else {
-		r = pl_sender_spool(s, &c, 0, h->suspect);
+		r = spool_from(s, &c, 0, h->suspect);
 		if (r < 0)
 			pl_sender_drop(s, pl_export_drop_of(r), h->n);
 	}
@@ -168,7 +169,7 @@ static void spool_work(struct sender *s)
 
 	if (!w->active || w->spooled || s->spool == NULL || pl_sender_spool_records(s) != 0)
 		return;
-	if (pl_sender_spool(s, &w->chunks, 0, w->suspect) < 0 || pl_spool_peek(s->spool, &r) < 0)
+	if (spool_from(s, &w->chunks, 0, w->suspect) < 0 || pl_spool_peek(s->spool, &r) < 0)
 		return;
 	w->spooled = true;
 	s->queued -= w->chunks.n - w->lo;
@@ -248,7 +249,7 @@ void pl_sender_put_away(struct sender *s)
 
 	if (w->active && !w->spooled) {
 		uint32_t left = w->chunks.n - w->lo;
-		int r = pl_sender_spool(s, &w->chunks, w->lo, w->suspect);
+		int r = spool_from(s, &w->chunks, w->lo, w->suspect);
 
 		s->queued -= left;
 		if (r < 0)

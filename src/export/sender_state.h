@@ -113,8 +113,6 @@ void pl_sender_release(struct sender *s, struct held *h);
 struct held *pl_sender_room(struct sender *s, uint64_t now_ns);
 bool pl_sender_full(const struct sender *s, const struct held *h);
 
-/* Stores entries from `first` on as a record of the spool. */
-int pl_sender_spool(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect);
 /* Stores a doubted batch likewise; turned: its first entry is moved to the end. */
 int pl_sender_spool_doubted(
 	struct sender *s, const struct pl_chunks *c, uint32_t first, bool turned);

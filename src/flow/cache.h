@@ -77,9 +77,6 @@ extern const struct pl_stats pl_flow_counters_list;
 /* Takes `n` records, 1 to PL_FLOW_RECORDS; they are valid during the call. */
 typedef void pl_flow_sink(void *arg, const struct pl_flow288 *records, uint32_t n);
 
-/* Bytes that a cache of this configuration takes. */
-uint64_t pl_flow_cache_bytes(const struct pl_flow_config *config);
-
 /* Returns 0, -EINVAL with the reason in `diag` (may be NULL), or -ENOMEM. */
 int pl_flow_cache_new(struct pl_flow_cache **ret, const struct pl_flow_config *config,
 	pl_flow_sink *sink, void *arg, struct pl_diag *diag);

@@ -63,13 +63,6 @@ static uint64_t other_bytes(const struct pl_flow_config *config)
 	return (uint64_t)pl_flow_buckets_for(config) * PL_FLOW_WAYS * sizeof(struct pl_flow_other);
 }
 
-uint64_t pl_flow_cache_bytes(const struct pl_flow_config *config)
-{
-	return sizeof(struct pl_flow_cache) + sizeof(struct pl_flow_kept) +
-	       rounded(bucket_bytes(config)) + rounded(flow_bytes(config)) +
-	       rounded(other_bytes(config));
-}
-
 int pl_flow_config_check(const struct pl_flow_config *c, struct pl_diag *diag)
 {
 	if (c->max_flows == 0 || c->max_flows > PL_FLOW_MAX_FLOWS)

@@ -53,7 +53,7 @@ static uint64_t *counter_of(struct pl_kafka_producer_stats *s, rd_kafka_resp_err
 	}
 }
 
-void pl_kafka_producer_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, uint64_t items)
+static void count_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, uint64_t items)
 {
 	*counter_of(&p->stats, err) += items;
 }
@@ -81,7 +81,7 @@ void pl_kafka_batch_ended(
 		p->undelivered(p->arg, batch->records, batch->n))
 		p->stats.returned += batch->n;
 	else
-		pl_kafka_producer_ended(p, err, batch->n);
+		count_ended(p, err, batch->n);
 }
 
 bool pl_kafka_message_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const void *key,
@@ -93,7 +93,7 @@ bool pl_kafka_message_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err
 		p->stats.returned++;
 		return true;
 	}
-	pl_kafka_producer_ended(p, err, 1);
+	count_ended(p, err, 1);
 	return err == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -104,7 +104,7 @@ bool pl_kafka_noted_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, 
 		p->stats.returned++;
 		return true;
 	}
-	pl_kafka_producer_ended(p, err, 1);
+	count_ended(p, err, 1);
 	return err == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 

@@ -110,8 +110,6 @@ struct pl_kafka_producer {
 	struct pl_diag trouble;
 };
 
-/* Counts items that ended with this error of librdkafka. */
-void pl_kafka_producer_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, uint64_t items);
 /* Counts a batch that ended with this error: delivered, returned or dropped. */
 void pl_kafka_batch_ended(
 	struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const struct pl_kafka_batch *batch);

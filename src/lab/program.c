@@ -32,7 +32,8 @@ static const struct pl_lab_end *end_of(
 	return &l->end[(l->end[0].node != node) ^ peer];
 }
 
-bool pl_lab_program_is_edge(const struct pl_lab_program *p, unsigned int node, unsigned int port)
+/* Returns true when the port leads out of the switches. */
+static bool is_edge(const struct pl_lab_program *p, unsigned int node, unsigned int port)
 {
 	const unsigned int kind = p->t->nodes[end_of(p->t, node, port, true)->node].kind;
 
@@ -216,13 +217,12 @@ static void put_telemetry(const struct maker *m, struct pl_buf *out)
 		pl_lab_int_versions[m->t->int_version], m->t->int_fields);
 	pl_buf_str(out, "  - name: edge\n    key: [ port.in exact ]\n    entries:\n");
 	for (unsigned int p = 1; p <= n->n_ports; p++)
-		pl_buf_printf(out, "      - port.in=%u -> mark %d\n", p,
-			pl_lab_program_is_edge(m->p, m->node, p));
+		pl_buf_printf(out, "      - port.in=%u -> mark %d\n", p, is_edge(m->p, m->node, p));
 	pl_buf_printf(out, "  - name: drops\n    miss: \"report kind=drop %s\"\n", to);
 	pl_buf_str(out, "  - name: telemetry\n    stage: egress\n"
 			"    key: [ mark exact, port.out exact ]\n    entries:\n");
 	for (unsigned int p = 1; p <= n->n_ports; p++) {
-		const bool edge = pl_lab_program_is_edge(m->p, m->node, p);
+		const bool edge = is_edge(m->p, m->node, p);
 
 		if (p == management_port(m->t, m->node))
 			continue;
@@ -266,7 +266,7 @@ static void put_ports(const struct maker *m, struct pl_buf *out)
 
 static void put_point(const struct maker *m, unsigned int port, bool out, struct pl_buf *buf)
 {
-	const bool marks = !out && pl_lab_program_is_edge(m->p, m->node, port);
+	const bool marks = !out && is_edge(m->p, m->node, port);
 
 	pl_buf_printf(buf, "    - { number: %u, port: %u, direction: %s, role: %s, by: %s }\n",
 		pl_lab_point(m->node + 1, port, out), port, out ? "out" : "in",

@@ -28,5 +28,3 @@ struct pl_lab_program {
 /* Appends the configuration. -ENOSPC: more sets of equal paths than a switch has groups;
  * -ENOMEM. */
 int pl_lab_program_text(const struct pl_lab_program *p, unsigned int node, struct pl_buf *out);
-/* Returns true when the port leads out of the switches. */
-bool pl_lab_program_is_edge(const struct pl_lab_program *p, unsigned int node, unsigned int port);

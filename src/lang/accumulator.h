@@ -98,6 +98,3 @@ static inline uint32_t topk_capacity(uint32_t k)
 {
 	return 4 * k < 64 ? 64 : 4 * k;
 }
-
-/* Bytes of an aggregate's accumulator, a multiple of 8. */
-uint32_t pl_query_acc_size(enum agg_kind kind, enum pl_query_type arg, uint32_t k);

@@ -123,7 +123,6 @@ void pl_query_parse_on(struct lexer *lx, struct ast_source *source);
 int pl_query_parse_duration(struct lexer *lx, uint64_t *ret);
 /* Parses the step of a window whose length is known; the window becomes HOP. */
 int pl_query_parse_step(struct lexer *lx, struct ast_window *window);
-int pl_query_parse_window(struct lexer *lx, struct ast_window *ret);
 /* True for the word of a window: tumble, hop, session. */
 bool pl_query_is_window(const char *name);
 void pl_query_parse_order(struct lexer *lx, struct ast_select *select);

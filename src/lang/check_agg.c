@@ -28,7 +28,8 @@ bool pl_query_is_aggregate(const char *name)
 	return find(name) >= 0;
 }
 
-uint32_t pl_query_acc_size(enum agg_kind kind, enum pl_query_type arg, uint32_t k)
+/* Bytes of an aggregate's accumulator, a multiple of 8. */
+static uint32_t acc_size(enum agg_kind kind, enum pl_query_type arg, uint32_t k)
 {
 	switch (kind) {
 	case AGG_COUNT:
@@ -225,7 +226,7 @@ int pl_query_check_agg(struct checker *c, const struct ast *ast)
 	}
 	arg = agg.n_args > 0 ? (enum pl_query_type)agg.args[0]->type : PL_QUERY_UNSIGNED;
 	agg.type = (uint8_t)result_type((enum agg_kind)agg.kind, arg);
-	agg.size = pl_query_acc_size((enum agg_kind)agg.kind, arg, agg.k);
+	agg.size = acc_size((enum agg_kind)agg.kind, arg, agg.k);
 	agg.offset = stage->acc_bytes;
 	stage->acc_bytes += agg.size;
 	column = &stage->groups.columns[stage->n_keys + stage->n_aggs];

@@ -74,7 +74,7 @@ bool pl_query_is_window(const char *name)
 }
 
 /* TUMBLE(ts, 1s), HOP(ts, 10s, 1s) or SESSION(ts, 30s), when it is there. */
-int pl_query_parse_window(struct lexer *lx, struct ast_window *ret)
+static int parse_window(struct lexer *lx, struct ast_window *ret)
 {
 	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
 		if (pl_query_is(lx, windows[i].word)) {
@@ -152,7 +152,7 @@ static struct ast_source *parse_source(struct lexer *lx)
 		source->stream =
 			pl_query_take_name(lx, "a stream, such as packets, or a sub-query");
 		lx->records = lx->records || pl_query_has_records(source->stream);
-		pl_query_parse_window(lx, &source->window);
+		parse_window(lx, &source->window);
 	}
 	pl_query_parse_alias(lx, source);
 	return lx->error == 0 ? source : NULL;

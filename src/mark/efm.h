@@ -80,7 +80,6 @@ struct pl_efm_square {
 void pl_efm_square_take(struct pl_efm_square *s, unsigned int colour, uint32_t threshold);
 /* Notes that the packets behind are of another wave: the count of the present block is dropped. */
 void pl_efm_square_break(struct pl_efm_square *s);
-void pl_efm_block_add(struct pl_efm_blocks *b, uint64_t packets, uint32_t threshold);
 
 /* Returns the N that fits most blocks; 0: no blocks. */
 uint32_t pl_efm_square_of(const struct pl_efm_blocks *b);

@@ -4,7 +4,7 @@
 
 #define SHORTEST 32u /* packets of class 0 */
 
-void pl_efm_block_add(struct pl_efm_blocks *b, uint64_t packets, uint32_t threshold)
+static void add_block(struct pl_efm_blocks *b, uint64_t packets, uint32_t threshold)
 {
 	uint64_t room = SHORTEST;
 	unsigned int class = 0;
@@ -29,7 +29,7 @@ void pl_efm_block_add(struct pl_efm_blocks *b, uint64_t packets, uint32_t thresh
 static void end_block(struct pl_efm_square *s, uint32_t threshold)
 {
 	if (!s->first)
-		pl_efm_block_add(&s->blocks, s->count, threshold);
+		add_block(&s->blocks, s->count, threshold);
 	s->first = false;
 	s->turning = false;
 	s->colour ^= 1;

@@ -54,16 +54,6 @@ static uint32_t waiting_for(const struct pl_store_params *p)
 	return p->key_write.slots < COPIES_MAX ? (uint32_t)p->key_write.slots : COPIES_MAX;
 }
 
-uint64_t pl_scan_memory(const struct pl_store_params *p)
-{
-	uint64_t n, stride;
-
-	if (!shape(p, &n, &stride))
-		return 0;
-	return n * 8 + copies_for(p) * sizeof(struct pl_scan_copy) +
-	       waiting_for(p) * sizeof(struct pl_scan_waiting);
-}
-
 int pl_scan_init(
 	struct pl_scan *s, const struct pl_store_params *params, const void *base, bool quiet)
 {

@@ -83,6 +83,3 @@ static inline bool pl_scan_over(const struct pl_scan *s)
 {
 	return s->at == s->n;
 }
-
-/* Bytes that a scan keeps for such a store. */
-uint64_t pl_scan_memory(const struct pl_store_params *params);

@@ -362,13 +362,10 @@ unsigned int pl_config_workers(const struct pl_config *config);
 /* Returns whether a region is read. One that an output of this process writes is not: its records
  * would circulate. */
 bool pl_config_reads_region(const struct pl_config_region *region);
-/* Returns whether a region has rules on its values. */
-bool pl_config_alerts_region(const struct pl_config_region *region);
 /* Returns whether any region is read, which takes a worker. */
 bool pl_config_reads(const struct pl_config *config);
 /* Returns whether there is a translator, a memory server, a tap, a query or a marking domain. */
 bool pl_config_has_services(const struct pl_config *config);
-unsigned int pl_config_regions_of(const struct pl_config *config, enum pl_config_writer writer);
 /* Returns what is wrong in `rdma` beyond single keys; NULL: nothing. */
 const char *pl_config_wrong_rdma(const struct pl_config *config);
 /* Adds a region with default keys. Returns -ENOMEM. */

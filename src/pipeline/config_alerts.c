@@ -9,7 +9,7 @@
 #include "pipeline/config_words.h"
 #include "pipeline/region_input.h"
 
-bool pl_config_alerts_region(const struct pl_config_region *r)
+static bool has_alerts(const struct pl_config_region *r)
 {
 	return r->alert.above != NULL || r->alert.below != NULL || r->alert.rate != NULL;
 }
@@ -55,7 +55,7 @@ static const char *fault_of(const struct pl_config_region *r, const char **ret_k
 	*ret_key = "alert.below";
 	if (more(r->alert.below, r->alert.above))
 		return "is more than alert.above: values between them would be both";
-	if (!pl_config_alerts_region(r))
+	if (!has_alerts(r))
 		return NULL;
 	*ret_key = first;
 	if (!pl_config_reads_region(r))

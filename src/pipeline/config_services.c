@@ -164,7 +164,7 @@ int pl_config_check_gid(const char *value, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-unsigned int pl_config_regions_of(const struct pl_config *c, enum pl_config_writer writer)
+static unsigned int count_regions(const struct pl_config *c, enum pl_config_writer writer)
 {
 	const struct pl_config_region *r = c->regions.items;
 	unsigned int n = 0;
@@ -249,7 +249,7 @@ bool pl_config_reads(const struct pl_config *c)
 /* Regions of dta.to are elsewhere: the translator counts them when it starts. */
 static int check_dta_stores(const struct pl_config *c, struct pl_diag *diag)
 {
-	const unsigned int n = pl_config_regions_of(c, PL_WRITER_DTA);
+	const unsigned int n = count_regions(c, PL_WRITER_DTA);
 	char *const *rates = c->dta.store_rates.items, *const *above = c->dta.above.items;
 	struct pl_dta_filter filter;
 	const char *wrong = NULL;
@@ -275,7 +275,7 @@ static int check_dta_stores(const struct pl_config *c, struct pl_diag *diag)
 
 static int check_dta(const struct pl_config *c, struct pl_diag *diag)
 {
-	const unsigned int n = pl_config_regions_of(c, PL_WRITER_DTA);
+	const unsigned int n = count_regions(c, PL_WRITER_DTA);
 	const char *wrong = NULL;
 
 	if (c->dta.listen == NULL)
@@ -312,11 +312,11 @@ const char *pl_config_wrong_rdma(const struct pl_config *c)
 	const char *interface = c->rdma.interface;
 
 	if (interface == NULL)
-		return pl_config_regions_of(c, PL_WRITER_RDMA) > 0
+		return count_regions(c, PL_WRITER_RDMA) > 0
 			       ? "a region has writer: rdma, but there is no rdma.interface: no memory "
 				 "server runs"
 			       : NULL;
-	if (pl_config_regions_of(c, PL_WRITER_RDMA) == 0)
+	if (count_regions(c, PL_WRITER_RDMA) == 0)
 		return "an interface without a region that has writer: rdma: peers have nothing to "
 		       "write";
 	if (strcmp(c->rdma.listen, "none") == 0 && c->rdma.cm_port == 0 &&

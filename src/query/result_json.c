@@ -56,7 +56,8 @@ uint32_t pl_query_key_columns(const struct pl_query *query, bool *ret)
 	return n;
 }
 
-bool pl_query_approximates(const struct pl_query *query)
+/* Returns true when a column of the result is an estimate. */
+static bool approximates(const struct pl_query *query)
 {
 	bool some = false;
 
@@ -229,7 +230,7 @@ static void put_object(const struct pl_query *query, const char *name,
 	pl_json_key(&json, "incomplete");
 	pl_json_bool(&json, row->incomplete);
 	pl_json_key(&json, "approx");
-	pl_json_bool(&json, pl_query_approximates(query));
+	pl_json_bool(&json, approximates(query));
 	pl_json_object_end(&json);
 }
 

@@ -31,8 +31,6 @@
 /* Marks the columns of the result that name the group. `ret` has room for PL_QUERY_ITEMS_MAX.
  * Returns their number. */
 uint32_t pl_query_key_columns(const struct pl_query *query, bool *ret);
-/* Returns true when a column of the result is an estimate. */
-bool pl_query_approximates(const struct pl_query *query);
 
 /* Appends the key to `key`, and the object to `value`, without an end of line. `name` is the
  * query's name. Either buffer may be NULL. */

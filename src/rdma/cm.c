@@ -264,7 +264,9 @@ static void end_stale(struct pl_connector *c, struct pl_connection *conn, uint64
 		pl_connection_finish(c, conn, PL_CONNECTION_CLOSED, now_ns);
 }
 
-void pl_connection_confirm(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns)
+/* Confirms a connection: older connections of the same peer with one of its numbers are stale, and
+ * end. */
+static void confirm(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns)
 {
 	conn->state = CM_UP;
 	conn->event = PL_CONNECTION_CONNECTED;
@@ -289,7 +291,7 @@ int pl_connector_heard(struct pl_connector *c, uint32_t id, uint64_t now_ns)
 	if (conn == NULL)
 		return -ENOENT;
 	if (conn->state == CM_REP_SENT)
-		pl_connection_confirm(c, conn, now_ns);
+		confirm(c, conn, now_ns);
 	if (watched(c, conn)) {
 		conn->at_ns = now_ns + c->options.silent_ns / 2;
 		conn->asked = 0;

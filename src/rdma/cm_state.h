@@ -80,9 +80,6 @@ void pl_connection_forget_old(struct pl_connector *c, uint64_t now_ns);
 /* Ends a connection, with `event` for the owner (enum pl_connection_event_kind; 0: none). */
 void pl_connection_finish(
 	struct pl_connector *c, struct pl_connection *conn, uint8_t event, uint64_t now_ns);
-/* Confirms a connection: older connections of the same peer with one of its numbers are stale, and
- * end. */
-void pl_connection_confirm(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns);
 /* Gives up a peer, and sends it a DREQ. */
 void pl_connection_give_up(
 	struct pl_connector *c, struct pl_connection *conn, uint8_t event, uint64_t now_ns);

@@ -13,7 +13,8 @@
 #define RNR_TIMER     8  /* code: 160 us, until the slips that immediates use up are posted again */
 #define DEPTH_DEFAULT 16 /* READs and atomics of a peer at a time */
 
-bool collector_allows(const struct pl_collector *c, const struct pl_addr *addr)
+/* Returns true when this address may write. */
+static bool allows(const struct pl_collector *c, const struct pl_addr *addr)
 {
 	return collector_has(c->options.allow, c->options.n_allow, addr);
 }
@@ -33,7 +34,7 @@ bool collector_may_connect(void *arg, const struct pl_addr *peer)
 {
 	const struct pl_collector *c = arg;
 
-	return collector_allows(c, peer) || is_reader(c, peer) || is_proxy(c, peer);
+	return allows(c, peer) || is_reader(c, peer) || is_proxy(c, peer);
 }
 
 /* ---- accounts ---- */
@@ -146,7 +147,8 @@ void collector_end_peer(struct pl_collector *c, struct collector_peer *p)
 	p->used = false;
 }
 
-void collector_drop_peer(struct pl_collector *c, struct collector_peer *p)
+/* Ends a peer and its connection, so that the peer notices and connects anew. */
+static void drop_peer(struct pl_collector *c, struct collector_peer *p)
 {
 	if (p->by_cm)
 		c->ops->connections->disconnect(c->nic, p->cm_id);
@@ -181,7 +183,7 @@ static void drop_twins(struct pl_collector *c, const struct collector_peer *p)
 		if (other == p || !is_twin(other, &p->addr, p->peer_qpn))
 			continue;
 		c->stale++;
-		collector_drop_peer(c, other);
+		drop_peer(c, other);
 	}
 }
 
@@ -229,7 +231,7 @@ static struct collector_peer *in_the_way(struct pl_collector *c, const struct pl
 static uint8_t access_for(const struct pl_collector *c, const struct pl_addr *addr,
 	const struct pl_addr *from, uint8_t wanted)
 {
-	const bool writes = collector_allows(c, addr), reads = is_reader(c, addr);
+	const bool writes = allows(c, addr), reads = is_reader(c, addr);
 	const bool may_read = (c->options.may_read || reads) && pl_addr_equal(from, addr);
 
 	return (uint8_t)((writes ? PL_RDMA_WRITE | PL_RDMA_ATOMIC : 0) |
@@ -332,7 +334,7 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	int r;
 
 	/* A host that may write but gets nothing of what it asks for learns so from the answer. */
-	if (access == 0 && !collector_allows(c, &path->dst))
+	if (access == 0 && !allows(c, &path->dst))
 		return PL_EXCHANGE_NO_RIGHT;
 	if (store < 0)
 		return PL_EXCHANGE_NO_STORE;
@@ -433,7 +435,7 @@ static bool end_stale(
 			pl_exchange_server_asks(c->server, (uint64_t)i + 1))
 			return false;
 		c->stale++;
-		collector_drop_peer(c, p);
+		drop_peer(c, p);
 	}
 	return true;
 }
@@ -453,7 +455,7 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 	if (r < 0)
 		return refusal_of(r);
 	/* Checked before a queue pair of another address is ended. */
-	if (!collector_allows(c, &theirs->gid) && !is_reader(c, &theirs->gid))
+	if (!allows(c, &theirs->gid) && !is_reader(c, &theirs->gid))
 		return PL_EXCHANGE_NO_RIGHT;
 	if (!end_stale(c, peer, theirs))
 		return PL_EXCHANGE_NO_TERMS;
@@ -493,7 +495,7 @@ uint32_t collector_lose_peers(struct pl_collector *c)
 		n += c->peers[i].used;
 	for (uint32_t i = 0; i < c->n_peers; i++) {
 		if (c->peers[i].used)
-			collector_drop_peer(c, &c->peers[i]);
+			drop_peer(c, &c->peers[i]);
 	}
 	c->lost += n;
 	return n;
@@ -517,7 +519,7 @@ void collector_completions(struct pl_collector *c)
 			if (done[i].kind == PL_RDMA_DONE_ERROR) {
 				/* The queue pair executes nothing more. */
 				c->failed++;
-				collector_drop_peer(c, p);
+				drop_peer(c, p);
 				continue;
 			}
 			if (done[i].kind == PL_RDMA_DONE_FLUSHED)

@@ -70,9 +70,6 @@ struct pl_collector {
 
 /* collector_peers.c */
 
-/* Returns true when this address may write. */
-bool collector_allows(const struct pl_collector *c, const struct pl_addr *addr);
-
 /* The operations of struct pl_exchange_server_options; `arg` is the collector. */
 bool collector_may_connect(void *arg, const struct pl_addr *peer);
 int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchange *theirs,
@@ -89,8 +86,6 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 
 /* Ends a peer: removes its queue pair and its key. */
 void collector_end_peer(struct pl_collector *c, struct collector_peer *p);
-/* Ends a peer and its connection, so that the peer notices and connects anew. */
-void collector_drop_peer(struct pl_collector *c, struct collector_peer *p);
 /* Settles a peer: its request of RDMA-CM was confirmed. */
 void collector_confirm(struct pl_collector *c, struct collector_peer *p);
 /* Takes the signals of peers, and queue pairs that went to error. */

@@ -95,7 +95,7 @@ static ssize_t put_some(const char *text, size_t n)
 	}
 }
 
-void pl_stdout_write(const char *text, size_t n, bool *gone, int *error)
+static void write_text(const char *text, size_t n, bool *gone, int *error)
 {
 	while (n > 0 && !*gone && *error == 0) {
 		ssize_t r = put_some(text, n);
@@ -165,6 +165,6 @@ void pl_stdout_flush(struct pl_buf *buf, bool *gone, int *error)
 {
 	if (buf->failed && *error == 0)
 		*error = -ENOMEM;
-	pl_stdout_write(buf->data, buf->len, gone, error);
+	write_text(buf->data, buf->len, gone, error);
 	pl_buf_reset(buf);
 }

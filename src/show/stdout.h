@@ -31,8 +31,6 @@ bool pl_stdout_given_up(void);
 /* Writes the buffer and frees it. Returns the exit code; complains when writing fails. */
 int pl_stdout_all(struct pl_buf *out);
 
-/* Writes the text, not buffered. *gone: the reader is gone, or took nothing in time; *error:
- * negative errno of another failure. */
-void pl_stdout_write(const char *text, size_t n, bool *gone, int *error);
-/* Writes a buffer and empties it; writes nothing after an error. */
+/* Writes a buffer at once and empties it; writes nothing after an error. *gone: the reader is gone,
+ * or took nothing in time; *error: negative errno of another failure. */
 void pl_stdout_flush(struct pl_buf *buf, bool *gone, int *error);

@@ -186,7 +186,6 @@ void pl_http_pages_end(struct pl_http *http, const struct pl_http_listener *list
 void pl_http_page_forget(struct pl_http *http, struct pl_http_context *req);
 /* Makes a body of the reply's memory; NULL without memory. */
 struct pl_http_body *pl_http_body_new(struct pl_http *http, struct pl_http_reply *reply, bool gzip);
-void pl_http_body_release(struct pl_http *http, struct pl_http_body *body);
 /* Begins an answer that the client gets piece by piece. Holds the body. */
 struct MHD_Response *pl_http_body_begin(
 	struct pl_http *http, struct MHD_Connection *c, struct pl_http_body *body);

@@ -82,7 +82,7 @@ struct pl_http_body *pl_http_body_new(struct pl_http *h, struct pl_http_reply *r
 	return b;
 }
 
-void pl_http_body_release(struct pl_http *h, struct pl_http_body *b)
+static void release_body(struct pl_http *h, struct pl_http_body *b)
 {
 	if (b == NULL || --b->holders > 0)
 		return;
@@ -127,7 +127,7 @@ static void taken(void *arg)
 
 	if (k != NULL && k->body == t->body)
 		k->body = NULL;
-	pl_http_body_release(t->http, t->body);
+	release_body(t->http, t->body);
 	free(t);
 }
 
@@ -280,7 +280,7 @@ void pl_http_page_forget(struct pl_http *h, struct pl_http_context *req)
 		*link = req->page_next;
 		req->page = NULL;
 	}
-	pl_http_body_release(h, req->body);
+	release_body(h, req->body);
 	req->body = NULL;
 }
 
@@ -411,7 +411,7 @@ static void hand_out(struct pl_http *h, struct pl_http_page *p)
 		p->waiting = w->page_next;
 		go_on(h, w, b);
 	}
-	pl_http_body_release(h, b);
+	release_body(h, b);
 	free_page(p);
 }
 

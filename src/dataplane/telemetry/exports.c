@@ -14,7 +14,8 @@
 
 /* ---- records of this node's hop ---- */
 
-void pl_dp_records(struct pl_path *path, struct pl_hop *hop, const struct pl_dp_node *node,
+/* Fills in path and hop records of a packet at this node; the path has this hop only. */
+static void fill_records(struct pl_path *path, struct pl_hop *hop, const struct pl_dp_node *node,
 	const struct pl_dp_packet *pkt)
 {
 	struct pl_int_hop own;
@@ -256,7 +257,7 @@ struct pl_dp_packet *pl_dp_dta(
 	uint64_t number = 0;
 	bool good = true;
 
-	pl_dp_records(&path, &hop, node, pkt);
+	fill_records(&path, &hop, node, pkt);
 	if (c->key.n > 0 && c->text_key) {
 		key_bytes = pl_pack_text(&c->key, &record, (char *)key);
 		good = key_bytes > 0 && key_bytes <= PL_DTA_KEY_BYTES_MAX;
@@ -347,7 +348,7 @@ struct pl_dp_packet *pl_dp_roce_write(
 	const struct pl_pack_record record = { &hop, &path };
 	struct pl_build b;
 
-	pl_dp_records(&path, &hop, node, pkt);
+	fill_records(&path, &hop, node, pkt);
 	if (!pl_pack_put(&c->value, &record, false, value)) {
 		r->missing++;
 		return NULL;

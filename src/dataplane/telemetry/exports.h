@@ -18,10 +18,6 @@
 #include "tap/sender.h"
 #include "wire/dta.h"
 
-/* Fills in path and hop records of a packet at this node; the path has this hop only. */
-void pl_dp_records(struct pl_path *path, struct pl_hop *hop, const struct pl_dp_node *node,
-	const struct pl_dp_packet *pkt);
-
 /* ---- records of packets ---- */
 
 struct pl_dp_recorder_config {
