@@ -120,6 +120,11 @@ static void for_duckdb(struct exporter *e, const struct agg *agg)
 
 static void for_flink(struct exporter *e, const struct agg *agg)
 {
+	static const char *const names[] = { [AGG_APPROX_DISTINCT] = "COUNT(DISTINCT ",
+		[AGG_SUM] = "SUM(",
+		[AGG_MIN] = "MIN(",
+		[AGG_MAX] = "MAX(" };
+
 	switch ((enum agg_kind)agg->kind) {
 	case AGG_COUNT:
 		put_call(e, "COUNT(", agg, agg->n_args == 0 ? "*)" : ")");
@@ -129,18 +134,6 @@ static void for_flink(struct exporter *e, const struct agg *agg)
 			put_tuple(e, agg);
 		else
 			put_call(e, "COUNT(DISTINCT ", agg, ")");
-		break;
-	case AGG_APPROX_DISTINCT:
-		put_call(e, "COUNT(DISTINCT ", agg, ")");
-		break;
-	case AGG_SUM:
-		put_call(e, "SUM(", agg, ")");
-		break;
-	case AGG_MIN:
-		put_call(e, "MIN(", agg, ")");
-		break;
-	case AGG_MAX:
-		put_call(e, "MAX(", agg, ")");
 		break;
 	case AGG_AVG:
 		put_call(e, "AVG(CAST(", agg, " AS DOUBLE))");
@@ -163,7 +156,7 @@ static void for_flink(struct exporter *e, const struct agg *agg)
 		pl_export_refuse(e, agg->at, "lists, which topk and hist make, do");
 		break;
 	default:
-		pl_export_refuse(e, agg->at, "this aggregate does");
+		put_named(e, agg, names, sizeof(names) / sizeof(names[0]));
 		break;
 	}
 }
