@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "base/test.h"
-#include "dataplane/sim_switch.h"
+#include "dataplane/test_fabric.h"
 #include "dataplane/traffic.h"
 #include "decode/decode.h"
 #include "detect/events.h"

@@ -13,7 +13,7 @@
 #include "base/complain.h"
 #include "base/rng.h"
 #include "dataplane/agenda.h"
-#include "dataplane/sim_switch.h"
+#include "dataplane/test_fabric.h"
 #include "dataplane/traffic.h"
 #include "tests/bench/bench.h"
 

@@ -1,19 +1,63 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Builds a leaf-spine network in a simulation. */
+/* For tests and benchmarks: a leaf-spine network in a simulation. */
+#pragma once
+
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "dataplane/sim_switch.h"
 
-struct pl_addr pl_dp_fabric_addr(unsigned int leaf, unsigned int host)
+#define PL_DP_FABRIC_MAX 64 /* most leaves, spines, and hosts of a leaf */
+
+/*
+ * Leaves, each linked to all spines, with hosts:
+ *
+ *   leaf i (from 1)    id 100 + i; port h to its host h, port hosts + j to spine j, and when there is
+ *                      a collector, port hosts + spines + 1 to it
+ *   spine j            id 200 + j; port i to leaf i
+ *   host h of leaf i   10.0.i.h/16, MAC 02:00:00:00:i:h
+ *   collector          10.1.0.1, MAC 02:00:00:01:00:01, port i to leaf i
+ *
+ * Flows are spread over spines by their hash, the same in both directions; packets from spines to
+ * the collector go by leaf 1.
+ */
+struct pl_dp_fabric_cfg {
+	unsigned int leaves, spines, hosts;
+	struct pl_dp_port_cfg host_ports, leaf_ports, spine_ports;
+	struct pl_dp_link_cfg link;
+	bool collector;
+	/* Tables beside the routes, as YAML items of `tables`, indented by two; NULL: none. In the
+	 * text "@i" is replaced by the number of the leaf or spine, "@h" by the number of hosts of
+	 * a leaf. */
+	const char *leaf_tables, *spine_tables;
+	/* Receive callbacks of hosts, and of the collector. */
+	void (*receive)(void *arg, const struct pl_dp_packet *pkt);
+	void (*collect)(void *arg, const struct pl_dp_packet *pkt);
+	void *arg;
+};
+
+struct pl_dp_fabric {
+	struct pl_dp_fabric_cfg cfg;
+	struct pl_dp_sim_switch *leaf[PL_DP_FABRIC_MAX], *spine[PL_DP_FABRIC_MAX];
+	unsigned int host[PL_DP_FABRIC_MAX][PL_DP_FABRIC_MAX]; /* nodes by [leaf][host], from 0 */
+	unsigned int collector;
+	/* Links from leaf to spine; the next number is the reverse direction. */
+	unsigned int up[PL_DP_FABRIC_MAX][PL_DP_FABRIC_MAX];
+	/* Links from host to leaf; the next number is the reverse direction. */
+	unsigned int access[PL_DP_FABRIC_MAX][PL_DP_FABRIC_MAX];
+};
+
+/* Numbers are from 1. */
+static struct pl_addr pl_dp_fabric_addr(unsigned int leaf, unsigned int host)
 {
 	const uint8_t b[4] = { 10, 0, (uint8_t)leaf, (uint8_t)host };
 
 	return pl_addr_v4(b);
 }
 
-void pl_dp_fabric_mac(uint8_t ret[6], unsigned int leaf, unsigned int host)
+static void pl_dp_fabric_mac(uint8_t ret[6], unsigned int leaf, unsigned int host)
 {
 	ret[0] = 2;
 	ret[1] = ret[2] = ret[3] = 0;
@@ -138,7 +182,8 @@ static int add_collector(struct pl_dp_fabric *f, struct pl_dp_sim *sim, struct p
 	return r;
 }
 
-int pl_dp_fabric_init(struct pl_dp_fabric *f, struct pl_dp_sim *sim,
+/* Builds the network. -EINVAL with diag, -ENOMEM; call pl_dp_fabric_done in any case. */
+static int pl_dp_fabric_init(struct pl_dp_fabric *f, struct pl_dp_sim *sim,
 	const struct pl_dp_fabric_cfg *cfg, struct pl_diag *diag)
 {
 	int r = 0;
@@ -170,7 +215,7 @@ int pl_dp_fabric_init(struct pl_dp_fabric *f, struct pl_dp_sim *sim,
 	return r;
 }
 
-void pl_dp_fabric_done(struct pl_dp_fabric *f)
+static void pl_dp_fabric_done(struct pl_dp_fabric *f)
 {
 	for (unsigned int i = 0; i < PL_DP_FABRIC_MAX; i++) {
 		pl_dp_sim_switch_free(f->leaf[i]);
