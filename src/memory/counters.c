@@ -62,11 +62,11 @@ void pl_counters_add_shared(const struct pl_counters *c, struct pl_key key, uint
 }
 
 static inline __attribute__((always_inline)) void fetch_cells(
-	const struct pl_counters *c, const struct pl_key *keys, unsigned int n, bool write)
+	const struct pl_counters *c, const struct pl_key *keys, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		for (unsigned int row = 0; row < c->rows; row++)
-			pl_prefetch_all(cell_of(c, keys[i], row), sizeof(uint64_t), write);
+			pl_prefetch_all(cell_of(c, keys[i], row), sizeof(uint64_t), true);
 	}
 }
 
@@ -78,7 +78,7 @@ unsigned int pl_counters_add_batch(const struct pl_counters *c, const struct pl_
 	for (unsigned int from = 0; from < n; from += PL_GROUP) {
 		const unsigned int to = pl_group_end(from, n);
 
-		fetch_cells(c, keys + from, to - from, true);
+		fetch_cells(c, keys + from, to - from);
 		for (unsigned int i = from; i < to; i++)
 			left_out += pl_counters_add(c, keys[i], increments[i]) != 0;
 	}
@@ -95,18 +95,6 @@ uint64_t pl_counters_get(const struct pl_counters *c, struct pl_key key)
 		least = v < least ? v : least;
 	}
 	return least;
-}
-
-void pl_counters_get_batch(const struct pl_counters *c, const struct pl_key *keys, unsigned int n,
-	uint64_t *ret_values)
-{
-	for (unsigned int from = 0; from < n; from += PL_GROUP) {
-		const unsigned int to = pl_group_end(from, n);
-
-		fetch_cells(c, keys + from, to - from, false);
-		for (unsigned int i = from; i < to; i++)
-			ret_values[i] = pl_counters_get(c, keys[i]);
-	}
 }
 
 double pl_counters_add_up(double sum, const void *cells, uint64_t n)

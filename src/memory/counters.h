@@ -67,8 +67,6 @@ struct pl_estimate {
 
 /* Smallest of the key's cells. */
 uint64_t pl_counters_get(const struct pl_counters *c, struct pl_key key);
-void pl_counters_get_batch(const struct pl_counters *c, const struct pl_key *keys, unsigned int n,
-	uint64_t *ret_values);
 
 /* Sum of all increments: reads a row, or all cells of a shared array. */
 double pl_counters_total(const struct pl_counters *c);

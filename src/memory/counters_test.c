@@ -104,8 +104,7 @@ static void batches(void)
 	struct pl_counters a = make(PL_HASH_PATHLINE, 500, 3, 0),
 			   b = make(PL_HASH_PATHLINE, 500, 3, 0);
 	static struct pl_key keys[N];
-	static uint64_t increments[N], got[N];
-	unsigned int same = 0;
+	static uint64_t increments[N];
 
 	for (uint32_t i = 0; i < N; i++) {
 		keys[i] = key_of(&a, i % 300);
@@ -114,10 +113,6 @@ static void batches(void)
 	}
 	eq(pl_counters_add_batch(&b, keys, increments, N), 0);
 	memeq(b.base, a.base, 3 * 500 * 8, "a batch adds what single adds add");
-	pl_counters_get_batch(&b, keys, N, got);
-	for (uint32_t i = 0; i < N; i++)
-		same += got[i] == pl_counters_get(&a, keys[i]);
-	eq(same, N);
 	increments[5] = UINT64_MAX;
 	eq(pl_counters_add_batch(&b, keys, increments, 10), 1, "one left out");
 	free(a.base);

@@ -165,12 +165,12 @@ int pl_postcards_put(
 }
 
 static inline __attribute__((always_inline)) void fetch_chunks(
-	const struct pl_postcards *p, const struct pl_key *keys, unsigned int n, bool write)
+	const struct pl_postcards *p, const struct pl_key *keys, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		for (unsigned int c = 0; c < p->copies; c++)
-			pl_prefetch_all(p->base + pl_postcards_offset(p, keys[i], c),
-				p->write_bytes, write);
+			pl_prefetch_all(
+				p->base + pl_postcards_offset(p, keys[i], c), p->write_bytes, true);
 	}
 }
 
@@ -182,7 +182,7 @@ unsigned int pl_postcards_put_batch(const struct pl_postcards *p, const struct p
 	for (unsigned int from = 0; from < n; from += PL_GROUP) {
 		const unsigned int to = pl_group_end(from, n);
 
-		fetch_chunks(p, keys + from, to - from, true);
+		fetch_chunks(p, keys + from, to - from);
 		for (unsigned int i = from; i < to; i++)
 			refused += pl_postcards_put(p, keys[i], values + (size_t)i * p->hops,
 					   counts[i]) != 0;
@@ -312,18 +312,4 @@ struct pl_postcards_result pl_postcards_get(const struct pl_postcards *p, struct
 	for (unsigned int c = 0; c < p->copies; c++)
 		chunks[c] = p->base + pl_postcards_offset(p, key, c);
 	return pl_postcards_judge(p, key, chunks, set, ret_values);
-}
-
-void pl_postcards_get_batch(const struct pl_postcards *p, const struct pl_key *keys, unsigned int n,
-	const struct pl_value_set *set, struct pl_postcards_result *ret_results,
-	uint32_t *ret_values)
-{
-	for (unsigned int from = 0; from < n; from += PL_GROUP) {
-		const unsigned int to = pl_group_end(from, n);
-
-		fetch_chunks(p, keys + from, to - from, false);
-		for (unsigned int i = from; i < to; i++)
-			ret_results[i] =
-				pl_postcards_get(p, keys[i], set, ret_values + (size_t)i * p->hops);
-	}
 }

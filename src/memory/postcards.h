@@ -96,6 +96,3 @@ struct pl_postcards_result pl_postcards_get(const struct pl_postcards *p, struct
  * to 8 bytes and write_bytes long, rounded up to 8. */
 struct pl_postcards_result pl_postcards_judge(const struct pl_postcards *p, struct pl_key key,
 	const void *const *chunks, const struct pl_value_set *set, uint32_t *ret_values);
-void pl_postcards_get_batch(const struct pl_postcards *p, const struct pl_key *keys, unsigned int n,
-	const struct pl_value_set *set, struct pl_postcards_result *ret_results,
-	uint32_t *ret_values /* n * hops */);

@@ -208,25 +208,21 @@ static void *read_paths(void *arg)
 {
 	struct race *race = arg;
 	unsigned int me = atomic_fetch_add(&race->readers, 1);
-	uint32_t values[KEYS * PL_HOPS_MAX], want[PL_HOPS_MAX], hops = race->p.hops;
-	struct pl_postcards_result results[KEYS];
-	struct pl_key keys[KEYS];
+	uint32_t path[PL_HOPS_MAX], want[PL_HOPS_MAX];
 	struct seen s = { 0 };
 
-	for (uint32_t k = 0; k < KEYS; k++)
-		keys[k] = nic_key(race, k);
 	while (!atomic_load(&race->over)) {
-		pl_postcards_get_batch(&race->p, keys, KEYS, NULL, results, values);
 		for (uint32_t k = 0; k < KEYS; k++) {
-			const uint32_t *path = values + (size_t)k * hops;
+			const struct pl_postcards_result r =
+				pl_postcards_get(&race->p, nic_key(race, k), NULL, path);
 
 			s.asked++;
-			s.ambiguous += results[k].answer == PL_AMBIGUOUS;
-			if (results[k].answer != PL_FOUND)
+			s.ambiguous += r.answer == PL_AMBIGUOUS;
+			if (r.answer != PL_FOUND)
 				continue;
 			s.found++;
-			s.wrong += results[k].n != path_of(k, path[0] >> 8, hops, want) ||
-				   memcmp(path, want, results[k].n * sizeof(want[0])) != 0;
+			s.wrong += r.n != path_of(k, path[0] >> 8, race->p.hops, want) ||
+				   memcmp(path, want, r.n * sizeof(want[0])) != 0;
 		}
 	}
 	race->seen[me] = s;
