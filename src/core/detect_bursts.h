@@ -18,9 +18,9 @@ PL_CORE_INLINE struct pl_core_burst_set *pl_core_burst_set(struct pl_core_env *e
 	return set;
 }
 
-/* Counts a packet of the flow among those that brought most: in the flow's place, a free one, or
- * that of the flow with least packets, whose count it takes over (space saving: never too low, too
- * high by at most that count). */
+/* Counts a packet of the flow among the flows with most packets: in the flow's place, a free one,
+ * or that of the flow with least packets, whose count it takes over (space saving: never too low,
+ * too high by at most that count). */
 PL_CORE_INLINE void pl_core_burst_top(struct pl_core_burst *b, const struct pl_core_report *r)
 {
 	uint64_t best = 0; /* least of the complements */
@@ -41,8 +41,8 @@ PL_CORE_INLINE void pl_core_burst_top(struct pl_core_burst *b, const struct pl_c
 	b->top[at].known = 1;
 }
 
-/* Notes a packet's delay among the flows delayed most: in the flow's place, a free one, or that of
- * the least delayed flow if this one was delayed more. */
+/* Records a packet's delay among the most delayed flows: in the flow's place, a free one, or that
+ * of the least delayed flow if this packet was delayed more. */
 PL_CORE_INLINE void pl_core_burst_delayed(
 	struct pl_core_burst *b, const struct pl_core_report *r, uint32_t delay_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The rules of detection, over integers: no clock, no memory but the state passed in, no loop, no
- * division. The same lines run in user space (detect/events.c) and are fit for a kernel program, so
- * both come to the same events from the same values and times. Time is 64 bits of nanoseconds;
- * should it go back, intervals that would be negative count as zero.
+ * The rules of detection, over integers: they read no clock, use no memory but the state passed in,
+ * and have no loop and no division. User space (detect/events.c) and the kernel program compile the
+ * same source, so both report the same events for the same values and times. Time is 64 bits of
+ * nanoseconds; should it go back, intervals that would be negative count as zero.
  *
  * Each of these states begins with all zeros.
  */
@@ -132,8 +132,8 @@ static inline int pl_core_limit_pass(
 
 enum pl_core_path { PL_CORE_PATH_SAME, PL_CORE_PATH_FIRST, PL_CORE_PATH_CHANGED };
 
-/* Notes the path of a flow. known: the state holds a path. After idle_ns without a packet the flow
- * begins anew. */
+/* Records the path of a flow. known: the state holds a path. After idle_ns without a packet the
+ * flow counts as new. */
 static inline uint32_t pl_core_path_step(uint64_t *path_id, uint64_t *seen_ns, int known,
 	uint64_t now_path_id, uint64_t idle_ns, uint64_t now_ns)
 {

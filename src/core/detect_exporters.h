@@ -2,14 +2,14 @@
 /*
  * Part of detect_steps.h: the exporters of reports, their lost reports, and the reports that count.
  *
- * Anybody can send a report in anybody's name. With PL_CORE_PROVE a report leaves nothing in the
- * other tables until its exporter is *proven* (core/sequence.h): it is only counted, as unproven. A
- * proven exporter is *followed*: its losses are events. Of the eight ways of a set at most
- * PL_CORE_FOLLOWED are followed, so that there is always room for exporters that have yet to prove
- * themselves; these displace only each other. When more are proven, one of the source that has most
- * ways of the set makes room, if that is more than the newcomer's source would have; else the
- * newcomer's reports count, and are also counted as untracked. Without PL_CORE_PROVE every exporter
- * is followed from its first report on, as long as there is room.
+ * Any host can send a report with a forged sender. With PL_CORE_PROVE a report changes no other
+ * table until its exporter is *proven* (core/sequence.h): it is only counted, as unproven. A proven
+ * exporter is *followed*: its losses are events. Of the eight ways of a set at most
+ * PL_CORE_FOLLOWED are followed, so that there is always room for unproven exporters, which
+ * displace only each other. When more are proven, the new exporter replaces one of the source that
+ * has most ways of the set, if that is more than its own source would then have; else its reports
+ * count, and are also counted as untracked. Without PL_CORE_PROVE every exporter is followed from
+ * its first report on, as long as there is room.
  */
 #pragma once
 
@@ -65,7 +65,7 @@ PL_CORE_COLD uint32_t pl_core_exporter_make(struct pl_core_env *env,
 		return PL_CORE_NOWHERE;
 	if ((uint32_t)(old >> 32) != 0) {
 		counters->displaced += set->e[way].followed;
-		/* Nobody is left to report the end of its loss. */
+		/* The entry that would report the end of its loss is gone. */
 		counters->events_dropped += set->e[way].loss.open;
 	}
 	pl_core_clear(&set->e[way], sizeof(set->e[way]));
@@ -115,8 +115,8 @@ PL_CORE_INLINE struct pl_core_exporter *pl_core_exporter_of(
 	return x;
 }
 
-/* Follows a proven exporter, in any way of its set; if too many are followed there, one of them
- * makes room. Returns 0 when none does. */
+/* Follows a proven exporter, in any way of its set; if too many are followed there, it replaces one
+ * of them. Returns 0 when none can be replaced. */
 PL_CORE_COLD int pl_core_exporter_follow(
 	struct pl_core_env *env, struct pl_core_exporter *x, uint64_t now_ns)
 {

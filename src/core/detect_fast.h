@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The fast path: a common report (core/report_fast.h) that brings nothing new. Every key is in its
- * table, the exporter's number is the next one or behind a gap, the flow's path the one it had.
- * Then all that the report changes are a few counts, and they are made here; the slow path
+ * The fast path handles a common report (core/report_fast.h) without anything new: every key is in
+ * its table, the exporter's number is the next one or behind a gap, and the flow's path is
+ * unchanged. Such a report changes only a few counts, which are updated here; the slow path
  * (core/report_core.h, core/detect_steps.h) does not run. A hop with a value outside its key's band
  * is marked as changed, and only that hop takes pl_core_values_step afterwards. In every other case
- * the answer is a cause of enum pl_slow and the slow path runs from the start, as if nothing had
- * been: the only words stored until then are the times at which keys were last seen, which the slow
- * path stores too, in the same order. So both come to the same state and events; a test compares
- * them.
+ * the fast path returns a cause of enum pl_slow, and the slow path processes the report from the
+ * start: the only words stored until then are the times at which keys were last seen, which the
+ * slow path stores too, in the same order. So both paths lead to the same state and events; a test
+ * compares them.
  *
- * A stack is known again by its *print*, a hash of its nodes and ports that takes one
- * multiplication a hop. The flow has the print of the stack that gave its path id, learned when the
- * slow path had found that no node stands in it twice: so an equal print stands for the path id,
- * the loops that need not be looked for, and keys that are all different. By the bound of the hash
- * (core/detect_table.h) two stacks have one print with a probability of 2^-33 when they differ in
- * the highest bits of one node's id only, else of at most 2^-63 for ids that differ in the lowest.
+ * A stack is recognised by its *print*, a hash of its nodes and ports that takes one multiplication
+ * for each hop. Each flow stores the print of the stack that gave its path id, once the slow path
+ * has found no node twice in it. So an equal print means: the same path id, no loop, and keys that
+ * all differ. By the bound of the hash (core/detect_table.h) two stacks have one print with a
+ * probability of 2^-33 when they differ in the highest bits of one node's id only, else of at most
+ * 2^-63 for ids that differ in the lowest.
  *
- * While the path stays it is not even hashed: a memo (struct pl_fast_memo), found by the flow's
- * print, has the stack to compare with, and the positions of its keys. Keys are searched by their
- * hashes only for a path that has no memo, or when another key stands there.
+ * The keys of an unchanged path are not even hashed: a memo (struct pl_fast_memo), found by the
+ * flow's print, holds the stack for comparison, and the positions of its keys. Keys are searched by
+ * their hashes only for a path that has no memo, or when another key stands there.
  *
  * The layout (struct pl_core_layout) has the place of each value in a block, for any instruction
  * bitmap. Only blocks of a node id alone have code of their own.
@@ -203,14 +203,15 @@ PL_CORE_INLINE void pl_fast_stacks(struct pl_fast_marks *m, const struct pl_fast
 		m->stack[i] = memo->hop[i].stack;
 }
 
-/* True when the flow is to learn its path's print once the slow path has settled the report. */
+/* True when the flow must store its path's print once the slow path has settled the report. */
 PL_CORE_INLINE int pl_fast_learns(uint32_t slow)
 {
 	return slow == PL_SLOW_FLOW || slow == PL_SLOW_PATH;
 }
 
-/* Steps a report that was read, whose blocks have layout l. Sums are left to pl_fast_sums, and
- * events to pl_core_values_step, as the environment's marks say. Returns an enum pl_slow. */
+/* Runs the fast detection steps on a parsed report whose blocks have layout l. pl_fast_sums adds to
+ * sums, and pl_core_values_step makes events, for the hops marked in the environment. Returns an
+ * enum pl_slow. */
 PL_CORE_INLINE uint32_t pl_fast_step(struct pl_core_env *env, struct pl_fast *q,
 	const struct pl_core_layout *l, uint64_t now_ns, uint64_t ts_ns, uint32_t max_latency_ns)
 {
@@ -263,7 +264,7 @@ PL_CORE_INLINE uint32_t pl_fast_step(struct pl_core_env *env, struct pl_fast *q,
 		pl_fast_stacks(m, memo);
 	}
 
-	/* From here on the fast path settles the report. */
+	/* From here on the report is the fast path's: it will be settled. */
 	pl_core_heard(exporter_way, now_ns);
 	x->last_ts_ns = ts_ns;
 	x->report_version = q->version;

@@ -158,9 +158,9 @@ PL_CORE_INLINE uint64_t pl_fast_print_hop(
 
 /*
  * Hops are read source first, once for each kind of value: few values are in registers at a
- * time, which is what the kernel's machine with its ten registers can do well. First the frame:
- * is it the same stack, is no value missing; the values go into the marks. Then the tables.
- * Within a table keys are marked as seen in the order of the hops.
+ * time, which suits the ten registers of the kernel's virtual machine. The first pass reads the
+ * frame: it compares the stack, looks for missing values and stores the values in the marks. Later
+ * passes use the tables. Within a table keys are marked as seen in the order of the hops.
  */
 #ifdef __bpf__
 #define PL_FAST_ROLLED _Pragma("clang loop unroll(disable)")
@@ -263,7 +263,8 @@ PL_CORE_INLINE uint32_t pl_fast_note_raw(
 	return PL_SLOW_NONE;
 }
 
-/* Notes this stack in the memo, and its print in q; the caller compares it with the flow's. */
+/* Stores this stack in the memo, and its print in q; the caller compares the print with the
+ * flow's. */
 PL_CORE_INLINE uint32_t pl_fast_note(struct pl_core_env *env, struct pl_fast *q,
 	const struct pl_core_layout *l, struct pl_fast_memo *memo, const uint32_t shape)
 {
@@ -453,7 +454,8 @@ PL_CORE_INLINE uint32_t pl_fast_frame(struct pl_fast_marks *m, const struct pl_f
 		slow = pl_fast_gather(m, q, l, PL_CORE_F_TX_UTIL, m->util);
 	if (slow == PL_SLOW_NONE && (PL_FAST_FRESH(m->has) & 1u << PL_CORE_Q_BUFFER_DEPTH))
 		slow = pl_fast_gather(m, q, l, PL_CORE_F_BUFFER, m->buffer);
-	/* Level-2 ports are not used, but missing ones are worth a note; the first word tells. */
+	/* Level-2 ports are not used, but a missing one gets a note; their first word shows whether
+	 * they are missing. */
 	if (slow == PL_SLOW_NONE && PL_FAST_BYTE(l->ports2_words) != 0)
 		slow = pl_fast_gather(m, q, l, PL_CORE_F_PORTS2, NULL);
 	return slow;
@@ -527,8 +529,8 @@ PL_CORE_INLINE int pl_fast_links(struct pl_core_env *env, const struct pl_core_l
 	return 1;
 }
 
-/* Steps the hops; returns an enum pl_slow. NONE: all hops are settled, except those marked as
- * changed. */
+/* Runs the steps of all hops; returns an enum pl_slow. NONE: all hops are done, except those marked
+ * as changed. */
 PL_CORE_INLINE uint32_t pl_fast_hops(struct pl_core_env *env, struct pl_fast *q,
 	const struct pl_core_layout *l, struct pl_fast_memo *memo, const uint32_t shape)
 {

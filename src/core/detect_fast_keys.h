@@ -72,9 +72,9 @@ __attribute__((noinline)) int pl_fast_search(const struct pl_fast_ways *ways, ui
 #define pl_fast_search(ways, tag) pl_core_search((ways)->way, tag)
 #endif
 
-/* Returns the way to which a key's hash leads; the caller compares the key itself. It looks at the
- * home way, then at the opposite one, where pl_core_victim puts a key whose home is taken if it
- * can, then at all. */
+/* Returns the way to which a key's hash leads; the caller compares the key itself. It checks the
+ * home way, then the opposite way, where pl_core_victim puts a key whose home is taken if it can,
+ * then all ways. */
 PL_CORE_INLINE uint32_t pl_fast_way(const uint64_t *way, uint64_t hash)
 {
 	uint32_t at = pl_core_home(hash), tag = pl_core_tag(hash);
@@ -216,8 +216,8 @@ PL_CORE_INLINE uint32_t pl_fast_guess(uint32_t at, uint32_t mask)
 	return at & (mask << 3 | (PL_CORE_WAYS - 1));
 }
 
-/* True when a way holds a key that may be found: tags are odd, other than those of a free way or
- * one that is being filled. */
+/* True when a way holds a complete key: its tag is odd, while tags of free ways and of ways being
+ * filled are even. */
 PL_CORE_INLINE int pl_fast_live(uint64_t way)
 {
 	return (way >> 32 & 1) != 0;

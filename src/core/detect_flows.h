@@ -87,9 +87,9 @@ PL_CORE_COLD void pl_core_drop_step(
 
 /* --- flows ------------------------------------------------------------------------------------ */
 
-/* True when the stack covers the whole way from source to sink: only then it tells the flow's path.
- * A congestion report of an untracked flow may come from the middle of the path (Telemetry Report
- * 2.0, 3.2: Q without F). */
+/* True when the stack covers the whole path from source to sink: only then does it give the flow's
+ * path. A congestion report of an untracked flow may come from the middle of the path (Telemetry
+ * Report 2.0, 3.2: Q without F). */
 PL_CORE_INLINE int pl_core_path_whole(const struct pl_core_report *r)
 {
 	const unsigned int partial =
@@ -163,7 +163,7 @@ PL_CORE_COLD uint32_t pl_core_flow_make(struct pl_core_env *env, const struct pl
 	return way;
 }
 
-/* Ends a flow that was silent for too long, and begins it anew. */
+/* Ends a flow that was silent for too long, and begins a new one with its key. */
 PL_CORE_COLD void pl_core_flow_again(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_flow *flow)
 {

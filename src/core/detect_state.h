@@ -3,24 +3,24 @@
  * State of detection in memory: the same bytes in a heap region of user space and in the array maps
  * of the kernel program, which user space maps. Every table is an array of sets of eight ways; a
  * set is one line of way words, one of owners, and eight entries that begin with their key.
- * detect_table.h finds and makes entries, detect_steps.h steps them, detect/tables_tick.c ends and
- * ages them.
+ * detect_table.h finds and makes entries, detect_steps.h updates them, detect/tables_tick.c ends
+ * and ages them.
  *
  * A way word: tag in the upper half (0: free, PL_CORE_TAG_BUSY: being filled), in the lower half
  * the time when the key was last seen, in units of 2^20 ns, modulo 2^32 (52 days; idle entries are
  * gone long before).
  *
  * An entry's owner is the source of the report that made it (pl_core_source). When a set is full
- * and no entry is idle, the owner of most of it makes room for others (pl_core_take), so that one
- * source does not take a table from all others. In the table of exporters an entry that is not
- * followed makes room before one that is, whoever owns it: core/detect_exporters.h.
+ * and no entry is idle, a new key replaces an entry of the owner with most entries in the set
+ * (pl_core_take), so that one source does not take a table from all others. In the table of
+ * exporters an entry that is not followed is replaced before one that is, whatever their owners:
+ * core/detect_exporters.h.
  *
- * Writers: on the heap one thread. The tables of a receive queue in the kernel program are
- * stepped by the holder of the turn (core/turn.h): the program for a report, user space for the
- * reports that the program escalated and for ticks. So each key has one state, and each event of
- * it is made once. Readers (pages, harvests) read without a turn: they see whole aligned words,
- * and compare an entry's way with its value before. A harvest takes a maximum by an exchange of
- * its word.
+ * Writers: on the heap one thread. In the kernel program, the tables of a receive queue are updated
+ * by the holder of the turn (core/turn.h): by the program for a report, by user space for escalated
+ * reports and for ticks. So each key has one state, and each event of it is made once. Readers
+ * (pages, harvests) read without a turn: they see whole aligned words, and compare an entry's way
+ * with its value before. A harvest takes a maximum by an exchange of its word.
  */
 #pragma once
 

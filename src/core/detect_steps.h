@@ -111,7 +111,7 @@ struct pl_core_telling {
 	uint32_t zero;
 };
 
-/* Sets the event's place from the hop, as far as the quantity's key goes. */
+/* Sets the event's place from the hop: the fields that are part of the quantity's key. */
 PL_CORE_INLINE void pl_core_locate(struct pl_event *e, const struct pl_core_hop *h, unsigned int id)
 {
 	if (id == PL_CORE_Q_FLOW_LATENCY)
@@ -295,8 +295,7 @@ PL_CORE_COLD void pl_core_step_value(struct pl_core_env *env, const struct pl_co
 	pl_core_tell_quantity(env, r, h, id, &t);
 }
 
-/* Handles the begin or end of a level, that of the values or that of their distance from the
- * mean. */
+/* Handles the begin or end of a level: of the values, or of their distance from the mean. */
 PL_CORE_COLD void pl_core_level_changed(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_quantity *q, struct pl_core_telling *t)
 {
@@ -319,7 +318,8 @@ PL_CORE_COLD void pl_core_level_changed(struct pl_core_env *env, const struct pl
 		pl_core_tell_quantity(env, r, h, id, t);
 }
 
-/* Steps a value that is outside its band: levels, anomaly, steps. Returns the new band. */
+/* Runs the detection steps of a value outside its band: levels, anomaly, steps. Returns the new
+ * band. */
 PL_CORE_COLD uint64_t pl_core_quantity_step(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_quantity *q, unsigned int id)
 {
@@ -423,8 +423,8 @@ PL_CORE_INLINE void pl_core_hist_add(struct pl_core_hist *hist, uint32_t value)
 	hist->sum += value;
 }
 
-/* Takes way i of a set for a new key of an owner, out of sight until it is published, and counts
- * it. Returns i, or PL_CORE_NOWHERE when the way cannot be taken. */
+/* Takes way i of a set for a new key of an owner, and counts it. Readers do not see the entry until
+ * it is published. Returns i, or PL_CORE_NOWHERE when the way cannot be taken. */
 PL_CORE_INLINE uint32_t pl_core_take_way(struct pl_core_env *env, uint64_t *way, uint64_t *owner,
 	uint64_t whose, uint32_t i, unsigned int table, uint32_t now, uint64_t idle_ns,
 	uint64_t *ret_old)
@@ -449,10 +449,11 @@ PL_CORE_INLINE uint32_t pl_core_take_way(struct pl_core_env *env, uint64_t *way,
 	return i;
 }
 
-/* Takes a way of a set for a new key that report r brings, out of sight until it is published, and
- * counts it. An idle entry makes room; if there is none, one of the owner of most ways does. In the
- * table of bursts the entry last seen longest ago does: a burst belongs to a queue, whose own table
- * is shared among owners, and the kernel's stack has no room for that search where bursts begin. */
+/* Takes a way of a set for a new key of report r, and counts it. Readers do not see the entry until
+ * it is published. It replaces an idle entry, or else one of the owner of most ways. In the table
+ * of bursts it replaces the entry last seen longest ago: a burst belongs to a queue, whose own
+ * table is shared among owners, and the kernel's stack has no room for that search where bursts
+ * begin. */
 PL_CORE_INLINE uint32_t pl_core_take(struct pl_core_env *env, const struct pl_core_report *r,
 	uint64_t *way, uint64_t *owner, unsigned int table, uint64_t hash, uint64_t idle_ns,
 	uint64_t *ret_old)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Finding and making entries in the tables of detect_state.h. A key's hash gives its set, its home
- * way and its tag; a key stands in its home way when that was free, so most searches are one
- * comparison. When a set is full an idle entry makes room, or one of the owner of most ways: work
- * per key is bounded whatever comes.
+ * way and its tag; a key is in its home way if that was free, so most searches take one comparison.
+ * In a full set a new key replaces an idle entry, or one of the owner of most ways: the work for a
+ * key is bounded whatever keys come.
  *
  * The hash is multilinear over 32-bit words (Lemire and Kaser, "Strongly universal string
  * hashing is fast", 2014: the HM variant) with secret random multipliers: its upper half is
- * universal, so nobody can aim at a set without the secret. 64-bit multiplications only: the
- * kernel's machine has no others.
+ * universal, so nobody can choose keys for one set without knowing the secret. It uses 64-bit
+ * multiplications only, because the kernel's virtual machine has no others.
  */
 #pragma once
 
@@ -183,8 +183,8 @@ PL_CORE_INLINE uint64_t pl_core_source(const void *addr)
 	return (w[0] & 0xc0ff) == 0x80fe ? (w[1] ^ w[1] >> 48) << 16 | 0x80fe : w[0];
 }
 
-/* Notes that the entry was seen. The time is stored only when it changes: most reports leave the
- * line clean. */
+/* Sets the time at which the entry was last seen. The time is stored only when it changes, so most
+ * reports do not write the cache line. */
 PL_CORE_INLINE void pl_core_heard(uint64_t *way, uint64_t now_ns)
 {
 	pl_core_half *low = (pl_core_half *)way; /* little-endian */
@@ -237,10 +237,10 @@ PL_CORE_INLINE uint64_t pl_core_held(const uint64_t *owner, uint64_t whose, uint
 		(uint64_t)(strict) << PL_CORE_WAYS | (ways))
 #define PL_CORE_ALL_WAYS ((1u << PL_CORE_WAYS) - 1)
 
-/* Returns the way, among `ways`, that makes room for an owner: if some owner has more of them than
- * this one would have with one more, a way of the owner with most; else one of its own; else any.
- * Of these, the one last seen longest ago (within the same millisecond: any, by the hash), never
- * one that is BUSY. strict: a way of an owner with more, or PL_CORE_NOWHERE. */
+/* Returns the way, among `ways`, whose entry an owner may replace: if some owner has more of them
+ * than this one would have with one more, a way of the owner with most; else one of its own; else
+ * any. Of these, the one last seen longest ago (within the same millisecond: any, by the hash),
+ * never one that is BUSY. strict: a way of an owner with more, or PL_CORE_NOWHERE. */
 PL_CORE_ONCE int pl_core_rival(const struct pl_core_ways *set, uint64_t whose, uint64_t rivals)
 {
 	const uint64_t *way, *owner;
@@ -295,7 +295,7 @@ PL_CORE_INLINE int pl_core_swap(uint64_t *word, uint64_t old, uint64_t now)
 	return __sync_val_compare_and_swap(word, old, now) == old;
 }
 
-/* Takes the way out of sight of all readers; true when this side did it. */
+/* Hides the way from all readers; true when this caller, and no concurrent one, did it. */
 PL_CORE_INLINE int pl_core_claim(uint64_t *way, uint64_t old, uint32_t now)
 {
 	return pl_core_swap(way, old, (uint64_t)PL_CORE_TAG_BUSY << 32 | now);
@@ -306,7 +306,7 @@ PL_CORE_INLINE void pl_core_publish(uint64_t *way, uint64_t hash, uint32_t now)
 {
 	uint64_t busy = *way;
 
-	/* A full barrier: whoever sees the tag sees the whole entry. */
+	/* A full barrier: a reader that sees the tag sees the whole entry. */
 	(void)pl_core_swap(way, busy, (uint64_t)pl_core_tag(hash) << 32 | now);
 }
 

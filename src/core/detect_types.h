@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Input of the steps of detection: one report, and its hops one by one, source first. Filled from
- * records in user space (detect/events.c) and straight from the packet by the kernel program and
- * its twin in user space (core/report_core.h), so that all three come to the same events.
+ * Input of the steps of detection: one report, and its hops one by one, source first. User space
+ * fills it from records (detect/events.c); the kernel program, and the same code in user space
+ * (core/report_core.h), fill it from the packet. All three report the same events.
  *
  * Order of calls per report (core/detect_steps.h):
  *
@@ -48,7 +48,8 @@ struct pl_core_report {
 	struct pl_flow_key flow; /* valid when present has PL_PATH_HAS_src */
 	struct pl_addr exporter;
 	uint64_t node;      /* reporting node */
-	uint64_t report_id; /* 0: the report was settled in the kernel and has no record to join */
+	uint64_t report_id; /* 0: the report was settled in the kernel and has no record to which an
+			     * event could refer */
 	uint64_t path_id;   /* complete before pl_core_report_end */
 	uint32_t present;   /* PL_PATH_HAS_* */
 	uint32_t seq;

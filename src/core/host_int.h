@@ -173,7 +173,7 @@ PL_CORE_INLINE uint32_t pl_host_transport(struct pl_host_walk *w)
 
 	if (w->proto == 17) {
 		head = 8;
-		/* RFC 768: the length in UDP may be shorter than IP's; then nobody knows what
+		/* RFC 768: the length in UDP may be shorter than IP's; then it is unknown what
 		 * follows. */
 		if (left < head || w->there < at + head)
 			return PL_HOST_BROKEN;
@@ -406,7 +406,7 @@ PL_CORE_INLINE uint32_t pl_host_int_bytes(const uint8_t *h, uint32_t room)
 	return 4 + 4 * words;
 }
 
-/* Takes INT out of the headers in w->bytes: lengths, DSCP and checksums become those of the packet
+/* Removes INT from the headers in w->bytes, and sets lengths, DSCP and checksums as in the packet
  * without INT. gone: the sum over INT's bytes. A wrong checksum stays wrong. */
 PL_CORE_INLINE void pl_host_remove(
 	struct pl_host_walk *w, uint32_t bytes, uint32_t dscp, uint32_t gone)

@@ -10,7 +10,7 @@
 
 #include "core/detect_table.h"
 
-/* Number of hops that have marks of their own; later ones share them. */
+/* Number of hops with separate marks; later hops share them. */
 #define PL_CORE_KNOWN_HOPS 16
 
 struct pl_core_known {
@@ -63,10 +63,10 @@ PL_CORE_INLINE uint64_t pl_core_known_ports(uint64_t ports)
 	return (ports | ports >> 1) & PL_CORE_KNOWN_FIELDS;
 }
 
-/* True when two reports whose path ids differ may have come by one path: the nodes are the same,
- * and no port that both know differs. If both know the same ports, the ids themselves tell. A
- * changed port is overlooked once in three times, and only by reports with missing ports: the next
- * report without them finds it. */
+/* True when two reports with different path ids may have taken the same path: their nodes are
+ * equal, and no port that both know differs. If both know the same ports, their ids already show
+ * whether the paths differ. A changed port is missed in one of three cases, and only between
+ * reports with missing ports; the next complete report detects it. */
 PL_CORE_INLINE int pl_core_known_agree(const struct pl_core_known *a, const struct pl_core_known *b)
 {
 	const uint64_t in_a = pl_core_known_ports(a->ports), in_b = pl_core_known_ports(b->ports);

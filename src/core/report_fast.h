@@ -49,9 +49,9 @@ _Static_assert(
 
 #define PL_FAST_GUESSES 16
 
-/* Notes of the fast path on a report: values of the hops, source first, and the places of their
- * keys, way | set << 3. The last places of exporters stay from report to report, as guesses like
- * those in a memo. */
+/* Working memory of the fast path for a report: values of the hops, source first, and the places of
+ * their keys, way | set << 3. The last places of exporters are kept from report to report, as
+ * guesses like those in a memo. */
 struct pl_fast_marks {
 	uint64_t now_ns;
 	uint64_t path_id; /* path id of the flow */
@@ -133,7 +133,8 @@ PL_CORE_INLINE uint32_t pl_fast_tags(
 	return type;
 }
 
-/* Reads Ethernet and IP at *c, which moves behind them. Returns 0 when they are no common ones. */
+/* Reads Ethernet and IP at *c, and moves *c behind them. Returns 0 when the headers are not of the
+ * common kinds. */
 PL_CORE_INLINE int pl_fast_ip(
 	struct pl_fast_ip *ret, struct pl_frame_cursor *c, uint64_t *src, uint64_t *dst)
 {
@@ -171,7 +172,8 @@ PL_CORE_INLINE int pl_fast_ip(
 	return pl_frame_take(c, 40) != NULL;
 }
 
-/* Reads the report header at *c, which moves behind it. Returns 0 when it is no common one. */
+/* Reads the report header at *c, and moves *c behind it. Returns 0 when the header is not of the
+ * common kinds. */
 PL_CORE_INLINE int pl_fast_header(struct pl_fast *q, struct pl_frame_cursor *c)
 {
 	const uint8_t *p = pl_frame_take(c, 12);

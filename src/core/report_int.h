@@ -47,8 +47,8 @@ PL_CORE_INLINE int pl_core_may_be_instrumented(
 
 	if (p == NULL)
 		return 0;
-	/* Skips a destination shim of v2.x, in whose place many v2.0 reports have part of their
-	 * number. */
+	/* Skips a destination shim of v2.x. Many v2.0 reports have a part of their sequence number
+	 * at this place. */
 	if (p[0] >> 4 == 2) {
 		if (!pl_frame_skip(&c, 4 + 4 * (uint32_t)p[1], 4 + 4 * 255))
 			return 0;
@@ -274,7 +274,7 @@ PL_CORE_INLINE uint32_t pl_core_int_v2(struct pl_core_scratch *s, struct pl_core
 		       : PL_CORE_NOT;
 }
 
-/* True when the original transport header that NPT 2 promises stands at c, if the packet is whole.
+/* True when the original transport header that NPT 2 announces is at c, in a complete packet.
  * Covers the cases of which wire/int_lengths.c is sure; decode/ checks the rest, and names the
  * wrong length. */
 PL_CORE_INLINE int pl_core_original_fits(uint8_t proto, const struct pl_frame_cursor *c)

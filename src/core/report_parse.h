@@ -54,7 +54,7 @@ PL_CORE_INLINE uint32_t pl_core_try_int(struct pl_core_scratch *s, const struct 
 	if (marker)
 		(void)pl_frame_take(&c, 8);
 	found = pl_core_int_header(s, c, layouts, profile);
-	/* A marker without INT behind it is worth at least a note, so decode/ takes the packet. */
+	/* A marker without INT behind it gets at least a note, so the packet is left to decode/. */
 	return marker && found == PL_CORE_NOT ? PL_CORE_UP : found;
 }
 
@@ -89,7 +89,7 @@ PL_CORE_INLINE uint32_t pl_core_search_int(const struct pl_core_scratch *s,
 			return PL_CORE_SEARCH_NOT;
 	}
 	payload->expected = announced || payload->dscp == PL_CORE_DSCP;
-	/* F = 0 promises no INT; INT that is announced all the same is left to decode/. */
+	/* F = 0 announces no INT; if INT is there nevertheless, the packet is left to decode/. */
 	if ((r->flags & PL_FLAG_TRACKED) == 0)
 		return announced ? PL_CORE_SEARCH_UP : PL_CORE_SEARCH_NOT;
 	/* A marker counts wherever it is, before INT without one. */
@@ -364,7 +364,7 @@ PL_CORE_INLINE uint32_t pl_core_v10(struct pl_core_scratch *s, struct pl_frame_c
 	uint32_t w = pl_frame_be32(p), bits = w >> 15 & 0x3f, proto = w >> 21 & 7;
 	uint32_t words = pl_core_popcount16(bits);
 
-	/* Some exporters leave 0 or 1 there; the metadata bits tell the length. */
+	/* Some exporters write 0 or 1 as the length; the metadata bits give the true one. */
 	if (__builtin_expect((w >> 24 & 15) != 4 + words, 0))
 		s->notes |= PL_NOTE_BIT(REPORT_LENGTH_LIES);
 	r->report_version = PL_REPORT_V10;
@@ -398,7 +398,7 @@ PL_CORE_INLINE uint32_t pl_core_v20(struct pl_core_scratch *s, struct pl_frame_c
 	r->hw_id = w >> 22 & 0x3f;
 	r->seq = w & 0x3fffff;
 	pl_core_node(s, pl_frame_be32(p + 4));
-	/* The group is numbered, whatever its reports are. */
+	/* The group has a number, whatever kind its reports are of. */
 	s->numbered = 1;
 	/* Settled is a single report, to the end of the datagram, of type 0 or 1, with nothing or a
 	 * packet in it. */

@@ -4,19 +4,19 @@
  * modulo 2^bits. A gap counts as lost when it opens and is taken back when its report arrives
  * within the window of 128. A number outside the window, or a jump forward above gap_max, is a
  * restart once the number after it follows (as RFC 3550 A.1 does for RTP); alone it is a straggler.
- * The same lines run in the decoder and in the kernel program.
+ * The decoder and the kernel program compile the same source.
  *
  * A stream is proven when two of its numbers fit each other. Random bytes that pass for a report
  * have a random number, so a sender that is not proven may be no exporter. Proof is a number within
  * the window around the highest one, one that confirms a restart, or two steps forward in a row, as
  * when other collectors get a part of the exporter's reports.
  *
- * Two senders under one identity (two processes, two line cards) count each for itself: the
- * numbers go from one stream to the other and back to where the first one was left. Places that
- * were left are remembered; after PL_SEQUENCE_RETURNS returns the numbering is *shared*. Its
- * losses cannot be known: the losses that the changes between the streams made are taken back,
- * and none are counted until PL_SEQUENCE_QUIET reports came without a return. Reports that
- * overtake each other by more than the window, again and again, look the same.
+ * Two senders with one identity (two processes, two line cards) each number their own stream: the
+ * numbers jump from one stream to the other and back to where the first one was left. The positions
+ * where streams were left are stored; after PL_SEQUENCE_RETURNS returns to such a position the
+ * numbering is *shared*. Its losses cannot be known: the losses that the changes between the
+ * streams made are taken back, and none are counted until PL_SEQUENCE_QUIET reports came without a
+ * return. Reports that overtake each other by more than the window, again and again, look the same.
  */
 #pragma once
 
@@ -122,7 +122,7 @@ static inline void pl_sequence_forward(struct pl_sequence *s, uint32_t seq, uint
 	s->pending = false;
 }
 
-/* Notes that a stream was left, which would go on with `next`. */
+/* Stores the position of a stream that was left: it would go on with `next`. */
 static inline void pl_sequence_leave(struct pl_sequence *s, uint32_t next)
 {
 	s->left[s->n_left % PL_SEQUENCE_LEFT] = next;
@@ -142,7 +142,7 @@ static inline uint32_t pl_sequence_place(
 	return found;
 }
 
-/* Notes a jump. Before the first return it may be a loss like any other. */
+/* Counts a jump. Before the first return a jump may be an ordinary loss. */
 static inline void pl_sequence_jumped(struct pl_sequence *s, uint32_t lost)
 {
 	if (s->returns == 0) {
@@ -237,7 +237,7 @@ static inline void pl_sequence_sort(
 		s->same = 0;
 	}
 	if (s->pending && seq == s->next_if_restart) {
-		/* Two successive numbers from elsewhere: the exporter began anew. */
+		/* Two successive numbers far from the expected one: the exporter has restarted. */
 		s->restarts++;
 		s->stragglers--;
 		/* The place that its first number made, or continued. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Makes a packet's record (pkt96/1) from its first bytes: the twin of tap/tap.c for the kernel
- * program (bpf/tap.bpf.c), with the same readings and order of checks. tests/bpf/tap_core_test.c
- * compares both, byte by byte.
+ * Makes a packet's record (pkt96/1) from its first bytes: the counterpart of tap/tap.c for the
+ * kernel program (bpf/tap.bpf.c), with the same interpretation and order of checks.
+ * tests/bpf/tap_core_test.c compares both, byte by byte.
  *
  * It reads a copy of the packet's first PL_TAP_HEAD_BYTES bytes, as many as a tap by a packet
  * socket copies (PL_TAP_BYTES of tap/tap.h). Each step leaves its results in memory, so that the
@@ -22,14 +22,14 @@
 #include "record/packet.h"
 
 #define PL_TAP_HEAD_BYTES 192
-#define PL_TAP_HEAD_SPAN  256u /* positions stay below it, whatever a packet says */
+#define PL_TAP_HEAD_SPAN  256u /* positions stay below it, whatever the packet contains */
 #define PL_TAP_HEAD_SLACK 40u  /* longest piece that is read at a position */
 
 /* Result for a packet. */
 enum pl_tap_outcome { PL_TAP_MADE, PL_TAP_NOT_IP, PL_TAP_BROKEN };
 
-/* Further results, of one step of a loop: there may be another tag, label or extension header;
- * labels follow. */
+/* Further results of a step in a loop: another tag, label or extension header may follow; labels
+ * follow. */
 enum { PL_TAP_MORE = 3, PL_TAP_LABELS };
 
 enum pl_tap_link { PL_TAP_ETHERNET, PL_TAP_RAW_IP };
@@ -123,8 +123,8 @@ PL_CORE_INLINE uint32_t pl_tap_core_version(struct pl_tap_walk *w, uint32_t at, 
 	return PL_TAP_MADE;
 }
 
-/* Reads label i. Nothing names the header behind the bottom of the stack; the nibble tells IP from
- * pseudowires. */
+/* Reads label i. No field names the header behind the bottom of the stack; its first nibble
+ * distinguishes IP from pseudowires. */
 PL_CORE_INLINE uint32_t pl_tap_core_label(struct pl_tap_walk *w, uint32_t i)
 {
 	const uint32_t at = PL_TAP_AGAIN(w->at), label = pl_tap_be32(w, at);

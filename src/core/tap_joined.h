@@ -4,10 +4,10 @@
  * of each of them. One source for user space (tap/tap.c) and the kernel program (bpf/tap.bpf.c).
  *
  * Packet i carries `each` bytes from byte i * each of the frame's payload on, the last one the
- * rest. It has the frame's headers, except for lengths and for these changes, made as Linux
- * takes a frame apart (net/ipv4/tcp_offload.c, udp_offload.c, af_inet.c) and joins only what it
- * can take apart again: the sequence number counts on, IPv4's identification by one for each
- * packet, FIN and PSH are the last packet's, CWR the first one's.
+ * rest. It has the frame's headers, except for lengths and for these changes, made as Linux splits
+ * a frame (net/ipv4/tcp_offload.c, udp_offload.c, af_inet.c), which joins only packets that it can
+ * split again: the sequence number grows with the payload, IPv4's identification by one for each
+ * packet, only the last packet has FIN and PSH, only the first one has CWR.
  */
 #pragma once
 
@@ -92,11 +92,11 @@ PL_CORE_INLINE void pl_tap_row_next(struct pl_tap_row *row, struct pl_pkt96 *ret
 
 /* ---- in the kernel ---- */
 
-/* Takes the walk's frame, whose record is made, apart. True when it is of TCP or UDP, so that its
- * packets are known. segs: their number by the kernel, 0 when it does not tell. The kernel does not
- * tell a traffic control program what it joined: in UDP with a tunnel's port it is the TCP inside,
- * whose headers are not read here; for other UDP the number must be right. It may be so by chance in
- * a tunnel at a port that nobody names. */
+/* Splits the walk's frame, whose record is made. True when it is TCP or UDP, so that its packets
+ * are known. segs: their number according to the kernel, 0 when it is not given. The kernel does
+ * not tell a traffic control program which layer it joined. In UDP with a tunnel's port it was the
+ * TCP inside, whose headers are not read here; for other UDP the number must fit. It may fit by
+ * chance in a tunnel at a port that the configuration does not name. */
 PL_CORE_INLINE int pl_tap_joined_walk(struct pl_tap_joined *j, const struct pl_tap_walk *w,
 	uint32_t each, uint32_t segs, const uint64_t vxlan_ports)
 {

@@ -69,7 +69,8 @@ PL_CORE_INLINE uint64_t pl_tap_net_off(const struct pl_tap_net *n, const uint64_
 	return ((words[0] ^ n->addr[0]) & n->mask[0]) | ((words[1] ^ n->addr[1]) & n->mask[1]);
 }
 
-/* Returns 0 within the range; without a jump, which the verifier would follow both ways. */
+/* Returns 0 within the range, computed without a branch, both sides of which the verifier would
+ * follow. */
 PL_CORE_INLINE uint32_t pl_tap_range_off(struct pl_tap_range p, uint32_t v)
 {
 	return ((v - p.low) | (p.high - v)) >> 31;
@@ -96,8 +97,8 @@ PL_CORE_INLINE int pl_tap_rule_matches(const struct pl_tap_rule *u, const struct
  * partitions. */
 #define PL_TAP_SAMPLE_MIX 0x2545f4914f6cdd1du
 
-/* Successive packets that a rule cannot tell apart, and those that it takes: the first and each
- * step-th behind it. */
+/* Successive packets that look the same to a rule, and those that the rule takes: the first and
+ * each step-th behind it. */
 struct pl_tap_share {
 	uint32_t n; /* number of packets */
 	uint32_t taken, first, step;
@@ -160,10 +161,11 @@ PL_CORE_INLINE int pl_tap_rule_samples(const struct pl_tap_rule *u)
 	return u->sample > 1 || u->sample_flows > 1;
 }
 
-/* Writes the number of packets that a sampled record stands for into its field mss, which is free:
- * a SYN, whose MSS option is there, is always taken. was: the record's bits before the rule; a
- * sample of a sample stands for the product. Writes 0 when the number cannot be known, because the
- * first sample had no room for it (pkt64), or is more than the field holds: *ret_over is 1 then. */
+/* Writes the number of packets that a sampled record stands for into its field mss, which is unused
+ * in sampled packets: a SYN, which has its MSS option there, is always taken. was: the record's
+ * bits before the rule; a sample of a sample stands for the product. Writes 0 when the number
+ * cannot be known, because the first sample had no room for it (pkt64), or is more than the field
+ * holds: *ret_over is 1 then. */
 PL_CORE_INLINE void pl_tap_rule_weigh(
 	const struct pl_tap_rule *u, struct pl_pkt96 *r, uint16_t was, uint32_t *ret_over)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Turns by which the tables of a receive queue are stepped: one word for each queue, taken by
- * compare-and-swap.
+ * Turns in which kernel program and user space update the tables of a receive queue: one word for
+ * each queue, taken by compare-and-swap.
  *
  *   PL_TURN_FREE      nobody's
  *   PL_TURN_PROGRAM   the kernel program's, for one report
@@ -12,14 +12,14 @@
  *   PL_TURN_CATCHING  likewise, and reports that came meanwhile wait in the ring of frames
  *   PL_TURN_BEHIND    nobody's, but such reports wait: it is user space's next
  *
- * The program waits for its turn for a bounded number of looks, or not at all when the thread of
+ * The program checks a bounded number of times for its turn, or not at all when the thread of
  * user space was interrupted on this very processor. When user space still has the turn (its thread
- * may have lost its processor), the program makes it CATCHING and escalates its report, and all
- * that follow, without waiting, so that the ring has the reports in their order, until user space
- * has stepped them all (detect/kernel_detect.h). Only when more than half of the ring is taken, the
- * program steps new reports although older ones wait: order is given up then, no report.
+ * may have lost its processor), the program makes it CATCHING. It escalates this report, and all
+ * that follow, without waiting, so that the ring has the reports in order, until user space has
+ * processed them all (detect/kernel_detect.h). Only when more than half of the ring is full, the
+ * program processes new reports although older ones wait: the order is then lost, but no report.
  *
- * So each key has one state, stepped by one side at a time.
+ * So each key has one state, which only one of the two updates at a time.
  */
 #pragma once
 
