@@ -71,7 +71,7 @@ void pl_flow_give(
 	pl_flow_step_made(c);
 }
 
-/* A flow that saw its end is finished, whatever ended it here. */
+/* A flow whose connection ended has the end reason of that end, whatever made its record. */
 static enum pl_flow_end unless_closing(const struct pl_flow_entry *f, enum pl_flow_end reason)
 {
 	return (f->state & PL_FLOW_CLOSING) != 0 ? PL_FLOW_END_FINISHED : reason;
@@ -104,8 +104,8 @@ void pl_flow_settle(struct pl_flow_cache *c, struct pl_flow_entry *f, uint64_t n
 	}
 }
 
-/* The flow's last record. Places that wait may count until the flow was over, however late it is
- * looked at. */
+/* Makes the flow's last record. Packets of waiting places may count up to the time at which the
+ * flow was over, even if it is examined much later. */
 void pl_flow_end_of(struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_flow_end reason)
 {
 	const uint64_t due = pl_flow_due_ns(c, f), now = c->kept->clock_ns;
@@ -286,7 +286,7 @@ static enum belongs place_of(struct pl_flow_entry *f, unsigned int d, const stru
 	return FLOW_COUNTS;
 }
 
-/* Prepares a known flow for its packet, and tells where the packet belongs. */
+/* Prepares a known flow for its packet, and returns how the packet relates to the flow. */
 static enum belongs goes_on(
 	struct pl_flow_cache *c, struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
 {

@@ -9,27 +9,27 @@
  * Time is that of the packet records. The cache's clock is the newest time seen, whatever the
  * order of packets; of live packets it is that of the slowest source (live.h). A flow is over when
  * its last packet is `idle_ns` or more behind the clock or the flow's next packet, or its end, a RST
- * or the second FIN, is `end_ns` or more. Unless flows are evicted or live, which packets share a
- * record follows from this alone: not from when the scan comes by, nor from how packets are cut into
- * batches. Its record comes at most half an `idle_ns` of that time later. A flow that goes on gets a record with the first packet that
- * comes `active_ns` or more after the record's first. When PL_FLOW_BEHIND packets in a row are
- * more than `idle_ns` behind the clock, the clock was wrong: it is set back, and flows from the
- * time after it are over.
+ * or the second FIN, is `end_ns` or more. Unless flows are evicted or live, this alone decides
+ * which packets share a record, and not when the table is scanned or how packets are grouped into
+ * batches. The record of an ended flow is made at most half an `idle_ns` later. A flow that lasts
+ * gets a record with the first packet that comes `active_ns` or more after the first packet of the
+ * record. When PL_FLOW_BEHIND packets in a row are more than `idle_ns` behind the clock, the clock
+ * was wrong: it is set back, and flows from the time after it are over.
  *
  * A packet that is seen at several places counts at one of them (elsewhere.h): in each direction at
- * that of the first. What others see does not prolong the flow.
+ * the place of the first packet. Packets seen at other places do not prolong the flow.
  *
  * Packets and bytes of sampled packets count by their weight (pl_pkt96_weight), so they are estimates;
- * the record says from how many packet records. Once a record of a flow was given away, its role and
- * which side is forward stay for the further ones.
+ * the record says from how many packet records. After the first record of a flow, its role and its
+ * forward direction stay the same in further records.
  *
  * The table takes all of its memory at the start; that for packets seen elsewhere, 128 bytes a flow,
  * is there once it is written to. A flow has its place in one of two lines of eight,
  * chosen by a hash with a random seed of the cache's own (the record's flow_hash has a public key,
- * so its collisions can be made to order). When all sixteen are taken, the one that was to be over
- * first makes room: a flood evicts, and takes no memory.
+ * so its collisions can be made to order). When all sixteen are taken, a new flow replaces the one
+ * that would have ended first: a flood evicts flows, but takes no memory.
  *
- * One thread. Nothing is kept of the caller's packets.
+ * One thread uses a cache. The cache keeps no reference to the caller's packets.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ struct pl_flow_listening;
 struct pl_flow_config {
 	uint32_t max_flows; /* slots of the table; rounded up to a multiple of 8 */
 	uint64_t idle_ns;   /* a flow is over after so long without a packet */
-	uint64_t active_ns; /* a flow that goes on gets a record after so long, at its next
+	uint64_t active_ns; /* a flow that lasts gets a record after this time, at its next
 			     * packet */
 	uint64_t end_ns;    /* a flow is over so long after a RST or its second FIN, or after
 			     * idle_ns, if that is less */
@@ -97,8 +97,8 @@ void pl_flow_cache_feed(struct pl_flow_cache *cache, const struct pl_pkt96 *pack
  * time after most_ns is another's mistake or lie; UINT64_MAX: packets of this host. */
 void pl_flow_cache_feed_live(struct pl_flow_cache *cache, const struct pl_pkt96 *packets,
 	uint32_t n, uint64_t now_ns, uint64_t most_ns);
-/* Says that the clock that the cache has now, from another process, was that of now_ns. Before a resume:
- * flows of sources ahead of the clock are not over. */
+/* Sets the time now_ns for the clock that the cache took over from another process; call it before
+ * a resume. Flows of sources ahead of the clock are not over. */
 void pl_flow_cache_begin_live(struct pl_flow_cache *cache, uint64_t now_ns);
 /* As pl_flow_cache_expire(), by the receiver's clock. */
 void pl_flow_cache_expire_live(struct pl_flow_cache *cache, uint64_t now_ns);
@@ -108,8 +108,9 @@ void pl_flow_cache_expire_live(struct pl_flow_cache *cache, uint64_t now_ns);
  * second or so: between calls up to PL_FLOW_RECORDS records wait. */
 void pl_flow_cache_expire(struct pl_flow_cache *cache, uint64_t now_ns);
 
-/* Ends all flows and hands their records to the sink. The cache is empty then and can go on. */
+/* Ends all flows and gives their records to the sink. The cache is then empty and can be used
+ * further. */
 void pl_flow_cache_finish(struct pl_flow_cache *cache);
 
-/* Counters as of now; valid as long as the cache. */
+/* Returns the present counters; the pointer is valid as long as the cache. */
 const struct pl_flow_counters *pl_flow_cache_counters(const struct pl_flow_cache *cache);

@@ -19,7 +19,8 @@ struct pl_flow_cache {
 	uint32_t idle_ticks; /* idle timeout; no flow's tick is further ahead */
 	uint32_t behind;     /* packets in a row that are far behind the clock */
 	uint64_t swept_ns;   /* clock when the whole table was last looked through */
-	uint64_t ahead_ns;   /* a flow may be so much later than the clock: live sources' own */
+	uint64_t ahead_ns;   /* by how much a flow's time may be ahead of the clock: live sources
+			      * have their own clocks */
 	struct pl_flow_live live;
 	bool keeps; /* the memory is that of a file: the journal notes each step */
 	struct pl_flow_config config;

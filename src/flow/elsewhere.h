@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The same packets at several places (entry.h). In each direction a flow's packets count at one
- * place, that of the first; those at other places are listed and numbered, and feed nothing else.
- * Another place may be where the flow goes now. It comes to count when it saw a packet
- * PL_FLOW_LAG_NS or more behind the last that was counted, and for as long again nothing came from
- * the place that counts. Its packets since the last that was counted are added then. One
- * place for each direction is watched so.
+ * place, that of the first packet; packets at other places are listed and counted separately, and
+ * affect nothing else. The flow may move to another place. That place becomes the counting one when
+ * it saw a packet PL_FLOW_LAG_NS or more behind the last counted one, and the counting place stays
+ * silent for as long again. Its packets since the last counted one are then added. One place for
+ * each direction is watched in this way.
  *
  * Places are read in turns, so packets of one may come before or behind those of another at
  * the same time. Two rules keep copies from being added: a place that gave copies before adds

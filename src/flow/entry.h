@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A flow in the cache: seven lines of 64 bytes. A packet of an open TCP connection touches the first
- * two, that of its way or both, and that of round-trip times where it gives one. The last two lines
- * hold something only where `state` says so, and the ways and what follows them only of TCP: so a
- * new flow has few lines to clear. Arrays of two are by direction: 0 is forward, that of the first
- * packet. A place is an observation point and whether packets enter or leave there.
+ * A flow in the cache: seven lines of 64 bytes. A packet of an open TCP connection touches the
+ * first two, the line of its direction or of both, and the line of round-trip times if it gives
+ * one. The last two lines are valid only if `state` says so, and the lines from `ways` on only for
+ * TCP, so a new flow has few lines to clear. Arrays of two are by direction: 0 is forward, that of
+ * the first packet. A place is an observation point and whether packets enter or leave there.
  */
 #pragma once
 
@@ -119,7 +119,7 @@ enum {
 enum {
 	PL_FLOW_WAITS = 1, /* the watched place is to count, unless the present one has a packet */
 	PL_FLOW_WAITING = 3, /* PL_FLOW_WAITS of both directions */
-	PL_FLOW_NOWHERE = 4, /* no place counts yet: that of the next packet will */
+	PL_FLOW_NOWHERE = 4, /* no place counts yet: the place of the next packet will */
 };
 
 struct pl_flow_entry {

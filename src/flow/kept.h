@@ -4,11 +4,11 @@
  * packets at other places (table.h, entry.h), each as one array. It lies in the memory of the
  * process, or in a file that is mapped (state.h).
  *
- * A killed process has done its stores in the order in which its instructions stand, so a fence for
- * the compiler is enough to keep an order here. Every change of a flow is a step of one of these
- * kinds; the journal is written before its first store and its kind is set to 0 behind its last. A
- * process that finds a kind there mends the flow (mend.c). The instants at which a kill can come,
- * and what is done then:
+ * A killed process has made its stores in the order of its instructions, so a fence for the
+ * compiler is enough to keep them in order. Every change of a flow is a step of one of these kinds;
+ * the journal is written before its first store and its kind is set to 0 behind its last. A process
+ * that finds a kind in the journal repairs the flow (mend.c). This is done for a kill at each kind
+ * of step:
  *
  *   COUNT      a packet is added to a flow: the numbers go back to what they were; the packet was not seen
  *   ELSEWHERE  a packet at a place that does not count: likewise, of what is known elsewhere
@@ -19,13 +19,15 @@
  *   END        the last record, then the tag is cleared. No record was made: what is known elsewhere goes
  *              back, the flow goes on. One was: the slot is free
  *
- * A record is made when n_records says so, which is stored behind its bytes. A step makes one at most. Records
- * are handed to the sink between steps, and are no more the cache's before the sink sees them: `next` is what was given away
- * then, n_records becomes 0, `given` becomes `next`. So a record is handed out once at most, and one that was
- * handed out and not written is missing in the numbers of records (flow_seq).
+ * A record is made when n_records says so, which is stored behind its bytes. A step makes one at
+ * most. Records are given to the sink between steps. Before the sink sees them, they are removed
+ * from the cache: `next` is set to the totals after the hand-over, n_records becomes 0, `given`
+ * becomes `next`. So a record is given to the sink at most once, and a record that was given and
+ * not written is missing in the numbers of records (flow_seq).
  *
- * Times and TCP numbers of a flow may have half of the packet that was under way: times, counts and
- * bits of `known` hold by themselves, and `state` goes back, so nothing of an earlier flow is read.
+ * Times and TCP numbers of a flow may include half of the interrupted packet: each time, count and
+ * bit of `known` is valid on its own, and `state` is restored, so no value of an earlier flow is
+ * read.
  */
 #pragma once
 
@@ -72,14 +74,14 @@ struct pl_flow_given {
 	uint64_t records, packets;
 };
 
-/* Time in which no tap looked, on the packets' time scale. */
+/* A time during which no tap ran, on the packets' time scale. */
 struct pl_flow_outage {
 	uint64_t from, to;
 };
 
 /* State of a cache, in native byte order: the file stays on its machine. */
 struct pl_flow_kept {
-	/* These members stay in place in all versions. */
+	/* The offsets of these members are the same in all versions. */
 	char magic[8];
 	uint32_t version, live; /* flows in the table */
 	uint64_t held;          /* packets in the table and in records that were not handed out */
@@ -109,7 +111,7 @@ struct pl_flow_state {
 	int fd;
 	struct pl_map_guard guard;
 	struct pl_flow_kept *kept;
-	uint64_t seen_lost; /* guard.lost_pages when it was last looked at */
+	uint64_t seen_lost; /* guard.lost_pages at the last check */
 	uint8_t boot[16];   /* boot id of the kernel */
 	uint32_t n_points;
 	struct pl_flow_point points[PL_FLOW_POINTS]; /* points that the tap has now */
@@ -140,7 +142,7 @@ uint32_t pl_flow_kept_check(const struct pl_flow_kept *kept);
 int pl_flow_state_make(struct pl_flow_state *state, uint32_t n_buckets, const uint64_t seed[4],
 	struct pl_diag *diag);
 
-/* Sum of the times between `first` and `last` in which no tap looked. */
+/* Sum of the times between `first` and `last` during which no tap ran. */
 static inline uint64_t pl_flow_unseen(const struct pl_flow_kept *k, uint64_t first, uint64_t last)
 {
 	uint64_t sum = 0;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses of a host and the ports at which it listens: they tell the server of a flow without a
- * SYN. Data alone: the owner of the flow cache asks the kernel (netio/listening.h), fills a set and
- * passes it on (pl_flow_cache_set_listening).
+ * Addresses of a host and the ports at which it listens: they identify the server of a flow without
+ * a SYN. This file holds data only: the owner of the flow cache asks the kernel
+ * (netio/listening.h), fills a set and passes it on (pl_flow_cache_set_listening).
  *
- * A UDP socket that takes packets of any sender may be a client's. So it counts only when its port
- * is none of those that the kernel gives to clients, the peer's port is 1024 or above, and both
- * ports differ (NTP, DHCP, resolvers and peers of one protocol have equal ports, or are clients of
- * such).
+ * An unconnected UDP socket may be a client's. So it counts only when its port is outside the range
+ * that the kernel gives to clients, the peer's port is 1024 or above, and both ports differ (NTP,
+ * DHCP, resolvers and peers of one protocol have equal ports, or are clients of such).
  *
- * One thread fills it and asks it.
+ * The same thread fills and reads a set.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds the slowest of the sources that send packets to a flow cache, and feeds live packets by it. */
+/* Finds the source of a flow cache whose clock is furthest behind, and feeds live packets by that
+ * clock. */
 #include "flow/live.h"
 
 #include "flow/cache_state.h"

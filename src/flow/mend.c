@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes a flow cache's memory whole that another process left, at whatever instant (kept.h). */
+/* Repairs the memory of a flow cache whose process ended, at whatever point (kept.h). */
 #include <string.h>
 
 #include "flow/cache_state.h"
@@ -96,7 +96,7 @@ static bool is_role(uint8_t role, uint8_t by)
 	       (role == PL_FLOW_ROLE_UNKNOWN) == (by == PL_FLOW_ROLE_BY_NOTHING);
 }
 
-/* True when the flow lies where its key says. */
+/* True when the flow is in a place that its key allows. */
 static bool is_in_place(const struct pl_flow_cache *c, uint32_t slot)
 {
 	const struct pl_flow_entry *f = &c->flows[slot];
@@ -151,7 +151,8 @@ static bool is_record(const struct pl_flow_kept *k, const struct pl_flow288 *r, 
 	       r->first_ts <= r->last_ts;
 }
 
-/* Counts packets in records that wait. An impossible record is left out with those behind it. */
+/* Counts packets in waiting records. An impossible record is left out, together with all records
+ * behind it. */
 static uint64_t check_records(struct pl_flow_cache *c)
 {
 	struct pl_flow_kept *k = c->kept;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The flow cache as its rules say it: a linked list, searched from the front for every packet, and
- * every flow looked at for its end whenever the clock moves. Nothing of cache.c and tcp.c is used.
+ * The flow cache in its simplest form, for comparison: a linked list, searched from the front for
+ * every packet, and every flow looked at for its end whenever the clock moves. Nothing of cache.c
+ * and tcp.c is used.
  */
 #pragma once
 

@@ -12,8 +12,8 @@ static bool model_same_place(uint16_t a, uint16_t b)
 	return a % 1024 == b % 1024 && (a & PL_OBS_OUT) == (b & PL_OBS_OUT);
 }
 
-/* Weight of a packet: mss has it in a sampled packet, unless that is a SYN, whose option stands
- * there. */
+/* Weight of a packet: the field mss of a sampled packet; in a SYN that field holds the MSS
+ * option. */
 static uint32_t model_weight(const struct pl_pkt96 *p)
 {
 	const bool syn = p->proto == 6 && p->tcp_flags & SYN;

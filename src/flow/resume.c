@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A flow cache goes on with what a file holds, and leaves its flows there. */
+/* Lets a flow cache continue the flows in a file, and leaves its flows in the file at the end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static struct pl_flow_entry *flow_at(const struct pl_flow_cache *c, uint32_t slo
 
 /* ---- going on ---- */
 
-/* Outages of before every record that is not made yet tell nothing more. */
+/* Drops outages that ended before the beginning of every unfinished record. */
 static void forget_outages(struct pl_flow_cache *c)
 {
 	struct pl_flow_kept *k = c->kept;
@@ -54,7 +54,8 @@ static void forget_outages(struct pl_flow_cache *c)
 	k->n_outages = kept;
 }
 
-/* Notes the outage from the clock as it was left until now. False when the list is full. */
+/* Adds the outage from the clock that the last process left until now. False when the list is
+ * full. */
 static bool note_outage(struct pl_flow_cache *c, uint64_t boot_ns, struct pl_flow_resumed *ret)
 {
 	struct pl_flow_kept *k = c->kept;
@@ -197,8 +198,7 @@ uint64_t pl_flow_cache_cut(struct pl_flow_cache *c, uint64_t *ret_pages)
 		return 0;
 	pl_flow_mend(c);
 	s->seen_lost = lost;
-	/* Flows whose buckets are gone have no bytes that could be wrong, so they are counted
-	 * here. */
+	/* Flows in lost buckets have no bytes to check, so they are counted here. */
 	c->state_counters.damaged = damaged + live - c->counters.live;
 	return live - c->counters.live;
 }

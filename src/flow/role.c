@@ -40,7 +40,7 @@ void pl_flow_role_start(
 {
 	struct pl_flow_told told;
 
-	/* A SYN, with ACK or without, tells it better. */
+	/* A SYN, with or without ACK, is better evidence. */
 	if (set == NULL || (tcp_flags & PL_TCP_SYN) != 0)
 		return;
 	told = by_listening(flow, set);
@@ -54,7 +54,7 @@ static bool alone_below(uint16_t a, uint16_t b, uint32_t limit)
 	return a < limit && b >= limit;
 }
 
-/* True when port a is that of a server, and b that of its client. */
+/* True when port a looks like a server's, and b like its client's. */
 static bool serves(uint16_t a, uint16_t b)
 {
 	return alone_below(a, b, SYSTEM_PORTS) ||

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A flow cache that outlives its process: its table lies in a file (kept.h), and the next process
- * goes on with its flows. The state survives kill -9, since the kernel has its pages; it does not
+ * A flow cache that outlives its process: its table is in a file (kept.h), and the next process
+ * continues its flows. The state survives kill -9, since the kernel has its pages; it does not
  * survive a crash of the machine, and a state of another boot is not taken. The file is of one
  * cache at a time (flock).
  *
- *   pl_flow_state_open(&state, &options, &config, &diag);   takes rights to the file; says what it found
+ *   pl_flow_state_open(&state, &options, &config, &diag);   needs access to the file; reports what it
+ *                                                           found
  *   pl_flow_cache_new_kept(&cache, &config, state, ...);
- *   ... where the sink leads to is opened ...
+ *   ... the outputs of the sink are opened ...
  *   pl_flow_cache_resume(cache, boot_ns, &resumed, &diag);
  *   ... feed; pl_flow_cache_came() ...
  *   pl_flow_cache_leave(cache, now_ns);                     instead of pl_flow_cache_finish()
  *   pl_flow_cache_free(cache);
  *   pl_flow_state_close(state);
  *
- * A process that ends in order gives a record of each flow away first, so that what another layout of
- * the state, or another boot, forgets is no packet.
+ * A process that ends normally first makes a record of each flow, so that no packet is lost if the
+ * next process cannot use the state because of another layout or another boot.
  */
 #pragma once
 
@@ -78,10 +79,11 @@ struct pl_flow_resumed {
 	uint64_t ended;     /* flows that were over by now, or ended because the state differs */
 	uint64_t unseen_ns; /* length of this outage */
 	uint64_t packets;   /* packets counted since the state began, of ended flows too */
-	uint64_t records;   /* records handed out since it began, before this outage; their
-			     * packets */
+	uint64_t records;   /* records given to the sink since the state began, before this outage;
+			     * their packets */
 	uint64_t records_packets;
-	uint64_t waited; /* records that were not handed out before and are now */
+	uint64_t waited; /* records that the last process had not given to the sink, and that are
+			  * given now */
 };
 
 /* Resumes the state of the file at `boot_ns` of CLOCK_BOOTTIME: hands out the records that waited,
@@ -91,8 +93,8 @@ struct pl_flow_resumed {
 int pl_flow_cache_resume(struct pl_flow_cache *cache, uint64_t boot_ns, struct pl_flow_resumed *ret,
 	struct pl_diag *diag);
 
-/* Notes that the clock was newest_ns at `boot_ns`: from them the next process tells how long no tap
- * looked. clocks: bits of the caller that say which clocks made the times; they are added to the
+/* Stores that the clock was newest_ns at `boot_ns`: the next process computes from them how long no
+ * tap ran. clocks: bits of the caller that name the clocks of the times; they are added to the
  * earlier ones. */
 void pl_flow_cache_came(
 	struct pl_flow_cache *cache, uint64_t newest_ns, uint64_t boot_ns, uint32_t clocks);
@@ -113,6 +115,6 @@ struct pl_flow_state_counters {
 #undef PL_STAT
 };
 extern const struct pl_stats pl_flow_state_counters_list;
-/* Counters as of now; any cache has them. */
+/* Returns the present counters; every cache has them. */
 const struct pl_flow_state_counters *pl_flow_cache_state_counters(
 	const struct pl_flow_cache *cache);

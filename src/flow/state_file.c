@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file of a flow state: opened, looked at, put aside, made. */
+/* Opens, checks, renames and creates the file of a flow state. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -208,7 +208,8 @@ static int open_once(struct pl_flow_state *s, struct stat *st, struct pl_diag *d
 		pl_diag_set(diag, "the flow state %s is no regular file", s->path);
 		return -EINVAL;
 	}
-	/* Another user who may write to the file could have us read any value as an index. */
+	/* Another user with write access to the file could make this process use any value as an
+	 * index. */
 	if (st->st_uid != geteuid() || (st->st_mode & 022) != 0) {
 		pl_diag_set(diag,
 			"the flow state %s belongs to another user, or others may write it: it must be this user's alone",

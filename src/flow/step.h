@@ -45,7 +45,7 @@ static inline void pl_flow_step_then(const struct pl_flow_cache *c)
 		PL_FLOW_FENCE();
 }
 
-/* Ends a step that brought `packets` more into the table. */
+/* Ends a step that added `packets` packets to the table. */
 static inline void pl_flow_step_end(struct pl_flow_cache *c, uint64_t packets)
 {
 	struct pl_flow_kept *k = c->kept;

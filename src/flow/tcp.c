@@ -5,7 +5,8 @@
  * tap by itself, and by two methods side by side: from a segment to the acknowledgement of just this
  * segment (Karn and Partridge, SIGCOMM 1987; outstanding samples are dropped after a retransmission
  * or a duplicate ACK, as Dart, SIGCOMM 2022, collapses its range), and from a timestamp to its first
- * echo (RFC 7323). Of each method every segment with bytes, SYN or FIN is measured or missed.
+ * echo (RFC 7323). For each method every segment with bytes, SYN or FIN counts as measured or as
+ * missed.
  */
 #include "flow/tcp.h"
 
@@ -324,8 +325,8 @@ static void acknowledged(struct pl_flow_entry *f, unsigned int d, const struct p
 	}
 }
 
-/* The first echo of a timestamp that side d sent. Older ones were passed over: they are echoed no
- * more. */
+/* Handles the first echo of a timestamp that side d sent. Older timestamps count as missed, because
+ * they are not echoed any more. */
 static void echoed(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
 	struct pl_flow_counters *c)
 {

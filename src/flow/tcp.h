@@ -20,8 +20,8 @@ bool pl_flow_tcp_is_segment(const struct pl_pkt96 *packet);
  * segments are known: round-trip times that were awaited, of either side, count as missed. */
 void pl_flow_tcp_moved(struct pl_flow_entry *flow, const struct pl_flow_other *o, unsigned int d);
 
-/* Notes that packets of either direction may have passed unseen: round-trip times that were awaited
- * count as missed, and the next segment begins anew. A second call changes nothing. */
+/* Marks that packets of either direction may have passed unseen: pending round-trip times count as
+ * missed, and the next segment begins a new measurement. A second call changes nothing. */
 void pl_flow_tcp_lost_sight(struct pl_flow_entry *flow);
 
 /* Accounts a TCP packet of direction `d` (0 or 1). */
