@@ -23,7 +23,7 @@ static bool has_time(const struct pl_query_run *run)
 	return run->windows.spec.kind != W_NONE || run->query->within_ns > 0;
 }
 
-/* Returns true when the time is behind what pairs or windows have come to. */
+/* Returns true when the time is older than the time that pairs or windows have reached. */
 static bool is_past(const struct pl_query_run *run, int64_t ts)
 {
 	for (uint32_t i = 0; i < run->query->n_stages; i++) {

@@ -100,7 +100,8 @@ static bool load_id(const struct column *column, const struct rows *rows, uint32
 		ret, (enum pl_flat_kind)(column->id_of - 1), row_at(rows, k) + column->offset);
 }
 
-/* Loads texts. A text without room is absent, and what its record is part of incomplete. */
+/* Loads texts. A text without room is absent, and the results that include its record are
+ * incomplete. */
 static void load_texts(
 	struct evaluator *e, struct vector *v, const struct column *column, const struct rows *rows)
 {

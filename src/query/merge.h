@@ -58,10 +58,10 @@ void pl_query_merge_free(struct pl_query_merge *m);
 
 /* Starts after an earlier process: rows of windows up to this time were given. */
 void pl_query_merge_resume(struct pl_query_merge *m, int64_t given_ns);
-/* Takes a message that lay at this offset. Returns -EBADMSG, counted; -EPROTONOSUPPORT, counted as
- * well: another version of partial results, from a member of another version of pathline; -ENOMEM:
- * no room, counted: the rows of the window say that they are incomplete. now_ns is any clock that
- * does not go back. */
+/* Takes the message at this offset. Errors are counted. Returns -EBADMSG; -EPROTONOSUPPORT for
+ * another version of partial results, from a member of another version of pathline; -ENOMEM without
+ * room, when the rows of the window say that they are incomplete. now_ns is any clock that does not
+ * go back. */
 int pl_query_merge_take(
 	struct pl_query_merge *m, const void *data, size_t len, uint64_t offset, uint64_t now_ns);
 /* Gives the rows of complete windows. */

@@ -155,7 +155,7 @@ struct row_origin pl_query_origin_join(struct row_origin a, struct row_origin b)
 		a.exp | b.exp };
 }
 
-/* Lists the points in ascending order; mostly a row has those of the row before. */
+/* Lists the points in ascending order; most rows have the same points as the row before. */
 void pl_query_origin_tell(struct pl_query_run *run, struct pl_query_row *row, const uint8_t *data)
 {
 	const struct row_origin o = row_origin(data);

@@ -198,8 +198,8 @@ static void rise(struct pair_room *room, struct chain *chain, uint32_t link)
 	}
 }
 
-/* Finds the record after which the new one goes, + 1; 0: none. Most come in order, and go to the
- * end. */
+/* Returns the number of the record behind which the new one is inserted, + 1; 0: none. Most records
+ * come in order and are inserted at the end. */
 static uint32_t place_of(struct pair_room *room, const struct chain *chain, uint32_t link)
 {
 	uint32_t before = 0;
@@ -282,8 +282,8 @@ static void mark(const struct pairs *pairs, struct pair_room *room, int64_t ts)
 	room->refused_to = to > room->refused_to ? to : room->refused_to;
 }
 
-/* Notes the least position of a stretch. When two stretches share a place, that of the earlier one
- * is kept for longer than necessary. */
+/* Stores the least position of a stretch. When two stretches share a place, the position of the
+ * earlier one is kept longer than necessary. */
 static void note_place(const struct pl_query_run *run, struct pair_room *room, int64_t ts)
 {
 	const int64_t number = ts / room->stretch;
@@ -513,8 +513,8 @@ void pl_query_pairs_until(struct pl_query_run *run, struct stage_run *s, int64_t
 	while (left->n > 0 && left->due[0].ts + within < goal) {
 		uint32_t at;
 
-		/* Forgotten here, so that not each left record passes all earlier ones of its
-		 * key. */
+		/* Old records are dropped here, so that a left record does not have to pass all
+		 * earlier ones of its key. */
 		forget(room, left->due[0].ts, within);
 		at = pop(left);
 		give_left(run, s, at);

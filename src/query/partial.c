@@ -76,8 +76,8 @@ static void begin(struct giving *g)
 	pl_buf_add(&g->out, &g->head, sizeof(g->head));
 }
 
-/* Without memory the piece's groups are lost. A piece without groups, which needs none, tells that;
- * so do the pieces behind it. */
+/* Without memory the groups of the piece are lost. A piece without groups, which needs no memory,
+ * reports the loss, as do the pieces behind it. */
 static void give(struct giving *g)
 {
 	const bool lost = g->out.failed;
@@ -91,7 +91,7 @@ static void give(struct giving *g)
 		g->told_lost = true;
 	}
 	g->head.flags = g->run->row.incomplete ? INCOMPLETE : 0;
-	/* One piece has all late records. */
+	/* Only one of the pieces reports the late records. */
 	g->head.late = late_since(g->run);
 	g->run->late_told = g->run->stats.late;
 	if (!lost)

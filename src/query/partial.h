@@ -49,8 +49,9 @@ enum pl_query_split {
 	PL_QUERY_NO_SPLIT,
 };
 
-/* Chooses the way. `topics`: number of topics with the records; two of them may have records of the
- * same flow. `ret_why` (may be NULL): a sentence about the choice, of static storage. */
+/* Chooses how members share the query. `topics`: number of topics with the records; two of them may
+ * have records of the same flow. `ret_why` (may be NULL): a sentence about the choice, of static
+ * storage. */
 enum pl_query_split pl_query_split(
 	const struct pl_query *query, uint32_t topics, const char **ret_why);
 
@@ -79,7 +80,8 @@ int pl_query_partial_add(struct pl_query_run *run, const void *data, size_t len)
 int pl_query_partial_check(const struct pl_query *query, const void *data, size_t len,
 	int64_t *ret_start, int64_t *ret_end);
 
-/* Gives the rows of the pieces added. `incomplete`: rows say so, as they do when a piece did. */
+/* Gives the rows of the added pieces. `incomplete`: the rows are marked incomplete, as they also
+ * are when a piece was. */
 void pl_query_partial_close(
 	struct pl_query_run *run, int64_t start_ns, int64_t end_ns, bool incomplete);
 

@@ -4,11 +4,11 @@
  *
  * Time is the records' own. The watermark of a partition is its greatest time less the lateness; a
  * window closes when the least watermark of the partitions reaches its end. It moves between
- * batches of up to 1024 records. Records that come later are counted and left out. So are records
- * whose time is too far ahead of the clock, where the run was told it (pl_query_clock): one of them
- * would make all that follow late. `ts` of a flow is the time of its last packet: the lateness has
- * to cover the idle timeout of the exporter of the flows, and half of it for a flow cache that is fed
- * from a capture (flow/cache.h).
+ * batches of up to 1024 records. Records that come later are counted and left out. If the run has a
+ * clock (pl_query_clock), records too far ahead of it are left out as well, because one of them
+ * would make all following records late. `ts` of a flow is the time of its last packet: the
+ * lateness has to cover the idle timeout of the exporter of the flows, and half of it for a flow
+ * cache that is fed from a capture (flow/cache.h).
  *
  * A join WITHIN joins records: a pair has equal keys, times at most that far apart, and satisfies
  * the rest of ON. Records wait, up to max_groups of each side, until the watermark is past the last
@@ -21,7 +21,7 @@
  * A window of SESSION belongs to a group: it goes from its first record to `gap` behind its last
  * one, and two records of a group are of one session when they are less than that apart. It closes
  * when the watermark reaches its end. Until then a record that is less than the gap from two
- * sessions makes them one. A record is late when the watermark is a gap past it and no open session
+ * sessions merges them. A record is late when the watermark is a gap past it and no open session
  * takes it in.
  *
  * The engine owns no file, socket, thread or clock. A query is constant once parsed, and any number
@@ -87,8 +87,9 @@ struct pl_query_config {
 	uint64_t ahead_ns;
 	uint64_t seed; /* pl_hash_seed(); seed of the tables */
 	/* When the own time of all partitions that are not idle has gone back, so that all records
-	 * have been late for idle_ns of pl_query_advance, these begin anew: all windows close, and the
-	 * watermark goes back to the records. Windows may come again. */
+	 * have been late for idle_ns of pl_query_advance, the partitions restart: all windows
+	 * close, and the watermark goes back to the times of the records. The same windows may come
+	 * again. */
 	bool restarts;
 };
 
@@ -174,8 +175,8 @@ void pl_query_advance(struct pl_query_run *run, uint64_t now_ns);
 /* Closes every window. Nothing may be fed afterwards. */
 void pl_query_finish(struct pl_query_run *run);
 
-/* Returns how far records of partitions whose time has gone back are behind what came before, ns; with
- * restarts only. */
+/* Returns by how much partitions whose time has gone back are behind their earlier records, ns;
+ * only if the run has restarts. */
 uint64_t pl_query_went_back(const struct pl_query_run *run);
 
 /* Returns the most memory that the run can take. What no group, waiting record or row needs yet is set

@@ -385,7 +385,7 @@ static int64_t next_pair(const struct pl_query_run *run)
 	return next;
 }
 
-/* Windows close behind the pairs by the longest time within which partners are looked for. Long
+/* Windows of pairs close later, by the longest WITHIN time. Long
  * steps are split into short ones, so that no more windows are open than there is room for. */
 static void pairs_until(struct pl_query_run *run, int64_t goal)
 {

@@ -112,7 +112,8 @@ struct pl_query_run {
 	struct windows windows;
 	struct stage_run stages[STAGES_MAX];
 	struct pl_query_stats stats;
-	/* part of stats.late that rows have told, or that is of windows given by another run */
+	/* part of stats.late that rows have reported already, or that belongs to windows of another
+	 * run */
 	uint64_t late_told;
 	struct points points;
 	struct evaluator eval;
@@ -182,7 +183,7 @@ static inline bool window_lacks(const struct pl_query_run *run, int64_t start, i
 	       (run->eval.lacked_from < end + within || (start == 0 && end == 0));
 }
 
-/* Notes where the rows that are evaluated next have their times. */
+/* Sets the place of the times of the rows that are evaluated next. */
 static inline void at_times_of(struct pl_query_run *run, const struct stage *stage)
 {
 	const bool windows = run->windows.spec.kind != W_NONE;
@@ -319,13 +320,13 @@ bool pl_query_pairs_oldest(const struct stage_run *s, uint64_t *ret);
 /* Time up to which pairs were given, by this run or by the one before it. */
 int64_t pl_query_pairs_watermark(const struct stage_run *s);
 void pl_query_pairs_resume(struct stage_run *s, int64_t watermark);
-/* Has the watermark begin anew; no record waits. */
+/* Restarts the watermark; no record is waiting. */
 void pl_query_pairs_restart(struct stage_run *s, int64_t watermark);
 /* Time of the last waiting left record; INT64_MIN: none. */
 int64_t pl_query_pairs_last(const struct stage_run *s);
 /* Time of the first waiting left record; INT64_MAX: none. */
 int64_t pl_query_pairs_next(const struct stage_run *s);
-/* Number of steps to find places of right records, for the test. */
+/* Returns the number of steps taken to find places of right records, for the test. */
 uint64_t pl_query_pairs_steps(const struct stage_run *s);
 /* Returns true when a record was left out that may be missing in [start, end). */
 bool pl_query_pairs_incomplete(const struct stage_run *s, int64_t start, int64_t end);

@@ -12,7 +12,7 @@
 void pl_query_approx_add(struct acc_approx *acc, uint64_t hash)
 {
 	uint8_t *r = &acc->registers[hash >> (64 - HLL_BITS)];
-	/* The bit set behind those of the hash limits the rank. */
+	/* A bit set behind the hash's own bits limits the rank. */
 	uint8_t rank =
 		(uint8_t)(__builtin_clzll(hash << HLL_BITS | (uint64_t)1 << (HLL_BITS - 1)) + 1);
 

@@ -425,7 +425,8 @@ static void remove_hashed(struct table *t, uint32_t entry, uint32_t hash)
 	memcpy(at, &t->free_list, sizeof(t->free_list));
 	t->free_list = entry + 1;
 	if (--t->live == 0) {
-		/* An empty table begins anew: its entries lie close together. */
+		/* Entries of an emptied table are allocated from the beginning again, so that they
+		 * lie close together. */
 		t->used = 0;
 		t->free_list = 0;
 		t->mask = LEAST - 1;

@@ -10,7 +10,7 @@
 #include "record/record.h"
 
 #define PLACES (2 * PL_QUERY_TEXTS_MAX)
-#define FEW    4096 /* with fewer free ones texts are forgotten: a batch may bring as many */
+#define FEW    4096 /* with fewer free places old texts are dropped: a batch may bring this many */
 
 struct texts {
 	uint64_t seed;

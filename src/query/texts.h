@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Texts of a run: each is stored once, so texts are equal when their addresses are. There is room for
- * PL_QUERY_TEXTS_MAX. When few are free, those are forgotten that came last before a batch that the
- * caller names: nobody counts who holds a text.
+ * PL_QUERY_TEXTS_MAX. When few places are free, texts that were last used before a batch named by
+ * the caller are dropped; there is no reference count.
  */
 #pragma once
 

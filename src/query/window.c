@@ -137,8 +137,8 @@ static bool went_back(const struct windows *w, const struct feed *feed)
 	return feed->back && w->now_ns - feed->back_ns > w->idle_ns;
 }
 
-/* Notes whether all records of a partition are late and behind its own mark: one that was away and
- * comes with what it had is late, but not behind its mark. */
+/* Records whether all records of a partition are late and behind its own mark. A partition that was
+ * away and delivers old records is late, but not behind its own mark. */
 static void note_back(const struct windows *w, struct feed *feed, int64_t greatest, bool late)
 {
 	const bool was = feed->back;
@@ -149,7 +149,8 @@ static void note_back(const struct windows *w, struct feed *feed, int64_t greate
 		feed->back_ns = w->now_ns;
 }
 
-/* Returns whether a partition's time goes on: its windows would wait for those that went back. */
+/* Returns whether the time of some partition still advances: its windows would wait for the
+ * partitions that went back. */
 static bool goes_on(const struct windows *w)
 {
 	for (uint32_t i = 0; i < w->n_seen; i++) {

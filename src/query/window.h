@@ -24,7 +24,8 @@ struct feed { /* state of a kind in a partition */
 	bool behind;              /* it has records that were not fed yet: not idle */
 	bool back;                /* since back_ns its records are all behind its mark, and late */
 	int64_t greatest, latest; /* latest: of the last batch */
-	int64_t before;           /* `greatest` before it began anew; INT64_MIN: it did not */
+	int64_t before;           /* `greatest` before the last restart; INT64_MIN: there was
+				   * none */
 	uint64_t back_ns;
 	uint64_t last_ns; /* pl_query_advance's time at its last record */
 };
@@ -67,18 +68,18 @@ bool pl_query_windows_resumed(const struct windows *w, int64_t ts);
 /* Reads the pane of a slot, [*start, *end). */
 void pl_query_windows_of_slot(
 	const struct windows *w, uint32_t slot, int64_t *ret_start, int64_t *ret_end);
-/* Notes the greatest time of a batch. `late`: all of it is behind what has been closed. Returns true
- * when it has been so for the idle time, since the partition's own time has gone back, and that of all
- * others that are not idle as well. */
+/* Takes the greatest time of a batch. `late`: the whole batch is older than what has been closed.
+ * Returns true when that has been so for the idle time because the time of this partition, and of
+ * all others that are not idle, has gone back. */
 bool pl_query_windows_note(
 	struct windows *w, unsigned int kind, uint32_t partition, int64_t greatest, bool late);
 /* Returns true when all windows of the time have closed. */
 bool pl_query_windows_past(const struct windows *w, int64_t ts);
-/* Has the partitions whose time has gone back, and the watermark, begin anew; no window is open. */
+/* Restarts the partitions whose time has gone back, and the watermark; no window is open. */
 void pl_query_windows_restart(struct windows *w);
-/* Returns how far partitions whose time has gone back are behind what it was before. */
+/* Returns by how much partitions whose time has gone back are behind their earlier time. */
 uint64_t pl_query_windows_went_back(const struct windows *w);
-/* Notes that a feed has no more records. */
+/* Marks that a feed has no more records. */
 void pl_query_windows_ended(struct windows *w, unsigned int kind, uint32_t partition);
 void pl_query_windows_behind(struct windows *w, unsigned int kind, uint32_t partition, bool behind);
 void pl_query_windows_tell(struct windows *w, uint64_t now_ns);

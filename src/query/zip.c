@@ -2,7 +2,7 @@
 /*
  * Rows of two stages that come from the same record (the zip of Marple, SIGCOMM 2017). Both stages
  * read the same batch, and mark their rows with the number of the record in it; so the rows of a
- * record meet when the batch is done, and nothing waits for longer.
+ * record are paired at the end of the batch, and no row waits longer.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ int pl_query_zip_init(struct pl_query_run *run, struct stage_run *s)
 		struct stage_run *side = &run->stages[s->stage->zip->sides[i]->number];
 
 		side->zip_of = s;
-		/* A record makes a row, or one for each EMIT of a step. */
+		/* A record makes one row, or one for each EMIT of a step. */
 		side->zipped = (struct row_list){ .max = PL_QUERY_BATCH * FOLD_STEPS_MAX,
 			.size = (uint32_t)sizeof(struct zip_head) + side->stage->out.size };
 	}
