@@ -59,7 +59,7 @@ static inline uint64_t seal_seed(const struct pl_append *a, uint32_t list, uint6
 static inline uint64_t seal_of(uint64_t hash, uint64_t seed, unsigned int n, uint64_t number)
 {
 	hash = pl_words_hash_end(hash, seed, n);
-	/* The bit tells a whole entry from memory that was never written. */
+	/* The bit distinguishes a complete entry from memory that was never written. */
 	return (hash | UINT64_C(1) << 32) >> 32 << 32 | (uint32_t)number;
 }
 
@@ -179,7 +179,7 @@ void pl_append_reader_init(
 	*r = (struct pl_append_reader){ .a = a, .list = list, .cursor = from };
 }
 
-/* Copies a sealed entry. Whether it is whole and of this number. */
+/* Copies a sealed entry. Returns whether it is complete and has this number. */
 static bool copy_sealed(
 	const struct pl_append *a, uint32_t list, uint64_t number, const uint8_t *from, uint8_t *to)
 {
@@ -240,7 +240,8 @@ static uint64_t catch_up(struct pl_append_reader *r)
 
 #define RUN 64u /* sealed entries read before the head is read again */
 
-/* Number of the n entries just copied that were overwritten meanwhile; they are the first ones. */
+/* Returns how many of the n entries just copied were overwritten meanwhile; these are the first
+ * ones. */
 static size_t overwritten(struct pl_append_reader *r, size_t n)
 {
 	uint64_t oldest;
@@ -284,8 +285,8 @@ static size_t read_sealed(struct pl_append_reader *r, uint8_t *to, uint64_t *num
 		}
 		slot = slot + 1 == a->slots ? 0 : slot + 1;
 	}
-	/* An entry whose seal fits is good even if it is overwritten by now; one whose seal does
-	 * not was overwritten, or is damaged. */
+	/* A copied entry with a matching seal is good even if its slot has been overwritten since;
+	 * one without was overwritten, or is damaged. */
 	gone = got < n ? overwritten(r, n) : 0;
 	for (size_t i = 0; i < n; i++)
 		bad += torn[i] && i >= gone;

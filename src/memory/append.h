@@ -12,8 +12,8 @@
  *
  * A list has one writer. It writes at most batch_max entries, then the head; so a reader whose copy
  * was taken while entry number i was at least head + batch_max - slots, by a head read afterwards,
- * has what was written for i. Seals tell more: entries whose writing was lost on the way though the
- * head went on, and what a killed writer left.
+ * has what was written for i. Seals also reveal entries whose write was lost on the network
+ * although the head advanced, and what a killed writer left.
  */
 #pragma once
 
@@ -101,17 +101,17 @@ bool pl_append_take(const struct pl_append *a, uint32_t list, uint64_t number, c
 /* Number of the oldest entry that can be read with this head. */
 uint64_t pl_append_oldest_of(const struct pl_append *a, uint64_t head);
 
-/* True when the slot of an entry holds it whole. False for unsealed lists. */
+/* True when the slot holds the complete entry. False for unsealed lists. */
 bool pl_append_whole(const struct pl_append *a, uint32_t list, uint64_t number);
 
 enum pl_append_head_is {
-	PL_HEAD_FITS, /* head fits the entries, or nobody can tell */
-	PL_HEAD_LOW,  /* more than `slack` entries behind the head are whole */
+	PL_HEAD_FITS, /* the head fits the entries, or that cannot be known */
+	PL_HEAD_LOW,  /* more than `slack` entries behind the head are complete */
 	PL_HEAD_HIGH, /* no entry readable by the head is there, but others are */
 };
 
-/* Compares the head with the entries of a sealed list: looks at a few entries, and at all of them
- * only when those do not fit. `slack`: most entries that the writer may have left unpublished:
+/* Compares the head with the entries of a sealed list: checks a few entries, and all of them only
+ * when these do not fit. `slack`: most entries that the writer may have left unpublished:
  * batch_max, or 0 when it closed the region. A head that is too high by less than a list looks as
  * if entries were lost on the way, and fits. Unless the head fits, *ret_head gets it as it is and
  * *ret_end as it must be, for pl_append_publish. */

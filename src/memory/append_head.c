@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A list's head is one word without a check value of its own. Sealed entries prove their numbers,
- * so where they end says what the head must be. A head is believed when entries right before it
- * prove themselves and none behind it does; only otherwise all slots are looked at.
+ * A list's head is one word without a check value of its own. Sealed entries contain their numbers,
+ * so the last of them shows what the head must be. The head is accepted when the seals of entries
+ * right before it match and none behind it does; only otherwise all slots are checked.
  *
- * A seal has the lower half of a number; the upper half is tried: the head's, its neighbours, what
- * the head's would be with another byte in it, and small ones. Once an entry has proved itself, the
- * others' follow from it.
+ * A seal has only the lower half of a number. For the upper half these values are tried: that of
+ * the head, its neighbours, that of the head with one byte changed, and small ones. Once one entry
+ * matches, the upper halves of the others follow.
  */
 #include "memory/append.h"
 #include "memory/words.h"
@@ -15,7 +15,7 @@
 #define PROBES 64u /* entries looked at to find the upper half */
 #define SMALL  256u
 #define TRIALS (3u + SMALL + 4u * 256u)
-#define AGAIN  3u /* tries: a head that moves has a writer, who knows it */
+#define AGAIN  3u /* tries: a head that moves has a writer, which knows the right value */
 
 static uint64_t seal_at(const struct pl_append *a, uint32_t list, uint64_t slot)
 {
@@ -53,7 +53,7 @@ static bool believed(const struct pl_append *a, uint32_t list, uint64_t head, ui
 	n = look < head ? look : head;
 	if (head > UINT64_MAX - slack - look || any_whole(a, list, head + slack, look))
 		return false;
-	/* The last one is the first to be asked. */
+	/* The last neighbour is checked first. */
 	return head == 0 ? is_new(a, list, look)
 			 : pl_append_whole(a, list, head - 1) || any_whole(a, list, head - n, n);
 }

@@ -251,7 +251,7 @@ static void tell_aside(
 	h->aside[store] = NULL;
 }
 
-#define TRIES 10 /* other processes may make the file, or rename it, between two looks */
+#define TRIES 10 /* other processes may create or rename the file between two checks */
 
 /* Opens the existing file; a damaged one is renamed, so that there is none. -EAGAIN when it is
  * another file by now. */

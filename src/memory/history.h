@@ -19,7 +19,7 @@
  * destination port (2 each, 0 where there is none), protocol (1); of a queue 14 bytes, node (8),
  * port (4), queue (2), ones for any; of drops 10 bytes, node (8), reason (2), ones for any.
  *
- * Return values are 0 or negative errno; a diag, which may be NULL, says it for people.
+ * Return values are 0 or negative errno; a diag, which may be NULL, gets the error as text.
  */
 #pragma once
 
@@ -176,7 +176,7 @@ void pl_history_queues(const struct pl_history *h, const struct pl_key *keys, un
 void pl_history_flow_record(const struct pl_history *h, const struct pl_history_flow *flow,
 	struct pl_history_record *ret);
 
-/* Sum of the drops of all keys, which the caller asks once, and estimates that are bounded by
+/* Sum of the drops of all keys, which the caller reads once, and estimates that are bounded by
  * it. */
 double pl_history_drops_total(const struct pl_history *h);
 struct pl_estimate pl_history_drops(const struct pl_history *h, struct pl_key key, double total);

@@ -60,8 +60,7 @@ static void append_paths(
 
 /* ---- last values ---- */
 
-/* Values to be put, gathered so that their slots are on the way at the same time; the order
- * stays. */
+/* Values to be written, gathered so that their slots are prefetched together; the order stays. */
 struct flow_group {
 	unsigned int n;
 	struct pl_key keys[GROUP];
@@ -182,7 +181,7 @@ static void put_queues(struct pl_history *h, const struct pl_record_batch *b)
 
 static void count_drop(struct pl_history *h, const struct pl_path *path)
 {
-	/* A summary tells of several (its flow_id is lost_count). */
+	/* A drop summary stands for several packets (its flow_id is lost_count). */
 	const uint64_t n = (path->present & PL_PATH_HAS_lost_count) != 0 ? path->flow_id : 1;
 
 	(void)pl_counters_add(&h->drops, pl_history_drops_key(h, path->node, PL_HISTORY_ANY), n);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Keys of the slots of a key-write store, which holds check values only: the writer in this process
- * notes the key of each slot that it writes, and a reader gets the key of a slot only when the slot
- * proves it: the check value and the value in it are those of that key, which has a copy there.
+ * stores the key of each slot that it writes. A reader gets the key of a slot only when the slot
+ * matches it: its check value and value must be those of the key, which must have a copy there.
  * Another key with the same check value in the same slot would pass with a probability of 2^-32.
  *
- * Bounded: a table of at most 65536 slots, in which a slot that is noted takes the place of another
- * one that was noted before it; keys of up to 23 bytes. Beyond both a key is not known.
+ * The table holds the keys of at most 65536 slots, where a new one replaces an older one, and keys
+ * of up to 23 bytes; other keys are not known.
  *
- * One thread notes, any thread asks, without a lock: words that are of two keys prove nothing.
+ * One thread writes and any thread reads, without a lock: a mixture of two keys does not match.
  */
 #pragma once
 

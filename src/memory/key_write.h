@@ -13,8 +13,8 @@
  * does not fit its check value and does not vote; with PL_HASH_DTA that holds for values of up to 4
  * bytes, whose slot is one word.
  *
- * A key that is not there is found with a probability of at most copies / 2^32, were all slots in
- * use.
+ * A key that was never written is found with a probability of at most copies / 2^32, when all slots
+ * are in use.
  */
 #pragma once
 

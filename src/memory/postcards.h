@@ -10,8 +10,8 @@
  *   PL_HASH_DTA       0  20        five words, big-endian; 12 bytes of zeros
  *
  * A query gives back the path on which all valid copies agree. A chunk is valid when its check
- * value fits (PL_HASH_PATHLINE) and when its values are of the set of values that can be, if such a
- * set is given, with blanks only at the end. PL_HASH_DTA has no check value: there the set is what
+ * value fits (PL_HASH_PATHLINE) and, if a set of possible values is given, when its values are in
+ * that set, with blanks only at the end. PL_HASH_DTA has no check value: there the set is what
  * tells a flow's chunk from another's, and it must be given.
  *
  * A foreign chunk looks valid with probability 2^-32 with a check value, ((set + 1) / 2^32)^hops

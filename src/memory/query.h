@@ -2,11 +2,11 @@
 /*
  * Queries of a store whose bytes need not be mapped here. A source reads runs of bytes at offsets
  * of the store: from a mapping, or from a collector's memory by RDMA READ (remote/reader.h). The
- * primitives (key_write.h and so on) tell which bytes an answer takes, and judge them, for all
+ * primitives (key_write.h and so on) name the bytes that an answer needs, and check them, for all
  * sources alike.
  *
- * Copies prove themselves as they do in mapped memory. Bytes of which no answer is found are read
- * again, up to PL_QUERY_TRIES times, as long as they change, since a writer is at work.
+ * Check values work as in mapped memory. Bytes without a valid answer are read again, up to
+ * PL_QUERY_TRIES times, as long as they change, because a writer may be active.
  *
  *   pl_query_init(&q, &params, source);
  *   pl_query_begin(&q, &diag);                          what is asked once for all keys
@@ -45,8 +45,8 @@ int pl_store_read_mapped(
 
 #define PL_QUERY_AHEAD 64u /* keys */
 
-/* Words read ahead for keys that are asked next: `stride` words for each of n keys, of which the
- * first `at` were asked. */
+/* Words read ahead for the next keys: `stride` words for each of n keys, the first `at` of which
+ * were used. */
 struct pl_query_ahead {
 	uint64_t keys[PL_QUERY_AHEAD];
 	uint64_t *words; /* heap */

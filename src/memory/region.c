@@ -92,7 +92,7 @@ static int map_file(
 		return failed(diag, "cannot map the region", errno);
 	}
 	g->state = (void *)(g->map + REGION_CHECKED);
-	/* Advice: where there are no huge pages to be had, ordinary ones serve. */
+	/* This is only advice: without huge pages, ordinary ones are used. */
 	if (advise)
 		(void)madvise(g->map, g->map_bytes, MADV_HUGEPAGE);
 	if (options->populate && madvise(g->map, g->map_bytes,
@@ -160,8 +160,8 @@ static int write_header(struct pl_region *g, struct pl_diag *diag)
 
 	region_header_make(&h, &g->info);
 	g->state->writer_pid = (uint32_t)getpid();
-	/* The data is on disk before the header that vouches for it; through the mapping, since
-	 * hugetlbfs knows no other way. */
+	/* The data is synced before the header that declares it valid; through the mapping, because
+	 * hugetlbfs supports nothing else. */
 	if (fdatasync(g->fd) < 0 && errno != EINVAL)
 		return failed(diag, "cannot write the region", errno);
 	memcpy(g->map, &h, sizeof(h));
@@ -293,8 +293,8 @@ static int busy(int fd, const char *path, struct pl_diag *diag)
 	return -EBUSY;
 }
 
-/* Repairs list heads: a writer that went on at a wrong head would write over good entries, or where
- * no reader looks. */
+/* Repairs list heads: a writer that continued at a wrong head would overwrite good entries, or
+ * write where no reader looks. */
 static void mend_heads(struct pl_region *g)
 {
 	void *base = pl_region_store(g, pl_region_epoch(g));

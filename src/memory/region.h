@@ -7,17 +7,17 @@
  * alone.
  *
  * The header of a file is checked against its length before it is used: magic, version, byte order,
- * check value, parameters, sizes. A process that is killed leaves a region that opens; its entries
- * prove themselves one by one (store.h). Space is allocated before it is mapped, so a full disk is
- * an error of creation and never a signal.
+ * check value, parameters, sizes. A killed process leaves a region that can be opened; each entry
+ * has its own check value (store.h). Space is allocated before it is mapped, so a full disk is an
+ * error of creation and never a signal.
  *
  * Epochs: a region of two halves keeps the epoch before the present one readable while the present
  * one fills. Half (epoch mod 2) holds an epoch; the next one begins in the other half, which is
  * emptied first. Older epochs live on in files of their own (pl_region_spill), which are regions of
  * one half.
  *
- * Return values are 0 or negative errno; a diag, which may be NULL, says it for people, with the
- * name of the file.
+ * Return values are 0 or negative errno; a diag, which may be NULL, gets the error as text, with
+ * the name of the file.
  */
 #pragma once
 
