@@ -29,14 +29,14 @@ struct pl_daemon_hooks {
 	void *arg;
 	struct pl_marks *marks; /* as those of struct pl_daemon_api */
 	struct pl_taps *taps;   /* likewise */
-	bool alone; /* the collector is all there is: /readyz tells of it without a name */
+	bool alone; /* the collector is the only part: /readyz reports it without a name */
 };
 
 /* Opens the sources, which may take rights, as pl_pipeline_new. No thread is started. */
 int pl_daemon_new(struct pl_daemon *ret, struct pl_config *config, const struct pl_rights *rights,
 	struct pl_diag *diag);
-/* Opens and starts everything else that the configuration says. -EINVAL, errno of what could not be
- * had, with diag; then the daemon is only to be freed (pl_daemon_done). */
+/* Opens and starts everything else in the configuration. -EINVAL, or the errno of what failed to
+ * open, with diag; after that the daemon can only be freed (pl_daemon_done). */
 int pl_daemon_open(
 	struct pl_daemon *daemon, const struct pl_daemon_hooks *hooks, struct pl_diag *diag);
 
@@ -44,7 +44,7 @@ int pl_daemon_open(
 int pl_daemon_security(
 	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag);
 
-/* Returns true when the pages are open where the configuration says. */
+/* Returns true when the pages are open at the configured addresses. */
 bool pl_daemon_listens_at(const struct pl_daemon *daemon, const struct pl_config *config);
 
 /* Stops receiving, delivers entries for at most limit_ns while the pages say that it is stopping,

@@ -36,7 +36,7 @@ static void problem(struct pl_http_reply *reply, const struct pl_api_problem *p)
 	pl_http_problem(reply, p->status, p->code, text);
 }
 
-/* Returns false when the query has a parameter that is not in names: the reply says so. */
+/* Returns false when the query has a parameter that is not in names; the reply is then an error. */
 static bool parameters_known(const struct pl_http_request *request, const char *const *names,
 	size_t n, struct pl_http_reply *reply)
 {
@@ -53,7 +53,8 @@ static bool parameters_known(const struct pl_http_request *request, const char *
 	return false;
 }
 
-/* Returns 1 when the parameter is there, 0 when not, negative when broken: the reply says so. */
+/* Returns 1 when the parameter is given, 0 when not, negative when it is malformed; the reply is
+ * then an error. */
 static int parameter(const struct pl_http_request *request, const char *name, char *dst, size_t cap,
 	struct pl_http_reply *reply)
 {
@@ -283,7 +284,7 @@ static bool parse_kind(const char *text, size_t n, struct pl_watch_request *ret)
 	return false;
 }
 
-/* Reads "events,paths,packets" and so on; pl_watch_open refuses what does not go together. */
+/* Reads "events,paths,packets" and so on; pl_watch_open refuses kinds that cannot be combined. */
 static bool parse_kinds(const char *text, struct pl_watch_request *ret)
 {
 	bool any = false;
@@ -312,7 +313,8 @@ static bool parse_form(const char *text, struct pl_watch_request *ret)
 	return false;
 }
 
-/* Returns false when the request is bad: the reply says why. *ret points into `where`. */
+/* Returns false when the request is bad; the reply then has the reason. *ret points into
+ * `where`. */
 static bool parse_request(const struct pl_http_request *request, struct pl_watch_request *ret,
 	char where[WHERE_MAX], struct pl_http_reply *reply)
 {
@@ -359,7 +361,8 @@ static void none_makes(const struct pl_watch_kind *kind, struct pl_http_reply *r
 	pl_http_problem(reply, 404, code, text);
 }
 
-/* Returns whether taps make records of the kind, of all packets; if not, the reply says why. */
+/* Returns whether taps make records of the kind for all packets; if not, the reply has the
+ * reason. */
 static bool taps_have(const struct pl_daemon_api *api, const struct pl_watch_kind *kind,
 	struct pl_http_reply *reply)
 {

@@ -42,8 +42,8 @@ void pl_history_walk_close(struct pl_history_walk *w);
 /* Returns the next record within the times, until the next call; NULL: no more are there now. */
 const struct pl_history_record *pl_history_walk_next(struct pl_history_walk *w);
 
-/* To be called from time to time when there is no record: when files were replaced, continues at
- * the beginning of the new ones and returns true. */
+/* Checks whether files were replaced; if so, continues at the beginning of the new ones and returns
+ * true. Call it from time to time while there is no record. */
 bool pl_history_walk_renew(struct pl_history_walk *w);
 
 /* Number of entries overwritten before they were read. */

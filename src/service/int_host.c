@@ -65,7 +65,8 @@ static int receive(struct pl_int_host *h, struct pl_diag *diag)
 {
 	const int n = pl_hostint_recv(h->kernel, EVENTS_A_TURN, take, h, diag);
 
-	/* An interface that goes or returns is logged only; the program is attached again. */
+	/* When the interface disappears or returns, only a log line is written; the program is
+	 * attached again elsewhere. */
 	if (n == -ENETDOWN || n == -EAGAIN) {
 		pl_say_diag(diag);
 		*diag = (struct pl_diag){ .text = "" };

@@ -201,9 +201,10 @@ static bool enough(const struct pl_mark_host *h)
 	return h->o->full != NULL && h->o->full(h->o->arg);
 }
 
-/* Starts with the first block that is seen whole. A meter may have got early packets of the next
- * one or two blocks already, and packets that passed the marker unmarked may look like those of the
- * blocks that follow. In pulse marking the first block ends a count that began before this process. */
+/* Starts with the first block that is observed completely. Early packets of the next one or two
+ * blocks may have reached the meter already, and packets that passed the marker unmarked may look
+ * like packets of the following blocks. In pulse marking the first block ends a count that began
+ * before this process. */
 static void begin_blocks(struct pl_mark_host *h)
 {
 	const uint64_t block = pl_clock_read(CLOCK_TAI) / period(h) + 1 + pl_mark_reach(method(h));
@@ -372,7 +373,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 	return r == 0 ? open_probe(h, diag) : r;
 }
 
-/* Keeps at once what it flags: another process may have to go on from the pins. */
+/* Stores flags at once, because another process may have to continue from the pins. */
 static void tear(struct pl_mark_host *h)
 {
 	pl_hostmark_watch(h->kernel)->torn_block = reached(h);

@@ -19,8 +19,8 @@ struct pl_mark_host_options {
 	const char *rules_file;  /* file of more rules; NULL: none */
 	uint32_t point;          /* the measurement point's number */
 	uint64_t clock_error_ns; /* UINT64_MAX: use the kernel's estimate */
-	/* Time for which a marker checks whether others use its bits; it marks only if nobody does.
-	 * 0: it marks at once. */
+	/* Time for which a marker checks whether packets already use its bits; it marks only if
+	 * none does. 0: it marks at once. */
 	uint64_t check_ns;
 	const char *probe;     /* destination of a marker's probes (hostmark/probe.h); NULL: none */
 	uint32_t probes;       /* number of probes in each block */

@@ -24,7 +24,7 @@ static uint32_t put_events(void *arg, const struct pl_event *events, uint32_t n)
 	return pl_pipeline_put_events(p->collector.daemon.pipeline, events, n);
 }
 
-/* Lists the regions that another process or an output writes: the ones that are shown here. */
+/* Lists the regions that another process or an output writes; this process only shows them. */
 static unsigned int list_shown(const struct pl_config *c, const char **names, const char **paths)
 {
 	unsigned int n = pl_list_regions(c, PL_WRITER_OTHER, names, paths);
@@ -198,8 +198,8 @@ static int add_queries(struct pl_one_process *p, struct pl_diag *diag)
 	/* A reload may add queries where there are taps. */
 	if (r < 0 || p->taps.n + p->queries.n == 0)
 		return r;
-	/* Drained after the taps, whose last records it gets, and after the writers of regions,
-	 * whose records the collector reads. */
+	/* The collector is drained after the taps, whose last records it gets, and after the
+	 * writers of regions, whose records it reads. */
 	add(p, &pl_standing_service, &p->queries);
 	p->has_queries = true;
 	return 0;

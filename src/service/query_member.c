@@ -122,7 +122,8 @@ struct places {
 	uint32_t n;
 };
 
-/* Adds a position to commit, with `read`, the offset read so far; that is no reason by itself. */
+/* Adds a position to commit, with `read`, the offset read so far. A change of `read` alone is no
+ * reason to commit. */
 static void add_place(struct places *places, uint32_t partition, int64_t offset, int64_t until,
 	int64_t read, int64_t *committed, int64_t *noted)
 {

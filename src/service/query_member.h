@@ -60,9 +60,10 @@ struct pl_query_member {
 	struct pl_buf key, value;
 	uint64_t synced_ns, rows;
 	uint64_t rows_done, rows_back; /* of `rows`: number up to the last commit; aborted */
-	/* A transaction was aborted: reading goes back to the committed position. back_ns is the
-	 * time since when none has succeeded, back_last_ns that of the last abort; back_rows: one
-	 * of those had rows, so only one with rows ends it. back_ns 0: no trouble. */
+	/* A transaction was aborted: reading goes back to the committed position. back_ns: since
+	 * when no transaction has succeeded (0: no trouble); back_last_ns: time of the last abort;
+	 * back_rows: an aborted transaction had rows, so only the success of one with rows ends the
+	 * trouble. */
 	bool back, back_rows;
 	uint64_t back_ns, back_last_ns;
 	/* Number of records, and of partial results, that were done before and were read again. */

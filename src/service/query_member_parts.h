@@ -47,7 +47,7 @@ void pl_query_member_text(void *service, struct pl_buf *text);
 
 /* Opens the clients, and creates the topic of partial results. Returns negative errno with diag. */
 int pl_query_member_open(struct pl_query_member *m, struct pl_diag *diag);
-/* Replaces a writer that cannot go on by one of the same name. Returns negative errno with diag. */
+/* Replaces a failed writer by a new one with the same name. Returns negative errno with diag. */
 int pl_query_member_rewrite(struct pl_query_member *m, struct pl_diag *diag);
 /* Callbacks for partitions that are assigned and revoked. */
 void pl_query_member_assigned(void *arg, struct pl_kafka_position *positions, uint32_t n);

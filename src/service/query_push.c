@@ -86,7 +86,8 @@ static void put_names(const char *const *sources, size_t n, struct pl_buf *out)
 		pl_buf_printf(out, "%s%s", i > 0 ? ", " : "", sources[i]);
 }
 
-/* Appends what happens to packets that the rules take. Returns whether they are counted. */
+/* Appends a text on what happens to packets that the rules take. Returns whether they are
+ * counted. */
 static bool put_counts(const struct pl_query *query, bool first, const char *const *sources,
 	size_t n, struct pl_buf *out)
 {

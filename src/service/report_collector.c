@@ -118,7 +118,8 @@ static int open_service(void *s, struct pl_diag *diag)
 
 /* ---- running ---- */
 
-/* Tells the state as of the workers' last answers; asks them when these are too old, and looks again. */
+/* Reports the state of the workers' last answers; if these are too old, asks the workers and reads
+ * the answers again. */
 static void say_status(struct pl_report_collector *c, uint64_t now_ns)
 {
 	struct pl_pipeline_stats s;

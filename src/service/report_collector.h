@@ -33,7 +33,7 @@ struct pl_report_collector {
 	struct pl_daemon daemon;
 	bool began;                  /* opened, with all services after it */
 	uint64_t reports, status_ns; /* at the time that the last status is of */
-	uint64_t look_ns;            /* when the next status is looked for */
+	uint64_t look_ns;            /* time of the next check of the status */
 	uint64_t left;               /* entries not delivered at the end */
 };
 

@@ -153,7 +153,8 @@ static void write_values(
 	put_all(of(e), put_values, values, n);
 }
 
-/* Always settled: results of queries are in memory anyway, whether entries were taken or not. */
+/* Always returns that entries are done: results of queries are in memory only, whether entries were
+ * taken or not. */
 static bool settled(struct pl_export *e)
 {
 	(void)e;

@@ -44,7 +44,8 @@ static void free_query(struct pl_standing_query *q)
 	free(q);
 }
 
-/* Makes a query; the caller opens its outputs: a query that is removed may have the same files. */
+/* Makes a query. The caller opens its outputs later, because a removed query may still have the
+ * same files open. */
 static int new_query(struct pl_standing_query **ret, const struct pl_standing *s,
 	const struct pl_config_query *c, struct pl_diag *diag)
 {

@@ -50,8 +50,8 @@ int pl_standing_attach(struct pl_standing *s, struct pl_pipeline *pipeline, stru
  * windows, others are added and removed. Returns negative errno with diag: nothing has changed. */
 int pl_standing_change(struct pl_standing *s, const struct pl_config *config, struct pl_diag *diag);
 
-/* Has the kernel do again what it can of the queries, after rules of taps have changed. Not from
- * within a turn. */
+/* Moves the possible part of the queries into the kernel again, after rules of taps have changed.
+ * Not to be called within a turn. */
 void pl_standing_push_again(struct pl_standing *s);
 
 /* Number of the collector's entries that found no room on the way to the queries. */

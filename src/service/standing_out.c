@@ -14,7 +14,7 @@
 #include "service/standing_query.h"
 
 #define WAYS     8
-#define ALONE_NS INT64_C(1000000000) /* interval within which a row without a window is told once */
+#define ALONE_NS INT64_C(1000000000) /* a row without a window is reported once in this time */
 
 static const struct pl_stat stat_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_standing_stats, __VA_ARGS__)
@@ -24,14 +24,14 @@ static const struct pl_stat stat_rows[] = {
 const struct pl_stats pl_standing_stats_list = { stat_rows,
 	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
-/* The time for which a group was told, and the value then. */
+/* Time of the window in which a group was last reported, and the value then. */
 struct span {
 	int64_t start, end; /* end 0: none */
 	double value;
 };
 
-/* A group that was told: in its newest window, and in the one before, whose last row may come after
- * the first row of the newest. */
+/* A reported group: its newest window, and the one before, whose last row may come after the first
+ * row of the newest. */
 struct pl_standing_limit {
 	uint64_t hash;
 	struct span now, before;
@@ -83,8 +83,8 @@ static int add_topic(struct pl_standing_outs *outs, const char *uri)
 	return t->uri != NULL ? 0 : -ENOMEM;
 }
 
-/* Returns the topic of this URI that one of the queries has open and that nobody has claimed yet,
- * or NULL. */
+/* Returns the topic with this URI that one of the queries has open and that no new query has taken
+ * over yet, or NULL. */
 static struct pl_standing_to_topic *find_open(const char *uri, const struct pl_query *query,
 	struct pl_standing_query *const *queries, unsigned int n)
 {
@@ -150,7 +150,7 @@ bool pl_standing_outs_settled(struct pl_standing_query *q, bool all)
 	bool yes = true;
 
 	pl_standing_write(q);
-	/* Nothing is known here about a topic that another query took over. */
+	/* A topic that another query took over has no information here. */
 	for (unsigned int i = 0; yes && i < q->outs.n_topics; i++)
 		yes = q->outs.topics[i].out != NULL &&
 		      pl_result_out_settled(q->outs.topics[i].out, all);

@@ -64,7 +64,8 @@ static bool only_takes(const struct pl_tap_rules *rules)
 	return rules->n > 0 && same_rule(&rules->rules[rules->n - 1], &skip_all);
 }
 
-/* Adds rules to take what either takes. False: no room, or one skips what the other may want. */
+/* Adds rules so that the set takes every packet that either set takes. False: there is no room, or
+ * one skips packets that the other may need. */
 static bool join_rules(struct pl_tap_rules *into, const struct pl_tap_rules *from)
 {
 	if (!only_takes(into) || !only_takes(from))

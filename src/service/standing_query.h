@@ -81,7 +81,7 @@ struct pl_standing_query {
 	unsigned int n_sources;
 	struct pl_query *query;
 	struct pl_query_run *run;
-	uint64_t open_by_ns;           /* time limit to ask for topics (monotonic); 0: 10 s */
+	uint64_t open_by_ns;           /* until when topics are waited for (monotonic); 0: 10 s */
 	bool reads_rows;               /* its source is a topic of rows; the run gets no records */
 	struct pl_standing_rows *rows; /* NULL: not open, or the source has records */
 	bool stays;                    /* while a reload plans */

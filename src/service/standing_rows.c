@@ -36,7 +36,7 @@ struct pl_standing_rows {
 
 /* ---- partitions ---- */
 
-/* Asks where the group stands, so that messages that were deleted meanwhile are counted. */
+/* Reads the group's committed position, so that messages deleted since then are counted. */
 static void assigned(void *arg, struct pl_kafka_position *positions, uint32_t n)
 {
 	struct pl_standing_query *q = arg;
@@ -58,7 +58,8 @@ static void revoked(void *arg, const uint32_t *partitions, uint32_t n, bool lost
 	}
 }
 
-/* Has all positions committed again, because a commit that nobody waited for may have failed. */
+/* Commits all positions again, because an earlier commit, whose result was not awaited, may have
+ * failed. */
 static void forget_committed(struct pl_standing_rows *rows)
 {
 	for (uint32_t i = 0; i < PL_STANDING_PARTITIONS; i++)
@@ -226,7 +227,8 @@ bool pl_standing_rows_turn(struct pl_standing_query *q, uint64_t now_ns)
 static int open_consumer(struct pl_standing_query *q, struct pl_diag *diag)
 {
 	const struct pl_kafka_reader reader = { .uri = q->sources[0].from,
-		/* A group goes on with the oldest row that there is when its position was deleted. */
+		/* When the message at its position was deleted, a group continues with the oldest
+		 * row that exists. */
 		.oldest = q->group != NULL };
 	const struct pl_kafka_consumer_config config = { .raw = true,
 		.group = q->group,

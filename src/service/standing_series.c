@@ -74,7 +74,8 @@ uint64_t pl_standing_series_max(const struct pl_standing_series *s)
 	return s->max;
 }
 
-/* Lets a newer window's rows replace the older ones. False: the row's window is older. */
+/* Drops the rows of older windows when a row of a newer one comes. False: the row's window is
+ * older. */
 static bool turn_to(struct pl_standing_series *s, const struct pl_query_row *row)
 {
 	if (!row->windowed)

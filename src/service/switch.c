@@ -27,12 +27,14 @@
 #define TRUTH_EVENTS   8192 /* 1 MB, in a lab for each switch; twice as many take 6 MB */
 /* While ahead, the node's time passes slower by 1 part in so many: 500 ppm, as adjtime. */
 #define SLOWER         2000
-/* The host's clocks are read one after the other: less is no step but a pause between the two. */
+/* The host's two clocks are read one after the other: a smaller difference is a pause between the
+ * readings, and not a step of the clock. */
 #define STEP_MIN_NS    UINT64_C(100000000)
 
 /* ---- time ---- */
 
-/* Moves what waits along with a clock that was set forward: the step is not time in a queue. */
+/* Adds a forward step of the clock to the times of waiting packets, so that the step does not count
+ * as time in a queue. */
 static void clock_set(struct pl_switch *s, uint64_t step_ns)
 {
 	for (unsigned int i = 0; i < s->n_ports; i++) {
@@ -96,7 +98,7 @@ static void send_batch(struct pl_switch *s, struct pl_switch_port *port)
 		}
 		s->sent += went;
 		done += went;
-		/* The frame after the sent ones is the one that the interface refused. */
+		/* The interface refused the frame behind the sent ones. */
 		if (done < n && went < rest.n) {
 			port->tx_dropped++;
 			s->unsent++;
@@ -181,9 +183,10 @@ static void dropped(void *arg, const struct pl_dp_packet *pkt, enum pl_dp_stage 
 }
 
 /*
- * Takes due packets of a port from its queues, each at the time at which it may leave: a turn that
- * comes late takes nothing from the port's rate. A packet that was not due at the last turn leaves after it.
- * Copies that enter a queue meanwhile wait, or a mirror to its own port would never end.
+ * Takes due packets of a port from its queues, each with the time at which it may leave, so a late
+ * turn does not lower the port's rate. A packet that was not due at the last turn leaves after that
+ * turn. Copies that enter a queue during this turn wait for the next one; otherwise a mirror to its
+ * own port would never end.
  */
 static void leave_queues(struct pl_switch *s, struct pl_switch_port *port)
 {

@@ -50,7 +50,7 @@ void pl_switch_marking_turn(struct pl_switch *s, uint64_t mono_ns)
 {
 	if (pl_dp_pipeline_due(s->pipeline) <= s->now_ns)
 		pl_dp_pipeline_turn(s->pipeline, s->now_ns);
-	/* Also when a reload removed all points: records waiting in outputs must leave. */
+	/* Runs even when a reload removed all points, because records may still wait in outputs. */
 	s->outs_due_ns = UINT64_MAX;
 	for (unsigned int i = 0; i < s->n_outs; i++) {
 		const uint64_t due = s->outs[i]->driver->turn(s->outs[i], mono_ns);

@@ -276,7 +276,8 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 		r = pl_tap_counts_begin(t, diag);
 	if (r == 0)
 		r = pl_tmpkt_receiver_new(&t->receiver, EXPORTERS, t->o->prove, take_received, t);
-	/* A state is opened with the files, even if flows are asked for later. */
+	/* The flow state is opened together with the files, even if flows are requested only
+	 * later. */
 	if (r == 0 && (asked_for(t, PL_FLAT_FLOW288) || t->o->flow_state != NULL))
 		r = make_flows(t, diag);
 	return r;
@@ -375,9 +376,9 @@ static int find_first(struct pl_tap_service *t, unsigned int *ret, struct pl_dia
 	return r;
 }
 
-/* Takes the oldest batch, once each file has one: thus hardly any record is newer than those of
- * other files still to come. Consumers learn how far each file is before the first batch and after
- * each. */
+/* Takes the oldest batch when every file has one, so that records come nearly in the order of time.
+ * Before the first batch and after each batch, consumers get the time that each file has
+ * reached. */
 static int receive_in_time(struct pl_tap_service *t, struct pl_diag *diag)
 {
 	unsigned int first;

@@ -40,7 +40,8 @@ struct pl_tap_print {
 	/* Takes counts of packets that have no record, of a tap with a plan of counts. Counts and
 	 * records of the time before ts_ns are given before `passed` is called with it. */
 	pl_tap_count_sink *counts;
-	/* Tells whether packets are counted from now on: then only `passed` tells the time. */
+	/* Called with whether packets are counted from now on; if so, only `passed` gives the
+	 * time. */
 	void (*counting)(void *arg, bool on);
 };
 
@@ -63,7 +64,7 @@ struct pl_tap_options {
 	uint64_t vxlan_ports; /* bit set of ports (wire/tunnel_ports.h) */
 	uint32_t exporter;
 	bool prove; /* records received count once their exporter is proven (tap/receiver.h) */
-	uint32_t max_exporters; /* of tmpkt/1, that accounts list by themselves */
+	uint32_t max_exporters; /* exporters of tmpkt/1 that accounts list separately */
 	/* Kinds of records to make: bits 1 << PL_FLAT_PKT96, PL_FLAT_FLOW288, PL_FLAT_DNS64, and
 	 * PL_FLAT_DROP168 of drops:; other kinds too, for records received. Outputs get the kind
 	 * `out`, `print` gets all. */
@@ -142,7 +143,7 @@ struct pl_tap_service {
 	struct pl_tap_out *outs[PL_TAP_OUTS_MAX];
 	unsigned int n_outs;
 	uint32_t clocks;          /* bits: kinds of clocks of all times so far */
-	enum pl_clock_kind clock; /* clock that outputs were told last */
+	enum pl_clock_kind clock; /* clock that was given to outputs last */
 	uint64_t records;
 #define PL_STAT PL_STAT_MEMBER
 #include "service/tap_stats.def"
@@ -165,15 +166,15 @@ extern const struct pl_service_ops pl_tap_service_ops;
  * which may have packets counted by key. Returns -EINVAL with diag. */
 int pl_tap_source_check(const char *uri, bool inner, bool dns, bool counts, struct pl_diag *diag);
 
-/* Adds kinds of records to make, between two turns; kinds asked for before stay. Returns -ENOMEM
- * with diag. */
+/* Adds kinds of records to make, between two turns; kinds that were added before stay. Returns
+ * -ENOMEM with diag. */
 int pl_tap_service_want(struct pl_tap_service *t, uint32_t kinds, struct pl_diag *diag);
 /* Sends records made from this tap's records to outputs and `print`, between two turns. */
 void pl_tap_service_give(
 	struct pl_tap_service *t, enum pl_flat_kind kind, const void *records, uint32_t n);
 /* Sends records of packets to outputs and the flow cache, between two turns or within one. */
 void pl_tap_service_packets(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n);
-/* Sets the clock of the records that follow; outputs are told of a change. */
+/* Sets the clock of the following records, and passes a change on to the outputs. */
 void pl_tap_service_clock(struct pl_tap_service *t, enum pl_clock_kind clock);
 /* The sink of the flow cache. */
 pl_flow_sink pl_tap_service_take_flows;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the counts of a service's taps in the kernel, and tells how far they are. */
+/* Reads the counts of a service's taps in the kernel, and reports the time that each has
+ * reached. */
 #include "service/tap_counts.h"
 
 #include "base/clock.h"

@@ -13,7 +13,8 @@ int pl_tap_counts_begin(struct pl_tap_service *t, struct pl_diag *diag);
 /* Makes taps return to records, and gives their last counts. Returns negative errno with diag when
  * these could not be read. */
 int pl_tap_counts_stop(struct pl_tap_service *t, struct pl_diag *diag);
-/* In each turn, before the rings are read. Waits some milliseconds when counts are due. */
+/* Reads counts that are due; call it in each turn before the rings are read. It waits some
+ * milliseconds when counts are due. */
 int pl_tap_counts_turn(struct pl_tap_service *t, uint64_t now_ns, struct pl_diag *diag);
 /* Gives the last counts of taps that were stopped. */
 int pl_tap_counts_end(struct pl_tap_service *t, struct pl_diag *diag);

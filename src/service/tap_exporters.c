@@ -10,7 +10,7 @@
 #include "decode/exporter_list.h"
 #include "record/flow_hash.h"
 
-#define TOLD_FROM 16 /* a flow that moves to another way changes its exporter, too */
+#define TOLD_FROM 16 /* a flow that moves to another path also changes its exporter */
 
 /* ---- one place of several exporters ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Polls and tells of senders that flood a socket of a tap. */
+/* Polls for senders that flood a socket of a tap, and logs them. */
 #include "service/tap_floods.h"
 
 #define LOOK_NS   UINT64_C(1000000000)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Senders that flood a socket of a tap are received apart (netio/udp_turns.h). */
+/* Senders that flood a socket of a tap are received on separate sockets (netio/udp_turns.h). */
 #pragma once
 
 #include "service/tap.h"
 
-/* Adds the descriptors of senders that are received apart behind the n that are there. Returns the
- * new number. */
+/* Appends the descriptors of senders with separate sockets to the n in the array. Returns the new
+ * number. */
 unsigned int pl_tap_floods_fds(
 	struct pl_tap_service *t, struct pollfd *ret, unsigned int n, unsigned int max);
 

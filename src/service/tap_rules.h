@@ -9,7 +9,8 @@
 /* Appends the file's rules. Returns negative errno with diag, which names the line; *rules is
  * unchanged then. */
 int pl_tap_rules_read(struct pl_tap_rules *rules, const char *path, struct pl_diag *diag);
-/* The same at a reload: regular files only, because reading a pipe without a writer would block. */
+/* Reads the rules again at a reload: from regular files only, because reading a pipe without a
+ * writer would block. */
 int pl_tap_rules_read_again(struct pl_tap_rules *rules, const char *path, struct pl_diag *diag);
 /* Returns -EINVAL with diag when a rule has a direction (dir=), which drops do not have. */
 int pl_tap_rules_fit_drops(const struct pl_tap_rules *rules, struct pl_diag *diag);

@@ -116,7 +116,7 @@ static void put_tap(struct asking *a, struct pl_taps_one *one)
 	pl_json_str(&a->json, one->name);
 	pl_json_number(&a->json, "flows", c->live);
 	pl_json_number(&a->json, "shown", one->tapped.n);
-	/* A cache that is not looked through has no age. */
+	/* A cache that was never searched has no age. */
 	pl_json_number(
 		&a->json, "age_ns", one->tapped.made_ns != 0 ? a->now_ns - one->tapped.made_ns : 0);
 	if (pl_flow_cache_room(one->service.flows) > PL_TAPPED_ROOM) {

@@ -13,7 +13,7 @@
 #include "service/tap_rules.h"
 #include "service/tap_source.h"
 
-#define CONDITIONS_NS UINT64_C(100000000) /* between two looks at conditions */
+#define CONDITIONS_NS UINT64_C(100000000) /* time between two checks of conditions */
 
 /* ---- options of the configuration ---- */
 

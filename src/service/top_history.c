@@ -212,7 +212,7 @@ int pl_top_history_open(struct pl_top_history **ret, const char *from, uint64_t 
 	const struct pl_history_walk_options walk = { .from = from,
 		.kinds = 1u << PL_KIND_PATH | 1u << PL_KIND_EVENT,
 		.since_ns = since_ns };
-	/* One slot for all: the largest value is that of the whole history. */
+	/* A single slot covers all records, so the largest value is that of the whole history. */
 	const struct pl_aggregate_options options = { .idle_ns = UINT64_MAX,
 		.slot_ns = UINT64_MAX };
 	struct pl_top_history *h = calloc(1, sizeof(*h));
