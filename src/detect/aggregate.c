@@ -189,7 +189,8 @@ static inline void slot_max_add(struct pl_slot_max *m, uint64_t slot, uint32_t v
 
 /* --- the batch -------------------------------------------------------------------------------- */
 
-/* Flags of reports that do not tell the path: only a whole stack that reached its end does. */
+/* Flags of reports that do not give the path: only a complete stack from the end of the path
+ * does. */
 #define PATH_UNKNOWN (PL_FLAG_PARTIAL | PL_FLAG_DROPPED | PL_FLAG_INTERMEDIATE | PL_FLAG_COPY)
 
 /* Reports that may leave cells behind. */
@@ -198,7 +199,7 @@ static inline bool counts(const struct pl_path *path)
 	return __builtin_expect((path->flags & PL_FLAG_UNPROVEN) == 0, 1);
 }
 
-/* First pass: paths' hashes, and their index lines on the way. */
+/* First pass: computes the hashes of paths, and prefetches their index lines. */
 static void chunk_hash(struct pl_aggregate *agg, const struct pl_path *path, struct path_work *pw)
 {
 	pw->has_path = !(path->flags & PATH_UNKNOWN) && (path->present & PL_PATH_HAS_path_id);
@@ -225,8 +226,8 @@ static inline void prefetch_cell(
 	pl_prefetch_write(pl_cells_at(&agg->tables[table], cell));
 }
 
-/* Second pass: the path's cell, made when new, and the cells that its hops had the last time, on
- * their way. */
+/* Second pass: finds or makes the path's cell, and prefetches the cells that its hops had the last
+ * time. */
 static void chunk_recall(struct pl_aggregate *agg, const struct pl_path *path,
 	const struct pl_hop *hops, struct path_work *pw, struct hop_work *work)
 {
@@ -304,7 +305,7 @@ static inline uint32_t own(const struct pl_aggregate *agg, enum pl_agg_table tab
 	return cell != agg->tables[table].cap ? cell : PL_CELL_NONE;
 }
 
-/* Third pass: the hops' cells, made where new, and the lines of their buckets on the way. */
+/* Third pass: finds or makes the hops' cells, and prefetches the lines of their buckets. */
 static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 	const struct pl_hop *hops, const struct path_work *pw, struct hop_work *work)
 {

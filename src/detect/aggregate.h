@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Present state of the network, out of record batches: cells per queue, per egress port, per link
- * and per path. Each worker owns one aggregate and shares nothing; at a quiet point it copies it
- * into a second one (pl_aggregate_copy) that readers merge from. Tables are sized once. A key that
- * no longer fits goes into the table's overflow cell and is counted; a key that was idle for
- * idle_ns is removed, so that what is gone from the network goes from the page too.
+ * Present state of the network, computed from record batches: cells per queue, per egress port, per
+ * link and per path. Each worker owns one aggregate and shares it with no thread; at a quiet point
+ * it copies it into a second one (pl_aggregate_copy) that readers merge from. Tables are sized
+ * once. A key that no longer fits goes into the table's overflow cell and is counted; a key that
+ * was idle for idle_ns is removed, so that parts removed from the network disappear from the page
+ * too. A cell belongs to the source (base/shares.h) whose report named it first. When a table is
+ * full, a new key replaces a cell of a source with more cells, whose counts move into the overflow
+ * cell: no sender keeps others out of the tables. The value that caused the replacement itself is
+ * counted in the overflow cell.
  *
- * A cell is of the source (base/shares.h) whose report named it first. When a table is full, one of
- * a source that has more cells than another moves into the overflow cell, with all it counted, for
- * a key of that other: no sender keeps the tables from others. The reading that asked for it went
- * into the overflow cell, as it is where a table is full.
+ * Reports flagged COPY (clones, probes) move the gauges, because their queue values are valid, but
+ * neither counts nor histograms. Of reports flagged UNPROVEN only the number is counted. Hops
+ * without a node id belong to no cell; they are counted.
  *
- * Reports flagged COPY (clones, probes) move the gauges, because their reading of a queue is as
- * good as any, but neither counts nor histograms. Reports flagged UNPROVEN leave nothing but their
- * number. Hops without a node id belong to no cell; they are counted.
- *
- * Nothing here reads a clock: pl_aggregate_tick brings the time (monotonic, nanoseconds). Bounds on
- * a page: at most max_queues + max_ports + max_links + max_paths cells and four overflow cells.
+ * No function here reads a clock: pl_aggregate_tick gets the time (monotonic, nanoseconds). Bounds
+ * on a page: at most max_queues + max_ports + max_links + max_paths cells and four overflow cells.
  */
 #pragma once
 

@@ -310,8 +310,7 @@ static uint32_t insert(struct pl_aggregate *agg, enum pl_agg_table table, uint64
 	return cell;
 }
 
-/* A source with as many cells as all sources could have is not worth a look for one that has
- * more. */
+/* A source with as many cells as every source could have need not search for a source with more. */
 static bool has_share(const struct pl_aggregate *agg, enum pl_agg_table table, uint32_t held)
 {
 	const uint32_t sources = pl_cells_count(&agg->shares[table].cells) + (held == 0);
@@ -346,7 +345,7 @@ void pl_aggregate_grant(struct pl_aggregate *agg)
 		uint32_t cell =
 			pl_cells_find(&agg->tables[w->table], w->hash, w->key, key_bytes(w->table));
 
-		/* The same key may have been wanted twice. */
+		/* The same key may be in the list twice. */
 		if (cell != PL_CELL_NONE || !displace(agg, w->table, &w->source))
 			continue;
 		cell = insert(agg, w->table, w->hash, w->key, &w->source);
@@ -356,7 +355,7 @@ void pl_aggregate_grant(struct pl_aggregate *agg)
 	agg->n_wanted = 0;
 }
 
-/* The cell that one of another aggregate goes into. */
+/* Returns the cell into which a cell of another aggregate is merged. */
 static uint32_t cell_for(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell)
 {
 	const struct pl_addr *source = &owner_of(table, cell)->source;

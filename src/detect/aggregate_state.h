@@ -43,7 +43,7 @@ struct path_work {
 
 /* A key that found no room, from a source with less than its share. */
 #define WANTED_MAX        8
-#define WANTED_PER_SECOND 1024 /* most keys looked for: a full table must not slow down the rest */
+#define WANTED_PER_SECOND 1024 /* most keys searched for: a full table must not slow the rest */
 
 struct wanted {
 	uint64_t key[4];
@@ -57,9 +57,9 @@ struct pl_aggregate {
 	struct pl_cells tables[PL_AGG_TABLE_MAX];
 	struct pl_shares shares[PL_AGG_TABLE_MAX];
 	uint32_t hand[PL_AGG_TABLE_MAX];
-	struct wanted wanted[WANTED_MAX]; /* keys wanted by the present chunk */
+	struct wanted wanted[WANTED_MAX]; /* keys without a cell in the present chunk */
 	unsigned int n_wanted;
-	unsigned int may_want; /* keys that may still be wanted in this second */
+	unsigned int may_want; /* how many more keys may be added to `wanted` in this second */
 	struct pl_agg_totals totals;
 	uint64_t now_ns;
 	uint64_t slot;
@@ -91,8 +91,8 @@ static inline uint64_t path_hash(uint64_t seed, uint64_t path_id)
 	return pl_hash_mix(path_id ^ seed, 0);
 }
 
-/* Makes a cell for a new key; returns the overflow cell when there is no room, and notes the key as
- * wanted. */
+/* Makes a cell for a new key; when there is no room, returns the overflow cell and lists the key in
+ * `wanted`. */
 uint32_t pl_aggregate_make(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
 	const void *key, size_t key_len, const struct pl_addr *source);
 /* Makes cells for the wanted keys, as far as other sources have to make room. No number of a cell

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Detection without records, in user space: a packet goes straight to the steps of detection, by
- * the parser that the kernel program has, too (core/report_core.h). Packets that it does not settle
- * go to decode/.
+ * Detection without records, in user space: the parser that the kernel program also uses
+ * (core/report_core.h) turns a packet directly into the input of the detection steps. Packets that
+ * it does not settle go to decode/.
  */
 #pragma once
 

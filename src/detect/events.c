@@ -238,7 +238,7 @@ static inline void report_of(struct pl_core_report *r, const struct pl_path *pat
 	memcpy(&k->sport, tail, sizeof(tail));
 	r->exporter = path->exporter;
 	r->node = path->node;
-	/* These bytes have another meaning when IOAM is in the packet itself. */
+	/* In packets that carry IOAM themselves these bytes have another meaning. */
 	if (__builtin_expect((path->present & PL_PATH_HAS_ioam_namespace) != 0, 0)) {
 		memset(&r->exporter, 0, sizeof(r->exporter));
 		r->node = 0;
@@ -324,8 +324,8 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 		det->hashes[i] = pl_core_flow_hash(&env->rules, &det->reports[i].flow);
 		pl_flow_fetch_set(env, det->hashes[i]);
 	}
-	/* Flows are not fetched all at once: a core waits for few lines at a time, then for room to
-	 * ask. */
+	/* Flows are not all prefetched at once, because a core can have only a few cache misses
+	 * under way. */
 	for (uint32_t i = 0; i < n + LOOK; i++) {
 		if (i < n && pl_core_flow_counts(&det->reports[i]))
 			pl_flow_fetch(env, det->hashes[i]);
@@ -378,8 +378,8 @@ void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporte
 
 	hash = pl_hash(&key, sizeof(key), det->seed);
 	cell = pl_cells_find(&det->exporters, hash, &key, sizeof(key));
-	/* A known exporter is looked at after a change of the rules too: its present events must
-	 * end. */
+	/* A known exporter is checked also after a change of the rules, because its present events
+	 * must end. */
 	if (cell == PL_CELL_NONE && !det->options.report_loss && !det->options.packet_loss &&
 		!det->options.reordering)
 		return;

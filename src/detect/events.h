@@ -154,8 +154,8 @@ void pl_detect_defaults(struct pl_detect_options *ret);
  * order. */
 int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *options);
 /* Makes a detector over existing tables: those of one receive queue of the kernel program, which
- * steps them too, in turn (core/turn.h). The detector reads them, steps reports that the program
- * escalated (pl_detect_batch), follows changes of the rules, and is ticked by their owner
+ * updates them in turns with the detector (core/turn.h). The detector reads them, processes
+ * escalated reports (pl_detect_batch), follows changes of the rules, and is ticked by their owner
  * (detect/kernel_detect.h), who also watches nodes and exporters: neither pl_detect_tick nor
  * pl_detect_exporter is called. Its counters are those of user space only; sums and histograms are
  * left to the aggregates of records. rules are those of the program, with their secret and masks;
@@ -200,9 +200,9 @@ uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table);
 /* Follows the numbers of the flows: for a detector that sees all reports of its exporters; after
  * pl_detect_batch, and about once a second after pl_detect_exporters. */
 void pl_detect_numbers(struct pl_detect *det, const struct pl_record_batch *batch, uint64_t now_ns);
-/* Notes, before pl_detect_exporters, the number of packets since the start for which this machine
- * had no room. Numbers that flows lack meanwhile may be of these. counted: among them are reports
- * whose numbers are in their exporters' accounts all the same. */
+/* Sets, before pl_detect_exporters, the number of packets since the start for which this machine
+ * had no room. Missing numbers of flows may be those of such packets. counted: some of them are
+ * reports whose numbers are nevertheless in their exporters' accounts. */
 void pl_detect_unseen(struct pl_detect *det, uint64_t packets, bool counted);
 void pl_detect_numbers_tick(
 	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
@@ -216,7 +216,7 @@ bool pl_detect_route(const struct pl_detect *det, uint64_t path_id, struct pl_pa
  * end. */
 bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret);
 
-/* Flows known and levels raised now. */
+/* Returns the present numbers of known flows and of raised levels. */
 uint64_t pl_detect_flows(const struct pl_detect *det);
 uint64_t pl_detect_raised(const struct pl_detect *det);
 
@@ -239,7 +239,7 @@ struct pl_flow_seen {
 	struct pl_flow_key key;
 	uint64_t path_id; /* 0: not known */
 	uint64_t packets, bytes, first_ns, last_ns;
-	bool numbered; /* the flow's own numbers are followed; they say: */
+	bool numbered; /* the flow's own numbers are followed; according to them: */
 	uint64_t lost, reordered;
 	uint64_t hash; /* internal to detect/ */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of a detector, shared by the files that step it and read it. */
+/* State of a detector, shared by the files that update and read it. */
 #pragma once
 
 #include "detect/events.h"
@@ -14,7 +14,7 @@ struct pl_detect {
 	struct pl_cells exporters;        /* losses reported, of a decoder's exporters */
 	struct pl_node_watch nodes;
 	struct pl_flow_numbers numbers;
-	/* Packets of pl_detect_unseen, now and at the look before; and those of them that count
+	/* Packets of pl_detect_unseen, now and at the previous check; and those of them that count
 	 * against exporters. */
 	uint64_t unseen, unseen_before, uncounted;
 	struct pl_sweep sweep;

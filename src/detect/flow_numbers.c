@@ -46,7 +46,8 @@ struct numbered_flow {
 };
 
 #define GONE_MAX 64 /* flows between two looks */
-/* A source that began anew is a restart, not two thousand million packets lost, however far it was. */
+/* When a source begins its numbers again, that is a restart, and not the loss of two thousand
+ * million packets. */
 #define GAP_MAX  (UINT32_C(1) << 24)
 
 int pl_flow_numbers_init(struct pl_flow_numbers *f, uint32_t max)
@@ -73,7 +74,7 @@ uint64_t pl_flow_numbers_memory(uint32_t max)
 
 /* --- reports ---------------------------------------------------------------------------------- */
 
-/* Width of the numbers; 0 when the report tells nothing of losses. */
+/* Returns the width of the numbers; 0 when the report says nothing about losses. */
 static uint32_t mask_of(const struct pl_path *path)
 {
 	if ((path->present & PL_PATH_HAS_flow_seq) == 0 || (path->present & PL_PATH_HAS_src) == 0 ||

@@ -5,12 +5,12 @@
  * direct export. Host-INT's are not used: its reports are sent now and then, so a gap says nothing;
  * it reports its losses in drop summaries.
  *
- * A packet is missing when its number is, for longer than a look (a second). But a report that was
- * lost takes its packet's number along, and one that was overtaken swaps two. So what is missing is
- * *lost* only where the numbers of the exporter's own reports had no gap and no disorder since the
- * flow's report before; else it is *unsure*, counted apart and no event. The same holds for packets
- * out of order, and for packets that are seen themselves (IOAM) when this machine had no room for
- * some of what it was to see.
+ * A packet is missing when its number is missing for longer than a check interval (a second). But
+ * the number is also missing when the packet's report was lost, and two numbers are swapped when
+ * reports were reordered. So a missing packet is *lost* only if the exporter's own report numbers
+ * had no gap and no disorder since the flow's previous report; else it is *unsure*, which is
+ * counted separately and causes no event. The same holds for packets out of order, and for packets
+ * that are observed directly (IOAM) if this machine had no room for some of them.
  *
  * Internal to detect/; one per detector that sees every report of its exporters.
  */

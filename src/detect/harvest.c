@@ -258,7 +258,7 @@ static void route_since(const struct basket *b, const struct pl_core_route *now,
 
 /* --- a harvest -------------------------------------------------------------------------------- */
 
-/* The entry as it is now, unless it changes hands at this moment. */
+/* Reads the entry, unless another key takes it at this moment. */
 static bool look(void *now, const void *live, size_t size, const uint64_t *way, uint64_t *ret_way)
 {
 	*ret_way = __atomic_load_n(way, __ATOMIC_ACQUIRE);

@@ -6,13 +6,10 @@
  * tables age out, are replaced, and stand in one table per queue.
  *
  * Values that came to an entry between the last harvest and its replacement are not in the
- * aggregate; such entries are counted (evicted), and stand for a table that is too small. Those
- * that age out were harvested long before.
- *
- * The tables lack two things: the flow that a maximum came from (so no exemplars), and buckets
- * finer than powers of two.
- *
- * One thread, the one that ticks the tables; others may step them meanwhile.
+ * aggregate; such entries are counted (evicted), and mean that a table is too small. Entries that
+ * age out were harvested long before. The tables lack two things: the flow that a maximum came from
+ * (so there are no exemplars), and buckets finer than powers of two. The thread that ticks the
+ * tables calls this; other threads may update them meanwhile.
  */
 #pragma once
 

@@ -26,7 +26,7 @@ struct pl_kernel {
 	struct pl_kernel_table tables[PL_CORE_T_MAX];
 	size_t table_bytes[PL_CORE_T_MAX];
 	struct ring_buffer *events, *frames;
-	struct pl_direct direct; /* parser that tells which layout a packet needs */
+	struct pl_direct direct; /* parser that finds which layout a packet needs */
 	struct pl_core_scratch scratch;
 	struct pl_shares layouts; /* sources of the layouts that the program has */
 	uint64_t layouts_full;
@@ -75,7 +75,7 @@ uint64_t pl_kernel_memory(const struct pl_kernel_options *o)
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
 		bytes += (uint64_t)queues_of(o) * (o->rules->mask[i] + UINT64_C(1)) *
 			 tables[i].set_bytes;
-	/* Paths remembered by each queue, and by the parser that looks for layouts. */
+	/* Number of paths cached by each queue, and by the parser that searches for layouts. */
 	bytes += (queues_of(o) + UINT64_C(1)) * PL_FAST_MEMOS * sizeof(struct pl_fast_memo);
 	/* Scratch and counters of each processor: a frame, and some. */
 	bytes += pl_shares_memory(PL_CORE_LAYOUTS);
@@ -443,7 +443,8 @@ void pl_kernel_rules(struct pl_kernel *k, const struct pl_core_rules *rules)
 	pl_fast_prepare(&r);
 	k->skel->bss->pl_rules[next] = r;
 	pl_layouts_follow(&k->skel->bss->pl_layouts, follows(&r));
-	/* Pairs with the program's read of `active`: whoever sees it sees the whole rules. */
+	/* Pairs with the program's read of `active`: when the program sees the new value, it sees
+	 * the complete rules. */
 	__atomic_store_n(&control->active, next, __ATOMIC_RELEASE);
 }
 

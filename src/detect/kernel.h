@@ -9,14 +9,14 @@
  *   port
  *   every 200 us or so:  pl_kernel_time, pl_kernel_events, pl_kernel_frames
  *   now and then:        a tick over pl_kernel_tables, pl_kernel_counters
- *   pl_kernel_close(k);  the program goes with the last descriptor and attachment
+ *   pl_kernel_close(k); the program is freed with the last descriptor and attachment
  *
- * Nothing wakes the reader, which polls at its own pace. The program counts reports by the sequence
- * numbers of their exporters itself, settled or not, as far as it can read the header; the decoder
- * that takes what is escalated does so for the others (an exporter with a profile that the program
- * does not know).
+ * The reader polls at its own pace; the program does not wake it. The program counts reports by the
+ * sequence numbers of their exporters itself, settled or not, as far as it can read the header; the
+ * decoder of escalated reports counts the others (an exporter with a profile that the program does
+ * not know).
  *
- * One thread drives it; pl_kernel_time and the readers of counters may be others.
+ * One thread calls these functions; other threads may call pl_kernel_time and read counters.
  */
 #pragma once
 

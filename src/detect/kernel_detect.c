@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Runs the ticks and tells the events of the detector in the kernel. */
+/* Runs the ticks and reports the events of the detector in the kernel. */
 #include "detect/kernel_detect.h"
 
 #include <errno.h>
@@ -216,7 +216,8 @@ void pl_kernel_detect_tick(
 	bool raised, counted;
 
 	pl_kernel_time(kd->kernel, now_ns, ts_ns);
-	/* Levels are raised by the program and may be ended here: only the sums tell. */
+	/* The program raises levels and ticks may end them, so only the sums of both counters are
+	 * meaningful. */
 	counted = pl_kernel_detect_counters(kd, &c) == 0;
 	raised = !counted || c.core.raised != c.core.ended;
 	for (unsigned int q = 0; q < kd->n; q++) {

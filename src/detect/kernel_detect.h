@@ -5,8 +5,8 @@
  *
  *   pl_kernel_detect_new(&kd, &options, &diag)
  *   pl_kernel_detect_poll(kd, …)   every 200 us or so: moves the program's clock, takes its events
- *   pl_kernel_detect_tick(kd, …)   every 100 ms or so: ends what is over, tells what waits and what
- *                                  was lost
+ *   pl_kernel_detect_tick(kd, …)   every 100 ms or so: ends expired states, reports waiting events
+ *                                  and losses
  *
  *   pl_kernel_frames, pl_kernel_detect_number, pl_kernel_detect_batch, pl_kernel_detect_caught_up
  *                                  what the program escalated, read by a decoder
@@ -33,7 +33,7 @@ int pl_kernel_detect_new(struct pl_kernel_detect **ret,
 void pl_kernel_detect_free(struct pl_kernel_detect *kd);
 uint64_t pl_kernel_detect_memory(const struct pl_kernel_detect_options *options);
 
-/* The program itself: to attach it, and for frames, counters and reports wanted in full. */
+/* Returns the program itself: to attach it, and for frames, counters and copies of reports. */
 struct pl_kernel *pl_kernel_detect_kernel(struct pl_kernel_detect *kd);
 
 /* Moves the program's clock and takes its events; returns how many. */
@@ -67,9 +67,9 @@ unsigned int pl_kernel_detect_queues(
 void pl_kernel_detect_batch(struct pl_kernel_detect *kd, unsigned int queue,
 	const struct pl_record_batch *batch, uint64_t now_ns, struct pl_event_batch *out);
 
-/* Tells that all frames which pl_kernel_frames gave were stepped; all: and that it gave none. While
- * older reports wait, the program escalates every report (core/turn.h); it goes on by itself once
- * all are stepped, or after 20 ms of more than can be stepped. */
+/* Marks that all frames of pl_kernel_frames were processed; all: and that it gave no more. While
+ * older reports wait, the program escalates every report (core/turn.h); it settles reports again
+ * once all are processed, or after 20 ms if there are too many. */
 void pl_kernel_detect_caught_up(struct pl_kernel_detect *kd, bool all, uint64_t now_ns);
 
 /* Counts a sequence number of a frame of that queue, which the program did not read or left

@@ -161,8 +161,8 @@ void pl_nodes_tell(
 					pl_core_elapsed(n->heard_ns, n->silent_since_ns), ts_ns);
 		} else if (n->silent && silence > env->rules.forget_ns &&
 			   silence > 2 * env->rules.node_silent_ns) {
-			/* The node is gone for good, and its place is free for others. A node
-			 * reported as silent stays without an end. */
+			/* The node is removed, and its place is free for others. The event of a
+			 * node reported as silent then never ends. */
 			node_forget(w, cell - 1);
 		}
 	}

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Account of each exporter, whether the kernel program or user space reads its reports. The kernel
- * program counts the sequence numbers that it can read. When a number comes up that it could not
- * (the report carries INT itself, the exporter has a profile, …), a gap in its account would be no
- * loss; so from then on user space counts all numbers of that exporter, in the same entry of the
- * same table: the program sees `above` there and passes the numbers of the reports it settles on
- * among the frames, in their order. Reports that the program escalated because user space had the
- * turn (core/turn.h) it did not count: they are counted here, too.
- *
- * The entry is written by whoever has the turn. A number that comes here after later ones were
- * counted was delayed by this program: it is neither lost nor reordered.
+ * program counts the sequence numbers that it can read. When it escalates a report whose number it
+ * cannot read (the report carries INT itself, the exporter has a profile, …), a gap in its account
+ * would not be a loss. So from then on user space counts all numbers of that exporter, in the same
+ * entry of the same table: the program sees `above` in the entry and passes the numbers of the
+ * reports that it settles among the frames, in their order. Reports that the program escalated
+ * because user space had the turn (core/turn.h) are counted here as well. The holder of the turn
+ * writes the entry. A number that comes here after later ones were counted was delayed inside this
+ * program: it counts neither as lost nor as reordered.
  */
 #pragma once
 

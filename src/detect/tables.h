@@ -57,7 +57,7 @@ struct pl_core_env {
 	struct pl_core_known known;
 	struct pl_fast_marks marks;
 	struct pl_fast_memo *memos; /* for users of the fast path (tests/bpf/frames.c) */
-	/* Turn of tables that the kernel program steps too; NULL: nothing else steps them. */
+	/* Turn of tables that the kernel program also updates; NULL: it does not. */
 	struct pl_core_turn *turn;
 	/* Moves the program's events into out. */
 	void (*hear)(struct pl_core_env *env);

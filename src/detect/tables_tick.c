@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ages the tables of detection: ends and tells events that are due, frees idle entries. */
+/* Ages the tables of detection: ends and reports events that are due, frees idle entries. */
 #include "detect/tables.h"
 
 #include "core/detect_steps.h"
@@ -294,7 +294,8 @@ static void flow_set_tick(struct pl_core_env *env, uint32_t set, uint64_t now_ns
 	pl_tables_turn_end(env);
 }
 
-/* Tables of flows are large: each is gone through within a second. The part that is due now. */
+/* Tables of flows are large, so each tick scans a part, and a second covers the table. Returns the
+ * part that is due now. */
 static uint32_t sweep_part(const struct pl_core_env *env, struct pl_sweep_of *sweep,
 	unsigned int table, uint64_t now_ns)
 {

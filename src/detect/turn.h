@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Turns of user space, by which a queue's tables are stepped (core/turn.h). One thread takes those
- * of a program. */
+/* Turns of user space to update a queue's tables (core/turn.h). One thread takes the turns for a
+ * program. */
 #pragma once
 
 #include <sched.h>
@@ -10,7 +10,7 @@
 
 #include "core/turn.h"
 
-#define PL_TURN_LOOKS 1000 /* looks before sleeping: the program steps one report at a time */
+#define PL_TURN_LOOKS 1000 /* checks before sleeping: the program's turn lasts for one report */
 
 static inline uint32_t pl_core_turn_holder(const struct pl_core_turn *turn)
 {
