@@ -343,7 +343,7 @@ static int collect_live(struct pl_pipeline *p, const struct pl_api_table *table,
 	return r;
 }
 
-/* Writes the table of what `walk` names. */
+/* Writes the table that `walk` names. */
 static int write_table(struct pl_api_walk *walk, const struct pl_api_table *table,
 	const struct pl_api_query *query, struct pl_buf *out, struct pl_api_problem *problem)
 {
@@ -354,7 +354,7 @@ static int write_table(struct pl_api_walk *walk, const struct pl_api_table *tabl
 
 	if (r < 0)
 		return r;
-	/* One row more than the limit, for the next row to be made in. */
+	/* Room for one row more than the limit, in which the next row is made. */
 	best.rows = calloc(plan.limit + 1, table->row_size);
 	best.order = calloc(plan.limit + 1, sizeof(*best.order));
 	best.heap = calloc(plan.limit + 1, sizeof(*best.heap));

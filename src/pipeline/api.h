@@ -54,7 +54,7 @@ int pl_api_table_write(struct pl_pipeline *pipeline, struct pl_watch *live,
 	const struct pl_api_table *table, const struct pl_api_query *query, struct pl_buf *out,
 	struct pl_api_problem *problem);
 
-/* Source of tables without a pipeline: records that are read again, as of a history. */
+/* Source of tables without a pipeline: stored records, such as those of a history. */
 struct pl_api_records {
 	const struct pl_aggregate *aggregate; /* queues, links, ports, paths */
 	uint64_t now_ns;                      /* time of the document */

@@ -75,7 +75,7 @@ extern const struct pl_cell_table pl_cell_tables[PL_AGG_TABLE_MAX];
 const void *pl_cell_next(const struct pl_aggregate *agg, enum pl_agg_table table, uint32_t *pos);
 const void *pl_cell_overflow(const struct pl_aggregate *agg, enum pl_agg_table table);
 
-/* Reads a cell; `other`: it is the overflow cell, whose key means nothing. */
+/* Reads a cell; `other`: it is the overflow cell, whose key is to be ignored. */
 void pl_cell_read(struct pl_cell *ret, const struct pl_aggregate *agg, enum pl_agg_table table,
 	const void *cell, bool other, const struct pl_core_units *units);
 

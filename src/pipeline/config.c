@@ -73,7 +73,7 @@ static bool same(const char *a, const char *b)
 	return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-/* Word 0 is auto, the others are those of a boolean, as listed in `maybe`. */
+/* Word 0 is auto; the other words, listed in `maybe`, are those of a boolean. */
 static bool resolve(unsigned int word, bool automatic)
 {
 	return word == 0 ? automatic : word % 2 == 1;

@@ -331,7 +331,7 @@ void pl_config_decode(const struct pl_config *config, struct pl_decode_options *
 void pl_config_aggregate(const struct pl_config *config, struct pl_aggregate_options *ret);
 void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret);
 
-/* Selects the reports that are wanted in full although the kernel settles them. */
+/* Selects settled reports of which the kernel gives copies. */
 void pl_config_copies(const struct pl_config *config, struct pl_kernel_wanted *ret);
 
 /* Returns what identifies an output across reloads: its path, or its name. */
@@ -399,8 +399,8 @@ int pl_config_query_value(const struct pl_config_query *config, const struct pl_
 /* Returns the collector's stream that an entry of the key from names (lang/lang.h): paths, hops,
  * events or values; PL_QUERY_STREAMS: none. */
 unsigned int pl_config_query_stream(const char *from);
-/* Returns the index of a tap, or of a marking domain, whose taps come after them; -1: there is none
- * of this name. */
+/* Returns the index of a tap, or of a marking domain (its tap is behind the configured taps); -1:
+ * there is none with this name. */
 int pl_config_tap_named(const struct pl_config *config, const char *name);
 /* Finds the kind of records that a query reads of a topic: kind= in its URI, or the only one.
  * Returns -EINVAL with diag: there are several, or the query does not read it. */

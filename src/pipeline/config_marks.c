@@ -183,7 +183,7 @@ int pl_config_check_marks(const struct pl_config *c, struct pl_diag *diag)
 
 		if (r < 0)
 			return r;
-		/* Its sockets and outputs are shown as those of a tap of this name. */
+		/* Pages show its sockets and outputs like those of a tap with this name. */
 		if (pl_config_tap_named(c, m[i].name) < (int)c->taps.n) {
 			pl_diag_set(diag, "marks %s: a tap has this name", m[i].name);
 			return -EINVAL;

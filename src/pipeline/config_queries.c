@@ -546,7 +546,8 @@ static bool share_file(const struct pl_config_query *a, const struct pl_config_q
 	return false;
 }
 
-/* Returns an output that is the same topic as an earlier one, whatever its keys; NULL: none. */
+/* Returns an output with the same topic as an earlier output, whatever the keys of its URI; NULL:
+ * none. */
 static const char *topic_twice(const struct pl_config_query *q)
 {
 	char *const *to = q->to.items;

@@ -133,7 +133,7 @@ static void learn_layouts(struct pl_kernel_source *s, const struct pl_record_bat
 	}
 }
 
-/* Detects what was escalated, with the program's state and at its time. */
+/* Runs detection on escalated reports, with the program's state and its time. */
 static void detect_records(
 	void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out)
 {
@@ -143,8 +143,8 @@ static void detect_records(
 	pl_kernel_detect_batch(s->detect, s->batch_of.queue, batch, s->now_ns, out);
 }
 
-/* Counts a number that the decoder read in the last batch. Copies are of settled reports: those
- * were counted when they were settled, and their exporters were proven. */
+/* Counts a number that the decoder read in the last batch. Copies are left out: their reports were
+ * counted when they were settled, and their exporters were proven. */
 static bool number(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns)
 {
 	struct pl_kernel_source *s = arg;
@@ -300,8 +300,8 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 	struct pl_kernel_source *s = calloc(1, sizeof(*s));
 	struct pl_detect_options detect;
 	struct pl_decode_options decode;
-	/* Frames that are not settled come through the ring: the thread that reads it teaches the
-	 * program layouts. */
+	/* Escalated frames come through the ring; the thread that reads it adds new layouts for the
+	 * program. */
 	const struct pl_kernel_detect_options options = { .detect = &detect,
 		.decode = &decode,
 		.queues = queues,

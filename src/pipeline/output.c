@@ -76,7 +76,7 @@ static void wake(struct pl_output *o)
 		sem_post(&o->wake);
 }
 
-/* Events wake the thread, at most once per WAKE_MIN_NS; reports wait until it looks by itself. */
+/* Events wake the thread, at most once per WAKE_MIN_NS; reports wait for its next regular round. */
 void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n)
 {
 	if (!atomic_load_explicit(&tap->output->events, memory_order_relaxed))

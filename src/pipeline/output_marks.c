@@ -7,7 +7,8 @@ void pl_tap_mark(struct pl_tap *tap)
 	const uint64_t at = pl_counter_read(&pl_export_queue_stats(tap->queue)->accepted);
 	const uint64_t last = atomic_load_explicit(&tap->marked, memory_order_relaxed);
 
-	/* Nothing came since, as with an output of series, which may be down. */
+	/* Nothing came since the last mark, so a server that is down, as of an output of series,
+	 * does not matter. */
 	if (at == atomic_load_explicit(&tap->marked_at, memory_order_relaxed) &&
 		last == atomic_load_explicit(&tap->settled, memory_order_acquire))
 		return;
@@ -18,7 +19,7 @@ void pl_tap_mark(struct pl_tap *tap)
 
 int pl_tap_settled(const struct pl_tap *tap)
 {
-	/* Read first: what the thread wrote last is valid once it has ended. */
+	/* Must be read first: the thread's last values are valid only after it has ended. */
 	const int end = atomic_load_explicit(&tap->output->end, memory_order_acquire);
 
 	if (end == PL_OUTPUT_ENDED_WELL ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Notes the nodes of the paths that events name. */
+/* Collects the nodes of the paths that events name. */
 #include "pipeline/path_notes.h"
 
 #include "record/path_book.h"

@@ -388,7 +388,7 @@ int pl_pipeline_snapshot(struct pl_pipeline *p)
 	return 0;
 }
 
-/* As pl_pipeline_snapshot, but of the answers that are there; asks for the next ones. */
+/* As pl_pipeline_snapshot, but uses the latest answers, and requests the next ones. */
 static int snapshot_now(struct pl_pipeline *p)
 {
 	if (!p->running)

@@ -5,7 +5,7 @@
  * records accepted by an output = delivered + dropped by cause + waiting, at every quiet point.
  *
  * One thread controls it (new … free); pl_pipeline_stats, pl_pipeline_ready and pl_metrics_write
- * may be called by any other thread at the same time. Nothing here is on the packet path.
+ * may be called by any other thread at the same time. No function here is on the packet path.
  */
 #pragma once
 
@@ -75,9 +75,11 @@ struct pl_pipeline_stats {
 	uint64_t age_ns;                /* of the workers' state: high when one does not answer */
 	uint64_t open_ns; /* for how long a worker has not answered; 0: all answered */
 };
-/* As of the last answer when a worker is slow. Returns -ESRCH when nothing runs. */
+/* Gives the state; when a worker is slow, that of its last answer. Returns -ESRCH when nothing
+ * runs. */
 int pl_pipeline_stats(struct pl_pipeline *pipeline, struct pl_pipeline_stats *ret);
-/* The same without waiting for workers: as of their answers to the last question; asks the next. */
+/* As the function before, without waiting for workers: gives their answers to the last request, and
+ * makes the next one. */
 int pl_pipeline_stats_now(struct pl_pipeline *pipeline, struct pl_pipeline_stats *ret);
 
 /* Empties `into`, then adds what all workers see now. As pl_pipeline_stats. */

@@ -25,7 +25,7 @@ struct place {
 	uint64_t place;
 	uint64_t value, base;         /* newest value, and value of the last rate */
 	uint64_t base_ns, changed_ns; /* of the last rate; of the newest value */
-	uint64_t heard_ns;            /* time when its value was known last */
+	uint64_t heard_ns;            /* last time at which its value was known */
 	uint64_t grown;               /* of a counter, in this reading */
 	struct pl_core_level level[LEVELS];
 	uint32_t next; /* in its bucket, or in the free list */
@@ -46,7 +46,7 @@ struct pl_region_alerts {
 	bool lists, counters;
 	uint64_t read_ns; /* end of the last reading; 0: none */
 	uint64_t raised, refused;
-	uint32_t hand;         /* index at which to look for a place to give up */
+	uint32_t hand;         /* index at which the search for a place to free begins */
 	uint32_t free, top, n; /* free: head of the free list; top: the first place never used */
 	uint32_t bucket[BUCKETS];
 	struct place of[PL_REGION_PLACES];

@@ -121,7 +121,7 @@ void pl_region_take_bytes(struct pl_region_input *in, const struct pl_region_roo
 	}
 	if (in->keys != NULL || in->alerts != NULL)
 		spot.held = is_held(in, bytes, number, &spot.check);
-	/* A known key has its states at its first slot, whichever copy was found. */
+	/* The states of a known key are kept at its first slot, whichever copy was found. */
 	if (spot.held && in->keys != NULL &&
 		pl_key_names_find(in->keys, number, spot.check, bytes, key, &spot.place)) {
 		spot.key = key;

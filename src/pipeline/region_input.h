@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One region that is read: its file, what was read, and what is new. Lists are read by a cursor
- * each, so that entries overwritten before they were read are counted by number; key-write,
- * counters and postcards are walked (memory/scan.h); a sketch is read as a whole. All in bounded
- * steps, while others write.
+ * A region that the daemon reads: its file, the values read so far, and new values. Lists are read
+ * by a cursor each, so that entries overwritten before they were read are counted by number;
+ * key-write, counters and postcards are walked (memory/scan.h); a sketch is read as a whole. All
+ * reading is done in bounded steps, while others write.
  *
  * The file may be truncated, removed, or created anew with another geometry. With a writer in this
  * process, the file that it has open is read; else the file of that name. Either way the loss is

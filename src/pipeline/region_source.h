@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The configured regions as one source: a worker of its own reads what is new in them, whoever
- * wrote it. Values go to the outputs as they are, records also through aggregates and detection.
- * Any thread may read stats; a turn of the worker is short.
+ * The configured regions as one source: a separate worker reads new values in them, from whatever
+ * writer. Values go to the outputs as they are, records also through aggregates and detection. Any
+ * thread may read stats; a turn of the worker is short.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 struct pl_region_source;
 
-/* Where the keys of regions' slots are noted. */
+/* Tables for the keys of regions' slots. */
 struct pl_region_keys {
 	struct {
 		const char *region;

@@ -75,7 +75,7 @@ void pl_region_value(
 		return;
 	if (pl_region_number(c, bytes, &ret->value))
 		ret->present |= PL_VALUE_HAS_value;
-	/* A number that fills the whole value needs no bytes as well. */
+	/* When the number fills the whole value, the bytes are left out. */
 	if (widths[c->value.format] == n)
 		return;
 	ret->bytes.n = (uint8_t)(n < PL_BYTES_TOLD ? n : PL_BYTES_TOLD);

@@ -257,7 +257,7 @@ static int fit(struct pl_series *s, const struct pl_aggregate_options *options)
 	return 0;
 }
 
-/* Copies what all workers see now to s->now. */
+/* Copies the present state of all workers to s->now. */
 static int take(struct pl_series *s)
 {
 	struct pl_pipeline *p = s->pipeline;

@@ -22,7 +22,7 @@ struct pl_pipeline {
 	struct pl_output *outputs[PL_OUTPUTS_MAX];
 	char *output_ids
 		[PL_OUTPUTS_MAX]; /* pl_config_output_identity; NULL: added, not configured */
-	uint64_t output_full[PL_OUTPUTS_MAX]; /* when pl_pipeline_ready looked last */
+	uint64_t output_full[PL_OUTPUTS_MAX]; /* time of the last check of pl_pipeline_ready */
 	uint64_t output_full_ns[PL_OUTPUTS_MAX];
 	unsigned int n_outputs;
 	bool running, stopping;
@@ -34,7 +34,7 @@ struct pl_pipeline {
 
 	/* Copy for readers. */
 	struct pl_aggregate *merged;
-	uint64_t snapshot_ns; /* monotonic; 0: a new one is wanted */
+	uint64_t snapshot_ns; /* monotonic; 0: a new one must be made */
 	/* Snapshots of all workers are requested together, and taken together. asked, taken: how
 	 * many times. */
 	bool asking;
@@ -67,7 +67,8 @@ struct pl_pipeline {
  * call may have the answer; pl_pipeline_age_ns tells their age. Returns 0; -ESRCH when the pipeline
  * does not run. */
 int pl_pipeline_snapshot(struct pl_pipeline *pipeline);
-/* Has all workers asked again, as their answers are outdated. With the lock held. */
+/* Makes the next reader ask all workers again, because their answers are outdated. With the lock
+ * held. */
 void pl_pipeline_forget_answers(struct pl_pipeline *pipeline);
 uint64_t pl_pipeline_age_ns(const struct pl_pipeline *pipeline);
 /* Takes the answers, if all are there. With the lock held. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A worker: one port (or another source of records), one thread, and all that its packets go
- * through: decoder, aggregates, detector, the taps of the outputs. It shares nothing on the packet
- * path. Between batches, at its quiet point, it looks for requests:
+ * A worker has one port (or another source of records), one thread, and everything that its packets
+ * pass: decoder, aggregates, detector, the taps of the outputs. On the packet path it shares
+ * nothing with other threads. Between batches, at its quiet point, it checks for requests:
  *
  * a snapshot it copies its state to `filling`, which becomes `snap` for the reader
  * new parts it exchanges its engine's parts and returns the old ones
@@ -48,7 +48,7 @@ struct pl_engine {
 #define PL_TOTALS_VERSIONS 5 /* no report, enum pl_report_version, settled elsewhere */
 #define PL_TOTALS_SETTLED  4
 
-/* Plain sums as of one quiet point: the accounts agree. */
+/* Plain sums of a single quiet point, so that the accounts agree. */
 struct pl_totals {
 #define PL_STAT PL_STAT_MEMBER
 #include "decode/counters.def"
@@ -108,7 +108,8 @@ struct pl_worker_aside {
 	void (*state)(void *arg, struct pl_snapshot *snap, bool top);
 	/* Finds the nodes of a path tracked elsewhere; returns false when it is unknown. */
 	bool (*path)(void *arg, uint64_t path_id, struct pl_path_nodes *ret);
-	/* Iterates exporters tracked elsewhere; start with *pos = 0, returns false at the end. */
+	/* Iterates over exporters that the source itself tracks; start with *pos = 0, returns false
+	 * at the end. */
 	bool (*exporter)(void *arg, uint64_t *pos, struct pl_exporter *ret);
 	void (*close)(void *arg); /* with the worker; NULL: nothing */
 	const char *name;         /* the worker's; NULL: its port's */

@@ -14,7 +14,7 @@ bool pl_worker_follows(const struct pl_worker *w);
 
 /* Adds up the counters of the engine's parts. */
 void pl_worker_totals(struct pl_totals *ret, const struct pl_engine *engine);
-/* Adds what happened elsewhere to the aggregates. */
+/* Adds to the aggregates what the source itself measured. */
 void pl_worker_harvest(struct pl_worker *w);
 /* Copies state to the snapshot and the aggregates to their copy. */
 void pl_worker_publish(struct pl_worker *w);
