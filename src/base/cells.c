@@ -103,7 +103,7 @@ void pl_cells_remove(struct pl_cells *t, uint32_t cell)
 	hole = (uint32_t)t->hashes[cell] & t->mask;
 	while ((uint32_t)t->slots[hole] != cell + 1)
 		hole = (hole + 1) & t->mask;
-	/* Close the gap: a slot that may stand in the hole, counted from its home, moves there. */
+	/* Closes the gap: moves a following slot into the hole if its home position allows that. */
 	for (i = (hole + 1) & t->mask; t->slots[i] != 0; i = (i + 1) & t->mask) {
 		uint32_t home = (uint32_t)t->hashes[(uint32_t)t->slots[i] - 1] & t->mask;
 

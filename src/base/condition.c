@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* One lock for all boards: it is held for a copy. */
+/* One lock for all boards; it is held only while a board is copied. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void pl_condition_add(struct pl_conditions *list, enum pl_condition_level level, const char *name,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Conditions of a part of a process: a list of present faults and warnings, from which readiness,
- * status and metrics are made, so that they agree. A condition has a name of its kind, a word that
- * does not change, and a text that says what is wrong, where, and what to do. */
+/* Conditions of a part of a process: a list of present faults and warnings. Readiness, status and
+ * metrics are all made from this list, so they agree. A condition has a fixed word for its kind,
+ * and a text that says what is wrong, where, and what to do. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 enum pl_condition_level {
 	PL_CONDITION_FAULT,   /* the part cannot do its work: it is not ready */
-	PL_CONDITION_WARNING, /* the part works; somebody should look at it */
+	PL_CONDITION_WARNING, /* the part works, but needs attention */
 };
 
 #define PL_CONDITIONS_MAX 16

@@ -481,7 +481,7 @@ void pl_conf_done(const struct pl_conf_row *rows, void *conf)
 	}
 }
 
-/* A word stands for itself: each $ is doubled, as in a file. */
+/* The word is meant literally: each $ is doubled, as it must be in a file. */
 static char *quoted(const char *word)
 {
 	char *text = malloc(2 * strlen(word) + 1), *to = text;

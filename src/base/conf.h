@@ -92,7 +92,7 @@ int pl_conf_set(const struct pl_conf_row *row, const char *name, const char *con
  * when there is no such place. */
 void pl_conf_where(const char *text, size_t len, const char *path, struct pl_diag *diag);
 
-/* End of a text, which tells a whole one from one that was cut. */
+/* How a text ends, which shows whether it is complete or truncated. */
 struct pl_conf_ending {
 	bool newline; /* the last line ends with a newline */
 	bool marker;  /* the last line is "...", the end of a YAML document */

@@ -22,7 +22,7 @@ static inline void *field(const struct pl_conf_row *row, void *conf)
 	return (char *)conf + row->offset;
 }
 
-/* True when nothing stands in the place of a value. */
+/* True when the value is empty. */
 static inline bool is_nothing(const struct pl_conf_node *node)
 {
 	return node->kind == PL_CONF_SCALAR && node->plain && node->text[0] == '\0';

@@ -32,7 +32,7 @@ static bool is_plain(const char *text)
 
 	if (n == 0 || text[0] == '-' || text[n - 1] == ':')
 		return false;
-	/* A document's end; three dots stand for it only at a line's start, but why try. */
+	/* Three dots end a document only at the start of a line, but are quoted everywhere. */
 	return strspn(text,
 		       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-") ==
 		       n &&
@@ -186,8 +186,7 @@ static void dump_pairs(struct writer *w, const struct pl_conf_list *list, unsign
 	}
 }
 
-/* The rows whose key begins with the `at` bytes of prefix. item: the first line stands behind "-
- * ". */
+/* Writes the rows whose key begins with the `at` bytes of prefix. item: the first line follows "- ". */
 static void dump_map(struct writer *w, const struct pl_conf_row *rows, const char *prefix,
 	size_t at, const void *conf, unsigned int depth, bool item)
 {
@@ -299,7 +298,7 @@ static void describe(const struct pl_conf_row *row, struct pl_buf *out)
 	pl_buf_chr(out, '.');
 }
 
-/* The default; where something must stand, the least that could. */
+/* Writes the default; for a required key without one, the least possible value. */
 static void add_example(struct pl_buf *out, const struct pl_conf_row *row)
 {
 	if (row->def == NULL && !row->required)

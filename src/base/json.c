@@ -122,8 +122,8 @@ void pl_json_key(struct pl_json *json, const char *key)
 	to = pl_buf_reserve(json->buf, n + 3 + comma);
 	if (to == NULL)
 		return;
-	/* Keys are words of ours that need no escape: one pass, and the long way round when one
-	 * does. */
+	/* Keys are fixed words that need no escape: one pass checks that, and only a key with a
+	 * special character is escaped. */
 	if (comma)
 		*to++ = ',';
 	*to++ = '"';

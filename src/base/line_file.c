@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines into a file, whole ones only. */
+/* Appends lines to a file, only complete ones. */
 #include "base/line_file.h"
 
 #include <errno.h>

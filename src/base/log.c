@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes log lines and hands them to the sink. */
+/* Makes log lines and passes them to the sink. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define SLOTS          64
 #define PROBES         4
 #define WAIT_MS        100
-#define LINE_MAX_BYTES 4096 /* PIPE_BUF: a write up to here is whole, and fits if poll says so */
+#define LINE_MAX_BYTES 4096 /* PIPE_BUF: such a write is not split, and fits if poll says so */
 
 static const char *const level_names[] = { "error", "warning", "notice", "info", "debug" };
 static const char *const format_names[] = { "auto", "text", "logfmt", "json" };

@@ -6,8 +6,8 @@
  * then a count. Any thread may call. Text is made one line: control characters are written as \xNN;
  * text beyond 1000 bytes is cut.
  *
- * Standard error may be a pipe nobody reads. A line waits at most 100 ms for room, then it is lost
- * and counted; the count is written once there is room again.
+ * Standard error may be a pipe that no process reads. A line waits at most 100 ms for room, then it
+ * is dropped and counted; the count is written once there is room again.
  */
 #pragma once
 
@@ -27,7 +27,8 @@ void pl_log_set_sink(pl_log_sink *sink, void *arg); /* NULL: standard error agai
 int pl_log_parse_level(const char *text, enum pl_log_level *ret);   /* 0 or -EINVAL */
 int pl_log_parse_format(const char *text, enum pl_log_format *ret); /* 0 or -EINVAL */
 
-/* Logs a line. fmt and subject must live as long as the program: they tell repeats apart. */
+/* Logs a line. fmt and subject must be valid until the program ends, because repeats are recognised
+ * by their addresses. */
 void pl_log(enum pl_log_level level, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void pl_log_v(enum pl_log_level level, const char *subject, const char *fmt, va_list ap)

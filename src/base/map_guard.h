@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A mapping. Its owner has the structure, which stays in place from enter to leave. */
+/* A guarded mapping. Its owner provides the structure, which must stay at its address from enter to
+ * leave. */
 struct pl_map_guard {
 	uint8_t *map;
 	size_t bytes, page_bytes;    /* page_bytes: of the file system */
@@ -18,7 +19,7 @@ struct pl_map_guard {
  * Returns 0 or a negative errno. */
 int pl_map_guard_install(void);
 
-/* Lets the handler know the mapping, from enter to leave; it may be installed before or after.
- * Returns 0, or -ENOSPC when it knows as many as it can. */
+/* Registers the mapping with the handler until leave; the handler may be installed before or after.
+ * Returns 0, or -ENOSPC when the table of mappings is full. */
 int pl_map_guard_enter(struct pl_map_guard *guard);
 void pl_map_guard_leave(struct pl_map_guard *guard);

@@ -396,7 +396,7 @@ size_t pl_format_duration_exact(char dst[PL_EXACT_TEXT_MAX], uint64_t ns)
 		(unsigned long long)(ns / duration_units[i].factor), duration_units[i].name);
 }
 
-/* Longer words are not compared: nobody mistypes them by a letter or two. */
+/* Longer words are not compared, because they are seldom mistyped by only a letter or two. */
 #define WORD_MAX 63
 
 static unsigned int lower(char c)

@@ -96,7 +96,7 @@ int pl_parse_endpoint(const char *text, struct pl_addr *ret, uint16_t *ret_port)
 		return -EINVAL;
 	/* "*" is no host, but every address, as in ":PORT". */
 	if (colon != text && !(text[0] == '*' && colon == text + 1)) {
-		/* Without brackets nobody can tell where an IPv6 address ends. */
+		/* Without brackets the end of an IPv6 address is ambiguous. */
 		if (text[0] != '[' && memchr(text, ':', (size_t)(colon - text)) != NULL)
 			return -EINVAL;
 		error = parse_addr_brackets(text, (size_t)(colon - text), &addr);

@@ -18,7 +18,8 @@ enum pl_opt_type {
 	PL_OPT_HEADING,  /* help: a heading for the rows that follow */
 	PL_OPT_FLAG,     /* bool *, no value */
 	PL_OPT_STRING,   /* const char ** */
-	PL_OPT_ONCE,     /* the same, NULL before it is given: giving it again is refused */
+	PL_OPT_ONCE,     /* as the type before, but NULL before it is given; giving it twice is
+			  * refused */
 	PL_OPT_U64,      /* uint64_t * */
 	PL_OPT_COUNT,    /* the same, 1 or more: 0 is left for "not given" */
 	PL_OPT_SIZE,     /* uint64_t *, bytes: 64MiB */
@@ -54,10 +55,11 @@ int pl_opt_parse(const struct pl_opt *table, int argc, char **argv,
 	struct pl_opt_list *ret_operands, struct pl_diag *diag);
 void pl_opt_list_done(struct pl_opt_list *list);
 
-/* Index of a word in a list that ends with NULL; that of the NULL when it is not there. */
+/* Returns the index of a word in a list that ends with NULL; if the word is not in it, the index of
+ * the NULL. */
 unsigned int pl_opt_place(const char *const *words, const char *word);
 
-/* Value of a number option that was not given: one that nobody would give. */
+/* Value of a number option that was not given; no user would give this value. */
 #define PL_OPT_NOT_GIVEN (UINT64_MAX - UINT64_C(0x6e6f7467))
 
 struct pl_buf;

@@ -35,8 +35,7 @@ struct identity {
 
 /* ---- user and group to become ---- */
 
-/* A number; -ESRCH when it is none. (uid_t)-1 stands for "no change" in the system calls, so it is
- * none. */
+/* Parses a number; -ESRCH when it is not one. (uid_t)-1 means "no change" in system calls, so it is refused. */
 static int parse_id(const char *text, uint32_t *ret)
 {
 	uint64_t n;
@@ -214,7 +213,7 @@ int pl_privilege_drop(const struct pl_privilege_options *options, struct pl_diag
 	if (r < 0)
 		goto done;
 	keep = permitted & options->keep;
-	/* Takes CAP_SETPCAP. Without it no_new_privs alone bars the way back. */
+	/* Needs CAP_SETPCAP. Without it only no_new_privs prevents new capabilities. */
 	for (unsigned int i = 0; i < CAPABILITIES; i++)
 		(void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
 	if (keep != 0 && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Giving up privileges of a process, for good. Call it once everything that needs a privilege is
- * open, and before the first thread is started: capabilities belong to threads, and only those that
- * do not exist yet inherit what this one has become.
- *
- * Afterwards: the user and group asked for; no capability beyond those to keep, in no set of any
- * kind, nor any way to get one by executing a program (no_new_privs); not dumpable and without core
- * files unless asked for, since memory holds other people's traffic.
+ * Gives up the privileges of a process for good. Call it when everything that needs a privilege is
+ * open, and before the first thread is started, because capabilities belong to threads and only
+ * later threads inherit the new ones. Afterwards the process has the given user and group; no
+ * capability beyond those to keep, in any set, and no way to get one by executing a program
+ * (no_new_privs). It cannot be dumped and writes no core files unless requested, because its memory
+ * holds user traffic.
  */
 #pragma once
 

@@ -26,7 +26,7 @@ struct pl_ring {
 	size_t slot_size;
 	uint64_t mask; /* slots - 1, slots a power of two */
 
-	/* Of the producer: number of slots ever pushed; and `popped` as it last saw it. */
+	/* Written by the producer: number of slots ever pushed, and its copy of `popped`. */
 	_Alignas(PL_RING_APART) _Atomic uint64_t pushed;
 	uint64_t popped_seen;
 

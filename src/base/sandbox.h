@@ -5,7 +5,7 @@
  * (Landlock, sandbox_files.c), for the whole life of the process, its threads and its children.
  *
  * A refused call (execve, ptrace, mount, a new process, a program for the kernel, ...) is reported
- * by its name and ends the process by SIGSYS: only foreign code makes it. Calls of another
+ * by its name and ends the process by SIGSYS: only injected code makes it. Calls of another
  * architecture end it at once.
  *
  * The environment variable PATHLINE_SANDBOX switches it off for debugging: "off", or

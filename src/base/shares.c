@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counts the entries of a shared table by sender, and picks the entry that makes room. */
+/* Counts the entries of a shared table by sender, and picks the entry to replace. */
 #include "base/shares.h"
 
 #include <assert.h>

@@ -2,9 +2,9 @@
 /*
  * Counts the entries of a shared table that each sender holds, so that no sender takes the table
  * from the others. A sender is a source of pl_addr_source. As long as there is room every source
- * gets it. When there is none, a source that holds more entries than another one would with one
- * more gives one up (max-min fairness): sources that need few entries have them, and sources that
- * need many share the rest.
+ * gets entries. When the table is full, a new entry of a source replaces one of a source that holds
+ * more than the new one's source would then hold (max-min fairness): sources that need few entries
+ * have them, and sources that need many share the rest.
  *
  * The table itself remembers for each entry the number of its share. The table decides which
  * entry goes; pl_shares_choose finds one at bounded cost. Nothing allocates after
