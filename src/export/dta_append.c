@@ -19,7 +19,7 @@ static struct dta_append *self(struct pl_export *e)
 	return (struct dta_append *)e;
 }
 
-/* Counts reports that left: the translator tells how many were lost, not which. */
+/* Counts reports that are done: the translator says how many were lost, not which. */
 static void settle(struct dta_append *a, uint64_t now_ns)
 {
 	struct pl_export_stats *s = &a->export.stats;

@@ -3,11 +3,11 @@
  * Makes DTA reports of records. Options choose the fields of the key and of the value
  * (record/pack.h), for each primitive:
  *
- *   key-write      key, value: chosen fields, packed, or the whole record of 128 bytes
- *   append         the same value as an entry of one list
- *   counters       key, and as increment 1 or a number of the record
- *   postcards      of hops: key, and a number of at most 32 bits; hop and path length are the
- *                  record's
+ *   key-write      a key and a value: chosen fields, packed, or the whole record of 128 bytes
+ *   append         such a value as an entry of one list
+ *   counters       a key; the increment is 1 or a number of the record
+ *   postcards      for a hop: a key, and a number of at most 32 bits; hop and path length come from
+ *                  the record
  *
  * Keys are the same bytes that `pathline region lookup --key-form FORM` asks for.
  */

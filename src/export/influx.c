@@ -214,7 +214,7 @@ void pl_influx_make_flat(struct influx *x, enum pl_flat_kind kind)
 	static const char *const tags[] = { "proto", "end_reason", "role", "role_by", "reason",
 		"interface", "method", "segment", "from_point", "to_point", "point", NULL };
 	const struct pl_flat *flat = pl_flat(kind);
-	/* It is the time of the line. */
+	/* This field is the time of the line, and not repeated. */
 	const char *const left_out[] = {
 		pl_flat_short(kind) == PL_FLAT_FLOW128 ? "last_ts" : "ts_ns", NULL
 	};

@@ -16,7 +16,7 @@
 
 #define RETRY_NS     UINT64_C(1000000000)   /* pause between attempts to connect */
 #define CONNECT_NS   UINT64_C(10000000000)  /* timeout of one attempt */
-#define REFUSED_NS   UINT64_C(120000000000) /* a refusal is told this long: templates come sooner */
+#define REFUSED_NS   UINT64_C(120000000000) /* a refusal is reported for this time */
 #define WATCH_S      60                     /* idle seconds until a lost collector is noticed */
 #define PORT_DEFAULT ":4739"
 #define REVERSE_PEN  29305u
@@ -183,7 +183,7 @@ void pl_ipfix_link_send(struct pl_ipfix_link *l, const uint8_t *message, uint32_
 	}
 	pl_buf_add(&l->unsent, message, bytes);
 	if (l->unsent.failed) {
-		/* There was no memory; the messages that wait are whole. */
+		/* There was no memory; the waiting messages are complete. */
 		l->unsent.failed = false;
 		pl_ipfix_amount_add(&l->failed, carries);
 		return;

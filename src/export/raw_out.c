@@ -30,7 +30,7 @@ struct raw_out {
 	struct pl_kafka_producer_stats seen; /* counts that are in the statistics */
 	struct pl_spool *spool;              /* NULL: none */
 	uint64_t spool_damaged;              /* damaged entries of the spool already counted */
-	/* Entries that came before any broker told of the topic; only without a spool. */
+	/* Entries that came before a broker described the topic; only without a spool. */
 	struct pl_buf early;
 	uint32_t n_early;
 	uint64_t began_ns; /* time of the first call; 0: none yet */
@@ -533,7 +533,7 @@ int pl_raw_out_open(
 
 uint64_t pl_raw_out_memory(void)
 {
-	/* How many partitions a topic has, and so how many buffers there will be, only a broker
-	 * tells. */
+	/* Only a broker knows the number of partitions of a topic, and thus the number of
+	 * buffers. */
 	return PL_KAFKA_POOL_MAX + EARLY_MAX;
 }

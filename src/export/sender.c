@@ -183,7 +183,7 @@ void *pl_sender_format(struct pl_export *e)
 	return self(e)->format;
 }
 
-/* Takes chunks that the format makes by itself. */
+/* Takes chunks that the format makes without an entry. */
 static void take_due(struct sender *s, uint64_t now_ns)
 {
 	uint64_t real_ns = pl_clock_real_ns();
@@ -267,8 +267,8 @@ static void sender_mark(struct pl_export *e)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* A batch keeps its place in the order of entries even if it steps aside, so the mark waits for
- * each earlier batch in memory. Entries in the spool count once they are synced. */
+/* A batch that steps aside for others keeps its place in the order of entries, so the mark waits
+ * for each earlier batch in memory. Entries in the spool count once they are synced. */
 static bool sender_settled(struct pl_export *e)
 {
 	struct sender *s = self(e);

@@ -109,9 +109,9 @@ struct pl_format_ops {
 		struct pl_buf *out);
 	int (*point)(void *format, const struct pl_series_point *point, uint64_t real_ns,
 		struct pl_buf *out);
-	/* Appends a chunk that is due by itself and returns 1, to be called again; 0: none is due.
-	 * Called in the output's thread at each flush; such chunks are counted with the points.
-	 * NULL: there are none. */
+	/* Appends a chunk that is due without an entry and returns 1, to be called again; 0: none
+	 * is due. Called in the output's thread at each flush; such chunks are counted with the
+	 * points. NULL: there are none. */
 	int (*due)(void *format, uint64_t real_ns, struct pl_buf *out);
 	/* Makes the request's body of n chunks from `first` on, before gzip. NULL: the chunks as
 	 * they are, in order. -ENOMEM; other errors count as refused. */

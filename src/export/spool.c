@@ -303,7 +303,7 @@ int pl_spool_put_copy(struct pl_spool *s, struct pl_spool_record *record, struct
 	uint64_t at;
 	int r;
 
-	/* In a spool without records nobody reads, and so nothing would remove the copy. */
+	/* A spool without records is never read, so the copy would stay in it. */
 	if (s->counts.records == 0)
 		return -ENODATA;
 	r = append(s, record, false, &at);
@@ -353,7 +353,8 @@ static void finish_first(struct pl_spool *s)
 	s->counts.damaged_entries += g->entries;
 	s->counts.records -= g->records;
 	s->counts.entries -= g->entries;
-	/* The cursor first: a crash in between leaves a file of settled records, not a gap. */
+	/* The cursor is written first: a crash in between then leaves a file of settled records
+	 * instead of a gap. */
 	advance(s, s->n_segments > 1 ? s->segments[1].first : s->next_sequence, true);
 	pl_spool_remove_segment(s, 0);
 }

@@ -90,7 +90,8 @@ bool pl_spool_read_payload(struct pl_spool *s, int fd, uint64_t at, const struct
 	}
 	if (pl_spool_read_at(fd, s->payload, h->len, at + sizeof(*h)) != (ssize_t)h->len)
 		return false;
-	/* One wrong bit must be in the checksum itself: 64 bits do not come so close by chance. */
+	/* A checksum that differs in a single bit has the wrong bit in itself: 64 bits do not agree
+	 * so closely by chance. */
 	return __builtin_popcountll(h->check ^ pl_spool_full_check(h, s->payload)) <= 1;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Recovers a spool's files after a process: lists, walks, cuts to whole records, counts. */
+/* Recovers the spool's files of an ended process: lists and scans them, truncates them to complete
+ * records, and counts. */
 #include "export/spool_state.h"
 
 #include <dirent.h>

@@ -85,8 +85,8 @@ bool pl_spool_read_payload(
 void pl_spool_set_aside(struct pl_spool *s, int fd, uint64_t from, uint64_t to);
 /*
  * Finds the first header at or behind *at whose record is whole in the file, and moves *at there.
- * Returns false when there is none before `size`. Usually it is at *at; a header with one wrong bit
- * is corrected, and behind other damage the search goes byte by byte.
+ * Returns false when there is none before `size`. Usually the header is at *at. A header with one
+ * wrong bit is corrected; behind other damage the search continues byte by byte.
  */
 bool pl_spool_find_header(struct pl_spool *s, int fd, uint64_t size, uint64_t least, uint64_t *at,
 	struct pl_spool_header *ret);

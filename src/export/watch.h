@@ -111,8 +111,8 @@ void pl_watch_turned(struct pl_watch *live);
 /* Returns true when a client wants records of taps. Any thread. */
 bool pl_watch_wants_tapped(const struct pl_watch *live);
 
-/* Sets the totals that the output's queues dropped before the driver; clients are told of
- * increases. */
+/* Sets the number of entries that the output's queues dropped in front of the driver; an increase
+ * is reported to clients. */
 void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events, uint64_t values);
 
 struct pl_watch_stats {

@@ -156,7 +156,7 @@ static uint64_t missed_of(const struct pl_watch_client *c)
 	       (c->events ? c->live->missed_events : 0) + (c->values ? c->live->missed_values : 0);
 }
 
-/* Counts the client among those of its kinds of tap records, or no longer. */
+/* Adds the client to the counts of clients for its kinds of tap records, or removes it. */
 static void count_flat(const struct pl_watch_client *c, unsigned int by)
 {
 	for (unsigned int kind = 0; kind < PL_FLAT_MAX; kind++) {

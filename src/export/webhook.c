@@ -382,7 +382,7 @@ static struct span settle(
 
 	switch (e->phase) {
 	case PL_PHASE_BEGIN:
-		if (a != NULL) { /* the alert goes on: its end was not told */
+		if (a != NULL) { /* the alert lasts: its end was not sent */
 			s.starts_ns = a->starts_ns;
 			forget(w, a);
 		}

@@ -10,9 +10,9 @@
  * port, queue, drop_reason; for single events, exporter and hw_id) and those the operator adds, so
  * there are as many alerts as places; flow, path, value and threshold are annotations. The begin
  * and the end of an event make one alert: its startsAt is the begin's time, its endsAt the end's.
- * While it lasts, an Alertmanager is told again every repeat_ns, with an endsAt three times as far
- * ahead, so that it ends by itself when we are gone; a receiver is told once. A single event is an
- * alert that ends resolve_ns later. A request is a group: all alerts that became due within
+ * While it lasts, it is sent to an Alertmanager again every repeat_ns, with an endsAt three times
+ * as far ahead, so that it ends when this process is gone; a receiver gets it once. A single event
+ * is an alert that ends resolve_ns later. A request is a group: all alerts that became due within
  * batch_age, at most batch_entries.
  *
  * At most PL_WEBHOOK_ALERTS alerts last at a time; a further one ends resolve_ns after its begin,
