@@ -60,9 +60,9 @@ static double overwritten(uint64_t keys, uint64_t slots, uint64_t copies)
 }
 
 /*
- * Returns the same share by counting, for the hash of DTA, whose positions are not random:
- * successive numbers hardly collide. Goes back from the last key and counts keys all of whose
- * copies were written by later keys. `fill` gives a key's slots.
+ * Returns the share of overwritten keys by counting, for the hash of DTA, whose positions are not
+ * random: successive numbers hardly collide. Goes back from the last key and counts keys all of
+ * whose copies were overwritten by later keys. `fill` gives a key's slots.
  */
 static double overwritten_exactly(const struct regions *g, uint64_t keys, uint64_t slots,
 	unsigned int (*fill)(const struct regions *g, uint64_t key, uint64_t ret[PL_COPIES_MAX]))

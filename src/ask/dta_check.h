@@ -27,11 +27,11 @@ struct pl_dta_checked {
 };
 
 /*
- * Asks the region of each collector, and of each epoch that ended (paths), for what was reported,
- * and joins their answers. In lists only entries that were not overwritten count as asked. A sum
- * that is too high is wrong as soon as all sums together are more than was reported. Of a sketch
- * the columns of the last epoch are asked. `expected` is for one collector: several have more room.
- * Negative errno with diag.
+ * Looks up everything that was reported in the region of each collector, and of each ended epoch
+ * (paths), and joins the answers. In lists only entries that were not overwritten count as asked. A
+ * sum that is too high is wrong as soon as all sums together are more than was reported. Of a
+ * sketch the columns of the last epoch are asked. `expected` is for one collector: several have
+ * more room. Negative errno with diag.
  */
 int pl_dta_check(const struct pl_dta_made *made, const char *const *paths, unsigned int n,
 	struct pl_dta_checked *ret, struct pl_diag *diag);

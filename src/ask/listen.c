@@ -114,7 +114,7 @@ static int open_uri(struct listener *l, const char *uri)
 	return 0;
 }
 
-/* Opens the named ports, or without names the default ones, of which one suffices. */
+/* Opens the named ports, or without names the default ports, at least one of which must open. */
 static int open_ports(struct listener *l)
 {
 	static const char *const usual[] = { "udp://:32766", "udp://:54321" };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds captures whose clocks are two periods or more apart. Packets of block k are in block k + n
- * there, on time if n is even: the counts of a block are of different packets, and may differ by
- * anything. But flows begin and end n blocks apart.
+ * Finds captures whose clocks are two periods or more apart. Packets of block k at one point are in
+ * block k + n at the other, and look on time if n is even: the counts of a block are then of
+ * different packets, and may differ arbitrarily. But flows begin and end n blocks apart.
  */
 #pragma once
 

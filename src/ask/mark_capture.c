@@ -82,8 +82,8 @@ static void note_length(struct pl_mark_capture *c, const struct pl_pkt96 *r)
 		c->longest_udp = r->wire_len;
 }
 
-/* Notes the blocks around one that a packet came too late for: it belongs to this block or a
- * neighbour. */
+/* Marks the blocks around the one for which a packet came too late: it belongs to this block or to
+ * a neighbour. */
 static void note_late(struct pl_mark_capture *c, uint64_t block)
 {
 	if (c->late_to == 0 || block - 1 < c->late_from)
@@ -310,8 +310,7 @@ bool pl_mark_capture_is_long(const struct pl_mark_capture *c)
 	return c->longest_tcp > LONG_BYTES || c->longest_udp > LONG_BYTES;
 }
 
-/* Returns the longest packet that may be one of the flow's; those of an option's number have no
- * protocol. */
+/* Returns the longest packet that may belong to the flow; flows by FlowMonID have no protocol. */
 static uint32_t longest_of(const struct pl_mark_capture *c, const struct pl_mark128 *of)
 {
 	if (of->proto == PL_IP_TCP)

@@ -60,9 +60,9 @@ bool pl_mark_capture_each(
 /* Returns a record with the fields that rules test, of a packet whose headers were walked. */
 struct pl_pkt96 pl_mark_capture_record(const struct pl_packet *p, const struct pl_layers *layers);
 
-/* Returns true when the point captured throughout the block: packets of any kind are before and
- * behind it, with the guard band, except where packets are marked. A meter's records tell this
- * themselves: then it is whether there is a record of the block. */
+/* Returns true when the point captured throughout the block: there are packets of any kind before
+ * and behind it and its guard band, except where packets are marked. For a meter's records: whether
+ * there is a record of the block. */
 bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, bool marks);
 /* Returns true when the point captured during a part of the block. */
 bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compares packets that a hash chose. A packet in a block at one point may be in the block before
- * or behind it at another, and no mark tells which. So the samples of a block are looked for in
- * three, with the largest number of bits of all of them: then each point has kept every chosen
- * packet, and one that is not found was lost, or took longer than a period.
+ * Compares packets that a hash chose. A packet of a block at one point may be in the block before
+ * or behind it at another point, and has no mark that shows which. So the samples of a block are
+ * searched in three blocks, with the largest number of hash bits of all of them: then each point
+ * has kept every chosen packet, and one that is not found was lost, or took longer than a period.
  */
 #include "ask/mark_hash.h"
 

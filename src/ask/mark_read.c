@@ -99,7 +99,8 @@ static void put_point(struct comparing *q, const struct pl_mark128 *some, size_t
 	if (joined || !pl_mark_capture_covers(c, r.block, marks) ||
 		(r.block >= c->late_from && r.block <= c->late_to))
 		r.mark_flags |= PL_MARK_IS_PARTIAL;
-	/* Nothing delays packets before the first point: another block's colour is not ours. */
+	/* Packets are not delayed before the first point, so another block's colour there is not
+	 * from this domain. */
 	if (marks && !c->of_file && (r.mark_flags & PL_MARK_IS_BEYOND) != 0)
 		r.mark_flags |= PL_MARK_IN_USE;
 	pl_mark_correlate(q->correlator, &r);
@@ -109,7 +110,7 @@ static void compare_captures(struct comparing *q)
 {
 	size_t i = 0;
 
-	/* The reader of printed rows may be gone: records have other readers. */
+	/* Goes on even if the reader of printed rows is gone, because records go elsewhere. */
 	while (i < q->n_records && (q->rows.quiet || q->out.n_outs > 0 || q->out.write != NULL ||
 					   !pl_row_out_full(&q->rows.out))) {
 		const struct pl_mark128 *first = &q->records[i];
@@ -410,7 +411,7 @@ bool pl_mark_read_is_of_results(const char *file)
 	return pl_query_file_kind(file) == PL_FLAT_SEG192;
 }
 
-/* Numbers points by their places when two meters have the same number. */
+/* Numbers points by their order when two meters have the same number. */
 static void number_points(struct comparing *q)
 {
 	bool same = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Draws rows of a question as a chart on standard output. Rows of a live source are drawn all the
- * time on a terminal, again in the same place when rows have come; otherwise once, at the end.
+ * Draws rows of a question as a chart on standard output. For a live source on a terminal the chart
+ * is redrawn in the same place whenever rows have come; otherwise it is drawn once, at the end.
  */
 #pragma once
 
@@ -11,11 +11,11 @@
 
 struct pl_query_chart {
 	struct pl_chart *chart;
-	bool ascii, follows; /* follows: it is drawn as rows come */
+	bool ascii, follows; /* the chart is redrawn as rows come */
 	bool gone;           /* the reader of standard output is gone */
 	int error;           /* negative errno of writing */
 	bool stale;          /* rows have come since it was drawn */
-	unsigned int lines;  /* lines it takes on the terminal; 0: it is not drawn */
+	unsigned int lines;  /* lines of the chart on the terminal; 0: it is not drawn */
 	uint64_t drawn_ns;   /* monotonic */
 };
 

@@ -100,7 +100,7 @@ static bool take_tapped(struct stream *s, const char *line, size_t n)
 	return true;
 }
 
-/* Takes a whole line without its end. A line that is no record is counted. */
+/* Takes a complete line without its end. A line that is not a record is counted. */
 static void take_line(struct stream *s, const char *line, size_t n)
 {
 	static const char dropped[] = "{\"kind\":\"dropped\",\"count\":";

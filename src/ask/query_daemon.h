@@ -30,5 +30,5 @@ bool pl_query_is_daemon(const char *source);
  * complains. */
 bool pl_query_daemon_check(const struct pl_query *query, const char *const *sources, size_t n);
 
-/* Reads until the end. Returns an exit code; complains. */
+/* Reads until the end, and prints errors. Returns an exit code. */
 int pl_query_daemon_read(const struct pl_query_daemon *d, const char *url);

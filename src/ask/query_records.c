@@ -30,7 +30,7 @@ struct gathered {
 	const struct pl_query_records *to;
 	uint32_t partition;
 	bool paths, hops, events, paths_of_hops;
-	bool truth; /* drops came that no exporter told, as a lab's or a switch's truth has them */
+	bool truth; /* there were drops without an exporter, as in the truth of a lab or switch */
 	uint32_t n_paths, n_path_hops, n_hops, n_events;
 	struct pl_query_path path[BATCH];
 	struct pl_hop path_hops[BATCH_HOPS];

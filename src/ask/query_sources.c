@@ -110,7 +110,7 @@ static void go_live(struct pl_asking *a)
 		pl_query_chart_follow(a->chart);
 }
 
-/* Tells once that groups of a question whose rows come meanwhile have no more room. */
+/* Prints once that a question that gives rows as records come has no more room for groups. */
 static void tell_full(struct pl_asking *a)
 {
 	if (a->told_full || pl_query_run_stats(a->run)->groups_refused == 0 ||
@@ -584,7 +584,7 @@ int pl_query_sources_read(struct pl_asking *a, const char *const *sources, size_
 	const struct pl_query_file files = { reads, feed_file, file_passed, file_ended, note_clocks,
 		full, a };
 	const bool served = pl_query_is_served(a, sources[0]);
-	/* A daemon is asked, and a runtime runs, without privileges: they open it themselves. */
+	/* Daemons and runtimes need no privileges for their sources, and open them later. */
 	const bool opens = a->into != NULL && !served && !pl_query_is_daemon(sources[0]);
 	int code = opens ? pl_query_into_open(a->into) : 0;
 

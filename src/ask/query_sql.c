@@ -139,7 +139,7 @@ static int ask(struct pl_asking *a, const char *const *sources, size_t n)
 	return end_rows(a, code);
 }
 
-/* Asks, and draws the rows. */
+/* Runs the question, and draws the rows. */
 static int ask_chart(struct pl_asking *a, const char *const *sources, size_t n)
 {
 	struct pl_diag diag = { .text = "" };

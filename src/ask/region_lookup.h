@@ -49,8 +49,8 @@ struct pl_lookup_at {
 	const char *const *names; /* files or addresses of the collectors */
 	/* Over the network: collectors are opened when needed, and named in answers. */
 	bool remote;
-	/* Opens the store of a collector that is asked for the first time. Returns 0, or an exit
-	 * code after complaining; then it is not asked again. */
+	/* Opens the store of a collector at its first use. Returns 0, or an exit code after
+	 * printing the error; the collector is then not used again. */
 	int (*open)(void *arg, unsigned int i, struct pl_store_source *ret,
 		struct pl_store_params *ret_params);
 	/* After all keys, checks that a collector's answers were of one epoch. Returns 0, or an

@@ -54,7 +54,7 @@ static const char *u64(char dst[NUMBER], uint64_t v)
 
 struct account {
 	uint64_t used, whole, damaged, unpublished, wrong_heads;
-	bool provable; /* `whole` was proved entry by entry */
+	bool provable; /* `whole` was checked for each entry */
 };
 
 #define HEADS_TOLD 3 /* the others are only counted */
@@ -101,8 +101,8 @@ static void verify_key_write(struct account *acc, const struct pl_key_write *kw)
 		if (!pl_key_write_slot(kw, i, &check, value))
 			continue;
 		acc->used++;
-		/* No key and value have this check value; of the others only their keys tell
-		 * whether they are whole. */
+		/* A slot with this check value cannot be complete; for others only the key can show
+		 * that. */
 		acc->damaged += check == 0 && kw->hashing.kind == PL_HASH_PATHLINE;
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Looks up each key at its collector, and continues when a collector cannot be asked. */
+/* Looks up each key at its collector, and continues when a collector cannot be reached. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -286,7 +286,7 @@ static unsigned int add_columns(const struct spread *s, struct pl_column *ret)
 	return n;
 }
 
-/* Keys that are asked together: over the network they need one wait. */
+/* Keys that are looked up together: over the network they cost one wait. */
 struct group {
 	struct asked keys[PL_QUERY_AHEAD];
 	unsigned int n;
@@ -396,7 +396,7 @@ static int look_up_all(
 	memcpy(columns, looker->columns, looker->n * sizeof(*columns));
 	pl_row_out_init(
 		&a.out, s->args->form, columns, looker->n + add_columns(s, columns + looker->n));
-	/* When the only collector fails, there is no other to ask. */
+	/* When the only collector fails, there is no other one. */
 	while (code == 0 && !g.end && (s->at->n > 1 || s->code == 0)) {
 		code = read_group(s, source, &g);
 		look_up_group(s, looker, &g, &a);
