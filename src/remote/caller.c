@@ -15,7 +15,7 @@
 
 struct pl_call {
 	struct pl_caller *caller;
-	bool used, writes;    /* writes: it asked for write access */
+	bool used, writes;    /* writes: it requested write access */
 	uint32_t id;          /* of the connection */
 	bool connected;       /* there is a connection to end */
 	int result;           /* 0: under way */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Client of RDMA-CM (rdma/cm.h): the side that wants to write into a store, as
- * remote/exchange_client.h over TCP. A call asks a collector's port for a reliable queue pair; the
- * request's private data are the store's name, in 24 bytes with zeros behind, and the access that
- * is asked for (PL_RDMA_*; 0, or no such byte: all); the reply's private data are the message of
- * rdma/exchange.h. The connection stays: when the collector disconnects, its queue pair ends. A
+ * Client of RDMA-CM (rdma/cm.h): the peer that wants to write into a store, as
+ * remote/exchange_client.h does over TCP. A call requests a reliable queue pair at a collector's
+ * port; the request's private data are the store's name, in 24 bytes with zeros behind, and the
+ * requested access (PL_RDMA_*; 0, or no such byte: all); the reply's private data are the message
+ * of rdma/exchange.h. The connection stays: when the collector disconnects, its queue pair ends. A
  * collector that ends without a DREQ is not noticed here, only by writes without acknowledgement.
  *
  *   pl_call_open(&call, caller, "10.0.0.2:7471", &path, 7471, &ours, now, &diag);
@@ -12,7 +12,7 @@
  *       ... pl_caller_send(caller, now, &frames) ... pl_caller_batch(caller, batch, now) ...
  *   1: agreed; call it again now and then: below zero when the connection has ended
  *
- * Nothing here waits. One thread.
+ * No function here waits. One thread uses a caller.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opens the stores of a collector, steps its NIC, and serves its peers. */
+/* Opens the stores of a collector, runs its NIC, and serves its peers. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,14 +16,14 @@
 
 #define PEERS_DEFAULT 64
 #define PEERS_MAX     4096
-#define SPARE         16 /* connections besides the peers': a peer that finds no room is told so */
+#define SPARE         16 /* further connections, so that a peer without room gets a refusal */
 #define UNSETTLED                                                                                  \
 	4 /* unconfirmed requests of RDMA-CM: at least this many, else a quarter of the peers */
-#define CONTROL_NS  1000000u    /* time between two looks after the control side, under load */
+#define CONTROL_NS  1000000u    /* time between two checks of connections, under load */
 #define ALARM_NS    1000000000u /* least time between two lines about guessing */
 #define LIVELY_NS   200000000u
 #define WAIT_MAX_MS 500         /* longest wait without load */
-#define AGAIN_NS    1000000000u /* time between two looks for a device that is gone */
+#define AGAIN_NS    1000000000u /* time between two checks for a removed device */
 
 /* ---- opening ---- */
 
@@ -365,7 +365,7 @@ static int find_device(struct pl_collector *c, struct pl_diag *diag)
 		pl_diag_set(diag, "%s is back: peers can connect again", c->ops->name(c->nic));
 		return -EAGAIN;
 	}
-	/* The loss of the device itself was told when it happened. */
+	/* The loss of the device itself was reported when it happened. */
 	if (r == -ENODEV || strcmp(why.text, c->why.text) == 0)
 		return 0;
 	c->why = why;

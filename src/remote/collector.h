@@ -49,13 +49,13 @@ struct pl_verbs;
 #define PL_COLLECTOR_CM_PORT    7471 /* port of RDMA-CM, apart from the ports of TCP */
 
 struct pl_collector_store {
-	/* name by which peers ask for the store, at most PL_EXCHANGE_NAME_MAX bytes of UTF-8;
+	/* name by which peers request the store, at most PL_EXCHANGE_NAME_MAX bytes of UTF-8;
 	 * unique */
 	const char *name;
 	const char *path;
 };
 
-/* A request that its writer wanted noticed: a WRITE with immediate, or a SEND. */
+/* A request that signals its reader: a WRITE with immediate, or a SEND. */
 struct pl_collector_signal {
 	uint32_t store; /* index in the options' stores */
 	uint32_t imm;
@@ -64,11 +64,11 @@ struct pl_collector_signal {
 };
 
 /*
- * A switch that writes without a host, as that of the P4-to-RDMA collector of Beltman and Knossen
- * (2020): one record behind the other, by WRITEs of RC that nobody acknowledges; its controller is
- * told the address (announce.h). The first store is its list: an unsealed append of one list, whose
- * entries are the records. The collector publishes the head by the address of the last write;
- * records that were lost on the way are entries that nobody wrote. After the list's end the switch
+ * A switch that writes without a host, as in the P4-to-RDMA collector of Beltman and Knossen
+ * (2020): one record behind the other, by WRITEs of RC whose acknowledgements it ignores. Its
+ * controller gets the address (announce.h). The first store is its list: an unsealed append of one
+ * list, whose entries are the records. The collector publishes the head by the address of the last
+ * write; records that were lost on the way leave entries unwritten. After the list's end the switch
  * begins again.
  */
 struct pl_collector_switch {
@@ -106,7 +106,7 @@ struct pl_collector_options {
 	 * are in `allow` too. */
 	const struct pl_prefix *readers;
 	uint32_t n_readers;
-	/* Hosts that may ask over TCP for queue pairs of other addresses; they may connect by
+	/* Hosts that may request queue pairs for other addresses over TCP, and may connect for
 	 * that. */
 	const struct pl_prefix *proxies;
 	uint32_t n_proxies;
@@ -119,9 +119,8 @@ struct pl_collector_options {
 	struct pl_collector_rules rules; /* ignored by an RDMA NIC */
 	bool any_mac;  /* execute frames to other MAC addresses than the interface's, too */
 	bool may_read; /* peers may READ the stores */
-	/* Peers by RDMA-CM that are silent for this long lose their queue pairs, after they were
-	 * asked (rdma/cm.h); 0: never. Ignored by an RDMA NIC, whose connection manager cannot
-	 * ask. */
+	/* Peers by RDMA-CM that are silent for this long lose their queue pairs, after probes
+	 * (rdma/cm.h); 0: never. Ignored by an RDMA NIC, whose connection manager cannot probe. */
 	uint64_t silent_ns;
 	uint64_t sync_ns;               /* as in struct pl_region_options */
 	const struct pl_rights *rights; /* rights of a helper (netio/rights.h); NULL: our own */
@@ -146,11 +145,12 @@ int pl_collector_close(struct pl_collector *c);
 int pl_collector_fd(const struct pl_collector *c);
 
 /*
- * Takes at most a batch of packets and does what is due; never waits. Returns the number of packets
- * taken; -ENETDOWN and -EAGAIN with diag as pl_nic_recv, -EAGAIN also with news of peers that fell
- * silent and, at most once a second, of sources that guess; other errors are final. An RDMA NIC
- * whose device is gone returns -ENETDOWN: regions stay open, peers are refused, and the device is
- * looked for each second; when the device is back, -EAGAIN: peers connect anew, to other keys.
+ * Takes at most a batch of packets and does all work that is due; never waits. Returns the number
+ * of packets taken; -ENETDOWN and -EAGAIN with diag as pl_nic_recv, -EAGAIN also with news of peers
+ * that fell silent and, at most once a second, of sources that guess; other errors are final. An
+ * RDMA NIC whose device is gone returns -ENETDOWN: regions stay open, peers are refused, and each
+ * second it checks for the device; when the device is back, it returns -EAGAIN, and peers connect
+ * again, with new keys.
  */
 int pl_collector_step(struct pl_collector *c, struct pl_diag *diag);
 /* Time until something is due, at most max_ms: how long to wait for the descriptor. */

@@ -37,8 +37,7 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 	if (n > 0)
 		memcpy(theirs.name, t->private,
 			n < PL_EXCHANGE_NAME_MAX ? n : PL_EXCHANGE_NAME_MAX);
-	/* Behind the name is the access that is asked for; 0, which padding with zeros gives, is
-	 * all. */
+	/* Behind the name is the requested access; 0, which padding with zeros gives, means all. */
 	if (n > PL_EXCHANGE_NAME_MAX && (wanted[PL_EXCHANGE_NAME_MAX] & theirs.access) != 0)
 		theirs.access &= wanted[PL_EXCHANGE_NAME_MAX];
 	if (theirs.name[0] == '\0' && c->n_stores == 1)
@@ -77,7 +76,7 @@ void collector_signs_of_life(struct pl_collector *c)
 			s.packets - s.refused == p->executed)
 			continue;
 		p->executed = s.packets - s.refused;
-		/* When this confirms a connection, an event tells so. */
+		/* If this confirms a connection, an event follows. */
 		c->ops->connections->heard(c->nic, p->cm_id);
 	}
 }

@@ -157,7 +157,7 @@ static void drop_peer(struct pl_collector *c, struct collector_peer *p)
 	collector_end_peer(c, p);
 }
 
-/* Makes it a settled peer. Before this the address of the request may have been forged. */
+/* Makes the peer a settled one. Before this the address of the request may have been forged. */
 static void settle(struct pl_collector *c, struct collector_peer *p)
 {
 	struct pl_collector_account *a;
@@ -173,8 +173,8 @@ static void settle(struct pl_collector *c, struct collector_peer *p)
 	a->tcp += !p->by_cm && p->qpn != c->switch_qpn;
 }
 
-/* Drops older queue pairs to the same queue pair of the same peer: the peer has begun anew, and
- * they are stale. */
+/* Drops older queue pairs to the same queue pair of the same peer: the peer has restarted, and they
+ * are stale. */
 static void drop_twins(struct pl_collector *c, const struct collector_peer *p)
 {
 	for (uint32_t i = 0; p->exclusive && i < c->n_peers; i++) {
@@ -226,8 +226,9 @@ static struct collector_peer *in_the_way(struct pl_collector *c, const struct pl
 	return count_unsettled(c, NULL) < c->max_unsettled ? NULL : oldest_unsettled(c, NULL);
 }
 
-/* Access of the queue pair of an address, of the access it asks for; 0: none. The answers to READs
- * are larger than the requests, so only hosts that asked for themselves get them. */
+/* Returns the access for a queue pair of an address, within the requested access; 0: none. The
+ * answers to READs are larger than the requests, so only hosts that requested the queue pair
+ * themselves get them. */
 static uint8_t access_for(const struct pl_collector *c, const struct pl_addr *addr,
 	const struct pl_addr *from, uint8_t wanted)
 {
@@ -267,8 +268,8 @@ static bool right_vlan(const struct pl_collector_rules *rules, const struct pl_r
 
 static void set_rules(struct pl_rdma_qp *qp, const struct pl_collector_rules *rules, bool by_cm)
 {
-	/* Answers go to the source MAC address of requests: over TCP nobody can tell us a router's
-	 * MAC address. */
+	/* Answers go to the source MAC address of requests, because a connection over TCP does not
+	 * reveal a router's MAC address. */
 	if (!by_cm || !rules->check_mac)
 		memset(qp->path.dmac, 0, sizeof(qp->path.dmac));
 	qp->check_mac = rules->check_mac;
@@ -333,7 +334,8 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	uint32_t psn, key = 0;
 	int r;
 
-	/* A host that may write but gets nothing of what it asks for learns so from the answer. */
+	/* A host that may write, but gets none of the requested operations, learns that from the
+	 * answer. */
 	if (access == 0 && !allows(c, &path->dst))
 		return PL_EXCHANGE_NO_RIGHT;
 	if (store < 0)
@@ -417,10 +419,10 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 /* ---- over TCP ---- */
 
 /*
- * A reliable queue pair has one peer. A peer that offers its own queue pair again has begun anew,
- * and its old one here ends as stale, whoever had asked for it. A proxy can end only queue pairs
- * that it asked for itself; a request by another proxy, or twice by one connection, is a mistake.
- * The sender of unreliable writes is never answered, and many a switch has no queue pair number.
+ * A reliable queue pair has one peer. A peer that offers its own queue pair again has restarted,
+ * and its old one here ends as stale, whoever had requested it. A proxy can end only queue pairs
+ * that it requested itself; a request by another proxy, or twice by one connection, is a mistake.
+ * The sender of unreliable writes is never answered, and many switches have no queue pair number.
  * Returns false when the request is a mistake.
  */
 static bool end_stale(
@@ -489,8 +491,8 @@ uint32_t collector_lose_peers(struct pl_collector *c)
 {
 	uint32_t n = 0;
 
-	/* Checked before any is ended: with it others may end that the same connection asked
-	 * for. */
+	/* Checked before any queue pair is ended, because others requested by the same connection
+	 * may end with it. */
 	for (uint32_t i = 0; i < c->n_peers; i++)
 		n += c->peers[i].used;
 	for (uint32_t i = 0; i < c->n_peers; i++) {

@@ -139,7 +139,8 @@ static int soft_region_move(struct collector_nic *nic, uint32_t key, void *base)
 
 /* ---- queue pairs ---- */
 
-/* Answers go to the source MAC address of requests: nobody tells us a router's MAC address. */
+/* Answers go to the source MAC address of requests, because a router's MAC address is not known
+ * otherwise. */
 static int soft_path(
 	struct collector_nic *nic, const struct pl_addr *peer, struct pl_roce_path *ret)
 {

@@ -18,7 +18,7 @@ struct collector_store {
 struct collector_peer {
 	bool used, by_cm;
 	bool settled;        /* by_cm: the connection was confirmed */
-	struct pl_addr from; /* host that asked for the queue pair */
+	struct pl_addr from; /* host that requested the queue pair */
 	struct pl_addr addr; /* host that writes by the queue pair */
 	uint64_t number;     /* serial number of the queue pair */
 	uint32_t qpn, cm_id;
@@ -53,13 +53,13 @@ struct pl_collector {
 	uint64_t displaced, crowded, no_room, stale;
 	uint64_t lost, returns; /* losses of the device; number of times it came back */
 	bool away;              /* the device is gone */
-	uint64_t again_ns;      /* while away: time of the next look for the device */
-	struct pl_diag why;     /* while away: the reason told last */
-	uint64_t silent_told;   /* number of silent peers told; the newest is silent_addr */
+	uint64_t again_ns;      /* while away: time of the next check for the device */
+	struct pl_diag why;     /* while away: the last reported reason */
+	uint64_t silent_told;   /* number of reported silent peers; the newest is silent_addr */
 	struct pl_addr silent_addr;
-	/* alarms of the NIC that were seen; time of the last one told, 0: never */
+	/* alarms of the NIC so far; time of the last reported one, 0: never */
 	uint64_t alarms_seen, alarm_ns;
-	uint64_t lively_ns; /* time of the last look for signs of life */
+	uint64_t lively_ns; /* time of the last check for signs of life */
 	/* list of the first store, into which options.peer_switch writes */
 	struct pl_append switch_list;
 	uint32_t switch_qpn;

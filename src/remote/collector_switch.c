@@ -79,8 +79,8 @@ void collector_switch_publish(struct pl_collector *c)
 
 	if (c->ops->qp_status(c->nic, c->switch_qpn, &status) < 0 || status.at <= ring)
 		return;
-	/* Whole entries before the last address written; a batch of packets is less than a
-	 * round. */
+	/* Number of complete entries before the last address written; a batch of packets is less
+	 * than a round of the list. */
 	slot = (status.at - ring) / a->entry_stride % a->slots;
 	head = pl_append_head(a, 0);
 	pl_append_publish(a, 0, head + (slot + a->slots - head % a->slots) % a->slots);

@@ -20,8 +20,8 @@ struct collector_nic {
 	unsigned int n_broken;
 	bool have_event; /* the next event of a connection, found while looking for another kind */
 	struct pl_verbs_news event;
-	uint8_t port_state; /* PL_VERBS_PORT_UP or PL_VERBS_PORT_DOWN: to be told */
-	bool addresses;     /* change of addresses: to be told */
+	uint8_t port_state; /* PL_VERBS_PORT_UP or PL_VERBS_PORT_DOWN, not reported yet */
+	bool addresses;     /* change of addresses, not reported yet */
 	bool gone, listens;
 };
 
@@ -191,7 +191,7 @@ static int nic_accept(
 	return pl_verbs_accept(nic->verbs, id, terms, NULL);
 }
 
-/* librdmacm has one reason of its own; ours goes with it as private data. */
+/* librdmacm always sends its own reason; the collector's reason goes with it as private data. */
 static void nic_reject(struct collector_nic *nic, uint32_t id, uint16_t reason)
 {
 	const uint8_t told[2] = { (uint8_t)(reason >> 8), (uint8_t)reason };
@@ -231,7 +231,7 @@ static int nic_step(struct collector_nic *nic, uint64_t now_ns, struct pl_diag *
 		return -ENODEV;
 	}
 	if (nic->addresses) {
-		/* A change of the port is told in the next turn. */
+		/* A change of the port is reported in the next turn. */
 		nic->addresses = false;
 		pl_verbs_self(nic->verbs, &nic->self);
 		return tell_addresses(nic, diag);

@@ -15,7 +15,7 @@
 #include "remote/exchange_client.h"
 
 #define MS       UINT64_C(1000000)
-/* between steps while something is under way that no descriptor tells of */
+/* time between steps while work is under way for which there is no descriptor */
 #define STEP_NS  (10 * MS)
 #define WATCH_NS (1000 * MS) /* between steps while the collector is up */
 
@@ -40,7 +40,7 @@ struct remote {
 	uint64_t at_ns;    /* WAITING: time of the next try; else end of this try */
 	uint64_t pause_ns; /* before the next try, if this one fails */
 	struct pl_addr addr;
-	uint16_t port, mtu; /* mtu: the largest that the collector takes by RDMA-CM; 0: not told */
+	uint16_t port, mtu; /* mtu: the largest that the collector accepts by RDMA-CM; 0: unknown */
 	uint16_t offered;   /* the path MTU of its queue pairs */
 	struct pl_roce_path path;
 	struct line *lines;    /* one for each store */
@@ -279,8 +279,7 @@ static int take_answer(
 		d->params[store].primitive == PL_COUNTERS, &m->why);
 }
 
-/* Steps all connections. Returns 1 when every store that was asked for has its answer, 0 while not
- * yet. */
+/* Advances all connections. Returns 1 when every requested store has its answer, 0 before. */
 static int step_lines(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 {
 	struct remote *m = &d->remotes[i];
@@ -306,7 +305,8 @@ static int step_lines(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 	return all;
 }
 
-/* Returns true for an append store, or one whose parameters are unknown: it is asked for, too. */
+/* Returns true for an append store, or one whose parameters are unknown, which is requested as
+ * well. */
 static bool has_lists(const struct pl_dialer *d, unsigned int store)
 {
 	return !d->known[store] || d->params[store].primitive == PL_APPEND;

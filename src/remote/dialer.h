@@ -48,17 +48,17 @@ int pl_dialer_fd(const struct pl_dialer *d);
  * pl_connector_send. Both do nothing over TCP. */
 void pl_dialer_batch(struct pl_dialer *d, const struct pl_batch *in, uint64_t now_ns);
 bool pl_dialer_send(struct pl_dialer *d, uint64_t now_ns, struct pl_frames *out);
-/* Ends all connections; pl_dialer_step would connect again. Returns true when no peer is left to
- * tell, as far as known. */
+/* Ends all connections; pl_dialer_step would connect again. Returns true when all peers have been
+ * told, as far as known. */
 void pl_dialer_hang_up(struct pl_dialer *d, uint64_t now_ns);
 bool pl_dialer_idle(const struct pl_dialer *d);
 
 /* Does what can be done now; returns the time of the next call at the latest. Afterwards
- * pl_uplink_is_up tells which collectors are up; the heads of a collector are read just before it
+ * pl_uplink_is_up shows which collectors are up; the heads of a collector are read just before it
  * comes up. */
 uint64_t pl_dialer_step(struct pl_dialer *d, uint64_t now_ns);
 
-/* Parameters of a store; NULL until a collector told them. */
+/* Parameters of a store; NULL until a collector has sent them. */
 const struct pl_store_params *pl_dialer_store(const struct pl_dialer *d, unsigned int store);
 
 /* Entries in a list of an append store, as read before the collector came up last. */

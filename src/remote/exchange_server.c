@@ -28,7 +28,7 @@ struct peer {
 	uint32_t asks, nids;
 	uint32_t events; /* epoll events of its descriptor */
 	bool finished;   /* it sends no more: the connection ends once it has its answers */
-	/* it sent something else than a message: ends likewise, and is counted already */
+	/* it sent something else than a message; the connection ends, and is counted already */
 	bool spoiled;
 	uint64_t ids[PL_EXCHANGE_ASKS_MAX];
 	uint8_t in[IN_BYTES], out[OUT_BYTES];
@@ -255,7 +255,7 @@ static bool answer_all(struct pl_exchange_server *s, struct peer *p)
 
 		if (r == 0 && p->in_bytes < sizeof(p->in))
 			return true;
-		/* Not a message, one longer than any, or more messages than anybody needs. */
+		/* Not a message, too long a message, or more messages than any peer needs. */
 		if (r <= 0 || p->asks == 4 * PL_EXCHANGE_ASKS_MAX)
 			return false;
 		assert(used <= p->in_bytes && p->in_bytes <= sizeof(p->in));
@@ -334,8 +334,8 @@ static void serve(struct pl_exchange_server *s, struct peer *p, uint64_t now_ns)
 	/* A peer that does not read its answers gets no more: its messages are not read either. */
 	if (!put_out(s, p) || !take_in(s, p, now_ns))
 		return;
-	/* More messages came than there is room for answers: no event would tell of those that
-	 * wait. */
+	/* More messages came than there is room for answers; no event would announce the waiting
+	 * ones. */
 	do {
 		before = p->asks;
 		if (!answer_all(s, p)) {

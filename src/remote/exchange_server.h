@@ -3,13 +3,14 @@
  * Server of the parameter exchange over TCP: the side that has the stores (rdma/exchange.h has the
  * messages). A peer connects, sends a message with the store's name and its own queue pair, and
  * gets the answer with ours; it may ask for several stores. When the connection ends, whichever
- * side ended it, its queue pairs end: the owner is told. A peer that closes its sending half gets
- * its answers first, then the connection ends, because a closed half looks like a closed
+ * peer ended it, its queue pairs end, and the owner is notified. A peer that closes its sending
+ * half gets its answers first, then the connection ends, because a closed half looks like a closed
  * connection. The connection of a peer that sends something else than a message ends likewise: it
  * is counted, and nothing behind it is answered.
  *
- * Nothing here waits. A peer that sends nothing, half a message, or does not read what it gets is
- * closed after a time; the number of peers is bounded. One thread.
+ * No function here waits. The connection of a peer that sends nothing, sends half a message, or
+ * does not read its answers is closed after a time; the number of peers is bounded. One thread uses
+ * a server.
  */
 #pragma once
 
@@ -33,12 +34,12 @@ struct pl_exchange_server_options {
 	uint64_t timeout_ns; /* for the first message, and for each that has begun; 0: 10 s */
 	/* Returns true when this address may connect. NULL: every address. */
 	bool (*allowed)(void *arg, const struct pl_addr *peer);
-	/* A peer asks for a queue pair. Returns 0 with the answer in *ret_ours and an id for
-	 * `ended` in *ret_id, or the reason of refusal (enum pl_exchange_refusal): the peer is
-	 * told, and may ask again. */
+	/* A peer requests a queue pair. Returns 0 with the answer in *ret_ours and an id for
+	 * `ended` in *ret_id, or the reason of refusal (enum pl_exchange_refusal), which is sent to
+	 * the peer; it may ask again. */
 	int (*ask)(void *arg, const struct pl_addr *peer, const struct pl_exchange *theirs,
 		struct pl_exchange *ret_ours, uint64_t *ret_id);
-	/* The connection that asked for this id has ended. */
+	/* The connection that requested this id has ended. */
 	void (*ended)(void *arg, uint64_t id);
 	void *arg;
 };

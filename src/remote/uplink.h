@@ -3,13 +3,13 @@
  * The translator's path to remote memory: operations (dta/op.h) become RDMA work for the queue pair
  * of their store and collector. The uplink owns no socket and no clock. Writes whose loss a reader
  * detects by a check value use unreliable connections (UC): a lost frame costs its contents. Writes
- * whose loss nobody would detect (additions, sketches and their completion words, entries without
+ * whose loss would stay undetected (additions, sketches and their completion words, entries without
  * seal) use reliable connections (RC); pl_uplink_service tells which. Writes are cut into packets
  * here, since an UC message of several is lost with any of them; an immediate goes with the last.
  *
  * Packets that cannot be sent yet wait in order, up to `queue` of each store. When the queue is
  * full, `wait` is called; when it makes no room, the operation is dropped and counted. Nothing is
- * sent again on another connection: when a connection has ended, nobody knows which of its
+ * sent again on another connection: when a connection has ended, it is unknown which of its
  * unacknowledged operations were done.
  *
  *   pl_uplink_offer(u, c, s, …) and pl_uplink_answer(u, c, s, …) for each store, then
