@@ -416,7 +416,8 @@ static int afxdp_recv(
 
 	if (self->set.busy_poll && self->xsk.fd >= 0)
 		(void)recvfrom(self->xsk.fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
-	/* First, because a batch of the socket `beside` could not be given back after an error. */
+	/* Done first, because a batch of the socket `beside` could not be given back after an
+	 * error. */
 	if (self->beside != NULL) {
 		r = pl_iface_turn(&self->iface, diag);
 		if (r < 0)

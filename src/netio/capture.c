@@ -13,7 +13,8 @@
 
 #define BUF_BYTES PL_CAPTURE_BLOCK_MAX
 #define READ_BYTES                                                                                 \
-	(256u * 1024) /* at a time: what is read is still in the cache when it is decoded */
+	(256u * 1024) /* bytes read at a time, so that they are still in the cache when they are
+		       * decoded */
 
 _Static_assert(BUF_BYTES >= PL_CAPTURE_PACKET_MAX + 24, "a packet with its header fits the buffer");
 
@@ -210,7 +211,7 @@ static int parse_magic(struct pl_capture *capture)
 	return start_pcap(capture, magic, little);
 }
 
-/* The file has ended and the parser wants more. */
+/* The file has ended and the parser needs more bytes. */
 static int at_end(struct pl_capture *capture)
 {
 	size_t left = capture->end - capture->pos;

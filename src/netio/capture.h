@@ -3,16 +3,14 @@
  * Reads capture files: pcap (draft-ietf-opsawg-pcap; both byte orders, microseconds and
  * nanoseconds) and pcapng (draft-ietf-opsawg-pcapng: section headers, interface descriptions,
  * enhanced, simple and obsolete packet blocks; other blocks are skipped). Packets are lent out of
- * one buffer, up to PL_BATCH_MAX at a time, without a copy. libpcap hands out one packet at a time
- * in a buffer it uses again, and wants one link type and time resolution per file: that is why this
- * reader exists.
- *
- * Every byte may be hostile: lengths are checked against bounds before anything is allocated or
- * awaited, memory does not depend on the file except for 32 bytes per described interface (at most
- * PL_CAPTURE_INTERFACES_MAX). Reading ends at the first damage, after all packets before it. A
- * packet with more bytes captured than it had on the wire is no damage: writers exist that leave
- * the second length 0. Its wire length is then the captured length, and it is counted
- * (length_lies).
+ * one buffer, up to PL_BATCH_MAX at a time, without a copy. This reader exists because libpcap
+ * gives one packet at a time in a buffer that it reuses, and allows one link type and time
+ * resolution per file. Every byte may be hostile: lengths are checked against bounds before
+ * anything is allocated or awaited, memory does not depend on the file except for 32 bytes per
+ * described interface (at most PL_CAPTURE_INTERFACES_MAX). Reading ends at the first damage, after
+ * all packets before it. A packet with more bytes captured than it had on the wire is no damage:
+ * writers exist that leave the second length 0. Its wire length is then the captured length, and it
+ * is counted (length_lies).
  */
 #pragma once
 

@@ -424,7 +424,8 @@ int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, 
 		check_data(&a, &rules->data, 6, &take);
 	check_v6(&a, rules);
 	here(&a, &ports);
-	/* This load refuses a frame whose UDP header is cut, by reading beyond its end. */
+	/* For a frame with a truncated UDP header this load reads beyond the end, which rejects the
+	 * frame. */
 	op(&a, BPF_LD | BPF_B | BPF_IND, 7);
 	op(&a, BPF_LD | BPF_H | BPF_IND, 2);
 	for (uint32_t p = 0; p < 65536; p++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds whether a driver stamps received frames with the NIC's time, and asks it to. */
+/* Finds whether a driver stamps received frames with the NIC's time, and turns that on. */
 #include "netio/hwtstamp.h"
 
 #include <errno.h>

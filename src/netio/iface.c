@@ -80,7 +80,7 @@ int pl_iface_set_data(struct pl_iface *iface, int fd)
 	 * thread (0.25 us). */
 	int r = fd >= 0 && iface->port.mode == PL_PORT_RECV ? watch(iface->port.fd, fd) : 0;
 
-	/* A port whose socket wakes nobody is not open: it is tried again. */
+	/* A port whose socket cannot be polled is not open: opening is tried again. */
 	iface->data_fd = r == 0 ? fd : -1;
 	return r;
 }
@@ -145,7 +145,8 @@ static int follow(struct pl_iface *iface, struct pl_diag *diag)
 		case PL_LINK_SAME:
 			return 0;
 		case PL_LINK_DOWN:
-			/* Nothing to retry, and the timer is read while the interface is up. */
+			/* There is nothing to retry, and the timer is read only while the interface
+			 * is up. */
 			set_timer(iface, false);
 			return went(iface, "is down", diag);
 		case PL_LINK_GONE:

@@ -36,8 +36,8 @@ void pl_listening_close(struct pl_listening *l); /* NULL is allowed */
 
 /* Begins a new look, after the one before is complete or has failed. */
 void pl_listening_begin(struct pl_listening *l);
-/* Takes one step. Returns 1 when the look is complete, 0 when there are more steps, negative errno
- * with diag when it failed and is incomplete. */
+/* Takes one step of reading the sockets. Returns 1 when the list is complete, 0 when there are more
+ * steps, negative errno with diag when it failed. */
 int pl_listening_step(
 	struct pl_listening *l, const struct pl_listening_sink *sink, struct pl_diag *diag);
 

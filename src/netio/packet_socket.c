@@ -117,7 +117,8 @@ static int make_ring(struct packet_port *self, int fd)
 	/* Room in front of the frame for put_tag_back. */
 	if (r == 0)
 		r = set_int(fd, PACKET_RESERVE, 2 * TAG_BYTES);
-	/* A virtio_net_hdr tells of each frame whether it stands for several packets. */
+	/* A virtio_net_hdr in front of each frame shows whether the frame stands for several
+	 * packets. */
 	self->vnet = !self->set.rules.all || gives_all();
 	if (r == 0 && self->vnet)
 		r = set_int(fd, PACKET_VNET_HDR, 1);

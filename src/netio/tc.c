@@ -26,7 +26,7 @@
 
 #define FILTER_HANDLE   0x504c
 #define FILTER_PRIORITY 0x504c
-#define FIRST           (UINT32_C(1) << 3) /* BPF_F_BEFORE nobody: before all others */
+#define FIRST           (UINT32_C(1) << 3) /* BPF_F_BEFORE without a program: before all others */
 
 struct pl_tc {
 	int ifindex;

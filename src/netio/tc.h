@@ -10,8 +10,8 @@
  * stays until the next attachment to the interface removes it: a note in /run/pathline (or
  * $RUNTIME_DIRECTORY) identifies it. Filters of others are never touched.
  *
- * A program of others that does not say "go on" (TCX_NEXT) ends the row: those behind it see nothing
- * of the packet. So the place decides what a program sees (enum pl_tc_place).
+ * A foreign program that does not return TCX_NEXT ends the chain, and programs behind it do not see
+ * the packet. So the place decides what a program sees (enum pl_tc_place).
  */
 #pragma once
 
@@ -24,9 +24,10 @@
 struct pl_tc;
 
 enum pl_tc_place {
-	PL_TC_IN,        /* what enters, first of all */
-	PL_TC_OUT,       /* what leaves, last: after programs that change or drop packets */
-	PL_TC_OUT_FIRST, /* what leaves, first of all; a filter of clsact is last */
+	PL_TC_IN,        /* packets that enter, before all other programs */
+	PL_TC_OUT,       /* packets that leave, last: after programs that change or drop packets */
+	PL_TC_OUT_FIRST, /* packets that leave, before all other programs; a filter of clsact is
+			  * last */
 };
 
 /* Attaches the program. Negative errno with diag: -ENODEV no such
@@ -41,7 +42,7 @@ static inline const char *pl_tc_notes(void)
 {
 	const char *given = getenv("RUNTIME_DIRECTORY");
 
-	/* With several folders, separated by colons, ours is not known. */
+	/* Of several folders, separated by colons, it is unknown which to use. */
 	return given != NULL && given[0] == '/' && strchr(given, ':') == NULL ? given
 									      : "/run/pathline";
 }

@@ -137,7 +137,7 @@ static int join(struct pl_udp_group **ret, int fd, unsigned int share, unsigned 
 		g = new_group(&address, shares);
 	if (g == NULL)
 		return -ENOMEM;
-	/* Sockets of another port on this address could not be told apart from these. */
+	/* Sockets of another source on this address could not be told apart from these. */
 	if (g->shares != shares || find_place(g, share, 0) != NO_PLACE)
 		return -EADDRINUSE;
 	g->places[g->n_places++] = (struct place){ fd, share, 0 };

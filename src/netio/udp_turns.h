@@ -50,7 +50,7 @@ void pl_udp_turns_start(struct pl_udp_turns *t, uint32_t rcvbuf);
 /* Returns the index of the socket to read now. */
 unsigned int pl_udp_turns_next(const struct pl_udp_turns *t);
 
-/* Notes that socket `i` returned n datagrams at now_ns; may move senders to lanes or back. */
+/* Records that socket `i` returned n datagrams at now_ns; may move senders to lanes or back. */
 void pl_udp_turns_took(struct pl_udp_turns *t, unsigned int i, const struct pl_packet *packets,
 	uint32_t n, uint64_t now_ns);
 
