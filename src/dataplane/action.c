@@ -82,7 +82,7 @@ static int read_mac(const struct parser *x, const char *word)
 	return -EINVAL;
 }
 
-/* Parses the name of a field whose value is one number. */
+/* Parses the name of a field that holds a single number. */
 static int read_field(const struct parser *x, const char *word, uint8_t *ret)
 {
 	enum pl_dp_field f = pl_dp_field_find(word, strlen(word), x->diag);

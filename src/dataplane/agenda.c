@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A heap of things ordered by time, in which a thing's time can be changed. */
+/* A heap of numbered items ordered by time, where the time of an item can be changed. */
 #include "dataplane/agenda.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static void put(struct pl_dp_agenda *a, uint32_t place, uint32_t thing)
 	a->place[thing] = place;
 }
 
-/* Moves the thing from the free place i to its position in the heap. */
+/* Moves the item from the free place i to its position in the heap. */
 static void settle(struct pl_dp_agenda *a, uint32_t i, uint32_t thing)
 {
 	uint32_t child;

@@ -68,7 +68,8 @@ static void index_put(struct draft *d, uint32_t at)
 	d->used++;
 }
 
-/* Makes room for one more entry, with half of the slots free; drops graves. -ENOMEM. */
+/* Makes room for one more entry, so that half of the slots stay free; drops slots of removed
+ * entries. -ENOMEM. */
 static int index_grow(struct draft *d)
 {
 	size_t n = 16;
@@ -378,7 +379,7 @@ static int add_watcher(struct pl_dp_watcher **list, size_t *n, const struct pl_d
 	return 0;
 }
 
-/* Lists the actions that are told of drops; for tables with a draft, those of its entries. */
+/* Lists the actions to call for drops; for tables with a draft, those of the draft's entries. */
 static int make_watchers(const struct pl_dp_pipeline *p, const struct draft *drafts,
 	struct pl_dp_watcher **ret, size_t *ret_n)
 {

@@ -115,7 +115,7 @@ void pl_dp_pipeline_inherit(struct pl_dp_pipeline *p, struct pl_dp_pipeline *old
 	take_cells(p, old, PL_DP_REGISTERS);
 	if (p->marking != NULL && old->marking != NULL)
 		pl_dp_marking_inherit(p->marking, old->marking);
-	/* Freeing the old actions updates counters with what they still hold. */
+	/* Freeing the old actions adds what they still hold to their counters. */
 	pl_dp_entries_free(old);
 	take_cells(p, old, PL_DP_COUNTERS);
 	pl_dp_pipeline_free(old);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One direction of a link: delay, jitter, rate, loss, duplication, corruption, reordering. Engine
- * without a clock: times are arguments, in ns, and never go back. The same seed and calls give the
- * same results; each kind of event has its own random numbers, so that jitter does not change which
- * packets are lost. One thread.
+ * One direction of a link: delay, jitter, rate, loss, duplication, corruption, reordering. The
+ * engine has no clock: times are arguments, in ns, and never go back. The same seed and calls give
+ * the same results; each kind of event has its own random numbers, so that jitter does not change
+ * which packets are lost. One thread.
  */
 #pragma once
 

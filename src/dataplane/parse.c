@@ -135,7 +135,7 @@ bool pl_dp_parse_any(struct pl_dp_packet *pkt)
 
 /* ---- the usual packet ---- */
 
-/* Returns the length of a transport header that is whole and inside the packet; 0: leave it to the
+/* Returns the length of a complete transport header inside the packet; 0: leave the packet to the
  * slow path. */
 static uint32_t usual_transport(uint8_t proto, const struct pl_cursor *c)
 {

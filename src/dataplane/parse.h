@@ -11,7 +11,7 @@
  * is not IP is no error: it has Ethernet fields only.
  */
 bool pl_dp_parse(struct pl_dp_packet *pkt);
-/* The same by the slow path only. */
+/* As pl_dp_parse, by the slow path only. */
 bool pl_dp_parse_any(struct pl_dp_packet *pkt);
 
 /* Returns the flow hash of a parsed packet: symmetric, over addresses, protocol and ports, or over

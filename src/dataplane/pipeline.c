@@ -423,7 +423,7 @@ int pl_dp_pipeline_miss(
 	before = p->tables[i]->miss;
 	p->tables[i]->miss = miss;
 	r = pl_dp_watchers_make(p);
-	/* On failure the watchers are still those of the actions before. */
+	/* On failure the watchers of the former actions stay. */
 	if (r < 0)
 		p->tables[i]->miss = before;
 	pl_dp_actions_free(r < 0 ? miss : before);

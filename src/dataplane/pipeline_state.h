@@ -113,7 +113,7 @@ struct pl_dp_pipeline {
 	struct pl_dp_books books[PL_DP_STAGES];
 	struct pl_dp_own *own;         /* NULL: the ports have no addresses */
 	struct pl_dp_marking *marking; /* NULL: no measurement points */
-	/* Actions that are told of drops; rebuilt by every change. */
+	/* Actions to call for drops; rebuilt by every change. */
 	struct pl_dp_watcher *watchers;
 	size_t n_watchers;
 };
@@ -139,5 +139,5 @@ void pl_dp_actions_free(struct pl_dp_actions *a);
 /* ---- change.c ---- */
 
 void pl_dp_entry_free(struct pl_dp_entry *e);
-/* Rebuilds the list of actions that are told of drops. -ENOMEM. */
+/* Rebuilds the list of actions to call for drops. -ENOMEM. */
 int pl_dp_watchers_make(struct pl_dp_pipeline *p);

@@ -300,7 +300,7 @@ static bool may_send(const struct pl_dp_port *p, unsigned int queue, uint64_t no
 {
 	const struct pl_dp_packet *head = p->classes[queue].head;
 
-	/* A caller who is late asks for a time at which later packets had not come yet. */
+	/* A late caller asks for a past time, at which packets that came later must not count. */
 	return head != NULL && head->queued_ns <= now_ns && ready(p, queue) <= now_ns;
 }
 

@@ -88,8 +88,9 @@ uint64_t pl_dp_port_grew(struct pl_dp_port *p, int32_t bytes);
  * with drop set to PL_DP_DROP_PORT. */
 struct pl_dp_packet *pl_dp_port_flush(struct pl_dp_port *p);
 
-/* The caller's clock was set forward by so much: moves the times of the port and of what it holds
- * (arrival at the node, too), so that the step is nobody's waiting time. */
+/* The caller's clock was set forward by this much: adds it to the times of the port and of its
+ * packets (also to their arrival at the node), so that no packet's waiting time includes the
+ * step. */
 void pl_dp_port_clock_set(struct pl_dp_port *p, uint64_t step_ns);
 
 /* Returns the number of packets in all queues. */

@@ -222,8 +222,8 @@ static unsigned int run_extern(const struct pl_dp_step *s, struct pl_dp_packet *
 	return pkt->drop != PL_DP_GOES_ON ? DROPPED : next;
 }
 
-/* Chooses by the flow and the node: nodes that chose by the same bits would send what they get from
- * each other by one member only. */
+/* Chooses by the flow and the node: if all nodes chose by the same bits, a node would send all
+ * packets from another node to a single member. */
 static const struct pl_dp_actions *member_of(const struct pl_dp_pipeline *p,
 	const struct pl_dp_group *group, const struct pl_dp_packet *pkt)
 {

@@ -354,7 +354,7 @@ void pl_dp_sim_wire(struct pl_dp_sim *s, unsigned int node, struct pl_dp_packet 
 		drop(s, node, pkt);
 		return;
 	}
-	/* A packet that was not in the queue is charged for its whole length now. */
+	/* A packet that did not wait in the queue is charged for its whole length now. */
 	last_bit_ns = pl_dp_port_grew(
 		p->port, (int32_t)pkt->len - (p->sending == pkt ? (int32_t)p->sending_len : 0));
 	p->sending = NULL;

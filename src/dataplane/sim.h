@@ -168,8 +168,9 @@ const struct pl_dp_port *pl_dp_sim_port_at(
 
 struct pl_dp_sim_books {
 	uint64_t events;                  /* steps of the simulation */
-	uint64_t sent, delivered;         /* by hosts, to hosts and nodes that answered, with copies
-					   * and what nodes made */
+	uint64_t sent, delivered;         /* packets sent by hosts, and delivered to hosts and
+					   * answering nodes; copies and packets that nodes made are
+					   * included */
 	uint64_t made;                    /* that nodes created */
 	uint64_t dropped[PL_DP_DROP_MAX]; /* by nodes and on links, by enum pl_dp_drop */
 	uint64_t untraced;                /* packets without truth, for want of memory */

@@ -4,7 +4,8 @@
  * of entries and the rules for several matching ones), and lookups built from sets of entries.
  *
  * A lookup is immutable: a change builds a new one, and the owner swaps the pointer between two
- * batches, so no packet sees half of a change. Old and new lookups share entries.
+ * batches, so every packet sees either all of a change or nothing of it. Old and new lookups share
+ * entries.
  *
  * Entries with the same masks form a tuple, a hash table of masked values; a lookup tries tuples in
  * the order of their best entries until the one found is better than all that follow. So an exact

@@ -12,7 +12,7 @@
 #define SECOND    1e9
 #define RATE_MAX  1e9
 #define BURST_MAX 65536
-/* Limit of times, so that a drawn time always fits. */
+/* Limit of times, so that a random time always fits. */
 #define TIME_MAX  UINT64_C(1000000000000000)
 
 /* The frame of one direction, without the packet's number. */

@@ -259,8 +259,7 @@ static void flow_of(
 	}
 }
 
-/* Returns the next flow with a number that was not told yet; after the entries comes the table's
- * miss. */
+/* Returns the next flow with a new number; the table's miss comes after the entries. */
 static bool next_flow(const struct pl_dp_block_cells *c, size_t *i, bool told[MARKS],
 	uint32_t *ret_n, struct pl_mark_flow *ret)
 {

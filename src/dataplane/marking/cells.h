@@ -14,8 +14,8 @@
  * P.first and P.pulse (action first) are used when they lie in the block.
  *
  * Flows are the entries of a table that set a number by the action mark. The record has the values
- * of an entry's fields: zero for those that it does not match, masked for those that it matches in
- * part. Blocks under way when an entry was added are partial.
+ * of an entry's fields: zero for fields that the entry does not match, masked for fields that it
+ * matches in part. Blocks under way when an entry was added are partial.
  */
 #pragma once
 

@@ -5,12 +5,12 @@
  * registers that tables fill (marking/cells.h). Block k's record (mark128/1) leaves at (k + 1.5)
  * periods, when the block's colour is no longer in use.
  *
- *   in    what came in by the port, also what is for the switch itself, before any table
- *   out   what leaves by the port, behind all tables; time is that of departure
+ *   in packets that came in by the port, also those for the switch itself, before any table
+ *   out packets that leave by the port, behind all tables, at the time of departure
  *
  * Blocks follow the node's clock, the time of day, so the records' tai_offset is 0. Packets that
- * the switch itself sends get the colour of their time. Engine without socket and clock, called by
- * its pipeline (dataplane/pipeline.h).
+ * the switch itself makes get the colour of the present block. The engine has no socket and no
+ * clock; its pipeline calls it (dataplane/pipeline.h).
  */
 #pragma once
 

@@ -58,7 +58,7 @@ struct pl_dp_dta_config {
 	/* value of increment: one number, or 0 fields for 1; of postcard: one, and a packet whose
 	 * value is above 32 bits is counted as missing */
 	struct pl_pack key, value;
-	bool text_key;            /* the key is text, not packed */
+	bool text_key;            /* the key is sent as text, not packed */
 	uint8_t hop, path_length; /* postcard */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * INT sink: removes the INT header from a packet, whose bytes are then those before the source (but
- * for changes that nodes make to any packet). INT 0.5 4.6, 1.0 4.6, 2.1 5.6. The report about it
- * (dataplane/telemetry/reporter.h) is made before that, from the packet with its stack:
- * pl_dp_int_sink_look finds the header, pl_dp_int_sink_strip removes it.
+ * INT sink: removes the INT header from a packet, whose bytes are then the same as before the
+ * source (except for changes that nodes make to any packet). INT 0.5 4.6, 1.0 4.6, 2.1 5.6. The
+ * report about it (dataplane/telemetry/reporter.h) is made before that, from the packet with its
+ * stack: pl_dp_int_sink_look finds the header, pl_dp_int_sink_strip removes it.
  *
  * Destination-type headers before the INT header stay, and with them the announcement of INT. A GRE
  * header that a source inserted (G) stays too: only the end of the tunnel knows what was there.

@@ -134,7 +134,7 @@ static enum pl_dp_int_outcome find_site(
 			return PL_DP_INT_TRANSPORT;
 		if (pl_cursor_take(&c, 4 * (size_t)(p[0] & 0x3f)) == NULL)
 			return PL_DP_INT_MALFORMED;
-		/* before other options, so that one that only looks like INT comes later */
+		/* before other options, so that an option that only looks like INT comes later */
 		ret->at += 8;
 		return PL_DP_INT_DONE;
 	case PL_INT_OVER_GRE: {

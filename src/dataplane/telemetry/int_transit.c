@@ -99,7 +99,7 @@ static bool make_block(const struct pl_dp_int_found *f, const struct pl_dp_node 
 enum pl_dp_int_outcome pl_dp_int_push(
 	struct pl_dp_int_found *f, const struct pl_dp_node *node, struct pl_dp_edit *e)
 {
-	/* It is in the parser's cache: read it before anything else is parsed. */
+	/* The result is in the parser's cache: read it before another packet is parsed. */
 	const struct pl_int_layout *l = f->in.layout;
 	uint8_t block[4 * PL_INT_HOP_ML_MAX];
 	unsigned int words = f->in.hop_words;

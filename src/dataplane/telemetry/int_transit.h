@@ -26,7 +26,7 @@ void pl_dp_int_transit_init(struct pl_dp_int_transit *t, const struct pl_dp_int_
 enum pl_dp_int_outcome pl_dp_int_transit(
 	struct pl_dp_int_transit *t, const struct pl_dp_node *node, struct pl_dp_packet *pkt);
 
-/* The same within an open edit whose INT was found; updates *found. */
+/* As pl_dp_int_transit, within an open edit whose INT was found; updates *found. */
 enum pl_dp_int_outcome pl_dp_int_push(
 	struct pl_dp_int_found *found, const struct pl_dp_node *node, struct pl_dp_edit *e);
 

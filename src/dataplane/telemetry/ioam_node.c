@@ -294,7 +294,7 @@ static enum pl_dp_int_outcome grow(const struct pl_dp_node *node, struct pl_dp_p
 		return PL_DP_INT_NO_BLOCK;
 	if (pkt->data[s->option + 1] + bytes > UINT8_MAX || units > UINT8_MAX + 1u)
 		return PL_DP_INT_LENGTH;
-	/* Padding that was there may have room for all. */
+	/* Existing padding may have room for all words. */
 	r = may_grow(node, pkt, grown > 0 ? (uint32_t)grown : 0);
 	if (r != PL_DP_INT_DONE)
 		return r;

@@ -5,8 +5,8 @@
  * with a sequence number for each report, also for one that could not be made, so that the
  * collector counts it as lost.
  *
- *   flow   F   what the sink knows: the packet with its stack, the sink's own values in the header;
- *              or a node of INT-MX and INT-XD about a packet that passes
+ *   flow   F   from the sink: the packet with its stack, and the sink's own values in the header;
+ *              or from a node of INT-MX and INT-XD, about a passing packet
  *   drop   D   a packet that the node did not send on, and why (dataplane/drops.def)
  *   queue  Q   a packet that met a deep queue
  */
