@@ -18,7 +18,7 @@
 
 /* ---- asking ---- */
 
-/* Checks all that can be checked before the running lab is asked. */
+/* Checks everything that can be checked without the running lab. */
 static int check(const struct pl_lab_found *f, struct pl_lab_topology *want, struct pl_diag *diag)
 {
 	struct pl_lab_plan plan;
@@ -51,7 +51,7 @@ int pl_lab_apply(const struct pl_lab_found *f, struct pl_lab_topology *want, str
 	}
 	r = pl_lab_ask(f, words, 2, out, diag);
 	(void)unlink(path);
-	/* The file itself was checked above: the failure is the lab's. */
+	/* The file itself was checked above, so this error is the lab's. */
 	return r == -EINVAL ? -ECHILD : r;
 }
 

@@ -23,9 +23,9 @@ int pl_lab_netns_folder(struct pl_diag *diag);
 int pl_lab_check_names(const struct pl_lab_plan *plan, struct pl_diag *diag);
 
 /* Runs the steps of the plan; the current folder must be the lab's, as files are made in it. The
- * calling thread returns to its network namespace. -ECANCELED when stop() said so; other errors
- * with diag, which shows the failed step as a command. The caller undoes a failed build: named
- * namespaces are noted in the state, all else goes with them and the descriptors. */
+ * calling thread returns to its network namespace. -ECANCELED when stop() returned true; other
+ * errors with diag, which shows the failed step as a command. The caller undoes a failed build: the
+ * state lists named namespaces; everything else disappears with these and with the descriptors. */
 int pl_lab_build_run(struct pl_lab_build *b, struct pl_diag *diag);
 /* Sets the routes, and the rates of bare links, that differ from `was`, a plan that was built and
  * has the same nodes and links. Adds a line to `out` for each node and link (change.h). Negative

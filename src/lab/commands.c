@@ -148,7 +148,7 @@ static void put_end(int status, char ret[32])
 		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Notes the end in the file `ended`, which `lab show` reads, and on standard error. */
+/* Writes the end to the file `ended`, which `lab show` reads, and to standard error. */
 static void note_end(const struct pl_lab_commands *c, const struct pl_lab_running *r)
 {
 	int fd = open("ended", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600), n;
@@ -343,7 +343,7 @@ static void ask(const struct pl_lab_commands *c)
 	}
 }
 
-/* Ends the last running command once those without `ready` have ended by themselves. */
+/* Ends the last running command when those without `ready` have finished. */
 static void finish(struct pl_lab_commands *c)
 {
 	struct pl_lab_running *last = NULL;

@@ -151,7 +151,7 @@ static int run_command(void *arg)
 {
 	char *const *argv = arg;
 
-	/* With the PATH of the lab's own commands. */
+	/* Runs with the same PATH as the lab's own commands. */
 	pl_lab_lead_path();
 	execvp(argv[0], argv);
 	fprintf(stderr, "%s: %s\n", argv[0], strerrordesc_np(errno));

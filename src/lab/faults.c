@@ -188,8 +188,8 @@ static int work_out(
 	return r;
 }
 
-/* Sets the changes that are due and arms the timer for the next. They were checked: setting cannot
- * fail. */
+/* Applies the changes that are due and sets the timer for the next one. The changes were checked
+ * before, so applying them cannot fail. */
 static void turn(void *arg)
 {
 	struct pl_lab_faults *f = arg;

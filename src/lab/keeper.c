@@ -298,7 +298,7 @@ static int build(struct keeper *p, struct pl_diag *diag)
 	return r == 0 ? pl_lab_commands_start(&p->commands, &p->plan, diag) : r;
 }
 
-/* Serves the lab until it is told to end. */
+/* Serves the lab until a request ends it. */
 static void keep(struct keeper *p)
 {
 	struct pollfd fds[3 + PL_LAB_CLIENTS_MAX];
@@ -377,7 +377,7 @@ int pl_lab_keep(struct pl_lab_keeper *k)
 	struct keeper *p = calloc(1, sizeof(*p));
 	int r = p == NULL ? -ENOMEM : 0;
 
-	/* It kills all processes of its PID namespace, so it must have its own. */
+	/* The keeper kills all processes of its PID namespace, so it must have its own. */
 	assert(getpid() == 1);
 	if (p != NULL) {
 		p->k = k;

@@ -178,5 +178,5 @@ void pl_lab_say_unable(const struct pl_lab_keeper *k, int error)
 
 	pl_diag_set(&v.diag, "%s: %s", k->state->folder, strerrordesc_np(-error));
 	if (write(k->verdict, &v, sizeof(v)) < 0)
-		return; /* nobody waits for it any more */
+		return; /* no process waits for it any more */
 }

@@ -15,7 +15,7 @@
 /* Maximum number of blocks, of all flows of a link direction, that wait for their result. */
 #define BLOCKS_MAX (16u * 1024)
 
-/* One direction of a link. Point 1 is in front of its queue, point 2 at its far end. */
+/* One direction of a link. Point 1 is in front of its queue, point 2 at the end of the link. */
 struct direction {
 	struct pl_lab_metering *m;
 	unsigned int link, end;
@@ -445,7 +445,7 @@ void pl_lab_metering_path(
 		const struct direction *d = direction_of(m, &hops[i]);
 		struct pl_lab_metering_truth *c;
 
-		/* It entered no queue: a table dropped it. */
+		/* The packet entered no queue: a table dropped it. */
 		if (d == NULL || (hops[i].present & PL_HOP_HAS_egress_port) == 0)
 			continue;
 		c = metering_truth_cell(

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Alternate marking in a simulated network (mark/period.h): switches mark packets from hosts and
- * meter every link at both ends: in front of the sending queue, and at arrival. Gives loss and
- * delay of each link by marking, block by block, and beside them the truth: what the simulation's
- * queues and links did to the packets of that block.
+ * meter every link at both ends: in front of the sending queue, and at arrival. It gives loss and
+ * delay of each link by marking, block by block, and the truth for comparison: what the
+ * simulation's queues and links did to the packets of that block.
  *
  * Meters see only packet bytes and their node's clock; the truth comes only from the simulation's
  * records (dataplane/sim.h). Reports of switches are not metered.

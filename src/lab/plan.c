@@ -231,7 +231,7 @@ static int add_routes_to(struct pl_lab_plan *p, unsigned int to, uint32_t *dista
 	unsigned int ports[PL_LAB_PORTS_MAX];
 	int r = 0;
 
-	/* Neither has an address that others send to. */
+	/* Neither node has an address to which other nodes send. */
 	if (dst->kind == PL_LAB_SWITCH || dst->collector)
 		return 0;
 	pl_lab_distances(t, to, distance);

@@ -159,7 +159,7 @@ int pl_lab_sayings_ask(
 		if (t->commands[i].name != NULL)
 			before[n++] = find_account(f, t->commands[i].name, NULL);
 	}
-	/* A command that has just started may ignore the signal: it is asked again. */
+	/* A command that has just started may miss the signal, so it is sent again. */
 	while ((r = request(f, "ask", ret, diag)) == 0) {
 		(void)poll(NULL, 0, PAUSE_MS);
 		if (have_answered(f, ret, before, n) || pl_clock_mono_ns() > until_ns)

@@ -8,7 +8,7 @@
 struct pl_lab_said {
 	const struct pl_lab_command *of;
 	int pid;        /* 0: ended, or not started */
-	char state[32]; /* as in commands.h; "silent": asked for its account, printed none */
+	char state[32]; /* as in commands.h; "silent": it printed no account when asked */
 	char *account;  /* the last one in its log, without the line end; NULL: none. Owned */
 };
 

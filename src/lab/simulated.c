@@ -36,7 +36,7 @@
 #define PATHS    16384
 #define HOPS     65536
 #define STEP_NS  UINT64_C(1000000)
-/* Maximum time of simulating between two looks at requests. */
+/* Maximum time of simulating between two checks for requests. */
 #define TURN_NS  UINT64_C(10000000)
 /* Bytes of Ethernet, IPv4 and UDP headers in front of a report. */
 #define HEADERS  (14 + 20 + 8)
@@ -51,7 +51,7 @@ struct simulated {
 	struct pl_lab_control control;
 	uint64_t begin_mono_ns, begin_ns;
 	uint64_t reports, refused; /* reports that could not be sent to the collector */
-	size_t told;               /* number of story steps noted */
+	size_t told;               /* number of recorded story steps */
 	pid_t collector;           /* 0: none */
 	int reporter, signals;     /* descriptors */
 };
@@ -109,7 +109,7 @@ static void be_collector(pid_t keeper)
 	sigset_t none;
 
 	sigemptyset(&none);
-	/* It ends with the lab's process, even if that is killed. */
+	/* This process ends with the lab's process, even if that is killed. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(126);
@@ -198,7 +198,7 @@ static int impair(
 	return pl_lab_simulation_impair(p->simulation, &p->topology, link, words, n, diag);
 }
 
-/* Takes back a change that failed midway: the network is what the lab's file says. */
+/* Undoes a change that failed midway: sets the network as in the lab's file. */
 static void undo(struct simulated *p, bool costs)
 {
 	struct pl_diag diag = { .text = "" };

@@ -205,7 +205,7 @@ static void remove_files(const char *folder)
 {
 	char path[PATH_BYTES];
 
-	/* The lock goes last: while it exists nobody makes the folder anew. */
+	/* The lock file is removed last: while it exists no process creates the folder again. */
 	empty_folder(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "lock",
 		FOLDERS_DEEP);
 	path_in(path, folder, "lock");

@@ -14,7 +14,7 @@
  *   truth-NODE  regions with a switch's drops
  *   truth     regions with the truth of links (truth_log.h)
  *   NODE.log  output of a node's commands; also keeper.log and NAME.log of a named command
- *   view      identity of the /run/netns that the lab saw
+ *   view identity of the /run/netns in the lab's mount namespace
  *
  * A folder whose lock is free was left by a killed lab. It is swept by a process that sees the same
  * /run/netns, or in any case before a lab of the same name comes up.

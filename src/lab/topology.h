@@ -96,7 +96,7 @@ struct pl_lab_node {
 	unsigned int line, column;                /* in the file; 0: of a shape */
 };
 
-/* A command that runs in a node while the lab is up, or until it ends by itself. */
+/* A command that runs in a node while the lab is up, or until it finishes. */
 struct pl_lab_command {
 	unsigned int node;
 	char *name;   /* its output goes to NAME.log; NULL: to NODE.log */

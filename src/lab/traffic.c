@@ -37,7 +37,7 @@ const char *const pl_lab_traffic_kinds[] = { "bulk", "udp", "onoff", "incast", "
 #define READY_MS     10000
 /* TCP: a peer that does not connect or answer for this long is given up. */
 #define SILENCE_NS   UINT64_C(10000000000)
-/* Late datagrams are made up for up to this delay; older ones are skipped. */
+/* Datagrams that are late by up to this much are sent late; older ones are skipped. */
 #define LATE_NS      UINT64_C(100000000)
 
 /* A sender or receiver, in memory shared with its process. */
@@ -387,7 +387,7 @@ static pid_t start(struct end *e, int (*what)(void *arg))
 	if (e->f != NULL) {
 		r = pl_lab_call(e->f, e->node, what, e, &diag);
 	} else {
-		/* Its starter tells it to end by `halt`, and not by this signal. */
+		/* The parent ends it by `halt`, and not by this signal. */
 		(void)signal(SIGTERM, SIG_IGN);
 		r = setns(e->namespace, CLONE_NEWNET) < 0 ? -errno : what(e);
 	}

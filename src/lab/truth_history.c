@@ -142,7 +142,7 @@ static int rewound(FILE *f)
 	return fflush(f) != 0 || fseeko(f, 0, SEEK_SET) != 0 ? -errno : 0;
 }
 
-/* Writes the marks, in place of an earlier run's. */
+/* Writes the block records, replacing those of an earlier run. */
 static int copy_marks(struct pl_lab_truth_history *t)
 {
 	char path[4096], bytes[32768];

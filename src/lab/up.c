@@ -213,13 +213,14 @@ static int start(struct pl_lab_keeper *k, struct pipes *p, int signals, struct p
 	close(p->verdict[1]);
 	p->go[0] = p->verdict[1] = -1;
 	snprintf(number, sizeof(number), "%d\n", (int)pid);
-	/* Written in place: replacing the file would lose the lock. */
+	/* The file is written in place, because replacing it would lose the lock. */
 	if (pwrite(k->state->lock, number, strlen(number), 0) < 0 || write(p->go[1], "g", 1) != 1)
 		r = -errno;
 	if (r == 0)
 		r = wait_for_verdict(k, p->verdict[0], signals, diag);
 	if (r < 0) {
-		/* The keeper removes what it made, and ends; a killed one could not. */
+		/* The keeper removes what it made, and ends; the remains of a killed keeper are
+		 * removed here. */
 		close(p->go[1]);
 		p->go[1] = -1;
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

@@ -272,7 +272,8 @@ static void move(struct pl_lab_wires *w, struct direction *d, uint64_t now_ns)
 	a = pl_dp_port_next(d->port);
 	b = pl_dp_link_next(d->dp);
 	a = a < b ? a : b;
-	/* Never due at now_ns again: the loop of pl_lab_wires_run must end. */
+	/* The direction must not be due at now_ns again, or the loop of pl_lab_wires_run would not
+	 * end. */
 	pl_dp_agenda_set(&w->agenda, (uint32_t)(d - w->d), a > now_ns ? a : now_ns + 1);
 }
 
