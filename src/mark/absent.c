@@ -8,9 +8,9 @@ static struct seen *seen_at(const struct pl_mark_correlator *c, uint32_t point, 
 	return &c->seen[(size_t)point * SEEN_BLOCKS + block % SEEN_BLOCKS];
 }
 
-/* Notes a record of a block. The first block of a point is torn: it may have begun before the
- * collector listened. When the point's TAI offset changes, the record replaces any other: blocks of
- * two clocks that are seconds apart say nothing of each other. */
+/* Stores that a record of a block came. The first block of a point is torn: it may have begun
+ * before the collector listened. When the point's TAI offset changes, the record replaces any
+ * other, because blocks of two clocks that are seconds apart cannot be compared. */
 void pl_mark_note_seen(struct pl_mark_correlator *c, uint32_t point, const struct pl_addr *source,
 	const struct pl_mark128 *record)
 {

@@ -26,7 +26,7 @@ void pl_mark_clusters_done(struct pl_mark_clusters *c);
 /* Joins the clusters with chosen[i] set (zooming out) to a segment: from the points that lead into
  * one of them and out of none, to those that lead out of one and into none. Its loss is the sum of
  * theirs. The segment's points lie in room, which has pl_mark_clusters_room(c) places. False when
- * there is no way in or no way out. */
+ * no point leads in, or none leads out. */
 bool pl_mark_clusters_union(struct pl_mark_segment *ret, const struct pl_mark_clusters *c,
 	const bool *chosen, uint32_t *room);
 /* Returns the number of points that a union needs room for. */

@@ -14,7 +14,7 @@
 #define BLOCKS_MAX        65536u
 #define POINTS_MAX        4096u
 #define SAMPLES_PER_BLOCK 8u  /* blocks have less room if flows pass more points */
-#define LOOK              16u /* most blocks looked at for one that makes room */
+#define LOOK              16u /* most blocks examined in the search for one to replace */
 
 static const struct {
 	const char *name, *help;
@@ -461,7 +461,8 @@ static void take(
 	b->samples = at;
 	b->n_samples++;
 	c->stats.taken++;
-	/* Also while a point's record of the block is missing: blocks behind it may be told first. */
+	/* Done also while a point's record of the block is missing, because later blocks may be
+	 * reported first. */
 	if ((record->mark_flags & PL_MARK_IS_BEYOND) != 0)
 		note_beyond(c, b->block);
 	if (b->n_samples == c->n_points)

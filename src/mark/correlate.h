@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Turns block records of several measurement points into loss and delay between them (RFC 9341 3,
- * RFC 9342 for segments with several ends). An engine without socket and clock: records come in any
- * order, twice or not at all; the caller tells the time.
+ * RFC 9342 for segments with several ends). The engine has no socket and no clock: records come in
+ * any order, twice or not at all; the caller passes the time.
  *
  * The results of a flow's block are made when every point of the segments has reported it, or at
  * its deadline; points that did not are named, and segments that lack them have no numbers. A
- * record without packets says that a point saw none; a missing one says nothing, unless `absent`.
+ * record without packets means that the point saw none; a missing record means nothing, unless
+ * `absent`.
  */
 #pragma once
 
@@ -153,7 +154,8 @@ void pl_mark_correlate_torn(struct pl_mark_correlator *c, uint32_t point, uint64
 /* Notes that records of the sender are lost, of unknown points: for its present blocks, and the
  * next block of each of its points, nothing is concluded from absent records. */
 void pl_mark_correlate_gap(struct pl_mark_correlator *c, const struct pl_addr *sender);
-/* Sets the time back to time_ns: gives the results of everything, forgets it, and begins anew. */
+/* Sets the time back to time_ns: gives the results of all blocks, drops them, and begins with
+ * none. */
 void pl_mark_correlator_begin_anew(struct pl_mark_correlator *c, uint64_t time_ns);
 /* Changes clock_ns, for results to come. */
 void pl_mark_correlator_set_clock(struct pl_mark_correlator *c, uint64_t clock_ns);

@@ -74,7 +74,7 @@ struct pl_mark_correlator {
 	bool *gaps;               /* absent: the next block of the point is torn */
 	uint32_t postponed;
 	struct pl_shares shares; /* shares of blocks */
-	uint32_t hand;           /* position of the next search for a block that makes room */
+	uint32_t hand;           /* position of the next search for a block to replace */
 	uint64_t seed;
 	uint64_t until_ns;     /* time up to which deadlines are past */
 	uint64_t due_ns;       /* no deadline of an open block is before it */
@@ -102,7 +102,8 @@ uint32_t pl_mark_place_of_point(const struct pl_mark_correlator *c, uint32_t poi
 uint64_t pl_mark_deadline(const struct pl_mark_correlator *c, const struct pl_mark128 *r);
 /* True when the record's deadline is further away than that of any possible block. */
 bool pl_mark_is_ahead(const struct pl_mark_correlator *c, const struct pl_mark128 *r);
-/* Notes when a record comes more than half a period before its block is read: the point's clock is ahead. */
+/* Records when a block record comes more than half a period before its block is read: the point's
+ * clock is ahead. */
 void pl_mark_note_fast(
 	struct pl_mark_correlator *c, uint32_t point, const struct pl_mark128 *record);
 /* True when the clock of one of the points was ahead in the block: its packets are not those of the
@@ -112,14 +113,14 @@ bool pl_mark_is_fast(
 
 /* ---- with `absent` ---- */
 
-/* Notes that `source` sent a record of a block for the point. */
+/* Stores that `source` sent a record of a block for the point. */
 void pl_mark_note_seen(struct pl_mark_correlator *c, uint32_t point, const struct pl_addr *source,
 	const struct pl_mark128 *record);
 /* Called at the deadline. True when the block waits one period longer, because the next block of
  * the missing points will tell whether they saw no packet of its flow. */
 bool pl_mark_postpone(struct pl_mark_correlator *c, struct block *b);
 /* True when a point without a record of the block's flow has seen none of its packets. `early`: as
- * far as is known before the next block. */
+ * far as that can be known before the next block. */
 bool pl_mark_is_absent(
 	const struct pl_mark_correlator *c, const struct block *b, uint32_t place, bool early);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sums results by segment and block, and judges each block once it is over. A window is one block,
  * chosen by the time of its deadline, so that points whose clocks are seconds apart share it, and
- * nobody's block number closes those of others. */
+ * the block numbers of one point do not close the blocks of others. */
 #include "mark/domain.h"
 
 #include <errno.h>
@@ -281,7 +281,7 @@ static void judge_alarms(struct pl_mark_domain *d, struct pl_mark_segment_state 
 			     conflict = { .kind = PL_EVENT_MARK_CONFLICT,
 				     .above = (alarms & PL_MARK_ALARM_IN_USE) != 0 };
 
-	/* A point that did not report says nothing of its clock. */
+	/* The clock of a point that did not report is unknown. */
 	if (clock.above || (alarms & PL_MARK_ALARM_MISSING) == 0)
 		judge(d, &s->clock, &clock, &s->key);
 	if (conflict.above || (alarms & PL_MARK_ALARM_MISSING) == 0)
@@ -413,7 +413,7 @@ static void note_late(struct pl_mark_domain *d, const struct pl_mark128 *r)
 		d->points[i].late += d->points[i].number == r->point;
 }
 
-/* Notes that the point of a record is present. */
+/* Stores that the point of a record is present. */
 static void note_point(struct pl_mark_domain *d, const struct pl_mark128 *r)
 {
 	const struct window *w = window_of(d, deadline_of(d, r));

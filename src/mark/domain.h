@@ -99,8 +99,8 @@ struct pl_mark_point_state {
 	uint64_t records, newest_block, heard_ns; /* heard_ns: time of the last record; 0: none */
 	uint64_t missed;                          /* missed blocks */
 	uint64_t late;                            /* records that came too late */
-	/* The least time by which records of eight blocks came after the block was read, and that of
-	 * the blocks since. */
+	/* The least delay between the reading of a block and the arrival of its records: of eight
+	 * blocks, and of the blocks since then. */
 	uint64_t lag_ns, lag_least_ns;
 	uint32_t lag_blocks;
 	struct pl_mark_level missing;
@@ -118,8 +118,8 @@ uint64_t pl_mark_domain_memory(const struct pl_mark_domain_config *config);
  * stays as it is. */
 void pl_mark_domain_change(struct pl_mark_domain *d, const struct pl_mark_domain_config *config);
 
-/* Takes records that a sender sent, at time now_ns. An address of all zeros stands for records that
- * came by no network, to which `allow` does not apply. torn: earlier records of the sender are
+/* Takes records that a sender sent, at time now_ns. An address of all zeros means records that did
+ * not come over a network; `allow` does not apply to these. torn: earlier records of the sender are
  * known to be lost; n may be 0. */
 void pl_mark_domain_take(struct pl_mark_domain *d, const struct pl_addr *sender,
 	const struct pl_mark128 *records, uint32_t n, bool torn, uint64_t now_ns);

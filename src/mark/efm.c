@@ -37,7 +37,8 @@ static void take_sample(struct pl_efm *e, unsigned int way, uint64_t now)
 	struct pl_efm_way *w = &e->ways[way], *other = &e->ways[way ^ 1];
 	const uint64_t limit = furthest(e);
 
-	/* The other direction's sample since our last one is the same sample on its way. */
+	/* A sample in the other direction since the last one in this direction is the same sample
+	 * on its way. */
 	if (other->has_sample && (!w->has_sample || other->sample_ns >= w->sample_ns) &&
 		now - other->sample_ns < limit)
 		add(&other->delay_half, now - other->sample_ns);

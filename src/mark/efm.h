@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Explicit flow measurement (RFC 9506) as one observer sees it: both ends of a connection set bits
- * in packets, and a point on the path reads round-trip times and loss from them, without a clock in
- * common with anybody and without a partner. This file evaluates the bits of one connection;
+ * Explicit flow measurement (RFC 9506) at a single observer: both endpoints of a connection set
+ * bits in packets, and a point on the path computes round-trip times and loss from them, without
+ * synchronised clocks and without a second point. This file evaluates the bits of one connection;
  * mark/observer.h finds the connections.
  *
  * Of a direction (from A by the observer to B):
@@ -78,7 +78,8 @@ struct pl_efm_square {
 };
 
 void pl_efm_square_take(struct pl_efm_square *s, unsigned int colour, uint32_t threshold);
-/* Notes that the packets behind are of another wave: the count of the present block is dropped. */
+/* Marks that the following packets belong to another wave: the count of the present block is
+ * dropped. */
 void pl_efm_square_break(struct pl_efm_square *s);
 
 /* Returns the N that fits most blocks; 0: no blocks. */
@@ -158,7 +159,7 @@ struct pl_efm {
  * directions: an earlier one counts as the last one. */
 void pl_efm_take(struct pl_efm *e, const struct pl_efm_config *config, unsigned int way,
 	uint64_t time_ns, uint8_t byte, bool congested);
-/* Notes a new connection id in this direction: spin bit, delay samples and blocks begin anew. */
+/* Handles a new connection id in this direction: spin bit, delay samples and blocks begin again. */
 void pl_efm_break(struct pl_efm *e, unsigned int way, uint64_t time_ns);
 /* Judges the remaining edges; the results are complete then. */
 void pl_efm_finish(struct pl_efm *e);

@@ -66,7 +66,7 @@ static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_res
 		sum.timed &= (r->mark_flags & PL_MARK_UNTIMED) == 0;
 		sum.packets += r->packets;
 		sum.offsets_ns += r->sum_ns;
-		/* The sum of offsets is known to fit: each is below three periods. */
+		/* The sum of offsets fits, because each is below three periods. */
 		sum.sums_fit &=
 			r->packets == 0 || 3 * r->period_ns <= (uint64_t)INT64_MAX / r->packets;
 		sum.late += r->late;
@@ -278,11 +278,11 @@ static void add_numbers(struct pl_mark_result *ret, const struct pl_mark_correla
 		ret->alarms |= PL_MARK_ALARM_NEGATIVE;
 	if (are_misread(ret->method, in->pulses, out->pulses) || was_beyond(c, b, s, ret->method))
 		ret->alarms |= PL_MARK_ALARM_BEYOND;
-	/* Mean and first packet are of no known block if a packet stood outside the guard band, or
-	 * a clock was stepped. */
+	/* If a packet was outside the guard band, or a clock was set, it is unknown to which block
+	 * the mean and the first packet belong. */
 	if ((ret->alarms & (PL_MARK_ALARM_BEYOND | PL_MARK_ALARM_STEPPED)) != 0)
 		ret->has &= (uint32_t) ~(PL_MARK_HAS_MEAN | PL_MARK_HAS_FIRST);
-	/* Nor is a packet the pulse, whose bit is read by the time. */
+	/* The same holds for the pulse, because its bit is interpreted by the time. */
 	if ((ret->alarms & PL_MARK_ALARM_BEYOND) != 0 && ret->method == PL_MARK_MULTIPLEXED)
 		ret->has &= (uint32_t)~PL_MARK_HAS_DELAY;
 	if (link)

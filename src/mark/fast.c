@@ -26,7 +26,7 @@ bool pl_mark_is_ahead(const struct pl_mark_correlator *c, const struct pl_mark12
 	       pl_mark_deadline(c, r) > c->until_ns + ahead;
 }
 
-/* A point that ends tells its last blocks before they are over, as partial ones. */
+/* A point that ends sends its last blocks before they are over, as partial ones. */
 void pl_mark_note_fast(struct pl_mark_correlator *c, uint32_t point, const struct pl_mark128 *r)
 {
 	const uint64_t at = read_at(c, r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How long after the reading of their blocks a point's records come, at least. */
+/* Computes the least delay between the reading of a point's blocks and the arrival of their
+ * records. */
 #include "mark/domain.h"
 
 void pl_mark_note_lag(struct pl_mark_point_state *p, uint64_t block, uint64_t lag_ns)

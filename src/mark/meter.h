@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A meter as an engine: it turns marked packets of flows into records of blocks. It owns no port
- * and no clock; the time of a packet is that at the measurement point (TAI). A marker counts in the
- * same way the packets it sends, by its own clock.
+ * The engine of a meter: it turns marked packets of flows into records of blocks. It owns no port
+ * and no clock; the time of a packet is that at the measurement point (TAI). A marker counts the
+ * packets that it sends in the same way, by its own clock.
  *
  * Flows are found by their packets, up to flows_max. From its first packet on a flow has a record
  * for each block, even without packets, until it was idle for idle_blocks. Blocks are read at the

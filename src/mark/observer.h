@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An observer of QUIC as an engine: it turns datagrams of both directions into round-trip times and
- * loss of connections, by the bits of explicit flow measurement (mark/efm.h). It owns no port and
- * no clock.
+ * The engine of an observer of QUIC: it turns datagrams of both directions into round-trip times
+ * and loss of connections, by the bits of explicit flow measurement (mark/efm.h). It owns no port
+ * and no clock.
  *
  * A connection is a pair of addresses and UDP ports. It is followed from its first long header of a
  * known version on, or from its first datagram where a port is that of QUIC (443) or any_port is
  * set. The client is the sender of the first datagram if that has an Initial packet; otherwise the
- * edges of the spin bit tell.
+ * edges of the spin bit show which end it is.
  *
  * Connection ids: their length in short headers is known when the handshake was seen, from the
  * peer's source connection id. When a packet has another id, the spin bit, the blocks and the delay

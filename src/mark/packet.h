@@ -74,7 +74,7 @@ struct pl_mark_setup {
 	/* Most flows, and slots of the table: twice as many, so that a flow lies near the slot of
 	 * its hash. */
 	uint32_t flows, slots;
-	uint32_t ticks; /* 1: no clock is read, the table's tick tells the block */
+	uint32_t ticks; /* 1: no clock is read; the table's tick gives the block */
 	uint32_t zero;
 };
 
@@ -84,7 +84,8 @@ enum pl_mark_why {
 	PL_MARK_PARSED,
 	PL_MARK_NOT_IP,
 	PL_MARK_BROKEN,     /* headers are cut, or have wrong lengths */
-	PL_MARK_UNREAD,     /* headers go on behind the bytes that are read: ports are not known */
+	PL_MARK_UNREAD,     /* headers continue behind the bytes that are read, so the ports are not
+			     * known */
 	PL_MARK_UNSEARCHED, /* the mark may be behind the options that are searched */
 };
 
@@ -109,7 +110,7 @@ PL_MARK_INLINE uint32_t pl_mark_be16(const uint8_t *p)
 	return (uint32_t)p[0] << 8 | p[1];
 }
 
-/* Notes that n more bytes of headers are not there. */
+/* Records that n more bytes of headers are missing. */
 PL_MARK_INLINE uint32_t pl_mark_unread(struct pl_mark_packet *s, uint32_t n)
 {
 	s->headers += n;

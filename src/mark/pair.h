@@ -104,8 +104,8 @@ const struct pl_mark_sender_stats *pl_mark_sender_stats(const struct pl_mark_sen
 
 /* ---- the meter's side ---- */
 
-#define PL_MARK_HEARD_WINDOW   8192u /* numbers of datagrams known one by one */
-/* Most flows: the datagrams of a block are known one by one. */
+#define PL_MARK_HEARD_WINDOW   8192u /* number of datagrams that are tracked individually */
+/* Most flows: beyond it the datagrams of a block could not all be tracked individually. */
 #define PL_MARK_PAIR_FLOWS_MAX (PL_MARK_HEARD_WINDOW * PL_MARK_PAIR_RECORDS)
 
 struct pl_mark_heard_stats {
@@ -119,7 +119,7 @@ extern const struct pl_stats pl_mark_heard_stats_list;
 struct pl_mark_heard {
 	bool any;
 	uint32_t run, base,
-		top; /* before base all are settled: received, or lost; none from top on came */
+		top; /* all datagrams before base are received or lost; none from top on has come */
 	uint64_t bits[PL_MARK_HEARD_WINDOW / 64];
 	struct pl_mark_heard_stats stats;
 };

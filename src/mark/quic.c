@@ -69,8 +69,8 @@ static enum pl_quic_read read_long(
 		       : is_known(version)      ? PL_QUIC_BROKEN
 						: PL_QUIC_NOT;
 	if (!is_known(version)) {
-		/* Version negotiation, or an unknown version, whose packets end nobody knows
-		 * where. */
+		/* Version negotiation, or an unknown version, where the end of a packet is not
+		 * known. */
 		c->pos = c->end;
 		return PL_QUIC_OK;
 	}

@@ -32,8 +32,8 @@ static inline void pl_mark_cell_turn(struct pl_mark_cell *c, uint64_t block)
 	c->block = block;
 }
 
-/* Counts `packets` of one buffer (GSO, GRO: several) with the same bits, of which at most one is
- * the pulse. */
+/* Counts the `packets` of one buffer (several with GSO and GRO), which have the same bits; at most
+ * one is the pulse. */
 static inline void pl_mark_cell_count(struct pl_mark_cell *c, const struct pl_mark_seen *seen,
 	uint32_t packets, uint64_t bytes, uint64_t period_ns, uint64_t guard_ns)
 {

@@ -2,8 +2,8 @@
 /*
  * Packets chosen by a hash of the bytes that no router changes (RFC 5475, RFC 9342 7): points along
  * a path choose the same ones without a mark (zero marking), or beside a colour (hashed marking),
- * and compare their times. As many as there is room for: when a block's room is full, one bit more
- * of the hash must be 0 and half of the samples go.
+ * and compare their times. A block keeps as many as it has room for: when it is full, one more bit
+ * of the hash must be 0, and half of the samples are dropped.
  *
  * The hash is BOB (RFC 5475 A.2). It leaves out TTL, checksums, type of service and traffic class,
  * where marks are; of IPv4's flags the reserved bit.

@@ -5,7 +5,7 @@
  * it. A meter needs the parts: by the halves it finds the nearest block of a colour, by the others
  * the packets outside the guard band.
  *
- * The word changes when its keeper is awake, so each change is late by a little. Up to
+ * The word changes when its process runs, so each change is a little late. Up to
  * pl_mark_tick_slack() the guard band covers that. Blocks in which the word was older than that
  * have no known counts, and their records say so (PL_MARK_LATE_CHANGE).
  */

@@ -5,7 +5,7 @@
  * difference of the points' clocks cancels out (RFC 9341 3.2), as long as every packet is counted
  * in its block.
  *
- * An engine without clock. Results come block by block: those of earlier blocks are forgotten when
+ * The engine has no clock. Results come block by block: those of earlier blocks are dropped when
  * one of a later block comes. Memory grows with the flows of a block.
  */
 #pragma once
