@@ -12,8 +12,8 @@
 
 #define PLACES       8    /* exporters that are followed */
 #define SAMPLE       8    /* packets that fail, and packets that decode, per exporter */
-#define OF_A_LOOK    16   /* packets looked at per batch, of those that fail and others */
-#define OF_EVERY     64   /* packets looked at per batch when every batch is looked at */
+#define OF_A_LOOK    16   /* packets examined per batch: so many failing ones, so many others */
+#define OF_EVERY     64   /* packets examined per batch when every batch is examined */
 #define REST_MAX     4096 /* most packets skipped of an exporter for which no setting was found */
 #define CURED        64   /* packets that decode, in a row, before an advice is taken back */
 #define DEFAULT_IDLE UINT64_C(600000000000)
@@ -240,7 +240,7 @@ static void look(
 				take_bad(a, o->verdict);
 		}
 	}
-	/* Odd, so that sizes of batches do not decide which packets are looked at. */
+	/* An odd number, so that sizes of batches do not decide which packets are examined. */
 	a->turn += most + 1;
 }
 

@@ -3,11 +3,10 @@
  * Advice of a profile that would decode an exporter's packets. A sample of each exporter's failing
  * packets, and of those whose queue depths can hardly be right, is decoded by one setting after
  * another; the first under which the whole sample decodes, and under which packets that decoded
- * before give the same records, is proposed. It looks at few packets of few batches, never at all
- * of them. No I/O, no clock.
- *
- * Units of times and source_words are not decided here, because bytes do not tell them. A dialect
- * whose packets decode as the specification's is not proposed, but for the split of the queue word.
+ * before give the same records, is proposed. It examines few packets of few batches. It does no I/O
+ * and reads no clock. It does not decide units of times and source_words, because the bytes do not
+ * show them. A dialect whose packets decode as the specification's is not proposed, but for the
+ * split of the queue word.
  *
  * One thread. After pl_advise_new nothing allocates.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Settings are tried by a decoder kept for that, whose last profile is for the exporter of the
- * sample alone. A setting is right when every packet that failed decodes with hops and a flow, and
- * when every packet that decoded before gives the same records, except for doubted depths. */
+/* A separate decoder tries settings; its last profile is for the exporter of the sample only. A
+ * setting is right when every packet that failed decodes with hops and a flow, and when every
+ * packet that decoded before gives the same records, except for doubted depths. */
 #include "decode/advise_try.h"
 
 #include <errno.h>

@@ -24,7 +24,7 @@ struct trial {
  * queue 0 and, in the upper bits of the depth, the queue, which is the same at all hops: that of
  * the packet's class. A depth of 24 bits looks so at all hops of a packet by chance only. */
 enum depths {
-	DEPTHS_NONE, /* fewer than two words, or all small: those of queue 0 are right */
+	DEPTHS_NONE, /* fewer than two words, or all are small: queue 0 is right */
 	DEPTHS_DOUBTED,
 	DEPTHS_BELIEVED, /* no words of 16 + 16 bits */
 };

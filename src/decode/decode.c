@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The batch loop: it tells reports from packets that carry telemetry themselves, and keeps the
- * accounts. */
+/* The batch loop: it distinguishes reports from packets that carry telemetry themselves, and keeps
+ * the accounts. */
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>

@@ -73,7 +73,7 @@ struct pl_decode_options {
 	const struct pl_profile *profiles; /* copied; the longest matching prefix wins */
 	unsigned int n_profiles;
 	uint32_t max_exporters; /* (address, node, hw id) sequence spaces; default 4096 */
-	/* an exporter not seen for longer makes room for another; default 10 min */
+	/* a new exporter may replace one not seen for longer; default 10 min */
 	uint64_t exporter_idle_ns;
 	/* an exporter counts once two of its numbers fit each other (core/sequence.h); its earlier
 	 * reports are flagged unproven */
@@ -107,14 +107,15 @@ struct pl_decode;
 int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *options);
 void pl_decode_free(struct pl_decode *d);
 
-/* Size of a decoder with these options, in bytes: what the manual's memory formula computes. */
+/* Returns the size of a decoder with these options, in bytes, as the manual's memory formula
+ * computes it. */
 uint64_t pl_decode_memory(const struct pl_decode_options *options);
 
 /* Decodes the whole batch into out, flushing out when it fills; the caller flushes the
  * remainder. */
 void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out);
-/* The same for packets that were counted elsewhere: the counters stay as they are, apart from those
- * of the table of paths. */
+/* As pl_decode, for packets that were counted elsewhere: only the counters of the table of paths
+ * change. */
 void pl_decode_copies(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out);
 
 /* Outcome of a packet of the last batch; valid until the next. notes are PL_NOTE_BIT sets. */
@@ -141,8 +142,8 @@ struct pl_exporter {
 	uint64_t node;
 	uint8_t hw_id;
 	uint8_t report_version; /* version of the last report */
-	bool unsequenced;       /* constant sequence number: losses cannot be told */
-	bool shared;            /* several senders use this identity: losses cannot be told */
+	bool unsequenced;       /* constant sequence number: losses are unknown */
+	bool shared;            /* several senders use this identity: losses are unknown */
 				/* lost = skipped - recovered; these two never fall */
 #define PL_STAT PL_STAT_MEMBER
 #include "decode/exporter_counts.def"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Why datagrams do not decode. Where a fault shows is found by asking a decoder kept for that: the
- * shortest beginning of the packet with the same verdict ends with the word that decided, and the
- * last byte of it whose change changes the verdict is the place. So no decoder has to carry
- * positions about, and the place is right for every protocol there is or will be. Only a few
- * packets are ever looked at this way.
+ * Explains why datagrams do not decode. A separate decoder finds the place of a fault: the shortest
+ * beginning of the packet with the same verdict ends with the deciding word, and the last byte of
+ * it whose change changes the verdict is the place. So decoders need not keep track of positions,
+ * and the place is right for every protocol. Only few packets are examined in this way.
  */
 #include "decode/explain.h"
 

@@ -109,7 +109,7 @@ struct pl_seq_space *pl_seq_spaces_make(struct pl_seq_spaces *e, const struct pl
 	uint32_t *hand = e->prove ? &e->probation_hand : &e->followed_hand;
 	struct pl_seq_space *x;
 
-	/* Among the spaces on probation one always makes room. */
+	/* Among the spaces on probation there is always one that can be replaced. */
 	if (!free_one(e, table, shares, hand, pl_shares_held(shares, &source), e->prove, ts_ns))
 		return NULL;
 	x = pl_cells_at(table, pl_cells_insert(table, hash_of(e, &key), &key, sizeof(key)));

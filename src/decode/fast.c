@@ -114,7 +114,7 @@ static inline const uint8_t *inner(
 	return p;
 }
 
-/* A flow that inner() leaves aside: with a VLAN tag, or over IPv6. */
+/* Reads a flow that inner() does not handle: with a VLAN tag, or over IPv6. */
 struct other_flow {
 	struct pl_addr src, dst;
 	uint16_t vlan;
@@ -430,7 +430,7 @@ static __attribute__((noinline)) bool decode_walked(struct job *j)
 	if (r.own != NULL && !own_hop(j, path, &hops[in.hops], &r, &in))
 		return false;
 
-	/* From here on the packet is a common report. */
+	/* From here on the packet is known to be a common report. */
 	path->sport = pl_be16(l4);
 	path->dport = pl_be16(l4 + 2);
 	if (other.is) {

@@ -223,7 +223,8 @@ static enum pl_verdict over_gpe(struct job *j, struct found *ret, const struct p
 			return v;
 		*next = in.next;
 		*inner = in.rest;
-		/* The outermost hop-by-hop header is the path; further ones only chain. */
+		/* The outermost hop-by-hop header describes the path; further ones only lead to the
+		 * next header. */
 		if (!ret->have_int) {
 			ret->in = in;
 			ret->have_int = in.kind != PL_INT_DESTINATION;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Hints for packets in which a decoder found no telemetry: ports of datagrams that are reports,
- * link types and protocols that are not read. For commands that read a capture and must say why
- * they found nothing; not for the path of live packets. */
+ * link types and protocols that are not read. Commands that read a capture use them to say why they
+ * found nothing; live packets do not pass here. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ struct pl_hint;
 int pl_hint_new(struct pl_hint **ret, const struct pl_decode_options *decode);
 void pl_hint_free(struct pl_hint *hint);
 
-/* Looks at a batch. outcomes: those of its packets, in order. ports: look for reports, too. */
+/* Examines a batch. outcomes: of its packets, in order. ports: also search for reports. */
 void pl_hint_batch(struct pl_hint *hint, const struct pl_batch *batch,
 	const struct pl_outcome *outcomes, bool ports);
 

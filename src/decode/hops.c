@@ -344,7 +344,7 @@ __attribute__((cold, noinline)) static void reported_latency_to_ns(struct job *j
 	}
 }
 
-/* A latency that the node cannot mean is as good as missing: its times may still tell. */
+/* An implausible latency is treated as missing; the node's times may still give one. */
 __attribute__((cold, noinline)) static void unlikely_reported(
 	struct job *j, struct pl_hop *h, bool microseconds)
 {

@@ -2,8 +2,7 @@
 /*
  * The first line of a hop record is a permutation of the hop's block: values move and turn their
  * bytes. So a block is decoded by byte shuffles whose masks were made once per layout (plan_make in
- * hops.c). Only the values "not available" need thought; a block with one of them goes to the plain
- * decoder.
+ * hops.c). Only "not available" values need special treatment: a block with one of them goes to the plain decoder.
  */
 #include "decode/internal.h"
 
@@ -37,7 +36,7 @@ __attribute__((target("avx2"))) bool hops_decode_avx2(struct pl_hop *hops,
 		const __m256i c = _mm256_broadcastsi128_si256(_mm_loadu_si128(window + 2));
 		__m256i *line = (void *)&hops[i];
 
-		/* A word of all ones is the largest there is. */
+		/* A word of all ones is the largest possible word. */
 		max_a = _mm_max_epu32(max_a, _mm256_castsi256_si128(a));
 		max_b = _mm_max_epu32(max_b, _mm256_castsi256_si128(b));
 		max_c = _mm_max_epu32(max_c, _mm256_castsi256_si128(c));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hops_avx2.c's work where a permutation of 64 bytes is one instruction (AVX-512 VBMI): a block is
- * one load, each half of the record one permutation of it into what is the same in all records.
- *
- * 15 instructions per hop where the AVX2 version takes 40.
+ * Does the work of hops_avx2.c with an instruction that permutes 64 bytes (AVX-512 VBMI): a block
+ * is one load, and each half of the record is one permutation of it, merged with the constant bytes
+ * of all records. It takes 15 instructions per hop, the AVX2 version 40.
  */
 #include "decode/internal.h"
 

@@ -120,7 +120,7 @@ static void set_names(struct pl_hop *h, const struct pl_ioam_node *n)
 		SET(h, egress_port2, n->egress_wide);
 }
 
-/* The time is that of arrival. Whole seconds alone are no time that a latency could come from. */
+/* The time is the time of arrival. Whole seconds are too coarse to compute a latency. */
 static void set_times(
 	struct job *j, struct pl_hop *h, const struct pl_ioam_node *n, enum pl_ioam_time format)
 {
@@ -227,8 +227,8 @@ static enum pl_verdict gather_trace(struct gathered *g, const struct pl_ioam_opt
 	return PL_V_OK;
 }
 
-/* The flow's number; that of direct export, which goes with its flow id, is not overruled: a record
- * has one namespace for both. */
+/* Sets the flow's number. The number of direct export, which belongs to its flow id, has
+ * precedence, because a record has one namespace for both. */
 static void set_flow_seq(struct gathered *g, uint64_t seq)
 {
 	if (seq > UINT32_MAX) {
@@ -367,8 +367,8 @@ static uint16_t namespace_of(const struct gathered *g)
 	return g->ns[PL_IOAM_PREALLOCATED];
 }
 
-/* The encapsulating node's time; without a trace, which tells more, also as a path of that one
- * node. */
+/* Sets the encapsulating node's time; without a trace, which would have more, also makes a path of
+ * that single node. */
 static void set_e2e_time(struct gathered *g)
 {
 	if (g->n > 0)
@@ -432,7 +432,7 @@ enum pl_verdict decode_ioam(struct job *j, struct pl_path *path, struct pl_hop *
 		v = gather(&g, level->dst_opts, &unassigned);
 	if (v != PL_V_OK)
 		return v;
-	/* A type of tomorrow beside one of today does not spoil the latter. */
+	/* An unknown type beside a known one does not invalidate the known one. */
 	if (unassigned && g.kinds == 0)
 		return PL_V_IOAM_OPTION;
 	if (unassigned)

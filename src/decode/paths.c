@@ -87,7 +87,7 @@ static void keep_shape(
 	}
 }
 
-/* Takes a slot out; those behind it move up, so that each is found from its home on. */
+/* Removes a slot; those behind it move up, so that each is found by probing from its home. */
 static void take_out(struct paths *p, uint32_t hole)
 {
 	uint32_t at = hole;
@@ -139,7 +139,8 @@ static uint32_t choose(
 	return best;
 }
 
-/* A number for a path of the source: the next, or that of a path that made room; p->max: none. */
+/* Returns a number for a path of the source: the next one, or the number of a replaced path;
+ * p->max: none. */
 static uint32_t make_place(struct paths *p, const struct pl_addr *source, uint64_t now_ns)
 {
 	const uint32_t held = p->n < p->max ? 0 : pl_shares_held(&p->shares, source);
@@ -213,7 +214,7 @@ static struct path_slot *intern(
 	return slot;
 }
 
-/* A path that is not at hand: its slot is on its way when its turn comes. */
+/* A path that is not cached: its slot is prefetched before its turn comes. */
 static inline void fetch(struct paths *p, uint64_t path_id)
 {
 	if ((*recent_of(p, path_id))->path_id != path_id)

@@ -133,8 +133,8 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	} else if (r->inner_link != PL_LINK_UNKNOWN) {
 		v = find_telemetry(j, &f, r->inner, r->inner_link, NULL, true, r->tracked);
 		if (v == PL_V_SHORT || v == PL_V_ETHERTYPE_UNKNOWN) {
-			/* Cut before its addresses, or no IP: a report all the same, about no
-			 * flow. */
+			/* Cut before its addresses, or no IP packet: this is still a report, but
+			 * without a flow. */
 			j->notes |= PL_NOTE_BIT(INNER_CUT);
 			f.unread = true;
 			v = PL_V_OK;

@@ -116,8 +116,8 @@ static void keep_int(struct header_shape *s, unsigned int shim, enum pl_int_vers
 	}
 }
 
-/* `bytes` bytes of the record from offset `to` are those of the headers at `from`, turned when
- * `swap`. */
+/* `bytes` bytes of the record from offset `to` are copied from the headers at `from`, in reverse
+ * order when `swap`. */
 static void put(
 	struct header_shape *s, unsigned int to, unsigned int from, unsigned int bytes, bool swap)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Header shapes. The reports of an exporter differ in addresses, ports, numbers and values; the
- * bytes of their headers that fast.c checks are the same from one to the next. Once it has taken
- * a packet, the bytes that decided are kept with a mask of the bits that did, and a packet of
- * the same length that agrees in all of them is taken by comparing 112 bytes, in place of
- * walking the headers again. A shape decides nothing by itself: every bit that fast.c looked at
- * is in the mask or looked at again. fast_test.c turns each bit of the headers to prove it.
+ * bytes of their headers that fast.c checks are the same from one to the next. Once fast.c has
+ * taken a packet, the checked bytes are kept with a mask of the checked bits. A later packet of the
+ * same length that agrees in all of them is then accepted by comparing 112 bytes, instead of
+ * parsing the headers again. A shape makes no decision of its own: every bit that fast.c checked is
+ * in the mask or is checked again. fast_test.c turns each bit of the headers to prove it.
  */
 #pragma once
 
