@@ -142,7 +142,7 @@ void pl_connection_finish(
 	struct pl_connector *c, struct pl_connection *conn, uint8_t event, uint64_t now_ns)
 {
 	conn->state = CM_DONE;
-	/* The owner was told of the end already. */
+	/* The end was reported to the owner already. */
 	if (conn->event != PL_CONNECTION_SILENT || event != PL_CONNECTION_CLOSED)
 		conn->event = event;
 	/* A repeated message may still come for this long, and is answered. */
@@ -257,7 +257,7 @@ static bool watched(const struct pl_connector *c, const struct pl_connection *co
 static void end_stale(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns)
 {
 	pl_count(&c->counters.stale, 1);
-	/* A DREQ tells the peer, in case it knows of the connection. */
+	/* Sends a DREQ, in case the peer knows of the connection. */
 	if (conn->state == CM_UP)
 		pl_connection_give_up(c, conn, PL_CONNECTION_CLOSED, now_ns);
 	else
@@ -324,7 +324,8 @@ static void doubt(
 		return;
 	}
 	conn->asked++;
-	/* From now, not from the due time: after a late question the peer has as long to answer. */
+	/* Counted from now, not from the due time, so that after a late probe the peer has the full
+	 * time to answer. */
 	conn->at_ns = now_ns + c->options.silent_ns / 2 / c->options.tries;
 	pl_count(&c->counters.asked, 1);
 	pl_connector_put(c, &conn->path, conn->mad, out);
@@ -345,7 +346,7 @@ static void send_one(
 	if (!waits(conn) || now_ns < conn->at_ns)
 		return;
 	if (conn->tries == 0) {
-		/* Nobody answered the DREQ: the connection ends all the same. */
+		/* The DREQ got no answer: the connection ends nevertheless. */
 		pl_connection_finish(c, conn,
 			conn->state == CM_DREQ_SENT ? PL_CONNECTION_CLOSED : PL_CONNECTION_TIMEOUT,
 			now_ns);

@@ -11,8 +11,8 @@
  *
  * REQ, REP and DREQ are sent again until they are answered or the tries are used up; a message that
  * comes twice gets the same answer. A request in another transaction with the communication id or
- * queue pair of an established connection may be from a peer that has begun anew, or from a forged
- * address. Such a request is answered as any other, and the old connection ends as stale when the
+ * queue pair of an established connection may be from a peer that has restarted, or from a forged
+ * address. Such a request is answered like any other, and the old connection ends as stale when the
  * new one is confirmed, which only the peer itself can do (the architecture, 12.9.8.3, ends it at
  * the request; docs/protocols/roce.md). The first data replace a lost RTU (pl_connector_heard).
  * Messages count only from the address that the connection is with. Each connection keeps its
@@ -44,7 +44,7 @@ struct pl_connector_options {
 	uint32_t n_own; /* at least one */
 	uint8_t smac[6];
 	uint16_t mtu; /* passive: the largest path MTU that is accepted; 0: 4096 */
-	/* 0: 64; connections being made count, those closed a moment ago give way */
+	/* 0: 64; connections being made count, recently closed ones may be replaced */
 	uint32_t max_connections;
 	/* Returns true for peers that may ask. NULL: every peer. Messages of other peers are
 	 * counted (denied) and change nothing; their requests are rejected, a few in a second. */
@@ -105,7 +105,7 @@ int pl_connector_reject(struct pl_connector *c, uint32_t id, uint16_t reason, ui
 int pl_connector_forget(struct pl_connector *c, uint32_t id);
 /* Ends a connection that is connected. Returns -ENOENT, -EINVAL. */
 int pl_connector_disconnect(struct pl_connector *c, uint32_t id, uint64_t now_ns);
-/* Notes data from the peer: they stand for its RTU, and are a sign of life. Returns -ENOENT. */
+/* Takes data from the peer as its RTU, and as a sign of life. Returns -ENOENT. */
 int pl_connector_heard(struct pl_connector *c, uint32_t id, uint64_t now_ns);
 
 /* Takes a packet to queue pair 1. */
@@ -116,7 +116,8 @@ bool pl_connector_send(struct pl_connector *c, uint64_t now_ns, struct pl_frames
 uint64_t pl_connector_next_ns(const struct pl_connector *c);
 
 enum pl_connection_event_kind {
-	PL_CONNECTION_REQUEST = 1, /* a peer asks: `terms`, `port`; accept or reject */
+	PL_CONNECTION_REQUEST = 1, /* a peer requests a connection: `terms`, `port`; accept or
+				    * reject it */
 	PL_CONNECTION_CONNECTED,   /* active: `terms` are the peer's answer */
 	PL_CONNECTION_REJECTED,    /* `reason`, and `largest_mtu` when the MTU is the reason */
 	PL_CONNECTION_TIMEOUT,     /* no answer */

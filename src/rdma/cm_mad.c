@@ -423,8 +423,8 @@ static void begin_second(struct pl_connector *c, uint64_t now_ns)
 	memset(c->by_source, 0, sizeof(c->by_source));
 }
 
-/* Count of messages in this second of the sources with these first bytes. Sources with the same
- * hash, which nobody can foresee, share a count. */
+/* Counts the messages in this second of sources with these first bytes. Sources with the same
+ * (unpredictable) hash share a count. */
 static uint16_t *share_of(struct pl_connector *c, const struct pl_addr *source, size_t bytes)
 {
 	return &c->by_source[pl_hash(source->b, bytes, c->seed) % PL_CM_SOURCES];

@@ -7,7 +7,7 @@
 
 #include "rdma/index.h"
 
-/* Returns `wanted`, or for 0 a drawn number within the mask (never 0 or 1), that is not in the
+/* Returns `wanted`, or for 0 a random number within the mask (never 0 or 1) that is not in the
  * index; 0 when `wanted` is taken, or the kernel gave no random numbers. */
 static inline uint32_t pl_rdma_draw(
 	const struct pl_rdma_index *index, uint32_t wanted, uint32_t mask)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The fast path: WRITE Only and FETCH_ADD over untagged RoCEv2 on IPv4 to a queue pair with no
- * rules beyond addresses. A group of frames is looked at first, the memory that they name is
- * fetched meanwhile, then they are executed in their order. It changes nothing before every check
- * has passed; a frame that it does not take goes the slow path (pl_responder_receive), which
- * defines the correct result: a test compares the two.
+ * rules beyond addresses. A group of frames is checked first, which prefetches the memory that they
+ * name; then they are executed in order. It changes nothing before every check has passed; a frame
+ * that it does not take goes the slow path (pl_responder_receive), which defines the correct
+ * result: a test compares the two.
  */
 #include <string.h>
 
@@ -45,8 +45,8 @@ static inline bool usual(const struct pl_packet *pkt, uint32_t *ret_len)
 	fragment = pl_be64(p + IP + 6);
 	udp = pl_be64(p + IP + 20);
 	total = ip >> 16 & 0xffff;
-	/* IPv4 without options, not marked as congested; no fragment, UDP; to our port, as long as
-	 * IP says, no checksum. */
+	/* Requires IPv4 without options or congestion mark, not a fragment; UDP to port 4791 with
+	 * the length of the IP header and without checksum. */
 	if ((ip & 0xffffff0000000000) != 0x0800450000000000 || (~ip & 0x300000000) == 0 ||
 		(fragment & 0x3fff00ff00000000) != 0x0000001100000000 ||
 		(udp & 0x0000ffffffffffff) !=

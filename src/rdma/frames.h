@@ -46,7 +46,7 @@ static inline void pl_frames_name(struct pl_frames *frames, size_t at)
 		.link = PL_LINK_ETHERNET };
 }
 
-/* Appends a frame for the caller to write; pl_frames_room told that it fits. */
+/* Appends a frame for the caller to write; pl_frames_room must have returned that it fits. */
 static inline uint8_t *pl_frames_make(struct pl_frames *frames, size_t len)
 {
 	const size_t at = frames->build.len;
@@ -57,7 +57,7 @@ static inline uint8_t *pl_frames_make(struct pl_frames *frames, size_t len)
 	return frames->build.data + at;
 }
 
-/* Appends a frame; pl_frames_room told that it fits. */
+/* Appends a frame; pl_frames_room must have returned that it fits. */
 static inline void pl_frames_put(
 	struct pl_frames *frames, const struct pl_roce *packet, const void *payload, size_t len)
 {

@@ -22,10 +22,10 @@ struct pl_guard_source {
 	struct pl_addr addr;
 	uint64_t since_ns;              /* begin of the present second */
 	uint64_t last_ns;               /* time of the last guess */
-	uint64_t total;                 /* guesses; 0: the place is free */
+	uint64_t total;                 /* number of guesses; 0: the place is free */
 	uint64_t kinds[PL_GUARD_KINDS]; /* guesses by kind */
 	uint32_t guesses;               /* in the present second */
-	bool suspect, told;             /* told: the alarm was fetched */
+	bool suspect, told;             /* told: the alarm was read */
 };
 
 struct pl_guard {

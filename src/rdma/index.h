@@ -2,7 +2,7 @@
 /*
  * Numbers to places: an open-addressed table from 32-bit keys other than 0 (queue pair numbers,
  * region keys) to indexes of an array. At most half full, linear probing, removal by moving what
- * follows. Keys are ours, so nobody outside can make them collide.
+ * follows. The keys are chosen here, so no peer can make them collide.
  */
 #pragma once
 

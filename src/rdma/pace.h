@@ -30,7 +30,7 @@ static inline double pl_pace_rate(const struct pl_pace *p)
 	return p->bucket.rate;
 }
 
-/* Notes that n packets were sent. */
+/* Counts n sent packets. */
 static inline void pl_pace_sent(struct pl_pace *p, uint32_t n, uint64_t now_ns)
 {
 	const uint64_t past = now_ns - p->slot_ns;

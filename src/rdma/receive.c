@@ -370,7 +370,7 @@ static enum pl_rdma_cause uc_receive(
 	if (qp->c.max_jump != 0 && far > qp->c.max_jump)
 		return PL_RDMA_C_WINDOW;
 	if (q->kind & FIRST) {
-		qp->in = PL_RDMA_NONE; /* a message under way has lost its end */
+		qp->in = PL_RDMA_NONE; /* a message that had begun has lost its end */
 	} else if (ahead != 0 || check_order(qp, q) != PL_RDMA_C_OK) {
 		qp->in = PL_RDMA_NONE;
 		return PL_RDMA_C_BROKEN;

@@ -24,7 +24,7 @@ void pl_requester_narrow(struct pl_requester_conn *conn)
 }
 
 /*
- * Nothing came back at all. Fewer packets are sent each time, down to one: a link that loses
+ * No answer came at all. Each time fewer packets are sent, down to one, because a link that loses
  * periodically would otherwise lose the same packet of each round.
  */
 static void narrow_further(struct pl_requester_conn *conn)

@@ -224,7 +224,7 @@ void pl_requester_finish(
 			.original = m->original };
 		q->completions_n++;
 	}
-	/* Counted down only here: until then later ones must not push it out of the peer's
+	/* Counted down only here: until then later ones must not displace it from the peer's
 	 * memory. */
 	if (m->sent && pl_requester_asks(m)) {
 		assert(conn->asked > 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester: the side that writes into remote memory, in software. It takes work, answers and a
- * time, and has frames to send; it owns no socket and no clock. InfiniBand architecture 1.x, 9.7.
+ * The requester writes into remote memory, in software. It takes work, answers and a time, and
+ * gives frames to send; it owns no socket and no clock. InfiniBand architecture 1.x, 9.7.
  *
- * Unreliable connections (UC) send and forget: a lost frame costs what was in it and nothing else.
+ * Unreliable connections (UC) never send again: a lost frame loses its contents.
  * Reliable ones (RC) keep what they sent until it is acknowledged, go back to what was lost (NAK,
  * timeout), wait when the peer says that it is not ready, and complete an atomic or a READ only by
  * its own answer. A READ may return bytes that were written after it, when its answer was lost and

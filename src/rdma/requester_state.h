@@ -34,7 +34,8 @@ struct pl_requester_conn {
 	uint32_t asked;     /* atomics and READs: sent and not answered */
 	/* number of the one that was sent again because its answer must have been lost */
 	uint32_t missed;
-	bool ask; /* the next packet asks for an acknowledgement in any case: it is sent again */
+	bool ask; /* the next packet requests an acknowledgement in any case, because it is sent
+		   * again */
 
 	uint32_t allowed; /* packets that may be under way: the window, fewer after losses */
 	uint32_t gained;  /* packets acknowledged since `allowed` last grew */
@@ -101,5 +102,5 @@ void pl_requester_narrow(struct pl_requester_conn *conn);
 /* request.c: notes that n packets were acknowledged. */
 void pl_requester_widen(struct pl_requester_conn *conn, uint32_t n);
 
-/* request.c: goes back to packet number psn, which is outstanding, as the next to send. */
+/* request.c: makes the outstanding packet number psn the next one to send. */
 void pl_requester_rewind(struct pl_requester_conn *conn, uint32_t psn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder: what an RDMA NIC does with requests, in software. It takes frames, executes what
- * they ask for in memory regions, and has answers to send; it owns no socket and no clock.
+ * The responder does in software what an RDMA NIC does with requests. It takes frames, executes
+ * their requests in memory regions, and gives answers to send; it owns no socket and no clock.
  * InfiniBand architecture 1.x chapters 9.7 (reliable), 9.8 (unreliable); docs/protocols/roce.md has
  * the rules and where soft-RoCE differs.
  *
@@ -85,8 +85,8 @@ struct pl_rdma_region {
  * with va and base not alike modulo 8), -EEXIST (the key is in use), -ENOSPC. */
 int pl_responder_region_add(
 	struct pl_responder *r, const struct pl_rdma_region *region, uint32_t *ret_key);
-/* Makes the key name other memory of the same length, whose address has the same last three bits:
- * later requests go there. Returns -ENOENT, -EINVAL. */
+/* Moves the key to other memory of the same length, whose address has the same last three bits:
+ * later requests access that memory. Returns -ENOENT, -EINVAL. */
 int pl_responder_region_move(struct pl_responder *r, uint32_t key, void *base);
 /* Removes a region; afterwards nothing refers to its memory: messages under way and waiting READ
  * responses meet an access error. Returns -ENOENT. */

@@ -145,7 +145,7 @@ static inline uint8_t *pl_responder_within(const struct pl_rdma_region *region,
 	return NULL;
 }
 
-/* As pl_responder_within, by the region's key. */
+/* As pl_responder_within, with the region found by its key. */
 static inline uint8_t *pl_responder_reach(const struct pl_responder *r,
 	const struct pl_responder_qp *qp, uint32_t rkey, uint64_t va, uint64_t bytes,
 	uint8_t access, enum pl_rdma_cause *ret_cause)
