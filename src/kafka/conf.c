@@ -42,8 +42,8 @@ static int set(rd_kafka_conf_t *conf, const char *name, const char *value, struc
 			name, rd_kafka_version_str());
 		return -ENOENT;
 	default:
-		/* The value may be a secret: only librdkafka's text, which knows that, goes into
-		 * the message. */
+		/* The value may be a secret, so the message has only the text of librdkafka, which
+		 * hides secrets. */
 		pl_diag_set(diag, "property '%s': %s", name, text);
 		return -EINVAL;
 	}
@@ -57,7 +57,7 @@ static int set_all(rd_kafka_conf_t *conf, const struct pl_kafka_uri *uri,
 
 	for (; r == 0 && settings->name != NULL; settings++) {
 		r = set(conf, settings->name, settings->value, diag);
-		r = r == -ENOENT ? 0 : r; /* an older librdkafka goes without it */
+		r = r == -ENOENT ? 0 : r; /* an older librdkafka does not know it */
 	}
 	for (unsigned int i = 0; r == 0 && i < uri->n_properties; i++) {
 		r = check_reserved(uri->properties[i].name, reserved, diag);

@@ -9,8 +9,8 @@
  *   pl_kafka_consumer_close(c);
  *
  * Messages are from outside: one that is not of records of the kind (message.h) is counted by its
- * fault, and the caller gets only its offset. Nothing is committed but what the caller says, so
- * that after a crash records come again, and none is missed.
+ * fault, and the caller gets only its offset. Only positions of the caller are committed, so that
+ * after a crash records come again, and none is missed.
  *
  * One thread at a time may call; callbacks run in it, within recv and close.
  */
@@ -56,15 +56,15 @@ struct pl_kafka_consumer_config {
 	const char *format; /* of raw messages: header "f"; NULL: any. It lasts as long as the
 			     * consumer */
 	const char *group;  /* NULL: the URI's property group.id */
-	uint32_t
-		wait_ms; /* how long open may wait for a broker to tell of the topic; 0: not at all */
+	uint32_t wait_ms;   /* how long open may wait for a broker to describe the topic; 0: not at
+			  * all */
 	/* Time that brokers may gather a megabyte for an answer; 0: 100 ms. The URI's property
 	 * fetch.wait.max.ms takes precedence. */
 	uint32_t gather_ms;
 	/* `assigned`: this member reads these partitions from now on; it may change their offsets,
-	 * which are PL_KAFKA_COMMITTED. `revoked`: it no longer reads these, and commits in there
-	 * what it wants to commit, unless they are lost (other members have them already). Each may
-	 * be called for several parts of a list. Either may be NULL. */
+	 * which are PL_KAFKA_COMMITTED. `revoked`: it no longer reads these, and may commit
+	 * positions within the call, unless the partitions are lost (other members have them
+	 * already). Each may be called for several parts of a list. Either may be NULL. */
 	void (*assigned)(void *arg, struct pl_kafka_position *positions, uint32_t n);
 	void (*revoked)(void *arg, const uint32_t *partitions, uint32_t n, bool lost);
 	void *arg;
@@ -139,11 +139,12 @@ uint64_t pl_kafka_block_clock(const struct pl_kafka_block *block, uint64_t real_
 int pl_kafka_consumer_commit(struct pl_kafka_consumer *c, const struct pl_kafka_position *positions,
 	uint32_t n, uint32_t wait_ms, struct pl_diag *diag);
 
-/* Asks for the positions that the group committed, in one request. `each` (may be NULL) gets every
+/* Requests the positions that the group committed, in one request. `each` (may be NULL) gets every
  * partition with its offset, or PL_KAFKA_COMMITTED when there is none, and the text committed with
  * it, or "". To be called in `assigned`: messages between the position and the first one that is
- * read count as `expired` when the topic does not have them any more. While the group has no coordinator it asks again, for wait_ms. Returns
- * -EIO with diag when no position is known; `each` was not called then. */
+ * read count as `expired` when the topic does not have them any more. While the group has no
+ * coordinator it repeats the request, for wait_ms. Returns -EIO with diag when no position is
+ * known; `each` was not called then. */
 typedef void pl_kafka_committed(void *arg, uint32_t partition, int64_t offset, const char *note);
 int pl_kafka_consumer_committed(struct pl_kafka_consumer *c,
 	const struct pl_kafka_position *positions, uint32_t n, uint32_t wait_ms,

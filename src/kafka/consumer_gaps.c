@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds messages that a topic deleted before they were read. librdkafka goes on where
- * auto.offset.reset says when a position is not in the topic any more, and tells nobody.
+ * Finds messages that a topic deleted before they were read. When a position is not in the topic
+ * any more, librdkafka silently continues where auto.offset.reset says.
  *
  * A message behind the expected offset is no proof: offsets are also missing where a transaction
  * ended or was aborted, and in compacted topics. The proof is the offset at which the topic begins.
@@ -81,7 +81,7 @@ void pl_kafka_consumer_reach(
 
 	if (expected != PL_KAFKA_UNEXPECTED && m->offset > expected)
 		begin = begin_of(c, m, expected);
-	/* Those between the beginning and the message were passed over, not deleted. */
+	/* Offsets between the beginning of the topic and the message were skipped, not deleted. */
 	begin = begin < m->offset ? begin : m->offset;
 	if (begin > expected) {
 		c->stats.expired += (uint64_t)(begin - expected);

@@ -27,7 +27,7 @@ struct pl_kafka_consumer {
 	struct pl_diag gone;   /* about the last messages that count as `expired` */
 	uint64_t told_expired; /* stats.expired when the caller was told last */
 	uint64_t span_ns,
-		asked_ns; /* begin of a span of time, and how long brokers were asked in it */
+		asked_ns; /* begin of a time span, and how long requests to brokers took in it */
 	bool revoked;     /* the fetching call took partitions away */
 	void *aligned;    /* room for the largest message */
 

@@ -16,7 +16,7 @@
 #include "kafka/producer_state.h"
 
 #define PURGE_MS    2000
-#define FLUSH_MS    100 /* between two looks at how many items still wait */
+#define FLUSH_MS    100 /* time between two checks of how many items still wait */
 #define CLOSE_TIMES 6   /* the most that close waits, in multiples of its time limit */
 
 static const struct pl_stat stat_rows[] = {
@@ -224,7 +224,7 @@ static int new_client(struct pl_kafka_producer *p, const struct pl_kafka_produce
 		pl_diag_set(diag, "%s", text);
 		return -EINVAL;
 	}
-	/* From here on the client asks for the topic's metadata by itself. */
+	/* From here on the client requests the topic's metadata on its own. */
 	p->topic = rd_kafka_topic_new(p->rk, p->topic_name, NULL);
 	if (p->topic == NULL) {
 		pl_diag_set(diag, "topic '%s': %s", p->topic_name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes to a topic of Kafka without ever waiting: what finds no room is dropped and counted.
+ * Writes to a topic of Kafka without ever waiting: items that find no room are dropped and counted.
  *
  * PL_KAFKA_RECORDS: records of one fixed size (record/packet.h) are gathered into messages of up to
  * uri->records of them (message.h). Each partition has one message being filled; partition = hash
@@ -58,8 +58,8 @@ struct pl_kafka_producer_config {
 	 * While more than half of the buffers wait for their acknowledgement, only full messages
 	 * are sent. */
 	uint64_t age_ns;
-	/* Time that open may wait for a broker to tell of the topic. 0: it does not wait; records
-	 * are dropped (drop_no_partitions) until a broker has told. */
+	/* Time that open may wait for a broker to describe the topic. 0: it does not wait; records
+	 * are dropped (drop_no_partitions) until a broker has described it. */
 	uint32_t wait_ms;
 	/* Bytes that a message must have room for: the longest entry or text to be expected, 0: not
 	 * known; with records one record, whatever this says. Open refuses a topic that takes less;
@@ -74,8 +74,8 @@ struct pl_kafka_producer_config {
 	 * the call. Also called for a message that found no room in the client's queue. */
 	bool (*undelivered_message)(
 		void *arg, const void *key, size_t key_len, const void *value, size_t len);
-	/* The same for a message with a note (pl_kafka_producer_send_hashed): what the caller has to
-	 * make it of again. */
+	/* The same for a message with a note (pl_kafka_producer_send_hashed), from which the caller
+	 * can make it again. */
 	bool (*undelivered_note)(void *arg, const void *note);
 	void *arg;
 };
@@ -117,7 +117,7 @@ int pl_kafka_producer_put_entry(
 /* Sets the clock of the times of the records put from now on; initially PL_STAMP_NONE. */
 void pl_kafka_producer_clock(struct pl_kafka_producer *p, enum pl_clock_kind clock);
 
-/* Returns true once a broker has told of the topic's partitions. */
+/* Returns true once a broker has described the topic's partitions. */
 bool pl_kafka_producer_knows(const struct pl_kafka_producer *p);
 
 /* Returns true when a put with this hash would find room now; for callers that can wait instead of
@@ -141,8 +141,8 @@ int pl_kafka_producer_send_stored(struct pl_kafka_producer *p, const void *key, 
 uint64_t pl_kafka_producer_stored(const struct pl_kafka_producer *p);
 
 /* Sends a message without a key: the partition is that of the hash, as for records, and the message
- * has the time ts_ns. note: bytes that come back when it is not delivered, copied; NULL: none. Returns
- * also -EAGAIN: partitions are not known. */
+ * has the time ts_ns. note: bytes that come back when it is not delivered, copied; NULL: none. Also
+ * returns -EAGAIN while partitions are not known. */
 struct pl_kafka_note {
 	const void *bytes;
 	size_t len;
@@ -159,7 +159,7 @@ void pl_kafka_producer_mark(struct pl_kafka_producer *p);
  * per burst, and at least every few milliseconds while anything waits. now_ns is monotonic. */
 void pl_kafka_producer_turn(struct pl_kafka_producer *p, uint64_t now_ns);
 
-/* Copies the counters as of now. */
+/* Copies the present counters. */
 void pl_kafka_producer_stats(
 	const struct pl_kafka_producer *p, struct pl_kafka_producer_stats *ret);
 /* librdkafka's last statistics, up to a second old. */
@@ -169,14 +169,14 @@ struct pl_kafka_skew;
 const struct pl_kafka_skew *pl_kafka_producer_skew(const struct pl_kafka_producer *p);
 /* Sum of the rows drop_*. */
 uint64_t pl_kafka_producer_dropped(const struct pl_kafka_producer_stats *stats);
-/* Text why the topic takes no message of `least` bytes, empty when it does; shorter ones are sent
- * all the same. */
+/* Returns the reason why the topic takes no message of `least` bytes, empty when it does; shorter
+ * messages are sent nevertheless. */
 const char *pl_kafka_producer_misfit(const struct pl_kafka_producer *p);
 /* Text of the last error, which may be over; empty when there was none. */
 const char *pl_kafka_producer_trouble(const struct pl_kafka_producer *p);
-/* Returns true when records do not get through, as of the last turn, and sets *ret to the reason: no
- * broker is up, none told of the topic within five seconds, or records were refused and none was
- * delivered since, for a minute. */
+/* Returns true when records do not get through, as of the last turn, and sets *ret to the reason:
+ * no broker is up, none described the topic within five seconds, or records were refused and none
+ * was delivered since, for a minute. */
 bool pl_kafka_producer_failing(const struct pl_kafka_producer *p, struct pl_diag *ret);
 
 /* Sends the batches, waits for acknowledgements until none came for timeout_ms, or for six times that

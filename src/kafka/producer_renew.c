@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Replaces the client after new certificates on disk, after a fault that it cannot go on from, or
- * when a topic takes less than the first client gathers: a second client is opened beside the first
- * one. When a broker has told it of the topic, it gets all messages from then on, and the first one
- * is closed when its own are acknowledged. A client that does not get through is given up; the next
- * look tries again. */
+/* Replaces the client after new certificates on disk, after a fatal fault of the client, or when a
+ * topic takes smaller batches than the first client gathers: a second client is opened while the
+ * first one continues. When a broker has described the topic to the second client, it gets all
+ * further messages, and the first one is closed when its own are acknowledged. A client that cannot
+ * connect is given up; the next check tries again. */
 #include "kafka/producer_renew.h"
 
 #include <string.h>

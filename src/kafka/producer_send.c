@@ -13,7 +13,7 @@
 #include "kafka/producer_state.h"
 
 #define ABSENT     "no broker told of the topic; is it there?"
-#define TELL_NS    UINT64_C(5000000000) /* for a broker to tell of the topic */
+#define TELL_NS    UINT64_C(5000000000) /* time to wait for a broker to describe the topic */
 /* Time for which a refusal counts. Longer than delivery.timeout.ms, after which messages that wait
  * for replicas are refused, and come again. */
 #define REFUSED_NS UINT64_C(60000000000)
@@ -158,7 +158,7 @@ bool pl_kafka_producer_failing(const struct pl_kafka_producer *p, struct pl_diag
 {
 	const char *trouble = p->trouble.text;
 
-	/* Before the first error nothing is known. */
+	/* Before the first error the state of the brokers is unknown. */
 	if (trouble[0] != '\0' && p->client.brokers_up == 0) {
 		pl_diag_set(ret, "no broker is up: %s", trouble);
 		return true;
@@ -544,12 +544,12 @@ static void take_partitions(struct pl_kafka_producer *p, uint64_t n)
 	while (!TAILQ_EMPTY(&p->filling))
 		pl_kafka_batch_send(p, TAILQ_FIRST(&p->filling));
 	p->n_partitions = (uint32_t)n;
-	/* With fewer buffers than are wanted, partitions share those that there are. */
+	/* With fewer buffers than partitions need, the partitions share them. */
 	if (p->mode != PL_KAFKA_MESSAGES)
 		(void)pl_kafka_producer_pool(p, &p->trouble);
 }
 
-/* librdkafka tells of no error when only the topic is missing. */
+/* librdkafka reports no error when only the topic is missing. */
 static void look_absent(struct pl_kafka_producer *p)
 {
 	const bool absent = is_absent(p) && p->client.brokers_up > 0;

@@ -34,7 +34,7 @@ TAILQ_HEAD(pl_kafka_batches, pl_kafka_batch);
 #define STORED ((uintptr_t)2)
 #define NOTE   (~(SIDE | STORED))
 
-/* Another client beside the present one. */
+/* A second client beside the present one. */
 struct pl_kafka_side {
 	rd_kafka_t *rk; /* NULL: there is none */
 	rd_kafka_topic_t *topic;
@@ -77,7 +77,7 @@ struct pl_kafka_producer {
 	/* Times of the first turn, and of the last refusal by librdkafka or a broker; 0: there was
 	 * none, or a message was delivered since. */
 	uint64_t began_ns, refused_ns;
-	bool absent; /* brokers are up, and none told of the topic */
+	bool absent; /* brokers are up, and none has described the topic */
 
 	bool spread;
 	uint32_t turn_of; /* spread: the partition that gets the next records */

@@ -29,7 +29,7 @@ struct pl_kafka_renew {
 	bool pending; /* files changed since the client was opened */
 };
 
-/* Notes the files of a configuration and their state, before a client is opened with it.
+/* Stores the files of a configuration and their state, before a client is opened with it.
  * -ENOMEM. */
 int pl_kafka_renew_init(struct pl_kafka_renew *renew, const rd_kafka_conf_t *conf);
 void pl_kafka_renew_done(struct pl_kafka_renew *renew);

@@ -12,8 +12,7 @@
 struct pl_kafka_room {
 	uint32_t bytes;
 	const char *setting; /* the setting that has this limit */
-	uint32_t
-		batch; /* limit of messages sent together, by the topic; UINT32_MAX: is not known */
+	uint32_t batch; /* the topic's limit for messages sent together; UINT32_MAX: not known */
 };
 
 /* Returns the client's limit (message.max.bytes). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the URI of a topic of Kafka and refuses what no broker could take. */
+/* Parses the URI of a topic of Kafka and refuses values that no broker would accept. */
 #include "kafka/uri.h"
 
 #include <errno.h>

@@ -294,7 +294,7 @@ int pl_kafka_writer_commit(struct pl_kafka_writer *w, struct pl_kafka_consumer *
 		w->begun = r < 0;
 		w->stats.transactions += r == 0;
 	}
-	/* An error of a message tells more than that the transaction failed. */
+	/* The error of a message says more than the failure of the transaction. */
 	if (r < 0 && w->trouble.text[0] != '\0' && diag != NULL)
 		pl_diag_set(diag, "a transaction: %s", w->trouble.text);
 	return r;
