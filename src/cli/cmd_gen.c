@@ -149,7 +149,7 @@ static int check_usage(const struct pl_opt_list *operands, const char *uri)
 	return 0;
 }
 
-/* A flood goes out in as few calls as the kernel offers, unless the address says otherwise. */
+/* A flood is sent with as few system calls as possible, unless the address says otherwise. */
 static const char *flood_uri(const char *uri, struct pl_buf *text)
 {
 	if (!o.flood || !is_udp(uri) || strstr(uri, "gso=") != NULL)

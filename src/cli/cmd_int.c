@@ -202,8 +202,8 @@ static int check_numbers(bool sink)
 	return 0;
 }
 
-/* Refuses options without an effect in this role, so that nobody believes that reports are sent, or
- * few. */
+/* Refuses options without an effect in this role, which would suggest that reports are sent, or
+ * fewer of them. */
 static int check_role(bool sink)
 {
 	const struct {

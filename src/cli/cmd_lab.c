@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline lab: networks to try things in, up and down. */
+/* pathline lab: builds networks for experiments, and removes them. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -114,12 +114,12 @@ static int bring_up(const struct pl_lab_topology *t, struct pl_diag *diag)
 	enum pl_lab_tier tier;
 	int r = pl_lab_choose_tier(&tier, args.tier, diag);
 
-	/* Why it is not the real thing. */
+	/* Prints why the lab is only simulated. */
 	if (r == 0 && diag->text[0] != '\0') {
 		pl_complain("lab up: %s; the network is simulated", diag->text);
 		*diag = (struct pl_diag){ .text = "" };
 	}
-	/* As long as it is known who the user is: he may become root of a namespace. */
+	/* Must be read before the process becomes root of a user namespace. */
 	if (r == 0)
 		r = pl_lab_run_folder(run, diag);
 	if (r == 0)
@@ -200,7 +200,8 @@ static int apply(const char *what)
 	return code;
 }
 
-/* Until the commands that end by themselves have, and then the others, one after the other. */
+/* Waits until the commands without `ready` have finished, and then ends the others, one after the
+ * other. */
 static int finish(const struct pl_lab_found *f, struct pl_lab_sayings *s, struct pl_diag *diag)
 {
 	bool told = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline lookup: telemetry memory asked in place, by key. */
+/* pathline lookup: looks up keys in telemetry memory, in place. */
 #include <errno.h>
 #include <string.h>
 

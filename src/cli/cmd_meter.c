@@ -13,7 +13,7 @@
 #include "mark/guard.h"
 #include "show/record_out.h"
 
-/* Of captures and interfaces, as given and by default; then of captures only. */
+/* Options for captures and interfaces, as given and by default; then those for captures only. */
 static struct pl_mark_args args, defaults;
 static struct {
 	struct pl_opt_list files, links, zooms, back;
@@ -27,7 +27,7 @@ static struct {
 
 static const char *const modes[] = { "tc", "native", "generic", NULL };
 
-/* In the order of enum pl_mark_method, from 1 on; then what is no alternate marking. */
+/* In the order of enum pl_mark_method, from 1 on; then methods that are not alternate marking. */
 static const char *const methods[] = {
 #define PL_MARK_METHOD(number, id, name, help) [(number)-1] = (name),
 #include "record/fields.def"
@@ -156,7 +156,8 @@ static bool is_hash(void)
 	return args.method != NULL && strcmp(args.method, "hash") == 0;
 }
 
-/* Where a hash chooses packets there is no mark, and no guard band. 0, or an exit code; complains. */
+/* Checks the options of hashed packets, which have neither a mark nor a guard band. Returns 0, or
+ * an exit code after printing the error. */
 static int hash_args(struct pl_mark_read_options *o)
 {
 	const struct {

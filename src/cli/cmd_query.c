@@ -119,8 +119,8 @@ static const struct pl_opt *options(void)
 
 /* ---- which ---- */
 
-/* Returns true for "flows | where …", "SELECT …", "ddos(threshold=9)"; false for a word that is
- * none of ours. */
+/* Returns true for "flows | where …", "SELECT …", "ddos(threshold=9)"; false for a word that does
+ * not begin a question. */
 static bool is_question(const char *text)
 {
 	static const char *const moved[] = { "flow", "queue", "drops", "key", NULL };

@@ -66,7 +66,8 @@ static uint64_t verdicts(const struct reader *rd, enum pl_verdict v)
 	return pl_counter_read(&pl_decode_counters(rd->decode)->verdicts[v]);
 }
 
-/* What is there, or nothing more is ready: then what was found is shown, and the next awaited. */
+/* Takes what is there; when nothing more is ready, prints the records found so far before
+ * waiting. */
 static int receive(struct reader *rd, struct pl_port *port, struct pl_diag *diag)
 {
 	int r = pl_port_recv(port, &rd->packets, 0, diag);
@@ -130,8 +131,8 @@ static bool shown(void *reader, uint32_t wait_ms)
 	return rd->out.error == 0 && !rd->out.gone;
 }
 
-/* One file from its beginning to its end, to its damage, or until no more is wanted. Complains;
- * false when something was wrong. */
+/* Reads one file to its end, to a damage, or until enough was read. Prints errors; returns false
+ * when there were any. */
 static bool read_file(struct reader *rd, const char *path)
 {
 	const struct pl_port_reader reader = { .mark = mark, .settled = shown, .arg = rd };
@@ -172,7 +173,7 @@ static bool read_file(struct reader *rd, const char *path)
 	return r >= 0 || r == -ENODATA;
 }
 
-/* Tells each fault in a line, what is not read, and an option that may help. */
+/* Prints each fault in a line, what is not read, and an option that may help. */
 static void tell_faults(const struct reader *rd)
 {
 	const struct pl_decode_counters *c = pl_decode_counters(rd->decode);
@@ -194,7 +195,7 @@ static void tell_faults(const struct reader *rd)
 	pl_buf_done(&text);
 }
 
-/* Tells options that would decode what did not. */
+/* Prints options that would decode packets that did not decode. */
 static void tell_advice(struct reader *rd)
 {
 	const struct pl_advice *advice;
@@ -211,7 +212,7 @@ static void tell_advice(struct reader *rd)
 	pl_buf_done(&text);
 }
 
-/* Tells what no option reads. False when that was all. */
+/* Prints what no option can read. Returns false when that was all. */
 static bool tell_unread(const struct reader *rd)
 {
 	const struct pl_decode_counters *c = pl_decode_counters(rd->decode);

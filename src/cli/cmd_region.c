@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline region: telemetry memory created, described, asked, dumped, verified. */
+/* pathline region: creates, describes, looks up, dumps and verifies telemetry memory. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -124,7 +124,8 @@ static const struct pl_opt *options(void)
 
 /* ---- create ---- */
 
-/* Refuses options that this primitive does not take. 0, or an exit code; complains. */
+/* Refuses options that this primitive does not take. Returns 0, or an exit code after printing the
+ * error. */
 static int check_given(uint32_t primitive)
 {
 	const struct pl_region_args *r = &args.read;
@@ -260,7 +261,8 @@ static int open_and(const char *word, const char *path, const char *const *keys,
 	struct pl_region *g;
 	int code;
 
-	/* Someone may cut the file while it is read: that is told, and no signal. */
+	/* If the file is truncated while it is read, an error is printed, instead of ending by a
+	 * signal. */
 	(void)pl_region_guard();
 	if (pl_region_open(&g, path, PL_REGION_READ, NULL, &diag) < 0) {
 		if (strstr(diag.text, path) != NULL)

@@ -89,7 +89,7 @@ static void tell_tap(const struct pl_taps_one *one)
 {
 	struct pl_buf text;
 
-	/* That of a marking domain which only reads regions has none. */
+	/* The tap of a marking domain that only reads regions has no sources. */
 	if (one->service.n_ports + one->service.n_kernels == 0)
 		return;
 	pl_buf_init(&text);

@@ -51,7 +51,8 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-/* The place of a word in a list of n; n when it is none of them, complains. */
+/* Returns the index of a word in a list of n; if the word is not in it, prints an error and returns
+ * n. */
 static unsigned int place_of(
 	const char *what, const char *word, const char *const *list, unsigned int n)
 {

@@ -21,12 +21,12 @@
 #include "netio/port.h"
 #include "record/json.h"
 
-/* Where simulated time begins when nobody waits for it, as in captures of `gen`. */
+/* The beginning of simulated time when it does not follow the clock, as in captures of `gen`. */
 #define START_NS        (UINT64_C(1700000000) * 1000000000)
 #define STEP_NS         UINT64_C(100000)
 #define DURATION_MAX_NS (UINT64_C(1000000) * 1000000000)
 #define STEPS           100u /* one after the other */
-/* What is under way when the hosts have stopped comes to its end. */
+/* After the hosts have stopped, packets under way still reach their ends. */
 #define END_NS          UINT64_C(1000000000)
 
 static struct {
@@ -108,7 +108,7 @@ struct run {
 	struct pl_lab_faults *faults;
 	struct pl_lab_metering *marking;
 	struct pl_mark_truth_rows rows;
-	int failed;     /* negative errno of what callbacks could not do */
+	int failed;     /* first error of a callback, negative errno */
 	bool usage;     /* the command line is wrong */
 	bool unwritten; /* not all rows were */
 };
@@ -205,7 +205,7 @@ static uint64_t due_ns(const void *gen)
 						     : UINT64_MAX;
 }
 
-/* Simulated time is never skipped: what is late is sent at once. */
+/* Simulated time is never skipped: late packets are sent at once. */
 static void skip_to(void *gen, uint64_t now_ns)
 {
 	(void)gen;
@@ -219,7 +219,7 @@ static int next(void *gen, uint64_t until_ns, struct pl_batch *ret)
 	/* The batch before is done with. */
 	free_list(run->lent);
 	run->lent = NULL;
-	/* Not for long without coming back: a signal is to end it also where nothing is reported. */
+	/* Runs only short steps, so that a signal can end it even if there are no reports. */
 	for (unsigned int i = 0;
 		i < STEPS && run->first == NULL && pl_dp_sim_now(run->sim) + STEP_NS <= until_ns &&
 		pl_dp_sim_now(run->sim) < run->end_ns && run->failed == 0;
@@ -341,7 +341,7 @@ static bool end_marking(struct run *run)
 	return pl_mark_truth_end(&run->rows);
 }
 
-/* Beside the history: what links, queues and flows counted. */
+/* Writes the counts of links, queues and flows beside the history. */
 static int write_books(struct run *run, const struct pl_lab_topology *t, struct pl_diag *diag)
 {
 	struct pl_lab_truth_books books = { .text = { 0 } };
@@ -356,7 +356,7 @@ static int write_books(struct run *run, const struct pl_lab_topology *t, struct 
 	return r;
 }
 
-/* Without flows of its own the network has those of a story, or nobody sends. */
+/* Without random flows the network has the traffic of a story, or none. */
 static int check_flows(const struct pl_lab_topology *t, struct run *run, struct pl_diag *diag)
 {
 	for (size_t i = 0; i < t->story.n; i++) {
@@ -406,7 +406,7 @@ static int simulate(const char *what, const char *uri, struct run *run, struct p
 		r = check_flows(&topology, run, diag);
 	if (r == 0)
 		r = pl_lab_simulation_new(&run->simulation, &topology, &cfg, diag);
-	/* What is wrong from here on is in no file. */
+	/* Errors from here on do not come from the file. */
 	if (r == 0)
 		diag->file[0] = '\0';
 	if (r == 0)

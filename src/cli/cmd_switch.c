@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline switch: runs the software switch, and asks one that runs. */
+/* pathline switch: runs the software switch, and sends requests to a running one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -45,7 +45,7 @@ static const struct pl_opt *options(void)
 
 /* ---- the file ---- */
 
-/* Where the program has block records go: without touching the system. */
+/* Checks the outputs of block records in the program, without opening them. */
 static int check_outputs(const struct pl_dp_program *program, struct pl_diag *diag)
 {
 	const struct pl_tap_out_settings settings = { .kind = PL_FLAT_MARK128 };

@@ -107,7 +107,7 @@ static int tail_history(void)
 					      : pl_tail_history(&history);
 }
 
-/* The kind of taps that is asked for; NULL: none. */
+/* The requested kind of tap records; NULL: none. */
 static const struct pl_watch_kind *tapped_kind(void)
 {
 	return pl_watch_kind_of(args.flows     ? PL_FLAT_FLOW288

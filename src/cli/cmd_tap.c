@@ -152,7 +152,7 @@ static bool has_rules(void)
 	return args.rules.n > 0 || args.rules_file != NULL;
 }
 
-/* A source of drops says what its records are of; those of all interfaces are one. -ENOMEM. */
+/* Adds the default source of drops, of all interfaces. -ENOMEM. */
 static int find_drops(struct pl_opt_list *sources)
 {
 	for (size_t i = 0; i < sources->n; i++)

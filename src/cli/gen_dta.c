@@ -32,7 +32,7 @@ static struct {
 	const char *output;
 } o;
 
-/* Options whose value 0 stands for a default further down. */
+/* Options where 0 means a default that is set later. */
 static const struct pl_arg_number numbers[] = { { "copies", &o.copies },
 	{ "reporters", &o.reporters }, { "packed", &o.packed }, { "keys", &o.keys },
 	{ "key-bytes", &o.key_bytes }, { "value-bytes", &o.value_bytes }, { "lists", &o.lists },
@@ -309,8 +309,8 @@ static int send_stream(const char *uri, struct pl_diag *diag, int *ret_exit)
 
 /* ---- looked up ---- */
 
-/* Refuses streams whose answers do not follow from their number alone: nobody knows the right
- * answers. */
+/* Refuses streams whose values do not follow from their numbers, because the right answers are then
+ * unknown. */
 static int check_against(const struct pl_opt_list *operands)
 {
 	const enum pl_dta_stream s = (enum pl_dta_stream)pl_opt_place(streams, o.stream);

@@ -36,7 +36,7 @@ static struct {
 	bool ioam_seq_64;
 } o;
 
-/* A word and the number it stands for. */
+/* A word and its number. */
 struct word {
 	const char *name;
 	int value;
@@ -387,7 +387,7 @@ static int set_ioam(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 		(o.ioam_flags != NULL &&
 			set_bits("flags", ioam_flags, o.ioam_flags, 0, &flags, diag) < 0))
 		return -EINVAL;
-	/* damage chooses the options when nobody else does */
+	/* damage chooses the options that were not given */
 	if (o.ioam_options != NULL || o.malforms.n == 0)
 		io->options = (uint8_t)options;
 	io->trace_type = (uint32_t)type;

@@ -29,7 +29,8 @@ struct pl_gen_run {
 };
 struct pl_gen_run pl_gen_options_run(void);
 
-/* As given; topology owns the text of a topology file. -ECANCELED: the error has been told. */
+/* The options as given; topology owns the text of a topology file. -ECANCELED: the error has been
+ * printed. */
 int pl_gen_options_config(
 	struct pl_gen_cfg *cfg, struct pl_buf *topology, bool ioam, bool udp, struct pl_diag *diag);
 

@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 {
 	int code;
 
-	/* Ended children of a process that was told to ignore this are nobody's to wait for. */
+	/* With SIGCHLD ignored, as it may be inherited, ended children could not be waited for. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	pl_raw_port_add();
 	pl_stdout_open();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the commands of alternate marking have in common: options to values, and serving. */
+/* Common parts of the commands of alternate marking: converting options to values, and serving. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ void pl_mark_args_done(struct pl_mark_args *a)
 
 /* ---- options ---- */
 
-/* As the kernel's program has it (mark/packet.h). */
+/* In the form of the kernel's program (mark/packet.h). */
 static uint32_t header_bit(const struct pl_mark_bit *bit)
 {
 	return bit->carrier == PL_MARK_AT_RESERVED ? PL_MARK_RESERVED
@@ -347,7 +347,7 @@ static int serve(struct pl_mark_host *h, struct pl_mark_host_options *o,
 	pl_mark_host_close(h);
 	if (peer->is)
 		pl_mark_to_close(&to);
-	/* One that could not be begun prints no empty table. */
+	/* If it could not be started, no empty table is printed. */
 	if (prints && !h->began)
 		pl_buf_done(&out.rows.buf);
 	else if (prints && !pl_flat_out_end(&out))

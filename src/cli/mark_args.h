@@ -125,7 +125,7 @@ void pl_mark_args_done(struct pl_mark_args *a);
 int pl_mark_args_run(
 	struct pl_mark_host *h, const struct pl_service *beside, const struct pl_mark_args *a);
 
-/* Serves with what was given, in a role; rules: at least one must be given. An exit code;
- * complains. */
+/* Serves with the given options, in a role; rules: at least one must be given. Prints errors;
+ * returns an exit code. */
 int pl_mark_args_serve(const struct pl_command *command, struct pl_mark_args *a,
 	enum pl_hostmark_role role, bool rules, bool prints);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What follows from the other host's address: the way to it, the packets, the numbers of the points. */
+/* Derives from the other host's address: the route to it, the packets, the numbers of the
+ * points. */
 #include "cli/mark_peer.h"
 
 #include <inttypes.h>
@@ -68,7 +69,7 @@ static bool is_host(struct pl_mark_peer *p, const char *given)
 	return is_somebody(&p->host) && (p->dev[0] == '\0' || is_link_local(&p->host));
 }
 
-/* Of a link-local address: the one behind its %, or that of --dev. */
+/* The interface of a link-local address: the one behind its %, or that of --dev. */
 static int find_own_link(struct pl_mark_peer *p, struct pl_mark_args *a, const char *text)
 {
 	if (p->dev[0] != '\0' && a->dev != NULL && strcmp(a->dev, p->dev) != 0) {
@@ -133,7 +134,7 @@ static struct pl_udp_address address_of(const struct pl_mark_peer *p)
 	return address;
 }
 
-/* The given rules: without any they follow from the host. */
+/* The given rules; without any, rules follow from the addresses of the hosts. */
 static uint64_t rules_of(const struct pl_mark_args *a, const struct pl_mark_host_options *o)
 {
 	struct pl_tap_rules rules = o->rules;
@@ -242,15 +243,16 @@ static struct {
 	struct pl_mark_capture points[2]; /* their names */
 	struct pl_mark_segment segment;
 	struct pl_mark_rows rows;
-	struct pl_mark_out out; /* nobody gets records of results */
+	struct pl_mark_out out; /* there is no output for records of results */
 	uint64_t count;         /* rows, at most; 0: no limit */
 	uint64_t compared;      /* results with numbers */
 	uint64_t unmarked;      /* packets of flows that the marker does not mark */
 	bool told_clock;
 } live;
 
-/* One line for each block says nothing new of clocks; and idle flows are no news. A flow that the marker
- * has no record of is of no rule of its own, or from elsewhere: no loss, and no surplus. */
+/* Leaves out rows without news: those that only repeat the state of the clocks, and idle flows. A
+ * flow without a record of the marker is not chosen by the marker's rules, or comes from elsewhere:
+ * it is neither loss nor surplus. */
 static void print_result(void *arg, const struct pl_mark_result *result)
 {
 	(void)arg;

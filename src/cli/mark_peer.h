@@ -23,7 +23,7 @@ struct pl_mark_peer {
  * any more. 0, or an exit code; complains. */
 int pl_mark_peer_fill(struct pl_mark_peer *ret, struct pl_mark_args *a, enum pl_hostmark_role role);
 
-/* What a marker with those options sends to the peer; the peer outlives it. */
+/* What a marker with these options sends to the peer; the peer must outlive it. */
 void pl_mark_peer_send(const struct pl_mark_peer *peer, struct pl_mark_to *ret,
 	const struct pl_mark_args *a, const struct pl_mark_host_options *o);
 
