@@ -10,7 +10,7 @@
  *                       store 16 | body bytes 16 | sequence number 32; several such reports may
  *                       follow each other in a datagram
  *
- * Nothing on the wire tells the first two apart, so a reporter's form is configured; the third is
+ * The first two look alike on the wire, so a reporter's form is configured; the third is
  * recognised, because 0xD1 is no opcode. Behind the header stands the body ("…" runs to the end of
  * the datagram or body):
  *

@@ -98,7 +98,7 @@ struct pl_int_layout {
 	uint8_t off[PL_INT_F_MAX]; /* bytes from the block's start; PL_INT_NO_OFFSET = absent */
 };
 
-/* Widths of the two parts of a queue word, which its bytes do not tell. */
+/* Widths of the two parts of a queue word, which its bytes do not show. */
 enum pl_queue_word { PL_QUEUE_WORD_AUTO, PL_QUEUE_WORD_8_24, PL_QUEUE_WORD_16_16 };
 
 /* Cache of layouts, owned by one decoder: each key has two places, and it never grows. Zeros:

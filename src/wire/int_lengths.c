@@ -9,8 +9,8 @@
  *   - where it is not known which one is wrong, a verdict names what does not fit;
  *   - bytes that another length claims are never read as a node, port or path.
  *
- * A length that no other one describes is followed, as nothing tells whether it is wrong: so the
- * end of a stack before an ordinary payload, when it is a whole number of hops.
+ * A length that no other length confirms is followed, because its error could not be detected: for
+ * example the end of a stack in front of an ordinary payload, when it is a whole number of hops.
  */
 #include "wire/int_lengths.h"
 

@@ -445,7 +445,7 @@ static bool int_follows(enum pl_int_carrier carrier, const uint8_t *s, uint16_t 
 	return true;
 }
 
-/* Returns true when a header that does not parse is INT all the same: by its carrier or its
+/* Returns true when a header that does not parse is nevertheless INT, by its carrier or its
  * bytes. */
 static bool is_broken_int(enum pl_int_carrier carrier, enum pl_verdict v, struct pl_cursor shim)
 {

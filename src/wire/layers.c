@@ -18,7 +18,7 @@ static void note_missing(struct pl_layers *l, size_t n)
 	l->missing = n > UINT16_MAX ? UINT16_MAX : (uint16_t)n;
 }
 
-/* Ends the walk at a header that is not whole, by a cut or in a complete IP packet. */
+/* Ends the walk at an incomplete header, in a truncated or in a complete IP packet. */
 static enum pl_verdict headless(struct walk *w)
 {
 	if (!w->lenient)
@@ -67,7 +67,7 @@ static enum pl_verdict walk_tcp(struct walk *w)
 	if (length < 20 || length > w->announced)
 		return PL_V_L4_LENGTH;
 	if (length > pl_cursor_left(&w->c)) {
-		/* The ports are there, the options only in part. */
+		/* The ports are complete, the options are not. */
 		pl_cursor_skip(&l->payload, pl_cursor_left(&l->payload));
 		return w->lenient ? PL_V_OK : PL_V_SHORT;
 	}
@@ -167,7 +167,8 @@ static enum pl_verdict walk_ipv4(struct walk *w)
 	return walk_transport(w);
 }
 
-/* Notes one extension header of `type`, `size` bytes at p, known to be there. */
+/* Records one extension header of `type` with `size` bytes at p; the caller has checked the
+ * length. */
 static void see_extension(struct walk *w, uint8_t type, const uint8_t *p, size_t size)
 {
 	struct pl_layers *l = w->ret;
@@ -290,8 +291,8 @@ static enum pl_verdict walk_mpls(struct walk *w)
 		w->ret->labels = (uint8_t)(i + 1);
 		if ((p[2] & 1) == 0)
 			continue;
-		/* Nothing names the protocol behind the bottom of the stack; the nibble tells IP
-		 * from pseudowires. */
+		/* No field names the protocol behind the bottom of the stack; its first nibble
+		 * distinguishes IP from pseudowires. */
 		p = pl_cursor_peek(&w->c, 1);
 		if (p == NULL)
 			return PL_V_SHORT;

@@ -106,7 +106,7 @@ struct pl_layers {
 enum pl_verdict pl_layers_walk_any(
 	struct pl_layers *ret, struct pl_cursor frame, enum pl_link link, bool lenient);
 
-/* Bytes that the fast path looks at before it knows a length: Ethernet, a tag, IPv4, UDP. */
+/* Bytes that the fast path reads before it knows a length: Ethernet, a tag, IPv4, UDP. */
 #define PL_LAYERS_USUAL_MIN (14 + 4 + 20 + 8)
 
 /* The fast path: returns false, with *ret undefined, for a frame that is not of the common kind. */
@@ -186,14 +186,14 @@ static inline bool pl_layers_walk_usual(
 }
 
 /*
- * Walks one level, from the link header to behind the transport header. Returns PL_V_OK, or the
- * verdict that names the error; *ret holds what was read before then. Protocols other than TCP,
- * UDP, ICMP: transport and payload are both the IP payload; ICMP: payload is behind type, code and
- * checksum. A UDP length is honoured: payload ends with it. A transport header (or an extension
+ * Parses one level, from the link header through the transport header. Returns PL_V_OK, or the
+ * verdict that names the error; *ret holds what was read before the error. Protocols other than
+ * TCP, UDP, ICMP: transport and payload are both the IP payload; ICMP: payload is behind type, code
+ * and checksum. A UDP length is honoured: payload ends with it. A transport header (or an extension
  * header before it) that is not whole is PL_V_SHORT unless `lenient`, then OK with PL_LAYERS_NO_L4
  * (TCP options that are cut: OK without it): inner packets of reports are truncated on purpose.
- * Neither IPv4 nor IPv6 (ARP, LLDP, 802.3) is PL_V_ETHERTYPE_UNKNOWN: the caller knows whether that
- * is an error or an ordinary packet.
+ * Neither IPv4 nor IPv6 (ARP, LLDP, 802.3) is PL_V_ETHERTYPE_UNKNOWN: the caller decides whether
+ * that is an error or an ordinary packet.
  */
 static inline enum pl_verdict pl_layers_walk(
 	struct pl_layers *ret, struct pl_cursor frame, enum pl_link link, bool lenient)

@@ -67,7 +67,7 @@ struct pl_report_iter {
 	uint32_t node;
 	uint64_t notes; /* of the datagram and of skipped reports, for the next report */
 	bool cut;       /* a capture cut the datagram: lengths past its end may be right */
-	bool doubtful;  /* v2.0: only a length tells that the next report begins here */
+	bool doubtful;  /* v2.0: only a length shows that the next report begins here */
 	bool numbered;  /* seq, node and hw_id are those of the datagram (v2.0) */
 	bool done;
 	/* Result found last; [1]: the reports also look like reports. So no length is followed

@@ -302,9 +302,9 @@ static void take_contents(
 }
 
 /*
- * Returns true for a plausible report. When only the lengths of earlier reports tell that one
- * begins here, its own bytes must look like a report, and so must all behind it, up to the end of
- * the datagram.
+ * Returns true for a plausible report. When only the lengths of earlier reports show that one
+ * begins here, its own bytes must look like a report, and so must all reports behind it, up to the
+ * end of the datagram.
  */
 static bool is_plausible(struct pl_report_iter *it, const uint8_t *p, struct pl_cursor start,
 	bool packet_there, bool vouched)
@@ -381,7 +381,7 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 	if (length_zero)
 		ret->notes |= PL_NOTE_BIT(REPORT_LENGTH_ZERO);
 
-	/* The contents of a skipped report tell nothing about its length. */
+	/* The contents of a skipped report do not show its length. */
 	if (rep_type > REPTYPE_INT) {
 		*ret_skip = true;
 		return doubtful && !is_plausible(it, p, start, false, false) ? PL_V_REPORT_LENGTH

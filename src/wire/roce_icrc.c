@@ -96,7 +96,7 @@ bool pl_roce_icrc_find_id(
 	 * zeros. */
 	const uint32_t other = icrc ^ pl_roce_icrc(net, n, PL_ROCE_NET_IP4);
 	const uint32_t word = other == 0 ? 0 : back(other, n - ID_AT);
-	const uint32_t flags = word >> 16; /* 0x40: the other way round */
+	const uint32_t flags = word >> 16; /* 0x40: in the opposite order */
 
 	*ret_id = (uint16_t)(word << 8 | (word >> 8 & 0xff));
 	*ret_fragments = flags != 0;

@@ -204,7 +204,7 @@ static enum pl_verdict open_gtpu(struct pl_tunnel *t, struct pl_cursor c, bool c
 	t->kind = PL_TUNNEL_GTPU;
 	t->inner = c;
 	p = pl_cursor_peek(&c, 1);
-	/* Nothing names the contents: IP, or those of another type of session. */
+	/* No field names the contents: IP, or the contents of another type of session. */
 	t->inner_link =
 		p != NULL && (p[0] >> 4 == 4 || p[0] >> 4 == 6) ? PL_LINK_RAW_IP : PL_LINK_UNKNOWN;
 	return PL_V_OK;
