@@ -23,7 +23,7 @@ struct acc_real {
 	uint64_t n;
 };
 
-/* Smallest or largest value. n tells whether there is one, so zero bytes are none. */
+/* Smallest or largest value. n shows whether there is one, so zero bytes mean none. */
 struct acc_extreme {
 	uint64_t n;
 	union {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hands out memory that is freed all at once. */
+/* Allocates memory that is freed all at once. */
 #include "lang/arena.h"
 
 #include <stdlib.h>

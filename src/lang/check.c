@@ -33,7 +33,7 @@ static bool wide_enough(struct checker *c, const struct node *node)
 	return false;
 }
 
-/* The parts of a condition that are joined by and, to be looked at one after the other. */
+/* Splits a condition into its parts joined by `and`, to be checked one after the other. */
 static bool split(struct checker *c, const struct node *node)
 {
 	struct stage *stage = c->stage;
@@ -149,7 +149,7 @@ static bool check_key(struct checker *c, const struct ast *ast)
 	return true;
 }
 
-/* Wide keys first, so that each lies as its size wants. */
+/* Wide keys come first, so that each is aligned to its size. */
 static void lay_out_keys(struct stage *stage)
 {
 	uint32_t at = 8;
@@ -475,7 +475,7 @@ static bool check_folds_used(struct checker *c)
 	return true;
 }
 
-/* Checks that names of WITH are no stream's and differ, and that each is used. */
+/* Checks that names of WITH are not names of streams, that they differ, and that each is used. */
 static bool check_with(struct checker *c, const struct ast_with *all)
 {
 	for (const struct ast_with *w = all; w != NULL; w = w->next) {

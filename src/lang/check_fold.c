@@ -276,7 +276,7 @@ static bool take_states(struct maker *m, const struct ast_fold *ast, const struc
 
 	if (!begin_names(m, record))
 		return false;
-	names = m->names; /* a first value depends on the record alone */
+	names = m->names; /* a first value can use fields of the record only */
 	for (const struct ast_item *i = ast->states; i != NULL; i = i->next) {
 		struct fold_state *state = &fold->states[fold->n_states];
 

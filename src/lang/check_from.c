@@ -44,7 +44,7 @@ static bool unknown_stream(struct checker *c, const struct ast_source *source)
 	return false;
 }
 
-/* Takes the window: all streams of a query have the same one. */
+/* Takes the window, which must be the same for all streams of a query. */
 static bool take_window(struct checker *c, const struct ast_source *source)
 {
 	const struct ast_window *w = &source->window;
@@ -259,7 +259,7 @@ static bool take_joined(struct checker *c, const struct ast_source *source, stru
 	}
 	if (!pl_query_check_columns(c, source, left, join))
 		return false;
-	/* A key with the same name on both sides is the one before, when it is named without a
+	/* A key with the same name on both sides means the left one, when it is named without a
 	 * source. */
 	for (uint32_t i = 0; i < join->n_keys && join->kind != J_ANTI; i++) {
 		const struct join_key *key = &join->keys[i];

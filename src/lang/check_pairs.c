@@ -262,7 +262,7 @@ static bool take_on(struct checker *c, struct pairs *pairs, const struct ast *on
 	return c->lx->error == 0 && add_residual(c, pairs, node);
 }
 
-/* Wide keys first, so that each lies as its size wants. */
+/* Wide keys come first, so that each is aligned to its size. */
 static void lay_out(struct pairs *pairs)
 {
 	uint32_t at = 8;

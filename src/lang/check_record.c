@@ -173,7 +173,8 @@ static bool is_column(struct checker *c, const struct ast *ast)
 	return ast->kind == A_NAME && pl_query_find_column(c->schema, ast->name, &n) != NULL;
 }
 
-/* An operand as it is written, without its quotes: an address or a number is a text beside one. */
+/* An operand as it is written, without its quotes: beside a text, an address or a number is a text
+ * as well. */
 static size_t written(const struct checker *c, const struct ast *ast, const char **ret)
 {
 	const char *from = c->lx->text + ast->at;
@@ -210,7 +211,8 @@ static const struct node *text_constant(struct checker *c, const struct ast *ast
 	return node->text != NULL ? node : NULL;
 }
 
-/* True when it may stand beside a text: it is written without blanks, and is no column of texts. */
+/* True when the operand may be compared with a text: it is written without blanks, and is no column
+ * of texts. */
 static bool is_text(struct checker *c, const struct ast *ast)
 {
 	const struct column *column;
@@ -236,7 +238,7 @@ const struct node *pl_query_check_beside(
 		return text_constant(c, ast);
 	if (pl_query_check_word(c, ast, with, &node))
 		return node;
-	/* Reasons, roles and a method have words, and are numbers as well. */
+	/* Reasons, roles and a method can be words or numbers. */
 	if (column != NULL && ast->kind == A_NUMBER && pl_form_of_flat_words(column->form))
 		return check(c, ast);
 

@@ -62,7 +62,7 @@ static void no_word(struct checker *c, const struct ast *ast, const struct colum
 		hint[0] != '\0' ? "" : list);
 }
 
-/* The column that a text stands beside: x = 'text', x & 3 = 'text'. */
+/* Finds the column with which a text is compared: x = 'text', x & 3 = 'text'. */
 static const struct column *column_beside(const struct node *with)
 {
 	if (with != NULL && with->op == N_BIT_AND)

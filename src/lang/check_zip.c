@@ -34,7 +34,7 @@ static const char *fault_of(const struct stage *side, const struct ast_select *s
 	return NULL;
 }
 
-/* The stream of the right has the window of the left unless it tells its own. */
+/* The right stream has the window of the left one unless it has its own. */
 static void take_over_window(const struct checker *c, const struct ast_select *select)
 {
 	struct ast_source *from = select->from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A plan as a statement of SQL: each stage that another reads stands in WITH, as stepN. */
+/* Writes a plan as an SQL statement: each stage that another one reads becomes stepN in WITH. */
 #include "lang/export.h"
 
 #include <string.h>
@@ -357,7 +357,7 @@ static void put_numbers(struct exporter *e)
 	pl_buf_str(e->out, ") AS row_num FROM (\n");
 }
 
-/* The first rows are those of each window. */
+/* LIMIT applies to each window. */
 /* Refuses to order by addresses that are texts, whose order differs. */
 static void check_order(struct exporter *e)
 {

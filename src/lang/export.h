@@ -5,8 +5,8 @@
  * DuckDB reads (record/duckdb.h). The tables have the names of the streams.
  *
  * Comments before the statement say where the other system computes in another way; a construct
- * that it does not have is an error, which names the construct and its place. One difference is
- * not told: numbers that do not fit 64 bits are absent here, and wrap around there.
+ * that it does not have is an error, which names the construct and its place. One difference has no
+ * comment: numbers that do not fit 64 bits are absent here, and wrap around in the other system.
  */
 #pragma once
 

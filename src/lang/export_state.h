@@ -20,7 +20,7 @@ void pl_export_refuse(struct exporter *e, uint32_t at, const char *what);
 
 /* ---- export_expr.c ---- */
 
-/* Writes an expression. `filter`: absent may stand for false, as at the top of WHERE. */
+/* Writes an expression. `filter`: an absent value may count as false, as at the top of WHERE. */
 void pl_export_node(struct exporter *e, const struct node *node, bool filter);
 /* True when the expression can be absent: NULL in SQL. */
 bool pl_export_nullable(struct exporter *e, const struct node *node);

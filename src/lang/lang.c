@@ -91,7 +91,7 @@ uint32_t pl_query_source_of(const struct stage *stage, uint32_t *number)
 	return i;
 }
 
-/* The depth is that of the stages. */
+/* The depth of the recursion is that of the stages. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static bool is_key(const struct stage *stage, uint32_t number)
 {

@@ -40,14 +40,14 @@
  *   packets as a | where point = 1
  *     | join (packets | where point = 2) as b on flow_hash, tcp_seq within 100ms | map src, b.ts - a.ts
  *
- * INTO (`| into 'output'`) says where the rows go; the engine only hands it on (pl_query_into).
+ * INTO (`| into 'output'`) says where the rows go; the engine only passes it on (pl_query_into).
  * EXPLAIN in front of either form asks for the plan instead (pl_query_is_explain).
  *
  * A joined query has the name that AS gives it, or "right", and the stream before a join of records
  * that, or "left". A query in parentheses is in either form.
  *
  * EMIT FIRST gives a row as soon as the group satisfies HAVING, which may ask only for counts that
- * grow, and again when the window closes; EMIT FINAL, which is what is meant without, only then.
+ * grow, and again when the window closes; EMIT FINAL, the default, only then.
  *
  * Columns are the fields of the record and those derived from them (lang/schema.c,
  * lang/records.c). Words of the language are written in either case, names of columns as they are.
@@ -181,14 +181,14 @@ bool pl_query_column_is_key(const struct pl_query *query, uint32_t number);
 uint64_t pl_query_within_ns(const struct pl_query *query);
 /* Output that INTO names, as it is written; NULL: none. */
 const char *pl_query_into(const struct pl_query *query);
-/* True when the text begins with EXPLAIN: its plan is wanted, no answer. */
+/* True when the text begins with EXPLAIN: it asks for a plan instead of an answer. */
 bool pl_query_is_explain(const struct pl_query *query);
 /* Returns the text behind EXPLAIN and blanks; all of it when it begins otherwise. */
 const char *pl_query_behind_explain(const char *text);
 
 /* True when windows are of SESSION: each has a length of its own. */
 bool pl_query_has_sessions(const struct pl_query *query);
-/* True when rows are of windows: those of one record are not. */
+/* True when rows belong to windows; rows of single records do not. */
 bool pl_query_gives_windows(const struct pl_query *query);
 
 /* Item of a list. From topk: a value, whose `count` is at most `error` above the true count, the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Takes the text of a query apart into tokens, and tells errors by their place. */
+/* Splits the text of a query into tokens, and reports errors with their places. */
 #include "lang/lex.h"
 
 #include <stdarg.h>

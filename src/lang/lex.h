@@ -97,8 +97,7 @@ bool pl_query_take_into(struct lexer *lx);
 /* True when this word follows the token. */
 bool pl_query_follows(const struct lexer *lx, const char *word);
 bool pl_query_name_follows(const struct lexer *lx);
-/* words.c. True when the token is the "|" before a step of the pipe form, or before a word that is
- * meant as one. */
+/* words.c. True when the token is the "|" in front of a step of the pipe form, or of a misspelt step. */
 bool pl_query_at_step(const struct lexer *lx);
 /* Fails at a place of the text, unless it has failed before. Returns the error. */
 int pl_query_fail(struct lexer *lx, uint32_t at, const char *fmt, ...)

@@ -20,7 +20,8 @@ bool pl_query_same(const struct node *a, const struct node *b)
 	return pl_query_same(a->a, b->a) && pl_query_same(a->b, b->b) && pl_query_same(a->c, b->c);
 }
 
-/* True when the values take another width than those they are made of, and lie beside them. */
+/* True when the values have another width than their operands, so that they cannot be computed in
+ * place. */
 bool pl_query_apart(const struct node *node)
 {
 	return node->op == N_COMPARE || node->op == N_PREFIX || node->op == N_V4 ||

@@ -188,7 +188,7 @@ static struct ast *binary(
 	return ast;
 }
 
-/* Operators of numbers by how tight they bind, the loosest first. */
+/* Operators of numbers by precedence, the lowest first. */
 static const uint8_t levels[][4] = { { T_PIPE }, { T_AMP }, { T_PLUS, T_MINUS },
 	{ T_STAR, T_SLASH, T_PERCENT } };
 

@@ -260,8 +260,8 @@ struct stage {
 struct pl_query {
 	struct arena arena;
 	char *text;
-	struct stage *stages[STAGES_MAX]; /* a sub-query stands before the stage that reads it; the
-					   * last one makes the result */
+	struct stage *stages[STAGES_MAX]; /* a sub-query comes before the stage that reads it; the
+					   * last stage makes the result */
 	uint32_t n_stages;
 	struct ast_window window; /* window of all stages */
 	uint64_t within_ns;       /* longest WITHIN; 0: none */
@@ -352,7 +352,7 @@ const struct node *pl_query_check_beside(
  * false when it is no such word. *ret is NULL after an error. */
 bool pl_query_check_word(
 	struct checker *c, const struct ast *ast, const struct node *with, const struct node **ret);
-/* True when it is a test of the hops of a path, each by itself. */
+/* True when it tests the hops of a path one by one. */
 bool pl_query_is_hop_test(const struct checker *c, const struct ast *ast);
 const struct node *pl_query_check_each_hop(
 	struct checker *c, const struct ast *test, bool all, uint32_t at);

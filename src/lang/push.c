@@ -150,7 +150,7 @@ static bool join_range(struct pl_tap_range *a, struct pl_tap_range b)
 	a->member |= b->member;                                                                    \
 	a->mask |= b->mask
 
-/* Makes the rule that matches what both match; false when that is nothing. */
+/* Makes the rule that matches packets that both rules match; false when there are none. */
 static bool intersect(struct pl_tap_rule *a, const struct pl_tap_rule *b)
 {
 	JOIN_BITS(proto, proto_mask);
@@ -462,8 +462,8 @@ static const struct stage *only_scan(const struct pl_query *query)
 	return found;
 }
 
-/* Rules for packets that a part of a filter excludes, when rules say exactly that and do not say
- * the part itself. */
+/* Rules for packets that a part of a filter excludes: for parts that rules cannot express
+ * themselves, but whose opposite they can. */
 static bool excluded(const struct node *node, bool pkt64, struct set *ret)
 {
 	struct set s = over(node, false, pkt64);
@@ -524,7 +524,7 @@ void pl_query_push(const struct pl_query *query, bool pkt64, struct pl_query_pus
 		s = either(s, passed);
 	}
 	ret->exact = s.exact;
-	/* With several stages, one may exclude packets that another wants. */
+	/* With several stages, one may exclude packets that another needs. */
 	only = only_scan(query);
 	for (uint32_t k = 0; only != NULL && k < only->n_where; k++)
 		put_excluded(only->where[k], pkt64, PL_TAP_RULES_MAX - (s.all ? 0 : s.n + 1), ret);
@@ -554,7 +554,7 @@ static bool is_excluded(const struct pl_query_push *push, const struct node *nod
 	return there;
 }
 
-/* The parts of a filter, joined by `and`, that rules do not say whole. */
+/* Lists the parts of a filter, joined by `and`, that rules cannot express completely. */
 static void put_rest(const struct pl_query_push *push, const struct stage *stage,
 	const struct node *node, bool pkt64, struct pl_buf *out)
 {

@@ -23,7 +23,7 @@
 #include "lang/lang.h"
 
 struct pl_query_push {
-	uint32_t n; /* rules; a packet that none matches is wanted */
+	uint32_t n; /* rules; a packet that none matches is needed */
 	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
 	bool exact; /* the rules take no packet that the filters would refuse */
 };
@@ -32,5 +32,5 @@ struct pl_query_push {
  * choose. There are no rules unless the query reads packets and nothing else. */
 void pl_query_push(const struct pl_query *query, bool pkt64, struct pl_query_push *ret);
 
-/* Appends the filters, or parts of them, that rules cannot say, a line for each. */
+/* Appends the filters, or parts of them, that rules cannot express, a line for each. */
 void pl_query_push_rest(const struct pl_query *query, bool pkt64, struct pl_buf *out);

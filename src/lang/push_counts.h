@@ -9,9 +9,9 @@
  *   counted by dst, dport and the second
  *
  * Keys are any expressions over addresses, ports, protocol, flags, TTL, TOS, lengths, VLAN,
- * label and the like. Of aggregates count, sum and avg of wire_len or pay_len add up; min, max,
- * bit_or, count(distinct) and approx_distinct do not depend on how often a value comes, so
- * columns that they read are counted by, too.
+ * label and the like. The aggregates count, and sum and avg of wire_len or pay_len, add up. The
+ * results of min, max, bit_or, count(distinct) and approx_distinct do not depend on how often a
+ * value comes, so the columns that they read become part of the key.
  */
 #pragma once
 

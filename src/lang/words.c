@@ -75,7 +75,7 @@ bool pl_query_at_step(const struct lexer *lx)
 	       pl_nearest(word, steps, COUNT(steps)) != NULL;
 }
 
-/* Word that was probably meant at a place where none of its kind may stand. */
+/* Finds the word that was probably meant at a place where such a word is not allowed. */
 static const char *meant(const struct lexer *lx)
 {
 	const char *const *words = lx->pipe ? of_pipe : of_select;
