@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The accounts of a chain's parts joined, as each part printed them (--stats). The end of one is
- * the begin of the next:
+ * Joins the accounts of a chain's parts, as each part printed them (--stats). The output of one
+ * part is the input of the next:
  *
  *   generated   = received + kernel_drops                    datagrams, of one report each
  *   received    = accepted + duplicates + unreadable + refused
  *   operations  = done + lost + full + down + outside        writes and additions of the translator
- *   done        = executed + lost on the wire                by the collectors; on UC nobody knows
- *               of a lost frame
+ *   done        = executed + lost on the wire                by the collectors; on UC a lost
+ *               frame is not noticed
  *
  * A frame for which a collector's socket had no room, because the collector did not read it in
  * time, is lost on the wire like any other; the collector's kernel counts such frames

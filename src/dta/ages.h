@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Entries that wait, numbered from 0 and in the order of their age: the oldest is known at once.
- * And a bounded cache of entries by hash, in sets of four, where the oldest makes room.
+ * Waiting entries, numbered from 0 and in the order of their age, so that the oldest is known at
+ * once; and a bounded cache of entries by hash, in sets of four, where a new entry replaces the
+ * oldest.
  */
 #pragma once
 
@@ -26,7 +27,7 @@ struct pl_ages {
 int pl_ages_init(struct pl_ages *a, uint32_t n);
 void pl_ages_done(struct pl_ages *a);
 
-/* Starts the wait of an entry, or starts it anew: the entry is the youngest then. */
+/* Starts or restarts the wait of an entry, which is then the youngest. */
 void pl_ages_start(struct pl_ages *a, uint32_t i, uint64_t now_ns);
 /* Ends the wait of an entry; nothing happens when it does not wait. */
 void pl_ages_stop(struct pl_ages *a, uint32_t i);

@@ -43,7 +43,7 @@ struct pl_reporter {
 	uint64_t again_until;   /* numbers below were sent before */
 	uint64_t confirmed;     /* numbers below have been taken */
 	uint32_t lost, refused; /* as the translator reported last */
-	uint64_t gone;          /* numbers below were asked for too late, and counted */
+	uint64_t gone;          /* requests for numbers below it came too late, and were counted */
 	bool blocked;           /* a report found no room */
 	uint64_t asked;         /* reports packed at the last question */
 	uint64_t asked_ns;
