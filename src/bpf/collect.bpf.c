@@ -27,7 +27,7 @@ static __always_inline void stamp(struct xdp_md *ctx)
 	s->tai_ns = bpf_ktime_get_tai_ns();
 }
 
-/* Takes frames for a tap, which wants to know when each frame entered. Needs Linux 6.1. */
+/* Takes frames for a tap, with the time at which each frame entered. Needs Linux 6.1. */
 SEC("xdp") int pl_collect_stamped(struct xdp_md *ctx)
 {
 	struct pl_filter_frame f;

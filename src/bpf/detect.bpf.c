@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The detector in the kernel: report traffic is read, stepped and dropped here, and only events go
- * to user space. Packets that the parser does not settle are escalated, with the cause counted; all
- * other traffic is the host's.
+ * The detector in the kernel: it reads report traffic, runs the detection steps on it and drops it;
+ * only events go to user space. Packets that the parser does not settle are escalated, with the
+ * cause counted; all other traffic is the host's.
  *
- * State is per receive queue, and stepped by whoever has its turn (core/turn.h); scratch and
- * counters are per processor. The hops' functions are global, so that the verifier looks at each
+ * State is per receive queue, and updated by the holder of the queue's turn (core/turn.h); scratch
+ * and counters are per processor. The hops' functions are global, so that the verifier checks each
  * once.
  */
 #include "bpf/detect_known.bpf.h"
@@ -153,7 +153,7 @@ __attribute__((noinline)) int pl_detect_read(struct work *w, uint32_t i)
 	return 0;
 }
 
-/* Hop i, within the scratch whatever i is. */
+/* Returns hop i, inside the scratch for any i. */
 static __always_inline const struct pl_core_hop *hop_at(const struct work *w, uint32_t i)
 {
 	return &w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)];
@@ -410,7 +410,7 @@ __attribute__((noinline)) int pl_detect_learn(struct work *w)
 	return 0;
 }
 
-/* The report whose headers were read. A value of enum pl_slow. */
+/* Handles the report whose headers were read. Returns a value of enum pl_slow. */
 static __always_inline uint32_t fast(struct xdp_md *ctx, struct work *w)
 {
 	const uint32_t sample = pl_control.sample;
@@ -532,7 +532,7 @@ __attribute__((noinline)) int pl_detect_inner(struct xdp_md *ctx, struct work *w
 	return escalate;
 }
 
-/* Place in which to look for INT: a value of enum pl_core_search. */
+/* Returns the place in which to search for INT: a value of enum pl_core_search. */
 __attribute__((noinline)) int pl_detect_search(struct xdp_md *ctx, struct work *w)
 {
 	struct pl_core_payload payload = { .over_l4 = 1 };
@@ -660,7 +660,7 @@ static __always_inline int same_addr(const struct pl_addr *a, const struct pl_ad
 	return x[0] == y[0] && x[1] == y[1];
 }
 
-/* True when a settled report is wanted in full. */
+/* True when a settled report must be copied to user space. */
 __attribute__((noinline)) int pl_detect_wanted(struct work *w)
 {
 	const struct pl_kernel_control *m = &pl_control;
@@ -713,7 +713,7 @@ static __always_inline enum up frame_up(struct xdp_md *ctx, struct work *w, uint
 	return UP_FULL;
 }
 
-/* The number of a settled report, in its place among the frames. */
+/* Puts the number of a settled report into its place among the frames. */
 __attribute__((noinline)) int pl_detect_left(struct work *w)
 {
 	const struct pl_core_report *r;
@@ -778,8 +778,8 @@ static __always_inline int settled_action(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* Makes the report that the steps of hops need, of a report that took the fast path. A function of
- * its own: below the steps there is no stack for it. */
+/* Makes the input for the steps of hops from a report that took the fast path. It is a separate
+ * function, because the steps leave no stack for it. */
 __attribute__((noinline)) int pl_detect_changed_report(struct work *w)
 {
 	struct pl_fast q = { .print = 0 };
@@ -902,7 +902,8 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 		pl_detect_trail(w, i);
 		pl_detect_hop(w, i);
 	}
-	/* Called before an event names the path: the reader of the event looks its nodes up. */
+	/* Called before an event names the path, so that the reader of the event can look up its
+	 * nodes. */
 	if (env.rules->flags & PL_CORE_KEEP_AGGREGATES)
 		pl_detect_route(w);
 	pl_detect_end(w);
@@ -946,9 +947,10 @@ struct {
 				   [THEN_CHANGED] = (void *)&pl_detect_changed } };
 
 /*
- * The fast path. Between its halves all that is known is in memory: whatever way the headers took,
- * to the verifier the program goes on in one state, which it follows once. Neither a function nor a
- * tail call stands there: each costs more than reading the headers of the packet reported on.
+ * The fast path. Between its halves all results are in memory: whatever the headers were, the
+ * verifier sees a single state there and follows it once. There is neither a function call nor a
+ * tail call between them, because either costs more than reading the headers of the reported
+ * packet.
  */
 SEC("xdp") int pl_detect(struct xdp_md *ctx)
 {
@@ -974,7 +976,7 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 		turn_give(w);
 		return settled_action(ctx);
 	}
-	return XDP_PASS; /* not reached: the programs are in place from the start */
+	return XDP_PASS; /* not reached, because the programs are in place from the start */
 }
 
 /* The kernel takes this word for the dual licence of the first line. */

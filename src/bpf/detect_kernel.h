@@ -73,12 +73,13 @@ struct pl_kernel_frame {
 	uint16_t sender;
 	uint16_t cause;  /* enum pl_escalation; NONE: settled, a copy to be stored */
 	uint16_t number; /* enum pl_kernel_number */
-	/* len bytes follow; with len 0 a struct pl_core_numbered: the number of a settled report */
+	/* len bytes follow; with len 0 a struct pl_core_numbered follows, the number of a settled
+	 * report */
 };
 
 /* Result for a report's sequence number. */
 enum pl_kernel_number {
-	PL_NUMBER_UNREAD, /* the program does not know it */
+	PL_NUMBER_UNREAD, /* the program does not know this value */
 	PL_NUMBER_COUNTED,
 	PL_NUMBER_LEFT, /* left to user space, which counts all numbers of this exporter */
 	PL_NUMBER_LATE, /* read, but not counted: the program could not write the account then */

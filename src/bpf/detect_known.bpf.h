@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Path of the present report as far as it is known. For the verifier it is one call, verified
- * once. */
+/* Returns the known parts of the present report's path. This is a global function, which the
+ * verifier checks once. */
 #pragma once
 
 #include "bpf/detect_maps.bpf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Memory of the detector: its maps, the work of a report, and the turns that step a queue's
+/* Memory of the detector: its maps, the working memory for a report, and the turns for a queue's
  * tables. */
 #pragma once
 
@@ -68,7 +68,7 @@ struct work {
 	struct pl_core_scratch scratch;
 	struct pl_core_own own;
 	struct pl_core_trail trail;
-	struct pl_core_known known; /* path of the present report, once it was asked for */
+	struct pl_core_known known; /* path of the present report, once it was computed */
 	struct pl_fast_keys keys;
 	struct pl_fast_to to; /* not on the stack, which is too small */
 	struct pl_fast_marks marks;
@@ -79,7 +79,7 @@ struct work {
 	uint32_t cursor_at, cursor_left;
 	uint64_t slow; /* enum pl_slow: reason for the slow path */
 	uint32_t queue;
-	uint32_t turn;                           /* 1: this program may step the queue's tables */
+	uint32_t turn;                           /* 1: this program may update the queue's tables */
 	struct profile_seen seen[PROFILES_SEEN]; /* profiles of the exporters seen last */
 	uint64_t packets;                        /* packets so far, to sample them */
 	uint32_t unproven; /* PL_CORE_UNPROVEN: the present report's exporter is not proven */
@@ -182,7 +182,7 @@ static __always_inline int turn_take(struct work *w)
 	       pl_detect_turn_wait(w);
 }
 
-/* Gives the turn back: whoever takes the next one sees all stores made before. */
+/* Gives the turn back: the holder of the next turn sees all stores made before. */
 static __always_inline void turn_give(const struct work *w)
 {
 #ifdef PL_STORES_IN_ORDER

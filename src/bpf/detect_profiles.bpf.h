@@ -23,7 +23,7 @@ static __always_inline int profile_usual(const struct pl_core_profile *p)
 	return (p->escalate | p->announces | p->general) == 0;
 }
 
-/* Notes the profile of the exporter in w->keys in place i. */
+/* Stores the profile of the exporter in w->keys at place i. */
 __attribute__((noinline)) int pl_detect_see_profile(struct work *w, uint32_t i)
 {
 	const struct pl_core_profile *profile;

@@ -73,7 +73,7 @@ __attribute__((noinline)) int pl_detect_may_tell(struct work *w)
 	return 0;
 }
 
-/* Called after the steps: counts the events put into the ring to their sender. */
+/* Called after the steps: counts the events put into the ring for their sender. */
 __attribute__((noinline)) int pl_detect_told(struct work *w)
 {
 	const uint32_t round = *(volatile uint32_t *)&pl_control.events_round;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets that the kernel drops, by its tracepoint skb:kfree_skb: a record of each, with reason and
- * place, goes into a ring, up to a number per second; all count by their reason. The program
- * allocates nothing and frees nothing, so it causes no drop itself. While it runs, the kernel does
- * not enter it again on the same processor, and counts a drop within an interrupt then as a miss of
- * the program.
+ * Records packets that the kernel drops, at the tracepoint skb:kfree_skb: it writes a record of
+ * each, with reason and place, into a ring, up to a limit per second, and counts all of them by
+ * reason. The program allocates nothing and frees nothing, so it causes no drop itself. While the
+ * program runs, the kernel does not start it again on the same processor; it counts a drop in an
+ * interrupt at that time as a miss of the program.
  *
  * Needs Linux 6.1 with BTF: members of the kernel's structures are found by their names (CO-RE).
  */

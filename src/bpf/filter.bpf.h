@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Filter in front of every XDP program of ours: it takes the frames that are report traffic. All
- * others are the host's and pass untouched. For one object file per program, since it defines
- * pl_filter, pl_filter_counts and the map of sockets, pl_xsks.
+ * Filter in front of every XDP program of pathline: it takes the frames that are report traffic,
+ * and passes all others unchanged to the host. Include it in one object file per program, because
+ * it defines pl_filter, pl_filter_counts and the map of sockets, pl_xsks.
  *
  *   struct pl_filter_frame f;
  *   uint32_t cause = pl_filter_frame(ctx, &f);
@@ -16,9 +16,8 @@
  * XDP_DROP.
  *
  * Read: Ethernet, up to two VLAN tags (802.1Q, 802.1ad), IPv4 with options, IPv6 with up to two
- * hop-by-hop or destination headers, UDP; RoCEv1 where it is asked for. Lengths inside IP and
- * UDP are not looked at beyond what is needed to find the ports: faults of a datagram are for
- * decode/ to name and count.
+ * hop-by-hop or destination headers, UDP; RoCEv1 where it is asked for. Lengths in IP and UDP are
+ * read only as far as needed to find the ports; decode/ names and counts the faults of a datagram.
  */
 #pragma once
 

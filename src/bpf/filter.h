@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rules and counts of the filter in the kernel (bpf/filter.bpf.h), which tells the frames that are
- * report traffic, for the kernel and user space. Numbers in host order, addresses as struct
- * pl_addr.
+ * Rules and counts of the filter in the kernel (bpf/filter.bpf.h), which recognises report traffic,
+ * for the kernel and user space. Numbers in host order, addresses as struct pl_addr.
  *
  * An object that includes bpf/filter.bpf.h has a `struct pl_filter pl_filter` in its .bss, which is
  * mapped into user space by libbpf's skeleton: skel->bss->pl_filter. Rules are changed there at any
@@ -19,7 +18,7 @@
 #define PL_FILTER_DATA_PORTS_MAX 8
 
 /* Packets to other destinations that carry telemetry themselves. They are copied and never taken:
- * only packet sockets (netio/cbpf.c) look for them, whatever ports and addrs are. */
+ * only packet sockets (netio/cbpf.c) select them, whatever ports and addrs are. */
 struct pl_filter_data {
 	uint64_t dscps;   /* one bit per DSCP that announces INT */
 	uint32_t ioam;    /* 1: IPv6 with an IOAM option */
@@ -68,7 +67,7 @@ static inline void pl_filter_rules_add_vlan(struct pl_filter_rules *rules, uint1
 	rules->vlans[vlan >> 3 & 511] |= (uint8_t)(1u << (vlan & 7));
 }
 
-/* True when packets that carry telemetry are asked for. */
+/* True when packets that carry telemetry are requested. */
 static inline int pl_filter_rules_have_data(const struct pl_filter_rules *rules)
 {
 	const struct pl_filter_data *d = &rules->data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A host as INT source (tc, leaving) and sink (XDP, entering). The source gives chosen packets INT,
- * the sink takes it off before the network stack and hands what it read to user space by a ring.
- * Headers are read and edited in a copy by core/host_int.h.
+ * A host as INT source (tc, leaving) and sink (XDP, entering). The source inserts INT into chosen
+ * packets; the sink removes it before the network stack and passes the INT that it read to user
+ * space through a ring. Headers are read and edited in a copy by core/host_int.h.
  *
  * Needs Linux 6.1: bpf_ktime_get_tai_ns, and XDP over packets of several pieces.
  */
@@ -21,7 +21,7 @@
 #define NEXT    (-1)                /* TC_ACT_UNSPEC, TCX_NEXT: go on with the next program */
 #define SHOT    2                   /* TC_ACT_SHOT, TCX_DROP */
 #define CHUNK   256u                /* bytes summed at once; at most 512 */
-#define GAP_MAX (UINT32_C(1) << 24) /* a larger jump of a flow's numbers means that it began anew */
+#define GAP_MAX (UINT32_C(1) << 24) /* a larger jump of a flow's numbers is a restart */
 #define AGAIN   128u                /* bytes behind the headers that are written back */
 
 struct work {
@@ -445,7 +445,8 @@ static __always_inline void report(struct work *w, uint32_t bytes)
 	}
 }
 
-/* The sum over INT. Words are taken one by one: a helper wants to know how many. */
+/* Computes the sum over INT. Words are added one by one, because the helper needs a constant
+ * length. */
 __attribute__((noinline)) uint64_t pl_host_do_gone(struct work *w, uint32_t bytes)
 {
 	uint64_t sum = 0;

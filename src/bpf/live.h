@@ -22,7 +22,7 @@ struct pl_live_field {
 };
 
 struct pl_live_plan {
-	/* 64-bit words at the frame's beginning that are written anew each time */
+	/* 64-bit words at the frame's beginning that are written each time */
 	uint32_t restore_words;
 	uint32_t row_mask; /* rows - 1 */
 	uint32_t nfields;

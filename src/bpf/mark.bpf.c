@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Alternate marking (RFC 9341) on an interface: a marker, which gives chosen packets that leave the
- * colour of the block of time and counts them; a meter (traffic control, or XDP), which counts
+ * Alternate marking (RFC 9341) on an interface: a marker, which gives chosen leaving packets the
+ * colour of the present block and counts them; a meter (traffic control, or XDP), which counts
  * packets by flow and block; and the edge of a domain, where marks are cleared. Reading and writing
  * headers is in mark/packet.h.
  *
@@ -11,8 +11,8 @@
  * that they share.
  *
  * Marks are bits of the header, or the option of RFC 9343, which the marker puts in behind the IPv6
- * header and the edge takes out. The transport header stays where it is in memory, so what the stack
- * left to the NIC (a checksum to complete, data to be taken apart) stays right.
+ * header and the edge takes out. The transport header stays at its place in memory, so offloads to
+ * the NIC (a checksum to complete, segmentation) stay right.
  *
  * Needs Linux 6.1: bpf_ktime_get_tai_ns, and XDP over packets of several pieces.
  */
@@ -38,7 +38,8 @@ static __always_inline struct pl_mark_packet *packet_of(struct work *w)
 	return &w->packet;
 }
 
-/* Time into the block without a clock: as far as user space's part of the block tells. */
+/* Returns the time since the beginning of the block without a clock, as exactly as the part of the
+ * block that user space wrote. */
 static __always_inline uint64_t into_block_by_tick(struct work *w)
 {
 	const uint64_t tick = tick_now();
@@ -47,7 +48,8 @@ static __always_inline uint64_t into_block_by_tick(struct work *w)
 	return pl_mark_tick_offset(tick, pl_mark_setup.period_ns, pl_mark_setup.guard_ns);
 }
 
-/* The block of the time, and how far it has gone: divided only once in a block. */
+/* Returns the block of the time, and the time since its beginning; the division is done only once
+ * in a block. */
 static __always_inline uint64_t into_block(struct work *w)
 {
 	const uint64_t period_ns = pl_mark_setup.period_ns;

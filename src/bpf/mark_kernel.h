@@ -9,8 +9,8 @@
 #include "mark/packet.h"
 #include "mark/tick.h"
 
-/* Rules, and behind them the same for packets whose ports and protocol could not be read: one that a rule
- * may choose is chosen. */
+/* Rules, and behind them the rules for packets whose ports and protocol could not be read: such a
+ * packet is chosen if a rule may choose it. */
 struct pl_mark_rules {
 	uint32_t n; /* of each */
 	uint32_t reserved;

@@ -17,9 +17,9 @@ struct work {
 	struct pl_mark_counts counts;
 	uint64_t block, since_ns; /* block of the last packet, and its begin */
 	struct pl_mark_key key;
-	/* The packet lies here because the verifier does not tell the values in a map apart: the
-	 * code behind is verified once, not for each kind of packet, which would be too much for
-	 * Linux 6.1. */
+	/* The packet is stored in a map because the verifier does not track values in maps: it
+	 * checks the code behind this once, instead of for each kind of packet, which would be too
+	 * much for Linux 6.1. */
 	struct pl_mark_packet packet;
 	struct pl_pkt96 record; /* packet as the rules see it */
 	uint32_t blind;         /* 1: without ports and protocol */
@@ -43,4 +43,4 @@ struct {
 
 const volatile struct pl_mark_setup pl_mark_setup;
 struct pl_mark_rules pl_mark_rules;
-uint32_t pl_mark_armed; /* marker: 1: it marks, 0: it only looks */
+uint32_t pl_mark_armed; /* marker: 1: it marks, 0: it only checks */

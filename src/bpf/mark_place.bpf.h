@@ -140,7 +140,7 @@ static __always_inline enum put fits(
 }
 
 /* Finds n bytes of the packet's IP header at `network`; NULL when they are not in the linear data.
- * The header is looked up anew, because a helper may have moved it. */
+ * The header is looked up again, because a helper may have moved it. */
 static __always_inline uint8_t *header(struct __sk_buff *skb, uint32_t network, uint32_t n)
 {
 	uint8_t *p = (void *)(uintptr_t)skb->data;

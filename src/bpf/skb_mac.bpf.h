@@ -25,8 +25,8 @@ __attribute__((noinline)) int pl_skb_do_compare_mac(struct __sk_buff *skb)
 }
 
 /* Bytes of the Ethernet header that are in front of the packet's data: 0 or ETH_HLEN. For most
- * packets the type tells it: the header itself is read only when the type is not the packet's, or
- * when an IP header may stand in its place. */
+ * packets the type shows it: the header itself is read only when the type does not fit the packet,
+ * or when an IP header may be in its place. */
 static __always_inline uint32_t pl_skb_mac_in_front(struct __sk_buff *skb)
 {
 	const uint8_t *p = (const uint8_t *)(long)skb->data;

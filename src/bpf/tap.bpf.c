@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The tap in the kernel: of each packet that enters (XDP, tc) or leaves (tc) it writes a record
- * into a ring, and lets the packet go on as if the program were not there. A frame that stands for
- * several packets on the wire is these packets (core/tap_joined.h). Headers are read from a
- * copy of the packet's first bytes by core/tap_core.h; each step is a function that the verifier
- * looks at once.
+ * The tap in the kernel: it writes a record of each packet that enters (XDP, tc) or leaves (tc)
+ * into a ring, and passes the packet on unchanged. A frame that stands for several packets on the
+ * wire gives a record for each of these (core/tap_joined.h). Headers are read from a copy of the
+ * packet's first bytes by core/tap_core.h; each step is a function that the verifier checks once.
  *
  * Needs Linux 6.1: bpf_ktime_get_tai_ns, and XDP over packets of several pieces.
  */
@@ -31,7 +30,7 @@ struct work {
 	uint64_t woken_ns;
 	uint64_t hardware_ns;      /* the NIC's time of the frame; 0: none */
 	uint64_t now_ns;           /* the kernel's time; 0: not read yet */
-	uint32_t segs;             /* packets in the frame, by the kernel; 0: it does not say */
+	uint32_t segs;             /* packets in the frame according to the kernel; 0: not known */
 	struct pl_tap_share share; /* the packets at work */
 	struct pl_tap_joined joined;
 	struct pl_tap_row row;
@@ -214,14 +213,15 @@ static __always_inline void finish(struct work *w, int joined)
 	w->book.counts.not_sampled += w->share.n - w->share.taken;
 	if (joined && w->share.first != 0)
 		go_to_first(w);
-	/* With the time of a NIC's clock nobody knows which window is open. */
+	/* When times are from a NIC's clock, it is unknown which window is open. */
 	if (pl_tap_plan.on && w->hardware_ns == 0 && pl_tap_do_count(w))
 		return;
 	/* Packets of one frame have one time. */
 	if (w->now_ns == 0)
 		w->now_ns = bpf_ktime_get_tai_ns();
 	r->ts_ns = w->hardware_ns != 0 ? w->hardware_ns : w->now_ns;
-	/* Until user space gives the record its number, one bit tells whose time it has. */
+	/* Until user space gives the record its number, one bit of it shows which clock its time is
+	 * from. */
 	r->record_seq = w->hardware_ns != 0;
 	flags = pl_tap_wakes(&w->woken_ns, pl_tap_control.wake_ns, w->now_ns);
 	if (joined && w->share.taken > 1 ? put_row(w, flags) : put(w, flags)) {
@@ -244,8 +244,8 @@ __attribute__((noinline)) int pl_tap_do_packets(struct work *w, uint32_t i, uint
 	return 0;
 }
 
-/* The packets of a frame that stands for several: all but the last one are alike, unless the first
- * one has CWR. */
+/* Handles the packets of a frame that stands for several: all but the last one are alike, unless
+ * the first one has CWR. */
 __attribute__((noinline)) int pl_tap_do_joined(struct work *w)
 {
 	struct pl_tap_joined *j;
@@ -277,14 +277,14 @@ __attribute__((noinline)) int pl_tap_do_joined(struct work *w)
 }
 
 /* Makes the records of the frame whose head was copied. hardware_ns: the NIC's time, 0 without one;
- * tells: the kernel tells which frames stand for several packets, and for how many: segs. */
+ * tells: the kernel says which frames stand for several packets, and how many (segs). */
 static __always_inline void record(
 	struct work *w, uint16_t out, uint64_t hardware_ns, uint32_t segs, int tells)
 {
 	const uint32_t outcome = read_headers(w);
 	struct pl_pkt96 *r = &w->walk.record;
 
-	/* A record without number cannot say whose time it has: it gets the kernel's. */
+	/* A record without number cannot name its clock, so it gets the kernel's time. */
 	if (pl_tap_control.record_bytes == sizeof(struct pl_pkt64))
 		hardware_ns = 0;
 	w->book.counts.stamped += hardware_ns != 0;
@@ -437,7 +437,8 @@ SEC("tc") int pl_tap_in(struct __sk_buff *skb)
 	return tc(skb, 0, skb->hwtstamp, ethernet ? pl_skb_mac_in_front(skb) : 0);
 }
 
-/* A packet that is passed on has the NIC's time of its arrival, which is not that of its leaving. */
+/* A forwarded packet has the NIC's time of its arrival, which is not the time at which it
+ * leaves. */
 SEC("tc") int pl_tap_out(struct __sk_buff *skb)
 {
 	return tc(skb, PL_OBS_OUT, 0, 0);
