@@ -18,7 +18,8 @@ static uint32_t header_of(const struct pl_layers *l)
 	}
 }
 
-/* Replaces *l by the layers inside the tunnel; false: no tunnel that is known and whole. */
+/* Replaces *l by the layers inside the tunnel; false: there is no complete tunnel of a known
+ * kind. */
 static bool go_in(struct pl_layers *l, uint64_t vxlan_ports)
 {
 	struct pl_tunnel tunnel;

@@ -9,8 +9,8 @@
 
 /* Describes the packets of the frame with record r; l: the layers of r, length: bytes of the frame
  * from its IP header on. Inside a known tunnel it is the inner TCP or UDP that was cut.
- * vxlan_ports: a word of them (wire/tunnel_ports.h). Returns false when the packets cannot be told;
- * ret->n is 1 then. */
+ * vxlan_ports: a word of them (wire/tunnel_ports.h). Returns false when the packets cannot be
+ * determined; ret->n is then 1. */
 bool pl_tap_joined_find(struct pl_tap_joined *ret, const struct pl_packet *pkt,
 	const struct pl_layers *l, const struct pl_pkt96 *r, uint32_t length, uint64_t vxlan_ports);
 

@@ -355,10 +355,10 @@ static int counts_failed(const struct pl_tap_kernel *k, int r, struct pl_diag *d
 	return r;
 }
 
-/* Notes a switch of tables: all programs that began before have counted their entries; an entry for
- * each processor, not counted yet, may stand in the ring before the last of these. A switch stays
- * noted until its entries are received: else none ever were where the ring holds more than is read
- * until the next. */
+/* Records a switch of tables: all program runs that began before have counted their entries; an
+ * uncounted entry for each processor may be in the ring before the last of these. A switch stays
+ * recorded until its entries are received; otherwise, when the ring always holds more than is read
+ * before the next switch, none would ever be complete. */
 static void note_turn(struct pl_tap_kernel *k, uint64_t began_ns)
 {
 	struct pl_tap_kernel_counts counts;
@@ -413,7 +413,8 @@ bool pl_tap_kernel_is_stamped(struct pl_tap_kernel *k)
 
 /* ---- open and close ---- */
 
-/* Returns the clock of records, or of received frames' where sent ones have the kernel's. */
+/* Returns the clock of records; where sent frames have the kernel's, the clock of received
+ * frames. */
 static enum pl_clock_kind clock_of(const struct pl_tap_kernel_settings *set, const char *name)
 {
 	return !set->xdp && set->in && set->record_bytes == sizeof(struct pl_pkt96) &&

@@ -7,14 +7,14 @@
  *   tc:IFACE?dir=both|in|out             what enters and what leaves, as the stack has it; of a
  *                                        loopback, where each packet does both, what enters
  *   both: ring=SIZE (4MiB), record=pkt96|pkt64, counts=N (16384): keys that are counted in the
- *         kernel between two readings, where a query has that done; other packets become records
+ *         kernel between two readings, when a query requests that; other packets become records
  *   tc:   hwtstamp=BOOL, the driver is asked to stamp every received frame (netio/hwtstamp.h); not
  *         with dir=out or record=pkt64, which have no use for it
  *
- * The kernel stamps records by CLOCK_TAI, which no step of the clock moves; here they become times
- * since the Unix epoch by the offset of that moment. tc: takes the NIC's time where it stamps what
- * enters (as packet: does), but not with record=pkt64, whose records cannot say whose time they
- * have.
+ * The kernel stamps records with CLOCK_TAI, which setting the clock does not change; here they
+ * become times since the Unix epoch, with the offset of that moment. tc: takes the NIC's time where
+ * it stamps what enters (as packet: does), but not with record=pkt64, whose records cannot say
+ * whose time they have.
  *
  * One thread.
  */
@@ -91,10 +91,10 @@ int pl_tap_kernel_recv(struct pl_tap_kernel *k, struct pl_pkt96 *ret, struct pl_
 uint64_t pl_tap_kernel_passed_ns(struct pl_tap_kernel *k);
 
 /*
- * Gives the counts since the last call. Until the next one pl_tap_kernel_passed_ns() tells the time
- * of this call: every packet before it is in a count that was given, or in a record that was
- * received since. Where more records come than are received, it tells the time of an earlier call
- * until all its records are received. Takes some milliseconds. Negative errno with diag.
+ * Gives the counts since the last call. Until the next call pl_tap_kernel_passed_ns() returns the
+ * time of this one: every packet before it is in a count that was given, or in a record that was
+ * received since. While more records come than are received, it returns the time of an earlier call
+ * whose records are all received. Takes some milliseconds. Negative errno with diag.
  */
 int pl_tap_kernel_read_counts(
 	struct pl_tap_kernel *k, pl_tap_count_sink *sink, void *arg, struct pl_diag *diag);

@@ -12,8 +12,8 @@
 #define PL_TAP_RING_LEAST (UINT64_C(64) << 10)
 #define PL_TAP_RING_MOST  (UINT64_C(1) << 30)
 
-/* The program wakes user space at most once in WAKE_NS; user space looks again after the longer
- * LOOK_NS. */
+/* The program wakes user space at most once in WAKE_NS; user space also checks the ring after the
+ * longer LOOK_NS. */
 #define PL_TAP_WAKE_NS    1000000u
 #define PL_TAP_LOOK_NS    2000000u
 

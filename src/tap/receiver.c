@@ -14,7 +14,7 @@
 #include "wire/layers.h"
 
 #define GAP_MAX       65536u                        /* a greater step is a restart, not a loss */
-#define IDLE_NS       (UINT64_C(600) * 1000000000u) /* silent for longer, an exporter makes room */
+#define IDLE_NS       (UINT64_C(600) * 1000000000u) /* a silent exporter may be replaced after it */
 #define HELD          1024u
 
 /* Room for the records of a UDP payload as unpacked; flow128 grows most. */
@@ -226,8 +226,8 @@ static void take(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const 
 	x->last_ts_ns = ts_ns;
 	pl_sequence_update(&x->seq, h->seq, 32, GAP_MAX);
 	proven = x->seq.proven;
-	/* An exporter without sequence numbers has no duplicates; the counts revoke what it was
-	 * taken for. */
+	/* An exporter without sequence numbers has no duplicates; counts made before that was known
+	 * are taken back. */
 	again = x->seq.duplicates > before.duplicates;
 	if (!before.proven || x->seq.lost > before.lost || x->seq.restarts > before.restarts)
 		x->torn = true;
@@ -241,8 +241,8 @@ static void take(struct pl_tmpkt_receiver *r, const struct pl_addr *from, const 
 		give(r, from, h, records);
 	else
 		hold(r, from, h, records);
-	/* A datagram without records, or that came before, gives none that could be told to be torn: the
-	 * next ones are. */
+	/* A datagram without records, or a repeated one, gives no records that could be marked as
+	 * torn, so the next records are. */
 	x->torn = x->torn && (again || h->count == 0) && !gave;
 }
 

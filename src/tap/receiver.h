@@ -4,8 +4,8 @@
  * is an address with its exporter id, whatever source port it uses. Duplicates are counted and
  * dropped.
  *
- * Anybody can send a datagram. So exporters are proven, and share the room for them, as those of
- * reports do (decode/exporters.h).
+ * Any host can send a datagram. So exporters must be proven, and share the room for them, as
+ * exporters of reports do (decode/exporters.h).
  */
 #pragma once
 

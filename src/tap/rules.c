@@ -199,7 +199,7 @@ static int read_condition(struct pl_tap_rule *rule, enum key key, char *value)
 	return -EINVAL;
 }
 
-/* Reads one condition. told: bits of the conditions that the rule has already. */
+/* Reads one condition. told: bits of the conditions that the rule already has. */
 static int read_word(struct pl_tap_rule *rule, char *word, uint32_t *told, struct pl_diag *diag)
 {
 	char *equals = strchr(word, '=');

@@ -18,7 +18,7 @@ struct pl_tmpkt_sender_config {
 	uint32_t lanes;   /* 1 to PL_TMPKT_LANES_MAX */
 	uint32_t exporter;
 	bool tells_clock; /* datagrams name the clock; false: not, as older receivers expect */
-	/* Sends a datagram, whose bytes are valid during the call. */
+	/* Callback that sends a datagram; its bytes are valid during the call. */
 	void (*send)(
 		void *arg, uint32_t lane, const void *datagram, uint32_t len, uint32_t records);
 	void *arg;

@@ -51,7 +51,8 @@ int pl_tap_source_tmpkt(const char *uri, char *dst, size_t cap, struct pl_diag *
 				(int)(rest - value), value);
 			return -EINVAL;
 		}
-		/* Keeps the keys before and behind it; a key that stands first has its '?'. */
+		/* Removes a key and keeps the keys before and behind it; the first key has the '?'
+		 * in front. */
 		n = has_port ? snprintf(dst, cap, "%.*s%s", (int)(key - uri), uri,
 				       *rest == '&' ? rest + 1 : "")
 			     : snprintf(dst, cap, "%.*sport=%d%s", (int)(key - uri), uri,

@@ -146,7 +146,7 @@ static uint32_t network_length(const struct pl_layers *l, const struct pl_packet
 	const uint8_t *p = l->network;
 	uint32_t length = l->ip_version == 4 ? pl_be16(p + 2) : 40u + pl_be16(p + 4);
 
-	/* The length field does not tell the frame's length when it stands for several packets, and
+	/* The length field is not the frame's length when the frame stands for several packets, and
 	 * is 0 when the frame is too long for it (BIG TCP). */
 	if (pkt->gso > PL_GSO_NONE || length == (l->ip_version == 4 ? 0 : 40))
 		length = pkt->wire_len - (uint32_t)(p - pkt->data);
@@ -320,7 +320,8 @@ static void note_clocks(struct pl_tap *tap, const uint32_t n[PL_STAMP_KINDS])
 		tap->clock = pl_clock_of(kinds);
 }
 
-/* Applies rules to the record of a packet, and looks for DNS; returns whether the record stays. */
+/* Applies rules to the record of a packet, and checks for DNS; returns whether the record is
+ * kept. */
 static inline bool finish(
 	struct pl_tap *tap, const struct pl_layers *l, struct pl_pkt96 *r, struct pl_cursor payload)
 {

@@ -2,11 +2,9 @@
 /*
  * Makes records of packets (pkt96/1, of which the first 64 bytes are pkt64/1), as High Touch does
  * in an FPGA: one record per packet, from its headers only. The engine owns no port and no clock:
- * the time of a record is that of its packet.
- *
- * A frame that the host leaves to its NIC to cut (TSO), or that it joined (GRO), stands for the
- * packets on the wire, which get a record each (core/tap_joined.h), where the port tells their
- * length (pl_packet.gso).
+ * the time of a record is that of its packet. A frame that the host leaves to its NIC to split
+ * (TSO), or that it joined (GRO), stands for the packets on the wire, which get a record each
+ * (core/tap_joined.h), where the port tells their length (pl_packet.gso).
  */
 #pragma once
 
@@ -59,7 +57,7 @@ struct pl_tap {
 };
 
 /* Makes records of the batch's packets, at most `room`, which is at most PL_BATCH_MAX; returns how
- * many. While tap->more is set behind it, it is to be called again with the same batch. */
+ * many. If tap->more is set afterwards, call it again with the same batch. */
 uint32_t pl_tap_batch(
 	struct pl_tap *tap, const struct pl_batch *batch, struct pl_pkt96 *ret, uint32_t room);
 
