@@ -82,11 +82,11 @@ const struct pl_result_driver *pl_result_out_driver(const char *uri);
 /* Checks that there is a kind, and that it has a form for the columns of the query; opens nothing.
  * -EINVAL with diag. */
 int pl_result_out_check(const char *uri, const struct pl_query *query, struct pl_diag *diag);
-/* Notes the files that it will open, before privileges are given up. Negative errno. */
+/* Lists the files that the output will open, before privileges are given up. Negative errno. */
 int pl_result_out_files(const char *uri, struct pl_confine *confine);
 
-/* Opens an output. wait_ms: longest time for a broker to tell of the topic; 0: it is not asked now.
- * Negative errno with diag. */
+/* Opens an output. wait_ms: longest time for a broker to describe the topic; 0: no request is made
+ * now. Negative errno with diag. */
 int pl_result_out_open(struct pl_result_out **ret, const char *uri, const struct pl_query *query,
 	uint32_t wait_ms, struct pl_diag *diag);
 /* Returns true when an output that is open for one query takes the rows of another one. */
@@ -106,7 +106,7 @@ bool pl_result_out_settled(struct pl_result_out *out, bool all);
 void pl_result_out_mark(struct pl_result_out *out);
 /* Returns true when its receiver takes nothing at the moment, and writes why. */
 bool pl_result_out_failing(const struct pl_result_out *out, struct pl_diag *ret);
-/* Reads credentials anew, and tries at once what an operator had to mend (SIGHUP). */
+/* Reads credentials again, and at once retries what waited for an operator (SIGHUP). */
 void pl_result_out_reopen(struct pl_result_out *out);
 /* Sends the rows that wait, for wait_ms at most; then none waits, and none may be put. */
 void pl_result_out_finish(struct pl_result_out *out, uint32_t wait_ms);

@@ -100,7 +100,7 @@ static int server_files(const char *uri, struct pl_confine *confine)
 	if (r == 0)
 		r = pl_tap_export_files(&parsed->uri, confine);
 	free(parsed);
-	return r == -EINVAL ? 0 : r; /* opening it tells what is wrong */
+	return r == -EINVAL ? 0 : r; /* opening it reports the error */
 }
 
 /* ---- accounts ---- */

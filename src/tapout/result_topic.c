@@ -302,8 +302,8 @@ static void put_message(struct pl_result_out *out, const struct pl_result_item *
 {
 	struct topic_out *self = (struct topic_out *)out;
 
-	/* Rows of the spool go first. Before a broker has told of the topic the size of batches is
-	 * not known. */
+	/* Rows of the spool are sent first. Before a broker has described the topic, the size of
+	 * batches is not known. */
 	if (self->out.stats.held > 0 ||
 		(self->spool != NULL && !pl_kafka_producer_knows(self->producer)))
 		put_spool(self, item->key, item->key_len, item->line, item->len, false);
@@ -403,7 +403,7 @@ static int topic_files(const char *uri, struct pl_confine *confine)
 
 	pl_result_topic_spool(uri, spool, sizeof(spool));
 	if (r == 0 && spool[0] != '\0') {
-		(void)mkdir(spool, 0700); /* opening it tells what is wrong */
+		(void)mkdir(spool, 0700); /* opening it reports the error */
 		r = pl_confine_path(confine, spool, true);
 	}
 	return r;

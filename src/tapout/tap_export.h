@@ -40,7 +40,8 @@ int pl_tap_export_open(struct pl_tap_out **ret, const char *target, const char *
 /* Functions for the driver. */
 void pl_tap_export_put(struct pl_tap_out *out, const void *records, uint32_t n);
 uint64_t pl_tap_export_turn(struct pl_tap_out *out, uint64_t now_ns);
-/* Sends records as long as the receiver takes some; the others go to the spool, or are counted. */
+/* Sends records as long as the receiver takes them; the others go to the spool, or are dropped and
+ * counted. */
 void pl_tap_export_finish(struct pl_tap_out *out);
 uint64_t pl_tap_export_lost(const struct pl_tap_out *out);
 void pl_tap_export_conditions(
@@ -73,5 +74,5 @@ int pl_tap_influx_uri(const struct pl_uri *uri, char *server, size_t cap,
 int pl_tap_clickhouse_uri(const struct pl_uri *uri, char *server, size_t cap,
 	struct pl_clickhouse_options *ret, struct pl_diag *diag);
 
-/* Notes the files that the keys name. */
+/* Lists the files that the keys name. */
 int pl_tap_export_files(const struct pl_uri *uri, struct pl_confine *confine);

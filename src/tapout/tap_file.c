@@ -88,7 +88,7 @@ static void write_buffer(struct file_out *self)
 		pl_say("%s: %s", self->out.name, strerror(self->error));
 }
 
-/* Goes on behind the header and the `size` bytes of records that are there. */
+/* Continues behind the header and the `size` bytes of existing records. */
 static int begin_at(
 	struct file_out *self, const char *path, off_t header, off_t size, struct pl_diag *diag)
 {

@@ -52,7 +52,7 @@ struct kafka_out {
 	struct pl_kafka_producer_stats stats;
 	struct pl_kafka_client client; /* librdkafka's last statistics */
 	struct pl_diag why;            /* why records do not get through; empty: they do */
-	char trouble[256];             /* logged last; of the spool, likewise */
+	char trouble[256];             /* time of the last log line; the same for the spool */
 	char spool_trouble[256];
 	bool spread, skewed; /* partition=spread; the partitions are uneven, which was logged */
 	uint32_t busiest, partitions;
@@ -77,7 +77,7 @@ static int allow_spool(const char *text, struct pl_confine *confine)
 	if (pl_kafka_uri_parse(uri, text, NULL) == 0)
 		path = pl_kafka_uri_take(uri, "spool");
 	if (path != NULL) {
-		(void)mkdir(path, 0700); /* opening it tells what is wrong */
+		(void)mkdir(path, 0700); /* opening it reports the error */
 		r = pl_confine_path(confine, path, true);
 	}
 	pl_kafka_uri_free(uri);
@@ -383,7 +383,7 @@ static void spool(struct kafka_out *self, const uint8_t *records, uint32_t n)
 	}
 }
 
-/* Returns true when the record, and so all behind it, go to the spool. */
+/* Returns true when the record, and therefore all behind it, go to the spool. */
 static bool must_wait(const struct kafka_out *self, uint64_t hash)
 {
 	return pl_tap_spool_is_open(&self->spool) &&

@@ -49,7 +49,8 @@ struct pl_tap_out_numbers {
 
 struct pl_tap_out_driver {
 	const char *scheme;
-	/* Notes the files it will open, before privileges are given up. NULL: there are none. */
+	/* Lists the files that the output will open, before privileges are given up. NULL: there
+	 * are none. */
 	int (*files)(const char *target, struct pl_confine *confine);
 	/* Reads the URI's part behind "SCHEME:" without touching the system. -EINVAL with diag;
 	 * -ENOMEM. */
@@ -69,7 +70,8 @@ struct pl_tap_out_driver {
 	uint64_t (*turn)(struct pl_tap_out *out, uint64_t now_ns);
 	void (*finish)(struct pl_tap_out *out);         /* sends, or counts, all that waits */
 	uint64_t (*lost)(const struct pl_tap_out *out); /* records that were not sent */
-	/* Adds its present faults, besides losses; tap: name of its tap. NULL: it knows of none. */
+	/* Adds the output's present faults, besides losses; tap: name of its tap. NULL: the driver
+	 * has no faults to report. */
 	void (*conditions)(
 		const struct pl_tap_out *out, const char *tap, struct pl_conditions *ret);
 	struct pl_tap_out_numbers numbers[PL_TAP_OUT_NUMBERS]; /* zeros behind the last */
