@@ -320,9 +320,9 @@ static void failed(struct pl_auth *a, const struct pl_addr *address, uint64_t no
 }
 
 /*
- * Hash to compare with. For an unknown name it is a user's, always the same one for a name: the
- * check takes as long as for a known name, so names cannot be told by the time, whatever the
- * hashes' costs are.
+ * Hash to compare with. For an unknown name it is the hash of some user, always the same for a
+ * name: the check then takes as long as for a known name, so the time does not reveal names,
+ * whatever the hashes' costs are.
  */
 const char *pl_auth_hash_for(
 	struct pl_auth *a, const struct pl_webconf *conf, const char *name, bool *ret_known)

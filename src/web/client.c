@@ -204,7 +204,7 @@ static void set_options(struct pl_client *c, const char *url)
 	curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(h, CURLOPT_XFERINFODATA, c);
-	/* A daemon that sends nothing at all, not even that it is alive, is gone. */
+	/* A daemon that sends nothing, not even "alive", is taken for ended. */
 	curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, 30L);
 	curl_easy_setopt(h, CURLOPT_UNIX_SOCKET_PATH, c->socket);

@@ -80,7 +80,7 @@ static void free_listener(struct pl_http_listener *l)
 	free(l);
 }
 
-/* Stops quiet listeners whose last connection has ended, or whose time is over. */
+/* Stops replaced listeners whose last connection has ended, or whose time is over. */
 static void stop_quiet(struct pl_http *h)
 {
 	struct pl_http_listener **link = &h->listeners, *l;
@@ -126,7 +126,8 @@ static void *serve_loop(void *arg)
 	/* Pairs with the store in pl_http_close; nothing else is ordered by it. */
 	while (!atomic_load_explicit(&h->stop, memory_order_relaxed))
 		run_once(h);
-	/* A stream ends in order, so that its client can tell the end from a break. */
+	/* Ends a stream properly, so that its client can distinguish the end from a lost
+	 * connection. */
 	end = pl_clock_mono_ns() + FAREWELL_NS;
 	while (h->streams != NULL && pl_clock_mono_ns() < end) {
 		pl_http_streams_end(h, NULL);
@@ -261,8 +262,8 @@ static int open_listeners(
 
 /* ---- another security, while running ---- */
 
-/* Runs on the server's thread. The new listener takes connections before the old one is quiet: none
- * is refused. */
+/* Runs on the server's thread. The new listener accepts connections before the old one stops
+ * accepting, so none is refused. */
 static int change_security(struct pl_http *h, struct pl_webconf *security)
 {
 	struct pl_http_listener *old = h->listeners;
@@ -481,8 +482,7 @@ uint64_t pl_http_memory(const struct pl_http_options *options)
 		PL_HTTP_EXTRA_CONNECTIONS;
 	uint64_t body = options->max_body_bytes > 0 ? options->max_body_bytes : MAX_BODY_BYTES;
 
-	/* One answer beyond the limit of held ones may be in the making, with its buffer
-	 * doubling. */
+	/* Beyond the limit, one more answer may be in the making, whose buffer doubles. */
 	return connections * (POOL_BYTES + PL_HTTP_PIECE_BYTES + sizeof(struct pl_http_connection) +
 				     sizeof(struct pl_http_context) + sizeof(struct pl_http_peer)) +
 	       (PL_HTTP_BODIES_HELD + 2) * body;

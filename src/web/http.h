@@ -8,10 +8,10 @@
  * Clients cannot block the server. A request's head must be complete within 5 s and below 8 KiB, an
  * answer must be read within 30 s, an idle connection ends after 30 s, by a deadline and not by
  * inactivity. Connections are limited in total and per address (of IPv6: per /64), and so is the
- * memory of answers for slow readers. When either is short, the least active connection ends for
- * the next one: idle ones first, then those whose head does not come, then those that read nothing
- * of their answer; of the address with most connections. A PL_HTTP_ALWAYS route is answered even
- * when no connection can be ended.
+ * memory of answers for slow readers. When either is short, a new connection replaces the least
+ * active one of the address with most connections: an idle one first, then one whose head does not
+ * come, then one that reads nothing of its answer. A PL_HTTP_ALWAYS route is answered even when no
+ * connection can be ended.
  *
  * pl_http_open binds and starts the threads. Routes and names are copied, a route's `arg` is
  * borrowed until pl_http_close.
@@ -54,7 +54,7 @@ struct pl_http_reply {
 	unsigned int status;      /* 200 unless the handler sets it */
 	const char *content_type; /* static text; text/plain unless the handler sets it */
 	struct pl_buf body;       /* limited; a failed buffer is answered by 503 */
-	/* Set: the answer is this stream in place of the body; the server closes it. */
+	/* If set, the answer is this stream instead of the body; the server closes it. */
 	const struct pl_http_stream_ops *stream_ops;
 	void *stream;
 };
@@ -91,7 +91,7 @@ struct pl_http_options {
 	unsigned int max_per_address; /* 0 = 16 */
 	uint64_t max_body_bytes;      /* of an answer; 0 = 16 MiB */
 	/* A Unix socket that serves the same routes; NULL = none. Users who may open the file
-	 * (owner and group) may ask; a stale file is replaced, one in use is not. */
+	 * (owner and group) have access; a stale file is replaced, one in use is not. */
 	const char *socket;
 	/* TLS, users and headers of the TCP listener; NULL = plain, without users. The server
 	 * always takes it over. The Unix socket is protected by its file's rights alone. */

@@ -32,15 +32,15 @@ enum {
 
 /*
  * A socket with the library's daemon that serves it. A change of security makes a new daemon over
- * the same socket; the old one is quiet then: it accepts no connection, and is stopped when its
- * last one ends or its time is over.
+ * the same socket; the old one then accepts no further connections, and is stopped when its last
+ * one ends or its time is over.
  */
 struct pl_http_listener {
 	struct pl_http_listener *next;
 	struct pl_http *http;
 	struct MHD_Daemon *daemon;
 	struct pl_webconf *security; /* owned; NULL = none */
-	bool local;                  /* a Unix socket: every user who can open it may ask */
+	bool local;                  /* a Unix socket: every user who can open it has access */
 	uint64_t quiet_by_ns;        /* 0 = in use */
 };
 
@@ -195,7 +195,7 @@ bool pl_http_pack(struct pl_buf *body);
 /* http_stream.c: begins the answer; closes the stream on failure. */
 struct MHD_Response *pl_http_stream_begin(struct pl_http_listener *listener,
 	struct MHD_Connection *c, const struct pl_http_reply *reply);
-/* Continues streams that have something; drops those whose client is gone. */
+/* Continues streams that have data; drops those whose client is gone. */
 void pl_http_streams_tick(struct pl_http *http);
 /* Ends the streams of a listener, NULL = all, behind their last bytes. */
 void pl_http_streams_end(struct pl_http *http, const struct pl_http_listener *listener);

@@ -19,7 +19,7 @@
  * time. */
 #define PATIENCE_NS (UINT64_C(5) * 1000000000u)
 
-/* A page that is asked for. */
+/* A requested page. */
 struct pl_http_page {
 	struct pl_http_page *next;
 	const struct pl_http_route *route;
@@ -28,7 +28,7 @@ struct pl_http_page {
 	char query[PL_HTTP_QUERY_MAX];
 	struct pl_addr client;
 	struct pl_http_reply reply;
-	bool gzip; /* gzip is wanted; later: was done */
+	bool gzip; /* gzip is requested; later: was done */
 };
 
 struct pl_http_pages {
@@ -160,7 +160,7 @@ struct MHD_Response *pl_http_body_begin(
 
 struct held {
 	bool stalled;       /* all its readers read nothing */
-	unsigned int share; /* connections of the address with fewest of them among its readers */
+	unsigned int share; /* the smallest number of connections of an address among its readers */
 };
 
 static struct held look_at(const struct pl_http *h, const struct pl_http_body *b, uint64_t now)
@@ -190,7 +190,7 @@ static void let_go_of_one(struct pl_http *h)
 	for (const struct pl_http_body *b = h->pages->bodies; b != NULL; b = b->next) {
 		struct held x = look_at(h, b, now);
 
-		/* No reader is left: the body goes when the library releases it. */
+		/* No reader is left: the body is freed when the library releases it. */
 		if (x.share == UINT32_MAX)
 			return;
 		if (!x.stalled && now - b->made_ns < PATIENCE_NS)

@@ -13,7 +13,7 @@
 #define PL_HTTP_PATH_MAX  256
 #define PL_HTTP_QUERY_MAX 1024
 
-/* A request target taken apart. The path is percent-decoded, the query is not. */
+/* The parts of a request target. The path is percent-decoded, the query is not. */
 struct pl_http_target {
 	char path[PL_HTTP_PATH_MAX];
 	char query[PL_HTTP_QUERY_MAX];
