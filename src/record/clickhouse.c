@@ -15,7 +15,7 @@ static const char *type_of(const struct pl_field *field)
 	case PL_FORM_U32:
 		return "UInt32";
 	case PL_FORM_U64:
-		/* The only ones in nanoseconds are times. */
+		/* All fields in nanoseconds are times. */
 		return strcmp(field->unit, "ns") == 0 ? "DateTime64(9, 'UTC')" : "UInt64";
 	case PL_FORM_HEX64:
 		return "UInt64";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The manual's list of fields, from the same table as everything else. */
+/* Makes the manual's list of fields from the table of all record forms. */
 #include <stdio.h>
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * directions, on every machine and in every run, so that exporters and partitions agree. Never 0,
  * which stands for no hash.
  *
- * Its key is public: senders of packets can make them collide. It spreads flows over partitions
- * and queues; a table that strangers fill hashes the tuple with a random seed of its own.
+ * Its key is public: senders of packets can make them collide. It spreads flows over partitions and
+ * queues; a table that untrusted senders fill hashes the tuple with its own random seed.
  */
 #pragma once
 

@@ -17,11 +17,11 @@
 struct pl_goflow2_source {
 	uint32_t exporter;
 	bool has_sampler;
-	struct pl_addr sampler; /* address that readers know the tap by */
+	struct pl_addr sampler; /* address by which readers identify the tap */
 };
 
 /* Makes the message of one direction of a flow128 or flow288 record, with its length in front.
- * Returns its bytes; 0 when no packet went that way. */
+ * Returns its bytes; 0 when the direction has no packets. */
 size_t pl_goflow2_put(uint8_t to[PL_GOFLOW2_MAX], enum pl_flat_kind kind, const void *flow,
 	bool reverse, const struct pl_goflow2_source *source);
 

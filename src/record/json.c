@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One loop over a table of members. The table is fields.def with everything that does not depend on
- * the record worked out once: which fields are shown, their keys as JSON text, where an inner
- * object begins, and the largest size of the whole, so that a record is written without a check per
- * value.
+ * One loop over a table of members. The table is fields.def with everything precomputed that does
+ * not depend on the record: which fields are shown, their keys as JSON text, where an inner object
+ * begins, and the largest size of the whole, so that a record is written without a check per value.
  */
 #include "record/json.h"
 

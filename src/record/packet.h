@@ -205,7 +205,8 @@ enum {
 	PL_MARK_IN_USE = 128,    /* a marker met packets that had the bit already */
 	PL_MARK_UNTIMED = 256,   /* no packet's time was taken: offsets are 0 and mean nothing */
 	PL_MARK_LATE_CHANGE =
-		512, /* the block changed too late (mark/tick.h): counts are of no known block */
+		512, /* the block changed too late (mark/tick.h): it is unknown to which block the
+		      * counts belong */
 	/* Number for the place of the bit and the parts of a flow (mark/pair.h); 0: not known. */
 	PL_MARK_TERMS_MASK = 0xfc00,
 };
@@ -250,7 +251,8 @@ static inline uint32_t pl_flat_present(const struct pl_flat *flat, const void *r
 	return present;
 }
 
-/* Kind with which records of this kind begin: PKT64 of PKT96, FLOW128 of FLOW288, else the same. */
+/* Returns the kind whose record is the beginning of this kind's: PKT64 for PKT96, FLOW128 for
+ * FLOW288, else the kind itself. */
 static inline enum pl_flat_kind pl_flat_short(enum pl_flat_kind kind)
 {
 	return kind == PL_FLAT_PKT96     ? PL_FLAT_PKT64
@@ -258,7 +260,7 @@ static inline enum pl_flat_kind pl_flat_short(enum pl_flat_kind kind)
 					 : kind;
 }
 
-/* Reverse of it: the kind that is made when records of this kind are asked for. */
+/* The reverse: returns the kind that is made when records of this kind are requested. */
 static inline enum pl_flat_kind pl_flat_long(enum pl_flat_kind kind)
 {
 	return kind == PL_FLAT_PKT64     ? PL_FLAT_PKT96
@@ -266,7 +268,7 @@ static inline enum pl_flat_kind pl_flat_long(enum pl_flat_kind kind)
 					 : kind;
 }
 
-/* Time of a record; of a flow that of its last packet. */
+/* Returns the time of a record; for a flow that of its last packet. */
 static inline uint64_t pl_flat_time(enum pl_flat_kind kind, const void *record)
 {
 	/* Every kind begins with its time, a flow with those of its first and last packet. */

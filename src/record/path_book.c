@@ -10,9 +10,9 @@
 #define SETS 512
 #define WAYS 4
 
-/* `turn` is odd while the entry is written; a reader that sees the same even one before and after
- * has read one path. The others are written with release after it, and read with acquire before it
- * is looked at again. */
+/* `turn` is odd while the entry is written; a reader that sees the same even value before and after
+ * has read a consistent path. The other members are written with release after it, and read with
+ * acquire before it is read again. */
 struct entry {
 	_Atomic uint32_t turn;
 	_Atomic uint32_t noted; /* time, by the set's count */
@@ -64,7 +64,7 @@ bool pl_path_book_find(uint64_t path_id, struct pl_path_nodes *ret)
 	return false;
 }
 
-/* The path's own entry, else that of the one noted longest ago. */
+/* Returns the path's own entry, or else the oldest one. */
 static struct entry *place_for(struct set *set, uint64_t path_id)
 {
 	uint32_t count = atomic_load_explicit(&set->count, memory_order_relaxed), oldest = 0;

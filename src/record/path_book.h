@@ -28,7 +28,7 @@ void pl_path_book_note(uint64_t path_id, const struct pl_path_nodes *nodes);
 /* Finds the nodes of a path; false when the path is not in the book, and ret has no nodes. */
 bool pl_path_book_find(uint64_t path_id, struct pl_path_nodes *ret);
 
-/* True when the event has two paths; gives their nodes, as far as they are known. */
+/* Returns true when the event has two paths, and gives their nodes if they are known. */
 bool pl_event_paths(
 	const struct pl_event *event, struct pl_path_nodes *ret_now, struct pl_path_nodes *ret_old);
 

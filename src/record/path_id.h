@@ -10,8 +10,7 @@
 #include "base/hash.h"
 #include "record/record.h"
 
-/* Adds a hop to the id; `present` tells its valid fields. Absent ports count as such, not as port
- * 0. */
+/* Adds a hop to the id; `present` marks its valid fields. An absent port differs from port 0. */
 static inline uint64_t pl_path_id_step(uint64_t id, const struct pl_hop *h, uint32_t present)
 {
 	uint64_t ports; /* egress in the upper half, as in memory */

@@ -100,7 +100,8 @@ enum {
 	SEG192_LENGTH,
 };
 
-/* The number in the tag of an absent value: as many bytes as that of any field from the 16th on. */
+/* Field number of an absent value: its tag has as many bytes as that of any field from the 16th
+ * on. */
 #define ABSENT_NUMBER 2047u
 #define PL_SEG_FIELD(off, id, ...)                                                                 \
 	_Static_assert(PL_SEG_HAS_##id == 0 || TAG_BYTES(SEG192_##id##_NUMBER) == 2, "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Header of a file of records with the clocks of their times (docs/formats/records-file.md). It has
- * 64 bytes, in front of the records; a file may lack it, and then nobody knows the clock. */
+ * 64 bytes, in front of the records; a file may lack it, and then the clock is unknown. */
 #pragma once
 
 #include <stdbool.h>

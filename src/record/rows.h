@@ -4,9 +4,10 @@
  * structure that a table of struct pl_field describes (names, offsets, forms, presence), as
  * fields.def describes records.
  *
- * The API's readers include browsers, whose numbers end at 2^53: a time in nanoseconds is a decimal
- * string, and one since the Unix epoch ("ts_ns", "last_ts_ns") has its RFC 3339 form beside it
- * ("time", "last_time"). All else is as in the files (record/json.h). Any thread may call.
+ * The API's readers include browsers, whose numbers are exact only up to 2^53: a time in
+ * nanoseconds is a decimal string, and one since the Unix epoch ("ts_ns", "last_ts_ns") has its RFC
+ * 3339 form beside it ("time", "last_time"). All else is as in the files (record/json.h). Any
+ * thread may call.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * Recursive descent over the text, emitting steps. The program has one truth value and no stack: a
  * test sets it, `not` turns it, and and/or skip the right-hand side when the left has decided. That
- * suffices because whatever stands between parentheses ends with its value in the same place. The
- * steps of `any hop (X)` are a program of their own within it, run once for each hop.
+ * suffices because an expression in parentheses also leaves its value there. The steps of `any hop
+ * (X)` are a program of their own within it, run once for each hop.
  */
 #include "record/where_state.h"
 
@@ -184,7 +184,7 @@ static int parse_operand(struct parser *p)
 	return r;
 }
 
-/* Operands joined by one word: the skip behind each goes to the end of them all. */
+/* Parses operands joined by the same word: the skip behind each goes to the end of all of them. */
 static int parse_joined(
 	struct parser *p, const char *word, enum op skip, int (*operand)(struct parser *))
 {
