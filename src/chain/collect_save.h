@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Regular copies of a collector's regions on disk, by a thread of its own: the memory that an RDMA
- * NIC writes is lost with the power. */
+ * NIC writes is lost at a power cut. */
 #pragma once
 
 #include "base/json.h"

@@ -154,7 +154,7 @@ void pl_collect_account(const struct pl_account *a, struct pl_collector *c,
 	if (s->verbs != NULL)
 		put_nic(a, s->verbs, s);
 	pl_account_stats(a, &pl_collector_stats_list, s);
-	/* By address: too many for families. */
+	/* Values by address are too many for metric families. */
 	if (a->json != NULL)
 		put_peers(a->json, s, options);
 	if (a->json != NULL && s->responder != NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Turns the epochs of regions, and keeps copies of ended ones. */
+/* Changes the epochs of regions, and keeps copies of ended ones. */
 #include "chain/epochs.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 struct region {
 	enum pl_epochs_kind kind;
 	bool ready; /* emptied for the prepared turn */
-	bool late;  /* its turn is due, but it cannot turn yet */
+	bool late;  /* its change is due, but not possible yet */
 	bool stuck; /* its ended epoch cannot be kept; under the lock */
 	/* under keep_lock */
 	bool kept; /* all epochs but the present one, as of epoch `kept_at` */
@@ -46,7 +46,8 @@ struct pl_epochs {
 	/* under `lock` */
 	struct region *regions;
 	bool stop, asked, prepared;
-	bool came; /* a region that was late, or turns by itself, has turned, and must be kept */
+	bool came; /* a late region, or one with its own changes, has changed its epoch, and the
+		    * ended one must be kept */
 	uint64_t turned, kept, put_off;
 	char why[512]; /* reason of the last failed copy */
 	_Atomic uint32_t n_stuck;
@@ -128,8 +129,8 @@ static const char *waits_for(const struct pl_epochs *e, uint32_t i)
 		       : "the next epoch waits";
 }
 
-/* Notes the result, with the lock held. A failure is reported at its begin and end; its reason,
- * which may have the name of a file that is made anew each time, is a condition meanwhile. */
+/* Stores the result, with the lock held. A failure is reported when it begins and when it ends.
+ * Meanwhile its reason is a condition; the reason may name a new file each time. */
 static void note_kept(struct pl_epochs *e, uint32_t i, int r, const char *why)
 {
 	struct region *g = &e->regions[i];
@@ -186,7 +187,7 @@ static bool keep_all(struct pl_epochs *e)
 
 /* ---- the thread ---- */
 
-/* Waits. *ret_due: a turn is due, not only copies. Returns false at the end. */
+/* Waits. *ret_due: a change is due, not only copies. Returns false at the end. */
 static bool wait_until(struct pl_epochs *e, uint64_t until_ns, bool *ret_due)
 {
 	const struct timespec t = pl_clock_timespec(until_ns);
@@ -200,8 +201,8 @@ static bool wait_until(struct pl_epochs *e, uint64_t until_ns, bool *ret_due)
 	if (*ret_due)
 		e->asked = false;
 	e->came = false;
-	/* Regions that are late from now on turn with the next ones: their old epoch is not kept
-	 * yet. */
+	/* Regions that are late from now on change with the next ones, because their old epoch is
+	 * not kept yet. */
 	for (uint32_t i = 0; i < e->writer.n; i++)
 		e->regions[i].ready = e->regions[i].kind == PL_EPOCHS_TIMED && !e->regions[i].late;
 	r = !e->stop;

@@ -44,13 +44,13 @@ int pl_epochs_open(struct pl_epochs **ret, const struct pl_epochs_writer *writer
  * readable. */
 int pl_epochs_fd(const struct pl_epochs *e);
 void pl_epochs_turn(struct pl_epochs *e);
-/* Called after each step of the writer: turns regions that could not turn before. */
+/* Called after each step of the writer: changes the epochs that could not be changed before. */
 void pl_epochs_step(struct pl_epochs *e);
 void pl_epochs_ask(struct pl_epochs *e);
 
-/* For a region that turns by itself. pl_epochs_may_begin returns true when its next half may be
- * emptied, because the ended epoch is kept; when epochs are shorter than a write to disk, it waits
- * for the write. pl_epochs_begun tells that it has turned. */
+/* For a region that changes its epochs on its own. pl_epochs_may_begin returns true when its next
+ * half may be emptied, because the ended epoch is kept; when epochs are shorter than a write to
+ * disk, it waits for the write. Call pl_epochs_begun after the change. */
 bool pl_epochs_may_begin(struct pl_epochs *e, uint32_t i);
 void pl_epochs_begun(struct pl_epochs *e);
 

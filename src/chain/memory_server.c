@@ -9,7 +9,7 @@
 #include "chain/collect_stats.h"
 #include "memory/region.h"
 
-#define STEPS_A_TURN 256 /* steps between two looks at signals and time, under load */
+#define STEPS_A_TURN 256 /* steps between two checks of signals and time, under load */
 #define DRAIN_MS     50  /* longer than a capture ring holds frames */
 #define DRAIN_NS     UINT64_C(2000000000)
 #define WAIT_MS      200
@@ -246,7 +246,7 @@ static void sentence(void *s, struct pl_buf *text)
 	pl_region_watch_tell(&m->watch, text);
 }
 
-/* Writes counters; at the end also those of threads, which have ended by then. */
+/* Writes counters; at the end also the counters of threads, which have ended by then. */
 static void put(void *s, const struct pl_account *a)
 {
 	const struct pl_region_watch none = { .cut = 0 };

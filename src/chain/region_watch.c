@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds regions whose files were cut, removed or made anew. */
+/* Finds regions whose files were truncated, removed or replaced. */
 #include "chain/region_watch.h"
 
 #include <inttypes.h>

@@ -27,12 +27,12 @@ struct pl_region_watch {
 typedef const struct pl_region *pl_region_watched_get(
 	void *arg, unsigned int i, const char **ret_path);
 
-/* Looks at all regions, at most ten times a second, at their names once a second; now_ns
- * UINT64_MAX: in any case. */
+/* Checks all regions, at most ten times a second, and their names once a second; now_ns UINT64_MAX:
+ * at once. */
 void pl_region_watch_look(struct pl_region_watch *w, uint64_t now_ns, pl_region_watched_get *get,
 	void *arg, struct pl_region_watched *state, unsigned int n);
 
-/* Adds a condition for each region that was cut or is gone. */
+/* Adds a condition for each region whose file was truncated or is gone. */
 void pl_region_watch_conditions(const struct pl_region_watch *w, pl_region_watched_get *get,
 	void *arg, const struct pl_region_watched *state, unsigned int n,
 	struct pl_conditions *ret);

@@ -218,7 +218,8 @@ bool pl_answers_send(struct pl_answers *a, const struct pl_packet *report, const
 			(enum pl_link)report->link, false) != PL_V_OK)
 		return false;
 	r = send_from(own_fd(a, layers.flow.dport), &layers.flow.dst, to, port, bytes, n);
-	/* The report went to an address that is not this host's: a group, or a mirror's. */
+	/* The report went to an address that is not this host's, such as a group's, or one seen on
+	 * a mirror port. */
 	if (r == -EINVAL || r == -EADDRNOTAVAIL)
 		r = send_from(own_fd(a, layers.flow.dport), NULL, to, port, bytes, n);
 	if (r == -ENODEV || r == -ENXIO || r == -EBADF)

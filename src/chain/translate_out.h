@@ -24,17 +24,17 @@ struct pl_translate_out {
 	void (*account)(void *arg, const struct pl_account *a);
 	/* Lists the regions that are written here. NULL: none. */
 	void (*regions)(void *arg, struct pl_region_list *ret);
-	/* Waits for the first collector, which tells the stores' parameters, up to ten seconds or
-	 * until a signal asks for the end; afterwards `stores` hold. -EHOSTUNREACH with diag. NULL:
-	 * they hold already. */
+	/* Waits for the first collector, which sends the stores' parameters, up to ten seconds or
+	 * until a signal ends the process; afterwards `stores` are valid. -EHOSTUNREACH with diag.
+	 * NULL: they hold already. */
 	int (*connect)(void *arg, struct pl_diag *diag);
 	/* Returns 0, or the negative errno of closing. */
 	int (*close)(void *arg);
-	/* The rest is for outputs with work of their own; else NULL. `turn` does that work, between
-	 * reports and whenever a descriptor or its time asks for it; returns the time of the next
-	 * call at the latest. `fds` gives the descriptors, at most `max`. `pressed` is called after
-	 * each datagram and may tell the translator that a collector takes no more. `finish`
-	 * completes the work under way, as long as there is progress. */
+	/* The following are for outputs with work besides reports; else NULL. `turn` does that
+	 * work, between reports and whenever a descriptor is ready or its time has come; it returns
+	 * the latest time of the next call. `fds` gives the descriptors, at most `max`. `pressed`
+	 * is called after each datagram and may tell the translator that a collector is congested.
+	 * `finish` completes the work under way, as long as there is progress. */
 	uint64_t (*turn)(void *arg, struct pl_translator *t, uint64_t now_ns);
 	unsigned int (*fds)(void *arg, struct pollfd *ret, unsigned int max);
 	void (*pressed)(void *arg, struct pl_translator *t);

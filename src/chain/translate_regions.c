@@ -209,7 +209,8 @@ static uint64_t turn(void *arg, struct pl_translator *t, uint64_t now_ns)
 
 	(void)t;
 	look(g, now_ns);
-	/* Between batches of operations: those of a report are all in one epoch. */
+	/* Called between batches of operations, so that all operations of a report are in one
+	 * epoch. */
 	if (g->epochs != NULL)
 		pl_epochs_turn(g->epochs);
 	return UINT64_MAX;

@@ -16,7 +16,7 @@
 #include "runtime/say.h"
 
 #define MS              UINT64_C(1000000)
-/* for the first collector, which tells the stores' parameters */
+/* time to wait for the first collector, which sends the stores' parameters */
 #define START_NS        (10000 * MS)
 /* without progress: then operations without room are dropped */
 #define STALL_NS        (250 * MS)
@@ -165,7 +165,7 @@ static void look_after(struct pl_roce_out *g, struct pl_translator *t, unsigned 
 	if (up && !g->up[i]) {
 		g->stalled[i] = false;
 		(void)resume_lists(
-			g, t, i); /* cannot fail: the lists are those of its parameters */
+			g, t, i); /* cannot fail, because the lists are within its parameters */
 	}
 	g->up[i] = up;
 	if (!up)
@@ -220,7 +220,7 @@ static uint64_t waiting(const struct pl_roce_out *g)
 	return n;
 }
 
-/* Ends the connections, and lets collectors know. */
+/* Ends the connections, and tells the collectors. */
 static void hang_up(struct pl_roce_out *g)
 {
 	const uint64_t end_ns = pl_clock_mono_ns() + END_NS;
@@ -417,7 +417,7 @@ static int open_all(struct pl_roce_out *g, const struct pl_rights *rights, struc
 	return pl_dialer_new(&g->dialer, &dialer, diag);
 }
 
-/* Waits until one collector is up, which tells the stores' parameters. */
+/* Waits until one collector is up, which sends the stores' parameters. */
 static int wait_for_first(struct pl_roce_out *g, struct pl_diag *diag)
 {
 	const uint64_t end_ns = pl_clock_mono_ns() + START_NS;

@@ -22,7 +22,8 @@ struct pl_roce_out {
 	uint8_t *memory; /* for frames */
 	struct pl_frames frames;
 	struct pl_batch answers;
-	/* state of each collector that the translator was told, and that the user was */
+	/* state of each collector as last passed to the translator, and as last reported to the
+	 * user */
 	enum pl_collector_state told[PL_COLLECTORS_MAX];
 	bool stalled[PL_COLLECTORS_MAX], up[PL_COLLECTORS_MAX], complained[PL_COLLECTORS_MAX];
 	uint64_t unreadable; /* errors of the interface */

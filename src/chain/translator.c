@@ -11,11 +11,11 @@
 #include "memory/key_names.h"
 #include "memory/region.h"
 
-#define DRAIN_TURNS      64 /* limit of turns for taking what sockets hold at the end */
+#define DRAIN_TURNS      64 /* limit of turns for emptying the sockets at the end */
 #define BATCHES_A_TURN   16
 #define CAPTURE_WAIT_MS  500 /* wait for a pipe; a signal may come just before it */
 
-/* Conditions: interval of looks, and time that a refusal is a condition. */
+/* Conditions: interval of checks, and how long a refusal is a condition. */
 #define CONDITIONS_NS    UINT64_C(100000000)
 #define REFUSED_SHOWN_NS UINT64_C(60000000000)
 
@@ -90,7 +90,8 @@ static int receive(struct pl_translate *x, struct pl_port *port, struct pl_diag 
 			x->ended = true;
 			return 0;
 		}
-		/* An interface that went or came back is news; the port stays open. */
+		/* When the interface disappears or comes back, that is logged; the port stays
+		 * open. */
 		if (r == -ENETDOWN || r == -EAGAIN) {
 			pl_say_diag(diag);
 			*diag = (struct pl_diag){ .text = "" };
@@ -246,7 +247,8 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 	return n;
 }
 
-/* Returns true when there are more refusals than at the last look, apart from filtered reports. */
+/* Returns true when there are more refusals than at the last check, not counting filtered
+ * reports. */
 static bool more_refused(struct pl_translate *x, const struct pl_translator_counters *c)
 {
 	uint64_t unreadable = 0;
