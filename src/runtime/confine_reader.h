@@ -11,7 +11,8 @@
  * an error message. */
 int pl_confine_reader(const char *const *paths, size_t n);
 
-/* Adds what a terminal's type is looked up in, beside the system's files. Returns -ENOMEM, -E2BIG. */
+/* Adds the files in which a terminal's type is looked up, beside the system's files. Returns
+ * -ENOMEM, -E2BIG. */
 int pl_confine_terminal(struct pl_confine *c);
 
 /* Gives up rights that a client does not need (runtime/confine.h): afterwards the process reads

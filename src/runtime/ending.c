@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ends a process at once that was told so again. */
+/* Ends a process at once at a second signal. */
 #include "runtime/ending.h"
 
 #include <stdatomic.h>

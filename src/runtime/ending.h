@@ -12,7 +12,8 @@
 
 /* None has come, and the process does not end yet. */
 void pl_ending_reset(void);
-/* One has come, the first or another one; in a signal handler. May not return. */
+/* Handles an ending signal, the first or a further one; called in a signal handler. It may not
+ * return. */
 void pl_ending_signal(bool first);
 /* The end begins; the accounts stay the callee's. */
 void pl_ending_begins(const struct pl_buf *accounts);

@@ -4,7 +4,5 @@
 
 #include "runtime/confine.h"
 
-/* Those of a kafka:// URI: its file of properties, and what properties of either name by
- * "….location" (certificates, keys) or as a keytab. A URI or file that is wrong names none; opening
- * tells of it. -ENOMEM, -E2BIG. */
+/* Adds the files of a kafka:// URI: its file of properties, and the files that properties of either name by "….location" (certificates, keys) or as a keytab. A wrong URI or file adds none; opening it reports the error. -ENOMEM, -E2BIG. */
 int pl_kafka_files(const char *uri, struct pl_confine *confine);

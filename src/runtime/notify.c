@@ -30,7 +30,7 @@ void pl_notify(const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	/* The manager may be gone; then nobody is to be told. */
+	/* The service manager may be gone; there is then nothing to notify. */
 	(void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
 	close(fd);

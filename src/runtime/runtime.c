@@ -17,8 +17,8 @@
 
 #define FDS_MAX       256
 #define WAIT_MAX_NS   UINT64_C(1000000000)
-#define FLUSH_NS      UINT64_C(1000000000) /* between looks for folded log lines */
-/* Accounts that are asked for are told when they are fresh, or at last after a second. */
+#define FLUSH_NS      UINT64_C(1000000000) /* time between checks for folded log lines */
+/* A requested account is printed when all parts are up to date, or after a second at the latest. */
 #define FRESH_LOOK_NS UINT64_C(10000000)
 #define FRESH_MAX_NS  UINT64_C(1000000000)
 
@@ -33,7 +33,7 @@ static struct runtime {
 	unsigned int first[PL_SERVICES_MAX + 1]; /* first descriptor of each service in fds */
 	bool busy[PL_SERVICES_MAX], broken;
 	uint64_t watchdog_ns, petted_ns, flushed_ns;
-	uint64_t tell_ns; /* since when accounts are asked for; 0: they are not */
+	uint64_t tell_ns; /* since when accounts are requested; 0: they are not */
 	/* Held by readers of services, and by the loop during its turns. */
 	pthread_mutex_t lock;
 	pthread_cond_t left;
@@ -222,8 +222,8 @@ void pl_runtime_accounts(void *collector, struct pl_json *json)
 
 /* ---- opening ---- */
 
-/* All services have what takes rights: afterwards packets and files are handled by a process with
- * few rights. */
+/* All services have opened what needs privileges; packets and files are handled after these are
+ * given up. */
 static int drop_rights(struct runtime *r, struct pl_diag *diag)
 {
 	const struct pl_runtime_options *o = r->o;
@@ -547,7 +547,7 @@ static int loop(struct runtime *r, struct pl_diag *diag)
 	return error;
 }
 
-/* Drains in reverse order: services opened last feed no others. */
+/* Drains in reverse order, because services that were opened last feed no others. */
 static void drain(struct runtime *r)
 {
 	enter(r);

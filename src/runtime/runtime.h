@@ -42,20 +42,21 @@ struct pl_service_ops {
 	 * open. Negative errno. */
 	void (*interfaces)(void *s, struct pl_confine *confine);
 	int (*files)(void *s, struct pl_confine *confine);
-	/* Opens what takes rights, in the order of services; starts no thread and trusts no remote
-	 * input. rights: for interfaces (netio/rights.h); NULL: our own. As `open`, it returns
-	 * negative errno with diag, and the owner of the structure frees what was opened until
-	 * then. */
+	/* Opens what needs privileges, in the order of services; starts no thread and reads no
+	 * remote input. rights: for interfaces (netio/rights.h); NULL: those of this process. As
+	 * `open`, it returns negative errno with diag, and the owner of the structure frees what
+	 * was opened until then. */
 	int (*acquire)(void *s, const struct pl_rights *rights, struct pl_diag *diag);
-	/* Opens the rest with few rights. Services open in the reverse order, so that the first
-	 * one, whose pages tell of all, is the last. One that waits ends when pl_runtime_ends. */
+	/* Opens the rest with few privileges. Services open in reverse order, so that the first
+	 * one, whose pages show all services, is the last. One that waits ends when
+	 * pl_runtime_ends. */
 	int (*open)(void *s, struct pl_diag *diag);
 	/* Descriptors to wait for, at most `max`. `turn` gets them with the results of poll(2). */
 	unsigned int (*fds)(void *s, struct pollfd *ret, unsigned int max);
 	/* Does the work of a turn. Returns one of the above, or negative errno with diag: the
 	 * service cannot go on. Never waits, unless `waits`. */
 	int (*turn)(void *s, const struct pollfd *fds, uint64_t now_ns, struct pl_diag *diag);
-	bool (*waits)(void *s); /* true when turns wait by themselves: a file is read */
+	bool (*waits)(void *s); /* true when turns wait on their own, as when a file is read */
 	uint64_t (*due_ns)(
 		/* time of its next turn at the latest; pl_clock_mono_ns */
 		void *s, uint64_t now_ns);
@@ -66,13 +67,13 @@ struct pl_service_ops {
 	void (*conditions)(void *s, struct pl_conditions *ret);
 	/* Lists the regions that it writes, with unique names. */
 	void (*regions)(void *s, struct pl_region_list *ret);
-	/* Reads its configuration again, and tells the result. Outside of turns. */
+	/* Reads its configuration again, and reports the result. Called outside of turns. */
 	void (*reload)(void *s);
 	void (*epoch)(void *s); /* asks for the next epoch */
-	/* After the last turn: takes what is under way, and completes what it holds. */
+	/* Called after the last turn: takes work under way, and completes held work. */
 	void (*drain)(void *s);
-	/* Returns true when its account is of that time (pl_clock_mono_ns) or later; else asks its
-	 * threads. */
+	/* Returns true when its account is of that time (pl_clock_mono_ns) or later; else requests
+	 * it from its threads. */
 	bool (*is_fresh)(void *s, uint64_t since_ns);
 	void (*account)(void *s, struct pl_buf *text); /* a sentence; may be empty */
 	/* Writes its counters: members of an open object, or families. s NULL: every family that
@@ -104,7 +105,7 @@ struct pl_runtime_options {
 };
 
 /* Runs until the end. Returns 0, or the error of a service's opening or failure: negative errno
- * with diag, whose text is empty when the failure was told already. *ret_opened: everything was
+ * with diag, whose text is empty when the failure was reported already. *ret_opened: everything was
  * open, including the pages. */
 int pl_runtime(const struct pl_runtime_options *options, bool *ret_opened, struct pl_diag *diag);
 
