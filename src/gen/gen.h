@@ -235,13 +235,13 @@ int pl_gen_next(struct pl_gen *gen, uint64_t until_ns, struct pl_batch *ret);
 /* Model time of the next packet; UINT64_MAX at the end. */
 uint64_t pl_gen_due_ns(const struct pl_gen *gen);
 
-/* Sets the model's clock: the next packet is due at now_ns. For a live sender that was kept from
- * sending; the packets between are skipped. */
+/* Sets the model's clock: the next packet is due at now_ns. For a live sender that was delayed; the
+ * packets between are skipped. */
 void pl_gen_skip_to(struct pl_gen *gen, uint64_t now_ns);
 
 struct pl_gen_counters {
 	uint64_t packets, bytes, reports;               /* given to the caller */
-	uint64_t lost, duplicated, reordered, restarts; /* counts of what was done to the reports */
+	uint64_t lost, duplicated, reordered, restarts; /* counts of the changes made to reports */
 	uint64_t dropped, queue_reports, flushes, summaries, malformed;
 	uint64_t patched;  /* made from a template */
 	uint64_t unrouted; /* turns of flows without a path through the network */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes reports about packets with INT, or such packets by themselves, and the truth for
+/* Writes reports about packets with INT, or such packets directly, and the expected results for
  * decoders. */
 #include "gen/int_gen.h"
 

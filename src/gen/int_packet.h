@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A packet with INT in the network: int_packet.c writes it, by itself or into a report. */
+/* A packet with INT in the network: int_packet.c writes it, on its own or into a report. */
 #pragma once
 
 #include "gen/int_gen.h"

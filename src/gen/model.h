@@ -42,7 +42,8 @@ bool pl_model_restart(struct pl_model *m, unsigned int *ret_node);
 bool pl_model_packet(struct pl_model *m, uint32_t flow, uint64_t now_ns, bool may_drop,
 	struct pl_model_packet *ret);
 
-/* Number of the topology's state, from 1: a flow's path is the same as long as this number is. */
+/* Number of the topology's state, from 1: as long as it is unchanged, the paths of flows are
+ * unchanged. */
 uint32_t pl_model_generation(const struct pl_model *m);
 
 struct pl_rng *pl_model_rng(struct pl_model *m);

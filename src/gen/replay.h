@@ -4,7 +4,7 @@
  * collectors can be fed the same packets. Its quirks are kept: outer DSCP 0x17 and no DSCP in the
  * inner packet; sequence number and report time constant; tests 1 to 7 are report v0.5 with version
  * nibble 1 around INT v0.5 whose shim length and tail protocol are 0; test 8 is report v1.0 with
- * Length 1 around INT v1.0 with hop length 8. Test 7's latencies are drawn, not the recorded ones.
+ * Length 1 around INT v1.0 with hop length 8. Test 7's latencies are random, not the recorded ones.
  */
 #pragma once
 

@@ -46,7 +46,7 @@ struct talk {
 	uint16_t cport, sport;
 	uint8_t step;
 	bool again;          /* the next packet is one that was lost */
-	uint16_t answers;    /* segments left; DNS: the server that is asked for */
+	uint16_t answers;    /* segments left; DNS: the server whose name is asked */
 	uint32_t cseq, sseq; /* next sequence numbers of client and server */
 	uint64_t rtt_ns;
 };
