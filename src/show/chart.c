@@ -165,7 +165,7 @@ static uint32_t keep_from(struct point *points, uint32_t n, int64_t from_ns)
 	return kept;
 }
 
-/* Drops the older half of the rows; with windows, those of the older half of the time. */
+/* Drops the older half of the rows; with windows, the rows of the older half of the time. */
 static void forget(struct pl_chart *chart)
 {
 	int64_t first = INT64_MAX, last = INT64_MIN;
@@ -384,7 +384,7 @@ static void columns_of(const struct axis *a, const struct series *s, double *ret
 		const uint64_t window = ((uint64_t)s->first[i].start_ns - (uint64_t)a->first_ns) /
 					(uint64_t)a->step_ns / a->each;
 
-		/* The last row of a window is that of the whole window. */
+		/* The last row of a window is the final one. */
 		if (a->each == 1)
 			ret[window] = s->first[i].value;
 		else

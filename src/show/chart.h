@@ -8,7 +8,7 @@
  *   windows, names    a line of blocks over time for each name, on one scale, the largest first
  *
  * When there are more windows than columns, a column has the largest value of several windows, and
- * the chart tells of how many.
+ * the chart shows their number.
  */
 #pragma once
 

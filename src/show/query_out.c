@@ -58,8 +58,8 @@ static const struct pl_column extra_columns[PL_QUERY_OUT_EXTRA] = {
 	[INCOMPLETE] = { .name = "incomplete", .width = 10, .flag = true, .wide = true },
 };
 
-/* Begins the output at the first row, which tells whether there are windows and first crossings.
- * With crossings a column tells their rows from those of whole windows. */
+/* Begins the output at the first row, which shows whether there are windows and first crossings.
+ * With crossings a column distinguishes their rows from the final ones. */
 static void begin(struct pl_query_out *rows, bool windowed, bool crossings)
 {
 	const struct pl_query_column *columns;

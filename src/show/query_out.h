@@ -18,8 +18,8 @@ struct pl_query_out {
 	const char *form;
 	bool begun, windowed, gone;
 	uint64_t n, limit, incomplete;
-	uint32_t
-		clocks; /* of the records' times, bits 1 << enum pl_clock_kind: told with the counters */
+	uint32_t clocks; /* clocks of the records' times, bits 1 << enum pl_clock_kind: printed with
+			 * the counters */
 	struct pl_column columns[PL_QUERY_OUT_COLUMNS];
 	uint8_t extra[PL_QUERY_OUT_EXTRA], n_extra; /* columns behind the question's */
 	struct pl_row_out out;

@@ -211,7 +211,7 @@ static void add_event(struct pl_record_out *out, const struct pl_event *event)
 	}
 }
 
-/* before and behind write what stands around a record. */
+/* `before` and `behind` write the text around a record. */
 static void before(struct pl_record_out *out)
 {
 	begin(out);

@@ -50,8 +50,8 @@ void pl_where_complain(const char *text, const struct pl_diag *diag);
  * an exit code, 0 when good. */
 int pl_record_out_init(
 	struct pl_record_out *out, const char *form, const char *where, uint64_t limit);
-/* The same for other kinds than paths. kinds 0: paths and events, or those of them to which the
- * expression applies; then CSV, which has one header, is refused. */
+/* Opens the output for other kinds than paths. kinds 0: paths and events, or those of the two to
+ * which the expression applies; then CSV, which has one header, is refused. */
 int pl_record_out_init_kinds(struct pl_record_out *out, const char *form, unsigned int kinds,
 	const char *where, uint64_t limit);
 void pl_record_out_done(struct pl_record_out *out);
@@ -66,7 +66,7 @@ void pl_record_out_event(struct pl_record_out *out, const struct pl_event *event
  * pl_record_out. */
 void pl_record_out_flush_batch(struct pl_record_batch *batch, void *arg);
 
-/* Returns true when no more is wanted: the limit is reached, the reader is gone, or writing
+/* Returns true when no more is to be written: the limit is reached, the reader is gone, or writing
  * failed. */
 bool pl_record_out_full(const struct pl_record_out *out);
 

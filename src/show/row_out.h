@@ -45,7 +45,7 @@ void pl_row_out_write(struct pl_row_out *out);
  * when writing failed. */
 bool pl_row_out_end(struct pl_row_out *out);
 
-/* Returns true when no more is wanted. */
+/* Returns true when no more is to be written. */
 static inline bool pl_row_out_full(const struct pl_row_out *out)
 {
 	return out->gone || out->error != 0;

@@ -32,8 +32,8 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct report *r, const 
 	r->n_wrong++;
 }
 
-/* Lists the conditions. Each is prefixed with its part, but the collector's, whose texts name their
- * subject. */
+/* Lists the conditions. Each is prefixed with its part, except those of the collector, whose texts
+ * name their subject. */
 static void find_wrong(struct report *r, const json_t *status)
 {
 	const json_t *list = json_object_get(status, "conditions");
@@ -104,7 +104,7 @@ static void sources(struct pl_buf *out, const json_t *list)
 	}
 }
 
-/* Lists senders that are received apart, or were. */
+/* Lists senders that have or had a separate socket. */
 static void floods(struct pl_buf *out, const json_t *list)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {

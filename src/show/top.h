@@ -37,7 +37,7 @@ struct pl_top_screen {
 	unsigned int n_columns;
 	unsigned int sort;    /* column of the initial order */
 	const char *identity; /* keys that identify a row, with blanks between */
-	const char *beyond; /* what the table has no rows for ("overflow"); NULL: it has all rows */
+	const char *beyond; /* name of the values without rows ("overflow"); NULL: there are none */
 };
 
 extern const struct pl_top_screen pl_top_screens[];
@@ -68,7 +68,7 @@ void pl_top_titles(struct pl_buf *out, const struct pl_top_screen *screen, unsig
 void pl_top_row(struct pl_buf *out, const struct pl_top_screen *screen, const json_t *row,
 	unsigned int cols, bool ascii);
 
-/* Appends "12 of 40": rows that match, of all; then what the table has no rows for. */
+/* Appends "12 of 40": matching rows, all rows; then the number of values without rows. */
 void pl_top_counts(struct pl_buf *out, const struct pl_top_screen *screen, const json_t *table);
 
 /* Cuts the text to so many columns. */

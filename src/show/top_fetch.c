@@ -25,7 +25,7 @@ struct pl_top_fetch {
 	pthread_cond_t wake;
 	bool stop;
 	uint64_t interval_ns;
-	unsigned int question, asked; /* asked: the last one that was sent */
+	unsigned int question, asked; /* asked: the last request that was sent */
 	char path[PATH_MAX_BYTES];
 	bool has_answer;
 	struct pl_top_answer answer;
