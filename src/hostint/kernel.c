@@ -17,7 +17,7 @@
 #include "bpf/host_int.skel.h" /* needs only the names of the types above */
 
 #define WAKE_NS  1000000u   /* least time between two wakes by the program */
-#define LOOK_NS  2000000u   /* interval of looks at the ring, longer than WAKE_NS */
+#define LOOK_NS  2000000u   /* interval of checks of the ring, longer than WAKE_NS */
 #define AHEAD_NS 1000000000 /* interval of reading the offset of the clocks */
 
 struct pl_hostint {

@@ -44,8 +44,8 @@ static int check_interface(
 	struct bpf_link_info info = { 0 };
 	uint32_t len = sizeof(info);
 
-	/* The index of a traffic control link has the place of that of XDP; older headers name only
-	 * the latter. */
+	/* The index of a traffic control link is at the same place as that of XDP; older headers
+	 * name only the latter. */
 	if (bpf_obj_get_info_by_fd(link_fd, &info, &len) < 0 || info.xdp.ifindex == 0 ||
 		info.xdp.ifindex == if_nametoindex(ifname))
 		return 0;

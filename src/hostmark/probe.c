@@ -82,7 +82,7 @@ static void close_socket(struct pl_probe *p)
 	p->fd = -1;
 }
 
-/* Binds to the same port, so that another socket continues the flow. */
+/* Binds a new socket to the same port, so that it continues the flow. */
 static int bind_port(struct pl_probe *p)
 {
 	struct sockaddr_storage own = { .ss_family = p->o.to.sa.ss_family };

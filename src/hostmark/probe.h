@@ -52,7 +52,7 @@ int pl_probe_open(struct pl_probe **ret, const struct pl_probe_options *options,
 	struct pl_diag *diag);
 void pl_probe_close(struct pl_probe *p); /* NULL is allowed */
 
-/* Sends the probe that is due by CLOCK_TAI; of several the last one. Never waits. */
+/* Sends the probe that is due by CLOCK_TAI; if several are due, the last one. Never waits. */
 void pl_probe_send(struct pl_probe *p, uint64_t now_ns);
 uint64_t pl_probe_due_ns(const struct pl_probe *p); /* time of the next one, by CLOCK_TAI */
 const struct pl_probe_stats *pl_probe_stats(const struct pl_probe *p);

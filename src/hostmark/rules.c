@@ -53,8 +53,8 @@ int pl_hostmark_check_rules(const struct pl_tap_rules *rules, struct pl_diag *di
 	return 0;
 }
 
-/* Makes a rule for packets whose ports and protocol are not known: one that takes does so whatever they are,
- * one that skips only if they do not matter. */
+/* Makes a rule for packets whose ports and protocol are not known: a rule that takes packets then
+ * ignores them, a rule that skips packets is kept only if it does not test them. */
 static void make_blind(struct pl_tap_rule *u)
 {
 	const struct pl_tap_range any = { 0, UINT16_MAX }, none = { 1, 0 };

@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "mark/tick.h"
 
-/* Longest time between two looks of the thread, for its end or a set clock. */
+/* Longest time between two checks of the thread for its end or a set clock. */
 #define LOOK_NS UINT64_C(100000000)
 
 struct pl_ticker {
