@@ -37,10 +37,10 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "node", &args.node, "NUMBER",
 			"this host's node id, at most 32 bits, which no other node has", NULL },
 		{ PL_OPT_LIST, 0, "rule", &args.rules, "RULE",
-			"source: which packets get INT; sink: of which INT is taken off (default all); "
-			"take or skip with conditions, such as \"take dst=10.0.0.0/8 port=443 "
-			"sample_flows=16\"; the first rule that matches decides, a packet that none "
-			"matches is left alone; may be repeated",
+			"source: packets that get INT; sink: packets from which INT is removed "
+			"(default all); take or skip with conditions, such as \"take "
+			"dst=10.0.0.0/8 port=443 sample_flows=16\"; the first rule that matches "
+			"decides, a packet that none matches is left alone; may be repeated",
 			NULL },
 		{ PL_OPT_STRING, 0, "rules", &args.rules_file, "FILE",
 			"rules from a file, one in a line, behind those of --rule; SIGHUP reads it again",
@@ -50,15 +50,18 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_HEADING, 0, "Options of source", NULL, NULL, NULL, NULL },
 		{ PL_OPT_U64, 0, "instructions", &args.bitmap, "BITMAP",
-			"values that every node on the way is to add (INT v2.1 5.7): 0x8000 node id, 0x4000 "
-			"ports, 0x2000 hop latency, 0x1000 queue, 0x0800 and 0x0400 ingress and egress "
-			"time, 0x0200 level-2 ports, 0x0100 use of the port, 0x0080 buffer; this host "
-			"knows node id and egress time (default 0x8400)",
+			"values that every node on the path must add (INT v2.1 5.7): 0x8000 node "
+			"id, 0x4000 ports, 0x2000 hop latency, 0x1000 queue, 0x0800 and 0x0400 "
+			"ingress and egress time, 0x0200 level-2 ports, 0x0100 use of the port, "
+			"0x0080 buffer; this host knows node id and egress time (default 0x8400)",
 			NULL },
 		{ PL_OPT_U64, 0, "hops", &args.hops, "NUMBER",
-			"so many nodes behind this one may add to a packet (default 8)", NULL },
+			"number of nodes behind this one that may add INT to a packet (default "
+			"8)",
+			NULL },
 		{ PL_OPT_SIZE, 0, "mtu", &args.mtu, "BYTES",
-			"longest IP packet with INT, where the way has a smaller MTU than the interface",
+			"longest IP packet with INT, if the path has a smaller MTU than the "
+			"interface",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Options of sink", NULL, NULL, NULL, NULL },
 		{ PL_OPT_LIST, 0, "to", &args.to, "COLLECTOR",
@@ -66,30 +69,33 @@ static const struct pl_opt *options(void)
 			"without it they are printed",
 			NULL },
 		{ PL_OPT_U64, 0, "every", &args.every, "COUNT",
-			"report every so many packets of a flow (default 1: each packet, and numbers of "
-			"flows tell losses)",
+			"report one of this many packets of a flow (default 1: each packet, so "
+			"that the numbers of flows show losses)",
 			NULL },
 		{ PL_OPT_DURATION, 0, "change", &args.change_ns, "TIME",
-			"report a flow's first packet and then one whose latency differs by more than "
-			"this from the last report's, or whose INT is longer or shorter",
+			"report the first packet of a flow, and then each packet whose latency "
+			"differs by more than this from the last reported one, or whose INT has "
+			"another length",
 			NULL },
 		{ PL_OPT_DURATION, 0, "refresh", &args.refresh_ns, "TIME",
-			"with --change: report a packet of a flow at least so often (default 1s)",
+			"with --change: longest time between two reports of a flow (default 1s)",
 			NULL },
 		{ PL_OPT_CHOICE, 0, "malformed", &args.malformed, "WHAT",
-			"packets with the DSCP but without INT of this domain: pass "
-			"(default) or drop",
+			"packets with the DSCP but without INT of this domain: pass them (default) "
+			"or drop them",
 			pass_or_drop },
 		{ PL_OPT_CHOICE, 0, "outside", &args.outside, "WHAT",
-			"packets with INT that no rule chooses: drop (default) or pass, "
-			"with INT, to the host",
+			"packets with INT that no rule chooses: drop them (default) or pass them "
+			"with INT to the host",
 			pass_or_drop },
 		{ PL_OPT_CHOICE, 0, "mode", &args.mode, "MODE",
-			"where INT is taken off: native, by the driver, generic, or auto (default), "
-			"native where the driver can",
+			"where INT is removed: native (in the driver), generic (behind it) or auto "
+			"(default: native if the driver can)",
 			modes },
 		{ PL_OPT_SIZE, 0, "ring", &args.ring_bytes, "SIZE",
-			"ring between the kernel and this process (default 4MiB)", NULL },
+			"size of the ring between the kernel and this process (default "
+			"4MiB)",
+			NULL },
 		{ PL_OPT_U64, 0, "hw-id", &args.hw_id, "NUMBER",
 			"hardware id in reports, 0 to 63 (default 0)", NULL },
 		PL_RECORD_ARGS_FORM(args.out),

@@ -35,10 +35,10 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_FLAG, 0, "dry-run", &args.dry_run, NULL,
-			"up: print what would be done, as commands of the shell, and do nothing",
-			NULL },
+			"up: print the steps as shell commands, and do nothing", NULL },
 		{ PL_OPT_CHOICE, 0, "tier", &args.tier, "TIER",
-			"up: root (network namespaces), unprivileged (a user namespace) or simulated (no rights at all); by default the first of them that can be had",
+			"up: root (network namespaces), unprivileged (a user namespace) or "
+			"simulated (no privileges); by default the first of them that is possible",
 			pl_lab_tiers },
 		PL_ARGS_TEXT_OR_JSON(args.form),
 		{ PL_OPT_HEADING, 0, "Options for traffic", NULL, NULL, NULL, NULL },
@@ -48,7 +48,7 @@ static const struct pl_opt *options(void)
 			"udp, onoff, incast, dns: bits of payload per second of each sender (default 1M)",
 			NULL },
 		{ PL_OPT_SIZE, 0, "size", &args.size, "SIZE",
-			"bytes of a datagram or answer (default 1000, of dns 200)", NULL },
+			"bytes of a datagram or answer (default 1000, with dns 200)", NULL },
 		{ PL_OPT_DURATION, 0, "on", &args.on_ns, "TIME",
 			"onoff, incast: time of sending (default 10ms)", NULL },
 		{ PL_OPT_DURATION, 0, "off", &args.off_ns, "TIME",

@@ -17,16 +17,18 @@ static const struct pl_opt *options(void)
 		PL_MARK_ARGS_BLOCKS(args),
 		PL_MARK_ARGS_LOSS_ONLY(args),
 		{ PL_OPT_DURATION, 0, "check", &args.check_ns, "TIME",
-			"look for so long whether packets to be marked have a marking bit already, and "
-			"mark only if none has (default 2s; 0: mark at once)",
+			"time to check that the packets to be marked do not have a marking bit "
+			"already; then mark only if none has (default 2s; 0: mark at once)",
 			NULL },
 		{ PL_OPT_STRING, 0, "probe", &args.probe, "HOST[:PORT]",
-			"send small UDP packets to this host by the interface, marked and counted as packets of "
-			"a rule are, so that there is loss and delay also while nobody else sends (default "
-			"port 9, discard)",
+			"send small UDP packets to this host through the interface, marked and "
+			"counted like packets of a rule, so that there is loss and delay also "
+			"while no other packets are sent (default port 9, discard)",
 			NULL },
 		{ PL_OPT_U64, 0, "probes", &args.probes, "COUNT",
-			"of them in each block, at most 1000 a second (default 10)", NULL },
+			"number of these packets in each block, at most 1000 a second (default "
+			"10)",
+			NULL },
 		{ PL_OPT_HEADING, 0, "Records of blocks", NULL, NULL, NULL, NULL },
 		PL_MARK_ARGS_RECORDS(args,
 			"HOST[:PORT]: mark packets to that host, whose pathline meter --from this one "

@@ -42,41 +42,46 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		PL_MARK_ARGS_DEV(args, "count on this interface"),
 		{ PL_OPT_STRING, 0, "from", &args.from, "HOST[:PORT]",
-			"print loss and delay of packets that another host marks by pathline mark --to, whose "
-			"records come to the UDP port (default 40051); the interface is that of the way to it",
+			"print loss and delay of packets that another host marks with pathline "
+			"mark --to; its records come to the UDP port (default 40051), and the "
+			"interface is that of the route to it",
 			NULL },
 		{ PL_OPT_CHOICE, 0, "direction", &args.direction, "WHICH",
-			"packets that enter by it: in (default), or that leave: out",
+			"count packets that enter by the interface: in (default), or packets that "
+			"leave by it: out",
 			pl_mark_arg_directions },
 		{ PL_OPT_CHOICE, 0, "mode", &args.mode, "MODE",
-			"where packets are counted: tc (default), by traffic control; of those that enter "
-			"also native, by XDP in the driver, or generic, by XDP behind it, where the "
-			"interface must have GRO off",
+			"where packets are counted: tc (default), in traffic control; for entering "
+			"packets also native, by XDP in the driver, or generic, by XDP behind it, "
+			"which needs GRO off at the interface",
 			modes },
 		PL_MARK_ARGS_LOSS_ONLY(args),
 		PL_MARK_ARGS_RECORDS(args, "", "format (default table, and nothing with --to)"),
 		PL_MARK_ARGS_RUNNING(args),
 		{ PL_OPT_HEADING, 0, "Captures", NULL, NULL, NULL, NULL },
 		{ PL_OPT_LIST, 0, "read", &captures.files, "[NAME=]FILE",
-			"a capture of a point of the path, or a file NAME.mark128 of records of one or several points, "
-			"in the order that packets pass them; to be repeated",
+			"a capture from a point of the path, or a file NAME.mark128 with the "
+			"records of one or several points; repeated, in the order in which packets "
+			"pass the points",
 			NULL },
 		{ PL_OPT_LIST, 0, "link", &captures.links, "FROM>TO",
-			"captures between which packets pass no other, by name, in a network with several "
-			"ways: its clusters are compared (RFC 9342); to be repeated (default: a path through "
-			"all captures)",
+			"in a network with several paths: two captures, by name, between which "
+			"packets pass no third; clusters are compared (RFC 9342); repeated "
+			"(default: a path through all captures)",
 			NULL },
 		{ PL_OPT_LIST, 0, "zoom", &captures.zooms, "FROM>TO",
-			"beside links or clusters loss and delay of all of them between these captures, by name, "
-			"several with + (a+b>c); to be repeated",
+			"besides single links or clusters, print loss and delay of the part of the "
+			"network between these captures, by name, several with + (a+b>c); may be "
+			"repeated",
 			NULL },
 		{ PL_OPT_LIST, 0, "back", &captures.back, "PREFIX",
-			"packets from these addresses pass the captures in the opposite order: both directions "
-			"are compared, and two-way delay is told, in which clocks that differ cancel; to be repeated",
+			"packets from these addresses pass the captures in the opposite order: "
+			"both directions are compared, and two-way delay is printed, in which the "
+			"difference of clocks cancels; may be repeated",
 			NULL },
 		{ PL_OPT_U64, 0, "tai-offset", &captures.tai_offset, "SECONDS",
-			"seconds by which the marker's clock is ahead of the captures' time of day: 37 where its kernel "
-			"knows TAI, 0 where nobody told it (default 0)",
+			"seconds by which the marker's clock is ahead of the captures' time of "
+			"day: 37 if its kernel knows TAI, 0 if not (default 0)",
 			NULL },
 		{ PL_OPT_FLAG, 0, "records", &captures.records, NULL,
 			"print the counts of each point (mark128/1) instead of loss and delay",
@@ -90,12 +95,14 @@ static const struct pl_opt *options(void)
 			"(default: the one that most blocks fit)",
 			NULL },
 		{ PL_OPT_U64, 0, "reorder", &captures.reorder, "COUNT",
-			"with --method quic: packets behind the first one of a block among which those of the "
-			"block before are looked for, at most 31 (default 16)",
+			"with --method quic: number of packets behind the first one of a block "
+			"among which late packets of the block before are searched, at most 31 "
+			"(default 16)",
 			NULL },
 		{ PL_OPT_U64, 0, "samples", &captures.samples, "COUNT",
-			"packets of each flow and block that a hash chooses at most, from 2 to 65536; beside marks "
-			"their delays are told, too (default none; with --method hash 64)",
+			"most packets of each flow and block that a hash chooses, from 2 to 65536; "
+			"together with marks, this gives their delays as well (default none; with "
+			"--method hash 64)",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Marking", NULL, NULL, NULL, NULL },
 		PL_MARK_ARGS_RULES(args, "which packets are counted (default all)"),

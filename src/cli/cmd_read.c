@@ -39,8 +39,7 @@ static const struct pl_opt *options(void)
 		PL_RECORD_ARGS_FORM(args.out),
 		PL_RECORD_ARGS_WHICH(args.out),
 		{ PL_OPT_FLAG, 0, "packets", &args.packets, NULL,
-			"a record of every packet instead, as 'pathline tap FILE' makes it, whose help has "
-			"the fields",
+			"print a record of every packet instead, as 'pathline tap FILE' does",
 			NULL },
 		PL_ARGS_FILTER(args.filter),
 		PL_DECODE_ARGS(args.decode),

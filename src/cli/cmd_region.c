@@ -79,11 +79,12 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_CHOICE, 0, "primitive", &args.primitive, "NAME", "primitive of the region",
 			primitives },
 		{ PL_OPT_U64, 0, "slots", &args.slots, "COUNT",
-			"slots of key-write, entries of a list, cells of a row of counters, chunks of "
-			"postcards, columns of a sketch",
+			"number of slots (key-write), entries of a list (append), cells of a row "
+			"(counters), chunks (postcards) or columns (sketch)",
 			NULL },
 		{ PL_OPT_SIZE, 0, "value-bytes", &args.value_bytes, "SIZE",
-			"bytes of a value or entry (default 4, with --content those of the record)",
+			"bytes of a value or entry (default 4; with --content the length of the "
+			"record)",
 			NULL },
 		{ PL_OPT_CHOICE, 0, "content", &args.content, "KIND",
 			"content of values and entries (default bytes)", pl_region_contents },

@@ -33,7 +33,8 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_STRING, 0, "table", &args.table, "NAME",
-			"name of the table (default packets, packets96, dns or flows; of rows: rows)",
+			"name of the table (default packets, packets96, dns or flows; for rows of "
+			"a question: rows)",
 			NULL },
 		{ PL_OPT_STRING, 0, "kafka", &args.kafka, "URI",
 			"fill the table from a topic: kafka://HOST:PORT/TOPIC, as tap --to has it",

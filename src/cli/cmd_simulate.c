@@ -58,15 +58,16 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_STRING, 0, "truth", &args.truth, "FILE",
 			"write what happened to each packet, as JSON lines", NULL },
 		{ PL_OPT_STRING, 0, "truth-history", &args.history, "FOLDER",
-			"write it as a history, which pathline query reads together with the reports",
+			"write what happened as a history, which pathline query reads together "
+			"with the reports",
 			NULL },
 		{ PL_OPT_LIST, 0, "impair", &args.faults, "LINK:KEY=VALUE[@TIME]",
 			"a fault of a link (A-B, or A>B for one direction), such as leaf1-spine1:loss=0.02@2s; keys as for pathline lab impair; may be repeated",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Alternate marking", NULL, NULL, NULL, NULL },
 		{ PL_OPT_CHOICE, 0, "marking", &args.marking, "METHOD",
-			"switches mark what hosts hand them, and every link is metered: print loss and delay "
-			"by marking, block by block, with the truth beside them",
+			"switches mark the packets of hosts, and every link is metered: print loss "
+			"and delay by marking, block by block, beside the truth",
 			pl_mark_methods },
 		{ PL_OPT_LIST, 0, "bit", &args.bits, "BIT",
 			"where the mark is: dscp:N, tos:N, tclass:N, ecn:N or ipv4-reserved, which INT between switches "
@@ -75,14 +76,15 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "period", &args.period_ns, "TIME",
 			"duration of a block (default 1s)", NULL },
 		{ PL_OPT_DURATION, 0, "clock-error", &args.clock_error_ns, "TIME",
-			"the most that clocks of two points differ (default 0s, and clocks are right)",
+			"largest difference between the clocks of two points (default 0s: clocks "
+			"are exact)",
 			NULL },
 		{ PL_OPT_DURATION, 0, "delay", &args.delay_ns, "TIME",
 			"mean delay from the marker to the last meter (default 50ms)", NULL },
 		{ PL_OPT_DURATION, 0, "deviation", &args.deviation_ns, "TIME",
 			"standard deviation of that delay (default 10ms)", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
-			"of loss and delay by marking (default table)", pl_out_forms },
+			"form of loss and delay by marking (default table)", pl_out_forms },
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 

@@ -33,7 +33,7 @@ static const struct pl_opt *options(void)
 			"YAML file of the switch (docs/guide/switch.md); requests take the path of the control socket from it",
 			NULL },
 		{ PL_OPT_STRING, 's', "socket", &args.socket, "PATH",
-			"control socket of the switch that is asked", NULL },
+			"control socket of the running switch", NULL },
 		PL_ARGS_TEXT_OR_JSON(args.form),
 		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
 		PL_ARGS_SERVICE(args.service),

@@ -43,7 +43,8 @@ static const struct pl_opt *options(void)
 			"\"pay_len > 0 and dport == 443\" (outputs of --to get all)",
 			NULL },
 		{ PL_OPT_FLAG, 0, "community-id", &args.community_id, NULL,
-			"print the Community ID of each packet or flow, too, as Zeek and Suricata have it (not in the form table)",
+			"also print the Community ID of each packet or flow, as Zeek and Suricata "
+			"compute it (not in the form table)",
 			NULL },
 		{ PL_OPT_COUNT, 'n', "count", &args.count, "COUNT",
 			"stop after this many printed records", NULL },
@@ -55,50 +56,56 @@ static const struct pl_opt *options(void)
 			"dir point)",
 			NULL },
 		{ PL_OPT_STRING, 0, "rules", &args.rules_file, "FILE",
-			"rules from a file, one in a line, behind those of --rule; SIGHUP reads it again",
+			"file with further rules, one in a line, applied after those of --rule; "
+			"read again on SIGHUP",
 			NULL },
 		PL_ARGS_FILTER(args.filter),
 		{ PL_OPT_FLAG, 0, "inner", &args.inner, NULL,
-			"of packets in a tunnel: the addresses and ports of the inner packet",
+			"use the addresses and ports of the inner packet for packets in a tunnel",
 			NULL },
 		{ PL_OPT_LIST, 0, "vxlan-port", &args.vxlan_ports, "PORT",
 			"UDP port of VXLAN beside 4789, for --inner and frames of several packets; may be repeated (default 8472; 4789: none)",
 			NULL },
 		{ PL_OPT_U64, 0, "point", &args.point, "NUMBER",
-			"number of this observation point, 0 to 1023 (default 0); several interfaces are numbered from it on, from 1 where it is 0",
+			"number of this observation point, 0 to 1023 (default 0); several "
+			"interfaces are numbered from this number on (from 1 if it is 0)",
 			NULL },
 		{ PL_OPT_U64, 0, "exporter", &args.exporter, "NUMBER",
 			"number that identifies this exporter in tmpkt/1 datagrams, and its observation domain in IPFIX; at most 32 bits (default 0)",
 			NULL },
 		{ PL_OPT_RATE, 0, "rate", &args.rate, "RATE",
-			"largest number of records per second, of capture files", NULL },
+			"most records per second, when reading capture files", NULL },
 		{ PL_OPT_FLAG, 0, "dns", &args.dns, NULL,
-			"records of DNS messages (UDP port 53) instead", NULL },
+			"make records of DNS messages (UDP port 53) instead", NULL },
 		{ PL_OPT_FLAG, 0, "drops", &args.drops, NULL,
-			"records of packets that the kernel drops instead, with its reason and place: of drops:, "
-			"which is the source when none is given, drops:IFACE, or as they come by udp://",
+			"make records of packets that the kernel drops instead, with its reason "
+			"and the place: from drops: (the default source), drops:IFACE, or received "
+			"by udp://",
 			NULL },
 		{ PL_OPT_FLAG, 0, "marks", &args.marks, NULL,
-			"records of blocks of marked packets instead, which 'pathline mark' and 'pathline "
-			"meter' send to udp://HOST:PORT",
+			"take records of blocks of marked packets instead, which 'pathline mark' "
+			"and 'pathline meter' send to udp://HOST:PORT",
 			NULL },
 		{ PL_OPT_FLAG, 0, "segments", &args.segments, NULL,
-			"records of loss and delay between points instead, which 'pathline meter --read' "
-			"sends there",
+			"take records of loss and delay between points instead, which 'pathline "
+			"meter --read' sends to udp://HOST:PORT",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Flows", NULL, NULL, NULL, NULL },
 		{ PL_OPT_FLAG, 0, "flows", &args.flows, NULL,
-			"records of flows instead: both directions of a connection, with handshake and "
-			"round-trip times, retransmissions, gaps",
+			"make records of flows instead: both directions of a connection, with "
+			"handshake and round-trip times, retransmissions, gaps",
 			NULL },
 		{ PL_OPT_DURATION, 0, "flow-idle", &args.flow_idle_ns, "TIME",
-			"a flow without packets for so long is over (default 15s)", NULL },
+			"time without packets after which a flow is over (default 15s)", NULL },
 		{ PL_OPT_DURATION, 0, "flow-active", &args.flow_active_ns, "TIME",
-			"a flow that goes on gets a record after so long (default 60s)", NULL },
+			"time after which a flow that lasts gets a record (default 60s)", NULL },
 		{ PL_OPT_U64, 0, "flow-table", &args.flow_table, "COUNT",
-			"flows at a time; further ones evict (default 65536)", NULL },
+			"most flows at a time; a further flow evicts another (default "
+			"65536)",
+			NULL },
 		{ PL_OPT_STRING, 0, "flow-state", &args.flow_state, "FILE",
-			"keep the flows of live sources there, on tmpfs best (/run): the next tap with this file goes on with them, also after kill -9",
+			"keep the flows of live sources in this file, best on tmpfs (/run): the "
+			"next tap with this file continues them, also after kill -9",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
 		PL_ARGS_SERVICE(args.service),

@@ -74,7 +74,8 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "value-bytes", &o.value_bytes, "COUNT",
 			"bytes of values and entries (default 4)", NULL },
 		{ PL_OPT_FLAG, 0, "value-of-key", &o.value_is_key, NULL,
-			"derive values from keys, cells from place and epoch, and increment by 1 (default values count up, cells are random)",
+			"derive values from keys and cells from place and epoch, and increment by "
+			"1 (by default values count up and cells are random)",
 			NULL },
 		{ PL_OPT_U64, 0, "lists", &o.lists, "COUNT", "append: lists in turn (default 5)",
 			NULL },

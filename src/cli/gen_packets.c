@@ -44,7 +44,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_COUNT, 'n', "count", &o.count, "COUNT", "stop after this many packets",
 			NULL },
 		{ PL_OPT_DURATION, 0, "duration", &o.duration_ns, "TIME",
-			"stop after this time of the traffic's own", NULL },
+			"stop after this time on the clock of the traffic", NULL },
 		{ PL_OPT_FLAG, 0, "flood", &o.flood, NULL, "send as fast as possible", NULL },
 		{ PL_OPT_STRING, 'w', "write", &o.file, "FILE", "write a capture file", NULL },
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
