@@ -17,11 +17,11 @@ const struct pl_conf_row pl_lab_run_rows[] = {
 	{ .key = "name", .type = PL_CONF_STRING, .offset = offsetof(struct pl_lab_run_conf, name), .check = pl_lab_check_name,
 	  .help = "Name of the command: its output goes to NAME.log in the lab's folder, and show lists it." },
 	{ .key = "ready", .type = PL_CONF_STRING, .offset = offsetof(struct pl_lab_run_conf, ready),
-	  .help = "Text that the command prints when others can use it: the next commands start after that. It ends when lab check says so, after those behind it." },
+	  .help = "Text that the command prints when others can use it: the next commands start after that. lab check ends the command after those behind it." },
 	{ .key = "account", .type = PL_CONF_BOOL, .offset = offsetof(struct pl_lab_run_conf, account), .def = "false",
-	  .help = "The command prints its account when it gets SIGUSR1 and in the end, as translate, collect and gen dta do: show and check have it." },
+	  .help = "The command prints its account on SIGUSR1 and at its end, as translate, collect and gen dta do; show and check use it." },
 	{ .key = "check", .type = PL_CONF_STRING, .offset = offsetof(struct pl_lab_run_conf, check),
-	  .help = "Command of the shell by which lab check finds out whether what the command did is right: exit code 0." },
+	  .help = "Shell command by which lab check checks the results of the command; exit code 0: they are right." },
 	{ 0 },
 };
 /* clang-format on */

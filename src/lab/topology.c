@@ -115,7 +115,7 @@ static int check_rate(const char *value, struct pl_diag *diag)
 	{ .key = prefix "loss", .type = PL_CONF_DOUBLE, .offset = at + offsetof(struct quality_conf, loss), .def = "0", .max = 1, \
 	  .help = "Share of packets that the link loses, 0 to 1." }, \
 	{ .key = prefix "bare", .type = PL_CONF_BOOL, .offset = at + offsetof(struct quality_conf, bare), .def = "false", \
-	  .help = "Only a pair of the kernel's interfaces: faster, with rate and queue, but without delay, loss, impair and truth." }
+	  .help = "The link is only a veth pair of the kernel: faster, with rate and queue, but without delay, loss, impair and truth." }
 
 static const struct pl_conf_row node_rows[] = {
 	{ .key = "name", .type = PL_CONF_STRING, .offset = offsetof(struct node_conf, name), .required = true, .def = "h1", .check = pl_lab_check_name,
@@ -154,11 +154,11 @@ const struct pl_conf_row pl_lab_rows[] = {
 	{ .key = "links", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, links), .rows = link_rows, .item_size = sizeof(struct link_conf), .max = PL_LAB_LINKS_MAX,
 	  .help = "Links between nodes; a link's own values, such as delay: 0s or bare: false, go before those of every_link." },
 	{ .key = "clocks", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, clocks), .rows = pl_lab_clock_rows, .item_size = sizeof(struct pl_lab_clock_conf), .max = PL_LAB_NODES_MAX,
-	  .help = "Switches whose clocks are wrong, also of a shape." },
+	  .help = "Switches (also those of a shape) with wrong clocks." },
 	{ .key = "run", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, run), .rows = pl_lab_run_rows, .item_size = sizeof(struct pl_lab_run_conf), .max = PL_LAB_RUN_MAX,
-	  .help = "Commands in nodes, also of a shape, as long as the lab is up; they start in this order." },
+	  .help = "Commands that run in nodes (also those of a shape) while the lab is up; they start in this order." },
 	{ .key = "story", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, story), .rows = pl_lab_story_rows, .item_size = sizeof(struct pl_lab_story_conf), .max = PL_LAB_STORY_MAX,
-	  .help = "Steps that happen by themselves, by time: links impaired and restored, traffic started and stopped." },
+	  .help = "Steps at given times: links impaired and restored, traffic started and stopped." },
 	{ 0 },
 };
 /* clang-format on */

@@ -282,11 +282,11 @@ static int check_nodes(const char *value, struct pl_diag *diag)
 #define AT(member) .offset = offsetof(struct pl_config_unit, member)
 static const struct pl_conf_row unit_rows[] = {
 	{ .key = "nodes", .type = PL_CONF_STRING, AT(nodes), .required = true, .check = check_nodes,
-	  .help = "Nodes that tell occupancies in these units: a node id, a range such as 1-99, or all; of ranges within each other the narrowest holds." },
+	  .help = "Nodes that report occupancies in these units: a node id, a range such as 1-99, or all; if one range is inside another, the narrower one applies." },
 	{ .key = "queue_cell_bytes", .type = PL_CONF_U64, AT(queue_cell_bytes), .def = "0", .min = 0, .max = PL_CORE_UNIT_BYTES,
-	  .help = "Bytes of one unit of queue occupancy: 1 for nodes that tell bytes, the size of a cell for those that tell cells; 0: not known." },
+	  .help = "Bytes of one unit of queue occupancy: 1 for nodes that report bytes, the size of a cell for nodes that report cells; 0: not known." },
 	{ .key = "buffer_cell_bytes", .type = PL_CONF_U64, AT(buffer_cell_bytes), .def = "0", .min = 0, .max = PL_CORE_UNIT_BYTES,
-	  .help = "The same for the occupancy of buffers." },
+	  .help = "Bytes of one unit of buffer occupancy, likewise." },
 	{ 0 },
 };
 #undef AT

@@ -67,7 +67,7 @@ const struct pl_conf_row pl_config_region_rows[] = {
 	{ .key = "read.tell", .type = PL_CONF_BOOL, AT(read.tell), .def = "true",
 	  .help = "Give new entries and changed values to the outputs, tail and the table of values; false: only count it." },
 	{ .key = "read.from", .type = PL_CONF_CHOICE, AT(read.from), .def = "new", .choices = beginnings,
-	  .help = "new: entries and changes after the start; all: also those that are there at the start. A file that is made while the process runs is read from its beginning." },
+	  .help = "new: entries and changes after the start; all: also those that exist at the start. A file that is created while the process runs is read from its beginning." },
 	{ .key = "value.format", .type = PL_CONF_CHOICE, AT(value.format), .def = "hex", .choices = formats,
 	  .help = "Contents of an entry of a list or of a value of key-write: a number of so many bits, record (a record of pathline, of the kind that the region has), or hex (bytes without a meaning). Counters are numbers." },
 	{ .key = "value.at", .type = PL_CONF_U64, AT(value.at), .def = "0", .max = 4087,
