@@ -54,7 +54,7 @@ static bool is_interface(const char *uri)
 	return (pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) != 0;
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int open_port(
 	struct listener *l, const char *uri, const struct pl_port_options *port_options)
 {
@@ -260,7 +260,7 @@ static void finish(struct listener *l)
 	pl_buf_done(&text);
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int refuse(int r, const struct pl_diag *diag)
 {
 	if (r < 0)
@@ -293,7 +293,7 @@ static void complain(void *arg, const char *text)
 	pl_complain("%s", text);
 }
 
-/* An exit code, 0 when good; complains. */
+/* Returns an exit code, 0 for success; prints errors. */
 static int prepare(struct listener *l)
 {
 	int r = begin_confine(l);

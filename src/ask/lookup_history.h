@@ -14,5 +14,5 @@ struct pl_lookup_history {
 	const char *where;            /* of flows and queues; NULL: all */
 };
 
-/* Prints the history's values for the keys. Returns an exit code; complains. */
+/* Prints the history's values for the keys. Returns an exit code; prints errors. */
 int pl_lookup_history(const struct pl_lookup_history *args);

@@ -30,7 +30,7 @@ struct pl_mark_out {
 };
 
 /* Opens the outputs. The structure is zero but for the members before the private ones. Returns 0,
- * or an exit code; complains. */
+ * or prints the error and returns an exit code. */
 int pl_mark_out_open(struct pl_mark_out *out);
 /* Takes a record of the kind. */
 void pl_mark_out_put(struct pl_mark_out *out, const void *record);

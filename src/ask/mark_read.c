@@ -362,7 +362,8 @@ static bool add_zooms(struct comparing *q)
 
 /* ---- all of it ---- */
 
-/* Opens the outputs for records of the kind. Returns 0, or an exit code; complains. */
+/* Opens the outputs for records of the kind. Returns 0, or prints the error and returns an exit
+ * code. */
 static int open_out(struct comparing *q, enum pl_flat_kind kind, const char *write)
 {
 	q->out.kind = kind;

@@ -27,7 +27,7 @@ struct pl_query_daemon {
 bool pl_query_is_daemon(const char *source);
 
 /* Returns true when no source is a daemon, or the only one is and has the question's kinds; else
- * complains. */
+ * prints the error. */
 bool pl_query_daemon_check(const struct pl_query *query, const char *const *sources, size_t n);
 
 /* Reads until the end, and prints errors. Returns an exit code. */

@@ -61,7 +61,7 @@ static void put_tables(struct pl_buf *out, enum pl_query_dialect dialect,
 	}
 }
 
-/* Returns 0 with *ret, NULL without a source; or an exit code, after complaining. */
+/* Returns 0 with *ret, NULL without a source; or an exit code after printing the error. */
 static int take_topic(struct pl_kafka_uri **ret, const struct pl_query *query,
 	const char *const *sources, size_t n)
 {

@@ -10,7 +10,7 @@
 extern const char *const pl_query_export_systems[]; /* ends with NULL */
 
 /* Prints the question. The only source, if there is one, is the topic that has the records. Returns
- * an exit code; complains. */
+ * an exit code; prints errors. */
 int pl_query_export_print(const struct pl_query *query, const char *question, const char *system,
 	const char *const *sources, size_t n);
 

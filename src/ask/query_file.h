@@ -36,5 +36,6 @@ void pl_query_complain_unread(const char *path, enum pl_flat_kind kind,
 	bool (*reads)(void *arg, enum pl_flat_kind kind), void *arg);
 
 /* Reads all records of at most 64 files; of several, always a block of the file that is furthest
- * behind, so in the order of their times. Returns 0, or an exit code; complains. */
+ * behind, so in the order of their times. Returns 0, or prints the error and returns an exit
+ * code. */
 int pl_query_file_all(const char *const *paths, size_t n, const struct pl_query_file *to);

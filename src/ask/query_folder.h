@@ -18,7 +18,7 @@ struct pl_query_folder {
 
 /* Makes the list of sources: the given ones, and behind them the files in folders of kinds that the
  * question reads. A folder of which nothing else is read is left out. Returns 0 or an exit code;
- * complains. */
+ * prints errors. */
 int pl_query_folder_open(struct pl_query_folder *ret, const struct pl_query *query,
 	const char *const *sources, size_t n);
 void pl_query_folder_done(struct pl_query_folder *f);

@@ -76,7 +76,7 @@ static void tell_begin(void *arg)
 
 /* ---- the options ---- */
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int read_to(struct member *m)
 {
 	const char *to = m->args->to;

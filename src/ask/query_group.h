@@ -8,7 +8,7 @@
 #include "kafka/kafka.h"
 #include "query/query.h"
 
-/* `name` is the question's, "" without one. Returns an exit code; complains. */
+/* `name` is the question's, "" without one. Returns an exit code; prints errors. */
 #if PL_HAVE_KAFKA
 int pl_query_group(const struct pl_query_sql *args, const struct pl_query *query, const char *name,
 	const char *uri, enum pl_flat_kind kind);

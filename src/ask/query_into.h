@@ -23,14 +23,15 @@ struct pl_query_into {
 };
 
 /* Writes the output of the rows into *ret, of --into or of INTO in the question, which exclude each
- * other; NULL without either. Returns 0, or an exit code; complains. */
+ * other; NULL without either. Returns 0, or prints the error and returns an exit code. */
 int pl_query_into_choose(const char **ret, const char *option, const struct pl_query *query);
 
-/* Checks the URI, which the caller keeps, and opens nothing. Returns 0, or an exit code;
- * complains. */
+/* Checks the URI, which the caller keeps, and opens nothing. Returns 0, or prints the error and
+ * returns an exit code. */
 int pl_query_into_init(struct pl_query_into *into, const struct pl_query *query, const char *uri,
 	const char *name, uint64_t limit);
-/* Opens the output when no runtime does. Returns 0, or an exit code; complains. */
+/* Opens the output when no runtime does. Returns 0, or prints the error and returns an exit
+ * code. */
 int pl_query_into_open(struct pl_query_into *into);
 /* Opens the output within a runtime; then it is used as the other. */
 extern const struct pl_service_ops pl_query_into_service;

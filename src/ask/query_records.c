@@ -353,7 +353,7 @@ static bool has_events(const char *source)
 }
 
 /* Checks that values come from a daemon, and that events have a source with events. Returns 0, or
- * an exit code; complains. */
+ * prints the error and returns an exit code. */
 static int check(const struct pl_query *query, const char *const *sources, size_t n)
 {
 	if (pl_query_reads(query, PL_QUERY_VALUES) && !pl_query_is_daemon(sources[0])) {

@@ -20,7 +20,7 @@ struct pl_query_records {
 bool pl_query_reads_records(const struct pl_query *query);
 
 /* Checks the sources. *ret: they are live, and pl_query_reports_service reads them. Returns 0, or
- * an exit code when they cannot be combined, or do not suit the question; complains. */
+ * an exit code when they cannot be combined, or do not suit the question; prints errors. */
 int pl_query_records_live(
 	const struct pl_query *query, const char *const *sources, size_t n, bool *ret);
 
@@ -28,6 +28,6 @@ int pl_query_records_live(
 uint32_t pl_query_records_partitions(size_t n);
 
 /* Reads sources that are not live, in the order of their records' times, each into a partition of
- * its own. Returns an exit code; complains. */
+ * its own. Returns an exit code; prints errors. */
 int pl_query_records_read(
 	const struct pl_query_records *records, const char *const *sources, size_t n);

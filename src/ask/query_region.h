@@ -19,5 +19,5 @@ struct pl_query_region {
 };
 
 /* Gives the entries in the region, those of several lists in the order of their times. Returns 0,
- * or an exit code after complaining. */
+ * or prints the error and returns an exit code. */
 int pl_query_read_region(const char *path, const struct pl_query_region *to);

@@ -157,7 +157,7 @@ static void tell_begin(void *arg)
 }
 
 /* Runs the service that has the records, after the one that takes rows, if any. Returns an exit
- * code; complains. */
+ * code; prints errors. */
 static int serve(
 	const struct pl_asking *a, const struct pl_service *service, void (*begun)(void *arg))
 {
@@ -188,7 +188,7 @@ static uint32_t kinds_of(const struct pl_asking *a)
 	return kinds;
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int add_rules(const struct pl_asking *a, struct pl_tap_rules *to)
 {
 	struct pl_diag diag = { .text = "" };

@@ -42,16 +42,17 @@ bool pl_query_is_member(const struct pl_asking *a, const char *const *sources, s
 /* Returns the number of kinds of a tap's records that the question reads; *ret is the first of
  * them. */
 int pl_query_kinds_read(const struct pl_asking *a, enum pl_flat_kind *ret);
-/* Returns true when packets have everything that the question reads; else complains. */
+/* Returns true when packets have everything that the question reads; else prints the error. */
 bool pl_query_made_of_packets(const struct pl_query *query);
 
-/* Checks that sources can be combined, and suit the question and its options. Returns 0, or an exit
- * code; complains. */
+/* Checks that sources can be combined, and suit the question and its options. Returns 0, or prints
+ * the error and returns an exit code. */
 int pl_query_sources_check(struct pl_asking *a, const char *const *sources, size_t n);
 
 /* Returns the partitions that a run needs for the sources. */
 uint32_t pl_query_sources_partitions(
 	const struct pl_asking *a, const char *const *sources, size_t n);
 
-/* Feeds all records of the sources to the run. Returns 0, or an exit code; complains. */
+/* Feeds all records of the sources to the run. Returns 0, or prints the error and returns an exit
+ * code. */
 int pl_query_sources_read(struct pl_asking *a, const char *const *sources, size_t n);

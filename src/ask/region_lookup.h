@@ -38,7 +38,8 @@ extern const struct pl_looker pl_lookers[]; /* by enum pl_primitive */
  * 0; negative errno with diag, but -EPIPE was reported already. */
 int pl_lookup_cardinality(struct pl_lookup *l, struct pl_diag *diag);
 
-/* Checks that the options suit the store. Returns 0, or an exit code after complaining. */
+/* Checks that the options suit the store. Returns 0, or prints the error and returns an exit
+ * code. */
 int pl_lookup_check(const struct pl_store_params *params, const struct pl_region_args *args);
 
 /* A store at n collectors, in the translator's order. */
@@ -53,8 +54,8 @@ struct pl_lookup_at {
 	 * printing the error; the collector is then not used again. */
 	int (*open)(void *arg, unsigned int i, struct pl_store_source *ret,
 		struct pl_store_params *ret_params);
-	/* After all keys, checks that a collector's answers were of one epoch. Returns 0, or an
-	 * exit code after complaining. NULL: nothing to check. */
+	/* After all keys, checks that a collector's answers were of one epoch. Returns 0, or prints
+	 * the error and returns an exit code. NULL: nothing to check. */
 	int (*unchanged)(void *arg, unsigned int i);
 	void *arg;
 };

@@ -22,7 +22,7 @@ struct pl_region_args {
 /* Choices for PL_OPT_CHOICE; contents in the order of enum pl_content. */
 extern const char *const pl_key_forms[], *const pl_region_contents[];
 
-/* Returns the store of the epoch in the options; NULL after complaining. */
+/* Returns the store of the epoch in the options; NULL after printing the error. */
 void *pl_region_store_of(const struct pl_region *region, const struct pl_region_args *args);
 
 /* Complains of a sketch of which not all columns are complete. */

@@ -25,5 +25,5 @@ struct pl_tail_daemon {
 /* Returns the number of kinds in the options; 0: all kinds. */
 unsigned int pl_tail_kinds(const struct pl_tail_daemon *args);
 
-/* Gives up privileges, and prints until no more is wanted. Returns an exit code; complains. */
+/* Gives up privileges, and prints until no more is wanted. Returns an exit code; prints errors. */
 int pl_tail_daemon(const struct pl_tail_daemon *args);

@@ -69,7 +69,7 @@ static int add_region(struct pl_config *config, const char *operand)
 	return PL_EXIT_FAILED;
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int read_args(struct collect *x, const struct pl_opt_list *operands)
 {
 	struct pl_config *config = &x->config;

@@ -52,7 +52,7 @@ static const char short_file[] =
 	"web:\n"
 	"  listen: 127.0.0.1:8400\n";
 
-/* 0, or the exit code after complaining. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int load(struct pl_config *ret, const char *path)
 {
 	struct pl_diag diag = { .text = "" };

@@ -140,7 +140,7 @@ static bool print_full(void *arg)
 	return pl_record_out_full(&((struct printer *)arg)->out);
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int printer_open(struct printer *p)
 {
 	const struct pl_decode_options decode = { .any_port = true };
@@ -261,7 +261,7 @@ static int read_rules(struct pl_int_host_options *o, bool sink)
 	return pl_tap_rules_add(&o->rules, "take", &diag) < 0 ? PL_EXIT_FAILED : 0;
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int read_args(struct pl_int_host_options *o, bool sink)
 {
 	int code = check_numbers(sink);

@@ -125,7 +125,8 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-/* For files of records, of which each may have several points. 0, or an exit code; complains. */
+/* For files of records, of which each may have several points. Returns 0, or prints the error and
+ * returns an exit code. */
 static int read_files(struct pl_mark_read_options *o, size_t files)
 {
 	const struct {
@@ -212,7 +213,7 @@ static int rule_args(struct pl_tap_rules *ret)
 	return PL_EXIT_USAGE;
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int sample_args(struct pl_mark_read_options *o)
 {
 	const bool given = captures.samples != PL_OPT_NOT_GIVEN;
@@ -276,7 +277,7 @@ static bool ends_with(const char *text, const char *end)
 	return n > m && strcmp(text + n - m, end) == 0;
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int read_args(struct pl_mark_read_options *o)
 {
 	const struct pl_mark_spread spread = { pl_mark_args_clock_error(&args), args.delay_ns,
@@ -351,7 +352,7 @@ static int read_args(struct pl_mark_read_options *o)
 	return rule_args(&o->rules);
 }
 
-/* For an observer of QUIC. 0, or an exit code; complains. */
+/* For an observer of QUIC. Returns 0, or prints the error and returns an exit code. */
 static int observe_args(struct pl_mark_observe_options *o)
 {
 	const struct {

@@ -87,7 +87,7 @@ static enum pl_flat_kind kind_of(const char *word)
 	return (enum pl_flat_kind)place_of("kind of record", word, names, PL_FLAT_MAX);
 }
 
-/* False when an option was given that the system has no use for; complains. */
+/* False when an option was given that the system has no use for; prints errors. */
 static bool options_fit(const char *system)
 {
 	if ((strcmp(system, "protobuf") == 0 || strcmp(system, "goflow2") == 0) &&

@@ -491,7 +491,7 @@ static void set_defaults(void)
 	args.form = pl_out_forms[PL_OUT_TABLE];
 }
 
-/* An exit code; complains. */
+/* Returns an exit code; prints errors. */
 static int run_one(const char *what, const char *uri)
 {
 	struct run run = { .datagrams = uri != NULL &&

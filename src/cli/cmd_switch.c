@@ -60,7 +60,7 @@ static int check_outputs(const struct pl_dp_program *program, struct pl_diag *di
 	return r;
 }
 
-/* 0, or the exit code after complaining. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int load(struct pl_dp_program *ret, bool check)
 {
 	struct pl_diag diag = { .text = "" };
@@ -237,7 +237,8 @@ static int show(struct pl_buf *answer)
 	return code;
 }
 
-/* The control socket, of `program` where only its file is given; 0, or an exit code after complaining. */
+/* The control socket, of `program` where only its file is given; 0, or an exit code after printing
+ * the error. */
 static int find_socket(struct pl_dp_program *program, const char **ret_path)
 {
 	int code;
@@ -314,7 +315,7 @@ static void put_change(struct pl_json *json, const char *kind, const char *table
 	pl_json_object_end(json);
 }
 
-/* Lines "KIND TABLE ENTRY" of standard input. False after complaining. */
+/* Lines "KIND TABLE ENTRY" of standard input. False after printing the error. */
 static bool put_lines(struct pl_json *json)
 {
 	char *line = NULL;

@@ -119,7 +119,7 @@ static const struct pl_watch_kind *tapped_kind(void)
 					       : PL_FLAT_MAX);
 }
 
-/* False: it complained. */
+/* Returns false after printing the error. */
 static bool check_tapped(void)
 {
 	const int n = args.flows + args.packets + args.dns + args.drops;

@@ -173,8 +173,8 @@ static int find_drops(struct pl_opt_list *sources)
 	return 0;
 }
 
-/* Records of marked packets are made by meters: a tap passes them on. 0, or an exit code;
- * complains. */
+/* Records of marked packets are made by meters: a tap passes them on. Returns 0, or prints the
+ * error and returns an exit code. */
 static int check_kind(const struct pl_opt_list *sources)
 {
 	if (args.flows + args.dns + args.drops + args.marks + args.segments > 1) {
@@ -205,7 +205,7 @@ static int check_kind(const struct pl_opt_list *sources)
 	return 0;
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources)
 {
 	struct pl_diag diag = { .text = "" };
@@ -279,7 +279,7 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 	return pl_vxlan_ports_apply(&args.vxlan_ports, &o->vxlan_ports);
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int read_where(struct pl_where **ret)
 {
 	const struct pl_flat *flat = pl_flat(kind_of());

@@ -61,7 +61,7 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-/* An exit code, 0 when good; complains. */
+/* Returns an exit code, 0 for success; prints errors. */
 static int open_source(struct pl_top_source *ret)
 {
 	struct pl_diag diag = { .text = "" };

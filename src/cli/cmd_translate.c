@@ -32,7 +32,7 @@ static const struct pl_opt *options(void)
 	return pl_conf_opts(&args.dta, pl_config_rows, "dta.", operands, more);
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int check_args(const struct pl_config *config, const struct pl_opt_list *operands)
 {
 	const bool roce = operands->n > 1 && pl_translate_is_roce(operands->items[1]);
@@ -60,7 +60,7 @@ static int check_args(const struct pl_config *config, const struct pl_opt_list *
 	return 0;
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int read_args(struct pl_config *config, struct pl_translate_configured *ret,
 	const struct pl_opt_list *operands)
 {

@@ -138,8 +138,8 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-/* Refuses zeros, and numbers that their fields do not hold; complains. Numbers that were not given
- * are 0 then. */
+/* Refuses zeros, and numbers that their fields do not hold; prints errors. Numbers that were not
+ * given are 0 then. */
 static int check_numbers(void)
 {
 	const struct {
@@ -373,7 +373,7 @@ static void print_checked(const struct pl_dta_checked *c, struct pl_buf *out)
 	pl_buf_chr(out, '\n');
 }
 
-/* Regions of the stream's primitive; the exit code after complaining, or 0. */
+/* Regions of the stream's primitive; the exit code after printing the error, or 0. */
 static int look_up(const struct pl_dta_gen_cfg *cfg, struct pl_dta_checked *ret)
 {
 	static const char *const primitives[] = { "key-write", "append", "counters", "postcards",

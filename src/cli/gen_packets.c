@@ -89,7 +89,7 @@ static const char *destination(const struct pl_opt_list *operands)
 	return o.file != NULL ? o.file : operands->n > 1 ? operands->items[1] : NULL;
 }
 
-/* 0, or an exit code; complains. */
+/* Returns 0, or prints the error and returns an exit code. */
 static int check(const struct pl_opt_list *operands, const char *uri)
 {
 	if (operands->n > 2 || (o.file != NULL && operands->n > 1)) {

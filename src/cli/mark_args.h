@@ -120,8 +120,8 @@ uint64_t pl_mark_args_clock_error(const struct pl_mark_args *a);
 void pl_mark_args_begin(struct pl_mark_args *a);
 void pl_mark_args_done(struct pl_mark_args *a);
 
-/* Runs a host that was filled in, and, unless NULL, the service that gets its records. An exit code;
- * complains. */
+/* Runs a host that was filled in, and, unless NULL, the service that gets its records. Returns an
+ * exit code; prints errors. */
 int pl_mark_args_run(
 	struct pl_mark_host *h, const struct pl_service *beside, const struct pl_mark_args *a);
 

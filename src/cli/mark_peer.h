@@ -19,15 +19,15 @@ struct pl_mark_peer {
 };
 
 /* The host of `mark --to HOST` or `meter --from HOST`, if there is one; interface, rule, point and
- * method that were not given come into *a, whose strings are then the peer's, and the host is no output
- * any more. 0, or an exit code; complains. */
+ * method that were not given come into *a, whose strings are then the peer's, and the host is no
+ * output any more. Returns 0, or prints the error and returns an exit code. */
 int pl_mark_peer_fill(struct pl_mark_peer *ret, struct pl_mark_args *a, enum pl_hostmark_role role);
 
 /* What a marker with these options sends to the peer; the peer must outlive it. */
 void pl_mark_peer_send(const struct pl_mark_peer *peer, struct pl_mark_to *ret,
 	const struct pl_mark_args *a, const struct pl_mark_host_options *o);
 
-/* Runs the meter, whose options *o are those of the structure, and prints how its counts and those of
- * the peer differ. An exit code; complains. */
+/* Runs the meter, whose options *o are those of the structure, and prints how its counts and those
+ * of the peer differ. Returns an exit code; prints errors. */
 int pl_mark_peer_compare(const struct pl_mark_peer *peer, struct pl_mark_host *h,
 	struct pl_mark_host_options *o, const struct pl_mark_args *a, const char *form);

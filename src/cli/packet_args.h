@@ -15,5 +15,5 @@ struct pl_packet_args {
 	uint64_t duration_ns;     /* 0: until the end of the sources, or a signal */
 };
 
-/* Runs tap with them. Returns an exit code; complains. */
+/* Runs tap with them. Returns an exit code; prints errors. */
 int pl_packets_print(const struct pl_packet_args *args, const struct pl_opt_list *sources);

@@ -17,6 +17,6 @@ struct pl_top_below {
 };
 
 /* Draws until `q` or a signal. Owns the source from then on. `below` may be NULL. Returns an exit
- * code; complains. */
+ * code; prints errors. */
 int pl_top_draw(struct pl_top_view *v, const struct pl_top_source *source, uint64_t interval_ns,
 	const struct pl_top_below *below);

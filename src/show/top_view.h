@@ -26,8 +26,8 @@ struct pl_top_view {
 	const char *source;              /* to show: an address or a folder; borrowed */
 };
 
-/* Begins a view. The screen is one of pl_top_screens; sort and where may be NULL. Returns 0, or an
- * exit code after complaining. */
+/* Begins a view. The screen is one of pl_top_screens; sort and where may be NULL. Returns 0, or
+ * prints the error and returns an exit code. */
 int pl_top_view_init(
 	struct pl_top_view *v, const char *screen, const char *sort, const char *where);
 void pl_top_view_done(struct pl_top_view *v);
@@ -50,6 +50,6 @@ struct pl_top_batch {
 	bool json; /* the table's document instead of its text */
 };
 /* Requests the view and prints it to standard output, once for each of `times`. Returns an exit
- * code after complaining. */
+ * code after printing the error. */
 int pl_top_view_print(struct pl_top_view *v, const struct pl_top_source *source,
 	const struct pl_top_batch *batch);
