@@ -67,6 +67,7 @@ static bool same_kind(const struct pl_kernel_frame_of *a, const struct pl_kernel
 static int receive(void *arg, struct pl_batch *batch, int timeout_ms, bool *ret_settled)
 {
 	struct pl_kernel_source *s = arg;
+	uint64_t bytes = 0;
 
 	batch->n = 0;
 	if (s->at == s->n) {
@@ -86,10 +87,14 @@ static int receive(void *arg, struct pl_batch *batch, int timeout_ms, bool *ret_
 	s->batch_at = s->at;
 	while (s->at < s->n && same_kind(&s->of[s->at], &s->batch_of) &&
 		s->frames.pkts[s->at].len > 0) {
-		s->given.bytes += s->frames.pkts[s->at].len;
+		bytes += s->frames.pkts[s->at].len;
 		batch->pkts[batch->n++] = s->frames.pkts[s->at++];
 	}
-	s->given.packets += batch->n;
+	/* Copies of settled reports count as settled (totals), and not as received again. */
+	if (!s->batch_of.settled) {
+		s->given.packets += batch->n;
+		s->given.bytes += bytes;
+	}
 	*ret_settled = s->batch_of.settled;
 	return (int)batch->n;
 }
