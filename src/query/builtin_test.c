@@ -810,6 +810,49 @@ static void test_flow_bytes(void)
 	pl_buf_done(&text);
 }
 
+static void figures(void *arg, const struct pl_query_row *row)
+{
+	double *ret = arg;
+
+	for (uint32_t i = 0; i < row->n && i < 8; i++)
+		ret[i] = row->values[i].type == PL_QUERY_DOUBLE ? row->values[i].d
+								: (double)row->values[i].u;
+}
+
+/* Three names of 4 labels with 5 characters each, asked for by TXT, and one of 2 labels with 9 by A. */
+static void test_names(void)
+{
+	const struct pl_query_config config = { .max_groups = 16 };
+	struct pl_query_run *r = NULL;
+	struct pl_query *query = NULL;
+	double got[8] = { 0 };
+	struct pl_buf text;
+
+	memset(&t, 0, sizeof(t));
+	for (unsigned int i = 0; i < 4; i++) {
+		struct pl_dns64 *d = dns(99, 30, i < 3 ? 16 : 1, false, 0);
+
+		d->name_hash = 1000 + i;
+		d->labels = i < 3 ? 4 : 2;
+		d->name_len = i < 3 ? 4 * 6 + 1 : 2 * 10 + 1;
+		d->entropy = 96;
+	}
+	pl_buf_init(&text);
+	ok(pl_query_builtin_text(&text, "dns_names(threshold=4)", NULL) == 0 &&
+			pl_query_parse(&query, text.data, NULL) == 0 &&
+			pl_query_run_new(&r, query, &config, figures, got, NULL) == 0,
+		"dns_names");
+	pl_query_feed(r, PL_FLAT_DNS64, t.dns, t.n_dns, 0);
+	pl_query_finish(r);
+	ok(got[2] == 4 && got[7] == 4, "names and requests");
+	ok(got[3] == 24 && got[4] == 6, "length of the name %g, and of its labels %g", got[3],
+		got[4]);
+	ok(got[5] == 3 && got[6] == 0.75, "entropy %g, share of TXT %g", got[5], got[6]);
+	pl_query_run_free(r);
+	pl_query_free(query);
+	pl_buf_done(&text);
+}
+
 static void test_faults(void)
 {
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
@@ -865,6 +908,7 @@ int main(void)
 	test_drops();
 	test_hops();
 	test_flow_bytes();
+	test_names();
 	test_faults();
 	test_list();
 	return pl_test_done();
