@@ -121,8 +121,8 @@ static int find_builtin(struct reader *r, const struct pl_query_builtin **ret)
 	skip_blanks(r);
 	at = r->pos;
 	e = take_word(r, "the name of a query", word);
-	if (e < 0)
-		return e;
+	if (e < 0) /* what begins with another sign is none */
+		return r->text[at] != '\0' ? -ENOENT : e;
 	for (size_t i = 0; i < N_BUILTINS; i++) {
 		names[i] = builtins[i].name;
 		if (strcmp(names[i], word) == 0) {

@@ -647,6 +647,7 @@ static const struct {
 	const char *says;
 } faults[] = {
 	{ "", -EINVAL, 1, "expected the name" },
+	{ "(SELECT src FROM packets)", -ENOENT, 1, "expected the name" },
 	{ "ddoss", -ENOENT, 1, "did you mean \"ddos\"?" },
 	{ "  xyzzy", -ENOENT, 3, "no query \"xyzzy\"" },
 	{ "ddos(", -EINVAL, 6, "expected the name of a parameter" },
