@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What `pathline query --export clickhouse` prints, run by ClickHouse's embedded engine over the same records: every question
-by name and every construct, each with equal rows. A few questions are asked of DuckDB, too, in SQL that is written here, among
-them those by name that nothing exports, since they fold or are of hops.
+by name and every construct, each with equal rows. Some questions are asked of DuckDB, too, in SQL that is written here: those of
+Sonata, and those by name that nothing exports, since they fold or are of hops.
 
 The records are made here, byte by byte, of so few hosts that every question finds something; and by `pathline gen packets`.
 
@@ -85,6 +85,7 @@ CONSTRUCTS = (
     "flows | where tcp | group dst over 4s agg n=count(), b=sum(bytes_fwd) | map dst, double(b) / n as mean | sort mean desc | limit 2",
 )
 
+SECOND = "ts_ns // 1000000000 * 1000000000"
 DUCKDB = (
     ("SELECT dst, count(*) AS n FROM packets TUMBLE(ts, 1s) WHERE syn_only GROUP BY dst",
      "SELECT ts_ns // 1000000000 * 1000000000 AS window_start, dst, count(*) AS n FROM packets "
@@ -104,6 +105,40 @@ DUCKDB = (
      "fin AS (SELECT ts_ns // 5000000000 AS w, src AS host, count(*) AS n FROM packets WHERE proto = 6 AND (tcp_flags & 1) = 1 GROUP BY ALL) "
      "SELECT w * 5000000000 AS window_start, host, syn.n - coalesce(fin.n, 0) AS open FROM syn LEFT JOIN fin USING (w, host) "
      "WHERE syn.n - coalesce(fin.n, 0) >= 1"),
+    ("new_conns(threshold=7)",
+     f"SELECT {SECOND} AS window_start, dst, count(*) AS n FROM packets WHERE proto = 6 AND (tcp_flags & 23) = 2 GROUP BY ALL HAVING n >= 7"),
+    ("ssh_brute(threshold=3)",
+     f"SELECT w AS window_start, dst, wire_len, count(*) AS n FROM (SELECT DISTINCT {SECOND} AS w, dst, wire_len, src FROM packets "
+     "WHERE proto = 6 AND dport = 22) GROUP BY ALL HAVING n >= 3"),
+    ("portscan(threshold=4)",
+     f"SELECT w AS window_start, src, count(*) AS n FROM (SELECT DISTINCT {SECOND} AS w, src, dport FROM packets WHERE proto = 6) GROUP BY ALL HAVING n >= 4"),
+    ("ddos(threshold=20)",
+     f"SELECT w AS window_start, dst, count(*) AS n FROM (SELECT DISTINCT {SECOND} AS w, src, dst FROM packets) GROUP BY ALL HAVING n >= 20"),
+    # The three streams one below the other, not joined.
+    ("syn_flood",
+     f"WITH h AS (SELECT {SECOND} AS w, dst AS host, 1 AS syn, 1 AS one FROM packets WHERE proto = 6 AND (tcp_flags & 23) = 2 UNION ALL "
+     f"SELECT {SECOND}, src, 0, 1 FROM packets WHERE proto = 6 AND (tcp_flags & 23) = 18 UNION ALL "
+     f"SELECT {SECOND}, dst, 0, -1 FROM packets WHERE proto = 6 AND (tcp_flags & 23) = 16) "
+     "SELECT w AS window_start, host, sum(one)::BIGINT AS excess FROM h GROUP BY ALL HAVING sum(syn) > 0 AND excess >= 3"),
+    # Two streams joined, as the paper has it.
+    ("slowloris(ratio=900)",
+     f"WITH a AS (SELECT w, dst, count(*) AS conns FROM (SELECT DISTINCT {SECOND} AS w, dst, src, sport FROM packets WHERE proto = 6) GROUP BY ALL "
+     f"HAVING conns >= 5), b AS (SELECT {SECOND} AS w, dst, sum(wire_len)::BIGINT AS bytes FROM packets WHERE proto = 6 GROUP BY ALL HAVING bytes >= 500) "
+     "SELECT w AS window_start, dst, conns, bytes FROM a JOIN b USING (w, dst) WHERE bytes / conns <= 900"),
+    ("dns_tunnel(threshold=3)",
+     "WITH a AS (SELECT DISTINCT ts_ns // 30000000000 AS w, client, concat_ws('.', answer >> 24, (answer >> 16) & 255, (answer >> 8) & 255, answer & 255) "
+     "AS host FROM dns WHERE dns_flags >= 32768 AND answer != 0) SELECT w * 30000000000 AS window_start, client, count(*) AS n FROM a WHERE NOT EXISTS "
+     "(SELECT * FROM packets AS p WHERE p.ts_ns // 30000000000 = a.w AND p.src = a.client AND p.dst = a.host AND p.proto = 6 AND (p.tcp_flags & 23) = 2) "
+     "GROUP BY ALL HAVING n >= 3"),
+    ("zorro(similar=2)",
+     "SELECT ts_ns // 5000000000 * 5000000000 AS window_start, dst, count(*) AS n FROM packets AS p WHERE proto = 6 AND dport = 23 AND (obs & 2048) > 0 "
+     "AND EXISTS (SELECT * FROM packets AS a JOIN packets AS b ON a.dst = b.dst AND a.wire_len = b.wire_len AND a.src != b.src AND "
+     "a.ts_ns // 5000000000 = b.ts_ns // 5000000000 WHERE a.proto = 6 AND b.proto = 6 AND a.dport = 23 AND b.dport = 23 AND a.dst = p.dst "
+     "AND a.ts_ns // 5000000000 = p.ts_ns // 5000000000) GROUP BY ALL"),
+    ("dns_reflection(threshold=2)",
+     f"WITH d AS (SELECT DISTINCT {SECOND} AS w, client, server, dns_flags >= 32768 AS answers FROM dns WHERE qtype IN (46, 255)) "
+     "SELECT w AS window_start, client, count(*) FILTER (answers) - count(*) FILTER (NOT answers) AS n FROM d GROUP BY ALL "
+     "HAVING count(*) FILTER (answers) > 0 AND n >= 2"),
 )
 
 # Questions by name that nothing exports, over connections of many packets at two points, in SQL of another kind: what a fold carries
