@@ -19,6 +19,7 @@
 #include "service/tap_rules.h"
 #include "service/tap_source.h"
 #include "service/tap_state.h"
+#include "wire/linktype.h"
 
 #define DRAIN_TURNS   64  /* most turns in which sockets are emptied at the end */
 #define FILE_WAIT_MS  500 /* for a pipe; a signal may come just before the wait */
@@ -124,6 +125,21 @@ static void take_received(void *arg, enum pl_flat_kind kind, const void *records
 	}
 }
 
+/* Says once that there are packets of a link type that is not read. */
+static void tell_unread(struct pl_tap_service *t, unsigned int port)
+{
+	const uint32_t number = t->tap.unread - 1;
+	const char *name;
+
+	if (t->tap.unread == 0 || t->told_unread)
+		return;
+	t->told_unread = true;
+	name = pl_linktype_name((uint16_t)number);
+	pl_say("%s: link type %u%s%s%s is not read: its packets have no records",
+		pl_port_name(t->ports[port]), number, name != NULL ? " (" : "",
+		name != NULL ? name : "", name != NULL ? ")" : "");
+}
+
 static void take(struct pl_tap_service *t, unsigned int port, const struct pl_batch *packets)
 {
 	uint32_t n;
@@ -143,6 +159,7 @@ static void take(struct pl_tap_service *t, unsigned int port, const struct pl_ba
 		pl_tap_service_packets(t, t->made, n);
 		pl_tap_service_give(t, PL_FLAT_DNS64, t->dns, t->tap.n_dns);
 	} while (t->tap.more);
+	tell_unread(t, port);
 }
 
 bool pl_tap_service_enough(const struct pl_tap_service *t)

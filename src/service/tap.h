@@ -136,6 +136,7 @@ struct pl_tap_service {
 	uint64_t count_ns;         /* time to read counts next, monotonic */
 	struct pl_tap_stats shown; /* sum with the kernel's counters, of the last request */
 	bool live;                 /* no source is a file */
+	bool told_unread;          /* it was said that packets have a link type that is not read */
 	uint16_t point;            /* observation point in force; of several, the first */
 	struct pl_tap_place places[PL_TAP_PLACES_MAX];
 	unsigned int n_places;

@@ -221,7 +221,9 @@ static bool make_record(struct pl_tap *tap, const struct pl_packet *pkt, struct 
 			&l, pl_cursor(pkt->data, pkt->len), (enum pl_link)pkt->link, true);
 	}
 	if (__builtin_expect(v != PL_V_OK, 0)) {
-		if (v == PL_V_ETHERTYPE_UNKNOWN)
+		if (v == PL_V_LINK_UNKNOWN)
+			tap->unread = 1u + pkt->sport;
+		if (v == PL_V_ETHERTYPE_UNKNOWN || v == PL_V_LINK_UNKNOWN)
 			tap->stats.not_ip++;
 		else
 			tap->stats.broken++;

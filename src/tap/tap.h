@@ -51,8 +51,10 @@ struct pl_tap {
 	uint32_t seq;             /* record_seq of the next record */
 	enum pl_clock_kind clock; /* of the records that were made or chosen last */
 	struct pl_tap_stats stats;
-	uint32_t at; /* the next packet of the present batch */
-	bool more;   /* the batch has more records than there was room for */
+	uint32_t
+		unread; /* 1 + the link type (LINKTYPE_) of a packet that is not read; 0: none came */
+	uint32_t at;    /* the next packet of the present batch */
+	bool more;      /* the batch has more records than there was room for */
 	struct pl_tap_frame frame;
 };
 

@@ -56,6 +56,18 @@ static uint32_t see(uint32_t len, bool out)
 	return pl_tap_batch(&tap, &batch, &record, 1);
 }
 
+/* A packet of a capture of another link type. */
+static void batch_of_link(uint8_t link, uint16_t number)
+{
+	static struct pl_batch batch;
+
+	batch.n = 1;
+	batch.pkts[0] = (struct pl_packet){
+		.data = frame, .len = 60, .wire_len = 60, .link = link, .sport = number
+	};
+	eq(pl_tap_batch(&tap, &batch, &record, 1), 0, "no record of link type %u", number);
+}
+
 static void fresh(void)
 {
 	memset(&tap, 0, sizeof(tap));
@@ -262,6 +274,10 @@ static void test_others(void)
 	pl_put_zero(&b, 28);
 	eq(see((uint32_t)b.len, false), 0, "ARP");
 	eq(tap.stats.not_ip, 1);
+	batch_of_link(PL_LINK_UNKNOWN, 9);
+	eq(tap.stats.not_ip, 2, "a link type that is not read");
+	eq(tap.unread, 1 + 9, "which it was");
+	eq(tap.stats.broken, 0);
 	begin(PL_ETH_IPV4, 0);
 	at = pl_put_ip(&b, &ping, 64, 0);
 	pl_put_zero(&b, 60);

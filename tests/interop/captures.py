@@ -142,6 +142,14 @@ def test_tap():
     eq(run("tap", "-o", "jsonl", "--vxlan-port", "x", lab.path("wire.pcap")).returncode, 2, "tap: a port that is none is refused")
 
 
+def test_tap_unread():
+    """Packets of a link type that the tap does not read: it says so, once."""
+    r = run("tap", "--stats", "-o", "jsonl", capture("linktype-ppp.pcap"))
+    stats = jsonl(r.stdout)[-1]["tap"]
+    eq((stats["packets"] > 0, stats["not_ip"], stats["broken"]), (True, stats["packets"], 0), "tap: PPP has no records, and is not called broken")
+    eq(r.stderr.count("link type 9 (PPP) is not read"), 1, "tap: and it is told")
+
+
 def reports_to(port, n):
     """A capture of so many reports to a port."""
     made = run("gen", "int", "-n", n, "--port", port, "-w", lab.path("reports.pcap"))
@@ -182,7 +190,7 @@ def test_as_it_comes():
 
 
 def main():
-    lab.run(test_lengths, test_times, test_link_types, test_two_traces, test_mirrors, test_tunnels, test_daemon, test_tap, test_hint, test_as_it_comes)
+    lab.run(test_lengths, test_times, test_link_types, test_two_traces, test_mirrors, test_tunnels, test_daemon, test_tap, test_tap_unread, test_hint, test_as_it_comes)
     return tap.end()
 
 
