@@ -348,37 +348,51 @@ static bool sent_full(struct pl_tap_out *out)
 		spooled(out)->held == 0 && sent(out)->waiting < 4 * UINT64_C(16), turn(out));
 }
 
+static void put_of_flow(struct pl_tap_out *out, uint64_t i, uint64_t flow_hash)
+{
+	const struct pl_pkt64 small = test_record(i);
+	struct pl_pkt96 record = { 0 };
+
+	memcpy(&record, &small, sizeof(small));
+	record.flow_hash = flow_hash;
+	out->driver->put(out, &record, 1);
+}
+
+static const struct pl_conditions *conditions_after(struct pl_tap_out *out, uint64_t ns)
+{
+	static struct pl_conditions list;
+
+	now += ns;
+	turn(out);
+	pl_conditions_clear(&list);
+	out->driver->conditions(out, "t", &list);
+	return &list;
+}
+
 /* Partitions of which one gets most of the records are told of, until they are even. */
 static void test_uneven(void)
 {
-	struct pl_tap_out *out = open_out("uneven", 4, "");
-	const struct pl_pkt64 small = test_record(0);
-	struct pl_pkt96 record = { 0 };
-	static struct pl_conditions list;
+	struct pl_tap_out *out = open_out("uneven", 4, "&kind=pkt96");
+	const struct pl_conditions *list;
 
-	memcpy(&record, &small, sizeof(small));
 	turn(out);
-	for (int i = 0; i < 2000; i++)
-		out->driver->put(out, &record, 1);
+	for (uint64_t i = 0; i < 2000; i++)
+		put_of_flow(out, i, 5);
 	ok(sent_full(out), "records of one flow are delivered");
-	now += 11 * SECOND;
-	turn(out);
-	pl_conditions_clear(&list);
-	out->driver->conditions(out, "t", &list);
-	if (eq(list.n, 1, "there is one condition")) {
-		streq(list.items[0].name, "partitions_uneven");
-		ok(strstr(list.items[0].text, "gets 4.0 times the mean of 4 partitions") != NULL,
-			"it says how uneven: %s", list.items[0].text);
+	list = conditions_after(out, 11 * SECOND);
+	if (eq(list->n, 1, "there is one condition")) {
+		streq(list->items[0].name, "partitions_uneven");
+		ok(strstr(list->items[0].text,
+			   "partition 1 gets 4.0 times the mean of 4 partitions") != NULL,
+			"it says how uneven: %s", list->items[0].text);
 	}
-	for (uint64_t i = 0; i < 2000; i += 200) {
-		put(out, i, i + 200);
-		ok(sent_full(out), "records of many flows are delivered");
+	for (uint64_t i = 0; i < 2000; i++) {
+		put_of_flow(out, i, i);
+		if (i % 200 == 199)
+			ok(sent_full(out), "records of many flows are delivered");
 	}
-	now += 11 * SECOND;
-	turn(out);
-	pl_conditions_clear(&list);
-	out->driver->conditions(out, "t", &list);
-	eq(list.n, 0, "it is over when the partitions are even");
+	list = conditions_after(out, 11 * SECOND);
+	eq(list->n, 0, "it is over when the partitions are even");
 	deliver(out);
 	end(out);
 }
