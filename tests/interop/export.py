@@ -514,12 +514,17 @@ def test_header(engine):
     ok(run.returncode == 2 and "does not begin with the header" in run.stderr, "a file without a header gets none", run.stderr)
     run = pathline.run("tap", "--to", f"file:{lab.path('described.pkt64')}", lab.path("trace.pcap"))
     ok(run.returncode == 2 and "no whole" in run.stderr, "a file with one is not appended to without", run.stderr)
-    path = lab.path("trace.parquet")
-    engine.session.query(f"INSERT INTO FUNCTION file('{path}', Parquet) SELECT * FROM file('{lab.path('described.pkt64')}', RowBinaryWithNamesAndTypes)")
+    of_file = f"SELECT * FROM file('{lab.path('described.pkt64')}', RowBinaryWithNamesAndTypes)"
+    want = [(r["n"], r["s"]) for r in ask_ours("SELECT count(*) AS n, sum(wire_len) AS s FROM packets", [lab.path("described.pkt64")])[0]]
+    for form in "Parquet", "Arrow":
+        engine.session.query(f"INSERT INTO FUNCTION file('{lab.path('trace.' + form)}', {form}) {of_file}")
     import duckdb
-    eq(duckdb.sql(f"SELECT count(*), sum(wire_len)::BIGINT FROM '{path}'").fetchall(),
-       [(r["n"], r["s"]) for r in ask_ours("SELECT count(*) AS n, sum(wire_len) AS s FROM packets", [lab.path("described.pkt64")])[0]],
+    eq(duckdb.sql(f"SELECT count(*), sum(wire_len)::BIGINT FROM read_parquet('{lab.path('trace.Parquet')}')").fetchall(), want,
        "Parquet that ClickHouse made of it, in DuckDB")
+    with open(lab.path("trace.Arrow"), "rb") as f:
+        eq(f.read(6), b"ARROW1", "and a file of Arrow IPC")
+    theirs = str(engine.session.query(f"SELECT count(), sum(wire_len) FROM file('{lab.path('trace.Arrow')}', Arrow)", "CSV")).strip()
+    eq([tuple(map(int, theirs.split(",")))], want, "with the same rows")
 
 
 def test_twice(engine):
