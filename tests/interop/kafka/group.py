@@ -561,6 +561,17 @@ def test_joins(server):
        "a join of other keys is refused, with what to do")
 
 
+def check_account(m):
+    """Of a member that has ended, as --stats told it; none is told when librdkafka ended it (members.py)."""
+    told = [line for line in lab.read(os.path.basename(m.log)).splitlines() if line.startswith("{")]
+    if not told and m.process.returncode == -6:
+        return
+    account = json.loads(told[-1])
+    read, written = account["kafka"], account["writer"]
+    eq(read["received"], read["good"] + read["stale"] + sum(read["bad"].values()), "a member's messages = read + stale + bad")
+    eq((written["sent"], written["failed"]), (written["delivered"], 0), "all that it wrote is acknowledged")
+
+
 def test_wire(server):
     """All of it: a tap on a veth pair, a topic, two members of which one is killed, and alerts: those of one process that asks
     the same records, which the tap writes to a file too."""
@@ -578,12 +589,12 @@ def test_wire(server):
                         server.uri("wire", f"records=64&spool={lab.path('wire.spool')}"), "--to", "file:" + file, "packet:wire1"],
                        log=log, stdout=subprocess.PIPE, text=True)
     wait(lambda: "tapping" in lab.read("wire.log"))
-    members = [Member(table, question, "--lateness", "1s", *PATIENT) for _ in range(2)]
+    members = [Member(table, question, "--stats", "--lateness", "1s", *PATIENT) for _ in range(2)]
     sender = lab.start([PATHLINE, "gen", "packets", "--story", "--duration", "12s", "packet:wire0"], log=lab.path("sender.log"))
     wait(lambda: os.path.getsize(file) > 0)
     time.sleep(5 + random.random())  # the port scan begins
     members[0].kill()
-    members[0] = Member(table, question, "--lateness", "1s", *PATIENT)
+    members[0] = Member(table, question, "--stats", "--lateness", "1s", *PATIENT)
     eq(sender.wait(timeout=120), 0, "the traffic was sent")
     wait(lambda: page_of(web).get("pathline_tap_spool_held") == "0", 120)
     tapper.send_signal(signal.SIGTERM)
@@ -607,6 +618,7 @@ def test_wire(server):
     eq(sorted(alerts(m for _, m in rows(table))), sorted(want), "the alerts of the group are those of one process")
     for m in members:
         eq(m.end(), 0, "a member ends well")
+        check_account(m)
 
 
 def main():
