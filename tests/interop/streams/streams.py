@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A topic that a tap writes into a Kafka server, read by others: Kafka Streams answers one of our questions beside us; protoc
-reads messages of format=protobuf and format=goflow2 with the schemas that `pathline schema` prints.
+reads messages of format=protobuf and format=goflow2 with the schemas that `pathline schema` prints, and ClickHouse's embedded engine
+those of goflow2.
 
-usage: streams.py PATHLINE KAFKA     (jars of tools/kafka)
+usage: streams.py PATHLINE KAFKA ENGINES     (jars of tools/kafka; the folder of tools/engines)
 """
 import ipaddress
 import os
@@ -132,6 +133,34 @@ def flow_messages(flow):
     return found
 
 
+# Columns of ClickHouse for fields of a message.
+OF_CLICKHOUSE = {"src_addr": "String", "dst_addr": "String", "proto": "UInt32", "src_port": "UInt32", "dst_port": "UInt32", "bytes": "UInt64",
+                 "packets": "UInt64", "tcp_flags": "UInt32", "sampling_rate": "UInt64", "time_flow_start_ns": "UInt64", "time_flow_end_ns": "UInt64"}
+
+
+def check_clickhouse(values, schema, want):
+    """The messages as its format Protobuf reads them, by which its engine Kafka takes those of goflow2."""
+    fetched = subprocess.run([os.path.join(HERE, "..", "..", "..", "tools", "engines"), sys.argv[3]], stderr=subprocess.PIPE, text=True,
+                             preexec_fn=lab.into_machine_network)
+    if fetched.returncode != 0:
+        tap.skip("ClickHouse reads flows of goflow2", f"missing: {fetched.stderr.strip()}")
+        return
+    sys.path.insert(0, sys.argv[3])
+    from chdb import session
+    path = lab.path("flows.messages")
+    with open(path, "wb") as f:
+        f.write(b"".join(values))
+    columns = ", ".join(f"{name} {of}" for name, of in OF_CLICKHOUSE.items())
+    shown = ", ".join(f"lower(hex({name}))" if of == "String" else name for name, of in OF_CLICKHOUSE.items())
+    got = str(session.Session(lab.path("chdb")).query(f"SELECT {shown} FROM file('{path}', Protobuf, '{columns}') "
+                                                      f"SETTINGS format_schema = '{schema}:FlowMessage'", "TabSeparated")).splitlines()
+    rows = []
+    for message in map(dict, want):
+        rows.append("\t".join(ipaddress.ip_address(message[name]).packed.hex() if of == "String" else str(message.get(name, 0))
+                              for name, of in OF_CLICKHOUSE.items()))
+    ok(sorted(got) == sorted(rows), "and as ClickHouse reads it", f"{sorted(set(got) - set(rows))[:2]}\n{sorted(set(rows) - set(got))[:2]}")
+
+
 def test_goflow2(broker):
     """format=goflow2: protoc, with the schema that we print, reads each message; the numbers of fields are goflow2's."""
     printed = pathline.run("schema", "goflow2", "flow288").stdout
@@ -157,6 +186,7 @@ def test_goflow2(broker):
     ok(len(flows) > 100 and len(want) > len(flows), f"{len(flows)} flows make {len(want)} messages")
     ok(sorted(map(sorted, got)) == sorted(map(sorted, want)), "each field of each, as protoc reads it",
        f"{[sorted(m) for m in set(got) - set(want)][:2]}\n{[sorted(m) for m in set(want) - set(got)][:2]}")
+    check_clickhouse(values, schema, want)
     for options, keys, says in (((), "", "--flows"), (("--flows",), "&sampler=host", "sampler=host: an address")):
         run = pathline.run("tap", *options, "--to", broker.uri("goflow2", "?format=goflow2" + keys), lab.path("trace.pcap"))
         ok(run.returncode == 2 and says in run.stderr, f"refused: {says}", f"{run.returncode} {run.stderr}")
@@ -178,7 +208,7 @@ def number(value):
 
 
 def main():
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4:
         print(__doc__, file=sys.stderr)
         return 2
     missing = next((p for p in ("javac", "kcat", "protoc") if shutil.which(p) is None), None)
