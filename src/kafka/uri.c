@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,12 +282,16 @@ static int take_query(struct pl_kafka_uri *uri, char *query, struct pl_diag *dia
 }
 
 /* Cuts the list of topics and sorts them: readers of the same topics have to number partitions
- * alike. */
-static int take_topics(struct pl_kafka_uri *ret, char *list, struct pl_diag *diag)
+ * alike. may_lack: the list may be empty, which is one topic without a name. */
+static int take_topics(struct pl_kafka_uri *ret, char *list, bool may_lack, struct pl_diag *diag)
 {
 	int r = 0;
 
 	ret->n_topics = 0;
+	if (may_lack && *list == '\0') {
+		ret->topic = ret->topics[ret->n_topics++] = list;
+		return 0;
+	}
 	for (char *name = strsep(&list, ","); r == 0 && name != NULL; name = strsep(&list, ",")) {
 		unsigned int at = ret->n_topics;
 
@@ -312,7 +317,7 @@ static int take_topics(struct pl_kafka_uri *ret, char *list, struct pl_diag *dia
 	return r;
 }
 
-int pl_kafka_uri_parse_topics(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag)
+static int parse(struct pl_kafka_uri *ret, const char *text, bool may_lack, struct pl_diag *diag)
 {
 	const size_t scheme = strlen(PL_KAFKA_SCHEME), len = strlen(text);
 	char *rest, *query, *slash;
@@ -342,7 +347,8 @@ int pl_kafka_uri_parse_topics(struct pl_kafka_uri *ret, const char *text, struct
 		*slash = '\0';
 	r = check_brokers(rest, diag);
 	if (r == 0)
-		r = take_topics(ret, slash != NULL ? slash + 1 : strchr(rest, '\0'), diag);
+		r = take_topics(
+			ret, slash != NULL ? slash + 1 : strchr(rest, '\0'), may_lack, diag);
 	if (r < 0)
 		return r;
 	memcpy(ret->brokers, rest, strlen(rest) + 1);
@@ -356,14 +362,46 @@ void pl_kafka_uri_free(struct pl_kafka_uri *uri)
 	free(uri);
 }
 
-int pl_kafka_uri_parse(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag)
+static int parse_one(
+	struct pl_kafka_uri *ret, const char *text, bool may_lack, struct pl_diag *diag)
 {
-	int r = pl_kafka_uri_parse_topics(ret, text, diag);
+	int r = parse(ret, text, may_lack, diag);
 
 	if (r < 0 || ret->n_topics == 1)
 		return r;
 	pl_diag_set(diag, "%u topics: one is meant here", ret->n_topics);
 	return -EINVAL;
+}
+
+int pl_kafka_uri_parse_topics(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag)
+{
+	return parse(ret, text, false, diag);
+}
+
+int pl_kafka_uri_parse(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag)
+{
+	return parse_one(ret, text, false, diag);
+}
+
+int pl_kafka_uri_parse_output(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag)
+{
+	return parse_one(ret, text, true, diag);
+}
+
+int pl_kafka_uri_name(
+	struct pl_kafka_uri *uri, const char *kind, unsigned int version, struct pl_diag *diag)
+{
+	if (uri->topic[0] != '\0')
+		return 0;
+	if (uri->format > PL_KAFKA_FORMAT_ROWBINARY) {
+		pl_diag_set(diag,
+			"format=%s in the URI: the topic is missing: kafka://HOST[:PORT]/TOPIC",
+			pl_kafka_format_name(uri->format));
+		return -EINVAL;
+	}
+	snprintf(uri->made, sizeof(uri->made), "tm.%s.v%u", kind, version);
+	uri->topic = uri->topics[0] = uri->made;
+	return 0;
 }
 
 void pl_kafka_uri_oldest(struct pl_kafka_uri *uri)

@@ -42,6 +42,7 @@ struct pl_kafka_uri {
 	char text[PL_KAFKA_URI_MAX]; /* cut into the strings below: the structure is not copied */
 	char brokers[PL_KAFKA_URI_MAX]; /* "HOST:PORT,HOST", librdkafka's bootstrap.servers */
 	const char *topic;              /* the first topic, or the only one */
+	char made[32];                  /* its name, when the URI has none */
 	unsigned int n_topics;
 	const char *topics[PL_KAFKA_TOPICS_MAX];
 	uint32_t records; /* per message, 1 to 4096 */
@@ -63,6 +64,13 @@ void pl_kafka_uri_free(struct pl_kafka_uri *uri);
 int pl_kafka_uri_parse(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag);
 /* As pl_kafka_uri_parse, but accepts several topics. */
 int pl_kafka_uri_parse_topics(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag);
+
+/* Parses the URI of an output of records, whose topic may be missing; its name is empty then.
+ * pl_kafka_uri_name gives it one, after the kind of its records and the version of their layout, such
+ * as "tm.pkt64.v1". Returns -EINVAL with diag for a format= that is no such records. */
+int pl_kafka_uri_parse_output(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag);
+int pl_kafka_uri_name(
+	struct pl_kafka_uri *uri, const char *kind, unsigned int version, struct pl_diag *diag);
 
 /* Adds the properties of the file that the URI names, if it names one. A line is NAME=VALUE, with
  * blanks around both that do not count; empty lines and those that begin with '#' are skipped. A

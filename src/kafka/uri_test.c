@@ -122,6 +122,34 @@ static void test_wrong(void)
 	}
 }
 
+/* Outputs of records name a topic that the URI does not. */
+static void test_unnamed(void)
+{
+	static const struct {
+		const char *text, *topic;
+	} rows[] = {
+		{ "kafka://h", "tm.pkt64.v1" },
+		{ "kafka://h:9092,[::1]/?records=1", "tm.pkt64.v1" },
+		{ "kafka://h?format=rowbinary", "tm.pkt64.v1" },
+		{ "kafka://h/t", "t" },
+		{ "kafka://h/t?format=json", "t" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		eq(pl_kafka_uri_parse_output(&uri, rows[i].text, &diag), 0, "%s", rows[i].text);
+		eq(pl_kafka_uri_name(&uri, "pkt64", 1, &diag), 0, "gets a name");
+		streq(uri.topic, rows[i].topic, "its topic");
+		streq(uri.topics[0], rows[i].topic, "and its only one");
+		eq(uri.n_topics, 1);
+	}
+	eq(pl_kafka_uri_parse_output(&uri, "kafka://h?format=protobuf", &diag), 0);
+	eq(pl_kafka_uri_name(&uri, "pkt64", 1, &diag), -EINVAL, "other formats need a topic");
+	ok(strstr(diag.text, "format=protobuf in the URI: the topic is missing") != NULL,
+		"which is told: %s", diag.text);
+	eq(pl_kafka_uri_parse_output(&uri, "kafka://h/a,b", &diag), -EINVAL, "two topics");
+	eq(pl_kafka_uri_parse_output(&uri, "kafka://h/,b", &diag), -EINVAL, "one without a name");
+}
+
 static void test_limits(void)
 {
 	static char text[3 * PL_KAFKA_URI_MAX];
@@ -229,6 +257,7 @@ int main(void)
 	test_good();
 	test_values();
 	test_wrong();
+	test_unnamed();
 	test_limits();
 	test_topics();
 	return pl_test_done();

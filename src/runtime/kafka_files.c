@@ -35,7 +35,8 @@ int pl_kafka_files(const char *text, struct pl_confine *confine)
 
 	if (uri == NULL)
 		return -ENOMEM;
-	if (pl_kafka_uri_parse_topics(uri, text, NULL) == 0) {
+	if (pl_kafka_uri_parse_topics(uri, text, NULL) == 0 ||
+		pl_kafka_uri_parse_output(uri, text, NULL) == 0) {
 		(void)pl_kafka_uri_read_properties(uri, NULL);
 		r = allow(uri, confine);
 	}

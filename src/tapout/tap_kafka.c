@@ -74,7 +74,7 @@ static int allow_spool(const char *text, struct pl_confine *confine)
 
 	if (uri == NULL)
 		return -ENOMEM;
-	if (pl_kafka_uri_parse(uri, text, NULL) == 0)
+	if (pl_kafka_uri_parse_output(uri, text, NULL) == 0)
 		path = pl_kafka_uri_take(uri, "spool");
 	if (path != NULL) {
 		(void)mkdir(path, 0700); /* opening it reports the error */
@@ -226,9 +226,11 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 		pl_diag_set(diag, "kafka: the URI is too long");
 		return -EINVAL;
 	}
-	r = pl_kafka_uri_parse(uri, text, diag);
+	r = pl_kafka_uri_parse_output(uri, text, diag);
 	if (r == 0)
 		r = pl_tap_out_kind(pl_kafka_uri_take(uri, "kind"), settings, &config->kind, diag);
+	if (r == 0)
+		r = pl_kafka_uri_name(uri, pl_flat(config->kind)->name, PL_FLAT_VERSION, diag);
 	if (r == 0 && uri->format == PL_KAFKA_FORMAT_GOFLOW2)
 		r = take_goflow2(config, settings, diag);
 	if (r == 0 && uri->format == PL_KAFKA_FORMAT_JSON) {

@@ -274,6 +274,26 @@ static void test_kind(void)
 	end(out);
 }
 
+/* Records go to a topic that is named after them, when the URI names none. */
+static void test_unnamed(void)
+{
+	const struct pl_tap_out_settings settings = { .kind = PL_FLAT_PKT96 };
+	struct pl_diag diag = { .text = "" };
+	struct pl_tap_out *out = NULL;
+	char uri[512];
+
+	rd_kafka_mock_topic_create(cluster.mock, "tm.pkt64.v1", 7, 1);
+	snprintf(uri, sizeof(uri), "kafka://%s?spool=%s/unnamed",
+		rd_kafka_mock_cluster_bootstraps(cluster.mock), dir);
+	if (!ok(pl_tap_out_open(&out, uri, &settings, &diag) == 0, "opens: %s", diag.text))
+		return;
+	put(out, 0, 100);
+	deliver(out);
+	eq(client(out)->partitions, 7, "the topic of pkt64 in version 1 of its layout");
+	eq(sent(out)->delivered, 100, "gets the records");
+	end(out);
+}
+
 /* A process that ends in the midst. It is there before the cluster, and with it the threads: a copy
  * of a process with threads may have locks that nobody gives back. */
 static struct {
@@ -412,6 +432,7 @@ int main(void)
 	test_format("flows", "&format=goflow2&sampler=192.0.2.1", 2);
 	flows = false;
 	test_kind();
+	test_unnamed();
 	test_killed();
 	test_uneven();
 	test_cluster_stop(&cluster);

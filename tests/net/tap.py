@@ -437,7 +437,7 @@ def test_words():
         (["--to", "file:/nowhere/x", "packet:eth0"], 69, "/nowhere/x"),
         (["--flows", "--to", f"udp://{B}:1?kind=pkt96", "packet:eth0"], 2, "flow128 or flow288"),
         (["--dns", "--to", f"udp://{B}:1?kind=pkt96", "packet:eth0"], 2, "not of dns"),
-        (["--to", "kafka://127.0.0.1", "packet:eth0"], 2, "kafka://HOST"),
+        (["--to", "kafka://127.0.0.1?format=json", "packet:eth0"], 2, "kafka://HOST"),
         (["--to", "kafka://127.0.0.1/t?kind=pkt32", "packet:eth0"], 2, "pkt64 or pkt96"),
         (["--to", "kafka://127.0.0.1/t?acks=maybe", "packet:eth0"], 2, "acks"),
         (["--flows", "--flow-table", "0", "packet:eth0"], 2, "flow"),
