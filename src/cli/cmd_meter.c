@@ -25,7 +25,7 @@ static struct {
 #define SAMPLES_DEFAULT 64u /* with --method hash */
 #define SAMPLES_MAX     65536u
 
-static const char *const modes[] = { "tc", "native", "generic", NULL };
+static const char *const modes[] = { "tc", "native", NULL };
 
 /* In the order of enum pl_mark_method, from 1 on; then methods that are not alternate marking. */
 static const char *const methods[] = {
@@ -52,8 +52,7 @@ static const struct pl_opt *options(void)
 			pl_mark_arg_directions },
 		{ PL_OPT_CHOICE, 0, "mode", &args.mode, "MODE",
 			"where packets are counted: tc (default), in traffic control; for entering "
-			"packets also native, by XDP in the driver, or generic, by XDP behind it, "
-			"which needs GRO off at the interface",
+			"packets also native, by XDP in the driver, before GRO",
 			modes },
 		PL_MARK_ARGS_LOSS_ONLY(args),
 		PL_MARK_ARGS_RECORDS(args, "", "format (default table, and nothing with --to)"),

@@ -20,8 +20,6 @@ const char *const pl_mark_arg_directions[] = { "in", "out", NULL };
 
 #define CLOCK_ERROR_NS UINT64_C(1000000) /* when it is not given */
 
-static const char *const modes[] = { "tc", "native", "generic", NULL };
-
 void pl_mark_args_begin(struct pl_mark_args *a)
 {
 	memset(a, 0, sizeof(*a));
@@ -202,7 +200,6 @@ static int check_loss_only(const struct pl_mark_args *a, struct pl_mark_host_opt
 static int read_args(const char *command, const struct pl_mark_args *a,
 	struct pl_mark_host_options *o, enum pl_hostmark_role role, bool rules)
 {
-	const unsigned int mode = a->mode != NULL ? pl_opt_place(modes, a->mode) : 0;
 	int code;
 
 	if (a->dev == NULL) {
@@ -218,8 +215,7 @@ static int read_args(const char *command, const struct pl_mark_args *a,
 		.kernel = { .dev = a->dev,
 			.role = role,
 			.leaving = a->direction != NULL && strcmp(a->direction, "out") == 0,
-			.xdp = mode > 0,
-			.mode = mode == 2 ? PL_XDP_GENERIC : PL_XDP_NATIVE,
+			.xdp = a->mode != NULL && strcmp(a->mode, "native") == 0,
 			.flows_max = a->flows == PL_OPT_NOT_GIVEN ? 0 : (uint32_t)a->flows,
 			.pin = a->pin } };
 	if (o->kernel.xdp && o->kernel.leaving) {

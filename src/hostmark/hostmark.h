@@ -20,7 +20,6 @@
 #include "bpf/mark_kernel.h"
 #include "hostmark/ticker.h"
 #include "netio/rights.h"
-#include "netio/xdp.h"
 #include "tap/rules.h"
 
 extern const struct pl_stats pl_hostmark_marker_list, pl_hostmark_meter_list, pl_hostmark_edge_list;
@@ -34,8 +33,9 @@ struct pl_hostmark_options {
 	const char *dev;
 	enum pl_hostmark_role role;
 	bool leaving; /* meter and edge: on packets that leave; a marker always is */
-	bool xdp;     /* meter of packets that enter */
-	enum pl_xdp_mode mode;
+	/* Meter of packets that enter, in the driver: generic XDP gets packets that a sender on the
+	 * same machine left to be taken apart, and does not say how many they are. */
+	bool xdp;
 	const struct pl_tap_rules *rules; /* packets without a matching rule are not chosen */
 	const struct pl_rights
 		/* rights of a helper (netio/rights.h), or NULL; outlives the host */

@@ -18,6 +18,7 @@
 #include "netio/iface.h"
 #include "netio/program.h"
 #include "netio/tc.h"
+#include "netio/xdp.h"
 
 #include "bpf/mark.skel.h" /* needs only the names of the types above */
 
@@ -297,7 +298,7 @@ static int attach(struct pl_hostmark *h, struct pl_diag *diag)
 	}
 	if (r != -ENOENT)
 		return r;
-	r = h->o.xdp ? pl_xdp_attach(&h->xdp, name, fd, h->o.mode, h->o.rights, diag)
+	r = h->o.xdp ? pl_xdp_attach(&h->xdp, name, fd, PL_XDP_NATIVE, h->o.rights, diag)
 		     : pl_tc_attach(&h->tc, name, fd,
 			       h->o.leaving || h->o.role == PL_HOSTMARK_MARKER ? PL_TC_OUT
 									       : PL_TC_IN,

@@ -532,21 +532,30 @@ def drops():
     return next(q["drops"] for q in text if q["kind"] == "tbf")
 
 
-def test_stream():
+def stream(port, *mode):
     """TCP whose segments the NIC is to make, through a queue that drops: loss is what the queue counted. One bit, multiplexed."""
     one = "--method", "multiplexed", "--bit", "dscp:2", "--rule", "take proto=tcp"
-    k, s = warm(meter(*one, dev="eth1"), marker(*one, dev="eth1"))
+    k, s = warm(meter(*one, *mode, dev="eth1"), marker(*one, dev="eth1"))
     # The burst has no room for two segments: each is in the queue by itself, and a drop is one packet.
     NS["a"].sh("tc qdisc add dev eth1 root tbf rate 200mbit burst 1600 limit 40000")
-    ok(WIRE.tcp_transfer(6_000_000, 5000), "a TCP transfer is whole")
-    ok(wait(lambda: quiet(s, 5000) and quiet(k, 5000)), "its blocks are read")
+    ok(WIRE.tcp_transfer(6_000_000, port), "a TCP transfer is whole")
+    ok(wait(lambda: quiet(s, port) and quiet(k, port)), "its blocks are read")
     ok(drops() > 5, "the queue dropped some", drops())
-    eq(sums(s, 5000) - sums(k, 5000), drops(), "loss by marking is what the queue dropped")
-    eq(sum(v for v in loss(s, k, 5000).values() if v < 0), 0, "no block has more than was sent")
-    ok(sums(s, 5000) > 6_000_000 // 1448, "packets are those on the wire", sums(s, 5000))
+    eq(sums(s, port) - sums(k, port), drops(), "loss by marking is what the queue dropped")
+    eq(sum(v for v in loss(s, k, port).values() if v < 0), 0, "no block has more than was sent")
+    ok(sums(s, port) > 6_000_000 // 1448, "packets are those on the wire", sums(s, port))
     NS["a"].sh("tc qdisc del dev eth1 root")
     s.end()
     k.end()
+
+
+def test_stream():
+    stream(5000)
+
+
+def test_native():
+    """At a meter of XDP, which sees packets as they came."""
+    stream(5003, "--mode", "native")
 
 
 def six(side, address):
@@ -1077,6 +1086,7 @@ def test_usage():
                         (["meter", "--loss-only", "--read", "x", "--read", "y"], "by --dev"),
                         (["meter", "--dev", "nothing0"], "nothing0"), (["meter", "--dev", "eth0", "--flows", "0"], "--flows"),
                         (["meter", "--dev", "eth0", "--mode", "native", "--direction", "out"], "enter only"),
+                        (["meter", "--dev", "eth0", "--mode", "generic"], "tc, native"),
                         (["meter", "--dev", "eth0", "--pin", "/tmp/no-such/there"], "BPF file system")):
         p = subprocess.run(NS["a"].command(PATHLINE, *args), capture_output=True, text=True, timeout=LIMIT, check=False)
         ok(p.returncode != 0 and words in p.stderr, f"{' '.join(args)}: is told what is missing", (p.returncode, p.stderr))
@@ -1112,7 +1122,7 @@ def build():
 
 def main():
     build()
-    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_surplus, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_long_headers, test_back, test_begun_pulse, test_pins, test_flags_outlive, test_gone_meanwhile, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_cyclic, test_two_commands, test_two_commands_surplus, test_two_commands_refused, test_two_commands_terms, test_two_commands_lossy, test_two_commands_link_local, test_terms, test_stream, test_native, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_long_headers, test_back, test_begun_pulse, test_pins, test_flags_outlive, test_gone_meanwhile, test_kill, test_daemon)
     return tap.end()
 
 
