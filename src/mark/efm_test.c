@@ -313,6 +313,11 @@ struct end {
 	uint64_t unreported; /* losses to be told by L */
 	uint64_t sent_in_block;
 	unsigned int q;
+	/* Packets that came of each block of Q; sum and number of blocks since the last block of R. */
+	uint64_t came[512], sum;
+	uint32_t block, n;
+	double average, carry; /* 0: no block came yet, nothing is reflected */
+	unsigned int r, r_left;
 };
 
 struct connection {
@@ -346,12 +351,40 @@ static void put(struct connection *c, const struct packet *p)
 		abort();
 }
 
+/* The bit R of the next packet: a block of R is as long as those of Q were that came since the one
+ * before began. */
+static unsigned int reflection(struct end *s)
+{
+	if (s->r_left == 0) {
+		if (s->n > 0)
+			s->average = (double)s->sum / s->n;
+		s->sum = s->n = 0;
+		if (s->average < 1)
+			return 0;
+		s->r ^= 1;
+		s->r_left = reflect(s->average, &s->carry);
+	}
+	s->r_left--;
+	return s->r;
+}
+
+/* Counts a packet of the other end; a block of Q is complete when the next one has come by a part. */
+static void count_block(struct end *r, uint32_t number)
+{
+	r->came[number / 64]++;
+	for (; number >= (r->block + 1) * 64 + 20; r->block++) {
+		r->sum += r->came[r->block];
+		r->n++;
+	}
+}
+
 static void send_one(struct connection *c, unsigned int way, uint64_t now)
 {
 	struct end *s = &c->ends[way];
 	struct packet p = { .number = s->next++, .way = (uint8_t)way };
 
-	p.byte = (uint8_t)((s->spin ? SPIN : 0) | (s->q ? Q : 0) | (s->unreported > 0 ? L : 0));
+	p.byte = (uint8_t)((s->spin ? SPIN : 0) | (s->q ? Q : 0) | (s->unreported > 0 ? L : 0) |
+			   (reflection(s) ? R : 0));
 	s->unreported -= s->unreported > 0;
 	if (++s->sent_in_block == 64) {
 		s->sent_in_block = 0;
@@ -396,6 +429,7 @@ static void arrive(struct connection *c, const struct packet *p)
 	}
 	struct end *r = &c->ends[p->way ^ 1];
 
+	count_block(r, p->number);
 	if (r->any && p->number < r->largest)
 		return;
 	r->any = true;
@@ -466,7 +500,7 @@ static void connections(void)
 	static struct connection c;
 
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		double truth, got, half;
+		double truth, got, half, back;
 
 		memset(&c, 0, sizeof(c));
 		pl_rng_seed(&c.rng, 100 + i);
@@ -501,6 +535,12 @@ static void connections(void)
 			ok(near(r.uloss, rows[i].loss0 / 1e3, 0.012) &&
 					near(r.dloss, rows[i].loss1 / 1e3, 0.02),
 				"before it %g, behind it %g", r.uloss, r.dloss);
+			back = (double)c.lost[way ^ 1] / (double)c.sent[way ^ 1];
+			ok((r.has & PL_EFM_HAS_TQLOSS) != 0 &&
+					near(r.tqloss, 1 - (1 - back) * (1 - rows[i].loss0 / 1e3),
+						0.015),
+				"of the other way and on to it %g, %g was lost there", r.tqloss,
+				back);
 		}
 	}
 }

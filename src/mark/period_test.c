@@ -149,6 +149,45 @@ static void guards(void)
 		"a packet may be a block further away");
 }
 
+static bool same_cell(const struct pl_mark_cell *a, const struct pl_mark_cell *b)
+{
+	return a->packets == b->packets && a->bytes == b->bytes && a->sum_ns == b->sum_ns &&
+	       a->first_ns == b->first_ns && a->late == b->late && a->early == b->early &&
+	       a->beyond == b->beyond && a->pulses == b->pulses && a->pulse_ns == b->pulse_ns;
+}
+
+/* Whichever processors get the packets of a block, and in whatever order their cells are added: the sum
+ * is what one of them would have counted. */
+static void processors(void)
+{
+	struct pl_rng rng;
+	unsigned int wrong = 0;
+
+	pl_rng_seed(&rng, 34);
+	for (unsigned int i = 0; i < 2000; i++) {
+		const uint32_t n = (uint32_t)pl_rng_below(&rng, 100), from = n % 4;
+		struct pl_mark_cell one = { .block = 8 }, sum = one, each[4] = { { .block = 8 } };
+
+		for (uint32_t k = 0; k < n; k++) {
+			const uint64_t time = 7 * S + 600 * MS + pl_rng_below(&rng, 1800 * MS);
+			const unsigned int pulse = pl_rng_below(&rng, 50) == 0;
+			const struct pl_mark_seen at = pl_mark_see_step(time, S, 0, pulse);
+			struct pl_mark_cell *own = &each[pl_rng_below(&rng, 4)];
+
+			pl_mark_cell_count(&one, &at, 1 + k % 3, 100, S, 300 * MS);
+			pl_mark_cell_count(own, &at, 1 + k % 3, 100, S, 300 * MS);
+			if (!pulse)
+				continue;
+			pl_mark_cell_pulse(&one, &at);
+			pl_mark_cell_pulse(own, &at);
+		}
+		for (uint32_t k = 0; k < 4; k++)
+			pl_mark_cell_add(&sum, &each[(from + k) % 4]);
+		wrong += !same_cell(&sum, &one);
+	}
+	eq(wrong, 0, "counts do not depend on which processor had a packet");
+}
+
 static void cells(void)
 {
 	struct pl_mark_cell a = {
@@ -201,5 +240,6 @@ int main(void)
 	slots();
 	guards();
 	cells();
+	processors();
 	return pl_test_done();
 }

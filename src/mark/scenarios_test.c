@@ -307,6 +307,9 @@ static void offsets_multiplexed(void)
 	ok(received(-1, 41, 40) && received(0, 1000, 40) && received(3, 1000, 40) &&
 			received(4, 959, 0),
 		"N11b, multiplexed: 300 ms the other way");
+	for (int k = 0; k < 5; k++)
+		ok(lacks(k, PL_MARK_HAS_DELAY) && (result(k)->alarms & PL_MARK_ALARM_BEYOND) != 0,
+			"no delay, an alarm");
 
 	start_n(PL_MARK_MULTIPLEXED, 5, 1000);
 	path.offset_ns = 240 * (int64_t)MS;
@@ -344,8 +347,10 @@ static void offsets_beyond(void)
 	ok(received(0, 890, 0) && received(1, 890, 0) && received(2, 1000, 0) &&
 			received(4, 1000, 0) && received(5, 110, 0) && received(6, 110, 0),
 		"N11c: 600 ms: blocks lose to the one behind the next");
-	for (int k = 0; k < 5; k++)
+	for (int k = 0; k < 7; k++)
 		ok((result(k)->alarms & PL_MARK_ALARM_BEYOND) != 0, "and say so, in all of them");
+	ok(loss_is(5, -110) && loss_is(6, -110) && result(5)->sent == 0 && result(6)->sent == 0,
+		"those behind receive what nobody sent in them");
 	eq(-seen(2, 3)->first_ns, 499500 * US, "first packets come half a period early");
 
 	start_n(PL_MARK_STEP, 5, 1000);
@@ -396,7 +401,7 @@ static void idle(uint8_t method)
 	test_run(&path);
 	ok(loss_is(1, 0) && mean_is(1, 10000) && first_is(1, 10000) &&
 			lacks(1, PL_MARK_HAS_DELAY) && result(1)->pulses_sent == 0 &&
-			others_are(10000, 4, 2, pulses(method)),
+			result(1)->pulses_received == 0 && others_are(10000, 4, 2, pulses(method)),
 		"N14: a block that ends before its pulse");
 	eq(result(1)->alarms, 0, "which is no fault");
 }
@@ -424,11 +429,48 @@ static void pulse_faults(uint8_t method)
 			"N16: the pulse takes 300 ms and is of the next block: seen");
 
 	start(method);
+	packet(1, 501)->flip = method == PL_MARK_DOUBLE ? 2 : 1;
+	test_run(&path);
+	ok(loss_is(1, 0) && result(1)->pulses_received == 2 && lacks(1, PL_MARK_HAS_DELAY) &&
+			(result(1)->alarms & PL_MARK_ALARM_PULSES) != 0 &&
+			others_are(10000, 4, 2, true),
+		"N18: two pulses: no delay, loss is not touched");
+	start(method);
 	packet(1, 500)->copies = 1;
 	test_run(&path);
 	ok(loss_is(1, -1) && lacks(1, PL_MARK_HAS_DELAY) &&
 			(result(1)->alarms & PL_MARK_ALARM_PULSES) != 0,
-		"N18: two pulses: no delay");
+		"the pulse comes twice: no delay either");
+}
+
+/* Loss of a block as the published demonstration (FlaseClase) books it: its receiver counts a packet
+ * by the bit that it has, so the pulse of a block is among the packets of the next one. */
+static int64_t loss_by_bit(unsigned int block)
+{
+	int64_t loss = 0;
+
+	for (uint32_t i = 0; i < path.n; i++) {
+		const struct test_packet *p = &path.packets[i];
+		const uint64_t k = p->sent_ns / PERIOD;
+
+		loss += k == ZERO + block;
+		loss -= !p->lost && k + ((k ^ p->bits) & 1) == ZERO + block;
+	}
+	return loss;
+}
+
+static void demonstration(void)
+{
+	start(PL_MARK_MULTIPLEXED);
+	test_run(&path);
+	ok(loss_by_bit(1) == 0 && loss_by_bit(2) == 0 && loss_by_bit(3) == 0,
+		"N24: by its bits no packet is lost, either");
+	start(PL_MARK_MULTIPLEXED);
+	lose(1, 500, 500);
+	test_run(&path);
+	ok(loss_by_bit(1) == 0 && loss_by_bit(2) == 1 && loss_by_bit(3) == 0,
+		"N24: by its bits a lost pulse is one of the next block");
+	ok(loss_is(1, 1) && loss_is(2, 0) && loss_is(3, 0), "here it is one of its own block");
 }
 
 static void duplicates(uint8_t method)
@@ -515,6 +557,7 @@ int main(void)
 	}
 	many_packets();
 	pulse_marking();
+	demonstration();
 	offsets();
 	offsets_multiplexed();
 	offsets_beyond();

@@ -151,6 +151,33 @@ static void samples(void)
 	ok(few < 25, "of which there are some (%u of 500 without)", few);
 }
 
+/* H1 with distinct hashes that are evenly spread: of 1000 packets 16 have six bits of 0. The other point
+ * has 1500, of which 12 have seven: then seven count at both. */
+static void exactly(void)
+{
+	struct pl_mark_sample rooms[2][ROOM];
+	struct pl_mark_samples s[2];
+	int64_t delays[ROOM];
+	uint32_t n, wrong = 0;
+
+	pl_mark_samples_init(&s[0], rooms[0], ROOM);
+	pl_mark_samples_init(&s[1], rooms[1], ROOM);
+	for (uint32_t i = 0; i < 1500; i++) {
+		const uint32_t hash = i * 7 % 1500; /* each once */
+
+		if (hash < 1000)
+			pl_mark_samples_add(&s[0], hash, hash);
+		pl_mark_samples_add(&s[1], hash, hash + UINT64_C(5000));
+	}
+	ok(s[0].bits == 6 && s[0].n == 16, "H1: %u bits, %u samples", s[0].bits, s[0].n);
+	ok(s[1].bits == 7 && s[1].n == 12, "a point that has more packets: %u bits, %u samples",
+		s[1].bits, s[1].n);
+	n = pl_mark_samples_delays(delays, &s[0], &s[1]);
+	for (uint32_t i = 0; i < n; i++)
+		wrong += delays[i] != 5000;
+	ok(n == 8 && wrong == 0, "both agree by the larger number of bits: %u delays", n);
+}
+
 static void twice(void)
 {
 	struct pl_mark_sample rooms[2][ROOM];
@@ -178,6 +205,7 @@ int main(void)
 	invariance();
 	checksums();
 	samples();
+	exactly();
 	twice();
 	return pl_test_done();
 }

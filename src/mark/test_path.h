@@ -22,6 +22,7 @@ struct test_packet {
 	uint64_t delay_ns;
 	bool lost;
 	uint8_t copies; /* beside the packet itself */
+	uint8_t flip;   /* bits that are inverted behind the marker */
 	uint8_t bits;
 };
 
@@ -192,7 +193,8 @@ __attribute__((unused)) static void test_run(struct test_path *p)
 		abort();
 	test_form->begin(p);
 	for (uint32_t i = 0; i < p->n; i++)
-		p->packets[i].bits = (uint8_t)test_form->send(p, p->packets[i].sent_ns);
+		p->packets[i].bits =
+			(uint8_t)(test_form->send(p, p->packets[i].sent_ns) ^ p->packets[i].flip);
 	arrivals = test_arrivals(p);
 	for (uint32_t i = 0; i < arrivals; i++)
 		test_form->arrive(p, p->arrivals[i].at_ns, p->arrivals[i].bits);
