@@ -180,6 +180,23 @@ def test_option_by_tshark():
     eq({r["flow_id"] for r in records}, {0x12300, 0x12301}, "under its FlowMonID")
 
 
+# Packets of a public capture with the option: FlowMonID, L and D by the number of the network and the host. They are those that
+# gerar_pacotes.py of github.com/GiovaniGb/WinDump-trabalho makes to test a dissector (BSD-2-Clause, (c) 2026 Giovani Grazziotin
+# Bazzanella); six more packets of it have IOAM or PDM alone.
+PUBLIC = {(1, 1): (0xabcde, 1, 0), (1, 3): (0xabcde, 0, 1), (1, 5): (0x12345, 1, 1), (4, 1): (0xaaaaa, 1, 0), (4, 3): (0xbbbbb, 0, 1),
+          (5, 1): (0xabcde, 1, 0), (5, 3): (0xabcde, 0, 1), (5, 5): (0xfedcb, 1, 1), (6, 1): (0x11111, 1, 0)}
+
+
+def test_public():
+    """The option as others make it, in either header, beside IOAM and PDM."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "captures", "altmark-public.pcap")
+    run = pathline.run("meter", "--method", "double", "--bit", "altmark", "--records", "-o", "jsonl", "--read", path)
+    rows = [r for r in pathline.jsonl(run.stdout) if r["packets"]]
+    got = {tuple(int(n) for n in r["src"].removeprefix("2001:db8:").split("::")): (r["flow_id"], r["block"] % 2, r["pulses"]) for r in rows}
+    eq(got, PUBLIC, "FlowMonID, L and D of each packet")
+    eq(sum(r["packets"] for r in rows), len(PUBLIC), "and no other packet has one")
+
+
 def test_three_points():
     carrier, dice = carriers()[0], random.Random(SEED)
     packets = marked("step", send(dice, 1, 200))
@@ -916,5 +933,5 @@ if not with_scapy.there():
     tap.skip_all("missing: scapy")
 if shutil.which("tshark") is None:
     tap.skip_all("missing: tshark")
-lab.run(test_carriers, test_option_by_tshark, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_too_little, test_rules, test_fragments, test_joined, test_another_method, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
+lab.run(test_carriers, test_option_by_tshark, test_public, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_too_little, test_rules, test_fragments, test_joined, test_another_method, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
 sys.exit(tap.end())
