@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, pathline, tap  # noqa: E402
@@ -323,10 +324,48 @@ def test_records_of_taps():
         ok(refused.returncode == 2 and said in refused.stderr, f"{to}: refused", refused.stderr)
 
 
+def test_block_records():
+    """Block records of alternate marking by DTA: what points append to a region of a daemon's is loss between them."""
+    SECOND = 10**9
+    eq(run("region", "create", path("blocks.plr"), "--primitive", "append", "--slots", 8192, "--value-bytes", 128).returncode, 0, "a region for blocks")
+    p = lab.start([PATHLINE, "translate", "--stats", "--flush", "20ms", "udp://127.0.0.1:0", path("blocks.plr")],
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    port = p.stderr.readline().split(" into ")[0].rsplit(":", 1)[1]
+    d = Daemon(lab.write("blocks.yaml", f"""sources: []
+marks: [{{name: m, sources: ['region:{path("blocks.plr")}'], points: [a=1, b=2], period: 1s, wait: 10s}}]
+web: {{listen: "127.0.0.1:0"}}
+"""), name="blocks")
+    at, log = lab.free_udp_port(), path("blocks.log")
+    point = lab.start([PATHLINE, "tap", "--marks", "--to", f"dta://127.0.0.1:{port}", f"udp://127.0.0.1:{at}"], log=log)
+    ok(wait(lambda: "tapping" in lab.read("blocks.log")), "a tap that passes records on", lab.read("blocks.log"))
+    told = []
+
+    def lost():
+        """Of each block 3 of 100 packets; blocks are told while they are young."""
+        block = int(time.time()) - 1
+        if block not in told:
+            told.append(block)
+            records = b"".join(struct.pack("<Q16s16sHHBBHQQQQqqqIIIIIHH", block * SECOND, bytes(15) + b"\1", bytes(15) + b"\2", 1, 2, 17, 1, 2 | (n == 1),
+                                           block, SECOND, 103 - 3 * n, 100, 0, 0, 0, n, 0, 0, 0, 1000, 0, 0) for n in (1, 2))
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                s.sendto(b"TPK1" + struct.pack("<BBHIIQQ", 1, 6, 2, 1, len(told) - 1, 0, 0) + records, ("127.0.0.1", at))
+        return d.metrics().get('pathline_segment_lost_packets_total{domain="m",segment="a>b"}', 0) >= 9
+    ok(wait(lost), "loss of three blocks is told", d.log())
+    page = d.metrics()
+    sent, came, gone = (page[f'pathline_segment_{x}_packets_total{{domain="m",segment="a>b"}}'] for x in ("sent", "received", "lost"))
+    eq((sent % 100, sent - came, gone), (0, gone, 3 * sent // 100), "of every block as it was sent")
+    point.terminate()
+    eq(point.wait(LIMIT), 0, "the tap gave all away")
+    p.send_signal(signal.SIGTERM)
+    p.communicate(timeout=LIMIT)
+    eq(d.stop(), 0, "the daemon ends well")
+
+
 daemon, far, far_port, wanted = test_memory()
 test_reload(daemon, far_port)
 test_end(daemon, far, wanted)
 test_absent()
 test_records_of_taps()
+test_block_records()
 test_refused()
 sys.exit(tap.end())
