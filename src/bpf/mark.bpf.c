@@ -117,10 +117,7 @@ static __always_inline void meter(struct work *w, const struct pl_mark_packet *s
 	if (why != PL_MARK_PARSED) {
 		c->not_ip += why == PL_MARK_NOT_IP ? n : 0;
 		c->broken += why == PL_MARK_BROKEN ? n : 0;
-		if (is_unread(why) && chosen_as(w, s, why, leaving))
-			c->unread += n;
-		else
-			c->skipped += is_unread(why) ? n : 0;
+		count_unread(w, s, why, leaving, n, &c->unread, &c->skipped);
 		return;
 	}
 	if (s->later) {
@@ -259,10 +256,7 @@ static __always_inline bool marker_reads(struct __sk_buff *skb, struct work *w,
 	c->broken += why == PL_MARK_BROKEN ? n : 0;
 	if (vlan_of(skb) != 0)
 		s->vlan = (uint16_t)vlan_of(skb);
-	if (is_unread(why) && chosen_as(w, s, why, true))
-		c->unread += n;
-	else
-		c->skipped += is_unread(why) ? n : 0;
+	count_unread(w, s, why, true, n, &c->unread, &c->skipped);
 	*ret_len = len;
 	*ret_n = n;
 	return why == PL_MARK_PARSED;
@@ -412,10 +406,7 @@ static __always_inline int unmark(struct __sk_buff *skb, bool leaving)
 	if (why != PL_MARK_PARSED) {
 		c->not_ip += why == PL_MARK_NOT_IP ? n : 0;
 		c->broken += why == PL_MARK_BROKEN ? n : 0;
-		if (is_unread(why) && chosen_as(w, s, why, leaving))
-			c->unread += n;
-		else
-			c->skipped += is_unread(why) ? n : 0;
+		count_unread(w, s, why, leaving, n, &c->unread, &c->skipped);
 		return NEXT;
 	}
 	if (!chosen(w, s, leaving)) {

@@ -48,8 +48,15 @@ static __always_inline bool chosen(struct work *w, const struct pl_mark_packet *
 	return chosen_as(w, s, PL_MARK_PARSED, leaving);
 }
 
-/* True when the packet was not read as far as is needed. */
-static __always_inline bool is_unread(uint32_t why)
+/* Counts packets that were not read as far as is needed: as unread if a rule may choose them, else as
+ * skipped. */
+static __always_inline void count_unread(struct work *w, const struct pl_mark_packet *s,
+	uint32_t why, bool leaving, uint32_t n, uint64_t *unread, uint64_t *skipped)
 {
-	return why == PL_MARK_UNREAD || why == PL_MARK_UNSEARCHED;
+	if (why != PL_MARK_UNREAD && why != PL_MARK_UNSEARCHED)
+		return;
+	if (chosen_as(w, s, why, leaving))
+		*unread += n;
+	else
+		*skipped += n;
 }
