@@ -43,7 +43,8 @@ struct pl_pkt96 pl_mark_capture_record(const struct pl_packet *p, const struct p
 	const uint32_t len = p->wire_len > ahead ? p->wire_len - ahead : 0;
 	struct pl_pkt96 r = { .ts_ns = p->ts_ns,
 		.src = f->src,
-		.dst = f->dst,
+		.dst = (layers->flags & PL_LAYERS_ROUTED) != 0 ? pl_addr_v6(layers->last_segment)
+							       : f->dst,
 		.sport = f->sport,
 		.dport = f->dport,
 		.proto = f->proto,

@@ -124,8 +124,9 @@ static __always_inline bool too_long(struct __sk_buff *skb, const struct pl_mark
 					     s->headers + skb->gso_size + PL_MARK_GROWTH > mtu);
 }
 
-/* Tells whether the option can be put in. Nothing may stand in front of Hop-by-Hop Options; the
- * length of a payload above 64 KiB is elsewhere. */
+/* Tells whether the option can be put in. Nothing may stand in front of Hop-by-Hop Options; of two
+ * headers of Destination Options meters look into the last one; the length of a payload above 64 KiB is
+ * elsewhere. */
 static __always_inline enum put fits(
 	struct __sk_buff *skb, const struct pl_mark_packet *s, uint32_t len)
 {
@@ -133,8 +134,9 @@ static __always_inline enum put fits(
 
 	if (!options() || s->option != 0)
 		return PUT_DONE;
-	if ((kind != 0 && s->next == 0) || (s->next == kind && s->first[1] == 255) ||
-		(s->bytes == 40 && len > 40) || s->bytes + PL_MARK_GROWTH > 65535 + 40)
+	if ((kind != 0 && (s->next == 0 || (s->dst_opts != 0 && s->next != kind))) ||
+		(s->next == kind && s->first[1] == 255) || (s->bytes == 40 && len > 40) ||
+		s->bytes + PL_MARK_GROWTH > 65535 + 40)
 		return PUT_UNFIT;
 	return too_long(skb, s) ? PUT_LONG : PUT_DONE;
 }

@@ -205,6 +205,8 @@ static void segment_routing(void)
 	eq(pl_layers_walk(&layers, pl_cursor(packet, sizeof(packet)), PL_LINK_RAW_IP, false),
 		PL_V_OK);
 	eq(layers.flow.dport, 2000, "the Segment Routing header is walked");
+	ok((layers.flags & PL_LAYERS_ROUTED) != 0 && layers.last_segment == packet + 56,
+		"the last segment is the flow's destination");
 	eq(pl_mark_read(&where, &layers, &bits, &altmark), PL_MARK_READ_OK);
 	ok(bits == 3 && altmark.flow_id == 0x12345, "the option before it is read");
 }

@@ -103,6 +103,7 @@ struct pl_mark_packet {
 	uint8_t next;     /* IPv6: type of the first header behind it */
 	uint8_t first[2]; /* IPv6: next header and length of the first extension header */
 	bool later;       /* a fragment behind the first: it has no ports, and is never counted */
+	uint32_t routing; /* offset of a routing header from the IP header; 0: none */
 };
 
 PL_MARK_INLINE uint32_t pl_mark_be16(const uint8_t *p)
@@ -179,6 +180,27 @@ PL_MARK_INLINE bool pl_mark_is_extension(uint32_t next)
 	return next == 0 || next == 43 || next == 44 || next == 60;
 }
 
+/* Segment Routing with segments left (RFC 8754): the packet has another destination on each segment; that
+ * of the flow is the last one. False when the header is not there. */
+PL_MARK_INLINE bool pl_mark_read_routing(
+	const uint8_t *h, const uint8_t *end, struct pl_mark_packet *s)
+{
+	const uint32_t at = s->routing;
+	const uint8_t *r;
+
+	if (at == 0)
+		return true;
+	r = h + at;
+	if (at > 2048 || r + 8 > end)
+		return false;
+	if (r[1] < 2 || r[2] != 4 || r[3] == 0)
+		return true;
+	if (r + 24 > end)
+		return false;
+	memcpy(s->key.dst, r + 8, 16);
+	return true;
+}
+
 /* Most extension headers between the IPv6 header and the transport header that are skipped. */
 #define PL_MARK_EXTENSIONS 4u
 
@@ -216,6 +238,8 @@ PL_MARK_INLINE uint32_t pl_mark_parse_ip6(
 			n += 8u * t[1];
 			if (next == 60)
 				s->dst_opts = s->headers;
+			if (next == 43)
+				s->routing = s->headers;
 		}
 		next = t[0];
 		s->headers += n;
@@ -224,6 +248,8 @@ PL_MARK_INLINE uint32_t pl_mark_parse_ip6(
 			break;
 	}
 	s->key.proto = next;
+	if (!pl_mark_read_routing(h, end, s))
+		return PL_MARK_UNREAD;
 	return pl_mark_parse_transport(t, end, s);
 }
 

@@ -72,6 +72,8 @@ uint32_t pl_mark_select_hash(const struct pl_layers *layers, uint32_t start)
 		n = 12;
 	} else {
 		memcpy(bytes, ip + 8, 32);
+		if ((layers->flags & PL_LAYERS_ROUTED) != 0)
+			memcpy(bytes + 16, layers->last_segment, 16);
 		bytes[32] = layers->flow.proto;
 		n = 33;
 	}

@@ -81,6 +81,24 @@ static void invariance(void)
 		"identification, addresses and payload do");
 }
 
+/* Hash of a packet of Segment Routing on its way to one segment, of a flow to another one. */
+static uint32_t routed_hash(uint8_t now, uint8_t last)
+{
+	const uint8_t ip[40] = { 0x60, [39] = now }, segment[16] = { [15] = last };
+	struct pl_layers layers = {
+		.network = ip, .ip_version = 6, .flags = PL_LAYERS_ROUTED, .last_segment = segment
+	};
+
+	layers.transport = pl_cursor(ip, 20);
+	return pl_mark_select_hash(&layers, 0);
+}
+
+static void segments(void)
+{
+	ok(routed_hash(1, 9) == routed_hash(2, 9), "each segment has the same hash");
+	ok(routed_hash(1, 9) != routed_hash(1, 8), "which is of the last one");
+}
+
 /* Hash of a packet with this byte of the transport protocol set. */
 static uint32_t transport_hash(uint8_t proto, uint8_t flags, uint8_t at)
 {
@@ -203,6 +221,7 @@ int main(void)
 {
 	hashes();
 	invariance();
+	segments();
 	checksums();
 	samples();
 	exactly();

@@ -179,6 +179,12 @@ static void see_extension(struct walk *w, uint8_t type, const uint8_t *p, size_t
 	} else if (type == PL_IP_DSTOPTS) {
 		l->dst_opts = pl_cursor(p + 2, size - 2);
 		l->flags |= PL_LAYERS_DST_OPTS;
+	} else if (type == PL_IP_ROUTING) {
+		l->flags &= (uint8_t)~PL_LAYERS_ROUTED; /* the last one counts */
+		if (size < 24 || p[2] != PL_ROUTING_SEGMENTS || p[3] == 0)
+			return;
+		l->last_segment = p + 8;
+		l->flags |= PL_LAYERS_ROUTED;
 	} else if (type == PL_IP_FRAGMENT) {
 		uint16_t fragment = pl_be16(p + 2);
 

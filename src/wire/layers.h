@@ -55,6 +55,8 @@ enum {
 	PL_IP_SCTP = 132,
 };
 
+enum { PL_ROUTING_SEGMENTS = 4 }; /* type of a routing header: Segment Routing */
+
 #define PL_NESTING_MAX 8
 
 /* Optional members of pl_flow that are set. */
@@ -82,6 +84,7 @@ struct pl_flow {
 #define PL_LAYERS_HOP_OPTS 0x08 /* hop_opts is set */
 #define PL_LAYERS_DST_OPTS 0x10 /* dst_opts is set */
 #define PL_LAYERS_MPLS     0x20 /* label and labels are set */
+#define PL_LAYERS_ROUTED   0x40 /* last_segment is set */
 
 struct pl_layers {
 	struct pl_flow flow;
@@ -100,6 +103,9 @@ struct pl_layers {
 	 * none. */
 	struct pl_cursor hop_opts; /* inside of the IPv6 Hop-by-Hop options */
 	struct pl_cursor dst_opts; /* inside of the (last) IPv6 Destination Options */
+	/* Destination behind all segments of Segment Routing (RFC 8754), 16 bytes, while segments
+	 * are left: flow.dst is the present one's. */
+	const uint8_t *last_segment;
 };
 
 /* The general walk: as pl_layers_walk, without its fast path. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loads the programs of alternate marking, runs them over a packet, and reads what they counted. */
+/* Loads the programs of alternate marking, runs them over a packet, and reads what they counted; packets of
+ * IPv6 with options and segments. */
 #pragma once
 
 #include <bpf/bpf.h>
@@ -8,7 +9,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "hostmark/hostmark.h"
+#include "wire/altmark.h"
+#include "wire/layers.h"
 
 #include "host_int_packets.h"
 
@@ -108,4 +112,119 @@ static struct pl_mark_counts counts(void)
 	}
 	free(values);
 	return sum;
+}
+
+/* What all flows counted in the block; how many there are. */
+static uint32_t sum_flows(uint64_t block, struct pl_mark_cell *ret)
+{
+	const uint32_t slots = bpf_map__max_entries(skel->maps.pl_mark_heads);
+	struct pl_mark_head head;
+	struct pl_mark_cell cell;
+	uint32_t n = 0;
+
+	*ret = (struct pl_mark_cell){ .block = block };
+	for (uint32_t slot = 0; slot < slots; slot++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.pl_mark_heads), &slot, &head) < 0)
+			abort();
+		if (head.state != PL_MARK_READY)
+			continue;
+		n++;
+		for (uint32_t cpu = 0; cpu < (uint32_t)processors; cpu++) {
+			const uint32_t at = pl_mark_cell_at(slot, slots, cpu, block);
+
+			if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.pl_mark_cells), &at, &cell) <
+				0)
+				abort();
+			if (method == PL_MARK_PULSE)
+				pl_mark_cell_add_pulse(ret, &cell);
+			else
+				pl_mark_cell_add(ret, &cell);
+		}
+	}
+	return n;
+}
+
+static uint64_t block_now(void)
+{
+	return pl_clock_read(CLOCK_TAI) / HOUR;
+}
+
+static bool same(const struct packet *a, const struct packet *b)
+{
+	return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* ---- packets with options and segments ---- */
+
+/* In front of an IPv6 packet's transport header. kind: 0, Hop-by-Hop, or 60, Destination Options;
+ * other options: a router alert, and padding. */
+static void add_header(struct packet *p, uint8_t kind, uint32_t n)
+{
+	static const uint8_t options[] = { 5, 2, 0, 0, 1, 0 };
+	uint8_t *ip = p->data + p->network;
+
+	resize(p, p->network + 40, (int)n);
+	ip[40] = ip[6];
+	ip[41] = (uint8_t)(n / 8 - 1);
+	memcpy(ip + 42, options, sizeof(options));
+	memset(ip + 48, 0, n - 8);
+	if (n > 8) { /* PadN */
+		ip[48] = 1;
+		ip[49] = (uint8_t)(n - 10);
+	}
+	ip[6] = kind;
+	p->transport += n;
+	p->payload += n;
+}
+
+/* The option of RFC 9343 as another reader finds it; false: there is none. */
+static bool find_option(const struct packet *p, struct pl_altmark *ret, bool *ret_hop)
+{
+	struct pl_layers layers;
+
+	if (pl_layers_walk(&layers, pl_cursor(p->data, p->len), PL_LINK_ETHERNET, true) != PL_V_OK)
+		return false;
+	*ret_hop = (layers.flags & PL_LAYERS_HOP_OPTS) != 0 &&
+		   pl_altmark_find(ret, layers.hop_opts) == PL_ALTMARK_FOUND;
+	return *ret_hop || ((layers.flags & PL_LAYERS_DST_OPTS) != 0 &&
+				   pl_altmark_find(ret, layers.dst_opts) == PL_ALTMARK_FOUND);
+}
+
+/* An IPv6 packet: without extension headers, with one of options of `kind`, or with the other kind. */
+static void make_six(struct packet *p, uint32_t i, uint8_t kind)
+{
+	do
+		make_packet(p, true);
+	while (!p->v6 || p->tagged || p->len > PACKET_BYTES - 64);
+	if (i % 4 == 1)
+		add_header(p, kind, 8);
+	else if (i % 4 == 2)
+		add_header(p, kind, 8 * (1 + random_number(5)));
+	else if (i % 4 == 3 && kind == 0)
+		add_header(p, 60, 8);
+}
+
+/* A header of Segment Routing behind the IPv6 header: two segments, of which the packet goes to the first;
+ * the last one is its destination. */
+static void add_routing(struct packet *p)
+{
+	uint8_t *ip = p->data + p->network;
+
+	resize(p, p->network + 40, 40);
+	memcpy(ip + 40, (const uint8_t[]){ ip[6], 4, PL_ROUTING_SEGMENTS, 1, 1, 0, 0, 0 }, 8);
+	memcpy(ip + 48, ip + 24, 16);
+	memcpy(ip + 64, (const uint8_t[16]){ 0xfd, [15] = 1 }, 16);
+	memcpy(ip + 24, ip + 64, 16);
+	ip[6] = PL_IP_ROUTING;
+	p->transport += 40;
+	p->payload += 40;
+}
+
+/* The end of the first segment; `at`: of the routing header, from the IPv6 header on. */
+static void end_segment(struct packet *p, uint32_t at)
+{
+	uint8_t *ip = p->data + p->network;
+
+	ip[at + 3] = 0;
+	memcpy(ip + 24, ip + at + 8, 16);
 }

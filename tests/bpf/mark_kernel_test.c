@@ -22,48 +22,11 @@
 #include "base/clock.h"
 #include "base/test.h"
 #include "hostmark/hostmark.h"
-#include "wire/altmark.h"
-#include "wire/layers.h"
 
 #include "host_int_packets.h"
 #include "mark_kernel_run.h"
 
 #define PACKETS 3000
-
-/* What all flows counted in the block; how many there are. */
-static uint32_t sum_flows(uint64_t block, struct pl_mark_cell *ret)
-{
-	const uint32_t slots = bpf_map__max_entries(skel->maps.pl_mark_heads);
-	struct pl_mark_head head;
-	struct pl_mark_cell cell;
-	uint32_t n = 0;
-
-	*ret = (struct pl_mark_cell){ .block = block };
-	for (uint32_t slot = 0; slot < slots; slot++) {
-		if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.pl_mark_heads), &slot, &head) < 0)
-			abort();
-		if (head.state != PL_MARK_READY)
-			continue;
-		n++;
-		for (uint32_t cpu = 0; cpu < (uint32_t)processors; cpu++) {
-			const uint32_t at = pl_mark_cell_at(slot, slots, cpu, block);
-
-			if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.pl_mark_cells), &at, &cell) <
-				0)
-				abort();
-			if (method == PL_MARK_PULSE)
-				pl_mark_cell_add_pulse(ret, &cell);
-			else
-				pl_mark_cell_add(ret, &cell);
-		}
-	}
-	return n;
-}
-
-static uint64_t block_now(void)
-{
-	return pl_clock_read(CLOCK_TAI) / HOUR;
-}
 
 static void set_tos(struct packet *p, uint8_t tos)
 {
@@ -88,11 +51,6 @@ static uint32_t ip_bytes(const struct packet *p)
 	const uint8_t *ip = p->data + p->network;
 
 	return p->v6 ? 40 + get16(ip + 4) : get16(ip + 2);
-}
-
-static bool same(const struct packet *a, const struct packet *b)
-{
-	return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
 /* ---- tests ---- */
@@ -517,54 +475,6 @@ static void test_reserved(void)
 	eq(c.meter.counted, 600 - six, "and counts the others");
 }
 
-/* In front of an IPv6 packet's transport header. kind: 0, Hop-by-Hop, or 60, Destination Options;
- * other options: a router alert, and padding. */
-static void add_header(struct packet *p, uint8_t kind, uint32_t n)
-{
-	static const uint8_t options[] = { 5, 2, 0, 0, 1, 0 };
-	uint8_t *ip = p->data + p->network;
-
-	resize(p, p->network + 40, (int)n);
-	ip[40] = ip[6];
-	ip[41] = (uint8_t)(n / 8 - 1);
-	memcpy(ip + 42, options, sizeof(options));
-	memset(ip + 48, 0, n - 8);
-	if (n > 8) { /* PadN */
-		ip[48] = 1;
-		ip[49] = (uint8_t)(n - 10);
-	}
-	ip[6] = kind;
-	p->transport += n;
-	p->payload += n;
-}
-
-/* The option of RFC 9343 as another reader finds it; false: there is none. */
-static bool find_option(const struct packet *p, struct pl_altmark *ret, bool *ret_hop)
-{
-	struct pl_layers layers;
-
-	if (pl_layers_walk(&layers, pl_cursor(p->data, p->len), PL_LINK_ETHERNET, true) != PL_V_OK)
-		return false;
-	*ret_hop = (layers.flags & PL_LAYERS_HOP_OPTS) != 0 &&
-		   pl_altmark_find(ret, layers.hop_opts) == PL_ALTMARK_FOUND;
-	return *ret_hop || ((layers.flags & PL_LAYERS_DST_OPTS) != 0 &&
-				   pl_altmark_find(ret, layers.dst_opts) == PL_ALTMARK_FOUND);
-}
-
-/* An IPv6 packet: without extension headers, with one of options of `kind`, or with the other kind. */
-static void make_six(struct packet *p, uint32_t i, uint8_t kind)
-{
-	do
-		make_packet(p, true);
-	while (!p->v6 || p->tagged || p->len > PACKET_BYTES - 64);
-	if (i % 4 == 1)
-		add_header(p, kind, 8);
-	else if (i % 4 == 2)
-		add_header(p, kind, 8 * (1 + random_number(5)));
-	else if (i % 4 == 3 && kind == 0)
-		add_header(p, 60, 8);
-}
-
 static void test_option(uint32_t in)
 {
 	static struct packet before, p, marked;
@@ -680,6 +590,67 @@ static void test_option_odd(void)
 	(void)run(skel->progs.pl_mark_edge_in, &p, 0);
 	memcpy(ip + 46, (const uint8_t[]){ 1, 4, 0, 0, 0, 0 }, 6);
 	ok(same(&p, &before), "an option elsewhere in a header becomes padding");
+}
+
+/* Segment Routing: the option stands in front of the routing header, where each segment's end reads it
+ * (RFC 9343 4), and the flow is the same behind them. */
+static void test_segments_of_routes(uint32_t in)
+{
+	static struct packet before, p, marked;
+	const uint64_t block = block_now();
+	const uint8_t kind = in == PL_MARK_IN_HOP ? 0 : 60;
+	struct pl_mark_counts c;
+	struct pl_mark_cell sum;
+	uint32_t wrong[4] = { 0 }, flows;
+
+	place = in;
+	eq(load(PL_MARK_STEP, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	for (uint32_t i = 0; i < 200; i++) {
+		struct pl_altmark option = { 0 };
+		bool hop = false;
+		const uint8_t *ip;
+
+		make_six(&before, 0, 0);
+		add_routing(&before);
+		p = before;
+		ip = p.data + p.network;
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		wrong[0] += ip[6] != kind || ip[40] != PL_IP_ROUTING ||
+			    !find_option(&p, &option, &hop) || option.loss != block % 2;
+		(void)run(skel->progs.pl_mark_meter_in, &p, 0);
+		end_segment(&p, 48);
+		marked = p;
+		(void)run(i % 2 == 0 ? skel->progs.pl_mark_meter_in : skel->progs.pl_mark_meter_xdp,
+			&p, 0);
+		wrong[1] += !same(&p, &marked);
+		(void)run(skel->progs.pl_mark_edge_in, &p, 0);
+		end_segment(&before, 40);
+		wrong[2] += !same(&p, &before);
+		/* A second header of Destination Options, behind the routing header, is where meters
+		 * would look. */
+		make_six(&before, 0, 0);
+		add_header(&before, 60, 8);
+		add_routing(&before);
+		p = before;
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		wrong[3] += same(&p, &before) != (kind == 60);
+	}
+	place = PL_MARK_IN_HEADER;
+	if (block != block_now()) {
+		test_segments_of_routes(in);
+		return;
+	}
+	flows = sum_flows(block, &sum);
+	c = counts();
+	eq(wrong[0], 0, "the option stands in front of the routing header");
+	eq(wrong[1], 0, "meters change nothing behind a segment's end");
+	eq(wrong[2], 0, "the edge makes of it what it was");
+	eq(wrong[3], 0, "with Destination Options behind, Hop-by-Hop Options alone are a place");
+	eq(c.meter.counted, 400, "on both segments");
+	eq(c.marker.no_place, kind == 60 ? 200 : 0);
+	eq(sum.packets, kind == 60 ? 600 : 800, "in the flows of the marker");
+	ok(flows > sum.packets / 4 && flows <= (kind == 60 ? 200 : 400),
+		"whose destination is the last segment: %u", flows);
 }
 
 /* Beside options of other kinds: IOAM (RFC 9486), a router alert, single bytes of padding. Headers with more
@@ -989,6 +960,8 @@ int main(void)
 	test_option(PL_MARK_IN_HOP);
 	test_option(PL_MARK_IN_DST);
 	test_option_odd();
+	test_segments_of_routes(PL_MARK_IN_HOP);
+	test_segments_of_routes(PL_MARK_IN_DST);
 	test_option_among();
 	test_unsearched();
 	unload();

@@ -322,6 +322,27 @@ def test_network():
     ok(run.returncode == 2 and "a>x" in run.stderr, "a link to no capture is refused", run.stderr)
 
 
+def test_segment_routing():
+    """Segment Routing: the packet has another destination on each segment, and is of the same flow on all of them."""
+    from scapy.all import Ether, HBHOptUnknown, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrSegmentRouting, UDP, Raw
+    first, last = "2001:db8:5::1", "2001:db8:9::1"
+
+    def frame(flow, bits, left):
+        option = HBHOptUnknown(otype=0x12, optlen=4, optdata=struct.pack(">I", (0x12300 + flow) << 12 | (bits & 1) << 11 | (bits >> 1 & 1) << 10))
+        routing = IPv6ExtHdrSegmentRouting(addresses=[last, first], segleft=left, lastentry=1)
+        udp = UDP(sport=1000 + flow, dport=2000, chksum=1) / Raw(b"x" * 100)
+        return bytes(Ether(src=MAC, dst=MAC) / IPv6(src="2001:db8::1", dst=first if left else last) / IPv6ExtHdrDestOpt(options=[option]) / routing / udp)
+
+    packets = marked("double", send(random.Random(SEED), 3, 40))
+    arrived, truth = network(random.Random(SEED), packets)
+    args = ["--read", "in=" + write(lab.path("srv6-a.pcap"), [(ns, frame(flow, bits, 1)) for flow, ns, bits, _ in packets] + around()),
+            "--read", "out=" + write(lab.path("srv6-b.pcap"), [(ns, frame(flow, bits, 0)) for flow, ns, bits in arrived] + around())]
+    rows, run = results("--method", "double", "--bit", "altmark", *args)
+    eq({key_of(r): (r.get("sent"), r.get("loss"), r.get("delay_ns"), r.get("alarms")) for r in rows},
+       {key: (t["sent"], t["lost"], t["delay"], None) for key, t in truth.items()}, "loss and delay over a segment's end: " + run.stderr)
+    eq({(r["src"], r["dst"]) for r in rows}, {("2001:db8::1", last)}, "to the last segment")
+
+
 def test_faults():
     carrier, dice = carriers()[0], random.Random(SEED)
     packets = marked("step", send(dice, 1, 100))
@@ -933,5 +954,5 @@ if not with_scapy.there():
     tap.skip_all("missing: scapy")
 if shutil.which("tshark") is None:
     tap.skip_all("missing: tshark")
-lab.run(test_carriers, test_option_by_tshark, test_public, test_three_points, test_two_way, test_cyclic, test_network, test_faults, test_clocks, test_incomplete, test_too_little, test_rules, test_fragments, test_joined, test_another_method, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
+lab.run(test_carriers, test_option_by_tshark, test_public, test_three_points, test_two_way, test_cyclic, test_network, test_segment_routing, test_faults, test_clocks, test_incomplete, test_too_little, test_rules, test_fragments, test_joined, test_another_method, test_refused, test_record_files, test_results_as_records, test_through_a_tap, test_chosen_by_hash, test_chosen_beside_colour, test_top, test_forms)
 sys.exit(tap.end())
