@@ -7,6 +7,7 @@
  */
 #include "fuzz.h"
 #include "mark/bits.h"
+#include "mark/packet.h"
 #include "record/packet.h"
 #include "wire/build.h"
 
@@ -47,6 +48,30 @@ static void write_bits(const struct pl_mark_where *where, const struct pl_layers
 	must(n == 40 || memcmp(header + 12, layers->network + 12, 8) == 0);
 }
 
+/* The kernel's programs read the same flow, where they read one. */
+static void read_as_kernel(const uint8_t *data, size_t size, const struct pl_layers *layers)
+{
+	const struct pl_addr dst = (layers->flags & PL_LAYERS_ROUTED) != 0
+					   ? pl_addr_v6(layers->last_segment)
+					   : layers->flow.dst;
+	struct pl_mark_packet s = { .network = 0 };
+	const uint32_t why = pl_mark_parse(data, data + size, false, &s);
+
+	/* They pass by fewer extension headers, and leave a packet that is cut alone. */
+	if (why != PL_MARK_PARSED || s.network + s.bytes > size ||
+		pl_mark_is_extension(s.key.proto) || s.key.proto == PL_IP_AH)
+		return;
+	must(layers->network == data + s.network && layers->ip_version == s.version);
+	must(s.later == ((layers->flags & PL_LAYERS_FRAGMENT) != 0));
+	must(memcmp(s.key.src, layers->flow.src.b, 16) == 0);
+	must(memcmp(s.key.dst, dst.b, 16) == 0);
+	must(s.key.proto == layers->flow.proto);
+	if (s.key.proto != PL_IP_TCP && s.key.proto != PL_IP_UDP && s.key.proto != PL_IP_SCTP)
+		return;
+	if ((layers->flow.have & PL_FLOW_PORTS) != 0)
+		must(s.key.sport == layers->flow.sport && s.key.dport == layers->flow.dport);
+}
+
 static void read_frame(
 	const uint8_t *data, size_t size, uint8_t form, const struct pl_mark_where *where, bool two)
 {
@@ -57,6 +82,8 @@ static void read_frame(
 	if (pl_layers_walk(&layers, pl_cursor(data, size), (enum pl_link)(form % PL_LINK_UDP),
 		    true) != PL_V_OK)
 		return;
+	if (form % PL_LINK_UDP == PL_LINK_ETHERNET)
+		read_as_kernel(data, size, &layers);
 	if (pl_mark_read(where, &layers, &bits, &option) != PL_MARK_READ_OK)
 		return;
 	must(bits <= (two || where->colour.carrier == PL_MARK_AT_OPTION ? 3 : 1));
