@@ -318,6 +318,45 @@ def test_killed():
     ok(wait(is_clean), "nothing is left", left())
 
 
+PATHS = f"SELECT flow.sport AS sport, path_id, count(*) AS n FROM paths WHERE flow.dport = {PORT} GROUP BY flow.sport, path_id"
+PASSED = f"SELECT flow.sport AS sport FROM hops WHERE flow.dport = {PORT} and node = %d GROUP BY flow.sport"
+CHANGES = f"SELECT flow.sport AS sport, old_path_id, path_id FROM events WHERE event = 'path_change' and flow.dport = {PORT}"
+
+
+def test_path_change():
+    """The routes of half of the flows move under way: the collector tells of their changes with both paths, and of no other flow; the
+    books of the links say that they moved."""
+    text = f"name: {NAME}\nnodes: [{{name: h1}}, {{name: h2}}" + "".join(f", {{name: s{i}, kind: switch}}" for i in (1, 2, 3, 4)) + """]
+links:
+  - {ends: [h1, s1]}
+  - {ends: [h2, s4]}
+  - {ends: [s1, s2]%s}
+  - {ends: [s1, s3]}
+  - {ends: [s2, s4]}
+  - {ends: [s3, s4]}
+"""
+    node = {n: i + 1 for i, n in enumerate(up(text % ""))}
+    history, rounds = f"{FOLDER}/history", 5
+    receiver = Receiver("h2")
+    send("10.1.1.1", rounds)
+    wait(lambda: len(ask(PATHS, history)) == FLOWS)
+    paths = {r["sport"]: r["path_id"] for r in ask(PATHS, history)}
+    moving = {r["sport"] for r in ask(PASSED % node["s2"], history)}
+    old, new = ({p for sport, p in paths.items() if (sport in moving) == by_s2} for by_s2 in (True, False))
+    eq((len(paths), len(old), len(new)), (FLOWS, 1, 1), "each flow has one of two paths")
+    eq(truth()["s1", "s2"]["wire"]["received"], rounds * len(moving), f"{len(moving)} flows by s2, as the books of its link have it")
+    eq(run("lab", "apply", lab.write(f"{NAME}.yaml", text % ", cost: 3")).returncode, 0, "that link becomes dear")
+    before = truth()["s1", "s2"]["wire"]["received"]
+    send("10.1.1.1", rounds)
+    ok(wait(lambda: len(ask(CHANGES, history)) >= len(moving)), "changes are told", ask(CHANGES, history))
+    rows = ask(CHANGES, history)
+    eq(sorted(r["sport"] for r in rows), sorted(moving), "one of each flow that moved, and of no other")
+    eq({(r["old_path_id"], r["path_id"]) for r in rows}, {(*old, *new)}, "with the path before and the path now")
+    eq(truth()["s1", "s2"]["wire"]["received"], before, "and nothing passes the old link")
+    receiver.end()
+    eq(run("lab", "down", NAME).returncode, 0, "down")
+
+
 TIMES = f"""SELECT node, min(ingress_ts_ns - ts) AS least, max(ingress_ts_ns - ts) AS most, max(hop_latency_ns) AS latency FROM hops
 WHERE exists(exporter) and flow.dport = {PORT} GROUP BY node"""
 
@@ -372,5 +411,5 @@ def test_keeper_killed():
 
 os.makedirs("/run/netns", exist_ok=True)
 lab.undo(sys.argv[1], "lab", "down", NAME)
-lab.run(test_faults, test_clock, test_killed, test_keeper_killed)
+lab.run(test_faults, test_path_change, test_clock, test_killed, test_keeper_killed)
 sys.exit(tap.end())
