@@ -51,7 +51,7 @@ static int check_rate(const char *value, struct pl_diag *diag)
 #define AT(member) .offset = offsetof(struct pl_dp_conf_queue, member)
 static const struct pl_conf_row queue_rows[] = {
 	{ .key = "limit", .type = PL_CONF_SIZE, AT(limit), .def = "1MiB", .max = UINT32_MAX,
-	  .help = "Most bytes that wait; packets beyond are dropped; 0B: no limit." },
+	  .help = "Largest number of bytes that wait; packets beyond are dropped; 0B: no limit." },
 	{ .key = "weight", .type = PL_CONF_U64, AT(weight), .def = "0", .max = PL_DP_WEIGHT_MAX,
 	  .help = "Share of the class among those with weights; 0: strict priority, the highest class first." },
 	{ .key = "rate", .type = PL_CONF_STRING, AT(rate), .check = check_rate,
@@ -75,13 +75,13 @@ static const struct pl_conf_row port_rows[] = {
 	{ .key = "mac", .type = PL_CONF_STRING, AT(mac), .check = check_mac,
 	  .help = "MAC address of routed packets that leave; default that of the interface." },
 	{ .key = "mtu", .type = PL_CONF_U64, AT(mtu), .def = "1500", .min = 68, .max = 9600,
-	  .help = "Most bytes of a frame behind its Ethernet header and VLAN tags." },
+	  .help = "Largest number of bytes of a frame behind its Ethernet header and VLAN tags." },
 	{ .key = "rate", .type = PL_CONF_STRING, AT(rate), .check = check_rate,
 	  .help = "Rate of the port, bit/s, such as 100M; default none: sending takes no time." },
 	{ .key = "overhead", .type = PL_CONF_U64, AT(overhead), .def = "0", .max = 1000,
 	  .help = "Bytes added to each frame when its sending time is computed; 24 on Ethernet (preamble, FCS, gap)." },
 	{ .key = "limit", .type = PL_CONF_SIZE, AT(limit), .def = "0B", .max = UINT32_MAX,
-	  .help = "Most bytes that wait in all queues of the port together; 0B: no limit." },
+	  .help = "Largest number of bytes that wait in all queues of the port together; 0B: no limit." },
 	{ .key = "queues", .type = PL_CONF_LIST, AT(queues), .rows = queue_rows, .item_size = sizeof(struct pl_dp_conf_queue), .max = PL_DP_CLASSES_MAX,
 	  .help = "Queues of the port, class 0 first; default one." },
 	{ .key = "addresses", .type = PL_CONF_STRINGS, AT(addresses), .max = PL_DP_ADDRESSES_MAX,
@@ -139,7 +139,7 @@ static const struct pl_conf_row table_rows[] = {
 	{ .key = "key", .type = PL_CONF_STRINGS, AT(key), .max = PL_DP_FIELDS_MAX,
 	  .help = "Fields that the table matches, each with its kind: exact, prefix, ternary, range or window. None: every packet misses." },
 	{ .key = "size", .type = PL_CONF_U64, AT(size), .def = "1024", .min = 1, .max = PL_DP_ENTRIES_MAX,
-	  .help = "Most entries." },
+	  .help = "Largest number of entries." },
 	{ .key = "miss", .type = PL_CONF_STRING, AT(miss),
 	  .help = "Actions of packets that no entry matches; default none, the next table follows." },
 	{ .key = "entries", .type = PL_CONF_STRINGS, AT(entries), .max = PL_DP_ENTRIES_MAX,
@@ -169,7 +169,7 @@ static const struct pl_conf_row point_rows[] = {
 	{ .key = "table", .type = PL_CONF_STRING, AT(table), .check = check_name,
 	  .help = "With `cells`: the table whose entries give the packets of each flow their number (action mark)." },
 	{ .key = "flows", .type = PL_CONF_U64, AT(flows), .def = "1024", .min = 1, .max = 1u << 20,
-	  .help = "Most flows that the point follows; packets of more are counted as without_room." },
+	  .help = "Largest number of flows that the point follows; packets of more are counted as without_room." },
 	{ 0 },
 };
 #undef AT

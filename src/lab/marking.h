@@ -48,7 +48,7 @@ extern const char *const pl_lab_marking_bys[]; /* indexed by enum pl_dp_point_by
 	{ .key = "marking.bits", .type = PL_CONF_STRINGS, .offset = (at) + offsetof(struct pl_lab_marking_conf, bits), .def = "[ ipv4-reserved ]", .min = 1, .max = 2, \
 	  .help = "Bit of the colour: ipv4-reserved, or without INT also dscp:0 and the like; of method double also that of the pulse." }, \
 	{ .key = "marking.clock_error", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, clock_error_ns), .def = "1ms", .max = UINT64_C(3600000000000), \
-	  .help = "Most that the clocks of two points differ, of the guard band." }, \
+	  .help = "Largest difference between the clocks of two points, for the guard band." }, \
 	{ .key = "marking.delay", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, delay_ns), .def = "50ms", .max = UINT64_C(3600000000000), \
 	  .help = "Mean delay between any two points, of the guard band." }, \
 	{ .key = "marking.deviation", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, deviation_ns), .def = "10ms", .max = UINT64_C(3600000000000), \

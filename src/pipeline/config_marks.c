@@ -120,7 +120,7 @@ const struct pl_conf_row pl_config_marks_rows[] = {
 	{ .key = "to", .type = PL_CONF_STRINGS, AT(to), .max = 8, .check = pl_tap_to_check,
 	  .help = "Outputs of results as records (seg192): udp://HOST:PORT (tmpkt/1), kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST?pen=N, region:PATH, file:PATH. Queries read them by from: with the name of the domain." },
 	{ .key = "blocks", .type = PL_CONF_U64, AT(blocks), .def = "16384", .min = 16, .max = 1 << 24,
-	  .help = "Most blocks of flows that are kept at a time, three for each flow; further ones are left out, first those of the sender with most." },
+	  .help = "Largest number of blocks of flows that are kept at a time, three for each flow; further ones are left out, first those of the sender with the most blocks." },
 	{ 0 },
 };
 #undef AT
@@ -197,7 +197,7 @@ int pl_config_check_marks(const struct pl_config *c, struct pl_diag *diag)
 	}
 	if (c->taps.n + c->marks.n <= PL_CONFIG_TAPS_MAX)
 		return 0;
-	pl_diag_set(diag, "taps and marks are %d together at most", PL_CONFIG_TAPS_MAX);
+	pl_diag_set(diag, "at most %d taps and marks together", PL_CONFIG_TAPS_MAX);
 	return -EINVAL;
 }
 

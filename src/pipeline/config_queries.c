@@ -139,7 +139,7 @@ const struct pl_conf_row pl_config_query_rows[] = {
 	{ .key = "value", .type = PL_CONF_STRING, AT(value),
 	  .help = "Column of the result that is the value of its events; by default the first number that is not a key of the group." },
 	{ .key = "groups", .type = PL_CONF_U64, AT(groups), .def = "65536", .min = 1, .max = 1 << 26,
-	  .help = "Most groups at a time; records of further ones are left out and counted." },
+	  .help = "Largest number of groups at a time; records of further ones are left out and counted." },
 	{ .key = "lateness", .type = PL_CONF_DURATION, AT(lateness_ns), .min = 1, .max = UINT64_C(86400000000000),
 	  .help = "How far a record's time may be behind that of the newest record. By default 200ms, and 25s if the query reads flows, whose records come when the flows are over." },
 	{ .key = "ahead", .type = PL_CONF_DURATION, AT(ahead_ns), .def = "1m", .max = UINT64_C(3153600000000000000),

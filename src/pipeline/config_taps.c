@@ -143,7 +143,7 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 	{ .key = "flows.active", .type = PL_CONF_DURATION, AT(flows.active_ns), .def = "1m", .min = 1000000, .max = PL_FLOW_ACTIVE_MAX,
 	  .help = "Time after which a flow that lasts gets a record." },
 	{ .key = "flows.table", .type = PL_CONF_U64, AT(flows.table), .def = "65536", .min = 16, .max = PL_FLOW_MAX_FLOWS,
-	  .help = "Most flows at a time; a further flow evicts another." },
+	  .help = "Largest number of flows at a time; a further flow evicts another." },
 	{ .key = "flows.state", .type = PL_CONF_STRING, AT(flows.state),
 	  .help = "File that keeps the flows of live sources when the process ends, best on tmpfs; the next process continues them. Without it the flows end with the process." },
 	{ 0 },
