@@ -289,7 +289,7 @@ static int build_marking(const struct builder *b)
 		if ((points[i].cells != NULL) != (points[i].table != NULL) ||
 			(points[i].cells != NULL) == (points[i].port != 0)) {
 			pl_diag_set(b->diag,
-				"a point has a port, or cells and the table of their flows");
+				"a point needs a port, or cells and the table of their flows");
 			return at(b, -EINVAL, "marking.points[%zu]", i);
 		}
 		r = at(b, pl_dp_marking_point(pl_dp_pipeline_points(b->p), &cfg, b->diag),

@@ -215,7 +215,7 @@ int pl_lab_shape(struct pl_lab_topology *t, const char *text, const struct pl_la
 	}
 	s->make(&m, p);
 	if (m.error == -E2BIG) {
-		pl_diag_set(diag, "'%s' is larger than %d nodes and %d links", text,
+		pl_diag_set(diag, "'%s' has more than %d nodes or %d links", text,
 			PL_LAB_NODES_MAX, PL_LAB_LINKS_MAX);
 		return -EINVAL;
 	}

@@ -190,7 +190,7 @@ static const struct pl_field event_fields[] = {
 	 * query or region. */
 	{ .name = "unit",
 		.unit = "",
-		.help = "bytes: of value and threshold, occupancies in bytes",
+		.help = "unit of value and threshold: bytes for an occupancy in bytes",
 		.offset = EVENT_OFFSET + UNIT_OFFSET,
 		.form = PL_FORM_UNIT,
 		.present = PL_EVENT_HAS_unit },
