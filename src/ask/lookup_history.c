@@ -35,7 +35,7 @@ struct group {
 	struct pl_history_record record;
 };
 
-/* Returns true when a key has an answer; complains when its copies disagree. */
+/* Returns true when a key has an answer; prints an error when its copies disagree. */
 static bool answered(struct group *g, unsigned int i)
 {
 	if (g->results[i].answer == PL_AMBIGUOUS)

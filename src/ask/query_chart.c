@@ -59,7 +59,8 @@ void pl_query_chart_add(struct pl_query_chart *c, const struct pl_query_row *row
 	c->stale = true;
 }
 
-/* Returns the lines of the text on a terminal of so many columns: longer lines are wrapped. */
+/* Returns the lines of the text on a terminal with `cols` columns, where longer lines are
+ * wrapped. */
 static unsigned int lines_of(const struct pl_buf *text, unsigned int cols)
 {
 	unsigned int lines = 0, width = 0;

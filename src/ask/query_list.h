@@ -18,5 +18,5 @@ struct pl_query_list {
 	bool show_next, explain;
 };
 
-/* Answers. Returns an exit code; prints errors. */
+/* Prints the list. Returns an exit code; prints errors. */
 int pl_query_list(const struct pl_query_list *args);

@@ -269,7 +269,7 @@ static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)
 	code = add_rules(a, &o.rules);
 	if (code == 0)
 		tell_marks(a, &o.rules, sources, n);
-	/* Rules decide by their order: those made of the question would come after the user's. */
+	/* Rules made from the question would stand after the user's own, which decide first. */
 	if (!a->args->no_push_down && a->args->rules->n == 0) {
 		pl_query_push_rules(a->query, sources, n, &o.rules);
 		if (pl_query_push_plan(a->query, a->args->count > 0, sources, n, &plan, NULL))

@@ -36,6 +36,6 @@ struct pl_query_sql {
 	uint64_t idle_ns; /* PL_OPT_NOT_GIVEN: the default */
 };
 
-/* Answers. Returns an exit code; prints errors. */
+/* Answers the question. Returns an exit code; prints errors. */
 int pl_query_sql(const struct pl_query_sql *args, const char *question, const char *const *sources,
 	size_t n);

@@ -77,7 +77,7 @@ static int same_store(struct spread *s, const struct pl_lookup *l, unsigned int 
 	return PL_EXIT_USAGE;
 }
 
-/* Opens a collector's store. Returns 0, or an exit code; complains the first time. */
+/* Opens a collector's store. Returns 0, or an exit code; prints the error the first time. */
 static int open_one(struct spread *s, unsigned int i)
 {
 	struct pl_diag diag = { .text = "" };

@@ -234,7 +234,7 @@ static bool unheard(const struct job *j)
 	       (!stop || pl_reporter_progress(j->reporter).kept > 0);
 }
 
-/* Returns an exit code; complains of reports that the translator is known to miss. */
+/* Returns an exit code; prints the reports that were lost or refused, with the cause. */
 static int outcome(const struct job *j)
 {
 	uint64_t late = pl_reporter_counters(j->reporter)->unavailable,

@@ -13,5 +13,5 @@ struct pl_tail_history {
 	volatile sig_atomic_t *stopped; /* set by a signal */
 };
 
-/* Prints. Returns an exit code; prints errors. */
+/* Prints the records. Returns an exit code; prints errors. */
 int pl_tail_history(const struct pl_tail_history *args);

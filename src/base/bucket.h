@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A token bucket by the caller's time: so many per second in the long run, `burst` at once. */
+/* A token bucket by the caller's time: `rate` per second in the long run, `burst` at once. */
 #pragma once
 
 #include <stdbool.h>

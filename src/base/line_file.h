@@ -28,7 +28,7 @@ struct pl_line_file {
 int pl_line_file_make(struct pl_line_file *f, const char *path);
 /* Opens the file, or makes it. Returns 0 or -errno with diag. */
 int pl_line_file_open(struct pl_line_file *f, struct pl_diag *diag);
-/* Adds one line, without its end. True when so many bytes wait that they are to be written now. */
+/* Adds one line, given without its end. Returns true when enough bytes wait to write them now. */
 bool pl_line_file_add(struct pl_line_file *f, const char *line, size_t n);
 /* Writes the waiting lines; *ret_lines: their number. Returns 0, or a negative errno when they are
  * not in the file. */

@@ -26,7 +26,7 @@ struct pl_shares {
 	uint64_t seed;
 };
 
-/* Makes shares for a table of so many entries. Returns 0 or -ENOMEM. */
+/* Makes shares for a table with this number of entries. Returns 0 or -ENOMEM. */
 int pl_shares_init(struct pl_shares *s, uint32_t entries);
 void pl_shares_done(struct pl_shares *s);
 uint64_t pl_shares_memory(uint32_t entries);
@@ -55,8 +55,8 @@ struct pl_share_entry {
 };
 
 /* Cell of `table` that makes room for a source which holds `held` of it: an idle one, or one of the
- * source that holds most, the one of least use; PL_CELL_NONE when no source looked at holds so many
- * that it has to give one up. `always`: one has to. The call looks at the next PL_SHARES_LOOK cells
+ * source that holds most, the one of least use; PL_CELL_NONE when no examined source holds enough
+ * to give one up. `always`: one of them has to. The call examines the next PL_SHARES_LOOK cells
  * from *hand on, which moves: the cost is bounded, and the source with most of the table is met
  * soon. */
 #define PL_SHARES_LOOK 16

@@ -43,7 +43,8 @@ struct pl_kernel_control {
 	/* 1: escalated frames go to the socket of their queue; 0: into the ring */
 	uint32_t to_sockets;
 	uint32_t copy_all;    /* settled reports go to the sockets too (detect: both) */
-	uint32_t sample;      /* 1 in so many settled reports is copied into the ring; 0: none */
+	uint32_t sample;      /* 1 in this number of settled reports is copied into the ring; 0:
+			       * none */
 	uint32_t match;       /* 1: settled reports that match are copied too; 0 matches all */
 	uint32_t match_flags; /* PL_FLAG_*: any of them */
 	uint32_t match_node_set;

@@ -23,7 +23,7 @@ struct pl_drops_control {
 	uint32_t consumed;     /* the kernel's number of SKB_CONSUMED, which is no drop; 0: none */
 	uint32_t has_rx_sock;  /* the tracepoint also gives the socket that was to receive it */
 	uint32_t wake_ns;      /* each processor wakes user space at most once in so long */
-	uint64_t cost_ns;      /* time per record: at most so many per second as fit into it */
+	uint64_t cost_ns;      /* time that must pass per record, which limits records per second */
 	uint64_t interface[2]; /* name of the interface, filled with zeros; all zeros: any */
 };
 

@@ -414,8 +414,8 @@ __attribute__((noinline)) int pl_host_do_flow(uint32_t bytes)
 	return 1;
 }
 
-/* Flags of the ring: after a wake-up user space keeps looking by itself for longer than it is not
- * woken. */
+/* Returns the flags for the ring. After a wake-up user space polls the ring for some time; no
+ * wake-up is sent for a shorter time. */
 static __always_inline uint64_t wakes(struct work *w, uint64_t now_ns)
 {
 	if (now_ns - w->woken_ns < pl_host_control.wake_ns)

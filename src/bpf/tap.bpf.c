@@ -384,7 +384,8 @@ SEC("xdp.frags") int pl_tap_xdp(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* Bytes of the frame from `at` on; front: so many of them are in front of the packet's data. */
+/* Loads bytes of the frame from `at` on; front: number of its bytes in front of the packet's
+ * data. */
 static __always_inline long load(
 	struct __sk_buff *skb, uint32_t front, uint32_t at, uint8_t *to, uint32_t n)
 {

@@ -9,7 +9,7 @@
 
 #include "cli/command.h"
 
-/* From the folder of this program: where both are installed, and where both are built. */
+/* Relative to the folder of this program: after installation, and in a build folder. */
 static const char *const places[] = { "../libexec/pathline/pathline-bench",
 	"../../tests/bench/pathline-bench" };
 

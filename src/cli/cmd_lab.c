@@ -313,8 +313,8 @@ static int truth(const char *what)
 	return ask(what, request, 1);
 }
 
-/* The numbers that make sense of a kind. Returns 0, or prints the error and returns an exit
- * code. */
+/* Checks the numbers that belong to a kind of traffic. Returns 0, or prints the error and returns
+ * an exit code. */
 static int make_traffic(struct pl_lab_traffic *t, const char *kind)
 {
 	unsigned int k = pl_opt_place(pl_lab_traffic_kinds, kind);

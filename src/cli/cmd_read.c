@@ -309,7 +309,7 @@ static bool has_live(const struct pl_opt_list *files)
 	return false;
 }
 
-/* False: it is not understood; prints errors. */
+/* Returns false and prints the error when the filter is not valid. */
 static bool check_filter(void)
 {
 	struct pl_pcap_filter *filter;

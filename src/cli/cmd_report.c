@@ -135,7 +135,7 @@ static int usage(const char *what)
 	return -EINVAL;
 }
 
-/* Makes the report that the options describe; complains of options that it lacks. */
+/* Makes the report that the options describe; prints which options are missing. */
 static int make_report(struct pl_report_send_options *j, const char *word)
 {
 	struct pl_dta_report *r = &j->report;

@@ -87,7 +87,7 @@ static enum pl_flat_kind kind_of(const char *word)
 	return (enum pl_flat_kind)place_of("kind of record", word, names, PL_FLAT_MAX);
 }
 
-/* False when an option was given that the system has no use for; prints errors. */
+/* Returns false and prints the error when an option does not apply to the system. */
 static bool options_fit(const char *system)
 {
 	if ((strcmp(system, "protobuf") == 0 || strcmp(system, "goflow2") == 0) &&
@@ -115,7 +115,8 @@ static bool options_fit(const char *system)
 	return true;
 }
 
-/* 0 with *ret, NULL without --kafka; or an exit code, complains. */
+/* Returns 0 with *ret, which is NULL without --kafka; or prints the error and returns an exit
+ * code. */
 static int take_topic(struct pl_kafka_uri **ret)
 {
 	struct pl_diag diag = { .text = "" };

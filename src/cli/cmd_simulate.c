@@ -447,7 +447,7 @@ static int simulate(const char *what, const char *uri, struct run *run, struct p
 	pl_lab_topology_done(&topology);
 	if (r == 0)
 		print_account(run, &acc);
-	/* It complained. */
+	/* end_marking printed the error. */
 	run->unwritten = r == 0 && !end_marking(run);
 	return r;
 }

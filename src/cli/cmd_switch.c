@@ -207,7 +207,7 @@ static void complain_refused(const json_t *answer, const char *text)
 	pl_complain("standard input:%u: %s", line, text);
 }
 
-/* The exit code; complains when the switch refused. */
+/* Prints the answer. Returns the exit code; prints an error when the switch refused. */
 static int show(struct pl_buf *answer)
 {
 	json_error_t error;
@@ -237,8 +237,8 @@ static int show(struct pl_buf *answer)
 	return code;
 }
 
-/* The control socket, of `program` where only its file is given; 0, or an exit code after printing
- * the error. */
+/* Finds the control socket: that of `program` when only its file is given. Returns 0, or prints the
+ * error and returns an exit code. */
 static int find_socket(struct pl_dp_program *program, const char **ret_path)
 {
 	int code;
@@ -315,7 +315,7 @@ static void put_change(struct pl_json *json, const char *kind, const char *table
 	pl_json_object_end(json);
 }
 
-/* Lines "KIND TABLE ENTRY" of standard input. False after printing the error. */
+/* Reads lines "KIND TABLE ENTRY" from standard input. Returns false after printing an error. */
 static bool put_lines(struct pl_json *json)
 {
 	char *line = NULL;

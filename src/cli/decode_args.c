@@ -119,7 +119,7 @@ int pl_vxlan_ports_apply(const struct pl_opt_list *ports, uint64_t *ret)
 	return PL_EXIT_USAGE;
 }
 
-/* A 16-bit number; prints errors. */
+/* Sets a 16-bit number; prints errors. */
 static int apply_u16(const char *option, uint64_t value, uint16_t *ret)
 {
 	if (value > UINT16_MAX) {
@@ -130,7 +130,7 @@ static int apply_u16(const char *option, uint64_t value, uint16_t *ret)
 	return 0;
 }
 
-/* A number of words; prints errors. */
+/* Sets a number of words; prints errors. */
 static int apply_words(const char *option, uint64_t value, unsigned int max, uint8_t *ret)
 {
 	if (value > max) {

@@ -373,7 +373,8 @@ static void print_checked(const struct pl_dta_checked *c, struct pl_buf *out)
 	pl_buf_chr(out, '\n');
 }
 
-/* Regions of the stream's primitive; the exit code after printing the error, or 0. */
+/* Looks up the regions of the stream's primitive. Returns 0, or prints the error and returns an
+ * exit code. */
 static int look_up(const struct pl_dta_gen_cfg *cfg, struct pl_dta_checked *ret)
 {
 	static const char *const primitives[] = { "key-write", "append", "counters", "postcards",

@@ -275,12 +275,12 @@ struct pl_core_quantity_rule {
 	struct pl_core_level_rule level; /* threshold PL_CORE_NO_THRESHOLD: none */
 	/* level of an anomaly: its hold times; threshold is the least distance that counts */
 	struct pl_core_level_rule odd;
-	uint32_t relative;  /* begins above the mean plus so many 65536ths of it; 0: off */
-	uint32_t odd_times; /* begins above so many 16ths of the deviation; 0: off */
+	uint32_t relative;  /* begins above the mean plus this part of it, in 65536ths; 0: off */
+	uint32_t odd_times; /* begins above this multiple of the deviation, in 16ths; 0: off */
 	uint32_t step;      /* a change by more than this is an event; 0: off */
-	/* a change by more than so many 65536ths of the last reported value; 0: off */
+	/* part of the last reported value, in 65536ths: a larger change is an event; 0: off */
 	uint32_t step_relative;
-	uint8_t step_shift;    /* a change in the bits above the lowest so many; 0: off */
+	uint8_t step_shift;    /* number of lowest bits whose change is no event; 0: off */
 	uint8_t step_first;    /* a key's first value is an event, too */
 	uint8_t on;            /* any of the above, or a microburst threshold */
 	uint8_t learn;         /* one of them needs a baseline */
@@ -370,7 +370,7 @@ struct pl_core_counters {
 
 /* Nodes of the present report, to find loops. One per side. */
 #ifndef PL_CORE_TRAIL
-#define PL_CORE_TRAIL 256 /* a power of two; loops within the first so many hops are found */
+#define PL_CORE_TRAIL 256 /* a power of two; loops within this many first hops are found */
 #endif
 
 struct pl_core_trail {

@@ -76,9 +76,10 @@ struct pl_core_hop {
 	uint32_t link_latency_ns;
 	/* PL_HOP_HAS_node, PL_HOP_HAS_egress_port; 0: no link */
 	uint32_t before_present;
-	uint64_t before_node; /* node of the hop before, when before_present has it */
-	uint32_t before_port; /* egress port of the hop before, when before_present has it */
-	uint8_t clock;        /* enum pl_clock_quality, when present has it */
+	uint64_t before_node; /* node of the hop before, valid when its bit is in before_present */
+	uint32_t before_port; /* egress port of the hop before, valid when its bit is in
+			       * before_present */
+	uint8_t clock;        /* enum pl_clock_quality, valid when its bit is in `present` */
 	uint8_t zero[3];
 };
 

@@ -94,7 +94,7 @@ struct pl_fast_memo {
 _Static_assert(sizeof(struct pl_fast_memo) == 512, "whole cache lines");
 _Static_assert(8 * PL_FAST_RAW >= 4 * PL_FAST_HOPS, "every node");
 
-#define PL_FAST_MEMOS   1024 /* a power of two; of paths that share a slot the last one has it */
+#define PL_FAST_MEMOS   1024 /* a power of two; when paths share a slot, the last path keeps it */
 
 /* Least bytes of IPv4 with the 8 bytes of UDP or TCP and the 12 of INT that must follow; or of an
  * IPv6 header. */
@@ -190,7 +190,8 @@ PL_CORE_INLINE int pl_fast_header(struct pl_fast *q, struct pl_frame_cursor *c)
 	q->seq = v;
 	q->seq_mask = UINT32_MAX;
 	if (version == PL_REPORT_V10) {
-		/* Length 4, NProt Ethernet, no RepMdBits, F, not D. The fourth word is its time. */
+		/* The usual header: Length 4, NProt Ethernet, no RepMdBits, flag F set, flag D
+		 * clear. Its fourth word is the time. */
 		return (w & 0xffff8140) == 0x14000040 && pl_frame_take(c, 4) != NULL;
 	}
 	if (version == PL_REPORT_V20) {

@@ -43,7 +43,7 @@ struct pl_tap_rule {
 	uint8_t flags, flags_mask;           /* TCP flags: those of the mask are equal */
 	uint8_t action;                      /* enum pl_tap_action */
 	uint8_t reserved[7];
-	uint32_t sample, sample_flows; /* 1 in so many; 1: all */
+	uint32_t sample, sample_flows; /* 1 in this number; 1: all */
 };
 
 /* Returns the same as pl_hash_mix of base/hash.h, for a processor without products of 128 bits. */

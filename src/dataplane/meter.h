@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Meters of one rate (RFC 2697) and of two (RFC 2698), colour-blind. Tokens are counted in 1e-9
- * bits, as integers: so many ns at so many bits per second are exact.
+ * bits, as integers: nanoseconds times bits per second are exact in this unit.
  */
 #pragma once
 

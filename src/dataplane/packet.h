@@ -62,7 +62,8 @@ struct pl_dp_packet {
 	uint8_t from_tags[16];   /* with from_mac and IP: VLAN tags on arrival */
 	uint8_t from_tags_bytes; /* bytes in from_tags */
 	uint8_t came_saved;      /* with from_mac and IP: bytes saved in `came`, */
-	uint32_t came_bytes;     /* of so many from the IP header to the packet's end */
+	uint32_t came_bytes;     /* bytes that the packet had from the IP header to its end on
+				  * arrival */
 	uint64_t in_ns;          /* arrival at the node */
 	uint64_t out_ns;         /* time when its last bit leaves the queue; set at dequeue */
 	uint64_t queued_ns;      /* arrival at its queue, by the queue's clock */

@@ -30,8 +30,8 @@ struct pl_dp_class_cfg {
 	uint32_t weight;
 	uint64_t rate_bps;    /* shaped to this rate; 0: not shaped */
 	uint32_t burst_bytes; /* bytes the shaper sends at once after a pause; 0: one packet */
-	/* A packet that finds so many bytes in its queue is marked CE (RFC 3168 5), if it is
-	 * ECN-capable; 0: never. */
+	/* An ECN-capable packet that finds at least this number of bytes in its queue is marked CE
+	 * (RFC 3168 5); 0: none is. */
 	uint32_t ecn_bytes;
 };
 

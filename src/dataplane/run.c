@@ -189,8 +189,8 @@ static void set_field(const struct pl_dp_step *s, struct pl_dp_packet *pkt, uint
 	pl_dp_field_write(pkt, (enum pl_dp_field)s->field, value);
 }
 
-/* Returns 1, and stores the time, for the first packet of a period; else 0. A register with 0 is of
- * no present period. */
+/* Returns 1, and stores the time, for the first packet of a period; else 0. A register with the
+ * value 0 belongs to no present period. */
 static uint64_t first_of(
 	const struct pl_dp_step *s, const struct pl_dp_packet *pkt, uint64_t time_ns)
 {

@@ -2,7 +2,7 @@
 /*
  * Traffic of a simulated network: hosts send UDP or TCP packets of flows, by a pattern. Each flow
  * has its own random numbers, so that another flow does not change it. Packets have the flow's
- * tuple and a payload of zeros, whose first 8 bytes (if there are so many) are the packet's number.
+ * tuple and a payload of zeros, whose first 8 bytes (if it has 8) are the packet's number.
  */
 #pragma once
 

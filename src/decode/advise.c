@@ -12,7 +12,7 @@
 
 #define PLACES       8    /* exporters that are followed */
 #define SAMPLE       8    /* packets that fail, and packets that decode, per exporter */
-#define OF_A_LOOK    16   /* packets examined per batch: so many failing ones, so many others */
+#define OF_A_LOOK    16   /* packets examined per batch: so many that fail, and as many others */
 #define OF_EVERY     64   /* packets examined per batch when every batch is examined */
 #define REST_MAX     4096 /* most packets skipped of an exporter for which no setting was found */
 #define CURED        64   /* packets that decode, in a row, before an advice is taken back */

@@ -97,7 +97,8 @@ static void note_link(struct pl_hint *hint, uint16_t number)
 	hint->links[i].packets++;
 }
 
-/* Ports beyond the table are not reported: with so many, none is the port of reports. */
+/* Ports beyond the table are not reported: when packets go to that many ports, none of them is the
+ * port of reports. */
 static void note_port(struct pl_hint *hint, uint16_t port, bool report)
 {
 	unsigned int i = 0;

@@ -226,8 +226,8 @@ struct hop_plan {
 	unsigned int block_bytes;
 	uint32_t hops_per_word; /* 2^16 / words of a block, rounded up: right for up to 255 words */
 	bool usual;             /* reports with this layout may take the fast path */
-	/* the window begins so many bytes before the block and ends with it; or, for blocks above
-	 * 48 bytes, whose values are in the first 48, within it */
+	/* bytes from the window's start to the block's start; the window ends with the block or,
+	 * for blocks above 48 bytes, whose values are in the first 48, within it */
 	unsigned int window_back;
 	uint64_t block_mask;  /* mask of the block's bytes, of 64 */
 	uint32_t known_words; /* words of the window with values; all ones in one: missing */

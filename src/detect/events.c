@@ -16,7 +16,7 @@
 #include "core/detect_steps.h"
 
 #define TURN 8 /* reports stepped while the kernel program waits: a microsecond or two */
-#define LOOK 8 /* a flow's lines are fetched so many reports ahead */
+#define LOOK 8 /* the cache lines of a flow are fetched this many reports ahead */
 
 struct exporter_cell {
 	struct pl_core_exporter_key key;

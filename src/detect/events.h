@@ -33,12 +33,13 @@
  *                 largest depth; then its culprits (value: packets brought) and victims (value:
  *                 largest hop latency).
  *   flow_start    once; flow_end once, value the packets reported on.
- *   node_silent   begin when a node that was seen is not seen for so long; end when it is again.
+ *   node_silent   begin when a known node was in no report for node_silent_ns; end when it is
+ *                 in one again.
  *   keepalive     once per interval for every flow that goes on.
  *
  * The baseline and mean deviation of a key are learned: the mean, and the mean distance from it, of
- * each window of time move them by 2^-shift; they are of use after so many windows. A value that
- * lasts becomes the baseline.
+ * each window of time move them by 2^-shift; they are used once learn.windows windows have passed.
+ * A value that lasts becomes the baseline.
  *
  * Reports flagged UNPROVEN change nothing and cause no event.
  *
@@ -76,14 +77,14 @@ struct pl_detect_level {
 	bool on;                /* watched as a level, by threshold or relative */
 	uint64_t threshold;     /* begins above it; 0: no absolute threshold */
 	uint64_t low;           /* ends at or below it; 0: half of the threshold */
-	uint32_t relative;      /* begins at so many per cent above the baseline; 0: off */
+	uint32_t relative;      /* begins this many per cent above the baseline; 0: off */
 	uint32_t relative_min;  /* and above this value */
 	uint64_t begin_hold_ns; /* time above before it begins; 0: at once */
 	uint64_t end_hold_ns;   /* time below before it ends; 0: 1 s */
 	bool step_first;        /* a key's first value is an event */
 	uint32_t step;          /* a change by more than this is an event; 0: off */
-	uint32_t step_relative; /* a change by more per cent of the last told value; 0: off */
-	uint32_t step_bits;     /* a change of the value above so many bits; 0: off */
+	uint32_t step_relative; /* an event at a larger change, per cent of the last; 0: off */
+	uint32_t step_bits;     /* an event at a change above this many lowest bits; 0: off */
 	bool anomaly;
 	uint32_t anomaly_min;       /* distances up to this are no anomaly */
 	uint64_t limit_interval_ns; /* 0: the one of all kinds */

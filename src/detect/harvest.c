@@ -249,7 +249,7 @@ static void route_since(const struct basket *b, const struct pl_core_route *now,
 		return;
 	for (unsigned int i = 0; i < PL_CORE_ROUTE_NODES && i < now->hop_count; i++)
 		cell.steps[i].node = now->node[i];
-	/* The histogram's own sum is of values cut to 32 bits. */
+	/* The histogram's own sum adds values that were cut to 32 bits. */
 	hist.sum = now->latency_sum;
 	hist_before.sum = before->latency_sum;
 	hist_since(&cell.latency, &hist, &hist_before);

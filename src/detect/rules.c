@@ -100,7 +100,7 @@ static bool options_good(const struct pl_detect_options *o)
 	       o->learn.deviations <= 1000000 && units_good(&o->units);
 }
 
-/* 65536ths of so many per cent. */
+/* Converts per cent to 65536ths. */
 static uint32_t per_cent(uint32_t v)
 {
 	return (uint32_t)(((uint64_t)v * 65536 + 50) / 100);

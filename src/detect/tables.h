@@ -24,11 +24,11 @@ struct pl_tables {
 void pl_tables_borrow(
 	struct pl_tables *t, void *const sets[PL_CORE_T_MAX], const uint32_t mask[PL_CORE_T_MAX]);
 
-/* Sets for so many entries: a power of two. */
+/* Returns the number of sets for this number of entries, a power of two. */
 uint32_t pl_tables_sets(uint32_t entries);
 const struct pl_tables *pl_detect_tables(const struct pl_detect *det);
 
-/* Allocates tables of at least so many entries each, zeroed. Returns 0 or -ENOMEM. */
+/* Allocates tables of at least this number of entries each, zeroed. Returns 0 or -ENOMEM. */
 int pl_tables_init(struct pl_tables *t, const uint32_t entries[PL_CORE_T_MAX]);
 void pl_tables_done(struct pl_tables *t);
 uint64_t pl_tables_memory(const uint32_t entries[PL_CORE_T_MAX]);

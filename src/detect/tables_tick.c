@@ -176,7 +176,7 @@ static uint64_t part_of(const struct pl_core_burst_flow *f, enum pl_burst_role r
 	return role == PL_ROLE_CULPRIT ? f->packets : f->delay_ns;
 }
 
-/* The first so many flows of a role, the largest part first. */
+/* Reports the flows with the largest parts in a role, the largest first. */
 static void burst_flows(struct pl_core_env *env, const struct pl_core_burst *b,
 	const struct pl_core_burst_flow *list, enum pl_burst_role role)
 {

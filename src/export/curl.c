@@ -309,7 +309,7 @@ static int set_headers(struct poster *h, const struct pl_sender_options *o)
 	return r;
 }
 
-/* Checks the TLS files, of which libcurl would complain late and unclearly. */
+/* Checks the TLS files, because the errors of libcurl about them come late and are unclear. */
 static int check_files(const struct pl_sender_options *o, struct pl_diag *diag)
 {
 	const char *const paths[] = { o->ca_file, o->cert_file, o->key_file };

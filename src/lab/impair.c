@@ -79,7 +79,7 @@ static int read_numbers(const char *text, uint64_t list[PL_DP_LOSE_MAX], uint32_
 	return 0;
 }
 
-/* Parses FIRST+RUN/PERIOD: so many packets in a row in every period. */
+/* Parses FIRST+RUN/PERIOD: RUN packets in a row in every PERIOD packets. */
 static int read_run(struct pl_dp_link_cfg *l, char *word)
 {
 	char *plus = strchr(word, '+'), *slash = strchr(word, '/');

@@ -14,7 +14,7 @@
 
 /* ---- words, ids and texts beside a column ---- */
 
-/* The text of an operand; NULL: it is none that could be a word. */
+/* Returns the text of an operand; NULL when the operand cannot be a word. */
 static const char *text_of(const struct ast *ast)
 {
 	return ast->kind == A_NAME || ast->kind == A_TEXT ? ast->name : NULL;
@@ -112,7 +112,7 @@ static bool is_time(const struct column *column)
 		       (n >= 5 && strcmp(column->name + n - 5, "ts_ns") == 0));
 }
 
-/* Checks a number in quotes, or a time beside a column of times. */
+/* Checks a number in quotes that is compared with a column of numbers, or a time with one of times. */
 static const struct node *quoted_number(
 	struct checker *c, const struct ast *ast, const struct column *column)
 {

@@ -217,7 +217,8 @@ static uint64_t most_of(enum field field)
 	return field == PROTO || field == FLAGS ? UINT8_MAX : UINT16_MAX;
 }
 
-/* The value under the mask is `value`; masks of one bit or several. */
+/* Returns the set where the field, under the mask, equals `value`. The mask has one bit or
+ * several. */
 static struct set same_bits(enum field field, uint64_t mask, uint64_t value)
 {
 	struct pl_tap_rule rule = any;

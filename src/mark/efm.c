@@ -22,7 +22,8 @@ static void add(struct pl_efm_stat *s, uint64_t value)
 
 /* ---- the delay bit (RFC 9506 2.2) ---- */
 
-/* Returns T_max - K: between two samples further apart, the client sent a new one. */
+/* Returns T_max - K: when two samples are further apart, the second is a new sample of the
+ * client. */
 static uint64_t furthest(const struct pl_efm *e)
 {
 	uint64_t t_max = T_MAX_NS;

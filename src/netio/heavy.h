@@ -14,7 +14,7 @@
 
 #define PL_HEAVY_ROOM   16
 #define PL_HEAVY_SAMPLE 1024 /* datagrams that suffice for a result */
-#define PL_HEAVY_PART   8    /* a heavy sender sends at least one in so many */
+#define PL_HEAVY_PART   8    /* a heavy sender sends at least one datagram in this number */
 
 /* The counts of one kind of sender, by PL_HEAVY_ROOM names. */
 struct pl_heavy_counts {

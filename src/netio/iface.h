@@ -29,7 +29,8 @@ struct pl_iface {
 	const struct pl_iface_ops *ops;
 	struct pl_link_monitor link;
 	int data_fd;   /* the socket; -1 while there is none */
-	int beside_fd; /* of a second port that is polled with it; -1: none */
+	int beside_fd; /* descriptor of a second port that is polled together with this one; -1:
+		        * none */
 	int timer_fd;  /* runs while opening again fails */
 	int kept_fd; /* of a port that receives and sends: readable while `kept` is set; else -1 */
 	bool up;     /* the interface is up and the socket open */

@@ -34,7 +34,7 @@ struct pl_listening_range {
 int pl_listening_open(struct pl_listening **ret, struct pl_diag *diag);
 void pl_listening_close(struct pl_listening *l); /* NULL is allowed */
 
-/* Begins a new look, after the one before is complete or has failed. */
+/* Begins to read the lists again, after the reading before is complete or has failed. */
 void pl_listening_begin(struct pl_listening *l);
 /* Takes one step of reading the sockets. Returns 1 when the list is complete, 0 when there are more
  * steps, negative errno with diag when it failed. */

@@ -35,7 +35,7 @@
  *   hwtstamp=BOOL  receive: ask the driver to stamp every received frame, for all programs and
  *                  beyond the end of this one (netio/hwtstamp.h); opening fails where it cannot
  *                  (off: the NIC's times where the interface has them, else the kernel's)
- *   block=SIZE     receive: the kernel delivers blocks of so many bytes, or after 2 ms those that
+ *   block=SIZE     receive: the kernel delivers blocks of SIZE bytes, or after 2 ms those that
  *                  are not full (256KiB)
  *
  * Keys of udp://, all optional:
@@ -116,11 +116,12 @@ struct pl_port_options {
 	struct pl_port
 		*with; /* index > 0 of afxdp: and packet:, the port that was opened with index 0:
 	                         program and group are shared with it. Needed at opening only */
-	const struct pl_xdp_program *program; /* afxdp: instead of our own (netio/xdp.h) */
+	const struct pl_xdp_program *program; /* afxdp: the program to attach instead of our own
+					       * (netio/xdp.h) */
 	const struct pl_rights *rights; /* of another process (netio/rights.h); outlives the port */
-	/* receive: the port is to send too, by the same queue, if it can. packet: with tap_bytes:
-	 * every frame that enters comes at once, with its checksums completed, and none that
-	 * leaves; without, it cannot */
+	/* A receiving port that shall also send, through its queue, if it can. A packet: port can
+	 * with tap_bytes only: it then delivers every frame that enters at once, with completed
+	 * checksums, and no frame that leaves */
 	bool sends;
 	/* udp: senders that flood get sockets of their own, which pl_port_fd does not cover:
 	 * pl_port_recv waits for all, and pl_port_lane_fds lists them */

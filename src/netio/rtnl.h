@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Creates a veth pair, each end with so many queues. The peer goes into the namespace of the
+/* Creates a veth pair, each end with `queues` queues. The peer goes into the namespace of the
  * descriptor (of /proc/PID/ns/net); -1 = this one. */
 int pl_rtnl_veth(const char *name, const char *peer, int peer_ns, unsigned int queues);
 int pl_rtnl_up(const char *name, bool up);

@@ -24,5 +24,5 @@ int pl_tcp_accept(int fd, struct pl_addr *ret_peer);
 int pl_tcp_connect(
 	const struct pl_addr *to, uint16_t port, const struct pl_addr *from, struct pl_diag *diag);
 
-/* Sets keepalive: a connection whose peer vanished fails after about so many seconds. */
+/* Sets keepalive: a connection whose peer vanished fails after about `seconds` seconds. */
 void pl_tcp_watch(int fd, int seconds);

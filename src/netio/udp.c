@@ -405,7 +405,8 @@ static int receive(struct udp_port *self, struct pl_batch *ret_batch)
 	struct pl_udp_turns *t = &self->turns;
 	int n = 0;
 
-	/* In so many turns each lane has had one, with the first socket before it. */
+	/* After this number of turns each lane was read once, and the first socket before each of
+	 * them. */
 	for (unsigned int tries = 2 * t->bound - 1; n == 0 && tries > 0; tries--) {
 		unsigned int i = pl_udp_turns_next(t);
 

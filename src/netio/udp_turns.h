@@ -22,7 +22,8 @@ struct pl_udp_socket {
 	int fd;                     /* -1: none */
 	uint32_t senders, networks; /* of a lane: number of its senders; of these, networks */
 	uint32_t drops_told, drops_looked;
-	uint64_t behind; /* of a lane: waits until so many more of socket `after` were read */
+	uint64_t behind; /* of a lane: number of datagrams of socket `after` to be read before the
+			  * lane */
 	unsigned int after;
 	uint64_t busy_ns; /* last time of much traffic (monotonic) */
 	struct pl_heavy heavy;
@@ -31,7 +32,7 @@ struct pl_udp_socket {
 struct pl_udp_turns {
 	struct pl_udp_group *group;
 	unsigned int share;
-	uint32_t much;   /* a batch of so many datagrams is a sign that more wait */
+	uint32_t much;   /* a batch of at least this size is a sign that more datagrams wait */
 	uint32_t sample; /* datagrams that suffice to find heavy senders: few for the buffer */
 	struct pl_udp_socket sockets[1 + PL_UDP_LANES];
 	unsigned int bound; /* number of sockets that are bound and read */

@@ -19,7 +19,7 @@ struct pl_xsk_send {
 	uint64_t dropped;
 };
 
-/* Allocates the free list for so many frames. -ENOMEM. */
+/* Allocates the free list for this number of frames. Returns 0 or -ENOMEM. */
 int pl_xsk_send_init(struct pl_xsk_send *s, uint32_t frames);
 void pl_xsk_send_done(struct pl_xsk_send *s);
 

@@ -13,8 +13,8 @@
 
 struct pl_kernel_source;
 
-/* Makes a detector for a source with so many queues, not attached yet. Returns negative errno with
- * diag. */
+/* Makes a detector for a source with this number of queues, not attached yet. Returns negative
+ * errno with diag. */
 int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *config,
 	const struct pl_profile *profiles, const struct pl_config_source *source,
 	unsigned int queues, bool both, struct pl_diag *diag);

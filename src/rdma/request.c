@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work becomes packets: windows, going back, timeouts. */
+/* Makes packets of posted work: windows, repeats from a lost packet on, timeouts. */
 #include "rdma/requester_state.h"
 
 uint64_t pl_requester_timeout_ns(const struct pl_requester_conn *conn)

@@ -49,7 +49,7 @@ int pl_pack_init(struct pl_pack *ret, enum pl_record_kind kind, const char *cons
 /* Bytes of the packed form, and most bytes of the text. */
 uint32_t pl_pack_bytes(const struct pl_pack *pack);
 uint32_t pl_pack_text_max(const struct pl_pack *pack);
-/* True when the pack is one field that is a number of at most so many bits. */
+/* Returns true when the pack is one field, a number of at most `bits` bits. */
 bool pl_pack_is_number(const struct pl_pack *pack, unsigned int bits);
 /* True when the pack has the field with the flags of a report, which has no text form here. */
 bool pl_pack_has_flags(const struct pl_pack *pack);

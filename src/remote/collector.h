@@ -87,7 +87,8 @@ struct pl_collector_rules {
 	 * request executed */
 	bool check_mac;
 	bool check_vlan;
-	uint16_t vlan;   /* check_vlan: the tag, of requests of RDMA-CM too */
+	uint16_t vlan;   /* with check_vlan: the tag that frames must have, also requests of
+			  * RDMA-CM */
 	uint8_t min_ttl; /* lowest TTL or hop limit that is taken */
 	/* unreliable connections: largest distance from the expected packet number; 0: any */
 	uint32_t max_jump;

@@ -240,8 +240,8 @@ static uint8_t access_for(const struct pl_collector *c, const struct pl_addr *ad
 	       wanted;
 }
 
-/* Makes room for one more unconfirmed queue pair: the oldest gives way, of the address itself when
- * it has its share. */
+/* Makes room for one more unconfirmed queue pair: removes the oldest one; of the requesting
+ * address, when that address has its full share. */
 static void make_way(struct pl_collector *c, const struct pl_addr *from)
 {
 	struct collector_peer *p;

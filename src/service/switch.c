@@ -25,7 +25,8 @@
 #define BATCHES_A_TURN 4
 #define AT_ONCE        64 /* packets that pass tables and queues together: all fit into the first cache */
 #define TRUTH_EVENTS   8192 /* 1 MB, in a lab for each switch; twice as many take 6 MB */
-/* While ahead, the node's time passes slower by 1 part in so many: 500 ppm, as adjtime. */
+/* While the node's time is ahead, it passes slower by 1 part in this number: 500 ppm, as with
+ * adjtime. */
 #define SLOWER         2000
 /* The host's two clocks are read one after the other: a smaller difference is a pause between the
  * readings, and not a step of the clock. */

@@ -13,5 +13,5 @@ struct pl_json_line {
  * other members. */
 struct pl_json *pl_json_line_begin(struct pl_json_line *line, const char *kind);
 
-/* Closes the object and prints it at once; complains when memory was missing. */
+/* Closes the object and prints it at once; prints an error when memory is missing. */
 void pl_json_line_end(struct pl_json_line *line);

@@ -30,7 +30,7 @@ static inline void pl_row_cells_s64(struct pl_row_cells *c, unsigned int column,
 	c->values[column] = c->texts[column];
 }
 
-/* Sets a value with so many significant digits. */
+/* Sets a value with this number of significant digits. */
 static inline void pl_row_cells_double(
 	struct pl_row_cells *c, unsigned int column, int digits, double value)
 {

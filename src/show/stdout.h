@@ -28,7 +28,7 @@ void pl_stdout_hurry(void);
 /* Returns true when writing was given up for that. */
 bool pl_stdout_given_up(void);
 
-/* Writes the buffer and frees it. Returns the exit code; complains when writing fails. */
+/* Writes the buffer and frees it. Returns the exit code; prints an error when writing fails. */
 int pl_stdout_all(struct pl_buf *out);
 
 /* Writes a buffer at once and empties it; writes nothing after an error. *gone: the reader is gone,

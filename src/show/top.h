@@ -71,7 +71,7 @@ void pl_top_row(struct pl_buf *out, const struct pl_top_screen *screen, const js
 /* Appends "12 of 40": matching rows, all rows; then the number of values without rows. */
 void pl_top_counts(struct pl_buf *out, const struct pl_top_screen *screen, const json_t *table);
 
-/* Cuts the text to so many columns. */
+/* Cuts the text to this number of columns. */
 void pl_top_cut(char *text, unsigned int cols);
 
 /* Append the two lines about the whole daemon; `before` is an older status or NULL. */

@@ -36,7 +36,7 @@ const struct pl_top_screen *pl_top_view_screen(const struct pl_top_view *v);
 /* Returns the column that the screen is sorted by. */
 const struct pl_top_column *pl_top_view_column(const struct pl_top_view *v);
 
-/* Makes the request for the view's table, with so many rows; returns false when it does not fit. */
+/* Makes the request for the view's table, with `rows` rows; returns false when it does not fit. */
 bool pl_top_view_path(const struct pl_top_view *v, unsigned int rows, char *dst, size_t cap);
 
 /* Takes an answer's documents, which the view owns then. */

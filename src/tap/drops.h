@@ -5,7 +5,7 @@
  *
  *   drops:         of this network namespace
  *   drops:IFACE    of those at this interface
- *   rate=N (10000), at most so many records in a second; ring=SIZE (4MiB)
+ *   rate=N (10000), at most N records in a second; ring=SIZE (4MiB)
  *
  * The program takes times of CLOCK_TAI, which become times since the Unix epoch as in the tap in
  * the kernel (tap/kernel.h). Reasons and places have the names of the running kernel.

@@ -70,7 +70,8 @@ bool pl_tap_joined_find(struct pl_tap_joined *ret, const struct pl_packet *pkt,
  * only (RFC 2675). */
 static const uint8_t jumbo[] = { 0, 0xc2, 4 };
 
-/* Returns the IP header's length field for a packet of so many bytes from it on. */
+/* Returns the IP header's length field for a packet with this number of bytes from the IP header
+ * on. */
 static uint16_t length_field(bool v4, uint32_t bytes)
 {
 	if (!v4)

@@ -17,7 +17,7 @@
 #define PL_TAP_WAKE_NS    1000000u
 #define PL_TAP_LOOK_NS    2000000u
 
-/* Returns the least power of two that holds so many bytes, at least PL_TAP_RING_LEAST. */
+/* Returns the least power of two that is not below `bytes`, at least PL_TAP_RING_LEAST. */
 uint32_t pl_tap_ring_size(uint64_t bytes);
 
 /* A map with a value of 64-bit counters for each processor. */

@@ -41,5 +41,6 @@ enum pl_tmpkt_fault pl_tmpkt_parse(
 
 void pl_tmpkt_put(uint8_t dst[PL_TMPKT_HEADER_BYTES], const struct pl_tmpkt *header);
 
-/* Returns the number of records of a kind that fit into so many bytes of a datagram's payload. */
+/* Returns the number of records of a kind that fit into this number of payload bytes of a
+ * datagram. */
 uint32_t pl_tmpkt_fits(enum pl_flat_kind kind, size_t bytes);

@@ -15,7 +15,7 @@
 
 #define PL_ALTMARK_TYPE        0x12u
 #define PL_ALTMARK_FLOW_ID_MAX 0xfffffu
-#define PL_ALTMARK_BYTES       6u /* with type and length: fills a header of 8 bytes */
+#define PL_ALTMARK_BYTES       6u /* with its type and length it fills a header of 8 bytes */
 
 struct pl_altmark {
 	uint32_t flow_id; /* 20 bits */

@@ -276,7 +276,8 @@ static size_t announced(const struct pl_int_around *around)
 	return length > before ? length - before : 0;
 }
 
-/* Checks what would follow so many words of INT at *c. INT that is itself cut cannot be checked. */
+/* Checks what would follow INT of this number of words at *c. INT that is itself cut cannot be
+ * checked. */
 static enum fit fit_behind(const struct pl_int_around *around, const struct pl_cursor *c,
 	unsigned int words, enum pl_int_next_kind kind, uint16_t value)
 {
@@ -393,7 +394,8 @@ static bool source_words(struct pl_int *ret, unsigned int words, const struct pl
 		return true;
 	}
 	if (hints->source_words != 0) {
-		/* A node that emptied the stack because of the MTU removed them too. */
+		/* A node that emptied the stack because of the MTU removed the source's words
+		 * too. */
 		if (hints->source_words % ret->hop_words == 0 || words % ret->hop_words != 0)
 			ret->source_words = hints->source_words;
 		return true;
