@@ -186,7 +186,7 @@ bool pl_query_daemon_check(const struct pl_query *query, const char *const *sour
 	if (daemons == 0 || (n == 1 && !others))
 		return true;
 	pl_complain("%s",
-		n > 1 ? "query: a daemon is the only source of a question"
+		n > 1 ? "query: a daemon must be the only source of a question"
 		      : "query: a daemon has packets, flows, dns, drops, marks, segments, paths, hops, events and "
 			"values; others are asked for where they come from");
 	return false;

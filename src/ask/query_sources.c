@@ -541,7 +541,7 @@ int pl_query_sources_check(struct pl_asking *a, const char *const *sources, size
 	}
 	if (is_topic(sources[0]) && (n > 1 || pl_query_kinds_read(a, &kind) > 1)) {
 		pl_complain(
-			n > 1 ? "query: a topic is the only source of a question"
+			n > 1 ? "query: a topic must be the only source of a question"
 			      : "query: a topic has records of one kind, and the question reads several");
 		return PL_EXIT_USAGE;
 	}

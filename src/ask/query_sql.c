@@ -235,7 +235,7 @@ static int answer(struct pl_asking *a, const char *name, const char *question,
 		code = PL_EXIT_USAGE;
 	}
 	if (code == 0 && a->args->web != NULL && !pl_query_is_member(a, sources, n)) {
-		pl_complain("query: --web is of members of a group (--group, of a topic)");
+		pl_complain("query: --web needs a member of a group (--group, with a topic)");
 		code = PL_EXIT_USAGE;
 	}
 	if (code == 0)

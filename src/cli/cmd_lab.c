@@ -52,7 +52,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "on", &args.on_ns, "TIME",
 			"onoff, incast: time of sending (default 10ms)", NULL },
 		{ PL_OPT_DURATION, 0, "off", &args.off_ns, "TIME",
-			"onoff, incast: time of silence after it (default 90ms)", NULL },
+			"onoff, incast: time of silence after sending (default 90ms)", NULL },
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 

@@ -213,7 +213,7 @@ int pl_mark_peer_fill(struct pl_mark_peer *p, struct pl_mark_args *a, enum pl_ho
 		return 0;
 	if (!is_host(p, a->from)) {
 		pl_complain(
-			"--from %s: the address of the host that marks (%s)", a->from, ADDRESSES);
+			"--from %s: not the address of the host that marks (%s)", a->from, ADDRESSES);
 		return PL_EXIT_USAGE;
 	}
 	if (a->pin != NULL) {

@@ -133,7 +133,7 @@ int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode m
 	assert(options->filter == NULL || mode == PL_PORT_RECV);
 	r = find_driver(uri, &driver, &parts, diag);
 	if (r == 0 && options->fd > 0 && driver != &pl_port_pcap && driver != &pl_port_udp) {
-		pl_diag_set(diag, "'%s': not a port of a descriptor that is open", uri);
+		pl_diag_set(diag, "'%s': a port of this kind cannot use an open descriptor", uri);
 		r = -EINVAL;
 	}
 	if (r == 0)

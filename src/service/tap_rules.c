@@ -63,7 +63,7 @@ int pl_tap_rules_read_again(struct pl_tap_rules *rules, const char *path, struct
 	struct stat st;
 
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		pl_diag_set(diag, "%s is no regular file: its rules are read once", path);
+		pl_diag_set(diag, "%s is no regular file, so its rules cannot be read again", path);
 		return -EINVAL;
 	}
 	return pl_tap_rules_read(rules, path, diag);
