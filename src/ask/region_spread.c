@@ -202,8 +202,8 @@ static const char *count_elsewhere(
 	return s->elsewhere;
 }
 
-/* Looks up a key at one collector. Returns as `look` of struct pl_looker, but errors are reported
- * already. */
+/* Looks up a key at one collector. Returns what `look` of struct pl_looker returns; errors were
+ * printed already. */
 static int look_at(struct spread *s, const struct pl_looker *looker, unsigned int i,
 	const void *key, size_t bytes, const char **values)
 {

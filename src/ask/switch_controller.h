@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The controller of a switch that writes into a collector's memory by itself, for the P4-to-RDMA
- * collector (rdma/exchange.h, compact): a collector connects and sends where to write, the
- * controller puts an entry with that into a table of the switch, and sends the collector its bytes
- * back.
+ * The controller of a switch that writes into a collector's memory without a translator, for the
+ * P4-to-RDMA collector (rdma/exchange.h, compact): a collector connects and sends where to write,
+ * the controller puts an entry with that into a table of the switch, and sends the collector its
+ * bytes back.
  */
 #pragma once
 

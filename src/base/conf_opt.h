@@ -25,7 +25,8 @@ struct pl_conf_opts {
 
 /* Makes the table of options: the rows whose keys begin with the prefix, in their order, except for
  * keys in `without` (NULL-terminated; the command has them as operands), and behind them the
- * options of `more`. None is given yet. The table is part of *o and ends with PL_OPT_END. */
+ * options of `more`. At first none of them is marked as given. The table is part of *o and ends
+ * with PL_OPT_END. */
 const struct pl_opt *pl_conf_opts(struct pl_conf_opts *o, const struct pl_conf_row *rows,
 	const char *prefix, const char *const *without, const struct pl_opt *more);
 

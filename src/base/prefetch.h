@@ -2,8 +2,9 @@
 /*
  * Prefetches the line at an address that is read or written soon. Any address is allowed.
  *
- * Not __builtin_prefetch by itself: to GCC (seen with 12.2) a function that does nothing else has
- * no effect, and calls of it are dropped without a word. The empty assembly is an effect.
+ * __builtin_prefetch alone is not enough: GCC (seen with 12.2) takes a function that does nothing
+ * else for one without effect, and drops its calls without a warning. The empty assembly is an
+ * effect.
  */
 #pragma once
 

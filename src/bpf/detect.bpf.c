@@ -792,7 +792,7 @@ __attribute__((noinline)) int pl_detect_changed_report(struct work *w)
 	return 0;
 }
 
-/* After the fast path, for the hops that have something to look at. */
+/* After the fast path, for the hops that have something to check. */
 SEC("xdp") int pl_detect_changed(struct xdp_md *ctx)
 {
 	uint32_t zero = 0;

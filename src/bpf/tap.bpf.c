@@ -118,8 +118,8 @@ static __always_inline void add_count(
 }
 
 /*
- * Whether the packets were counted; else they get their records. The time is read behind the look at which
- * table is in force, so a packet in a table has no time before that table's turn.
+ * Returns whether the packets were counted; if not, they get their records. The time is read after
+ * the choice of the table, so no packet in a table has a time before that table's turn.
  */
 __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 {

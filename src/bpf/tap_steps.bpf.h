@@ -24,8 +24,9 @@ int pl_tap_do_option(struct pl_tap_walk *w);
 
 #include "core/tap_core.h"
 
-/* Flags of bpf_ringbuf_output: after a wake-up user space keeps looking by itself for longer than
- * wake_ns, in which nothing wakes it again. woken_ns: time of this processor's last wake-up. */
+/* Returns the flags for bpf_ringbuf_output. After a wake-up user space polls the ring for longer
+ * than wake_ns; nothing wakes it again in this time. woken_ns: time of this processor's last
+ * wake-up. */
 static __always_inline uint64_t pl_tap_wakes(uint64_t *woken_ns, uint32_t wake_ns, uint64_t now_ns)
 {
 	if (now_ns - *woken_ns < wake_ns)

@@ -15,7 +15,7 @@ struct pl_region_readers {
 	struct pl_region_reader *items; /* heap */
 	unsigned int n;
 	struct pl_condition_board conditions;
-	uint64_t next_ns; /* time of the next look at them */
+	uint64_t next_ns; /* time of the next check of them */
 };
 
 /* For a struct pl_region_readers made by pl_region_readers_init. */

@@ -20,7 +20,7 @@ struct pl_region_watch {
 	uint64_t next_ns, names_ns;
 	unsigned int cut, gone; /* number of such regions */
 	uint64_t removals;      /* found since the start */
-	uint64_t lost_pages;    /* of all regions, at the last look */
+	uint64_t lost_pages;    /* of all regions, at the last check */
 };
 
 /* Gives one of `n` regions; `arg` is the caller's. path: for the user. */

@@ -27,7 +27,7 @@ struct pl_roce_out {
 	enum pl_collector_state told[PL_COLLECTORS_MAX];
 	bool stalled[PL_COLLECTORS_MAX], up[PL_COLLECTORS_MAX], complained[PL_COLLECTORS_MAX];
 	uint64_t unreadable; /* errors of the interface */
-	/* frames not sent at the last look, and time of the last increase */
+	/* frames not sent at the last check, and time of the last increase */
 	uint64_t unsent, unsent_ns;
 };
 

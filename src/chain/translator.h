@@ -70,7 +70,7 @@ struct pl_translate {
 	uint64_t refused[PL_REFUSED_MAX], unreadable, refused_ns;
 	uint64_t unsent, unsent_ns; /* likewise for answers */
 	struct pl_condition_board conditions;
-	uint64_t conditions_ns; /* time of the next look */
+	uint64_t conditions_ns; /* time of the next check */
 };
 
 /* For a struct pl_translate, zeroed except `o`, which stays until it is closed. Errors of opening:

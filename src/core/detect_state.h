@@ -191,7 +191,7 @@ struct pl_core_exporter_key {
 
 /* Reported loss of an exporter, and its state when the tick last looked. Only ticks write it. */
 struct pl_core_loss {
-	uint64_t reports;            /* reports at the last look, called "then" below */
+	uint64_t reports;            /* reports at the last check, called "then" below */
 	uint64_t lost;               /* lost then, without gaps that may still be filled */
 	uint64_t before;             /* lost before the present loss */
 	uint64_t begun_ns, grown_ns; /* times of the present loss */

@@ -28,14 +28,14 @@ struct place {
 	uint32_t rest;     /* failing packets still to be skipped */
 	uint32_t rest_for; /* packets to be skipped next time */
 	uint32_t cured;    /* packets that decoded since the last that did not */
-	uint64_t last_ns;  /* time of the last look */
+	uint64_t last_ns;  /* time of the last check */
 	struct kept bad[SAMPLE], good[SAMPLE];
 };
 
 struct pl_advise {
 	struct trial trial;
 	uint64_t look_ns, next_ns, idle_ns, now_ns;
-	uint32_t turn; /* packet of the batch at which the next look begins */
+	uint32_t turn; /* packet of the batch at which the next check begins */
 	bool changed;
 	struct kept now; /* the present packet */
 	struct place places[PLACES];

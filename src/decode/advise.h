@@ -28,7 +28,7 @@ struct pl_advice {
 };
 
 /* Makes an adviser. decode: options of the decoder whose outcomes it gets. look_ns: shortest time
- * between two batches that it looks at; 0: it looks at all. Returns 0 or -ENOMEM. */
+ * between two batches that it examines; 0: it examines all. Returns 0 or -ENOMEM. */
 int pl_advise_new(struct pl_advise **ret, const struct pl_decode_options *decode, uint64_t look_ns);
 void pl_advise_free(struct pl_advise *a);
 uint64_t pl_advise_memory(const struct pl_decode_options *decode);

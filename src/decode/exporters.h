@@ -39,7 +39,7 @@ struct pl_seq_spaces {
 	uint64_t gone; /* followed spaces that made room in the present batch */
 	bool prove;    /* false: every space is followed from its first report on */
 	/* Exporters seen last, since reports of few exporters follow each other. Their cheap hash
-	 * can be aimed at; that costs a look into the tables. */
+	 * can be aimed at; that costs a lookup in the tables. */
 	struct pl_seq_space *recent[1 << PL_SEQ_SPACES_RECENT_BITS];
 };
 

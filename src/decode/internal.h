@@ -51,7 +51,7 @@ struct paths {
 	uint32_t hand;      /* position of the next search for a path to displace */
 	uint32_t exchanges; /* exchanges left in this batch to sources with more than their share */
 	uint32_t displaced; /* paths displaced in this batch */
-	/* Paths seen last, by bits of the id. These can be aimed at; that costs a look into the
+	/* Paths seen last, by bits of the id. These can be aimed at; that costs a lookup in the
 	 * slots. None is ever NULL. */
 	struct path_slot *recent[1 << PATHS_RECENT_BITS];
 };

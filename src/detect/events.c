@@ -21,7 +21,7 @@
 struct exporter_cell {
 	struct pl_core_exporter_key key;
 	struct pl_core_loss loss;
-	/* Gaps and disorder of its numbers, by the last look and the one before. */
+	/* Gaps and disorder of its numbers, by the last check and the one before. */
 	uint64_t trouble, trouble_before;
 	bool unsequenced;
 	struct pl_exporter last; /* state when it was last reported */

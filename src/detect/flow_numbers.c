@@ -35,12 +35,12 @@ struct numbered_flow {
 	struct pl_sequence seq;
 	uint64_t heard_ns;
 	uint32_t share;
-	/* values at the last look */
+	/* values at the last check */
 	uint64_t reports, missing, overtaken, duplicates, restarts;
 	uint64_t trouble; /* trouble of the exporter, before the flow's last report */
 	uint32_t highest, mask;
-	bool doubt;                    /* trouble before the last look */
-	bool exporter_changed;         /* since the last look */
+	bool doubt;                    /* trouble before the last check */
+	bool exporter_changed;         /* since the last check */
 	uint64_t lost, late_packets;   /* certain cases */
 	struct episode loss, disorder; /* events of lost and late_packets */
 };
@@ -299,7 +299,7 @@ static bool doubtful(struct numbered_flow *x, pl_exporter_trouble_fn *trouble, v
 	bool known, doubt;
 
 	known = trouble(arg, &x->exporter, &now, &before);
-	if (x->reports == 0) /* all reports came since the last look */
+	if (x->reports == 0) /* all reports came since the last check */
 		doubt = !known || now != before;
 	else
 		doubt = !known || x->exporter_changed || now != x->trouble;
@@ -308,7 +308,7 @@ static bool doubtful(struct numbered_flow *x, pl_exporter_trouble_fn *trouble, v
 	return doubt;
 }
 
-/* Increase of a count since the last look; 0 when it fell. */
+/* Increase of a count since the last check; 0 when it fell. */
 static uint64_t grow(uint64_t *seen, uint64_t now)
 {
 	uint64_t by = now > *seen ? now - *seen : 0;

@@ -26,7 +26,7 @@ struct pl_flow_numbers {
 	struct pl_cells cells;
 	struct pl_shares shares;
 	uint32_t hand;
-	/* Flows that made room while one of their events went on: the next look ends it. When this
+	/* Flows that made room while one of their events went on: the next check ends it. When this
 	 * is full too, such flows stay. */
 	struct numbered_flow *gone;
 	uint32_t n_gone;
@@ -41,13 +41,13 @@ uint64_t pl_flow_numbers_memory(uint32_t max);
 void pl_flow_numbers_batch(
 	struct pl_flow_numbers *f, const struct pl_record_batch *batch, uint64_t now_ns);
 
-/* Trouble of an exporter's own numbers: how often they had a gap or came out of order, until now
- * and until the look before. False when its reports are not numbered, or it is not known. A key of
- * all zeros means no exporter: the packets are seen themselves. */
+/* Reads how often the exporter's sequence numbers had a gap or came out of order, until now and
+ * until the check before. Returns false when its reports are not numbered, or the exporter is not
+ * known. A key of all zeros means no exporter: the packets themselves are captured. */
 typedef bool pl_exporter_trouble_fn(void *arg, const struct pl_core_exporter_key *exporter,
 	uint64_t *ret_now, uint64_t *ret_before);
 
-/* Called about once a second, after the exporters were looked at: begins and ends events, and
+/* Called about once a second, after the exporters were checked: begins and ends events, and
  * forgets flows that are over. */
 void pl_flow_numbers_tick(struct pl_flow_numbers *f, struct pl_core_env *env,
 	pl_exporter_trouble_fn *trouble, void *arg, uint64_t now_ns, uint64_t ts_ns);

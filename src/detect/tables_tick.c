@@ -80,9 +80,9 @@ static void delay_wait(
 
 typedef void wait_fn(struct pl_core_env *, const struct pl_core_report *, void *, bool);
 
-/* True when the set has no entry, by a look without a turn: then there is nothing to tick, and a
- * turn for each empty set would keep the kernel program waiting. A key that comes meanwhile is
- * new. */
+/* Returns true when the set has no entry, read without taking its turn: then there is nothing to
+ * tick, and a turn for each empty set would keep the kernel program waiting. A key that comes
+ * meanwhile is new. */
 static bool set_is_empty(const uint64_t *way)
 {
 	uint64_t any = 0;
@@ -366,8 +366,8 @@ static bool loss_tell(struct pl_core_env *env, const struct pl_core_loss *loss,
 	return true;
 }
 
-/* True when reports were lost since the last look. A gap opened since then may only be out of
- * order, and waits for the next look. */
+/* True when reports were lost since the last check. A gap opened since then may only be out of
+ * order, and waits for the next check. */
 static bool loss_grows(struct pl_core_loss *loss, const struct pl_exporter *x)
 {
 	const uint32_t mask = x->report_version == 2 ? 0x3fffff : UINT32_MAX;
@@ -396,7 +396,7 @@ void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const stru
 	if (!loss->open) {
 		if (!watched)
 			loss->before = loss->lost;
-		/* Without room the next look reports it. */
+		/* Without room the next check reports it. */
 		if (loss->lost == loss->before || !loss_tell(env, loss, x, PL_PHASE_BEGIN, ts_ns))
 			return;
 		loss->open = 1;

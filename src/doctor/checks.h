@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The checks of pathline doctor and their tools. Each looks at one thing and fills its finding. */
+/* The checks of pathline doctor and their tools. Each examines one thing and fills its finding. */
 #pragma once
 
 #include <stddef.h>

@@ -25,7 +25,7 @@ struct ipfix_out {
 	uint64_t renew_ns;
 	struct pl_export_queue *waiting; /* TCP */
 	struct pl_record_batch batch;    /* taken from `waiting` */
-	uint64_t full;                   /* paths dropped by `waiting`, at the last look */
+	uint64_t full;                   /* paths dropped by `waiting`, at the last check */
 	struct pl_ipfix_amount making, sent, failed; /* making: in the open message */
 	uint64_t bytes, errors;
 	uint64_t marked; /* entries ever queued, at the last mark */

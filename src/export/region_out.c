@@ -12,7 +12,7 @@ struct region_out {
 	char *folder;
 	struct pl_history_options options;
 	struct pl_history *history;
-	uint64_t failures; /* failed writes to disk, at the last look */
+	uint64_t failures; /* failed writes to disk, at the last check */
 	_Atomic bool holes;
 };
 

@@ -75,7 +75,7 @@ int pl_spool_put(struct pl_spool *spool, struct pl_spool_record *record);
 int pl_spool_put_back(struct pl_spool *spool, struct pl_spool_record *record);
 
 /*
- * A copy of a record that the caller still has and may settle by itself: it is on disk in case the
+ * Stores a copy of a record that the caller keeps and may settle: the copy is on disk in case the
  * process ends, and is neither counted nor read until then. -ENODATA when the spool is empty. The
  * caller settles it before it reads on; an unsettled copy is a normal record when the spool is
  * opened next.

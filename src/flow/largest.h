@@ -7,7 +7,7 @@
 /* Writes the flows with the most bytes in both directions to ret, at most max, the largest first,
  * and returns how many they are. Each is the record that the flow would have if it ended now, with
  * the end reason 0. Flows that are over by the cache's clock, but have no record yet, are left out.
- * The call looks at the whole table: about a millisecond for each 10,000 flows in it. */
+ * The call reads the whole table, which takes about a millisecond for each 10,000 flows in it. */
 uint32_t pl_flow_cache_largest(
 	const struct pl_flow_cache *cache, struct pl_flow288 *ret, uint32_t max);
 /* Number of flows that the table has room for. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One packet goes through three parts: ends (FIN, RST), handshake, and the sequence numbers of its
- * own side and acknowledgements of the peer's. Round-trip times are measured on each side of the
- * tap by itself, and by two methods side by side: from a segment to the acknowledgement of just this
+ * own side and acknowledgements of the peer's. Round-trip times are measured separately on each
+ * side of the tap, and by two methods: from a segment to the acknowledgement of exactly this
  * segment (Karn and Partridge, SIGCOMM 1987; outstanding samples are dropped after a retransmission
- * or a duplicate ACK, as Dart, SIGCOMM 2022, collapses its range), and from a timestamp to its first
- * echo (RFC 7323). For each method every segment with bytes, SYN or FIN counts as measured or as
- * missed.
+ * or a duplicate ACK, as Dart, SIGCOMM 2022, collapses its range), and from a timestamp to its
+ * first echo (RFC 7323). For each method every segment with bytes, SYN or FIN counts as measured or
+ * as missed.
  */
 #include "flow/tcp.h"
 

@@ -85,8 +85,8 @@ int pl_malform_add_all(struct pl_gen_cfg *cfg, double ratio, struct pl_diag *dia
 
 /*
  * Expected answer of a decoder to the row in a form; *ret_note 0: no note. A row that hides INT
- * gives its verdict for the instrumented packet; in a report, which is good by itself, the answer
- * is OK with the note embedded_invalid.
+ * gives its verdict for the instrumented packet; in a report, which has no error of its own, the
+ * answer is OK with the note embedded_invalid.
  */
 void pl_malform_expect(const struct pl_malform *kind, enum pl_gen_report report,
 	enum pl_verdict *ret_verdict, uint64_t *ret_note);

@@ -82,7 +82,8 @@ static bool level2_differs(
 			       differs("its queue", h->congestion_queue, t->congestion_queue));
 	}
 	if (cfg->version == PL_GEN_INT_V05)
-		return false; /* either, by where it stood */
+		return false; /* the decoder may give either, depending on the position of the
+			       * hop */
 	if (differs("level 2's presence", (h->present & PL_HOP_HAS_ingress_port2) != 0, has))
 		return true;
 	return has && (differs("level-2 ingress", h->ingress_port2, t->ingress_port2) ||

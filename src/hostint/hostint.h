@@ -73,7 +73,7 @@ uint32_t pl_hostint_growth(const struct pl_hostint *h);  /* bytes that a source 
 /* As pl_tap_kernel_unnoted (tap/kernel.h). */
 int pl_hostint_unnoted(const struct pl_hostint *h);
 /* Descriptor that is readable when packets came, or the interface changed; pl_hostint_due_ns gives
- * the time of the next look without it (monotonic; UINT64_MAX: none). */
+ * the time of the next check without it (monotonic; UINT64_MAX: none). */
 int pl_hostint_fd(const struct pl_hostint *h);
 uint64_t pl_hostint_due_ns(const struct pl_hostint *h);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Detects that the clock of blocks was set since the last look, by comparison with the monotonic
+/* Detects that the clock of blocks was set since the last check, by comparison with the monotonic
  * clock. */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Paths and their hops (struct pl_path, pl_hop) as IPFIX messages: a data record for the path, and
- * one behind it for each hop, which has the path's key, so that it can be read by itself. Values
+ * one behind it for each hop, which has the path's key, so that it can be read alone. Values
  * with an IPFIX element use that; the others are under a private enterprise number. A value that a
  * record does not have is not in its template: each set of values has a template of its own, made
  * when the set first comes (docs/protocols/ipfix.md). The rest is as in writer.h. */

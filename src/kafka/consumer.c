@@ -483,7 +483,7 @@ rd_kafka_topic_partition_list_t *pl_kafka_consumer_list_of(
 	return list;
 }
 
-/* Returns true for errors that pass by themselves, as when another broker takes over the group. */
+/* Returns true for errors that end without action, as when another broker takes over the group. */
 static bool passes(rd_kafka_resp_err_t err)
 {
 	return err == RD_KAFKA_RESP_ERR_NOT_COORDINATOR ||

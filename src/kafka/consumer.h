@@ -111,7 +111,7 @@ struct pl_kafka_reader {
 	void *arg;
 };
 
-/* Opens a consumer of `given`, whose `uri` is not looked at. *ret_grouped (may be NULL): it shares a
+/* Opens a consumer of `given`, whose `uri` is ignored. *ret_grouped (may be NULL): it shares a
  * group that was named. Returns as pl_kafka_consumer_open, or an error of the URI or its file, with
  * diag. */
 int pl_kafka_reader_open(struct pl_kafka_consumer **ret, const struct pl_kafka_reader *reader,

@@ -11,7 +11,7 @@ static const char *const properties[PL_KAFKA_RENEW_FILES] = { "ssl.ca.location",
 	"ssl.certificate.location", "ssl.key.location", "ssl.keystore.location",
 	"ssl.crl.location" };
 
-/* Looks at the file; returns true when it changed since the last look. */
+/* Checks the file; returns true when it changed since the last check. */
 static bool look(struct pl_kafka_renew_file *f)
 {
 	struct pl_kafka_renew_file now = { .path = f->path };

@@ -15,7 +15,7 @@
 
 struct pl_kafka_renew_file {
 	char *path;
-	/* State of the file at the last look; zeros when it did not exist. */
+	/* State of the file at the last check; zeros when it did not exist. */
 	dev_t dev;
 	ino_t ino;
 	off_t size;
@@ -35,5 +35,5 @@ int pl_kafka_renew_init(struct pl_kafka_renew *renew, const rd_kafka_conf_t *con
 void pl_kafka_renew_done(struct pl_kafka_renew *renew);
 
 /* Returns true when a client should be opened anew now: files changed since the last client was
- * opened. Looks at most once in ten seconds. */
+ * opened. Checks at most once in ten seconds. */
 bool pl_kafka_renew_due(struct pl_kafka_renew *renew, uint64_t now_ns);

@@ -574,7 +574,8 @@ int pl_lab_topology_add_collector(struct pl_lab_topology *t, struct pl_diag *dia
 		pl_diag_set(diag, "no room for the lab's collector: %s", strerrordesc_np(-at));
 		return at == -E2BIG ? -EINVAL : at;
 	}
-	/* New last links move no port, name or address. */
+	/* Links added at the end change no port number, name or address of the links before
+	 * them. */
 	for (unsigned int i = 0; i < t->n_nodes; i++)
 		t->nodes[i].n_ports = 0;
 	return pl_lab_number(t, &link, diag);

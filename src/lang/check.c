@@ -59,7 +59,8 @@ bool pl_query_check_add(struct checker *c, const struct node *condition)
 	return wide_enough(c, condition) && split(c, condition);
 }
 
-/* Checks a condition. For pairs each part is checked by itself, for it may be of one side. */
+/* Checks a condition. For pairs each part is checked alone, because a part may need the columns of
+ * one side only. */
 static bool check_condition(struct checker *c, const struct ast *ast)
 {
 	const struct node *node;

@@ -61,7 +61,8 @@ struct lexer {
 	struct token token; /* next token */
 	unsigned int depth;
 	int error;    /* sticky: -EINVAL or -ENOMEM */
-	bool records; /* paths, hops, events or values are read: some columns have words and ids */
+	bool records; /* the query reads paths, hops, events or values, where some columns are words
+		       * or ids */
 	bool pipe;    /* the text is in the pipe form: "|" before the name of a step ends a step */
 	const char *into; /* output that INTO names; NULL: none */
 	bool explain;     /* the text begins with EXPLAIN */

@@ -11,8 +11,8 @@
 #include "memory/append.h"
 #include "memory/words.h"
 
-#define LOOK   32u /* entries looked at on either side of the head, or two batches */
-#define PROBES 64u /* entries looked at to find the upper half */
+#define LOOK   32u /* entries read on either side of the head, or two batches */
+#define PROBES 64u /* entries read to find the upper half */
 #define SMALL  256u
 #define TRIALS (3u + SMALL + 4u * 256u)
 #define AGAIN  3u /* tries: a head that moves has a writer, which knows the right value */

@@ -11,7 +11,7 @@
  *                  there
  *   drops.region   counters   by node; by node and reason: reports of dropped packets
  *
- * Every file is a region by itself (docs/formats/region.md), and each may be missing. Hops are
+ * Every file is a region of its own (docs/formats/region.md), and each may be missing. Hops are
  * published before the path that names them, so a path that is seen has its hops until they are
  * overwritten: as the lists are sized.
  *

@@ -29,7 +29,7 @@ struct region_header {
 	struct pl_store_params params;
 };
 
-/* Part of the header that the writer changes, each word by itself. */
+/* Part of the header that the writer changes, word by word. */
 struct region_state {
 	uint64_t epochs; /* epoch << 2, and the flags below */
 	uint32_t clean;

@@ -71,8 +71,8 @@ void pl_scan_rebase(struct pl_scan *s, const void *base, bool anew);
 /* Begins a walk at the first slot. */
 void pl_scan_begin(struct pl_scan *s);
 
-/* Finds the next change; value: room for PL_VALUE_MAX bytes. *budget: slots that may be looked at;
- * the call subtracts those that it looked at. False when the budget is used, or the walk is over
+/* Finds the next change; value: room for PL_VALUE_MAX bytes. *budget: slots that may be read; the
+ * call subtracts those that it read. False when the budget is used, or the walk is over
  * (pl_scan_over). */
 bool pl_scan_next(struct pl_scan *s, uint64_t *budget, struct pl_scan_found *ret, void *ret_value);
 /* Gives the next of the changes that wait, after as much time as a writer may be interrupted for.

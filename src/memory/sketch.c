@@ -203,7 +203,7 @@ int pl_sketch_estimate(const struct pl_sketch *s, struct pl_key key, double tota
 }
 
 /* Ertl, "New cardinality estimation algorithms for HyperLogLog sketches" (2017): registers at zero,
- * and at the largest rank. Both sums end because a double does. */
+ * and at the largest rank. Both sums end because the precision of a double is limited. */
 static double sigma(double x)
 {
 	double y = 1, z = x, before;

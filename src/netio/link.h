@@ -25,7 +25,7 @@ enum pl_link_change {
 struct pl_link_monitor {
 	int fd;      /* to poll; -1 before open */
 	int ifindex; /* 0: no interface of this name at present */
-	bool set_up; /* administratively up, at the last look */
+	bool set_up; /* administratively up, at the last check */
 	bool up;     /* administratively up, with carrier; undefined without an interface */
 	bool again;  /* internal: look before listening */
 	char name[IF_NAMESIZE];

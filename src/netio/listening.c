@@ -22,7 +22,7 @@
 #define RANGE_FROM   32768
 #define RANGE_TO     60999
 
-/* The requests of one look, in order. A UDP socket that is bound and not connected has the state
+/* The requests of one reading, in order. A UDP socket that is bound and not connected has the state
  * "closed". */
 static const struct {
 	uint8_t family, proto; /* proto 0: addresses */
@@ -181,7 +181,7 @@ static int take_message(const struct pl_listening *l, const struct nlmsghdr *h,
 	const struct pl_listening_sink *sink)
 {
 	if (h->nlmsg_seq != l->seq)
-		return 0; /* answer to a look that failed */
+		return 0; /* answer to a reading that failed */
 	if (h->nlmsg_type == NLMSG_DONE)
 		return 1;
 	if (h->nlmsg_type == NLMSG_ERROR && h->nlmsg_len >= NLMSG_LENGTH(sizeof(struct nlmsgerr)))

@@ -55,8 +55,8 @@
  *
  * A port outlives its network interface: when the interface goes down or is removed, pl_port_recv
  * returns -ENETDOWN once, with diag, then 0; when it is back, also with another ifindex, the port
- * opens it again by itself and pl_port_recv returns -EAGAIN once, with diag. A new name is reported
- * as -EAGAIN while the interface is up, else as -ENETDOWN. The caller logs either and calls again.
+ * opens it again and pl_port_recv returns -EAGAIN once, with diag. A new name is reported as
+ * -EAGAIN while the interface is up, else as -ENETDOWN. The caller logs either and calls again.
  */
 #pragma once
 

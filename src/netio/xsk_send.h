@@ -2,8 +2,8 @@
 /*
  * Sends frames from the memory of an AF_XDP socket. A frame is on the free list, in the transmit
  * ring, with the kernel, or in the completion ring. In copy mode the kernel takes frames only in
- * our system calls, some 32 in each; with zero-copy the driver takes them by itself, and is woken
- * when it sleeps.
+ * our system calls, some 32 in each; with zero-copy the driver takes them without a call, and is
+ * woken when it sleeps.
  */
 #pragma once
 

@@ -66,7 +66,7 @@ static int check_listen(const char *value, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-/* Each type of output checks by itself which of these it supports. */
+/* Each type of output checks which of these it supports. */
 static int check_to(const char *value, struct pl_diag *diag)
 {
 	if (strncmp(value, "ipfix:", 6) == 0)

@@ -85,7 +85,8 @@ void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n
 	wake(tap->output);
 }
 
-/* Values wake the thread as events do: they come in batches, one for each look at the regions. */
+/* Values wake the thread as events do: they come in batches, one for each reading of the
+ * regions. */
 void pl_tap_values(struct pl_tap *tap, const struct pl_value *values, uint32_t n)
 {
 	if (!atomic_load_explicit(&tap->output->values, memory_order_relaxed))
@@ -219,7 +220,7 @@ static bool anything_waits(const struct pl_output *o)
 }
 
 /* Sleeps until woken; the lock is held, but released meanwhile. On a machine that orders stores
- * weakly, an event put between the look and the sleep may be noticed only when the sleep is
+ * weakly, an event put between the check and the sleep may be noticed only when the sleep is
  * over. */
 static void wait_a_little(struct pl_output *o)
 {

@@ -34,9 +34,9 @@ int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
 int pl_pipeline_add_output(struct pl_pipeline *pipeline, const char *name, struct pl_export *export,
 	uint32_t queue_records, struct pl_diag *diag);
 
-/* Adds families at the end of pl_metrics_write, and so to everything that has the pipeline's.
- * Before the start; any thread calls `write` with the pipeline, and it must not wait for a thread
- * that holds it. */
+/* Adds families behind those of pl_metrics_write, so they appear wherever the pipeline's families
+ * do. To be called before the start. Any thread may call `write` with the pipeline, and `write`
+ * must not wait for a thread that holds the pipeline. */
 struct pl_exposition;
 void pl_pipeline_add_families(
 	struct pl_pipeline *pipeline, void (*write)(void *pipeline, struct pl_exposition *page));

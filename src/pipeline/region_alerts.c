@@ -274,8 +274,8 @@ static uint64_t rate_of(uint64_t growth, uint64_t ns)
 	return rate > UINT64_MAX ? UINT64_MAX : (uint64_t)rate;
 }
 
-/* Returns whether a value begins an event by itself. A counter's rate is computed at the end of the
- * reading, later than now: then it is at most as high as now. */
+/* Returns whether a value is beyond a limit, so that an event begins. A counter's rate is computed
+ * at the end of the reading, later than now: then it is at most as high as now. */
 static bool is_beyond(
 	const struct pl_region_alerts *a, const struct pl_region_seen *seen, uint64_t now_ns)
 {

@@ -116,7 +116,7 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 
 /* ---- quiet point ---- */
 
-/* Looks for exporters without room since the last look. */
+/* Logs exporters that found no room since the last check. */
 static void look_untracked(struct pl_worker *w)
 {
 	const struct pl_worker_aside *aside = w->source.aside;

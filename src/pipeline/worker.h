@@ -211,7 +211,7 @@ struct pl_worker {
 		stop_by_ns; /* 0: run; else empty the socket until then (monotonic) and end */
 	_Atomic bool ended; /* set at the end of the thread; the state is the controller's then */
 
-	/* number of reports of untracked exporters at the last look */
+	/* number of reports of untracked exporters at the last check */
 	uint64_t untracked;
 	_Atomic uint64_t untracked_ns; /* time of the last new ones (monotonic); 0: never */
 

@@ -41,7 +41,7 @@ bool pl_worker_regain(struct pl_worker *w);
 /* Number of packets dropped for want of room, plus number of outages: any packets may have passed
  * then. */
 uint64_t pl_worker_unseen(struct pl_worker *w);
-/* Logs senders that got a lane, or lost it, since the last look. */
+/* Logs senders that got a lane, or lost it, since the last check. */
 void pl_worker_look_floods(struct pl_worker *w);
 
 /* worker_time.c: the time of detection. It is the host's, except for a capture file: its packets'

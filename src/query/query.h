@@ -13,7 +13,7 @@
  * A join WITHIN joins records: a pair has equal keys, times at most that far apart, and satisfies
  * the rest of ON. Records wait, up to max_groups of each side, until the watermark is past the last
  * partner that a record of the left may have; then its pairs are given, or with LEFT and ANTI the
- * record by itself. The time of a pair is that of its left record, and pairs come in that order,
+ * record alone. The time of a pair is that of its left record, and pairs come in that order,
  * whatever the order of the records. Windows of pairs close by that time later. A record that comes
  * behind the watermark is late; one without room is counted, and the rows whose times are near it
  * are incomplete.

@@ -7,7 +7,7 @@
 
 struct vector {
 	union {
-		uint64_t u[PL_QUERY_BATCH]; /* of texts: addresses (texts.h) */
+		uint64_t u[PL_QUERY_BATCH]; /* for texts: their addresses (texts.h) */
 		int64_t i[PL_QUERY_BATCH];
 		double d[PL_QUERY_BATCH];
 		uint8_t b[PL_QUERY_BATCH];

@@ -118,7 +118,7 @@ static void begin_table(struct pl_buf *out, const char *table, const char *suffi
 	pl_buf_str(out, "\n(\n");
 }
 
-/* Rows of the message's format only: a reader of RowBinary does not look at it. */
+/* Rows of the message's format only: a reader of RowBinary ignores the format. */
 static void put_view(struct pl_buf *out, const struct pl_flat *flat, const char *table)
 {
 	pl_buf_str(out, "CREATE MATERIALIZED VIEW IF NOT EXISTS ");

@@ -28,7 +28,7 @@ struct collector_peer {
 	 * RDMA-CM */
 	bool exclusive;
 	uint32_t store, account; /* account: UINT32_MAX: none, or not settled yet */
-	uint64_t executed;       /* by_cm: packets executed at the last look */
+	uint64_t executed;       /* by_cm: packets executed at the last check */
 };
 
 struct pl_collector {
@@ -64,7 +64,7 @@ struct pl_collector {
 	struct pl_append switch_list;
 	uint32_t switch_qpn;
 
-	/* time of this turn; time of the last look after the control side */
+	/* time of this turn; time of the last check of the control side */
 	uint64_t now_ns, control_ns;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A switch that writes records by itself (struct pl_collector_switch). It takes no acknowledgements
- * and never repeats, so its packets are taken as on an unreliable connection: after a loss the next
- * record counts again, and a wrong record costs only itself.
+ * A switch that writes records itself (struct pl_collector_switch). It reads no acknowledgements
+ * and never repeats, so its packets are treated as on an unreliable connection: after a loss the
+ * next record is accepted again, and a wrong record affects no other.
  */
 #include <errno.h>
 #include <string.h>

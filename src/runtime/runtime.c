@@ -322,7 +322,7 @@ static bool waits(const struct pl_service *s)
 	return s->ops->waits != NULL && s->ops->waits(s->s);
 }
 
-/* Returns true when the loop waits for all services, false when one waits by itself. */
+/* Returns true when the loop waits for all services, false when a service does its own waiting. */
 static bool polls(const struct runtime *r)
 {
 	for (unsigned int i = 0; i < r->o->n; i++) {

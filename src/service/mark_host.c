@@ -124,7 +124,7 @@ static uint64_t reached(const struct pl_mark_host *h)
 }
 
 /* Flags all blocks reached so far for overflows, packets that could not be read and bits in use since
- * the last look. */
+ * the last check. */
 static void look_at_counts(struct pl_mark_host *h)
 {
 	struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);

@@ -119,7 +119,7 @@ struct pl_tap_service {
 	bool ended[PL_TAP_PORTS_MAX];          /* the port's file was read to its end */
 	bool has_lanes[PL_TAP_PORTS_MAX];      /* the port has descriptors behind all others */
 	struct pl_floods_told floods_told[PL_TAP_PORTS_MAX];
-	uint64_t floods_ns; /* time of the next look at floods, monotonic */
+	uint64_t floods_ns; /* time of the next check for floods, monotonic */
 	unsigned int n_ports, n_ended;
 	unsigned int from;                                 /* the port being read */
 	struct pl_batch *waiting;                          /* in_time: next batch of each port */
@@ -150,7 +150,7 @@ struct pl_tap_service {
 #include "service/tap_stats.def"
 #undef PL_STAT
 	uint64_t begun_ns, due_ns;
-	/* For conditions: time of the next look; records lost by each output at the last look; and
+	/* For conditions: time of the next check; records lost by each output at the last check; and
 	 * time at which more were lost. */
 	uint64_t conditions_ns, lost[PL_TAP_OUTS_MAX], lost_ns[PL_TAP_OUTS_MAX];
 	struct pl_condition_board conditions;

@@ -15,7 +15,7 @@ unsigned int pl_tap_drops_fds(
 	const struct pl_tap_service *t, struct pollfd *ret, unsigned int n, unsigned int max);
 /* Returns negative errno with diag. */
 int pl_tap_drops_receive(struct pl_tap_service *t, struct pl_diag *diag);
-/* Returns the earlier of due_ns and the time of the next look. */
+/* Returns the earlier of due_ns and the time of the next check. */
 uint64_t pl_tap_drops_due(const struct pl_tap_service *t, uint64_t due_ns);
 /* Adds the counters of all sources of drops. */
 void pl_tap_drops_add(struct pl_tap_service *t, struct pl_tap_stats *sum);

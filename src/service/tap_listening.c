@@ -13,8 +13,8 @@
 #include "service/tap.h"
 #include "service/tap_source.h"
 
-#define LOOK_NS     UINT64_C(5000000000) /* from the start of one look to the next */
-#define STEPS       8u                   /* of a look in a turn */
+#define LOOK_NS     UINT64_C(5000000000) /* from the start of one reading to the next */
+#define STEPS       8u                   /* of a reading in a turn */
 #define FIRST_STEPS 100000u
 
 struct pl_tap_listening {
@@ -66,7 +66,7 @@ static void finish_look(struct pl_tap_service *t, struct pl_tap_listening *l)
 	l->filling = 1 - l->filling;
 }
 
-/* Continues a look. When it fails, the set used before stays. */
+/* Continues reading the lists. When that fails, the set used before stays. */
 static void look(struct pl_tap_service *t, struct pl_tap_listening *l, unsigned int steps)
 {
 	const struct pl_listening_sink sink = { take_socket, take_local, l->sets[l->filling] };

@@ -61,7 +61,7 @@ struct pl_taps {
 	void (*counting)(void *arg, unsigned int tap, bool on);
 	void *arg;
 	struct pl_watch *watch; /* viewers of records; NULL: none possible */
-	uint64_t conditions_ns; /* time of the next look at conditions */
+	uint64_t conditions_ns; /* time of the next check of conditions */
 	struct pl_condition_board conditions;
 	bool began;
 };

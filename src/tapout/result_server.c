@@ -14,7 +14,7 @@
 #include "tapout/tap_export.h"
 
 #define TURN_NS   UINT64_C(100000000)
-#define LOOK_NS   10000000             /* between looks at the end */
+#define LOOK_NS   10000000             /* between checks at the end */
 #define MEMORY    (UINT64_C(16) << 20) /* bytes of batches, without memory= */
 #define ROW_BYTES 4096                 /* estimate of a row */
 #define SERVER    300                  /* bytes of a URL of a server */

@@ -51,7 +51,7 @@ struct topic_out {
 	uint64_t spool_foreign;              /* entries of the spool that were no rows */
 	const void *giving;                  /* row of the spool that the client is being given */
 	uint64_t kept;           /* of sent.returned: rows of the spool, which stayed there */
-	uint64_t seen, again_ns; /* rows returned at the last look; when to send again */
+	uint64_t seen, again_ns; /* rows returned at the last check; when to send again */
 	/* Rows of the spool sent since the last release, and their bytes. */
 	uint64_t sent_on, sent_bytes;
 	uint64_t released_at; /* rows returned at the last release */

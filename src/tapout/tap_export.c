@@ -16,7 +16,7 @@
 #define MEMORY_DEFAULT  (UINT64_C(64) << 20)
 #define TURN_NS         UINT64_C(100000000)
 #define CLOSE_WAIT_NS   UINT64_C(5000000000) /* at the end, without anything being taken */
-#define LOOK_NS         10000000             /* between looks at the end */
+#define LOOK_NS         10000000             /* between checks at the end */
 
 static struct pl_tap_export *of(struct pl_tap_out *out)
 {

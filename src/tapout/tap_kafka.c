@@ -45,7 +45,7 @@ struct kafka_out {
 	struct pl_buf text; /* a JSON object */
 	struct pl_tap_spool spool;
 	bool marked;              /* records before the spool's mark have not all ended */
-	bool came_back;           /* records came back since the last look */
+	bool came_back;           /* records came back since the last check */
 	uint64_t again_ns;        /* when to send records of the spool again */
 	uint32_t size;            /* bytes of a record that is put */
 	enum pl_clock_kind clock; /* of the records that are put now */

@@ -221,7 +221,7 @@ static void take_events(struct pl_verbs *v)
 	}
 }
 
-/* Arms the wake before the look, so that no completion is missed in between. */
+/* Requests the wake-up before it checks, so that no completion is missed in between. */
 static void take_completions(struct pl_verbs *v)
 {
 	struct ibv_cq *cq;
@@ -239,7 +239,7 @@ static void take_completions(struct pl_verbs *v)
 		verbs_drain(v);
 }
 
-/* Looks for a removed device: only users with connections or listeners get an event. */
+/* Checks for a removed device: only users with connections or listeners get an event. */
 static void look(struct pl_verbs *v)
 {
 	const uint64_t now_ns = pl_clock_mono_ns();

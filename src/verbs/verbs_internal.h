@@ -60,7 +60,7 @@ struct pl_verbs {
 	struct rdma_cm_id *parked; /* a list by their contexts; released with the device */
 	bool deaf;                 /* a listener could not be set up again */
 	bool in_sysfs;             /* the device has been seen in sysfs */
-	uint64_t look_ns;          /* time of the next look for changes without an event */
+	uint64_t look_ns;          /* time of the next check for changes without an event */
 	int epoll;
 	struct verbs_gid home; /* chosen when the device was opened */
 	struct verbs_gid gid;  /* address that peers get now */
