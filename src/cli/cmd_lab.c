@@ -233,7 +233,7 @@ static int check_found(const struct pl_lab_found *f, struct pl_diag *diag)
 		r = -EOPNOTSUPP;
 	} else if (!pl_lab_has_sayings(f)) {
 		pl_diag_set(diag,
-			"lab '%s' has nothing to check: no command under \"run\" of its file has a \"name\", with which it is waited for and its \"check\" is made",
+			"lab '%s' has nothing to check: no command under \"run\" of its file has a \"name\"; only named commands are waited for and have their \"check\" run",
 			f->name);
 		r = -ENOENT;
 	}

@@ -369,7 +369,7 @@ static int observe_args(struct pl_mark_observe_options *o)
 	struct pl_diag diag = { .text = "" };
 
 	if (captures.files.n != 1) {
-		pl_complain("meter: --method quic is of one capture: give --read FILE once");
+		pl_complain("meter: --method quic reads one capture: give --read FILE once");
 		return PL_EXIT_USAGE;
 	}
 	for (size_t i = 0; i < sizeof(of_blocks) / sizeof(of_blocks[0]); i++) {

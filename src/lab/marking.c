@@ -28,7 +28,7 @@ static int check_bits(const struct pl_lab_marking_conf *c, bool with_int, struct
 	if (r < 0)
 		return r;
 	if (where.colour.carrier == PL_MARK_AT_OPTION) {
-		pl_diag_set(diag, "a switch marks bits of the IP header, no option");
+		pl_diag_set(diag, "a switch can mark bits of the IP header, but no option");
 		return -EINVAL;
 	}
 	if (!with_int || (where.colour.carrier == PL_MARK_AT_RESERVED && where.second.carrier == 0))

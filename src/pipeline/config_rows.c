@@ -424,7 +424,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "resolve", .type = PL_CONF_DURATION, AT(resolve_ns), .def = "5m", .min = 1000000000, .max = UINT64_C(86400000000000),
 	  .help = "webhook: time after which the alert of an event without an end is resolved." },
 	{ .key = "max_series", .type = PL_CONF_U64, AT(max_series), .def = "262144", .min = 1000, .max = 1 << 24,
-	  .help = "remote_write: most series and histograms at a time; series beyond are refused and counted." },
+	  .help = "remote_write: largest number of series and histograms at a time; series beyond are refused and counted." },
 	{ .key = "batch.entries", .type = PL_CONF_U64, AT(batch_entries), .def = "5000", .min = 1, .max = 100000,
 	  .help = "Largest number of entries in a request." },
 	{ .key = "batch.size", .type = PL_CONF_SIZE, AT(batch_bytes), .def = "1MiB", .min = 4096, .max = 32 << 20,
