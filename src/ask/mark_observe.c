@@ -296,7 +296,7 @@ static void take(void *arg, const struct pl_packet *p)
 		q->observer, &flow, p->ts_ns, layers.ecn, layers.payload, layers.missing);
 }
 
-/* ---- what is told at the end ---- */
+/* ---- messages at the end ---- */
 
 static void tell_stats(const struct observing *q)
 {

@@ -133,7 +133,7 @@ static void compare_captures(struct comparing *q)
 	pl_mark_correlate_until(q->correlator, UINT64_MAX);
 }
 
-/* ---- what is told at the end ---- */
+/* ---- messages at the end ---- */
 
 static void tell_capture(const struct pl_mark_capture *c, bool all)
 {

@@ -337,7 +337,7 @@ void pl_mark_rows_done(struct pl_mark_rows *q)
 	q->two_way = NULL;
 }
 
-/* ---- what is told at the end ---- */
+/* ---- messages at the end ---- */
 
 static void tell_duration(const char *before, int64_t ns)
 {

@@ -161,7 +161,7 @@ void pl_mark_truth_add(void *arg, const struct pl_lab_metering_result *result)
 	pl_buf_done(&alarms);
 }
 
-/* ---- what is told at the end ---- */
+/* ---- messages at the end ---- */
 
 /* Prints the drops and losses of all packets of the direction, marked or not. */
 static void tell_books(const struct pl_lab_simulation *s, struct pl_dp_sim *sim, unsigned int i)

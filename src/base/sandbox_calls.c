@@ -59,7 +59,7 @@ static const char *const helping[] = { "read", "write", "close", "sendmsg", "rec
 
 /* ---- a call that is refused ---- */
 
-/* Written before the filter is in force. */
+/* Written before the filter is installed. */
 static struct {
 	int refused[N_REFUSED], limited[N_LIMITED];
 	void (*tell)(const char *text);

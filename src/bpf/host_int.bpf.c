@@ -50,8 +50,8 @@ struct {
 	__uint(max_entries, 4 << 20);
 } pl_host_ring SEC(".maps");
 
-/* The next number of each flow of the source. A flow that made room begins anew, which a sink takes
- * for a restart. */
+/* The next number of each flow of the source. A flow that was evicted starts again, which a sink
+ * takes for a restart. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -72,7 +72,7 @@ const volatile struct pl_host_template pl_host_template;
 uint32_t pl_host_lost;     /* packets without room in the ring, of all processors */
 uint64_t pl_host_ahead_ns; /* CLOCK_TAI minus the time of day */
 struct pl_host_rule_set pl_host_sets[PL_HOST_RULE_SETS];
-uint32_t pl_host_set; /* number of the set in force */
+uint32_t pl_host_set; /* number of the set in use */
 
 /* ---- both ---- */
 

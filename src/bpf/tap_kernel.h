@@ -7,7 +7,7 @@
 #include "core/tap_counts.h"
 #include "core/tap_rules.h"
 
-/* Sets of rules, used in turns: while one is in force the next one is written. A program that still
+/* Sets of rules, used in turns: while one is in use the next one is written. A program that still
  * reads a set is done long before the set's turn comes again. */
 #define PL_TAP_RULE_SETS 4u /* a power of two */
 

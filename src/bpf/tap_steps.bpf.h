@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Steps that programs which make records of packets share (tap.bpf.c, drops.bpf.c): those of
- * core/tap_core.h as functions that the verifier checks once each, and the rules in force. */
+ * core/tap_core.h as functions that the verifier checks once each, and the present rules. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -36,7 +36,7 @@ static __always_inline uint64_t pl_tap_wakes(uint64_t *woken_ns, uint32_t wake_n
 }
 
 struct pl_tap_rule_set pl_tap_sets[PL_TAP_RULE_SETS];
-uint32_t pl_tap_set; /* number of the set in force */
+uint32_t pl_tap_set; /* number of the set in use */
 
 __attribute__((noinline)) int pl_tap_do_tag(struct pl_tap_walk *w, uint32_t i)
 {

@@ -101,7 +101,7 @@ static int open_service(void *s, struct pl_diag *diag)
 	return open_regions(s, diag);
 }
 
-/* Follows the file of the name: another process may have made it anew. Until there is one, the old
+/* Follows the file of the name: another process may have made it again. Until there is one, the old
  * mapping is shown. */
 static void follow(struct pl_region_reader *reader, struct pl_conditions *ret)
 {

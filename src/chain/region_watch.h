@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Watch over region files that a command writes, or lets others write: a file that was cut, removed
- * or made anew is reported, is a condition, and is in the account. The opened file stays in use: a
+ * or made again is reported, is a condition, and is in the account. The opened file stays in use: a
  * new file of that name is another region, with unknown hashes and lists. */
 #pragma once
 

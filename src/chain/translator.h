@@ -77,7 +77,7 @@ struct pl_translate {
  * -EINVAL (the options), and those of ports and outputs. */
 extern const struct pl_service_ops pl_translate_service;
 
-/* Returns true when region files were cut, removed or made anew meanwhile. */
+/* Returns true when region files were cut, removed or made again meanwhile. */
 bool pl_translate_lost(struct pl_translate *t);
 /* Closes everything. Returns the first error of closing, or 0. */
 int pl_translate_close(struct pl_translate *t);

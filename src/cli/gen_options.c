@@ -531,7 +531,7 @@ int pl_gen_options_config(
 	cfg->inner_tlv |= o.tlv;
 	cfg->destination_shim |= o.destination_shim;
 	if (set_numbers(cfg) < 0)
-		return -ECANCELED; /* told already */
+		return -ECANCELED; /* the error was printed already */
 	if (set_fields(cfg, diag) < 0 || set_distributions(cfg, diag) < 0 ||
 		set_events(cfg, diag) < 0 || (ioam && set_ioam(cfg, diag) < 0) ||
 		set_malforms(cfg, ioam, diag) < 0)

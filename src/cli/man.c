@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "lang/builtin.h"
 
-/* The date of the version as NEWS.md has it; not the day of the build, which would make builds
+/* The date of the version in NEWS.md; not the day of the build, which would make builds
  * differ. */
 #define RELEASED "2026-11-20"
 

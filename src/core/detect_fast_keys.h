@@ -6,7 +6,7 @@
 #include "core/detect_steps.h"
 #include "core/report_fast.h"
 
-/* Loads a word of rules or marks anew each time it is tested. If the verifier knew that a word has
+/* Loads a word of rules or marks again each time it is tested. If the verifier knew that a word has
  * the same bits as before, it would follow each combination of them through all hops. */
 #ifdef __bpf__
 #define PL_FAST_FRESH(word) (*(const volatile uint32_t *)&(word))

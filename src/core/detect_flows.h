@@ -363,8 +363,8 @@ PL_CORE_INLINE void pl_core_route_add(
 	pl_core_hist_add(&route->hist, latency);
 }
 
-/* Steps the route after the hops. latency_ns: sum of the hops' latencies, if the report has it
- * (PL_PATH_HAS_latency_ns). */
+/* Steps the route after the hops. latency_ns: sum of the hops' latencies, if the report has
+ * latencies (PL_PATH_HAS_latency_ns). */
 PL_CORE_INLINE void pl_core_route_step(
 	struct pl_core_env *env, const struct pl_core_report *r, uint64_t latency_ns)
 {

@@ -336,7 +336,8 @@ struct pl_core_rules {
 	uint32_t burst_threshold; /* queue depth; PL_CORE_NO_THRESHOLD: no microbursts */
 	uint32_t learn_windows;   /* windows until a baseline is used */
 	uint32_t learn_shift;     /* a window moves it by 2^-learn_shift of the difference */
-	uint32_t burst_flows;     /* culprits and victims told, PL_CORE_BURST_FLOWS each at most */
+	uint32_t burst_flows;     /* culprits and victims to report, PL_CORE_BURST_FLOWS each at
+				   * most */
 	uint32_t on;              /* 1 << PL_EVENT_x of the kinds without a quantity */
 	uint32_t flags;           /* PL_CORE_KEEP_*, PL_CORE_PROVE */
 	uint32_t sequence_gap_max;
@@ -365,7 +366,7 @@ struct pl_core_counters {
 	uint64_t nodes_full;          /* nodes not watched for silence, for lack of room */
 	uint64_t unproven;  /* reports of exporters that are not proven, counted nowhere else */
 	uint64_t untracked; /* reports of proven exporters that are not followed: no room */
-	uint64_t displaced; /* followed exporters that made room */
+	uint64_t displaced; /* followed exporters that were evicted for others */
 };
 
 /* Nodes of the present report, to find loops. One per side. */

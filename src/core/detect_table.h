@@ -72,7 +72,7 @@ PL_CORE_INLINE uint32_t pl_core_set_of(uint64_t hash, uint32_t mask)
 }
 
 /* Returns the tag of a hash: other bits than those that chose the set. Two keys with one set and
- * one tag are less likely than one in a hundred per table and year; then one of them is made anew
+ * one tag are less likely than one in a hundred per table and year; then one of them is made again
  * with every report. */
 PL_CORE_INLINE uint32_t pl_core_tag(uint64_t hash)
 {

@@ -422,7 +422,7 @@ PL_CORE_INLINE void pl_host_remove(
 		pl_host_put16(w, w->transport + 4, left);
 	if (w->proto == 17 && check == 0)
 		return;
-	/* The length is in the pseudo header, and UDP has it once more. */
+	/* The length is in the pseudo header, and once more in the UDP header. */
 	sum = (uint16_t)~check + (uint64_t)(uint16_t)~pl_host_fold(gone);
 	sum += pl_host_raw(left) + (uint16_t)~pl_host_raw(old);
 	if (w->proto == 17)

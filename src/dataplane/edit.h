@@ -3,8 +3,8 @@
  * Edits a packet and keeps its lengths and checksums right. An edit is opened on a parsed packet,
  * sums up the difference that each change makes, and is closed once: then the IP and UDP lengths,
  * the IPv4 header's checksum (RFC 791) and that of TCP (RFC 9293) or UDP (RFC 768) are updated by
- * RFC 1624, never computed anew: a packet with a wrong checksum keeps a wrong one. A UDP checksum
- * of zero over IPv4 stays zero.
+ * RFC 1624, never computed from the start: a packet with a wrong checksum keeps a wrong one. A UDP
+ * checksum of zero over IPv4 stays zero.
  *
  * The transport's checksum covers bytes from the transport header on: insert and remove at even
  * distances from it. An edit never writes outside its packet; pl_dp_edit_open checks lengths from

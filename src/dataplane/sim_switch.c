@@ -75,7 +75,7 @@ void pl_dp_sim_switch_blocks(struct pl_dp_sim_switch *w, const struct pl_dp_sim_
 }
 
 /* Timer. The pipeline's times are by the node's clock, which drifts and is set: the next true time
- * is computed anew each time. */
+ * is computed again each time. */
 static void on_time(void *arg)
 {
 	struct pl_dp_sim_switch *w = arg;

@@ -58,7 +58,7 @@ struct pl_dp_entry {
 	uint64_t packets, bytes; /* counted matches */
 	uint64_t serial;         /* order of adding */
 	void *actions;           /* owned by the table's owner */
-	bool made;               /* created by a change that is not in force yet */
+	bool made;               /* created by a change that is not applied yet */
 };
 
 /* Adds "FIELD KIND" to a key that is zeroed at first. -EINVAL with diag. */

@@ -22,7 +22,7 @@ struct pl_advice {
 	struct pl_profile profile; /* profile for this exporter alone: its present one, completed */
 	uint8_t verdict; /* verdict of the packets; PL_V_OK: they decode, but depths are doubted */
 	uint8_t packets; /* packets in the sample */
-	uint32_t depth;  /* PL_V_OK: a doubted depth, and the node that has it */
+	uint32_t depth;  /* PL_V_OK: a doubted depth, and the node that sent it */
 	uint64_t node;
 	struct pl_profile before; /* the exporter's present profile */
 };

@@ -216,7 +216,7 @@ void count_notes(struct job *j)
 	j->notes = 0;
 }
 
-/* A packet that carries telemetry itself: no report, no exporter. */
+/* Decodes a packet that carries its telemetry in its own headers, without report and exporter. */
 static enum pl_verdict decode_data(struct job *j, const struct pl_layers *l)
 {
 	struct pl_cursor none = { NULL, NULL, false };

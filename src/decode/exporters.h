@@ -20,7 +20,7 @@ struct pl_seq_space {
 	struct pl_seq_space_key key;
 	uint64_t first_ts_ns, last_ts_ns;
 	struct pl_sequence seq;
-	uint32_t share; /* source that has it, in its table */
+	uint32_t share; /* source that holds it, in its table */
 	uint8_t report_version;
 	bool followed; /* in `followed`; else on probation */
 	bool torn;     /* of tmpkt/1: something is lost since its last datagram with records */
@@ -36,7 +36,7 @@ struct pl_seq_spaces {
 	struct pl_shares followed_shares, probation_shares;
 	uint32_t followed_hand, probation_hand;
 	uint64_t seed, idle_ns;
-	uint64_t gone; /* followed spaces that made room in the present batch */
+	uint64_t gone; /* followed spaces that were evicted in the present batch */
 	bool prove;    /* false: every space is followed from its first report on */
 	/* Exporters seen last, since reports of few exporters follow each other. Their cheap hash
 	 * can be aimed at; that costs a lookup in the tables. */

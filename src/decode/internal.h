@@ -62,7 +62,7 @@ uint64_t paths_memory(uint32_t max);
 /* Finds the slot of an id; NULL when there is none. */
 const struct path_slot *paths_find(const struct paths *p, uint64_t path_id);
 /* Counts the paths first … n_paths-1 of the batch. Returns the number of those without room;
- * p->displaced has the number of those that made room. */
+ * p->displaced counts the evicted ones. */
 uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint32_t first);
 
 /* ---- decode.c ---- */

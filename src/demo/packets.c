@@ -24,7 +24,7 @@
 #define LOSS        0.01
 #define ROUNDS_MAX  128 /* of the story: an hour and a bit */
 #define QUESTIONS   4
-#define TOLD_PERIOD 30 /* seconds: a slow server is told once a round of the story */
+#define TOLD_PERIOD 30 /* seconds: a slow server is reported once in each round of the story */
 
 enum { SCAN, FLOOD, STORM, SLOW }; /* the first two of packets, the others of flows */
 

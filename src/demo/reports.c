@@ -280,8 +280,8 @@ static void print_losses(struct demo *d)
 
 /* ---- running ---- */
 
-/* Returns how long the network has to go on, at most `most_ns`; 0: its story is told. Its own time
- * counts: on a slow machine it is behind the clock. */
+/* Returns how long the network has to go on, at most `most_ns`; 0: its story is over. The network's
+ * own time counts: on a slow machine it is behind the clock. */
 static uint64_t left_ns(const struct demo *d, uint64_t most_ns)
 {
 	const uint64_t passed = pl_demo_traffic_passed_ns(d->traffic),

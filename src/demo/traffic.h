@@ -17,7 +17,7 @@ struct pl_demo_traffic;
 struct pl_demo_traffic_options {
 	const char *uri;   /* of the collector: "udp://127.0.0.1:40000" */
 	double rate;       /* packets of hosts per second, each of which is reported */
-	uint64_t story_ns; /* the story's length; it is told again and again */
+	uint64_t story_ns; /* the story's length; it is repeated */
 	uint64_t seed;
 };
 

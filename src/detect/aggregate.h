@@ -150,7 +150,7 @@ struct pl_agg_totals {
 	uint64_t hops_without_node;           /* hops that belong to no cell */
 	uint64_t overflow[PL_AGG_TABLE_MAX];  /* entries that went into the overflow cell */
 	uint64_t aged[PL_AGG_TABLE_MAX];      /* cells removed for idleness */
-	uint64_t displaced[PL_AGG_TABLE_MAX]; /* cells that made room for another source */
+	uint64_t displaced[PL_AGG_TABLE_MAX]; /* cells that were evicted for another source */
 };
 
 struct pl_aggregate;

@@ -21,8 +21,8 @@
  *     steps       once; the value moved far enough from the last one reported (old_value).
  *   anomaly       begin and end as a level, of the distance between the value and its baseline,
  *                 in mean deviations. value: at begin the value, at end the largest distance.
- *   packet_drop   once; value is the number of packets of (node, reason) that drop reports told of
- *                 since the last such event: a summary (Host-INT) tells of several.
+ *   packet_drop   once; value is the number of packets of (node, reason) in drop reports since
+ *                 the last such event; a summary (Host-INT) reports several.
  *   packet_loss   of a flow that is numbered at its source: begin when a number is missing although
  *                 the exporter's reports are all there, end when none more was for loss_hold_ns.
  *                 value: packets lost since the begin.
@@ -100,11 +100,12 @@ struct pl_detect_options {
 		bool on;
 		uint32_t threshold; /* queue depth */
 		uint64_t max_ns;    /* 0: 10 ms */
-		uint32_t flows; /* culprits and victims told; at most PL_CORE_BURST_FLOWS each */
+		uint32_t flows;     /* culprits and victims that are reported; at most
+				 * PL_CORE_BURST_FLOWS each */
 	} microburst;
 	struct {
 		uint64_t window_ns;  /* 0: 1 s */
-		uint32_t windows;    /* 0: 30; windows before a baseline is of use */
+		uint32_t windows;    /* 0: 30; windows before a baseline is used */
 		uint32_t shift;      /* 0: 5; a window moves it by 2^-shift */
 		uint32_t deviations; /* 0: 6; an anomaly is off the mean by more deviations than
 				      * this */
@@ -118,7 +119,7 @@ struct pl_detect_options {
 	uint32_t max_drops;  /* 0: 1024; (node, reason) */
 	uint32_t max_exporters; /* 0: 4096 */
 	uint32_t max_numbered; /* 0: an eighth of max_flows; flows whose own numbers are followed */
-	uint64_t flow_idle_ns; /* 0: 60 s; a flow not seen for longer begins anew */
+	uint64_t flow_idle_ns; /* 0: 60 s; a flow not seen for longer starts again */
 	uint64_t idle_ns;      /* 0: 5 s; a raised level whose key is not seen ends */
 	uint64_t forget_ns;    /* 0: 10 min; a queue, port or link not seen is removed */
 	uint64_t loss_hold_ns; /* 0: 10 s; a loss is over when nothing more was lost for so long */
@@ -143,7 +144,7 @@ struct pl_flow_number_counters {
 	uint64_t duplicates, restarts;
 	uint64_t flows;     /* flows that are followed now */
 	uint64_t full;      /* packets of flows without room: an eighth of max_flows */
-	uint64_t displaced; /* flows that made room for others */
+	uint64_t displaced; /* flows that were evicted for others */
 };
 
 /* Default options: the event kinds that are on are those that a healthy network has none of

@@ -13,7 +13,7 @@
 struct scope {
 	struct pl_flow_key flow;
 	uint32_t flow_id; /* flow id of direct export */
-	/* IOAM namespace, where the record has it: flow ids and numbers are of it */
+	/* IOAM namespace if the record has one: flow ids and numbers belong to it */
 	uint16_t space;
 	uint8_t mode; /* enum pl_mode; a trace has the numbers of direct export, or end to end */
 	uint8_t has_space; /* 1: space is set */
@@ -351,7 +351,7 @@ static void look(struct pl_flow_numbers *f, struct pl_core_env *env, struct numb
 		now_ns, ts_ns);
 }
 
-/* Ends the events of flows that made room; those without room in the batch wait. */
+/* Ends the events of evicted flows; events that do not fit the batch wait. */
 static void tell_gone(
 	struct pl_flow_numbers *f, struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
 {

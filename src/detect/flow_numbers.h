@@ -26,8 +26,8 @@ struct pl_flow_numbers {
 	struct pl_cells cells;
 	struct pl_shares shares;
 	uint32_t hand;
-	/* Flows that made room while one of their events went on: the next check ends it. When this
-	 * is full too, such flows stay. */
+	/* Flows that were evicted before one of their events had ended: the next check ends it.
+	 * When this is full too, such flows stay. */
 	struct numbered_flow *gone;
 	uint32_t n_gone;
 	uint64_t seed;

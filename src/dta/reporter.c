@@ -40,10 +40,10 @@ struct pl_reporter {
 	uint32_t *ring_bytes;
 	uint64_t *ring_ns; /* time of the last sending */
 	uint64_t oldest, next, newest;
-	uint64_t again_until;   /* numbers below were sent before */
-	uint64_t confirmed;     /* numbers below have been taken */
+	uint64_t again_until;   /* lower numbers were sent before */
+	uint64_t confirmed;     /* the translator has accepted all lower numbers */
 	uint32_t lost, refused; /* as the translator reported last */
-	uint64_t gone;          /* requests for numbers below it came too late, and were counted */
+	uint64_t gone;          /* requests for lower numbers came too late, and were counted */
 	bool blocked;           /* a report found no room */
 	uint64_t asked;         /* reports packed at the last question */
 	uint64_t asked_ns;
@@ -276,8 +276,8 @@ static uint32_t behind(const struct pl_reporter *r, uint32_t last)
 	return r->config.form == PL_DTA_TRACKING ? (uint8_t)distance : distance;
 }
 
-/* Adds a count of the translator. A lower count than before is from a translator that began
- * anew. */
+/* Adds a count of the translator. A lower count than before is from a translator that started
+ * again. */
 static void hear(uint64_t *total, uint32_t *last, uint32_t told)
 {
 	*total += told >= *last ? told - *last : told;
@@ -324,7 +324,7 @@ void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes,
 	r->count.nacks++;
 	/* Sends the datagram that fills: packed reports would come before the missing ones. */
 	send_datagram(r, now_ns);
-	/* A NACK that was long under way, or from a translator that began anew, may name confirmed
+	/* A NACK that was long under way, or from a restarted translator, may name confirmed
 	 * reports. */
 	if (first < r->confirmed)
 		first = r->confirmed;

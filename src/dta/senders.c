@@ -122,7 +122,7 @@ static bool was_asked_for(const struct pl_sender *s, uint32_t seq, uint64_t now_
 	       (s->form == PL_DTA_TRACKING || (int32_t)(seq - s->nack_low) >= 0);
 }
 
-/* Returns true when a number behind the expected one is of a stream that begins anew, with its
+/* Returns true when a number behind the expected one is of a stream that starts again, with its
  * first number. */
 static bool began_anew(
 	struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns, uint32_t *ret_first)

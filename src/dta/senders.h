@@ -25,11 +25,11 @@
 #define PL_SEQ_BEGIN    128u
 #define PL_SEQ_BACK     (1u << 19) /* largest distance back that is asked for */
 /*
- * A reporter that began anew on the same port is told from repeats: by a 32-bit number further than
- * the window from the expected one; by one of the first numbers after a pause, when nothing is
- * under way any more; and by this many datagrams in a row whose numbers follow each other, behind
- * the expected number. Numbers that a NACK asked for in the last ten seconds, and those that follow
- * them, are sent again because of that, and are no new beginning.
+ * Three signs show that a reporter was restarted on the same port, and that its datagrams are no
+ * repeats: a 32-bit number further than the window from the expected one; one of the first numbers
+ * after a pause, when no datagram can be in flight any more; and PL_SEQ_RUN datagrams in a row with
+ * consecutive numbers behind the expected one. Numbers that a NACK requested in the last ten
+ * seconds, and those that follow them, were sent again for that NACK, and are no such sign.
  */
 #define PL_SEQ_WINDOW   (1 << 20)
 #define PL_SEQ_PAUSE_NS UINT64_C(2000000000)
@@ -71,7 +71,8 @@ struct pl_senders {
 	uint64_t idle_ns, now_ns;
 	double rate, burst;
 	uint64_t seed;
-	uint64_t displaced; /* reporters that made room and were not silent for long */
+	uint64_t displaced; /* reporters that were evicted for others although they had not been
+			     * silent for long */
 };
 
 /* Makes a table for n reporters. Returns -ENOMEM. */
@@ -90,12 +91,12 @@ enum pl_seq {
 
 struct pl_seq_seen {
 	uint32_t missing; /* PL_SEQ_GAP: reports missing */
-	bool restarted;   /* the reporter began anew */
+	bool restarted;   /* the reporter started again */
 	bool taken_up;    /* the stream is taken up at this number, which is not its first */
 };
 
 /* Classifies a number; datagrams have rising numbers. `asks`: NACKs are sent. Changes only the
- * expected number of a stream that begins, or begins anew. */
+ * expected number of a stream that begins, or starts again. */
 enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns,
 	bool asks, struct pl_seq_seen *ret);
 

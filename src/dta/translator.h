@@ -20,7 +20,7 @@
  * Sequenced reports are taken in order, each once. A NACK asks for a missing one, at most once in
  * nack_interval_ns for each reporter, then after 2, 4, 8 and 16 intervals, and after each 16 from
  * there on; after nack_tries without an answer the report is counted as lost and its successors are
- * taken. A reporter that asks is told the last number in order. Accounts, at any time:
+ * taken. A reporter that asks gets the last number in order. Accounts, at any time:
  *
  *   reports  = faults + refused + duplicates + accepted
  *   postcards accepted  = written in paths + left out of paths + repeated + held
@@ -181,7 +181,7 @@ enum pl_collector_state {
 };
 
 /* Sets the state of a collector; all begin as UP. A sketch that moves, or whose collector was down,
- * is written anew from its first column. */
+ * is written again from its first column. */
 void pl_translator_set_collector(
 	struct pl_translator *t, unsigned int collector, enum pl_collector_state state);
 

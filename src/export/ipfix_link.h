@@ -46,7 +46,7 @@ struct pl_ipfix_link {
 	uint16_t at;
 	int fd;               /* -1: none */
 	bool connected;       /* the handshake is over */
-	bool began;           /* connected, and the caller has not been told yet */
+	bool began;           /* connected, and not reported to the caller yet */
 	uint64_t next_ns;     /* without a connection: next attempt; during one: its timeout */
 	struct pl_buf unsent; /* messages, of which `taken` bytes are with the kernel */
 	size_t taken;

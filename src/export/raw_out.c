@@ -281,7 +281,7 @@ static void turn_spool(struct raw_out *o, uint64_t now_ns)
 	o->dirty = false;
 }
 
-/* ---- before a broker told of the topic ---- */
+/* ---- before a broker described the topic ---- */
 
 static void look_at_time(struct raw_out *o, uint64_t now_ns)
 {

@@ -109,7 +109,7 @@ struct held *pl_sender_ring_pop(struct sender *s);
 void pl_sender_ring_push(struct sender *s, struct held *h);
 void pl_sender_release(struct sender *s, struct held *h);
 
-/* Returns the batch for new entries; makes room by moving the oldest out of memory. */
+/* Returns the batch for new entries; when memory is full, moves the oldest out of it. */
 struct held *pl_sender_room(struct sender *s, uint64_t now_ns);
 bool pl_sender_full(const struct sender *s, const struct held *h);
 

@@ -215,7 +215,7 @@ struct pl_gen_cfg {
 	struct pl_gen_ioam ioam; /* in place of INT */
 	/* packets to the caller */
 	bool udp;     /* UDP payloads (PL_LINK_UDP), as from one socket, in place of frames */
-	bool general; /* encode every packet anew (gen/template.h): the same bytes, more slowly */
+	bool general; /* encode every packet in full (gen/template.h): same bytes, but slower */
 	bool truth;   /* keep the truth about the batch: pl_gen_truth */
 };
 

@@ -111,7 +111,7 @@ static void make_flow(struct pl_model *m, uint32_t i)
 	}
 }
 
-/* Present path of the flow; found anew when the topology has changed. */
+/* Present path of the flow; found again when the topology has changed. */
 static const struct pl_topo_step *flow_path(struct pl_model *m, uint32_t flow, unsigned int *ret_n)
 {
 	struct flow *f = &m->flows[flow];

@@ -51,7 +51,7 @@ unsigned int pl_topo_edge(const struct pl_topo *topo, unsigned int i);
 unsigned int pl_topo_route(const struct pl_topo *topo, unsigned int from, unsigned int to,
 	uint64_t hash, struct pl_topo_step *ret_steps, unsigned int max);
 
-/* Takes the link between two nodes down or up, and finds all shortest paths anew. Returns -ENOENT
+/* Takes the link between two nodes down or up, and finds all shortest paths again. Returns -ENOENT
  * when there is no such link. */
 int pl_topo_link_set(struct pl_topo *topo, unsigned int a, unsigned int b, bool up);
 

@@ -85,7 +85,7 @@ typedef void pl_hostint_take(void *arg, struct pl_host_event *event);
 int pl_hostint_recv(struct pl_hostint *h, uint32_t most, pl_hostint_take *take, void *arg,
 	struct pl_diag *diag);
 
-/* Sets other rules, in force for every packet from the next one on, all at once. */
+/* Sets other rules, all at once: they apply from the next packet on. */
 void pl_hostint_rules(struct pl_hostint *h, const struct pl_tap_rules *rules);
 
 /* Descriptor of the program, for measurements; it stays h's. */

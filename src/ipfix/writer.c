@@ -299,8 +299,8 @@ static uint16_t answer_of(const struct pl_flow288 *f)
 	return answer != PL_ICMP_NO_ANSWER ? (uint16_t)answer : f->sport;
 }
 
-/* Reverses a flow: addresses, ports, counts. told: the record has the place of the other direction,
- * as taps of interfaces write it; flow128 of others has not. */
+/* Reverses a flow: addresses, ports, counts. told: the record says where the other direction was
+ * seen, as records of taps on interfaces do; other flow128 records do not. */
 static struct pl_flow288 reversed(const struct pl_flow288 *f, bool icmp, bool told)
 {
 	struct pl_flow288 r = *f;

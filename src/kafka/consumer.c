@@ -556,7 +556,7 @@ int pl_kafka_consumer_commit(struct pl_kafka_consumer *c, const struct pl_kafka_
 	return r;
 }
 
-/* ---- told ---- */
+/* ---- state for callers ---- */
 
 const struct pl_kafka_consumer_stats *pl_kafka_consumer_stats(const struct pl_kafka_consumer *c)
 {

@@ -43,8 +43,8 @@ struct pl_kafka_side {
 struct pl_kafka_producer {
 	rd_kafka_t *rk;
 	rd_kafka_topic_t *topic;
-	/* Clients during a replacement (producer_renew.c): `next` until a broker has told it of the
-	 * topic, `old` until its messages are acknowledged. */
+	/* Clients during a replacement (producer_renew.c): `next` until a broker has described the
+	 * topic to it, `old` until its messages are acknowledged. */
 	struct pl_kafka_side next, old;
 	bool next_ready;
 	/* Thread that closes a client, `closed`: its end is waited for where it waits for nothing. */

@@ -34,6 +34,6 @@ struct pl_kafka_renew {
 int pl_kafka_renew_init(struct pl_kafka_renew *renew, const rd_kafka_conf_t *conf);
 void pl_kafka_renew_done(struct pl_kafka_renew *renew);
 
-/* Returns true when a client should be opened anew now: files changed since the last client was
+/* Returns true when a client should be opened again now: files changed since the last client was
  * opened. Checks at most once in ten seconds. */
 bool pl_kafka_renew_due(struct pl_kafka_renew *renew, uint64_t now_ns);

@@ -17,7 +17,7 @@ struct pl_kafka_writer_config {
 	/* The member's own transactional.id; NULL: no transactions. */
 	const char *transactions;
 	uint32_t wait_ms;   /* for a broker to answer before transactions */
-	uint32_t max_batch; /* bytes of messages sent together, at most; 0: as librdkafka has it */
+	uint32_t max_batch; /* bytes of messages sent together, at most; 0: librdkafka's default */
 };
 
 struct pl_kafka_writer_stats {
@@ -41,7 +41,7 @@ int pl_kafka_writer_topic(struct pl_kafka_writer *w, const char *topic, uint32_t
 
 /* Returns the largest message of a topic in bytes: the lower limit of the client
  * (message.max.bytes) and the topic (max.message.bytes, where the brokers tell it within wait_ms).
- * `ret_setting` names the setting that has it. */
+ * `ret_setting` names the setting that limits it. */
 uint32_t pl_kafka_writer_room(
 	struct pl_kafka_writer *w, const char *topic, uint32_t wait_ms, const char **ret_setting);
 

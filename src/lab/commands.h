@@ -61,9 +61,11 @@ int pl_lab_commands_become(struct pl_lab_commands *c, const struct pl_lab_topolo
 void pl_lab_commands_ended(struct pl_lab_commands *c, pid_t pid, int status);
 
 /*
- * Serves a request. "ask": commands with an account print it now. "finish": once all commands without a `ready` text have finished, the last running command is told to end, at the next request after its end the one before, and so on. Both then add a line for each named command:
- * NAME PID STATE, where STATE is "running", "ending", "not started", "exit code N" or "signal N".
- * -EINVAL with diag: other words.
+ * Serves a request. "ask": commands with an account print it now. "finish": once all commands
+ * without a `ready` text have finished, the last running command is asked to end; at the next
+ * request after its end, the command before it, and so on. Both then add a line for each named
+ * command: NAME PID STATE, where STATE is "running", "ending", "not started", "exit code N" or
+ * "signal N". -EINVAL with diag: other words.
  */
 int pl_lab_commands_serve(struct pl_lab_commands *c, const char *const *words, unsigned int n,
 	struct pl_buf *out, struct pl_diag *diag);

@@ -168,7 +168,7 @@ static int check_change(struct keeper *p, const struct pl_lab_topology *want,
 	return r == 0 ? pl_lab_reload_check(&reload, diag) : r;
 }
 
-/* An unchanged story goes on; another one starts anew, and senders of the old one are ended. */
+/* An unchanged story goes on; another one starts again, and senders of the old one are ended. */
 static int change_story(struct keeper *p, const struct pl_lab_topology *was, struct pl_buf *out)
 {
 	if (pl_lab_change_same_story(&was->story, &p->t->story)) {

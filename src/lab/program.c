@@ -137,7 +137,7 @@ static int put_routes_to(struct maker *m, const struct pl_addr *v4, const struct
 	return r == 0 ? put_route(m, v6, ports, n, out) : r;
 }
 
-/* Appends routes to every address of a host, by its own link where the switch has it. */
+/* Appends routes to every address of a host, over the host's own link where the switch has one. */
 static int put_routes_to_links(struct maker *m, unsigned int to, const unsigned int *ports,
 	unsigned int n, struct pl_buf *out)
 {

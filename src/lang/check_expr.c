@@ -540,7 +540,7 @@ const struct node *pl_query_check_operator(
 	const bool compares = ast->kind == A_BINARY && ast->op >= T_EQ && ast->op <= T_GE;
 	const struct node *a, *b;
 
-	/* A text takes its meaning from the other side. */
+	/* The type of a quoted text follows from the other operand. */
 	if (compares && ast->a->kind == A_TEXT) {
 		b = check(c, ast->b);
 		a = b != NULL ? pl_query_check_beside(c, ast->a, b, check) : NULL;

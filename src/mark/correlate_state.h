@@ -93,7 +93,7 @@ void pl_mark_gather(const struct pl_mark_correlator *c, const struct block *b,
 const struct block *pl_mark_block_before(
 	const struct pl_mark_correlator *c, const struct block *b, uint64_t blocks);
 
-/* Index of the point in the list of points; UINT32_MAX when no segment has it. */
+/* Index of the point in the list of points; UINT32_MAX when the point is in no segment. */
 uint32_t pl_mark_place_of_point(const struct pl_mark_correlator *c, uint32_t point);
 
 /* ---- the time of records ---- */

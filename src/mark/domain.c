@@ -345,7 +345,7 @@ static void close_all(struct pl_mark_domain *d)
 		close_window(d, w, false);
 }
 
-/* Begins anew after the clock was set back: otherwise all records would be late until the old time
+/* Begins again after the clock was set back: otherwise all records would be late until the old time
  * is reached again. */
 static void begin_anew(struct pl_mark_domain *d, uint64_t now_ns)
 {

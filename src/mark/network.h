@@ -29,8 +29,8 @@ struct pl_mark_network {
 int pl_mark_network_make(struct pl_mark_network *ret, char *const *points, size_t n_points,
 	char *const *links, size_t n_links, struct pl_diag *diag);
 /* Adds a segment of each part of the network, "FROM+FROM>TO+TO" by names of points; a part that has
- * a segment already is not told twice. To be called once, before the segments are used. 0; -EINVAL
- * with diag or -ENOMEM: the network is as before, or has some of the parts. */
+ * a segment already is not reported twice. To be called once, before the segments are used. 0;
+ * -EINVAL with diag or -ENOMEM: the network is as before, or has some of the parts. */
 int pl_mark_network_add_zooms(
 	struct pl_mark_network *w, char *const *zooms, size_t n, struct pl_diag *diag);
 void pl_mark_network_done(struct pl_mark_network *network);

@@ -11,7 +11,7 @@
  *
  * Connection ids: their length in short headers is known when the handshake was seen, from the
  * peer's source connection id. When a packet has another id, the spin bit, the blocks and the delay
- * sample of its direction begin anew (RFC 9000 17.4). When the handshake was not seen, such a
+ * sample of its direction start again (RFC 9000 17.4). When the handshake was not seen, such a
  * change is not seen either.
  */
 #pragma once

@@ -336,8 +336,8 @@ PL_MARK_INLINE uint64_t pl_mark_hash(const struct pl_mark_key *key, uint64_t see
 /* ---- on the wire ---- */
 
 /* Returns the number of packets on the wire that a packet of the network stack is, or becomes.
- * segs: number told by the kernel, 0 when it does not know; gso_size: 0 for a single packet. len:
- * bytes from its IP header on. */
+ * segs: number from the kernel, 0 when the kernel does not know it; gso_size: 0 for a single
+ * packet. len: bytes from its IP header on. */
 PL_MARK_INLINE uint32_t pl_mark_segments(
 	const struct pl_mark_packet *s, uint32_t len, uint32_t segs, uint32_t gso_size)
 {

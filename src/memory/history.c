@@ -530,7 +530,7 @@ bool pl_history_replaced(const struct pl_history *h)
 	return false;
 }
 
-/* Makes the file anew; on failure the old one stays open. */
+/* Creates the file again; on failure the old one stays open. */
 static int renew_store(struct pl_history *h, enum pl_history_store store,
 	const struct pl_history_options *options, struct pl_diag *diag)
 {

@@ -89,8 +89,8 @@ int pl_history_begin(struct pl_history **ret, const char *folder,
 void pl_history_put_paths(struct pl_history *h, const struct pl_record_batch *batch);
 void pl_history_put_events(struct pl_history *h, const struct pl_event *events, uint32_t n);
 
-/* Makes files that were moved away or removed anew, with their sizes; the others stay open. After
- * an error the open files stay open. */
+/* Creates again, with their sizes, the files that were moved away or removed; the others stay open.
+ * After an error the open files stay open. */
 int pl_history_renew(
 	struct pl_history *h, const struct pl_history_options *options, struct pl_diag *diag);
 

@@ -78,8 +78,8 @@ static unsigned int hops_of(
 	if (first + n > pl_append_head(hops.a, 0) || pl_append_read(&hops, ret, NULL, n) != n ||
 		hops.cursor != first + n)
 		return 0;
-	/* After a power cut, or in a list begun anew, the number may be another report's. Reports
-	 * are numbered anew by each run. */
+	/* After a power cut, or in an emptied list, the number may be another report's. Reports
+	 * are numbered again by each run. */
 	for (size_t i = 0; i < n; i++) {
 		if (ret[i].report_id != path->report_id || ret[i].ts_ns != path->ts_ns)
 			return 0;

@@ -103,7 +103,7 @@ struct pl_store_params {
 			 * shared */
 			uint64_t width;
 			uint32_t rows;   /* 1 to PL_ROWS_MAX */
-			uint32_t shared; /* 1: the rows share one array, as DTA has it */
+			uint32_t shared; /* 1: the rows share one array, as DTA defines it */
 			uint8_t zero[24];
 		} counters;
 		struct {

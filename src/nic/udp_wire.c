@@ -5,17 +5,16 @@
  * engine (PL_LINK_ETHERNET, RoCEv2, no tag) become datagrams. A socket tells everything of these
  * headers that the ICRC covers but IPv4's identification and whether fragments were allowed:
  *
- *   Sent, both are known: fragments are forbidden, and the identification is 0, as Linux has it for
- *   sockets that are not
- *   connected (RFC 6864, 4.1, leaves it free there). The ICRC is made for that.
- *   Received, they are found from the ICRC itself: one value of the 32 bits explains any ICRC, and
- *   one in 2^15
- *   values is plausible. So a damaged IPv4 packet is taken for a whole one with a chance of 2^-15,
- *   where the link's
- *   own checks have missed it; with IPv6 of 2^-32 as anywhere.
+ *   Sent packets: both are known. Fragments are forbidden, and the identification is 0, as Linux sets
+ *   it for sockets that are not connected (RFC 6864, 4.1, leaves it free there). The ICRC is
+ *   computed with these values.
+ *   Received packets: both are found from the ICRC itself. One value of the 32 bits explains any
+ *   ICRC, and one in 2^15 values is plausible. So a damaged IPv4 packet is taken for a whole one
+ *   with a chance of 2^-15, where the link's own checks have missed it; with IPv6 of 2^-32 as
+ *   anywhere.
  *
- * Times to live, types of service and Ethernet addresses are not told: packets have 0, 0 and none.
- * Packets are the wire's until the next reception.
+ * The socket does not give times to live, types of service and Ethernet addresses: packets have 0,
+ * 0 and none. Packets are the wire's until the next reception.
  */
 #include <assert.h>
 #include <errno.h>

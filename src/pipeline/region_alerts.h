@@ -18,7 +18,7 @@
  *
  * Rates: for counters the increase between two readings, by the time between them. For other values
  * the growth from one value to the next, by the time between the readings that found them; a value
- * that became smaller starts anew, and one that has not changed for idle_ns does not grow.
+ * that became smaller starts again, and one that has not changed for idle_ns does not grow.
  *
  * Bounded: PL_REGION_PLACES places have states. A place without a raised or rising level is freed
  * (with a rule on rates: when it has not changed for forget_ns, or a value of another place begins

@@ -5,7 +5,7 @@
  * key-write, counters and postcards are walked (memory/scan.h); a sketch is read as a whole. All
  * reading is done in bounded steps, while others write.
  *
- * The file may be truncated, removed, or created anew with another geometry. With a writer in this
+ * The file may be truncated, removed, or created again with another geometry. With a writer in this
  * process, the file that it has open is read; else the file of that name. Either way the loss is
  * logged and counted. A file that appears later is read from its beginning.
  *

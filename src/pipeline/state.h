@@ -74,7 +74,7 @@ uint64_t pl_pipeline_age_ns(const struct pl_pipeline *pipeline);
 /* Takes the answers, if all are there. With the lock held. */
 void pl_pipeline_look(struct pl_pipeline *pipeline);
 
-/* Parts to make anew. rules: detectors stay and get new rules. copies: other reports of those that
+/* Parts to make again. rules: detectors stay and get new rules. copies: other reports of those that
  * the kernel settled are wanted. */
 struct pl_changes {
 	bool decode, aggregate, detect, rules, copies;

@@ -46,7 +46,7 @@ struct giving {
 	struct head head;
 	uint32_t next[PL_QUERY_COLUMNS_MAX]; /* next value of each distinct set; + 1 */
 	uint32_t set_part, entry_most;       /* values of a set in an entry, bytes of an entry */
-	bool told_lost;                      /* a piece told that groups are lost */
+	bool told_lost;                      /* a piece said that groups are lost */
 };
 
 void pl_query_partial_from(struct pl_query_run *run, pl_query_partial_sink *sink, void *arg)

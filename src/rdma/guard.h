@@ -25,7 +25,7 @@ struct pl_guard_source {
 	uint64_t total;                 /* number of guesses; 0: the place is free */
 	uint64_t kinds[PL_GUARD_KINDS]; /* guesses by kind */
 	uint32_t guesses;               /* in the present second */
-	bool suspect, told;             /* told: the alarm was read */
+	bool suspect, told;             /* told: the alarm was fetched */
 };
 
 struct pl_guard {

@@ -48,7 +48,7 @@ int pl_call_open(struct pl_call **ret, struct pl_caller *c, const char *server,
 void pl_call_close(struct pl_call *call, uint64_t now_ns); /* NULL is fine */
 
 /* Returns 1 when agreed, with the peer in *ret; 0 while not yet; -EACCES when rejected; -EMSGSIZE
- * when rejected for the path MTU, the largest that the peer takes in *ret_largest (0: not told);
+ * when rejected for the path MTU, the largest that the peer accepts in *ret_largest (0: not known);
  * -ETIMEDOUT; -EBADMSG when the answer is not a message of rdma/exchange.h; -ECONNRESET when the
  * connection was ended. Errors have diag and are final. */
 int pl_call_step(

@@ -343,7 +343,7 @@ static int lose_device(struct pl_collector *c, struct pl_diag *diag)
 }
 
 /* Returns 0; -EAGAIN with diag when the device is back; or -ENETDOWN with diag when it is missing
- * for another reason than the one told last. */
+ * for another reason than the one reported last. */
 static int find_device(struct pl_collector *c, struct pl_diag *diag)
 {
 	struct pl_diag why = { .text = "" };

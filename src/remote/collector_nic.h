@@ -81,7 +81,7 @@ struct collector_nic_ops {
 	/* Ends everything on the device. Until `again` has succeeded, only `again`, `close`, name
 	 * and stats are called. NULL: the device cannot vanish. */
 	void (*leave)(struct collector_nic *nic);
-	/* Opens the device anew when it is back, and listens as before; regions are added next.
+	/* Opens the device again when it is back, and listens as before; regions are added next.
 	 * Returns negative errno with diag: call it again a moment later. */
 	int (*again)(struct collector_nic *nic, struct pl_diag *diag);
 	/* Time at which the NIC next has something to do without a packet; UINT64_MAX: never. */

@@ -31,7 +31,8 @@ struct line {
 	struct pl_reader *reader;
 	const char *server;
 	struct pl_addr addr;
-	uint16_t port, mtu; /* mtu: the largest that the collector takes by RDMA-CM; 0: not told */
+	uint16_t port, mtu; /* mtu: the largest that the collector accepts by RDMA-CM; 0: not
+			     * known */
 	struct pl_roce_path path;
 	struct pl_exchange_client *client; /* over TCP */
 	struct pl_call *call;              /* by RDMA-CM */

@@ -69,7 +69,7 @@ int pl_confine_path(struct pl_confine *c, const char *path, bool write)
 }
 
 /*
- * Rings of AF_XDP and memory of RDMA NICs are locked memory, also when they are made anew. The
+ * Rings of AF_XDP and memory of RDMA NICs are locked memory, also when they are made again. The
  * limit is raised before the right to do so is given up; when that is not allowed, the right to
  * lock more is kept, if there is one: it allows nothing else.
  */

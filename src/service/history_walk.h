@@ -2,7 +2,7 @@
 /*
  * A walk over the lists of a history (memory/history.h) in the order of time, for tail and query:
  * over the entries that are there and, if wanted, over new ones, also when their writer restarts or
- * creates its files anew.
+ * creates its files again.
  */
 #pragma once
 

@@ -211,7 +211,7 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	return h->flush_ns != 0 && h->flush_ns < due ? h->flush_ns : due;
 }
 
-/* On an error in the file, the rules in force stay. */
+/* When the file has an error, the present rules stay. */
 static void reload(void *s)
 {
 	struct pl_int_host *h = s;

@@ -94,7 +94,7 @@ void pl_query_member_piece(
 		&m->value);
 }
 
-/* ---- what is done is told and committed ---- */
+/* ---- reports and commits what is done ---- */
 
 static void send_marks(struct pl_query_member *m, uint64_t now_ns)
 {

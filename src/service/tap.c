@@ -463,7 +463,7 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 		       : PL_TURN_IDLE;
 }
 
-/* On an error in the file, the rules in force stay. */
+/* When the file has an error, the present rules stay. */
 static void reload(void *s)
 {
 	struct pl_tap_service *t = s;

@@ -110,7 +110,7 @@ struct pl_tap_service {
 	struct pl_tap_listening *listening; /* NULL: unknown, or not needed */
 	struct pl_tap_listening_stats listening_stats;
 	struct pl_tap_seen seen[PL_TAP_SEEN];
-	uint64_t passed_ns; /* time told by print.passed last */
+	uint64_t passed_ns; /* last time given to print.passed */
 	uint64_t expire_ns; /* time of the next expiry of flows, monotonic */
 	struct pl_port *ports[PL_TAP_PORTS_MAX];
 	size_t port_sources[PL_TAP_PORTS_MAX]; /* the source of each port, in the options */
@@ -137,7 +137,7 @@ struct pl_tap_service {
 	struct pl_tap_stats shown; /* sum with the kernel's counters, of the last request */
 	bool live;                 /* no source is a file */
 	bool told_unread;          /* it was said that packets have a link type that is not read */
-	uint16_t point;            /* observation point in force; of several, the first */
+	uint16_t point;            /* observation point in use; of several, the first */
 	struct pl_tap_place places[PL_TAP_PLACES_MAX];
 	unsigned int n_places;
 	uint64_t netns; /* network namespace of the places */

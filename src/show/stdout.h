@@ -2,7 +2,7 @@
 /*
  * Writes to standard output. A pipe without a reader would block a command for ever, even after
  * SIGTERM, which only sets a flag while the write goes on. So every byte, also of printf, is
- * written by this file, which waits in poll(2). Once the command has been told to end, it waits at
+ * written by this file, which waits in poll(2). Once a signal asked the command to end, it waits at
  * most two seconds for a reader that takes nothing.
  */
 #pragma once
@@ -22,8 +22,8 @@ extern const struct pl_print pl_stdout_print, pl_stderr_print;
 FILE *pl_stdout_open(void);
 FILE *pl_stdout_terminal(void);
 
-/* Records that a signal, which is no longer pending, told the command to end. For any thread, and
- * signal handlers. */
+/* Records that a signal, which is no longer pending, asked the command to end. To be called by any
+ * thread, and by signal handlers. */
 void pl_stdout_hurry(void);
 /* Returns true when writing was given up for that. */
 bool pl_stdout_given_up(void);

@@ -161,7 +161,7 @@ static bool send_spooled(struct topic_out *self, const struct pl_spool_record *r
 }
 
 /* Releases the rows of the spool that were sent. Called when all of them have ended: delivered,
- * dropped, or put anew at the end of the spool. */
+ * dropped, or put again at the end of the spool. */
 static void release_sent(struct topic_out *self)
 {
 	const uint64_t returned = self->sent.returned - self->kept;

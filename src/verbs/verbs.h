@@ -64,7 +64,7 @@ void pl_verbs_leave(struct pl_verbs *v);
 /*
  * Opens the device of the same name, which may be another one or the old one, as pl_verbs_open
  * does; its former address is preferred. Listeners listen again and counters go on; regions and
- * queue pairs must be made anew. After a failure, with diag, it may be called again.
+ * queue pairs must be made again. After a failure, with diag, it may be called again.
  */
 int pl_verbs_again(struct pl_verbs *v, struct pl_diag *diag);
 

@@ -85,7 +85,7 @@ struct pl_dta_report {
 	 * which alone have it */
 	uint8_t copies;
 	uint8_t hop;         /* postcard: 1 is the source */
-	uint8_t path_length; /* postcard: 0: not told */
+	uint8_t path_length; /* postcard: 0: not given */
 	uint8_t key_bytes;   /* 4 in the published forms */
 	const uint8_t *key;
 	uint64_t increment;

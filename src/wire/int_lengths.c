@@ -405,8 +405,8 @@ static bool source_words(struct pl_int *ret, unsigned int words, const struct pl
 					      words % ret->hop_words == 0);
 }
 
-/* Reads a stack in which the source's own words cannot be told from hops: only the newest block is
- * known to be a hop's. */
+/* Reads a stack in which the source's own words cannot be distinguished from hops: only the newest
+ * block is known to be a hop's. */
 static void take_newest(struct pl_int *ret, unsigned int words)
 {
 	ret->announced_hops = words >= ret->hop_words;
