@@ -284,7 +284,7 @@ static void test_unnamed(void)
 
 	rd_kafka_mock_topic_create(cluster.mock, "tm.pkt64.v1", 7, 1);
 	snprintf(uri, sizeof(uri), "kafka://%s?spool=%s/unnamed",
-		rd_kafka_mock_cluster_bootstraps(cluster.mock), dir);
+		rd_kafka_mock_cluster_bootstraps(cluster.mock), pl_test_folder);
 	if (!ok(pl_tap_out_open(&out, uri, &settings, &diag) == 0, "opens: %s", diag.text))
 		return;
 	put(out, 0, 100);
