@@ -99,7 +99,7 @@ static const struct pl_opt *options(void)
 			"(default 16)",
 			NULL },
 		{ PL_OPT_U64, 0, "samples", &captures.samples, "COUNT",
-			"most packets of each flow and block that a hash chooses, from 2 to 65536; "
+			"largest number of packets of each flow and block that a hash chooses, from 2 to 65536; "
 			"together with marks, this gives their delays as well (default none; with "
 			"--method hash 64)",
 			NULL },
@@ -107,8 +107,9 @@ static const struct pl_opt *options(void)
 		PL_MARK_ARGS_RULES(args, "which packets are counted (default all)"),
 		{ PL_OPT_CHOICE, 0, "method", &args.method, "METHOD",
 			"how packets are marked (default step; double with two bits); quic: "
-			"by the ends of QUIC connections (RFC 9506), of one capture; hash: not at all, a hash "
-			"of what no router changes chooses packets (RFC 9342, 7.2.2), of captures",
+			"by the ends of QUIC connections (RFC 9506), read from one capture; hash: not "
+			"marked, a hash over bytes that no router changes chooses packets of captures "
+			"(RFC 9342, 7.2.2)",
 			methods },
 		{ PL_OPT_LIST, 0, "bit", &args.bits, "BIT",
 			"where the mark is: dscp:N, tos:N, tclass:N, ecn:N, ipv4-reserved, altmark (in "

@@ -332,7 +332,8 @@ static int open_marking(
 	return r == 0 ? pl_mark_truth_init(&run->rows, args.form, start_ns, t) : r;
 }
 
-/* Tells the last results and all totals. Complains and returns false when writing failed. */
+/* Tells the last results and all totals. When writing failed, prints the error and returns
+ * false. */
 static bool end_marking(struct run *run)
 {
 	if (run->marking == NULL)

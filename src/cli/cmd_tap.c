@@ -74,7 +74,7 @@ static const struct pl_opt *options(void)
 			"number that identifies this exporter in tmpkt/1 datagrams, and its observation domain in IPFIX; at most 32 bits (default 0)",
 			NULL },
 		{ PL_OPT_RATE, 0, "rate", &args.rate, "RATE",
-			"most records per second, when reading capture files", NULL },
+			"largest number of records per second, when reading capture files", NULL },
 		{ PL_OPT_FLAG, 0, "dns", &args.dns, NULL,
 			"make records of DNS messages (UDP port 53) instead", NULL },
 		{ PL_OPT_FLAG, 0, "drops", &args.drops, NULL,
@@ -100,7 +100,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "flow-active", &args.flow_active_ns, "TIME",
 			"time after which a flow that lasts gets a record (default 60s)", NULL },
 		{ PL_OPT_U64, 0, "flow-table", &args.flow_table, "COUNT",
-			"most flows at a time; a further flow evicts another (default "
+			"largest number of flows at a time; a further flow evicts another (default "
 			"65536)",
 			NULL },
 		{ PL_OPT_STRING, 0, "flow-state", &args.flow_state, "FILE",

@@ -16,16 +16,16 @@ struct pl_decode_args {
 	uint64_t int_port, gre_type, geneve_class, trailing_words, source_words;
 };
 
-/* Fills what PL_DECODE_ARGS rows parsed into *ret, which refers to *profile. Complains and returns
- * an exit code, 0 when good. */
+/* Fills what PL_DECODE_ARGS rows parsed into *ret, which refers to *profile. Prints the error and
+ * returns an exit code, 0 when good. */
 int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_options *ret,
 	struct pl_profile *profile);
 /* Returns true when any of them was given. */
 bool pl_decode_args_given(const struct pl_decode_args *args);
 void pl_decode_args_done(struct pl_decode_args *args);
 
-/* What --vxlan-port says, as a word of ports (wire/tunnel_ports.h). Complains and returns an exit code,
- * 0 when good. */
+/* What --vxlan-port says, as a word of ports (wire/tunnel_ports.h). Prints the error and returns an
+ * exit code, 0 when good. */
 int pl_vxlan_ports_apply(const struct pl_opt_list *ports, uint64_t *ret);
 
 extern const char *const pl_arg_report_versions[],

@@ -104,7 +104,7 @@ static int check_rules(
 			continue;
 		pl_tap_rule_text(&text, rule);
 		pl_diag_set(diag,
-			"rule \"%.*s\": a sink takes INT off all packets or none of a kind, so its rules cannot sample; sample at the source, or report fewer by --every",
+			"rule \"%.*s\": a sink removes INT from all packets that a rule matches, so its rules cannot sample; sample at the source, or report fewer with --every",
 			(int)text.len, text.data);
 		pl_buf_done(&text);
 		return -EINVAL;
