@@ -48,11 +48,11 @@ struct pl_mark_capture {
 	bool no_memory;
 };
 
-/* Reads the capture. Complains, and returns false, after an error; packets read before it count. */
+/* Reads the capture. After an error, prints it and returns false; packets read before it count. */
 bool pl_mark_capture_read(struct pl_mark_capture *c);
 void pl_mark_capture_done(struct pl_mark_capture *c);
 
-/* Gives each packet of a capture to `one`. Complains, and returns false, after an error; packets
+/* Gives each packet of a capture to `one`. After an error, prints it and returns false; packets
  * before it were given. */
 bool pl_mark_capture_each(
 	const char *path, void (*one)(void *arg, const struct pl_packet *packet), void *arg);

@@ -20,5 +20,5 @@ struct pl_mark_hash_question {
 	const char *form; /* one of pl_out_forms */
 };
 
-/* Prints a row for each flow, block and segment. Complains; returns an exit code. */
+/* Prints a row for each flow, block and segment. Returns an exit code; prints errors. */
 int pl_mark_hash_print(const struct pl_mark_hash_question *q);

@@ -25,5 +25,5 @@ struct pl_mark_observe_options {
 int pl_mark_observe_bits(
 	struct pl_efm_config *ret, const char *const *texts, size_t n, struct pl_diag *diag);
 
-/* Reads and prints. Complains; returns an exit code. */
+/* Reads and prints. Returns an exit code; prints errors. */
 int pl_mark_observe(const struct pl_mark_observe_options *options);

@@ -34,7 +34,7 @@ struct pl_mark_out {
 int pl_mark_out_open(struct pl_mark_out *out);
 /* Takes a record of the kind. */
 void pl_mark_out_put(struct pl_mark_out *out, const void *record);
-/* Writes the file, and sends the records that wait. Complains; returns false when records were
- * lost. */
+/* Writes the file, and sends the records that wait. Prints the error and returns false when records
+ * were lost. */
 bool pl_mark_out_end(struct pl_mark_out *out);
 void pl_mark_out_close(struct pl_mark_out *out);

@@ -234,7 +234,7 @@ static bool agree(const struct comparing *q)
 	return true;
 }
 
-/* Reads all captures. Complains, and returns false, after an error; what was read is kept. */
+/* Reads all captures. After an error, prints it and returns false; what was read is kept. */
 static bool read_points(struct comparing *q)
 {
 	const struct pl_mark_read_options *o = q->o;

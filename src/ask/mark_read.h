@@ -60,5 +60,5 @@ struct pl_mark_read_options {
 size_t pl_mark_read_files(const char *const *captures, size_t n);
 /* Returns true for a file for results, NAME.seg192. */
 bool pl_mark_read_is_of_results(const char *file);
-/* Reads, compares and prints. Complains; returns an exit code. */
+/* Reads, compares and prints. Returns an exit code; prints errors. */
 int pl_mark_read_captures(struct pl_mark_read_options *options);

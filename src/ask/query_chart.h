@@ -29,5 +29,5 @@ void pl_query_chart_follow(struct pl_query_chart *c);
 void pl_query_chart_add(struct pl_query_chart *c, const struct pl_query_row *row);
 /* Draws new rows when it is time; to be called now and then. */
 void pl_query_chart_turn(struct pl_query_chart *c);
-/* Draws the last rows. Complains, and returns false, when that fails. */
+/* Draws the last rows. When that fails, prints the error and returns false. */
 bool pl_query_chart_end(struct pl_query_chart *c);

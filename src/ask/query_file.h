@@ -31,7 +31,7 @@ struct pl_query_file {
 /* Returns the kind of a file by its name; PL_FLAT_MAX: it is no file of records. */
 enum pl_flat_kind pl_query_file_kind(const char *path);
 
-/* Complains that the source of records of this kind has nothing that the question reads. */
+/* Prints the error that the source of records of this kind has nothing that the question reads. */
 void pl_query_complain_unread(const char *path, enum pl_flat_kind kind,
 	bool (*reads)(void *arg, enum pl_flat_kind kind), void *arg);
 

@@ -25,7 +25,7 @@ extern const char *const pl_key_forms[], *const pl_region_contents[];
 /* Returns the store of the epoch in the options; NULL after printing the error. */
 void *pl_region_store_of(const struct pl_region *region, const struct pl_region_args *args);
 
-/* Complains of a sketch of which not all columns are complete. */
+/* Prints an error for a sketch of which not all columns are complete. */
 struct pl_sketch;
 void pl_region_tell_whole(const struct pl_sketch *s, uint64_t complete);
 

@@ -8,5 +8,5 @@
 
 /* Returns true when `from` names such a file. */
 bool pl_tail_is_segments(const char *from);
-/* Prints. Complains; returns an exit code. */
+/* Prints the segments. Returns an exit code; prints errors. */
 int pl_tail_segments(const struct pl_tail_history *args);

@@ -81,8 +81,9 @@ struct pl_mark_result {
 	uint32_t n_missing;
 };
 
-/* True when the counts are of all packets of a known block; only such results go into sums. More pulses of
- * multiplexed marking than were sent are a duplicate, or packets of another block. */
+/* Returns true when all packets of a known block were counted; only such results go into sums. When
+ * more pulses of multiplexed marking were received than sent, one is a duplicate or from another
+ * block. */
 static inline bool pl_mark_result_is_sound(const struct pl_mark_result *r)
 {
 	return (r->has & PL_MARK_HAS_LOSS) != 0 &&

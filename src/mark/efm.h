@@ -123,7 +123,8 @@ struct pl_efm_way {
 	uint32_t run, marked; /* packets of the run of a value; those of them with T */
 	uint64_t taken_ns;    /* time of the last edge that was taken */
 	uint64_t edges, single, rejected, paused, period_marked;
-	uint64_t copied, inverted; /* next edge of the other direction: same value, or not */
+	uint64_t copied, inverted; /* edges whose next edge in the other direction had the same
+				    * value; those with another */
 	struct pl_efm_stat spin_rtt, spin_half;
 	struct pl_efm_trains trains;
 	/* the delay bit */

@@ -267,7 +267,7 @@ struct pl_config {
 	struct pl_conf_list regions; /* struct pl_config_region */
 	struct {
 		char *listen;              /* NULL: no translator */
-		char *to;                  /* roce://…; NULL: its regions */
+		char *to;                  /* roce://…; NULL: the translator's own regions */
 		unsigned int form;         /* 0: tracking, 1: plain */
 		struct pl_conf_list allow; /* char * */
 		double reporter_rate;

@@ -34,7 +34,7 @@ void pl_query_out_add(struct pl_query_out *rows, const struct pl_query_row *row)
 void pl_query_out_write(struct pl_query_out *rows);
 bool pl_query_out_full(const struct pl_query_out *rows);
 /* Ends the output: closes the array, if one is open, and prints the counters, unless they are NULL.
- * Complains and returns false when writing failed. */
+ * When writing failed, prints the error and returns false. */
 bool pl_query_out_end(struct pl_query_out *rows, const struct pl_query_stats *stats);
-/* Complains of rows and records that the result lacks. */
+/* Prints a message about rows and records that the result lacks. */
 void pl_query_out_tell(const struct pl_query_out *rows, const struct pl_query_stats *stats);

@@ -46,8 +46,8 @@ struct pl_record_out {
 /* Prints the error of an expression of --where, with a mark under the character at fault. */
 void pl_where_complain(const char *text, const struct pl_diag *diag);
 
-/* Begins the output of paths. form: one of pl_out_forms. where may be NULL. Complains and returns
- * an exit code, 0 when good. */
+/* Begins the output of paths. form: one of pl_out_forms. where may be NULL. Prints the error and
+ * returns an exit code, 0 when good. */
 int pl_record_out_init(
 	struct pl_record_out *out, const char *form, const char *where, uint64_t limit);
 /* Opens the output for other kinds than paths. kinds 0: paths and events, or those of the two to
@@ -76,7 +76,7 @@ void pl_record_out_write(struct pl_record_out *out);
 /* Ends the output: closes the array, if one is open, and writes. */
 void pl_record_out_end(struct pl_record_out *out);
 
-/* Complains about a failed write, and returns false then. */
+/* Prints the error of a failed write, and returns false then. */
 bool pl_record_out_good(const struct pl_record_out *out);
 
 /* Prints a record of a history by its kind. */

@@ -41,8 +41,8 @@ void pl_row_out_add(struct pl_row_out *out, const char *const *values);
 /* Writes the gathered rows. */
 void pl_row_out_write(struct pl_row_out *out);
 
-/* Ends the output: closes the array, if one is open, writes and frees. Complains and returns false
- * when writing failed. */
+/* Ends the output: closes the array, if one is open, writes and frees. When writing failed, prints
+ * the error and returns false. */
 bool pl_row_out_end(struct pl_row_out *out);
 
 /* Returns true when no more is to be written. */
