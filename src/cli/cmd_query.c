@@ -53,7 +53,7 @@ static const struct pl_opt *options(void)
 			"than this (default 1m)",
 			NULL },
 		{ PL_OPT_COUNT, 0, "groups", &args.sql.groups, "COUNT",
-			"most groups at a time; rows of windows that had more are marked "
+			"largest number of groups at a time; rows of windows that had more are marked "
 			"incomplete (default 262144)",
 			NULL },
 		{ PL_OPT_FLAG, 0, "inner", &args.sql.inner, NULL,
