@@ -127,7 +127,7 @@ __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 	struct pl_tap_count_value one, *value;
 	uint32_t zero = 0;
 	uint64_t now_ns, n;
-	long r;
+	int r;
 	void *table = bpf_map_lookup_elem(&pl_tap_counting, &zero);
 
 	if (w == NULL || table == NULL)
@@ -143,7 +143,8 @@ __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 	if (value == NULL) {
 		one = (struct pl_tap_count_value){ n, n * w->walk.record.wire_len,
 			n * w->walk.record.pay_len, now_ns };
-		r = bpf_map_update_elem(table, &key, &one, BPF_NOEXIST);
+		/* An int before Linux 6.4: the upper half of the register is not its sign. */
+		r = (int)bpf_map_update_elem(table, &key, &one, BPF_NOEXIST);
 		if (r == 0) {
 			w->book.counts.counted += n;
 			return 1;
