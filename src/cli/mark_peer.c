@@ -212,8 +212,8 @@ int pl_mark_peer_fill(struct pl_mark_peer *p, struct pl_mark_args *a, enum pl_ho
 	if (a->from == NULL)
 		return 0;
 	if (!is_host(p, a->from)) {
-		pl_complain(
-			"--from %s: not the address of the host that marks (%s)", a->from, ADDRESSES);
+		pl_complain("--from %s: not the address of the host that marks (%s)", a->from,
+			ADDRESSES);
 		return PL_EXIT_USAGE;
 	}
 	if (a->pin != NULL) {

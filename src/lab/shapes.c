@@ -215,8 +215,8 @@ int pl_lab_shape(struct pl_lab_topology *t, const char *text, const struct pl_la
 	}
 	s->make(&m, p);
 	if (m.error == -E2BIG) {
-		pl_diag_set(diag, "'%s' has more than %d nodes or %d links", text,
-			PL_LAB_NODES_MAX, PL_LAB_LINKS_MAX);
+		pl_diag_set(diag, "'%s' has more than %d nodes or %d links", text, PL_LAB_NODES_MAX,
+			PL_LAB_LINKS_MAX);
 		return -EINVAL;
 	}
 	return m.error;
