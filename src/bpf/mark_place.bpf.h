@@ -134,7 +134,7 @@ static __always_inline enum put fits(
 
 	if (!options() || s->option != 0)
 		return PUT_DONE;
-	if ((kind != 0 && (s->next == 0 || (s->dst_opts != 0 && s->next != kind))) ||
+	if ((kind != 0 && (s->next == 0 || (s->dst_opts != 0 && s->dst_opts != 40))) ||
 		(s->next == kind && s->first[1] == 255) || (s->bytes == 40 && len > 40) ||
 		s->bytes + PL_MARK_GROWTH > 65535 + 40)
 		return PUT_UNFIT;

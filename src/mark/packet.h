@@ -185,13 +185,20 @@ PL_MARK_INLINE bool pl_mark_is_extension(uint32_t next)
 PL_MARK_INLINE bool pl_mark_read_routing(
 	const uint8_t *h, const uint8_t *end, struct pl_mark_packet *s)
 {
-	const uint32_t at = s->routing;
+	uint32_t at = s->routing;
 	const uint8_t *r;
 
 	if (at == 0)
 		return true;
+	if (at > 2047)
+		return false;
+#ifdef __bpf__
+	/* The verifier must see the bound, which the compiler would take for known. */
+	asm volatile("" : "+r"(at));
+	at &= 2047;
+#endif
 	r = h + at;
-	if (at > 2048 || r + 8 > end)
+	if (r + 8 > end)
 		return false;
 	if (r[1] < 2 || r[2] != 4 || r[3] == 0)
 		return true;

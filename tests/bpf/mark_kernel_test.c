@@ -626,11 +626,13 @@ static void test_segments_of_routes(uint32_t in)
 		(void)run(skel->progs.pl_mark_edge_in, &p, 0);
 		end_segment(&before, 40);
 		wrong[2] += !same(&p, &before);
-		/* A second header of Destination Options, behind the routing header, is where meters
-		 * would look. */
+		/* Meters would look into Destination Options behind the routing header, whether there
+		 * are others in front of it or not. */
 		make_six(&before, 0, 0);
 		add_header(&before, 60, 8);
 		add_routing(&before);
+		if (i % 2 == 0)
+			add_header(&before, 60, 8);
 		p = before;
 		(void)run(skel->progs.pl_mark_marker, &p, 0);
 		wrong[3] += same(&p, &before) != (kind == 60);
