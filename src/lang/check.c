@@ -145,6 +145,7 @@ static bool check_key(struct checker *c, const struct ast *ast)
 	if (node->op == N_COLUMN) {
 		column->unit = node->column->unit;
 		column->form = node->column->form;
+		column->time = pl_query_is_time(node->column);
 	}
 	stage->n_keys++;
 	return true;
@@ -299,6 +300,7 @@ static bool add_item(struct checker *c, const struct node *node, const char *nam
 	if (node->op == N_COLUMN) {
 		column->unit = node->column->unit;
 		column->form = node->column->form;
+		column->time = pl_query_is_time(node->column);
 	}
 	if (name[0] == '\0') {
 		char made[24];

@@ -235,8 +235,10 @@ int pl_query_check_agg(struct checker *c, const struct ast *ast)
 	column->width = agg.type == PL_QUERY_ADDR ? 16 : 8;
 	if (agg.n_args == 1 && agg.args[0]->op == N_COLUMN && agg.kind != AGG_COUNT &&
 		agg.kind != AGG_COUNT_DISTINCT && agg.kind != AGG_APPROX_DISTINCT &&
-		agg.kind != AGG_BIT_OR)
+		agg.kind != AGG_BIT_OR) {
 		column->unit = agg.args[0]->column->unit;
+		column->time = pl_query_is_time(agg.args[0]->column);
+	}
 	stage->aggs[stage->n_aggs] = agg;
 	return (int)stage->n_aggs++;
 }

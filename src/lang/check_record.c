@@ -102,14 +102,14 @@ static const struct node *boolean(struct checker *c, const struct ast *ast, cons
 	return node;
 }
 
-/* True for a column of times since the Unix epoch: ts, first_ts, ts_ns. */
-static bool is_time(const struct column *column)
+bool pl_query_is_time(const struct column *column)
 {
 	const size_t n = strlen(column->name);
 
-	return strcmp(column->unit, "ns") == 0 &&
-	       ((n >= 2 && strcmp(column->name + n - 2, "ts") == 0) ||
-		       (n >= 5 && strcmp(column->name + n - 5, "ts_ns") == 0));
+	if (column->time || column->unit == NULL || strcmp(column->unit, "ns") != 0)
+		return column->time;
+	return (n >= 2 && strcmp(column->name + n - 2, "ts") == 0) ||
+	       (n >= 5 && strcmp(column->name + n - 5, "ts_ns") == 0);
 }
 
 /* Checks a number in quotes that is compared with a column of numbers, or a time with one of times. */
@@ -118,7 +118,7 @@ static const struct node *quoted_number(
 {
 	/* A_TEXT has one. */
 	const char *text = ast->name != NULL ? ast->name : "";
-	const bool negative = text[0] == '-', time = is_time(column);
+	const bool negative = text[0] == '-', time = pl_query_is_time(column);
 	struct node *node;
 	uint64_t v;
 

@@ -182,6 +182,10 @@ static const struct {
 	{ "SELECT src FROM packets WHERE tcp_flags = 'syn|'", 43, "cannot be \"syn|\"" },
 	{ "SELECT src FROM packets WHERE ttl = 'tcp'", 37, "is not a number" },
 	{ "SELECT src FROM packets WHERE ttl = '2026-11-22'", 37, "is not a number" },
+	{ "SELECT src, count(*) AS n FROM packets GROUP BY src HAVING n > 'many'", 64,
+		"is not a number" },
+	{ "SELECT src, count(ts) AS n FROM packets GROUP BY src HAVING n > '2026-11-22'", 65,
+		"is not a number" },
 	{ "SELECT src FROM packets WHERE ts < '2026-11-22T25:00:00'", 36,
 		"is neither a time such as 2026-11-22T01:37:27Z nor a number" },
 	{ "SELECT src FROM packets GROUP BY src, TUMBLE(ts, 1s)", 39,
@@ -417,6 +421,11 @@ static const struct {
 	{ "SELECT src FROM packets WHERE ts >= '2026-11-22T01:37:27.5Z' and '2026-11-23' > ts_ns",
 		"step 1\n  scan packets\n  filter ts >= 1795311447500000000\n"
 		"  filter ts_ns <= 1795391999999999999\n  result src as src\n" },
+	{ "SELECT src, max(ts) AS newest FROM packets GROUP BY src HAVING newest > '2026-11-22'",
+		NULL },
+	{ "SELECT src FROM (SELECT src, min(ts) AS oldest FROM packets GROUP BY src) AS a "
+	  "WHERE oldest < '2026-11-22'",
+		NULL },
 	{ "SELECT a.dst FROM flows AS a JOIN dns AS b ON a.src = b.client WITHIN 1s "
 	  "WHERE a.first_ts > '1970-01-01T00:01:00'",
 		NULL },

@@ -36,6 +36,7 @@ struct column {
 	bool qualified; /* named only as source.name: an earlier column has its name */
 	int8_t absent;  /* bit of the row's first word; -1: never absent */
 	uint8_t form;   /* enum pl_form, for a column of paths, hops, events and values; else U8 */
+	bool time;      /* made of a column of times; see pl_query_is_time */
 	bool of_path;   /* stream of hops: a column of the hop's path */
 	/* 1 + the kind of the record at the offset, whose Community ID this text is; 0: the text is
 	 * at the offset. */
@@ -348,6 +349,8 @@ uint32_t pl_query_vectors(const struct node *node);
 /* Checks the operand of a comparison with `with`: a word or an id, if the column has them. */
 const struct node *pl_query_check_beside(
 	struct checker *c, const struct ast *ast, const struct node *with, check_fn *check);
+/* True for a column of times since the Unix epoch, such as ts, first_ts, ts_ns, and what is made of one. */
+bool pl_query_is_time(const struct column *column);
 /* check_word.c: checks a word for the number of a protocol, or for flags, beside their column;
  * false when it is no such word. *ret is NULL after an error. */
 bool pl_query_check_word(
