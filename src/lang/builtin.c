@@ -197,6 +197,8 @@ int pl_query_builtin_text(struct pl_buf *out, const char *call, struct pl_diag *
 		if (e == 0 && !take_sign(&r, ')'))
 			e = fail(&r, r.pos, "expected a comma or \")\"");
 	}
+	if (e == 0)
+		(void)take_sign(&r, ';');
 	if (e == 0 && r.text[r.pos] != '\0')
 		e = fail(&r, r.pos, "expected parameters in parentheses, or the end");
 	if (e < 0)

@@ -665,6 +665,7 @@ static const struct {
 	{ "ddos(threshold=5, threshold=6)", -EINVAL, 19, "given twice" },
 	{ "ddos(threshold=5) x", -EINVAL, 19, "or the end" },
 	{ "ddos(threshold=5 or 1)", -EINVAL, 18, "expected a comma" },
+	{ "ddos;;", -EINVAL, 6, "or the end" },
 	{ "ddos threshold=5", -EINVAL, 6, "in parentheses" },
 };
 
@@ -788,7 +789,7 @@ static void test_flow_bytes(void)
 	uint64_t n[PL_DROP_REASONS] = { 0 };
 
 	pl_buf_init(&text);
-	ok(pl_query_builtin_text(&text, "flow_bytes(bytes=300)", NULL) == 0 &&
+	ok(pl_query_builtin_text(&text, "flow_bytes(bytes=300) ; ", NULL) == 0 &&
 			pl_query_parse(&query, text.data, NULL) == 0 &&
 			pl_query_run_new(&r, query, &config, tell, n, NULL) == 0,
 		"flow_bytes");
@@ -820,7 +821,8 @@ static void figures(void *arg, const struct pl_query_row *row)
 								: (double)row->values[i].u;
 }
 
-/* Three names of 4 labels with 5 characters each, asked for by TXT, and one of 2 labels with 9 by A. */
+/* Three names of 4 labels with 5 characters each, asked for by TXT; one of 2 labels with 9, and the root, by
+ * A. */
 static void test_names(void)
 {
 	const struct pl_query_config config = { .max_groups = 16 };
@@ -830,12 +832,12 @@ static void test_names(void)
 	struct pl_buf text;
 
 	memset(&t, 0, sizeof(t));
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 5; i++) {
 		struct pl_dns64 *d = dns(99, 30, i < 3 ? 16 : 1, false, 0);
 
 		d->name_hash = 1000 + i;
-		d->labels = i < 3 ? 4 : 2;
-		d->name_len = i < 3 ? 4 * 6 + 1 : 2 * 10 + 1;
+		d->labels = i < 3 ? 4 : i < 4 ? 2 : 0;
+		d->name_len = i < 3 ? 4 * 6 + 1 : i < 4 ? 2 * 10 + 1 : 1;
 		d->entropy = 96;
 	}
 	pl_buf_init(&text);
@@ -845,10 +847,10 @@ static void test_names(void)
 		"dns_names");
 	pl_query_feed(r, PL_FLAT_DNS64, t.dns, t.n_dns, 0);
 	pl_query_finish(r);
-	ok(got[2] == 4 && got[7] == 4, "names and requests");
-	ok(got[3] == 24 && got[4] == 6, "length of the name %g, and of its labels %g", got[3],
+	ok(got[2] == 5 && got[7] == 5, "names and requests");
+	ok(got[3] == 19.4 && got[4] == 4.8, "length of the name %g, and of its labels %g", got[3],
 		got[4]);
-	ok(got[5] == 3 && got[6] == 0.75, "entropy %g, share of TXT %g", got[5], got[6]);
+	ok(got[5] == 3 && got[6] == 0.6, "entropy %g, share of TXT %g", got[5], got[6]);
 	pl_query_run_free(r);
 	pl_query_free(query);
 	pl_buf_done(&text);
