@@ -54,7 +54,7 @@ class Pmacct:
     """nfacctd, likewise: a line of JSON for each flow."""
 
     def __init__(self, at):
-        self.at, self.out = at, lab.path("pmacct.json")
+        self.at, self.out = at, lab.path(f"pmacct-{at}.json")
         config = lab.write("nfacctd.conf", f"nfacctd_ip: 127.0.0.1\nnfacctd_port: {at}\nplugins: print[p]\nprint_output_file[p]: {self.out}\nprint_output_file_append[p]: true\n"
                            "print_output[p]: json\nprint_refresh_time[p]: 2\ntimestamps_since_epoch: true\n"
                            "aggregate[p]: src_host,dst_host,src_port,dst_port,proto,tcpflags,timestamp_start,timestamp_end\n")
