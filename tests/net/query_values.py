@@ -259,8 +259,7 @@ def test_together():
     run("tap", "--to", f"udp://127.0.0.1:{packets}?kind=pkt96", path("both.pcap"))
     run("gen", "int", "-n", 200, "--flows", 6, "-r", 2000, f"udp://127.0.0.1:{reports}")
     ok(wait(lambda: len(reported()) >= 190), "reports are decoded")
-    told = len(reported())
-    ok(wait(lambda: sorted(s["seen"] for s in status()) == sorted((sum(n), n[0] + told)) and not any(s["waiting_bytes"] for s in status())),
+    ok(wait(lambda: sorted(s["seen"] for s in status()) == sorted((sum(n), n[0] + len(reported()))) and not any(s["waiting_bytes"] for s in status())),
        "the streams have seen all", status())
     dropped = sum(s["dropped"] + s["missed"] for s in status())
     for name, p in asked.items():
