@@ -48,7 +48,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static int hex_digit(char c)
+int pl_hex_digit(char c)
 {
 	if (is_digit(c))
 		return c - '0';
@@ -71,7 +71,7 @@ int pl_parse_u64(const char *text, uint64_t *ret)
 	if (*text == '\0')
 		return -EINVAL;
 	for (; *text != '\0'; text++) {
-		int digit = hex_digit(*text);
+		int digit = pl_hex_digit(*text);
 
 		if (digit < 0 || (uint64_t)digit >= base)
 			return -EINVAL;

@@ -10,6 +10,9 @@
 
 #include "base/addr.h"
 
+/* Returns the value of a hexadecimal digit, or -1. */
+int pl_hex_digit(char c);
+
 int pl_parse_u64(const char *text, uint64_t *ret);  /* decimal, or 0x hexadecimal */
 int pl_parse_double(const char *text, double *ret); /* decimal with optional exponent; finite */
 

@@ -44,15 +44,6 @@ enum pl_dp_field pl_dp_field_find(const char *name, size_t len, struct pl_diag *
 
 /* ---- text ---- */
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 int pl_dp_mac_parse(const char *text, uint64_t *ret)
 {
 	uint64_t mac = 0;
@@ -60,7 +51,7 @@ int pl_dp_mac_parse(const char *text, uint64_t *ret)
 	if (strlen(text) != 17)
 		return -EINVAL;
 	for (unsigned int i = 0; i < 17; i++) {
-		const int d = hex_digit(text[i]);
+		const int d = pl_hex_digit(text[i]);
 
 		if (i % 3 == 2 ? text[i] != ':' : d < 0)
 			return -EINVAL;

@@ -11,14 +11,6 @@
 
 #include "base/num.h"
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes percent escapes in place. */
 static int decode(char *text, const char *name, struct pl_diag *diag)
 {
@@ -31,8 +23,8 @@ static int decode(char *text, const char *name, struct pl_diag *diag)
 			*to++ = *from;
 			continue;
 		}
-		high = hex_digit(from[1]);
-		low = high < 0 ? -1 : hex_digit(from[2]);
+		high = pl_hex_digit(from[1]);
+		low = high < 0 ? -1 : pl_hex_digit(from[2]);
 		if (low < 0 || high + low == 0) {
 			pl_diag_set(diag,
 				"value of '%s' in the URI: behind '%%' stand two hexadecimal "
