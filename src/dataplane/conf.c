@@ -59,7 +59,7 @@ static const struct pl_conf_row queue_rows[] = {
 	{ .key = "burst", .type = PL_CONF_SIZE, AT(burst), .def = "0B", .max = PL_DP_BURST_MAX,
 	  .help = "Bytes that the shaper sends at once after a pause; 0B: one packet." },
 	{ .key = "ecn", .type = PL_CONF_SIZE, AT(ecn), .def = "0B", .max = UINT32_MAX,
-	  .help = "Depth in bytes above which ECN-capable packets are marked CE; 0B: never." },
+	  .help = "Depth in bytes from which on ECN-capable packets are marked CE; 0B: never." },
 	{ 0 },
 };
 #undef AT

@@ -50,7 +50,7 @@ extern const char *const pl_lab_marking_bys[]; /* indexed by enum pl_dp_point_by
 	{ .key = "marking.clock_error", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, clock_error_ns), .def = "1ms", .max = UINT64_C(3600000000000), \
 	  .help = "Largest difference between the clocks of two points, for the guard band." }, \
 	{ .key = "marking.delay", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, delay_ns), .def = "50ms", .max = UINT64_C(3600000000000), \
-	  .help = "Mean delay between any two points, of the guard band." }, \
+	  .help = "Mean delay between any two points, for the guard band." }, \
 	{ .key = "marking.deviation", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, deviation_ns), .def = "10ms", .max = UINT64_C(3600000000000), \
 	  .help = "Standard deviation of the delay, three times in the guard band." }
 /* clang-format on */

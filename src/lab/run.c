@@ -17,7 +17,7 @@ const struct pl_conf_row pl_lab_run_rows[] = {
 	{ .key = "name", .type = PL_CONF_STRING, .offset = offsetof(struct pl_lab_run_conf, name), .check = pl_lab_check_name,
 	  .help = "Name of the command: its output goes to NAME.log in the lab's folder, and show lists it." },
 	{ .key = "ready", .type = PL_CONF_STRING, .offset = offsetof(struct pl_lab_run_conf, ready),
-	  .help = "Text that the command prints when others can use it: the next commands start after that. lab check ends the command after those behind it." },
+	  .help = "Text that the command prints as soon as other commands can use it: the next ones start after that. lab check ends the command after those behind it." },
 	{ .key = "account", .type = PL_CONF_BOOL, .offset = offsetof(struct pl_lab_run_conf, account), .def = "false",
 	  .help = "The command prints its account on SIGUSR1 and at its end, as translate, collect and gen dta do; show and check use it." },
 	{ .key = "check", .type = PL_CONF_STRING, .offset = offsetof(struct pl_lab_run_conf, check),
