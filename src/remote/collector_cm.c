@@ -28,6 +28,11 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 	uint8_t told[PL_EXCHANGE_STORE_BYTES];
 	struct pl_build b = pl_build(told, sizeof(told));
 	struct pl_connection_terms terms;
+	const struct collector_request request = { .kind = COLLECTOR_CM,
+		.path = &e->path,
+		.from = &e->path.dst,
+		.theirs = &theirs,
+		.connection = e->id };
 	struct collector_peer *p;
 	const uint8_t *wanted = t->private;
 	size_t n = t->private != NULL ? t->private_len : 0;
@@ -42,7 +47,7 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 		theirs.access &= wanted[PL_EXCHANGE_NAME_MAX];
 	if (theirs.name[0] == '\0' && c->n_stores == 1)
 		memcpy(theirs.name, c->stores[0].name, sizeof(theirs.name));
-	r = collector_make_peer(c, &e->path, &e->path.dst, &theirs, &e->id, NULL, &ours, &p);
+	r = collector_make_peer(c, &request, &ours, &p);
 	if (r != 0) {
 		c->ops->connections->reject(c->nic, e->id,
 			r == PL_EXCHANGE_NO_ROOM    ? PL_CM_NO_RESOURCES

@@ -320,39 +320,13 @@ static int own_key(struct pl_collector *c, const struct collector_store *s,
 	return c->ops->region_add(c->nic, &region, ret_key, NULL);
 }
 
-int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
-	const struct pl_addr *from, const struct pl_exchange *theirs, const uint32_t *connection,
-	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
-	struct collector_peer **ret)
+/* Fills in the queue pair that a request asks for. */
+static void make_qp(const struct pl_collector *c, const struct collector_request *q,
+	const struct collector_store *s, uint8_t access, uint32_t psn, struct pl_rdma_qp *ret)
 {
-	const bool by_cm = connection != NULL;
-	const uint8_t access = access_for(c, &path->dst, from, theirs->access);
-	const int store = find_store(c, theirs->name);
-	const struct collector_store *s;
-	struct collector_peer *p;
-	struct pl_rdma_qp qp;
-	uint32_t psn, key = 0;
-	int r;
+	const struct pl_exchange *theirs = q->theirs;
 
-	/* A host that may write, but gets none of the requested operations, learns that from the
-	 * answer. */
-	if (access == 0 && !allows(c, &path->dst))
-		return PL_EXCHANGE_NO_RIGHT;
-	if (store < 0)
-		return PL_EXCHANGE_NO_STORE;
-	if (by_cm && !right_vlan(&c->options.rules, path))
-		return PL_EXCHANGE_NO_RIGHT;
-	if (!may_settle(c, from, &path->dst, by_cm ? theirs->qpn : 0))
-		return PL_EXCHANGE_NO_ROOM;
-	if (by_cm)
-		make_way(c, from);
-	p = free_peer(c);
-	if (p == NULL || getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
-		return PL_EXCHANGE_NO_ROOM;
-	if (is_switch != NULL)
-		psn = is_switch->psn;
-	s = &c->stores[store];
-	qp = (struct pl_rdma_qp){ .service = theirs->service,
+	*ret = (struct pl_rdma_qp){ .service = theirs->service,
 		.access = access,
 		.state = PL_RDMA_READY,
 		.rnr_timer = RNR_TIMER,
@@ -363,18 +337,75 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		.psn = psn & PL_ROCE_PSN_MASK,
 		.peer_qpn = theirs->qpn,
 		.receives = COLLECTOR_RECEIVES,
-		.rc_opcodes = is_switch != NULL,
-		.path = *path };
+		.rc_opcodes = q->kind == COLLECTOR_SWITCH,
+		.path = *q->path };
 	if (theirs->service == PL_ROCE_UC) {
-		qp.access &= PL_RDMA_WRITE;
-		qp.depth = 0;
-	} else if (qp.depth == 0 || qp.depth > PL_RDMA_DEPTH_MAX) {
-		qp.depth = DEPTH_DEFAULT;
+		ret->access &= PL_RDMA_WRITE;
+		ret->depth = 0;
+	} else if (ret->depth == 0 || ret->depth > PL_RDMA_DEPTH_MAX) {
+		ret->depth = DEPTH_DEFAULT;
 	}
-	set_rules(&qp, &c->options.rules, by_cm);
+	set_rules(ret, &c->options.rules, q->kind == COLLECTOR_CM);
+}
+
+/* Fills in the answer: what the peer needs to write into the store. key: of this queue pair; 0: the
+ * store's. */
+static void make_answer(const struct pl_collector *c, const struct pl_roce_path *path,
+	const struct collector_store *s, const struct pl_rdma_qp *qp, uint32_t key,
+	struct pl_exchange *ret)
+{
+	*ret = (struct pl_exchange){ .service = qp->service,
+		.gid = path->src,
+		.pkey = qp->pkey,
+		.va = s->va,
+		.bytes = s->info.store_bytes,
+		.key = key != 0 ? key : s->key,
+		.qpn = qp->qpn,
+		.psn = qp->psn,
+		.mtu = qp->mtu,
+		.depth = qp->depth,
+		.access = qp->access,
+		.has_store = true,
+		.epoch = s->info.epoch,
+		.region_id = s->info.id,
+		.store = s->info.params };
+	memcpy(ret->mac, c->ops->mac(c->nic), sizeof(ret->mac));
+	memcpy(ret->name, s->name, sizeof(ret->name));
+}
+
+int collector_make_peer(struct pl_collector *c, const struct collector_request *q,
+	struct pl_exchange *ret_ours, struct collector_peer **ret)
+{
+	const bool by_cm = q->kind == COLLECTOR_CM;
+	const struct pl_addr *addr = &q->path->dst;
+	const uint8_t access = access_for(c, addr, q->from, q->theirs->access);
+	const int store = find_store(c, q->theirs->name);
+	const struct collector_store *s;
+	struct collector_peer *p;
+	struct pl_rdma_qp qp;
+	uint32_t psn, key = 0;
+	int r;
+
+	/* A host that may write, but gets none of the requested operations, learns that from the
+	 * answer. */
+	if (access == 0 && !allows(c, addr))
+		return PL_EXCHANGE_NO_RIGHT;
+	if (store < 0)
+		return PL_EXCHANGE_NO_STORE;
+	if (by_cm && !right_vlan(&c->options.rules, q->path))
+		return PL_EXCHANGE_NO_RIGHT;
+	if (!may_settle(c, q->from, addr, by_cm ? q->theirs->qpn : 0))
+		return PL_EXCHANGE_NO_ROOM;
+	if (by_cm)
+		make_way(c, q->from);
+	p = free_peer(c);
+	if (p == NULL || getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
+		return PL_EXCHANGE_NO_ROOM;
+	s = &c->stores[store];
+	make_qp(c, q, s, access, q->kind == COLLECTOR_SWITCH ? q->psn : psn, &qp);
 	r = own_key(c, s, p, &qp, &key);
 	if (r == 0)
-		r = c->ops->qp_add(c->nic, &qp, connection, &qp.qpn);
+		r = c->ops->qp_add(c->nic, &qp, by_cm ? &q->connection : NULL, &qp.qpn);
 	if (r < 0) {
 		if (key != 0)
 			c->ops->region_remove(c->nic, key);
@@ -382,8 +413,8 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	}
 	*p = (struct collector_peer){ .used = true,
 		.by_cm = by_cm,
-		.from = *from,
-		.addr = path->dst,
+		.from = *q->from,
+		.addr = *addr,
 		.number = c->numbers++,
 		.qpn = qp.qpn,
 		.key = key,
@@ -391,27 +422,9 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		.exclusive = by_cm || qp.service == PL_ROCE_RC,
 		.store = (uint32_t)store,
 		.account = UINT32_MAX };
-	if (is_switch != NULL)
-		c->switch_qpn = qp.qpn;
 	if (!by_cm)
 		settle(c, p);
-	*ret_ours = (struct pl_exchange){ .service = qp.service,
-		.gid = path->src,
-		.pkey = qp.pkey,
-		.va = s->va,
-		.bytes = s->info.store_bytes,
-		.key = key != 0 ? key : s->key,
-		.qpn = qp.qpn,
-		.psn = qp.psn,
-		.mtu = qp.mtu,
-		.depth = qp.depth,
-		.access = qp.access,
-		.has_store = true,
-		.epoch = s->info.epoch,
-		.region_id = s->info.id,
-		.store = s->info.params };
-	memcpy(ret_ours->mac, c->ops->mac(c->nic), sizeof(ret_ours->mac));
-	memcpy(ret_ours->name, s->name, sizeof(ret_ours->name));
+	make_answer(c, q->path, s, &qp, key, ret_ours);
 	*ret = p;
 	return 0;
 }
@@ -447,6 +460,9 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 {
 	struct pl_collector *c = arg;
 	struct pl_roce_path path;
+	const struct collector_request request = {
+		.kind = COLLECTOR_TCP, .path = &path, .from = peer, .theirs = theirs
+	};
 	struct collector_peer *p;
 	int r;
 
@@ -461,7 +477,7 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 		return PL_EXCHANGE_NO_RIGHT;
 	if (!end_stale(c, peer, theirs))
 		return PL_EXCHANGE_NO_TERMS;
-	r = collector_make_peer(c, &path, peer, theirs, NULL, NULL, ret_ours, &p);
+	r = collector_make_peer(c, &request, ret_ours, &p);
 	if (r == 0)
 		*ret_id = (uint64_t)(p - c->peers) + 1;
 	return r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The state of a collector, for its files. */
+/* State of a collector, for collector.c (stores, turns), collector_peers.c (queue pairs),
+ * collector_cm.c (the connection manager), collector_switch.c (a switch that writes by itself). */
 #pragma once
 
 #include "memory/append.h"
@@ -76,13 +77,26 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 	struct pl_exchange *ret_ours, uint64_t *ret_id);
 void collector_ended(void *arg, uint64_t id);
 
-/* Makes the queue pair that `theirs` asks for on behalf of `from`, with answers along `path` from
- * this side to the peer; for a request of the connection manager, or for a switch, or for neither
- * (NULL). Returns 0 with the answer in *ret_ours, or enum pl_exchange_refusal. */
-int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
-	const struct pl_addr *from, const struct pl_exchange *theirs, const uint32_t *connection,
-	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
-	struct collector_peer **ret);
+enum collector_request_kind {
+	COLLECTOR_TCP,    /* the exchange of parameters over TCP */
+	COLLECTOR_CM,     /* the connection manager */
+	COLLECTOR_SWITCH, /* options.peer_switch, which asks for nothing by itself */
+};
+
+/* A request for a queue pair. Pointers are valid during the call. */
+struct collector_request {
+	enum collector_request_kind kind;
+	const struct pl_roce_path *path; /* of answers, from this side to the peer */
+	const struct pl_addr *from;      /* host that asks */
+	const struct pl_exchange *theirs;
+	uint32_t connection; /* CM: its id */
+	uint32_t psn;        /* switch: first packet sequence number; a random one for others */
+};
+
+/* Makes the queue pair of a request. Returns 0 with the answer in *ret_ours, or enum
+ * pl_exchange_refusal. */
+int collector_make_peer(struct pl_collector *c, const struct collector_request *request,
+	struct pl_exchange *ret_ours, struct collector_peer **ret);
 
 /* Ends a peer: removes its queue pair and its key. */
 void collector_end_peer(struct pl_collector *c, struct collector_peer *p);

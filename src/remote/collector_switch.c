@@ -37,6 +37,11 @@ int collector_switch_open(struct pl_collector *c, struct pl_diag *diag)
 		.access = PL_RDMA_WRITE },
 			   ours;
 	struct pl_roce_path path;
+	const struct collector_request request = { .kind = COLLECTOR_SWITCH,
+		.path = &path,
+		.from = &s->gid,
+		.theirs = &theirs,
+		.psn = s->psn };
 	struct collector_peer *p;
 	int r = make_list(c, diag);
 
@@ -56,7 +61,7 @@ int collector_switch_open(struct pl_collector *c, struct pl_diag *diag)
 	}
 	path.v1 = s->v1;
 	memcpy(theirs.name, c->stores[0].name, sizeof(theirs.name));
-	r = collector_make_peer(c, &path, &s->gid, &theirs, NULL, s, &ours, &p);
+	r = collector_make_peer(c, &request, &ours, &p);
 	if (r != 0) {
 		pl_diag_set(diag, "no queue pair for the switch: %s",
 			r == PL_EXCHANGE_NO_RIGHT
