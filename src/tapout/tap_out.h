@@ -96,6 +96,8 @@ int pl_tap_out_open(struct pl_tap_out **ret, const char *uri,
 int pl_tap_out_files(const char *uri, struct pl_confine *confine);
 void pl_tap_out_close(struct pl_tap_out *out); /* NULL is allowed */
 
+/* ---- tap_out_keys.c ---- */
+
 /* Finds the kind that is sent. Of packets and flows `name`, of the URI's key "kind", chooses the
  * short form (also NULL), PL_FLAT_PKT64 or PL_FLAT_FLOW128, or the long one that is put,
  * PL_FLAT_PKT96 or PL_FLAT_FLOW288. Records of other kinds are sent as they are put. -EINVAL with
