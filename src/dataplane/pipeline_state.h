@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Private declarations of a pipeline, for the files that build, change and run it. */
+/* State of a pipeline: pipeline.c makes its parts, action.c and change.c their entries, inherit.c
+ * takes over those of the one before, run.c runs packets; own.c, telemetry/, marking/ extend it. */
 #pragma once
 
 #include "dataplane/field.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Private declarations of a simulation. */
+/* State of a simulation, for sim.c (nodes, links, steps) and sim_truth.c (traces, records). */
 #pragma once
 
 #include "base/hash.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of a detector, shared by the files that update and read it. */
+/* State of a detector, for events.c (steps over records) and events_read.c (counts, routes, top
+ * flows, raised levels). */
 #pragma once
 
 #include "detect/events.h"

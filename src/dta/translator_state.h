@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The state of a translator, shared by its files: one for each primitive that gathers. */
+/* State of a translator, for translator_new.c, translator.c (checks reports, gives operations out),
+ * and a file of each primitive: translate_append.c, _counters.c, _key_write.c, _postcards.c,
+ * _sketch.c. */
 #pragma once
 
 #include "base/bucket.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside of the flow cache, for its own files. */
+/* State of a flow cache, for cache_new.c, cache.c (packets), live.c (its clock), largest.c (top
+ * flows), and, when it is kept in a file, state_file.c, mend.c and resume.c. */
 #pragma once
 
 #include "flow/cache.h"

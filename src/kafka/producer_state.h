@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Structures and functions shared by the files of the producer. */
+/* State of a producer, for producer.c (opens, closes, librdkafka's callbacks), producer_send.c
+ * (batches and messages), producer_pool.c (their memory) and producer_room.c (their sizes). */
 #pragma once
 
 #include <librdkafka/rdkafka.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of the correlator: blocks of flows with their records. */
+/* State of the correlator, for correlate.c (blocks and their records), fast.c (their times),
+ * absent.c (points without a flow) and evaluate.c (results). */
 #pragma once
 
 #include "base/shares.h"
