@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "pipeline/series.h"
 #include "raw/message.h"
 
 enum {
@@ -251,13 +250,13 @@ static void reopen_file(struct pl_output *o, uint64_t now_ns)
 		pl_error("output", "%s: %s; continuing with the old file", o->name, diag.text);
 }
 
-/* Writes the series of an interval when due, and a last time at the end. *due: next time. */
-static void series_if_due(struct pl_output *o, uint64_t now_ns, bool last, uint64_t *due)
+/* Writes the points of an interval when due, and a last time at the end. *due: next time. */
+static void points_if_due(struct pl_output *o, uint64_t now_ns, bool last, uint64_t *due)
 {
-	if (o->series == NULL || *due == UINT64_MAX || (now_ns < *due && !last))
+	if (o->points.write == NULL || *due == UINT64_MAX || (now_ns < *due && !last))
 		return;
 	pthread_mutex_unlock(&o->lock);
-	pl_series_write(o->series, o->export, now_ns);
+	o->points.write(o->points.arg, o->export, now_ns);
 	pthread_mutex_lock(&o->lock);
 	*due = last ? UINT64_MAX : *due + o->interval_ns;
 	if (*due <= now_ns)
@@ -275,15 +274,15 @@ static void *output_loop(void *arg)
 	struct pl_output *o = arg;
 	uint64_t flushed_ns = 0, due_ns = pl_clock_mono_ns() + o->interval_ns;
 
-	if (o->series != NULL && o->late)
-		pl_series_begin(o->series);
+	if (o->points.write != NULL && o->late)
+		o->points.begin(o->points.arg);
 	pthread_mutex_lock(&o->lock);
 	for (;;) {
 		bool stop = o->stop, reopen = o->reopen;
 		bool any = round_of_queues(o);
 		uint64_t now = pl_clock_mono_ns();
 
-		series_if_due(o, now, stop && !any, &due_ns);
+		points_if_due(o, now, stop && !any, &due_ns);
 
 		o->reopen = o->reopen && !reopen;
 		if (reopen || stop || flush_is_due(o, any, now - flushed_ns)) {
@@ -347,11 +346,11 @@ int pl_output_new(struct pl_output **ret, const struct pl_output_options *option
 
 	if (o == NULL) {
 		pl_export_close(export);
-		pl_series_free(options->series);
+		pl_output_points_free(&options->points);
 		return -ENOMEM;
 	}
 	o->export = export;
-	o->series = options->series;
+	o->points = options->points;
 	o->interval_ns = options->interval_ns;
 	o->queue_records = options->queue_records;
 	pthread_mutex_init(&o->lock, NULL);
@@ -429,7 +428,7 @@ void pl_output_free(struct pl_output *o)
 		free(t);
 	}
 	pl_export_close(o->export);
-	pl_series_free(o->series);
+	pl_output_points_free(&o->points);
 	pl_where_free(o->where);
 	pl_record_batch_done(&o->batch);
 	free(o->batch_packets);

@@ -22,7 +22,20 @@
 #include "export/queue.h"
 
 struct pl_output;
-struct pl_series;
+
+/* A source of points (export/series.h), which an output's thread asks once each interval. */
+struct pl_output_points {
+	void *arg;
+	void (*begin)(void *arg); /* begins the first interval; earlier counts are not part of it */
+	void (*write)(void *arg, struct pl_export *to, uint64_t now_ns);
+	void (*free)(void *arg);
+};
+
+static inline void pl_output_points_free(const struct pl_output_points *points)
+{
+	if (points->free != NULL)
+		points->free(points->arg);
+}
 
 struct pl_output_stats {
 #define PL_STAT PL_STAT_MEMBER
@@ -39,16 +52,16 @@ struct pl_output_options {
 	uint32_t queue_records; /* per worker */
 	bool paths, events, values;
 	const char *where; /* of paths; NULL: all */
-	/* If series are wanted: they are taken over, also on failure, and written every interval.
-	 * Not changed by pl_output_configure. */
-	struct pl_series *series;
+	/* If points are wanted (write is not NULL): they are taken over, also on failure. Not
+	 * changed by pl_output_configure. */
+	struct pl_output_points points;
 	uint64_t interval_ns;
 };
 
 /* Takes `export` over, also on failure. Returns -ENOMEM, -EINVAL with diag for a bad expression. */
 int pl_output_new(struct pl_output **ret, const struct pl_output_options *options,
 	struct pl_export *export, struct pl_diag *diag);
-/* Starts the thread. late: the pipeline runs already, so the first interval of series begins now;
+/* Starts the thread. late: the pipeline runs already, so the first interval of points begins now;
  * else with the first report. */
 int pl_output_start(struct pl_output *output, bool late);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State shared by output.c and output_marks.c. */
+/* State of an output, for output.c (queues, thread, account) and output_marks.c (marks). */
 #pragma once
 
 #include <pthread.h>
@@ -29,7 +29,7 @@ struct pl_output {
 	char *name;
 	uint32_t queue_records;
 	struct pl_export *export;
-	struct pl_series *series; /* NULL: none */
+	struct pl_output_points points; /* write NULL: none */
 	bool late;
 	uint64_t interval_ns;
 	pthread_t thread;

@@ -41,13 +41,13 @@ int pl_pipeline_open_output(struct pl_pipeline *p, struct pl_output **ret,
 
 	if (c->interval_ns > 0) {
 		options.interval_ns = c->interval_ns;
-		r = pl_series_new(&options.series, p, pl_output_kinds[c->type]->page);
+		r = pl_series_new(&options.points, p, pl_output_kinds[c->type]->page);
 		if (r < 0)
 			return r;
 	}
 	r = pl_output_kinds[c->type]->open(&e, c, pl_clock_mono_ns(), diag);
 	if (r < 0) {
-		pl_series_free(options.series);
+		pl_output_points_free(&options.points);
 		return r;
 	}
 	return pl_output_new(ret, &options, e, diag);

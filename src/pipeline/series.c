@@ -293,34 +293,6 @@ static void turn(struct pl_series *s)
 	s->now = old;
 }
 
-int pl_series_new(struct pl_series **ret, struct pl_pipeline *pipeline, bool page)
-{
-	struct pl_series *s = calloc(1, sizeof(*s));
-
-	if (s == NULL)
-		return -ENOMEM;
-	s->pipeline = pipeline;
-	s->page = page;
-	*ret = s;
-	return 0;
-}
-
-void pl_series_free(struct pl_series *s)
-{
-	if (s == NULL)
-		return;
-	pl_aggregate_free(s->now);
-	pl_aggregate_free(s->before);
-	free(s);
-}
-
-void pl_series_begin(struct pl_series *s)
-{
-	/* When the collector starts there is no state yet: the first interval begins with zero. */
-	if (!s->page && take(s) == 0)
-		turn(s);
-}
-
 struct page_target {
 	struct pl_export *to;
 	uint64_t now_ns;
@@ -345,8 +317,9 @@ static void write_page(const struct pl_series *s, struct pl_export *to, uint64_t
 	pl_buf_done(&scratch);
 }
 
-void pl_series_write(struct pl_series *s, struct pl_export *to, uint64_t now_ns)
+static void write_points(void *arg, struct pl_export *to, uint64_t now_ns)
 {
+	struct pl_series *s = arg;
 	struct draft d = { .to = to, .now_ns = now_ns };
 
 	if (s->page) {
@@ -358,4 +331,34 @@ void pl_series_write(struct pl_series *s, struct pl_export *to, uint64_t now_ns)
 	d.point.ts_ns = pl_clock_real_ns();
 	write_all(s, &d);
 	turn(s);
+}
+
+static void begin_points(void *arg)
+{
+	struct pl_series *s = arg;
+
+	/* When the collector starts there is no state yet: the first interval begins with zero. */
+	if (!s->page && take(s) == 0)
+		turn(s);
+}
+
+static void free_points(void *arg)
+{
+	struct pl_series *s = arg;
+
+	pl_aggregate_free(s->now);
+	pl_aggregate_free(s->before);
+	free(s);
+}
+
+int pl_series_new(struct pl_output_points *ret, struct pl_pipeline *pipeline, bool page)
+{
+	struct pl_series *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return -ENOMEM;
+	s->pipeline = pipeline;
+	s->page = page;
+	*ret = (struct pl_output_points){ s, begin_points, write_points, free_points };
+	return 0;
 }

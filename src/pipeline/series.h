@@ -14,17 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "export/exporter.h"
+#include "pipeline/output.h"
 
 struct pl_pipeline;
-struct pl_series;
 
-/* page: write every family of the metrics page instead, a point for each series or histogram.
- * Returns -ENOMEM. */
-int pl_series_new(struct pl_series **ret, struct pl_pipeline *pipeline, bool page);
-void pl_series_free(struct pl_series *series);
-
-/* Begins the first interval; earlier counts are not part of it. */
-void pl_series_begin(struct pl_series *series);
-/* Writes an interval, with the pipeline's lock; nothing when a worker does not answer in time. */
-void pl_series_write(struct pl_series *series, struct pl_export *to, uint64_t now_ns);
+/* Makes the points, for an output's thread. They are written with the pipeline's lock; none when a
+ * worker does not answer in time. page: every family of the metrics page instead, a point for each
+ * series or histogram. Returns -ENOMEM. */
+int pl_series_new(struct pl_output_points *ret, struct pl_pipeline *pipeline, bool page);
