@@ -10,6 +10,18 @@
 #include "base/num.h"
 #include "pipeline/metrics.h"
 
+uint64_t pl_api_overflow(const struct pl_api_walk *walk, enum pl_agg_table table)
+{
+	const struct pl_pipeline *p = walk->pipeline;
+	uint64_t sum = 0;
+
+	if (p == NULL)
+		return pl_aggregate_totals(walk->aggregate)->overflow[table];
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		sum += p->workers[i]->snap.aggregate.overflow[table];
+	return sum;
+}
+
 struct drop_row {
 	uint32_t present, zero;
 	uint64_t count;

@@ -10,18 +10,6 @@
 #include "pipeline/metrics.h"
 #include "record/path_book.h"
 
-uint64_t pl_api_overflow(const struct pl_api_walk *walk, enum pl_agg_table table)
-{
-	const struct pl_pipeline *p = walk->pipeline;
-	uint64_t sum = 0;
-
-	if (p == NULL)
-		return pl_aggregate_totals(walk->aggregate)->overflow[table];
-	for (unsigned int i = 0; i < p->n_workers; i++)
-		sum += p->workers[i]->snap.aggregate.overflow[table];
-	return sum;
-}
-
 /* ---- queues, ports, links, paths ---- */
 
 static int begin_cells(struct pl_api_walk *walk)

@@ -65,5 +65,5 @@ int pl_api_no_memory(struct pl_api_problem *problem); /* -ENOMEM */
 /* r: the error of pl_pipeline_snapshot, which is returned. */
 int pl_api_no_snapshot(int r, struct pl_api_problem *problem);
 
-/* api_tables.c: returns the readings of an aggregate's table that found no row of their own. */
+/* api_drops.c: returns the readings of an aggregate's table that found no row of their own. */
 uint64_t pl_api_overflow(const struct pl_api_walk *walk, enum pl_agg_table table);

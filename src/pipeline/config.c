@@ -451,3 +451,15 @@ void pl_config_done(struct pl_config *config)
 	pl_conf_done(pl_config_rows, config);
 	memset(config, 0, sizeof(*config));
 }
+
+int pl_config_copy(struct pl_config *ret, const struct pl_config *config)
+{
+	struct pl_buf text;
+	int r;
+
+	pl_buf_init(&text);
+	pl_conf_dump(pl_config_rows, config, &text);
+	r = text.failed ? -ENOMEM : pl_config_parse(ret, "copy", text.data, text.len, NULL);
+	pl_buf_done(&text);
+	return r;
+}

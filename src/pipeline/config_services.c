@@ -379,23 +379,6 @@ static void dump(const struct pl_config *c, struct pl_buf *out)
 	}
 }
 
-bool pl_config_same(const struct pl_config *a, const struct pl_config *b,
-	void (*dump_one)(const struct pl_config *c, struct pl_buf *out))
-{
-	struct pl_buf of_a, of_b;
-	bool same;
-
-	pl_buf_init(&of_a);
-	pl_buf_init(&of_b);
-	dump_one(a, &of_a);
-	dump_one(b, &of_b);
-	same = !of_a.failed && !of_b.failed && of_a.len == of_b.len &&
-	       (of_a.len == 0 || memcmp(of_a.data, of_b.data, of_a.len) == 0);
-	pl_buf_done(&of_a);
-	pl_buf_done(&of_b);
-	return same;
-}
-
 bool pl_config_same_services(const struct pl_config *a, const struct pl_config *b)
 {
 	return pl_config_same(a, b, dump);
@@ -431,16 +414,4 @@ uint64_t pl_config_services_series(const struct pl_config *c)
 	       (c->dta.listen != NULL ? OF_DTA + (c->dta.to != NULL ? OF_COLLECTORS : 0) : 0) +
 	       (c->rdma.interface != NULL ? OF_RDMA : 0) + (c->regions.n > 0) +
 	       OF_REGION * c->regions.n + OF_TAP * c->taps.n;
-}
-
-int pl_config_copy(struct pl_config *ret, const struct pl_config *config)
-{
-	struct pl_buf text;
-	int r;
-
-	pl_buf_init(&text);
-	pl_conf_dump(pl_config_rows, config, &text);
-	r = text.failed ? -ENOMEM : pl_config_parse(ret, "copy", text.data, text.len, NULL);
-	pl_buf_done(&text);
-	return r;
 }

@@ -9,11 +9,23 @@
 #include "base/buf.h"
 #include "pipeline/config.h"
 
+/* ---- config_values.c ---- */
+
 /* Parses "0x17" (the whole field) or "0x20/0x20" (value and mask). Returns -EINVAL. */
 int pl_config_parse_dscp(const char *text, uint8_t *ret_value, uint8_t *ret_mask);
 
 /* Returns the bit of a report's flag by its name; -1: unknown. */
 int pl_config_flag_bit(const char *name);
+
+int pl_config_check_prefix(const char *value, struct pl_diag *diag);
+int pl_config_check_port(const char *value, struct pl_diag *diag);
+int pl_config_check_number(const char *value, struct pl_diag *diag);
+
+/* Returns whether `dump` writes the same for both; false also when memory is short. */
+bool pl_config_same(const struct pl_config *a, const struct pl_config *b,
+	void (*dump)(const struct pl_config *c, struct pl_buf *out));
+
+/* ---- config_rows.c ---- */
 
 /* By enum pl_config_output_type. */
 extern const char *const pl_config_output_types[];
@@ -23,8 +35,6 @@ extern const char *const pl_config_output_types[];
 extern const struct pl_conf_row pl_config_region_rows[];
 extern const char *const pl_config_dta_forms[];
 extern const char *const pl_config_roce_versions[];
-int pl_config_check_prefix(const char *value, struct pl_diag *diag);
-int pl_config_check_port(const char *value, struct pl_diag *diag);
 int pl_config_check_live(const char *value, struct pl_diag *diag);
 int pl_config_check_roce(const char *value, struct pl_diag *diag);
 int pl_config_check_control(const char *value, struct pl_diag *diag);
@@ -32,13 +42,8 @@ int pl_config_check_store_rate(const char *value, struct pl_diag *diag);
 int pl_config_check_above(const char *value, struct pl_diag *diag);
 int pl_config_check_gid(const char *value, struct pl_diag *diag);
 int pl_config_check_services(const struct pl_config *config, struct pl_diag *diag);
-int pl_config_check_number(const char *value, struct pl_diag *diag);
 /* Checks rules on values of regions. Returns -EINVAL with diag, and the key in config->fault. */
 int pl_config_check_alerts(struct pl_config *config, struct pl_diag *diag);
-
-/* Returns whether `dump` writes the same for both; false also when memory is short. */
-bool pl_config_same(const struct pl_config *a, const struct pl_config *b,
-	void (*dump)(const struct pl_config *c, struct pl_buf *out));
 
 /* ---- config_taps.c, config_queries.c and config_marks.c ---- */
 

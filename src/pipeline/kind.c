@@ -5,12 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-const struct pl_output_kind *const pl_output_kinds[PL_OUTPUT_KIND_MAX] = {
-#define PL_OUTPUT_KIND(ID, id) [PL_OUTPUT_##ID] = &pl_output_kind_##id,
-#include "pipeline/kinds.def"
-#undef PL_OUTPUT_KIND
-};
-
 static int wrong(struct pl_diag *diag, const char *text)
 {
 	pl_diag_set(diag, "%s", text);

@@ -16,12 +16,7 @@
 #include "pipeline/series.h"
 #include "pipeline/state.h"
 
-/* Looks for a snapshot: about a second. */
-#define SNAPSHOT_LOOKS    4000
-#define SNAPSHOT_PAUSE_NS 200000
-#define SNAPSHOT_FRESH_NS (UINT64_C(20) * 1000000u)
-#define BEHIND_NS         (UINT64_C(1) * 1000000000u)
-#define ADVISE_LOOK_NS    (UINT64_C(100) * 1000000u)
+#define ADVISE_LOOK_NS (UINT64_C(100) * 1000000u)
 
 /* ---- building parts ---- */
 
@@ -314,106 +309,6 @@ void pl_pipeline_free(struct pl_pipeline *p)
 
 /* ---- reading ---- */
 
-static void ask(struct pl_pipeline *p)
-{
-	for (unsigned int i = 0; i < p->n_workers; i++)
-		pl_worker_ask(p->workers[i]);
-	p->asking = true;
-	p->asked++;
-	p->asked_ns = pl_clock_mono_ns();
-}
-
-/* Takes the snapshots when all workers have answered. */
-static bool take(struct pl_pipeline *p)
-{
-	for (unsigned int i = 0; i < p->n_workers; i++) {
-		if (!pl_worker_answered(p->workers[i]))
-			return false;
-	}
-	pl_aggregate_reset(p->merged);
-	/* Maxima are shown as of the reader's time. */
-	pl_aggregate_tick(p->merged, pl_clock_mono_ns());
-	for (unsigned int i = 0; i < p->n_workers; i++) {
-		pl_worker_take(p->workers[i]);
-		pl_aggregate_merge(p->merged, p->workers[i]->engine->aggregate_copy);
-	}
-	p->asking = p->behind = false;
-	p->taken = p->asked;
-	p->published_ns = p->asked_ns;
-	return true;
-}
-
-/* For how long workers have not answered; 0: they all have. */
-static uint64_t open_ns(const struct pl_pipeline *p)
-{
-	return p->asking ? pl_clock_mono_ns() - p->asked_ns : 0;
-}
-
-void pl_pipeline_look(struct pl_pipeline *p)
-{
-	if (p->asking)
-		(void)take(p);
-}
-
-int pl_pipeline_snapshot(struct pl_pipeline *p)
-{
-	const struct timespec pause = { .tv_nsec = SNAPSHOT_PAUSE_NS };
-	unsigned int looks = SNAPSHOT_LOOKS;
-	uint64_t wanted;
-
-	/* Several scrapers at a time share one snapshot. */
-	if (p->snapshot_ns != 0 && pl_clock_mono_ns() - p->snapshot_ns < SNAPSHOT_FRESH_NS &&
-		!p->stopping)
-		return 0;
-	if (!p->running)
-		return -ESRCH;
-	/* An answer that an earlier caller did not wait for is too old. */
-	pl_pipeline_look(p);
-	if (!p->asking)
-		ask(p);
-	for (wanted = p->asked; p->taken < wanted && !(p->asking && take(p)); looks--) {
-		if (looks == 0) {
-			p->behind = true;
-			return 0;
-		}
-		pthread_mutex_unlock(&p->lock);
-		nanosleep(&pause, NULL);
-		pthread_mutex_lock(&p->lock);
-		if (!p->running)
-			return -ESRCH;
-		if (!p->asking && p->taken < wanted)
-			ask(p);
-	}
-	p->snapshot_ns = pl_clock_mono_ns();
-	return 0;
-}
-
-/* As pl_pipeline_snapshot, but uses the latest answers, and requests the next ones. */
-static int snapshot_now(struct pl_pipeline *p)
-{
-	if (!p->running)
-		return -ESRCH;
-	pl_pipeline_look(p);
-	p->behind |= open_ns(p) >= BEHIND_NS;
-	if (!p->asking) {
-		ask(p);
-		/* Workers that have ended answer at once. */
-		pl_pipeline_look(p);
-	}
-	return 0;
-}
-
-void pl_pipeline_forget_answers(struct pl_pipeline *p)
-{
-	p->asking = false;
-	p->snapshot_ns = 0;
-}
-
-uint64_t pl_pipeline_age_ns(const struct pl_pipeline *p)
-{
-	return pl_clock_mono_ns() - p->published_ns;
-}
-
 static void add_output_stats(struct pl_output_stats *into, const struct pl_output_stats *from)
 {
 	pl_stats_add(&pl_output_stats_list, into, from);
@@ -435,7 +330,7 @@ static int read_stats(struct pl_pipeline *p, int (*snapshot)(struct pl_pipeline 
 		s.workers = p->n_workers;
 		s.started_ns = p->started_ns;
 		s.age_ns = pl_pipeline_age_ns(p);
-		s.open_ns = open_ns(p);
+		s.open_ns = pl_pipeline_open_ns(p);
 		for (unsigned int i = 0; i < p->n_workers; i++) {
 			const struct pl_worker *w = p->workers[i];
 
@@ -467,22 +362,7 @@ int pl_pipeline_stats(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
 
 int pl_pipeline_stats_now(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
 {
-	return read_stats(p, snapshot_now, ret);
-}
-
-int pl_pipeline_aggregate(struct pl_pipeline *p, struct pl_aggregate *into)
-{
-	int r;
-
-	pthread_mutex_lock(&p->lock);
-	r = pl_pipeline_snapshot(p);
-	if (r == 0) {
-		pl_aggregate_reset(into);
-		pl_aggregate_tick(into, pl_clock_mono_ns());
-		pl_aggregate_merge(into, p->merged);
-	}
-	pthread_mutex_unlock(&p->lock);
-	return r;
+	return read_stats(p, pl_pipeline_snapshot_now, ret);
 }
 
 const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline)

@@ -76,11 +76,6 @@ static bool elsewhere(const struct pl_worker *w, const struct pl_record_batch *b
 				     (batch->paths[0].present & PL_PATH_HAS_report_version) != 0);
 }
 
-bool pl_worker_follows(const struct pl_worker *w)
-{
-	return !w->source.partial || w->source.detected_elsewhere;
-}
-
 static void detect(struct pl_worker *w, const struct pl_record_batch *batch)
 {
 	const struct pl_worker_aside *aside = w->source.aside;

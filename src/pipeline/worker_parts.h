@@ -5,10 +5,11 @@
 
 #include "pipeline/worker.h"
 
-/* worker.c */
-
 /* Returns whether flows' own numbers are tracked here: not where reports are escalated to. */
-bool pl_worker_follows(const struct pl_worker *w);
+static inline bool pl_worker_follows(const struct pl_worker *w)
+{
+	return !w->source.partial || w->source.detected_elsewhere;
+}
 
 /* worker_snapshot.c */
 
