@@ -125,15 +125,15 @@ static void take_received(void *arg, enum pl_flat_kind kind, const void *records
 	}
 }
 
-/* Says once that there are packets of a link type that is not read. */
+/* Says that there are packets of a link type that is not read; once, unless another type follows. */
 static void tell_unread(struct pl_tap_service *t, unsigned int port)
 {
 	const uint32_t number = t->tap.unread - 1;
 	const char *name;
 
-	if (t->tap.unread == 0 || t->told_unread)
+	if (t->tap.unread == 0 || t->told_unread == t->tap.unread)
 		return;
-	t->told_unread = true;
+	t->told_unread = t->tap.unread;
 	name = pl_linktype_name((uint16_t)number);
 	pl_say("%s: link type %u%s%s%s is not read: its packets have no records",
 		pl_port_name(t->ports[port]), number, name != NULL ? " (" : "",

@@ -136,8 +136,8 @@ struct pl_tap_service {
 	uint64_t count_ns;         /* time to read counts next, monotonic */
 	struct pl_tap_stats shown; /* sum with the kernel's counters, of the last request */
 	bool live;                 /* no source is a file */
-	bool told_unread;          /* it was said that packets have a link type that is not read */
-	uint16_t point;            /* observation point in use; of several, the first */
+	uint32_t told_unread; /* 1 + the link type of which it was said last that it is not read */
+	uint16_t point;       /* observation point in use; of several, the first */
 	struct pl_tap_place places[PL_TAP_PLACES_MAX];
 	unsigned int n_places;
 	uint64_t netns; /* network namespace of the places */
