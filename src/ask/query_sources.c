@@ -230,7 +230,7 @@ static void tell_marks(const struct pl_asking *a, const struct pl_tap_rules *rul
 			return;
 	}
 	pl_complain("the question asks for packets that a rule marked (rule), and no --rule marks "
-		    "any: add one, such as --rule 'mark proto=tcp dport=23 payload=1-64'");
+		    "any: add one, such as --rule 'mark proto=tcp dport=23 contains=zorro'");
 }
 
 static void flows_ended(const struct pl_asking *a, uint32_t i)
@@ -265,7 +265,8 @@ static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)
 		.kinds = kinds_of(a),
 		.out = (enum pl_flat_kind)__builtin_ctz(kinds_of(a)),
 		.flow = PL_FLOW_CONFIG,
-		.in_time = a->captures > 1 };
+		.in_time = a->captures > 1,
+		.rules.payloads = true };
 	code = add_rules(a, &o.rules);
 	if (code == 0)
 		tell_marks(a, &o.rules, sources, n);

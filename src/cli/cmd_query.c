@@ -61,7 +61,7 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_LIST, 0, "rule", &args.rules, "RULE",
 			"rules for packets that this command itself takes: take, skip or mark, as "
-			"for 'pathline tap', such as 'mark proto=tcp dport=23 payload=1-64' for "
+			"for 'pathline tap', such as 'mark proto=tcp dport=23 contains=zorro' for "
 			"zorro; may be repeated",
 			NULL },
 		{ PL_OPT_FLAG, 0, "no-push-down", &args.sql.no_push_down, NULL,

@@ -52,8 +52,8 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_LIST, 0, "rule", &args.rules, "RULE",
 			"take, skip or mark with conditions, such as \"skip proto=udp port=53\" or "
 			"\"take net=10.0.0.0/8 sample=100\"; the first rule that matches decides; may be "
-			"repeated (conditions: src dst net sport dport port proto flags length payload vlan "
-			"dir point)",
+			"repeated (conditions: src dst net sport dport port proto flags length payload contains "
+			"vlan dir point)",
 			NULL },
 		{ PL_OPT_STRING, 0, "rules", &args.rules_file, "FILE",
 			"file with further rules, one in a line, applied after those of --rule; "
@@ -269,7 +269,8 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 			.active_ns = args.flow_active_ns,
 			.end_ns = flow.end_ns },
 		.flow_state = args.flow_state,
-		.rate = args.rate > 0 ? args.rate : 0 };
+		.rate = args.rate > 0 ? args.rate : 0,
+		.rules.payloads = true };
 	for (size_t i = 0; i < args.rules.n; i++) {
 		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0) {
 			pl_complain("--rule %s: %s", args.rules.items[i], diag.text);

@@ -68,7 +68,7 @@ static int check_source(const char *value, struct pl_diag *diag)
 
 static int check_rule(const char *value, struct pl_diag *diag)
 {
-	struct pl_tap_rules rules = { .n = 0 };
+	struct pl_tap_rules rules = { .payloads = true };
 
 	return pl_tap_rules_add(&rules, value, diag);
 }
@@ -229,7 +229,7 @@ void pl_config_tap_rules(const struct pl_config_tap *tap, struct pl_tap_rules *r
 {
 	char *const *texts = tap->rules.items;
 
-	*ret = (struct pl_tap_rules){ .n = 0 };
+	*ret = (struct pl_tap_rules){ .payloads = true };
 	for (size_t i = 0; i < tap->rules.n; i++)
 		(void)pl_tap_rules_add(ret, texts[i], NULL);
 }

@@ -283,6 +283,9 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 	if (asked_for(t, PL_FLAT_DNS64))
 		t->tap.dns = t->dns;
 	r = t->o->rules_file != NULL ? pl_tap_rules_read(&t->tap.rules, t->o->rules_file, diag) : 0;
+	t->whole = pl_tap_rules_look_inside(&t->tap.rules);
+	if (r == 0)
+		r = pl_tap_service_rules_fit(t, &t->tap.rules, diag);
 	if (r == 0)
 		r = pl_tap_open_sources(t, rights, diag);
 	if (r == 0 && t->o->in_time) {
@@ -475,7 +478,7 @@ static void reload(void *s)
 		return;
 	}
 	if (pl_tap_rules_read_again(&rules, t->o->rules_file, &diag) < 0 ||
-		(t->n_drops > 0 && pl_tap_rules_fit_drops(&rules, &diag) < 0)) {
+		pl_tap_service_rules_fit(t, &rules, &diag) < 0) {
 		pl_say("the rules stay as they are: %s", diag.text);
 		return;
 	}

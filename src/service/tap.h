@@ -136,6 +136,7 @@ struct pl_tap_service {
 	uint64_t count_ns;         /* time to read counts next, monotonic */
 	struct pl_tap_stats shown; /* sum with the kernel's counters, of the last request */
 	bool live;                 /* no source is a file */
+	bool whole;                /* sockets copy whole packets, because a rule has contains= */
 	uint32_t told_unread; /* 1 + the link type of which it was said last that it is not read */
 	uint16_t point;       /* observation point in use; of several, the first */
 	struct pl_tap_place places[PL_TAP_PLACES_MAX];
@@ -181,6 +182,10 @@ void pl_tap_service_clock(struct pl_tap_service *t, enum pl_clock_kind clock);
 pl_flow_sink pl_tap_service_take_flows;
 /* Returns whether no more records are wanted. */
 bool pl_tap_service_enough(const struct pl_tap_service *t);
+/* Returns 0, or -EINVAL with diag: a source cannot check a condition of these rules, or its socket
+ * was opened without what they need. */
+int pl_tap_service_rules_fit(
+	const struct pl_tap_service *t, const struct pl_tap_rules *rules, struct pl_diag *diag);
 /* Sets rules and observation point, between two turns. */
 void pl_tap_service_rules(
 	struct pl_tap_service *t, const struct pl_tap_rules *rules, uint16_t point);

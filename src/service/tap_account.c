@@ -41,7 +41,7 @@ static void put_rule(struct pl_buf *text, const struct pl_tap_rules *rules, uint
 {
 	pl_buf_init(text);
 	if (i < rules->n)
-		pl_tap_rule_text(text, &rules->rules[i]);
+		pl_tap_rules_text(text, rules, i);
 	else
 		pl_buf_str(text, "default take");
 }

@@ -39,9 +39,7 @@ int pl_tap_drops_source(struct pl_tap_service *t, const char *uri, struct pl_dia
 		pl_diag_set(diag, "at most %d sources of drops", PL_TAP_DROPS_MAX);
 		return -EINVAL;
 	}
-	r = pl_tap_rules_fit_drops(&t->tap.rules, diag);
-	if (r == 0)
-		r = pl_tap_drops_open(&t->drops[t->n_drops], uri, &t->tap.rules, t->point, diag);
+	r = pl_tap_drops_open(&t->drops[t->n_drops], uri, &t->tap.rules, t->point, diag);
 	t->n_drops += r == 0;
 	return r;
 }

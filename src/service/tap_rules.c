@@ -10,6 +10,7 @@
 #include "service/tap.h"
 #include "service/tap_places.h"
 #include "service/tap_state.h"
+#include "tap/source.h"
 
 #define LINE_BYTES 1024
 
@@ -69,16 +70,58 @@ int pl_tap_rules_read_again(struct pl_tap_rules *rules, const char *path, struct
 	return pl_tap_rules_read(rules, path, diag);
 }
 
-int pl_tap_rules_fit_drops(const struct pl_tap_rules *rules, struct pl_diag *diag)
+bool pl_tap_rules_look_inside(const struct pl_tap_rules *rules)
 {
 	for (uint32_t i = 0; i < rules->n; i++) {
-		if ((rules->rules[i].obs_mask & PL_OBS_OUT) == 0)
-			continue;
+		if (rules->words[i].n > 0)
+			return true;
+	}
+	return false;
+}
+
+static bool ask_for_direction(const struct pl_tap_rules *rules)
+{
+	for (uint32_t i = 0; i < rules->n; i++) {
+		if ((rules->rules[i].obs_mask & PL_OBS_OUT) != 0)
+			return true;
+	}
+	return false;
+}
+
+int pl_tap_rules_fit(const struct pl_tap_rules *rules, const char *source, struct pl_diag *diag)
+{
+	const bool drops = pl_tap_drops_is(source), kernel = pl_tap_kernel_is(source);
+
+	if (drops && ask_for_direction(rules)) {
 		pl_diag_set(diag, "the kernel does not tell the direction of packets that it "
 				  "drops: leave dir= out of rules for drops:");
 		return -EINVAL;
 	}
+	if ((drops || kernel || pl_tap_source_is_tmpkt(source)) &&
+		pl_tap_rules_look_inside(rules)) {
+		pl_diag_set(diag,
+			"contains= in a rule: %s does not give payloads to user space; packet:, "
+			"afxdp: and capture files do",
+			source);
+		return -EINVAL;
+	}
 	return 0;
+}
+
+int pl_tap_service_rules_fit(
+	const struct pl_tap_service *t, const struct pl_tap_rules *rules, struct pl_diag *diag)
+{
+	for (size_t i = 0; i < t->o->n_sources; i++) {
+		const int r = pl_tap_rules_fit(rules, t->o->sources[i], diag);
+
+		if (r < 0)
+			return r;
+	}
+	if (t->whole || !pl_tap_rules_look_inside(rules))
+		return 0;
+	pl_diag_set(diag, "contains= needs whole packets, and the sockets copy their headers only: "
+			  "they copy the rest when a rule has contains= at the start");
+	return -EINVAL;
 }
 
 void pl_tap_service_rules(

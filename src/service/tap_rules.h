@@ -12,5 +12,8 @@ int pl_tap_rules_read(struct pl_tap_rules *rules, const char *path, struct pl_di
 /* Reads the rules again at a reload: from regular files only, because reading a pipe without a
  * writer would block. */
 int pl_tap_rules_read_again(struct pl_tap_rules *rules, const char *path, struct pl_diag *diag);
-/* Returns -EINVAL with diag when a rule has a direction (dir=), which drops do not have. */
-int pl_tap_rules_fit_drops(const struct pl_tap_rules *rules, struct pl_diag *diag);
+/* Returns -EINVAL with diag when a rule has a condition that this source of a tap cannot check:
+ * dir= for drops, contains= for all that give no frames to user space. */
+int pl_tap_rules_fit(const struct pl_tap_rules *rules, const char *source, struct pl_diag *diag);
+/* True when a rule has contains=: sockets must copy whole packets. */
+bool pl_tap_rules_look_inside(const struct pl_tap_rules *rules);

@@ -68,6 +68,7 @@ static int open_socket(struct pl_tap_service *t, size_t source, const char *uri,
 		.with = i > 0 ? t->ports[t->n_ports - i] : NULL,
 		.filter = t->o->filter,
 		.tap_bytes = tmpkt             ? 0
+			     : t->whole        ? PL_TAP_WHOLE_BYTES
 			     : asks_for_dns(t) ? PL_TAP_DNS_BYTES
 			     : t->o->inner     ? PL_TAP_INNER_BYTES
 					       : PL_TAP_BYTES };

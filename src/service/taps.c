@@ -211,10 +211,8 @@ static int check_one(const struct pl_config_tap *t, struct pl_diag *diag)
 	int r = check_live(t, diag);
 
 	pl_config_tap_rules(t, &rules);
-	for (size_t i = 0; r == 0 && i < t->sources.n; i++) {
-		if (pl_tap_drops_is(sources[i]))
-			r = pl_tap_rules_fit_drops(&rules, diag);
-	}
+	for (size_t i = 0; r == 0 && i < t->sources.n; i++)
+		r = pl_tap_rules_fit(&rules, sources[i], diag);
 	for (size_t i = 0; r == 0 && i < t->sources.n; i++)
 		r = pl_tap_source_check(sources[i], t->inner,
 			t->to.n > 0 && settings.kind == PL_FLAT_DNS64, false, diag);
@@ -308,6 +306,7 @@ static void change(void *arg)
 	const struct change *c = arg;
 	const struct pl_config_tap *t = c->config->taps.items;
 	struct pl_diag diag = { .text = "" };
+	struct pl_tap_rules rules;
 
 	for (size_t i = 0; i < c->config->taps.n; i++) {
 		for (unsigned int k = 0; k < c->taps->n; k++) {
@@ -320,7 +319,12 @@ static void change(void *arg)
 			else
 				pl_warn("reload", "tap %s keeps observation point %u: %s",
 					one->name, one->options.point, diag.text);
-			pl_config_tap_rules(&t[i], &one->configured);
+			pl_config_tap_rules(&t[i], &rules);
+			if (pl_tap_service_rules_fit(&one->service, &rules, &diag) == 0)
+				one->configured = rules;
+			else
+				pl_warn("reload", "tap %s keeps its rules: %s", one->name,
+					diag.text);
 			if (!pl_taps_may_push(one)) {
 				pl_taps_stop_counts(one);
 				one->options.rules = one->configured;

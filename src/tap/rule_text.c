@@ -74,3 +74,20 @@ void pl_tap_rule_text(struct pl_buf *out, const struct pl_tap_rule *rule)
 	if (rule->sample_flows > 1)
 		pl_buf_printf(out, " sample_flows=%u", rule->sample_flows);
 }
+
+void pl_tap_rules_text(struct pl_buf *out, const struct pl_tap_rules *rules, uint32_t i)
+{
+	const struct pl_tap_word *word = &rules->words[i];
+
+	pl_tap_rule_text(out, &rules->rules[i]);
+	if (word->n > 0)
+		pl_buf_str(out, " contains=");
+	for (uint32_t k = 0; k < word->n; k++) {
+		const uint8_t byte = word->bytes[k];
+
+		if (byte > ' ' && byte < 0x7f && byte != '%')
+			pl_buf_printf(out, "%c", byte);
+		else
+			pl_buf_printf(out, "%%%02x", byte);
+	}
+}

@@ -124,6 +124,7 @@ enum key {
 	FLAGS,
 	LENGTH,
 	PAYLOAD,
+	CONTAINS,
 	VLAN,
 	DIR,
 	POINT,
@@ -132,7 +133,8 @@ enum key {
 	KEYS
 };
 static const char *const keys[KEYS] = { "src", "dst", "net", "sport", "dport", "port", "proto",
-	"flags", "length", "payload", "vlan", "dir", "point", "sample", "sample_flows" };
+	"flags", "length", "payload", "contains", "vlan", "dir", "point", "sample",
+	"sample_flows" };
 static const char *const wants[KEYS] = { "an address or prefix, such as 10.0.0.0/8",
 	"an address or prefix, such as 10.0.0.0/8", "an address or prefix, such as 10.0.0.0/8",
 	"a port or a range of them, such as 1000-1999",
@@ -141,11 +143,37 @@ static const char *const wants[KEYS] = { "an address or prefix, such as 10.0.0.0
 	"tcp, udp, icmp, icmp6 or a number from 0 to 255",
 	"the TCP flags' value and the mask of those that count, such as 2/18",
 	"a number of bytes or a range of them, such as 64-127",
-	"a number of bytes or a range of them, such as 1-65535", "a VLAN id from 0 to 4095",
-	"in or out", "an observation point from 0 to 1023", "a number from 1 to 65535",
-	"a number from 1 to 65535" };
+	"a number of bytes or a range of them, such as 1-65535",
+	"1 to 32 bytes, with %20 for a blank and %25 for a percent sign",
+	"a VLAN id from 0 to 4095", "in or out", "an observation point from 0 to 1023",
+	"a number from 1 to 65535", "a number from 1 to 65535" };
 
-static int read_condition(struct pl_tap_rule *rule, enum key key, char *value)
+/* Reads the bytes of a word: %HH is a byte by its hexadecimal number, all others stand for
+ * themselves. */
+static int read_bytes(const char *text, struct pl_tap_word *ret)
+{
+	ret->n = 0;
+	for (const char *p = text; *p != '\0'; p++) {
+		int byte = (uint8_t)*p;
+
+		if (ret->n == PL_TAP_WORD_MAX)
+			return -ERANGE;
+		if (byte == '%') {
+			const int high = pl_hex_digit(p[1]);
+			const int low = high < 0 ? -1 : pl_hex_digit(p[2]);
+
+			if (low < 0)
+				return -EINVAL;
+			byte = high << 4 | low;
+			p += 2;
+		}
+		ret->bytes[ret->n++] = (uint8_t)byte;
+	}
+	return ret->n > 0 ? 0 : -EINVAL;
+}
+
+static int read_condition(
+	struct pl_tap_rule *rule, struct pl_tap_word *bytes, enum key key, char *value)
 {
 	uint64_t v = 0;
 	int r;
@@ -172,6 +200,8 @@ static int read_condition(struct pl_tap_rule *rule, enum key key, char *value)
 		return read_range(value, &rule->length);
 	case PAYLOAD:
 		return read_range(value, &rule->payload);
+	case CONTAINS:
+		return read_bytes(value, bytes);
 	case VLAN:
 		r = read_number(value, 4095, &v);
 		rule->vlan = (uint16_t)v;
@@ -200,7 +230,8 @@ static int read_condition(struct pl_tap_rule *rule, enum key key, char *value)
 }
 
 /* Reads one condition. told: bits of the conditions that the rule already has. */
-static int read_word(struct pl_tap_rule *rule, char *word, uint32_t *told, struct pl_diag *diag)
+static int read_word(struct pl_tap_rule *rule, struct pl_tap_word *bytes, char *word,
+	uint32_t *told, struct pl_diag *diag)
 {
 	char *equals = strchr(word, '=');
 	const char *near;
@@ -218,7 +249,7 @@ static int read_word(struct pl_tap_rule *rule, char *word, uint32_t *told, struc
 			return -EINVAL;
 		}
 		*told |= 1u << key;
-		if (read_condition(rule, (enum key)key, equals + 1) == 0)
+		if (read_condition(rule, bytes, (enum key)key, equals + 1) == 0)
 			return 0;
 		pl_diag_set(diag, "'%s=%s' in the rule: %s wants %s", word, equals + 1, word,
 			wants[key]);
@@ -229,7 +260,7 @@ static int read_word(struct pl_tap_rule *rule, char *word, uint32_t *told, struc
 		near != NULL
 			? "'%s' in the rule is no condition; did you mean '%s'?"
 			: "'%s' in the rule is no condition; there are src, dst, net, sport, dport, "
-			  "port, proto, flags, length, payload, vlan, dir, point, sample and "
+			  "port, proto, flags, length, payload, contains, vlan, dir, point, sample and "
 			  "sample_flows",
 		word, near);
 	return -EINVAL;
@@ -249,14 +280,15 @@ static int read_action(struct pl_tap_rule *rule, const char *word, struct pl_dia
 	return -EINVAL;
 }
 
-static int read_rule(struct pl_tap_rule *rule, char *text, struct pl_diag *diag)
+static int read_rule(
+	struct pl_tap_rule *rule, struct pl_tap_word *bytes, char *text, struct pl_diag *diag)
 {
 	char *rest = NULL, *word = strtok_r(text, " \t", &rest);
 	int r = read_action(rule, word != NULL ? word : "", diag);
 	uint32_t told = 0;
 
 	while (r == 0 && (word = strtok_r(NULL, " \t", &rest)) != NULL)
-		r = read_word(rule, word, &told, diag);
+		r = read_word(rule, bytes, word, &told, diag);
 	if (r == 0 && rule->action == PL_TAP_SKIP && (rule->sample > 1 || rule->sample_flows > 1)) {
 		pl_diag_set(diag, "a rule that skips cannot sample; take with sample=, then skip");
 		r = -EINVAL;
@@ -281,6 +313,7 @@ int pl_tap_rules_add(struct pl_tap_rules *rules, const char *text, struct pl_dia
 		.payload = { 0, UINT16_MAX },
 		.sample = 1,
 		.sample_flows = 1 };
+	struct pl_tap_word bytes = { .n = 0 };
 	char *copy;
 	int r;
 
@@ -293,16 +326,38 @@ int pl_tap_rules_add(struct pl_tap_rules *rules, const char *text, struct pl_dia
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	r = read_rule(&rule, copy, diag);
+	r = read_rule(&rule, &bytes, copy, diag);
 	free(copy);
-	if (r == 0)
-		rules->rules[rules->n++] = rule;
-	return r;
+	if (r == 0 && bytes.n > 0 && !rules->payloads) {
+		pl_diag_set(diag,
+			"contains= is for taps of frames in user space: packet:, afxdp: and capture files");
+		r = -EINVAL;
+	}
+	if (r < 0)
+		return r;
+	rules->words[rules->n] = bytes;
+	rules->rules[rules->n++] = rule;
+	return 0;
 }
 
 /* ---- deciding ---- */
 
-enum pl_tap_ruling pl_tap_rules_apply(struct pl_tap_rules *rules, struct pl_pkt96 *record)
+/* True when the payload of a packet contains the word, or there is none. pay_len: all its bytes, of
+ * which payload has those that were captured. */
+static bool contains(struct pl_tap_rules *rules, const struct pl_tap_word *word,
+	struct pl_cursor payload, uint16_t pay_len)
+{
+	const size_t left = pl_cursor_left(&payload);
+
+	if (word->n == 0 ||
+		(left >= word->n && memmem(payload.pos, left, word->bytes, word->n) != NULL))
+		return true;
+	rules->unseen += left < pay_len;
+	return false;
+}
+
+enum pl_tap_ruling pl_tap_rules_apply_to(
+	struct pl_tap_rules *rules, struct pl_pkt96 *record, struct pl_cursor payload)
 {
 	struct pl_tap_share alone = { .n = 1 };
 
@@ -311,7 +366,8 @@ enum pl_tap_ruling pl_tap_rules_apply(struct pl_tap_rules *rules, struct pl_pkt9
 		uint32_t over;
 		enum pl_tap_ruling ruling;
 
-		if (!pl_tap_rule_matches(&rules->rules[i], record))
+		if (!pl_tap_rule_matches(&rules->rules[i], record) ||
+			!contains(rules, &rules->words[i], payload, record->pay_len))
 			continue;
 		rules->hits[i]++;
 		if (!pl_tap_is_edge(record))
@@ -333,7 +389,7 @@ const char *pl_tap_rules_rest(const struct pl_tap_rules *rules, uint32_t *ret_n)
 	if (rules->n == 0)
 		return rest;
 	pl_buf_init(&text);
-	pl_tap_rule_text(&text, &rules->rules[rules->n - 1]);
+	pl_tap_rules_text(&text, rules, rules->n - 1);
 	for (int i = 0; i < 3 && !text.failed; i++) {
 		if (strcmp(text.data, actions[i]) == 0) {
 			rest = actions[i];

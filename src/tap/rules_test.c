@@ -113,6 +113,12 @@ static const struct {
 	{ "take payload=some", "payload wants" },
 	{ "take payload=1-", "payload wants" },
 	{ "take playload=1", "did you mean 'payload'" },
+	{ "take contains=", "contains wants" },
+	{ "take contains=a%2", "contains wants" },
+	{ "take contains=%gg", "contains wants" },
+	{ "take contains=123456789012345678901234567890123", "contains wants" },
+	{ "take contains=zorro", "for taps of frames in user space" },
+	{ "take contained=zorro", "did you mean 'contains'" },
 	{ "take point=1024", "point wants" },
 	{ "take sample=0", "sample wants" },
 	{ "take sample=65536", "sample wants" },
@@ -132,6 +138,42 @@ static void test_conditions(void)
 		eq(pl_tap_rules_add(&rules, conditions[i].rule, NULL), 0, "%s", conditions[i].rule);
 		eq(pl_tap_rules_apply(&rules, &p) == PL_TAP_RULED_SKIP, conditions[i].match,
 			"%s, %s", conditions[i].rule, conditions[i].out ? "leaving" : "entering");
+	}
+}
+
+/* The payload is that of a packet of which 9 bytes are on the wire. */
+static const struct {
+	const char *rule, *payload;
+	bool match, unseen;
+} insides[] = {
+	{ "skip contains=a", "abcdefghi", true, false },
+	{ "skip contains=i", "abcdefghi", true, false },
+	{ "skip contains=abcdefghi", "abcdefghi", true, false },
+	{ "skip contains=abcdefghij", "abcdefghi", false, false },
+	{ "skip contains=bd", "abcdefghi", false, false },
+	{ "skip contains=A", "abcdefghi", false, false },
+	{ "skip contains=%64%45", "abcdefghi", false, false },
+	{ "skip contains=%64%65", "abcdefghi", true, false },
+	{ "skip contains=hi", "abcdefgh", false, true },
+	{ "skip contains=gh", "abcdefgh", true, false },
+	{ "skip contains=a", "", false, true },
+	{ "skip contains=a dport=444", "bcdefgh", false, false },
+};
+
+static void test_insides(void)
+{
+	for (size_t i = 0; i < sizeof(insides) / sizeof(insides[0]); i++) {
+		struct pl_tap_rules rules = { .payloads = true };
+		struct pl_pkt96 p = packet("10.0.0.1", "10.9.0.2", 1000, 443);
+		const struct pl_cursor payload =
+			pl_cursor((const uint8_t *)insides[i].payload, strlen(insides[i].payload));
+
+		p.pay_len = 9;
+		eq(pl_tap_rules_add(&rules, insides[i].rule, NULL), 0, "%s", insides[i].rule);
+		eq(pl_tap_rules_apply_to(&rules, &p, payload) == PL_TAP_RULED_SKIP,
+			insides[i].match, "%s in %s", insides[i].rule, insides[i].payload);
+		eq(rules.unseen, insides[i].unseen, "%s in %s of 9 bytes: unseen", insides[i].rule,
+			insides[i].payload);
 	}
 }
 
@@ -319,18 +361,18 @@ static void test_text(void)
 	static const char *const more[] = { "mark src=2001:db8::/32 dst=0.0.0.0/0 sample=7",
 		"take net=10.0.0.0/31 proto=icmp6 port=1-2",
 		"take proto=255 dir=out sample_flows=9", "take dst=8000::/1 proto=icmp vlan=4095",
-		"take src=::" };
+		"take src=::", "mark contains=zorro dport=23", "take contains=%00%20%25%ffx" };
 	const size_t n = sizeof(conditions) / sizeof(conditions[0]);
 
 	for (size_t i = 0; i < n + sizeof(more) / sizeof(more[0]); i++) {
 		const char *rule = i < n ? conditions[i].rule : more[i - n];
-		struct pl_tap_rules one = { 0 }, other = { 0 };
+		struct pl_tap_rules one = { .payloads = true }, other = { .payloads = true };
 		struct pl_diag diag = { .text = "" };
 		struct pl_buf text;
 
 		pl_buf_init(&text);
 		(void)pl_tap_rules_add(&one, rule, &diag);
-		pl_tap_rule_text(&text, &one.rules[0]);
+		pl_tap_rules_text(&text, &one, 0);
 		(void)pl_tap_rules_add(&other, text.data, &diag);
 		ok(one.n == 1 && memcmp(&one, &other, sizeof(one)) == 0, "%s: %s %s", rule,
 			text.data, diag.text);
@@ -342,6 +384,7 @@ int main(void)
 {
 	test_text();
 	test_conditions();
+	test_insides();
 	test_wrong();
 	test_order();
 	test_sampling();

@@ -258,12 +258,13 @@ static bool make_record(struct pl_tap *tap, const struct pl_packet *pkt, struct 
 	return true;
 }
 
-static bool ruled(struct pl_tap *tap, struct pl_pkt96 *r)
+static bool ruled(struct pl_tap *tap, struct pl_pkt96 *r, struct pl_cursor payload)
 {
-	const uint64_t before = tap->rules.overweight;
-	const enum pl_tap_ruling ruling = pl_tap_rules_apply(&tap->rules, r);
+	const uint64_t before = tap->rules.overweight, unseen = tap->rules.unseen;
+	const enum pl_tap_ruling ruling = pl_tap_rules_apply_to(&tap->rules, r, payload);
 
 	tap->stats.overweight += tap->rules.overweight - before;
+	tap->stats.unseen += tap->rules.unseen - unseen;
 	switch (ruling) {
 	case PL_TAP_RULED_SKIP:
 		tap->stats.skipped++;
@@ -327,7 +328,7 @@ static void note_clocks(struct pl_tap *tap, const uint32_t n[PL_STAMP_KINDS])
 static inline bool finish(
 	struct pl_tap *tap, const struct pl_layers *l, struct pl_pkt96 *r, struct pl_cursor payload)
 {
-	if (tap->rules.n > 0 && !ruled(tap, r))
+	if (tap->rules.n > 0 && !ruled(tap, r, payload))
 		return false;
 	if (tap->dns != NULL)
 		see_dns(tap, l, r, payload);
@@ -449,7 +450,7 @@ uint32_t pl_tap_rule(
 	} else {
 		kept = 0;
 		for (uint32_t i = 0; i < n; i++) {
-			if (ruled(tap, &records[i]))
+			if (ruled(tap, &records[i], pl_cursor(NULL, 0)))
 				records[kept++] = records[i];
 		}
 	}

@@ -27,8 +27,9 @@ extern const struct pl_stats pl_tap_stats_list;
 /* Bytes of a packet that suffice for a record: Ethernet with tags and labels, IPv6 with extension
  * headers, TCP with options. Headers further back are missing in the record. */
 #define PL_TAP_BYTES       192
-#define PL_TAP_INNER_BYTES 256  /* behind a tunnel's headers */
-#define PL_TAP_DNS_BYTES   1600 /* DNS messages over UDP, as large as they usually may be */
+#define PL_TAP_INNER_BYTES 256   /* behind a tunnel's headers */
+#define PL_TAP_DNS_BYTES   1600  /* DNS messages over UDP, as large as they usually may be */
+#define PL_TAP_WHOLE_BYTES 65600 /* IP packets of all lengths, for rules with contains= */
 
 /* A frame that stands for several packets, some of which have their records already. */
 struct pl_tap_frame {

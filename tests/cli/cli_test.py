@@ -60,7 +60,7 @@ expect(['version', '-o', 'xml'], 2)
 for form in ('table', 'csv', 'jsonl'):
     gone = expect(['query', '-o', form, 'portscan', 'nofile.pcap'], 69, err='nofile.pcap: No such file')
     ok(gone.stdout == '', 'of a source that is not there no row is printed, not even the head', gone.stdout)
-expect(['query', 'zorro', '--rule', 'mark proto=tcp dport=23 payload=1-64', 'nofile.pkt64'], 2, err='--rule is of packets that this command takes itself')
+expect(['query', 'zorro', '--rule', 'mark proto=tcp dport=23 contains=zorro', 'nofile.pkt64'], 2, err='--rule is of packets that this command takes itself')
 expect(['query', 'zorro', '--rule', 'marc proto=tcp', 'nofile.pcap'], 2, err='--rule marc proto=tcp: ')
 expect(['query', 'SELECT src FROM packets', '--from', 'a.pcap', '--from', 'b.pcap', 'c.pcap'], 2, err='--from a.pcap and c.pcap: name all sources by --from, or none')
 expect(['query', 'events', '--from', '5', '--from', '6', '.'], 2, err='--from 5 and 6: a list is read from one entry on')

@@ -138,7 +138,7 @@ answer = run("query", "-o", "csv", "zorro(similar=1, port=443, window=10s)", "--
 ok(answer.returncode == 0 and answer.stdout.startswith("window_start,"), "zorro answers from a capture", answer.stderr)
 answer = run("query", "-o", "csv", "zorro(similar=1, port=443, window=10s)", path("a.pcap"))
 eq(answer.returncode, 3, "without marks it finds nothing")
-needs_rule = "no --rule marks any: add one, such as --rule 'mark proto=tcp dport=23 payload=1-64'"
+needs_rule = "no --rule marks any: add one, such as --rule 'mark proto=tcp dport=23 contains=zorro'"
 ok(needs_rule in answer.stderr, "and says that it needs a rule", answer.stderr)
 for question, args, told in (
         ("SELECT count(*) AS n FROM packets WHERE rule", (), True),
