@@ -131,6 +131,9 @@ const struct pl_profile *profile_of(const struct pl_decode *d, const struct pl_a
 /* Sets the members of a profile that are pl_decode_new's. */
 void profile_settle(struct pl_profile *p);
 
+/* Interns the batch's paths that are not interned yet. */
+void settle_paths(struct pl_decode *d, const struct pl_record_batch *out);
+
 /* Interns and flushes the output batch. */
 void make_room(struct job *j) __attribute__((cold));
 
