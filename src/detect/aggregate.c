@@ -165,18 +165,6 @@ static union link_words link_words(const struct pl_hop *from, const struct pl_ho
 
 /* --- maxima per fixed slot -------------------------------------------------------------------- */
 
-void pl_slot_max_advance(struct pl_slot_max *m, uint64_t slot)
-{
-	if (m->slot == slot)
-		return;
-	assert(slot > m->slot);
-	m->has_previous = m->has_current && slot - m->slot == 1;
-	m->previous = m->has_previous ? m->current : 0;
-	m->has_current = false;
-	m->current = 0;
-	m->slot = slot;
-}
-
 static inline void slot_max_add(struct pl_slot_max *m, uint64_t slot, uint32_t v)
 {
 	if (__builtin_expect(m->slot != slot, 0))

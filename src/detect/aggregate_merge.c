@@ -110,6 +110,18 @@ void pl_aggregate_reset(struct pl_aggregate *agg)
 	agg->totals = (struct pl_agg_totals){ 0 };
 }
 
+void pl_slot_max_advance(struct pl_slot_max *m, uint64_t slot)
+{
+	if (m->slot == slot)
+		return;
+	assert(slot > m->slot);
+	m->has_previous = m->has_current && slot - m->slot == 1;
+	m->previous = m->has_previous ? m->current : 0;
+	m->has_current = false;
+	m->current = 0;
+	m->slot = slot;
+}
+
 /* --- merging ---------------------------------------------------------------------------------- */
 
 static void slot_max_merge(struct pl_slot_max *into, const struct pl_slot_max *from)
