@@ -377,25 +377,6 @@ void pl_region_unlink(const struct pl_region *g, const char *path)
 		(void)unlink(path);
 }
 
-int region_sync_part(const struct pl_region *g, uint64_t begin, uint64_t bytes)
-{
-	return msync(g->map + begin, bytes, MS_SYNC) < 0 ? -errno : 0;
-}
-
-int region_synced(struct pl_region *g, int r)
-{
-	if (r < 0)
-		__atomic_fetch_add(&g->state->sync_failures, 1, __ATOMIC_RELAXED);
-	else
-		__atomic_store_n(&g->state->synced_ns, pl_clock_real_ns(), __ATOMIC_RELAXED);
-	return r;
-}
-
-int pl_region_sync(struct pl_region *g)
-{
-	return g->writer ? region_synced(g, region_sync_part(g, 0, g->map_bytes)) : -EACCES;
-}
-
 int pl_region_close(struct pl_region *g)
 {
 	int r = 0;

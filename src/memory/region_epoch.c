@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Epochs: which half holds which, the next one begun, old ones copied to files of their own. */
+/* Epochs: which half holds which, and the next one begun. */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "memory/region_internal.h"
 #include "memory/words.h"
 
-static uint8_t *half_of(const struct pl_region *g, uint64_t epoch)
+uint8_t *region_half(const struct pl_region *g, uint64_t epoch)
 {
 	const uint64_t at = g->info.data_offset + (epoch % g->info.halves) * g->info.half_stride;
 
@@ -20,7 +15,7 @@ static uint8_t *half_of(const struct pl_region *g, uint64_t epoch)
 	return g->map + at;
 }
 
-static void publish(struct pl_region *g, uint64_t epoch, unsigned int flags)
+void region_publish(struct pl_region *g, uint64_t epoch, unsigned int flags)
 {
 	__atomic_store_n(&g->state->epochs, epoch << 2 | flags, __ATOMIC_RELEASE);
 	/* The flags are seen before any later store. */
@@ -29,7 +24,7 @@ static void publish(struct pl_region *g, uint64_t epoch, unsigned int flags)
 
 static void empty(struct pl_region *g, uint64_t epoch)
 {
-	uint64_t *w = (void *)half_of(g, epoch);
+	uint64_t *w = (void *)region_half(g, epoch);
 
 	assert(g->writer);
 	for (uint64_t i = 0; i < g->info.store_bytes / 8; i++)
@@ -43,7 +38,7 @@ void region_finish_emptying(struct pl_region *g)
 	if ((epochs & EPOCH_EMPTYING) == 0)
 		return;
 	empty(g, epochs >> 2);
-	publish(g, epochs >> 2, 0);
+	region_publish(g, epochs >> 2, 0);
 }
 
 uint64_t pl_region_epoch(const struct pl_region *g)
@@ -66,7 +61,7 @@ bool pl_region_has_epoch(const struct pl_region *g, uint64_t epoch)
 
 void *pl_region_store(const struct pl_region *g, uint64_t epoch)
 {
-	return pl_region_has_epoch(g, epoch) ? half_of(g, epoch) : NULL;
+	return pl_region_has_epoch(g, epoch) ? region_half(g, epoch) : NULL;
 }
 
 int pl_region_prepare_epoch(struct pl_region *g, struct pl_diag *diag)
@@ -79,7 +74,7 @@ int pl_region_prepare_epoch(struct pl_region *g, struct pl_diag *diag)
 		return g->writer ? -EINVAL : -EACCES;
 	}
 	/* The old epoch is gone for readers before the first of its bytes is. */
-	publish(g, epoch, 0);
+	region_publish(g, epoch, 0);
 	empty(g, epoch + 1);
 	atomic_store_explicit(&g->prepared, epoch + 1, memory_order_release);
 	return 0;
@@ -94,101 +89,14 @@ int pl_region_next_epoch(struct pl_region *g, struct pl_diag *diag)
 		return -EACCES;
 	}
 	if (g->info.halves == 1) {
-		publish(g, epoch + 1, EPOCH_EMPTYING);
+		region_publish(g, epoch + 1, EPOCH_EMPTYING);
 		empty(g, epoch + 1);
-		publish(g, epoch + 1, 0);
+		region_publish(g, epoch + 1, 0);
 		return 0;
 	}
 	if (atomic_load_explicit(&g->prepared, memory_order_acquire) != epoch + 1 &&
 		pl_region_prepare_epoch(g, diag) < 0)
 		return -EACCES;
-	publish(g, epoch + 1, EPOCH_BOTH);
+	region_publish(g, epoch + 1, EPOCH_BOTH);
 	return 0;
-}
-
-/* ---- spilled epochs ---- */
-
-static int sync_folder_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *folder = slash == NULL   ? strdup(".")
-		       : slash == path ? strdup("/")
-				       : strndup(path, (size_t)(slash - path));
-	int fd, r;
-
-	if (folder == NULL)
-		return -ENOMEM;
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(folder);
-	if (fd < 0)
-		return -errno;
-	/* Some file systems have nothing to sync there. */
-	r = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
-	close(fd);
-	return r;
-}
-
-static int copy_epoch(
-	const struct pl_region *g, uint64_t epoch, const char *path, struct pl_diag *diag)
-{
-	struct pl_region *copy;
-	int r = pl_region_create(&copy, path, &g->info.params, NULL, diag);
-
-	if (r < 0)
-		return r;
-	pl_words_load(half_of(copy, 0), half_of(g, epoch), g->info.store_bytes);
-	publish(copy, epoch, 0);
-	if (!pl_region_has_epoch(g, epoch)) {
-		pl_diag_set(diag, "the epoch was emptied while it was copied");
-		r = -ENOENT;
-	}
-	if (r == 0) {
-		r = pl_region_close(copy);
-		if (r < 0)
-			pl_diag_set(diag, "cannot write the epoch: %s", strerror(-r));
-	} else {
-		(void)pl_region_close(copy);
-	}
-	if (r < 0)
-		unlink(path);
-	return r;
-}
-
-/* `flags`: of renameat2, when it is whole. */
-static int copy_to(const struct pl_region *g, uint64_t epoch, const char *path, unsigned int flags,
-	struct pl_diag *diag)
-{
-	static atomic_uint copies;
-	char *part;
-	int r;
-
-	if (!pl_region_has_epoch(g, epoch)) {
-		pl_diag_set(diag, "the epoch is not in the region");
-		return -ENOENT;
-	}
-	/* The name is of this copy alone: another process may copy to the same path meanwhile. */
-	if (asprintf(&part, "%s.%ld-%u.part", path, (long)getpid(), atomic_fetch_add(&copies, 1)) <
-		0)
-		return -ENOMEM;
-	/* A file that a killed process of the same number left. */
-	unlink(part);
-	r = copy_epoch(g, epoch, part, diag);
-	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, path, flags) < 0) {
-		r = -errno;
-		pl_diag_set(diag, "%s: %s", path, strerror(errno));
-		unlink(part);
-	}
-	free(part);
-	return r < 0 ? r : sync_folder_of(path);
-}
-
-int pl_region_spill(
-	const struct pl_region *g, uint64_t epoch, const char *path, struct pl_diag *diag)
-{
-	return copy_to(g, epoch, path, RENAME_NOREPLACE, diag);
-}
-
-int pl_region_save(const struct pl_region *g, const char *path, struct pl_diag *diag)
-{
-	return copy_to(g, pl_region_epoch(g), path, 0, diag);
 }

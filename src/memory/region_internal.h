@@ -109,6 +109,12 @@ static inline uint64_t region_epochs(const struct pl_region *region)
 	return __atomic_load_n(&region->state->epochs, __ATOMIC_ACQUIRE);
 }
 
+/* ---- region_epoch.c ---- */
+
+/* Returns the half of the file that has an epoch. */
+uint8_t *region_half(const struct pl_region *region, uint64_t epoch);
+/* Tells readers which epochs are in the region; flags: EPOCH_…. */
+void region_publish(struct pl_region *region, uint64_t epoch, unsigned int flags);
 /* Finishes the emptying that a killed writer began. */
 void region_finish_emptying(struct pl_region *region);
 
@@ -124,7 +130,7 @@ void region_ahead_free(struct pl_region *region);
  * grow. */
 int region_ahead_sync(struct pl_region *region);
 
-/* Writes a part of the file to disk, from the beginning of its page on. */
+/* region_sync.c: writes a part of the file to disk, from the beginning of its page on. */
 int region_sync_part(const struct pl_region *region, uint64_t begin, uint64_t bytes);
 /* Notes the result of a write to disk in the region: r is 0 or -errno, and returned. */
 int region_synced(struct pl_region *region, int r);
