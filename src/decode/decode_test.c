@@ -306,6 +306,51 @@ static void times(void)
 	}
 }
 
+/* A packet with shims of v2.1 chained in VXLAN-GPE; hop i of each has node first + i. */
+static void put_chain(const uint16_t *bitmaps, unsigned int n, unsigned int hop_count)
+{
+	struct pl_flow outer = udp("172.16.0.1", "172.16.0.2", 6000, PL_PORT_VXLAN_GPE, 0);
+	struct pl_flow inner = udp("10.0.0.1", "10.0.0.2", 5000, 5001, 0);
+	struct pl_int_hop hop[2] = { { .have = 0x1ff, .node = 1 }, { .have = 0x1ff, .node = 2 } };
+	size_t ip, in_ip;
+
+	begin();
+	pl_put_eth(&b, PL_ETH_IPV4, 0);
+	ip = pl_put_ip(&b, &outer, 64, 0);
+	pl_put_vxlan_gpe(&b, 77, PL_GPE_INT_20);
+	for (unsigned int i = 0; i < n; i++)
+		eq(pl_int_put(&b,
+			   &(struct pl_int_header){ .version = PL_INT_V20,
+				   .carrier = PL_INT_OVER_GPE,
+				   .bitmap = bitmaps[i],
+				   .next = i + 1 < n ? PL_GPE_INT_20 : 3 },
+			   hop, hop_count),
+			0);
+	pl_put_eth(&b, PL_ETH_IPV4, 0);
+	in_ip = pl_put_ip(&b, &inner, 64, 0);
+	pl_put_zero(&b, 20);
+	pl_end_ip(&b, in_ip);
+	pl_end_ip(&b, ip);
+}
+
+/* The second of two chained shims has a layout that takes the first one's place in the cache. */
+static void chained(void)
+{
+	static const uint16_t neighbour[] = { 0x8380 }, two[] = { 0x8000, 0xd680 };
+	struct pl_decode_options none = { 0 };
+	struct pl_decode *d;
+
+	ok(pl_decode_new(&d, &none) == 0);
+	put_chain(neighbour, 1, 1);
+	eq(feed(d, PL_LINK_ETHERNET, NULL), PL_V_OK, "the other place of the pair is taken");
+	put_chain(two, 2, 2);
+	eq(feed(d, PL_LINK_ETHERNET, NULL), PL_V_OK, "two shims");
+	ok(got.hop_count == 2 && hops[0].node == 1 && hops[1].node == 2,
+		"the outermost gives the path");
+	eq(hops[0].present & (PL_HOP_HAS_egress_port | PL_HOP_HAS_tx_util), 0, "by its own layout");
+	pl_decode_free(d);
+}
+
 /* INT in packets on the wire, and where it may stand. */
 static void carriers(void)
 {
@@ -644,6 +689,7 @@ int main(void)
 	reporter();
 	liar();
 	times();
+	chained();
 	carriers();
 	frames();
 	hostile();

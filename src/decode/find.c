@@ -41,6 +41,19 @@ static enum pl_verdict parse(struct job *j, struct pl_int *ret, struct pl_cursor
 	return v;
 }
 
+/* INT at c behind a header that gave the path: it only leads to the next header. It has a cache of
+ * its own, because its layout may take the place of the path's in the decoder's. */
+__attribute__((cold, noinline)) static enum pl_verdict parse_further(struct job *j,
+	struct pl_int *ret, struct pl_cursor c, const struct pl_layers *l,
+	enum pl_int_carrier carrier)
+{
+	struct pl_int_cache cache = { .key = { 0 } };
+	enum pl_verdict v = pl_int_parse_in(ret, &c, l, carrier, &j->profile->hints, &cache);
+
+	ret->layout = NULL;
+	return v;
+}
+
 /* The ports of the original transport header at c; without one, the flow has none. */
 static void original_ports(struct pl_flow *flow, uint8_t proto, struct pl_cursor c)
 {
@@ -218,7 +231,8 @@ static enum pl_verdict over_gpe(struct job *j, struct found *ret, const struct p
 
 		if (*next != PL_GPE_INT_05 && *next != PL_GPE_INT_10 && *next != PL_GPE_INT_20)
 			return PL_V_OK;
-		v = parse(j, &in, *inner, l, PL_INT_OVER_GPE);
+		v = ret->have_int ? parse_further(j, &in, *inner, l, PL_INT_OVER_GPE)
+				  : parse(j, &in, *inner, l, PL_INT_OVER_GPE);
 		if (!accepted(v))
 			return v;
 		*next = in.next;
@@ -271,7 +285,8 @@ static void gpe_without_p(struct job *j, const struct pl_layers *l, struct pl_tu
 	if (t->next_unsaid != PL_GPE_INT_05 && t->next_unsaid != PL_GPE_INT_10 &&
 		t->next_unsaid != PL_GPE_INT_20)
 		return;
-	if (!accepted(parse(j, &in, t->inner, l, PL_INT_OVER_GPE)) || in.kind == PL_INT_DESTINATION)
+	if (!accepted(parse_further(j, &in, t->inner, l, PL_INT_OVER_GPE)) ||
+		in.kind == PL_INT_DESTINATION)
 		return;
 	t->next = t->next_unsaid;
 	j->notes |= PL_NOTE_BIT(GPE_P_BIT);
@@ -281,6 +296,7 @@ static enum pl_verdict tunnel(
 	struct job *j, struct found *ret, const struct pl_layers *l, struct pl_tunnel *t)
 {
 	enum pl_verdict v = pl_tunnel_open(t, l, j->d->opt.vxlan_ports);
+	struct pl_int in;
 
 	if (v != PL_V_OK)
 		return v;
@@ -300,17 +316,23 @@ static enum pl_verdict tunnel(
 	case PL_TUNNEL_GRE:
 		if (j->d->opt.gre_int_ethertype == 0 || t->next != j->d->opt.gre_int_ethertype)
 			return PL_V_OK;
-		v = parse(j, &ret->in, t->inner, l, PL_INT_OVER_GRE);
+		v = ret->have_int ? parse_further(j, &in, t->inner, l, PL_INT_OVER_GRE)
+				  : parse(j, &in, t->inner, l, PL_INT_OVER_GRE);
 		if (!accepted(v))
 			return v;
 		/* A header of the destination type that says that INT follows. */
-		if (ret->in.kind == PL_INT_DESTINATION &&
-			ret->in.next == j->d->opt.gre_int_ethertype)
+		if (in.kind == PL_INT_DESTINATION && in.next == j->d->opt.gre_int_ethertype)
 			return PL_V_SHIM_TYPE;
-		ret->have_int = ret->in.kind != PL_INT_DESTINATION;
-		ret->announced = true;
-		t->next = ret->in.next;
-		t->inner = ret->in.rest;
+		/* As in VXLAN-GPE: the outermost header describes the path. */
+		if (ret->have_int) {
+			j->notes |= in.notes;
+		} else {
+			ret->in = in;
+			ret->have_int = in.kind != PL_INT_DESTINATION;
+			ret->announced = true;
+		}
+		t->next = in.next;
+		t->inner = in.rest;
 		t->inner_link = pl_link_of_ethertype(t->next);
 		return v;
 	default:
