@@ -344,6 +344,19 @@ __attribute__((cold, noinline)) static void reported_latency_to_ns(struct job *j
 	}
 }
 
+void hop_to_ns(struct job *j, struct pl_hop *h)
+{
+	const bool latency_us = j->profile->latency_unit == PL_UNIT_US;
+
+	if (latency_us && (h->present & PL_HOP_HAS_hop_latency_ns) != 0)
+		reported_latency_to_ns(j, h);
+	/* Before the times wrap elsewhere than the clock. */
+	if (j->profile->timestamp_unit == PL_UNIT_US &&
+		(h->present & (BOTH_TIMES | PL_HOP_HAS_hop_latency_ns)) == BOTH_TIMES)
+		hop_latency(j, h, true);
+	to_ns(j, h, 1);
+}
+
 /* An implausible latency is treated as missing; the node's times may still give one. */
 __attribute__((cold, noinline)) static void unlikely_reported(
 	struct job *j, struct pl_hop *h, bool microseconds)

@@ -289,6 +289,8 @@ static inline bool hops_from_stack(struct job *j, const struct pl_path *path, st
 
 /* Makes a hop of the reporting node's own metadata. */
 void hop_from_report(struct pl_hop *hop, const struct pl_report *r);
+/* Converts a hop of a node that counts in microseconds, by the exporter's profile. */
+void hop_to_ns(struct job *j, struct pl_hop *hop);
 /* Merges a hop into the one that the same node already has; values of the header win. */
 void hop_merge(struct pl_hop *into, const struct pl_hop *from);
 /* Fills values that follow from others: latencies, path id, the hops' place in the path. */

@@ -220,6 +220,8 @@ static enum pl_verdict gather_trace(struct gathered *g, const struct pl_ioam_opt
 	if ((trace.flags & PL_IOAM_OVERFLOW) != 0) {
 		g->path->flags |= PL_FLAG_PARTIAL;
 		g->j->notes |= PL_NOTE_BIT(PARTIAL);
+		/* As with E of INT: nodes are missing behind the newest one. */
+		g->j->links = n;
 	}
 	/* An active packet is a measurement, not traffic (RFC 9322 5). */
 	if ((trace.flags & PL_IOAM_ACTIVE) != 0)

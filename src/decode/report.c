@@ -46,8 +46,8 @@ void path_from_int(struct job *j, struct pl_path *path, const struct pl_int *in)
 
 /* Adds the reporting node as the last hop, unless the stack has it already. Returns the new number
  * of hops. */
-static unsigned int add_reporter(
-	struct job *j, const struct pl_report *r, struct pl_hop *hops, unsigned int n)
+static unsigned int add_reporter(struct job *j, const struct pl_path *path,
+	const struct pl_report *r, struct pl_hop *hops, unsigned int n)
 {
 	struct pl_hop own;
 
@@ -55,6 +55,9 @@ static unsigned int add_reporter(
 	if (!r->have_hop && (n > 0 || !r->have_node))
 		return n;
 	hop_from_report(&own, r);
+	/* derive() takes the hops of an IOAM path for ns, as IOAM's are; the header's may not be. */
+	if (__builtin_expect(path->mode >= PL_MODE_IOAM_TRACE && path->mode <= PL_MODE_IOAM_POT, 0))
+		hop_to_ns(j, &own);
 	if (n > 0 && (hops[n - 1].present & PL_HOP_HAS_node) != 0 && hops[n - 1].node == own.node) {
 		hop_merge(&hops[n - 1], &own);
 		j->notes |= PL_NOTE_BIT(NODE_TWICE);
@@ -171,7 +174,7 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	if (r->form == PL_REPORT_DROP_SUMMARY) {
 		n = drop_summary(path, hops, r);
 	} else {
-		n = add_reporter(j, r, hops, n);
+		n = add_reporter(j, path, r, hops, n);
 	}
 	derive(j, path, hops, n);
 	commit_path(j, path, n);
