@@ -167,7 +167,7 @@ static uint32_t make_place(struct paths *p, const struct pl_addr *source, uint64
 __attribute__((cold, noinline)) static struct path_slot *make(
 	struct paths *p, const struct pl_path *path, const struct pl_hop *hops)
 {
-	const struct pl_addr source = pl_addr_source(&path->exporter);
+	const struct pl_addr source = pl_path_source(path);
 	const uint32_t info = make_place(p, &source, path->ts_ns);
 	uint32_t at = home(p, path->path_id);
 

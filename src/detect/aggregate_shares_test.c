@@ -30,6 +30,25 @@ static void report(unsigned int source, uint64_t node, unsigned int flags)
 	pl_aggregate_batch(agg, &batch);
 }
 
+/* One packet that carries IOAM itself, with a proof of transit, about a node. */
+static void transit(uint64_t packet_id, uint64_t node)
+{
+	struct pl_path *p;
+	struct pl_hop *h;
+
+	pl_record_batch_clear(&batch);
+	p = add_path(&batch, 0);
+	p->mode = PL_MODE_IOAM_TRACE;
+	pl_path_set_ioam_namespace(p, 1);
+	pl_path_set_pot_packet_id(p, (packet_id + 1) * UINT64_C(0x9e3779b97f4a7c15));
+	pl_path_set_pot_cumulative(p, packet_id);
+	h = add_hop(
+		&batch, node, PL_HOP_HAS_node | PL_HOP_HAS_egress_port | PL_HOP_HAS_queue_depth);
+	h->egress_port = 1;
+	set_path_id(&batch);
+	pl_aggregate_batch(agg, &batch);
+}
+
 /* Nodes from `first` on that have cells, and the packets of all cells. */
 static unsigned int nodes_from(const struct pl_aggregate *a, uint64_t first, uint64_t *ret_packets)
 {
@@ -102,6 +121,15 @@ int main(void)
 		"of exporters that are not proven nothing is left");
 	eq(pl_aggregate_totals(agg)->unproven, 100);
 	eq(pl_aggregate_totals(agg)->reports, 0);
+
+	/* In packets that carry IOAM the bytes of the exporter have a proof of transit. */
+	pl_aggregate_reset(agg);
+	second();
+	for (unsigned int i = 0; i < ROOM; i++)
+		report(1 + i % 2, 1000 + i, 0);
+	for (unsigned int i = 0; i < 32; i++)
+		transit(i, 5000 + i);
+	ok(nodes_from(agg, 5000, &packets) <= 22, "packets without an exporter are of one source");
 	pl_aggregate_free(agg);
 	pl_aggregate_free(copy);
 	pl_aggregate_free(sum);

@@ -108,7 +108,7 @@ static inline uint32_t obtain(struct pl_aggregate *agg, enum pl_agg_table table,
 
 	if (__builtin_expect(cell != PL_CELL_NONE, 1))
 		return cell;
-	source = pl_addr_source(&path->exporter);
+	source = pl_path_source(path);
 	return pl_aggregate_make(agg, table, hash, key, key_len, &source);
 }
 

@@ -226,6 +226,15 @@ enum {
 #undef PL_EVENT_ALIAS
 #undef PL_VALUE_ALIAS
 
+/* Source for which a path counts in tables that senders share: that of its exporter; unspecified
+ * for packets that carry telemetry themselves, whose IOAM may be in the exporter's bytes. */
+static inline struct pl_addr pl_path_source(const struct pl_path *path)
+{
+	if (__builtin_expect((path->present & PL_PATH_HAS_ioam_namespace) != 0, 0))
+		return (struct pl_addr){ { 0 } };
+	return pl_addr_source(&path->exporter);
+}
+
 enum {
 #define PL_PATH_FLAG(bit, id, name, help) PL_FLAG_##id = 1 << (bit),
 #include "record/fields.def"
