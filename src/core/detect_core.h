@@ -35,9 +35,10 @@ enum pl_core_level_state {
 struct pl_core_level {
 	uint64_t max;      /* largest value since it rose */
 	uint64_t begun_ns; /* time at which it rose */
-	uint64_t since_ns; /* time it fell to low; begun_ns while it is above */
-	uint32_t state;    /* enum pl_core_level_state */
-	uint32_t silent;   /* its begin was not reported, so its end is not either */
+	/* time it fell to low; begun_ns while it is above; UINT64_MAX when it was dropped above */
+	uint64_t since_ns;
+	uint32_t state;  /* enum pl_core_level_state */
+	uint32_t silent; /* its begin was not reported, so its end is not either */
 };
 
 enum pl_core_change { PL_CORE_NONE, PL_CORE_BEGIN, PL_CORE_END };
@@ -61,7 +62,7 @@ static inline uint32_t pl_core_level_wait(
 /* Returns the time that an ended level was above, without the hold time after it. */
 static inline uint64_t pl_core_level_lasted(const struct pl_core_level *s, uint64_t now_ns)
 {
-	return pl_core_elapsed(s->since_ns != s->begun_ns ? s->since_ns : now_ns, s->begun_ns);
+	return pl_core_elapsed(s->since_ns != UINT64_MAX ? s->since_ns : now_ns, s->begun_ns);
 }
 
 /* Drops a level whose key was not seen for too long; returns PL_CORE_END if it was raised. */
@@ -71,6 +72,8 @@ static inline uint32_t pl_core_level_drop(struct pl_core_level *s)
 
 	if (state == PL_CORE_IDLE || !pl_core_level_move(s, state, PL_CORE_IDLE))
 		return PL_CORE_NONE;
+	if (state == PL_CORE_RAISED)
+		s->since_ns = UINT64_MAX;
 	return state == PL_CORE_RISING ? PL_CORE_NONE : PL_CORE_END;
 }
 

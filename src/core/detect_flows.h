@@ -120,7 +120,8 @@ PL_CORE_COLD void pl_core_flow_over(
 	}
 	e->value = flow->packets;
 	e->present |= PL_EVENT_HAS_value;
-	pl_event_set_bytes(e, flow->bytes);
+	if (flow->bytes != 0) /* no size is known otherwise */
+		pl_event_set_bytes(e, flow->bytes);
 	pl_event_set_duration_ns(e, pl_core_elapsed(flow->last_ns, flow->first_ns));
 	pl_env_tell(env, e);
 }

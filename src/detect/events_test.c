@@ -73,6 +73,17 @@ static void levels(void)
 	STEPS("long enough to begin", hold, 180, { 0, 150, '-' }, { 5, 180, '-' }, { 10, 101, 'B' },
 		{ 10, 100, 'E' });
 	STEPS("time alone does not begin it", hold, 150, { 0, 150, '-' }, { 99, -1, '-' });
+	{
+		struct pl_core_level s = { 0 };
+
+		eq(pl_core_level_step(&s, &hyst, 200, 5 * MS), PL_CORE_BEGIN);
+		eq(pl_core_level_step(&s, &hyst, 0, 5 * MS), PL_CORE_NONE, "low in the same batch");
+		eq(pl_core_level_wait(&s, &hyst, 99 * MS), PL_CORE_END);
+		eq(pl_core_level_lasted(&s, 99 * MS), 0, "the hold time is not counted");
+		eq(pl_core_level_step(&s, &hyst, 200, 100 * MS), PL_CORE_BEGIN);
+		eq(pl_core_level_drop(&s), PL_CORE_END);
+		eq(pl_core_level_lasted(&s, 130 * MS), 30 * MS, "above until it was dropped");
+	}
 }
 
 static void limits(void)

@@ -267,7 +267,8 @@ static void keepalive(
 	}
 	e->value = f->packets;
 	e->present |= PL_EVENT_HAS_value;
-	pl_event_set_bytes(e, f->bytes);
+	if (f->bytes != 0)
+		pl_event_set_bytes(e, f->bytes);
 	pl_event_set_duration_ns(e, pl_core_elapsed(f->last_ns, f->first_ns));
 	pl_env_tell(env, e);
 }
