@@ -175,6 +175,13 @@ void pl_aggregate_reset(struct pl_aggregate *agg);
 /* Adds `from` to `into`, which may have other options: cells that do not fit go into its overflow
  * cells. */
 void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from);
+/* So that a sum of several aggregates does not fall when one of them has not seen a key for long
+ * that others still see. expire: removes cells from a sum that no part has seen for idle_ns.
+ * note_seen: notes in the copy of a part when any part saw each of its keys last. heed: takes these
+ * notes over into the part, whose own cells then stay as long as those of the others. */
+void pl_aggregate_expire(struct pl_aggregate *sum);
+void pl_aggregate_note_seen(struct pl_aggregate *copy, const struct pl_aggregate *sum);
+void pl_aggregate_heed(struct pl_aggregate *agg, const struct pl_aggregate *copy);
 /* Adds one cell of a table (struct pl_agg_queue, …_port, …_link, …_path), with its source, as a
  * merge does. In the overflow cell it counts as many readings as it has packets or reports. */
 void pl_aggregate_add(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell);

@@ -430,6 +430,56 @@ const void *pl_aggregate_find(
 	return cell != PL_CELL_NONE ? pl_cells_at(t, cell) : NULL;
 }
 
+/* --- a sum that does not fall ------------------------------------------------------------------ */
+
+void pl_aggregate_expire(struct pl_aggregate *sum)
+{
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		const struct pl_cells *c = &sum->tables[t];
+
+		for (uint32_t i = 0; i < c->high; i++) {
+			const uint64_t seen_ns = cell_seen_ns(t, pl_cells_at(c, i));
+
+			if (pl_cells_live(c, i) && sum->now_ns > seen_ns &&
+				sum->now_ns - seen_ns > sum->options.idle_ns)
+				drop_cell(sum, t, i);
+		}
+	}
+}
+
+void pl_aggregate_note_seen(struct pl_aggregate *copy, const struct pl_aggregate *sum)
+{
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		const void *cell, *all;
+		uint32_t pos = 0;
+
+		while ((cell = pl_cells_next(&copy->tables[t], &pos)) != NULL) {
+			all = pl_aggregate_find(sum, t, cell);
+			if (all != NULL)
+				*cell_seen(t, cell) =
+					later(cell_seen_ns(t, cell), cell_seen_ns(t, all));
+		}
+	}
+}
+
+void pl_aggregate_heed(struct pl_aggregate *agg, const struct pl_aggregate *copy)
+{
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		const struct pl_cells *to = &agg->tables[t], *from = &copy->tables[t];
+
+		/* A cell that was removed since then, and made again, may have another key. */
+		for (uint32_t i = 0; i < from->high && i < to->high; i++) {
+			const uint64_t seen_ns = cell_seen_ns(t, pl_cells_at(from, i));
+			void *cell = pl_cells_at(to, i);
+
+			/* Never ahead of the aggregate's own time: ages would wrap. */
+			if (pl_cells_live(to, i) && to->hashes[i] == from->hashes[i])
+				*cell_seen(t, cell) = later(cell_seen_ns(t, cell),
+					seen_ns < agg->now_ns ? seen_ns : agg->now_ns);
+		}
+	}
+}
+
 /* --- reading ---------------------------------------------------------------------------------- */
 
 bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *max, uint32_t *ret)

@@ -372,6 +372,57 @@ static void jitter(void)
 		"the largest above the smallest");
 }
 
+/* Two workers saw a queue; one sees it no more. The sum does not fall, until nobody sees it. */
+static void sum_does_not_fall(void)
+{
+	const uint64_t second = 1000000000;
+	const struct pl_aggregate_options o = { .idle_ns = 10 * second };
+	struct pl_aggregate *part[2], *copy[2], *sum;
+	uint64_t least = UINT64_MAX;
+
+	if (pl_aggregate_new(&sum, &o) < 0)
+		abort();
+	for (unsigned int i = 0; i < 2; i++) {
+		if (pl_aggregate_new(&part[i], &o) < 0 || pl_aggregate_new(&copy[i], &o) < 0)
+			abort();
+		pl_aggregate_tick(part[i], 100 * second);
+		zero_key(part[i]);
+	}
+	for (uint64_t s = 100; s < 200; s++) {
+		const struct pl_agg_queue *q;
+		uint32_t pos = 0;
+
+		if (s < 150) {
+			pl_aggregate_tick(part[1], s * second);
+			zero_key(part[1]);
+		}
+		pl_aggregate_reset(sum);
+		pl_aggregate_tick(sum, s * second);
+		for (unsigned int i = 0; i < 2; i++) {
+			pl_aggregate_tick(part[i], s * second);
+			pl_aggregate_heed(part[i], copy[i]);
+			pl_aggregate_copy(copy[i], part[i]);
+			pl_aggregate_merge(sum, copy[i]);
+		}
+		pl_aggregate_expire(sum);
+		for (unsigned int i = 0; i < 2; i++)
+			pl_aggregate_note_seen(copy[i], sum);
+		q = pl_aggregate_queue(sum, &pos);
+		if (q != NULL) {
+			ok(least == UINT64_MAX || q->packets >= least,
+				"second %u: it does not fall", (unsigned int)s);
+			least = q->packets;
+		}
+		if (s >= 162)
+			ok(q == NULL, "second %u: it is gone", (unsigned int)s);
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		pl_aggregate_free(part[i]);
+		pl_aggregate_free(copy[i]);
+	}
+	pl_aggregate_free(sum);
+}
+
 int main(void)
 {
 	jitter();
@@ -405,6 +456,7 @@ int main(void)
 	against_model(2, &tight, 6, "tight");
 	against_model(3, &churn, 40, "churn");
 	merge_is_sum();
+	sum_does_not_fall();
 	pl_record_batch_done(&batch);
 	return pl_test_done();
 }

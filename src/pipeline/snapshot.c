@@ -35,6 +35,10 @@ static bool take(struct pl_pipeline *p)
 		pl_worker_take(p->workers[i]);
 		pl_aggregate_merge(p->merged, p->workers[i]->engine->aggregate_copy);
 	}
+	/* Counters do not fall when only one worker has not seen a place for long. */
+	pl_aggregate_expire(p->merged);
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		pl_aggregate_note_seen(p->workers[i]->engine->aggregate_copy, p->merged);
 	p->asking = p->behind = false;
 	p->taken = p->asked;
 	p->published_ns = p->asked_ns;
