@@ -198,6 +198,32 @@ int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *opti
 	return 0;
 }
 
+static pl_exporter_trouble_fn exporter_trouble;
+
+void pl_detect_end(
+	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	struct pl_core_rules *rules = &det->env.rules;
+	struct exporter_cell *x;
+	uint32_t pos = 0;
+
+	/* As if all rules were off. */
+	for (unsigned int i = 0; i < PL_CORE_Q_MAX; i++) {
+		rules->q[i].level.threshold = PL_CORE_NO_THRESHOLD;
+		rules->q[i].relative = 0;
+		rules->q[i].odd_times = 0;
+	}
+	rules->on = 0;
+	det->env.out = out;
+	pl_tables_unband(&det->env, now_ns, ts_ns);
+	while ((x = pl_cells_next(&det->exporters, &pos)) != NULL) {
+		if (x->loss.open)
+			pl_loss_tell(&det->env, &x->loss, &x->last, now_ns, ts_ns);
+	}
+	pl_flow_numbers_tick(&det->numbers, &det->env, exporter_trouble, det, now_ns, ts_ns);
+	pl_nodes_tell(&det->env, &det->nodes, now_ns, ts_ns);
+}
+
 int pl_event_batch_init(struct pl_event_batch *batch, uint32_t cap)
 {
 	assert(cap > 0);
@@ -420,6 +446,17 @@ void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, 
 	for (uint32_t pos = 0; pl_decode_exporter(decode, &pos, &exporter);)
 		pl_detect_exporter(det, &exporter, now_ns, ts_ns, out);
 	pl_detect_exporters_over(det, now_ns, ts_ns, out);
+}
+
+void pl_detect_adopt(struct pl_detect *det, const struct pl_decode *decode, uint64_t now_ns,
+	uint64_t ts_ns, struct pl_event_batch *out)
+{
+	const uint32_t on = det->env.rules.on;
+
+	/* Losses that are not watched are counted, and are told neither now nor later. */
+	det->env.rules.on = on & ~(1u << PL_EVENT_REPORT_LOSS);
+	pl_detect_exporters(det, decode, now_ns, ts_ns, out);
+	det->env.rules.on = on;
 }
 
 /* --- packets lost and out of order ------------------------------------------------------------ */

@@ -187,6 +187,11 @@ void pl_detect_exporters_over(
 void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, uint64_t now_ns,
 	uint64_t ts_ns, struct pl_event_batch *out);
 
+/* Called for a new detector on a decoder that has counted before: what its exporters have lost until
+ * now is no event. */
+void pl_detect_adopt(struct pl_detect *det, const struct pl_decode *decode, uint64_t now_ns,
+	uint64_t ts_ns, struct pl_event_batch *out);
+
 /* Ends events that are over without a further report, reports drops held back, frees idle cells.
  * About every 100 ms to 1 s. */
 void pl_detect_tick(
@@ -226,6 +231,10 @@ uint64_t pl_detect_raised(const struct pl_detect *det);
  * when the sizes of tables differ. Levels whose rule is off now end. */
 int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *options,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+/* Ends all that has begun: levels, anomalies, losses, silent nodes. For a detector that is replaced,
+ * or whose source is removed; it detects nothing afterwards. */
+void pl_detect_end(
+	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 /* Checks whether such a change is possible, and computes its rules. */
 int pl_detect_check_change(const struct pl_detect *det, const struct pl_detect_options *options,
 	struct pl_core_rules *ret);

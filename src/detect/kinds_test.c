@@ -721,6 +721,40 @@ static void changes(void)
 	pl_detect_free(det);
 }
 
+/* A detector that is replaced leaves nothing begun behind. */
+static void replaced(void)
+{
+	struct pl_detect_options o = { .queue_depth = { .on = true, .threshold = 100 } };
+	struct pl_detect *det = made(o);
+
+	report(det, PL_HOP_HAS_queue_depth, 200, SECOND);
+	only("raised", PL_EVENT_QUEUE_DEPTH, PL_PHASE_BEGIN);
+	out.n = 0;
+	pl_detect_end(det, 2 * SECOND, 1, &out);
+	only("replaced", PL_EVENT_QUEUE_DEPTH, PL_PHASE_END);
+	eq(pl_detect_raised(det), 0, "nothing is left raised");
+	pl_detect_free(det);
+}
+
+/* A silent node's event ends with its rule. */
+static void silent_no_more(void)
+{
+	struct pl_detect_options o = { .node_silent_ns = 5 * SECOND };
+	struct pl_detect *det = made(o);
+	const uint64_t t = 100 * SECOND;
+
+	report(det, PL_HOP_HAS_queue_depth, 1, t);
+	pl_detect_tick(det, t, 1, &out);
+	pl_detect_tick(det, t + 10 * SECOND, 1, &out);
+	only("silent", PL_EVENT_NODE_SILENT, PL_PHASE_BEGIN);
+	out.n = 0;
+	o.node_silent_ns = 0;
+	eq(pl_detect_change(det, &o, t + 11 * SECOND, 1, &out), 0, "nodes are not watched");
+	pl_detect_tick(det, t + 11 * SECOND, 1, &out);
+	only("its rule is off", PL_EVENT_NODE_SILENT, PL_PHASE_END);
+	pl_detect_free(det);
+}
+
 int main(void)
 {
 	if (pl_record_batch_init(&batch, 512, 1024) < 0 || pl_event_batch_init(&out, 512) < 0)
@@ -739,6 +773,8 @@ int main(void)
 	pressure();
 	chosen_keys();
 	changes();
+	replaced();
+	silent_no_more();
 	pl_record_batch_done(&batch);
 	pl_event_batch_done(&out);
 	return pl_test_done();

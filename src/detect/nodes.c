@@ -140,25 +140,29 @@ void pl_nodes_hear(struct pl_core_env *env, struct pl_node_watch *w, uint64_t no
 void pl_nodes_tell(
 	struct pl_core_env *env, struct pl_node_watch *w, uint64_t now_ns, uint64_t ts_ns)
 {
+	const bool watched = pl_core_watches(&env->rules, PL_EVENT_NODE_SILENT) != 0;
 	struct watched_node *n;
 	uint32_t cell = 0;
 
-	if (!pl_core_watches(&env->rules, PL_EVENT_NODE_SILENT))
-		return;
+	/* Events that were begun end also after a change of the rules. */
 	while ((n = pl_cells_next(&w->cells, &cell)) != NULL) {
 		uint64_t silence = pl_core_elapsed(now_ns, n->heard_ns);
 
+		if (!watched && !n->silent)
+			continue;
 		if (!n->silent && silence > env->rules.node_silent_ns) {
 			n->silent = true;
 			n->silent_since_ns = n->heard_ns;
 			n->told = pl_core_limit(env, &n->due_ns, PL_EVENT_NODE_SILENT, now_ns) != 0;
 			if (n->told)
 				node_tell(env, n, PL_PHASE_BEGIN, silence, ts_ns);
-		} else if (n->silent && silence <= env->rules.node_silent_ns) {
+		} else if (n->silent && (!watched || silence <= env->rules.node_silent_ns)) {
+			const uint64_t until_ns = watched ? n->heard_ns : now_ns;
+
 			n->silent = false;
 			if (n->told)
 				node_tell(env, n, PL_PHASE_END,
-					pl_core_elapsed(n->heard_ns, n->silent_since_ns), ts_ns);
+					pl_core_elapsed(until_ns, n->silent_since_ns), ts_ns);
 		} else if (n->silent && silence > env->rules.forget_ns &&
 			   silence > 2 * env->rules.node_silent_ns) {
 			/* The node is removed, and its place is free for others. The event of a

@@ -480,6 +480,31 @@ static void test_rules(void)
 	}
 }
 
+/* A new detector does not know the levels of the old one, which therefore end. */
+static void test_levels_of_old_detector(void)
+{
+	struct pl_pipeline *p = start(ONE
+		"detect:\n  idle: 1h\n  queue_depth:\n    threshold: 1\n    begin_hold: 0s\n    end_hold: 1h\n");
+	struct pl_pipeline_stats before, after;
+	struct pl_config c;
+
+	send_to(port_of(p, 0), 500, 0);
+	received(p, 500, "old detector");
+	before = stats_of(p);
+	ok(before.raised > 0, "old detector: levels are raised");
+	if (parse(&c, ONE "detect:\n  max_flows: 512\n", NULL) < 0)
+		abort();
+	eq(pl_pipeline_reload(p, &c, NULL), 0, "old detector: reload");
+	after = stats_of(p);
+	eq(after.raised, 0, "old detector: nothing is raised");
+	eq(after.totals.events[PL_EVENT_QUEUE_DEPTH] + after.totals.events[PL_EVENT_HOP_LATENCY],
+		before.totals.events[PL_EVENT_QUEUE_DEPTH] +
+			before.totals.events[PL_EVENT_HOP_LATENCY] + before.raised,
+		"old detector: each level has an end");
+	pl_pipeline_stop(p, UINT64_C(5) * 1000000000u);
+	pl_pipeline_free(p);
+}
+
 /* Reloads that fail at different steps, and change nothing. `taken` is a port in use by others. */
 static const char *const bad_reloads[] = {
 	ONE "  - uri: udp://127.0.0.1:%u\n",
@@ -636,6 +661,7 @@ int main(void)
 	test_names();
 	test_stuck();
 	test_rules();
+	test_levels_of_old_detector();
 	test_bad_reloads();
 	test_reload_under_load();
 	test_files();

@@ -18,6 +18,8 @@
 #include "pipeline/state.h"
 
 #define REMOVE_LIMIT_NS (UINT64_C(1) * 1000000000u)
+/* For all removed outputs together: the service manager expects a sign of life within half a minute. */
+#define DRAIN_LIMIT_NS  (UINT64_C(15) * 1000000000u)
 
 struct plan {
 	struct pl_pipeline *p;
@@ -300,6 +302,7 @@ static void remove_worker(struct pl_pipeline *p, unsigned int i)
 {
 	struct pl_worker *w = p->workers[i];
 
+	atomic_store_explicit(&w->removed, true, memory_order_relaxed);
 	pl_worker_stop_by(w, pl_clock_mono_ns() + REMOVE_LIMIT_NS);
 	pl_worker_join(w);
 	pl_worker_ask(w);
@@ -404,9 +407,22 @@ static void unsettle(const struct plan *plan, bool unsettled)
 		atomic_store(&p->workers[i]->unsettled, unsettled);
 }
 
+/* Returns how long each removed output may take. */
+static uint64_t drain_limit(const struct plan *plan)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < plan->outputs_before; i++)
+		n += plan->output_gone[i];
+	if (n == 0 || plan->to->drain_ns < DRAIN_LIMIT_NS / n)
+		return plan->to->drain_ns;
+	return DRAIN_LIMIT_NS / n;
+}
+
 int pl_pipeline_reload(struct pl_pipeline *p, struct pl_config *config, struct pl_diag *diag)
 {
 	struct plan plan = { .p = p, .to = config, .outputs_before = p->n_outputs };
+	uint64_t limit_ns;
 	int r;
 
 	pthread_mutex_lock(&p->lock);
@@ -434,9 +450,10 @@ int pl_pipeline_reload(struct pl_pipeline *p, struct pl_config *config, struct p
 	unsettle(&plan, true);
 	apply(&plan);
 	say_changes(&plan);
+	limit_ns = drain_limit(&plan);
 	for (unsigned int i = plan.outputs_before; i-- > 0;) {
 		if (plan.output_gone[i])
-			drop_output(p, i, config->drain_ns);
+			drop_output(p, i, limit_ns);
 	}
 	unsettle(&plan, false);
 	pl_config_done(&p->config);

@@ -276,11 +276,11 @@ static void *worker_loop(void *arg)
 	}
 	if (aside != NULL)
 		aside->work(aside->arg, w->now_ns, w->ts_ns, &w->events);
-	/* Report losses that were not reported yet. */
-	if (!w->source.partial)
-		pl_detect_exporters(w->engine->detect, w->engine->decode, w->rule_ns, w->rule_ts_ns,
-			&w->events);
+	pl_worker_last_tick(w);
 	pl_detect_tick(w->engine->detect, w->rule_ns, w->rule_ts_ns, &w->events);
+	/* The process goes on, and nothing else would end them. */
+	if (atomic_load_explicit(&w->removed, memory_order_relaxed))
+		pl_detect_end(w->engine->detect, w->rule_ns, w->rule_ts_ns, &w->events);
 	deliver_events(w);
 	/* Pairs with the acquire in pl_worker_answered: now the state belongs to the controller. */
 	atomic_store_explicit(&w->ended, true, memory_order_release);

@@ -208,8 +208,9 @@ struct pl_worker {
 	struct pl_snapshot snap;    /* the controller's: the last one taken */
 	_Atomic(struct pl_engine *) next_engine, old_engine;
 	_Atomic uint64_t
-		stop_by_ns; /* 0: run; else empty the socket until then (monotonic) and end */
-	_Atomic bool ended; /* set at the end of the thread; the state is the controller's then */
+		stop_by_ns;   /* 0: run; else empty the socket until then (monotonic) and end */
+	_Atomic bool removed; /* its source is: when the thread ends, its events end */
+	_Atomic bool ended;   /* set at the end of the thread; the state is the controller's then */
 
 	/* number of reports of untracked exporters at the last check */
 	uint64_t untracked;

@@ -52,6 +52,8 @@ void pl_worker_look_floods(struct pl_worker *w);
 void pl_worker_time(struct pl_worker *w, bool first);
 /* Ticks detection when due. */
 void pl_worker_tick(struct pl_worker *w);
+/* Reports losses that were not reported yet, when no more packets will come. */
+void pl_worker_last_tick(struct pl_worker *w);
 /* Takes packets of a capture in parts within a millisecond, and ticks detection for the time
  * between them. */
 void pl_worker_replay(

@@ -139,6 +139,7 @@ void pl_worker_publish(struct pl_worker *w)
 	if (w->source.aside != NULL)
 		w->source.aside->state(w->source.aside->arg, s, top);
 	pl_worker_harvest(w);
+	pl_aggregate_heed(w->engine->aggregate, w->engine->aggregate_copy);
 	pl_aggregate_copy(w->engine->aggregate_copy, w->engine->aggregate);
 	s->aggregate = *pl_aggregate_totals(w->engine->aggregate_copy);
 }
@@ -170,8 +171,12 @@ void pl_worker_install(struct pl_worker *w, struct pl_engine *next)
 	struct pl_totals now, after;
 	uint64_t *carried = (uint64_t *)&w->carried;
 	bool new_aggregate = next->aggregate != NULL;
+	const bool adopts = next->detect != NULL && next->decode == NULL;
 
 	assert(new_aggregate == (next->aggregate_copy != NULL));
+	/* The new detector does not know what the old one has begun. */
+	if (next->detect != NULL)
+		pl_detect_end(old->detect, w->rule_ns, w->rule_ts_ns, &w->events);
 	pl_worker_totals(&now, old);
 	/* Keep advices only with their decoder. */
 	if (next->decode == NULL)
@@ -184,6 +189,8 @@ void pl_worker_install(struct pl_worker *w, struct pl_engine *next)
 	for (size_t i = 0; i < sizeof(now) / sizeof(uint64_t); i++)
 		carried[i] += ((uint64_t *)&now)[i] - ((uint64_t *)&after)[i];
 	w->engine = next;
+	if (adopts && !w->source.partial)
+		pl_detect_adopt(next->detect, next->decode, w->rule_ns, w->rule_ts_ns, &w->events);
 	pl_worker_show_advices(w);
 	/* The controller checked that they fit. */
 	if (next->rules != NULL && pl_detect_change(next->detect, next->rules, w->rule_ns,

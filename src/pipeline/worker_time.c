@@ -31,6 +31,19 @@ void pl_worker_time(struct pl_worker *w, bool first)
 	}
 }
 
+/* Checks the numbers of exporters and flows at a time of the rules. */
+static void look(struct pl_worker *w, uint64_t now_ns)
+{
+	const struct pl_engine *e = w->engine;
+
+	if (pl_worker_follows(w))
+		pl_detect_unseen(e->detect, pl_worker_unseen(w), false);
+	if (!w->source.partial)
+		pl_detect_exporters(e->detect, e->decode, now_ns, w->rule_ts_ns, &w->events);
+	if (pl_worker_follows(w))
+		pl_detect_numbers_tick(e->detect, now_ns, w->rule_ts_ns, &w->events);
+}
+
 void pl_worker_tick(struct pl_worker *w)
 {
 	const struct pl_engine *e = w->engine;
@@ -42,12 +55,22 @@ void pl_worker_tick(struct pl_worker *w)
 	if (w->rule_ns - w->slow_ticked_ns < SLOW_TICK_NS)
 		return;
 	w->slow_ticked_ns = w->rule_ns;
-	if (pl_worker_follows(w))
-		pl_detect_unseen(e->detect, pl_worker_unseen(w), false);
-	if (!w->source.partial)
+	look(w, w->rule_ns);
+}
+
+void pl_worker_last_tick(struct pl_worker *w)
+{
+	const struct pl_engine *e = w->engine;
+
+	if (!w->source.partial && !w->replays)
 		pl_detect_exporters(e->detect, e->decode, w->rule_ns, w->rule_ts_ns, &w->events);
-	if (pl_worker_follows(w))
-		pl_detect_numbers_tick(e->detect, w->rule_ns, w->rule_ts_ns, &w->events);
+	if (!w->replays)
+		return;
+	/* Nothing fills a gap behind the end of a capture, so that the second look need not wait for
+	 * gaps that are new to the first. Each look has a time of its own: two at one time would add
+	 * up, as those of several queues. */
+	look(w, w->rule_ns + 1);
+	look(w, w->rule_ns + 2);
 }
 
 /* Advances time to at_ns, never back: a capture may have packets out of order. */
