@@ -396,6 +396,21 @@ static void write_page(struct pl_pipeline *p, const struct pl_totals *totals,
 	write_outputs(p, page);
 }
 
+/* A counter never falls, but the sum does when one of them is forgotten, or gets its own series. */
+static void show_others(struct pl_pipeline *p, struct pl_exporters *e)
+{
+	for (unsigned int k = 0; k < pl_exporter_stats.n; k++) {
+		const struct pl_stat *stat = &pl_exporter_stats.rows[k];
+		const uint64_t now = pl_stat_read(stat, &e->others);
+		const uint64_t before = pl_stat_read(stat, &p->others_read);
+		uint64_t *shown = (void *)((char *)&p->others_shown + stat->offset);
+
+		*shown = stat->gauge ? now : *shown + (now > before ? now - before : 0);
+	}
+	p->others_read = e->others;
+	e->others = p->others_shown;
+}
+
 int pl_metrics_write(void *pipeline, struct pl_exposition *page)
 {
 	struct pl_pipeline *p = pipeline;
@@ -411,6 +426,7 @@ int pl_metrics_write(void *pipeline, struct pl_exposition *page)
 		pthread_mutex_unlock(&p->lock);
 		return r;
 	}
+	show_others(p, &exporters);
 	totals = p->gone;
 	for (unsigned int i = 0; i < p->n_workers; i++)
 		pl_totals_add(&totals, &p->workers[i]->snap.totals);

@@ -127,6 +127,8 @@ int pl_pipeline_keep_output(struct pl_pipeline *p, struct pl_output *output, con
 		return -ENOMEM;
 	}
 	p->outputs[p->n_outputs] = output;
+	/* An output that was removed may have been here. */
+	p->output_full[p->n_outputs] = p->output_full_ns[p->n_outputs] = 0;
 	p->output_ids[p->n_outputs++] = copy;
 	return 0;
 }

@@ -43,6 +43,9 @@ struct pl_pipeline {
 	uint64_t published_ns; /* time of the last snapshot; the first one is empty */
 	bool behind;           /* a worker did not answer in time */
 
+	/* Sums of the exporters without series of their own, as read last and as shown. */
+	struct pl_exporter others_read, others_shown;
+
 	/* Sums of workers that were removed. */
 	struct pl_totals gone;
 	struct pl_port_stats gone_ports;
