@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* process_*: metrics of this process as Prometheus clients have them, read from /proc. */
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static bool memory(uint64_t *ret_virtual, uint64_t *ret_resident)
 }
 
 /* Returns the start time of this process since the epoch: field 22 of stat, in ticks since boot. */
-static double start_time(void)
+static double read_start_time(void)
 {
 	char text[1024];
 	FILE *f = fopen("/proc/self/stat", "re");
@@ -63,6 +64,22 @@ static double start_time(void)
 		ticks = strtod(p + 1, NULL);
 	return (double)(pl_clock_real_ns() - pl_clock_read(CLOCK_BOOTTIME)) * 1e-9 +
 	       ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* Computed once: each difference of two clocks is another one, and a change means a restart. */
+static double started;
+
+static void set_started(void)
+{
+	started = read_start_time();
+}
+
+static double start_time(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, set_started);
+	return started;
 }
 
 static void value(struct pl_exposition *page, const char *name, enum pl_metric_type type,
