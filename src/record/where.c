@@ -67,9 +67,10 @@ static bool satisfies(const struct step *s, const void *record, uint32_t present
 			return in_prefix(addr, &s->addr, s->prefix_bits);
 		return pl_addr_equal(addr, &s->addr) == (s->compare == EQ);
 	}
+	/* Texts of rows may be longer than those of records. */
 	if (s->field->form == PL_FORM_TEXT)
 		return (strncmp((const char *)record + s->field->offset, s->text,
-				PL_TEXT_TOLD + 1) == 0) == (s->compare == EQ);
+				strlen(s->text) + 1) == 0) == (s->compare == EQ);
 	v = put_load(s->field, record);
 	if (s->compare == FLAG)
 		return ((v & s->mask) != 0) == (s->value != 0);

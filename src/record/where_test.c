@@ -533,6 +533,37 @@ static void test_witness(void)
 	ok(yes > total * 4 && yes < total * 16, "both answers occur (%u of %u)", yes, total * 20);
 }
 
+/* Texts of rows may be longer than those of records. */
+static void test_long_texts(void)
+{
+	static const struct {
+		uint32_t present;
+		char nodes[96];
+	} row = { .nodes = "10001>10002>10003>10004>10005>10006>10007>10008" };
+	static const struct pl_field field = { .name = "nodes",
+		.unit = "",
+		.help = "",
+		.offset = sizeof(uint32_t),
+		.form = PL_FORM_TEXT };
+	static const struct {
+		const char *text;
+		bool want;
+	} cases[] = {
+		{ "nodes == \"10001>10002>10003>10004>10005>10006>10007>10008\"", true },
+		{ "nodes == \"10001>10002>10003>10004>10005>10006>10007>10009\"", false },
+		{ "nodes != \"10001>10002>10003>10004>10005>10006>10007>10009\"", true },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pl_where *w;
+
+		if (pl_where_new_over(&w, &field, 1, cases[i].text, NULL) < 0)
+			abort();
+		eq(pl_where_match_row(w, &row, 0), cases[i].want, "%s", cases[i].text);
+		pl_where_free(w);
+	}
+}
+
 int main(void)
 {
 	make_records();
@@ -540,5 +571,6 @@ int main(void)
 	test_faults();
 	test_bounds();
 	test_witness();
+	test_long_texts();
 	return pl_test_done();
 }
