@@ -96,7 +96,7 @@ static void stop_quiet(struct pl_http *h)
 		}
 		/* No request may be suspended when it stops. */
 		pl_http_streams_end(h, l);
-		pl_http_access_tick(h, true);
+		pl_http_access_end(h, l);
 		pl_http_pages_end(h, l);
 		*link = l->next;
 		free_listener(l);
@@ -110,7 +110,7 @@ static void run_once(struct pl_http *h)
 	wait_for_work(h);
 	use_security(h);
 	pl_http_streams_tick(h);
-	pl_http_access_tick(h, false);
+	pl_http_access_tick(h);
 	pl_http_pages_tick(h);
 	for (struct pl_http_listener *l = h->listeners; l != NULL; l = l->next)
 		MHD_run(l->daemon);
@@ -135,7 +135,7 @@ static void *serve_loop(void *arg)
 	}
 	/* No request may be suspended when the library stops. */
 	pl_http_streams_end(h, NULL);
-	pl_http_access_tick(h, true);
+	pl_http_access_end(h, NULL);
 	pl_http_pages_end(h, NULL);
 	return NULL;
 }

@@ -139,17 +139,35 @@ enum pl_http_access pl_http_access(struct pl_http_listener *l, struct MHD_Connec
 	return req->may ? PL_HTTP_ACCESS_YES : refuse(l, r, no);
 }
 
-void pl_http_access_tick(struct pl_http *h, bool all)
+static void go_on(struct pl_http_context *req)
+{
+	forget(req);
+	pl_http_set_phase(req->connection, PL_HTTP_WORK, PL_HTTP_ANSWER_LIMIT_NS);
+	MHD_resume_connection(req->connection);
+}
+
+void pl_http_access_tick(struct pl_http *h)
 {
 	struct pl_http_context *next;
 
 	for (struct pl_http_context *req = h->pending; req != NULL; req = next) {
 		next = req->next;
-		if (!all && !pl_auth_is_done(req->job))
-			continue;
-		forget(req);
-		pl_http_set_phase(req->connection, PL_HTTP_WORK, PL_HTTP_ANSWER_LIMIT_NS);
-		MHD_resume_connection(req->connection);
+		if (pl_auth_is_done(req->job))
+			go_on(req);
+	}
+}
+
+void pl_http_access_end(struct pl_http *h, const struct pl_http_listener *l)
+{
+	struct pl_http_context *next;
+
+	for (struct pl_http_context *req = h->pending; req != NULL; req = next) {
+		const union MHD_ConnectionInfo *info =
+			MHD_get_connection_info(req->connection, MHD_CONNECTION_INFO_DAEMON);
+
+		next = req->next;
+		if (l == NULL || info->daemon == l->daemon)
+			go_on(req);
 	}
 }
 

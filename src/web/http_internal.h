@@ -213,8 +213,10 @@ struct pl_http_refusal {
 };
 enum pl_http_access pl_http_access(struct pl_http_listener *l, struct MHD_Connection *c,
 	struct pl_http_context *req, struct pl_http_refusal *ret_refusal);
-/* Continues requests whose credentials are checked; `all`: every one, at the end. */
-void pl_http_access_tick(struct pl_http *http, bool all);
+/* Continues requests whose credentials are checked. */
+void pl_http_access_tick(struct pl_http *http);
+/* Continues the requests of a listener, NULL = all, without their checks. */
+void pl_http_access_end(struct pl_http *http, const struct pl_http_listener *listener);
 /* Forgets a request that has ended. */
 void pl_http_access_done(struct pl_http *http, struct pl_http_context *req);
 
