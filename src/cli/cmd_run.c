@@ -52,6 +52,12 @@ static int replace(char **text, const char *by)
 	return 0;
 }
 
+static void set_log(const struct pl_config *config)
+{
+	pl_log_set_level((enum pl_log_level)config->log.level);
+	pl_log_set_format((enum pl_log_format)config->log.format);
+}
+
 /* Reads the file, or the defaults without one, and puts the options over it. now: the configuration
  * that it replaces; NULL: at the start. */
 static int load(void *arg, struct pl_config *ret, const struct pl_config *now, struct pl_diag *diag)
@@ -74,8 +80,9 @@ static int load(void *arg, struct pl_config *ret, const struct pl_config *now, s
 		pl_config_done(ret);
 		return -ENOMEM;
 	}
-	pl_log_set_level((enum pl_log_level)ret->log.level);
-	pl_log_set_format((enum pl_log_format)ret->log.format);
+	/* A reload may still fail; then nothing may have changed. */
+	if (now == NULL)
+		set_log(ret);
 	return 0;
 }
 

@@ -230,6 +230,10 @@ static void reload(void *s)
 	else
 		pl_pipeline_reload_failed(c->daemon.pipeline);
 	if (r == 0) {
+		const struct pl_config *now = pl_pipeline_config(c->daemon.pipeline);
+
+		pl_log_set_level((enum pl_log_level)now->log.level);
+		pl_log_set_format((enum pl_log_format)now->log.format);
 		pl_notice("reload", "%s is in use", c->o->named);
 		return;
 	}
