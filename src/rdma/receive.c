@@ -272,8 +272,10 @@ static void rc_execute(struct pl_responder *r, struct pl_responder_qp *qp, const
 static const struct pl_rdma_memory *recall(
 	const struct pl_responder_qp *qp, uint32_t psn, bool read)
 {
-	for (uint32_t i = 0; i < qp->c.depth; i++) {
-		const struct pl_rdma_memory *m = &qp->memory[i];
+	/* From the newest on: numbers of old ones come again after 2^24 packets. */
+	for (uint32_t i = 1; i <= qp->c.depth; i++) {
+		const struct pl_rdma_memory *m =
+			&qp->memory[(qp->remembered + qp->c.depth - i) % qp->c.depth];
 
 		if (m->used && m->read == read && ((psn - m->psn) & PL_ROCE_PSN_MASK) < m->packets)
 			return m;
@@ -358,11 +360,15 @@ static enum pl_rdma_cause rc_receive(
 
 /* ---- unreliable services ---- */
 
+#define LATE 64 /* numbers behind the expected one; a switch that starts again is further off */
+
 static enum pl_rdma_cause uc_receive(
 	struct pl_responder *r, struct pl_responder_qp *qp, struct request *q)
 {
 	const int32_t ahead = pl_psn_diff(q->p->psn, qp->psn);
 	const uint32_t far = (uint32_t)(ahead < 0 ? -ahead : ahead);
+	const uint32_t psn = qp->psn;
+	const uint64_t at = qp->at;
 	enum pl_rdma_cause cause;
 
 	if ((q->kind & (READ | ATOMIC)) != 0) /* with an opcode of RC */
@@ -384,6 +390,11 @@ static enum pl_rdma_cause uc_receive(
 	do_place(r, qp, q);
 	if (q->kind & LAST)
 		qp->msn = pl_psn_add(qp->msn, 1);
+	/* A switch's record that another one overtook: the newest one stays the last. */
+	if (qp->c.rc_opcodes && ahead < 0 && ahead > -LATE && (q->kind & ONLY) == ONLY) {
+		qp->psn = psn;
+		qp->at = at;
+	}
 	return cause;
 }
 

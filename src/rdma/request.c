@@ -190,7 +190,10 @@ static bool timers(struct pl_requester *q, struct pl_requester_conn *conn, uint6
 		if (now_ns < conn->wait_ns)
 			return true;
 		conn->wait_ns = 0;
-		conn->deadline_ns = now_ns + pl_requester_timeout_ns(conn);
+		/* The peer may have accepted a repeat that was under way when it refused the first
+		 * one: then nothing waits for an answer. */
+		conn->deadline_ns =
+			conn->unacked == conn->high ? 0 : now_ns + pl_requester_timeout_ns(conn);
 	}
 	if (conn->deadline_ns == 0 || now_ns < conn->deadline_ns)
 		return false;

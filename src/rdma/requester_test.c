@@ -366,6 +366,22 @@ static void test_not_ready(void)
 	ack(0, 0x20 | 12);
 	streq(completed(), "0:5 1:6", "never ready");
 	pl_requester_free(q);
+
+	/* The peer accepts a repeat that was under way when it refused the first one. */
+	init(PL_ROCE_RC);
+	write_bytes(0, 4);
+	send();
+	ack(0, 0x20 | 12);
+	ack(0, 0x1f);
+	streq(completed(), "0:0");
+	for (int i = 0; i < 8; i++) {
+		now_ns += 4 * TIMEOUT;
+		eq(send(), 0, "nothing is left to send");
+	}
+	eq(pl_requester_next_ns(q), UINT64_MAX, "the clock rests");
+	eq(pl_counter_read(&pl_requester_counters(q)->timeouts), 0);
+	eq(write_bytes(1, 4), 0, "the queue pair is not in error");
+	pl_requester_free(q);
 }
 
 static void test_errors(void)
