@@ -43,6 +43,9 @@ struct collector_nic_ops {
 	const char *(*name)(const struct collector_nic *nic);
 	const uint8_t *(*mac)(const struct collector_nic *nic);
 	uint16_t (*mtu)(const struct collector_nic *nic);
+	/* Number of READs and atomics of one queue pair that it takes at a time. NULL:
+	 * PL_RDMA_DEPTH_MAX. */
+	uint8_t (*depth)(const struct collector_nic *nic);
 	/* As pl_nic_fits. NULL: every MTU fits. */
 	int (*fits)(const struct collector_nic *nic, struct pl_diag *diag);
 	int (*fd)(const struct collector_nic *nic); /* readable: step has something to do */

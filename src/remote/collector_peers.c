@@ -345,6 +345,9 @@ static void make_qp(const struct pl_collector *c, const struct collector_request
 	} else if (ret->depth == 0 || ret->depth > PL_RDMA_DEPTH_MAX) {
 		ret->depth = DEPTH_DEFAULT;
 	}
+	/* The answer tells the peer how many it may send at a time. */
+	if (c->ops->depth != NULL && ret->depth > c->ops->depth(c->nic))
+		ret->depth = c->ops->depth(c->nic);
 	set_rules(ret, &c->options.rules, q->kind == COLLECTOR_CM);
 }
 

@@ -72,6 +72,11 @@ static uint16_t nic_mtu(const struct collector_nic *nic)
 	return nic->self.mtu;
 }
 
+static uint8_t nic_depth(const struct collector_nic *nic)
+{
+	return nic->self.depth;
+}
+
 static int nic_fd(const struct collector_nic *nic)
 {
 	return pl_verbs_fd(nic->verbs);
@@ -297,6 +302,7 @@ const struct collector_nic_ops collector_verbs = {
 	.name = nic_name,
 	.mac = nic_mac,
 	.mtu = nic_mtu,
+	.depth = nic_depth,
 	.fd = nic_fd,
 	.memory_check = pl_verbs_memory_check,
 	.region_add = nic_region_add,

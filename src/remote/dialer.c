@@ -359,6 +359,12 @@ static int read_heads(struct pl_dialer *d, unsigned int i)
 		}
 		skip = 0;
 	}
+	/* READs that failed are not under way any more, and their heads are not known. */
+	if (pl_uplink_broken(d->o.uplink, i)) {
+		pl_diag_set(
+			&m->why, "%s: the heads of its lists could not be read", d->o.servers[i]);
+		return -EIO;
+	}
 	return pl_uplink_reads(d->o.uplink, i) == 0;
 }
 

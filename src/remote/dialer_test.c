@@ -281,6 +281,13 @@ static void test_refused(void)
 		"lists whose heads may not be read: %s", pl_dialer_why(dialer, 0));
 	far.access = access;
 	end();
+
+	far.key[1] ^= 1;
+	begin(far.address);
+	ok(wait_failures(1) && strstr(pl_dialer_why(dialer, 0), "heads") != NULL,
+		"READs that are refused: %s", pl_dialer_why(dialer, 0));
+	far.key[1] ^= 1;
+	end();
 }
 
 static void test_options(void)
