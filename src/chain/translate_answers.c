@@ -211,8 +211,17 @@ bool pl_answers_send(struct pl_answers *a, const struct pl_packet *report, const
 	struct pl_layers layers;
 	int r;
 
-	if (a->shared_fd >= 0)
-		return send_from(a->shared_fd, NULL, to, port, bytes, n) == 0;
+	if (a->shared_fd >= 0) {
+		const struct pl_addr *from = report != NULL && report->link == PL_LINK_UDP &&
+							     !pl_addr_is_unspecified(&report->dst)
+						     ? &report->dst
+						     : NULL;
+
+		r = send_from(a->shared_fd, from, to, port, bytes, n);
+		if (from != NULL && (r == -EINVAL || r == -EADDRNOTAVAIL))
+			r = send_from(a->shared_fd, NULL, to, port, bytes, n);
+		return r == 0;
+	}
 	if (report == NULL || a->n == 0 ||
 		pl_layers_walk(&layers, pl_cursor(report->data, report->len),
 			(enum pl_link)report->link, false) != PL_V_OK)

@@ -37,6 +37,7 @@ static int open_ports(struct pl_translate *x, const char *uri, const struct pl_r
 		const struct pl_port_options o = { .rights = rights,
 			.index = x->n_ports,
 			.of = (unsigned int)n,
+			.tells_dst = true, /* answers leave from there */
 			.with = x->n_ports > 0 ? x->ports[0] : NULL };
 		int r = pl_port_open(&x->ports[x->n_ports], uri, PL_PORT_RECV, &o, diag);
 

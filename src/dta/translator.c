@@ -425,6 +425,8 @@ bool pl_translator_packet(struct pl_translator *t, uint64_t now_ns, const struct
 	struct pl_layers layers;
 
 	if (packet->link == PL_LINK_UDP) {
+		if (packet->len < packet->wire_len)
+			return false;
 		pl_translator_push(
 			t, now_ns, &packet->src, packet->sport, packet->data, packet->len);
 		return true;

@@ -126,6 +126,9 @@ struct pl_port_options {
 	/* udp: senders that flood get sockets of their own, which pl_port_fd does not cover:
 	 * pl_port_recv waits for all, and pl_port_lane_fds lists them */
 	bool lanes;
+	/* udp, receive: packets have the address that they were sent to (dst), also from a socket
+	 * of every address; not those of lanes */
+	bool tells_dst;
 	/* udp: "every address" means IPv6 only; another socket has IPv4 (pl_port_uri_v6only) */
 	bool v6only;
 	/* afxdp: and packet:, receive, not 0: a tap. Every frame is received, at least its first

@@ -27,7 +27,7 @@
 #define DATAGRAM_MAX     65536u
 #define GSO_SEGMENTS_MAX 64
 #define GSO_BYTES_MAX    65000u
-#define CONTROL_BYTES    CMSG_SPACE(sizeof(struct timespec))
+#define CONTROL_BYTES    (CMSG_SPACE(sizeof(struct timespec)) + CMSG_SPACE(sizeof(struct in6_pktinfo)))
 /* Offset between buffers: at a distance of a power of two they would share a few cache sets. */
 #define STAGGER_BYTES    320u
 
@@ -40,6 +40,7 @@ struct udp_port {
 	struct pl_port port;
 	struct udp_settings set;
 	struct pl_addr local; /* bound address; unspecified = every address */
+	bool tells_dst;       /* the kernel tells the address of each datagram */
 	struct pl_udp_turns turns;
 	/* PL_BATCH_MAX buffers of stride_bytes; pages are allocated when datagrams touch them */
 	uint8_t *buffers;
@@ -181,7 +182,7 @@ static void prepare(struct udp_port *self, uint32_t i)
 	struct msghdr *m = &self->msgs[i].msg_hdr;
 
 	m->msg_namelen = sizeof(self->from[i]);
-	m->msg_controllen = self->set.kernel_time ? CONTROL_BYTES : 0;
+	m->msg_controllen = self->set.kernel_time || self->tells_dst ? CONTROL_BYTES : 0;
 }
 
 static int make_buffers(struct udp_port *self)
@@ -202,7 +203,7 @@ static int make_buffers(struct udp_port *self)
 		m->msg_iov = &self->iov[i];
 		m->msg_iovlen = 1;
 		m->msg_name = &self->from[i];
-		m->msg_control = self->set.kernel_time ? self->control[i] : NULL;
+		m->msg_control = self->set.kernel_time || self->tells_dst ? self->control[i] : NULL;
 		prepare(self, i);
 	}
 	return 0;
@@ -245,6 +246,14 @@ static int open_recv(struct udp_port *self, const struct pl_udp_address *address
 		r = set_int(self->port.fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
 		if (r < 0)
 			return r;
+	}
+	if (options->tells_dst && pl_addr_is_unspecified(&self->local)) {
+		r = bound.sa.ss_family == AF_INET
+			    ? set_int(self->port.fd, IPPROTO_IP, IP_PKTINFO, 1)
+			    : set_int(self->port.fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		if (r < 0)
+			return r;
+		self->tells_dst = true;
 	}
 	self->port.clock = self->set.kernel_time ? PL_STAMP_KERNEL : PL_STAMP_READING;
 	self->turns.sockets[0].fd = self->port.fd;
@@ -348,6 +357,26 @@ static uint64_t kernel_time(struct msghdr *m, uint64_t otherwise, uint8_t *ret_c
 	return otherwise;
 }
 
+/* Returns the address that a datagram was sent to; unspecified when the kernel did not tell. */
+static struct pl_addr told_dst(struct msghdr *m)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+			struct in_pktinfo info;
+
+			memcpy(&info, CMSG_DATA(c), sizeof(info));
+			return pl_addr_v4(&info.ipi_addr);
+		}
+		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			struct in6_pktinfo info;
+
+			memcpy(&info, CMSG_DATA(c), sizeof(info));
+			return pl_addr_v6(&info.ipi6_addr);
+		}
+	}
+	return (struct pl_addr){ { 0 } };
+}
+
 static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 {
 	uint64_t now = pl_clock_real_ns();
@@ -370,7 +399,7 @@ static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 		p->clock = PL_STAMP_READING;
 		p->ts_ns = self->set.kernel_time ? kernel_time(m, now, &p->clock) : now;
 		p->src = pl_udp_address_get(&self->from[i], &p->sport);
-		p->dst = self->local;
+		p->dst = self->tells_dst ? told_dst(m) : self->local;
 		p->dport = self->port.local_port;
 		prepare(self, i);
 	}

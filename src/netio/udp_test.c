@@ -102,6 +102,26 @@ static void test_exchange(const char *uri, const char *host, const char *name_pa
 	pl_port_close(rx);
 }
 
+/* A socket of every address tells to which one a datagram was sent. */
+static void test_tells_dst(const char *uri)
+{
+	struct pl_port *rx = listen_on(uri, &(struct pl_port_options){ .tells_dst = true }), *tx;
+	uint8_t bytes[8] = { 0 };
+	struct pl_addr want;
+
+	tx = send_to("127.0.0.2", pl_port_local_port(rx), "");
+	for (int i = 0; i < 2; i++) {
+		fill_batch(1, sizeof(bytes), bytes);
+		eq(pl_port_send(tx, &batch, NULL), 1);
+		eq(pl_port_recv(rx, &batch, PATIENCE_MS, NULL), 1);
+		pl_parse_addr("127.0.0.2", &want);
+		ok(pl_addr_equal(&batch.pkts[0].dst, &want), "%s: destination", uri);
+		pl_port_release(rx, &batch);
+	}
+	pl_port_close(tx);
+	pl_port_close(rx);
+}
+
 static void test_cut_and_jumbo(void)
 {
 	static uint8_t bytes[65507];
@@ -433,6 +453,8 @@ int main(void)
 		test_beside(false);
 	}
 	test_which_are_beside();
+	test_tells_dst("udp://:0");
+	test_tells_dst("udp://0.0.0.0:0?timestamp=kernel");
 	test_cut_and_jumbo();
 	test_drops();
 	test_steering(v6);

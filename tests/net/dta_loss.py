@@ -356,9 +356,10 @@ def over_interface(dev, to, prefix):
     ok(account["nacks_unsent"] == 0 and unreachables() == before, f"{dev}, to {to}: no answer fails, no ICMP", f"{account} {unreachables()} {before}")
 
 
-for device in ("packet:eth0", "afxdp:eth0"):
+for device in ("packet:eth0", "afxdp:eth0", "udp://:40040", "udp://0.0.0.0:40040"):
     over_interface(device, "10.88.0.3", "10.88.0.3/32")
-    over_interface(device, "[fd88::2]", "fd88::2/128")
+    if device != "udp://0.0.0.0:40040":
+        over_interface(device, "[fd88::2]", "fd88::2/128")
 
 # Where another process has the port, nobody can answer: that is said and counted.
 with NETS["b"]:
