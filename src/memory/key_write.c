@@ -21,7 +21,9 @@ int pl_key_write_init(struct pl_key_write *kw, const struct pl_store_params *par
 		.value_bytes = params->key_write.value_bytes,
 		.slot_bytes = pl_key_write_slot_bytes(params->key_write.value_bytes),
 		.copies = params->key_write.copies,
-		.write_bytes = 4 + params->key_write.value_bytes,
+		/* A slot of one word is written as one, so that nobody reads half of it. */
+		.write_bytes =
+			params->key_write.value_bytes < 4 ? 8 : 4 + params->key_write.value_bytes,
 		.base = base,
 	};
 	return 0;

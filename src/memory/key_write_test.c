@@ -367,6 +367,11 @@ static void geometry_only(void)
 	memeq(slot + 4, "0123456789012345678901234567", 28);
 	params.primitive = PL_APPEND;
 	eq(-pl_key_write_init(&kw, &params, NULL), EINVAL, "parameters of another primitive");
+	params = params_of(64, 3, 2);
+	params.hash = PL_HASH_DTA;
+	params.seed = 0;
+	eq(pl_key_write_init(&kw, &params, NULL), 0);
+	eq(kw.write_bytes, 8, "a slot of one word is written whole");
 }
 
 int main(int argc, char **argv)
