@@ -476,8 +476,9 @@ static void sender_finish(struct pl_export *e)
 	stop(s);
 	pthread_mutex_lock(&s->lock);
 	if (s->spool != NULL) {
+		pl_sender_drop_lent(s);
 		pl_sender_put_away(s);
-		(void)pl_spool_sync(s->spool);
+		s->unsynced = pl_spool_sync(s->spool) < 0;
 	}
 	pl_sender_account(s);
 	pthread_mutex_unlock(&s->lock);

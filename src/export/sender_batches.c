@@ -265,3 +265,16 @@ void pl_sender_put_away(struct sender *s)
 		s->open = NULL;
 	}
 }
+
+void pl_sender_drop_lent(struct sender *s)
+{
+	struct work *w = &s->work;
+
+	if (!w->active || !w->spooled || !pl_spool_lent_only(s->spool))
+		return;
+	pl_sender_drop(s, PL_EXPORT_SPOOL_FULL, w->chunks.n - w->lo);
+	pl_spool_next(s->spool);
+	if (w->held != NULL)
+		pl_sender_release(s, w->held);
+	*w = (struct work){ .active = false };
+}

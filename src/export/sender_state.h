@@ -123,6 +123,8 @@ void pl_sender_commit(struct sender *s, uint64_t begun_ns);
 void pl_sender_drop_copy(struct sender *s);
 /* Moves all batches from memory to the spool, the oldest first. None may be in flight. */
 void pl_sender_put_away(struct sender *s);
+/* Drops the batch being sent when the spool, which lent it, removed it from the disk. */
+void pl_sender_drop_lent(struct sender *s);
 
 /* ---- sender_rules.c ---- */
 

@@ -435,6 +435,32 @@ static void test_spool_full(bool newest)
 	pl_export_close(e);
 }
 
+/* A batch that the spool removed while it was being sent is not on disk, and not counted there. */
+static void test_spool_full_end(void)
+{
+	struct pl_sender_options o = quick(pl_test_fresh("end"));
+	struct pl_export *e;
+	uint64_t left;
+
+	o.spool_bytes = 1 << 21;
+	restart(AWAY);
+	e = sender(&o);
+	offer(e, 0, 20000);
+	ok(requests(1), "the oldest is being sent");
+	for (unsigned int i = 0; i < 6; i++)
+		offer(e, 0, VALUES);
+	pl_export_finish(e);
+	left = atomic_load(&e->stats.spooled);
+	ok(left > 0, "the spool is full");
+	balanced(e, "the end with a full spool");
+	pl_export_close(e);
+	restart(AWAY);
+	e = sender(&o);
+	eq(pl_counter_read(&e->stats.recovered), left, "the next one finds all of them");
+	pl_export_finish(e);
+	pl_export_close(e);
+}
+
 /* The disk is full: entries are counted, and stored again once there is room. */
 static void test_disk_full(void)
 {
@@ -589,6 +615,7 @@ int main(void)
 	test_hangs(true);
 	test_spool_full(false);
 	test_spool_full(true);
+	test_spool_full_end();
 	test_disk_full();
 	test_kind();
 	pl_test_remove(pl_test_folder);

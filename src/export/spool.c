@@ -102,6 +102,9 @@ static int check_options(struct pl_spool_options *o, struct pl_diag *diag)
 	}
 	if (o->segment_bytes == 0)
 		o->segment_bytes = o->bytes / 16 < SEGMENT_MAX ? o->bytes / 16 : SEGMENT_MAX;
+	/* A large spool has larger segments: there are at most SEGMENTS_MAX. */
+	if (o->segment_bytes < o->bytes / (SEGMENTS_MAX / 2))
+		o->segment_bytes = o->bytes / (SEGMENTS_MAX / 2);
 	return 0;
 }
 
@@ -158,28 +161,28 @@ void pl_spool_close(struct pl_spool *s)
 
 /* ---- writing ---- */
 
-/* Ends writing to the present file. */
-static void seal(struct pl_spool *s)
-{
-	if (s->out >= 0)
-		close(s->out);
-	s->out = -1;
-	s->unsynced = false;
-}
-
 int pl_spool_sync(struct pl_spool *s)
 {
-	int r = 0;
+	int r = s->lost;
 
-	if (s->out < 0 || !s->unsynced)
-		return 0;
-	if (s->options.sys->sync(s->out) < 0) {
+	s->lost = 0;
+	if (s->out >= 0 && s->unsynced && s->options.sys->sync(s->out) < 0) {
 		r = -errno;
 		/* A failed sync loses its data for good: nothing may be added to this file. */
-		seal(s);
+		close(s->out);
+		s->out = -1;
 	}
 	s->unsynced = false;
 	return r;
+}
+
+/* Ends writing to the present file: its records are on the device, or the next sync fails. */
+static void seal(struct pl_spool *s)
+{
+	s->lost = pl_spool_sync(s);
+	if (s->out >= 0)
+		close(s->out);
+	s->out = -1;
 }
 
 static int begin_segment(struct pl_spool *s)
@@ -221,10 +224,8 @@ static void drop_oldest(struct pl_spool *s)
  * needs no room within the spool's size. */
 static int make_room(struct pl_spool *s, uint64_t need, bool back)
 {
-	if (s->out >= 0 && s->segments[s->n_segments - 1].size + need > s->options.segment_bytes) {
-		(void)pl_spool_sync(s);
+	if (s->out >= 0 && s->segments[s->n_segments - 1].size + need > s->options.segment_bytes)
 		seal(s);
-	}
 	while ((!back && s->counts.bytes + need > s->options.bytes) ||
 		s->n_segments + s->n_passed == SEGMENTS_MAX) {
 		if (s->options.drop_newest || s->n_segments == 0)
@@ -425,6 +426,11 @@ int pl_spool_peek(struct pl_spool *s, struct pl_spool_record *ret)
 		.len = s->head.len,
 	};
 	return 0;
+}
+
+bool pl_spool_lent_only(const struct pl_spool *s)
+{
+	return s->peeked && s->detached;
 }
 
 void pl_spool_next(struct pl_spool *s)

@@ -90,6 +90,9 @@ void pl_spool_settle_copy(struct pl_spool *spool, const struct pl_spool_copy *co
 /* Returns the oldest record; its payload is lent until pl_spool_next, even if its segment is
  * removed in the meantime. -ENODATA. */
 int pl_spool_peek(struct pl_spool *spool, struct pl_spool_record *ret);
+/* Returns true when the record of the last peek is in memory only: its segment was removed for lack
+ * of room. */
+bool pl_spool_lent_only(const struct pl_spool *spool);
 /* Settles the record of the last peek. */
 void pl_spool_next(struct pl_spool *spool);
 

@@ -46,6 +46,7 @@ struct pl_spool {
 	int out; /* descriptor of the last segment while it may grow; else -1 */
 	int in;  /* descriptor of the first segment when open; else -1 */
 	bool unsynced;
+	int lost; /* error of a sync that the next pl_spool_sync returns; 0: none */
 	uint64_t next_sequence;
 	struct pl_spool_segment *segments;
 	uint32_t n_segments;

@@ -541,6 +541,33 @@ static void test_places(void)
 	pl_spool_close(s);
 }
 
+/* A failed write ends a file: what was put into it before is synced, or the next sync tells. */
+static void test_failing_unsynced(void)
+{
+	static const struct pl_spool_sys sys = { bad_write, bad_sync };
+	const struct pl_spool_options o = { .sys = &sys };
+	struct pl_spool *s = spool_at(pl_test_fresh("unsynced"), &o);
+
+	calls = 0;
+	fail_with = ENOSPC;
+	fail_at = 3; /* the second record's header; then the sync */
+	fail_for = 2;
+	eq(put(s, 0), 0);
+	eq(put(s, 1), -ENOSPC);
+	eq(pl_spool_sync(s), -EIO, "the first one is not on the device");
+	eq(pl_spool_sync(s), 0, "which is told once");
+	fail_for = 1;
+	calls = 0;
+	eq(put(s, 2), 0);
+	eq(put(s, 3), -ENOSPC);
+	eq(calls, 4, "a sync before the file ends");
+	eq(pl_spool_sync(s), 0);
+	eq(get(s), 0);
+	eq(get(s), 2);
+	eq(get(s), -1);
+	pl_spool_close(s);
+}
+
 static void test_failing(void)
 {
 	static const struct pl_spool_sys sys = { bad_write, bad_sync };
@@ -681,6 +708,7 @@ int main(void)
 	test_copies();
 	test_held();
 	test_places();
+	test_failing_unsynced();
 	test_failing();
 	test_kill();
 	test_hostile();
