@@ -22,7 +22,8 @@
 #define LEAST      ((uint32_t)(sizeof(struct pl_raw_head) + 65536))
 #define EARLY_NS   UINT64_C(10000000000)
 #define EARLY_MAX  ((size_t)8 << 20)
-#define SPOOL_KIND 0x52415731 /* flags of this output's records */
+#define AGAIN_NS   UINT64_C(1000000000) /* pause after entries that came back */
+#define SPOOL_KIND 0x52415731           /* flags of this output's records */
 
 struct raw_out {
 	struct pl_export export;
@@ -42,6 +43,8 @@ struct raw_out {
 	bool marked, mark_waits, mark_stands;
 	bool passed, passed_before; /* entries left the spool since the mark; before it */
 	bool dirty;
+	bool came_back;    /* entries came back since the last turn */
+	uint64_t again_ns; /* when to send entries of the spool again */
 	uint64_t synced_ns;
 	char name[256];
 	char trouble[PL_WORDS_MAX];
@@ -181,6 +184,7 @@ static bool take_back(void *arg, const void *entries, uint32_t n)
 			return false; /* the producer drops and counts them */
 	}
 	spool(arg, entries, len, n, true);
+	((struct raw_out *)arg)->came_back = true;
 	return true;
 }
 
@@ -271,7 +275,11 @@ static void turn_mark(struct raw_out *o)
 
 static void turn_spool(struct raw_out *o, uint64_t now_ns)
 {
-	if (holds(o))
+	/* A broker that refuses them would have them written to disk again and again. */
+	if (o->came_back)
+		o->again_ns = now_ns + AGAIN_NS;
+	o->came_back = false;
+	if (holds(o) && now_ns >= o->again_ns)
 		empty_spool(o);
 	if (!o->dirty || now_ns - o->synced_ns < SYNC_NS)
 		return;
