@@ -23,7 +23,6 @@ struct server_out {
 	struct pl_result_out out; /* first */
 	bool influx;
 	struct pl_export *export;
-	uint64_t marked; /* rows that the exporter had accepted at the mark */
 	uint64_t drop_time, drop_series, drop_failed;
 	struct pl_export_words told;
 };
@@ -224,27 +223,26 @@ static uint64_t turn_server(struct pl_result_out *out, uint64_t now_ns)
 	return now_ns + TURN_NS;
 }
 
-/* Batches leave memory in order, delivered, dropped, or to the spool's disk: so a count
- * suffices. */
+/* A count of rows that have left memory does not suffice: a batch that a server doubts stands behind
+ * later ones, and full memory drops later ones than the batch being sent. */
 static bool settled(struct pl_result_out *out, bool all)
 {
 	struct server_out *self = (struct server_out *)out;
 	const struct pl_export_stats *s = &self->export->stats;
-	const uint64_t given = pl_counter_read(&s->accepted),
-		       left = given - atomic_load(&s->queued);
 
-	if (out->stats.drop_purged > 0 || left < (all ? given : self->marked))
+	if (out->stats.drop_purged > 0 || (all && atomic_load(&s->queued) > 0))
 		return false;
-	if (atomic_load(&s->spooled) > 0)
+	/* Syncs the spool. */
+	if (all || atomic_load(&s->spooled) > 0)
 		pl_export_flush(self->export, pl_clock_mono_ns(), true);
-	return true;
+	return pl_export_settled(self->export);
 }
 
 static void mark(struct pl_result_out *out)
 {
 	struct server_out *self = (struct server_out *)out;
 
-	self->marked = pl_counter_read(&self->export->stats.accepted);
+	pl_export_mark(self->export);
 }
 
 static bool server_failing(const struct pl_result_out *out, struct pl_diag *ret)
