@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "kafka/message.h"
 #include "kafka/producer.h"
 #include "kafka/producer_pool.h"
@@ -58,18 +59,34 @@ static void count_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, ui
 	*counter_of(&p->stats, err) += items;
 }
 
-/* Returns true for errors that another try may not have: all but messages too large. */
+static bool is_too_large(rd_kafka_resp_err_t err)
+{
+	return err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
+	       err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
+}
+
+/* Returns true for errors that another try may not have: all but those of the message itself, which
+ * would come back for ever. */
 static bool may_return(rd_kafka_resp_err_t err)
 {
-	return err != RD_KAFKA_RESP_ERR_NO_ERROR && err != RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE &&
-	       err != RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
+	return err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_too_large(err) &&
+	       err != RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP;
+}
+
+/* Returns the time of a message. Brokers refuse one that is far ahead of their clock (Kafka 4: an
+ * hour), and with it all messages that came along. */
+static int64_t message_ms(uint64_t ts_ns)
+{
+	const uint64_t now_ns = pl_clock_real_ns();
+
+	return (int64_t)((ts_ns < now_ns ? ts_ns : now_ns) / 1000000);
 }
 
 static void note_end(struct pl_kafka_producer *p, rd_kafka_resp_err_t err)
 {
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
 		p->refused_ns = 0;
-	else if (may_return(err) && err != RD_KAFKA_RESP_ERR__QUEUE_FULL)
+	else if (!is_too_large(err) && err != RD_KAFKA_RESP_ERR__QUEUE_FULL)
 		p->refused_ns = p->now_ns;
 }
 
@@ -252,8 +269,7 @@ void pl_kafka_batch_send(struct pl_kafka_producer *p, struct pl_kafka_batch *bat
 		{ .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic },
 		{ .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = (int32_t)batch->partition },
 		{ .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { batch->records, batch->bytes } },
-		{ .vtype = RD_KAFKA_VTYPE_TIMESTAMP,
-			.u.i64 = (int64_t)(batch->newest_ns / 1000000) },
+		{ .vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = message_ms(batch->newest_ns) },
 		{ .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers },
 		{ .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = batch },
 	};
@@ -483,7 +499,7 @@ int pl_kafka_producer_send_hashed(struct pl_kafka_producer *p, uint64_t hash, ui
 	rd_kafka_vu_t parts[] = {
 		{ .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic },
 		{ .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
-		{ .vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = (int64_t)(ts_ns / 1000000) },
+		{ .vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = message_ms(ts_ns) },
 		{ .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)(uintptr_t)value, len } },
 		{ .vtype = RD_KAFKA_VTYPE_PARTITION },
 		{ .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = (void *)((uintptr_t)copy | p->side) },

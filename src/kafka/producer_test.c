@@ -588,6 +588,59 @@ static void test_texts_returned(void)
 	rd_kafka_mock_broker_set_up(cluster.mock, 1);
 }
 
+static bool take_records(void *arg, const void *records, uint32_t n)
+{
+	(void)records;
+	*(unsigned int *)arg += n;
+	return true;
+}
+
+/* What is wrong with a message itself does not go away: it is not taken back, which would be for
+ * ever. */
+static void test_bad_time(void)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+
+	taken_back = 0;
+	test_uri(&uri, &cluster, "badtime", 1,
+		"?records=10&enable.idempotence=false&linger.ms=0&retries=0");
+	p = open_with((struct pl_kafka_producer_config){
+		.wait_ms = 60000, .undelivered = take_records, .arg = &taken_back });
+	rd_kafka_mock_push_request_errors(
+		cluster.mock, PRODUCE, 1, RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP);
+	put_range(p, 0, 10, false);
+	settle(p);
+	s = close_and_check(p, 60000, 10, "a time that the broker refuses");
+	eq(s.drop_failed, 10, "dropped");
+	eq(taken_back, 0, "and not taken back");
+	rd_kafka_mock_clear_request_errors(cluster.mock, PRODUCE);
+}
+
+/* A message is no later than the present, however far ahead its records are. */
+static void test_ahead(void)
+{
+	const uint64_t hour_ms = 3600000;
+	struct pl_pkt64 r = test_record(0);
+	struct pl_kafka_producer *p;
+	rd_kafka_message_t *m;
+	rd_kafka_t *rk;
+	int64_t ms;
+
+	test_uri(&uri, &cluster, "ahead", 1, "");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	r.ts_ns = pl_clock_real_ns() + 24 * hour_ms * 1000000;
+	pl_kafka_producer_put(p, 9, &r);
+	close_and_check(p, 60000, 1, "a record of tomorrow");
+	rk = witness("ahead", 1);
+	m = witness_next(rk);
+	ms = rd_kafka_message_timestamp(m, NULL);
+	ok(ms > 0 && (uint64_t)ms <= pl_clock_real_ns() / 1000000, "the message is of now");
+	eq(header(m, "t1", 8), r.ts_ns, "its header has the record's time");
+	rd_kafka_message_destroy(m);
+	witness_end(rk);
+}
+
 static void test_too_large(void)
 {
 	static char text[3000];
@@ -662,6 +715,7 @@ static void test_request_errors(void)
 		ROW(RD_KAFKA_RESP_ERR_INVALID_MSG, drop_failed),
 		ROW(RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS, drop_failed),
 		ROW(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, drop_failed),
+		ROW(RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, drop_failed),
 #undef ROW
 	};
 
@@ -976,6 +1030,8 @@ int main(void)
 	test_queue_full();
 	test_text_queue_full();
 	test_texts_returned();
+	test_bad_time();
+	test_ahead();
 	test_too_large();
 	test_low_limits();
 	test_request_errors();
