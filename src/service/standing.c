@@ -266,6 +266,19 @@ static void swap(void *arg)
 	}
 }
 
+/* Finishes outputs that no query has any more, and tells of their rows that are lost with them. */
+static void end_outs(struct pl_standing_outs *outs, uint64_t until_ns)
+{
+	pl_standing_outs_finish(outs, until_ns);
+	for (unsigned int i = 0; i < outs->n_topics; i++) {
+		const struct pl_result_out *out = outs->topics[i].out;
+
+		if (out != NULL && out->stats.drop_purged > 0)
+			pl_warn("reload", "%s: %llu rows that waited for it are lost", out->name,
+				(unsigned long long)out->stats.drop_purged);
+	}
+}
+
 int pl_standing_change(struct pl_standing *s, const struct pl_config *config, struct pl_diag *diag)
 {
 	struct change *ch;
@@ -297,13 +310,13 @@ int pl_standing_change(struct pl_standing *s, const struct pl_config *config, st
 		if (r == 0)
 			pl_notice("reload", "query %s is removed; its open windows are left out",
 				q->name);
-		pl_standing_outs_finish(&q->outs, until_ns);
+		end_outs(&q->outs, until_ns);
 		q->leaves = true;
 		free_query(q);
 	}
 	/* Closes the old outputs on success, else the new ones; their lines are written. */
 	for (unsigned int i = 0; i < PL_CONFIG_QUERIES_MAX; i++) {
-		pl_standing_outs_finish(&ch->outs[i], until_ns);
+		end_outs(&ch->outs[i], until_ns);
 		pl_standing_outs_close(NULL, &ch->outs[i]);
 	}
 	free(ch);
