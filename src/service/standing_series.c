@@ -74,15 +74,22 @@ uint64_t pl_standing_series_max(const struct pl_standing_series *s)
 	return s->max;
 }
 
+/* Returns true when no row has come for so long that the gauges are shown no longer. */
+static bool is_over(const struct pl_standing_series *s)
+{
+	return s->windowed && pl_clock_mono_ns() - s->updated_ns > s->hold_ns;
+}
+
 /* Drops the rows of older windows when a row of a newer one comes. False: the row's window is
- * older. */
+ * older. When the newer ones are shown no longer, the time has gone back, and the older one is the
+ * latest. */
 static bool turn_to(struct pl_standing_series *s, const struct pl_query_row *row)
 {
 	if (!row->windowed)
 		return true;
-	if (s->windowed && row->start_ns < s->start_ns)
+	if (s->windowed && row->start_ns < s->start_ns && !is_over(s))
 		return false;
-	if (!s->windowed || row->start_ns > s->start_ns) {
+	if (!s->windowed || row->start_ns != s->start_ns) {
 		memset(s->gauges, 0, ((size_t)s->mask + 1) * sizeof(*s->gauges));
 		s->n = 0;
 	}
@@ -152,7 +159,7 @@ void pl_standing_series_page(
 	const struct pl_standing_series *s, const char *query, struct pl_exposition *page)
 {
 	/* A window without rows is not announced: gauges of a window long past are not shown. */
-	if (s->windowed && pl_clock_mono_ns() - s->updated_ns > s->hold_ns)
+	if (is_over(s))
 		return;
 	for (uint32_t k = 0; k <= s->mask; k++) {
 		const struct gauge *g = &s->gauges[k];
