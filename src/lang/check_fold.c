@@ -132,8 +132,9 @@ static const struct node *take_inputs(struct maker *m, const struct node *node)
 
 	if (node == NULL || node->op == N_CONST)
 		return node;
+	/* END has no record: what is made of constants there is no input. */
 	if (!depends(m, node))
-		return as_input(m, node);
+		return m->n_record > 0 ? as_input(m, node) : node;
 	if (node->op == N_COLUMN)
 		return node;
 	made = pl_query_node(

@@ -326,6 +326,18 @@ static void test_merge(void)
 	}
 }
 
+/* END has no record: what is made of constants there is no input, whose place another fold uses. */
+static void test_constants_at_the_end(void)
+{
+	flowlets();
+	ok(ask(&got,
+		"FOLD f (n = 0) STEP { n = n + 1 } END { n = n + 2 * 3 } "
+		"FOLD g (m = 0) STEP { m = m + wire_len } SELECT f.n, g.m FROM packets",
+		3, 64));
+	eq(got.n, 1);
+	streq(got.rows[0], "14 1560");
+}
+
 /* Against the same loop in C, and against a fold. */
 static void test_ewma(void)
 {
@@ -484,6 +496,7 @@ int main(void)
 	test_types();
 	test_model();
 	test_merge();
+	test_constants_at_the_end();
 	test_ewma();
 	test_faults();
 	test_limits();
