@@ -71,6 +71,8 @@ static uint32_t assign(struct pl_query_run *run, const struct pl_tap_count *coun
 		if (slot == SLOT_LATE && pl_query_windows_resumed(&run->windows, (int64_t)ts))
 			run->late_told += packets;
 		stats->windows_refused += slot == SLOT_FULL ? packets : 0;
+		if (slot == SLOT_FULL)
+			lacks_room(&run->eval, (int64_t)ts);
 		if (slot >= SLOT_FULL)
 			continue;
 		run->sel[kept] = (uint16_t)k;

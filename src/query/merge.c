@@ -58,6 +58,8 @@ struct pl_query_merge {
 	struct pl_query_run *run;
 	uint64_t plan, bytes;
 	int64_t given_ns;
+	int64_t resumed_ns;         /* windows up to this time were given by an earlier process */
+	int64_t lost_from, lost_to; /* ends of windows that had no room when a piece came */
 	LIST_HEAD(windows, window) windows;
 	struct input *inputs;
 	struct given given[GIVEN];
@@ -113,7 +115,8 @@ int pl_query_merge_new(struct pl_query_merge **ret, const struct pl_query *query
 	m->config.run.max_windows = 1;
 	m->config.wait_ns = config->wait_ns != 0 ? config->wait_ns : UINT64_C(60000000000);
 	m->config.max_bytes = config->max_bytes != 0 ? config->max_bytes : UINT64_C(1) << 30;
-	m->given_ns = INT64_MIN;
+	m->given_ns = m->resumed_ns = m->lost_to = INT64_MIN;
+	m->lost_from = INT64_MAX;
 	m->plan = pl_query_plan_hash(query);
 	LIST_INIT(&m->windows);
 	m->inputs = calloc(config->inputs + 1, sizeof(*m->inputs));
@@ -177,7 +180,7 @@ void pl_query_merge_free(struct pl_query_merge *m)
 
 void pl_query_merge_resume(struct pl_query_merge *m, int64_t given_ns)
 {
-	m->given_ns = given_ns;
+	m->given_ns = m->resumed_ns = given_ns;
 }
 
 /* ---- taken ---- */
@@ -206,20 +209,34 @@ static struct window *window_of(
 	w->end = end;
 	w->offset = offset;
 	w->seen_ns = now_ns;
+	w->incomplete = end >= m->lost_from && end <= m->lost_to;
 	STAILQ_INIT(&w->pieces);
 	LIST_INSERT_HEAD(&m->windows, w, link);
 	return w;
 }
 
-/* Returns true when a given window had this input. A window that is not remembered was given before
- * this process began, or long ago: its pieces are repetitions. */
+/* Returns true when a given window had this input. A window before those that are remembered was
+ * given before this process began, or long ago: its pieces are repetitions. One among them was never
+ * given: the first piece of it came when the rows of later ones had not waited for its input. */
 static bool is_repeated(const struct pl_query_merge *m, int64_t end, uint32_t input)
 {
+	/* Windows are given in order, and the next place has the oldest, when all are in use. */
+	const struct given *oldest = &m->given[m->next_given % GIVEN];
+
 	for (uint32_t i = 0; i < GIVEN; i++) {
 		if (m->given[i].chosen != NULL && m->given[i].end == end)
 			return m->given[i].chosen[input] != 0;
 	}
-	return true;
+	return end <= (oldest->chosen != NULL ? oldest->end : m->resumed_ns);
+}
+
+/* Remembers that a piece was left out whose window had no room, but may have it for other pieces. */
+static void note_lost(struct pl_query_merge *m, int64_t end)
+{
+	if (m->lost_to <= m->given_ns)
+		m->lost_from = end;
+	m->lost_from = end < m->lost_from ? end : m->lost_from;
+	m->lost_to = end > m->lost_to ? end : m->lost_to;
 }
 
 static int take_piece(struct pl_query_merge *m, const struct head *head, struct pl_cursor in,
@@ -252,6 +269,8 @@ static int take_piece(struct pl_query_merge *m, const struct head *head, struct 
 		m->stats.no_room++;
 		if (w != NULL)
 			w->incomplete = true;
+		else
+			note_lost(m, end);
 		return -ENOMEM;
 	}
 	p->attempt = head->attempt;

@@ -20,6 +20,7 @@ static struct rows rows;
 static struct pl_query_sender sender;
 static struct pl_buf message;
 static uint64_t offset, lost_after;
+static int answer; /* to a piece */
 
 static void take_row(void *arg, const struct pl_query_row *row)
 {
@@ -38,7 +39,7 @@ static void take_piece(void *arg, int64_t start, int64_t end, const void *data, 
 	pl_query_piece_message(&message, &sender, end, data, len);
 	if (lost_after > 0 && lost_after-- == 1)
 		return;
-	eq(pl_query_merge_take(merge, message.data, message.len, offset++, 0), 0, "a piece");
+	eq(pl_query_merge_take(merge, message.data, message.len, offset++, 0), answer, "a piece");
 }
 
 /* The input sends its windows from second `from` on, each with this many records. */
@@ -159,6 +160,47 @@ static void test_idle(void)
 	pl_query_merge_free(merge);
 }
 
+/* A window of which nothing was there when the one behind it had waited for long enough. */
+static void test_left_behind(void)
+{
+	begin();
+	pieces(0, 1, 4, 5, 2);
+	mark(0, 1, 5, false);
+	check(11, 1, 2, "given without the others");
+	pieces(1, 1, 2, 3, 4);
+	eq(pl_query_merge_stats(merge)->late, 1, "a piece of a window that was never given");
+	eq(pl_query_merge_stats(merge)->repeated, 0, "is no repetition");
+	pl_query_merge_free(merge);
+}
+
+/* There is room for one window. Of the next the first piece finds none, and the second does. */
+static void test_no_room(void)
+{
+	const struct pl_query_merge_config config = {
+		.inputs = INPUTS, .wait_ns = 10, .max_bytes = 200
+	};
+
+	if (pl_query_merge_new(&merge, query, &config, take_row, NULL, NULL) < 0)
+		abort();
+	rows = (struct rows){ 0 };
+	offset = 0;
+	pieces(0, 1, 0, 1, 5);
+	answer = -ENOMEM;
+	pieces(0, 1, 1, 2, 5);
+	answer = 0;
+	for (uint32_t i = 0; i < INPUTS; i++)
+		mark(i, 1, 1, false);
+	check(0, 1, 5, "the first window");
+	eq(rows.incomplete, 0, "which has all");
+	pieces(1, 1, 1, 2, 3);
+	for (uint32_t i = 0; i < INPUTS; i++)
+		mark(i, 1, 2, false);
+	check(0, 2, 3, "the second");
+	eq(rows.incomplete, 1, "which lacks what had no room");
+	eq(pl_query_merge_stats(merge)->no_room, 1);
+	pl_query_merge_free(merge);
+}
+
 static void test_refused(void)
 {
 	unsigned int n = 0;
@@ -199,6 +241,8 @@ int main(void)
 	test_windows();
 	test_attempts();
 	test_idle();
+	test_left_behind();
+	test_no_room();
 	test_refused();
 	pl_buf_done(&message);
 	pl_query_free(query);

@@ -473,7 +473,8 @@ static void give_left(struct pl_query_run *run, struct stage_run *s, uint32_t at
 	const struct pairs *pairs = s->stage->pairs;
 	struct pair_room *room = s->pairs;
 	const struct held *held = held_at(&room->sides[0], at);
-	const bool incomplete = pl_query_pairs_incomplete(s, held->ts, held->ts + 1);
+	const bool incomplete = pl_query_pairs_incomplete(s, held->ts, held->ts + 1) ||
+				window_lacks(run, held->ts, held->ts + 1);
 	const uint8_t *key = (const uint8_t *)(held + 1);
 	uint32_t entry = has_key(key) ? pl_query_table_find(&room->keys, key) : TABLE_NONE;
 	uint64_t found = 0;

@@ -83,6 +83,8 @@ static uint32_t assign(struct pl_query_run *run, const struct stage *stage, stru
 		run->late_told +=
 			slot == SLOT_LATE && pl_query_windows_resumed(&run->windows, (int64_t)ts);
 		run->stats.windows_refused += slot == SLOT_FULL;
+		if (slot == SLOT_FULL)
+			lacks_room(&run->eval, (int64_t)ts);
 		if (slot >= SLOT_FULL)
 			continue;
 		from = run->windows.spec.kind != W_NONE ? (uint64_t)run->windows.panes[slot].start

@@ -365,8 +365,14 @@ static void test_memory(void)
 	for (unsigned int i = 1; i < 6; i++)
 		feed(&f, i * 1000, 1, 1, 80, 2, 0);
 	eq(pl_query_run_stats(f.run)->windows_refused, 2, "too many windows open");
+	feed(&f, 5000, 1, 1, 80, 2, 1);
+	eq(f.seen.n, 3, "three that close");
+	eq(f.seen.incomplete, 0, "have all their records");
+	feed(&f, 4900, 1, 1, 80, 2, 0);
 	pl_query_finish(f.run);
-	eq(f.seen.n, 3);
+	eq(f.seen.n, 4);
+	eq(f.seen.values[3][0].u, 1, "the next has a record that came when there was room");
+	eq(f.seen.incomplete, 1, "and says that others are missing");
 	end(&f);
 }
 

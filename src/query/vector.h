@@ -37,7 +37,7 @@ struct evaluator {
 	 * have */
 	uint32_t time_at;
 	int64_t latest;
-	/* range of times of records that had no room for a text or their session */
+	/* range of times of records that had no room for a text, their window or their session */
 	int64_t lacked_from, lacked_to;
 	uint64_t absent; /* values made absent by overflow and division by zero */
 };
