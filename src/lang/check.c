@@ -269,7 +269,7 @@ static const char *item_name(const struct ast_item *item, const struct node *nod
 static bool may_be_absent(const struct node *node)
 {
 	return node->op != N_COLUMN || node->column->absent >= 0 || node->column->present != 0 ||
-	       node->column->id_of != 0;
+	       node->type == PL_QUERY_TEXT; /* there may be no room for it */
 }
 
 static bool add_item(struct checker *c, const struct node *node, const char *name, uint32_t at)

@@ -79,6 +79,24 @@ static void put_tuple(struct exporter *e, const struct agg *agg)
 	pl_buf_chr(e->out, ')');
 }
 
+/* A tuple with a NULL is no NULL in DuckDB, and would count. */
+static void put_tuple_of_duckdb(struct exporter *e, const struct agg *agg)
+{
+	const char *begin = "count(DISTINCT CASE WHEN ";
+	bool some = false;
+
+	for (uint32_t i = 0; i < agg->n_args; i++) {
+		if (!pl_export_nullable(e, agg->args[i]))
+			continue;
+		pl_buf_str(e->out, begin);
+		pl_export_node(e, agg->args[i], false);
+		pl_buf_str(e->out, " IS NOT NULL");
+		begin = " AND ";
+		some = true;
+	}
+	put_call(e, some ? " THEN (" : "count(DISTINCT (", agg, some ? ") END)" : "))");
+}
+
 static void for_duckdb(struct exporter *e, const struct agg *agg)
 {
 	static const char *const names[] = { [AGG_SUM] = "sum(",
@@ -96,8 +114,10 @@ static void for_duckdb(struct exporter *e, const struct agg *agg)
 		break;
 	case AGG_COUNT_DISTINCT:
 	case AGG_APPROX_DISTINCT:
-		put_call(e, agg->n_args > 1 ? "count(DISTINCT (" : "count(DISTINCT ", agg,
-			agg->n_args > 1 ? "))" : ")");
+		if (agg->n_args > 1)
+			put_tuple_of_duckdb(e, agg);
+		else
+			put_call(e, "count(DISTINCT ", agg, ")");
 		break;
 	case AGG_QUANTILE:
 		put_call(e, "quantile_disc(", agg, ", ");

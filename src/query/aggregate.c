@@ -262,6 +262,15 @@ static void merge_sum(const struct agg *agg, void *a, const void *b)
 	}
 }
 
+/* Counts stay at the largest number, as when values are added. */
+static void merge_quantile(struct acc_quantile *a, const struct acc_quantile *b)
+{
+	for (unsigned int i = 0; i < QUANTILE_BUCKETS; i++)
+		a->counts[i] = a->counts[i] > UINT32_MAX - b->counts[i]
+				       ? UINT32_MAX
+				       : a->counts[i] + b->counts[i];
+}
+
 void pl_query_agg_merge(const struct agg *agg, uint8_t *into, const uint8_t *from)
 {
 	void *a = into + agg->offset;
@@ -301,9 +310,7 @@ void pl_query_agg_merge(const struct agg *agg, uint8_t *into, const uint8_t *fro
 		pl_query_approx_merge(a, b);
 		break;
 	case AGG_QUANTILE:
-		for (unsigned int i = 0; i < QUANTILE_BUCKETS; i++)
-			((struct acc_quantile *)a)->counts[i] +=
-				((const struct acc_quantile *)b)->counts[i];
+		merge_quantile(a, b);
 		break;
 	case AGG_TOPK:
 		pl_query_topk_merge(a, b, agg->k);
@@ -391,7 +398,8 @@ bool pl_query_agg_result(const struct agg *agg, const uint8_t *group, void *cell
 	case AGG_STDDEV:
 		d = spread->n > 0 ? sqrt(spread->m2 / (double)spread->n) : 0;
 		memcpy(cell, &d, sizeof(d));
-		return spread->n > 0;
+		*absent += !isfinite(d);
+		return spread->n > 0 && isfinite(d);
 	case AGG_EWMA:
 		memcpy(cell, &((const struct acc_ewma *)acc)->value, 8);
 		*absent += !isfinite(((const struct acc_ewma *)acc)->value);

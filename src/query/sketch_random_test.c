@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "base/test.h"
+#include "query/aggregate.h"
 #include "query/query.h"
 
 #define RECORDS 4000
@@ -260,6 +261,21 @@ static void test_first(void)
 	ok(want > 20, "%u crossings", want);
 }
 
+/* More values of one bucket than it can count, in two parts: as many as it can stay. */
+static void test_full_bucket(void)
+{
+	static struct acc_quantile a, b;
+	const struct agg agg = { .kind = AGG_QUANTILE };
+	uint64_t median = 0;
+
+	pl_query_quantile_add(&a, 1, UINT32_C(1) << 31);
+	pl_query_quantile_add(&b, 1, UINT32_C(1) << 31);
+	pl_query_quantile_add(&b, 1000, 1);
+	pl_query_agg_merge(&agg, (uint8_t *)&a, (const uint8_t *)&b);
+	ok(pl_query_quantile(&a, 0.5, &median) && median == 1, "a median of %llu",
+		(unsigned long long)median);
+}
+
 int main(int argc, char **argv)
 {
 	const unsigned int rounds = pl_test_rounds(argc, argv, 12);
@@ -268,5 +284,6 @@ int main(int argc, char **argv)
 	test_aggregates(rounds);
 	for (unsigned int i = 0; i <= rounds / 100; i++)
 		test_first();
+	test_full_bucket();
 	return pl_test_done();
 }
