@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/complain.h"
@@ -177,6 +178,16 @@ static struct file *behind_others(struct file *files, size_t n)
 	return least;
 }
 
+static int open_wanted(struct file *f, const char *path, const struct pl_query_file *to)
+{
+	const enum pl_flat_kind kind = pl_query_file_kind(path);
+
+	if (to->reads(to->arg, kind))
+		return open_file(f, path, to);
+	pl_query_complain_unread(path, kind, to->reads, to->arg);
+	return PL_EXIT_USAGE;
+}
+
 static int open_all(
 	struct file *files, const char *const *paths, size_t n, const struct pl_query_file *to)
 {
@@ -185,11 +196,7 @@ static int open_all(
 	for (size_t i = 0; i < n && code == 0; i++) {
 		const enum pl_flat_kind kind = pl_query_file_kind(paths[i]);
 
-		if (!to->reads(to->arg, kind)) {
-			pl_query_complain_unread(paths[i], kind, to->reads, to->arg);
-			return PL_EXIT_USAGE;
-		}
-		code = open_file(&files[i], paths[i], to);
+		code = open_wanted(&files[i], paths[i], to);
 		if (code == 0 && n > 1)
 			read_first(&files[i], (uint32_t)i, to);
 		for (int other = 0; other < PL_FLAT_MAX && to->ended != NULL; other++) {
@@ -220,5 +227,40 @@ int pl_query_file_all(const char *const *paths, size_t n, const struct pl_query_
 			fclose(files[i].f);
 		code = code == 0 && files[i].bad ? PL_EXIT_FAILED : code;
 	}
+	return code;
+}
+
+/* ---- one file beside other sources ---- */
+
+struct pl_query_one_file {
+	struct file file;
+};
+
+int pl_query_file_open(
+	struct pl_query_one_file **ret, const char *path, const struct pl_query_file *to)
+{
+	*ret = calloc(1, sizeof(**ret));
+	if (*ret != NULL)
+		return open_wanted(&(*ret)->file, path, to);
+	pl_complain("out of memory");
+	return PL_EXIT_FAILED;
+}
+
+bool pl_query_file_step(struct pl_query_one_file *f, uint32_t most, const struct pl_query_file *to)
+{
+	read_block(&f->file, 0, most, to);
+	return f->file.f != NULL;
+}
+
+int pl_query_file_close(struct pl_query_one_file *f)
+{
+	int code;
+
+	if (f == NULL)
+		return 0;
+	code = f->file.bad ? PL_EXIT_FAILED : 0;
+	if (f->file.f != NULL)
+		fclose(f->file.f);
+	free(f);
 	return code;
 }

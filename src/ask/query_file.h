@@ -39,3 +39,15 @@ void pl_query_complain_unread(const char *path, enum pl_flat_kind kind,
  * behind, so in the order of their times. Returns 0, or prints the error and returns an exit
  * code. */
 int pl_query_file_all(const char *const *paths, size_t n, const struct pl_query_file *to);
+
+/* A file that is read beside other sources. */
+struct pl_query_one_file;
+
+/* Opens a file. *ret is to be closed also after an error. Returns 0, or prints the error and
+ * returns an exit code. */
+int pl_query_file_open(
+	struct pl_query_one_file **ret, const char *path, const struct pl_query_file *to);
+/* Reads up to `most` records, at most 1024. Returns false when there are no more. */
+bool pl_query_file_step(struct pl_query_one_file *f, uint32_t most, const struct pl_query_file *to);
+/* Closes the file, which may be NULL. Returns an exit code: not 0 when its end could not be read. */
+int pl_query_file_close(struct pl_query_one_file *f);

@@ -116,9 +116,10 @@ static unsigned int lists(const struct gathered *g)
 
 struct reading {
 	const char *from;
-	/* One of walk and decode is set while the source is read. */
+	/* One of walk, decode and file is set while the source is read. */
 	struct pl_history_walk *walk;
 	struct pl_decode *decode;
+	struct pl_query_one_file *file;
 	struct gathered *gathered;
 	struct pl_port *port;
 	struct pl_record_batch records;
@@ -268,9 +269,11 @@ static int step_capture(struct reading *r)
 static void feed_file(
 	void *arg, uint32_t file, enum pl_flat_kind kind, const void *records, uint32_t n)
 {
-	const struct reading *r = arg;
+	struct reading *r = arg;
 
 	(void)file;
+	r->reached_ns = pl_flat_time(
+		kind, (const uint8_t *)records + (size_t)(n - 1) * pl_flat(kind)->size);
 	(void)pl_query_feed_flat(r->to->run, kind, records, n, r->partition);
 }
 
@@ -282,22 +285,27 @@ static bool reads_kind(void *arg, enum pl_flat_kind kind)
 	       pl_query_reads(r->to->query, pl_flat_short(kind));
 }
 
-static bool is_full(void *arg)
+static int begin_file(struct reading *r)
 {
-	const struct reading *r = arg;
+	const struct pl_query_file to = { .reads = reads_kind, .feed = feed_file, .arg = r };
 
-	return r->to->full(r->to->arg);
+	return pl_query_file_open(&r->file, r->from, &to);
 }
 
-/* Reads a whole file at once: the source joined with it waits. */
-static int read_file(struct reading *r)
+/* Reads a block of a file, as of a history: it is not far ahead of the other sources, and no more
+ * windows are open than there is room for. */
+static int step_file(struct reading *r)
 {
-	const struct pl_query_file to = {
-		.reads = reads_kind, .feed = feed_file, .full = is_full, .arg = r
-	};
-	const int code = pl_query_file_all(&r->from, 1, &to);
+	const struct pl_query_file to = { .reads = reads_kind, .feed = feed_file, .arg = r };
+	int code;
 
+	if (pl_query_file_step(r->file, BATCH, &to)) {
+		passed(r, r->reached_ns);
+		return 0;
+	}
 	end(r);
+	code = pl_query_file_close(r->file);
+	r->file = NULL;
 	return code;
 }
 
@@ -310,8 +318,10 @@ static void close_reading(struct reading *r)
 	(void)pl_port_close(r->port);
 	pl_decode_free(r->decode);
 	pl_record_batch_done(&r->records);
+	(void)pl_query_file_close(r->file);
 	free(r->walk);
 	free(r->gathered);
+	r->file = NULL;
 	r->walk = NULL;
 	r->gathered = NULL;
 	r->port = NULL;
@@ -420,15 +430,15 @@ static int step(struct reading *r)
 {
 	int code;
 
-	if (pl_query_file_kind(r->from) != PL_FLAT_MAX)
-		return read_file(r);
 	if (!r->began) {
 		r->began = true;
-		code = is_history(r->from) ? begin_history(r, path_of(r->from)) : begin_capture(r);
+		code = pl_query_file_kind(r->from) != PL_FLAT_MAX ? begin_file(r)
+		       : is_history(r->from) ? begin_history(r, path_of(r->from))
+					     : begin_capture(r);
 		if (code != 0)
 			return code;
 	}
-	code = r->walk != NULL ? step_history(r) : step_capture(r);
+	code = r->file != NULL ? step_file(r) : r->walk != NULL ? step_history(r) : step_capture(r);
 	if (r->ended)
 		close_reading(r);
 	return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads records from a region's lists, merged by their times. */
+/* Reads records from the lists of regions, merged by their times. */
 #include "ask/query_region.h"
 
 #include <errno.h>
@@ -23,16 +23,19 @@ struct source {
 	_Alignas(8) uint8_t records[ROOM * PL_FLAT_BYTES_MAX];
 };
 
+/* A region, of which all lists are read. */
 struct reading {
+	const char *path;
+	struct pl_region *region;
 	struct pl_append lists;
 	enum pl_flat_kind kind;
 	uint32_t size;
 	struct source *sources;
 };
 
-static uint64_t time_at(const struct reading *r, const struct source *s)
+static uint64_t time_at(const struct reading *r, const struct source *s, uint32_t at)
 {
-	return pl_flat_time(r->kind, s->records + (size_t)s->at * r->size);
+	return pl_flat_time(r->kind, s->records + (size_t)at * r->size);
 }
 
 static bool fill(struct source *s)
@@ -46,34 +49,54 @@ static bool fill(struct source *s)
 	return s->n > 0;
 }
 
-/* Returns the list whose next record is the oldest; NULL: there is none. */
-static struct source *oldest(const struct reading *r)
+/* Returns the list of all regions whose next record is the oldest, and its region; NULL: there is
+ * none. *ret_until: time of the next record of the others. */
+static struct source *oldest(
+	const struct reading *all, size_t n, const struct reading **ret_of, uint64_t *ret_until)
 {
 	struct source *best = NULL;
+	uint64_t least = UINT64_MAX;
 
-	for (uint32_t i = 0; i < r->lists.lists; i++) {
-		struct source *s = &r->sources[i];
+	*ret_until = UINT64_MAX;
+	for (size_t k = 0; k < n; k++) {
+		for (uint32_t i = 0; i < all[k].lists.lists; i++) {
+			struct source *s = &all[k].sources[i];
+			uint64_t ts;
 
-		if (fill(s) && (best == NULL || time_at(r, s) < time_at(r, best)))
+			if (!fill(s))
+				continue;
+			ts = time_at(&all[k], s, s->at);
+			if (best != NULL && ts >= least) {
+				*ret_until = ts < *ret_until ? ts : *ret_until;
+				continue;
+			}
+			*ret_until = best != NULL ? least : *ret_until;
 			best = s;
+			least = ts;
+			*ret_of = &all[k];
+		}
 	}
 	return best;
 }
 
-static void read_lists(struct reading *r, const struct pl_query_region *to)
+static void read_lists(const struct reading *all, size_t n, const struct pl_query_region *to)
 {
+	const struct reading *r = NULL;
 	struct source *s;
+	uint64_t until;
 
-	while (!to->full(to->arg) && (s = oldest(r)) != NULL) {
-		const uint32_t n = r->lists.lists == 1 ? s->n - s->at : 1;
+	while (!to->full(to->arg) && (s = oldest(all, n, &r, &until)) != NULL) {
+		uint32_t some = 1;
 
-		to->feed(to->arg, r->kind, s->records + (size_t)s->at * r->size, n);
-		s->at += n;
+		while (s->at + some < s->n && time_at(r, s, s->at + some) < until)
+			some++;
+		to->feed(to->arg, r->kind, s->records + (size_t)s->at * r->size, some);
+		s->at += some;
 	}
 }
 
 /* Reports lost entries: the answer lacks them. */
-static void tell_lost(const struct reading *r, const char *path)
+static void tell_lost(const struct reading *r)
 {
 	uint64_t overrun = 0, damaged = 0;
 
@@ -82,66 +105,88 @@ static void tell_lost(const struct reading *r, const char *path)
 		damaged += r->sources[i].reader.damaged;
 	}
 	if (overrun > 0)
-		pl_complain("%s: %" PRIu64 " records were overwritten while they were read", path,
-			overrun);
+		pl_complain("%s: %" PRIu64 " records were overwritten while they were read",
+			r->path, overrun);
 	if (damaged > 0)
-		pl_complain("%s: %" PRIu64 " records are damaged and left out", path, damaged);
+		pl_complain("%s: %" PRIu64 " records are damaged and left out", r->path, damaged);
 }
 
-static int read_region(
-	const char *path, const struct pl_region *region, const struct pl_query_region *to)
+/* Begins to read the lists of an open region. Returns 0, or prints the error and returns an exit
+ * code. */
+static int begin(struct reading *r, const struct pl_query_region *to)
 {
-	const struct pl_store_params *p = pl_region_params(region);
+	const struct pl_store_params *p = pl_region_params(r->region);
 	struct pl_region_info info;
-	struct reading r = { .kind = (enum pl_flat_kind)(p->content - PL_CONTENT_FLAT) };
 
+	r->kind = (enum pl_flat_kind)(p->content - PL_CONTENT_FLAT);
 	if (p->primitive != PL_APPEND || p->content < PL_CONTENT_FLAT ||
 		p->append.entry_bytes != pl_content_bytes(p->content)) {
 		pl_complain(
 			"%s has no records of packets, flows or DNS messages (pathline region info)",
-			path);
+			r->path);
 		return PL_EXIT_USAGE;
 	}
-	if (!to->reads(to->arg, r.kind)) {
-		pl_query_complain_unread(path, r.kind, to->reads, to->arg);
+	if (!to->reads(to->arg, r->kind)) {
+		pl_query_complain_unread(r->path, r->kind, to->reads, to->arg);
 		return PL_EXIT_USAGE;
 	}
-	pl_region_get_info(region, &info);
+	pl_region_get_info(r->region, &info);
 	to->clocks(to->arg, info.clocks);
-	r.size = pl_flat(r.kind)->size;
-	if (pl_append_init(&r.lists, p, pl_region_store(region, pl_region_epoch(region))) < 0)
+	r->size = pl_flat(r->kind)->size;
+	if (pl_append_init(&r->lists, p, pl_region_store(r->region, pl_region_epoch(r->region))) <
+		0)
 		return PL_EXIT_FAILED;
-	r.sources = aligned_alloc(64, ((size_t)r.lists.lists * sizeof(*r.sources) + 63) / 64 * 64);
-	if (r.sources == NULL) {
+	r->sources =
+		aligned_alloc(64, ((size_t)r->lists.lists * sizeof(*r->sources) + 63) / 64 * 64);
+	if (r->sources == NULL) {
 		pl_complain("out of memory");
 		return PL_EXIT_FAILED;
 	}
-	for (uint32_t i = 0; i < r.lists.lists; i++) {
-		struct source *s = &r.sources[i];
+	for (uint32_t i = 0; i < r->lists.lists; i++) {
+		struct source *s = &r->sources[i];
 
 		s->at = s->n = 0;
-		s->end = pl_append_head(&r.lists, i);
+		s->end = pl_append_head(&r->lists, i);
 		pl_append_reader_init(
-			&s->reader, &r.lists, i, pl_append_oldest_of(&r.lists, s->end));
+			&s->reader, &r->lists, i, pl_append_oldest_of(&r->lists, s->end));
 	}
-	read_lists(&r, to);
-	tell_lost(&r, path);
-	free(r.sources);
 	return 0;
 }
 
-int pl_query_read_region(const char *path, const struct pl_query_region *to)
+static int open_region(struct reading *r, const char *path, const struct pl_query_region *to)
 {
 	struct pl_diag diag = { .text = "" };
-	struct pl_region *region;
-	int r = pl_region_open(&region, path, PL_REGION_READ, NULL, &diag);
-	int code;
+	int e;
 
-	if (r < 0) {
-		pl_complain("%s", diag.text[0] != '\0' ? diag.text : strerror(-r));
-		return r == -ENOENT || r == -EACCES ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
+	r->path = path;
+	e = pl_region_open(&r->region, path, PL_REGION_READ, NULL, &diag);
+	if (e == 0)
+		return begin(r, to);
+	r->region = NULL;
+	pl_complain("%s", diag.text[0] != '\0' ? diag.text : strerror(-e));
+	return e == -ENOENT || e == -EACCES ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
+}
+
+int pl_query_read_regions(const char *const *sources, size_t n, const struct pl_query_region *to)
+{
+	struct reading *all = calloc(n, sizeof(*all));
+	int code = 0;
+
+	if (all == NULL) {
+		pl_complain("out of memory");
+		return PL_EXIT_FAILED;
 	}
-	code = read_region(path, region, to);
-	(void)pl_region_close(region);
+	for (size_t k = 0; k < n && code == 0; k++)
+		code = open_region(&all[k], sources[k] + strlen(PL_QUERY_REGION), to);
+	if (code == 0)
+		read_lists(all, n, to);
+	for (size_t k = 0; k < n; k++) {
+		if (code == 0)
+			tell_lost(&all[k]);
+		free(all[k].sources);
+		if (all[k].region != NULL)
+			(void)pl_region_close(all[k].region);
+	}
+	free(all);
 	return code;
 }

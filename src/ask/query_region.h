@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "record/packet.h"
@@ -18,6 +19,6 @@ struct pl_query_region {
 	void *arg;
 };
 
-/* Gives the entries in the region, those of several lists in the order of their times. Returns 0,
- * or prints the error and returns an exit code. */
-int pl_query_read_region(const char *path, const struct pl_query_region *to);
+/* Gives the entries in the regions of these sources, region:PATH, those of all lists in the order
+ * of their times. Returns 0, or prints the error and returns an exit code. */
+int pl_query_read_regions(const char *const *sources, size_t n, const struct pl_query_region *to);

@@ -397,11 +397,8 @@ static bool reads(void *arg, enum pl_flat_kind kind)
 static int read_regions(struct pl_asking *a, const char *const *sources, size_t n)
 {
 	const struct pl_query_region to = { reads, feed, note_clocks, full, a };
-	int code = 0;
 
-	for (size_t i = 0; i < n && code == 0; i++)
-		code = pl_query_read_region(sources[i] + strlen(PL_QUERY_REGION), &to);
-	return code;
+	return pl_query_read_regions(sources, n, &to);
 }
 
 /* ---- from histories, captures and ports of reports ---- */

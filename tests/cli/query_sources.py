@@ -63,6 +63,14 @@ for kind in "pcap", "pkt64", "pkt96":
         got, said = ask(*given)
         eq(got, wanted, f"{kind}: three files are one source")
         ok("too late" not in said, "and none makes the records of another late", said)
+regions = [f"region:{path(name)}.region" for name in "abc"]
+for name, region in zip("abc", regions):
+    written = run("tap", "--to", region, path(f"{name}.pcap"))
+    ok(written.returncode == 0, "a region is written", written.stderr)
+for given in (regions, regions[::-1]):
+    got, said = ask(*given)
+    eq(got, wanted, "three regions are one source")
+    ok("too late" not in said, "and none makes the records of another late", said)
 copy(path("a.pcap"), path("d.pcap"), without=53)
 narrow = "SELECT count(*) AS n FROM dns TUMBLE(ts, 2ms)", "--lateness", "1us", "-o", "csv"
 alone, both = run("query", *narrow, path("b.pcap")), run("query", *narrow, path("d.pcap"), path("b.pcap"))
