@@ -385,16 +385,29 @@ static void set_clock(struct pl_flow_cache *c, uint64_t ts_ns)
 		set_back(c, ts_ns);
 }
 
+/* True when the packet has no ports, or type of ICMP, though its protocol has them. */
+static bool lacks_ports(const struct pl_pkt96 *p)
+{
+	return p->sport == 0 && p->dport == 0 &&
+	       (pl_flow_has_ports(p->proto) || pl_flow_is_icmp(p->proto));
+}
+
+/* True for a fragment behind the first. A pkt64 has no offset: there the first one has ports. */
+static bool is_later_fragment(const struct pl_pkt96 *p)
+{
+	return (p->obs & PL_OBS_FRAGMENT) != 0 &&
+	       ((p->frag_off & 0x7fff) != 0 || (p->frag_off == 0 && lacks_ports(p)));
+}
+
 /* True when the packet has a complete key; otherwise the cause is counted. */
 static bool has_key(const struct pl_pkt96 *p, struct pl_flow_counters *n)
 {
-	if ((p->obs & PL_OBS_FRAGMENT) != 0 && (p->frag_off & 0x7fff) != 0) {
+	if (is_later_fragment(p)) {
 		n->fragments++;
 		n->fragment_bytes += (uint64_t)pl_pkt96_weight(p) * p->wire_len;
 		return false;
 	}
-	if ((p->obs & PL_OBS_TRUNCATED) != 0 && pl_flow_has_ports(p->proto) && p->sport == 0 &&
-		p->dport == 0) {
+	if ((p->obs & PL_OBS_TRUNCATED) != 0 && lacks_ports(p)) {
 		n->without_ports++;
 		return false;
 	}

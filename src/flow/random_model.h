@@ -263,13 +263,21 @@ static void model_again(struct model *m, struct mflow *f, unsigned int d, const 
 	}
 }
 
-/* True when the segment's timestamp is followed. */
-static bool model_stamp(struct side *s, const struct pl_pkt96 *p)
+/* True when the packet is the first with its timestamp or a later one. */
+static bool model_new_stamp(struct side *s, const struct pl_pkt96 *p)
 {
 	if (!(p->tcp_opts >> 8 & 1) || (s->stamp_any && ahead(p->tsval, s->stamp_newest) <= 0))
 		return false;
 	s->stamp_any = true;
 	s->stamp_newest = p->tsval;
+	return true;
+}
+
+/* True when the segment's timestamp is followed. */
+static bool model_stamp(struct side *s, const struct pl_pkt96 *p)
+{
+	if (!model_new_stamp(s, p))
+		return false;
 	while (s->stamps > 0 && elapsed(s->stamp[0].ts, p->ts_ns) > 10 * SECOND) {
 		s->stamp[0] = s->stamp[1];
 		s->stamps--;
@@ -293,8 +301,10 @@ static void model_segment(
 
 	to += (p->tcp_flags & SYN) ? 1 : 0;
 	to += (p->tcp_flags & FIN) ? 1 : 0;
-	if (to == from)
+	if (to == from) {
+		(void)model_new_stamp(s, p);
 		return;
+	}
 	model_lose(s, 1, !model_stamp(s, p));
 	again = s->any && ahead(s->top, from) > 0;
 	if (again) {
@@ -540,16 +550,20 @@ static void model_packet(struct model *m, const struct pl_pkt96 *p)
 	struct mflow *f;
 	bool here = true;
 	int d = -1;
+	bool nameless;
 
 	m->c.n.packets++;
 	model_clock(m, p->ts_ns);
-	if ((p->obs & PL_OBS_FRAGMENT) && p->frag_off % 32768 != 0) {
+	nameless = p->sport == 0 && p->dport == 0 &&
+		   (p->proto == 1 || p->proto == 6 || p->proto == 17 || p->proto == 58 ||
+			   p->proto == 132);
+	if ((p->obs & PL_OBS_FRAGMENT) &&
+		(p->frag_off % 32768 != 0 || (nameless && p->frag_off == 0))) {
 		m->c.n.fragments++;
 		m->c.n.fragment_bytes += (uint64_t)model_weight(p) * p->wire_len;
 		return;
 	}
-	if ((p->obs & PL_OBS_TRUNCATED) && (p->proto == 6 || p->proto == 17 || p->proto == 132) &&
-		p->sport == 0 && p->dport == 0) {
+	if ((p->obs & PL_OBS_TRUNCATED) && nameless) {
 		m->c.n.without_ports++;
 		return;
 	}

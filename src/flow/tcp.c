@@ -213,18 +213,24 @@ static void old_segment(struct pl_flow_entry *f, unsigned int d, const struct pl
 	drop_sample(f, d);
 }
 
-/* A timestamp is followed from the first segment that has it; two at a time. */
+/* True when no earlier packet of the side had the timestamp or a later one. A pure ACK counts: the
+ * peer may echo its timestamp before a segment with the same one has arrived. */
+static bool has_new_timestamp(struct pl_flow_way *w, const struct pl_pkt96 *p)
+{
+	if ((p->tcp_opts & OPTION_TS) == 0 ||
+		((w->known & PL_WAY_TSVAL_LAST) != 0 && !pl_seq_after(p->tsval, w->tsval_last)))
+		return false;
+	w->tsval_last = p->tsval;
+	w->known |= PL_WAY_TSVAL_LAST;
+	return true;
+}
+
+/* A timestamp is followed from the first packet that has it, if that is a segment; two at a time. */
 static void follow_timestamp(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
 {
 	struct pl_flow_way *w = &f->way[d];
-	bool newer = (p->tcp_opts & OPTION_TS) != 0;
+	const bool newer = has_new_timestamp(w, p);
 
-	if (newer && (w->known & PL_WAY_TSVAL_LAST) != 0)
-		newer = pl_seq_after(p->tsval, w->tsval_last);
-	if (newer) {
-		w->tsval_last = p->tsval;
-		w->known |= PL_WAY_TSVAL_LAST;
-	}
 	while (newer && w->tsvals > 0 && since(p->ts_ns, w->tsval_ts[0]) > SAMPLE_NS) {
 		f->missed[d][PL_FLOW_BY_TS]++;
 		shift_timestamps(w);
@@ -265,8 +271,10 @@ static void segment(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt
 	const bool first = (w->known & PL_WAY_END) == 0;
 	const bool old = !first && pl_seq_after(w->end, seq);
 
-	if (length == 0)
+	if (length == 0) {
+		(void)has_new_timestamp(w, p);
 		return;
+	}
 	follow_timestamp(f, d, p);
 	if (old) {
 		f->missed[d][PL_FLOW_BY_SEQ]++;
