@@ -97,8 +97,8 @@ void pl_flow_cache_feed(struct pl_flow_cache *cache, const struct pl_pkt96 *pack
  * time after most_ns is another's mistake or lie; UINT64_MAX: packets of this host. */
 void pl_flow_cache_feed_live(struct pl_flow_cache *cache, const struct pl_pkt96 *packets,
 	uint32_t n, uint64_t now_ns, uint64_t most_ns);
-/* Sets the time now_ns for the clock that the cache took over from another process; call it before
- * a resume. Flows of sources ahead of the clock are not over. */
+/* Sets the time now_ns for the clock that the cache took over from another process; call it behind
+ * the resume, which sets that clock on to now_ns. */
 void pl_flow_cache_begin_live(struct pl_flow_cache *cache, uint64_t now_ns);
 /* As pl_flow_cache_expire(), by the receiver's clock. */
 void pl_flow_cache_expire_live(struct pl_flow_cache *cache, uint64_t now_ns);

@@ -148,10 +148,12 @@ static void goes_on_apart(void)
 	if (open_state(&l) < 0 ||
 		pl_flow_cache_new_kept(&l.cache, &l.config, l.state, keep, &kept, &l.diag) < 0)
 		abort();
-	pl_flow_cache_begin_live(l.cache, BOOT + SECOND);
-	eq(pl_flow_cache_resume(l.cache, BOOT + SECOND, &l.resumed, &l.diag), 0);
+	eq(pl_flow_cache_resume(l.cache, BOOT + 10 * SECOND, &l.resumed, &l.diag), 0);
+	pl_flow_cache_begin_live(l.cache, BOOT + 10 * SECOND);
 	eq(l.resumed.flows, 2, "flows of both sources go on");
 	eq(kept.n, 0, "neither has a record");
+	pl_flow_cache_expire_live(l.cache, BOOT + 16 * SECOND);
+	eq(kept.n, 1, "the time of the outage counts when no packet comes after it");
 	die(&l);
 	free(kept.records);
 }

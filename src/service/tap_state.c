@@ -115,9 +115,10 @@ int pl_tap_state_begin(struct pl_tap_service *t, struct pl_diag *diag)
 	t->state_begun = true;
 	tell_clocks(t);
 	found = pl_flow_state_found(t->state);
-	/* First, as flows of sources that are ahead of the clock are not over. */
-	pl_flow_cache_begin_live(t->flows, t->state_mono_ns);
 	r = pl_flow_cache_resume(t->flows, t->state_boot_ns, &resumed, diag);
+	/* The resume has set the clock on over the outage. */
+	if (resumed.was_there)
+		pl_flow_cache_begin_live(t->flows, t->state_mono_ns);
 	if (found->lost != NULL)
 		say_lost(t, found);
 	if (resumed.was_there)
