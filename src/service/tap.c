@@ -433,6 +433,15 @@ static int receive_all(struct pl_tap_service *t, const struct pollfd *polled, st
 	return r;
 }
 
+/* The end of captures ends their flows, also where the process goes on. */
+static void end_flows(struct pl_tap_service *t)
+{
+	if (t->live || t->flows == NULL || t->n_ports == 0 || t->n_ended < t->n_ports ||
+		pl_flow_cache_counters(t->flows)->live == 0)
+		return;
+	pl_flow_cache_finish(t->flows);
+}
+
 static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct pl_tap_service *t = s;
@@ -451,6 +460,7 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 		r = pl_tap_drops_receive(t, diag);
 	if (r < 0)
 		return r;
+	end_flows(t);
 	pl_tap_tell_passed(t);
 	pl_tap_floods_look(t, now_ns);
 	turn_outs(t);

@@ -80,6 +80,8 @@ def test_taps():
     n = send()
     wait(lambda: of_tap(d, "tap_packets_total", "far") == n)
     eq(of_tap(d, "tap_packets_total", "trace"), n, "the capture was read to its end")
+    ok(wait(lambda: os.path.getsize(path("flows.flow128")) == os.path.getsize(path("alone.flow128"))),
+       "its flows end with it, while the daemon goes on")
     skipped = of_tap(d, "tap_skipped_total", "far")
     ok(0 < skipped < n, "rules hold for received records")
     matches = {re.search('rule="([^"]*)"', series).group(1): value for series, value in d.metrics().items()
