@@ -61,6 +61,7 @@ struct pl_tap_kernel {
 	 * entries received once all from before it are; turn_over: they are. */
 	uint64_t turn_ns, turn_entries;
 	bool turn_over;
+	bool stopped; /* for good: the interface is not followed any more */
 };
 
 /* Finds out how frames of the interface begin: with Ethernet or IP. */
@@ -290,7 +291,7 @@ static uint64_t passed_by(struct pl_tap_kernel *k, uint64_t before_ns)
 
 int pl_tap_kernel_recv(struct pl_tap_kernel *k, struct pl_pkt96 *ret, struct pl_diag *diag)
 {
-	int r = pl_iface_wait(&k->iface, 0, diag);
+	int r = k->stopped ? 0 : pl_iface_wait(&k->iface, 0, diag);
 	uint64_t now_ns, before_ns;
 
 	k->passed_ns = 0;
@@ -535,6 +536,7 @@ void pl_tap_kernel_hits(struct pl_tap_kernel *k, uint64_t ret[PL_TAP_RULES_MAX +
 
 void pl_tap_kernel_stop(struct pl_tap_kernel *k)
 {
+	k->stopped = true;
 	detach(k);
 }
 
