@@ -23,6 +23,8 @@ int pl_dp_pipeline_new(struct pl_dp_pipeline **ret, const struct pl_dp_pipeline_
 	p->node_id = options->node_id;
 	p->node_key = pl_hash_mix(options->node_id, 0);
 	p->seed = options->seed != 0 ? options->seed : pl_hash_seed();
+	p->first_number = (uint32_t)pl_hash_mix(
+		p->seed, options->seed != 0 ? options->node_id : (uintptr_t)p);
 	p->pool = options->pool;
 	p->ops = options->ops;
 	p->externs = options->externs;
@@ -151,6 +153,11 @@ uint32_t pl_dp_pipeline_node_id(const struct pl_dp_pipeline *p)
 uint64_t pl_dp_pipeline_seed(const struct pl_dp_pipeline *p)
 {
 	return p->seed;
+}
+
+uint32_t pl_dp_pipeline_first_number(const struct pl_dp_pipeline *p)
+{
+	return p->first_number;
 }
 
 struct pl_dp_pool *pl_dp_pipeline_pool(const struct pl_dp_pipeline *p)

@@ -97,8 +97,9 @@ struct pl_dp_named {
 struct pl_dp_pipeline {
 	char name[PL_DP_NAME_MAX + 1];
 	uint32_t node_id;
-	uint64_t node_key; /* of choices by the flow hash: another one in each node */
-	uint64_t seed;     /* of hash tables that traffic fills: flows of a filter */
+	uint64_t node_key;     /* of choices by the flow hash: another one in each node */
+	uint32_t first_number; /* pl_dp_pipeline_first_number */
+	uint64_t seed;         /* of hash tables that traffic fills: flows of a filter */
 	struct pl_dp_pool *pool;
 	struct pl_dp_pipeline_ops ops;
 	const struct pl_dp_extern *const *externs;

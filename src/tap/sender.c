@@ -35,6 +35,7 @@ int pl_tmpkt_sender_new(struct pl_tmpkt_sender **ret, const struct pl_tmpkt_send
 	if (s == NULL)
 		return -ENOMEM;
 	s->cfg = *config;
+	s->seq = config->first;
 	s->given = pl_flat_long(config->kind);
 	s->size = pl_flat(config->kind)->size;
 	*ret = s;

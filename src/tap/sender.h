@@ -17,6 +17,7 @@ struct pl_tmpkt_sender_config {
 	uint32_t records; /* in a datagram, at most: 1 to pl_tmpkt_fits(…) */
 	uint32_t lanes;   /* 1 to PL_TMPKT_LANES_MAX */
 	uint32_t exporter;
+	uint32_t first;   /* number of the first datagram */
 	bool tells_clock; /* datagrams name the clock; false: not, as older receivers expect */
 	/* Callback that sends a datagram; its bytes are valid during the call. */
 	void (*send)(

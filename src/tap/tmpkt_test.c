@@ -619,6 +619,36 @@ static void test_tail(void)
 	pl_tmpkt_receiver_free(c.receiver);
 }
 
+/* A tap that is started again, as its output numbers its datagrams (tapout/tap_udp.c). */
+static void test_starts_again(void)
+{
+	const struct pl_pkt96 record = { .proto = 6, .flow_hash = 3 };
+	const struct pl_tmpkt_stats *s;
+
+	c = (struct channel){ 0 };
+	(void)pl_tmpkt_receiver_new(&c.receiver, 64, true, take, &c);
+	s = pl_tmpkt_receiver_stats(c.receiver);
+	for (uint32_t life = 0; life < 2; life++) {
+		const struct pl_tmpkt_sender_config config = { .kind = PL_FLAT_PKT96,
+			.records = 1,
+			.lanes = 1,
+			.exporter = 9,
+			.first = 7 + life * 0x40000000,
+			.send = pass,
+			.arg = &c };
+		struct pl_tmpkt_sender *sender;
+
+		eq(pl_tmpkt_sender_new(&sender, &config), 0);
+		for (int i = 0; i < 5; i++)
+			pl_tmpkt_sender_put(sender, &record, 1);
+		pl_tmpkt_sender_free(sender);
+	}
+	eq(c.n, 10, "all records of both lives come");
+	eq(s->duplicates + s->lost, 0, "none is taken for a repeated one");
+	eq(s->restarts, 1, "it was started again");
+	pl_tmpkt_receiver_free(c.receiver);
+}
+
 /* What a sender says while it has no records. */
 static void test_sends_empty(void)
 {
@@ -692,6 +722,7 @@ int main(void)
 	test_shares();
 	test_empty();
 	test_tail();
+	test_starts_again();
 	test_sends_empty();
 	test_malformed();
 	test_clock();

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "netio/port.h"
 #include "netio/uri.h"
 #include "tap/sender.h"
@@ -143,6 +144,9 @@ static int prepare(struct udp_out *self, const struct pl_uri *uri,
 
 	if (r < 0)
 		return r;
+	/* From 0 on, the first datagrams of a tap that is started again, or of another output with
+	 * this exporter number, would be taken for repeated ones, and left out. */
+	config.first = (uint32_t)pl_hash_mix(pl_hash_seed(), (uintptr_t)self);
 	self->lanes = config.lanes;
 	r = pl_tmpkt_sender_new(&self->sender, &config);
 	return r < 0 ? r : open_lanes(self, uri, diag);

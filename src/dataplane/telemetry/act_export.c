@@ -222,6 +222,9 @@ static int make_record(struct pl_dp_pipeline *p, const char *text, void **ret, s
 		free(s);
 		return -EINVAL;
 	}
+	/* Actions share the stream, and a reload takes its number over. */
+	if (*c.shared_seq == 0)
+		*c.shared_seq = pl_dp_pipeline_first_number(p);
 	*ret = s;
 	return 0;
 }
