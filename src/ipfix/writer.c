@@ -386,9 +386,21 @@ static uint16_t directed(uint16_t template)
 	return (uint16_t)(template - ID_V4 + ID_DIRECTED);
 }
 
+/* Data records of a flow: of its forward direction, which stands for both in a biflow, and of the
+ * other one. A further record of a flow may have packets of the other one alone. */
+static bool has_back(const struct pl_ipfix *x, const struct pl_flow288 *f)
+{
+	return !x->o.biflow && f->pkts_rev > 0;
+}
+
+static bool has_there(const struct pl_ipfix *x, const struct pl_flow288 *f)
+{
+	return f->pkts_fwd > 0 || !has_back(x, f);
+}
+
 struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow288 *flow)
 {
-	return (struct pl_ipfix_sum){ .records = x->o.biflow || flow->pkts_rev == 0 ? 1 : 2,
+	return (struct pl_ipfix_sum){ .records = (uint64_t)has_there(x, flow) + has_back(x, flow),
 		.packets = (uint64_t)flow->pkts_fwd + flow->pkts_rev,
 		.bytes = flow->bytes_fwd + flow->bytes_rev };
 }
@@ -397,18 +409,20 @@ void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow288 *flow, uint32_t e
 {
 	const uint16_t template = template_of(flow);
 	const uint16_t own = x->o.directed ? directed(template) : template;
-	const bool both = !x->o.biflow && flow->pkts_rev > 0;
-	const uint32_t bytes =
-		(x->record_bytes[template - ID_WHOLE] + DIRECTION_BYTES) * (both ? 2 : 1);
+	const bool there = has_there(x, flow), back_too = has_back(x, flow);
+	const uint32_t bytes = (x->record_bytes[template - ID_WHOLE] + DIRECTION_BYTES) *
+			       ((uint32_t)there + back_too);
 	struct record r;
 
 	/* A flow goes into one message. */
 	if (x->m.used + bytes > sizeof(x->m.bytes))
 		pl_ipfix_flush(x, export_s);
 	x->m.used += bytes;
-	fill(x, &r, flow);
-	pl_ipfix_append(&x->m, ID_WHOLE, own, &r, sizeof(r), export_s);
-	if (both) {
+	if (there) {
+		fill(x, &r, flow);
+		pl_ipfix_append(&x->m, ID_WHOLE, own, &r, sizeof(r), export_s);
+	}
+	if (back_too) {
 		const struct pl_flow288 back = reversed(
 			flow, template == ID_V4_ICMP || template == ID_V6_ICMP, x->o.directed);
 

@@ -308,6 +308,15 @@ static void test_directions(void)
 	(void)sent(x, &f);
 	eq(got.n, 1, "one data record, when nothing came back");
 	eq(pl_ipfix_of(x, &f).records, 1, "as was said before");
+	f = flow();
+	f.pkts_fwd = 0;
+	f.bytes_fwd = 0;
+	got.n = 0;
+	back = sent(x, &f);
+	eq(got.n, 1, "one data record, when a further record of the flow has none forward");
+	value(back, 0, 8, 0xc6336402, "of what came back: sourceIPv4Address");
+	value(back, 0, 2, f.pkts_rev, "packetDeltaCount");
+	eq(pl_ipfix_of(x, &f).records, 1, "as was said before");
 	pl_ipfix_free(x);
 }
 

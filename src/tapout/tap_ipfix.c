@@ -459,6 +459,9 @@ static void ipfix_finish(struct pl_tap_out *out)
 		going_on = waits(self);
 	if (self->link.unsent.len > 0)
 		pl_ipfix_link_drop(&self->link, "the collector takes nothing", pl_clock_mono_ns());
+	/* The record that filled the last message is in the next one, which nobody takes: it
+	 * failed. */
+	self->maker->flush(self, pl_ipfix_now_s());
 	for (; self->n > 0; self->n--) {
 		lose(self, waiting_at(self, 0));
 		self->first = (self->first + 1) % WAITING_MAX;
