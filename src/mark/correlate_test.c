@@ -274,6 +274,23 @@ static void clusters(void)
 	pl_mark_correlator_free(c);
 }
 
+/* A cluster with points at both of its ends, of which all but one did not report: each is named once. */
+static void missing_within(void)
+{
+	static const uint32_t in[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, out[] = { 2, 3, 4, 5, 6, 7, 8, 9 };
+	static const struct pl_mark_segment of[] = { { in, out, 8, 8 } };
+	struct pl_mark_correlator *c = open_with(of, 1, 64);
+
+	put(c, 1, BLOCK, 1000, 0);
+	pl_mark_correlate_until(c, UINT64_MAX);
+	ok(got.n == 1 && got.results[0].alarms == PL_MARK_ALARM_MISSING &&
+			got.results[0].n_missing == 8,
+		"each missing point once");
+	for (uint32_t i = 0; i < 8; i++)
+		eq(got.missing[0][i], i + 2);
+	pl_mark_correlator_free(c);
+}
+
 static void multipoint_delay(void)
 {
 	static const uint32_t in[] = { 1, 2 }, out[] = { 3, 4 };
@@ -508,6 +525,7 @@ int main(void)
 	beyond_unsent();
 	missing();
 	clusters();
+	missing_within();
 	multipoint_delay();
 	unequal();
 	hostile();

@@ -40,6 +40,17 @@ static bool differ(const struct pl_mark128 *a, const struct pl_mark128 *b)
 	       (told != 0 && other != 0 && told != other);
 }
 
+/* Names a point once, though a cluster may have it at both ends: c->missing has room for each point. */
+static void add_missing(
+	const struct pl_mark_correlator *c, struct pl_mark_result *result, uint32_t point)
+{
+	for (uint32_t i = 0; i < result->n_missing; i++) {
+		if (c->missing[i] == point)
+			return;
+	}
+	c->missing[result->n_missing++] = point;
+}
+
 /* Sums the records of the points at one end of the segment, and sets alarms; settings are compared
  * with those of the first record. */
 static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_result *result,
@@ -52,7 +63,7 @@ static struct sum add_end(const struct pl_mark_correlator *c, struct pl_mark_res
 		const struct pl_mark128 *r = at_point[points[i]];
 
 		if (r == NULL) {
-			c->missing[result->n_missing++] = c->points[points[i]];
+			add_missing(c, result, c->points[points[i]]);
 			continue;
 		}
 		if (*first == NULL)
