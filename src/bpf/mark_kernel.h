@@ -55,7 +55,7 @@ struct pl_mark_watch {
 
 /* Version of the pinned maps: flows (pl_mark_head), cells (pl_mark_cell), table (pl_mark_table) and
  * state. */
-#define PL_MARK_PINS_VERSION 3
+#define PL_MARK_PINS_VERSION 4
 
 /* State that outlives the reading process (pinned): the map pl_mark_state. */
 struct pl_mark_state {
@@ -66,5 +66,5 @@ struct pl_mark_state {
 	uint64_t rules;      /* hash of the rules */
 	uint64_t next_block; /* next block to be read; 0: none was read yet */
 	uint32_t flows_max;
-	uint32_t leaving;
+	uint16_t leaving, role; /* role: enum pl_hostmark_role */
 };

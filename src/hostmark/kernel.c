@@ -216,7 +216,8 @@ static int begin_state(struct pl_hostmark *h, struct pl_diag *diag)
 		.setup = h->o.setup,
 		.rules = pl_hash(h->o.rules->rules, sizeof(h->o.rules->rules), 0),
 		.flows_max = h->o.flows_max,
-		.leaving = h->o.leaving };
+		.leaving = h->o.leaving,
+		.role = (uint16_t)h->o.role };
 	const uint32_t zero = 0;
 	struct pl_mark_state *s = &h->state;
 
@@ -230,14 +231,14 @@ static int begin_state(struct pl_hostmark *h, struct pl_diag *diag)
 	if (s->version != PL_MARK_PINS_VERSION)
 		return refuse_pins(h, diag);
 	if (memcmp(&s->setup, &own.setup, sizeof(own.setup)) == 0 && s->rules == own.rules &&
-		s->leaving == own.leaving) {
+		s->leaving == own.leaving && s->role == own.role) {
 		/* A marker that replaces another one marks from its first packet on. */
 		h->resumed = s->next_block != 0;
 		h->skel->bss->pl_mark_armed = h->resumed;
 		return 0;
 	}
 	pl_diag_set(diag,
-		"%s: the pins have another period, method, bit, flows or rules; give another folder, or end its program: rm -r %s",
+		"%s: the pins are of another command or direction, or have another period, method, bit, flows or rules; give another folder, or end its program: rm -r %s",
 		h->o.pin, h->o.pin);
 	return -EINVAL;
 }
@@ -462,6 +463,19 @@ static const struct pl_mark_cell *cell_of(
 	const struct pl_hostmark *h, uint32_t slot, int processor, uint64_t block)
 {
 	return &h->cells[pl_mark_cell_at(slot, h->o.setup.slots, (uint32_t)processor, block)];
+}
+
+void pl_hostmark_drop_behind(struct pl_hostmark *h, uint64_t last)
+{
+	const size_t n = (size_t)h->o.setup.slots * (size_t)h->processors * PL_MARK_KEPT;
+
+	for (size_t i = 0; i < n; i++) {
+		if (__atomic_load_n(&h->cells[i].block, __ATOMIC_RELAXED) > last)
+			__atomic_store_n(&h->cells[i].block, 0, __ATOMIC_RELAXED);
+	}
+	/* The ticker takes all blocks up to that of the old time for uncertain. */
+	if (__atomic_load_n(&h->table->unsure, __ATOMIC_RELAXED) > last)
+		__atomic_store_n(&h->table->unsure, last, __ATOMIC_RELAXED);
 }
 
 /* Last block with a packet of the flow. */

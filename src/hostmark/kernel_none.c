@@ -77,6 +77,10 @@ void pl_hostmark_set_next(struct pl_hostmark *h, uint64_t block)
 {
 }
 
+void pl_hostmark_drop_behind(struct pl_hostmark *h, uint64_t last)
+{
+}
+
 struct pl_mark_watch *pl_hostmark_watch(struct pl_hostmark *h)
 {
 	static struct pl_mark_watch none;

@@ -97,10 +97,12 @@ static void *run(void *arg)
 	struct pl_ticker *t = arg;
 
 	while (!__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE)) {
-		const uint64_t next = next_change(t), look = t->o.now_ns() + LOOK_NS;
-		const struct timespec at = pl_clock_timespec(next < look ? next : look);
+		const uint64_t now = t->o.now_ns(), next = next_change(t),
+			       wait = next > now ? next - now : 0;
+		const struct timespec pause = pl_clock_timespec(wait < LOOK_NS ? wait : LOOK_NS);
 
-		(void)clock_nanosleep(CLOCK_TAI, TIMER_ABSTIME, &at, NULL);
+		/* Not until a time of CLOCK_TAI: when that is set back, the time is far away. */
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 		(void)pl_ticker_set(t);
 	}
 	return NULL;

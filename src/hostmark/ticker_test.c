@@ -158,6 +158,38 @@ static void thread(void)
 	ok(changes == 8, "the thread sets the word");
 }
 
+static uint64_t ahead_ns;
+
+static uint64_t clock_ahead(void)
+{
+	return pl_clock_read(CLOCK_TAI) + __atomic_load_n(&ahead_ns, __ATOMIC_ACQUIRE);
+}
+
+/* The clock is set back by an hour while the thread sleeps: the word follows, and the thread ends. Else
+ * both take the hour. */
+static void thread_set_back(void)
+{
+	const struct pl_ticker_options o = { .tick = &word.tick,
+		.unsure = &word.unsure,
+		.period_ns = 20 * MS,
+		.guard_ns = 5 * MS,
+		.now_ns = clock_ahead };
+	struct pl_ticker *t = NULL;
+	uint64_t before;
+
+	word.tick = word.unsure = 0;
+	ahead_ns = 3600 * 1000 * MS;
+	if (pl_ticker_new(&t, &o, NULL) < 0 || pl_ticker_start(t, NULL) < 0)
+		abort();
+	before = __atomic_load_n(&word.tick, __ATOMIC_ACQUIRE);
+	ok(eventually(__atomic_load_n(&word.tick, __ATOMIC_ACQUIRE) > before + 8),
+		"the thread follows a clock that is ahead of the system's");
+	__atomic_store_n(&ahead_ns, 0, __ATOMIC_RELEASE);
+	ok(eventually(__atomic_load_n(&word.tick, __ATOMIC_ACQUIRE) < before),
+		"and one that is set back");
+	pl_ticker_free(t);
+}
+
 int main(void)
 {
 	parts();
@@ -165,5 +197,6 @@ int main(void)
 	other_process();
 	held_up();
 	thread();
+	thread_set_back();
 	return pl_test_done();
 }

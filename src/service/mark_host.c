@@ -58,6 +58,24 @@ static bool read_both(uint64_t *ret_mono_ns, uint64_t *ret_tai_ns)
 	return false;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* After the clock was set back: blocks behind `last` come again. What was counted in them, and flags up to
+ * them, are of the time before. */
+static void drop_behind(struct pl_mark_host *h, uint64_t last)
+{
+	struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);
+
+	(void)pl_hostmark_tick(h->kernel);
+	pl_hostmark_drop_behind(h->kernel, last);
+	w->no_room_block = least(w->no_room_block, last);
+	w->in_use_block = least(w->in_use_block, last);
+	w->torn_block = least(w->torn_block, last);
+}
+
 /* Detects a clock step, which moves blocks: blocks at the old and the new time are flagged, and
  * reading continues at the new one. */
 static void watch_clock(struct pl_mark_host *h)
@@ -74,7 +92,10 @@ static void watch_clock(struct pl_mark_host *h)
 	h->steps++;
 	pl_say("the clock was set by %.3f s: the blocks of this time are marked as such",
 		(double)step.moved_ns / 1e9);
-	w->stepped_block = step.last;
+	/* Early packets are counted in the next block, in cyclic marking in the one behind it. */
+	w->stepped_block = step.last + pl_mark_reach(method(h));
+	if (step.moved_ns < 0)
+		drop_behind(h, w->stepped_block);
 	if (step.next != pl_hostmark_next(h->kernel))
 		pl_hostmark_set_next(h->kernel, step.next);
 }
