@@ -26,7 +26,9 @@ static __always_inline uint64_t find(
 		at = pl_mark_find_option(p + 40, end, &word);
 		at += pl_mark_is_option(at) ? 40 : 0;
 	}
-	if (at == 0 && dst_opts != 0) {
+	if (at == 0 && dst_opts > 2047) {
+		at = PL_MARK_OPTION_UNREAD;
+	} else if (at == 0 && dst_opts != 0) {
 		PL_FRAME_OPAQUE(dst_opts);
 		dst_opts &= 2047;
 		at = pl_mark_find_option(p + dst_opts, end, &word);
@@ -179,6 +181,17 @@ static __always_inline bool set_marks(
 	return bpf_skb_store_bytes(skb, s->network, two, 2, BPF_F_RECOMPUTE_CSUM) == 0;
 }
 
+/* Makes room for the option behind the IPv6 header. Segments of TCP get shorter, also of TCP in a tunnel of
+ * UDP; the kernel refuses that for UDP that is cut into datagrams, which keep their size. */
+static __always_inline bool grow(struct __sk_buff *skb, const struct pl_mark_packet *s)
+{
+	return bpf_skb_adjust_room(
+		       skb, PL_MARK_GROWTH, BPF_ADJ_ROOM_NET, BPF_F_ADJ_ROOM_NO_CSUM_RESET) == 0 ||
+	       (s->key.proto == 17 &&
+		       bpf_skb_adjust_room(skb, PL_MARK_GROWTH, BPF_ADJ_ROOM_NET,
+			       BPF_F_ADJ_ROOM_NO_CSUM_RESET | BPF_F_ADJ_ROOM_FIXED_GSO) == 0);
+}
+
 /* Puts the option in behind the IPv6 header: into a header of its own, or in front of the other
  * options of the header there, whose first two bytes become padding. */
 static __always_inline enum put put_option(
@@ -188,9 +201,7 @@ static __always_inline enum put put_option(
 	const bool more = s->next == kind;
 	uint8_t *h;
 
-	if (bpf_skb_adjust_room(skb, PL_MARK_GROWTH, BPF_ADJ_ROOM_NET,
-		    BPF_F_ADJ_ROOM_NO_CSUM_RESET |
-			    (s->key.proto == 17 ? BPF_F_ADJ_ROOM_FIXED_GSO : 0)) < 0)
+	if (!grow(skb, s))
 		return PUT_UNFIT;
 	h = header(skb, s->network, 48);
 	if (h == NULL)
