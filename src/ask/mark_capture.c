@@ -266,8 +266,8 @@ void pl_mark_capture_done(struct pl_mark_capture *c)
 	c->records = NULL;
 }
 
-/* Returns true when there is a record of the block; records are in the order of their blocks. */
-static bool has_block(const struct pl_mark_capture *c, uint64_t block)
+/* Records are in the order of their blocks. */
+const struct pl_mark128 *pl_mark_capture_record_of(const struct pl_mark_capture *c, uint64_t block)
 {
 	size_t from = 0, to = c->n_records;
 
@@ -279,7 +279,7 @@ static bool has_block(const struct pl_mark_capture *c, uint64_t block)
 		else
 			to = middle;
 	}
-	return from < c->n_records && c->records[from].block == block;
+	return from < c->n_records && c->records[from].block == block ? &c->records[from] : NULL;
 }
 
 bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, bool marks)
@@ -288,7 +288,7 @@ bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, boo
 	const uint64_t guard = marks ? 0 : c->options->guard_ns;
 
 	if (c->of_file)
-		return has_block(c, block);
+		return pl_mark_capture_record_of(c, block) != NULL;
 	/* Without a marked packet it is unknown whether marked ones could be captured there. */
 	if (c->metered == 0 || c->cut > 0)
 		return false;
@@ -361,7 +361,7 @@ bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block)
 	const uint64_t period = c->options->period_ns;
 
 	if (c->of_file)
-		return has_block(c, block);
+		return pl_mark_capture_record_of(c, block) != NULL;
 	return c->first_ns != 0 && c->first_ns < (block + 1) * period + period / 2 &&
 	       c->last_ns + period / 2 >= block * period;
 }

@@ -142,9 +142,11 @@ static bool compare_set(struct comparing *c, uint32_t segment, const struct pl_m
 
 	if (!pl_mark_choose(&c->chooser, &chosen, c->q->captures, s, set, 1))
 		return false;
+	/* Packets of the block may come in the next one, so that must be there, too. */
 	print_row(c, segment, set, &chosen,
 		!pl_mark_captures_cover(c->q->captures, s->from, s->n_from, set->block) ||
-			!pl_mark_captures_cover(c->q->captures, s->to, s->n_to, set->block));
+			!pl_mark_captures_cover(c->q->captures, s->to, s->n_to, set->block) ||
+			!pl_mark_captures_cover(c->q->captures, s->to, s->n_to, set->block + 1));
 	return true;
 }
 
