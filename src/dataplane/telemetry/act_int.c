@@ -414,7 +414,8 @@ static enum pl_dp_run run_report(
 {
 	struct report *s = state;
 
-	if (s->kind == KIND_DROP)
+	/* A report of a report by the same port would never end. */
+	if (s->kind == KIND_DROP || pkt->mark == PL_DP_MARK_OWN)
 		return PL_DP_RUN_ON;
 	if (s->kind == KIND_QUEUE) {
 		uint64_t held = s->watch.held;

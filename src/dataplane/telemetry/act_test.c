@@ -309,6 +309,42 @@ static void test_drops(void)
 	eq(pl_dp_pool_alive(pool), 0);
 }
 
+/* A node reports no packet that it has made itself. */
+static void test_own(void)
+{
+	static const char *const kinds[] = { "kind=flow", "kind=queue threshold=1" };
+	struct pl_diag diag = { 0 };
+	uint8_t bytes[TEST_BYTES];
+	struct pl_rng rng;
+	uint32_t len;
+
+	pl_rng_seed(&rng, 4);
+	len = test_make(bytes, &rng, TEST_PLAIN);
+	for (size_t i = 0; i < 2; i++) {
+		struct pl_dp_packet *report;
+		char egress[400];
+		struct node s;
+
+		snprintf(egress, sizeof(egress),
+			"      - port.out=2 -> report %s " TO "\n"
+			"      - port.out=9 -> report %s " TO "\n",
+			kinds[i], kinds[i]);
+		if (!ok(build(&s, 5, egress, &diag) == 0, "%s", diag.text))
+			return;
+		pl_dp_packet_free(through(&s, pl_dp_packet_of(pool, bytes, len), 1000));
+		eq(s.n, 1);
+		report = s.out[0];
+		s.n = 0;
+		report->out_ns = report->in_ns + 1000;
+		report->depth_bytes = 5000;
+		pl_dp_pipeline_egress(s.p, &report, 1);
+		eq(s.n, 1, "%s: no report of the report", kinds[i]);
+		eq(counter(&s, "report.reports"), 1);
+		done(&s);
+	}
+	eq(pl_dp_pool_alive(pool), 0);
+}
+
 /* Returns the number of reports that a filter with few places held back, for flows that displace
  * each other. */
 static uint64_t held(uint64_t with_seed)
@@ -546,6 +582,7 @@ int main(void)
 	test_path();
 	test_each_node();
 	test_drops();
+	test_own();
 	test_seed();
 	test_exports();
 	test_unsent();
