@@ -225,7 +225,7 @@ size_t pl_dp_domain_args(struct pl_dp_domain_args *a, struct pl_dp_arg *rows)
 		{ "accept", PL_DP_ARG_CHOICE, &a->accept, 0, ways, false },
 	};
 
-	*a = (struct pl_dp_domain_args){ .accept = 4 };
+	*a = (struct pl_dp_domain_args){ .dscp = 0x17, .mask = 0x3f, .accept = 4 };
 	memcpy(rows, mine, sizeof(mine));
 	return PL_DP_DOMAIN_ARGS;
 }
@@ -356,6 +356,12 @@ uint64_t *pl_dp_act_register(struct pl_dp_pipeline *p, const char *action, const
 
 void pl_dp_act_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uint16_t port)
 {
+	const struct pl_dp_gate *gate =
+		port <= PL_DP_PORTS_MAX ? &call->pipeline->gates[port] : NULL;
+
+	/* The interface may have another address than when the action was made. */
+	if (gate != NULL && gate->there)
+		pl_dp_mac_set(pkt->data + 6, gate->mac);
 	(void)pl_dp_parse(pkt); /* succeeds: the packet is well-formed */
 	if (call->pipeline->hashes)
 		pkt->flow_hash = pl_dp_flow_hash(pkt);

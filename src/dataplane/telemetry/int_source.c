@@ -173,6 +173,7 @@ static int make(const struct pl_dp_int_source *s, const struct pl_dp_edit *e,
 {
 	const uint8_t *data = e->pkt->data;
 	struct pl_int_header h = s->header;
+	int r;
 
 	h.dscp = pl_dp_edit_dscp(e);
 	h.proto = e->proto;
@@ -187,7 +188,11 @@ static int make(const struct pl_dp_int_source *s, const struct pl_dp_edit *e,
 		pl_put_be32(b, 0);
 	}
 	*ret_shim = (uint32_t)b->len;
-	return pl_int_put(b, &h, NULL, 0);
+	r = pl_int_put(b, &h, NULL, 0);
+	/* pl_int_put writes the class of the specification: ds_id of INT 2.1 is another value. */
+	if (r == 0 && s->config.carrier == PL_INT_OVER_GENEVE)
+		pl_patch_be16(b, *ret_shim, s->config.domain.geneve_class);
+	return r;
 }
 
 /* Completes the UDP header of NPT 2. Over IPv6 it needs a checksum, which must be computed over all

@@ -129,6 +129,9 @@ struct pl_dp_packet *pl_dp_report(struct pl_dp_reporter *r, const struct pl_dp_n
 		return NULL;
 	}
 	pl_dp_node_hop(&hop, node, pkt);
+	/* as the ingress timestamp: in ns by the specification (0.5, 1.0) */
+	if (r->config.version != PL_REPORT_V20)
+		hop.egress_ts = pkt->out_ns;
 	b = pl_build(report->data, report->len);
 	put(r, &b, &h, &hop, pkt->data, len);
 	if (b.full) {

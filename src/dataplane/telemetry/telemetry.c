@@ -115,6 +115,8 @@ struct pl_dp_int_domain pl_dp_int_domain(const struct pl_dp_int_domain *domain)
 		if (d.dscp == 0)
 			d.dscp = 0x17;
 	}
+	/* Bits outside of the mask announce nothing, and no packet could match them. */
+	d.dscp &= d.dscp_mask;
 	if (d.port == 0)
 		d.port = 33122;
 	if (d.marker == 0)
