@@ -155,6 +155,10 @@ static uint64_t next_reading(const struct pl_dp_marking *m, uint64_t now_ns)
 
 void pl_dp_marking_turn(struct pl_dp_marking *m, const struct pl_dp_call *call)
 {
+	/* Behind a queue the time is that of the packet's last bit, on a slow port far ahead:
+	 * other ports' meters still count blocks that are at rest then. */
+	const bool ahead = call->stage == PL_DP_EGRESS;
+
 	/* Called again for a datagram of records, a packet too. */
 	if (m->sending)
 		return;
@@ -162,15 +166,16 @@ void pl_dp_marking_turn(struct pl_dp_marking *m, const struct pl_dp_call *call)
 		begin(m, call->now_ns);
 	if (m->due_ns > call->now_ns)
 		return;
-	m->due_ns = next_reading(m, call->now_ns);
-	if (m->p->ops.clock != NULL)
+	if (!ahead)
+		m->due_ns = next_reading(m, call->now_ns);
+	if (!ahead && m->p->ops.clock != NULL)
 		m->p->ops.clock(m->p->ops.arg, &m->synced, &m->error_ns);
 	m->sending = true;
 	m->call = call;
 	for (unsigned int i = 0; i < m->n; i++) {
 		if (m->points[i]->cells != NULL)
 			read_cells(m->points[i], call->now_ns);
-		else
+		else if (!ahead)
 			pl_mark_meter_until(m->points[i]->meter, call->now_ns);
 	}
 	if (m->sender != NULL)
@@ -284,7 +289,8 @@ static void pass(struct point *point, struct pl_dp_packet *pkt, uint64_t now_ns)
 	if (!is_markable(m, pkt))
 		return;
 	bits = read_bits(m, pkt);
-	if (point->cfg.role == PL_DP_MARKER && bits != 0)
+	/* The switch's own packets have got the colour already (pl_dp_marking_out). */
+	if (point->cfg.role == PL_DP_MARKER && bits != 0 && pkt->mark != PL_DP_MARK_OWN)
 		point->in_use = block;
 	if (is_later_fragment(pkt)) {
 		if (point->cfg.role != PL_DP_METER)
@@ -318,8 +324,12 @@ void pl_dp_marking_out(
 {
 	if (pkt->mark == PL_DP_MARK_OWN && is_markable(m, pkt))
 		write_bits(m, pkt, pl_mark_bits(m->cfg.method, call->now_ns / m->cfg.period_ns, 0));
-	if (m->out[pkt->out_port] != NULL)
-		pass(m->out[pkt->out_port], pkt, call->now_ns);
+	if (m->out[pkt->out_port] == NULL)
+		return;
+	/* The meter may read blocks first, whose records may fill a datagram. */
+	m->call = m->sending ? m->call : call;
+	pass(m->out[pkt->out_port], pkt, call->now_ns);
+	m->call = m->sending ? m->call : NULL;
 }
 
 /* ---- making ---- */
@@ -335,6 +345,7 @@ static int make_sender(struct pl_dp_marking *m, const char *text, struct pl_diag
 		.records = pl_tmpkt_fits(PL_FLAT_MARK128, 1400),
 		.lanes = 1,
 		.exporter = m->p->node_id,
+		.first = pl_dp_pipeline_first_number(m->p),
 		.send = take_datagram,
 		.arg = m,
 	};

@@ -634,6 +634,81 @@ static void clocks(void)
 	pl_dp_program_done(&program);
 }
 
+/* ---- behind queues ---- */
+
+static uint64_t residence_ns; /* from arrival to the last bit */
+
+static void leave(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
+{
+	struct test_switch *s = arg;
+
+	if (stage == PL_DP_EGRESS) {
+		pl_dp_packet_free(pkt);
+		return;
+	}
+	pkt->out_ns = pkt->in_ns + residence_ns;
+	pl_dp_pipeline_egress(s->pipeline, &pkt, 1);
+}
+
+static void build_behind(
+	struct test_switch *s, struct pl_dp_program *program, const char *send, const char *point)
+{
+	const struct pl_dp_pipeline_options o = { .pool = pool,
+		.ops = { .out = leave, .block = keep_last, .arg = s } };
+	struct pl_diag diag = { .text = "" };
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		"ports: [ { number: 1, uri: \"packet:a\" }, { number: 2, uri: \"packet:b\" } ]\n"
+		"tables: [ { name: t, miss: forward 2 } ]\nmarking:\n%s  points: [ %s ]\n",
+		send, point);
+	if (pl_dp_program_parse(program, "behind", text, strlen(text), &diag) < 0 ||
+		pl_dp_program_build(program, &o, NULL, &s->pipeline, &diag) < 0) {
+		printf("# %s\n", diag.text);
+		abort();
+	}
+}
+
+/* A marker at the port by which the switch's own records leave: their colour is its own. */
+static void own_colour(void)
+{
+	struct test_switch s = { .point = 9 };
+	struct pl_dp_program program;
+	unsigned int in_use = 0;
+
+	residence_ns = 1;
+	told.n = 0;
+	build_behind(&s, &program,
+		"  send: \"to=192.0.2.1 from=192.0.2.2 out=2 mac=02:00:00:00:00:99\"\n",
+		"{ number: 1, port: 2, direction: out, role: marker, by: none }");
+	for (uint64_t block = 100; block < 110; block++) {
+		pl_dp_pipeline_turn(s.pipeline, block * PERIOD + PERIOD / 2);
+		in_use += told.n > 0 && (told.last.mark_flags & PL_MARK_IN_USE) != 0;
+	}
+	ok(told.n > 5 && told.last.packets > 0, "records are sent, and counted: %u", told.n);
+	eq(in_use, 0, "the bits are not in use by others");
+	pl_dp_pipeline_free(s.pipeline);
+	pl_dp_program_done(&program);
+}
+
+/* The last bit of a packet on a slow port leaves long after now: other points go on counting. */
+static void slow_port(void)
+{
+	struct test_switch s = { .point = 9 };
+	struct pl_dp_program program;
+
+	residence_ns = PERIOD + PERIOD / 2;
+	build_behind(&s, &program, "", "{ number: 1, port: 1, by: none }");
+	pl_dp_pipeline_turn(s.pipeline, 100 * PERIOD);
+	pass(&s, 1, 102 * PERIOD + 100 * MS, 0);
+	pass(&s, 1, 102 * PERIOD + 200 * MS, 0);
+	pl_dp_pipeline_turn(s.pipeline, 103 * PERIOD + PERIOD / 2);
+	ok(told.last.block == 102 && told.last.packets == 2, "block %" PRIu64 ": %" PRIu64 " of 2",
+		told.last.block, told.last.packets);
+	pl_dp_pipeline_free(s.pipeline);
+	pl_dp_program_done(&program);
+}
+
 int main(int argc, char *argv[])
 {
 	/* An argument sets another number of seeds. */
@@ -662,6 +737,8 @@ int main(int argc, char *argv[])
 	other_cells();
 	other_flow();
 	clocks();
+	own_colour();
+	slow_port();
 	code = scenarios(); /* also ends the test */
 	for (unsigned int i = 0; i < PL_MARK_METHOD_MAX; i++) {
 		if (programs[i].text != NULL)
