@@ -167,6 +167,11 @@ static int read_ternary(const struct place *p, char *text)
 	if (pl_dp_value_parse(p->field, text, p->value, p->diag) < 0 ||
 		pl_dp_value_parse(p->field, and+1, mask, p->diag) < 0)
 		return -EINVAL;
+	/* A mask written as an IPv4 address is of IPv4 addresses only (::ffff:0:0/96). */
+	if (p->info->words == 2 && strchr(text, ':') == NULL && strchr(and+1, ':') == NULL) {
+		mask[0] = UINT64_MAX;
+		mask[1] |= UINT64_MAX << 32;
+	}
 	*and = '&';
 	memcpy(p->mask, mask, p->info->words * sizeof(*mask));
 	return check_masked(p, text);
@@ -392,11 +397,30 @@ static bool is_before_itself(const struct place *p)
 	return false;
 }
 
+static bool is_v4(const struct place *p, const uint64_t *words)
+{
+	return p->info->words == 2 && words[0] == 0 && words[1] >> 32 == 0xffff;
+}
+
+/* Writes a mask so that it is read again: in the form of IPv4 it is one of IPv4 addresses only. */
+static void put_mask(const struct place *p, struct pl_buf *out)
+{
+	const uint64_t low = p->mask[p->info->words - 1] & UINT32_MAX,
+		       short_form[2] = { 0, UINT64_C(0xffff) << 32 | low };
+
+	if (is_v4(p, p->value) && p->mask[0] == UINT64_MAX && p->mask[1] >> 32 == UINT32_MAX)
+		pl_dp_value_put(p->field, short_form, out);
+	else if (is_v4(p, p->mask))
+		pl_buf_printf(out, "::ffff:%x:%x", (unsigned int)(low >> 16),
+			(unsigned int)(low & UINT16_MAX));
+	else
+		pl_dp_value_put(p->field, p->mask, out);
+}
+
 static void put_masked(const struct place *p, struct pl_buf *out)
 {
 	const int bits = prefix_bits(p);
-	const bool v4 = p->info->words == 2 && bits >= 96 && p->value[0] == 0 &&
-			p->value[1] >> 32 == 0xffff;
+	const bool v4 = bits >= 96 && is_v4(p, p->value);
 
 	if (bits == 0 && p->key->fields[p->i].kind == PL_DP_TERNARY && !is_before_itself(p))
 		return;
@@ -406,7 +430,7 @@ static void put_masked(const struct place *p, struct pl_buf *out)
 	pl_dp_value_put(p->field, p->value, out);
 	if (bits < 0) {
 		pl_buf_chr(out, '&');
-		pl_dp_value_put(p->field, p->mask, out);
+		put_mask(p, out);
 	} else if (bits != p->info->bits) {
 		pl_buf_printf(out, "/%d", v4 ? bits - 96 : bits);
 	}

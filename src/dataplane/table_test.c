@@ -403,6 +403,9 @@ static void test_written(void)
 		{ "ip.dst prefix", "ip.dst=fd00::/8", "ip.dst=fd00::/8" },
 		{ "ip.dst prefix", "", "" },
 		{ "ip.src ternary", "priority 7 ip.src=10.0.0.1", "priority 7 ip.src=10.0.0.1" },
+		/* The mask is of IPv4 addresses only, as a prefix is. */
+		{ "ip.src ternary", "ip.src=10.0.0.0&255.0.0.0", "ip.src=10.0.0.0/8" },
+		{ "ip.src ternary", "ip.src=10.0.0.7&255.0.0.255", "ip.src=10.0.0.7&255.0.0.255" },
 		{ "tcp.flags ternary", "tcp.flags=0x2&0x12", "tcp.flags=2&18" },
 		{ "time window", "time=250ms+0.25s/1s", "time=250ms+250ms/1s" },
 		{ "eth.dst exact", "eth.dst=02:00:00:00:AA:01", "eth.dst=02:00:00:00:aa:01" },
