@@ -183,7 +183,7 @@ const struct pl_conf_row pl_dp_conf_rows[] = {
 	{ .key = "control", .type = PL_CONF_STRING, AT(control),
 	  .help = "Path of the control socket; none without it." },
 	{ .key = "truth", .type = PL_CONF_STRING, AT(truth),
-	  .help = "Folder of a history with an event for each packet that the switch drops, the last 4096; none without it." },
+	  .help = "Folder of a history with an event for each packet that the switch drops, the last 8192; none without it." },
 	{ .key = "clock.offset", .type = PL_CONF_STRING, AT(clock_offset), .check = pl_dp_clock_check_offset,
 	  .help = "Offset of the node's clock from that of the host, such as 5ms or -5ms; default none." },
 	{ .key = "clock.drift", .type = PL_CONF_STRING, AT(clock_drift), .check = pl_dp_clock_check_drift,

@@ -166,7 +166,8 @@ static void dropped(void *arg, const struct pl_dp_packet *pkt, enum pl_dp_stage 
 {
 	struct pl_switch *s = arg;
 	const bool chosen = stage == PL_DP_EGRESS || pkt->drop == PL_DP_DROP_QUEUE;
-	const struct pl_dp_drop_place place = { .ts_ns = s->now_ns - (uint64_t)s->error_ns,
+	const struct pl_dp_drop_place place = { .ts_ns = s->now_ns - s->ahead_ns -
+							 (uint64_t)s->error_ns,
 		.node = pl_dp_pipeline_node_id(s->pipeline),
 		.port = chosen ? pkt->out_port : pkt->in_port,
 		.queue = pkt->queue,
