@@ -223,6 +223,8 @@ static int start(struct pl_lab_keeper *k, struct pipes *p, int signals, struct p
 		 * removed here. */
 		close(p->go[1]);
 		p->go[1] = -1;
+		/* It may be up already, and no longer look whether this process is there. */
+		(void)kill(pid, SIGTERM);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			continue;
 		if (r == -ECHILD)
