@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Makes the rows of the API's table of flows. */
+#include "detect/cells.h"
 #include "pipeline/api_tables.h"
-#include "pipeline/cells.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cells.h"
+#include "detect/cells.h"
 #include "pipeline/metrics.h"
 #include "record/path_book.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "pipeline/cells.h"
+#include "detect/cells.h"
 #include "pipeline/metrics.h"
 #include "pipeline/metrics_page.h"
 

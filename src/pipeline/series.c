@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "detect/cells.h"
 #include "export/exposition.h"
-#include "pipeline/cells.h"
 #include "pipeline/metrics.h"
 #include "pipeline/state.h"
 

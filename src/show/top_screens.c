@@ -18,22 +18,22 @@
 #define COLUMN(k, t, w, c)     { (t), (k), (w), PL_TOP_##c },
 #define PL_QUEUE_TOP(key, ...) COLUMN(#key, __VA_ARGS__)
 static const struct pl_top_column queues[] = {
-#include "pipeline/cells.def"
+#include "detect/cells.def"
 };
 #undef PL_QUEUE_TOP
 #define PL_LINK_TOP(key, ...) COLUMN(#key, __VA_ARGS__)
 static const struct pl_top_column links[] = {
-#include "pipeline/cells.def"
+#include "detect/cells.def"
 };
 #undef PL_LINK_TOP
 #define PL_PORT_TOP(key, ...) COLUMN(#key, __VA_ARGS__)
 static const struct pl_top_column ports[] = {
-#include "pipeline/cells.def"
+#include "detect/cells.def"
 };
 #undef PL_PORT_TOP
 #define PL_PATH_TOP(key, ...) COLUMN(#key, __VA_ARGS__)
 static const struct pl_top_column paths[] = {
-#include "pipeline/cells.def"
+#include "detect/cells.def"
 };
 #undef PL_PATH_TOP
 #define PL_FLOW_TOP(key, ...) COLUMN(key, __VA_ARGS__)

@@ -46,7 +46,7 @@ enum {
 #define PL_CELL_KEY(table, name, ...)    PL_CELL_AT_##table##_##name,
 #define PL_CELL_NUMBER(table, name, ...) PL_CELL_AT_##table##_##name,
 #define PL_CELL_SHOWN(table, name, ...)  PL_CELL_AT_##table##_##name,
-#include "pipeline/cells.def"
+#include "detect/cells.def"
 #undef PL_CELL_KEY
 #undef PL_CELL_NUMBER
 #undef PL_CELL_SHOWN

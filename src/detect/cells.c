@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads cells of the aggregate into the columns of cells.def. */
-#include "pipeline/cells.h"
+#include "detect/cells.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static const struct pl_column columns[PL_CELL_COLUMNS] = {
 		.label = (lab),                                                                    \
 		.text = (txt) },
 #define PL_CELL_SHOWN(table, name, ...) { .kind = PL_COLUMN_SHOWN },
-#include "pipeline/cells.def"
+#include "detect/cells.def"
 #undef PL_CELL_KEY
 #undef PL_CELL_NUMBER
 #undef PL_CELL_SHOWN
@@ -39,7 +39,7 @@ const struct pl_field pl_cell_fields[PL_CELL_COLUMNS] = {
 #define PL_CELL_NUMBER(table, name, type, unit, o, point, fam, lab, txt, help)                     \
 	FIELD(table, name, U64, unit, help)
 #define PL_CELL_SHOWN(table, name, form, unit, help) FIELD(table, name, form, unit, help)
-#include "pipeline/cells.def"
+#include "detect/cells.def"
 #undef PL_CELL_KEY
 #undef PL_CELL_NUMBER
 #undef PL_CELL_SHOWN
