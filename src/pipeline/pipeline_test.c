@@ -607,7 +607,9 @@ static void test_files(void)
 		0, 0xff, 0xff, 0, 0, 1, 0, 0, 0, /* a record of 4 GiB */ 1, 0, 0, 0, 1, 0, 0, 0,
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	struct pl_gen_cfg cfg = { .seed = 1, .count = 1000 };
+	struct pl_pipeline_stats before, after;
 	static struct pl_batch batch;
+	struct pl_config c;
 	struct pl_pipeline *p;
 	struct pl_port *out;
 	struct pl_gen *gen;
@@ -635,6 +637,21 @@ static void test_files(void)
 	(void)eventually(atomic_load(&p->workers[0]->ended));
 	received(p, 1000, "file, read to its end");
 	ok(pl_pipeline_ready(p, NULL), "a file that was read is no reason to be not ready");
+	pl_pipeline_stop(p, 0);
+	pl_pipeline_free(p);
+
+	p = start(
+		"sources:\n  - uri: pcap:%s/good.pcap\ndetect:\n  queue_depth:\n    threshold: 1\n    begin_hold: 0s\n    end_hold: 1h\n");
+	received(p, 1000, "file with events");
+	(void)eventually(atomic_load(&p->workers[0]->ended));
+	before = stats_of(p);
+	ok(before.raised > 0, "levels are raised when the file ends");
+	if (parse(&c, ONE, NULL) < 0)
+		abort();
+	eq(pl_pipeline_reload(p, &c, NULL), 0, "its source is removed");
+	after = stats_of(p);
+	eq(after.totals.events[PL_EVENT_QUEUE_DEPTH],
+		before.totals.events[PL_EVENT_QUEUE_DEPTH] + before.raised, "each has an end");
 	pl_pipeline_stop(p, 0);
 	pl_pipeline_free(p);
 

@@ -302,9 +302,10 @@ static void remove_worker(struct pl_pipeline *p, unsigned int i)
 {
 	struct pl_worker *w = p->workers[i];
 
-	atomic_store_explicit(&w->removed, true, memory_order_relaxed);
 	pl_worker_stop_by(w, pl_clock_mono_ns() + REMOVE_LIMIT_NS);
 	pl_worker_join(w);
+	/* The process goes on, and nothing else would end them. */
+	pl_worker_end_events(w);
 	pl_worker_ask(w);
 	/* The thread has ended: the answer is there at once. */
 	(void)pl_worker_answered(w);

@@ -278,9 +278,6 @@ static void *worker_loop(void *arg)
 		aside->work(aside->arg, w->now_ns, w->ts_ns, &w->events);
 	pl_worker_last_tick(w);
 	pl_detect_tick(w->engine->detect, w->rule_ns, w->rule_ts_ns, &w->events);
-	/* The process goes on, and nothing else would end them. */
-	if (atomic_load_explicit(&w->removed, memory_order_relaxed))
-		pl_detect_end(w->engine->detect, w->rule_ns, w->rule_ts_ns, &w->events);
 	deliver_events(w);
 	/* Pairs with the acquire in pl_worker_answered: now the state belongs to the controller. */
 	atomic_store_explicit(&w->ended, true, memory_order_release);
@@ -396,6 +393,13 @@ void pl_worker_join(struct pl_worker *w)
 	w->started = false;
 }
 
+void pl_worker_end_events(struct pl_worker *w)
+{
+	assert(!w->started);
+	pl_detect_end(w->engine->detect, w->rule_ns, w->rule_ts_ns, &w->events);
+	deliver_events(w);
+}
+
 void pl_worker_free(struct pl_worker *w)
 {
 	if (w == NULL)
@@ -464,6 +468,7 @@ void pl_worker_exchange(struct pl_worker *w, struct pl_engine *next, struct pl_e
 			next = atomic_exchange(&w->next_engine, NULL);
 			if (next != NULL)
 				pl_worker_install(w, next);
+			deliver_events(w);
 			old = atomic_load(&w->old_engine);
 			break;
 		}

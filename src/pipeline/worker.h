@@ -208,9 +208,8 @@ struct pl_worker {
 	struct pl_snapshot snap;    /* the controller's: the last one taken */
 	_Atomic(struct pl_engine *) next_engine, old_engine;
 	_Atomic uint64_t
-		stop_by_ns;   /* 0: run; else empty the socket until then (monotonic) and end */
-	_Atomic bool removed; /* its source is: when the thread ends, its events end */
-	_Atomic bool ended;   /* set at the end of the thread; the state is the controller's then */
+		stop_by_ns; /* 0: run; else empty the socket until then (monotonic) and end */
+	_Atomic bool ended; /* set at the end of the thread; the state is the controller's then */
 
 	/* number of reports of untracked exporters at the last check */
 	uint64_t untracked;
@@ -245,6 +244,8 @@ bool pl_worker_advice(struct pl_worker *worker, unsigned int i, char *dst, size_
 
 void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
 void pl_worker_join(struct pl_worker *worker);
+/* Ends the events of a joined worker whose source is removed, also when it ended long ago. */
+void pl_worker_end_events(struct pl_worker *worker);
 void pl_worker_free(struct pl_worker *worker);
 
 /* Request a snapshot at the next quiet point, unless one is pending; check whether it is there; and
