@@ -303,8 +303,10 @@ static void link_latency(
 
 static void hop_latency(struct job *j, struct pl_hop *h, bool microseconds)
 {
-	uint64_t d = h->time_bits == 32 ? (uint32_t)(h->egress_ts_ns - h->ingress_ts_ns)
-					: h->egress_ts_ns - h->ingress_ts_ns;
+	/* Times of 32 bits that are in ns by now (hop_to_ns) wrap no more. */
+	const bool wraps = h->time_bits == 32 && (h->ingress_ts_ns | h->egress_ts_ns) <= UINT32_MAX;
+	uint64_t d = wraps ? (uint32_t)(h->egress_ts_ns - h->ingress_ts_ns)
+			   : h->egress_ts_ns - h->ingress_ts_ns;
 	uint64_t ns;
 
 	if (__builtin_mul_overflow(d, microseconds ? 1000u : 1u, &ns) ||
