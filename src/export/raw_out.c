@@ -22,7 +22,7 @@
 #define LEAST      ((uint32_t)(sizeof(struct pl_raw_head) + 65536))
 #define EARLY_NS   UINT64_C(10000000000)
 #define EARLY_MAX  ((size_t)8 << 20)
-#define AGAIN_NS   UINT64_C(1000000000) /* pause after entries that came back */
+#define AGAIN_NS   UINT64_C(1000000000) /* pause when entries came back and none was delivered */
 #define SPOOL_KIND 0x52415731           /* flags of this output's records */
 
 struct raw_out {
@@ -43,8 +43,9 @@ struct raw_out {
 	bool marked, mark_waits, mark_stands;
 	bool passed, passed_before; /* entries left the spool since the mark; before it */
 	bool dirty;
-	bool came_back;    /* entries came back since the last turn */
-	uint64_t again_ns; /* when to send entries of the spool again */
+	bool came_back;     /* entries came back since the last turn */
+	uint64_t again_ns;  /* when to send entries of the spool again */
+	uint64_t delivered; /* at the last turn */
 	uint64_t synced_ns;
 	char name[256];
 	char trouble[PL_WORDS_MAX];
@@ -276,9 +277,10 @@ static void turn_mark(struct raw_out *o)
 static void turn_spool(struct raw_out *o, uint64_t now_ns)
 {
 	/* A broker that refuses them would have them written to disk again and again. */
-	if (o->came_back)
+	if (o->came_back && o->seen.delivered == o->delivered)
 		o->again_ns = now_ns + AGAIN_NS;
 	o->came_back = false;
+	o->delivered = o->seen.delivered;
 	if (holds(o) && now_ns >= o->again_ns)
 		empty_spool(o);
 	if (!o->dirty || now_ns - o->synced_ns < SYNC_NS)
