@@ -37,7 +37,8 @@ struct pl_spool_sys {
 struct pl_spool_options {
 	const char *path;               /* the folder, created if missing */
 	uint64_t bytes;                 /* size on disk, at least 1 MiB */
-	uint64_t segment_bytes;         /* 0: a sixteenth of `bytes`, at most 64 MiB */
+	uint64_t segment_bytes;         /* 0: a sixteenth of `bytes`, at most 64 MiB;
+					 * more where that were too many files */
 	uint32_t payload_max;           /* size of the largest payload */
 	bool drop_newest;               /* true: refuses when full; false: drops the oldest */
 	const struct pl_spool_sys *sys; /* NULL: the system's */

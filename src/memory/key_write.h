@@ -27,8 +27,9 @@ struct pl_key_write {
 	struct pl_hashing hashing;
 	uint64_t slots;
 	uint32_t value_bytes, slot_bytes, copies;
-	uint32_t write_bytes; /* check value and value: bytes a remote writer writes of a slot */
-	uint8_t *base;        /* borrowed; NULL: geometry only */
+	uint32_t
+		write_bytes; /* bytes that are written of a slot: check value and value, at least a word */
+	uint8_t *base; /* borrowed; NULL: geometry only */
 };
 
 /* Initializes the geometry in the caller's memory; nothing is to be undone. `base` is the store's
