@@ -102,67 +102,6 @@ static struct pl_kafka_producer_stats close_and_check(
 
 /* ---- the witness ---- */
 
-static rd_kafka_t *witness(const char *topic, int partitions)
-{
-	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
-	rd_kafka_conf_t *conf = rd_kafka_conf_new();
-	char text[256];
-	rd_kafka_t *rk;
-
-	rd_kafka_conf_set(conf, "bootstrap.servers", rd_kafka_mock_cluster_bootstraps(cluster.mock),
-		text, sizeof(text));
-	rd_kafka_conf_set(conf, "group.id", "witness", text, sizeof(text));
-	rd_kafka_conf_set(conf, "auto.offset.reset", "earliest", text, sizeof(text));
-	rd_kafka_conf_set(conf, "enable.auto.commit", "false", text, sizeof(text));
-	rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
-	for (int i = 0; i < partitions; i++)
-		rd_kafka_topic_partition_list_add(list, topic, i)->offset =
-			RD_KAFKA_OFFSET_BEGINNING;
-	rd_kafka_assign(rk, list);
-	rd_kafka_topic_partition_list_destroy(list);
-	return rk;
-}
-
-static rd_kafka_message_t *witness_next(rd_kafka_t *rk)
-{
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
-
-	while (pl_clock_mono_ns() < until) {
-		rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, 100);
-
-		if (m != NULL && m->err == RD_KAFKA_RESP_ERR_NO_ERROR)
-			return m;
-		if (m != NULL)
-			rd_kafka_message_destroy(m);
-	}
-	return NULL;
-}
-
-static void witness_end(rd_kafka_t *rk)
-{
-	rd_kafka_consumer_close(rk);
-	rd_kafka_destroy(rk);
-}
-
-static uint64_t header(const rd_kafka_message_t *m, const char *name, size_t len)
-{
-	rd_kafka_headers_t *headers = NULL;
-	const void *value = NULL;
-	uint64_t v = 0;
-	size_t got = 0;
-
-	if (rd_kafka_message_headers(m, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
-		rd_kafka_header_get_last(headers, name, &value, &got) !=
-			RD_KAFKA_RESP_ERR_NO_ERROR ||
-		got != len) {
-		ok(false, "header %s has %zu bytes, not %zu", name, got, len);
-		return 0;
-	}
-	for (size_t i = 0; i < len; i++)
-		v |= (uint64_t)((const uint8_t *)value)[i] << 8 * i;
-	return v;
-}
-
 /* Checks the content and partition of every record of the message; marks the records in seen. */
 static bool check_records(const rd_kafka_message_t *m, int partitions, uint8_t *seen, uint64_t n)
 {
@@ -185,10 +124,10 @@ static bool check_records(const rd_kafka_message_t *m, int partitions, uint8_t *
 		newest = got.ts_ns > newest ? got.ts_ns : newest;
 		oldest = got.ts_ns < oldest ? got.ts_ns : oldest;
 	}
-	return good && header(m, "f", 7) == 0x312f3436746b70 && /* "pkt64/1" */
-	       header(m, "n", 4) == m->len / 64 && header(m, "x", 4) == 0xa1b2c3d4 &&
-	       header(m, "t0", 8) == oldest && header(m, "t1", 8) == newest &&
-	       header(m, "d", 8) == 0 && header(m, "c", 3) == 0x63696e && /* "nic" */
+	return good && test_header(m, "f", 7) == 0x312f3436746b70 && /* "pkt64/1" */
+	       test_header(m, "n", 4) == m->len / 64 && test_header(m, "x", 4) == 0xa1b2c3d4 &&
+	       test_header(m, "t0", 8) == oldest && test_header(m, "t1", 8) == newest &&
+	       test_header(m, "d", 8) == 0 && test_header(m, "c", 3) == 0x63696e && /* "nic" */
 	       rd_kafka_message_timestamp(m, NULL) == (int64_t)(newest / 1000000);
 }
 
@@ -196,7 +135,7 @@ static bool check_records(const rd_kafka_message_t *m, int partitions, uint8_t *
 static void check_arrived(const char *topic, int partitions, uint64_t n, uint64_t messages)
 {
 	uint8_t *seen = calloc(1, n), *sequences = calloc(1, messages);
-	rd_kafka_t *rk = witness(topic, partitions);
+	rd_kafka_t *rk = witness(&cluster, topic, partitions);
 	uint64_t got = 0, bad = 0, missing = 0;
 
 	for (uint64_t i = 0; i < messages; i++) {
@@ -206,7 +145,7 @@ static void check_arrived(const char *topic, int partitions, uint64_t n, uint64_
 		if (m == NULL)
 			break;
 		got++;
-		s = header(m, "s", 8);
+		s = test_header(m, "s", 8);
 		bad += !check_records(m, partitions, seen, n) || s >= messages || sequences[s];
 		if (s < messages)
 			sequences[s] = 1;
@@ -279,12 +218,12 @@ static void test_flow_times(void)
 	pl_kafka_producer_put(p, 9, &flows[1]);
 	eq(stats_of(p).messages, 1, "a full batch goes at once");
 	close_and_check(p, 60000, 2, "flows");
-	rk = witness("flows", 1);
+	rk = witness(&cluster, "flows", 1);
 	m = witness_next(rk);
 	eq(m->len, sizeof(flows));
 	memeq(m->payload, flows, sizeof(flows), "the flows' bytes");
-	eq(header(m, "t0", 8), 40, "the oldest first packet");
-	eq(header(m, "t1", 8), 7000000, "the newest last packet");
+	eq(test_header(m, "t0", 8), 40, "the oldest first packet");
+	eq(test_header(m, "t1", 8), 7000000, "the newest last packet");
 	eq(rd_kafka_message_timestamp(m, NULL), 7);
 	rd_kafka_message_destroy(m);
 	witness_end(rk);
@@ -311,7 +250,7 @@ static void test_texts(void)
 		memset(value, 'x', sizeof(value));
 	}
 	eq(close_and_check(p, 60000, 100, "texts").delivered, 100);
-	rk = witness("texts", 4);
+	rk = witness(&cluster, "texts", 4);
 	for (int i = 0; i < 100; i++) {
 		rd_kafka_message_t *m = witness_next(rk);
 		char value[64] = "", want[64], key[16];
@@ -632,11 +571,11 @@ static void test_ahead(void)
 	r.ts_ns = pl_clock_real_ns() + 24 * hour_ms * 1000000;
 	pl_kafka_producer_put(p, 9, &r);
 	close_and_check(p, 60000, 1, "a record of tomorrow");
-	rk = witness("ahead", 1);
+	rk = witness(&cluster, "ahead", 1);
 	m = witness_next(rk);
 	ms = rd_kafka_message_timestamp(m, NULL);
 	ok(ms > 0 && (uint64_t)ms <= pl_clock_real_ns() / 1000000, "the message is of now");
-	eq(header(m, "t1", 8), r.ts_ns, "its header has the record's time");
+	eq(test_header(m, "t1", 8), r.ts_ns, "its header has the record's time");
 	rd_kafka_message_destroy(m);
 	witness_end(rk);
 }
@@ -819,10 +758,10 @@ static void test_dropped_header(void)
 	settle(p);
 	put_range(p, 20, 28, false);
 	eq(close_and_check(p, 60000, 28, "drops told").drop_no_buffer, 4);
-	rk = witness("header", 1);
+	rk = witness(&cluster, "header", 1);
 	for (int i = 0; i < 3 && (m = witness_next(rk)) != NULL; i++) {
-		eq(header(m, "s", 8), i, "message %d", i);
-		eq(header(m, "d", 8), i < 2 ? 0 : 4, "tells of the records dropped before it");
+		eq(test_header(m, "s", 8), i, "message %d", i);
+		eq(test_header(m, "d", 8), i < 2 ? 0 : 4, "tells of the records dropped before it");
 		rd_kafka_message_destroy(m);
 	}
 	witness_end(rk);
@@ -950,7 +889,7 @@ static void test_spread(void)
 	pl_kafka_producer_turn(p, now + 2 * PL_KAFKA_SKEW_NS);
 	eq(stats_of(p).skew_percent, 100, "spread: the partitions are even");
 	close_and_check(p, 60000, 1600, "spread");
-	rk = witness("spread", 4);
+	rk = witness(&cluster, "spread", 4);
 	for (int i = 0; i < 100; i++) {
 		rd_kafka_message_t *m = witness_next(rk);
 		rd_kafka_headers_t *headers;
@@ -993,7 +932,7 @@ static void test_spread_texts(void)
 	for (int i = 0; i < 30; i++)
 		eq(pl_kafka_producer_send_hashed(p, 5, 1, "{}", 2, NULL), 0, "a text");
 	close_and_check(p, 60000, 30, "texts");
-	rk = witness("texts-spread", 3);
+	rk = witness(&cluster, "texts-spread", 3);
 	for (int i = 0; i < 30; i++) {
 		rd_kafka_message_t *m = witness_next(rk);
 

@@ -85,3 +85,67 @@ static inline bool test_names_removed(const char *why)
 {
 	return strstr(why, "nknown") != NULL || strstr(why, "no broker told of the topic") != NULL;
 }
+
+/* ---- the witness: a consumer of librdkafka ---- */
+
+static inline rd_kafka_t *witness(
+	const struct test_cluster *cluster, const char *topic, int partitions)
+{
+	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
+	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	char text[256];
+	rd_kafka_t *rk;
+
+	rd_kafka_conf_set(conf, "bootstrap.servers",
+		rd_kafka_mock_cluster_bootstraps(cluster->mock), text, sizeof(text));
+	rd_kafka_conf_set(conf, "group.id", "witness", text, sizeof(text));
+	rd_kafka_conf_set(conf, "auto.offset.reset", "earliest", text, sizeof(text));
+	rd_kafka_conf_set(conf, "enable.auto.commit", "false", text, sizeof(text));
+	rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+	for (int i = 0; i < partitions; i++)
+		rd_kafka_topic_partition_list_add(list, topic, i)->offset =
+			RD_KAFKA_OFFSET_BEGINNING;
+	rd_kafka_assign(rk, list);
+	rd_kafka_topic_partition_list_destroy(list);
+	return rk;
+}
+
+static inline rd_kafka_message_t *witness_next(rd_kafka_t *rk)
+{
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+
+	while (pl_clock_mono_ns() < until) {
+		rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, 100);
+
+		if (m != NULL && m->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+			return m;
+		if (m != NULL)
+			rd_kafka_message_destroy(m);
+	}
+	return NULL;
+}
+
+static inline void witness_end(rd_kafka_t *rk)
+{
+	rd_kafka_consumer_close(rk);
+	rd_kafka_destroy(rk);
+}
+
+static inline uint64_t test_header(const rd_kafka_message_t *m, const char *name, size_t len)
+{
+	rd_kafka_headers_t *headers = NULL;
+	const void *value = NULL;
+	uint64_t v = 0;
+	size_t got = 0;
+
+	if (rd_kafka_message_headers(m, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+		rd_kafka_header_get_last(headers, name, &value, &got) !=
+			RD_KAFKA_RESP_ERR_NO_ERROR ||
+		got != len) {
+		ok(false, "header %s has %zu bytes, not %zu", name, got, len);
+		return 0;
+	}
+	for (size_t i = 0; i < len; i++)
+		v |= (uint64_t)((const uint8_t *)value)[i] << 8 * i;
+	return v;
+}
