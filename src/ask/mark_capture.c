@@ -267,7 +267,7 @@ void pl_mark_capture_done(struct pl_mark_capture *c)
 }
 
 /* Records are in the order of their blocks. */
-const struct pl_mark128 *pl_mark_capture_record_of(const struct pl_mark_capture *c, uint64_t block)
+static const struct pl_mark128 *record_of(const struct pl_mark_capture *c, uint64_t block)
 {
 	size_t from = 0, to = c->n_records;
 
@@ -288,7 +288,7 @@ bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, boo
 	const uint64_t guard = marks ? 0 : c->options->guard_ns;
 
 	if (c->of_file)
-		return pl_mark_capture_record_of(c, block) != NULL;
+		return record_of(c, block) != NULL;
 	/* Without a marked packet it is unknown whether marked ones could be captured there. */
 	if (c->metered == 0 || c->cut > 0)
 		return false;
@@ -361,7 +361,20 @@ bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block)
 	const uint64_t period = c->options->period_ns;
 
 	if (c->of_file)
-		return pl_mark_capture_record_of(c, block) != NULL;
+		return record_of(c, block) != NULL;
 	return c->first_ns != 0 && c->first_ns < (block + 1) * period + period / 2 &&
 	       c->last_ns + period / 2 >= block * period;
+}
+
+void pl_mark_capture_share(const struct pl_mark_capture *c, struct pl_mark128 *r)
+{
+	const struct pl_mark128 *other = c->of_file ? record_of(c, r->block) : NULL;
+
+	if (other == NULL)
+		return;
+	r->tai_offset = other->tai_offset;
+	r->clock_error_ns = other->clock_error_ns;
+	r->mark_flags |=
+		other->mark_flags & (PL_MARK_IS_PARTIAL | PL_MARK_NO_ROOM | PL_MARK_IS_STEPPED |
+					    PL_MARK_UNTIMED | PL_MARK_LATE_CHANGE);
 }

@@ -64,8 +64,8 @@ struct pl_pkt96 pl_mark_capture_record(const struct pl_packet *p, const struct p
  * and behind it and its guard band, except where packets are marked. For a meter's records: whether
  * there is a record of the block. */
 bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, bool marks);
-/* Returns the first record of the block; NULL when there is none. For a meter's records. */
-const struct pl_mark128 *pl_mark_capture_record_of(const struct pl_mark_capture *c, uint64_t block);
+/* Takes over what all records of a meter's block share: it holds for flows without a record, too. */
+void pl_mark_capture_share(const struct pl_mark_capture *c, struct pl_mark128 *record);
 /* Returns true when the point captured during a part of the block. */
 bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block);
 /* Returns true when all of these points captured throughout the block, for packets that are marked

@@ -71,20 +71,6 @@ static bool marks_at(const struct comparing *q, const struct pl_addr *src, uint3
 	return point == 1;
 }
 
-/* Takes what all records of a meter's block share: it holds for flows without a record, too. */
-static void share_block(struct pl_mark128 *r, const struct pl_mark_capture *c)
-{
-	const struct pl_mark128 *other = c->of_file ? pl_mark_capture_record_of(c, r->block) : NULL;
-
-	if (other == NULL)
-		return;
-	r->tai_offset = other->tai_offset;
-	r->clock_error_ns = other->clock_error_ns;
-	r->mark_flags |=
-		other->mark_flags & (PL_MARK_IS_PARTIAL | PL_MARK_NO_ROOM | PL_MARK_IS_STEPPED |
-					    PL_MARK_UNTIMED | PL_MARK_LATE_CHANGE);
-}
-
 /* Correlates a point's record, or its absence, which means no packet if the point captured then. `some` are
  * the records of the block and flow, n of them. */
 static void put_point(struct comparing *q, const struct pl_mark128 *some, size_t n, uint32_t point,
@@ -109,7 +95,7 @@ static void put_point(struct comparing *q, const struct pl_mark128 *some, size_t
 		r.mark_flags &= PL_MARK_HAS_FLOW_ID;
 		/* Or the meter had no room for the flow. */
 		r.mark_flags |= c->absent_flags;
-		share_block(&r, c);
+		pl_mark_capture_share(c, &r);
 	}
 	if (joined || !pl_mark_capture_covers(c, r.block, marks) ||
 		(r.block >= c->late_from && r.block <= c->late_to))
