@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "netio/udp_control.h"
 #include "netio/udp_turns.h"
 
 #define SOCKETS_MAX      256
@@ -342,41 +343,6 @@ fail:
 
 /* ---- receiving ---- */
 
-/* Returns the kernel's timestamp and sets *ret_clock to match; without one, `otherwise`. */
-static uint64_t kernel_time(struct msghdr *m, uint64_t otherwise, uint8_t *ret_clock)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
-			struct timespec ts;
-
-			memcpy(&ts, CMSG_DATA(c), sizeof(ts));
-			*ret_clock = PL_STAMP_KERNEL;
-			return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-		}
-	}
-	return otherwise;
-}
-
-/* Returns the address that a datagram was sent to; unspecified when the kernel did not tell. */
-static struct pl_addr told_dst(struct msghdr *m)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
-		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-			struct in_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-			return pl_addr_v4(&info.ipi_addr);
-		}
-		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-			struct in6_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-			return pl_addr_v6(&info.ipi6_addr);
-		}
-	}
-	return (struct pl_addr){ { 0 } };
-}
-
 static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 {
 	uint64_t now = pl_clock_real_ns();
@@ -397,9 +363,9 @@ static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 		p->out = 0;
 		p->gso = PL_GSO_NONE;
 		p->clock = PL_STAMP_READING;
-		p->ts_ns = self->set.kernel_time ? kernel_time(m, now, &p->clock) : now;
+		p->ts_ns = self->set.kernel_time ? pl_udp_kernel_time(m, now, &p->clock) : now;
 		p->src = pl_udp_address_get(&self->from[i], &p->sport);
-		p->dst = self->tells_dst ? told_dst(m) : self->local;
+		p->dst = self->tells_dst ? pl_udp_told_dst(m) : self->local;
 		p->dport = self->port.local_port;
 		prepare(self, i);
 	}
