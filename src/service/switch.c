@@ -160,8 +160,7 @@ static void out(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 		pl_dp_pipeline_dropped(s->pipeline, pkt, s->now_ns);
 }
 
-/* Logs a drop as a simulation does (dataplane/sim.h): at its egress or ingress port, by the host's
- * clock. */
+/* Logs a drop as a simulation does (dataplane/sim.h), at its port, by the host's clock. */
 static void dropped(void *arg, const struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 {
 	struct pl_switch *s = arg;

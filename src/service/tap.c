@@ -476,27 +476,6 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 		       : PL_TURN_IDLE;
 }
 
-/* When the file has an error, the present rules stay. */
-static void reload(void *s)
-{
-	struct pl_tap_service *t = s;
-	struct pl_tap_rules rules = t->o->rules;
-	struct pl_diag diag = { .text = "" };
-
-	if (t->o->rules_file == NULL) {
-		pl_say("there is nothing to read again: no rules were given by --rules");
-		return;
-	}
-	if (pl_tap_rules_read_again(&rules, t->o->rules_file, &diag) < 0 ||
-		pl_tap_service_rules_fit(t, &rules, &diag) < 0) {
-		pl_say("the rules stay as they are: %s", diag.text);
-		return;
-	}
-	pl_tap_service_rules(t, &rules, t->point);
-	pl_say("rules of %s are in force: %u%s", t->o->rules_file, (unsigned int)rules.n,
-		rules.n == 0 ? ", so all packets are taken" : "");
-}
-
 static bool waits(void *s)
 {
 	const struct pl_tap_service *t = s;
@@ -601,7 +580,7 @@ const struct pl_service_ops pl_tap_service_ops = {
 	.waits = waits,
 	.due_ns = due_ns,
 	.conditions = conditions,
-	.reload = reload,
+	.reload = pl_tap_rules_reload,
 	.drain = drain,
 	.account = pl_tap_put_text,
 	.counters = pl_tap_put,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/say.h"
 #include "service/tap.h"
 #include "service/tap_places.h"
 #include "service/tap_state.h"
@@ -137,4 +138,24 @@ void pl_tap_service_rules(
 			t->kernels[i], rules, pl_tap_place_point(t, t->kernel_sources[i], point));
 	for (unsigned int i = 0; i < t->n_drops; i++)
 		pl_tap_drops_rules(t->drops[i], rules, point);
+}
+
+void pl_tap_rules_reload(void *s)
+{
+	struct pl_tap_service *t = s;
+	struct pl_tap_rules rules = t->o->rules;
+	struct pl_diag diag = { .text = "" };
+
+	if (t->o->rules_file == NULL) {
+		pl_say("there is nothing to read again: no rules were given by --rules");
+		return;
+	}
+	if (pl_tap_rules_read_again(&rules, t->o->rules_file, &diag) < 0 ||
+		pl_tap_service_rules_fit(t, &rules, &diag) < 0) {
+		pl_say("the rules stay as they are: %s", diag.text);
+		return;
+	}
+	pl_tap_service_rules(t, &rules, t->point);
+	pl_say("rules of %s are in force: %u%s", t->o->rules_file, (unsigned int)rules.n,
+		rules.n == 0 ? ", so all packets are taken" : "");
 }

@@ -17,3 +17,6 @@ int pl_tap_rules_read_again(struct pl_tap_rules *rules, const char *path, struct
 int pl_tap_rules_fit(const struct pl_tap_rules *rules, const char *source, struct pl_diag *diag);
 /* True when a rule has contains=: sockets must copy whole packets. */
 bool pl_tap_rules_look_inside(const struct pl_tap_rules *rules);
+/* Reads the rules of a tap service again, and applies them. When the file has an error, the present
+ * rules stay. */
+void pl_tap_rules_reload(void *tap);
