@@ -392,11 +392,19 @@ static bool lacks_ports(const struct pl_pkt96 *p)
 	       (pl_flow_has_ports(p->proto) || pl_flow_is_icmp(p->proto));
 }
 
+/* True when the four bytes of ICMP that have type and code are there, behind an IPv4 header without
+ * options: an echo reply has type and code 0. */
+static bool has_icmp(const struct pl_pkt96 *p)
+{
+	return p->proto == PL_ICMP_PROTO && p->wire_len - p->pay_len == 24;
+}
+
 /* True for a fragment behind the first. A pkt64 has no offset: there the first one has ports. */
 static bool is_later_fragment(const struct pl_pkt96 *p)
 {
 	return (p->obs & PL_OBS_FRAGMENT) != 0 &&
-	       ((p->frag_off & 0x7fff) != 0 || (p->frag_off == 0 && lacks_ports(p)));
+	       ((p->frag_off & 0x7fff) != 0 ||
+		       (p->frag_off == 0 && lacks_ports(p) && !has_icmp(p)));
 }
 
 /* True when the packet has a complete key; otherwise the cause is counted. */

@@ -256,7 +256,9 @@ static void model_packet(struct model *m, const struct pl_pkt96 *p)
 		   (p->proto == 1 || p->proto == 6 || p->proto == 17 || p->proto == 58 ||
 			   p->proto == 132);
 	if ((p->obs & PL_OBS_FRAGMENT) &&
-		(p->frag_off % 32768 != 0 || (nameless && p->frag_off == 0))) {
+		(p->frag_off % 32768 != 0 ||
+			(nameless && p->frag_off == 0 &&
+				!(p->proto == 1 && p->wire_len == p->pay_len + 24)))) {
 		m->c.n.fragments++;
 		m->c.n.fragment_bytes += (uint64_t)model_weight(p) * p->wire_len;
 		return;
