@@ -295,6 +295,11 @@ static void own(
 	c->owners[n].whole = whole;
 }
 
+bool pl_dp_block_cells_leave(const struct pl_dp_block_cells *c)
+{
+	return c->p->tables[pl_dp_table_index(c->p, c->table)]->stage == PL_DP_EGRESS;
+}
+
 void pl_dp_block_cells_begin(struct pl_dp_block_cells *c)
 {
 	bool told[MARKS] = { false };

@@ -30,6 +30,9 @@ int pl_dp_block_cells_new(struct pl_dp_block_cells **ret, struct pl_dp_pipeline 
 	const char *prefix, const char *table, uint8_t method, struct pl_diag *diag);
 void pl_dp_block_cells_free(struct pl_dp_block_cells *c);
 
+/* Returns true when packets of these flows are counted behind the queues, at times ahead of now. */
+bool pl_dp_block_cells_leave(const struct pl_dp_block_cells *c);
+
 /* Begins all blocks now: earlier counts belong to no block. */
 void pl_dp_block_cells_begin(struct pl_dp_block_cells *c);
 

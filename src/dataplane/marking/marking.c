@@ -162,6 +162,8 @@ void pl_dp_marking_turn(struct pl_dp_marking *m, const struct pl_dp_call *call)
 	/* Called again for a datagram of records, a packet too. */
 	if (m->sending)
 		return;
+	if (m->begun_ns == 0 && ahead)
+		return;
 	if (m->begun_ns == 0)
 		begin(m, call->now_ns);
 	if (m->due_ns > call->now_ns)
@@ -173,9 +175,12 @@ void pl_dp_marking_turn(struct pl_dp_marking *m, const struct pl_dp_call *call)
 	m->sending = true;
 	m->call = call;
 	for (unsigned int i = 0; i < m->n; i++) {
+		if (ahead && (m->points[i]->cells == NULL ||
+				     !pl_dp_block_cells_leave(m->points[i]->cells)))
+			continue;
 		if (m->points[i]->cells != NULL)
 			read_cells(m->points[i], call->now_ns);
-		else if (!ahead)
+		else
 			pl_mark_meter_until(m->points[i]->meter, call->now_ns);
 	}
 	if (m->sender != NULL)
