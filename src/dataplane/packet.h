@@ -54,6 +54,7 @@ struct pl_dp_packet {
 	uint8_t queue;     /* class of the output port, 0 is served last under strict priority */
 	uint8_t drop;      /* enum pl_dp_drop, 0: not dropped */
 	uint8_t mark;      /* metadata of the tables, for later tables */
+	bool own;          /* made by this node, whatever its mark is now */
 	uint8_t hops;      /* number of nodes passed, for the truth */
 	uint8_t colour;    /* result of a meter: 0 green, 1 yellow, 2 red */
 	uint8_t copies;    /* nested mirrors that made it in this node; 0: no copy */

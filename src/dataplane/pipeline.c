@@ -155,9 +155,9 @@ uint64_t pl_dp_pipeline_seed(const struct pl_dp_pipeline *p)
 	return p->seed;
 }
 
-uint32_t pl_dp_pipeline_first_number(const struct pl_dp_pipeline *p)
+uint32_t pl_dp_pipeline_first_number(struct pl_dp_pipeline *p)
 {
-	return p->first_number;
+	return (uint32_t)pl_hash_mix(p->first_number, p->n_streams++);
 }
 
 struct pl_dp_pool *pl_dp_pipeline_pool(const struct pl_dp_pipeline *p)

@@ -99,6 +99,7 @@ struct pl_dp_pipeline {
 	uint32_t node_id;
 	uint64_t node_key;     /* of choices by the flow hash: another one in each node */
 	uint32_t first_number; /* pl_dp_pipeline_first_number */
+	uint32_t n_streams;    /* of records, that were begun */
 	uint64_t seed;         /* of hash tables that traffic fills: flows of a filter */
 	struct pl_dp_pool *pool;
 	struct pl_dp_pipeline_ops ops;

@@ -439,6 +439,7 @@ static void arrive(struct pl_dp_sim *s, struct sim_port *at, struct pl_dp_packet
 	pkt->out_port = 0;
 	pkt->queue = 0;
 	pkt->mark = 0;
+	pkt->own = false;
 	pkt->colour = 0;
 	pkt->value = 0;
 	pkt->depth_bytes = pkt->depth_packets = pkt->tx_util = 0;

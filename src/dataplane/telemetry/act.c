@@ -367,5 +367,6 @@ void pl_dp_act_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uin
 		pkt->flow_hash = pl_dp_flow_hash(pkt);
 	pkt->in_ns = call->now_ns;
 	pkt->mark = PL_DP_MARK_OWN;
+	pkt->own = true;
 	pl_dp_emit(call, pkt, port);
 }

@@ -237,7 +237,7 @@ static enum pl_dp_run run_record(
 	uint64_t none = counts->none, no_packet = counts->no_packet;
 	struct pl_dp_packet *made;
 
-	if (pkt->mark == PL_DP_MARK_OWN)
+	if (pkt->own)
 		return PL_DP_RUN_ON;
 	made = pl_dp_record(s->recorder, pkt);
 	if (counts->none != none)
@@ -331,7 +331,7 @@ static enum pl_dp_run run_dta(void *state, struct pl_dp_packet *pkt, const struc
 	uint64_t missing = s->dta.missing;
 	struct pl_dp_packet *made;
 
-	if (pkt->mark == PL_DP_MARK_OWN)
+	if (pkt->own)
 		return PL_DP_RUN_ON;
 	made = pl_dp_dta(&s->dta, &s->node.node, pkt);
 	if (made == NULL) {
@@ -433,7 +433,7 @@ static enum pl_dp_run run_roce(void *state, struct pl_dp_packet *pkt, const stru
 	uint64_t missing = s->roce.missing;
 	struct pl_dp_packet *made;
 
-	if (pkt->mark == PL_DP_MARK_OWN)
+	if (pkt->own)
 		return PL_DP_RUN_ON;
 	made = pl_dp_roce_write(&s->roce, &s->node.node, pkt);
 	if (made == NULL) {

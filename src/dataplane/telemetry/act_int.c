@@ -415,7 +415,7 @@ static enum pl_dp_run run_report(
 	struct report *s = state;
 
 	/* A report of a report by the same port would never end. */
-	if (s->kind == KIND_DROP || pkt->mark == PL_DP_MARK_OWN)
+	if (s->kind == KIND_DROP || pkt->own)
 		return PL_DP_RUN_ON;
 	if (s->kind == KIND_QUEUE) {
 		uint64_t held = s->watch.held;
@@ -436,7 +436,7 @@ static void dropped_report(void *state, struct pl_dp_packet *pkt, const struct p
 {
 	struct report *s = state;
 
-	if (s->kind != KIND_DROP || s->busy || pkt->mark == PL_DP_MARK_OWN)
+	if (s->kind != KIND_DROP || s->busy || pkt->own)
 		return;
 	s->busy = true;
 	send_report(&s->out, &s->node.node, pkt, PL_DP_REPORT_D,

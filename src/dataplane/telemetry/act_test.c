@@ -327,7 +327,7 @@ static void test_own(void)
 
 		snprintf(egress, sizeof(egress),
 			"      - port.out=2 -> report %s " TO "\n"
-			"      - port.out=9 -> report %s " TO "\n",
+			"      - port.out=9 -> mark 1; report %s " TO "\n",
 			kinds[i], kinds[i]);
 		if (!ok(build(&s, 5, egress, &diag) == 0, "%s", diag.text))
 			return;
