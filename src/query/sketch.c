@@ -166,13 +166,19 @@ void pl_query_topk_merge(struct acc_topk *into, const struct acc_topk *from, uin
 			from->counters[i].error);
 }
 
-static int more_first(const void *a, const void *b)
+/* Of equal counts, texts come in their order: their addresses differ from run to run. */
+static int more_first(const void *a, const void *b, void *type)
 {
 	const struct topk_counter *x = a, *y = b;
+	const char *text[2];
 
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
-	return memcmp(x->value, y->value, sizeof(x->value));
+	if (*(const enum pl_query_type *)type != PL_QUERY_TEXT)
+		return memcmp(x->value, y->value, sizeof(x->value));
+	memcpy(&text[0], x->value, sizeof(text[0]));
+	memcpy(&text[1], y->value, sizeof(text[1]));
+	return strcmp(text[0], text[1]);
 }
 
 uint32_t pl_query_topk_items(const struct acc_topk *acc, uint32_t k, enum pl_query_type type,
@@ -182,7 +188,7 @@ uint32_t pl_query_topk_items(const struct acc_topk *acc, uint32_t k, enum pl_que
 	uint32_t n = acc->used < k ? (uint32_t)acc->used : k;
 
 	memcpy(sorted, acc->counters, acc->used * sizeof(*sorted));
-	qsort(sorted, acc->used, sizeof(*sorted), more_first);
+	qsort_r(sorted, acc->used, sizeof(*sorted), more_first, &type);
 	for (uint32_t i = 0; i < n; i++) {
 		items[i] = (struct pl_query_item){
 			.value.type = type, .count = sorted[i].count, .error = sorted[i].error
