@@ -88,7 +88,7 @@ static int read_scalar(struct reader *r, struct pl_conf_node **ret)
 	if (memchr(text, '\0', len) != NULL)
 		return refuse(r, &r->event.start_mark, "a zero byte inside a value");
 	error = new_node(r, PL_CONF_SCALAR, ret);
-	if (error < 0)
+	if (error != 0)
 		return error;
 	(*ret)->plain = r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	(*ret)->text = strdup(text);
@@ -156,12 +156,12 @@ static int read_node(struct reader *r, unsigned int depth, struct pl_conf_node *
 	if (depth >= PL_CONF_DEPTH_MAX)
 		return refuse(r, mark, "nested more than %d levels deep", PL_CONF_DEPTH_MAX);
 	error = new_node(r, map ? PL_CONF_MAP : PL_CONF_SEQ, ret);
-	return error < 0 ? error : read_children(r, depth + 1, *ret);
+	return error != 0 ? error : read_children(r, depth + 1, *ret);
 }
 
 static int read_document(struct reader *r)
 {
-	struct pl_conf_node *root;
+	struct pl_conf_node *root = NULL;
 	int error;
 
 	error = advance(r); /* the start of the stream */

@@ -259,8 +259,8 @@ static void test_forgotten(void)
 	static const char *const questions[] = { "SELECT key FROM values",
 		"SELECT key, count() AS n FROM values TUMBLE(ts, 1s) GROUP BY key",
 		"SELECT key, count() AS n FROM values TUMBLE(ts, 1s) GROUP BY key ORDER BY key",
-		"SELECT key, n FROM (SELECT key, count() AS n FROM values TUMBLE(ts, 1s) WHERE "
-		"region != none GROUP BY key) AS x WHERE key != none",
+		("SELECT key, n FROM (SELECT key, count() AS n FROM values TUMBLE(ts, 1s) WHERE "
+		 "region != none GROUP BY key) AS x WHERE key != none"),
 		"SELECT key, count() AS n FROM values HOP(ts, 2s, 1s) GROUP BY key" };
 
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
