@@ -55,11 +55,12 @@ class Pmacct:
 
     def __init__(self, at):
         self.at, self.out = at, lab.path(f"pmacct-{at}.json")
-        config = lab.write("nfacctd.conf", f"nfacctd_ip: 127.0.0.1\nnfacctd_port: {at}\nplugins: print[p]\nprint_output_file[p]: {self.out}\nprint_output_file_append[p]: true\n"
+        config = lab.write(f"nfacctd-{at}.conf", f"nfacctd_ip: 127.0.0.1\nnfacctd_port: {at}\nplugins: print[p]\nprint_output_file[p]: {self.out}\nprint_output_file_append[p]: true\n"
                            "print_output[p]: json\nprint_refresh_time[p]: 2\ntimestamps_since_epoch: true\n"
                            "aggregate[p]: src_host,dst_host,src_port,dst_port,proto,tcpflags,timestamp_start,timestamp_end\n")
-        self.p = lab.start(["nfacctd", "-f", config], log=lab.path("nfacctd"))
-        ok(wait(lambda: port_is_open(at, self.p) and "p/print ): JSON" in lab.read("nfacctd")), "nfacctd is up", lab.read("nfacctd"))
+        log = f"nfacctd-{at}"
+        self.p = lab.start(["nfacctd", "-f", config], log=lab.path(log))
+        ok(wait(lambda: port_is_open(at, self.p) and "p/print ): JSON" in lab.read(log)), "nfacctd is up", lab.read(log))
 
     def flows(self):
         if not os.path.exists(self.out):
