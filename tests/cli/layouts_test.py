@@ -18,7 +18,7 @@ TOP = lab.path("tree")
 CHANGES = (
     ("src/flow/entry.h", "\tuint64_t first_ts, last_ts;", "\tuint64_t last_ts, first_ts;", "pl_flow_entry"),
     ("src/raw/message.h", "\tuint8_t clock;", "\tuint8_t stamp;", "pl_raw_head"),
-    ("src/bpf/mark_kernel.h", "\tuint32_t flows_max;\n\tuint32_t leaving;", "\tuint32_t leaving;\n\tuint32_t flows_max;", "pl_mark_state"),
+    ("src/bpf/mark_kernel.h", "\tuint32_t flows_max;\n\tuint16_t leaving, role;", "\tuint16_t leaving, role;\n\tuint32_t flows_max;", "pl_mark_state"),
 )
 
 
