@@ -360,15 +360,11 @@ static enum pl_rdma_cause rc_receive(
 
 /* ---- unreliable services ---- */
 
-#define LATE 64 /* numbers behind the expected one; a switch that starts again is further off */
-
 static enum pl_rdma_cause uc_receive(
 	struct pl_responder *r, struct pl_responder_qp *qp, struct request *q)
 {
 	const int32_t ahead = pl_psn_diff(q->p->psn, qp->psn);
 	const uint32_t far = (uint32_t)(ahead < 0 ? -ahead : ahead);
-	const uint32_t psn = qp->psn;
-	const uint64_t at = qp->at;
 	enum pl_rdma_cause cause;
 
 	if ((q->kind & (READ | ATOMIC)) != 0) /* with an opcode of RC */
@@ -390,11 +386,6 @@ static enum pl_rdma_cause uc_receive(
 	do_place(r, qp, q);
 	if (q->kind & LAST)
 		qp->msn = pl_psn_add(qp->msn, 1);
-	/* A switch's record that another one overtook: the newest one stays the last. */
-	if (qp->c.rc_opcodes && ahead < 0 && ahead > -LATE && (q->kind & ONLY) == ONLY) {
-		qp->psn = psn;
-		qp->at = at;
-	}
 	return cause;
 }
 
