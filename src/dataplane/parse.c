@@ -15,11 +15,6 @@ static bool malformed(struct pl_dp_packet *pkt)
 	return false;
 }
 
-static bool is_tag(uint16_t type)
-{
-	return type == PL_ETH_VLAN || type == PL_ETH_QINQ || type == PL_ETH_QINQ_OLD;
-}
-
 /* ---- the flow ---- */
 
 static uint32_t hash_of_macs(const struct pl_dp_packet *pkt)
@@ -58,7 +53,7 @@ static bool read_link(struct pl_dp_packet *pkt, struct pl_cursor *c)
 	if (p == NULL)
 		return false;
 	h->ethertype = pl_be16(p + 12);
-	for (unsigned int i = 0; is_tag(h->ethertype); i++) {
+	for (unsigned int i = 0; pl_eth_is_tag(h->ethertype); i++) {
 		p = pl_cursor_take(c, TAG);
 		if (p == NULL || i == PL_VLANS_MAX)
 			return false;

@@ -327,7 +327,5 @@ void pl_dp_vlan_pop(struct pl_dp_packet *pkt)
 	if (pkt->headers.vlan == PL_DP_NONE || pl_dp_packet_remove(pkt, TAGS_AT, 4) < 0)
 		return;
 	type = pl_be16(pkt->data + TAGS_AT);
-	pkt->headers.vlan = type == PL_ETH_VLAN || type == PL_ETH_QINQ || type == PL_ETH_QINQ_OLD
-				    ? TAGS_AT
-				    : PL_DP_NONE;
+	pkt->headers.vlan = pl_eth_is_tag(type) ? TAGS_AT : PL_DP_NONE;
 }

@@ -28,11 +28,6 @@ static void finish_drop(
 	pl_dp_packet_free(pkt);
 }
 
-static bool is_tag(uint16_t type)
-{
-	return type == PL_ETH_VLAN || type == PL_ETH_QINQ || type == PL_ETH_QINQ_OLD;
-}
-
 /* Returns the bytes behind Ethernet and its tags. */
 static uint32_t network_bytes(const struct pl_dp_packet *pkt)
 {
@@ -41,7 +36,7 @@ static uint32_t network_bytes(const struct pl_dp_packet *pkt)
 	if (pkt->headers.l3 != PL_DP_NONE)
 		at = pkt->headers.l3;
 	else
-		while (at + 4 <= pkt->len && is_tag(pl_be16(pkt->data + at - 2)))
+		while (at + 4 <= pkt->len && pl_eth_is_tag(pl_be16(pkt->data + at - 2)))
 			at += 4;
 	return pkt->len > at ? pkt->len - at : 0;
 }
@@ -86,9 +81,9 @@ static void send_copy(struct pl_dp_pipeline *p, const struct pl_dp_packet *pkt, 
 	}
 	copy->out_port = port;
 	copy->from_mac = 0; /* no ICMP error is sent for a copy */
+	/* It has not left a queue, though the packet that is mirrored may have. */
 	if (call->stage == PL_DP_INGRESS)
-		copy->out_ns =
-			0; /* it has not left a queue, though the packet of a mirror may have */
+		copy->out_ns = 0;
 	send(p, copy, call);
 }
 

@@ -177,7 +177,7 @@ static uint16_t outer_vlan(const struct pl_packet *pkt, const struct pl_layers *
 	if (pkt->link == PL_LINK_ETHERNET && pkt->len >= 16) {
 		const uint16_t type = pl_be16(pkt->data + 12);
 
-		if (type == PL_ETH_VLAN || type == PL_ETH_QINQ || type == PL_ETH_QINQ_OLD)
+		if (pl_eth_is_tag(type))
 			return pl_be16(pkt->data + 14) & 0xfff;
 		return 0;
 	}

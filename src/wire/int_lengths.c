@@ -214,9 +214,7 @@ static enum fit fit_ethernet(struct pl_cursor c, size_t rest)
 		return cut ? FIT_MAY : FIT_NO;
 	type = pl_be16(p + 12);
 	rest -= 14;
-	for (unsigned int i = 0; i < PL_VLANS_MAX && (type == PL_ETH_VLAN || type == PL_ETH_QINQ ||
-							     type == PL_ETH_QINQ_OLD);
-		i++) {
+	for (unsigned int i = 0; i < PL_VLANS_MAX && pl_eth_is_tag(type); i++) {
 		p = pl_cursor_take(&c, 4);
 		if (p == NULL || rest < 4)
 			return cut ? FIT_MAY : FIT_NO;

@@ -311,8 +311,7 @@ static enum pl_verdict walk_ethertype(struct walk *w, uint16_t type)
 {
 	struct pl_layers *l = w->ret;
 
-	for (unsigned int i = 0;
-		type == PL_ETH_VLAN || type == PL_ETH_QINQ || type == PL_ETH_QINQ_OLD; i++) {
+	for (unsigned int i = 0; pl_eth_is_tag(type); i++) {
 		const uint8_t *p = pl_cursor_take(&w->c, 4);
 
 		if (p == NULL)

@@ -38,6 +38,12 @@ enum {
 	PL_ETH_QINQ_OLD = 0x9100, /* before 802.1ad had a number */
 };
 
+/* True for the Ethernet types of VLAN tags. */
+static inline bool pl_eth_is_tag(uint16_t type)
+{
+	return type == PL_ETH_VLAN || type == PL_ETH_QINQ || type == PL_ETH_QINQ_OLD;
+}
+
 enum {
 	PL_IP_HOPOPTS = 0,
 	PL_IP_ICMP = 1,
