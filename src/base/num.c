@@ -59,6 +59,14 @@ int pl_hex_digit(char c)
 	return -1;
 }
 
+int pl_parse_percent(const char *text)
+{
+	const int high = pl_hex_digit(text[1]);
+	const int low = high < 0 ? -1 : pl_hex_digit(text[2]);
+
+	return low < 0 ? -1 : high << 4 | low;
+}
+
 int pl_parse_u64(const char *text, uint64_t *ret)
 {
 	uint64_t base = 10, v = 0;

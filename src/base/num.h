@@ -12,6 +12,8 @@
 
 /* Returns the value of a hexadecimal digit, or -1. */
 int pl_hex_digit(char c);
+/* Returns the byte that %HH at `text` stands for, or -1 when two such digits do not follow. */
+int pl_parse_percent(const char *text);
 
 int pl_parse_u64(const char *text, uint64_t *ret);  /* decimal, or 0x hexadecimal */
 int pl_parse_double(const char *text, double *ret); /* decimal with optional exponent; finite */

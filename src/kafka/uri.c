@@ -17,22 +17,21 @@ static int decode(char *text, const char *name, struct pl_diag *diag)
 	char *to = text;
 
 	for (const char *from = text; *from != '\0'; from++) {
-		int high, low;
+		int byte;
 
 		if (*from != '%') {
 			*to++ = *from;
 			continue;
 		}
-		high = pl_hex_digit(from[1]);
-		low = high < 0 ? -1 : pl_hex_digit(from[2]);
-		if (low < 0 || high + low == 0) {
+		byte = pl_parse_percent(from);
+		if (byte <= 0) {
 			pl_diag_set(diag,
 				"value of '%s' in the URI: behind '%%' stand two hexadecimal "
 				"digits other than 00; '%%' itself is %%25",
 				name);
 			return -EINVAL;
 		}
-		*to++ = (char)(high * 16 + low);
+		*to++ = (char)byte;
 		from += 2;
 	}
 	*to = '\0';

@@ -159,12 +159,9 @@ static int read_bytes(const char *text, struct pl_tap_word *ret)
 		if (ret->n == PL_TAP_WORD_MAX)
 			return -ERANGE;
 		if (byte == '%') {
-			const int high = pl_hex_digit(p[1]);
-			const int low = high < 0 ? -1 : pl_hex_digit(p[2]);
-
-			if (low < 0)
+			byte = pl_parse_percent(p);
+			if (byte < 0)
 				return -EINVAL;
-			byte = high << 4 | low;
 			p += 2;
 		}
 		ret->bytes[ret->n++] = (uint8_t)byte;

@@ -8,17 +8,6 @@
 
 #include "base/num.h"
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* Decodes n bytes of percent-encoded text into dst, terminated. `plus` makes '+' a blank (form
  * encoding). */
 static int decode(char *dst, size_t cap, const char *src, size_t n, bool plus)
@@ -29,12 +18,11 @@ static int decode(char *dst, size_t cap, const char *src, size_t n, bool plus)
 		unsigned char c = (unsigned char)src[i];
 
 		if (c == '%') {
-			int hi = n - i > 2 ? hex_digit(src[i + 1]) : -1;
-			int lo = n - i > 2 ? hex_digit(src[i + 2]) : -1;
+			const int byte = n - i > 2 ? pl_parse_percent(src + i) : -1;
 
-			if (hi < 0 || lo < 0)
+			if (byte < 0)
 				return -EINVAL;
-			c = (unsigned char)(hi << 4 | lo);
+			c = (unsigned char)byte;
 			i += 2;
 		} else if (c == '+' && plus) {
 			c = ' ';
