@@ -306,13 +306,25 @@ static void times(void)
 	}
 }
 
+/* The inner packet of a tunnel over Ethernet, and the end of the outer one. */
+static void put_inner(const struct pl_flow *inner, size_t outer_ip)
+{
+	size_t ip;
+
+	pl_put_eth(&b, PL_ETH_IPV4, 0);
+	ip = pl_put_ip(&b, inner, 64, 0);
+	pl_put_zero(&b, 20);
+	pl_end_ip(&b, ip);
+	pl_end_ip(&b, outer_ip);
+}
+
 /* A packet with shims of v2.1 chained in VXLAN-GPE; hop i of each has node first + i. */
 static void put_chain(const uint16_t *bitmaps, unsigned int n, unsigned int hop_count)
 {
 	struct pl_flow outer = udp("172.16.0.1", "172.16.0.2", 6000, PL_PORT_VXLAN_GPE, 0);
 	struct pl_flow inner = udp("10.0.0.1", "10.0.0.2", 5000, 5001, 0);
 	struct pl_int_hop hop[2] = { { .have = 0x1ff, .node = 1 }, { .have = 0x1ff, .node = 2 } };
-	size_t ip, in_ip;
+	size_t ip;
 
 	begin();
 	pl_put_eth(&b, PL_ETH_IPV4, 0);
@@ -326,11 +338,7 @@ static void put_chain(const uint16_t *bitmaps, unsigned int n, unsigned int hop_
 				   .next = i + 1 < n ? PL_GPE_INT_20 : 3 },
 			   hop, hop_count),
 			0);
-	pl_put_eth(&b, PL_ETH_IPV4, 0);
-	in_ip = pl_put_ip(&b, &inner, 64, 0);
-	pl_put_zero(&b, 20);
-	pl_end_ip(&b, in_ip);
-	pl_end_ip(&b, ip);
+	put_inner(&inner, ip);
 }
 
 /* The second of two chained shims has a layout that takes the first one's place in the cache. */
@@ -425,11 +433,7 @@ static void carriers(void)
 			   .next = 3 },
 		   hop, 2),
 		0);
-	pl_put_eth(&b, PL_ETH_IPV4, 0);
-	in_ip = pl_put_ip(&b, &inner, 64, 0);
-	pl_put_zero(&b, 20);
-	pl_end_ip(&b, in_ip);
-	pl_end_ip(&b, ip);
+	put_inner(&inner, ip);
 	eq(feed(NULL, PL_LINK_ETHERNET, NULL), PL_V_OK, "VXLAN-GPE");
 	ok(got.hop_count == 2 && got.vni == 77 && pl_addr_equal(&got.src, &inner.src) &&
 		got.dscp == 3);
@@ -444,11 +448,7 @@ static void carriers(void)
 			   .version = PL_INT_V20, .carrier = PL_INT_OVER_GENEVE, .bitmap = 0xc000 },
 		   hop, 2),
 		0);
-	pl_put_eth(&b, PL_ETH_IPV4, 0);
-	in_ip = pl_put_ip(&b, &inner, 64, 0);
-	pl_put_zero(&b, 20);
-	pl_end_ip(&b, in_ip);
-	pl_end_ip(&b, ip);
+	put_inner(&inner, ip);
 	eq(feed(NULL, PL_LINK_ETHERNET, NULL), PL_V_OK, "Geneve");
 	ok(got.hop_count == 2 && got.vni == 78 && pl_addr_equal(&got.src, &inner.src));
 

@@ -87,6 +87,10 @@ class Wire:
             self.ns[side].sh("ethtool -K eth0 tso off gso off tx-udp-segmentation off")
 
     def tcp_transfer(self, n_bytes, port=5000, address=None):
+        """As tcp_send, of so many random bytes."""
+        return self.tcp_send(os.urandom(n_bytes), port, address)
+
+    def tcp_send(self, sent, port=5000, address=None):
         """Over the stacks of both namespaces, to an address of b; whether all came."""
         to = address or self.addresses["b"], port
         family = socket.AF_INET6 if ":" in to[0] else socket.AF_INET
@@ -100,7 +104,7 @@ class Wire:
                         while (data := s.recv(1 << 16)):
                             got.append(data)
 
-        got, ready, sent = [], threading.Event(), os.urandom(n_bytes)
+        got, ready = [], threading.Event()
         thread = threading.Thread(target=serve)
         thread.start()
         ready.wait(LIMIT)

@@ -8,13 +8,12 @@ import signal
 import socket
 import struct
 import sys
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, pcap, tap, tapping  # noqa: E402
 from lib.pathline import jsonl, run  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
-from lib.wait import LIMIT, wait  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 RULED = 2048
 WIRE = tapping.Wire("contains", "10.84.0.1", "10.84.0.2")
@@ -99,26 +98,6 @@ def test_live():
         tapping.closes(stats, source)
 
 
-def transfer(sent, port):
-    """Sends these bytes over the stacks of both namespaces; whether all came."""
-    def serve():
-        with WIRE.ns["b"], socket.create_server((WIRE.addresses["b"], port)) as server:
-            ready.set()
-            s, _ = server.accept()
-            with s:
-                while (data := s.recv(1 << 16)):
-                    got.append(data)
-
-    got, ready = [], threading.Event()
-    thread = threading.Thread(target=serve)
-    thread.start()
-    ready.wait(LIMIT)
-    with WIRE.ns["a"], socket.create_connection((WIRE.addresses["b"], port)) as s:
-        s.sendall(sent)
-    thread.join(LIMIT)
-    return b"".join(got) == sent
-
-
 def test_joined():
     """Of a frame that stands for several packets the rule marks those that carry the word."""
     rng, word = random.Random(3), b"a-word-of-16-byt"
@@ -128,7 +107,7 @@ def test_joined():
         sent[place:place + 16] = word
     t = tapping.Tap(WIRE.ns["b"], "joined", "-o", "jsonl", "--rule", f"mark proto=tcp dport=7000 contains={word.decode()}",
                     "--rule", "take proto=tcp dport=7000", "--rule", "skip", "packet:eth0")
-    ok(transfer(bytes(sent), 7000), "a transfer")
+    ok(WIRE.tcp_send(bytes(sent), 7000), "a transfer")
     ok(wait(lambda: [r for r in t.lines() if "src" in r and r["tcp_flags"] & 1]), "its last packet has a record", t.errors())
     t.end()
     first = min(t.records, key=lambda r: r["ts_ns"])["tcp_seq"] + 1
