@@ -64,7 +64,8 @@ struct pl_pkt96 pl_mark_capture_record(const struct pl_packet *p, const struct p
  * and behind it and its guard band, except where packets are marked. For a meter's records: whether
  * there is a record of the block. */
 bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block, bool marks);
-/* Takes over what all records of a meter's block share: it holds for flows without a record, too. */
+/* Takes over what all records of a meter's block share: it holds for flows without a record,
+ * too. */
 void pl_mark_capture_share(const struct pl_mark_capture *c, struct pl_mark128 *record);
 /* Returns true when the point captured during a part of the block. */
 bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block);

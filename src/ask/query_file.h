@@ -49,5 +49,6 @@ int pl_query_file_open(
 	struct pl_query_one_file **ret, const char *path, const struct pl_query_file *to);
 /* Reads up to `most` records, at most 1024. Returns false when there are no more. */
 bool pl_query_file_step(struct pl_query_one_file *f, uint32_t most, const struct pl_query_file *to);
-/* Closes the file, which may be NULL. Returns an exit code: not 0 when its end could not be read. */
+/* Closes the file, which may be NULL. Returns an exit code: not 0 when its end could not be
+ * read. */
 int pl_query_file_close(struct pl_query_one_file *f);

@@ -181,8 +181,9 @@ static __always_inline bool set_marks(
 	return bpf_skb_store_bytes(skb, s->network, two, 2, BPF_F_RECOMPUTE_CSUM) == 0;
 }
 
-/* Makes room for the option behind the IPv6 header. Segments of TCP get shorter, also of TCP in a tunnel of
- * UDP; the kernel refuses that for UDP that is cut into datagrams, which keep their size. */
+/* Makes room for the option behind the IPv6 header. Segments of TCP get shorter, also of TCP
+ * in a tunnel of UDP; the kernel refuses that for UDP that is cut into datagrams, which keep
+ * their size. */
 static __always_inline bool grow(struct __sk_buff *skb, const struct pl_mark_packet *s)
 {
 	return bpf_skb_adjust_room(

@@ -149,9 +149,9 @@ void pl_dp_pipeline_dropped(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, 
 void pl_dp_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, unsigned int port);
 uint32_t pl_dp_pipeline_node_id(const struct pl_dp_pipeline *p);
 uint64_t pl_dp_pipeline_seed(const struct pl_dp_pipeline *p);
-/* Returns the number of the first datagram of a stream of records: another one for each stream, also
- * for one whose entry was removed and added again, and for each pipeline, unless it has a seed. From
- * a number of before on, the first datagrams would be taken for repeated ones. */
+/* Returns the number of the first datagram of a stream of records: another one for each stream,
+ * also for one whose entry was removed and added again, and for each pipeline, unless it has a
+ * seed. From a number of before on, the first datagrams would be taken for repeated ones. */
 uint32_t pl_dp_pipeline_first_number(struct pl_dp_pipeline *p);
 struct pl_dp_pool *pl_dp_pipeline_pool(const struct pl_dp_pipeline *p);
 /* Reads MAC address and MTU of a port; false: there is no such port. */

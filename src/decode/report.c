@@ -55,7 +55,8 @@ static unsigned int add_reporter(struct job *j, const struct pl_path *path,
 	if (!r->have_hop && (n > 0 || !r->have_node))
 		return n;
 	hop_from_report(&own, r);
-	/* derive() takes the hops of an IOAM path for ns, as IOAM's are; the header's may not be. */
+	/* derive() takes the hops of an IOAM path for ns, as IOAM's are; the header's may not
+	 * be. */
 	if (__builtin_expect(path->mode >= PL_MODE_IOAM_TRACE && path->mode <= PL_MODE_IOAM_POT, 0))
 		hop_to_ns(j, &own);
 	if (n > 0 && (hops[n - 1].present & PL_HOP_HAS_node) != 0 && hops[n - 1].node == own.node) {

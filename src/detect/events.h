@@ -187,8 +187,8 @@ void pl_detect_exporters_over(
 void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, uint64_t now_ns,
 	uint64_t ts_ns, struct pl_event_batch *out);
 
-/* Called for a new detector on a decoder that has counted before: what its exporters have lost until
- * now is no event. */
+/* Called for a new detector on a decoder that has counted before: what its exporters have lost
+ * until now is no event. */
 void pl_detect_adopt(struct pl_detect *det, const struct pl_decode *decode, uint64_t now_ns,
 	uint64_t ts_ns, struct pl_event_batch *out);
 
@@ -231,8 +231,8 @@ uint64_t pl_detect_raised(const struct pl_detect *det);
  * when the sizes of tables differ. Levels whose rule is off now end. */
 int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *options,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
-/* Ends all that has begun: levels, anomalies, losses, silent nodes. For a detector that is replaced,
- * or whose source is removed; it detects nothing afterwards. */
+/* Ends all that has begun: levels, anomalies, losses, silent nodes. For a detector that is
+ * replaced, or whose source is removed; it detects nothing afterwards. */
 void pl_detect_end(
 	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 /* Checks whether such a change is possible, and computes its rules. */

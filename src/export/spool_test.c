@@ -541,7 +541,7 @@ static void test_places(void)
 	pl_spool_close(s);
 }
 
-/* A failed write ends a file: what was put into it before is synced, or the next sync tells. */
+/* A failed write ends a file: records put into it before are synced, or the next sync tells. */
 static void test_failing_unsynced(void)
 {
 	static const struct pl_spool_sys sys = { bad_write, bad_sync };

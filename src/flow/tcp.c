@@ -225,7 +225,8 @@ static bool has_new_timestamp(struct pl_flow_way *w, const struct pl_pkt96 *p)
 	return true;
 }
 
-/* A timestamp is followed from the first packet that has it, if that is a segment; two at a time. */
+/* A timestamp is followed from the first packet that has it, if that is a segment; two at a
+ * time. */
 static void follow_timestamp(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
 {
 	struct pl_flow_way *w = &f->way[d];

@@ -94,8 +94,8 @@ struct pl_ticker_state pl_hostmark_tick(struct pl_hostmark *h);
 uint64_t pl_hostmark_next(const struct pl_hostmark *h);
 void pl_hostmark_set_next(struct pl_hostmark *h, uint64_t block);
 
-/* Called when the clock was set back. Drops what was counted in blocks behind `last`: they come again. No
- * packet may still be counted in one of them. */
+/* Called when the clock was set back. Drops what was counted in blocks behind `last`: they come
+ * again. No packet may still be counted in one of them. */
 void pl_hostmark_drop_behind(struct pl_hostmark *h, uint64_t last);
 
 /* Memory of the caller, kept with that block. */

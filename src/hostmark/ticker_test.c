@@ -165,8 +165,8 @@ static uint64_t clock_ahead(void)
 	return pl_clock_read(CLOCK_TAI) + __atomic_load_n(&ahead_ns, __ATOMIC_ACQUIRE);
 }
 
-/* The clock is set back by an hour while the thread sleeps: the word follows, and the thread ends. Else
- * both take the hour. */
+/* The clock is set back by an hour while the thread sleeps: the word follows, and the thread ends.
+ * Else both take the hour. */
 static void thread_set_back(void)
 {
 	const struct pl_ticker_options o = { .tick = &word.tick,

@@ -534,8 +534,7 @@ static bool take_records(void *arg, const void *records, uint32_t n)
 	return true;
 }
 
-/* What is wrong with a message itself does not go away: it is not taken back, which would be for
- * ever. */
+/* A fault of the message itself does not go away: the message is not taken back for ever. */
 static void test_bad_time(void)
 {
 	struct pl_kafka_producer_stats s;

@@ -132,7 +132,7 @@ static const struct node *take_inputs(struct maker *m, const struct node *node)
 
 	if (node == NULL || node->op == N_CONST)
 		return node;
-	/* END has no record: what is made of constants there is no input. */
+	/* END has no record: a constant there is no input. */
 	if (!depends(m, node))
 		return m->n_record > 0 ? as_input(m, node) : node;
 	if (node->op == N_COLUMN)

@@ -349,7 +349,8 @@ uint32_t pl_query_vectors(const struct node *node);
 /* Checks the operand of a comparison with `with`: a word or an id, if the column has them. */
 const struct node *pl_query_check_beside(
 	struct checker *c, const struct ast *ast, const struct node *with, check_fn *check);
-/* True for a column of times since the Unix epoch, such as ts, first_ts, ts_ns, and what is made of one. */
+/* True for a column of times since the Unix epoch, such as ts, first_ts, ts_ns, and what is made of
+ * one. */
 bool pl_query_is_time(const struct column *column);
 /* check_word.c: checks a word for the number of a protocol, or for flags, beside their column;
  * false when it is no such word. *ret is NULL after an error. */

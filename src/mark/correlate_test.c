@@ -274,7 +274,8 @@ static void clusters(void)
 	pl_mark_correlator_free(c);
 }
 
-/* A cluster with points at both of its ends, of which all but one did not report: each is named once. */
+/* A cluster with points at both of its ends, of which all but one did not report: each is named
+ * once. */
 static void missing_within(void)
 {
 	static const uint32_t in[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, out[] = { 2, 3, 4, 5, 6, 7, 8, 9 };

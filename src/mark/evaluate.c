@@ -40,7 +40,8 @@ static bool differ(const struct pl_mark128 *a, const struct pl_mark128 *b)
 	       (told != 0 && other != 0 && told != other);
 }
 
-/* Names a point once, though a cluster may have it at both ends: c->missing has room for each point. */
+/* Names a point once, though a cluster may have it at both ends: c->missing has room for each
+ * point. */
 static void add_missing(
 	const struct pl_mark_correlator *c, struct pl_mark_result *result, uint32_t point)
 {

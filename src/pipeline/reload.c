@@ -18,7 +18,8 @@
 #include "pipeline/state.h"
 
 #define REMOVE_LIMIT_NS (UINT64_C(1) * 1000000000u)
-/* For all removed outputs together: the service manager expects a sign of life within half a minute. */
+/* For all removed outputs together: the service manager expects a sign of life within half a
+ * minute. */
 #define DRAIN_LIMIT_NS  (UINT64_C(15) * 1000000000u)
 
 struct plan {

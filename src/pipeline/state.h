@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of a pipeline: pipeline.c starts and stops it, source.c and reload.c change its parts,
- * snapshot.c copies for readers: ready.c, metrics.c, series.c, api*.c. `lock` guards all members. */
+/* State of a pipeline: pipeline.c starts and stops it, source.c and reload.c change its
+ * parts, snapshot.c copies for readers: ready.c, metrics.c, series.c, api*.c. `lock` guards
+ * all members. */
 #pragma once
 
 #include <pthread.h>
@@ -71,7 +72,8 @@ struct pl_pipeline {
  * call may have the answer; pl_pipeline_age_ns tells their age. Returns 0; -ESRCH when the pipeline
  * does not run. */
 int pl_pipeline_snapshot(struct pl_pipeline *pipeline);
-/* As pl_pipeline_snapshot, but does not wait: uses the latest answers, and requests the next ones. */
+/* As pl_pipeline_snapshot, but does not wait: uses the latest answers, and requests the next
+ * ones. */
 int pl_pipeline_snapshot_now(struct pl_pipeline *pipeline);
 /* Returns for how long workers have not answered; 0: they all have. With the lock held. */
 uint64_t pl_pipeline_open_ns(const struct pl_pipeline *pipeline);

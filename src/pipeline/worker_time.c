@@ -66,9 +66,9 @@ void pl_worker_last_tick(struct pl_worker *w)
 		pl_detect_exporters(e->detect, e->decode, w->rule_ns, w->rule_ts_ns, &w->events);
 	if (!w->replays)
 		return;
-	/* Nothing fills a gap behind the end of a capture, so that the second look need not wait for
-	 * gaps that are new to the first. Each look has a time of its own: two at one time would add
-	 * up, as those of several queues. */
+	/* Nothing fills a gap behind the end of a capture, so that the second look need not wait
+	 * for gaps that are new to the first. Each look has a time of its own: two at one time
+	 * would add up, as those of several queues. */
 	look(w, w->rule_ns + 1);
 	look(w, w->rule_ns + 2);
 }

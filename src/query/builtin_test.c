@@ -821,8 +821,8 @@ static void figures(void *arg, const struct pl_query_row *row)
 								: (double)row->values[i].u;
 }
 
-/* Three names of 4 labels with 5 characters each, asked for by TXT; one of 2 labels with 9, and the root, by
- * A. */
+/* Three names of 4 labels with 5 characters each, asked for by TXT; one of 2 labels with 9, and the
+ * root, by A. */
 static void test_names(void)
 {
 	const struct pl_query_config config = { .max_groups = 16 };

@@ -326,7 +326,7 @@ static void test_merge(void)
 	}
 }
 
-/* END has no record: what is made of constants there is no input, whose place another fold uses. */
+/* END has no record: a constant there is no input, whose place another fold uses. */
 static void test_constants_at_the_end(void)
 {
 	flowlets();

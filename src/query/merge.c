@@ -215,9 +215,10 @@ static struct window *window_of(
 	return w;
 }
 
-/* Returns true when a given window had this input. A window before those that are remembered was
- * given before this process began, or long ago: its pieces are repetitions. One among them was never
- * given: the first piece of it came when the rows of later ones had not waited for its input. */
+/* Returns true when a given window had this input. A window before those that are remembered
+ * was given before this process began, or long ago: its pieces are repetitions. One among
+ * them was never given: the first piece of it came when the rows of later ones had not waited
+ * for its input. */
 static bool is_repeated(const struct pl_query_merge *m, int64_t end, uint32_t input)
 {
 	/* Windows are given in order, and the next place has the oldest, when all are in use. */
@@ -230,7 +231,8 @@ static bool is_repeated(const struct pl_query_merge *m, int64_t end, uint32_t in
 	return end <= (oldest->chosen != NULL ? oldest->end : m->resumed_ns);
 }
 
-/* Remembers that a piece was left out whose window had no room, but may have it for other pieces. */
+/* Remembers that a piece was left out whose window had no room, but may have it for other
+ * pieces. */
 static void note_lost(struct pl_query_merge *m, int64_t end)
 {
 	if (m->lost_to <= m->given_ns)

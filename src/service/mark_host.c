@@ -63,7 +63,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* After the clock was set back: blocks behind `last` come again. What was counted in them, and flags up to
+/* After the clock was set back: blocks behind `last` come again. Their counts, and flags up to
  * them, are of the time before. */
 static void drop_behind(struct pl_mark_host *h, uint64_t last)
 {

@@ -125,7 +125,8 @@ static void take_received(void *arg, enum pl_flat_kind kind, const void *records
 	}
 }
 
-/* Says that there are packets of a link type that is not read; once, unless another type follows. */
+/* Says that there are packets of a link type that is not read; once, unless another type
+ * follows. */
 static void tell_unread(struct pl_tap_service *t, unsigned int port)
 {
 	const uint32_t number = t->tap.unread - 1;

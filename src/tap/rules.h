@@ -41,8 +41,8 @@ struct pl_tap_word {
 
 struct pl_tap_rules {
 	uint32_t n;
-	/* Set by a user that passes payloads to pl_tap_rules_apply(): without, a rule with contains=
-	 * is refused. */
+	/* Set by a user that passes payloads to pl_tap_rules_apply(): without, a rule with
+	 * contains= is refused. */
 	bool payloads;
 	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
 	struct pl_tap_word words[PL_TAP_RULES_MAX]; /* of the rules */

@@ -223,8 +223,8 @@ static uint64_t turn_server(struct pl_result_out *out, uint64_t now_ns)
 	return now_ns + TURN_NS;
 }
 
-/* A count of rows that have left memory does not suffice: a batch that a server doubts stands behind
- * later ones, and full memory drops later ones than the batch being sent. */
+/* A count of rows that have left memory does not suffice: a batch that a server doubts stands
+ * behind later ones, and full memory drops later ones than the batch being sent. */
 static bool settled(struct pl_result_out *out, bool all)
 {
 	struct server_out *self = (struct server_out *)out;
