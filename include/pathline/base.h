@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libpathline: telemetry memory and reports for programs of your own. What all of its headers have
- * in common:
+ * libpathline: telemetry memory and reports for programs of your own. Rules of all its headers:
  *
  * Errors       functions return 0 or more, or a negative errno value. Those that take a struct
  *              pathline_error say it in words too; it may be NULL. Nothing is printed, logged or

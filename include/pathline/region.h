@@ -33,7 +33,7 @@ enum pathline_primitive {
 	PATHLINE_SKETCH = 5,    /* merged sketches: likewise */
 };
 
-/* What the values or entries begin with. */
+/* The record that values or entries begin with. */
 enum pathline_content {
 	PATHLINE_CONTENT_BYTES = 0,
 	PATHLINE_CONTENT_PATH = 1, /* records (pathline/record.h) */
@@ -68,7 +68,7 @@ int pathline_region_create(struct pathline_region **ret, const char *path,
  * of a newer version. */
 int pathline_region_open(struct pathline_region **ret, const char *path,
 	enum pathline_access access, struct pathline_error *error);
-/* What was written goes to disk; the error of that, or 0. */
+/* Writes to disk all that was written to the region; returns the error of that, or 0. */
 int pathline_region_close(struct pathline_region *region);
 /* The same without closing. Writers only (-EACCES). */
 int pathline_region_sync(struct pathline_region *region);
@@ -107,7 +107,7 @@ int pathline_append_put(struct pathline_region *region, uint32_t list, const voi
 struct pathline_reader;
 
 #define PATHLINE_OLDEST UINT64_C(0)
-#define PATHLINE_NEXT   UINT64_MAX /* what is appended from now on */
+#define PATHLINE_NEXT   UINT64_MAX /* entries appended from now on */
 
 /* from: the number of an entry, or one of these. */
 int pathline_reader_open(

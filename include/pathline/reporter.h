@@ -38,7 +38,7 @@ struct pathline_reporter_options {
  * of the socket. */
 int pathline_reporter_open(struct pathline_reporter **ret, const char *to,
 	const struct pathline_reporter_options *options, struct pathline_error *error);
-/* What is not sent yet is not sent any more. */
+/* Reports that are not sent yet are not sent any more. */
 void pathline_reporter_close(struct pathline_reporter *reporter);
 
 /* store: the region's place among those that the translator was given. The bytes are copied.

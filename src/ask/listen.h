@@ -21,7 +21,7 @@ struct pl_listen_options {
 
 /*
  * Prints packets until `out` is full, the time is over, or SIGINT or SIGTERM comes; to be called
- * before the first thread starts. Returns an exit code; complains. `out` is the caller's,
- * initialized.
+ * before the first thread starts. Prints errors, and returns an exit code. `out` is
+ * the caller's, initialized.
  */
 int pl_listen(const struct pl_listen_options *options, struct pl_record_out *out);

@@ -33,7 +33,7 @@ struct pl_report_send_options {
 
 /*
  * Sends until all reports are sent and, when numbered, confirmed or given up, or until SIGINT or
- * SIGTERM comes. Gives up the process's privileges once its socket is open. Returns an exit code:
- * PL_EXIT_FAILED when reports are lost. Prints its account on standard error, and complains.
+ * SIGTERM comes. Gives up the process's privileges once its socket is open. Prints errors and its
+ * account on standard error. Returns an exit code: PL_EXIT_FAILED when reports are lost.
  */
 int pl_report_send(struct pl_report_send_options *options);

@@ -24,7 +24,7 @@ int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_opt
 bool pl_decode_args_given(const struct pl_decode_args *args);
 void pl_decode_args_done(struct pl_decode_args *args);
 
-/* What --vxlan-port says, as a word of ports (wire/tunnel_ports.h). Prints the error and returns an
+/* Reads --vxlan-port into a word of ports (wire/tunnel_ports.h). Prints the error and returns an
  * exit code, 0 when good. */
 int pl_vxlan_ports_apply(const struct pl_opt_list *ports, uint64_t *ret);
 

@@ -23,7 +23,7 @@ struct pl_mark_peer {
  * output any more. Returns 0, or prints the error and returns an exit code. */
 int pl_mark_peer_fill(struct pl_mark_peer *ret, struct pl_mark_args *a, enum pl_hostmark_role role);
 
-/* What a marker with these options sends to the peer; the peer must outlive it. */
+/* Sets *ret: what a marker with these options sends to the peer, which must outlive it. */
 void pl_mark_peer_send(const struct pl_mark_peer *peer, struct pl_mark_to *ret,
 	const struct pl_mark_args *a, const struct pl_mark_host_options *o);
 

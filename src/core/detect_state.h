@@ -104,7 +104,7 @@ struct pl_core_place_key {
 };
 #define PL_CORE_HAS_PORT   1
 #define PL_CORE_HAS_QUEUE  2
-#define PL_CORE_HAS_BEFORE 4 /* link: the egress port at the other end */
+#define PL_CORE_HAS_BEFORE 4 /* link: the egress port at its sender */
 #define PL_CORE_HAS_BUFFER 8 /* gauge: port is a buffer id */
 
 struct pl_core_place {

@@ -11,7 +11,7 @@
  * the window around the highest one, one that confirms a restart, or two steps forward in a row, as
  * when other collectors get a part of the exporter's reports.
  *
- * Two senders with one identity (two processes, two line cards) each number their own stream: the
+ * Two senders with one identity (two processes, two line modules) each number their own stream: the
  * numbers jump from one stream to the other and back to where the first one was left. The positions
  * where streams were left are stored; after PL_SEQUENCE_RETURNS returns to such a position the
  * numbering is *shared*. Its losses cannot be known: the losses that the changes between the

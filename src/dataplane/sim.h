@@ -43,7 +43,7 @@ struct pl_dp_sim;
  *   copy, dropped, drop_reason of a copy that a link made; of a packet that was dropped
  *   path_id                    as the decoder computes it; absent when the packet was dropped
  * An event has node, port and queue of the drop. One on a link has drop_reason 0, node and
- * ingress_port of its far end, and peer.node and peer.port of the near end.
+ * ingress_port of its receiver, and peer.node and peer.port of its sender.
  */
 struct pl_dp_truth_ops {
 	void (*path)(void *arg, const struct pl_path *path, const struct pl_hop *hops);

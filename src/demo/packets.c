@@ -58,7 +58,7 @@ struct demo {
 	struct pl_flow_cache *flows;
 	struct pl_tap_out *out;
 	struct asked asked[QUESTIONS];
-	struct pl_addr right[QUESTIONS]; /* whom each question is to name */
+	struct pl_addr right[QUESTIONS]; /* the right answer to each question */
 	uint64_t now_ns, begun_ns;
 	struct pl_batch batch;
 	struct pl_pkt96 records[PL_BATCH_MAX];

@@ -45,5 +45,5 @@ const char *pl_demo_traffic_describe(const struct pl_demo_traffic *traffic);
 /* Returns the time that passed in the network, which is behind the clock on a slow machine. */
 uint64_t pl_demo_traffic_passed_ns(const struct pl_demo_traffic *traffic);
 
-/* What its switches find by marking. */
+/* Sums the losses that its switches find by marking. */
 void pl_demo_traffic_losses(struct pl_demo_traffic *traffic, struct pl_demo_losses_sum *ret);

@@ -27,7 +27,7 @@ _Static_assert(sizeof(union slot) == 128, "records are 128 bytes");
 enum kind { KIND_PATH, KIND_EVENT, KIND_VALUE, KIND_PACKET };
 
 /* head and tail count records since the start. Each side has its own cache line with its own copy
- * of the other side's position, which it reads again only when it seems out of room or work. */
+ * of the other's position, which it reads again only when it seems out of room or work. */
 struct pl_export_queue {
 	union slot *slots;
 	uint8_t *kinds; /* kind of each entry's first slot */

@@ -249,7 +249,7 @@ static void leave_queue(struct pl_lab_wires *w, struct direction *d, uint64_t no
 
 static void deliver(struct pl_lab_wires *w, struct direction *d, struct pl_dp_packet *pkt)
 {
-	/* The interface at the other end of the link. */
+	/* The interface at the opposite end of the link. */
 	const struct direction *back = &w->d[2 * d->link + !d->from];
 
 	if (send(back->fd, pkt->data, pkt->len, MSG_DONTWAIT) == (ssize_t)pkt->len) {

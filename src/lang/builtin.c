@@ -121,7 +121,7 @@ static int find_builtin(struct reader *r, const struct pl_query_builtin **ret)
 	skip_blanks(r);
 	at = r->pos;
 	e = take_word(r, "the name of a query", word);
-	if (e < 0) /* what begins with another sign is none */
+	if (e < 0) /* the name is missing: no query by name */
 		return r->text[at] != '\0' ? -ENOENT : e;
 	for (size_t i = 0; i < N_BUILTINS; i++) {
 		names[i] = builtins[i].name;

@@ -10,8 +10,8 @@
  *
  *   packets as a | where point = 1 | join (packets | where point = 2) as b on flow_hash within 1s
  *
- * A condition before `group` is of records (WHERE), one behind it of groups (HAVING). What follows
- * a group, but for conditions, is a query over the rows so far.
+ * A condition before `group` is of records (WHERE), one behind it of groups (HAVING). Steps behind a
+ * group, other than conditions, are a query over the rows so far.
  */
 #include <string.h>
 

@@ -309,7 +309,7 @@ int pathline_reader_open(
 int pathline_reader_next(
 	struct pathline_reader *reader, void *ret_entries, uint64_t *ret_numbers, size_t n)
 {
-	/* What fits the result. */
+	/* At most as many as the result can count. */
 	const size_t most = n < INT32_MAX ? n : INT32_MAX;
 
 	return (int)pl_append_read(&reader->reader, ret_entries, ret_numbers, most);

@@ -63,7 +63,7 @@ bool pl_mark_terms_fit(const struct pl_mark_terms *a, const struct pl_mark_terms
 	       a->second == b->second;
 }
 
-/* Writes a bit as --bit names it. The other side may have sent any value. */
+/* Writes a bit as --bit names it. The peer may have sent any value. */
 static void format_bit(char *dst, size_t cap, const struct pl_mark_terms *t, uint32_t bit)
 {
 	const unsigned int n = bit != 0 && bit < 256 ? (unsigned int)__builtin_ctz(bit) : 8;

@@ -13,7 +13,7 @@
  * of zero bytes everywhere is an empty store. Memory that a store is given must be aligned to 64
  * bytes.
  *
- * Who writes while others read: writers and readers touch the memory by relaxed atomic words
+ * Writing while others read: writers and readers touch the memory by relaxed atomic words
  * (words.h), never through locks. A reader takes a copy and believes it only if the copy proves
  * itself, by a check value over all of its bytes or by the published head of its list; what was
  * half written is seen as not there.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the kernel tells of a received datagram in control messages. */
+/* Reads what the kernel adds to a received datagram in control messages. */
 #pragma once
 
 #include <stdint.h>

@@ -27,9 +27,9 @@
  *   topk             u16 n, 16 bytes value, u64 count, u64 error, …
  *   count(distinct)  u32 n, the values, 8 bytes each, 16 of an address: exact. A set of more than
  *                    4096 values, or than a piece has room for, is continued: the group comes
- *                    again, with empty aggregates. What
- *                    the table of max_distinct has no room for is left out, and the rows of the
- *                    window say that they are incomplete.
+ *                    again, with empty aggregates. Values
+ *                    for which the table of max_distinct has no room are left out, and the rows of
+ *                    the window say that they are incomplete.
  */
 #pragma once
 

@@ -179,8 +179,8 @@ void pl_query_finish(struct pl_query_run *run);
  * only if the run has restarts. */
 uint64_t pl_query_went_back(const struct pl_query_run *run);
 
-/* Returns the most memory that the run can take. What no group, waiting record or row needs yet is set
- * aside, and takes none. */
+/* Returns the most memory that the run can take. Room set aside that no group, waiting
+ * record or row needs yet takes no memory. */
 uint64_t pl_query_run_bytes(const struct pl_query_run *run);
 
 /* Returns whether texts are refused: there are as many as the run has room for. */

@@ -8,8 +8,8 @@
  *   0  magic "PLRX"      4    48 region bytes            64
  *   4  version (1)       8    56 key                     32
  *   5  service           8    60 queue pair              32 (upper 8 zero)
- *   6  length of this    16   64 first packet number     32 (upper 8 zero), with which the other
- *      side begins
+ *   6  length of this    16   64 first packet number     32 (upper 8 zero), with which the
+ *      peer begins
  *   8  GID               128  68 path MTU                16
  *   24 MAC               48   70 READs and atomics       8
  *   30 partition key     16   71 access                  8 (1 read, 2 write, 4 atomic)

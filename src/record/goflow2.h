@@ -13,7 +13,7 @@
 
 #define PL_GOFLOW2_MAX 256 /* bytes of a message, with its length */
 
-/* Who made the flows. */
+/* The exporter of the flows. */
 struct pl_goflow2_source {
 	uint32_t exporter;
 	bool has_sampler;
