@@ -41,52 +41,10 @@ void pl_translator_deliver(struct pl_translator *t)
 	t->arena_used = 0;
 }
 
-uint8_t *pl_translator_room(struct pl_translator *t, uint32_t bytes)
-{
-	uint8_t *p;
-
-	bytes = (bytes + 7) & ~7u;
-	if (bytes > t->arena_bytes - t->arena_used || t->n_ops == PL_OPS_MAX)
-		pl_translator_deliver(t);
-	p = t->arena + t->arena_used;
-	t->arena_used += bytes;
-	return p;
-}
-
-static struct pl_op *next_op(struct pl_translator *t)
-{
-	if (t->n_ops == PL_OPS_MAX) {
-		/* Room given out just now is still needed. */
-		uint32_t used = t->arena_used;
-
-		pl_translator_deliver(t);
-		t->arena_used = used;
-	}
-	return &t->ops[t->n_ops++];
-}
-
-struct pl_op *pl_translator_write(struct pl_translator *t, const struct store *s, int collector,
-	uint64_t offset, const uint8_t *data, uint32_t bytes)
-{
-	struct pl_op *op = next_op(t);
-
-	*op = (struct pl_op){
-		.kind = PL_OP_WRITE,
-		.collector = (uint16_t)collector,
-		.store = s->number,
-		.bytes = bytes,
-		.offset = offset,
-		.data = data,
-	};
-	t->count.writes++;
-	t->count.write_bytes += bytes;
-	return op;
-}
-
 struct pl_op *pl_translator_add(struct pl_translator *t, const struct store *s, int collector,
 	uint64_t offset, uint64_t increment)
 {
-	struct pl_op *op = next_op(t);
+	struct pl_op *op = pl_translator_op(t);
 
 	*op = (struct pl_op){
 		.kind = PL_OP_ADD,
@@ -139,12 +97,10 @@ int pl_translator_cache(struct pl_translator *t, struct pl_cache *c, uint32_t ro
 	return r;
 }
 
-bool pl_filter_passes(const struct pl_dta_filter *f, const uint8_t *bytes)
+bool pl_filter_wants(const struct pl_dta_filter *f, const uint8_t *bytes)
 {
 	uint64_t v = 0;
 
-	if (!f->on)
-		return true;
 	for (unsigned int i = 0; i < f->width; i++)
 		v = v << 8 | bytes[f->offset + (f->little_endian ? f->width - 1 - i : i)];
 	return v > f->above;

@@ -155,14 +155,54 @@ int pl_translator_cache(struct pl_translator *t, struct pl_cache *c, uint32_t ro
 /* Gives the waiting operations to the sink. */
 void pl_translator_deliver(struct pl_translator *t);
 
+/* The next three are called for each copy of a value, and inline for that. */
+
 /* Room for the bytes of the next write, aligned to 8; at most t->arena_bytes. Room given before and
  * not used in an operation is lost. */
-uint8_t *pl_translator_room(struct pl_translator *t, uint32_t bytes);
+static inline uint8_t *pl_translator_room(struct pl_translator *t, uint32_t bytes)
+{
+	uint8_t *p;
+
+	bytes = (bytes + 7) & ~7u;
+	if (bytes > t->arena_bytes - t->arena_used || t->n_ops == PL_OPS_MAX)
+		pl_translator_deliver(t);
+	p = t->arena + t->arena_used;
+	t->arena_used += bytes;
+	return p;
+}
+
+/* The next operation, to be filled in. */
+static inline struct pl_op *pl_translator_op(struct pl_translator *t)
+{
+	if (t->n_ops == PL_OPS_MAX) {
+		/* Room given out just now is still needed. */
+		const uint32_t used = t->arena_used;
+
+		pl_translator_deliver(t);
+		t->arena_used = used;
+	}
+	return &t->ops[t->n_ops++];
+}
 
 /* Adds an operation; `data` is from pl_translator_room, or stays until the next call of
  * pl_translator_deliver. */
-struct pl_op *pl_translator_write(struct pl_translator *t, const struct store *s, int collector,
-	uint64_t offset, const uint8_t *data, uint32_t bytes);
+static inline struct pl_op *pl_translator_write(struct pl_translator *t, const struct store *s,
+	int collector, uint64_t offset, const uint8_t *data, uint32_t bytes)
+{
+	struct pl_op *op = pl_translator_op(t);
+
+	*op = (struct pl_op){
+		.kind = PL_OP_WRITE,
+		.collector = (uint16_t)collector,
+		.store = s->number,
+		.bytes = bytes,
+		.offset = offset,
+		.data = data,
+	};
+	t->count.writes++;
+	t->count.write_bytes += bytes;
+	return op;
+}
 struct pl_op *pl_translator_add(struct pl_translator *t, const struct store *s, int collector,
 	uint64_t offset, uint64_t increment);
 
@@ -177,5 +217,11 @@ static inline int pl_translator_choose(
 	return pl_collector_choose(s->number, spread, t->up, t->collectors);
 }
 
-/* Returns true when the number in a value or entry passes the filter. */
-bool pl_filter_passes(const struct pl_dta_filter *f, const uint8_t *bytes);
+/* Returns true when the number in a value or entry is above that of the filter. */
+bool pl_filter_wants(const struct pl_dta_filter *f, const uint8_t *bytes);
+
+/* Returns true when a value or entry passes the filter. */
+static inline bool pl_filter_passes(const struct pl_dta_filter *f, const uint8_t *bytes)
+{
+	return !f->on || pl_filter_wants(f, bytes);
+}
