@@ -16,9 +16,16 @@ uint32_t pl_checksum_add(uint32_t sum, const void *data, size_t len)
 		memcpy(&v, p, 8);
 		words += (v & UINT32_MAX) + (v >> 32);
 	}
-	v = 0;
-	memcpy(&v, p, len);
-	words += (v & UINT32_MAX) + (v >> 32);
+	if (len >= 4) {
+		uint32_t half;
+
+		memcpy(&half, p, 4);
+		words += half;
+		p += 4;
+		len -= 4;
+	}
+	for (unsigned int i = 0; i < len; i++)
+		words += (uint64_t)p[i] << 8 * i;
 	words = (words & UINT32_MAX) + (words >> 32);
 	words = (words & UINT16_MAX) + (words >> 16);
 	words = (words & UINT16_MAX) + (words >> 16);
