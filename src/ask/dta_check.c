@@ -383,10 +383,9 @@ static int open_all(
 		if (r < 0)
 			return r;
 		g->n = i + 1;
-		if (i > 0 && !same_params(&g->params, pl_region_params(g->region[i]))) {
-			pl_diag_set(diag, "%s differs from the store %s", paths[i], paths[0]);
-			return -EINVAL;
-		}
+		if (i > 0 && !same_params(&g->params, pl_region_params(g->region[i])))
+			return pl_diag_fail(
+				diag, -EINVAL, "%s differs from the store %s", paths[i], paths[0]);
 		g->params = *pl_region_params(g->region[i]);
 		g->store[i] = pl_region_store(g->region[i], pl_region_epoch(g->region[i]));
 	}
@@ -403,9 +402,8 @@ static int check_room(const struct regions *g, struct pl_diag *diag)
 
 	if ((!append && g->params.primitive != PL_POSTCARDS) || made <= room)
 		return 0;
-	pl_diag_set(diag, "the stream has %u %s, the regions have %u", made,
+	return pl_diag_fail(diag, -EINVAL, "the stream has %u %s, the regions have %u", made,
 		append ? "lists" : "hops", room);
-	return -EINVAL;
 }
 
 int pl_dta_check(const struct pl_dta_made *made, const char *const *paths, unsigned int n,

@@ -62,10 +62,8 @@ static int open_port(
 	struct pl_port *port;
 	int r;
 
-	if (l->n_ports == PORTS_MAX) {
-		pl_complain("at most %d sockets", PORTS_MAX);
-		return PL_EXIT_USAGE;
-	}
+	if (l->n_ports == PORTS_MAX)
+		return pl_fail(PL_EXIT_USAGE, "at most %d sockets", PORTS_MAX);
 	r = pl_port_open(&port, uri, PL_PORT_RECV, port_options, &diag);
 	if (r < 0) {
 		pl_complain_diag(&diag);
@@ -85,12 +83,10 @@ static int open_uri(struct listener *l, const char *uri)
 	struct pl_diag diag = { 0 };
 	int n = 1, code;
 
-	if ((pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) == 0) {
-		pl_complain(
+	if ((pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) == 0)
+		return pl_fail(PL_EXIT_USAGE,
 			"%s: listen reads udp://HOST:PORT, afxdp:IFACE, packet:IFACE and ioam6:; for capture files use \"pathline read\"",
 			uri);
-		return PL_EXIT_USAGE;
-	}
 	if (is_interface(uri))
 		n = pl_port_uri_sockets(uri, &diag);
 	if (n < 0) {
@@ -308,10 +304,8 @@ static int prepare(struct listener *l)
 	if (pl_record_batch_init(&l->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
 		pl_decode_new(&l->decode, l->o->decode) < 0 ||
 		pl_explain_new(&l->explain, l->o->decode, complain, NULL) < 0 ||
-		pl_advise_new(&l->advise, l->o->decode, 0) < 0) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+		pl_advise_new(&l->advise, l->o->decode, 0) < 0)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	l->records.flush = pl_record_out_flush_batch;
 	l->records.flush_arg = l->out;
 	return 0;
@@ -337,10 +331,8 @@ int pl_listen(const struct pl_listen_options *options, struct pl_record_out *out
 
 	pl_signals_catch(&signals, on_stop, (const int[]){ 0 });
 	l = calloc(1, sizeof(*l));
-	if (l == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (l == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	l->o = options;
 	l->out = out;
 	code = prepare(l);

@@ -122,17 +122,14 @@ static int ask_all(struct group *g, struct pl_key_source *source, bool flows)
 	const char *text;
 
 	while ((text = pl_key_source_next(source)) != NULL && !pl_record_out_full(&g->out)) {
-		if (!(flows ? add_flow(g, text) : add_queue(g, text))) {
-			pl_complain(flows ? "'%s' is no flow, such as 10.0.0.1:5000,10.0.0.2:80/tcp"
-					  : "'%s' is no NODE, NODE/PORT or NODE/PORT/QUEUE",
+		if (!(flows ? add_flow(g, text) : add_queue(g, text)))
+			return pl_fail(PL_EXIT_USAGE,
+				flows ? "'%s' is no flow, such as 10.0.0.1:5000,10.0.0.2:80/tcp"
+				      : "'%s' is no NODE, NODE/PORT or NODE/PORT/QUEUE",
 				text);
-			return PL_EXIT_USAGE;
-		}
 		g->text[g->texts] = strdup(text);
-		if (g->text[g->texts++] == NULL) {
-			pl_complain("out of memory");
-			return PL_EXIT_FAILED;
-		}
+		if (g->text[g->texts++] == NULL)
+			return pl_fail(PL_EXIT_FAILED, "out of memory");
 		if (g->n > GROUP - sizeof(usual_protocols))
 			ask_group(g, flows);
 	}
@@ -144,10 +141,8 @@ static int ask_last(const struct pl_history *h, const struct pl_lookup_history *
 	struct group *g = calloc(1, sizeof(*g));
 	int code;
 
-	if (g == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (g == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	g->h = h;
 	g->all = true;
 	code = pl_record_out_init_kinds(

@@ -235,18 +235,14 @@ bool pl_mark_capture_read(struct pl_mark_capture *c)
 	c->rules = o->rules;
 	if (o->samples != 0) {
 		c->hashes = pl_mark_hashes_new(o->samples);
-		if (c->hashes == NULL) {
-			pl_complain("out of memory");
-			return false;
-		}
+		if (c->hashes == NULL)
+			return pl_fail(false, "out of memory");
 	}
 	if (o->unmarked)
 		return pl_mark_capture_each(c->path, take, c);
 	r = pl_mark_meter_new(&c->meter, &config, &diag);
-	if (r < 0) {
-		pl_complain("%s", r == -ENOMEM ? "out of memory" : diag.text);
-		return false;
-	}
+	if (r < 0)
+		return pl_fail(false, "%s", r == -ENOMEM ? "out of memory" : diag.text);
 	good = pl_mark_capture_each(c->path, take, c);
 	pl_mark_meter_finish(c->meter);
 	c->stats = *pl_mark_meter_stats(c->meter);

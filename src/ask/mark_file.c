@@ -105,10 +105,8 @@ static bool make_point(struct pl_mark_capture *c, const struct pl_mark_capture *
 	uint64_t left;
 
 	c->records = malloc(n * sizeof(*c->records));
-	if (c->records == NULL) {
-		pl_complain("%s: out of memory for its blocks", like->path);
-		return false;
-	}
+	if (c->records == NULL)
+		return pl_fail(false, "%s: out of memory for its blocks", like->path);
 	memcpy(c->records, records, n * sizeof(*c->records));
 	c->of_file = true;
 	c->number = number;
@@ -161,10 +159,9 @@ static bool make_points(struct pl_mark_capture *captures, size_t *n,
 		next = next_point(q, i, &marker);
 		if (marker != markers)
 			continue;
-		if (*n == PL_MARK_READ_MAX) {
-			pl_complain("%s: more than %d points", like->path, PL_MARK_READ_MAX);
-			return false;
-		}
+		if (*n == PL_MARK_READ_MAX)
+			return pl_fail(
+				false, "%s: more than %d points", like->path, PL_MARK_READ_MAX);
 		c->point = (uint32_t)++ * n;
 		if (!make_point(c, like, &q->records[i], next - i, i == 0 && next == q->n))
 			return false;

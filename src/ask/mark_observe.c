@@ -38,15 +38,13 @@ static int read_bit(struct pl_efm_config *ret, const char *text, struct pl_diag 
 			ret->masks[bit] = (uint8_t)(1u << (digit[0] - '0'));
 			return 0;
 		}
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"bit %s: %s:N with N from 3 to 6; of the first byte of a short header 7 is its form, and 0 to 2 are encrypted",
 			text, bit_names[bit]);
-		return -EINVAL;
 	}
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"bit %s: of QUIC spin:N, delay:N, square:N, loss:N, reflection:N, trip:N or ecn-echo:N",
 		text);
-	return -EINVAL;
 }
 
 int pl_mark_observe_bits(
@@ -62,20 +60,17 @@ int pl_mark_observe_bits(
 			return -EINVAL;
 	}
 	for (unsigned int bit = 0; bit < PL_EFM_BITS; bit++) {
-		if ((seen & ret->masks[bit]) != 0) {
-			pl_diag_set(diag, "bit %s is another one's, too", bit_names[bit]);
-			return -EINVAL;
-		}
+		if ((seen & ret->masks[bit]) != 0)
+			return pl_diag_fail(
+				diag, -EINVAL, "bit %s is another one's, too", bit_names[bit]);
 		seen |= ret->masks[bit];
 	}
-	if (ret->masks[PL_EFM_ROUND_TRIP] != 0 && ret->masks[PL_EFM_SPIN] == 0) {
-		pl_diag_set(diag, "the round-trip loss bit needs the spin bit: spin:5");
-		return -EINVAL;
-	}
-	if (ret->masks[PL_EFM_REFLECTION] != 0 && ret->masks[PL_EFM_SQUARE] == 0) {
-		pl_diag_set(diag, "the reflection bit needs the square bit: square:N");
-		return -EINVAL;
-	}
+	if (ret->masks[PL_EFM_ROUND_TRIP] != 0 && ret->masks[PL_EFM_SPIN] == 0)
+		return pl_diag_fail(
+			diag, -EINVAL, "the round-trip loss bit needs the spin bit: spin:5");
+	if (ret->masks[PL_EFM_REFLECTION] != 0 && ret->masks[PL_EFM_SQUARE] == 0)
+		return pl_diag_fail(
+			diag, -EINVAL, "the reflection bit needs the square bit: square:N");
 	return 0;
 }
 

@@ -22,21 +22,15 @@ int pl_mark_out_open(struct pl_mark_out *out)
 		.exporter = (uint32_t)pl_hash_seed() };
 	struct pl_diag diag = { .text = "" };
 
-	if (out->n_to > PL_MARK_OUTS_MAX) {
-		pl_complain("at most %d outputs", PL_MARK_OUTS_MAX);
-		return PL_EXIT_USAGE;
+	if (out->n_to > PL_MARK_OUTS_MAX)
+		return pl_fail(PL_EXIT_USAGE, "at most %d outputs", PL_MARK_OUTS_MAX);
+	for (size_t i = 0; i < out->n_to; i++) {
+		if (pl_tap_out_check(out->to[i], &settings, &diag) < 0)
+			return pl_fail(PL_EXIT_USAGE, "--to %s: %s", out->to[i], diag.text);
 	}
 	for (size_t i = 0; i < out->n_to; i++) {
-		if (pl_tap_out_check(out->to[i], &settings, &diag) < 0) {
-			pl_complain("--to %s: %s", out->to[i], diag.text);
-			return PL_EXIT_USAGE;
-		}
-	}
-	for (size_t i = 0; i < out->n_to; i++) {
-		if (pl_tap_out_open(&out->outs[i], out->to[i], &settings, &diag) < 0) {
-			pl_complain("--to %s: %s", out->to[i], diag.text);
-			return PL_EXIT_UNAVAILABLE;
-		}
+		if (pl_tap_out_open(&out->outs[i], out->to[i], &settings, &diag) < 0)
+			return pl_fail(PL_EXIT_UNAVAILABLE, "--to %s: %s", out->to[i], diag.text);
 		out->n_outs++;
 	}
 	return 0;

@@ -46,10 +46,8 @@ static bool gather(struct comparing *q)
 	for (size_t i = 0; i < q->n; i++)
 		n += q->captures[i].n_records;
 	q->records = calloc(n + 1, sizeof(*q->records));
-	if (q->records == NULL) {
-		pl_complain("out of memory for %zu blocks", n);
-		return false;
-	}
+	if (q->records == NULL)
+		return pl_fail(false, "out of memory for %zu blocks", n);
 	for (size_t i = 0; i < q->n; i++) {
 		const struct pl_mark_capture *c = &q->captures[i];
 
@@ -227,10 +225,10 @@ static bool agree(const struct comparing *q)
 		first = first == NULL ? r : first;
 		if (r->period_ns == first->period_ns)
 			continue;
-		pl_complain("periods differ: %.9g s at %s, %.9g s at %s: they cannot be compared",
+		return pl_fail(false,
+			"periods differ: %.9g s at %s, %.9g s at %s: they cannot be compared",
 			(double)first->period_ns / 1e9, q->captures[first->point - 1].name,
 			(double)r->period_ns / 1e9, q->captures[r->point - 1].name);
-		return false;
 	}
 	return true;
 }
@@ -293,8 +291,7 @@ static bool read_links(const struct comparing *q, struct pl_mark_arc *arcs)
 		}
 		if (middle != NULL && arcs[i].from != 0 && arcs[i].to != 0)
 			continue;
-		pl_complain("--link %s: FROM>TO, both names of captures", text);
-		return false;
+		return pl_fail(false, "--link %s: FROM>TO, both names of captures", text);
 	}
 	return true;
 }
@@ -304,16 +301,12 @@ static bool make_clusters(struct comparing *q, const struct pl_mark_arc *arcs, u
 {
 	struct pl_diag diag = { 0 };
 
-	if (pl_mark_clusters_make(&q->clusters, arcs, n, &diag) < 0) {
-		pl_complain("%s", diag.text[0] != '\0' ? diag.text : "out of memory");
-		return false;
-	}
+	if (pl_mark_clusters_make(&q->clusters, arcs, n, &diag) < 0)
+		return pl_fail(false, "%s", diag.text[0] != '\0' ? diag.text : "out of memory");
 	q->room =
 		calloc(pl_mark_clusters_room(&q->clusters) * (1 + q->o->n_zooms), sizeof(*q->room));
-	if (q->room == NULL) {
-		pl_complain("out of memory");
-		return false;
-	}
+	if (q->room == NULL)
+		return pl_fail(false, "out of memory");
 	return true;
 }
 
@@ -352,10 +345,8 @@ static bool add_zooms(struct comparing *q)
 		uint32_t *room = q->room + (1 + i) * pl_mark_clusters_room(&q->clusters);
 		struct pl_mark_segment *s = &q->segments[q->n_segments];
 
-		if (pl_mark_zoom(s, &q->clusters, points, q->n, q->o->zooms[i], room, &diag) < 0) {
-			pl_complain("%s", diag.text);
-			return false;
-		}
+		if (pl_mark_zoom(s, &q->clusters, points, q->n, q->o->zooms[i], room, &diag) < 0)
+			return pl_fail(false, "%s", diag.text);
 		q->n_segments += !pl_mark_zoom_is_known(q->segments, q->n_segments, s);
 	}
 	return true;
@@ -500,11 +491,10 @@ static int print_results(struct comparing *q)
 	bool good;
 	int code;
 
-	if (q->n < 2) {
-		pl_complain("loss and delay are between two points: there are records of %s",
+	if (q->n < 2)
+		return pl_fail(PL_EXIT_USAGE,
+			"loss and delay are between two points: there are records of %s",
 			q->n == 0 ? "none" : "one");
-		return PL_EXIT_USAGE;
-	}
 	if (!agree(q))
 		return PL_EXIT_FAILED;
 	code = make_segments(q);
@@ -512,14 +502,11 @@ static int print_results(struct comparing *q)
 		return code;
 	config.n_segments = q->n_segments;
 	if (!pl_mark_find_apart(q->rows.apart, q->captures, q->segments, q->n_segments, q->records,
-		    q->n_records)) {
-		pl_complain("out of memory for %zu blocks", q->n_records);
-		return PL_EXIT_FAILED;
-	}
-	if (pl_mark_correlator_new(&q->correlator, &config, &diag) < 0) {
-		pl_complain("%s", diag.text[0] != '\0' ? diag.text : "out of memory");
-		return PL_EXIT_FAILED;
-	}
+		    q->n_records))
+		return pl_fail(PL_EXIT_FAILED, "out of memory for %zu blocks", q->n_records);
+	if (pl_mark_correlator_new(&q->correlator, &config, &diag) < 0)
+		return pl_fail(
+			PL_EXIT_FAILED, "%s", diag.text[0] != '\0' ? diag.text : "out of memory");
 	code = open_out(q, PL_FLAT_SEG192,
 		q->o->write != NULL && pl_mark_read_is_of_results(q->o->write) ? q->o->write
 									       : NULL);

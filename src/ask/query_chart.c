@@ -116,6 +116,5 @@ bool pl_query_chart_end(struct pl_query_chart *c)
 		draw(c);
 	if (c->error == 0)
 		return true;
-	pl_complain("cannot write to standard output: %s", strerror(-c->error));
-	return false;
+	return pl_fail(false, "cannot write to standard output: %s", strerror(-c->error));
 }

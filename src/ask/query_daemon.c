@@ -185,11 +185,10 @@ bool pl_query_daemon_check(const struct pl_query *query, const char *const *sour
 	(void)kinds_of(query, &others);
 	if (daemons == 0 || (n == 1 && !others))
 		return true;
-	pl_complain("%s",
+	return pl_fail(false, "%s",
 		n > 1 ? "query: a daemon must be the only source of a question"
 		      : "query: a daemon has packets, flows, dns, drops, marks, segments, paths, hops, events and "
 			"values; others are asked for where they come from");
-	return false;
 }
 
 static void make_path(const struct stream *s, char *dst, size_t cap)
@@ -232,11 +231,10 @@ static int follow(struct stream *s, const char *path)
 
 		pl_buf_reset(&s->line);
 		r = pl_client_stream(s->client, path, on_data, s, &stop, &began, &diag);
-		if (s->line.failed) {
-			pl_complain("%s: a line of the stream is longer than any record",
+		if (s->line.failed)
+			return pl_fail(PL_EXIT_FAILED,
+				"%s: a line of the stream is longer than any record",
 				pl_client_url(s->client));
-			return PL_EXIT_FAILED;
-		}
 		ever = ever || began || r == 0;
 		/* A refused request stays refused, and it does not wait for a daemon that was never
 		 * there. */
@@ -287,10 +285,8 @@ int pl_query_daemon_read(const struct pl_query_daemon *d, const char *url)
 	struct pl_diag diag = { .text = "" };
 	int code;
 
-	if (s == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (s == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	s->d = d;
 	s->end_ns = d->duration_ns != 0 ? pl_clock_mono_ns() + d->duration_ns : UINT64_MAX;
 	args.url = url;

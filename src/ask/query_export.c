@@ -70,14 +70,12 @@ static int take_topic(struct pl_kafka_uri **ret, const struct pl_query *query,
 	*ret = NULL;
 	if (n == 0)
 		return 0;
-	if (n > 1 || kinds_read(query) > 1) {
-		pl_complain(
+	if (n > 1 || kinds_read(query) > 1)
+		return pl_fail(PL_EXIT_USAGE,
 			n > 1 ? "query: --export takes one topic at most"
 			      : "query: a topic has records of one kind, and the question reads "
 				"several; leave it out, and fill the tables by "
 				"'pathline schema --kafka'");
-		return PL_EXIT_USAGE;
-	}
 	*ret = malloc(sizeof(**ret));
 	if (*ret != NULL && pl_kafka_uri_parse(*ret, sources[0], &diag) == 0)
 		return 0;
@@ -101,8 +99,8 @@ int pl_query_export_print(const struct pl_query *query, const char *question, co
 		dialect++;
 	if (dialect == PL_QUERY_DUCKDB && uri != NULL) {
 		pl_kafka_uri_free(uri);
-		pl_complain("query: DuckDB reads no topics: leave the source out");
-		return PL_EXIT_USAGE;
+		return pl_fail(
+			PL_EXIT_USAGE, "query: DuckDB reads no topics: leave the source out");
 	}
 	if (pl_query_into(query) != NULL)
 		pl_complain("query: INTO '%s' is left out: %s writes its result where INSERT INTO "

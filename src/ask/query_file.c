@@ -60,13 +60,11 @@ static int take_clocks(const char *path, enum pl_flat_kind kind, uint8_t *first,
 	verdict = pl_record_file_read(first, &of, &clocks);
 	if (verdict == PL_RECORD_FILE_NONE)
 		return 0;
-	if (verdict == PL_RECORD_FILE_BAD || of != kind) {
-		pl_complain("%s: its header is of %s; files of records are named by their kind",
-			path,
+	if (verdict == PL_RECORD_FILE_BAD || of != kind)
+		return pl_fail(PL_EXIT_USAGE,
+			"%s: its header is of %s; files of records are named by their kind", path,
 			verdict == PL_RECORD_FILE_BAD ? "another version of pathline"
 						      : pl_flat(of)->name);
-		return PL_EXIT_USAGE;
-	}
 	*n -= PL_RECORD_FILE_BYTES;
 	memmove(first, first + PL_RECORD_FILE_BYTES, *n);
 	if (to->clocks != NULL)
@@ -91,10 +89,8 @@ static int open_file(struct file *f, const char *path, const struct pl_query_fil
 	*f = (struct file){
 		.path = path, .f = fopen(path, "re"), .kind = pl_query_file_kind(path)
 	};
-	if (f->f == NULL) {
-		pl_complain("%s: %s", path, strerror(errno));
-		return PL_EXIT_UNAVAILABLE;
-	}
+	if (f->f == NULL)
+		return pl_fail(PL_EXIT_UNAVAILABLE, "%s: %s", path, strerror(errno));
 	f->n = skip_header(f->f, f->kind, f->first);
 	return take_clocks(path, f->kind, f->first, &f->n, to);
 }
@@ -214,10 +210,9 @@ int pl_query_file_all(const char *const *paths, size_t n, const struct pl_query_
 	struct file *f;
 	int code;
 
-	if (n > PL_QUERY_FILES_MAX) {
-		pl_complain("query: %zu files of records; %d is the limit", n, PL_QUERY_FILES_MAX);
-		return PL_EXIT_USAGE;
-	}
+	if (n > PL_QUERY_FILES_MAX)
+		return pl_fail(PL_EXIT_USAGE, "query: %zu files of records; %d is the limit", n,
+			PL_QUERY_FILES_MAX);
 	memset(files, 0, sizeof(files));
 	code = open_all(files, paths, n, to);
 	while (code == 0 && !to->full(to->arg) && (f = behind_others(files, n)) != NULL)
@@ -242,8 +237,7 @@ int pl_query_file_open(
 	*ret = calloc(1, sizeof(**ret));
 	if (*ret != NULL)
 		return open_wanted(&(*ret)->file, path, to);
-	pl_complain("out of memory");
-	return PL_EXIT_FAILED;
+	return pl_fail(PL_EXIT_FAILED, "out of memory");
 }
 
 bool pl_query_file_step(struct pl_query_one_file *f, uint32_t most, const struct pl_query_file *to)

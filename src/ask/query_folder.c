@@ -94,8 +94,7 @@ int pl_query_folder_open(struct pl_query_folder *ret, const struct pl_query *que
 {
 	if (gather(ret, query, sources, n) == 0)
 		return 0;
-	pl_complain("out of memory");
-	return PL_EXIT_FAILED;
+	return pl_fail(PL_EXIT_FAILED, "out of memory");
 }
 
 void pl_query_folder_done(struct pl_query_folder *f)

@@ -85,23 +85,21 @@ static int read_to(struct member *m)
 	m->as_messages = to != NULL && strcmp(to, "-") == 0;
 	if (to == NULL || m->as_messages)
 		return 0;
-	if (strncmp(to, PL_KAFKA_SCHEME, strlen(PL_KAFKA_SCHEME)) != 0) {
-		pl_complain("query: rows of a member of a group go to kafka://HOST/TOPIC or -, not "
-			    "to %s",
+	if (strncmp(to, PL_KAFKA_SCHEME, strlen(PL_KAFKA_SCHEME)) != 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"query: rows of a member of a group go to kafka://HOST/TOPIC or -, not "
+			"to %s",
 			to);
-		return PL_EXIT_USAGE;
-	}
 	if (pl_kafka_uri_parse(&m->to, to, &diag) < 0) {
 		pl_complain_diag(&diag);
 		return PL_EXIT_USAGE;
 	}
 	if (strcmp(m->from.brokers, m->to.brokers) != 0 || m->to.n_properties > 0 ||
-		m->to.properties_file != NULL) {
-		pl_complain("query: --to %s: rows go to the brokers of the source, with its "
-			    "properties: give kafka://%s/%s",
+		m->to.properties_file != NULL)
+		return pl_fail(PL_EXIT_USAGE,
+			"query: --to %s: rows go to the brokers of the source, with its "
+			"properties: give kafka://%s/%s",
 			to, m->from.brokers, m->to.topic);
-		return PL_EXIT_USAGE;
-	}
 	m->o.results = m->to.topic;
 	return 0;
 }
@@ -116,22 +114,18 @@ static int check(struct member *m, const char *uri)
 		pl_complain_diag(&diag);
 		return PL_EXIT_USAGE;
 	}
-	if (pl_query_split(m->o.query, pl_query_member_places(&m->from), &why) ==
-		PL_QUERY_NO_SPLIT) {
-		pl_complain("query: members of a group cannot share this question: %s", why);
-		return PL_EXIT_USAGE;
-	}
-	if (args->transactions && (args->to == NULL || strcmp(args->to, "-") == 0)) {
-		pl_complain("query: --transactions needs --to kafka://HOST/TOPIC: rows on standard "
-			    "output are no part of a transaction");
-		return PL_EXIT_USAGE;
-	}
-	if (args->transactions && pl_query_gives_early(m->o.query)) {
-		pl_complain("query: --transactions goes with rows of closed windows: write EMIT "
-			    "FINAL (of a question by name: emit=final), or keep a fold's rows by "
-			    "ORDER BY");
-		return PL_EXIT_USAGE;
-	}
+	if (pl_query_split(m->o.query, pl_query_member_places(&m->from), &why) == PL_QUERY_NO_SPLIT)
+		return pl_fail(PL_EXIT_USAGE,
+			"query: members of a group cannot share this question: %s", why);
+	if (args->transactions && (args->to == NULL || strcmp(args->to, "-") == 0))
+		return pl_fail(PL_EXIT_USAGE,
+			"query: --transactions needs --to kafka://HOST/TOPIC: rows on standard "
+			"output are no part of a transaction");
+	if (args->transactions && pl_query_gives_early(m->o.query))
+		return pl_fail(PL_EXIT_USAGE,
+			"query: --transactions goes with rows of closed windows: write EMIT "
+			"FINAL (of a question by name: emit=final), or keep a fold's rows by "
+			"ORDER BY");
 	return read_to(m);
 }
 
@@ -173,10 +167,8 @@ int pl_query_group(const struct pl_query_sql *args, const struct pl_query *query
 	struct member *m = calloc(1, sizeof(*m));
 	int code;
 
-	if (m == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (m == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	m->args = args;
 	m->o = (struct pl_query_member_options){ .uri = uri,
 		.group = args->group,

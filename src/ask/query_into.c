@@ -29,8 +29,8 @@ int pl_query_into_choose(const char **ret, const char *option, const struct pl_q
 	*ret = option != NULL ? option : of_text;
 	if (option == NULL || of_text == NULL)
 		return 0;
-	pl_complain("query: --into %s, and INTO in the question: rows go to one of them", option);
-	return PL_EXIT_USAGE;
+	return pl_fail(PL_EXIT_USAGE,
+		"query: --into %s, and INTO in the question: rows go to one of them", option);
 }
 
 int pl_query_into_init(struct pl_query_into *into, const struct pl_query *query, const char *uri,
@@ -46,8 +46,8 @@ int pl_query_into_init(struct pl_query_into *into, const struct pl_query *query,
 	pl_buf_init(&into->text);
 	if (is_stdout(uri) || pl_result_out_check(uri, query, &diag) == 0)
 		return 0;
-	pl_complain("query: --into: %s%s", diag.text, strchr(uri, ':') == NULL ? ", or to -" : "");
-	return PL_EXIT_USAGE;
+	return pl_fail(PL_EXIT_USAGE, "query: --into: %s%s", diag.text,
+		strchr(uri, ':') == NULL ? ", or to -" : "");
 }
 
 static int open_out(struct pl_query_into *into, struct pl_diag *diag)
@@ -216,8 +216,8 @@ bool pl_query_into_end(struct pl_query_into *into, const struct pl_query_stats *
 	pl_stdout_flush(&into->text, &into->gone, &into->error);
 	if (into->error == 0)
 		return good;
-	pl_complain("standard output: %s", strerror(into->error < 0 ? -into->error : into->error));
-	return false;
+	return pl_fail(false, "standard output: %s",
+		strerror(into->error < 0 ? -into->error : into->error));
 }
 
 void pl_query_into_done(struct pl_query_into *into)

@@ -24,10 +24,9 @@ bool pl_query_made_of_packets(const struct pl_query *query)
 		if ((!account && kind != PL_FLAT_MARK128 && kind != PL_FLAT_SEG192) ||
 			!pl_query_reads(query, (enum pl_flat_kind)kind))
 			continue;
-		pl_complain(
+		return pl_fail(false,
 			account ? "query: accounts of links and flows (truth_links, truth_flows) are not made of packets: 'pathline simulate --truth-history FOLDER' and 'pathline lab truth' write them into the folder of the truth, which is to be named"
 				: "query: records of blocks (marks) and of what they come to (segments) are not made of packets: 'pathline meter --write' makes them; files NAME.mark128 and NAME.seg192, regions, topics and udp:// have them");
-		return false;
 	}
 	return true;
 }

@@ -80,16 +80,15 @@ static int parse(struct listing *l)
 	make_text(l);
 	if (!l->text.failed && pl_query_parse(&l->query, l->text.data, &diag) == 0)
 		return 0;
-	pl_complain("query: %s", l->text.failed ? "out of memory" : diag.text);
-	return PL_EXIT_FAILED;
+	return pl_fail(PL_EXIT_FAILED, "query: %s", l->text.failed ? "out of memory" : diag.text);
 }
 
 static int time_of(const char *text, const char *option, uint64_t *ret)
 {
 	if (text == NULL || pl_parse_time(text, pl_clock_real_ns(), ret) == 0)
 		return 0;
-	pl_complain("--%s needs a time (2026-11-22T01:37:27Z) or an age (10m)", option);
-	return PL_EXIT_USAGE;
+	return pl_fail(
+		PL_EXIT_USAGE, "--%s needs a time (2026-11-22T01:37:27Z) or an age (10m)", option);
 }
 
 /* Checks the expression as one of --where first, so that error messages name that. */
@@ -183,8 +182,8 @@ static int begin(struct listing *l)
 	if (pl_query_run_new(&l->run, l->query, &config, take_row, l, &diag) == 0 &&
 		pl_query_take_records(l->run, sinks[stream_of(l)]) == 0)
 		return 0;
-	pl_complain("query: %s", diag.text[0] != '\0' ? diag.text : "out of memory");
-	return PL_EXIT_FAILED;
+	return pl_fail(
+		PL_EXIT_FAILED, "query: %s", diag.text[0] != '\0' ? diag.text : "out of memory");
 }
 
 static void feed(struct listing *l, const struct pl_history_record *record)
@@ -242,10 +241,8 @@ int pl_query_list(const struct pl_query_list *args)
 	struct listing *l = calloc(1, sizeof(*l));
 	int code;
 
-	if (l == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (l == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	l->args = args;
 	l->walk = (struct pl_history_walk_options){ .from = args->from,
 		.kinds = args->kind,

@@ -155,10 +155,8 @@ static int begin_history(struct reading *r, const char *from)
 
 	r->walk = calloc(1, sizeof(*r->walk));
 	r->gathered = g;
-	if (r->walk == NULL || g == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (r->walk == NULL || g == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	*g = (struct gathered){ .to = r->to,
 		.partition = r->partition,
 		.paths = pl_query_reads(query, PL_QUERY_PATHS),
@@ -222,10 +220,8 @@ static int begin_capture(struct reading *r)
 	struct pl_diag diag = { .text = "" };
 
 	if (pl_record_batch_init(&r->records, BATCH * 4, BATCH_HOPS) < 0 ||
-		pl_decode_new(&r->decode, r->to->decode) < 0) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+		pl_decode_new(&r->decode, r->to->decode) < 0)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	r->records.flush = flush;
 	r->records.flush_arg = r;
 	/* Only histories have events. */
@@ -366,23 +362,21 @@ static bool has_events(const char *source)
  * prints the error and returns an exit code. */
 static int check(const struct pl_query *query, const char *const *sources, size_t n)
 {
-	if (pl_query_reads(query, PL_QUERY_VALUES) && !pl_query_is_daemon(sources[0])) {
-		pl_complain(
+	if (pl_query_reads(query, PL_QUERY_VALUES) && !pl_query_is_daemon(sources[0]))
+		return pl_fail(PL_EXIT_USAGE,
 			"%s: values of regions come from the daemon that reads them (http://HOST:PORT, unix:PATH)",
 			sources[0]);
-		return PL_EXIT_USAGE;
-	}
 	if (!pl_query_reads(query, PL_QUERY_EVENTS))
 		return 0;
 	for (size_t i = 0; i < n; i++) {
 		if (has_events(sources[i]))
 			return 0;
 	}
-	pl_complain("%s: events are read from a daemon (http://HOST:PORT) or its history: %s",
+	return pl_fail(PL_EXIT_USAGE,
+		"%s: events are read from a daemon (http://HOST:PORT) or its history: %s",
 		sources[0],
 		is_live(sources[0]) ? "reports have paths and hops"
 				    : "a capture has paths and hops");
-	return PL_EXIT_USAGE;
 }
 
 static bool has_file(unsigned int stream, const char *const *sources, size_t n)
@@ -406,10 +400,9 @@ int pl_query_records_live(
 	for (unsigned int stream = 0; stream < PL_FLAT_MAX && !daemon; stream++) {
 		if (!pl_query_reads(query, stream) || has_file(stream, sources, n))
 			continue;
-		pl_complain(
+		return pl_fail(PL_EXIT_USAGE,
 			"query: %s beside paths, hops or events are read from files, NAME.%s, or from a daemon, and none is given",
 			pl_query_stream_name(stream), pl_flat((enum pl_flat_kind)stream)->name);
-		return PL_EXIT_USAGE;
 	}
 	code = check(query, sources, n);
 	for (size_t i = 0; code == 0 && i < n; i++)
@@ -417,8 +410,8 @@ int pl_query_records_live(
 	*ret = live > 0;
 	if (code != 0 || live == 0 || live == n)
 		return code;
-	pl_complain("query: reports as they arrive cannot be read together with what is stored");
-	return PL_EXIT_USAGE;
+	return pl_fail(PL_EXIT_USAGE,
+		"query: reports as they arrive cannot be read together with what is stored");
 }
 
 uint32_t pl_query_records_partitions(size_t n)
@@ -467,10 +460,8 @@ int pl_query_records_read(
 	struct reading *all = calloc(n, sizeof(*all)), *r;
 	int code = 0;
 
-	if (all == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (all == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	for (size_t i = 0; i < n; i++) {
 		all[i].from = sources[i];
 		all[i].to = records;

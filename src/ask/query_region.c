@@ -120,12 +120,10 @@ static int begin(struct reading *r, const struct pl_query_region *to)
 
 	r->kind = (enum pl_flat_kind)(p->content - PL_CONTENT_FLAT);
 	if (p->primitive != PL_APPEND || p->content < PL_CONTENT_FLAT ||
-		p->append.entry_bytes != pl_content_bytes(p->content)) {
-		pl_complain(
+		p->append.entry_bytes != pl_content_bytes(p->content))
+		return pl_fail(PL_EXIT_USAGE,
 			"%s has no records of packets, flows or DNS messages (pathline region info)",
 			r->path);
-		return PL_EXIT_USAGE;
-	}
 	if (!to->reads(to->arg, r->kind)) {
 		pl_query_complain_unread(r->path, r->kind, to->reads, to->arg);
 		return PL_EXIT_USAGE;
@@ -138,10 +136,8 @@ static int begin(struct reading *r, const struct pl_query_region *to)
 		return PL_EXIT_FAILED;
 	r->sources =
 		aligned_alloc(64, ((size_t)r->lists.lists * sizeof(*r->sources) + 63) / 64 * 64);
-	if (r->sources == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (r->sources == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	for (uint32_t i = 0; i < r->lists.lists; i++) {
 		struct source *s = &r->sources[i];
 
@@ -172,10 +168,8 @@ int pl_query_read_regions(const char *const *sources, size_t n, const struct pl_
 	struct reading *all = calloc(n, sizeof(*all));
 	int code = 0;
 
-	if (all == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (all == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	for (size_t k = 0; k < n && code == 0; k++)
 		code = open_region(&all[k], sources[k] + strlen(PL_QUERY_REGION), to);
 	if (code == 0)

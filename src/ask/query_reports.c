@@ -47,10 +47,9 @@ static int open_uri(struct pl_query_reports *r, const char *uri, const struct pl
 		for (size_t k = 0; k < r->n_uris; k++)
 			options.v6only |= pl_port_uri_v6only(uri, r->uris[k]);
 
-		if (r->n_ports == PL_QUERY_PORTS_MAX) {
-			pl_diag_set(diag, "%s: at most %d sockets", uri, PL_QUERY_PORTS_MAX);
-			return -EINVAL;
-		}
+		if (r->n_ports == PL_QUERY_PORTS_MAX)
+			return pl_diag_fail(
+				diag, -EINVAL, "%s: at most %d sockets", uri, PL_QUERY_PORTS_MAX);
 		e = pl_port_open(&r->ports[r->n_ports], uri, PL_PORT_RECV, &options, diag);
 		r->n_ports += e == 0;
 	}

@@ -194,10 +194,9 @@ static int add_rules(const struct pl_asking *a, struct pl_tap_rules *to)
 	struct pl_diag diag = { .text = "" };
 
 	for (size_t i = 0; i < a->args->rules->n; i++) {
-		if (pl_tap_rules_add(to, a->args->rules->items[i], &diag) < 0) {
-			pl_complain("--rule %s: %s", a->args->rules->items[i], diag.text);
-			return PL_EXIT_USAGE;
-		}
+		if (pl_tap_rules_add(to, a->args->rules->items[i], &diag) < 0)
+			return pl_fail(PL_EXIT_USAGE, "--rule %s: %s", a->args->rules->items[i],
+				diag.text);
 	}
 	return 0;
 }
@@ -247,10 +246,8 @@ static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)
 	const struct pl_service service = { &pl_tap_service_ops, t };
 	int code;
 
-	if (t == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (t == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	if (is_live(sources[0]))
 		go_live(a);
 	a->captures = a->live ? 0 : n;
@@ -424,10 +421,8 @@ static int ask_reports(struct pl_asking *a, const char *const *sources, size_t n
 	const struct pl_service service = { &pl_query_reports_service, r };
 	int code;
 
-	if (r == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (r == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	*r = (struct pl_query_reports){ .uris = sources,
 		.n_uris = n,
 		.decode = a->args->decode,
@@ -495,64 +490,52 @@ int pl_query_sources_check(struct pl_asking *a, const char *const *sources, size
 	enum pl_flat_kind kind;
 	size_t files = 0, regions = 0;
 
-	if (n == 0) {
-		pl_complain(
+	if (n == 0)
+		return pl_fail(PL_EXIT_USAGE,
 			pl_query_reads_records(a->query)
 				? "query: missing SOURCE: the folder of a history, a capture, or udp://HOST:PORT where reports arrive"
 				: "query: missing SOURCE: a capture, packet:IFACE, tc:IFACE, xdp:IFACE, afxdp:IFACE, drops:, udp://HOST:PORT, kafka://HOST/TOPIC, region:PATH or a file of records");
-		return PL_EXIT_USAGE;
-	}
 	if (!pl_query_is_member(a, sources, n) &&
-		(a->args->to != NULL || a->args->partials != NULL || a->args->transactions)) {
-		pl_complain("query: --to, --partials and --transactions are of members of a group: "
-			    "kafka://HOST/TOPIC with --group NAME%s",
+		(a->args->to != NULL || a->args->partials != NULL || a->args->transactions))
+		return pl_fail(PL_EXIT_USAGE,
+			"query: --to, --partials and --transactions are of members of a group: "
+			"kafka://HOST/TOPIC with --group NAME%s",
 			a->args->to != NULL ? "; rows of others go --into an output" : "");
-		return PL_EXIT_USAGE;
-	}
 	if (a->args->rules->n > 0 && (pl_query_reads_records(a->query) || is_topic(sources[0]) ||
-					     !pl_query_is_served(a, sources[0]))) {
-		pl_complain(
+					     !pl_query_is_served(a, sources[0])))
+		return pl_fail(PL_EXIT_USAGE,
 			"query: --rule is of packets that this command takes itself, from a capture, an "
 			"interface or udp://HOST:PORT; the records of %s were made before: give --rule "
 			"to the tap that makes them",
 			sources[0]);
-		return PL_EXIT_USAGE;
-	}
 	if (!pl_query_daemon_check(a->query, sources, n))
 		return PL_EXIT_USAGE;
 	if (pl_query_reads_records(a->query) && !is_topic(sources[0]))
 		return pl_query_records_live(a->query, sources, n, &a->reports);
-	if (a->args->decode_given) {
-		pl_complain(
+	if (a->args->decode_given)
+		return pl_fail(PL_EXIT_USAGE,
 			"query: the question reads no paths or hops, and --report-port, --dialect "
 			"and the like say how these are decoded");
-		return PL_EXIT_USAGE;
-	}
 	for (size_t i = 0; i < n; i++)
 		files += pl_query_file_kind(sources[i]) != PL_FLAT_MAX;
 	for (size_t i = 0; i < n; i++)
 		regions += is_region(sources[i]);
-	if (is_topic(sources[0]) && pl_query_reads_records(a->query)) {
-		pl_complain(
+	if (is_topic(sources[0]) && pl_query_reads_records(a->query))
+		return pl_fail(PL_EXIT_USAGE,
 			"query: a topic has records of packets, DNS messages or flows: paths, hops and events are read from a history, values from a daemon");
-		return PL_EXIT_USAGE;
-	}
-	if (is_topic(sources[0]) && (n > 1 || pl_query_kinds_read(a, &kind) > 1)) {
-		pl_complain(
+	if (is_topic(sources[0]) && (n > 1 || pl_query_kinds_read(a, &kind) > 1))
+		return pl_fail(PL_EXIT_USAGE,
 			n > 1 ? "query: a topic must be the only source of a question"
 			      : "query: a topic has records of one kind, and the question reads several");
-		return PL_EXIT_USAGE;
-	}
 	if (is_topic(sources[0]))
 		return 0;
 	if (files == 0 && regions == 0 && !pl_query_is_daemon(sources[0]) &&
 		marks_itself(sources, n) && !pl_query_made_of_packets(a->query))
 		return PL_EXIT_USAGE;
-	if ((files != 0 && files != n) || (regions != 0 && regions != n)) {
-		pl_complain("query: %s cannot be read together with other sources",
+	if ((files != 0 && files != n) || (regions != 0 && regions != n))
+		return pl_fail(PL_EXIT_USAGE,
+			"query: %s cannot be read together with other sources",
 			files != 0 ? "files of records" : "regions");
-		return PL_EXIT_USAGE;
-	}
 	return 0;
 }
 

@@ -55,20 +55,16 @@ static int ask_group(const struct pl_asking *a, const char *name, const char *ur
 	enum pl_flat_kind kind = PL_FLAT_MAX;
 	struct pl_query_sql args = *a->args;
 
-	if (into != NULL && args.to != NULL) {
-		pl_complain(
+	if (into != NULL && args.to != NULL)
+		return pl_fail(PL_EXIT_USAGE,
 			"query: --to %s and rows into %s: they go to one of them", args.to, into);
-		return PL_EXIT_USAGE;
-	}
 	args.to = into != NULL ? into : args.to;
 	if (args.form == NULL)
 		args.form = pl_out_forms[PL_OUT_TABLE];
 
-	if (pl_query_kinds_read(a, &kind) == 0) {
-		pl_complain(
+	if (pl_query_kinds_read(a, &kind) == 0)
+		return pl_fail(PL_EXIT_USAGE,
 			"query: a topic has packets, dns or flows, and the question reads none");
-		return PL_EXIT_USAGE;
-	}
 	return pl_query_group(&args, a->query, name, uri, kind);
 }
 
@@ -121,8 +117,8 @@ static int new_run(struct pl_asking *a, uint32_t partitions)
 
 	if (pl_query_run_new(&a->run, a->query, &config, take_row, a, &diag) == 0)
 		return 0;
-	pl_complain("query: %s", diag.text[0] != '\0' ? diag.text : strerror(ENOMEM));
-	return PL_EXIT_FAILED;
+	return pl_fail(
+		PL_EXIT_FAILED, "query: %s", diag.text[0] != '\0' ? diag.text : strerror(ENOMEM));
 }
 
 static int ask(struct pl_asking *a, const char *const *sources, size_t n)
@@ -146,15 +142,12 @@ static int ask_chart(struct pl_asking *a, const char *const *sources, size_t n)
 	struct pl_query_chart chart;
 	int code;
 
-	if (a->args->stats || a->args->count != 0) {
-		pl_complain("query: -o chart draws all rows: without %s",
+	if (a->args->stats || a->args->count != 0)
+		return pl_fail(PL_EXIT_USAGE, "query: -o chart draws all rows: without %s",
 			a->args->stats ? "--stats" : "--count");
-		return PL_EXIT_USAGE;
-	}
-	if (pl_query_chart_init(&chart, a->query, &diag) < 0) {
-		pl_complain("query: %s", diag.text[0] != '\0' ? diag.text : strerror(ENOMEM));
-		return PL_EXIT_USAGE;
-	}
+	if (pl_query_chart_init(&chart, a->query, &diag) < 0)
+		return pl_fail(PL_EXIT_USAGE, "query: %s",
+			diag.text[0] != '\0' ? diag.text : strerror(ENOMEM));
 	a->chart = &chart;
 	code = ask(a, sources, n);
 	a->chart = NULL;
@@ -169,12 +162,11 @@ static int ask_into(struct pl_asking *a, const char *name, const char *uri,
 	struct pl_query_into into;
 	int code;
 
-	if (a->args->form != NULL && strcmp(a->args->form, pl_out_forms[PL_OUT_JSONL]) != 0) {
-		pl_complain("query: rows that go to %s are JSON lines: -o %s is a form of standard "
-			    "output without --into",
+	if (a->args->form != NULL && strcmp(a->args->form, pl_out_forms[PL_OUT_JSONL]) != 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"query: rows that go to %s are JSON lines: -o %s is a form of standard "
+			"output without --into",
 			uri, a->args->form);
-		return PL_EXIT_USAGE;
-	}
 	code = pl_query_into_init(&into, a->query, uri, name, a->args->count);
 	if (code == 0) {
 		a->into = &into;
@@ -213,15 +205,12 @@ static int answer(struct pl_asking *a, const char *name, const char *question,
 	const char *into = NULL;
 	int code;
 
-	if (a->args->groups > UINT32_MAX) {
-		pl_complain(
+	if (a->args->groups > UINT32_MAX)
+		return pl_fail(PL_EXIT_USAGE,
 			"--groups %" PRIu64 " is too large: at most 4294967295", a->args->groups);
-		return PL_EXIT_USAGE;
-	}
-	if (a->args->export != NULL && pl_query_is_explain(a->query)) {
-		pl_complain("query: EXPLAIN asks for the plan of pathline: without --export");
-		return PL_EXIT_USAGE;
-	}
+	if (a->args->export != NULL && pl_query_is_explain(a->query))
+		return pl_fail(PL_EXIT_USAGE,
+			"query: EXPLAIN asks for the plan of pathline: without --export");
 	if (a->args->export != NULL)
 		return pl_query_export_print(a->query, question, a->args->export, sources, n);
 	if (pl_query_is_explain(a->query))
@@ -245,9 +234,8 @@ static int answer(struct pl_asking *a, const char *name, const char *question,
 	if (a->args->form != NULL && strcmp(a->args->form, PL_QUERY_CHART) == 0) {
 		if (into == NULL && !pl_query_is_member(a, sources, n))
 			return ask_chart(a, sources, n);
-		pl_complain(
+		return pl_fail(PL_EXIT_USAGE,
 			"query: -o chart draws on standard output what this process answers alone: without --into and --group");
-		return PL_EXIT_USAGE;
 	}
 	return pl_query_is_member(a, sources, n) ? ask_group(a, name, sources[0], into)
 	       : into != NULL                    ? ask_into(a, name, into, sources, n)

@@ -240,15 +240,12 @@ int pl_region_dump(const struct pl_region *g, const struct pl_region_args *args)
 
 	if (base == NULL)
 		return PL_EXIT_NOTHING;
-	if (params->primitive == PL_APPEND && args->list >= params->append.lists) {
-		pl_complain("the region has lists 0 to %" PRIu32, params->append.lists - 1);
-		return PL_EXIT_USAGE;
-	}
+	if (params->primitive == PL_APPEND && args->list >= params->append.lists)
+		return pl_fail(PL_EXIT_USAGE, "the region has lists 0 to %" PRIu32,
+			params->append.lists - 1);
 	d = calloc(1, sizeof(*d));
-	if (d == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (d == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	d->args = args;
 	d->content = params->content;
 	pl_row_out_init(&d->rows, args->form, columns[params->primitive],

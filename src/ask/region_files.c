@@ -19,10 +19,8 @@ static int open_file(
 	void *base;
 
 	if (f->regions[i] == NULL &&
-		pl_region_open(&f->regions[i], f->paths[i], PL_REGION_READ, NULL, &diag) < 0) {
-		pl_complain("%s", diag.text);
-		return PL_EXIT_FAILED;
-	}
+		pl_region_open(&f->regions[i], f->paths[i], PL_REGION_READ, NULL, &diag) < 0)
+		return pl_fail(PL_EXIT_FAILED, "%s", diag.text);
 	base = pl_region_store_of(f->regions[i], f->args);
 	if (base == NULL)
 		return PL_EXIT_NOTHING;
@@ -42,10 +40,9 @@ int pl_region_lookup(struct pl_region *g, const char *path, const struct pl_regi
 		.arg = &f };
 	int code;
 
-	if (args->collectors.n >= PL_COLLECTORS_MAX) {
-		pl_complain("--collector: more than %u collectors", PL_COLLECTORS_MAX);
-		return PL_EXIT_USAGE;
-	}
+	if (args->collectors.n >= PL_COLLECTORS_MAX)
+		return pl_fail(
+			PL_EXIT_USAGE, "--collector: more than %u collectors", PL_COLLECTORS_MAX);
 	for (unsigned int i = 1; i < at.n; i++)
 		f.paths[i] = args->collectors.items[i - 1];
 	code = pl_lookup_keys(&at, args, keys, n);

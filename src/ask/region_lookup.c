@@ -241,15 +241,11 @@ int pl_lookup_cardinality(struct pl_lookup *l, struct pl_diag *diag)
 
 int pl_lookup_check(const struct pl_store_params *params, const struct pl_region_args *args)
 {
-	if (params->primitive == PL_APPEND && args->list >= params->append.lists) {
-		pl_complain("the region has lists 0 to %" PRIu32, params->append.lists - 1);
-		return PL_EXIT_USAGE;
-	}
-	if (params->primitive == PL_POSTCARDS && params->hash == PL_HASH_DTA &&
-		args->nodes == NULL) {
-		pl_complain(
+	if (params->primitive == PL_APPEND && args->list >= params->append.lists)
+		return pl_fail(PL_EXIT_USAGE, "the region has lists 0 to %" PRIu32,
+			params->append.lists - 1);
+	if (params->primitive == PL_POSTCARDS && params->hash == PL_HASH_DTA && args->nodes == NULL)
+		return pl_fail(PL_EXIT_USAGE,
 			"missing --nodes: without check values a path is recognised by its possible nodes, such as --nodes 1-100");
-		return PL_EXIT_USAGE;
-	}
 	return 0;
 }

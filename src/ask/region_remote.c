@@ -51,10 +51,9 @@ static int take_key(void *arg, const char *key, const char *value, struct pl_dia
 	} else if (strcmp(key, "service") != 0 && strcmp(key, "queue") != 0 &&
 		   strcmp(key, "window") != 0) {
 		/* These three are for writing: a translator's URI is accepted as it is. */
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"roce: invalid '%s=%s': keys of a lookup are dev=packet:IFACE or udp://ADDRESS, connect=tcp or cm, timeout=100ms to 60s, dscp=0 to 63, ecn=on or off",
 			key, value);
-		return -EINVAL;
 	}
 	return 0;
 }
@@ -131,17 +130,15 @@ static int check_epoch(const struct remote *m, unsigned int i)
 	const struct pl_exchange *store = pl_reader_store(m->reader, i);
 	uint64_t epoch = store->epoch;
 
-	if (m->args->epoch != NULL && pl_parse_u64(m->args->epoch, &epoch) < 0) {
-		pl_complain("--epoch needs a number");
-		return PL_EXIT_USAGE;
-	}
+	if (m->args->epoch != NULL && pl_parse_u64(m->args->epoch, &epoch) < 0)
+		return pl_fail(PL_EXIT_USAGE, "--epoch needs a number");
 	if (epoch == store->epoch)
 		return 0;
-	pl_complain("epoch %" PRIu64
-		    " cannot be read over the network: %s serves the present one, %" PRIu64
-		    "; earlier ones are in files of its machine (collect --keep-epochs)",
+	return pl_fail(PL_EXIT_NOTHING,
+		"epoch %" PRIu64
+		" cannot be read over the network: %s serves the present one, %" PRIu64
+		"; earlier ones are in files of its machine (collect --keep-epochs)",
 		epoch, m->uri.servers[i], store->epoch);
-	return PL_EXIT_NOTHING;
 }
 
 static int open_store(
@@ -175,8 +172,8 @@ static int unchanged(void *arg, unsigned int i)
 		return 0;
 	if (r < 0)
 		return complain(r, &diag);
-	pl_complain("%s: the answers may be of both; look the keys up again", diag.text);
-	return PL_EXIT_FAILED;
+	return pl_fail(PL_EXIT_FAILED, "%s: the answers may be of both; look the keys up again",
+		diag.text);
 }
 
 int pl_region_lookup_remote(

@@ -71,10 +71,9 @@ static int same_store(struct spread *s, const struct pl_lookup *l, unsigned int 
 		s->any == NULL ||
 		memcmp(&s->any->q.params, &l->q.params, sizeof(struct pl_store_params)) == 0)
 		return 0;
-	pl_complain(
+	return pl_fail(PL_EXIT_USAGE,
 		"%s differs from the store of the first collector (parameters and seed must be equal)",
 		s->at->names[i]);
-	return PL_EXIT_USAGE;
 }
 
 /* Opens a collector's store. Returns 0, or an exit code; prints the error the first time. */
@@ -326,10 +325,8 @@ static int read_group(struct spread *s, struct pl_key_source *source, struct gro
 		g->n++;
 		carry(params, form, k->key);
 		k->text = strdup(text);
-		if (k->text == NULL) {
-			pl_complain("out of memory");
-			return PL_EXIT_FAILED;
-		}
+		if (k->text == NULL)
+			return pl_fail(PL_EXIT_FAILED, "out of memory");
 	}
 	return 0;
 }
@@ -479,10 +476,9 @@ int pl_lookup_keys(const struct pl_lookup_at *at, const struct pl_region_args *a
 	struct spread s = { .at = at, .args = args };
 	int code = 0;
 
-	if (args->nodes != NULL && pl_nodes_parse(args->nodes, &s.nodes) < 0) {
-		pl_complain("--nodes needs numbers and ranges, such as 1-100,205");
-		return PL_EXIT_USAGE;
-	}
+	if (args->nodes != NULL && pl_nodes_parse(args->nodes, &s.nodes) < 0)
+		return pl_fail(
+			PL_EXIT_USAGE, "--nodes needs numbers and ranges, such as 1-100,205");
 	code = open_any(&s);
 	if (code == 0)
 		code = look_up(&s, keys, n);

@@ -49,11 +49,8 @@ static int open_socket(const char *uri)
 	uint16_t port;
 	int fd, v6only = 0;
 
-	if (pl_parse_endpoint(text, &addr, &port) < 0 || port == 0 ||
-		pl_addr_is_unspecified(&addr)) {
-		pl_complain("report: \"%s\" is not udp://ADDRESS:PORT", uri);
-		return -EINVAL;
-	}
+	if (pl_parse_endpoint(text, &addr, &port) < 0 || port == 0 || pl_addr_is_unspecified(&addr))
+		return pl_fail(-EINVAL, "report: \"%s\" is not udp://ADDRESS:PORT", uri);
 	memcpy(&to.sin6_addr, addr.b, 16);
 	to.sin6_port = htons(port);
 	fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -126,8 +123,7 @@ static void step(struct pl_report_item *item)
 
 static int refuse(const char *what)
 {
-	pl_complain("report: %s", what);
-	return -EINVAL;
+	return pl_fail(-EINVAL, "report: %s", what);
 }
 
 static int put(struct job *j, const struct pl_dta_report *report)

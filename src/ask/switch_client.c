@@ -15,12 +15,10 @@ int pl_switch_ask(
 {
 	int r;
 
-	if (request->len > PL_SWITCH_ASK_MAX) {
-		pl_diag_set(diag,
+	if (request->len > PL_SWITCH_ASK_MAX)
+		return pl_diag_fail(diag, -EMSGSIZE,
 			"a request has %u bytes at most, this one %zu: make several of its changes",
 			PL_SWITCH_ASK_MAX, request->len);
-		return -EMSGSIZE;
-	}
 	ret->limit = ANSWER_MAX;
 	r = pl_local_ask(path, request, PATIENCE_S, ret);
 	if (r == -ECONNREFUSED || r == -ENOENT)

@@ -172,10 +172,9 @@ static int check_entry(const struct pl_switch_controller *c, struct pl_diag *dia
 	for (size_t i = 0; i < 3; i++) {
 		if (strstr(c->entry, names[i]) != NULL)
 			continue;
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"the entry has no %s: write roce_write … va={va} rkey={rkey} qpn={qpn}",
 			names[i]);
-		return -EINVAL;
 	}
 	return 0;
 }

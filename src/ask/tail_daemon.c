@@ -183,10 +183,8 @@ static int follow(struct pl_client *client, struct tail *t, const char *path)
 		if (*t->args->stopped || t->gone || t->tapped.rows.gone ||
 			(t->args->limit > 0 && t->printed >= t->args->limit))
 			return PL_EXIT_OK;
-		if (t->error != 0) {
-			pl_complain("%s", strerrordesc_np(-t->error));
-			return PL_EXIT_FAILED;
-		}
+		if (t->error != 0)
+			return pl_fail(PL_EXIT_FAILED, "%s", strerrordesc_np(-t->error));
 		ever = ever || began || r == 0;
 		/* A refused request stays refused, and it does not wait for a daemon that was never
 		 * there. */
@@ -217,10 +215,8 @@ int pl_tail_daemon(const struct pl_tail_daemon *args)
 	char path[1200];
 	int code;
 
-	if (!make_path(args, path, sizeof(path))) {
-		pl_complain("--where: too long for a request");
-		return PL_EXIT_USAGE;
-	}
+	if (!make_path(args, path, sizeof(path)))
+		return pl_fail(PL_EXIT_USAGE, "--where: too long for a request");
 	code = pl_client_new(&client, args->client, &diag);
 	if (code != 0) {
 		pl_complain_diag(&diag);

@@ -87,10 +87,8 @@ int pl_tail_history(const struct pl_tail_history *args)
 	struct follower *f = calloc(1, sizeof(*f));
 	int code;
 
-	if (f == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (f == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	f->args = args;
 	if (args->since != NULL &&
 		pl_parse_time(args->since, pl_clock_real_ns(), &walk.since_ns) < 0) {

@@ -65,20 +65,15 @@ int pl_tail_segments(const struct pl_tail_history *args)
 	uint64_t since_ns = 0;
 	int code;
 
-	if (args->where != NULL || args->events || args->paths || args->show_loss) {
-		pl_complain(
+	if (args->where != NULL || args->events || args->paths || args->show_loss)
+		return pl_fail(PL_EXIT_USAGE,
 			"%s has loss and delay of marked packets: --where, --events, --paths and --show-loss are for histories; 'pathline query' has conditions (FROM segments WHERE …)",
 			args->from);
-		return PL_EXIT_USAGE;
-	}
-	if (args->since != NULL && pl_parse_time(args->since, pl_clock_real_ns(), &since_ns) < 0) {
-		pl_complain("--since needs a time (2026-11-22T01:37:27Z) or an age (10m)");
-		return PL_EXIT_USAGE;
-	}
-	if (pl_flat_file_open(&f, args->from, PL_FLAT_SEG192, &diag) < 0) {
-		pl_complain("%s", diag.text);
-		return PL_EXIT_UNAVAILABLE;
-	}
+	if (args->since != NULL && pl_parse_time(args->since, pl_clock_real_ns(), &since_ns) < 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"--since needs a time (2026-11-22T01:37:27Z) or an age (10m)");
+	if (pl_flat_file_open(&f, args->from, PL_FLAT_SEG192, &diag) < 0)
+		return pl_fail(PL_EXIT_UNAVAILABLE, "%s", diag.text);
 	code = print(args, &f, since_ns);
 	pl_flat_file_close(&f);
 	return code;

@@ -34,10 +34,9 @@ void pl_arg_numbers_begin(const struct pl_arg_number *numbers, size_t n)
 int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (*numbers[i].v == 0) {
-			pl_complain("%s: --%s must be greater than 0", command, numbers[i].name);
-			return PL_EXIT_USAGE;
-		}
+		if (*numbers[i].v == 0)
+			return pl_fail(PL_EXIT_USAGE, "%s: --%s must be greater than 0", command,
+				numbers[i].name);
 		if (*numbers[i].v == PL_OPT_NOT_GIVEN)
 			*numbers[i].v = 0;
 	}

@@ -30,12 +30,11 @@ static int run(int argc, char **argv)
 		execv(path, argv);
 		if (errno == ENOENT || errno == ENOTDIR)
 			continue;
-		pl_complain("%s: %s", path, strerror(errno));
-		return PL_EXIT_UNAVAILABLE;
+		return pl_fail(PL_EXIT_UNAVAILABLE, "%s: %s", path, strerror(errno));
 	}
-	pl_complain("the benchmarks (pathline-bench) are not installed beside this program; "
-		    "in the source tree \"make bench\" builds and runs them");
-	return PL_EXIT_UNAVAILABLE;
+	return pl_fail(PL_EXIT_UNAVAILABLE,
+		"the benchmarks (pathline-bench) are not installed beside this program; "
+		"in the source tree \"make bench\" builds and runs them");
 }
 
 const struct pl_command pl_command_bench = {

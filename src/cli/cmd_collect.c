@@ -57,16 +57,14 @@ static int add_region(struct pl_config *config, const char *operand)
 		dot = strrchr(slash, '.');
 		n = dot != NULL && dot > slash ? (size_t)(dot - slash) : strlen(slash);
 	}
-	if (n == 0 || n > PL_EXCHANGE_NAME_MAX) {
-		pl_complain("%s: a region's name has 1 to %d bytes; NAME=FILE gives it another",
+	if (n == 0 || n > PL_EXCHANGE_NAME_MAX)
+		return pl_fail(PL_EXIT_USAGE,
+			"%s: a region's name has 1 to %d bytes; NAME=FILE gives it another",
 			operand, PL_EXCHANGE_NAME_MAX);
-		return PL_EXIT_USAGE;
-	}
 	if (pl_config_add_region(
 		    config, PL_WRITER_RDMA, slash, n, equals != NULL ? equals + 1 : operand) == 0)
 		return 0;
-	pl_complain("out of memory");
-	return PL_EXIT_FAILED;
+	return pl_fail(PL_EXIT_FAILED, "out of memory");
 }
 
 /* Returns 0, or prints the error and returns an exit code. */
@@ -76,30 +74,24 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 	const char *wrong;
 	int code;
 
-	if (operands->n < 2 || operands->n - 1 > PL_COLLECTOR_STORES_MAX) {
-		pl_complain("collect: missing INTERFACE or REGION (1 to %d region files)",
+	if (operands->n < 2 || operands->n - 1 > PL_COLLECTOR_STORES_MAX)
+		return pl_fail(PL_EXIT_USAGE,
+			"collect: missing INTERFACE or REGION (1 to %d region files)",
 			PL_COLLECTOR_STORES_MAX);
-		return PL_EXIT_USAGE;
-	}
-	if (args.workers == 0 || args.workers > PL_SIGNAL_WORKERS_MAX) {
-		pl_complain("collect: --workers must be from 1 to %d", PL_SIGNAL_WORKERS_MAX);
-		return PL_EXIT_USAGE;
-	}
+	if (args.workers == 0 || args.workers > PL_SIGNAL_WORKERS_MAX)
+		return pl_fail(PL_EXIT_USAGE, "collect: --workers must be from 1 to %d",
+			PL_SIGNAL_WORKERS_MAX);
 	code = pl_args_configure(config, &args.rdma);
 	for (size_t i = 1; code == 0 && i < operands->n; i++)
 		code = add_region(config, operands->items[i]);
 	if (code != 0)
 		return code;
 	config->rdma.interface = strdup(operands->items[0]);
-	if (config->rdma.interface == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (config->rdma.interface == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	wrong = pl_config_wrong_rdma(config);
-	if (wrong != NULL) {
-		pl_complain("collect: %s", wrong);
-		return PL_EXIT_USAGE;
-	}
+	if (wrong != NULL)
+		return pl_fail(PL_EXIT_USAGE, "collect: %s", wrong);
 	pl_memory_configure(&x->memory, config);
 	x->memory.options.on_immediate = args.on_immediate;
 	x->memory.options.workers = (unsigned int)args.workers;

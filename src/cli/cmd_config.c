@@ -145,18 +145,16 @@ static int run(int argc, char **argv)
 	word = n > 0 ? operands.items[0] : "";
 	file = n > 1 ? operands.items[1] : NULL;
 	pl_opt_list_done(&operands);
-	if (args.full && strcmp(word, "init") != 0) {
-		pl_complain("--full belongs to \"config init\"");
-		return PL_EXIT_USAGE;
-	}
+	if (args.full && strcmp(word, "init") != 0)
+		return pl_fail(PL_EXIT_USAGE, "--full belongs to \"config init\"");
 	if (n <= 2 && strcmp(word, "check") == 0)
 		return check(file);
 	if (n <= 2 && strcmp(word, "dump") == 0)
 		return dump(file);
 	if (n == 1 && strcmp(word, "init") == 0)
 		return init();
-	pl_complain("config takes one of: check [FILE], dump [FILE], init [--full]");
-	return PL_EXIT_USAGE;
+	return pl_fail(
+		PL_EXIT_USAGE, "config takes one of: check [FILE], dump [FILE], init [--full]");
 }
 
 const struct pl_command pl_command_config = {

@@ -59,12 +59,11 @@ static int run(int argc, char **argv)
 	marking = operands.n == 1 && strcmp(operands.items[0], words[1]) == 0;
 	code = packets || marking ? 0 : (int)operands.n;
 	pl_opt_list_done(&operands);
-	if (code > 0 || args.rate <= 0 || (args.to != NULL && !packets)) {
-		pl_complain(code > 0         ? "demo: operands are \"packets\" or \"marking\""
-			    : args.rate <= 0 ? "--rate must be greater than 0"
-					     : "--to is for demo packets");
-		return PL_EXIT_USAGE;
-	}
+	if (code > 0 || args.rate <= 0 || (args.to != NULL && !packets))
+		return pl_fail(
+			PL_EXIT_USAGE, code > 0 ? "demo: operands are \"packets\" or \"marking\""
+				       : args.rate <= 0 ? "--rate must be greater than 0"
+							: "--to is for demo packets");
 	if (packets)
 		return pl_demo_packets(&args);
 	if (marking)

@@ -126,26 +126,19 @@ static const char *destination(const struct pl_opt_list *operands)
 
 static int check_usage(const struct pl_opt_list *operands, const char *uri)
 {
-	if (operands->n > 2 || (o.file != NULL && operands->n > 1)) {
-		pl_complain("gen: more than one destination");
-		return -EINVAL;
-	}
-	if (uri == NULL && !o.dry_run) {
-		pl_complain(
+	if (operands->n > 2 || (o.file != NULL && operands->n > 1))
+		return pl_fail(-EINVAL, "gen: more than one destination");
+	if (uri == NULL && !o.dry_run)
+		return pl_fail(-EINVAL,
 			"gen: missing destination: udp://HOST:PORT, packet:IFACE, afxdp:IFACE, -w FILE or --dry-run");
-		return -EINVAL;
-	}
 	if (uri != NULL && !pl_gen_is_live(uri) &&
-		(o.flood || (o.count == 0 && o.duration_ns == 0 && strcmp(uri, "-") != 0))) {
-		pl_complain(
+		(o.flood || (o.count == 0 && o.duration_ns == 0 && strcmp(uri, "-") != 0)))
+		return pl_fail(-EINVAL,
 			o.flood ? "gen: --flood needs a destination to send to, not a file or a dry run"
 				: "gen: -w needs --count or --duration, or the file would never end");
-		return -EINVAL;
-	}
-	if (uri == NULL && o.count == 0 && o.duration_ns == 0) {
-		pl_complain("gen: --dry-run needs --count or --duration, or it would never end");
-		return -EINVAL;
-	}
+	if (uri == NULL && o.count == 0 && o.duration_ns == 0)
+		return pl_fail(-EINVAL,
+			"gen: --dry-run needs --count or --duration, or it would never end");
 	return 0;
 }
 

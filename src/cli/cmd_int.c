@@ -150,10 +150,8 @@ static int printer_open(struct printer *p)
 		return code;
 	p->out.lines = args.service.stats;
 	if (pl_decode_new(&p->decode, &decode) < 0 ||
-		pl_record_batch_init(&p->records, BATCH_PATHS, BATCH_HOPS) < 0) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+		pl_record_batch_init(&p->records, BATCH_PATHS, BATCH_HOPS) < 0)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	p->records.flush = pl_record_out_flush_batch;
 	p->records.flush_arg = &p->out;
 	return 0;
@@ -172,8 +170,8 @@ static int most(const char *name, uint64_t v, uint64_t limit)
 {
 	if (v <= limit)
 		return 0;
-	pl_complain("--%s %" PRIu64 " is too large: at most %" PRIu64, name, v, limit);
-	return PL_EXIT_USAGE;
+	return pl_fail(
+		PL_EXIT_USAGE, "--%s %" PRIu64 " is too large: at most %" PRIu64, name, v, limit);
 }
 
 static int check_numbers(bool sink)
@@ -191,20 +189,16 @@ static int check_numbers(bool sink)
 		code = most(limits[i].name, limits[i].v, limits[i].limit);
 	if (code != 0)
 		return code;
-	if (args.dscp == 0) {
-		pl_complain("--dscp 0 is what packets without a mark have; choose 1 to 63");
-		return PL_EXIT_USAGE;
-	}
+	if (args.dscp == 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"--dscp 0 is what packets without a mark have; choose 1 to 63");
 	if (args.ring_bytes != 0 &&
-		(args.ring_bytes < 65536 || (args.ring_bytes & (args.ring_bytes - 1)) != 0)) {
-		pl_complain(
+		(args.ring_bytes < 65536 || (args.ring_bytes & (args.ring_bytes - 1)) != 0))
+		return pl_fail(PL_EXIT_USAGE,
 			"--ring %" PRIu64 " must be a power of two from 64KiB on", args.ring_bytes);
-		return PL_EXIT_USAGE;
-	}
-	if (sink && args.every == 0) {
-		pl_complain("--every 0 would report nothing; give 1 for each packet, or --change");
-		return PL_EXIT_USAGE;
-	}
+	if (sink && args.every == 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"--every 0 would report nothing; give 1 for each packet, or --change");
 	return 0;
 }
 
@@ -228,15 +222,12 @@ static int check_role(bool sink)
 	for (size_t i = 0; i < sizeof(options_of) / sizeof(options_of[0]); i++) {
 		if (!options_of[i].given || options_of[i].of_sink == sink)
 			continue;
-		pl_complain("--%s is an option of int %s, not of int %s", options_of[i].name,
-			sink ? "source" : "sink", sink ? "sink" : "source");
-		return PL_EXIT_USAGE;
+		return pl_fail(PL_EXIT_USAGE, "--%s is an option of int %s, not of int %s",
+			options_of[i].name, sink ? "source" : "sink", sink ? "sink" : "source");
 	}
-	if (args.every != 1 && args.change_ns != 0) {
-		pl_complain(
+	if (args.every != 1 && args.change_ns != 0)
+		return pl_fail(PL_EXIT_USAGE,
 			"--every and --change are two ways to choose what is reported: give one");
-		return PL_EXIT_USAGE;
-	}
 	return 0;
 }
 
@@ -245,19 +236,16 @@ static int read_rules(struct pl_int_host_options *o, bool sink)
 	struct pl_diag diag = { .text = "" };
 
 	for (size_t i = 0; i < args.rules.n; i++) {
-		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0) {
-			pl_complain("--rule %s: %s", args.rules.items[i], diag.text);
-			return PL_EXIT_USAGE;
-		}
+		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0)
+			return pl_fail(
+				PL_EXIT_USAGE, "--rule %s: %s", args.rules.items[i], diag.text);
 	}
 	o->rules_file = args.rules_file;
 	if (args.rules.n > 0 || args.rules_file != NULL)
 		return 0;
-	if (!sink) {
-		pl_complain(
+	if (!sink)
+		return pl_fail(PL_EXIT_USAGE,
 			"int source: say which packets get INT by --rule or --rules, such as --rule \"take dst=10.0.0.0/8\"; their receivers must have a sink");
-		return PL_EXIT_USAGE;
-	}
 	return pl_tap_rules_add(&o->rules, "take", &diag) < 0 ? PL_EXIT_FAILED : 0;
 }
 
@@ -270,18 +258,13 @@ static int read_args(struct pl_int_host_options *o, bool sink)
 		code = check_role(sink);
 	if (code != 0)
 		return code;
-	if (args.dev == NULL) {
-		pl_complain("int: name the interface by --dev");
-		return PL_EXIT_USAGE;
-	}
-	if (args.node == 0) {
-		pl_complain("int: give this host a node id by --node, which no other node has");
-		return PL_EXIT_USAGE;
-	}
-	if (args.to.n > PL_INT_HOST_TO_MAX) {
-		pl_complain("at most %d collectors", PL_INT_HOST_TO_MAX);
-		return PL_EXIT_USAGE;
-	}
+	if (args.dev == NULL)
+		return pl_fail(PL_EXIT_USAGE, "int: name the interface by --dev");
+	if (args.node == 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"int: give this host a node id by --node, which no other node has");
+	if (args.to.n > PL_INT_HOST_TO_MAX)
+		return pl_fail(PL_EXIT_USAGE, "at most %d collectors", PL_INT_HOST_TO_MAX);
 	*o = (struct pl_int_host_options){ .hw_id = (uint8_t)args.hw_id,
 		.to = args.to.items,
 		.n_to = args.to.n,

@@ -157,8 +157,7 @@ static int down(const char *what)
 
 	if (r < 0)
 		return say(r, &diag);
-	pl_complain("the lab '%s' is down", name);
-	return PL_EXIT_OK;
+	return pl_fail(PL_EXIT_OK, "the lab '%s' is down", name);
 }
 
 static int show(const char *what)
@@ -320,11 +319,10 @@ static int make_traffic(struct pl_lab_traffic *t, const char *kind)
 	unsigned int k = pl_opt_place(pl_lab_traffic_kinds, kind);
 	const bool dns = k == PL_LAB_DNS;
 
-	if (pl_lab_traffic_kinds[k] == NULL) {
-		pl_complain("lab traffic: no kind '%s': bulk, udp, onoff, incast, request or dns",
+	if (pl_lab_traffic_kinds[k] == NULL)
+		return pl_fail(PL_EXIT_USAGE,
+			"lab traffic: no kind '%s': bulk, udp, onoff, incast, request or dns",
 			kind);
-		return PL_EXIT_USAGE;
-	}
 	t->kind = (enum pl_lab_traffic_kind)k;
 	t->duration_ns = args.duration_ns;
 	t->on_ns = args.on_ns;
@@ -332,11 +330,9 @@ static int make_traffic(struct pl_lab_traffic *t, const char *kind)
 	t->rate_bps = (uint64_t)args.rate;
 	t->size = (uint32_t)(args.size != 0 ? args.size : dns ? 200 : 1000);
 	if (args.rate < 1000 || args.rate > 1e11 || args.size > 65000 || t->size < 20 ||
-		t->duration_ns == 0 || t->on_ns == 0) {
-		pl_complain(
+		t->duration_ns == 0 || t->on_ns == 0)
+		return pl_fail(PL_EXIT_USAGE,
 			"lab traffic: --rate is from 1k to 100G, --size from 20 to 65000, and no time is 0");
-		return PL_EXIT_USAGE;
-	}
 	return 0;
 }
 
@@ -402,31 +398,24 @@ static int check_given(const char *word, size_t n)
 	if (words[pl_opt_place(words, word)] == NULL) {
 		const char *near = pl_nearest(word, words, sizeof(words) / sizeof(words[0]) - 1);
 
-		pl_complain(
+		return pl_fail(PL_EXIT_USAGE,
 			"lab needs one of: up, down, show, check, apply, exec, impair, truth, traffic%s%s%s",
 			near != NULL ? "; did you mean " : "", near != NULL ? near : "",
 			near != NULL ? "?" : "");
-		return PL_EXIT_USAGE;
 	}
 	if (n == 1) {
 		ask_for_lab(word);
 		return PL_EXIT_USAGE;
 	}
-	if (n == 2 && strcmp(word, "exec") == 0) {
-		pl_complain(
+	if (n == 2 && strcmp(word, "exec") == 0)
+		return pl_fail(PL_EXIT_USAGE,
 			"lab exec: missing NODE: a node of the lab; 'pathline lab show FILE' lists them");
-		return PL_EXIT_USAGE;
-	}
-	if (form != NULL ? n < least || n > (least > 3 ? 60 : 200) : n != 2) {
-		pl_complain("usage: pathline lab %s%s", form != NULL ? form : word,
-			form != NULL ? "" : " FILE");
-		return PL_EXIT_USAGE;
-	}
-	if ((args.dry_run || args.tier != NULL) && strcmp(word, "up") != 0) {
-		pl_complain(
-			"lab %s: --%s applies to up only", word, args.dry_run ? "dry-run" : "tier");
-		return PL_EXIT_USAGE;
-	}
+	if (form != NULL ? n < least || n > (least > 3 ? 60 : 200) : n != 2)
+		return pl_fail(PL_EXIT_USAGE, "usage: pathline lab %s%s",
+			form != NULL ? form : word, form != NULL ? "" : " FILE");
+	if ((args.dry_run || args.tier != NULL) && strcmp(word, "up") != 0)
+		return pl_fail(PL_EXIT_USAGE, "lab %s: --%s applies to up only", word,
+			args.dry_run ? "dry-run" : "tier");
 	return 0;
 }
 

@@ -61,23 +61,19 @@ static int listen_packets(const struct pl_opt_list *uris)
 		.duration_ns = args.duration_ns };
 	const struct pl_opt_list usual = { .items = (const char *[]){ "udp://:40050" }, .n = 1 };
 
-	if (args.packets + args.flows + args.dns + args.drops > 1) {
-		pl_complain("listen: one of --packets, --flows, --dns and --drops");
-		return PL_EXIT_USAGE;
-	}
-	if (pl_decode_args_given(&args.decode) || args.filter != NULL) {
-		pl_complain(
+	if (args.packets + args.flows + args.dns + args.drops > 1)
+		return pl_fail(
+			PL_EXIT_USAGE, "listen: one of --packets, --flows, --dns and --drops");
+	if (pl_decode_args_given(&args.decode) || args.filter != NULL)
+		return pl_fail(PL_EXIT_USAGE,
 			"listen: settings of reports and --filter are not of records of packets");
-		return PL_EXIT_USAGE;
-	}
 	for (size_t i = 0; i < uris->n; i++) {
 		if (pl_tap_source_is_tmpkt(uris->items[i]))
 			continue;
-		pl_complain(
+		return pl_fail(PL_EXIT_USAGE,
 			"%s: records of packets arrive at udp://HOST:PORT, packet:IFACE?carries=tmpkt "
 			"or afxdp:IFACE?carries=tmpkt; 'pathline tap' makes them of an interface's packets",
 			uris->items[i]);
-		return PL_EXIT_USAGE;
 	}
 	return pl_packets_print(&packets, uris->n > 0 ? uris : &usual);
 }

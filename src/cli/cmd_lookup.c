@@ -80,15 +80,11 @@ static int lookup(const char *from, const char *word, const char *const *keys, s
 
 	if (strcmp(word, "key") == 0)
 		return query_region(from, keys, n);
-	if (n == 0) {
-		pl_complain("lookup %s: missing key", word);
-		return PL_EXIT_USAGE;
-	}
-	if (args.region.collectors.n > 0 || args.region.all) {
-		pl_complain(
-			"lookup %s: --%s is for key", word, args.region.all ? "all" : "collector");
-		return PL_EXIT_USAGE;
-	}
+	if (n == 0)
+		return pl_fail(PL_EXIT_USAGE, "lookup %s: missing key", word);
+	if (args.region.collectors.n > 0 || args.region.all)
+		return pl_fail(PL_EXIT_USAGE, "lookup %s: --%s is for key", word,
+			args.region.all ? "all" : "collector");
 	code = pl_lookup_history(&history);
 	if (source.failed)
 		code = PL_EXIT_FAILED;

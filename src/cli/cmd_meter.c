@@ -31,7 +31,6 @@ static const char *const modes[] = { "tc", "native", NULL };
 static const char *const methods[] = {
 #define PL_MARK_METHOD(number, id, name, help) [(number)-1] = (name),
 #include "record/fields.def"
-#undef PL_MARK_METHOD
 	"quic",
 	"hash",
 	NULL,
@@ -140,18 +139,16 @@ static int read_files(struct pl_mark_read_options *o, size_t files)
 		{ "write", captures.write != NULL && !pl_mark_read_is_of_results(captures.write) },
 		{ "stats", args.service.stats } };
 
-	if (files < o->n) {
-		pl_complain(
+	if (files < o->n)
+		return pl_fail(PL_EXIT_USAGE,
 			"meter: give captures or files of records: a file of a capture's counts "
 			"is written by --read CAPTURE --records --write NAME.mark128");
-		return PL_EXIT_USAGE;
-	}
 	for (size_t i = 0; i < sizeof(of_captures) / sizeof(of_captures[0]); i++) {
 		if (!of_captures[i].given)
 			continue;
-		pl_complain("--%s is an option for captures, not for files of records",
+		return pl_fail(PL_EXIT_USAGE,
+			"--%s is an option for captures, not for files of records",
 			of_captures[i].name);
-		return PL_EXIT_USAGE;
 	}
 	o->of_files = true;
 	o->guard_ns = 0;
@@ -181,14 +178,12 @@ static int hash_args(struct pl_mark_read_options *o)
 	for (size_t i = 0; i < sizeof(of_marks) / sizeof(of_marks[0]); i++) {
 		if (!of_marks[i].given)
 			continue;
-		pl_complain("--%s is an option for marked packets, not for --method hash",
+		return pl_fail(PL_EXIT_USAGE,
+			"--%s is an option for marked packets, not for --method hash",
 			of_marks[i].name);
-		return PL_EXIT_USAGE;
 	}
-	if (o->period_ns < PL_MARK_PERIOD_MIN_NS || o->period_ns > PL_MARK_PERIOD_MAX_NS) {
-		pl_complain("meter: --period is from 1us to 1h");
-		return PL_EXIT_USAGE;
-	}
+	if (o->period_ns < PL_MARK_PERIOD_MIN_NS || o->period_ns > PL_MARK_PERIOD_MAX_NS)
+		return pl_fail(PL_EXIT_USAGE, "meter: --period is from 1us to 1h");
 	o->unmarked = true;
 	return 0;
 }
@@ -209,8 +204,7 @@ static int rule_args(struct pl_tap_rules *ret)
 		r = pl_tap_rules_add(ret, "skip", &diag);
 	if (r == 0)
 		return 0;
-	pl_complain("--rule %s: %s", text, diag.text);
-	return PL_EXIT_USAGE;
+	return pl_fail(PL_EXIT_USAGE, "--rule %s: %s", text, diag.text);
 }
 
 /* Returns 0, or prints the error and returns an exit code. */
@@ -219,15 +213,11 @@ static int sample_args(struct pl_mark_read_options *o)
 	const bool given = captures.samples != PL_OPT_NOT_GIVEN;
 
 	o->samples = given ? (uint32_t)captures.samples : is_hash() ? SAMPLES_DEFAULT : 0;
-	if (given && (captures.samples < 2 || captures.samples > SAMPLES_MAX)) {
-		pl_complain("meter: --samples is from 2 to %u", SAMPLES_MAX);
-		return PL_EXIT_USAGE;
-	}
-	if (given && !is_hash() && (o->method == PL_MARK_PULSE || o->records)) {
-		pl_complain(
+	if (given && (captures.samples < 2 || captures.samples > SAMPLES_MAX))
+		return pl_fail(PL_EXIT_USAGE, "meter: --samples is from 2 to %u", SAMPLES_MAX);
+	if (given && !is_hash() && (o->method == PL_MARK_PULSE || o->records))
+		return pl_fail(PL_EXIT_USAGE,
 			"--samples is of blocks that are compared by their colour: not for --method pulse, nor --records");
-		return PL_EXIT_USAGE;
-	}
 	return 0;
 }
 
@@ -235,19 +225,16 @@ static int sample_args(struct pl_mark_read_options *o)
  * after an error message. */
 static int back_args(struct pl_mark_read_options *o)
 {
-	if (captures.back.n > PL_MARK_BACK_MAX) {
-		pl_complain("meter: at most %d --back", PL_MARK_BACK_MAX);
-		return PL_EXIT_USAGE;
-	}
+	if (captures.back.n > PL_MARK_BACK_MAX)
+		return pl_fail(PL_EXIT_USAGE, "meter: at most %d --back", PL_MARK_BACK_MAX);
 	for (size_t i = 0; i < captures.back.n; i++) {
 		struct pl_prefix *p = &o->back[o->n_back++];
 		unsigned int bits = 0;
 
-		if (pl_parse_prefix(captures.back.items[i], &p->addr, &bits) < 0) {
-			pl_complain("--back %s: a prefix of IPv4 or IPv6, such as 10.1.0.0/16",
+		if (pl_parse_prefix(captures.back.items[i], &p->addr, &bits) < 0)
+			return pl_fail(PL_EXIT_USAGE,
+				"--back %s: a prefix of IPv4 or IPv6, such as 10.1.0.0/16",
 				captures.back.items[i]);
-			return PL_EXIT_USAGE;
-		}
 		p->bits = (uint8_t)bits;
 	}
 	return 0;
@@ -263,10 +250,8 @@ static int mark_args(struct pl_mark_read_options *o, const struct pl_mark_spread
 
 	if (pl_mark_where_parse(&o->where, o->method, given ? args.bits.items : usual,
 		    given ? args.bits.n : 1, &diag) < 0 ||
-		pl_mark_guard_check(&o->guard_ns, o->method, o->period_ns, spread, &diag) < 0) {
-		pl_complain("meter: %s", diag.text);
-		return PL_EXIT_USAGE;
-	}
+		pl_mark_guard_check(&o->guard_ns, o->method, o->period_ns, spread, &diag) < 0)
+		return pl_fail(PL_EXIT_USAGE, "meter: %s", diag.text);
 	return 0;
 }
 
@@ -310,38 +295,29 @@ static int read_args(struct pl_mark_read_options *o)
 		.stats = args.service.stats,
 	};
 	if (o->n > PL_MARK_READ_MAX || o->n_links > PL_MARK_LINKS_MAX ||
-		o->n_zooms > PL_MARK_ZOOMS_MAX) {
-		pl_complain("meter: at most %d captures, %d links and %d --zoom", PL_MARK_READ_MAX,
-			PL_MARK_LINKS_MAX, PL_MARK_ZOOMS_MAX);
-		return PL_EXIT_USAGE;
-	}
+		o->n_zooms > PL_MARK_ZOOMS_MAX)
+		return pl_fail(PL_EXIT_USAGE, "meter: at most %d captures, %d links and %d --zoom",
+			PL_MARK_READ_MAX, PL_MARK_LINKS_MAX, PL_MARK_ZOOMS_MAX);
 	if (o->write != NULL && !pl_mark_read_is_of_results(o->write) &&
-		!ends_with(o->write, ".mark128")) {
-		pl_complain(
+		!ends_with(o->write, ".mark128"))
+		return pl_fail(PL_EXIT_USAGE,
 			"--write %s: by its name a file of counts, NAME.mark128, or of loss and delay, NAME.seg192",
 			o->write);
-		return PL_EXIT_USAGE;
-	}
-	if (captures.records && o->write != NULL && pl_mark_read_is_of_results(o->write)) {
-		pl_complain(
+	if (captures.records && o->write != NULL && pl_mark_read_is_of_results(o->write))
+		return pl_fail(PL_EXIT_USAGE,
 			"meter: --records makes no loss and delay: leave it out with --write NAME.seg192");
-		return PL_EXIT_USAGE;
-	}
 	if (files > 0)
 		return read_files(o, files);
-	if (o->n < (captures.records ? 1u : 2u)) {
-		pl_complain("meter: %s",
+	if (o->n < (captures.records ? 1u : 2u))
+		return pl_fail(PL_EXIT_USAGE, "meter: %s",
 			captures.records
 				? "missing --read FILE"
 				: "loss and delay are between two points: give --read FILE twice or more; --records prints what one point counted");
-		return PL_EXIT_USAGE;
-	}
 	if (captures.tai_offset > UINT16_MAX || args.flows == 0 ||
-		(args.flows != PL_OPT_NOT_GIVEN && args.flows > UINT32_C(1) << 24)) {
-		pl_complain("meter: --tai-offset is at most %d, --flows is from 1 to %u",
-			UINT16_MAX, UINT32_C(1) << 24);
-		return PL_EXIT_USAGE;
-	}
+		(args.flows != PL_OPT_NOT_GIVEN && args.flows > UINT32_C(1) << 24))
+		return pl_fail(PL_EXIT_USAGE,
+			"meter: --tai-offset is at most %d, --flows is from 1 to %u", UINT16_MAX,
+			UINT32_C(1) << 24);
 	code = is_hash() ? hash_args(o) : mark_args(o, &spread);
 	if (code == 0)
 		code = back_args(o);
@@ -369,23 +345,20 @@ static int observe_args(struct pl_mark_observe_options *o)
 		{ "rules", args.rules_file != NULL }, { "to", args.to.n > 0 } };
 	struct pl_diag diag = { .text = "" };
 
-	if (captures.files.n != 1) {
-		pl_complain("meter: --method quic reads one capture: give --read FILE once");
-		return PL_EXIT_USAGE;
-	}
+	if (captures.files.n != 1)
+		return pl_fail(PL_EXIT_USAGE,
+			"meter: --method quic reads one capture: give --read FILE once");
 	for (size_t i = 0; i < sizeof(of_blocks) / sizeof(of_blocks[0]); i++) {
 		if (!of_blocks[i].given)
 			continue;
-		pl_complain("--%s is an option of alternate marking, not for --method quic",
+		return pl_fail(PL_EXIT_USAGE,
+			"--%s is an option of alternate marking, not for --method quic",
 			of_blocks[i].name);
-		return PL_EXIT_USAGE;
 	}
 	if (args.flows == 0 || (args.flows != PL_OPT_NOT_GIVEN && args.flows > UINT32_C(1) << 24) ||
-		captures.square > UINT32_MAX) {
-		pl_complain("meter: --flows is from 1 to %u, --square at most %u",
+		captures.square > UINT32_MAX)
+		return pl_fail(PL_EXIT_USAGE, "meter: --flows is from 1 to %u, --square at most %u",
 			UINT32_C(1) << 24, PL_EFM_SQUARE_MAX);
-		return PL_EXIT_USAGE;
-	}
 	*o = (struct pl_mark_observe_options){
 		.path = captures.files.items[0],
 		.form = args.form != NULL ? args.form : pl_out_forms[PL_OUT_TABLE],
@@ -399,10 +372,8 @@ static int observe_args(struct pl_mark_observe_options *o)
 			.any_port = args.rules.n > 0,
 		},
 	};
-	if (pl_mark_observe_bits(&o->observer.efm, args.bits.items, args.bits.n, &diag) < 0) {
-		pl_complain("meter: %s", diag.text);
-		return PL_EXIT_USAGE;
-	}
+	if (pl_mark_observe_bits(&o->observer.efm, args.bits.items, args.bits.n, &diag) < 0)
+		return pl_fail(PL_EXIT_USAGE, "meter: %s", diag.text);
 	return rule_args(&o->rules);
 }
 
@@ -437,21 +408,18 @@ static int check_kind(void)
 	for (size_t i = 0; i < sizeof(options_of) / sizeof(options_of[0]); i++) {
 		if (!options_of[i].given || options_of[i].of_captures != live)
 			continue;
-		pl_complain(live ? "--%s is an option for captures, not for an interface (--dev)"
-				 : "--%s is an option for an interface: name it by --dev",
+		return pl_fail(PL_EXIT_USAGE,
+			live ? "--%s is an option for captures, not for an interface (--dev)"
+			     : "--%s is an option for an interface: name it by --dev",
 			options_of[i].name);
-		return PL_EXIT_USAGE;
 	}
-	if (live && (is_quic() || is_hash())) {
-		pl_complain(
+	if (live && (is_quic() || is_hash()))
+		return pl_fail(PL_EXIT_USAGE,
 			"--method %s is for captures: on an interface take step, pulse, double or multiplexed",
 			args.method);
-		return PL_EXIT_USAGE;
-	}
-	if (!is_quic() && (captures.square != 0 || captures.reorder != PL_EFM_THRESHOLD)) {
-		pl_complain("--square and --reorder are options of --method quic");
-		return PL_EXIT_USAGE;
-	}
+	if (!is_quic() && (captures.square != 0 || captures.reorder != PL_EFM_THRESHOLD))
+		return pl_fail(
+			PL_EXIT_USAGE, "--square and --reorder are options of --method quic");
 	return 0;
 }
 

@@ -146,11 +146,10 @@ static int ask(const struct pl_opt_list *operands)
 
 	if (args.from.n == 0)
 		return pl_query_sql(&args.sql, question, operands->items + 1, operands->n - 1);
-	if (operands->n > 1) {
-		pl_complain("query: --from %s and %s: name all sources by --from, or none",
+	if (operands->n > 1)
+		return pl_fail(PL_EXIT_USAGE,
+			"query: --from %s and %s: name all sources by --from, or none",
 			args.from.items[0], operands->items[1]);
-		return PL_EXIT_USAGE;
-	}
 	return pl_query_sql(&args.sql, question, args.from.items, args.from.n);
 }
 
@@ -172,43 +171,34 @@ static int query(const struct pl_opt_list *operands)
 				"query: missing operands: a question (\"SELECT …\") and where its records come from, or events, paths or hops and a folder or file");
 		return PL_EXIT_USAGE;
 	}
-	if (args.from.n > 1) {
-		pl_complain("query %s: --from %s and %s: a list is read from one entry on", word,
+	if (args.from.n > 1)
+		return pl_fail(PL_EXIT_USAGE,
+			"query %s: --from %s and %s: a list is read from one entry on", word,
 			args.from.items[0], args.from.items[1]);
-		return PL_EXIT_USAGE;
-	}
-	if (args.from.n == 1 && pl_parse_u64(args.from.items[0], &args.lists.first) < 0) {
-		pl_complain(
-			"query %s: --from %s is no number of an entry", word, args.from.items[0]);
-		return PL_EXIT_USAGE;
-	}
-	if (args.rules.n > 0) {
-		pl_complain("query %s: --rule is of packets; records are chosen by --where", word);
-		return PL_EXIT_USAGE;
-	}
-	if (operands->n != 2 && !(operands->n == 1 && explain)) {
-		pl_complain(operands->n < 2 ? "query %s: missing folder or file"
-					    : "query %s takes one folder or file",
+	if (args.from.n == 1 && pl_parse_u64(args.from.items[0], &args.lists.first) < 0)
+		return pl_fail(PL_EXIT_USAGE, "query %s: --from %s is no number of an entry", word,
+			args.from.items[0]);
+	if (args.rules.n > 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"query %s: --rule is of packets; records are chosen by --where", word);
+	if (operands->n != 2 && !(operands->n == 1 && explain))
+		return pl_fail(PL_EXIT_USAGE,
+			operands->n < 2 ? "query %s: missing folder or file"
+					: "query %s takes one folder or file",
 			word);
-		return PL_EXIT_USAGE;
-	}
-	if (args.sql.decode_given) {
-		pl_complain(
+	if (args.sql.decode_given)
+		return pl_fail(PL_EXIT_USAGE,
 			"query %s: a history has records that were decoded already: --dialect and "
 			"the like are of captures and ports",
 			word);
-		return PL_EXIT_USAGE;
-	}
-	if (args.sql.into != NULL) {
-		pl_complain("query %s prints records: rows of a question go --into an output "
-			    "(EXPLAIN has the question)",
+	if (args.sql.into != NULL)
+		return pl_fail(PL_EXIT_USAGE,
+			"query %s prints records: rows of a question go --into an output "
+			"(EXPLAIN has the question)",
 			word);
-		return PL_EXIT_USAGE;
-	}
-	if (args.sql.form != NULL && strcmp(args.sql.form, PL_QUERY_CHART) == 0) {
-		pl_complain("query %s: -o chart is for questions, such as 'SELECT …'", word);
-		return PL_EXIT_USAGE;
-	}
+	if (args.sql.form != NULL && strcmp(args.sql.form, PL_QUERY_CHART) == 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"query %s: -o chart is for questions, such as 'SELECT …'", word);
 	args.lists.kind = strcmp(word, "events") == 0  ? PL_OUT_EVENTS
 			  : strcmp(word, "paths") == 0 ? PL_OUT_PATHS
 						       : PL_OUT_HOPS;

@@ -140,12 +140,10 @@ static bool read_file(struct reader *rd, const char *path)
 	struct pl_port *port;
 	int r;
 
-	if (strstr(path, "://") != NULL && (pl_port_uri_can(path) & PL_PORT_CAN_REPLAY) == 0) {
-		pl_complain(
+	if (strstr(path, "://") != NULL && (pl_port_uri_can(path) & PL_PORT_CAN_REPLAY) == 0)
+		return pl_fail(false,
 			"%s is not a capture file; to receive from it use \"pathline listen %s\"",
 			path, path);
-		return false;
-	}
 	r = pl_port_open(&port, path, PL_PORT_RECV,
 		&(struct pl_port_options){
 			.to_end = true, .filter = args.filter, .reader = &reader },
@@ -272,10 +270,8 @@ static int prepare(struct reader *rd)
 	rd->out.lines |= args.out.stats;
 	if (pl_record_batch_init(&rd->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
 		pl_decode_new(&rd->decode, &decode) < 0 || pl_hint_new(&rd->hint, &decode) < 0 ||
-		pl_advise_new(&rd->advise, &decode, 0) < 0) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+		pl_advise_new(&rd->advise, &decode, 0) < 0)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	rd->records.flush = pl_record_out_flush_batch;
 	rd->records.flush_arg = &rd->out;
 	return 0;

@@ -134,21 +134,21 @@ static int check_given(uint32_t primitive)
 	for (size_t i = 0; i < SETTINGS; i++) {
 		if (!is_given(i) || (settings[i].of & B(primitive)) != 0)
 			continue;
-		pl_complain("region create: --%s does not apply to the primitive %s",
-			settings[i].name, args.primitive);
-		return PL_EXIT_USAGE;
+		return pl_fail(PL_EXIT_USAGE,
+			"region create: --%s does not apply to the primitive %s", settings[i].name,
+			args.primitive);
 	}
 	if (r->list == 0 && r->from == 0 && r->count == 0 && r->epoch == NULL && r->nodes == NULL &&
 		r->collectors.n == 0 && !r->all)
 		return 0;
-	pl_complain("region create: --%s applies to reading only", r->list != 0       ? "list"
-								   : r->from != 0     ? "from"
-								   : r->count != 0    ? "count"
-								   : r->epoch != NULL ? "epoch"
-								   : r->nodes != NULL ? "nodes"
-								   : r->all           ? "all"
-									    : "collector");
-	return PL_EXIT_USAGE;
+	return pl_fail(PL_EXIT_USAGE, "region create: --%s applies to reading only",
+		r->list != 0       ? "list"
+		: r->from != 0     ? "from"
+		: r->count != 0    ? "count"
+		: r->epoch != NULL ? "epoch"
+		: r->nodes != NULL ? "nodes"
+		: r->all           ? "all"
+				   : "collector");
 }
 
 /* Refuses options of create to words that read: they take a region as it is. */
@@ -157,14 +157,13 @@ static int check_reading(const char *word)
 	for (size_t i = 0; i < SETTINGS; i++) {
 		if (!is_given(i))
 			continue;
-		pl_complain("region %s: --%s applies to create only", word, settings[i].name);
-		return PL_EXIT_USAGE;
+		return pl_fail(PL_EXIT_USAGE, "region %s: --%s applies to create only", word,
+			settings[i].name);
 	}
 	if ((args.read.collectors.n == 0 && !args.read.all) || strcmp(word, "lookup") == 0)
 		return 0;
-	pl_complain("region %s: --%s applies to lookup only", word,
+	return pl_fail(PL_EXIT_USAGE, "region %s: --%s applies to lookup only", word,
 		args.read.all ? "all" : "collector");
-	return PL_EXIT_USAGE;
 }
 
 static uint32_t or_default(uint64_t given, uint32_t fallback)
@@ -231,17 +230,13 @@ static int create(const char *path)
 	struct pl_region *g;
 	int r;
 
-	if (args.primitive == NULL || args.slots == PL_OPT_NOT_GIVEN) {
-		pl_complain("region create: missing --primitive or --slots");
-		return PL_EXIT_USAGE;
-	}
+	if (args.primitive == NULL || args.slots == PL_OPT_NOT_GIVEN)
+		return pl_fail(PL_EXIT_USAGE, "region create: missing --primitive or --slots");
 	r = check_given(pl_primitive_by_name(args.primitive));
 	if (r != 0)
 		return r;
-	if (args.halves != PL_OPT_NOT_GIVEN && (args.halves < 1 || args.halves > 2)) {
-		pl_complain("--halves must be 1 or 2");
-		return PL_EXIT_USAGE;
-	}
+	if (args.halves != PL_OPT_NOT_GIVEN && (args.halves < 1 || args.halves > 2))
+		return pl_fail(PL_EXIT_USAGE, "--halves must be 1 or 2");
 	region_options.halves = args.halves == 2 ? 2 : 1;
 	make_params(&params);
 	r = pl_region_create(&g, path, &params, &region_options, &diag);
@@ -288,11 +283,9 @@ static int run_word(const char *word, const char *const *operands, size_t n)
 {
 	int code;
 
-	if (pl_roce_uri_is(operands[0]) && strcmp(word, "lookup") != 0) {
-		pl_complain(
+	if (pl_roce_uri_is(operands[0]) && strcmp(word, "lookup") != 0)
+		return pl_fail(PL_EXIT_USAGE,
 			"region %s: works on files; over the network there is lookup only", word);
-		return PL_EXIT_USAGE;
-	}
 	if (strcmp(word, "create") == 0)
 		return create(operands[0]);
 	code = check_reading(word);

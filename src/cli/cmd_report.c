@@ -88,10 +88,8 @@ static int parse_item(
 {
 	int r = pl_key_parse(text, form, &item->bytes, &item->n);
 
-	if (r < 0) {
-		pl_complain("report: %s \"%s\" is not of the form %s", what, text, form);
-		return r;
-	}
+	if (r < 0)
+		return pl_fail(r, "report: %s \"%s\" is not of the form %s", what, text, form);
 	item->little = form[0] == 'u';
 	item->number = item->little || strcmp(form, "be32") == 0;
 	return 0;
@@ -131,8 +129,7 @@ static enum pl_dta_op op_of(const char *word)
 
 static int usage(const char *what)
 {
-	pl_complain("report: %s", what);
-	return -EINVAL;
+	return pl_fail(-EINVAL, "report: %s", what);
 }
 
 /* Makes the report that the options describe; prints which options are missing. */
@@ -203,11 +200,9 @@ static int send_from(const struct pl_opt_list *operands)
 	};
 	int code = PL_EXIT_USAGE;
 
-	if (operands->n != 2) {
-		pl_complain(
+	if (operands->n != 2)
+		return pl_fail(PL_EXIT_USAGE,
 			"report: missing primitive or destination, such as: pathline report key-write udp://HOST:PORT");
-		return PL_EXIT_USAGE;
-	}
 	o.to = operands->items[1];
 	if (make_report(&o, operands->items[0]) == 0)
 		code = pl_report_send(&o);

@@ -165,8 +165,7 @@ static int run_config(struct pl_config *config)
 
 	if (p == NULL) {
 		pl_config_done(config);
-		pl_complain("%s", strerror(ENOMEM));
-		return code;
+		return pl_fail(code, "%s", strerror(ENOMEM));
 	}
 	if (pl_one_process_init(p, config, &collector, &diag) == 0)
 		code = serve(p, &diag);

@@ -91,27 +91,22 @@ static enum pl_flat_kind kind_of(const char *word)
 static bool options_fit(const char *system)
 {
 	if ((strcmp(system, "protobuf") == 0 || strcmp(system, "goflow2") == 0) &&
-		(args.table != NULL || args.kafka != NULL || args.group != NULL)) {
-		pl_complain(
+		(args.table != NULL || args.kafka != NULL || args.group != NULL))
+		return pl_fail(false,
 			"schema: %s belongs to clickhouse and flink; a .proto file has no tables",
 			args.table != NULL   ? "--table"
 			: args.kafka != NULL ? "--kafka"
 					     : "--group");
-		return false;
-	}
-	if (strcmp(system, "duckdb") == 0 && (args.kafka != NULL || args.group != NULL)) {
-		pl_complain("schema: --%s belongs to clickhouse and flink; DuckDB reads files",
+	if (strcmp(system, "duckdb") == 0 && (args.kafka != NULL || args.group != NULL))
+		return pl_fail(false,
+			"schema: --%s belongs to clickhouse and flink; DuckDB reads files",
 			args.kafka != NULL ? "kafka" : "group");
-		return false;
-	}
-	if (strcmp(system, "flink") == 0 && args.kafka == NULL) {
-		pl_complain("schema: flink needs the topic: --kafka kafka://HOST:PORT/TOPIC");
-		return false;
-	}
-	if (args.group != NULL && args.kafka == NULL) {
-		pl_complain("schema: --group reads a topic: add --kafka kafka://HOST:PORT/TOPIC");
-		return false;
-	}
+	if (strcmp(system, "flink") == 0 && args.kafka == NULL)
+		return pl_fail(
+			false, "schema: flink needs the topic: --kafka kafka://HOST:PORT/TOPIC");
+	if (args.group != NULL && args.kafka == NULL)
+		return pl_fail(false,
+			"schema: --group reads a topic: add --kafka kafka://HOST:PORT/TOPIC");
 	return true;
 }
 
@@ -157,10 +152,8 @@ static int schema(const char *system, enum pl_flat_kind kind)
 
 	if (!options_fit(system))
 		return PL_EXIT_USAGE;
-	if (strcmp(system, "goflow2") == 0 && pl_flat_short(kind) != PL_FLAT_FLOW128) {
-		pl_complain("schema: goflow2 has flows: flow128 or flow288");
-		return PL_EXIT_USAGE;
-	}
+	if (strcmp(system, "goflow2") == 0 && pl_flat_short(kind) != PL_FLAT_FLOW128)
+		return pl_fail(PL_EXIT_USAGE, "schema: goflow2 has flows: flow128 or flow288");
 	code = take_topic(&uri);
 	if (code != 0)
 		return code;
@@ -186,20 +179,16 @@ static int schema_of_rows(const struct pl_opt_list *operands)
 	struct pl_query *query = NULL;
 	struct pl_buf out;
 
-	if (operands->n != 1 || strcmp(operands->items[0], "clickhouse") != 0) {
-		pl_complain("schema: rows of a question have a table of ClickHouse: "
-			    "schema clickhouse --query QUESTION");
-		return PL_EXIT_USAGE;
-	}
-	if (args.kafka != NULL || args.group != NULL) {
-		pl_complain("schema: --%s reads records of a topic; --query makes a table for rows",
+	if (operands->n != 1 || strcmp(operands->items[0], "clickhouse") != 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"schema: rows of a question have a table of ClickHouse: "
+			"schema clickhouse --query QUESTION");
+	if (args.kafka != NULL || args.group != NULL)
+		return pl_fail(PL_EXIT_USAGE,
+			"schema: --%s reads records of a topic; --query makes a table for rows",
 			args.kafka != NULL ? "kafka" : "group");
-		return PL_EXIT_USAGE;
-	}
-	if (pl_config_query_parse(args.query, &query, &diag) < 0) {
-		pl_complain("schema: %s", diag.text);
-		return PL_EXIT_USAGE;
-	}
+	if (pl_config_query_parse(args.query, &query, &diag) < 0)
+		return pl_fail(PL_EXIT_USAGE, "schema: %s", diag.text);
 	pl_buf_init(&out);
 	pl_clickhouse_rows_table(
 		query, "rows of a question", args.table != NULL ? args.table : "rows", &out);

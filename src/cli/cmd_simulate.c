@@ -273,8 +273,7 @@ static int open_truth(struct run *run, struct pl_diag *diag)
 	if (run->truth != NULL)
 		return 0;
 	r = -errno;
-	pl_diag_set(diag, "%s: %s", args.truth, strerror(-r));
-	return r;
+	return pl_diag_fail(diag, r, "%s: %s", args.truth, strerror(-r));
 }
 
 static int close_truth(struct run *run)
@@ -369,8 +368,8 @@ static int check_flows(const struct pl_lab_topology *t, struct run *run, struct 
 	if (args.flows > 0)
 		return 0;
 	run->usage = true;
-	pl_diag_set(diag, "simulate: --flows is 1 to 30000, or 0 where a story has traffic");
-	return -EINVAL;
+	return pl_diag_fail(
+		diag, -EINVAL, "simulate: --flows is 1 to 30000, or 0 where a story has traffic");
 }
 
 /* what: a file or shape; NULL: the experiment of pl_simulate_marking. */
@@ -525,10 +524,8 @@ static int run_one(const char *what, const char *uri)
 
 int pl_simulate_marking(uint64_t duration_ns, uint64_t seed, const char *form)
 {
-	if (duration_ns > DURATION_MAX_NS) {
-		pl_complain("demo marking: --duration is up to 1000000s");
-		return PL_EXIT_USAGE;
-	}
+	if (duration_ns > DURATION_MAX_NS)
+		return pl_fail(PL_EXIT_USAGE, "demo marking: --duration is up to 1000000s");
 	set_defaults();
 	args.flows = 0;
 	args.duration_ns = duration_ns;

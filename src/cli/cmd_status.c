@@ -39,10 +39,9 @@ static int run(int argc, char **argv)
 		return code;
 	r = operands.n > 0;
 	pl_opt_list_done(&operands);
-	if (r) {
-		pl_complain("status takes no operand: name the daemon with --url");
-		return PL_EXIT_USAGE;
-	}
+	if (r)
+		return pl_fail(
+			PL_EXIT_USAGE, "status takes no operand: name the daemon with --url");
 	r = pl_client_new(&client, &args.client, &diag);
 	if (r == 0) {
 		r = pl_client_get(client, "/api/v1/status", &status, &diag);

@@ -66,10 +66,8 @@ static int load(struct pl_dp_program *ret, bool check)
 	struct pl_diag diag = { .text = "" };
 	int r;
 
-	if (args.file == NULL) {
-		pl_complain("switch: missing -c FILE");
-		return PL_EXIT_USAGE;
-	}
+	if (args.file == NULL)
+		return pl_fail(PL_EXIT_USAGE, "switch: missing -c FILE");
 	r = pl_dp_program_load(ret, args.file, &diag);
 	if (r == 0 && check) {
 		r = pl_dp_program_check(ret, &diag);
@@ -215,10 +213,8 @@ static int show(struct pl_buf *answer)
 	struct pl_buf out;
 	int code = PL_EXIT_OK;
 
-	if (x == NULL) {
-		pl_complain("switch: not an answer of a switch: %s", error.text);
-		return PL_EXIT_FAILED;
-	}
+	if (x == NULL)
+		return pl_fail(PL_EXIT_FAILED, "switch: not an answer of a switch: %s", error.text);
 	pl_buf_init(&out);
 	if (!json_is_true(json_object_get(x, "ok"))) {
 		const char *text = json_string_value(json_object_get(x, "error"));
@@ -252,8 +248,8 @@ static int find_socket(struct pl_dp_program *program, const char **ret_path)
 	*ret_path = program->conf.control;
 	if (*ret_path != NULL)
 		return 0;
-	pl_complain("switch: %s has no control socket; add \"control: PATH\"", args.file);
-	return PL_EXIT_CONFIG;
+	return pl_fail(PL_EXIT_CONFIG, "switch: %s has no control socket; add \"control: PATH\"",
+		args.file);
 }
 
 static int ask(const struct pl_buf *request)
@@ -391,9 +387,8 @@ static int run_table(const struct pl_opt_list *operands)
 			       ? ask_word("dump", "table", operands->items[2])
 			       : change(forms[i].word, operands);
 	}
-	pl_complain(
+	return pl_fail(PL_EXIT_USAGE,
 		"switch table: write add|set|delete TABLE ENTRY…, clear TABLE, dump TABLE, or change with lines on standard input");
-	return PL_EXIT_USAGE;
 }
 
 /* ADDRESS:PORT TABLE ENTRY */
@@ -404,11 +399,9 @@ static int run_controller(const struct pl_opt_list *operands)
 	struct pl_switch_controller c = { .listen = NULL };
 	int code, r;
 
-	if (operands->n != 4) {
-		pl_complain(
+	if (operands->n != 4)
+		return pl_fail(PL_EXIT_USAGE,
 			"switch controller: write ADDRESS:PORT TABLE ENTRY, with {va}, {rkey} and {qpn} in the entry");
-		return PL_EXIT_USAGE;
-	}
 	c.listen = operands->items[1];
 	c.table = operands->items[2];
 	c.entry = operands->items[3];
@@ -436,18 +429,15 @@ static int run_word(const struct pl_opt_list *operands)
 		return run_controller(operands);
 	if (operands->n > 2 ||
 		(operands->n == 2 && strcmp(word, "counters") != 0 && strcmp(word, "meters") != 0 &&
-			strcmp(word, "registers") != 0)) {
-		pl_complain("switch %s: too many operands", word);
-		return PL_EXIT_USAGE;
-	}
+			strcmp(word, "registers") != 0))
+		return pl_fail(PL_EXIT_USAGE, "switch %s: too many operands", word);
 	if (strcmp(word, "check") == 0)
 		return check_file();
 	for (unsigned int i = 0; words[i] != NULL; i++) {
 		if (strcmp(words[i], word) == 0)
 			return ask_word(word, "name", operands->n > 1 ? operands->items[1] : NULL);
 	}
-	pl_complain("switch: unknown word \"%s\"", word);
-	return PL_EXIT_USAGE;
+	return pl_fail(PL_EXIT_USAGE, "switch: unknown word \"%s\"", word);
 }
 
 static int run(int argc, char **argv)

@@ -100,11 +100,9 @@ static int tail_history(void)
 		.stopped = &stopped,
 	};
 
-	if (args.follow && strcmp(args.form, "json") == 0) {
-		pl_complain(
+	if (args.follow && strcmp(args.form, "json") == 0)
+		return pl_fail(PL_EXIT_USAGE,
 			"-o json prints one array, which never ends with --follow: use -o jsonl");
-		return PL_EXIT_USAGE;
-	}
 	return pl_tail_is_segments(args.from) ? pl_tail_segments(&history)
 					      : pl_tail_history(&history);
 }
@@ -124,24 +122,17 @@ static bool check_tapped(void)
 {
 	const int n = args.flows + args.packets + args.dns + args.drops;
 
-	if (args.from != NULL && (args.values || n > 0)) {
-		pl_complain("a history (--from) has no values of regions, and no records of taps");
-		return false;
-	}
-	if (args.community_id && (n != 1 || (!args.flows && !args.packets))) {
-		pl_complain("--community-id goes with --flows or --packets");
-		return false;
-	}
-	if (args.community_id && strcmp(args.form, "table") == 0) {
-		pl_complain(
+	if (args.from != NULL && (args.values || n > 0))
+		return pl_fail(false,
+			"a history (--from) has no values of regions, and no records of taps");
+	if (args.community_id && (n != 1 || (!args.flows && !args.packets)))
+		return pl_fail(false, "--community-id goes with --flows or --packets");
+	if (args.community_id && strcmp(args.form, "table") == 0)
+		return pl_fail(false,
 			"--community-id: the form table has no room for it: use -o wide or -o jsonl");
-		return false;
-	}
-	if (n > 1 || (n == 1 && (args.events || args.paths || args.values))) {
-		pl_complain("--%s is given alone, without another kind of records",
+	if (n > 1 || (n == 1 && (args.events || args.paths || args.values)))
+		return pl_fail(false, "--%s is given alone, without another kind of records",
 			tapped_kind()->name);
-		return false;
-	}
 	return true;
 }
 
@@ -157,10 +148,9 @@ static int run(int argc, char **argv)
 		return code;
 	r = operands.n > 0;
 	pl_opt_list_done(&operands);
-	if (r) {
-		pl_complain("tail takes no operand: give an expression with --where");
-		return PL_EXIT_USAGE;
-	}
+	if (r)
+		return pl_fail(
+			PL_EXIT_USAGE, "tail takes no operand: give an expression with --where");
 	if (!check_tapped())
 		return PL_EXIT_USAGE;
 	if (args.from != NULL) {
@@ -168,14 +158,12 @@ static int run(int argc, char **argv)
 		r = pl_client_confine(&args.client, args.from);
 		return r != 0 ? r : tail_history();
 	}
-	if (args.since != NULL || args.follow) {
-		pl_complain("--since and --follow need a history (--from FOLDER)");
-		return PL_EXIT_USAGE;
-	}
-	if (strcmp(args.form, "json") == 0) {
-		pl_complain("-o json prints one array, and a stream never ends: use -o jsonl");
-		return PL_EXIT_USAGE;
-	}
+	if (args.since != NULL || args.follow)
+		return pl_fail(
+			PL_EXIT_USAGE, "--since and --follow need a history (--from FOLDER)");
+	if (strcmp(args.form, "json") == 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"-o json prints one array, and a stream never ends: use -o jsonl");
 	daemon = (struct pl_tail_daemon){ .client = &args.client,
 		.where = args.where,
 		.form = args.form,
@@ -187,10 +175,9 @@ static int run(int argc, char **argv)
 		.show_loss = args.show_loss,
 		.limit = args.limit,
 		.stopped = &stop_flag };
-	if (strcmp(args.form, "csv") == 0 && daemon.tapped == NULL && pl_tail_kinds(&daemon) != 1) {
-		pl_complain("CSV has one header: give --events, --paths or --values");
-		return PL_EXIT_USAGE;
-	}
+	if (strcmp(args.form, "csv") == 0 && daemon.tapped == NULL && pl_tail_kinds(&daemon) != 1)
+		return pl_fail(
+			PL_EXIT_USAGE, "CSV has one header: give --events, --paths or --values");
 	catch_signals();
 	return pl_tail_daemon(&daemon);
 }

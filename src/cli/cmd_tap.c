@@ -177,31 +177,25 @@ static int find_drops(struct pl_opt_list *sources)
  * error and returns an exit code. */
 static int check_kind(const struct pl_opt_list *sources)
 {
-	if (args.flows + args.dns + args.drops + args.marks + args.segments > 1) {
-		pl_complain(
+	if (args.flows + args.dns + args.drops + args.marks + args.segments > 1)
+		return pl_fail(PL_EXIT_USAGE,
 			"tap: --flows, --dns, --drops, --marks and --segments make records of one kind each: start a tap for each");
-		return PL_EXIT_USAGE;
-	}
-	if (args.drops && has_rules() && has_tmpkt(sources)) {
-		pl_complain(
+	if (args.drops && has_rules() && has_tmpkt(sources))
+		return pl_fail(PL_EXIT_USAGE,
 			"tap: --rule and --rules are for drops of this host: give them to the tap that sends the records");
-		return PL_EXIT_USAGE;
-	}
 	if (!args.marks && !args.segments)
 		return 0;
 	for (size_t i = 0; i < sources->n; i++) {
 		if (pl_tap_source_is_tmpkt(sources->items[i]))
 			continue;
-		pl_complain(
+		return pl_fail(PL_EXIT_USAGE,
 			"tap: --%s takes records that a meter sent: give udp://HOST:PORT instead of %s",
 			args.marks ? "marks" : "segments", sources->items[i]);
-		return PL_EXIT_USAGE;
 	}
-	if (has_rules() || args.inner) {
-		pl_complain("tap: --rule, --rules and --inner are for packets, not for --%s",
+	if (has_rules() || args.inner)
+		return pl_fail(PL_EXIT_USAGE,
+			"tap: --rule, --rules and --inner are for packets, not for --%s",
 			args.marks ? "marks" : "segments");
-		return PL_EXIT_USAGE;
-	}
 	return 0;
 }
 
@@ -210,48 +204,33 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 {
 	struct pl_diag diag = { .text = "" };
 
-	if (sources->n == 0) {
-		pl_complain(
+	if (sources->n == 0)
+		return pl_fail(PL_EXIT_USAGE,
 			"tap: missing SOURCE: give packet:IFACE, xdp:IFACE, tc:IFACE, afxdp:IFACE, drops:, udp://HOST:PORT or a capture file");
-		return PL_EXIT_USAGE;
-	}
-	if (args.community_id && (args.dns || args.drops || args.marks || args.segments)) {
-		pl_complain("tap: --community-id is of packets and flows");
-		return PL_EXIT_USAGE;
-	}
-	if (args.community_id && args.to.n > 0 && args.form == NULL) {
-		pl_complain("tap: --community-id is for what is printed: give -o too");
-		return PL_EXIT_USAGE;
-	}
-	if (args.where != NULL && args.to.n > 0 && args.form == NULL) {
-		pl_complain("tap: --where is for what is printed: give -o too, or use --rule");
-		return PL_EXIT_USAGE;
-	}
-	if (args.point > PL_OBS_POINT_MASK) {
-		pl_complain("--point %" PRIu64 " is too large: at most %d", args.point,
-			PL_OBS_POINT_MASK);
-		return PL_EXIT_USAGE;
-	}
-	if (args.exporter > UINT32_MAX) {
-		pl_complain(
+	if (args.community_id && (args.dns || args.drops || args.marks || args.segments))
+		return pl_fail(PL_EXIT_USAGE, "tap: --community-id is of packets and flows");
+	if (args.community_id && args.to.n > 0 && args.form == NULL)
+		return pl_fail(
+			PL_EXIT_USAGE, "tap: --community-id is for what is printed: give -o too");
+	if (args.where != NULL && args.to.n > 0 && args.form == NULL)
+		return pl_fail(PL_EXIT_USAGE,
+			"tap: --where is for what is printed: give -o too, or use --rule");
+	if (args.point > PL_OBS_POINT_MASK)
+		return pl_fail(PL_EXIT_USAGE, "--point %" PRIu64 " is too large: at most %d",
+			args.point, PL_OBS_POINT_MASK);
+	if (args.exporter > UINT32_MAX)
+		return pl_fail(PL_EXIT_USAGE,
 			"--exporter %" PRIu64 " is too large: at most 4294967295", args.exporter);
-		return PL_EXIT_USAGE;
-	}
 	if (check_kind(sources) != 0)
 		return PL_EXIT_USAGE;
-	if (args.flow_state != NULL && !args.flows) {
-		pl_complain("tap: --flow-state is for --flows");
-		return PL_EXIT_USAGE;
-	}
-	if (args.flow_table > PL_FLOW_MAX_FLOWS) {
-		pl_complain("--flow-table %" PRIu64 " is too large: at most %u", args.flow_table,
-			PL_FLOW_MAX_FLOWS);
-		return PL_EXIT_USAGE;
-	}
-	if (args.rate == 0) {
-		pl_complain("--rate 0 would send nothing; leave the option out for no limit");
-		return PL_EXIT_USAGE;
-	}
+	if (args.flow_state != NULL && !args.flows)
+		return pl_fail(PL_EXIT_USAGE, "tap: --flow-state is for --flows");
+	if (args.flow_table > PL_FLOW_MAX_FLOWS)
+		return pl_fail(PL_EXIT_USAGE, "--flow-table %" PRIu64 " is too large: at most %u",
+			args.flow_table, PL_FLOW_MAX_FLOWS);
+	if (args.rate == 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"--rate 0 would send nothing; leave the option out for no limit");
 	*o = (struct pl_tap_options){ .sources = sources->items,
 		.max_exporters = PL_TAP_EXPORTERS_LISTED,
 		.n_sources = sources->n,
@@ -272,10 +251,9 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 		.rate = args.rate > 0 ? args.rate : 0,
 		.rules.payloads = true };
 	for (size_t i = 0; i < args.rules.n; i++) {
-		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0) {
-			pl_complain("--rule %s: %s", args.rules.items[i], diag.text);
-			return PL_EXIT_USAGE;
-		}
+		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0)
+			return pl_fail(
+				PL_EXIT_USAGE, "--rule %s: %s", args.rules.items[i], diag.text);
 	}
 	return pl_vxlan_ports_apply(&args.vxlan_ports, &o->vxlan_ports);
 }

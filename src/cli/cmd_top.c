@@ -74,10 +74,9 @@ static int open_source(struct pl_top_source *ret)
 			pl_complain_diag(&diag);
 		return r;
 	}
-	if (args.since != NULL && pl_parse_time(args.since, pl_clock_real_ns(), &since_ns) < 0) {
-		pl_complain("--since needs a time (2026-11-22T01:37:27Z) or an age (10m)");
-		return PL_EXIT_USAGE;
-	}
+	if (args.since != NULL && pl_parse_time(args.since, pl_clock_real_ns(), &since_ns) < 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"--since needs a time (2026-11-22T01:37:27Z) or an age (10m)");
 	return pl_top_history_open(&ret->history, args.from, since_ns);
 }
 
@@ -124,22 +123,16 @@ static int run(int argc, char **argv)
 		return code;
 	r = operands.n > 0;
 	pl_opt_list_done(&operands);
-	if (r) {
-		pl_complain("top takes no operand: name a table with --screen");
-		return PL_EXIT_USAGE;
-	}
-	if (args.from != NULL ? args.client.url != NULL : args.since != NULL) {
-		pl_complain(
+	if (r)
+		return pl_fail(PL_EXIT_USAGE, "top takes no operand: name a table with --screen");
+	if (args.from != NULL ? args.client.url != NULL : args.since != NULL)
+		return pl_fail(PL_EXIT_USAGE,
 			"--since needs a history (--from FOLDER), and --from and --url exclude each other");
-		return PL_EXIT_USAGE;
-	}
 	if (args.interval_ns < UINT64_C(250) * 1000000u || args.rows == 0 ||
-		args.rows > PL_TOP_ROWS) {
-		pl_complain(args.rows == 0 || args.rows > PL_TOP_ROWS
-				    ? "--rows must be from 1 to 1000"
-				    : "--interval must be at least 250ms");
-		return PL_EXIT_USAGE;
-	}
+		args.rows > PL_TOP_ROWS)
+		return pl_fail(PL_EXIT_USAGE, args.rows == 0 || args.rows > PL_TOP_ROWS
+						      ? "--rows must be from 1 to 1000"
+						      : "--interval must be at least 250ms");
 	/* Characters only: numbers stay as they are. */
 	setlocale(LC_CTYPE, "");
 	signal(SIGPIPE, SIG_IGN);

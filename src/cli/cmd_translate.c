@@ -46,17 +46,14 @@ static int check_args(const struct pl_config *config, const struct pl_opt_list *
 		wrong = "with roce:// the collector keeps the epochs: use pathline collect --epoch";
 	else if (operands->n - 1 > PL_CONFIG_REGIONS_MAX)
 		wrong = "more than 256 regions";
-	if (wrong != NULL) {
-		pl_complain("translate: %s", wrong);
-		return PL_EXIT_USAGE;
-	}
+	if (wrong != NULL)
+		return pl_fail(PL_EXIT_USAGE, "translate: %s", wrong);
 	if (args.collectors == 0 || args.collectors > PL_COLLECTORS_MAX ||
-		(operands->n - 1) % args.collectors != 0) {
-		pl_complain("translate: %" PRIu64
-			    " collectors (at most %u) need the same number of regions each",
+		(operands->n - 1) % args.collectors != 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"translate: %" PRIu64
+			" collectors (at most %u) need the same number of regions each",
 			args.collectors, PL_COLLECTORS_MAX);
-		return PL_EXIT_USAGE;
-	}
 	return 0;
 }
 
@@ -76,10 +73,8 @@ static int read_args(struct pl_config *config, struct pl_translate_configured *r
 	for (size_t i = 1; r == 0 && config->dta.to == NULL && i < operands->n; i++)
 		r = pl_config_add_region(config, PL_WRITER_DTA, operands->items[i],
 			strlen(operands->items[i]), operands->items[i]);
-	if (r < 0 || config->dta.listen == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (r < 0 || config->dta.listen == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	pl_translate_configure(ret, config);
 	ret->options.collectors = (unsigned int)args.collectors;
 	ret->options.count = args.count;

@@ -35,8 +35,7 @@ static unsigned int place(const char *const *words, const char *word)
 
 static int usage(const char *option, const char *text, const char *wanted)
 {
-	pl_complain("--%s: \"%s\" is not %s", option, text, wanted);
-	return PL_EXIT_USAGE;
+	return pl_fail(PL_EXIT_USAGE, "--%s: \"%s\" is not %s", option, text, wanted);
 }
 
 /* "0x17/0x3f", "23": value, and mask (all six bits when there is none). */
@@ -77,10 +76,8 @@ static int apply_ports(const struct pl_decode_args *args, struct pl_decode_optio
 	const unsigned int max = sizeof(ret->report_ports) / sizeof(ret->report_ports[0]);
 	uint64_t port;
 
-	if (args->report_ports.n > max) {
-		pl_complain("--report-port: at most %u ports", max);
-		return PL_EXIT_USAGE;
-	}
+	if (args->report_ports.n > max)
+		return pl_fail(PL_EXIT_USAGE, "--report-port: at most %u ports", max);
 	for (size_t i = 0; i < args->report_ports.n; i++) {
 		const char *text = args->report_ports.items[i];
 
@@ -93,10 +90,9 @@ static int apply_ports(const struct pl_decode_args *args, struct pl_decode_optio
 
 static int apply_ioam_times(const struct pl_decode_args *args, struct pl_decode_options *ret)
 {
-	if (args->ioam_times.n > PL_IOAM_NAMESPACES_MAX) {
-		pl_complain("--ioam-time: at most %d namespaces", PL_IOAM_NAMESPACES_MAX);
-		return PL_EXIT_USAGE;
-	}
+	if (args->ioam_times.n > PL_IOAM_NAMESPACES_MAX)
+		return pl_fail(PL_EXIT_USAGE, "--ioam-time: at most %d namespaces",
+			PL_IOAM_NAMESPACES_MAX);
 	for (size_t i = 0; i < args->ioam_times.n; i++) {
 		if (pl_ioam_namespace_parse(&ret->ioam_namespaces[i], args->ioam_times.items[i]) <
 			0)
@@ -115,17 +111,14 @@ int pl_vxlan_ports_apply(const struct pl_opt_list *ports, uint64_t *ret)
 		return 0;
 	if (bad != NULL)
 		return usage("vxlan-port", bad, "a port from 1 to 65535");
-	pl_complain("--vxlan-port: at most %d ports", PL_PORTS_MAX - 1);
-	return PL_EXIT_USAGE;
+	return pl_fail(PL_EXIT_USAGE, "--vxlan-port: at most %d ports", PL_PORTS_MAX - 1);
 }
 
 /* Sets a 16-bit number; prints errors. */
 static int apply_u16(const char *option, uint64_t value, uint16_t *ret)
 {
-	if (value > UINT16_MAX) {
-		pl_complain("--%s: at most 65535", option);
-		return PL_EXIT_USAGE;
-	}
+	if (value > UINT16_MAX)
+		return pl_fail(PL_EXIT_USAGE, "--%s: at most 65535", option);
 	*ret = (uint16_t)value;
 	return 0;
 }
@@ -133,10 +126,8 @@ static int apply_u16(const char *option, uint64_t value, uint16_t *ret)
 /* Sets a number of words; prints errors. */
 static int apply_words(const char *option, uint64_t value, unsigned int max, uint8_t *ret)
 {
-	if (value > max) {
-		pl_complain("--%s: at most %u", option, max);
-		return PL_EXIT_USAGE;
-	}
+	if (value > max)
+		return pl_fail(PL_EXIT_USAGE, "--%s: at most %u", option, max);
 	*ret = (uint8_t)value;
 	return 0;
 }

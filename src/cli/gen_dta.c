@@ -154,15 +154,12 @@ static int check_numbers(void)
 		{ "rows", o.rows, 16 }, { "cell-bytes", o.cell_bytes, 8 } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (rows[i].v > rows[i].max && rows[i].v != PL_OPT_NOT_GIVEN) {
-			pl_complain("gen: --%s is at most %" PRIu64, rows[i].name, rows[i].max);
-			return -EINVAL;
-		}
+		if (rows[i].v > rows[i].max && rows[i].v != PL_OPT_NOT_GIVEN)
+			return pl_fail(-EINVAL, "gen: --%s is at most %" PRIu64, rows[i].name,
+				rows[i].max);
 	}
-	if (o.rate == 0) {
-		pl_complain("gen: --rate must be greater than 0");
-		return -EINVAL;
-	}
+	if (o.rate == 0)
+		return pl_fail(-EINVAL, "gen: --rate must be greater than 0");
 	o.rate = o.rate < 0 ? 0 : o.rate;
 	return pl_arg_numbers_end("gen", numbers, NUMBERS) == 0 ? 0 : -EINVAL;
 }
@@ -202,10 +199,8 @@ static int make_config(struct pl_dta_gen_cfg *c, bool udp, struct pl_diag *diag)
 		.udp = udp,
 	};
 	c->tell_length = c->form == PL_DTA_PATHLINE && !o.no_length;
-	if (o.collector != NULL && pl_parse_addr(o.collector, &c->collector) < 0) {
-		pl_diag_set(diag, "\"%s\" is not an IP address", o.collector);
-		return -EINVAL;
-	}
+	if (o.collector != NULL && pl_parse_addr(o.collector, &c->collector) < 0)
+		return pl_diag_fail(diag, -EINVAL, "\"%s\" is not an IP address", o.collector);
 	return 0;
 }
 
@@ -252,21 +247,15 @@ static const char *destination(const struct pl_opt_list *operands)
 
 static int check_usage(const struct pl_opt_list *operands, const char *uri)
 {
-	if (operands->n > 2 || (o.file != NULL && operands->n > 1)) {
-		pl_complain("gen: more than one destination");
-		return -EINVAL;
-	}
-	if (uri == NULL && !o.dry_run) {
-		pl_complain(
+	if (operands->n > 2 || (o.file != NULL && operands->n > 1))
+		return pl_fail(-EINVAL, "gen: more than one destination");
+	if (uri == NULL && !o.dry_run)
+		return pl_fail(-EINVAL,
 			"gen: missing destination: udp://HOST:PORT, packet:IFACE, afxdp:IFACE, -w FILE or --dry-run");
-		return -EINVAL;
-	}
 	if ((uri == NULL || !pl_gen_is_live(uri)) && o.count == 0 &&
-		(o.duration_ns == 0 || o.flood)) {
-		pl_complain(
+		(o.duration_ns == 0 || o.flood))
+		return pl_fail(-EINVAL,
 			"gen: -w and --dry-run need --count or --duration, or they would never end");
-		return -EINVAL;
-	}
 	return check_numbers();
 }
 
@@ -340,10 +329,8 @@ static int check_against(const struct pl_opt_list *operands)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (rows[i].wrong) {
-			pl_complain("gen: --against %s", rows[i].text);
-			return -EINVAL;
-		}
+		if (rows[i].wrong)
+			return pl_fail(-EINVAL, "gen: --against %s", rows[i].text);
 	}
 	return 0;
 }
@@ -388,19 +375,17 @@ static int look_up(const struct pl_dta_gen_cfg *cfg, struct pl_dta_checked *ret)
 	struct pl_diag diag = { .text = "" };
 
 	(void)pl_region_guard();
-	if (cfg->stream == PL_DTA_STREAM_KEY_WRITE && o.count > cfg->keys) {
-		pl_complain("gen: --against: keys come once, but --count is more than --keys");
-		return PL_EXIT_USAGE;
-	}
+	if (cfg->stream == PL_DTA_STREAM_KEY_WRITE && o.count > cfg->keys)
+		return pl_fail(PL_EXIT_USAGE,
+			"gen: --against: keys come once, but --count is more than --keys");
 	if (pl_dta_check(&made, o.against.items, (unsigned int)o.against.n, ret, &diag) < 0) {
 		pl_complain_diag(&diag);
 		return PL_EXIT_FAILED;
 	}
 	if (strcmp(ret->primitive, primitives[cfg->stream]) == 0)
 		return 0;
-	pl_complain("gen: %s is a region of %s, the stream is %s", o.against.items[0],
-		ret->primitive, o.stream);
-	return PL_EXIT_FAILED;
+	return pl_fail(PL_EXIT_FAILED, "gen: %s is a region of %s, the stream is %s",
+		o.against.items[0], ret->primitive, o.stream);
 }
 
 static int run_against(void)

@@ -256,10 +256,8 @@ static int set_number(const char *name, uint64_t v, uint64_t max, void *target, 
 {
 	if (v == 0)
 		return 0;
-	if (v > max) {
-		pl_complain("--%s: at most %llu", name, (unsigned long long)max);
-		return -EINVAL;
-	}
+	if (v > max)
+		return pl_fail(-EINVAL, "--%s: at most %llu", name, (unsigned long long)max);
 	memcpy(target, &v, size); /* little-endian, as everything here */
 	return 0;
 }
@@ -347,17 +345,14 @@ static int set_bits(const char *option, const struct word *words, const char *te
 
 		if (bit < 0) {
 			near = pl_nearest(w, names, n);
-			pl_diag_set(diag, "--%s: no \"%s\"%s%s%s", option, w,
+			return pl_diag_fail(diag, -EINVAL, "--%s: no \"%s\"%s%s%s", option, w,
 				near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
 				near != NULL ? "\"?" : "");
-			return -EINVAL;
 		}
 		bits |= (uint64_t)bit;
 	}
-	if (bits == 0) {
-		pl_diag_set(diag, "--%s: \"%s\" names no item", option, text);
-		return -EINVAL;
-	}
+	if (bits == 0)
+		return pl_diag_fail(diag, -EINVAL, "--%s: \"%s\" names no item", option, text);
 	*ret = bits;
 	return 0;
 }
@@ -420,10 +415,9 @@ static int add_malform(struct pl_gen_cfg *cfg, const char *text, struct pl_diag 
 	double ratio = 0;
 
 	snprintf(name, sizeof(name), "%.*s", colon == NULL ? 63 : (int)(colon - text), text);
-	if (colon != NULL && (pl_parse_double(colon + 1, &ratio) < 0 || !(ratio > 0))) {
-		pl_diag_set(diag, "--malform %s: \"%s\" is not a share", name, colon + 1);
-		return -EINVAL;
-	}
+	if (colon != NULL && (pl_parse_double(colon + 1, &ratio) < 0 || !(ratio > 0)))
+		return pl_diag_fail(
+			diag, -EINVAL, "--malform %s: \"%s\" is not a share", name, colon + 1);
 	if (strcmp(name, "all") == 0)
 		return pl_malform_add_all(cfg, ratio, diag);
 	kind = pl_malform_find(name);
@@ -451,10 +445,9 @@ static int set_events(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 	if (o.story)
 		pl_gen_story(cfg);
 	for (size_t i = 0; i < o.events.n; i++) {
-		if (cfg->n_events == PL_GEN_EVENTS_MAX) {
-			pl_diag_set(diag, "more than %d events", PL_GEN_EVENTS_MAX);
-			return -EINVAL;
-		}
+		if (cfg->n_events == PL_GEN_EVENTS_MAX)
+			return pl_diag_fail(
+				diag, -EINVAL, "more than %d events", PL_GEN_EVENTS_MAX);
 		if (pl_gen_event_parse(&cfg->events[cfg->n_events++], o.events.items[i], diag) < 0)
 			return -EINVAL;
 	}
@@ -468,11 +461,10 @@ static int set_malforms(struct pl_gen_cfg *cfg, bool ioam, struct pl_diag *diag)
 			cfg->ioam.options = PL_GEN_IOAM_TRACE;
 		if (add_malform(cfg, o.malforms.items[i], diag) < 0)
 			return -EINVAL;
-		if (!ioam && cfg->ioam.options != 0) {
-			pl_diag_set(diag, "--malform %s damages IOAM: pathline gen ioam",
+		if (!ioam && cfg->ioam.options != 0)
+			return pl_diag_fail(diag, -EINVAL,
+				"--malform %s damages IOAM: pathline gen ioam",
 				o.malforms.items[i]);
-			return -EINVAL;
-		}
 	}
 	if (ioam && cfg->ioam.options == 0)
 		cfg->ioam.options = PL_GEN_IOAM_TRACE;
@@ -492,10 +484,8 @@ static int set_topology(struct pl_gen_cfg *cfg, struct pl_buf *text, struct pl_d
 	if (o.topology[0] != '@')
 		return 0;
 	r = pl_file_read(o.topology + 1, TOPOLOGY_MAX, &data, &len);
-	if (r < 0) {
-		pl_diag_set(diag, "%s: %s", o.topology + 1, strerror(-r));
-		return r;
-	}
+	if (r < 0)
+		return pl_diag_fail(diag, r, "%s: %s", o.topology + 1, strerror(-r));
 	if (strncmp(data, "links:", 6) != 0)
 		pl_buf_str(text, "links:");
 	pl_buf_add(text, data, len);

@@ -92,27 +92,19 @@ static const char *destination(const struct pl_opt_list *operands)
 /* Returns 0, or prints the error and returns an exit code. */
 static int check(const struct pl_opt_list *operands, const char *uri)
 {
-	if (operands->n > 2 || (o.file != NULL && operands->n > 1)) {
-		pl_complain("gen: more than one destination");
-		return PL_EXIT_USAGE;
-	}
-	if (uri == NULL) {
-		pl_complain("gen: missing destination: packet:IFACE, afxdp:IFACE or -w FILE");
-		return PL_EXIT_USAGE;
-	}
-	if ((pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0) {
-		pl_complain(
+	if (operands->n > 2 || (o.file != NULL && operands->n > 1))
+		return pl_fail(PL_EXIT_USAGE, "gen: more than one destination");
+	if (uri == NULL)
+		return pl_fail(PL_EXIT_USAGE,
+			"gen: missing destination: packet:IFACE, afxdp:IFACE or -w FILE");
+	if ((pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0)
+		return pl_fail(PL_EXIT_USAGE,
 			"gen: packets are frames: send them to packet:IFACE, afxdp:IFACE or a file");
-		return PL_EXIT_USAGE;
-	}
-	if (!pl_gen_is_live(uri) && o.count == 0 && o.duration_ns == 0) {
-		pl_complain("gen: -w needs --count or --duration, or it would never end");
-		return PL_EXIT_USAGE;
-	}
-	if (o.clients > UINT32_MAX || o.servers > UINT32_MAX) {
-		pl_complain("gen: too many clients or servers");
-		return PL_EXIT_USAGE;
-	}
+	if (!pl_gen_is_live(uri) && o.count == 0 && o.duration_ns == 0)
+		return pl_fail(PL_EXIT_USAGE,
+			"gen: -w needs --count or --duration, or it would never end");
+	if (o.clients > UINT32_MAX || o.servers > UINT32_MAX)
+		return pl_fail(PL_EXIT_USAGE, "gen: too many clients or servers");
 	return 0;
 }
 

@@ -61,10 +61,8 @@ static int read_method(const struct pl_mark_args *a, struct pl_mark_setup *ret)
 					: PL_MARK_STEP;
 	if (pl_mark_where_parse(&where, ret->method, given ? a->bits.items : usual,
 		    given ? a->bits.n : 1, &diag) < 0 ||
-		pl_mark_where_is_written(&where, &diag) < 0) {
-		pl_complain("--bit: %s", diag.text);
-		return PL_EXIT_USAGE;
-	}
+		pl_mark_where_is_written(&where, &diag) < 0)
+		return pl_fail(PL_EXIT_USAGE, "--bit: %s", diag.text);
 	ret->colour = header_bit(&where.colour);
 	ret->second = header_bit(&where.second);
 	ret->versions =
@@ -91,10 +89,8 @@ static int read_guard(const struct pl_mark_args *a, struct pl_mark_setup *ret)
 	struct pl_diag diag = { .text = "" };
 
 	ret->period_ns = a->period_ns;
-	if (pl_mark_guard_check(&ret->guard_ns, ret->method, ret->period_ns, &spread, &diag) < 0) {
-		pl_complain("%s", diag.text);
-		return PL_EXIT_USAGE;
-	}
+	if (pl_mark_guard_check(&ret->guard_ns, ret->method, ret->period_ns, &spread, &diag) < 0)
+		return pl_fail(PL_EXIT_USAGE, "%s", diag.text);
 	window = pl_mark_pulse_window(ret->method, ret->period_ns, ret->guard_ns);
 	ret->from_ns = window.from_ns;
 	ret->to_ns = window.to_ns;
@@ -115,18 +111,14 @@ static int make_setup(const struct pl_mark_args *a, struct pl_mark_setup *ret)
 
 static int check_numbers(const struct pl_mark_args *a)
 {
-	if (a->flows == 0 || (a->flows != PL_OPT_NOT_GIVEN && a->flows > PL_HOSTMARK_FLOWS_MAX)) {
-		pl_complain("--flows %" PRIu64 ": from 1 to %u", a->flows, PL_HOSTMARK_FLOWS_MAX);
-		return PL_EXIT_USAGE;
-	}
-	if (a->point > UINT32_MAX) {
-		pl_complain("--point %" PRIu64 " is too large: at most 4294967295", a->point);
-		return PL_EXIT_USAGE;
-	}
-	if (a->to.n > PL_MARK_HOST_TO_MAX) {
-		pl_complain("at most %d outputs", PL_MARK_HOST_TO_MAX);
-		return PL_EXIT_USAGE;
-	}
+	if (a->flows == 0 || (a->flows != PL_OPT_NOT_GIVEN && a->flows > PL_HOSTMARK_FLOWS_MAX))
+		return pl_fail(PL_EXIT_USAGE, "--flows %" PRIu64 ": from 1 to %u", a->flows,
+			PL_HOSTMARK_FLOWS_MAX);
+	if (a->point > UINT32_MAX)
+		return pl_fail(PL_EXIT_USAGE,
+			"--point %" PRIu64 " is too large: at most 4294967295", a->point);
+	if (a->to.n > PL_MARK_HOST_TO_MAX)
+		return pl_fail(PL_EXIT_USAGE, "at most %d outputs", PL_MARK_HOST_TO_MAX);
 	return 0;
 }
 
@@ -134,18 +126,15 @@ static int read_probe(const struct pl_mark_args *a, struct pl_mark_host_options 
 {
 	const uint64_t n = a->probes == PL_OPT_NOT_GIVEN ? PL_PROBE_DEFAULT : a->probes;
 
-	if (a->probe == NULL && a->probes != PL_OPT_NOT_GIVEN) {
-		pl_complain("--probes: name the host that they go to by --probe");
-		return PL_EXIT_USAGE;
-	}
+	if (a->probe == NULL && a->probes != PL_OPT_NOT_GIVEN)
+		return pl_fail(PL_EXIT_USAGE, "--probes: name the host that they go to by --probe");
 	if (a->probe == NULL)
 		return 0;
-	if (n == 0 || n > UINT32_MAX || n > a->period_ns * PL_PROBE_SECOND_MAX / 1000000000) {
-		pl_complain("--probes %" PRIu64
-			    ": from 1 on, and at most %u a second; the period is %.9g s",
+	if (n == 0 || n > UINT32_MAX || n > a->period_ns * PL_PROBE_SECOND_MAX / 1000000000)
+		return pl_fail(PL_EXIT_USAGE,
+			"--probes %" PRIu64
+			": from 1 on, and at most %u a second; the period is %.9g s",
 			n, PL_PROBE_SECOND_MAX, (double)a->period_ns / 1e9);
-		return PL_EXIT_USAGE;
-	}
 	o->probe = a->probe;
 	o->probes = (uint32_t)n;
 	return 0;
@@ -157,10 +146,9 @@ static int read_rules(const char *command, const struct pl_mark_args *a,
 	struct pl_diag diag = { .text = "" };
 
 	for (size_t i = 0; i < a->rules.n; i++) {
-		if (pl_tap_rules_add(&o->rules, a->rules.items[i], &diag) < 0) {
-			pl_complain("--rule %s: %s", a->rules.items[i], diag.text);
-			return PL_EXIT_USAGE;
-		}
+		if (pl_tap_rules_add(&o->rules, a->rules.items[i], &diag) < 0)
+			return pl_fail(
+				PL_EXIT_USAGE, "--rule %s: %s", a->rules.items[i], diag.text);
 	}
 	o->rules_file = a->rules_file;
 	if (a->rules.n > 0 || a->rules_file != NULL)
@@ -171,12 +159,10 @@ static int read_rules(const char *command, const struct pl_mark_args *a,
 	}
 	if (a->usual_rules[0] != NULL || a->probe != NULL)
 		return 0;
-	if (required) {
-		pl_complain(
+	if (required)
+		return pl_fail(PL_EXIT_USAGE,
 			"%s: say which packets by --rule or --rules, such as --rule \"take dst=10.0.0.0/8\", or send some by --probe",
 			command);
-		return PL_EXIT_USAGE;
-	}
 	return pl_tap_rules_add(&o->rules, "take", &diag) < 0 ? PL_EXIT_FAILED : 0;
 }
 
@@ -191,10 +177,9 @@ static int check_loss_only(const struct pl_mark_args *a, struct pl_mark_host_opt
 	o->kernel.setup.ticks = 1;
 	if (method == PL_MARK_STEP || (method == PL_MARK_DOUBLE && meter))
 		return 0;
-	pl_complain(
+	return pl_fail(PL_EXIT_USAGE,
 		"--loss-only takes no times, which method %s needs: take --method step%s, or leave out --loss-only",
 		pl_mark_methods[method - 1], meter ? " or double" : " with one --bit");
-	return PL_EXIT_USAGE;
 }
 
 static int read_args(const char *command, const struct pl_mark_args *a,
@@ -202,10 +187,8 @@ static int read_args(const char *command, const struct pl_mark_args *a,
 {
 	int code;
 
-	if (a->dev == NULL) {
-		pl_complain("%s: name the interface by --dev", command);
-		return PL_EXIT_USAGE;
-	}
+	if (a->dev == NULL)
+		return pl_fail(PL_EXIT_USAGE, "%s: name the interface by --dev", command);
 	*o = (struct pl_mark_host_options){ .point = (uint32_t)a->point,
 		.clock_error_ns =
 			a->clock_error_ns == PL_OPT_NOT_GIVEN ? UINT64_MAX : a->clock_error_ns / 2,
@@ -218,11 +201,10 @@ static int read_args(const char *command, const struct pl_mark_args *a,
 			.xdp = a->mode != NULL && strcmp(a->mode, "native") == 0,
 			.flows_max = a->flows == PL_OPT_NOT_GIVEN ? 0 : (uint32_t)a->flows,
 			.pin = a->pin } };
-	if (o->kernel.xdp && o->kernel.leaving) {
-		pl_complain("--mode %s sees packets that enter only; leave out --direction out",
+	if (o->kernel.xdp && o->kernel.leaving)
+		return pl_fail(PL_EXIT_USAGE,
+			"--mode %s sees packets that enter only; leave out --direction out",
 			a->mode);
-		return PL_EXIT_USAGE;
-	}
 	code = check_numbers(a);
 	if (code == 0)
 		code = make_setup(a, &o->kernel.setup);
@@ -364,10 +346,8 @@ int pl_mark_args_serve(const struct pl_command *command, struct pl_mark_args *a,
 	if (code != 0)
 		return code;
 	h = calloc(1, sizeof(*h));
-	if (h == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (h == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	h->o = &o;
 	if (peer.is && role == PL_HOSTMARK_METER)
 		code = pl_mark_peer_compare(&peer, h, &o, a, form_of(a));

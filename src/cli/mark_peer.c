@@ -72,20 +72,15 @@ static bool is_host(struct pl_mark_peer *p, const char *given)
 /* The interface of a link-local address: the one behind its %, or that of --dev. */
 static int find_own_link(struct pl_mark_peer *p, struct pl_mark_args *a, const char *text)
 {
-	if (p->dev[0] != '\0' && a->dev != NULL && strcmp(a->dev, p->dev) != 0) {
-		pl_complain("%s: --dev %s is another interface", text, a->dev);
-		return PL_EXIT_USAGE;
-	}
-	if (p->dev[0] == '\0' && a->dev == NULL) {
-		pl_complain("%s: a link-local address needs its interface: %s%%eth0", text, text);
-		return PL_EXIT_USAGE;
-	}
+	if (p->dev[0] != '\0' && a->dev != NULL && strcmp(a->dev, p->dev) != 0)
+		return pl_fail(PL_EXIT_USAGE, "%s: --dev %s is another interface", text, a->dev);
+	if (p->dev[0] == '\0' && a->dev == NULL)
+		return pl_fail(PL_EXIT_USAGE,
+			"%s: a link-local address needs its interface: %s%%eth0", text, text);
 	if (p->dev[0] == '\0' && strlen(a->dev) < sizeof(p->dev))
 		snprintf(p->dev, sizeof(p->dev), "%s", a->dev);
-	if (if_nametoindex(p->dev) == 0) {
-		pl_complain("%s: there is no interface %s", text, p->dev);
-		return PL_EXIT_USAGE;
-	}
+	if (if_nametoindex(p->dev) == 0)
+		return pl_fail(PL_EXIT_USAGE, "%s: there is no interface %s", text, p->dev);
 	a->dev = p->dev;
 	return 0;
 }
@@ -99,14 +94,12 @@ static int find_dev(struct pl_mark_peer *p, struct pl_mark_args *a, const char *
 		return find_own_link(p, a, text);
 	if (a->dev != NULL)
 		return 0;
-	if (pl_route_interface(&p->host, &index, &diag) < 0) {
-		pl_complain("%s: %s; name the interface by --dev", text, diag.text);
-		return PL_EXIT_USAGE;
-	}
-	if (if_indextoname((unsigned int)index, p->dev) == NULL) {
-		pl_complain("%s: its interface has gone; name one by --dev", text);
-		return PL_EXIT_FAILED;
-	}
+	if (pl_route_interface(&p->host, &index, &diag) < 0)
+		return pl_fail(
+			PL_EXIT_USAGE, "%s: %s; name the interface by --dev", text, diag.text);
+	if (if_indextoname((unsigned int)index, p->dev) == NULL)
+		return pl_fail(
+			PL_EXIT_FAILED, "%s: its interface has gone; name one by --dev", text);
 	a->dev = p->dev;
 	return 0;
 }
@@ -159,14 +152,12 @@ static void choose_method(struct pl_mark_args *a)
 static int fill(struct pl_mark_peer *p, struct pl_mark_args *a, const char *text, uint64_t point,
 	const char *what)
 {
-	if (a->point != 0 && a->point != point) {
-		pl_complain("--point: between two hosts the marker is 1 and the meter 2");
-		return PL_EXIT_USAGE;
-	}
-	if (a->flows != PL_OPT_NOT_GIVEN && a->flows > PL_MARK_PAIR_FLOWS_MAX) {
-		pl_complain("--flows: between two hosts %u at most", PL_MARK_PAIR_FLOWS_MAX);
-		return PL_EXIT_USAGE;
-	}
+	if (a->point != 0 && a->point != point)
+		return pl_fail(PL_EXIT_USAGE,
+			"--point: between two hosts the marker is 1 and the meter 2");
+	if (a->flows != PL_OPT_NOT_GIVEN && a->flows > PL_MARK_PAIR_FLOWS_MAX)
+		return pl_fail(PL_EXIT_USAGE, "--flows: between two hosts %u at most",
+			PL_MARK_PAIR_FLOWS_MAX);
 	a->point = point;
 	p->is = true;
 	(void)pl_format_addr(p->name, &p->host);
@@ -184,15 +175,13 @@ static int fill_marker(struct pl_mark_peer *p, struct pl_mark_args *a)
 
 		if (!is_host(&one, a->to.items[i]) && pl_tap_to_check(a->to.items[i], &diag) == 0)
 			continue;
-		if (diag.text[0] != '\0') {
-			pl_complain("--to %s: no address of a host (%s), and no output (%s)",
+		if (diag.text[0] != '\0')
+			return pl_fail(PL_EXIT_USAGE,
+				"--to %s: no address of a host (%s), and no output (%s)",
 				a->to.items[i], ADDRESSES, diag.text);
-			return PL_EXIT_USAGE;
-		}
-		if (p->is) {
-			pl_complain("--to: one host; records go to others by --to udp://HOST:PORT");
-			return PL_EXIT_USAGE;
-		}
+		if (p->is)
+			return pl_fail(PL_EXIT_USAGE,
+				"--to: one host; records go to others by --to udp://HOST:PORT");
 		*p = one;
 		code = fill(p, a, a->to.items[i], PL_MARK_BETWEEN_MARKER, "dst");
 		if (code != 0)
@@ -211,16 +200,13 @@ int pl_mark_peer_fill(struct pl_mark_peer *p, struct pl_mark_args *a, enum pl_ho
 		return fill_marker(p, a);
 	if (a->from == NULL)
 		return 0;
-	if (!is_host(p, a->from)) {
-		pl_complain("--from %s: not the address of the host that marks (%s)", a->from,
+	if (!is_host(p, a->from))
+		return pl_fail(PL_EXIT_USAGE,
+			"--from %s: not the address of the host that marks (%s)", a->from,
 			ADDRESSES);
-		return PL_EXIT_USAGE;
-	}
-	if (a->pin != NULL) {
-		pl_complain(
+	if (a->pin != NULL)
+		return pl_fail(PL_EXIT_USAGE,
 			"--pin: with --from blocks are compared while the command runs; leave out --pin");
-		return PL_EXIT_USAGE;
-	}
 	return fill(p, a, a->from, PL_MARK_BETWEEN_METER, "src");
 }
 

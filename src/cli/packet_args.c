@@ -36,10 +36,8 @@ int pl_packets_print(const struct pl_packet_args *args, const struct pl_opt_list
 	char count[24], duration[24];
 	int code;
 
-	if (w.list == NULL) {
-		pl_complain("out of memory");
-		return PL_EXIT_FAILED;
-	}
+	if (w.list == NULL)
+		return pl_fail(PL_EXIT_FAILED, "out of memory");
 	snprintf(count, sizeof(count), "%" PRIu64, args->out->count);
 	snprintf(duration, sizeof(duration), "%" PRIu64 "ns", args->duration_ns);
 	put(&w, "tap");

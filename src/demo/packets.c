@@ -298,10 +298,8 @@ int pl_packets_demo(const struct pl_packets_demo_options *options,
 	struct demo *d = calloc(1, sizeof(*d));
 	int r;
 
-	if (d == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
+	if (d == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "%s", strerror(ENOMEM));
 	*ret = (struct pl_packets_demo_result){ 0 };
 	d->o = options;
 	d->result = ret;

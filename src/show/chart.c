@@ -73,9 +73,9 @@ int pl_chart_new(struct pl_chart **ret, const struct pl_query *query, struct pl_
 		i++;
 	if (i == chart->n_columns) {
 		free(chart);
-		pl_diag_set(diag, "a chart draws a number, and the question gives none but keys: "
-				  "count(*) AS n, for example");
-		return -EINVAL;
+		return pl_diag_fail(diag, -EINVAL,
+			"a chart draws a number, and the question gives none but keys: "
+			"count(*) AS n, for example");
 	}
 	chart->value = i;
 	*ret = chart;

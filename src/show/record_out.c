@@ -79,10 +79,8 @@ int pl_record_out_init_kinds(struct pl_record_out *out, const char *form, unsign
 	const char *where, uint64_t limit)
 {
 	init(out, form, kinds != 0 ? kinds : PL_OUT_PATHS | PL_OUT_EVENTS, limit);
-	if (out->form == PL_OUT_CSV && (out->kinds & (out->kinds - 1)) != 0) {
-		pl_complain("CSV has one header: select one kind of records");
-		return PL_EXIT_USAGE;
-	}
+	if (out->form == PL_OUT_CSV && (out->kinds & (out->kinds - 1)) != 0)
+		return pl_fail(PL_EXIT_USAGE, "CSV has one header: select one kind of records");
 	return where != NULL ? make_wheres(out, kinds == 0, where) : 0;
 }
 
@@ -286,8 +284,7 @@ bool pl_record_out_good(const struct pl_record_out *out)
 {
 	if (out->error == 0)
 		return true;
-	pl_complain("standard output: %s", strerror(-out->error));
-	return false;
+	return pl_fail(false, "standard output: %s", strerror(-out->error));
 }
 
 void pl_record_out_history(struct pl_record_out *out, const struct pl_history_record *record)

@@ -423,10 +423,8 @@ int pl_top_draw(struct pl_top_view *v, const struct pl_top_source *source, uint6
 	int r;
 
 	r = pl_top_fetch_new(&t.fetch, source, t.interval_ns);
-	if (r < 0) {
-		pl_complain("cannot start: %s", strerrordesc_np(-r));
-		return PL_EXIT_FAILED;
-	}
+	if (r < 0)
+		return pl_fail(PL_EXIT_FAILED, "cannot start: %s", strerrordesc_np(-r));
 	ended = 0;
 	pl_signals_handle(on_signal, (const int[]){ SIGHUP, 0 });
 	set_escdelay(25);

@@ -182,10 +182,9 @@ int pl_top_page_get(struct pl_client *client, const struct pl_top_page *page, co
 	json_t *doc = NULL;
 	int code;
 
-	if (strstr(path, "where=") != NULL) {
-		pl_diag_set(diag, "the table %s has no filter: leave out --where", page->rows);
-		return PL_EXIT_USAGE;
-	}
+	if (strstr(path, "where=") != NULL)
+		return pl_diag_fail(diag, PL_EXIT_USAGE,
+			"the table %s has no filter: leave out --where", page->rows);
 	code = pl_client_get(client, page->path, &doc, diag);
 	if (code != 0)
 		return code;
@@ -193,6 +192,6 @@ int pl_top_page_get(struct pl_client *client, const struct pl_top_page *page, co
 	json_decref(doc);
 	if (*ret_table != NULL)
 		return 0;
-	pl_diag_set(diag, "the daemon's page %s cannot be read", page->path);
-	return PL_EXIT_FAILED;
+	return pl_diag_fail(
+		diag, PL_EXIT_FAILED, "the daemon's page %s cannot be read", page->path);
 }

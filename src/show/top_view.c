@@ -28,19 +28,16 @@ int pl_top_view_init(struct pl_top_view *v, const char *screen, const char *sort
 		v->descending[i] = true;
 	}
 	if (where != NULL) {
-		if (strlen(where) >= sizeof(v->where)) {
-			pl_complain("--where: longer than %d characters", PL_TOP_FILTER_MAX - 1);
-			return PL_EXIT_USAGE;
-		}
+		if (strlen(where) >= sizeof(v->where))
+			return pl_fail(PL_EXIT_USAGE, "--where: longer than %d characters",
+				PL_TOP_FILTER_MAX - 1);
 		snprintf(v->where, sizeof(v->where), "%s", where);
 	}
 	if (sort == NULL)
 		return 0;
 	column = pl_top_column_find(s, sort);
-	if (column < 0 || s->columns[column].cell == PL_TOP_FLOW) {
-		pl_complain("--sort: %s have no column \"%s\"", s->name, sort);
-		return PL_EXIT_USAGE;
-	}
+	if (column < 0 || s->columns[column].cell == PL_TOP_FLOW)
+		return pl_fail(PL_EXIT_USAGE, "--sort: %s have no column \"%s\"", s->name, sort);
 	v->sort[v->screen] = (unsigned int)column;
 	v->descending[v->screen] = pl_top_descends(&s->columns[column]);
 	return 0;
@@ -136,10 +133,8 @@ int pl_top_view_print(
 		struct pl_buf out;
 		char path[PL_TOP_PATH_BYTES];
 
-		if (!pl_top_view_path(v, (unsigned int)batch->rows, path, sizeof(path))) {
-			pl_complain("--where: too long for a request");
-			return PL_EXIT_USAGE;
-		}
+		if (!pl_top_view_path(v, (unsigned int)batch->rows, path, sizeof(path)))
+			return pl_fail(PL_EXIT_USAGE, "--where: too long for a request");
 		if (i > 0) {
 			const struct timespec interval = pl_clock_timespec(batch->interval_ns);
 
