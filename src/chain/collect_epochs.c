@@ -61,10 +61,8 @@ int pl_collect_epochs_open(struct pl_epochs **ret, struct pl_collect_epochs_arg 
 	const struct pl_epochs_writer writer = { arg->options->n_stores, kind, region, name, path,
 		prepare, next, arg };
 
-	if (!pl_collect_epochs_any(arg)) {
-		pl_diag_set(diag,
+	if (!pl_collect_epochs_any(arg))
+		return pl_diag_fail(diag, -EINVAL,
 			"epochs: no store has epochs: they need a region with two halves, other than lists, on the software NIC");
-		return -EINVAL;
-	}
 	return pl_epochs_open(ret, &writer, every_ns, folder, diag);
 }

@@ -76,16 +76,13 @@ static int check(const struct pl_collector_options *options, const char *folder,
 	int r;
 
 	for (uint32_t i = 0; i < options->n_stores; i++) {
-		if (strchr(options->stores[i].name, '/') != NULL) {
-			pl_diag_set(diag, "--save: '%s' cannot be the name of a file",
+		if (strchr(options->stores[i].name, '/') != NULL)
+			return pl_diag_fail(diag, -EINVAL,
+				"--save: '%s' cannot be the name of a file",
 				options->stores[i].name);
-			return -EINVAL;
-		}
 	}
-	if (every_ns == 0) {
-		pl_diag_set(diag, "--save-every must be greater than 0");
-		return -EINVAL;
-	}
+	if (every_ns == 0)
+		return pl_diag_fail(diag, -EINVAL, "--save-every must be greater than 0");
 	r = stat(folder, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
 	if (r != 0)
 		pl_diag_set(diag, "--save: %s: %s", folder, strerror(r));
@@ -102,10 +99,8 @@ int pl_collect_save_open(struct pl_collect_save **ret, const struct pl_collector
 	if (r < 0)
 		return r;
 	s = calloc(1, sizeof(*s));
-	if (s == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
+	if (s == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "%s", strerror(ENOMEM));
 	*s = (struct pl_collect_save){
 		.collector = c, .options = options, .folder = folder, .every_ns = every_ns
 	};

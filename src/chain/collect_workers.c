@@ -81,10 +81,8 @@ int pl_collect_workers_open(struct pl_workers **ret, struct pl_collector *c,
 		.arg = (void *)(uintptr_t)arg };
 	int r;
 
-	if (stores == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
+	if (stores == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "%s", strerror(ENOMEM));
 	for (uint32_t i = 0; i < options->n_stores; i++) {
 		const struct pl_region *region = pl_collector_region(c, i);
 

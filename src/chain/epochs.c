@@ -409,8 +409,8 @@ static int check_names(const struct pl_epochs *e, struct pl_diag *diag)
 			if (e->regions[k].kind == PL_EPOCHS_NONE || stem_of(e, k, &b) != n ||
 				memcmp(a, b, (size_t)n) != 0)
 				continue;
-			pl_diag_set(diag, "--keep-epochs: two regions have the name %.*s", n, a);
-			return -EINVAL;
+			return pl_diag_fail(diag, -EINVAL,
+				"--keep-epochs: two regions have the name %.*s", n, a);
 		}
 	}
 	return 0;
@@ -424,10 +424,8 @@ static int check(const struct pl_epochs *e, struct pl_diag *diag)
 	if (e->folder == NULL)
 		return 0;
 	r = stat(e->folder, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
-	if (r != 0) {
-		pl_diag_set(diag, "--keep-epochs: %s: %s", e->folder, strerror(r));
-		return -r;
-	}
+	if (r != 0)
+		return pl_diag_fail(diag, -r, "--keep-epochs: %s: %s", e->folder, strerror(r));
 	return check_names(e, diag);
 }
 
@@ -469,8 +467,7 @@ int pl_epochs_open(struct pl_epochs **ret, const struct pl_epochs_writer *writer
 		e->regions = calloc(writer->n, sizeof(*e->regions));
 	if (e == NULL || e->regions == NULL) {
 		free(e);
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
+		return pl_diag_fail(diag, -ENOMEM, "%s", strerror(ENOMEM));
 	}
 	e->writer = *writer;
 	e->folder = folder;

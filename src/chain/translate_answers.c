@@ -72,10 +72,9 @@ static int list_ports(struct pl_answers *a, const char *uri, struct pl_diag *dia
 		char *end;
 		const unsigned long port = strtoul(p, &end, 10);
 
-		if (a->n == PL_ANSWERS_PORTS_MAX) {
-			pl_diag_set(diag, "'%s': at most %d UDP ports", uri, PL_ANSWERS_PORTS_MAX);
-			return -EINVAL;
-		}
+		if (a->n == PL_ANSWERS_PORTS_MAX)
+			return pl_diag_fail(diag, -EINVAL, "'%s': at most %d UDP ports", uri,
+				PL_ANSWERS_PORTS_MAX);
 		a->own[a->n].fd = -1;
 		a->own[a->n++].port = (uint16_t)port;
 		p = *end == ',' ? end + 1 : "";

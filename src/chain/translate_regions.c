@@ -86,12 +86,10 @@ static int open_epochs(
 		any |= epochs_kind(g, i) != PL_EPOCHS_NONE;
 		timed |= epochs_kind(g, i) == PL_EPOCHS_TIMED;
 	}
-	if ((every_ns != 0 && !timed) || (folder != NULL && !any)) {
-		pl_diag_set(diag,
+	if ((every_ns != 0 && !timed) || (folder != NULL && !any))
+		return pl_diag_fail(diag, -EINVAL,
 			"epochs: no region has epochs: they need a region with two halves (region create --halves 2), other than lists%s",
 			any ? "; the epochs of a sketch begin with its reporters" : "");
-		return -EINVAL;
-	}
 	return any ? pl_epochs_open(&g->epochs, &writer, every_ns, folder, diag) : 0;
 }
 
@@ -347,10 +345,9 @@ static int open_one(struct regions *g, unsigned int i, const char *path, struct 
 		g->params[store] = info.params;
 	} else if (/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): unused bytes are zero */
 		memcmp(&g->params[store], &info.params, sizeof(info.params)) != 0) {
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EBADMSG,
 			"%s differs from the store of the first collector (parameters and seed must be equal)",
 			path);
-		return -EBADMSG;
 	}
 	g->apply.stores[i] =
 		(struct pl_apply_store){ pl_region_store(region, pl_region_epoch(region)),

@@ -319,8 +319,7 @@ static int close_all(void *arg)
 
 static int refuse(struct pl_diag *diag, const char *what)
 {
-	pl_diag_set(diag, "roce: %s", what);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "roce: %s", what);
 }
 
 static int take_key(void *arg, const char *key, const char *value, struct pl_diag *diag)
@@ -353,10 +352,9 @@ static int take_key(void *arg, const char *key, const char *value, struct pl_dia
 		g->no_ecn = strcmp(value, "off") == 0;
 		return 0;
 	}
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"roce: invalid '%s=%s': keys are dev=packet:IFACE or udp://ADDRESS, connect=tcp or cm, service=uc or rc, queue=64 to %u, window=2 to queue, dscp=0 to 63, ecn=on or off",
 		key, value, PL_RDMA_WINDOW_MAX);
-	return -EINVAL;
 }
 
 static int parse(struct pl_roce_out *g, const char *uri, struct pl_diag *diag)
@@ -431,11 +429,9 @@ static int wait_for_first(struct pl_roce_out *g, struct pl_diag *diag)
 			if (pl_uplink_is_up(g->uplink, i))
 				return 0;
 		}
-		if (pl_runtime_ends() || now_ns >= end_ns) {
-			pl_diag_set(diag, "no collector can be reached: %s",
+		if (pl_runtime_ends() || now_ns >= end_ns)
+			return pl_diag_fail(diag, -EHOSTUNREACH, "no collector can be reached: %s",
 				pl_dialer_why(g->dialer, 0));
-			return -EHOSTUNREACH;
-		}
 		rest(g, next < now_ns + 100 * MS ? next : now_ns + 100 * MS);
 	}
 }

@@ -41,10 +41,9 @@ static int put_rate(const char *text, bool one, struct pl_dta_store *stores, uns
 int pl_translate_stores(const struct pl_translate_options *o, const struct pl_translate_out *out,
 	struct pl_dta_store *ret, struct pl_diag *diag)
 {
-	if (out->n_stores > PL_DTA_STORES_MAX) {
-		pl_diag_set(diag, "translate: more than %u regions", PL_DTA_STORES_MAX);
-		return -EINVAL;
-	}
+	if (out->n_stores > PL_DTA_STORES_MAX)
+		return pl_diag_fail(
+			diag, -EINVAL, "translate: more than %u regions", PL_DTA_STORES_MAX);
 	for (unsigned int i = 0; i < out->n_stores; i++)
 		ret[i] = (struct pl_dta_store){
 			.params = out->stores[i],
@@ -60,19 +59,16 @@ int pl_translate_stores(const struct pl_translate_options *o, const struct pl_tr
 		for (size_t i = 0; i < o->n_store_rates; i++) {
 			if (put_rate(o->store_rates[i], one, ret, out->n_stores) == 0)
 				continue;
-			pl_diag_set(diag,
+			return pl_diag_fail(diag, -EINVAL,
 				"store rate %s: write RATE or STORE=RATE with a rate above 0 and a store from 0 to %u; leave it out for no limit",
 				o->store_rates[i], out->n_stores - 1);
-			return -EINVAL;
 		}
 	}
 	for (size_t i = 0; i < o->n_above; i++) {
-		if (put_above(o->above[i], ret, out->n_stores) < 0) {
-			pl_diag_set(diag,
+		if (put_above(o->above[i], ret, out->n_stores) < 0)
+			return pl_diag_fail(diag, -EINVAL,
 				"above %s: write STORE=VALUE or STORE=VALUE@OFFSET+WIDTH with a store from 0 to %u",
 				o->above[i], out->n_stores - 1);
-			return -EINVAL;
-		}
 	}
 	return 0;
 }

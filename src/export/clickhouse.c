@@ -164,8 +164,7 @@ int pl_clickhouse_open(struct pl_export **ret, const struct pl_clickhouse_option
 	if (format == NULL || url.failed) {
 		free(format);
 		pl_buf_done(&url);
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
+		return pl_diag_fail(diag, -ENOMEM, "%s", strerror(ENOMEM));
 	}
 	if (options->columns == NULL)
 		format->size = pl_flat(options->kind)->size;

@@ -262,8 +262,7 @@ int pl_curl_url_check(const char *url, struct pl_diag *diag)
 	if (fault == NULL)
 		return 0;
 	/* The text itself is not quoted: it may contain a password. */
-	pl_diag_set(diag, "the url %s", fault);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "the url %s", fault);
 }
 
 /* ---- life ---- */

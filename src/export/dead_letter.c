@@ -27,8 +27,8 @@ static int open_file(struct pl_dead_letters *d, struct pl_diag *diag)
 
 	if (fd < 0) {
 		r = -errno;
-		pl_diag_set(diag, "cannot open the dead letters %s: %s", d->path, strerror(-r));
-		return r;
+		return pl_diag_fail(
+			diag, r, "cannot open the dead letters %s: %s", d->path, strerror(-r));
 	}
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		pl_diag_set(diag, "%s is not a regular file", d->path);

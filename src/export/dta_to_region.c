@@ -186,17 +186,13 @@ static int check_store(const char *path, const struct pl_store_params *p,
 {
 	const uint32_t primitive = primitive_of(map->o.op);
 
-	if (p->primitive != primitive) {
-		pl_diag_set(diag, "%s is a %s region, not %s", path,
+	if (p->primitive != primitive)
+		return pl_diag_fail(diag, -EINVAL, "%s is a %s region, not %s", path,
 			pl_primitive_name(p->primitive), pl_primitive_name(primitive));
-		return -EINVAL;
-	}
-	if (p->hash == PL_HASH_DTA && map->key.n > 0 && map->o.key_form != PL_KEY_BE32) {
-		pl_diag_set(diag,
+	if (p->hash == PL_HASH_DTA && map->key.n > 0 && map->o.key_form != PL_KEY_BE32)
+		return pl_diag_fail(diag, -EINVAL,
 			"%s has keys of 32 bits (--hash dta): use key_form: be32 and a key of one number",
 			path);
-		return -EINVAL;
-	}
 	return primitive == PL_KEY_WRITE || primitive == PL_APPEND ? check_value(path, p, map, diag)
 								   : 0;
 }

@@ -59,9 +59,9 @@ static int parse(const char *address, struct pl_addr *addr, uint16_t *port, stru
 		pl_parse_endpoint(rest, addr, port) == 0 && *port != 0 &&
 		!pl_addr_is_unspecified(addr))
 		return 0;
-	pl_diag_set(diag, "\"%s\" is not udp://ADDRESS:PORT, such as udp://10.0.0.9:%u", address,
+	return pl_diag_fail(diag, -EINVAL,
+		"\"%s\" is not udp://ADDRESS:PORT, such as udp://10.0.0.9:%u", address,
 		PL_PORT_DTA);
-	return -EINVAL;
 }
 
 int pl_dta_to_udp_check(const char *address, struct pl_diag *diag)

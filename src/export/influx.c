@@ -289,10 +289,8 @@ int pl_influx_open(struct pl_export **ret, const struct pl_influx_options *optio
 	void *format;
 	int r = pl_influx_url(url, options);
 
-	if (r < 0) {
-		pl_diag_set(diag, "the address of the server is too long");
-		return r;
-	}
+	if (r < 0)
+		return pl_diag_fail(diag, r, "the address of the server is too long");
 	r = pl_influx_format_new(&format, options->max_keys, options->community_id);
 	if (r < 0)
 		return r;

@@ -21,17 +21,13 @@ int pl_influx_rows_check(const struct pl_query *query, struct pl_diag *diag)
 	const uint32_t n = pl_query_columns(query, &columns);
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (columns[i].type == PL_QUERY_LIST) {
-			pl_diag_set(diag,
+		if (columns[i].type == PL_QUERY_LIST)
+			return pl_diag_fail(diag, -EINVAL,
 				"influx: the column \"%s\" is a list, for which a line of InfluxDB has no form",
 				columns[i].name);
-			return -EINVAL;
-		}
-		if (strcmp(columns[i].name, "time") == 0) {
-			pl_diag_set(diag,
+		if (strcmp(columns[i].name, "time") == 0)
+			return pl_diag_fail(diag, -EINVAL,
 				"influx: a column \"time\" is the time of a line in InfluxDB: name it otherwise, by AS");
-			return -EINVAL;
-		}
 	}
 	return 0;
 }

@@ -232,8 +232,7 @@ static int read_time(const char *text, enum pl_ipfix_time *ret, struct pl_diag *
 	}
 	if (text == NULL)
 		return 0;
-	pl_diag_set(diag, "'time=%s' in the URI: ms, us or ns", text);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "'time=%s' in the URI: ms, us or ns", text);
 }
 
 static int read_transport(const char *text, bool *ret_tcp, struct pl_diag *diag)
@@ -241,8 +240,7 @@ static int read_transport(const char *text, bool *ret_tcp, struct pl_diag *diag)
 	*ret_tcp = text != NULL && strcmp(text, "tcp") == 0;
 	if (text == NULL || *ret_tcp || strcmp(text, "udp") == 0)
 		return 0;
-	pl_diag_set(diag, "'transport=%s' in the URI: udp or tcp", text);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "'transport=%s' in the URI: udp or tcp", text);
 }
 
 /* Turns "//HOST[:PORT]" into "HOST:PORT". */
@@ -253,27 +251,20 @@ static int read_endpoint(const char *target, char *dst, size_t cap, struct pl_di
 	int n, r;
 
 	if (strncmp(target, "//", 2) != 0 || *host == '\0' || (*host == ':' && host[1] != ':') ||
-		strchr(host, '/') != NULL) {
-		pl_diag_set(diag, "a collector of IPFIX is ipfix://HOST[:PORT]");
-		return -EINVAL;
-	}
-	if (*host != '[' && strchr(host, ':') != strrchr(host, ':')) {
-		pl_diag_set(diag, "an IPv6 address stands in brackets: ipfix://[%s]", host);
-		return -EINVAL;
-	}
+		strchr(host, '/') != NULL)
+		return pl_diag_fail(diag, -EINVAL, "a collector of IPFIX is ipfix://HOST[:PORT]");
+	if (*host != '[' && strchr(host, ':') != strrchr(host, ':'))
+		return pl_diag_fail(
+			diag, -EINVAL, "an IPv6 address stands in brackets: ipfix://[%s]", host);
 	colon = strrchr(host, ':');
 	/* The colons in "[::1]" do not precede a port. */
 	if (colon != NULL && strchr(colon, ']') != NULL)
 		colon = NULL;
-	if (colon != NULL && strcmp(colon, ":0") == 0) {
-		pl_diag_set(diag, "ipfix: a collector has a port, which 0 is not");
-		return -EINVAL;
-	}
+	if (colon != NULL && strcmp(colon, ":0") == 0)
+		return pl_diag_fail(diag, -EINVAL, "ipfix: a collector has a port, which 0 is not");
 	n = snprintf(dst, cap, "%s%s", host, colon != NULL ? "" : PORT_DEFAULT);
-	if (n < 0 || (size_t)n >= cap) {
-		pl_diag_set(diag, "ipfix: the name of the host is too long");
-		return -EINVAL;
-	}
+	if (n < 0 || (size_t)n >= cap)
+		return pl_diag_fail(diag, -EINVAL, "ipfix: the name of the host is too long");
 	r = pl_udp_resolve(dst, NULL, &why);
 	if (r < 0)
 		pl_diag_set(diag, "ipfix: %s", why.text);

@@ -9,10 +9,9 @@
 
 int pl_ipfix_built(struct pl_diag *diag)
 {
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -ENOTSUP,
 		"this pathline was built without IPFIX: libfixbuf was missing; install its headers "
 		"(libfixbuf-dev) and build again");
-	return -ENOTSUP;
 }
 
 int pl_ipfix_out_check(const char *uri, struct pl_diag *diag)

@@ -242,10 +242,8 @@ static int configure(struct config *ret, const char *text, struct pl_diag *diag)
 	int r;
 
 	*ret = (struct config){ .domain = 0 };
-	if (strncmp(text, "ipfix:", 6) != 0) {
-		pl_diag_set(diag, "\"%s\" is not ipfix://HOST[:PORT]?pen=N", text);
-		return -EINVAL;
-	}
+	if (strncmp(text, "ipfix:", 6) != 0)
+		return pl_diag_fail(diag, -EINVAL, "\"%s\" is not ipfix://HOST[:PORT]?pen=N", text);
 	r = pl_uri_split(&uri, text + 6, keys, diag);
 	if (r == 0)
 		r = pl_ipfix_target_read(&ret->target, &uri, diag);

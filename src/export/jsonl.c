@@ -121,8 +121,7 @@ static int file_try(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 		(mode_t)j->options.mode);
 	if (fd < 0) {
 		r = -errno;
-		pl_diag_set(diag, "cannot open %s: %s", j->path, strerror(-r));
-		return r;
+		return pl_diag_fail(diag, r, "cannot open %s: %s", j->path, strerror(-r));
 	}
 	if (fstat(fd, &st) < 0) {
 		r = -errno;
@@ -536,20 +535,14 @@ static int check_options(const struct pl_jsonl_options *o, struct pl_diag *diag)
 {
 	uint64_t least = pl_path_json_max(HOPS_MAX) + 1;
 
-	if (o->path == NULL || o->path[0] == '\0' || strlen(o->path) > PATH_MAX - 16) {
-		pl_diag_set(diag, "the path of the file is empty or too long");
-		return -EINVAL;
-	}
-	if (o->keep > KEEP_MAX) {
-		pl_diag_set(
-			diag, "%u rotated files are too many; the limit is %d", o->keep, KEEP_MAX);
-		return -EINVAL;
-	}
-	if (o->buffer_bytes < least || o->buffer_bytes > (uint64_t)1 << 32) {
-		pl_diag_set(diag, "the buffer must have %llu bytes to 4 GiB",
+	if (o->path == NULL || o->path[0] == '\0' || strlen(o->path) > PATH_MAX - 16)
+		return pl_diag_fail(diag, -EINVAL, "the path of the file is empty or too long");
+	if (o->keep > KEEP_MAX)
+		return pl_diag_fail(diag, -EINVAL, "%u rotated files are too many; the limit is %d",
+			o->keep, KEEP_MAX);
+	if (o->buffer_bytes < least || o->buffer_bytes > (uint64_t)1 << 32)
+		return pl_diag_fail(diag, -EINVAL, "the buffer must have %llu bytes to 4 GiB",
 			(unsigned long long)least);
-		return -EINVAL;
-	}
 	return 0;
 }
 

@@ -151,27 +151,22 @@ int pl_remote_label_check(const char *text, struct pl_diag *diag)
 	size_t len = is != NULL ? (size_t)(is - text) : 0;
 
 	if (is == NULL || !pl_remote_name_good(text, len, false) ||
-		(len == 2 && memcmp(text, "le", 2) == 0)) {
-		pl_diag_set(diag,
+		(len == 2 && memcmp(text, "le", 2) == 0))
+		return pl_diag_fail(diag, -EINVAL,
 			"\"%s\" is not NAME=VALUE with a name of letters, digits and _, not le, not "
 			"beginning with __",
 			text);
-		return -EINVAL;
-	}
-	if (is[1] == '\0' || strlen(is + 1) > VALUE_MAX || !pl_utf8_valid(is + 1, strlen(is + 1))) {
-		pl_diag_set(diag, "the value of label \"%.*s\" is empty, too long or not UTF-8",
-			(int)len, text);
-		return -EINVAL;
-	}
+	if (is[1] == '\0' || strlen(is + 1) > VALUE_MAX || !pl_utf8_valid(is + 1, strlen(is + 1)))
+		return pl_diag_fail(diag, -EINVAL,
+			"the value of label \"%.*s\" is empty, too long or not UTF-8", (int)len,
+			text);
 	return 0;
 }
 
 static int set_base(struct remote *r, const struct pl_remote_options *o, struct pl_diag *diag)
 {
-	if (o->n_labels > PL_REMOTE_LABELS_MAX) {
-		pl_diag_set(diag, "more than %d labels", PL_REMOTE_LABELS_MAX);
-		return -EINVAL;
-	}
+	if (o->n_labels > PL_REMOTE_LABELS_MAX)
+		return pl_diag_fail(diag, -EINVAL, "more than %d labels", PL_REMOTE_LABELS_MAX);
 	for (uint32_t i = 0; i < o->n_labels; i++) {
 		int e = pl_remote_label_check(o->labels[i], diag);
 		char *is;
@@ -188,10 +183,9 @@ static int set_base(struct remote *r, const struct pl_remote_options *o, struct 
 		*is = '\0';
 		r->base[i] = (struct pair){ r->base_text[i], is + 1 };
 		for (uint32_t k = 0; k < i; k++) {
-			if (strcmp(r->base[k].name, r->base[i].name) == 0) {
-				pl_diag_set(diag, "duplicate label \"%s\"", r->base[i].name);
-				return -EINVAL;
-			}
+			if (strcmp(r->base[k].name, r->base[i].name) == 0)
+				return pl_diag_fail(
+					diag, -EINVAL, "duplicate label \"%s\"", r->base[i].name);
 		}
 	}
 	return 0;

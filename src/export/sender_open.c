@@ -108,11 +108,10 @@ static int check_spool_kind(struct sender *s, struct pl_diag *diag)
 
 	if (pl_spool_peek(s->spool, &r) < 0 || r.flags >> 16 == s->kind_id)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"the spool in %s holds entries of another kind than %s: deliver them with the "
 		"configuration that they were made with, or name another folder",
 		s->options.spool_path, s->options.spool_kind);
-	return -EINVAL;
 }
 
 static int open_spool(struct sender *s, struct pl_diag *diag)
@@ -159,11 +158,10 @@ static int open_letters(struct sender *s, struct pl_diag *diag)
 static int check_options(const struct pl_sender_options *o, struct pl_diag *diag)
 {
 	if (o->batch_entries > 1000000 || o->batch_bytes > 64 << 20 ||
-		o->memory_bytes > UINT64_C(1) << 36) {
-		pl_diag_set(diag, "batches are of at most a million entries and 64 MiB, and 64 GiB "
-				  "of them are the most");
-		return -EINVAL;
-	}
+		o->memory_bytes > UINT64_C(1) << 36)
+		return pl_diag_fail(diag, -EINVAL,
+			"batches are of at most a million entries and 64 MiB, and 64 GiB "
+			"of them are the most");
 	return 0;
 }
 

@@ -58,28 +58,25 @@ static int open_folder(struct pl_spool *s, struct pl_diag *diag)
 
 	if (mkdir(path, 0700) < 0 && errno != EEXIST) {
 		r = -errno;
-		pl_diag_set(
-			diag, "cannot create the folder of the spool %s: %s", path, strerror(-r));
-		return r;
+		return pl_diag_fail(diag, r, "cannot create the folder of the spool %s: %s", path,
+			strerror(-r));
 	}
 	s->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->folder < 0) {
 		r = -errno;
-		pl_diag_set(diag, "cannot open the folder of the spool %s: %s", path, strerror(-r));
-		return r;
+		return pl_diag_fail(
+			diag, r, "cannot open the folder of the spool %s: %s", path, strerror(-r));
 	}
 	s->lock = openat(s->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) < 0) {
 		r = errno == EWOULDBLOCK ? -EBUSY : -errno;
-		pl_diag_set(diag, "cannot lock the spool in %s: %s", path,
+		return pl_diag_fail(diag, r, "cannot lock the spool in %s: %s", path,
 			r == -EBUSY ? "another process or another output uses it" : strerror(-r));
-		return r;
 	}
 	s->cursor = openat(s->folder, "cursor", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->cursor < 0) {
 		r = -errno;
-		pl_diag_set(diag, "cannot open %s/cursor: %s", path, strerror(-r));
-		return r;
+		return pl_diag_fail(diag, r, "cannot open %s/cursor: %s", path, strerror(-r));
 	}
 	return 0;
 }
@@ -90,16 +87,12 @@ static int check_options(struct pl_spool_options *o, struct pl_diag *diag)
 
 	if (o->sys == NULL)
 		o->sys = &the_system;
-	if (o->path == NULL || o->path[0] == '\0' || strlen(o->path) >= PATH_MAX) {
-		pl_diag_set(diag, "the path of the spool is empty or too long");
-		return -EINVAL;
-	}
-	if (o->payload_max > PL_SPOOL_PAYLOAD_MAX || o->bytes < BYTES_MIN ||
-		o->bytes / 4 < record) {
-		pl_diag_set(diag, "the spool must have room for four batches and at least %d bytes",
+	if (o->path == NULL || o->path[0] == '\0' || strlen(o->path) >= PATH_MAX)
+		return pl_diag_fail(diag, -EINVAL, "the path of the spool is empty or too long");
+	if (o->payload_max > PL_SPOOL_PAYLOAD_MAX || o->bytes < BYTES_MIN || o->bytes / 4 < record)
+		return pl_diag_fail(diag, -EINVAL,
+			"the spool must have room for four batches and at least %d bytes",
 			BYTES_MIN);
-		return -EINVAL;
-	}
 	if (o->segment_bytes == 0)
 		o->segment_bytes = o->bytes / 16 < SEGMENT_MAX ? o->bytes / 16 : SEGMENT_MAX;
 	/* A large spool has larger segments: there are at most SEGMENTS_MAX. */

@@ -170,10 +170,8 @@ int pl_spool_recover(struct pl_spool *s, struct pl_diag *diag)
 	struct recovery c = { .cursor = pl_spool_read_cursor(s) };
 	int r = list_segments(s);
 
-	if (r < 0) {
-		pl_diag_set(diag, "cannot list %s: %s", s->options.path, strerror(-r));
-		return r;
-	}
+	if (r < 0)
+		return pl_diag_fail(diag, r, "cannot list %s: %s", s->options.path, strerror(-r));
 	if (s->n_segments > 0) {
 		c.expect = s->segments[0].first;
 		c.known = true;
@@ -183,11 +181,10 @@ int pl_spool_recover(struct pl_spool *s, struct pl_diag *diag)
 
 		c.last = i == s->n_segments - 1;
 		r = recover_segment(s, g, &c);
-		if (r < 0) {
-			pl_diag_set(diag, "cannot read the spool's file %016llx.seg in %s: %s",
+		if (r < 0)
+			return pl_diag_fail(diag, r,
+				"cannot read the spool's file %016llx.seg in %s: %s",
 				(unsigned long long)g->first, s->options.path, strerror(-r));
-			return r;
-		}
 		s->counts.bytes += g->size;
 		if (g->records == 0) {
 			pl_spool_remove_segment(s, i);

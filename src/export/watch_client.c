@@ -97,15 +97,11 @@ static int compile_flat(
 	const char *name = pl_watch_kind_of(kind)->name;
 	const bool alone = !r->paths && !r->events && !r->values && r->flat == 1u << kind;
 
-	if (!alone && (r->form != PL_WATCH_RECORD || r->where != NULL)) {
-		pl_diag_set(diag, "%s come with other kinds in the form record only, without where",
-			name);
-		return -EINVAL;
-	}
-	if (r->form != PL_WATCH_JSONL && r->form != PL_WATCH_RECORD) {
-		pl_diag_set(diag, "%s come in the forms jsonl and record", name);
-		return -EINVAL;
-	}
+	if (!alone && (r->form != PL_WATCH_RECORD || r->where != NULL))
+		return pl_diag_fail(diag, -EINVAL,
+			"%s come with other kinds in the form record only, without where", name);
+	if (r->form != PL_WATCH_JSONL && r->form != PL_WATCH_RECORD)
+		return pl_diag_fail(diag, -EINVAL, "%s come in the forms jsonl and record", name);
 	c->paths = r->paths;
 	c->events = r->events;
 	c->values = r->values;
@@ -225,8 +221,8 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	}
 	if (c == NULL) {
 		pthread_mutex_unlock(&live->lock);
-		pl_diag_set(diag, "%u streams are open, which is the limit", live->max_clients);
-		return -EBUSY;
+		return pl_diag_fail(
+			diag, -EBUSY, "%u streams are open, which is the limit", live->max_clients);
 	}
 	*c = (struct pl_watch_client){ .live = live, .ring = c->ring, .form = request->form };
 	r = compile(c, request, diag);

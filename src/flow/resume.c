@@ -14,10 +14,8 @@ int pl_flow_cache_new_kept(struct pl_flow_cache **ret, const struct pl_flow_conf
 {
 	struct pl_flow_cache *c = pl_flow_cache_bare(config, sink, arg);
 
-	if (c == NULL) {
-		pl_diag_set(diag, "no memory for a flow cache");
-		return -ENOMEM;
-	}
+	if (c == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "no memory for a flow cache");
 	c->state = state;
 	pl_flow_cache_place(c, state->kept, state->kept->n_buckets);
 	pl_flow_mend(c);

@@ -56,14 +56,14 @@ static int read_boot(uint8_t ret[16], struct pl_diag *diag)
 	}
 	if (n == 16)
 		return 0;
-	pl_diag_set(diag, "%s cannot be read: a flow state is of one boot of the machine", BOOT_ID);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"%s cannot be read: a flow state is of one boot of the machine", BOOT_ID);
 }
 
 static int failed(struct pl_diag *diag, const char *what, const char *path, int error)
 {
-	pl_diag_set(diag, "cannot %s the flow state %s: %s", what, path, strerror(error));
-	return -error;
+	return pl_diag_fail(
+		diag, -error, "cannot %s the flow state %s: %s", what, path, strerror(error));
 }
 
 /* ---- making ---- */
@@ -172,9 +172,8 @@ static int lock(struct pl_flow_state *s, struct pl_diag *diag)
 	} while (r == EINTR);
 	if (r != EWOULDBLOCK)
 		return r == 0 ? 0 : failed(diag, "lock", s->path, r);
-	pl_diag_set(diag, "the flow state %s is in use by another tap: each has a file of its own",
-		s->path);
-	return -EBUSY;
+	return pl_diag_fail(diag, -EBUSY,
+		"the flow state %s is in use by another tap: each has a file of its own", s->path);
 }
 
 /* True when the path still names the open file: the process that had the file may have renamed
@@ -196,26 +195,21 @@ static int open_once(struct pl_flow_state *s, struct stat *st, struct pl_diag *d
 	/* Without O_NONBLOCK a FIFO would be waited for. */
 	s->fd = open(
 		s->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
-	if (s->fd < 0 && errno == ELOOP) {
-		pl_diag_set(diag, "%s is a symbolic link: name the flow state itself", s->path);
-		return -ELOOP;
-	}
+	if (s->fd < 0 && errno == ELOOP)
+		return pl_diag_fail(
+			diag, -ELOOP, "%s is a symbolic link: name the flow state itself", s->path);
 	if (s->fd < 0)
 		return failed(diag, "open", s->path, errno);
 	if (fstat(s->fd, st) < 0)
 		return failed(diag, "open", s->path, errno);
-	if (!S_ISREG(st->st_mode)) {
-		pl_diag_set(diag, "the flow state %s is no regular file", s->path);
-		return -EINVAL;
-	}
+	if (!S_ISREG(st->st_mode))
+		return pl_diag_fail(diag, -EINVAL, "the flow state %s is no regular file", s->path);
 	/* Another user with write access to the file could make this process use any value as an
 	 * index. */
-	if (st->st_uid != geteuid() || (st->st_mode & 022) != 0) {
-		pl_diag_set(diag,
+	if (st->st_uid != geteuid() || (st->st_mode & 022) != 0)
+		return pl_diag_fail(diag, -EKEYREJECTED,
 			"the flow state %s belongs to another user, or others may write it: it must be this user's alone",
 			s->path);
-		return -EKEYREJECTED;
-	}
 	r = lock(s, diag);
 	if (r < 0)
 		return r;
@@ -316,11 +310,9 @@ static int look(
 		return failed(diag, "read", s->path, errno);
 	if (n == 0)
 		return 0;
-	if (n < 12 || memcmp(k.magic, PL_FLOW_STATE_MAGIC, sizeof(k.magic)) != 0) {
-		pl_diag_set(diag, "%s is no flow state, and stays as it is: name another file",
-			s->path);
-		return -EINVAL;
-	}
+	if (n < 12 || memcmp(k.magic, PL_FLOW_STATE_MAGIC, sizeof(k.magic)) != 0)
+		return pl_diag_fail(diag, -EINVAL,
+			"%s is no flow state, and stays as it is: name another file", s->path);
 	if (k.version == PL_FLOW_STATE_MAKING)
 		return 0;
 	s->found.lost = why_lost(&k, st->st_size, s->boot);

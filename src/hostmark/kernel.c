@@ -127,10 +127,9 @@ static int set_up_pins(struct pl_hostmark *h)
 
 static int refuse_pins(const struct pl_hostmark *h, struct pl_diag *diag)
 {
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"%s: the pins are of another number of flows, or of another release of pathline; give another folder, or remove this one",
 		h->o.pin);
-	return -EINVAL;
 }
 
 static int refused(const struct pl_hostmark *h, int r, struct pl_diag *diag)
@@ -175,8 +174,8 @@ static int map_memory(struct pl_hostmark *h, struct pl_diag *diag)
 			h->table->seed = pl_hash_seed();
 		return 0;
 	}
-	pl_diag_set(diag, "%s: no memory to read its flows: %s", h->o.dev, strerror(errno));
-	return -ENOMEM;
+	return pl_diag_fail(
+		diag, -ENOMEM, "%s: no memory to read its flows: %s", h->o.dev, strerror(errno));
 }
 
 static int load(struct pl_hostmark *h, struct pl_diag *diag)
@@ -237,10 +236,9 @@ static int begin_state(struct pl_hostmark *h, struct pl_diag *diag)
 		h->skel->bss->pl_mark_armed = h->resumed;
 		return 0;
 	}
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"%s: the pins are of another command or direction, or have another period, method, bit, flows or rules; give another folder, or end its program: rm -r %s",
 		h->o.pin, h->o.pin);
-	return -EINVAL;
 }
 
 uint64_t pl_hostmark_next(const struct pl_hostmark *h)
@@ -335,18 +333,15 @@ static int open_memory(struct pl_hostmark *h, struct pl_diag *diag)
 	h->held_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (h->processors > 0 && h->held_fd >= 0)
 		return 0;
-	pl_diag_set(diag, "%s: no memory to read its flows", h->o.dev);
-	return -ENOMEM;
+	return pl_diag_fail(diag, -ENOMEM, "%s: no memory to read its flows", h->o.dev);
 }
 
 static int check(const struct pl_hostmark_options *o, struct pl_diag *diag)
 {
-	if (o->pin != NULL && o->xdp) {
-		pl_diag_set(diag,
+	if (o->pin != NULL && o->xdp)
+		return pl_diag_fail(diag, -EINVAL,
 			"%s: only a meter of traffic control can be pinned, not one of XDP",
 			o->dev);
-		return -EINVAL;
-	}
 	return o->pin != NULL ? pl_pins_folder(o->pin, diag) : 0;
 }
 
@@ -359,10 +354,8 @@ int pl_hostmark_open(
 	if (r < 0)
 		return r;
 	h = calloc(1, sizeof(*h));
-	if (h == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
+	if (h == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "%s", strerror(ENOMEM));
 	pl_iface_init(&h->iface);
 	h->link_fd = h->held_fd = -1;
 	h->o = *o;

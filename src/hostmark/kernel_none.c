@@ -10,9 +10,8 @@
 int pl_hostmark_open(
 	struct pl_hostmark **ret, const struct pl_hostmark_options *o, struct pl_diag *diag)
 {
-	pl_diag_set(diag, "%s: this build has no kernel programs, which marking and metering need",
-		o->dev);
-	return -ENOTSUP;
+	return pl_diag_fail(diag, -ENOTSUP,
+		"%s: this build has no kernel programs, which marking and metering need", o->dev);
 }
 
 void pl_hostmark_close(struct pl_hostmark *h)

@@ -19,16 +19,15 @@ int pl_pins_folder(const char *folder, struct pl_diag *diag)
 	if ((mkdir(folder, 0700) < 0 && errno != EEXIST) || statfs(folder, &fs) < 0) {
 		const int r = -errno;
 
-		pl_diag_set(diag, "%s: %s; the folder above it must exist, in a BPF file system",
-			folder, strerror(-r));
-		return r;
+		return pl_diag_fail(diag, r,
+			"%s: %s; the folder above it must exist, in a BPF file system", folder,
+			strerror(-r));
 	}
 	if ((unsigned long)fs.f_type == BPF_FS_MAGIC)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"%s is in no BPF file system, where programs can be kept: take a folder below /sys/fs/bpf, or mount -t bpf bpf FOLDER",
 		folder);
-	return -EINVAL;
 }
 
 int pl_pins_path(char *ret, const char *folder, const char *name)
@@ -49,10 +48,9 @@ static int check_interface(
 	if (bpf_obj_get_info_by_fd(link_fd, &info, &len) < 0 || info.xdp.ifindex == 0 ||
 		info.xdp.ifindex == if_nametoindex(ifname))
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EBUSY,
 		"%s has the program of another interface; give another folder, or end its program: rm -r %s",
 		folder, folder);
-	return -EBUSY;
 }
 
 int pl_pins_link(const char *folder, int prog_fd, const char *ifname, struct pl_diag *diag)
@@ -87,11 +85,9 @@ int pl_pins_keep(const char *folder, int link_fd, struct pl_diag *diag)
 	char path[PL_PINS_PATH];
 	int r = pl_pins_path(path, folder, "link");
 
-	if (link_fd < 0) {
-		pl_diag_set(diag,
+	if (link_fd < 0)
+		return pl_diag_fail(diag, -ENOTSUP,
 			"this kernel attaches programs of traffic control without links, so they cannot be kept: that needs Linux 6.6; leave out --pin");
-		return -ENOTSUP;
-	}
 	if (r == 0)
 		r = bpf_obj_pin(link_fd, path);
 	if (r < 0)

@@ -40,10 +40,9 @@ int pl_probe_resolve(struct pl_udp_address *ret, const char *target, struct pl_d
 	}
 	if (strchr(target, ':') != NULL && target[strlen(target) - 1] != ']')
 		return pl_udp_resolve(target, ret, diag);
-	if (snprintf(text, sizeof(text), "%s:%u", target, PL_PROBE_PORT) >= (int)sizeof(text)) {
-		pl_diag_set(diag, "a host's name of more than %zu characters", sizeof(text) - 8);
-		return -EINVAL;
-	}
+	if (snprintf(text, sizeof(text), "%s:%u", target, PL_PROBE_PORT) >= (int)sizeof(text))
+		return pl_diag_fail(diag, -EINVAL, "a host's name of more than %zu characters",
+			sizeof(text) - 8);
 	return pl_udp_resolve(text, ret, diag);
 }
 
@@ -228,10 +227,8 @@ int pl_probe_open(struct pl_probe **ret, const struct pl_probe_options *options,
 	struct pl_probe *p = calloc(1, sizeof(*p));
 	int r;
 
-	if (p == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
+	if (p == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "%s", strerror(ENOMEM));
 	p->o = *options;
 	p->fd = -1;
 	begin_at(p, now_ns);

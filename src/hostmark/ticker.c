@@ -125,10 +125,8 @@ int pl_ticker_new(
 {
 	struct pl_ticker *t = calloc(1, sizeof(*t));
 
-	if (t == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
+	if (t == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "%s", strerror(ENOMEM));
 	t->o = *options;
 	if (t->o.now_ns == NULL)
 		t->o.now_ns = tai_ns;

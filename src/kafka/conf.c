@@ -22,10 +22,9 @@ static int check_reserved(
 	const char *name, const struct pl_kafka_reserved *reserved, struct pl_diag *diag)
 {
 	for (; reserved->name != NULL; reserved++) {
-		if (strcmp(name, reserved->name) == 0) {
-			pl_diag_set(diag, "property '%s' cannot be set: %s", name, reserved->why);
-			return -EINVAL;
-		}
+		if (strcmp(name, reserved->name) == 0)
+			return pl_diag_fail(diag, -EINVAL, "property '%s' cannot be set: %s", name,
+				reserved->why);
 	}
 	return 0;
 }
@@ -38,14 +37,13 @@ static int set(rd_kafka_conf_t *conf, const char *name, const char *value, struc
 	case RD_KAFKA_CONF_OK:
 		return 0;
 	case RD_KAFKA_CONF_UNKNOWN:
-		pl_diag_set(diag, "'%s' is no key of pathline, and no property of librdkafka %s",
-			name, rd_kafka_version_str());
-		return -ENOENT;
+		return pl_diag_fail(diag, -ENOENT,
+			"'%s' is no key of pathline, and no property of librdkafka %s", name,
+			rd_kafka_version_str());
 	default:
 		/* The value may be a secret, so the message has only the text of librdkafka, which
 		 * hides secrets. */
-		pl_diag_set(diag, "property '%s': %s", name, text);
-		return -EINVAL;
+		return pl_diag_fail(diag, -EINVAL, "property '%s': %s", name, text);
 	}
 }
 
@@ -90,9 +88,8 @@ static int check_kinit(const rd_kafka_conf_t *conf, struct pl_diag *diag)
 	(void)rd_kafka_conf_get(conf, "sasl.kerberos.min.time.before.relogin", every, &size);
 	if (strcmp(every, "0") == 0)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"property 'sasl.mechanism': GSSAPI (the default) has librdkafka start kinit, for which the sandbox ends this process: set PLAIN, SCRAM-SHA-512 or OAUTHBEARER, or sasl.kerberos.min.time.before.relogin=0, or start with PATHLINE_SANDBOX=no-seccomp");
-	return -EINVAL;
 }
 
 rd_kafka_conf_t *pl_kafka_conf_new(const struct pl_kafka_uri *uri,

@@ -246,11 +246,9 @@ static int find_topic(struct pl_kafka_consumer *c, struct pl_kafka_source_topic 
 	unsigned int n = 0;
 	int r;
 
-	if (topic == NULL) {
-		pl_diag_set(
-			diag, "topic '%s': %s", t->name, rd_kafka_err2str(rd_kafka_last_error()));
-		return -EINVAL;
-	}
+	if (topic == NULL)
+		return pl_diag_fail(diag, -EINVAL, "topic '%s': %s", t->name,
+			rd_kafka_err2str(rd_kafka_last_error()));
 	r = pl_kafka_conf_partitions(
 		c->rk, topic, c->config.uri->brokers, wait_ms, &c->trouble, &n, diag);
 	rd_kafka_topic_destroy(topic);
@@ -292,8 +290,8 @@ static int subscribe(struct pl_kafka_consumer *c, struct pl_diag *diag)
 	rd_kafka_topic_partition_list_destroy(list);
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
 		return 0;
-	pl_diag_set(diag, "topic '%s': %s", c->topics[0].name, rd_kafka_err2str(err));
-	return -EINVAL;
+	return pl_diag_fail(
+		diag, -EINVAL, "topic '%s': %s", c->topics[0].name, rd_kafka_err2str(err));
 }
 
 static int open_client(struct pl_kafka_consumer *c, const char *group, struct pl_diag *diag)
@@ -307,8 +305,7 @@ static int open_client(struct pl_kafka_consumer *c, const char *group, struct pl
 	c->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
 	if (c->rk == NULL) {
 		rd_kafka_conf_destroy(conf);
-		pl_diag_set(diag, "%s", text);
-		return -EINVAL;
+		return pl_diag_fail(diag, -EINVAL, "%s", text);
 	}
 	r = find_topics(c, diag);
 	if (r < 0)
@@ -324,16 +321,13 @@ int pl_kafka_consumer_open(struct pl_kafka_consumer **ret,
 	struct pl_kafka_consumer *c;
 	int r;
 
-	if (config->uri->format > PL_KAFKA_FORMAT_ROWBINARY) {
-		pl_diag_set(diag, "format=%s in the URI: only records of fixed size are read",
+	if (config->uri->format > PL_KAFKA_FORMAT_ROWBINARY)
+		return pl_diag_fail(diag, -EINVAL,
+			"format=%s in the URI: only records of fixed size are read",
 			pl_kafka_format_name(config->uri->format));
-		return -EINVAL;
-	}
 	c = calloc(1, sizeof(*c));
-	if (c == NULL) {
-		pl_diag_set(diag, "out of memory");
-		return -ENOMEM;
-	}
+	if (c == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "out of memory");
 	c->config = *config;
 	c->n_topics = config->uri->n_topics;
 	for (unsigned int i = 0; i < c->n_topics; i++)
@@ -458,12 +452,10 @@ static int commit_and_wait(struct pl_kafka_consumer *c, rd_kafka_topic_partition
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
 		return 0;
 	c->stats.commits_failed++;
-	if (!answer.came && err == RD_KAFKA_RESP_ERR__TIMED_OUT) {
-		pl_diag_set(diag, "commit: no broker answered within %u ms", wait_ms);
-		return -ETIMEDOUT;
-	}
-	pl_diag_set(diag, "commit: %s", rd_kafka_err2str(err));
-	return -EIO;
+	if (!answer.came && err == RD_KAFKA_RESP_ERR__TIMED_OUT)
+		return pl_diag_fail(
+			diag, -ETIMEDOUT, "commit: no broker answered within %u ms", wait_ms);
+	return pl_diag_fail(diag, -EIO, "commit: %s", rd_kafka_err2str(err));
 }
 
 rd_kafka_topic_partition_list_t *pl_kafka_consumer_list_of(
@@ -527,8 +519,8 @@ int pl_kafka_consumer_committed(struct pl_kafka_consumer *c,
 	rd_kafka_topic_partition_list_destroy(list);
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
 		return 0;
-	pl_diag_set(diag, "the committed position of the group: %s", rd_kafka_err2str(err));
-	return -EIO;
+	return pl_diag_fail(
+		diag, -EIO, "the committed position of the group: %s", rd_kafka_err2str(err));
 }
 
 int pl_kafka_consumer_commit(struct pl_kafka_consumer *c, const struct pl_kafka_position *positions,

@@ -20,10 +20,9 @@ const char *pl_kafka_library(void)
 #else
 int pl_kafka_check(struct pl_diag *diag)
 {
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -ENOTSUP,
 		"this pathline was built without Kafka: librdkafka was missing; install its headers "
 		"(librdkafka-dev) and build again");
-	return -ENOTSUP;
 }
 
 const char *pl_kafka_library(void)

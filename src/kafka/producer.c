@@ -145,26 +145,19 @@ static int check_config(const struct pl_kafka_producer_config *config, struct pl
 	const bool texts = config->uri->format == PL_KAFKA_FORMAT_JSON ||
 			   config->uri->format == PL_KAFKA_FORMAT_GOFLOW2;
 
-	if (config->uri->format != PL_KAFKA_FORMAT_ANY && texts == records) {
-		pl_diag_set(diag, "format=%s in the URI: this topic is for %s",
+	if (config->uri->format != PL_KAFKA_FORMAT_ANY && texts == records)
+		return pl_diag_fail(diag, -EINVAL, "format=%s in the URI: this topic is for %s",
 			pl_kafka_format_name(config->uri->format),
 			records ? "records of fixed size, rowbinary or protobuf" : "json");
-		return -EINVAL;
-	}
-	if (config->uri->spread && config->mode == PL_KAFKA_ENTRIES) {
-		pl_diag_set(diag, "partition=spread: packets of one source stay in one partition");
-		return -EINVAL;
-	}
-	if (config->mode == PL_KAFKA_ENTRIES && config->uri->format != PL_KAFKA_FORMAT_ANY) {
-		pl_diag_set(diag, "format= does not apply to this topic, whose format is %s",
-			config->format);
-		return -EINVAL;
-	}
-	if (config->buffers > PL_KAFKA_BUFFERS_MAX || config->buffers == 1) {
-		pl_diag_set(diag, "%u batch buffers: not between 2 and %d", config->buffers,
-			PL_KAFKA_BUFFERS_MAX);
-		return -EINVAL;
-	}
+	if (config->uri->spread && config->mode == PL_KAFKA_ENTRIES)
+		return pl_diag_fail(diag, -EINVAL,
+			"partition=spread: packets of one source stay in one partition");
+	if (config->mode == PL_KAFKA_ENTRIES && config->uri->format != PL_KAFKA_FORMAT_ANY)
+		return pl_diag_fail(diag, -EINVAL,
+			"format= does not apply to this topic, whose format is %s", config->format);
+	if (config->buffers > PL_KAFKA_BUFFERS_MAX || config->buffers == 1)
+		return pl_diag_fail(diag, -EINVAL, "%u batch buffers: not between 2 and %d",
+			config->buffers, PL_KAFKA_BUFFERS_MAX);
 	return 0;
 }
 
@@ -221,16 +214,13 @@ static int new_client(struct pl_kafka_producer *p, const struct pl_kafka_produce
 	p->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
 	if (p->rk == NULL) {
 		rd_kafka_conf_destroy(conf);
-		pl_diag_set(diag, "%s", text);
-		return -EINVAL;
+		return pl_diag_fail(diag, -EINVAL, "%s", text);
 	}
 	/* From here on the client requests the topic's metadata on its own. */
 	p->topic = rd_kafka_topic_new(p->rk, p->topic_name, NULL);
-	if (p->topic == NULL) {
-		pl_diag_set(diag, "topic '%s': %s", p->topic_name,
+	if (p->topic == NULL)
+		return pl_diag_fail(diag, -EINVAL, "topic '%s': %s", p->topic_name,
 			rd_kafka_err2str(rd_kafka_last_error()));
-		return -EINVAL;
-	}
 	return 0;
 }
 
@@ -251,11 +241,9 @@ static int ask_partitions(struct pl_kafka_producer *p,
 	int r = pl_kafka_conf_partitions(
 		p->rk, p->topic, config->uri->brokers, config->wait_ms, &p->trouble, &n, diag);
 
-	if (r == 0 && n > PL_KAFKA_PARTITIONS_MAX) {
-		pl_diag_set(diag, "topic '%s' has %u partitions; %d is the limit", p->topic_name, n,
-			PL_KAFKA_PARTITIONS_MAX);
-		return -E2BIG;
-	}
+	if (r == 0 && n > PL_KAFKA_PARTITIONS_MAX)
+		return pl_diag_fail(diag, -E2BIG, "topic '%s' has %u partitions; %d is the limit",
+			p->topic_name, n, PL_KAFKA_PARTITIONS_MAX);
 	p->n_partitions = n;
 	p->client.partitions = n;
 	return r;
@@ -298,10 +286,8 @@ int pl_kafka_producer_open(struct pl_kafka_producer **ret,
 	if (r < 0)
 		return r;
 	p = calloc(1, sizeof(*p));
-	if (p == NULL) {
-		pl_diag_set(diag, "out of memory");
-		return -ENOMEM;
-	}
+	if (p == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "out of memory");
 	TAILQ_INIT(&p->free);
 	TAILQ_INIT(&p->filling);
 	p->mode = config->mode;

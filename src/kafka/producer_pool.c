@@ -25,8 +25,8 @@ static int add(struct pl_kafka_producer *p, uint32_t n, struct pl_diag *diag)
 		free(pool);
 		if (records != MAP_FAILED)
 			munmap(records, each * n);
-		pl_diag_set(diag, "out of memory: %u batch buffers of %zu bytes", n, each);
-		return -ENOMEM;
+		return pl_diag_fail(
+			diag, -ENOMEM, "out of memory: %u batch buffers of %zu bytes", n, each);
 	}
 	(void)madvise(records, each * n, MADV_HUGEPAGE);
 	pool->records = records;
@@ -65,13 +65,11 @@ int pl_kafka_producer_pool(struct pl_kafka_producer *p, struct pl_diag *diag)
 		n = cut(p, n, diag);
 	if (n <= p->n_buffers)
 		return 0;
-	if (p->pool_bytes + p->batch_bytes * (n - p->n_buffers) > PL_KAFKA_POOL_MAX) {
-		pl_diag_set(diag,
+	if (p->pool_bytes + p->batch_bytes * (n - p->n_buffers) > PL_KAFKA_POOL_MAX)
+		return pl_diag_fail(diag, -EINVAL,
 			"%u batch buffers of %zu bytes are more than %zu MiB: take fewer, or fewer "
 			"records= per message",
 			n, p->batch_bytes, PL_KAFKA_POOL_MAX >> 20);
-		return -EINVAL;
-	}
 	return add(p, n - p->n_buffers, diag);
 }
 

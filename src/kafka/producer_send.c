@@ -380,10 +380,9 @@ int pl_kafka_producer_put_entry(
 	if (e->size > p->batch_bytes) {
 		p->stats.put++;
 		p->stats.drop_too_large++;
-		pl_diag_set(&p->trouble,
+		return pl_diag_fail(&p->trouble, -EMSGSIZE,
 			"a message of %zu bytes is more than topic '%s' takes: raise %s",
 			e->size + PL_KAFKA_BESIDE, p->topic_name, p->room.setting);
-		return -EMSGSIZE;
 	}
 	batch = batch_for(p, hash, e->size, &r);
 	if (batch == NULL)

@@ -83,10 +83,8 @@ int pl_kafka_uri_read_properties(struct pl_kafka_uri *uri, struct pl_diag *diag)
 	if (path == NULL)
 		return 0;
 	r = pl_file_read_secret(path, sizeof(uri->file_text) - 1, &text, &len);
-	if (r < 0) {
-		pl_diag_set(diag, "cannot read %s: %s", path, pl_file_secret_trouble(r));
-		return r;
-	}
+	if (r < 0)
+		return pl_diag_fail(diag, r, "cannot read %s: %s", path, pl_file_secret_trouble(r));
 	if (memchr(text, '\0', len) != NULL) {
 		pl_diag_set(diag, "%s is no text: it has a byte 0", path);
 		r = -EINVAL;

@@ -42,10 +42,8 @@ int pl_kafka_reader_open(struct pl_kafka_consumer **ret, const struct pl_kafka_r
 	bool grouped;
 	int r;
 
-	if (uri == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
+	if (uri == NULL)
+		return pl_diag_fail(diag, -ENOMEM, "%s", strerror(ENOMEM));
 	r = read_uri(reader, uri, &config, diag);
 	grouped = config.group != NULL ||
 		  (!reader->alone && pl_kafka_uri_property(uri, "group.id") != NULL);

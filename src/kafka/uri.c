@@ -24,13 +24,11 @@ static int decode(char *text, const char *name, struct pl_diag *diag)
 			continue;
 		}
 		byte = pl_parse_percent(from);
-		if (byte <= 0) {
-			pl_diag_set(diag,
+		if (byte <= 0)
+			return pl_diag_fail(diag, -EINVAL,
 				"value of '%s' in the URI: behind '%%' stand two hexadecimal "
 				"digits other than 00; '%%' itself is %%25",
 				name);
-			return -EINVAL;
-		}
 		*to++ = (char)byte;
 		from += 2;
 	}
@@ -53,8 +51,8 @@ static int check_port(const char *host, const char *port, struct pl_diag *diag)
 		digits = digits && *c >= '0' && *c <= '9';
 	if (digits && pl_parse_u64(port, &n) == 0 && n >= 1 && n <= 65535)
 		return 0;
-	pl_diag_set(diag, "port '%s' of broker '%s': not a number from 1 to 65535", port, host);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "port '%s' of broker '%s': not a number from 1 to 65535",
+		port, host);
 }
 
 /* One "HOST[:PORT]"; an IPv6 address stands in brackets. */
@@ -62,28 +60,23 @@ static int check_broker(char *broker, struct pl_diag *diag)
 {
 	char *end = broker;
 
-	if (*broker == '\0') {
-		pl_diag_set(
-			diag, "a broker's name is empty: kafka://HOST[:PORT][,HOST[:PORT]]/TOPIC");
-		return -EINVAL;
-	}
+	if (*broker == '\0')
+		return pl_diag_fail(diag, -EINVAL,
+			"a broker's name is empty: kafka://HOST[:PORT][,HOST[:PORT]]/TOPIC");
 	if (*broker == '[') {
 		struct pl_addr addr;
 		char *close = strchr(broker, ']');
 		int bad;
 
-		if (close == NULL) {
-			pl_diag_set(diag, "broker '%s': ']' is missing behind the IPv6 address",
-				broker);
-			return -EINVAL;
-		}
+		if (close == NULL)
+			return pl_diag_fail(diag, -EINVAL,
+				"broker '%s': ']' is missing behind the IPv6 address", broker);
 		*close = '\0';
 		bad = strchr(broker, ':') == NULL || pl_parse_addr(broker + 1, &addr) < 0;
 		*close = ']';
-		if (bad) {
-			pl_diag_set(diag, "broker '%s': not an IPv6 address in brackets", broker);
-			return -EINVAL;
-		}
+		if (bad)
+			return pl_diag_fail(diag, -EINVAL,
+				"broker '%s': not an IPv6 address in brackets", broker);
 		end = close + 1;
 	} else {
 		while (host_char(*end))
@@ -91,15 +84,11 @@ static int check_broker(char *broker, struct pl_diag *diag)
 	}
 	if (*end == '\0')
 		return 0;
-	if (*broker != '[' && *end == ':' && strchr(end + 1, ':') != NULL) {
-		pl_diag_set(diag, "broker '%s': an IPv6 address stands in brackets, [%s]", broker,
-			broker);
-		return -EINVAL;
-	}
-	if (*end != ':' || end == broker) {
-		pl_diag_set(diag, "broker '%s': not a name or address", broker);
-		return -EINVAL;
-	}
+	if (*broker != '[' && *end == ':' && strchr(end + 1, ':') != NULL)
+		return pl_diag_fail(diag, -EINVAL,
+			"broker '%s': an IPv6 address stands in brackets, [%s]", broker, broker);
+	if (*end != ':' || end == broker)
+		return pl_diag_fail(diag, -EINVAL, "broker '%s': not a name or address", broker);
 	return check_port(broker, end + 1, diag);
 }
 
@@ -126,27 +115,20 @@ static int check_brokers(char *brokers, struct pl_diag *diag)
 /* Kafka's rules for the names of topics. */
 static int check_topic(const char *topic, struct pl_diag *diag)
 {
-	if (*topic == '\0') {
-		pl_diag_set(diag, "the topic is missing: kafka://HOST[:PORT]/TOPIC");
-		return -EINVAL;
-	}
-	if (strlen(topic) > PL_KAFKA_TOPIC_MAX) {
-		pl_diag_set(diag, "the topic's name has %zu bytes; Kafka takes %d", strlen(topic),
-			PL_KAFKA_TOPIC_MAX);
-		return -EINVAL;
-	}
+	if (*topic == '\0')
+		return pl_diag_fail(
+			diag, -EINVAL, "the topic is missing: kafka://HOST[:PORT]/TOPIC");
+	if (strlen(topic) > PL_KAFKA_TOPIC_MAX)
+		return pl_diag_fail(diag, -EINVAL, "the topic's name has %zu bytes; Kafka takes %d",
+			strlen(topic), PL_KAFKA_TOPIC_MAX);
 	for (const char *c = topic; *c != '\0'; c++) {
-		if (!host_char(*c)) {
-			pl_diag_set(diag,
+		if (!host_char(*c))
+			return pl_diag_fail(diag, -EINVAL,
 				"topic '%s': Kafka takes letters, digits, '.', '_' and '-' only",
 				topic);
-			return -EINVAL;
-		}
 	}
-	if (strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0) {
-		pl_diag_set(diag, "topic '%s': Kafka takes no such name", topic);
-		return -EINVAL;
-	}
+	if (strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0)
+		return pl_diag_fail(diag, -EINVAL, "topic '%s': Kafka takes no such name", topic);
 	return 0;
 }
 
@@ -154,11 +136,10 @@ static int take_records(struct pl_kafka_uri *uri, const char *value, struct pl_d
 {
 	uint64_t n;
 
-	if (pl_parse_u64(value, &n) < 0 || n < 1 || n > PL_KAFKA_RECORDS_MAX) {
-		pl_diag_set(diag, "'records=%s' in the URI: not a number from 1 to %d", value,
+	if (pl_parse_u64(value, &n) < 0 || n < 1 || n > PL_KAFKA_RECORDS_MAX)
+		return pl_diag_fail(diag, -EINVAL,
+			"'records=%s' in the URI: not a number from 1 to %d", value,
 			PL_KAFKA_RECORDS_MAX);
-		return -EINVAL;
-	}
 	uri->records = (uint32_t)n;
 	return 0;
 }
@@ -183,9 +164,8 @@ static int take_format(struct pl_kafka_uri *uri, const char *value, struct pl_di
 			return 0;
 		}
 	}
-	pl_diag_set(
-		diag, "'format=%s' in the URI: not rowbinary, protobuf, json or goflow2", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"'format=%s' in the URI: not rowbinary, protobuf, json or goflow2", value);
 }
 
 static int take_partition(struct pl_kafka_uri *uri, const char *value, struct pl_diag *diag)
@@ -193,17 +173,15 @@ static int take_partition(struct pl_kafka_uri *uri, const char *value, struct pl
 	uri->spread = strcmp(value, "spread") == 0;
 	if (uri->spread || strcmp(value, "flow") == 0)
 		return 0;
-	pl_diag_set(diag, "'partition=%s' in the URI: not flow or spread", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "'partition=%s' in the URI: not flow or spread", value);
 }
 
 static int take_property(
 	struct pl_kafka_uri *uri, const char *name, const char *value, struct pl_diag *diag)
 {
-	if (uri->n_properties == PL_KAFKA_PROPERTIES_MAX) {
-		pl_diag_set(diag, "more than %d properties", PL_KAFKA_PROPERTIES_MAX);
-		return -EINVAL;
-	}
+	if (uri->n_properties == PL_KAFKA_PROPERTIES_MAX)
+		return pl_diag_fail(
+			diag, -EINVAL, "more than %d properties", PL_KAFKA_PROPERTIES_MAX);
 	uri->properties[uri->n_properties].name = name;
 	uri->properties[uri->n_properties].value = value;
 	uri->n_properties++;
@@ -218,11 +196,9 @@ static int take_key(struct pl_kafka_uri *uri, char *key, unsigned int *seen, str
 
 	if (value != NULL)
 		*value++ = '\0';
-	if (*key == '\0' || value == NULL || *value == '\0') {
-		pl_diag_set(diag, "key '%s' in the URI has no %s: ?KEY=VALUE", key,
+	if (*key == '\0' || value == NULL || *value == '\0')
+		return pl_diag_fail(diag, -EINVAL, "key '%s' in the URI has no %s: ?KEY=VALUE", key,
 			*key == '\0' ? "name" : "value");
-		return -EINVAL;
-	}
 	r = decode(value, key, diag);
 	if (r < 0)
 		return r;
@@ -234,10 +210,8 @@ static int take_key(struct pl_kafka_uri *uri, char *key, unsigned int *seen, str
 		own = 4;
 	else if (strcmp(key, "partition") == 0)
 		own = 8;
-	if ((own & *seen) != 0 || (own == 0 && pl_kafka_uri_property(uri, key) != NULL)) {
-		pl_diag_set(diag, "key '%s' is given twice in the URI", key);
-		return -EINVAL;
-	}
+	if ((own & *seen) != 0 || (own == 0 && pl_kafka_uri_property(uri, key) != NULL))
+		return pl_diag_fail(diag, -EINVAL, "key '%s' is given twice in the URI", key);
 	*seen |= own;
 	switch (own) {
 	case 1:
@@ -287,16 +261,13 @@ static int take_topics(struct pl_kafka_uri *ret, char *list, bool may_lack, stru
 		unsigned int at = ret->n_topics;
 
 		r = check_topic(name, diag);
-		if (r == 0 && ret->n_topics == PL_KAFKA_TOPICS_MAX) {
-			pl_diag_set(diag, "more than %d topics", PL_KAFKA_TOPICS_MAX);
-			return -EINVAL;
-		}
+		if (r == 0 && ret->n_topics == PL_KAFKA_TOPICS_MAX)
+			return pl_diag_fail(
+				diag, -EINVAL, "more than %d topics", PL_KAFKA_TOPICS_MAX);
 		while (at > 0 && strcmp(ret->topics[at - 1], name) > 0)
 			at--;
-		if (r == 0 && at > 0 && strcmp(ret->topics[at - 1], name) == 0) {
-			pl_diag_set(diag, "topic '%s' is there twice", name);
-			return -EINVAL;
-		}
+		if (r == 0 && at > 0 && strcmp(ret->topics[at - 1], name) == 0)
+			return pl_diag_fail(diag, -EINVAL, "topic '%s' is there twice", name);
 		if (r < 0)
 			return r;
 		memmove(ret->topics + at + 1, ret->topics + at,
@@ -319,15 +290,12 @@ static int parse(struct pl_kafka_uri *ret, const char *text, bool may_lack, stru
 	ret->spread = false;
 	ret->n_properties = 0;
 	ret->properties_file = NULL;
-	if (strncmp(text, PL_KAFKA_SCHEME, scheme) != 0) {
-		pl_diag_set(diag, "'%s' does not begin with " PL_KAFKA_SCHEME, text);
-		return -EINVAL;
-	}
-	if (len >= sizeof(ret->text)) {
-		pl_diag_set(diag, "URI of %zu bytes is too long; the limit is %d", len,
-			PL_KAFKA_URI_MAX - 1);
-		return -EINVAL;
-	}
+	if (strncmp(text, PL_KAFKA_SCHEME, scheme) != 0)
+		return pl_diag_fail(
+			diag, -EINVAL, "'%s' does not begin with " PL_KAFKA_SCHEME, text);
+	if (len >= sizeof(ret->text))
+		return pl_diag_fail(diag, -EINVAL, "URI of %zu bytes is too long; the limit is %d",
+			len, PL_KAFKA_URI_MAX - 1);
 	memcpy(ret->text, text, len + 1);
 	rest = ret->text + scheme;
 	query = strchr(rest, '?');
@@ -360,8 +328,7 @@ static int parse_one(
 
 	if (r < 0 || ret->n_topics == 1)
 		return r;
-	pl_diag_set(diag, "%u topics: one is meant here", ret->n_topics);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "%u topics: one is meant here", ret->n_topics);
 }
 
 int pl_kafka_uri_parse_topics(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag)
@@ -384,12 +351,10 @@ int pl_kafka_uri_name(
 {
 	if (uri->topic[0] != '\0')
 		return 0;
-	if (uri->format > PL_KAFKA_FORMAT_ROWBINARY) {
-		pl_diag_set(diag,
+	if (uri->format > PL_KAFKA_FORMAT_ROWBINARY)
+		return pl_diag_fail(diag, -EINVAL,
 			"format=%s in the URI: the topic is missing: kafka://HOST[:PORT]/TOPIC",
 			pl_kafka_format_name(uri->format));
-		return -EINVAL;
-	}
 	snprintf(uri->made, sizeof(uri->made), "tm.%s.v%u", kind, version);
 	uri->topic = uri->topics[0] = uri->made;
 	return 0;

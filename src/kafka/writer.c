@@ -205,8 +205,7 @@ int pl_kafka_writer_topic(struct pl_kafka_writer *w, const char *topic, uint32_t
 	new = rd_kafka_NewTopic_new(topic, (int)partitions, -1, text, sizeof(text));
 	if (new == NULL) {
 		rd_kafka_queue_destroy(queue);
-		pl_diag_set(diag, "topic '%s': %s", topic, text);
-		return -EINVAL;
+		return pl_diag_fail(diag, -EINVAL, "topic '%s': %s", topic, text);
 	}
 	rd_kafka_CreateTopics(w->rk, &new, 1, NULL, queue);
 	event = rd_kafka_queue_poll(queue, (int)wait_ms);
@@ -217,8 +216,8 @@ int pl_kafka_writer_topic(struct pl_kafka_writer *w, const char *topic, uint32_t
 	rd_kafka_queue_destroy(queue);
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR || err == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
 		return 0;
-	pl_diag_set(diag, "topic '%s' cannot be made: %s", topic, rd_kafka_err2str(err));
-	return -EIO;
+	return pl_diag_fail(
+		diag, -EIO, "topic '%s' cannot be made: %s", topic, rd_kafka_err2str(err));
 }
 
 uint32_t pl_kafka_writer_room(
@@ -261,9 +260,8 @@ int pl_kafka_writer_flush(struct pl_kafka_writer *w, uint32_t wait_ms, struct pl
 		rd_kafka_flush(w->rk, (int)wait_ms);
 	if (w->stats.delivered == w->stats.sent)
 		return 0;
-	pl_diag_set(diag, "messages were not acknowledged: %s",
+	return pl_diag_fail(diag, -EIO, "messages were not acknowledged: %s",
 		w->trouble.text[0] != '\0' ? w->trouble.text : "no broker answers");
-	return -EIO;
 }
 
 int pl_kafka_writer_commit(struct pl_kafka_writer *w, struct pl_kafka_consumer *const *consumers,

@@ -42,10 +42,8 @@ static int open_socket(const char *to, struct pl_diag *diag)
 	struct pl_addr addr;
 	uint16_t port;
 
-	if (pl_parse_endpoint(to, &addr, &port) < 0 || port == 0 || pl_addr_is_unspecified(&addr)) {
-		pl_diag_set(diag, "'%s' is not ADDRESS:PORT", to);
-		return -EINVAL;
-	}
+	if (pl_parse_endpoint(to, &addr, &port) < 0 || port == 0 || pl_addr_is_unspecified(&addr))
+		return pl_diag_fail(diag, -EINVAL, "'%s' is not ADDRESS:PORT", to);
 	return pl_udp_peer_open(&addr, port, to, diag);
 }
 

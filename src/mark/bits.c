@@ -43,10 +43,9 @@ static int parse_labels(struct pl_mark_bit *ret, const char *text, struct pl_dia
 	}
 	if (good && (ret->n_labels == 2 || ret->n_labels == 4))
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"bit %.60s: sfl:A/B with different labels from 0 to %u, of colour 0 and 1, or sfl:A/B/C/D with those of the second bit",
 		text, LABEL_MAX);
-	return -EINVAL;
 }
 
 int pl_mark_bit_parse(struct pl_mark_bit *ret, const char *text, struct pl_diag *diag)
@@ -63,12 +62,10 @@ int pl_mark_bit_parse(struct pl_mark_bit *ret, const char *text, struct pl_diag 
 		};
 		return 0;
 	}
-	if (strncmp(text, "flow-label", strlen("flow-label")) == 0) {
-		pl_diag_set(diag,
+	if (strncmp(text, "flow-label", strlen("flow-label")) == 0)
+		return pl_diag_fail(diag, -EINVAL,
 			"bit %s: routers choose among equal ways by the flow label, so that a mark there would move the flow every period (RFC 9343 rejects it); take altmark or tclass:N",
 			text);
-		return -EINVAL;
-	}
 	for (unsigned int i = 0; i < sizeof(numbered) / sizeof(numbered[0]); i++) {
 		const size_t n = strlen(numbered[i].name);
 		const char digit = strncmp(text, numbered[i].name, n) == 0 ? text[n] : '\0';
@@ -93,10 +90,9 @@ int pl_mark_bit_parse(struct pl_mark_bit *ret, const char *text, struct pl_diag 
 				numbered[i].name, numbered[i].first, numbered[i].last);
 		return -EINVAL;
 	}
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"bit %s: dscp:N, tos:N, tclass:N, ecn:N, ipv4-reserved, altmark, altmark-dst or sfl:A/B are known",
 		text);
-	return -EINVAL;
 }
 
 int pl_mark_where_parse(struct pl_mark_where *ret, unsigned int method, const char *const *texts,
@@ -111,40 +107,31 @@ int pl_mark_where_parse(struct pl_mark_where *ret, unsigned int method, const ch
 	}
 	*ret = (struct pl_mark_where){ .colour = bits[0], .second = bits[1] };
 	if (method == PL_MARK_CYCLIC &&
-		(bits[0].carrier == PL_MARK_AT_OPTION || bits[1].carrier == PL_MARK_AT_OPTION)) {
-		pl_diag_set(diag,
+		(bits[0].carrier == PL_MARK_AT_OPTION || bits[1].carrier == PL_MARK_AT_OPTION))
+		return pl_diag_fail(diag, -EINVAL,
 			"cyclic marking is in bits of the header: those of altmark have another meaning (RFC 9343)");
-		return -EINVAL;
-	}
 	if (n == 1 && bits[0].carrier == PL_MARK_AT_OPTION)
 		return 0;
 	if (bits[0].carrier == PL_MARK_AT_LABEL || bits[1].carrier == PL_MARK_AT_LABEL) {
 		if (n == 1 && bits[0].n_labels == (two ? 4 : 2))
 			return 0;
-		pl_diag_set(diag, "this method has one bit of %s labels, sfl:%s, and no other",
+		return pl_diag_fail(diag, -EINVAL,
+			"this method has one bit of %s labels, sfl:%s, and no other",
 			two ? "four" : "two", two ? "A/B/C/D" : "A/B");
-		return -EINVAL;
 	}
-	if (n != (two ? 2u : 1u)) {
-		pl_diag_set(diag,
+	if (n != (two ? 2u : 1u))
+		return pl_diag_fail(diag, -EINVAL,
 			method == PL_MARK_CYCLIC
 				? "cyclic marking has two bits: those of the block's number modulo 4, the lower one first"
 			: two ? "double marking has two bits: the colour and the delay's, or altmark, which has both"
 			      : "this method has one bit");
-		return -EINVAL;
-	}
-	if (two && (bits[0].carrier == PL_MARK_AT_OPTION || bits[1].carrier == PL_MARK_AT_OPTION)) {
-		pl_diag_set(diag, "altmark has both bits: no other beside it");
-		return -EINVAL;
-	}
-	if (two && bits[0].carrier == bits[1].carrier && bits[0].mask == bits[1].mask) {
-		pl_diag_set(diag, "both bits are the same one");
-		return -EINVAL;
-	}
-	if (two && (bits[0].ipv4 != bits[1].ipv4 || bits[0].ipv6 != bits[1].ipv6)) {
-		pl_diag_set(diag, "the two bits are of packets of different versions of IP");
-		return -EINVAL;
-	}
+	if (two && (bits[0].carrier == PL_MARK_AT_OPTION || bits[1].carrier == PL_MARK_AT_OPTION))
+		return pl_diag_fail(diag, -EINVAL, "altmark has both bits: no other beside it");
+	if (two && bits[0].carrier == bits[1].carrier && bits[0].mask == bits[1].mask)
+		return pl_diag_fail(diag, -EINVAL, "both bits are the same one");
+	if (two && (bits[0].ipv4 != bits[1].ipv4 || bits[0].ipv6 != bits[1].ipv6))
+		return pl_diag_fail(
+			diag, -EINVAL, "the two bits are of packets of different versions of IP");
 	return 0;
 }
 
@@ -152,9 +139,8 @@ int pl_mark_where_is_written(const struct pl_mark_where *where, struct pl_diag *
 {
 	if (where->colour.carrier != PL_MARK_AT_LABEL)
 		return 0;
-	pl_diag_set(
-		diag, "labels of MPLS (sfl:) are only read, in captures: pathline meter --read");
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"labels of MPLS (sfl:) are only read, in captures: pathline meter --read");
 }
 
 /* Reads a bit of the IP header, of which the walk has seen at least 20 bytes (IPv4) or 40

@@ -74,8 +74,8 @@ static int check(const struct pl_mark_arc *arcs, uint32_t n, struct pl_diag *dia
 	for (uint32_t i = 0; i < n; i++) {
 		if (arcs[i].from != arcs[i].to)
 			continue;
-		pl_diag_set(diag, "link %u begins and ends at the same measurement point", i + 1);
-		return -EINVAL;
+		return pl_diag_fail(diag, -EINVAL,
+			"link %u begins and ends at the same measurement point", i + 1);
 	}
 	return n > 0 ? 0 : -EINVAL;
 }

@@ -123,18 +123,16 @@ static int copy_segments(struct pl_mark_correlator *c)
 
 static int check(const struct pl_mark_correlator_config *config, struct pl_diag *diag)
 {
-	if (config->n_segments == 0) {
-		pl_diag_set(diag, "no segment: loss and delay are between two measurement points");
-		return -EINVAL;
-	}
+	if (config->n_segments == 0)
+		return pl_diag_fail(diag, -EINVAL,
+			"no segment: loss and delay are between two measurement points");
 	for (uint32_t i = 0; i < config->n_segments; i++) {
 		const struct pl_mark_segment *s = &config->segments[i];
 
 		if (s->n_from > 0 && s->n_to > 0)
 			continue;
-		pl_diag_set(diag, "segment %u has no measurement points %s", i + 1,
+		return pl_diag_fail(diag, -EINVAL, "segment %u has no measurement points %s", i + 1,
 			s->n_from == 0 ? "where packets go in" : "where they come out");
-		return -EINVAL;
 	}
 	return 0;
 }

@@ -519,11 +519,9 @@ int pl_mark_domain_new(struct pl_mark_domain **ret, const struct pl_mark_domain_
 	struct pl_mark_domain *d;
 	int r;
 
-	if (config->period_ns == 0 || config->wait_ns / config->period_ns >= PL_MARK_WAIT_MOST) {
-		pl_diag_set(diag, "records are waited for during %u periods at most",
-			PL_MARK_WAIT_MOST);
-		return -EINVAL;
-	}
+	if (config->period_ns == 0 || config->wait_ns / config->period_ns >= PL_MARK_WAIT_MOST)
+		return pl_diag_fail(diag, -EINVAL,
+			"records are waited for during %u periods at most", PL_MARK_WAIT_MOST);
 	d = calloc(1, sizeof(*d));
 	if (d == NULL)
 		return -ENOMEM;

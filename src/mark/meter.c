@@ -50,11 +50,9 @@ int pl_mark_meter_new(
 	uint32_t room = 4;
 
 	if (config->point.period_ns < PL_MARK_PERIOD_MIN_NS ||
-		config->point.period_ns > PL_MARK_PERIOD_MAX_NS) {
-		pl_diag_set(diag, "a period of %.9g s: from 1 us to 1 h",
+		config->point.period_ns > PL_MARK_PERIOD_MAX_NS)
+		return pl_diag_fail(diag, -EINVAL, "a period of %.9g s: from 1 us to 1 h",
 			(double)config->point.period_ns / 1e9);
-		return -EINVAL;
-	}
 	m = calloc(1, sizeof(*m));
 	if (m == NULL)
 		return -ENOMEM;

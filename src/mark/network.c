@@ -33,20 +33,15 @@ static int add_point(struct pl_mark_network *w, const char *text, struct pl_diag
 	uint32_t other;
 
 	if (n == 0 || n > PL_MARK_POINT_NAME_MAX || strspn(text, plain) < n ||
-		pl_parse_u64(number, &value) < 0 || value > UINT32_MAX) {
-		pl_diag_set(diag,
+		pl_parse_u64(number, &value) < 0 || value > UINT32_MAX)
+		return pl_diag_fail(diag, -EINVAL,
 			"point \"%s\": NAME=NUMBER, such as core=2, or NUMBER alone; a name has 1 to %d letters, digits, '_', '-' and '.', the number is that of --point",
 			text, PL_MARK_POINT_NAME_MAX);
-		return -EINVAL;
-	}
-	if (w->n_points == PL_MARK_POINTS_MAX) {
-		pl_diag_set(diag, "at most %d points", PL_MARK_POINTS_MAX);
-		return -EINVAL;
-	}
-	if (pl_mark_network_point(w, (uint32_t)value) != NULL || find(w, text, n, &other)) {
-		pl_diag_set(diag, "point \"%s\": another point has this name or number", text);
-		return -EINVAL;
-	}
+	if (w->n_points == PL_MARK_POINTS_MAX)
+		return pl_diag_fail(diag, -EINVAL, "at most %d points", PL_MARK_POINTS_MAX);
+	if (pl_mark_network_point(w, (uint32_t)value) != NULL || find(w, text, n, &other))
+		return pl_diag_fail(
+			diag, -EINVAL, "point \"%s\": another point has this name or number", text);
 	memcpy(w->points[w->n_points].name, text, n);
 	w->points[w->n_points++].number = (uint32_t)value;
 	return 0;
@@ -74,10 +69,8 @@ static int make_path(struct pl_mark_network *w)
 static int read_links(const struct pl_mark_network *w, struct pl_mark_arc *arcs, char *const *links,
 	size_t n, struct pl_diag *diag)
 {
-	if (n > PL_MARK_ARCS_MAX) {
-		pl_diag_set(diag, "at most %d links", PL_MARK_ARCS_MAX);
-		return -EINVAL;
-	}
+	if (n > PL_MARK_ARCS_MAX)
+		return pl_diag_fail(diag, -EINVAL, "at most %d links", PL_MARK_ARCS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		const char *middle = strchr(links[i], '>');
 
@@ -85,8 +78,8 @@ static int read_links(const struct pl_mark_network *w, struct pl_mark_arc *arcs,
 			find(w, links[i], (size_t)(middle - links[i]), &arcs[i].from) &&
 			find(w, middle + 1, strlen(middle + 1), &arcs[i].to))
 			continue;
-		pl_diag_set(diag, "link \"%s\": FROM>TO, both names of points", links[i]);
-		return -EINVAL;
+		return pl_diag_fail(
+			diag, -EINVAL, "link \"%s\": FROM>TO, both names of points", links[i]);
 	}
 	return 0;
 }
@@ -132,8 +125,7 @@ static int check_used(const struct pl_mark_network *w, struct pl_diag *diag)
 		}
 		if (used)
 			continue;
-		pl_diag_set(diag, "point \"%s\" is in no link", w->points[i].name);
-		return -EINVAL;
+		return pl_diag_fail(diag, -EINVAL, "point \"%s\" is in no link", w->points[i].name);
 	}
 	return 0;
 }
@@ -176,10 +168,9 @@ int pl_mark_network_add_zooms(
 	uint32_t room;
 	int r = 0;
 
-	if (n > PL_MARK_ZOOMS_MAX) {
-		pl_diag_set(diag, "at most %d parts of a network (zoom)", PL_MARK_ZOOMS_MAX);
-		return -EINVAL;
-	}
+	if (n > PL_MARK_ZOOMS_MAX)
+		return pl_diag_fail(
+			diag, -EINVAL, "at most %d parts of a network (zoom)", PL_MARK_ZOOMS_MAX);
 	if (n > 0 && w->clusters.n == 0)
 		r = make_links(w, diag);
 	if (n == 0 || r < 0)

@@ -51,18 +51,15 @@ int pl_observer_new(
 
 	if (efm->square != 0 &&
 		((efm->square & (efm->square - 1)) != 0 || efm->square < PL_EFM_SQUARE_MIN ||
-			efm->square > PL_EFM_SQUARE_MAX)) {
-		pl_diag_set(diag, "blocks of %u packets: a power of two from %u to %u", efm->square,
+			efm->square > PL_EFM_SQUARE_MAX))
+		return pl_diag_fail(diag, -EINVAL,
+			"blocks of %u packets: a power of two from %u to %u", efm->square,
 			PL_EFM_SQUARE_MIN, PL_EFM_SQUARE_MAX);
-		return -EINVAL;
-	}
-	if (efm->threshold > PL_EFM_THRESHOLD_MAX) {
-		pl_diag_set(diag,
+	if (efm->threshold > PL_EFM_THRESHOLD_MAX)
+		return pl_diag_fail(diag, -EINVAL,
 			"%u packets behind a block's edge: at most %u, below half of the "
 			"shortest block",
 			efm->threshold, PL_EFM_THRESHOLD_MAX);
-		return -EINVAL;
-	}
 	o = calloc(1, sizeof(*o));
 	if (o == NULL)
 		return -ENOMEM;

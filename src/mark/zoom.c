@@ -119,23 +119,17 @@ int pl_mark_zoom(struct pl_mark_segment *ret, const struct pl_mark_clusters *c,
 	struct set from, to;
 	struct pl_buf part = { 0 };
 
-	if (n > PL_MARK_ZOOM_POINTS_MAX || c->n > PL_MARK_CLUSTERS_MAX) {
-		pl_diag_set(diag, "zoom: at most %d points and %d clusters",
+	if (n > PL_MARK_ZOOM_POINTS_MAX || c->n > PL_MARK_CLUSTERS_MAX)
+		return pl_diag_fail(diag, -EINVAL, "zoom: at most %d points and %d clusters",
 			PL_MARK_ZOOM_POINTS_MAX, PL_MARK_CLUSTERS_MAX);
-		return -EINVAL;
-	}
 	if (middle == NULL || middle == text || middle[1] == '\0' ||
 		!read_points(&from, &names, text, middle) ||
-		!read_points(&to, &names, middle + 1, text + strlen(text))) {
-		pl_diag_set(diag, "zoom \"%s\": FROM>TO, of names of points, several with +: a+b>c",
-			text);
-		return -EINVAL;
-	}
+		!read_points(&to, &names, middle + 1, text + strlen(text)))
+		return pl_diag_fail(diag, -EINVAL,
+			"zoom \"%s\": FROM>TO, of names of points, several with +: a+b>c", text);
 	choose(chosen, c, &names, &from, &to);
-	if (!pl_mark_clusters_union(ret, c, chosen, room)) {
-		pl_diag_set(diag, "zoom \"%s\": no way leads from there", text);
-		return -EINVAL;
-	}
+	if (!pl_mark_clusters_union(ret, c, chosen, room))
+		return pl_diag_fail(diag, -EINVAL, "zoom \"%s\": no way leads from there", text);
 	if (are(ret->from, ret->n_from, &names, &from) && are(ret->to, ret->n_to, &names, &to))
 		return 0;
 	put_names(&part, &names, ret->from, ret->n_from);

@@ -331,10 +331,8 @@ static int open_topics(struct pl_marks *marks, struct pl_diag *diag)
 
 		for (unsigned int k = 0; r == 0 && k < one->n_topics; k++)
 			r = pl_marks_topic_open(&one->topics[k], one->topics[k].uri, &why);
-		if (r < 0) {
-			pl_diag_set(diag, "marks %s: %s", one->name, why.text);
-			return r;
-		}
+		if (r < 0)
+			return pl_diag_fail(diag, r, "marks %s: %s", one->name, why.text);
 	}
 	return 0;
 }

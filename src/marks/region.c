@@ -25,8 +25,8 @@ static int fits(
 	if (p->primitive == PL_APPEND && p->append.entry_bytes == sizeof(struct pl_mark128) &&
 		(p->content == PL_CONTENT_BYTES || p->content == PL_CONTENT_FLAT + PL_FLAT_MARK128))
 		return 0;
-	pl_diag_set(diag, "%s: it has no lists of block records (mark128)", r->path);
-	return -EINVAL;
+	return pl_diag_fail(
+		diag, -EINVAL, "%s: it has no lists of block records (mark128)", r->path);
 }
 
 static int begin_lists(struct pl_marks_region *r, bool first)

@@ -115,8 +115,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 	if (t->fd >= 0)
 		return 0;
 	r = -errno;
-	pl_diag_set(diag, "a socket to %s: %s", t->o->name, strerror(-r));
-	return r;
+	return pl_diag_fail(diag, r, "a socket to %s: %s", t->o->name, strerror(-r));
 }
 
 static int open_service(void *s, struct pl_diag *diag)

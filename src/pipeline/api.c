@@ -66,8 +66,7 @@ int pl_api_no_memory(struct pl_api_problem *problem)
 {
 	problem->status = 503;
 	problem->code = "no_memory";
-	pl_diag_set(&problem->diag, "there is no memory for the answer");
-	return -ENOMEM;
+	return pl_diag_fail(&problem->diag, -ENOMEM, "there is no memory for the answer");
 }
 
 static int unknown_column(
@@ -291,8 +290,7 @@ int pl_api_no_snapshot(int r, struct pl_api_problem *problem)
 {
 	problem->status = 503;
 	problem->code = "not_running";
-	pl_diag_set(&problem->diag, "the collector does not run");
-	return r;
+	return pl_diag_fail(&problem->diag, r, "the collector does not run");
 }
 
 static bool have_flows(const struct pl_pipeline *p)

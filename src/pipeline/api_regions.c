@@ -167,8 +167,6 @@ static const struct pl_field value_fields[] = {
 #define PL_VALUE_ALIAS(off, type, f, presence, id, n, u, h)                                        \
 	PL_VALUE_FIELD(off, id, type, f, presence, n, u, h)
 #include "record/fields.def"
-#undef PL_VALUE_FIELD
-#undef PL_VALUE_ALIAS
 };
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))

@@ -173,7 +173,6 @@ static const struct pl_field event_fields[] = {
 		.form = PL_FORM_##f,                                                               \
 		.present = PL_EVENT_HAS_##id },
 #include "record/fields.def"
-#undef PL_EVENT_FIELD
 	/* Members with other meanings: a value would mislead without its unit, an event without its
 	 * query or region. */
 	{ .name = "unit",

@@ -35,16 +35,13 @@ static int default_sources(struct pl_config *c)
 static int check_level(const struct pl_config_level *l, const char *name, struct pl_diag *diag)
 {
 	if (l->on && l->threshold == 0 && l->relative == 0 && !l->anomaly && l->step == 0 &&
-		l->step_relative == 0 && l->step_bits == 0 && !l->step_first) {
-		pl_diag_set(diag,
+		l->step_relative == 0 && l->step_bits == 0 && !l->step_first)
+		return pl_diag_fail(diag, -EINVAL,
 			"detect.%s is enabled without any of the keys threshold, relative, anomaly, step: it would never report an event",
 			name);
-		return -EINVAL;
-	}
-	if (l->on && l->threshold > 0 && l->low > l->threshold) {
-		pl_diag_set(diag, "detect.%s.low is above detect.%s.threshold", name, name);
-		return -EINVAL;
-	}
+	if (l->on && l->threshold > 0 && l->low > l->threshold)
+		return pl_diag_fail(
+			diag, -EINVAL, "detect.%s.low is above detect.%s.threshold", name, name);
 	return 0;
 }
 
@@ -108,17 +105,15 @@ static int find_region(const struct pl_config *c, size_t i, struct pl_diag *diag
 	for (size_t k = 0; k < i; k++) {
 		if (o->dta.path == NULL || outputs[k].dta.path != o->dta.path)
 			continue;
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"outputs %zu and %zu write the region %s; a region has one writer", k + 1,
 			i + 1, o->dta.region);
-		return -EINVAL;
 	}
 	if (o->dta.path != NULL)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"output %zu (%s, type dta): there is no region \"%s\" with writer: output", i + 1,
 		o->name, o->dta.region);
-	return -EINVAL;
 }
 
 /* Refuses a region with writer: output that no output names. */
@@ -134,10 +129,9 @@ static int check_written(const struct pl_config *c, struct pl_diag *diag)
 			written = o[i].dta.path == r[k].path;
 		if (written)
 			continue;
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"region %s has writer: output, but no output of type dta names it",
 			r[k].name);
-		return -EINVAL;
 	}
 	return 0;
 }
@@ -174,9 +168,8 @@ static int check_output(const struct pl_config_output *o, size_t number, struct 
 		wrong = inner.text;
 	if (wrong == NULL)
 		return 0;
-	pl_diag_set(diag, "output %zu (%s, type %s): %s", number, o->name,
+	return pl_diag_fail(diag, -EINVAL, "output %zu (%s, type %s): %s", number, o->name,
 		pl_config_output_types[o->type], wrong);
-	return -EINVAL;
 }
 
 const char *pl_config_output_identity(const struct pl_config_output *o)
@@ -225,9 +218,8 @@ static int name_outputs(struct pl_config *c, struct pl_diag *diag)
 
 			if (what == NULL)
 				continue;
-			pl_diag_set(
-				diag, "outputs %zu and %zu have the same %s", j + 1, i + 1, what);
-			return -EINVAL;
+			return pl_diag_fail(diag, -EINVAL, "outputs %zu and %zu have the same %s",
+				j + 1, i + 1, what);
 		}
 	}
 	return check_written(c, diag);
@@ -243,10 +235,9 @@ static int check_where(const struct pl_config *c, struct pl_diag *diag)
 	for (size_t i = 0; c->detect_where < PL_DETECT_AUTO && i < c->outputs.n; i++) {
 		if (c->detect_where == PL_DETECT_USER || !pl_output_kinds[o[i].type]->packets)
 			continue;
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"output %zu (%s, type raw): packets that the kernel reads do not arrive here: detect.where must be user or auto",
 			i + 1, o[i].name);
-		return -EINVAL;
 	}
 	if (c->detect_where != PL_DETECT_KERNEL && c->detect_where != PL_DETECT_BOTH)
 		return 0;
@@ -254,10 +245,9 @@ static int check_where(const struct pl_config *c, struct pl_diag *diag)
 		if ((pl_port_uri_can(s[i].uri) & PL_PORT_CAN_DETECT) != 0)
 			return 0;
 	}
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"detect.where is %s, but no source is afxdp:; reports of %s are detected in user space: remove detect.where, or receive the reports by afxdp:INTERFACE",
 		c->detect_where == PL_DETECT_KERNEL ? "kernel" : "both", s[0].uri);
-	return -EINVAL;
 }
 
 static int finish(struct pl_config *c, struct pl_diag *diag)
@@ -279,28 +269,22 @@ static int finish(struct pl_config *c, struct pl_diag *diag)
 		for (size_t j = 0; j < i; j++) {
 			if (strcmp(s[i].uri, s[j].uri) != 0)
 				continue;
-			pl_diag_set(diag,
+			return pl_diag_fail(diag, -EINVAL,
 				"sources %zu and %zu are the same; use the key sockets for more workers",
 				j + 1, i + 1);
-			return -EINVAL;
 		}
 		if ((pl_port_uri_can(s[i].uri) & PL_PORT_CAN_SHARE) == 0 &&
-			(s[i].sockets > 1 || s[i].rcvbuf_bytes > 0)) {
-			pl_diag_set(diag,
+			(s[i].sockets > 1 || s[i].rcvbuf_bytes > 0))
+			return pl_diag_fail(diag, -EINVAL,
 				"source %zu (%s): the keys sockets and rcvbuf apply to udp: only",
 				i + 1, s[i].uri);
-			return -EINVAL;
-		}
-		if (!pl_config_source_uri(&s[i], uri, sizeof(uri))) {
-			pl_diag_set(diag, "the URI of source %zu is too long", i + 1);
-			return -EINVAL;
-		}
+		if (!pl_config_source_uri(&s[i], uri, sizeof(uri)))
+			return pl_diag_fail(
+				diag, -EINVAL, "the URI of source %zu is too long", i + 1);
 	}
-	if (pl_config_workers(c) > PL_WORKERS_MAX) {
-		pl_diag_set(diag, "%u sockets in total; the limit is %d", pl_config_workers(c),
-			PL_WORKERS_MAX);
-		return -EINVAL;
-	}
+	if (pl_config_workers(c) > PL_WORKERS_MAX)
+		return pl_diag_fail(diag, -EINVAL, "%u sockets in total; the limit is %d",
+			pl_config_workers(c), PL_WORKERS_MAX);
 	r = check_where(c, diag);
 	if (r == 0)
 		r = check_levels(c, diag);
@@ -426,10 +410,9 @@ int pl_config_load_again(
 	const char *wrong = NULL;
 	int r;
 
-	if (!is_at_rest(path)) {
-		pl_diag_set(diag, "%s changes all the time; reload again when it is written", path);
-		return -EINVAL;
-	}
+	if (!is_at_rest(path))
+		return pl_diag_fail(diag, -EINVAL,
+			"%s changes all the time; reload again when it is written", path);
 	r = pl_config_load(ret, path, diag);
 	if (r < 0)
 		return r;
@@ -442,8 +425,7 @@ int pl_config_load_again(
 	if (wrong == NULL)
 		return 0;
 	pl_config_done(ret);
-	pl_diag_set(diag, "%s %s: it seems to be half-written", path, wrong);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "%s %s: it seems to be half-written", path, wrong);
 }
 
 void pl_config_done(struct pl_config *config)

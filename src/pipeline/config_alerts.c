@@ -77,8 +77,7 @@ int pl_config_check_alerts(struct pl_config *c, struct pl_diag *diag)
 		if (wrong == NULL)
 			continue;
 		snprintf(c->fault, sizeof(c->fault), "regions[%zu].%s", i, key);
-		pl_diag_set(diag, "region %s: %s %s", r[i].name, key, wrong);
-		return -EINVAL;
+		return pl_diag_fail(diag, -EINVAL, "region %s: %s %s", r[i].name, key, wrong);
 	}
 	return 0;
 }

@@ -30,10 +30,9 @@ static int check_name(const char *value, struct pl_diag *diag)
 	if (n > 0 && n <= NAME_BYTES && value[n] == '\0' &&
 		pl_config_query_stream(value) == PL_QUERY_STREAMS)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"the name of a marking domain has 1 to %d letters, digits, '_', '-' and '.', and is none of paths, hops, events and values",
 		NAME_BYTES);
-	return -EINVAL;
 }
 
 bool pl_config_marks_is_region(const char *source)
@@ -76,12 +75,11 @@ static int check_source(const char *value, struct pl_diag *diag)
 		return check_topic(value, diag);
 	if (strncmp(value, "udp:", 4) == 0)
 		return pl_tap_source_tmpkt(value, port, sizeof(port), diag) < 0 ? -EINVAL : 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"\"%s\" is no source of block records: udp://HOST:PORT (where 'pathline mark' and "
 		"'pathline meter' send with --to), kafka://HOST/TOPIC (likewise) or region:PATH (a "
 		"region of lists of mark128)",
 		value);
-	return -EINVAL;
 }
 
 /* clang-format off */
@@ -184,21 +182,20 @@ int pl_config_check_marks(const struct pl_config *c, struct pl_diag *diag)
 		if (r < 0)
 			return r;
 		/* Pages show its sockets and outputs like those of a tap with this name. */
-		if (pl_config_tap_named(c, m[i].name) < (int)c->taps.n) {
-			pl_diag_set(diag, "marks %s: a tap has this name", m[i].name);
-			return -EINVAL;
-		}
+		if (pl_config_tap_named(c, m[i].name) < (int)c->taps.n)
+			return pl_diag_fail(
+				diag, -EINVAL, "marks %s: a tap has this name", m[i].name);
 		for (size_t k = 0; k < i; k++) {
 			if (strcmp(m[i].name, m[k].name) != 0)
 				continue;
-			pl_diag_set(diag, "marks %zu and %zu have the same name", k + 1, i + 1);
-			return -EINVAL;
+			return pl_diag_fail(diag, -EINVAL, "marks %zu and %zu have the same name",
+				k + 1, i + 1);
 		}
 	}
 	if (c->taps.n + c->marks.n <= PL_CONFIG_TAPS_MAX)
 		return 0;
-	pl_diag_set(diag, "at most %d taps and marks together", PL_CONFIG_TAPS_MAX);
-	return -EINVAL;
+	return pl_diag_fail(
+		diag, -EINVAL, "at most %d taps and marks together", PL_CONFIG_TAPS_MAX);
 }
 
 /* Writes the keys that a reload cannot change. */

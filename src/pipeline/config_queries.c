@@ -29,9 +29,8 @@ static int check_name(const char *value, struct pl_diag *diag)
 
 	if (n > 0 && n <= max && value[n] == '\0')
 		return 0;
-	pl_diag_set(
-		diag, "the name of a query has 1 to %zu letters, digits, '_', '-' and '.'", max);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"the name of a query has 1 to %zu letters, digits, '_', '-' and '.'", max);
 }
 
 int pl_config_query_parse(const char *text, struct pl_query **ret, struct pl_diag *diag)
@@ -53,8 +52,8 @@ int pl_config_query_parse(const char *text, struct pl_query **ret, struct pl_dia
 	if (r == 0 && pl_query_is_explain(*ret)) {
 		pl_query_free(*ret);
 		*ret = NULL;
-		pl_diag_set(diag, "EXPLAIN is of 'pathline query', which prints the plan");
-		return -EINVAL;
+		return pl_diag_fail(
+			diag, -EINVAL, "EXPLAIN is of 'pathline query', which prints the plan");
 	}
 	if (r == 0 || r == -ENOMEM)
 		return r;
@@ -100,10 +99,9 @@ static int check_to(const char *value, struct pl_diag *diag)
 		return 0;
 	if (is_topic(value))
 		return check_topic(value, diag);
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"\"%s\": results go to events, metrics, log, file:PATH, kafka://HOST/TOPIC, influx://HOST/DATABASE or clickhouse://HOST/TABLE; outputs of records of a fixed form, and alerts, get their events",
 		value);
-	return -EINVAL;
 }
 
 static int check_from(const char *value, struct pl_diag *diag)
@@ -169,9 +167,9 @@ int pl_config_query_value(const struct pl_config_query *config, const struct pl_
 	}
 	if (*ret >= 0 || config->value == NULL)
 		return 0;
-	pl_diag_set(diag, "query %s: its result has no number \"%s\" (the key value)", config->name,
+	return pl_diag_fail(diag, -EINVAL,
+		"query %s: its result has no number \"%s\" (the key value)", config->name,
 		config->value);
-	return -EINVAL;
 }
 
 unsigned int pl_config_query_stream(const char *from)
@@ -229,17 +227,14 @@ int pl_config_query_topic(const struct pl_config_query *q, const struct pl_query
 	unsigned int n = 0;
 	int r = told_kind(uri, ret, &why);
 
-	if (r < 0) {
-		pl_diag_set(diag, "query %s: %s", q->name, why.text);
-		return r;
-	}
+	if (r < 0)
+		return pl_diag_fail(diag, r, "query %s: %s", q->name, why.text);
 	if (*ret != PL_FLAT_MAX) {
 		if (pl_query_reads(query, *ret))
 			return 0;
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"query %s: a topic has %s (kind= in its URI), which it does not read",
 			q->name, pl_flat(*ret)->stream);
-		return -EINVAL;
 	}
 	for (int kind = 0; kind < PL_FLAT_MAX; kind++) {
 		if (!pl_query_reads(query, (enum pl_flat_kind)kind))
@@ -249,10 +244,9 @@ int pl_config_query_topic(const struct pl_config_query *q, const struct pl_query
 	}
 	if (n <= 1)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"query %s: a topic has records of one kind, and it reads several: say which by kind=pkt64, pkt96, dns64, flow128, flow288 or mark128 in the URI",
 		q->name);
-	return -EINVAL;
 }
 
 static bool names_stream(const struct pl_config_query *q, unsigned int stream)
@@ -303,10 +297,9 @@ static int check_streams_of_rows(
 	for (unsigned int stream = PL_FLAT_MAX; stream < PL_QUERY_STREAMS; stream++) {
 		if (!pl_query_reads(query, stream))
 			continue;
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"query %s: it reads %s, and members of a group have the records of topics: packets, flows, dns, marks",
 			q->name, pl_query_stream_name(stream));
-		return -EINVAL;
 	}
 	return 0;
 }
@@ -380,18 +373,16 @@ static int check_names(
 
 	for (size_t i = 0; i < q->from.n; i++) {
 		if (!is_topic(from[i]) && pl_config_query_stream(from[i]) == PL_QUERY_STREAMS &&
-			pl_config_tap_named(c, from[i]) < 0) {
-			pl_diag_set(diag,
+			pl_config_tap_named(c, from[i]) < 0)
+			return pl_diag_fail(diag, -EINVAL,
 				"query %s: \"%s\" (the key from) is neither the name of a tap (the key taps) or marking domain (marks), nor kafka://HOST/TOPIC, nor paths, hops, events or values",
 				q->name, from[i]);
-			return -EINVAL;
-		}
 		for (size_t k = 0; k < i; k++) {
 			if (strcmp(from[i], from[k]) != 0)
 				continue;
-			pl_diag_set(diag, "query %s: \"%.*s\" stands twice in the key from",
-				q->name, without_keys(from[i]), from[i]);
-			return -EINVAL;
+			return pl_diag_fail(diag, -EINVAL,
+				"query %s: \"%.*s\" stands twice in the key from", q->name,
+				without_keys(from[i]), from[i]);
 		}
 	}
 	return 0;
@@ -414,12 +405,10 @@ static int check_kinds(
 		kinds[i] = kind;
 		if (pl_config_query_stream(from[i]) != PL_QUERY_STREAMS)
 			continue;
-		if (!reads_flat(query)) {
-			pl_diag_set(diag,
+		if (!reads_flat(query))
+			return pl_diag_fail(diag, -EINVAL,
 				"query %s: it reads nothing that \"%.*s\" (the key from) has",
 				q->name, without_keys(from[i]), from[i]);
-			return -EINVAL;
-		}
 		topics |= is_topic(from[i]);
 		if (is_topic(from[i]))
 			r = pl_config_query_topic(q, query, from[i], &kind, diag);
@@ -460,27 +449,23 @@ static int check_rows(const struct pl_config_query *q, struct pl_diag *diag)
 	if (q->reads == PL_QUERY_READS_RECORDS) {
 		if (q->group == NULL)
 			return 0;
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"query %s: the key group is for reads: rows; members of a group share the "
 			"records of a topic by \"pathline query --group NAME\"",
 			q->name);
-		return -EINVAL;
 	}
-	if (q->from.n != 1 || n_topics(from[0], &format) != 1) {
-		pl_diag_set(diag, "query %s: reads: rows takes one topic, from: kafka://HOST/TOPIC",
-			q->name);
-		return -EINVAL;
-	}
-	if (format != PL_KAFKA_FORMAT_ANY) {
-		pl_diag_set(diag, "query %s: rows are JSON objects: leave format= out", q->name);
-		return -EINVAL;
-	}
+	if (q->from.n != 1 || n_topics(from[0], &format) != 1)
+		return pl_diag_fail(diag, -EINVAL,
+			"query %s: reads: rows takes one topic, from: kafka://HOST/TOPIC", q->name);
+	if (format != PL_KAFKA_FORMAT_ANY)
+		return pl_diag_fail(diag, -EINVAL,
+			"query %s: rows are JSON objects: leave format= out", q->name);
 	for (size_t i = 0; i < q->to.n; i++) {
 		if (!is_topic(to[i]) || !same_topic(from[0], to[i]))
 			continue;
-		pl_diag_set(diag, "query %s: rows of the topic %.*s would go back into it", q->name,
+		return pl_diag_fail(diag, -EINVAL,
+			"query %s: rows of the topic %.*s would go back into it", q->name,
 			without_keys(to[i]), to[i]);
-		return -EINVAL;
 	}
 	return 0;
 }
@@ -570,25 +555,20 @@ int pl_config_check_queries(const struct pl_config *c, struct pl_diag *diag)
 
 		if (r < 0)
 			return r;
-		if (share_file(&q[i], &q[i])) {
-			pl_diag_set(
-				diag, "query %s: an output stands twice in the key to", q[i].name);
-			return -EINVAL;
-		}
-		if (topic_twice(&q[i]) != NULL) {
-			pl_diag_set(diag,
+		if (share_file(&q[i], &q[i]))
+			return pl_diag_fail(diag, -EINVAL,
+				"query %s: an output stands twice in the key to", q[i].name);
+		if (topic_twice(&q[i]) != NULL)
+			return pl_diag_fail(diag, -EINVAL,
 				"query %s: two outputs in the key to are the same topic, %.*s: each row would be there twice",
 				q[i].name, without_keys(topic_twice(&q[i])), topic_twice(&q[i]));
-			return -EINVAL;
-		}
 		for (size_t k = 0; k < i; k++) {
 			const bool name = strcmp(q[i].name, q[k].name) == 0;
 
 			if (!name && !share_file(&q[i], &q[k]))
 				continue;
-			pl_diag_set(diag, "queries %zu and %zu have the same %s", k + 1, i + 1,
-				name ? "name" : "file");
-			return -EINVAL;
+			return pl_diag_fail(diag, -EINVAL, "queries %zu and %zu have the same %s",
+				k + 1, i + 1, name ? "name" : "file");
 		}
 	}
 	return 0;

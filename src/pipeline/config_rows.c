@@ -31,16 +31,13 @@ enum {
 static int check_source(const char *value, struct pl_diag *diag)
 {
 	/* A misspelt scheme must not pass for a file name. */
-	if (pl_port_uri_scheme(value) == NULL && strstr(value, "://") == NULL) {
-		pl_diag_set(diag,
+	if (pl_port_uri_scheme(value) == NULL && strstr(value, "://") == NULL)
+		return pl_diag_fail(diag, -EINVAL,
 			"\"%s\" is not the URI of a source; for a capture file write pcap:%s",
 			value, value);
-		return -EINVAL;
-	}
-	if (strcmp(value, "pcap:-") == 0) {
-		pl_diag_set(diag, "the daemon cannot read standard input; use \"pathline read\"");
-		return -EINVAL;
-	}
+	if (strcmp(value, "pcap:-") == 0)
+		return pl_diag_fail(diag, -EINVAL,
+			"the daemon cannot read standard input; use \"pathline read\"");
 	return pl_port_uri_sockets(value, diag) < 0 ? -EINVAL : 0;
 }
 
@@ -51,8 +48,7 @@ static int check_listen(const char *value, struct pl_diag *diag)
 
 	if (strcmp(value, "off") == 0 || pl_parse_endpoint(value, &addr, &port) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is neither ADDRESS:PORT nor off", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "\"%s\" is neither ADDRESS:PORT nor off", value);
 }
 
 /* Each type of output checks which of these it supports. */
@@ -64,10 +60,9 @@ static int check_to(const char *value, struct pl_diag *diag)
 		return pl_dta_to_udp_check(value, diag);
 	if (strncmp(value, "kafka:", 6) == 0)
 		return pl_raw_out_check(value, diag);
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"\"%s\" is none of udp://ADDRESS:PORT, ipfix://HOST[:PORT] and kafka://HOST[:PORT]/TOPIC",
 		value);
-	return -EINVAL;
 }
 
 static int check_where(const char *value, struct pl_diag *diag)
@@ -90,10 +85,9 @@ static int check_dscp(const char *value, struct pl_diag *diag)
 
 	if (pl_config_parse_dscp(value, &v, &m) == 0)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"\"%s\" is neither a DSCP (0 to 63) nor VALUE/MASK with the value within the mask",
 		value);
-	return -EINVAL;
 }
 
 static int check_address(const char *value, struct pl_diag *diag)
@@ -102,16 +96,15 @@ static int check_address(const char *value, struct pl_diag *diag)
 
 	if (pl_parse_addr(value, &addr) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is not an address", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "\"%s\" is not an address", value);
 }
 
 static int check_flag(const char *value, struct pl_diag *diag)
 {
 	if (pl_config_flag_bit(value) >= 0)
 		return 0;
-	pl_diag_set(diag, "unknown report flag \"%s\"; \"pathline help fields\" lists them", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"unknown report flag \"%s\"; \"pathline help fields\" lists them", value);
 }
 
 static int check_ioam_time(const char *value, struct pl_diag *diag)
@@ -120,26 +113,23 @@ static int check_ioam_time(const char *value, struct pl_diag *diag)
 
 	if (pl_ioam_namespace_parse(&ns, value) == 0)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"\"%s\" is not NAMESPACE=posix, =ptp or =ntp with a namespace from 0 to 65535",
 		value);
-	return -EINVAL;
 }
 
 static int check_user(const char *value, struct pl_diag *diag)
 {
 	if (pl_privilege_user_exists(value))
 		return 0;
-	pl_diag_set(diag, "there is no user \"%s\"", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "there is no user \"%s\"", value);
 }
 
 static int check_group(const char *value, struct pl_diag *diag)
 {
 	if (pl_privilege_group_exists(value))
 		return 0;
-	pl_diag_set(diag, "there is no group \"%s\"", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "there is no group \"%s\"", value);
 }
 
 static int check_name(const char *value, struct pl_diag *diag)
@@ -147,14 +137,12 @@ static int check_name(const char *value, struct pl_diag *diag)
 	size_t n =
 		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
 
-	if (strcmp(value, "live") == 0) {
-		pl_diag_set(diag, "the name \"live\" is reserved for the stream of pathline tail");
-		return -EINVAL;
-	}
+	if (strcmp(value, "live") == 0)
+		return pl_diag_fail(diag, -EINVAL,
+			"the name \"live\" is reserved for the stream of pathline tail");
 	if (n > 0 && n <= 64 && value[n] == '\0')
 		return 0;
-	pl_diag_set(diag, "a name has 1 to 64 letters, digits, '_', '-' or '.'");
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "a name has 1 to 64 letters, digits, '_', '-' or '.'");
 }
 
 /* ---- the table ---- */
@@ -210,8 +198,7 @@ static int check_nodes(const char *value, struct pl_diag *diag)
 
 	if (pl_config_parse_nodes(value, &first, &last) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is not a node id, a range such as 1-99, or all", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "\"%s\" is not a node id, a range such as 1-99, or all", value);
 }
 
 #define AT(member) .offset = offsetof(struct pl_config_unit, member)

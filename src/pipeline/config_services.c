@@ -32,9 +32,8 @@ static int check_region_name(const char *value, struct pl_diag *diag)
 
 	if (n > 0 && n <= NAME_BYTES && value[n] == '\0')
 		return 0;
-	pl_diag_set(
-		diag, "a region's name has 1 to %d letters, digits, '_', '-' and '.'", NAME_BYTES);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"a region's name has 1 to %d letters, digits, '_', '-' and '.'", NAME_BYTES);
 }
 
 /* In the order of enum pl_value_format. */
@@ -49,8 +48,8 @@ static int check_value_name(const char *value, struct pl_diag *diag)
 
 	if (strlen(value) <= max && check_region_name(value, NULL) == 0)
 		return 0;
-	pl_diag_set(diag, "a value's name has 1 to %zu letters, digits, '_', '-' and '.'", max);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"a value's name has 1 to %zu letters, digits, '_', '-' and '.'", max);
 }
 
 /* clang-format off */
@@ -106,18 +105,16 @@ int pl_config_check_live(const char *value, struct pl_diag *diag)
 
 	if (scheme != NULL && strcmp(scheme, "pcap") != 0)
 		return pl_port_uri_sockets(value, diag) < 0 ? -EINVAL : 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"\"%s\" is not a port for reports such as udp://:40040; \"pathline translate\" reads captures",
 		value);
-	return -EINVAL;
 }
 
 int pl_config_check_roce(const char *value, struct pl_diag *diag)
 {
 	if (strncmp(value, ROCE, strlen(ROCE)) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" does not begin with %s", value, ROCE);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "\"%s\" does not begin with %s", value, ROCE);
 }
 
 int pl_config_check_control(const char *value, struct pl_diag *diag)
@@ -127,8 +124,7 @@ int pl_config_check_control(const char *value, struct pl_diag *diag)
 
 	if (strcmp(value, "none") == 0 || pl_parse_endpoint(value, &addr, &port) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is neither ADDRESS:PORT nor none", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "\"%s\" is neither ADDRESS:PORT nor none", value);
 }
 
 int pl_config_check_store_rate(const char *value, struct pl_diag *diag)
@@ -138,9 +134,8 @@ int pl_config_check_store_rate(const char *value, struct pl_diag *diag)
 
 	if (pl_dta_rate_parse(value, &store, &rate) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is neither RATE nor STORE=RATE with a rate above 0, such as 2=5k",
-		value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"\"%s\" is neither RATE nor STORE=RATE with a rate above 0, such as 2=5k", value);
 }
 
 int pl_config_check_above(const char *value, struct pl_diag *diag)
@@ -150,8 +145,8 @@ int pl_config_check_above(const char *value, struct pl_diag *diag)
 
 	if (pl_dta_above_parse(value, &store, &filter) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is neither STORE=VALUE nor STORE=VALUE@OFFSET+WIDTH", value);
-	return -EINVAL;
+	return pl_diag_fail(
+		diag, -EINVAL, "\"%s\" is neither STORE=VALUE nor STORE=VALUE@OFFSET+WIDTH", value);
 }
 
 int pl_config_check_gid(const char *value, struct pl_diag *diag)
@@ -160,8 +155,7 @@ int pl_config_check_gid(const char *value, struct pl_diag *diag)
 
 	if (pl_parse_addr(value, &addr) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is neither an IPv4 nor an IPv6 address", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "\"%s\" is neither an IPv4 nor an IPv6 address", value);
 }
 
 static unsigned int count_regions(const struct pl_config *c, enum pl_config_writer writer)
@@ -206,9 +200,8 @@ static int check_regions(const struct pl_config *c, struct pl_diag *diag)
 
 			if (!name && strcmp(r[i].path, r[k].path) != 0)
 				continue;
-			pl_diag_set(diag, "regions %zu and %zu have the same %s", k + 1, i + 1,
-				name ? "name" : "path");
-			return -EINVAL;
+			return pl_diag_fail(diag, -EINVAL, "regions %zu and %zu have the same %s",
+				k + 1, i + 1, name ? "name" : "path");
 		}
 	}
 	return 0;
@@ -222,10 +215,9 @@ static int check_reading(const struct pl_config *c, struct pl_diag *diag)
 	for (size_t i = 0; i < c->regions.n; i++) {
 		if (r[i].read.every_ns == 0 || strlen(r[i].name) <= max)
 			continue;
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"region %zu: the name of a region that is read has at most %zu characters (or read.every: 0s)",
 			i + 1, max);
-		return -EINVAL;
 	}
 	return 0;
 }
@@ -267,10 +259,9 @@ static int check_dta_stores(const struct pl_config *c, struct pl_diag *diag)
 	}
 	if (wrong == NULL || c->dta.to != NULL)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"dta: \"%s\" names a region above the last: those with writer: dta are 0 to %u",
 		wrong, n - 1);
-	return -EINVAL;
 }
 
 static int check_dta(const struct pl_config *c, struct pl_diag *diag)
@@ -291,8 +282,7 @@ static int check_dta(const struct pl_config *c, struct pl_diag *diag)
 		wrong = "dta.to with dta.epoch or dta.keep_epochs: epochs are the collectors'";
 	if (wrong == NULL)
 		return c->dta.listen != NULL ? check_dta_stores(c, diag) : 0;
-	pl_diag_set(diag, "%s", wrong);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "%s", wrong);
 }
 
 /* An RDMA NIC has its own rules for requests. */
@@ -335,8 +325,7 @@ static int check_rdma(const struct pl_config *c, struct pl_diag *diag)
 
 	if (wrong == NULL)
 		return 0;
-	pl_diag_set(diag, "rdma: %s", wrong);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "rdma: %s", wrong);
 }
 
 int pl_config_check_services(const struct pl_config *c, struct pl_diag *diag)

@@ -27,17 +27,14 @@ static int check_name(const char *value, struct pl_diag *diag)
 	const size_t n =
 		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
 
-	if (pl_config_query_stream(value) != PL_QUERY_STREAMS) {
-		pl_diag_set(diag,
+	if (pl_config_query_stream(value) != PL_QUERY_STREAMS)
+		return pl_diag_fail(diag, -EINVAL,
 			"no tap is called \"%s\": in the key from of queries that is what this process collects",
 			value);
-		return -EINVAL;
-	}
 	if (n > 0 && n <= NAME_BYTES && value[n] == '\0')
 		return 0;
-	pl_diag_set(diag, "the name of a tap has 1 to %d letters, digits, '_', '-' and '.'",
-		NAME_BYTES);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"the name of a tap has 1 to %d letters, digits, '_', '-' and '.'", NAME_BYTES);
 }
 
 static int check_source(const char *value, struct pl_diag *diag)
@@ -54,14 +51,12 @@ static int check_source(const char *value, struct pl_diag *diag)
 	if (pl_port_uri_scheme(value) == NULL || strcmp(value, "pcap:-") == 0 ||
 		strncmp(value, "kafka:", 6) == 0 ||
 		((can & PL_PORT_CAN_LIVE) != 0 &&
-			(can & (PL_PORT_CAN_INTERFACE | PL_PORT_CAN_DATAGRAMS)) == 0)) {
-		pl_diag_set(diag,
+			(can & (PL_PORT_CAN_INTERFACE | PL_PORT_CAN_DATAGRAMS)) == 0))
+		return pl_diag_fail(diag, -EINVAL,
 			"\"%s\" is no source of a tap: packet:INTERFACE, afxdp:INTERFACE, xdp:INTERFACE, "
 			"tc:INTERFACE, drops:, "
 			"udp://HOST:PORT (records as tmpkt/1) or pcap:FILE",
 			value);
-		return -EINVAL;
-	}
 	r = pl_tap_source_tmpkt(value, port, sizeof(port), diag);
 	return r < 0 || pl_port_uri_sockets(port, diag) < 0 ? -EINVAL : 0;
 }
@@ -102,19 +97,18 @@ int pl_tap_to_check(const char *uri, struct pl_diag *diag)
 		if (uri[kind] == '\0') {
 			why = ", there is nothing behind its kind";
 		} else if (outputs[i].path && (*rest == '\0' || *rest == '?')) {
-			pl_diag_set(diag, "'%s': no path behind the colon; write %s:PATH", uri,
+			return pl_diag_fail(diag, -EINVAL,
+				"'%s': no path behind the colon; write %s:PATH", uri,
 				outputs[i].kind);
-			return -EINVAL;
 		} else {
 			return check_built(outputs[i].kind, diag);
 		}
 	}
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"'%s' is no output%s: records of a tap go to udp://HOST:PORT, kafka://HOST/TOPIC, "
 		"clickhouse://HOST/TABLE, ipfix://HOST (flows, marks), influx://HOST/DATABASE, dta://HOST, "
 		"region:PATH, jsonl:PATH or file:PATH",
 		uri, why);
-	return -EINVAL;
 }
 
 /* clang-format off */
@@ -193,10 +187,9 @@ static int check_tap(const struct pl_config *c, const struct pl_config_tap *t, s
 		for (size_t k = 0; k < c->sources.n; k++) {
 			if (strcmp(of_reports[k].uri, sources[i]) != 0 || is_capture(sources[i]))
 				continue;
-			pl_diag_set(diag,
+			return pl_diag_fail(diag, -EINVAL,
 				"tap %s: %s is a source of reports already (the key sources)",
 				t->name, sources[i]);
-			return -EINVAL;
 		}
 	}
 	return 0;
@@ -218,8 +211,8 @@ int pl_config_check_taps(const struct pl_config *c, struct pl_diag *diag)
 				what = is_written(&t[k].to, to[n]) ? "file" : NULL;
 			if (what == NULL)
 				continue;
-			pl_diag_set(diag, "taps %zu and %zu have the same %s", k + 1, i + 1, what);
-			return -EINVAL;
+			return pl_diag_fail(diag, -EINVAL, "taps %zu and %zu have the same %s",
+				k + 1, i + 1, what);
 		}
 	}
 	return 0;

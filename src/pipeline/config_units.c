@@ -60,13 +60,11 @@ int pl_config_units(const struct pl_config *config, struct pl_core_units *ret, s
 		for (uint32_t j = 0; j < ret->n; j++) {
 			if (apart(&u, &ret->of[j]) || within(&u, &ret->of[j]))
 				continue;
-			if (!within(&ret->of[j], &u)) {
-				pl_diag_set(diag,
+			if (!within(&ret->of[j], &u))
+				return pl_diag_fail(diag, -EINVAL,
 					"units for nodes %s overlap others, from %llu to %llu: give each node one unit, or one range within the other",
 					from[i].nodes, (unsigned long long)ret->of[j].first,
 					(unsigned long long)ret->of[j].last);
-				return -EINVAL;
-			}
 			at = j + 1; /* behind all ranges within it */
 		}
 		memmove(&ret->of[at + 1], &ret->of[at], (ret->n - at) * sizeof(ret->of[0]));

@@ -15,8 +15,8 @@ int pl_config_check_prefix(const char *value, struct pl_diag *diag)
 
 	if (pl_parse_prefix(value, &addr, &bits) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is neither an address nor a prefix such as 10.0.0.0/8", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"\"%s\" is neither an address nor a prefix such as 10.0.0.0/8", value);
 }
 
 /* Parses "0x17" (the whole field) or "0x20/0x20" (value and mask). */
@@ -58,8 +58,7 @@ int pl_config_check_number(const char *value, struct pl_diag *diag)
 
 	if (pl_parse_u64(value, &v) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is not a 64-bit number", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "\"%s\" is not a 64-bit number", value);
 }
 
 int pl_config_check_port(const char *value, struct pl_diag *diag)
@@ -69,8 +68,7 @@ int pl_config_check_port(const char *value, struct pl_diag *diag)
 
 	if (pl_vxlan_ports_parse(&ports, &value, 1, &bad) == 0)
 		return 0;
-	pl_diag_set(diag, "\"%s\" is not a port from 1 to 65535", value);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "\"%s\" is not a port from 1 to 65535", value);
 }
 
 bool pl_config_same(const struct pl_config *a, const struct pl_config *b,

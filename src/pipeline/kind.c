@@ -7,17 +7,15 @@
 
 static int wrong(struct pl_diag *diag, const char *text)
 {
-	pl_diag_set(diag, "%s", text);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "%s", text);
 }
 
 int pl_output_check_strays(const struct pl_output_stray *strays, size_t n, struct pl_diag *diag)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (strays[i].value != NULL) {
-			pl_diag_set(diag, "%s does not apply to this type", strays[i].key);
-			return -EINVAL;
-		}
+		if (strays[i].value != NULL)
+			return pl_diag_fail(
+				diag, -EINVAL, "%s does not apply to this type", strays[i].key);
 	}
 	return 0;
 }
@@ -130,9 +128,7 @@ int pl_output_check_endpoint(
 		return r;
 	path = strstr(o->url, "://");
 	path = path != NULL ? strchr(path + 3, '/') : NULL;
-	if (needs_path && (path == NULL || path[1] == '\0')) {
-		pl_diag_set(diag, "the url has no path; %s", usual);
-		return -EINVAL;
-	}
+	if (needs_path && (path == NULL || path[1] == '\0'))
+		return pl_diag_fail(diag, -EINVAL, "the url has no path; %s", usual);
 	return 0;
 }

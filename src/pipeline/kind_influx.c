@@ -14,14 +14,10 @@ static int check(const struct pl_config_output *o, struct pl_diag *diag)
 
 	if (r < 0)
 		return r;
-	if (o->api == 0 && o->database == NULL) {
-		pl_diag_set(diag, "database is missing (api v1)");
-		return -EINVAL;
-	}
-	if (o->api == 1 && o->bucket == NULL) {
-		pl_diag_set(diag, "bucket is missing (api v2)");
-		return -EINVAL;
-	}
+	if (o->api == 0 && o->database == NULL)
+		return pl_diag_fail(diag, -EINVAL, "database is missing (api v1)");
+	if (o->api == 1 && o->bucket == NULL)
+		return pl_diag_fail(diag, -EINVAL, "bucket is missing (api v2)");
 	r = pl_output_check_strays(o->api == 0 ? of_v2 : of_v1, 2, NULL);
 	if (r < 0)
 		pl_diag_set(diag, o->api == 0 ? "org and bucket need api: v2"

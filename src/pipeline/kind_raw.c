@@ -18,8 +18,7 @@ static int check(const struct pl_config_output *o, struct pl_diag *diag)
 		return -EINVAL;
 	if (o->to != NULL && strncmp(o->to, "kafka:", 6) == 0)
 		return pl_raw_out_check(o->to, diag) < 0 ? -EINVAL : 0;
-	pl_diag_set(diag, "to is missing: kafka://HOST[:PORT]/TOPIC");
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "to is missing: kafka://HOST[:PORT]/TOPIC");
 }
 
 static int open_out(struct pl_export **ret, const struct pl_config_output *o, uint64_t now_ns,

@@ -266,8 +266,7 @@ static int check(const struct pl_region_input *in, struct pl_diag *diag)
 
 	if (wrong == NULL)
 		return pl_region_check_value(&in->config, &in->params, diag);
-	pl_diag_set(diag, "alert %s", wrong);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "alert %s", wrong);
 }
 
 void pl_region_input_open(struct pl_region_input *in, bool first)

@@ -117,9 +117,8 @@ static int check_room(const struct plan *plan, unsigned int workers, struct pl_d
 {
 	if (plan->p->n_workers + plan->n_added + workers <= PL_WORKERS_MAX)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -E2BIG,
 		"too many sockets at a time; remove sources in one reload and add new ones in the next");
-	return -E2BIG;
 }
 
 static int plan_sources(struct plan *plan, struct pl_diag *diag)

@@ -266,12 +266,10 @@ int pl_reload_names(struct pl_config *from, struct pl_config *to, struct pl_diag
 			r = name_anew(from, to, &o[i]);
 	}
 	for (size_t i = 0; r == 0 && i < to->outputs.n; i++) {
-		if (is_new[i] && has_name(to, &o[i], o[i].name)) {
-			pl_diag_set(diag,
+		if (is_new[i] && has_name(to, &o[i], o[i].name))
+			return pl_diag_fail(diag, -EINVAL,
 				"output %zu: an output that stays runs under the name %s: give it another one, or restart",
 				i + 1, o[i].name);
-			return -EINVAL;
-		}
 	}
 	return r;
 }

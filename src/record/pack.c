@@ -49,17 +49,13 @@ int pl_pack_init(struct pl_pack *ret, enum pl_record_kind kind, const char *cons
 	struct pl_diag *diag)
 {
 	*ret = (struct pl_pack){ .kind = kind };
-	if (n > PL_PACK_FIELDS_MAX) {
-		pl_diag_set(diag, "at most %u fields", PL_PACK_FIELDS_MAX);
-		return -EINVAL;
-	}
+	if (n > PL_PACK_FIELDS_MAX)
+		return pl_diag_fail(diag, -EINVAL, "at most %u fields", PL_PACK_FIELDS_MAX);
 	for (size_t i = 0; i < n; i++) {
-		if (init_field(&ret->fields[i], kind, names[i]) < 0) {
-			pl_diag_set(diag,
+		if (init_field(&ret->fields[i], kind, names[i]) < 0)
+			return pl_diag_fail(diag, -EINVAL,
 				"no %s has a field \"%s\"; \"pathline help fields\" lists them",
 				pl_record_kind_name(kind), names[i]);
-			return -EINVAL;
-		}
 	}
 	ret->n = (unsigned int)n;
 	return 0;

@@ -233,10 +233,8 @@ static int drop_rights(struct runtime *r, struct pl_diag *diag)
 		e = o->services[i].ops->files != NULL
 			    ? o->services[i].ops->files(o->services[i].s, &r->confine)
 			    : 0;
-	if (e < 0) {
-		pl_diag_set(diag, "the files that are named: %s", strerror(-e));
-		return e;
-	}
+	if (e < 0)
+		return pl_diag_fail(diag, e, "the files that are named: %s", strerror(-e));
 	return pl_confine(&r->confine, diag);
 }
 

@@ -173,10 +173,9 @@ int pl_result_out_check(const char *uri, const struct pl_query *query, struct pl
 
 	if (driver != NULL)
 		return driver->check(uri, query, diag);
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"\"%s\": rows go to file:PATH, kafka://HOST/TOPIC, influx://HOST/DATABASE or clickhouse://HOST/TABLE",
 		uri);
-	return -EINVAL;
 }
 
 int pl_result_out_files(const char *uri, struct pl_confine *confine)

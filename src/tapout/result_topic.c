@@ -212,15 +212,12 @@ static int open_spool(struct topic_out *self, struct pl_kafka_uri *uri, struct p
 
 	if (path == NULL && size == NULL)
 		return 0;
-	if (path == NULL) {
-		pl_diag_set(diag, "kafka: spool_bytes= without spool=FOLDER");
-		return -EINVAL;
-	}
+	if (path == NULL)
+		return pl_diag_fail(diag, -EINVAL, "kafka: spool_bytes= without spool=FOLDER");
 	if (size != NULL &&
-		(pl_parse_size(size, &options.bytes) < 0 || options.bytes < SPOOL_BYTES_MIN)) {
-		pl_diag_set(diag, "'spool_bytes=%s' in the URI: a size of at least 1MiB", size);
-		return -EINVAL;
-	}
+		(pl_parse_size(size, &options.bytes) < 0 || options.bytes < SPOOL_BYTES_MIN))
+		return pl_diag_fail(diag, -EINVAL,
+			"'spool_bytes=%s' in the URI: a size of at least 1MiB", size);
 	r = pl_spool_open(&self->spool, &options, diag);
 	if (r < 0)
 		return r;

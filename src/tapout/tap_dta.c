@@ -45,12 +45,10 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 	} else {
 		snprintf(address, cap, "udp://%.70s", host);
 	}
-	if (pl_dta_to_udp_check(address, NULL) < 0) {
-		pl_diag_set(diag,
+	if (pl_dta_to_udp_check(address, NULL) < 0)
+		return pl_diag_fail(diag, -EINVAL,
 			"a translator is dta://ADDRESS:PORT, such as dta://10.0.0.9:%u?list=1",
 			PL_PORT_DTA);
-		return -EINVAL;
-	}
 	r = pl_uri_get_size(uri, "region", 0, UINT16_MAX, &region, diag);
 	if (r == 0)
 		r = pl_uri_get_size(uri, "list", 0, UINT32_MAX, &list, diag);

@@ -60,20 +60,16 @@ int pl_tap_export_target(const struct pl_uri *uri, const char *const ports[2], c
 
 	if (n < 0)
 		return n;
-	if (slash == NULL || slash == host || strchr(slash + 1, '/') != NULL) {
-		pl_diag_set(diag, "%s", form);
-		return -EINVAL;
-	}
+	if (slash == NULL || slash == host || strchr(slash + 1, '/') != NULL)
+		return pl_diag_fail(diag, -EINVAL, "%s", form);
 	colon = memrchr(host, ':', (size_t)(slash - host));
 	/* Colons inside "[::1]" do not begin a port. */
 	if (colon != NULL && memchr(colon, ']', (size_t)(slash - colon)) != NULL)
 		colon = NULL;
 	n = snprintf(server, cap, "%s://%.*s%s", tls ? "https" : "http", (int)(slash - host), host,
 		colon != NULL ? "" : ports[tls]);
-	if (n < 0 || (size_t)n >= cap) {
-		pl_diag_set(diag, "the name of the host is too long");
-		return -EINVAL;
-	}
+	if (n < 0 || (size_t)n >= cap)
+		return pl_diag_fail(diag, -EINVAL, "the name of the host is too long");
 	*ret_name = slash + 1;
 	return pl_curl_url_check(server, diag);
 }
@@ -89,14 +85,10 @@ int pl_tap_export_keys(const struct pl_uri *uri, const char *who, uint64_t batch
 	ret->spool_path = pl_uri_get(uri, "spool");
 	if (ret->memory_bytes == 0)
 		ret->memory_bytes = MEMORY_DEFAULT;
-	if (ret->password_file != NULL && ret->user == NULL) {
-		pl_diag_set(diag, "%s: password_file= needs user=", who);
-		return -EINVAL;
-	}
-	if (ret->spool_path == NULL && pl_uri_get(uri, "spool_bytes") != NULL) {
-		pl_diag_set(diag, "%s: spool_bytes= needs spool=", who);
-		return -EINVAL;
-	}
+	if (ret->password_file != NULL && ret->user == NULL)
+		return pl_diag_fail(diag, -EINVAL, "%s: password_file= needs user=", who);
+	if (ret->spool_path == NULL && pl_uri_get(uri, "spool_bytes") != NULL)
+		return pl_diag_fail(diag, -EINVAL, "%s: spool_bytes= needs spool=", who);
 	r = pl_uri_get_size(uri, "batch", 1, BATCH_MAX, &batch, diag);
 	if (r == 0)
 		r = pl_uri_get_size(

@@ -92,13 +92,11 @@ static void write_buffer(struct file_out *self)
 static int begin_at(
 	struct file_out *self, const char *path, off_t header, off_t size, struct pl_diag *diag)
 {
-	if (size % self->size != 0) {
-		pl_diag_set(diag,
+	if (size % self->size != 0)
+		return pl_diag_fail(diag, -EINVAL,
 			"%s has %lld bytes, which are no whole %s records: is it another kind of "
 			"file?",
 			path, (long long)size, pl_flat(self->kind)->name);
-		return -EINVAL;
-	}
 	self->end = header + size;
 	return 0;
 }
@@ -144,8 +142,7 @@ static int begin_clocked(struct file_out *self, const char *path, off_t size, st
 		pl_record_file_make(header, self->kind, 0);
 		if (pwrite(self->fd, header, sizeof(header), 0) == (ssize_t)sizeof(header))
 			return begin_at(self, path, sizeof(header), 0, diag);
-		pl_diag_set(diag, "%s: its header cannot be written", path);
-		return -EIO;
+		return pl_diag_fail(diag, -EIO, "%s: its header cannot be written", path);
 	}
 	if (pread(self->fd, header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
 		pl_record_file_read(header, &kind, &self->clocks) == PL_RECORD_FILE_GOOD &&
@@ -153,11 +150,10 @@ static int begin_clocked(struct file_out *self, const char *path, off_t size, st
 		self->told = self->clocks;
 		return begin_at(self, path, sizeof(header), size - (off_t)sizeof(header), diag);
 	}
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"%s does not begin with a header for %s that says the clock: leave out header=clock, "
 		"or take another file",
 		path, pl_flat(self->kind)->name);
-	return -EINVAL;
 }
 
 static int open_file(struct file_out *self, const char *path, struct pl_diag *diag)
@@ -168,13 +164,10 @@ static int open_file(struct file_out *self, const char *path, struct pl_diag *di
 	if (self->fd < 0 || fstat(self->fd, &st) < 0) {
 		const int error = errno;
 
-		pl_diag_set(diag, "%s: %s", path, strerror(error));
-		return -error;
+		return pl_diag_fail(diag, -error, "%s: %s", path, strerror(error));
 	}
-	if (!S_ISREG(st.st_mode)) {
-		pl_diag_set(diag, "%s is no regular file", path);
-		return -EINVAL;
-	}
+	if (!S_ISREG(st.st_mode))
+		return pl_diag_fail(diag, -EINVAL, "%s is no regular file", path);
 	if (self->clocked)
 		return begin_clocked(self, path, st.st_size, diag);
 	return self->header ? begin_header(self, path, st.st_size, diag)
@@ -200,9 +193,8 @@ static int read_header(
 	*ret_clocked = text != NULL && strcmp(text, "clock") == 0;
 	if (text == NULL || *ret_header || *ret_clocked || strcmp(text, "no") == 0)
 		return 0;
-	pl_diag_set(
-		diag, "'header=%s' in the URI: write header=yes, header=clock or header=no", text);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"'header=%s' in the URI: write header=yes, header=clock or header=no", text);
 }
 
 /* Returns the kind in the name of a file, NAME.flow288; PL_FLAT_MAX: there is none. */
@@ -230,9 +222,8 @@ static int take_kind(const struct pl_uri *uri, const struct pl_tap_out_settings 
 	r = pl_tap_out_kind(said, settings, ret, diag);
 	if (r < 0 || named == PL_FLAT_MAX || named == *ret)
 		return r;
-	pl_diag_set(diag, "%s: its name says %s, and the records for it are %s", uri->target,
-		pl_flat(named)->name, pl_flat(*ret)->name);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "%s: its name says %s, and the records for it are %s",
+		uri->target, pl_flat(named)->name, pl_flat(*ret)->name);
 }
 
 static int file_check(

@@ -46,18 +46,12 @@ int pl_tap_influx_uri(const struct pl_uri *uri, char *server, size_t cap,
 	ret->v2 = ret->bucket != NULL;
 	ret->url = server;
 	sender->token_file = pl_uri_get(uri, "token_file");
-	if (r == 0 && (ret->database[0] != '\0') == ret->v2) {
-		pl_diag_set(diag, "%s", form);
-		return -EINVAL;
-	}
-	if (r == 0 && ret->org != NULL && !ret->v2) {
-		pl_diag_set(diag, "influx: org= needs bucket=");
-		return -EINVAL;
-	}
-	if (r == 0 && sender->token_file != NULL && pl_uri_get(uri, "user") != NULL) {
-		pl_diag_set(diag, "influx: token_file= or user=, not both");
-		return -EINVAL;
-	}
+	if (r == 0 && (ret->database[0] != '\0') == ret->v2)
+		return pl_diag_fail(diag, -EINVAL, "%s", form);
+	if (r == 0 && ret->org != NULL && !ret->v2)
+		return pl_diag_fail(diag, -EINVAL, "influx: org= needs bucket=");
+	if (r == 0 && sender->token_file != NULL && pl_uri_get(uri, "user") != NULL)
+		return pl_diag_fail(diag, -EINVAL, "influx: token_file= or user=, not both");
 	return r == 0 ? pl_tap_export_keys(uri, "influx", BATCH, sender, diag) : r;
 }
 

@@ -38,10 +38,8 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 
 	if (r == 0)
 		r = pl_uri_get_size(uri, "keep", 1, KEEP_MAX, &keep, diag);
-	if (r == 0 && keep != 0 && ret->max_bytes == 0) {
-		pl_diag_set(diag, "jsonl: keep= needs max_bytes=");
-		return -EINVAL;
-	}
+	if (r == 0 && keep != 0 && ret->max_bytes == 0)
+		return pl_diag_fail(diag, -EINVAL, "jsonl: keep= needs max_bytes=");
 	if (r == 0)
 		r = pl_tap_out_community_id(
 			pl_uri_get(uri, "community_id"), settings, &ret->community_id, diag);

@@ -141,10 +141,8 @@ static int read_spool(
 	*ret_bytes = SPOOL_BYTES;
 	if (path == NULL && size == NULL)
 		return 0;
-	if (path == NULL) {
-		pl_diag_set(diag, "kafka: spool_bytes= without spool=FOLDER");
-		return -EINVAL;
-	}
+	if (path == NULL)
+		return pl_diag_fail(diag, -EINVAL, "kafka: spool_bytes= without spool=FOLDER");
 	return size == NULL ? 0
 			    : pl_uri_read_size("spool_bytes", size, SPOOL_BYTES_MIN,
 				      SPOOL_BYTES_MOST, ret_bytes, diag);
@@ -179,10 +177,9 @@ static int read_community_id(struct pl_kafka_uri *uri, const struct pl_tap_out_s
 {
 	const char *value = pl_kafka_uri_take(uri, "community_id");
 
-	if (value != NULL && uri->format != PL_KAFKA_FORMAT_JSON) {
-		pl_diag_set(diag, "kafka: community_id= goes with format=json only");
-		return -EINVAL;
-	}
+	if (value != NULL && uri->format != PL_KAFKA_FORMAT_JSON)
+		return pl_diag_fail(
+			diag, -EINVAL, "kafka: community_id= goes with format=json only");
 	return pl_tap_out_community_id(value, settings, ret, diag);
 }
 
@@ -197,18 +194,17 @@ static int read_sampler(
 	ret->has_sampler = true;
 	if (uri->format == PL_KAFKA_FORMAT_GOFLOW2 && pl_parse_addr(text, &ret->sampler) == 0)
 		return 0;
-	pl_diag_set(diag, "kafka: sampler=%s: an address, with format=goflow2", text);
-	return -EINVAL;
+	return pl_diag_fail(
+		diag, -EINVAL, "kafka: sampler=%s: an address, with format=goflow2", text);
 }
 
 /* Sets up messages of goflow2, which need flows. They are made of all that a record has. */
 static int take_goflow2(struct pl_kafka_producer_config *config,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
-	if (pl_flat_short(config->kind) != PL_FLAT_FLOW128) {
-		pl_diag_set(diag, "kafka: format=goflow2 is of flows: add --flows");
-		return -EINVAL;
-	}
+	if (pl_flat_short(config->kind) != PL_FLAT_FLOW128)
+		return pl_diag_fail(
+			diag, -EINVAL, "kafka: format=goflow2 is of flows: add --flows");
 	config->kind = settings->kind;
 	config->mode = PL_KAFKA_MESSAGES;
 	config->least = PL_GOFLOW2_MAX;
@@ -222,10 +218,8 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 	char text[PL_KAFKA_URI_MAX];
 	int r;
 
-	if (whole(text, target) < 0) {
-		pl_diag_set(diag, "kafka: the URI is too long");
-		return -EINVAL;
-	}
+	if (whole(text, target) < 0)
+		return pl_diag_fail(diag, -EINVAL, "kafka: the URI is too long");
 	r = pl_kafka_uri_parse_output(uri, text, diag);
 	if (r == 0)
 		r = pl_tap_out_kind(pl_kafka_uri_take(uri, "kind"), settings, &config->kind, diag);

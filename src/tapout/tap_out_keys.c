@@ -15,37 +15,30 @@ int pl_tap_out_kind(const char *name, const struct pl_tap_out_settings *settings
 	*ret = begins;
 	if (name == NULL)
 		return 0;
-	if (begins == whole) {
-		pl_diag_set(diag,
+	if (begins == whole)
+		return pl_diag_fail(diag, -EINVAL,
 			"'kind=%s' in the URI applies to records of packets and flows only, not of %s",
 			name, pl_flat(whole)->stream);
-		return -EINVAL;
-	}
 	if (strcmp(name, pl_flat(begins)->name) == 0)
 		return 0;
 	*ret = whole;
 	if (strcmp(name, pl_flat(whole)->name) == 0)
 		return 0;
-	pl_diag_set(diag, "'kind=%s' in the URI: %s or %s", name, pl_flat(begins)->name,
-		pl_flat(whole)->name);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL, "'kind=%s' in the URI: %s or %s", name,
+		pl_flat(begins)->name, pl_flat(whole)->name);
 }
 
 int pl_tap_out_community_id(const char *value, const struct pl_tap_out_settings *settings,
 	bool *ret, struct pl_diag *diag)
 {
 	*ret = false;
-	if (value != NULL && pl_parse_bool(value, ret) < 0) {
-		pl_diag_set(diag,
+	if (value != NULL && pl_parse_bool(value, ret) < 0)
+		return pl_diag_fail(diag, -EINVAL,
 			"'community_id=%s' in the URI: write community_id=yes or community_id=no",
 			value);
-		return -EINVAL;
-	}
-	if (*ret && !pl_community_id_of_kind(settings->kind)) {
-		pl_diag_set(diag,
+	if (*ret && !pl_community_id_of_kind(settings->kind))
+		return pl_diag_fail(diag, -EINVAL,
 			"'community_id=yes' in the URI is of packets and flows, not of %s",
 			pl_flat(settings->kind)->stream);
-		return -EINVAL;
-	}
 	return 0;
 }

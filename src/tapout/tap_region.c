@@ -60,19 +60,15 @@ static int numbers(
 	*ret_lists = 1;
 	if (entries != NULL &&
 		(pl_parse_u64(entries, ret_entries) < 0 || *ret_entries < ENTRIES_LEAST ||
-			*ret_entries > ENTRIES_MOST || *ret_entries % BATCH != 0)) {
-		pl_diag_set(diag,
+			*ret_entries > ENTRIES_MOST || *ret_entries % BATCH != 0))
+		return pl_diag_fail(diag, -EINVAL,
 			"'entries=%s' in the URI: write a multiple of %u from %u on, without a unit, "
 			"such as 1024 or 1048576",
 			entries, BATCH, ENTRIES_LEAST);
-		return -EINVAL;
-	}
-	if (lists != NULL && (pl_parse_u64(lists, ret_lists) < 0 || *ret_lists == 0 ||
-				     *ret_lists > LISTS_MOST)) {
-		pl_diag_set(diag, "'lists=%s' in the URI: write a number from 1 to %u", lists,
-			LISTS_MOST);
-		return -EINVAL;
-	}
+	if (lists != NULL &&
+		(pl_parse_u64(lists, ret_lists) < 0 || *ret_lists == 0 || *ret_lists > LISTS_MOST))
+		return pl_diag_fail(diag, -EINVAL,
+			"'lists=%s' in the URI: write a number from 1 to %u", lists, LISTS_MOST);
 	return 0;
 }
 
@@ -115,11 +111,10 @@ static int fits(const struct region_out *self, const char *path, struct pl_diag 
 	if (p->primitive == PL_APPEND && p->content == PL_CONTENT_FLAT + (uint32_t)self->kind &&
 		p->append.entry_bytes == self->size)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"%s holds other entries: it was not made for %s (region create --primitive append "
 		"--content %s)",
 		path, pl_flat(self->kind)->name, pl_flat(self->kind)->name);
-	return -EINVAL;
 }
 
 static int open_region(struct region_out *self, const struct pl_uri *uri, struct pl_diag *diag)

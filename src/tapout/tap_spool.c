@@ -36,11 +36,10 @@ static int check_kind(struct pl_tap_spool *s, const char *path, struct pl_diag *
 
 	if (pl_spool_peek(s->spool, &record) < 0 || record.flags == s->kind)
 		return 0;
-	pl_diag_set(diag,
+	return pl_diag_fail(diag, -EINVAL,
 		"the spool in %s holds records of %s, and the output's are %s: deliver them with "
 		"the settings that they were written with, or name another folder",
 		path, name_of(record.flags), name_of(s->kind));
-	return -EINVAL;
 }
 
 int pl_tap_spool_open(struct pl_tap_spool *s, const char *path, uint64_t bytes,

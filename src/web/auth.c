@@ -79,17 +79,14 @@ int pl_auth_check_hash(const char *hash, struct pl_diag *diag)
 
 	if (strlen(hash) != 60 || strncmp(hash, "$2", 2) != 0 || strchr("aby", hash[2]) == NULL ||
 		hash[3] != '$' || hash[4] < '0' || hash[4] > '3' || hash[5] < '0' ||
-		hash[5] > '9' || hash[6] != '$' || strspn(hash + 7, alphabet) != 53) {
-		pl_diag_set(diag,
+		hash[5] > '9' || hash[6] != '$' || strspn(hash + 7, alphabet) != 53)
+		return pl_diag_fail(diag, -EINVAL,
 			"not a bcrypt hash; create one with \"htpasswd -nBC 10 '' | tr -d ':'\"");
-		return -EINVAL;
-	}
 	cost = (unsigned int)(hash[4] - '0') * 10 + (unsigned int)(hash[5] - '0');
 	if (cost >= 4 && cost <= COST_MAX)
 		return 0;
-	pl_diag_set(
-		diag, "a bcrypt hash of cost %u; the cost must be from 4 to %d", cost, COST_MAX);
-	return -EINVAL;
+	return pl_diag_fail(diag, -EINVAL,
+		"a bcrypt hash of cost %u; the cost must be from 4 to %d", cost, COST_MAX);
 }
 
 static int base64_value(char c)

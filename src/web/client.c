@@ -58,10 +58,9 @@ static int read_secrets(struct pl_client *c, struct pl_diag *diag)
 	char *password;
 	int r;
 
-	if ((a->user != NULL) != (a->password_file != NULL)) {
-		pl_diag_set(diag, "--user needs --password-file, and --password-file needs --user");
-		return PL_EXIT_USAGE;
-	}
+	if ((a->user != NULL) != (a->password_file != NULL))
+		return pl_diag_fail(diag, PL_EXIT_USAGE,
+			"--user needs --password-file, and --password-file needs --user");
 	if (a->user != NULL) {
 		r = read_secret(a->password_file, &password, diag);
 		if (r != 0)
@@ -93,16 +92,13 @@ static int take_url(struct pl_client *c, struct pl_diag *diag)
 		c->base = strdup("http://localhost");
 		return c->socket != NULL && c->base != NULL ? 0 : PL_EXIT_FAILED;
 	}
-	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
-		pl_diag_set(diag, "\"%s\" does not begin with http://, https:// or unix:", url);
-		return PL_EXIT_USAGE;
-	}
+	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+		return pl_diag_fail(diag, PL_EXIT_USAGE,
+			"\"%s\" does not begin with http://, https:// or unix:", url);
 	/* ps and messages would show a password in a URL. */
-	if (strchr(url, '@') != NULL) {
-		pl_diag_set(diag,
+	if (strchr(url, '@') != NULL)
+		return pl_diag_fail(diag, PL_EXIT_USAGE,
 			"the URL must not contain credentials: use --user and --password-file");
-		return PL_EXIT_USAGE;
-	}
 	c->base = strdup(url);
 	if (c->base == NULL)
 		return PL_EXIT_FAILED;
@@ -277,10 +273,9 @@ static int perform(struct pl_client *c, const char *path, struct pl_diag *diag)
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (c->ended || (c->stop != NULL && *c->stop != 0))
 		return 0;
-	if (c->body.failed) {
-		pl_diag_set(diag, "%s: the answer is larger than %d MiB", c->url, ANSWER_MAX >> 20);
-		return PL_EXIT_FAILED;
-	}
+	if (c->body.failed)
+		return pl_diag_fail(diag, PL_EXIT_FAILED, "%s: the answer is larger than %d MiB",
+			c->url, ANSWER_MAX >> 20);
 	if (r != CURLE_OK) {
 		pl_diag_set(diag, "%s: %s", c->url,
 			c->error[0] != '\0' ? c->error : curl_easy_strerror(r));
@@ -356,10 +351,9 @@ int pl_client_get(struct pl_client *c, const char *path, json_t **ret, struct pl
 	if (!json_is_object(got)) {
 		if (got != NULL)
 			json_decref(got);
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, PL_EXIT_FAILED,
 			"%s does not answer like a pathline daemon; is another program listening there?",
 			c->url);
-		return PL_EXIT_FAILED;
 	}
 	*ret = got;
 	return 0;

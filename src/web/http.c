@@ -344,12 +344,10 @@ int pl_http_secure(struct pl_http *h, struct pl_webconf *security, struct pl_dia
 		pthread_cond_wait(&h->answered, &h->lock);
 	r = h->answer;
 	pthread_mutex_unlock(&h->lock);
-	if (r < 0) {
-		pl_diag_set(diag, "the web server keeps its old TLS and passwords: %s",
+	if (r < 0)
+		return pl_diag_fail(diag, r, "the web server keeps its old TLS and passwords: %s",
 			r == -EBUSY ? "too many changes within half a minute"
 				    : strerrordesc_np(-r));
-		return r;
-	}
 	h->secure = secure;
 	warn_if_open(h, bare ? NULL : &asks);
 	return 0;
@@ -361,10 +359,9 @@ static int start_thread(struct pl_http *h, struct pl_diag *diag)
 
 	if (r == 0)
 		r = pl_thread_start(&h->thread, "pl-http", serve_loop, h);
-	if (r < 0) {
-		pl_diag_set(diag, "cannot start the HTTP server's thread: %s", strerrordesc_np(-r));
-		return r;
-	}
+	if (r < 0)
+		return pl_diag_fail(
+			diag, r, "cannot start the HTTP server's thread: %s", strerrordesc_np(-r));
 	h->running = true;
 	return 0;
 }

@@ -61,10 +61,9 @@ static int fail_unknown(
 {
 	const char *near = pl_nearest(text, names, n);
 
-	pl_diag_set(diag, "tls_server_config.%s: unknown value \"%s\"%s%s%s", key, text,
-		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
+	return pl_diag_fail(diag, -EINVAL, "tls_server_config.%s: unknown value \"%s\"%s%s%s", key,
+		text, near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
 		near != NULL ? "\"?" : "");
-	return -EINVAL;
 }
 
 static const struct suite *find_suite(const char *name)
@@ -178,10 +177,9 @@ static int refuse_more(gnutls_priority_t cache, const struct pl_tls_wish *w, str
 		if (name == NULL || kx == GNUTLS_KX_UNKNOWN || version == GNUTLS_TLS1_3 ||
 			is_wished(w, kx, cipher, mac))
 			continue;
-		pl_diag_set(diag,
+		return pl_diag_fail(diag, -EINVAL,
 			"tls_server_config.cipher_suites: these suites imply %s, which is not listed; list it too, or remove the suites that imply it",
 			name);
-		return -EINVAL;
 	}
 }
 
@@ -192,10 +190,9 @@ int pl_tls_priorities(const struct pl_tls_wish *w, char **ret, struct pl_diag *d
 	struct pl_buf out;
 	int r;
 
-	if (w->min_version > w->max_version) {
-		pl_diag_set(diag, "tls_server_config: min_version is newer than max_version");
-		return -EINVAL;
-	}
+	if (w->min_version > w->max_version)
+		return pl_diag_fail(
+			diag, -EINVAL, "tls_server_config: min_version is newer than max_version");
 	pl_buf_init(&out);
 	pl_buf_str(&out, "NORMAL");
 	add_versions(&out, w);

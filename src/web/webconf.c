@@ -40,10 +40,9 @@ static const char *const header_names[] = { "Content-Security-Policy", "Strict-T
 static int check_header(const char *value, struct pl_diag *diag)
 {
 	for (const char *p = value; *p != '\0'; p++) {
-		if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f) {
-			pl_diag_set(diag, "the value of a header must be printable ASCII");
-			return -EINVAL;
-		}
+		if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
+			return pl_diag_fail(
+				diag, -EINVAL, "the value of a header must be printable ASCII");
 	}
 	return 0;
 }
@@ -135,10 +134,9 @@ static int take_pem(char **ret, char **text, const char *file, const char *key, 
 	size_t len;
 	int r;
 
-	if (*text != NULL && file != NULL) {
-		pl_diag_set(diag, "tls_server_config: %s and %s_file exclude each other", key, key);
-		return -EINVAL;
-	}
+	if (*text != NULL && file != NULL)
+		return pl_diag_fail(diag, -EINVAL,
+			"tls_server_config: %s and %s_file exclude each other", key, key);
 	if (file == NULL) {
 		*ret = *text;
 		*text = NULL;
@@ -153,10 +151,9 @@ static int take_pem(char **ret, char **text, const char *file, const char *key, 
 			pl_file_secret_trouble(r));
 		return r == -EKEYREJECTED ? -EINVAL : r;
 	}
-	if (strlen(*ret) != len) {
-		pl_diag_set(diag, "tls_server_config.%s_file: %s is not PEM", key, path);
-		return -EINVAL;
-	}
+	if (strlen(*ret) != len)
+		return pl_diag_fail(
+			diag, -EINVAL, "tls_server_config.%s_file: %s is not PEM", key, path);
 	return 0;
 }
 
@@ -184,29 +181,24 @@ static int take_tls(struct pl_webconf *c, struct text *t, const char *folder, st
 	c->client_auth = t->client_auth;
 	if (c->cert == NULL && c->key == NULL && c->client_ca == NULL && !needs_ca)
 		return 0;
-	if (c->cert == NULL || c->key == NULL) {
-		pl_diag_set(diag,
+	if (c->cert == NULL || c->key == NULL)
+		return pl_diag_fail(diag, -EINVAL,
 			"tls_server_config: cert_file needs key_file, and key_file needs cert_file");
-		return -EINVAL;
-	}
-	if (needs_ca != (c->client_ca != NULL)) {
-		pl_diag_set(diag,
+	if (needs_ca != (c->client_ca != NULL))
+		return pl_diag_fail(diag, -EINVAL,
 			needs_ca
 				? "tls_server_config: client_auth_type %s needs client_ca_file"
 				: "tls_server_config: client_ca_file needs a client_auth_type other than %s",
 			client_auths[t->client_auth]);
-		return -EINVAL;
-	}
 	c->tls = true;
 	c->allowed_sans = t->allowed_sans.items;
 	c->n_allowed_sans = t->allowed_sans.n;
 	t->allowed_sans = (struct pl_conf_list){ 0 };
 	if (c->n_allowed_sans > 0 && c->client_auth != PL_WEB_VERIFY_CLIENT_CERT_IF_GIVEN &&
-		c->client_auth != PL_WEB_REQUIRE_AND_VERIFY_CLIENT_CERT) {
-		pl_diag_set(diag, "tls_server_config: client_allowed_sans needs a client_auth_type "
-				  "that verifies");
-		return -EINVAL;
-	}
+		c->client_auth != PL_WEB_REQUIRE_AND_VERIFY_CLIENT_CERT)
+		return pl_diag_fail(diag, -EINVAL,
+			"tls_server_config: client_allowed_sans needs a client_auth_type "
+			"that verifies");
 	r = pl_tls_priorities(&wish, &c->priorities, diag);
 	return r < 0 ? r : pl_tls_check(c->cert, c->key, c->client_ca, diag);
 }
@@ -221,11 +213,9 @@ static int take_users(struct pl_webconf *c, struct text *t, struct pl_diag *diag
 	if (c->users == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->users.n; i++) {
-		if (pairs[i].name[0] == '\0' || strchr(pairs[i].name, ':') != NULL) {
-			pl_diag_set(diag,
+		if (pairs[i].name[0] == '\0' || strchr(pairs[i].name, ':') != NULL)
+			return pl_diag_fail(diag, -EINVAL,
 				"basic_auth_users: a name must not be empty or contain a colon");
-			return -EINVAL;
-		}
 		c->users[c->n_users++] = (struct pl_web_user){ pairs[i].name, pairs[i].value };
 		pairs[i] = (struct pl_conf_pair){ NULL, NULL };
 	}
@@ -246,17 +236,13 @@ static int take_tokens(
 			    files[i][0] == '/' ? "" : "/", files[i]) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
 		r = pl_file_read_secret_line(path, TOKEN_MAX, &text, &why);
-		if (r < 0) {
-			pl_diag_set(diag, "bearer_token_files: %s", why.text);
-			return r;
-		}
+		if (r < 0)
+			return pl_diag_fail(diag, r, "bearer_token_files: %s", why.text);
 		c->tokens[c->n_tokens++] = text;
-		if (strlen(text) < 16) {
-			pl_diag_set(diag,
+		if (strlen(text) < 16)
+			return pl_diag_fail(diag, -EINVAL,
 				"bearer_token_files: the first line of %s has fewer than 16 characters: use a longer token",
 				path);
-			return -EINVAL;
-		}
 	}
 	return 0;
 }
