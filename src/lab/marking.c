@@ -12,7 +12,6 @@ const char *const pl_lab_marking_methods[] = {
 	"none",
 #define PL_MARK_METHOD(number, id, name, help) [number] = (name),
 #include "record/fields.def"
-#undef PL_MARK_METHOD
 	[PL_MARK_METHOD_MAX] = NULL,
 };
 const char *const pl_lab_marking_bys[] = { "flow", "hosts", "none", NULL };

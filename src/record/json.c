@@ -147,7 +147,6 @@ static char *put_flags(char *p, unsigned int flags)
 #define PL_PATH_FLAG(bit, id, name, help)                                                          \
 	{ { "\"" name "\":false,", "\"" name "\":true," }, sizeof("\"" name "\":true,") - 1, bit },
 #include "record/fields.def"
-#undef PL_PATH_FLAG
 	};
 
 	*p++ = '{';

@@ -15,110 +15,18 @@
 
 #include "record/record.h"
 
-#define PL_FLAT_MEMBER(off, id, type, ...) type id;
+/* struct pl_pkt64, and so on. */
+#define PL_FLAT_BEGIN(KIND, kind, ...)                        struct pl_##kind {
+#define PL_FLAT_FIELD(KIND, kind, has, offset, id, type, ...) type id;
+/* clang-format off */
+#define PL_FLAT_END(KIND, kind) };
+/* clang-format on */
+#include "record/flats.def"
 
-struct pl_pkt64 {
-#define PL_PKT_FIELD PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-};
-
-struct pl_pkt96 {
-#define PL_PKT_FIELD      PL_FLAT_MEMBER
-#define PL_PKT_MORE_FIELD PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-#undef PL_PKT_MORE_FIELD
-};
-
-struct pl_dns64 {
-#define PL_DNS_FIELD PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_DNS_FIELD
-};
-
-struct pl_flow128 {
-#define PL_FLOW_FIELD PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_FLOW_FIELD
-};
-
-struct pl_flow288 {
-#define PL_FLOW_FIELD      PL_FLAT_MEMBER
-#define PL_FLOW_MORE_FIELD PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_FLOW_FIELD
-#undef PL_FLOW_MORE_FIELD
-};
-
-struct pl_mark128 {
-#define PL_MARK_FIELD PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_MARK_FIELD
-};
-
-struct pl_seg192 {
-#define PL_SEG_FIELD PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_SEG_FIELD
-};
-
-struct pl_link128 {
-#define PL_LINK_FIELD PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_LINK_FIELD
-};
-
-struct pl_sent128 {
-#define PL_SENT_FIELD PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_SENT_FIELD
-};
-
-struct pl_drop168 {
-#define PL_PKT_FIELD      PL_FLAT_MEMBER
-#define PL_PKT_MORE_FIELD PL_FLAT_MEMBER
-#define PL_DROP_FIELD     PL_FLAT_MEMBER
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-#undef PL_PKT_MORE_FIELD
-#undef PL_DROP_FIELD
-};
-
-#define PL_PKT_FIELD(off, id, ...)                                                                 \
-	PL_OFFSET_CHECK(pl_pkt64, off, id)                                                         \
-	PL_OFFSET_CHECK(pl_pkt96, off, id) PL_OFFSET_CHECK(pl_drop168, off, id)
-#define PL_PKT_MORE_FIELD(off, id, ...)                                                            \
-	PL_OFFSET_CHECK(pl_pkt96, off, id) PL_OFFSET_CHECK(pl_drop168, off, id)
-#define PL_DNS_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_dns64, off, id)
-#define PL_FLOW_FIELD(off, id, ...)                                                                \
-	PL_OFFSET_CHECK(pl_flow128, off, id) PL_OFFSET_CHECK(pl_flow288, off, id)
-#define PL_FLOW_MORE_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_flow288, off, id)
-#define PL_MARK_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_mark128, off, id)
-#define PL_SEG_FIELD(off, id, ...)       PL_OFFSET_CHECK(pl_seg192, off, id)
-#define PL_LINK_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_link128, off, id)
-#define PL_SENT_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_sent128, off, id)
-#define PL_DROP_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_drop168, off, id)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-#undef PL_PKT_MORE_FIELD
-#undef PL_DNS_FIELD
-#undef PL_FLOW_FIELD
-#undef PL_FLOW_MORE_FIELD
-#undef PL_MARK_FIELD
-#undef PL_SEG_FIELD
-#undef PL_LINK_FIELD
-#undef PL_SENT_FIELD
-#undef PL_DROP_FIELD
-
-_Static_assert(sizeof(struct pl_pkt64) == 64, "pkt64/1 has 64 bytes");
-_Static_assert(sizeof(struct pl_pkt96) == 96, "pkt96/1 has 96 bytes");
-_Static_assert(sizeof(struct pl_dns64) == 64, "dns64/1 has 64 bytes");
-_Static_assert(sizeof(struct pl_flow128) == 128, "flow128/1 has 128 bytes");
-_Static_assert(sizeof(struct pl_flow288) == 288, "flow288/1 has 288 bytes");
-_Static_assert(sizeof(struct pl_mark128) == 128, "mark128/1 has 128 bytes");
-_Static_assert(sizeof(struct pl_seg192) == 192, "seg192/1 has 192 bytes");
-_Static_assert(sizeof(struct pl_drop168) == 168, "drop168/1 has 168 bytes");
+#define PL_FLAT_FIELD(KIND, kind, has, offset, id, ...) PL_OFFSET_CHECK(pl_##kind, offset, id)
+#define PL_FLAT_BEGIN(KIND, kind, bytes, ...)                                                      \
+	_Static_assert(sizeof(struct pl_##kind) == (bytes), "bytes of " #kind "/1");
+#include "record/flats.def"
 
 /* Bytes of the largest record. */
 #define PL_FLAT_BYTES_MAX sizeof(struct pl_flow288)
@@ -129,11 +37,8 @@ enum {
 #define ALWAYS                                           -1
 #define PL_SEG_FIELD(off, id, type, form, presence, ...) PL_SEG_HAS_##id = PL_BIT(presence),
 #include "record/fields.def"
-#undef PL_SEG_FIELD
 #undef ALWAYS
 };
-_Static_assert(sizeof(struct pl_link128) == 128, "link128/1 has 128 bytes");
-_Static_assert(sizeof(struct pl_sent128) == 128, "sent128/1 has 128 bytes");
 
 /* Bits of obs; below them the observation point's number. */
 enum {
@@ -150,7 +55,6 @@ enum {
 enum pl_flow_end {
 #define PL_FLOW_END_REASON(number, id, name, help) PL_FLOW_END_##id = (number),
 #include "record/fields.def"
-#undef PL_FLOW_END_REASON
 };
 
 /* Values of pl_drop168.reason. */
@@ -165,14 +69,12 @@ enum pl_drop_reason {
 enum pl_flow_role {
 #define PL_FLOW_ROLE(number, id, name, help) PL_FLOW_ROLE_##id = (number),
 #include "record/fields.def"
-#undef PL_FLOW_ROLE
 };
 
 /* Values of pl_flow288.role_by. */
 enum pl_flow_role_by {
 #define PL_FLOW_ROLE_BY(number, id, name, help) PL_FLOW_ROLE_BY_##id = (number),
 #include "record/fields.def"
-#undef PL_FLOW_ROLE_BY
 };
 
 /* Bits of pl_flow288.flow_flags. */
@@ -185,7 +87,6 @@ enum {
 enum pl_mark_method {
 #define PL_MARK_METHOD(number, id, name, help) PL_MARK_##id = (number),
 #include "record/fields.def"
-#undef PL_MARK_METHOD
 	PL_MARK_METHOD_MAX,
 };
 
@@ -211,18 +112,10 @@ enum {
 	PL_MARK_TERMS_MASK = 0xfc00,
 };
 
-/* Kinds of flat records, as data. */
+/* Kinds of flat records, as data: PL_FLAT_PKT64, and so on. */
 enum pl_flat_kind {
-	PL_FLAT_PKT64,
-	PL_FLAT_PKT96,
-	PL_FLAT_DNS64,
-	PL_FLAT_FLOW128,
-	PL_FLAT_MARK128,
-	PL_FLAT_SEG192,
-	PL_FLAT_LINK128,
-	PL_FLAT_SENT128,
-	PL_FLAT_DROP168,
-	PL_FLAT_FLOW288,
+#define PL_FLAT_BEGIN(KIND, ...) PL_FLAT_##KIND,
+#include "record/flats.def"
 	PL_FLAT_MAX
 };
 

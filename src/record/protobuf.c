@@ -19,178 +19,36 @@
 		kind##_##id##_VALUE = kind##_##id##_TAG + TAG_BYTES(kind##_##id##_NUMBER),         \
 		kind##_##id##_END = kind##_##id##_VALUE + (int)VALUE_BYTES(type) - 1,
 
-#define PL_FIELD_NUMBER(kind, id) kind##_##id##_NUMBER,
-
+/* Numbers of the fields, from 1 on. */
 enum {
-	PKT64_0,
-#define PL_PKT_FIELD(off, id, ...) PL_FIELD_NUMBER(PKT64, id)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-};
-enum {
-#define PL_PKT_FIELD(off, id, type, ...) PLACE(PKT64, id, type)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-	PKT64_LENGTH,
-};
-enum {
-	PKT96_0,
-#define PL_PKT_FIELD(off, id, ...)      PL_FIELD_NUMBER(PKT96, id)
-#define PL_PKT_MORE_FIELD(off, id, ...) PL_FIELD_NUMBER(PKT96, id)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-#undef PL_PKT_MORE_FIELD
-};
-enum {
-#define PL_PKT_FIELD(off, id, type, ...)      PLACE(PKT96, id, type)
-#define PL_PKT_MORE_FIELD(off, id, type, ...) PLACE(PKT96, id, type)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-#undef PL_PKT_MORE_FIELD
-	PKT96_LENGTH,
-};
-enum {
-	DNS64_0,
-#define PL_DNS_FIELD(off, id, ...) PL_FIELD_NUMBER(DNS64, id)
-#include "record/fields.def"
-#undef PL_DNS_FIELD
-};
-enum {
-#define PL_DNS_FIELD(off, id, type, ...) PLACE(DNS64, id, type)
-#include "record/fields.def"
-#undef PL_DNS_FIELD
-	DNS64_LENGTH,
-};
-enum {
-	FLOW128_0,
-#define PL_FLOW_FIELD(off, id, ...) PL_FIELD_NUMBER(FLOW128, id)
-#include "record/fields.def"
-#undef PL_FLOW_FIELD
-};
-enum {
-#define PL_FLOW_FIELD(off, id, type, ...) PLACE(FLOW128, id, type)
-#include "record/fields.def"
-#undef PL_FLOW_FIELD
-	FLOW128_LENGTH,
+#define PL_FLAT_BEGIN(KIND, ...)                        KIND##_0 = 0,
+#define PL_FLAT_FIELD(KIND, kind, has, offset, id, ...) KIND##_##id##_NUMBER,
+#include "record/flats.def"
 };
 
+/* Places of their tags and values, from 0 on. */
 enum {
-	MARK128_0,
-#define PL_MARK_FIELD(off, id, ...) PL_FIELD_NUMBER(MARK128, id)
-#include "record/fields.def"
-#undef PL_MARK_FIELD
-};
-enum {
-#define PL_MARK_FIELD(off, id, type, ...) PLACE(MARK128, id, type)
-#include "record/fields.def"
-#undef PL_MARK_FIELD
-	MARK128_LENGTH,
+#define PL_FLAT_BEGIN(KIND, ...)                              KIND##_BEFORE = -1,
+#define PL_FLAT_FIELD(KIND, kind, has, offset, id, type, ...) PLACE(KIND, id, type)
+#define PL_FLAT_END(KIND, kind)                               KIND##_LENGTH,
+#include "record/flats.def"
 };
 
-enum {
-	SEG192_0,
-#define PL_SEG_FIELD(off, id, ...) PL_FIELD_NUMBER(SEG192, id)
-#include "record/fields.def"
-#undef PL_SEG_FIELD
-};
-enum {
-#define PL_SEG_FIELD(off, id, type, ...) PLACE(SEG192, id, type)
-#include "record/fields.def"
-#undef PL_SEG_FIELD
-	SEG192_LENGTH,
+#define PL_FLAT_BEGIN(KIND, ...) _Static_assert(KIND##_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX, "");
+#include "record/flats.def"
+_Static_assert(PKT64_LENGTH == 105, "");
+
+static const uint32_t lengths[PL_FLAT_MAX] = {
+#define PL_FLAT_BEGIN(KIND, ...) [PL_FLAT_##KIND] = KIND##_LENGTH,
+#include "record/flats.def"
 };
 
 /* Field number of an absent value: its tag has as many bytes as that of any field from the 16th
  * on. */
 #define ABSENT_NUMBER 2047u
-#define PL_SEG_FIELD(off, id, ...)                                                                 \
-	_Static_assert(PL_SEG_HAS_##id == 0 || TAG_BYTES(SEG192_##id##_NUMBER) == 2, "");
-#include "record/fields.def"
-#undef PL_SEG_FIELD
-
-enum {
-	LINK128_0,
-#define PL_LINK_FIELD(off, id, ...) PL_FIELD_NUMBER(LINK128, id)
-#include "record/fields.def"
-#undef PL_LINK_FIELD
-};
-enum {
-#define PL_LINK_FIELD(off, id, type, ...) PLACE(LINK128, id, type)
-#include "record/fields.def"
-#undef PL_LINK_FIELD
-	LINK128_LENGTH,
-};
-
-enum {
-	SENT128_0,
-#define PL_SENT_FIELD(off, id, ...) PL_FIELD_NUMBER(SENT128, id)
-#include "record/fields.def"
-#undef PL_SENT_FIELD
-};
-enum {
-#define PL_SENT_FIELD(off, id, type, ...) PLACE(SENT128, id, type)
-#include "record/fields.def"
-#undef PL_SENT_FIELD
-	SENT128_LENGTH,
-};
-
-enum {
-	DROP168_0,
-#define PL_PKT_FIELD(off, id, ...)      PL_FIELD_NUMBER(DROP168, id)
-#define PL_PKT_MORE_FIELD(off, id, ...) PL_FIELD_NUMBER(DROP168, id)
-#define PL_DROP_FIELD(off, id, ...)     PL_FIELD_NUMBER(DROP168, id)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-#undef PL_PKT_MORE_FIELD
-#undef PL_DROP_FIELD
-};
-enum {
-#define PL_PKT_FIELD(off, id, type, ...)      PLACE(DROP168, id, type)
-#define PL_PKT_MORE_FIELD(off, id, type, ...) PLACE(DROP168, id, type)
-#define PL_DROP_FIELD(off, id, type, ...)     PLACE(DROP168, id, type)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-#undef PL_PKT_MORE_FIELD
-#undef PL_DROP_FIELD
-	DROP168_LENGTH,
-};
-
-enum {
-	FLOW288_0,
-#define PL_FLOW_FIELD(off, id, ...)      PL_FIELD_NUMBER(FLOW288, id)
-#define PL_FLOW_MORE_FIELD(off, id, ...) PL_FIELD_NUMBER(FLOW288, id)
-#include "record/fields.def"
-#undef PL_FLOW_FIELD
-#undef PL_FLOW_MORE_FIELD
-};
-enum {
-#define PL_FLOW_FIELD(off, id, type, ...)      PLACE(FLOW288, id, type)
-#define PL_FLOW_MORE_FIELD(off, id, type, ...) PLACE(FLOW288, id, type)
-#include "record/fields.def"
-#undef PL_FLOW_FIELD
-#undef PL_FLOW_MORE_FIELD
-	FLOW288_LENGTH,
-};
-
-static const uint32_t lengths[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = PKT64_LENGTH,
-	[PL_FLAT_PKT96] = PKT96_LENGTH,
-	[PL_FLAT_DNS64] = DNS64_LENGTH,
-	[PL_FLAT_FLOW128] = FLOW128_LENGTH,
-	[PL_FLAT_MARK128] = MARK128_LENGTH,
-	[PL_FLAT_SEG192] = SEG192_LENGTH,
-	[PL_FLAT_LINK128] = LINK128_LENGTH,
-	[PL_FLAT_SENT128] = SENT128_LENGTH,
-	[PL_FLAT_DROP168] = DROP168_LENGTH,
-	[PL_FLAT_FLOW288] = FLOW288_LENGTH };
-
-_Static_assert(PKT64_LENGTH == 105 && FLOW128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
-		       MARK128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
-		       SEG192_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
-		       LINK128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
-		       SENT128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
-		       DROP168_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
-		       FLOW288_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX,
-	"");
+#define PL_FLAT_FIELD(KIND, kind, has, offset, id, ...)                                            \
+	_Static_assert((has) == 0 || TAG_BYTES(KIND##_##id##_NUMBER) == 2, "");
+#include "record/flats.def"
 
 /* ---- rows ---- */
 
@@ -250,94 +108,26 @@ static inline void put_value(uint8_t *to, const void *value, size_t width)
 	}
 }
 
-#define PUT(kind, id) put_value(to + kind##_##id##_VALUE, &r->id, sizeof(r->id));
-
-static void put_pkt64(const struct pl_pkt64 *r, uint8_t *to)
-{
-#define PL_PKT_FIELD(off, id, ...) PUT(PKT64, id)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-}
-
-static void put_pkt96(const struct pl_pkt96 *r, uint8_t *to)
-{
-#define PL_PKT_FIELD(off, id, ...)      PUT(PKT96, id)
-#define PL_PKT_MORE_FIELD(off, id, ...) PUT(PKT96, id)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-#undef PL_PKT_MORE_FIELD
-}
-
-static void put_dns64(const struct pl_dns64 *r, uint8_t *to)
-{
-#define PL_DNS_FIELD(off, id, ...) PUT(DNS64, id)
-#include "record/fields.def"
-#undef PL_DNS_FIELD
-}
-
-static void put_flow128(const struct pl_flow128 *r, uint8_t *to)
-{
-#define PL_FLOW_FIELD(off, id, ...) PUT(FLOW128, id)
-#include "record/fields.def"
-#undef PL_FLOW_FIELD
-}
-
-static void put_flow288(const struct pl_flow288 *r, uint8_t *to)
-{
-#define PL_FLOW_FIELD(off, id, ...)      PUT(FLOW288, id)
-#define PL_FLOW_MORE_FIELD(off, id, ...) PUT(FLOW288, id)
-#include "record/fields.def"
-#undef PL_FLOW_FIELD
-#undef PL_FLOW_MORE_FIELD
-}
-
-static void put_mark128(const struct pl_mark128 *r, uint8_t *to)
-{
-#define PL_MARK_FIELD(off, id, ...) PUT(MARK128, id)
-#include "record/fields.def"
-#undef PL_MARK_FIELD
-}
+/* put_pkt64, and so on. */
+#define PL_FLAT_BEGIN(KIND, kind, ...)                                                             \
+	static void put_##kind(const struct pl_##kind *r, uint8_t *to)                             \
+	{
+#define PL_FLAT_FIELD(KIND, kind, has, offset, id, ...)                                            \
+	put_value(to + KIND##_##id##_VALUE, &r->id, sizeof(r->id));
+#define PL_FLAT_END(KIND, kind) }
+#include "record/flats.def"
 
 static void hide(uint8_t *tag, size_t width)
 {
 	(void)put_varint(tag, ABSENT_NUMBER << 3 | (width == 8 ? WIRE_FIXED64 : WIRE_FIXED32));
 }
 
-static void put_seg192(const struct pl_seg192 *r, uint8_t *to)
+static void hide_absent(const struct pl_seg192 *r, uint8_t *to)
 {
-#define PL_SEG_FIELD(off, id, ...) PUT(SEG192, id)
-#include "record/fields.def"
-#undef PL_SEG_FIELD
 #define PL_SEG_FIELD(off, id, ...)                                                                 \
 	if (PL_SEG_HAS_##id != 0 && (r->has & PL_SEG_HAS_##id) == 0)                               \
 		hide(to + SEG192_##id##_TAG, sizeof(r->id));
 #include "record/fields.def"
-#undef PL_SEG_FIELD
-}
-
-static void put_link128(const struct pl_link128 *r, uint8_t *to)
-{
-#define PL_LINK_FIELD(off, id, ...) PUT(LINK128, id)
-#include "record/fields.def"
-#undef PL_LINK_FIELD
-}
-
-static void put_sent128(const struct pl_sent128 *r, uint8_t *to)
-{
-#define PL_SENT_FIELD(off, id, ...) PUT(SENT128, id)
-#include "record/fields.def"
-#undef PL_SENT_FIELD
-}
-
-static void put_drop168(const struct pl_drop168 *r, uint8_t *to)
-{
-#define PL_PKT_FIELD(off, id, ...)      PUT(DROP168, id)
-#define PL_PKT_MORE_FIELD(off, id, ...) PUT(DROP168, id)
-#define PL_DROP_FIELD(off, id, ...)     PUT(DROP168, id)
-#include "record/fields.def"
-#undef PL_PKT_FIELD
-#undef PL_PKT_MORE_FIELD
-#undef PL_DROP_FIELD
 }
 
 void pl_protobuf_put(enum pl_flat_kind kind, const uint8_t *row, const void *record, uint8_t *to)
@@ -346,39 +136,16 @@ void pl_protobuf_put(enum pl_flat_kind kind, const uint8_t *row, const void *rec
 
 	memcpy(to, row, pl_protobuf_row_size(kind));
 	switch (kind) {
-	case PL_FLAT_PKT64:
-		put_pkt64(record, values);
+#define PL_FLAT_BEGIN(KIND, kind, ...)                                                             \
+	case PL_FLAT_##KIND:                                                                       \
+		put_##kind(record, values);                                                        \
 		break;
-	case PL_FLAT_PKT96:
-		put_pkt96(record, values);
-		break;
-	case PL_FLAT_DNS64:
-		put_dns64(record, values);
-		break;
-	case PL_FLAT_FLOW128:
-		put_flow128(record, values);
-		break;
-	case PL_FLAT_MARK128:
-		put_mark128(record, values);
-		break;
-	case PL_FLAT_SEG192:
-		put_seg192(record, values);
-		break;
-	case PL_FLAT_LINK128:
-		put_link128(record, values);
-		break;
-	case PL_FLAT_SENT128:
-		put_sent128(record, values);
-		break;
-	case PL_FLAT_DROP168:
-		put_drop168(record, values);
-		break;
-	case PL_FLAT_FLOW288:
-		put_flow288(record, values);
-		break;
+#include "record/flats.def"
 	case PL_FLAT_MAX:
 		break;
 	}
+	if (kind == PL_FLAT_SEG192)
+		hide_absent(record, values);
 }
 
 void pl_protobuf_get(enum pl_flat_kind kind, const uint8_t *row, void *record)

@@ -25,8 +25,6 @@ static const struct pl_field path_fields[] = {
 #define PL_PATH_ALIAS(off, type, f, presence, id, n, u, h)                                         \
 	FIELD(off, PL_FORM_##f, PL_PATH_HAS_##id, n, u, h, offsetof(struct pl_path, ts_ns))
 #include "record/fields.def"
-#undef PL_PATH_FIELD
-#undef PL_PATH_ALIAS
 };
 
 static const struct pl_field hop_fields[] = {
@@ -35,8 +33,6 @@ static const struct pl_field hop_fields[] = {
 #define PL_HOP_ALIAS(off, type, f, presence, id, n, u, h)                                          \
 	FIELD(off, PL_FORM_##f, PL_HOP_HAS_##id, n, u, h, offsetof(struct pl_hop, ts_ns))
 #include "record/fields.def"
-#undef PL_HOP_FIELD
-#undef PL_HOP_ALIAS
 };
 
 static const struct pl_field event_fields[] = {
@@ -45,8 +41,6 @@ static const struct pl_field event_fields[] = {
 #define PL_EVENT_ALIAS(off, type, f, presence, id, n, u, h)                                        \
 	FIELD(off, PL_FORM_##f, PL_EVENT_HAS_##id, n, u, h, offsetof(struct pl_event, ts_ns))
 #include "record/fields.def"
-#undef PL_EVENT_FIELD
-#undef PL_EVENT_ALIAS
 };
 
 static const struct pl_field value_fields[] = {
@@ -55,8 +49,6 @@ static const struct pl_field value_fields[] = {
 #define PL_VALUE_ALIAS(off, type, f, presence, id, n, u, h)                                        \
 	FIELD(off, PL_FORM_##f, PL_VALUE_HAS_##id, n, u, h, offsetof(struct pl_value, ts_ns))
 #include "record/fields.def"
-#undef PL_VALUE_FIELD
-#undef PL_VALUE_ALIAS
 };
 
 #undef FIELD
@@ -66,7 +58,6 @@ static const struct {
 } path_flags[] = {
 #define PL_PATH_FLAG(bit, id, n, h) [bit] = { (n), (h) },
 #include "record/fields.def"
-#undef PL_PATH_FLAG
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -97,22 +88,18 @@ static const char *const roles[PL_ROLE_MAX] = { "culprit", "victim" };
 static const char *const flow_ends[] = {
 #define PL_FLOW_END_REASON(number, id, name, help) [number] = (name),
 #include "record/fields.def"
-#undef PL_FLOW_END_REASON
 };
 static const char *const flow_roles[] = {
 #define PL_FLOW_ROLE(number, id, name, help) [number] = (name),
 #include "record/fields.def"
-#undef PL_FLOW_ROLE
 };
 static const char *const flow_roles_by[] = {
 #define PL_FLOW_ROLE_BY(number, id, name, help) [number] = (name),
 #include "record/fields.def"
-#undef PL_FLOW_ROLE_BY
 };
 static const char *const mark_methods[] = {
 #define PL_MARK_METHOD(number, id, name, help) [number] = (name),
 #include "record/fields.def"
-#undef PL_MARK_METHOD
 };
 static const char *const drop_reasons[] = {
 #define PL_DROP_REASON(number, name) [number] = #name,

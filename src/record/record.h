@@ -73,7 +73,6 @@ enum pl_clock_quality {
 enum pl_event_kind {
 #define PL_EVENT_KIND(id, name, help) PL_EVENT_##id,
 #include "record/fields.def"
-#undef PL_EVENT_KIND
 	PL_EVENT_KIND_MAX,
 };
 
@@ -122,25 +121,21 @@ struct pl_bytes32 {
 struct pl_path {
 #define PL_PATH_FIELD PL_MEMBER
 #include "record/fields.def"
-#undef PL_PATH_FIELD
 };
 
 struct pl_hop {
 #define PL_HOP_FIELD PL_MEMBER
 #include "record/fields.def"
-#undef PL_HOP_FIELD
 };
 
 struct pl_event {
 #define PL_EVENT_FIELD PL_MEMBER
 #include "record/fields.def"
-#undef PL_EVENT_FIELD
 };
 
 struct pl_value {
 #define PL_VALUE_FIELD PL_MEMBER
 #include "record/fields.def"
-#undef PL_VALUE_FIELD
 };
 
 #define PL_PATH_FIELD(off, id, ...)  PL_OFFSET_CHECK(pl_path, off, id)
@@ -148,10 +143,6 @@ struct pl_value {
 #define PL_EVENT_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_event, off, id)
 #define PL_VALUE_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_value, off, id)
 #include "record/fields.def"
-#undef PL_PATH_FIELD
-#undef PL_HOP_FIELD
-#undef PL_EVENT_FIELD
-#undef PL_VALUE_FIELD
 
 _Static_assert(sizeof(struct pl_path) == 128, "records are 128 bytes");
 _Static_assert(sizeof(struct pl_hop) == 128, "records are 128 bytes");
@@ -183,14 +174,6 @@ enum {
 #define PL_VALUE_FIELD(off, id, type, form, presence, name, unit, help)                            \
 	PL_VALUE_HAS_##id = PL_BIT(presence),
 #include "record/fields.def"
-#undef PL_VALUE_FIELD
-#undef PL_PATH_FIELD
-#undef PL_PATH_ALIAS
-#undef PL_HOP_FIELD
-#undef PL_HOP_ALIAS
-#undef PL_VALUE_ALIAS
-#undef PL_EVENT_FIELD
-#undef PL_EVENT_ALIAS
 #undef ALWAYS
 };
 
@@ -217,14 +200,6 @@ enum {
 #define PL_EVENT_FIELD(...)
 #define PL_VALUE_FIELD(...)
 #include "record/fields.def"
-#undef PL_PATH_FIELD
-#undef PL_HOP_FIELD
-#undef PL_EVENT_FIELD
-#undef PL_VALUE_FIELD
-#undef PL_PATH_ALIAS
-#undef PL_HOP_ALIAS
-#undef PL_EVENT_ALIAS
-#undef PL_VALUE_ALIAS
 
 /* Source for which a path counts in tables that senders share: that of its exporter; unspecified
  * for packets that carry telemetry themselves, whose IOAM may be in the exporter's bytes. */
@@ -238,7 +213,6 @@ static inline struct pl_addr pl_path_source(const struct pl_path *path)
 enum {
 #define PL_PATH_FLAG(bit, id, name, help) PL_FLAG_##id = 1 << (bit),
 #include "record/fields.def"
-#undef PL_PATH_FLAG
 };
 
 /* Lists of fields as data, for text forms, filters and the manual. */

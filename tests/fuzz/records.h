@@ -32,8 +32,6 @@ static inline void check_hop(const struct pl_path *path, const struct pl_hop *ho
 	known |= PL_HOP_HAS_##id;
 #define PL_HOP_ALIAS(off, type, form, presence, id, ...) known |= PL_HOP_HAS_##id;
 #include "record/fields.def"
-#undef PL_HOP_FIELD
-#undef PL_HOP_ALIAS
 	must((present & ~known) == 0);
 	must(hop->index == i);
 	must(hop->record_version == PL_RECORD_VERSION);
@@ -77,8 +75,6 @@ static inline void check_path(const struct pl_record_batch *b, uint32_t i)
 	known |= PL_PATH_HAS_##id;
 #define PL_PATH_ALIAS(off, type, form, presence, id, ...) known |= PL_PATH_HAS_##id;
 #include "record/fields.def"
-#undef PL_PATH_FIELD
-#undef PL_PATH_ALIAS
 	must((path->present & ~known) == 0);
 	must(path->mode < PL_MODE_MAX && path->report_id != 0);
 	must(path->record_version == PL_RECORD_VERSION);

@@ -114,15 +114,11 @@ static const size_t path_sizes[] = {
 #define PL_PATH_FIELD(off, id, type, ...) sizeof(type),
 #define PL_PATH_ALIAS(off, type, ...)     sizeof(type),
 #include "record/fields.def"
-#undef PL_PATH_FIELD
-#undef PL_PATH_ALIAS
 };
 static const size_t hop_sizes[] = {
 #define PL_HOP_FIELD(off, id, type, ...) sizeof(type),
 #define PL_HOP_ALIAS(off, type, ...)     sizeof(type),
 #include "record/fields.def"
-#undef PL_HOP_FIELD
-#undef PL_HOP_ALIAS
 };
 
 /* Fields that a shorter packet may tell differently: they depend on how many hops there are. */
