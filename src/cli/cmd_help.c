@@ -180,25 +180,25 @@ static void add_ipfix(struct pl_buf *out)
 #include "ipfix/flows.def"
 #undef PL_IPFIX_FLOW
 	};
-#define PATHS(type, member, name, id, flag, help) { id, sizeof(type), name, help },
-#define PL_IPFIX_KEY                              PATHS
-#define PL_IPFIX_PATH                             PATHS
+#define VALUE(type, member, name, id, known, value, help) { id, sizeof(type), name, help },
+#define PL_IPFIX_KEY(type, member, name, id, flag, help)  { id, sizeof(type), name, help },
+#define PL_IPFIX_PATH                                     VALUE
 	static const struct element paths[] = {
 #include "ipfix/paths.def"
 	};
 #undef PL_IPFIX_PATH
-#define PL_IPFIX_HOP PATHS
+#define PL_IPFIX_HOP VALUE
 	static const struct element hops[] = {
 #include "ipfix/paths.def"
 	};
 #undef PL_IPFIX_HOP
-#define PL_IPFIX_SEGMENT PATHS
+#define PL_IPFIX_SEGMENT VALUE
 	static const struct element segments[] = {
 #include "ipfix/marks.def"
 	};
 #undef PL_IPFIX_KEY
 #undef PL_IPFIX_SEGMENT
-#define PL_IPFIX_POINT PATHS
+#define PL_IPFIX_POINT VALUE
 	static const struct element points[] = {
 #include "ipfix/marks.def"
 	};

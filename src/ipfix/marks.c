@@ -7,7 +7,7 @@
 /* Kinds of data records. */
 enum { SEGMENT, POINT };
 
-/* Flags of elements: of both kinds of data record, of results, of block records. */
+/* Flags of elements: those of the key, and behind them one for each value of a result or a record. */
 enum {
 	K_ALWAYS = 0,
 	K_MS = 1 << 0,
@@ -19,26 +19,23 @@ enum {
 	K_PROTO = 1 << 6,
 	K_FLOW_ID = 1 << 7,
 	K_CLOCK_ERROR = 1 << 8,
+	K_BITS = 9,
+};
+#define FLAG(value) (UINT32_C(1) << (K_BITS + (value)))
+
+enum {
+#define PL_IPFIX_SEGMENT(type, member, ...) S_##member,
+#include "ipfix/marks.def"
+#undef PL_IPFIX_SEGMENT
+	S_MAX,
 };
 enum {
-	S_ALWAYS = 0,
-	S_MISSING = 1 << 10,
-	S_LOSS = 1 << 11,
-	S_LOSS_RATIO = 1 << 12,
-	S_DELAY = 1 << 13,
-	S_MEAN = 1 << 14,
-	S_FIRST = 1 << 15,
-	S_JITTER = 1 << 16,
-	S_SINCE = 1 << 17,
+#define PL_IPFIX_POINT(type, member, ...) M_##member,
+#include "ipfix/marks.def"
+#undef PL_IPFIX_POINT
+	M_MAX,
 };
-enum {
-	M_ALWAYS = 0,
-	M_OF_BLOCK = 1 << 10,
-	M_RUNNING = 1 << 11,
-	M_SUM = 1 << 12,
-	M_FIRST_AT = 1 << 13,
-	M_PULSE_AT = 1 << 14,
-};
+_Static_assert(K_BITS + S_MAX <= 32 && K_BITS + M_MAX <= 32, "flags have 32 bits");
 
 #define MEMBER(type, member, ...) type member;
 struct key {
@@ -60,15 +57,15 @@ struct point {
 } __attribute__((packed));
 
 #define PL_IPFIX_KEY(type, member, name, id, flag, help) { (char *)(name), sizeof(type), K_##flag },
-#define PL_IPFIX_SEGMENT(type, member, name, id, flag, help)                                       \
-	{ (char *)(name), sizeof(type), S_##flag },
+#define PL_IPFIX_SEGMENT(type, member, name, id, ...)                                              \
+	{ (char *)(name), sizeof(type), FLAG(S_##member) },
 static fbInfoElementSpec_t segment_elements[] = {
 #include "ipfix/marks.def"
 	FB_IESPEC_NULL,
 };
 #undef PL_IPFIX_SEGMENT
-#define PL_IPFIX_POINT(type, member, name, id, flag, help)                                         \
-	{ (char *)(name), sizeof(type), M_##flag },
+#define PL_IPFIX_POINT(type, member, name, id, ...)                                                \
+	{ (char *)(name), sizeof(type), FLAG(M_##member) },
 static fbInfoElementSpec_t point_elements[] = {
 #include "ipfix/marks.def"
 	FB_IESPEC_NULL,
@@ -133,26 +130,18 @@ static void set_times(struct key *k)
 
 /* ---- results ---- */
 
-static uint32_t segment_flags(const struct pl_seg192 *s)
+static uint32_t segment_flags(const struct pl_seg192 *r)
 {
-	static const struct {
-		uint32_t has, flag;
-	} values[] = {
-		{ PL_SEG_HAS_flow_id, K_FLOW_ID },
-		{ PL_SEG_HAS_clock_error_ns, K_CLOCK_ERROR },
-		{ PL_SEG_HAS_missing_point, S_MISSING },
-		{ PL_SEG_HAS_loss, S_LOSS },
-		{ PL_SEG_HAS_loss_ppb, S_LOSS_RATIO },
-		{ PL_SEG_HAS_delay_ns, S_DELAY },
-		{ PL_SEG_HAS_mean_ns, S_MEAN },
-		{ PL_SEG_HAS_first_ns, S_FIRST },
-		{ PL_SEG_HAS_jitter_ns, S_JITTER },
-		{ PL_SEG_HAS_since, S_SINCE },
-	};
-	uint32_t flags = flow_flags(&s->src, &s->dst, s->proto, s->sport, s->dport);
+#define HAS(field) ((r->has & PL_SEG_HAS_##field) != 0)
+	uint32_t flags = flow_flags(&r->src, &r->dst, r->proto, r->sport, r->dport);
 
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		flags |= (s->has & values[i].has) != 0 ? values[i].flag : 0;
+	flags |= HAS(flow_id) ? K_FLOW_ID : 0u;
+	flags |= HAS(clock_error_ns) ? K_CLOCK_ERROR : 0u;
+#define PL_IPFIX_SEGMENT(type, member, name, id, known, ...)                                       \
+	flags |= (known) ? FLAG(S_##member) : 0;
+#include "ipfix/marks.def"
+#undef PL_IPFIX_SEGMENT
+#undef HAS
 	return flags;
 }
 
@@ -171,66 +160,47 @@ static bool put(struct pl_ipfix_sets *x, uint8_t kind, uint32_t flags, const voi
 	return true;
 }
 
-bool pl_ipfix_marks_segment(struct pl_ipfix_sets *x, const struct pl_seg192 *s, uint32_t export_s)
+bool pl_ipfix_marks_segment(struct pl_ipfix_sets *x, const struct pl_seg192 *r, uint32_t export_s)
 {
-	struct segment r = { .key = KEY_OF(x, s),
-		.segment = s->segment,
-		.from_point = s->from_point,
-		.to_point = s->to_point,
-		.from_count = s->from_count,
-		.to_count = s->to_count,
-		.missing_count = s->missing_count,
-		.missing_point = s->missing_point,
-		.alarms = s->alarms,
-		.pulses_sent = s->pulses_sent,
-		.pulses_received = s->pulses_received,
-		.sent = s->sent,
-		.received = s->received,
-		.loss = s->loss,
-		.loss_ppb = s->loss_ppb,
-		.delay_ns = s->delay_ns,
-		.mean_ns = s->mean_ns,
-		.first_ns = s->first_ns,
-		.jitter_ns = s->jitter_ns,
-		.since = s->since };
+	struct segment to = {
+		.key = KEY_OF(x, r),
+#define PL_IPFIX_SEGMENT(type, member, name, id, known, value, help) .member = (value),
+#include "ipfix/marks.def"
+#undef PL_IPFIX_SEGMENT
+	};
 
-	set_times(&r.key);
-	return put(x, SEGMENT, segment_flags(s), &r, sizeof(r), export_s);
+	set_times(&to.key);
+	return put(x, SEGMENT, segment_flags(r), &to, sizeof(to), export_s);
 }
 
 /* ---- block records ---- */
 
-static uint32_t point_flags(const struct pl_mark128 *m)
-{
-	const bool timed = (m->mark_flags & PL_MARK_UNTIMED) == 0,
-		   running = m->method == PL_MARK_PULSE;
-	uint32_t flags = flow_flags(&m->src, &m->dst, m->proto, m->sport, m->dport);
+#define TIMED   ((r->mark_flags & PL_MARK_UNTIMED) == 0)
+#define RUNNING (r->method == PL_MARK_PULSE)
 
-	flags |= (m->mark_flags & PL_MARK_HAS_FLOW_ID) != 0 ? K_FLOW_ID : 0;
-	flags |= m->clock_error_ns != UINT32_MAX ? K_CLOCK_ERROR : 0;
-	flags |= running ? M_RUNNING : M_OF_BLOCK;
-	flags |= timed && !running ? M_SUM : 0;
-	flags |= timed && m->packets > 0 ? M_FIRST_AT : 0;
-	flags |= timed && m->pulses > 0 ? M_PULSE_AT : 0;
+static uint32_t point_flags(const struct pl_mark128 *r)
+{
+	uint32_t flags = flow_flags(&r->src, &r->dst, r->proto, r->sport, r->dport);
+
+	flags |= (r->mark_flags & PL_MARK_HAS_FLOW_ID) != 0 ? K_FLOW_ID : 0u;
+	flags |= r->clock_error_ns != UINT32_MAX ? K_CLOCK_ERROR : 0u;
+#define PL_IPFIX_POINT(type, member, name, id, known, ...) flags |= (known) ? FLAG(M_##member) : 0;
+#include "ipfix/marks.def"
+#undef PL_IPFIX_POINT
 	return flags;
 }
 
-bool pl_ipfix_marks_point(struct pl_ipfix_sets *x, const struct pl_mark128 *m, uint32_t export_s)
+bool pl_ipfix_marks_point(struct pl_ipfix_sets *x, const struct pl_mark128 *r, uint32_t export_s)
 {
-	struct point r = { .key = KEY_OF(x, m),
-		.point = m->point,
-		.packets = m->packets,
-		.bytes = m->bytes,
-		.all_packets = m->packets,
-		.all_bytes = m->bytes,
-		.mark_flags = m->mark_flags,
-		.pulses = m->pulses,
-		.sum_ns = m->sum_ns,
-		.first_ns = m->first_ns,
-		.pulse_ns = m->pulse_ns };
+	struct point to = {
+		.key = KEY_OF(x, r),
+#define PL_IPFIX_POINT(type, member, name, id, known, value, help) .member = (value),
+#include "ipfix/marks.def"
+#undef PL_IPFIX_POINT
+	};
 
-	set_times(&r.key);
-	return put(x, POINT, point_flags(m), &r, sizeof(r), export_s);
+	set_times(&to.key);
+	return put(x, POINT, point_flags(r), &to, sizeof(to), export_s);
 }
 
 /* ---- the rest ---- */

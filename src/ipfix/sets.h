@@ -29,7 +29,7 @@ struct pl_ipfix_own {
 	uint8_t bytes;
 	bool is_signed;
 };
-#define PL_IPFIX_OWN(type, member, name, id, flag, help)                                           \
+#define PL_IPFIX_OWN(type, member, name, id, ...)                                                  \
 	{ name, id, sizeof(type), _Generic(*(type *)NULL, int64_t : true, default : false) },
 
 /* Kinds of data record of an output. Static. */
