@@ -57,19 +57,18 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 }
 
 static int clickhouse_check(
-	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+	const struct pl_uri *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	struct pl_clickhouse_options o = { .sender = { .name = NULL } };
 	char server[300];
-	struct pl_uri uri;
-	int r = pl_uri_split(&uri, target, keys, diag);
 
-	return r == 0 ? read_uri(&uri, settings, server, sizeof(server), &o, diag) : r;
+	return read_uri(uri, settings, server, sizeof(server), &o, diag);
 }
 
-static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
+static int clickhouse_open(struct pl_tap_out *out, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
+	struct pl_tap_export *self = pl_tap_export_begin(out, settings);
 	struct pl_clickhouse_options o = { .sender = { .name = "clickhouse", .in_order = true } };
 	char server[300];
 	int r = read_uri(uri, settings, server, sizeof(server), &o, diag);
@@ -79,19 +78,6 @@ static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
 	self->kind = o.kind;
 	pl_tap_export_room(&o.sender, pl_flat(o.kind)->size);
 	return pl_clickhouse_open(&self->export, &o, self->now_ns, diag);
-}
-
-static int clickhouse_open(struct pl_tap_out **ret, const char *target,
-	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
-{
-	return pl_tap_export_open(ret, target, keys, settings, open_export, diag);
-}
-
-static int clickhouse_files(const char *target, struct pl_confine *confine)
-{
-	struct pl_uri uri;
-
-	return pl_uri_split(&uri, target, keys, NULL) == 0 ? pl_tap_export_files(&uri, confine) : 0;
 }
 
 /* Records are written as they are: they are rows of RowBinary. */
@@ -104,7 +90,9 @@ static void clickhouse_put(struct pl_tap_out *out, const void *records, uint32_t
 
 const struct pl_tap_out_driver pl_tap_out_clickhouse = {
 	.scheme = "clickhouse",
-	.files = clickhouse_files,
+	.size = sizeof(struct pl_tap_export),
+	.keys = keys,
+	.files = pl_tap_export_files,
 	.check = clickhouse_check,
 	.open = clickhouse_open,
 	.put = clickhouse_put,

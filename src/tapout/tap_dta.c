@@ -59,20 +59,19 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 }
 
 static int dta_check(
-	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+	const struct pl_uri *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	struct pl_dta_append_options o;
 	enum pl_flat_kind kind;
 	char address[96];
-	struct pl_uri uri;
-	int r = pl_uri_split(&uri, target, keys, diag);
 
-	return r == 0 ? read_uri(&uri, settings, address, sizeof(address), &o, &kind, diag) : r;
+	return read_uri(uri, settings, address, sizeof(address), &o, &kind, diag);
 }
 
-static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
+static int dta_open(struct pl_tap_out *out, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
+	struct pl_tap_export *self = pl_tap_export_begin(out, settings);
 	struct pl_dta_append_options o;
 	struct pl_dta_to *to;
 	char address[96];
@@ -83,14 +82,10 @@ static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
 	return r == 0 ? pl_dta_append_open(&self->export, &o, to) : r;
 }
 
-static int dta_open(struct pl_tap_out **ret, const char *target,
-	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
-{
-	return pl_tap_export_open(ret, target, keys, settings, open_export, diag);
-}
-
 const struct pl_tap_out_driver pl_tap_out_dta = {
 	.scheme = "dta",
+	.size = sizeof(struct pl_tap_export),
+	.keys = keys,
 	.check = dta_check,
 	.open = dta_open,
 	.put = pl_tap_export_put,

@@ -121,29 +121,14 @@ int pl_tap_export_files(const struct pl_uri *uri, struct pl_confine *confine)
 
 /* ---- running ---- */
 
-int pl_tap_export_open(struct pl_tap_out **ret, const char *target, const char *const *keys,
-	const struct pl_tap_out_settings *settings,
-	int (*open_export)(struct pl_tap_export *self, const struct pl_uri *uri,
-		const struct pl_tap_out_settings *settings, struct pl_diag *diag),
-	struct pl_diag *diag)
+struct pl_tap_export *pl_tap_export_begin(
+	struct pl_tap_out *out, const struct pl_tap_out_settings *settings)
 {
-	struct pl_tap_export *self = calloc(1, sizeof(*self));
-	struct pl_uri uri;
-	int r;
+	struct pl_tap_export *self = of(out);
 
-	if (self == NULL)
-		return -ENOMEM;
 	self->now_ns = pl_clock_mono_ns();
 	self->given = pl_flat(settings->kind)->size;
-	r = pl_uri_split(&uri, target, keys, diag);
-	if (r == 0)
-		r = open_export(self, &uri, settings, diag);
-	if (r < 0) {
-		free(self);
-		return r;
-	}
-	*ret = &self->out;
-	return 0;
+	return self;
 }
 
 void pl_tap_export_put(struct pl_tap_out *out, const void *records, uint32_t n)
@@ -242,6 +227,6 @@ void pl_tap_export_close(struct pl_tap_out *out)
 {
 	struct pl_tap_export *self = of(out);
 
-	self->export->ops->close(self->export);
-	free(self);
+	if (self->export != NULL)
+		self->export->ops->close(self->export);
 }

@@ -29,13 +29,9 @@ struct pl_tap_export {
 	struct pl_export_words told;
 };
 
-/* Opens an output: `open_export` sets its kind and export. keys: of the URI. Returns as
- * pl_tap_out_driver.open. */
-int pl_tap_export_open(struct pl_tap_out **ret, const char *target, const char *const *keys,
-	const struct pl_tap_out_settings *settings,
-	int (*open_export)(struct pl_tap_export *self, const struct pl_uri *uri,
-		const struct pl_tap_out_settings *settings, struct pl_diag *diag),
-	struct pl_diag *diag);
+/* Begins an output, before its driver sets its kind and export. */
+struct pl_tap_export *pl_tap_export_begin(
+	struct pl_tap_out *out, const struct pl_tap_out_settings *settings);
 
 /* Functions for the driver. */
 void pl_tap_export_put(struct pl_tap_out *out, const void *records, uint32_t n);

@@ -180,7 +180,6 @@ static void file_close(struct pl_tap_out *out)
 
 	if (self->fd >= 0)
 		close(self->fd);
-	free(self);
 }
 
 /* Reads header=yes, no or clock. */
@@ -227,52 +226,33 @@ static int take_kind(const struct pl_uri *uri, const struct pl_tap_out_settings 
 }
 
 static int file_check(
-	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+	const struct pl_uri *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
-	struct pl_uri uri;
 	enum pl_flat_kind kind;
 	bool header, clocked;
-	int r = pl_uri_split(&uri, target, keys, diag);
+	int r = take_kind(uri, settings, &kind, diag);
 
-	if (r == 0)
-		r = take_kind(&uri, settings, &kind, diag);
-	return r == 0 ? read_header(&uri, &header, &clocked, diag) : r;
+	return r == 0 ? read_header(uri, &header, &clocked, diag) : r;
 }
 
-static int file_open(struct pl_tap_out **ret, const char *target,
+static int file_open(struct pl_tap_out *out, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
-	struct file_out *self = calloc(1, sizeof(*self));
-	struct pl_uri uri;
+	struct file_out *self = (struct file_out *)out;
 	int r;
 
-	if (self == NULL)
-		return -ENOMEM;
 	self->fd = -1;
-	r = pl_uri_split(&uri, target, keys, diag);
+	r = take_kind(uri, settings, &self->kind, diag);
 	if (r == 0)
-		r = take_kind(&uri, settings, &self->kind, diag);
-	if (r == 0)
-		r = read_header(&uri, &self->header, &self->clocked, diag);
+		r = read_header(uri, &self->header, &self->clocked, diag);
 	self->size = pl_flat(self->kind)->size;
 	self->given = pl_flat(settings->kind)->size;
-	if (r == 0)
-		r = open_file(self, uri.target, diag);
-	if (r < 0) {
-		file_close(&self->out);
-		return r;
-	}
-	*ret = &self->out;
-	return 0;
+	return r == 0 ? open_file(self, uri->target, diag) : r;
 }
 
-static int file_files(const char *target, struct pl_confine *confine)
+static int file_files(const struct pl_uri *uri, struct pl_confine *confine)
 {
-	struct pl_uri uri;
-
-	return pl_uri_split(&uri, target, keys, NULL) == 0
-		       ? pl_confine_path(confine, uri.target, true)
-		       : 0;
+	return pl_confine_path(confine, uri->target, true);
 }
 
 /* Writes the clocks into the header, before the first record of a new clock; repeated when it
@@ -338,6 +318,8 @@ static const void *file_counters(const struct pl_tap_out *out)
 
 const struct pl_tap_out_driver pl_tap_out_file = {
 	.scheme = "file",
+	.size = sizeof(struct file_out),
+	.keys = keys,
 	.files = file_files,
 	.check = file_check,
 	.open = file_open,

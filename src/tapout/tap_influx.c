@@ -69,22 +69,20 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 }
 
 static int influx_check(
-	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+	const struct pl_uri *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	struct pl_influx_options o = { .url = NULL };
 	struct pl_sender_options sender = { .name = NULL };
 	enum pl_flat_kind kind;
 	char server[300];
-	struct pl_uri uri;
-	int r = pl_uri_split(&uri, target, keys, diag);
 
-	return r == 0 ? read_uri(&uri, settings, server, sizeof(server), &o, &sender, &kind, diag)
-		      : r;
+	return read_uri(uri, settings, server, sizeof(server), &o, &sender, &kind, diag);
 }
 
-static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
+static int influx_open(struct pl_tap_out *out, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
+	struct pl_tap_export *self = pl_tap_export_begin(out, settings);
 	struct pl_influx_options o = { .url = NULL };
 	struct pl_sender_options sender = { .name = "influx" };
 	char server[300];
@@ -96,25 +94,17 @@ static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
 	return pl_influx_open(&self->export, &o, &sender, self->now_ns, diag);
 }
 
-static int influx_open(struct pl_tap_out **ret, const char *target,
-	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+static int influx_files(const struct pl_uri *uri, struct pl_confine *confine)
 {
-	return pl_tap_export_open(ret, target, keys, settings, open_export, diag);
-}
+	int r = pl_confine_path(confine, pl_uri_get(uri, "token_file"), false);
 
-static int influx_files(const char *target, struct pl_confine *confine)
-{
-	struct pl_uri uri;
-	int r;
-
-	if (pl_uri_split(&uri, target, keys, NULL) < 0)
-		return 0;
-	r = pl_confine_path(confine, pl_uri_get(&uri, "token_file"), false);
-	return r == 0 ? pl_tap_export_files(&uri, confine) : r;
+	return r == 0 ? pl_tap_export_files(uri, confine) : r;
 }
 
 const struct pl_tap_out_driver pl_tap_out_influx = {
 	.scheme = "influx",
+	.size = sizeof(struct pl_tap_export),
+	.keys = keys,
 	.files = influx_files,
 	.check = influx_check,
 	.open = influx_open,

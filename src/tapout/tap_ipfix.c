@@ -264,26 +264,24 @@ static int check_kind(
 	return -EINVAL;
 }
 
-static int configure(struct config *ret, const char *target,
+static int configure(struct config *ret, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
-	struct pl_uri uri;
-	int r = pl_uri_split(&uri, target, keys, diag);
+	int r;
 
 	*ret = (struct config){ .biflow = false };
+	r = pl_ipfix_target_read(&ret->target, uri, diag);
 	if (r == 0)
-		r = pl_ipfix_target_read(&ret->target, &uri, diag);
-	if (r == 0)
-		r = pl_uri_get_bool(&uri, "biflow", &ret->biflow, diag);
+		r = pl_uri_get_bool(uri, "biflow", &ret->biflow, diag);
 	return r == 0 ? check_kind(ret, settings, diag) : r;
 }
 
 static int ipfix_check(
-	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+	const struct pl_uri *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	struct config c;
 
-	return configure(&c, target, settings, diag);
+	return configure(&c, uri, settings, diag);
 }
 
 static void ipfix_close(struct pl_tap_out *out)
@@ -294,7 +292,6 @@ static void ipfix_close(struct pl_tap_out *out)
 	pl_ipfix_sets_free(self->marks);
 	pl_ipfix_link_close(&self->link);
 	free(self->ring);
-	free(self);
 }
 
 static int new_writer(
@@ -335,24 +332,15 @@ static int open_parts(struct ipfix_out *self, const struct config *c,
 	return r;
 }
 
-static int ipfix_open(struct pl_tap_out **ret, const char *target,
+static int ipfix_open(struct pl_tap_out *out, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
-	struct ipfix_out *self = calloc(1, sizeof(*self));
+	struct ipfix_out *self = (struct ipfix_out *)out;
 	struct config c;
-	int r = configure(&c, target, settings, diag);
+	int r = configure(&c, uri, settings, diag);
 
-	if (self != NULL && r == 0) {
-		r = open_parts(self, &c, settings, diag);
-		if (r < 0)
-			ipfix_close(&self->out);
-	} else {
-		free(self);
-		r = r < 0 ? r : -ENOMEM;
-	}
-	if (r == 0)
-		*ret = &self->out;
-	return r;
+	self->link.fd = -1;
+	return r == 0 ? open_parts(self, &c, settings, diag) : r;
 }
 
 /* ---- running ---- */
@@ -494,6 +482,8 @@ static const void *ipfix_counters(const struct pl_tap_out *out)
 
 const struct pl_tap_out_driver pl_tap_out_ipfix = {
 	.scheme = "ipfix",
+	.size = sizeof(struct ipfix_out),
+	.keys = keys,
 	.check = ipfix_check,
 	.open = ipfix_open,
 	.put = ipfix_put,

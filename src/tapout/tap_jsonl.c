@@ -49,18 +49,17 @@ static int read_uri(const struct pl_uri *uri, const struct pl_tap_out_settings *
 }
 
 static int jsonl_check(
-	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+	const struct pl_uri *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	struct pl_jsonl_options o = { .path = NULL };
-	struct pl_uri uri;
-	int r = pl_uri_split(&uri, target, keys, diag);
 
-	return r == 0 ? read_uri(&uri, settings, &o, diag) : r;
+	return read_uri(uri, settings, &o, diag);
 }
 
-static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
+static int jsonl_open(struct pl_tap_out *out, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
+	struct pl_tap_export *self = pl_tap_export_begin(out, settings);
 	struct pl_jsonl_options o = { .path = NULL };
 	int r = read_uri(uri, settings, &o, diag);
 
@@ -68,23 +67,15 @@ static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
 	return r == 0 ? pl_jsonl_open(&self->export, &o, self->now_ns, diag) : r;
 }
 
-static int jsonl_open(struct pl_tap_out **ret, const char *target,
-	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+static int jsonl_files(const struct pl_uri *uri, struct pl_confine *confine)
 {
-	return pl_tap_export_open(ret, target, keys, settings, open_export, diag);
-}
-
-static int jsonl_files(const char *target, struct pl_confine *confine)
-{
-	struct pl_uri uri;
-
-	return pl_uri_split(&uri, target, keys, NULL) == 0
-		       ? pl_confine_path(confine, uri.target, true)
-		       : 0;
+	return pl_confine_path(confine, uri->target, true);
 }
 
 const struct pl_tap_out_driver pl_tap_out_jsonl = {
 	.scheme = "jsonl",
+	.size = sizeof(struct pl_tap_export),
+	.keys = keys,
 	.files = jsonl_files,
 	.check = jsonl_check,
 	.open = jsonl_open,

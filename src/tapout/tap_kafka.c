@@ -84,12 +84,12 @@ static int allow_spool(const char *text, struct pl_confine *confine)
 	return r;
 }
 
-static int kafka_files(const char *target, struct pl_confine *confine)
+static int kafka_files(const struct pl_uri *uri, struct pl_confine *confine)
 {
 	char text[PL_KAFKA_URI_MAX];
 	int r;
 
-	if (whole(text, target) < 0)
+	if (whole(text, uri->target) < 0)
 		return 0;
 	r = pl_kafka_files(text, confine);
 	return r < 0 ? r : allow_spool(text, confine);
@@ -244,13 +244,14 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 	return r;
 }
 
-static int kafka_check(
-	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+static int kafka_check(const struct pl_uri *given, const struct pl_tap_out_settings *settings,
+	struct pl_diag *diag)
 {
 	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS };
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
 	struct keys keys = { .path = NULL };
-	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &keys, target, settings, diag);
+	int r = uri == NULL ? -ENOMEM
+			    : configure(&config, uri, &keys, given->target, settings, diag);
 
 	if (r == 0)
 		r = pl_kafka_producer_check(&config, diag);
@@ -258,14 +259,18 @@ static int kafka_check(
 	return r;
 }
 
-static int open_producer(struct kafka_out *self, const char *target,
+static int kafka_open(struct pl_tap_out *out, const struct pl_uri *given,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
+	struct kafka_out *self = (struct kafka_out *)out;
 	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS };
 	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
 	struct keys keys = { .path = NULL };
-	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &keys, target, settings, diag);
+	int r = uri == NULL ? -ENOMEM
+			    : configure(&config, uri, &keys, given->target, settings, diag);
 
+	self->given = settings->kind;
+	self->size = pl_flat(settings->kind)->size;
 	self->kind = config.kind;
 	self->protobuf = uri != NULL && uri->format == PL_KAFKA_FORMAT_PROTOBUF;
 	self->goflow2 = uri != NULL && uri->format == PL_KAFKA_FORMAT_GOFLOW2;
@@ -281,30 +286,10 @@ static int open_producer(struct kafka_out *self, const char *target,
 	self->spread = uri != NULL && uri->spread;
 	pl_buf_init(&self->text);
 	if (r == 0 && self->json &&
-		pl_buf_reserve(&self->text, pl_flat_json_max(self->kind) + CLOCK_BYTES) == NULL) {
-		pl_kafka_producer_close(self->producer, 0, NULL);
+		pl_buf_reserve(&self->text, pl_flat_json_max(self->kind) + CLOCK_BYTES) == NULL)
 		r = -ENOMEM;
-	}
 	pl_kafka_uri_free(uri);
 	return r;
-}
-
-static int kafka_open(struct pl_tap_out **ret, const char *target,
-	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
-{
-	struct kafka_out *self = calloc(1, sizeof(*self));
-	int r = self == NULL ? -ENOMEM : open_producer(self, target, settings, diag);
-
-	if (r < 0) {
-		if (self != NULL)
-			pl_tap_spool_close(&self->spool);
-		free(self);
-		return r;
-	}
-	self->given = settings->kind;
-	self->size = pl_flat(settings->kind)->size;
-	*ret = &self->out;
-	return 0;
 }
 
 /* Sends a message that is made of a record of this kind; `note` is what comes back when it is not
@@ -554,11 +539,11 @@ static void kafka_close(struct pl_tap_out *out)
 	pl_kafka_producer_close(self->producer, 0, NULL);
 	pl_tap_spool_close(&self->spool);
 	pl_buf_done(&self->text);
-	free(self);
 }
 
 const struct pl_tap_out_driver pl_tap_out_kafka = {
 	.scheme = "kafka",
+	.size = sizeof(struct kafka_out),
 	.files = kafka_files,
 	.check = kafka_check,
 	.open = kafka_open,

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netio/uri.h"
 #include "pipeline/tap_to.h"
 
 static const struct pl_tap_out_driver *const drivers[] = {
@@ -50,14 +49,43 @@ int pl_tap_out_check(
 {
 	const char *target = NULL;
 	const struct pl_tap_out_driver *driver = driver_of(uri, &target);
+	struct pl_uri parts;
 	int r = pl_tap_to_check(uri, diag);
 
 	if (r < 0)
 		return r;
 	assert(driver != NULL);
-	r = driver->check(target, settings, diag);
+	r = pl_uri_split(&parts, target, driver->keys, diag);
+	if (r == 0)
+		r = driver->check(&parts, settings, diag);
 	if (r == -ENOMEM)
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	return r;
+}
+
+/* Opens an output from its checked URI. */
+static int open_out(struct pl_tap_out **ret, const struct pl_tap_out_driver *driver,
+	const char *name, const char *target, const struct pl_tap_out_settings *settings,
+	struct pl_diag *diag)
+{
+	struct pl_tap_out *out = calloc(1, driver->size);
+	struct pl_uri uri;
+	int r;
+
+	if (out == NULL)
+		return -ENOMEM;
+	out->driver = driver;
+	out->name = strndup(name, strcspn(name, "?"));
+	if (out->name == NULL) {
+		free(out);
+		return -ENOMEM;
+	}
+	(void)pl_uri_split(&uri, target, driver->keys, NULL);
+	r = driver->open(out, &uri, settings, diag);
+	if (r < 0)
+		pl_tap_out_close(out);
+	else
+		*ret = out;
 	return r;
 }
 
@@ -66,24 +94,13 @@ int pl_tap_out_open(struct pl_tap_out **ret, const char *uri,
 {
 	const char *target = NULL;
 	const struct pl_tap_out_driver *driver = driver_of(uri, &target);
-	struct pl_tap_out *out = NULL;
 	int r = pl_tap_out_check(uri, settings, diag);
 
 	if (r < 0)
 		return r;
-	r = driver->open(&out, target, settings, diag);
-	if (r == 0) {
-		out->driver = driver;
-		out->name = strndup(uri, strcspn(uri, "?"));
-		if (out->name == NULL) {
-			driver->close(out);
-			r = -ENOMEM;
-		}
-	}
+	r = open_out(ret, driver, uri, target, settings, diag);
 	if (r == -ENOMEM)
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
-	if (r == 0)
-		*ret = out;
 	return r;
 }
 
@@ -91,14 +108,19 @@ int pl_tap_out_files(const char *uri, struct pl_confine *confine)
 {
 	const char *target = NULL;
 	const struct pl_tap_out_driver *driver = driver_of(uri, &target);
+	struct pl_uri parts;
 
-	return driver != NULL && driver->files != NULL ? driver->files(target, confine) : 0;
+	if (driver == NULL || driver->files == NULL ||
+		pl_uri_split(&parts, target, driver->keys, NULL) < 0)
+		return 0;
+	return driver->files(&parts, confine);
 }
 
 void pl_tap_out_close(struct pl_tap_out *out)
 {
 	if (out == NULL)
 		return;
-	free(out->name);
 	out->driver->close(out);
+	free(out->name);
+	free(out);
 }

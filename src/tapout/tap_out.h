@@ -28,6 +28,7 @@
 #include "base/condition.h"
 #include "base/diag.h"
 #include "base/stats.h"
+#include "netio/uri.h"
 #include "record/packet.h"
 #include "runtime/confine.h"
 
@@ -49,16 +50,18 @@ struct pl_tap_out_numbers {
 
 struct pl_tap_out_driver {
 	const char *scheme;
+	size_t size; /* of the driver's structure */
+	const char *const
+		*keys; /* of the URI; NULL: its whole part behind "SCHEME:" is the target */
 	/* Lists the files that the output will open, before privileges are given up. NULL: there
 	 * are none. */
-	int (*files)(const char *target, struct pl_confine *confine);
-	/* Reads the URI's part behind "SCHEME:" without touching the system. -EINVAL with diag;
-	 * -ENOMEM. */
-	int (*check)(const char *target, const struct pl_tap_out_settings *settings,
+	int (*files)(const struct pl_uri *uri, struct pl_confine *confine);
+	/* Checks the URI without touching the system. -EINVAL with diag; -ENOMEM. */
+	int (*check)(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
 		struct pl_diag *diag);
-	/* Opens an output from the checked part of the URI behind "SCHEME:". -EINVAL, or the
-	 * system's errno, with diag. */
-	int (*open)(struct pl_tap_out **ret, const char *target,
+	/* Opens an output from the checked URI, in zeroed memory. -EINVAL, or the system's errno,
+	 * with diag: it is closed then. */
+	int (*open)(struct pl_tap_out *out, const struct pl_uri *uri,
 		const struct pl_tap_out_settings *settings, struct pl_diag *diag);
 	/* Sets the clock of the times of records put from now on. NULL: the output has no place for
 	 * it. */
@@ -75,7 +78,7 @@ struct pl_tap_out_driver {
 	void (*conditions)(
 		const struct pl_tap_out *out, const char *tap, struct pl_conditions *ret);
 	struct pl_tap_out_numbers numbers[PL_TAP_OUT_NUMBERS]; /* zeros behind the last */
-	void (*close)(struct pl_tap_out *out);
+	void (*close)(struct pl_tap_out *out); /* also after open() failed; frees no `out` */
 };
 
 /* First member of the structure of its driver. */

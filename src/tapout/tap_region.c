@@ -73,16 +73,13 @@ static int numbers(
 }
 
 static int region_check(
-	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+	const struct pl_uri *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	uint64_t entries, lists;
 	enum pl_flat_kind kind;
-	struct pl_uri uri;
-	int r = pl_uri_split(&uri, target, keys, diag);
+	int r = pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, &kind, diag);
 
-	if (r == 0)
-		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &kind, diag);
-	return r == 0 ? numbers(&uri, &entries, &lists, diag) : r;
+	return r == 0 ? numbers(uri, &entries, &lists, diag) : r;
 }
 
 static int create(struct region_out *self, const struct pl_uri *uri, struct pl_diag *diag)
@@ -133,44 +130,24 @@ static int open_region(struct region_out *self, const struct pl_uri *uri, struct
 
 static void region_close(struct pl_tap_out *out)
 {
-	struct region_out *self = (struct region_out *)out;
-
-	(void)pl_region_close(self->region);
-	free(self);
+	(void)pl_region_close(((struct region_out *)out)->region);
 }
 
-static int region_open(struct pl_tap_out **ret, const char *target,
+static int region_open(struct pl_tap_out *out, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
-	struct region_out *self = calloc(1, sizeof(*self));
-	struct pl_uri uri;
-	int r;
+	struct region_out *self = (struct region_out *)out;
+	int r = pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, &self->kind, diag);
 
-	if (self == NULL)
-		return -ENOMEM;
-	r = pl_uri_split(&uri, target, keys, diag);
-	if (r == 0)
-		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &self->kind, diag);
 	self->given_kind = settings->kind;
 	self->given = pl_flat(settings->kind)->size;
 	self->size = pl_flat(self->kind)->size;
-	if (r == 0)
-		r = open_region(self, &uri, diag);
-	if (r < 0) {
-		region_close(&self->out);
-		return r;
-	}
-	*ret = &self->out;
-	return 0;
+	return r == 0 ? open_region(self, uri, diag) : r;
 }
 
-static int region_files(const char *target, struct pl_confine *confine)
+static int region_files(const struct pl_uri *uri, struct pl_confine *confine)
 {
-	struct pl_uri uri;
-
-	return pl_uri_split(&uri, target, keys, NULL) == 0
-		       ? pl_confine_path(confine, uri.target, true)
-		       : 0;
+	return pl_confine_path(confine, uri->target, true);
 }
 
 /* ---- records ---- */
@@ -265,6 +242,8 @@ static void region_clock(struct pl_tap_out *out, enum pl_clock_kind clock)
 
 const struct pl_tap_out_driver pl_tap_out_region = {
 	.scheme = "region",
+	.size = sizeof(struct region_out),
+	.keys = keys,
 	.files = region_files,
 	.check = region_check,
 	.open = region_open,

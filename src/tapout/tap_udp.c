@@ -90,7 +90,6 @@ static void udp_close(struct pl_tap_out *out)
 	for (uint32_t i = 0; i < self->lanes; i++)
 		(void)pl_port_close(self->ports[i]);
 	pl_tmpkt_sender_free(self->sender);
-	free(self);
 }
 
 static int configure(struct pl_tmpkt_sender_config *ret, const struct pl_uri *uri,
@@ -119,24 +118,22 @@ static int configure(struct pl_tmpkt_sender_config *ret, const struct pl_uri *ur
 }
 
 static int udp_check(
-	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+	const struct pl_uri *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	struct pl_tmpkt_sender_config config = { .arg = NULL };
 	char text[PL_URI_TEXT_MAX];
-	struct pl_uri uri;
-	int r = pl_uri_split(&uri, target, keys, diag);
+	int r = configure(&config, uri, settings, diag);
 
-	if (r == 0)
-		r = configure(&config, &uri, settings, diag);
 	if (r < 0)
 		return r;
-	lane_uri(&uri, text, sizeof(text));
+	lane_uri(uri, text, sizeof(text));
 	return pl_port_uri_sockets(text, diag) < 0 ? -EINVAL : 0;
 }
 
-static int prepare(struct udp_out *self, const struct pl_uri *uri,
+static int udp_open(struct pl_tap_out *out, const struct pl_uri *uri,
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
+	struct udp_out *self = (struct udp_out *)out;
 	struct pl_tmpkt_sender_config config = {
 		.exporter = settings->exporter, .send = send_datagram, .arg = self
 	};
@@ -150,27 +147,6 @@ static int prepare(struct udp_out *self, const struct pl_uri *uri,
 	self->lanes = config.lanes;
 	r = pl_tmpkt_sender_new(&self->sender, &config);
 	return r < 0 ? r : open_lanes(self, uri, diag);
-}
-
-static int udp_open(struct pl_tap_out **ret, const char *target,
-	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
-{
-	struct udp_out *self;
-	struct pl_uri uri;
-	int r;
-
-	r = pl_uri_split(&uri, target, keys, diag);
-	if (r < 0)
-		return r;
-	self = calloc(1, sizeof(*self));
-	r = self == NULL ? -ENOMEM : prepare(self, &uri, settings, diag);
-	if (r < 0) {
-		if (self != NULL)
-			udp_close(&self->out);
-		return r;
-	}
-	*ret = &self->out;
-	return 0;
 }
 
 static void udp_clock(struct pl_tap_out *out, enum pl_clock_kind clock)
@@ -230,6 +206,8 @@ static const void *udp_counters(const struct pl_tap_out *out)
 
 const struct pl_tap_out_driver pl_tap_out_udp = {
 	.scheme = "udp",
+	.size = sizeof(struct udp_out),
+	.keys = keys,
 	.check = udp_check,
 	.open = udp_open,
 	.clock = udp_clock,
