@@ -40,31 +40,13 @@ unsigned int pl_list_regions(const struct pl_config *c, enum pl_config_writer wr
 void pl_translate_configure(struct pl_translate_configured *ret, const struct pl_config *c)
 {
 	ret->options = (struct pl_translate_options){
-		.uri = c->dta.listen,
+		.dta = c->dta,
 		.to = ret->paths,
 		.n_to = pl_list_regions(c, PL_WRITER_DTA, ret->names, ret->paths),
 		.names = ret->names,
 		.collectors = 1,
-		.plain = c->dta.form == 1,
 		.allow = ret->allow,
 		.n_allow = read_prefixes(&c->dta.allow, ret->allow),
-		.reporter_rate = c->dta.reporter_rate,
-		.reporters = (uint32_t)c->dta.reporters,
-		.nack_tries = (uint32_t)c->dta.nack_tries,
-		.nack_port = (uint32_t)c->dta.nack_port,
-		.nack_interval_ns = c->dta.nack_interval_ns,
-		.flush_ns = c->dta.flush_ns,
-		.store_rates = c->dta.store_rates.items,
-		.n_store_rates = c->dta.store_rates.n,
-		.above = c->dta.above.items,
-		.n_above = c->dta.above.n,
-		.batch = (uint32_t)c->dta.batch,
-		.merge = (uint32_t)c->dta.merge,
-		.cache_rows = (uint32_t)c->dta.cache_rows,
-		.partial = c->dta.partial,
-		.sketch_reporters = (uint32_t)c->dta.sketch_reporters,
-		.epoch_ns = c->dta.epoch_ns,
-		.keep_epochs = c->dta.keep_epochs,
 	};
 	if (c->dta.to != NULL) {
 		ret->paths[0] = c->dta.to;

@@ -131,7 +131,7 @@ static void interfaces(void *s, struct pl_confine *confine)
 {
 	const struct pl_translate *x = s;
 
-	pl_confine_uri(confine, x->o->uri, false);
+	pl_confine_uri(confine, x->o->dta.listen, false);
 	if (pl_translate_is_roce(x->o->to[0]))
 		pl_confine_uri(confine, x->o->to[0], true);
 }
@@ -139,7 +139,7 @@ static void interfaces(void *s, struct pl_confine *confine)
 static int files(void *s, struct pl_confine *confine)
 {
 	const struct pl_translate *x = s;
-	int r = pl_confine_path(confine, x->o->keep_epochs, true);
+	int r = pl_confine_path(confine, x->o->dta.keep_epochs, true);
 
 	for (size_t i = 0; r == 0 && i < x->o->n_to; i++) {
 		if (!pl_translate_is_roce(x->o->to[i]))
@@ -155,7 +155,7 @@ static int open_out(struct pl_translate *x, struct pl_diag *diag)
 	if (x->out.connect != NULL)
 		return x->out.connect(x->out.arg, diag);
 	return pl_translate_to_regions(&x->out, o->to, o->n_to, o->names != NULL ? o->names : o->to,
-		o->collectors, o->epoch_ns, o->keep_epochs, diag);
+		o->collectors, o->dta.epoch_ns, o->dta.keep_epochs, diag);
 }
 
 static void apply(void *arg, const struct pl_op *ops, size_t n)
@@ -181,15 +181,15 @@ static int make_translator(struct pl_translate *x, struct pl_diag *diag)
 		.stores = x->stores,
 		.n_stores = x->out.n_stores,
 		.collectors = x->out.collectors,
-		.form = o->plain ? PL_DTA_PLAIN : PL_DTA_TRACKING,
+		.form = o->dta.form == 1 ? PL_DTA_PLAIN : PL_DTA_TRACKING,
 		.access = o->allow,
 		.n_access = o->n_allow,
-		.reporters = o->reporters,
-		.reporter_quota = { .rate = o->reporter_rate },
-		.nack_interval_ns = o->nack_interval_ns,
+		.reporters = (uint32_t)o->dta.reporters,
+		.reporter_quota = { .rate = o->dta.reporter_rate },
+		.nack_interval_ns = o->dta.nack_interval_ns,
 		/* No reporter of a file hears a NACK. */
-		.nack_tries = is_file(o->uri) ? 0 : o->nack_tries,
-		.nack_port = (uint16_t)o->nack_port,
+		.nack_tries = is_file(o->dta.listen) ? 0 : (uint32_t)o->dta.nack_tries,
+		.nack_port = (uint16_t)o->dta.nack_port,
 	};
 	int r = pl_translate_stores(o, &x->out, x->stores, diag);
 
@@ -209,7 +209,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 
 	(void)pl_region_guard();
 	pl_buf_init(&text);
-	uri = with_port(x->o->uri, &text);
+	uri = with_port(x->o->dta.listen, &text);
 	r = open_ports(x, uri, rights, diag);
 	if (r == 0) {
 		x->live = pl_port_fd(x->ports[0]) >= 0 && !is_file(uri);

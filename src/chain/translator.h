@@ -11,34 +11,20 @@
 #include "chain/translate_out.h"
 #include "dta/translator.h"
 #include "netio/port.h"
+#include "pipeline/config.h"
 #include "runtime/runtime.h"
 
 #define PL_TRANSLATE_PORTS_MAX 16
 
 struct pl_translate_options {
-	const char *uri; /* of the port of reports */
+	struct pl_config_dta dta; /* as configured */
 	/* Region files, those of the first collector, then the second's …; or one roce://… URI */
 	const char *const *to;
 	size_t n_to;
 	const char *const *names; /* names of the regions on the metrics page; NULL: their paths */
 	unsigned int collectors;
-	/* form of reporters that do not use pathline's own: plain, else tracking */
-	bool plain;
 	const struct pl_prefix *allow;
 	unsigned int n_allow;
-	double reporter_rate; /* 0: no limit */
-	uint32_t reporters, nack_tries, nack_port;
-	uint64_t nack_interval_ns;
-	/* For every store; 0: the engine's default. */
-	uint64_t flush_ns;
-	bool partial;
-	uint32_t sketch_reporters, cache_rows, merge, batch;
-	const char *const *store_rates; /* "[STORE=]RATE" */
-	size_t n_store_rates;
-	const char *const *above; /* "STORE=VALUE[@OFFSET+WIDTH]" */
-	size_t n_above;
-	uint64_t epoch_ns;
-	const char *keep_epochs;
 	/* Called after writes with an immediate value into regions of this process. NULL: none. */
 	void (*written)(void *arg);
 	void *written_arg;

@@ -41,34 +41,37 @@ static int put_rate(const char *text, bool one, struct pl_dta_store *stores, uns
 int pl_translate_stores(const struct pl_translate_options *o, const struct pl_translate_out *out,
 	struct pl_dta_store *ret, struct pl_diag *diag)
 {
+	const struct pl_config_dta *dta = &o->dta;
+	char *const *rates = dta->store_rates.items, *const *above = dta->above.items;
+
 	if (out->n_stores > PL_DTA_STORES_MAX)
 		return pl_diag_fail(
 			diag, -EINVAL, "translate: more than %u regions", PL_DTA_STORES_MAX);
 	for (unsigned int i = 0; i < out->n_stores; i++)
 		ret[i] = (struct pl_dta_store){
 			.params = out->stores[i],
-			.flush_ns = o->flush_ns,
-			.partial = o->partial,
-			.reporters = o->sketch_reporters,
-			.cache_rows = o->cache_rows,
-			.merge_max = o->merge,
-			.batch = o->batch,
+			.flush_ns = dta->flush_ns,
+			.partial = dta->partial,
+			.reporters = (uint32_t)dta->sketch_reporters,
+			.cache_rows = (uint32_t)dta->cache_rows,
+			.merge_max = (uint32_t)dta->merge,
+			.batch = (uint32_t)dta->batch,
 		};
 	/* First the rates of all stores, then those of single ones. */
 	for (int one = 0; one < 2; one++) {
-		for (size_t i = 0; i < o->n_store_rates; i++) {
-			if (put_rate(o->store_rates[i], one, ret, out->n_stores) == 0)
+		for (size_t i = 0; i < dta->store_rates.n; i++) {
+			if (put_rate(rates[i], one, ret, out->n_stores) == 0)
 				continue;
 			return pl_diag_fail(diag, -EINVAL,
 				"store rate %s: write RATE or STORE=RATE with a rate above 0 and a store from 0 to %u; leave it out for no limit",
-				o->store_rates[i], out->n_stores - 1);
+				rates[i], out->n_stores - 1);
 		}
 	}
-	for (size_t i = 0; i < o->n_above; i++) {
-		if (put_above(o->above[i], ret, out->n_stores) < 0)
+	for (size_t i = 0; i < dta->above.n; i++) {
+		if (put_above(above[i], ret, out->n_stores) < 0)
 			return pl_diag_fail(diag, -EINVAL,
 				"above %s: write STORE=VALUE or STORE=VALUE@OFFSET+WIDTH with a store from 0 to %u",
-				o->above[i], out->n_stores - 1);
+				above[i], out->n_stores - 1);
 	}
 	return 0;
 }

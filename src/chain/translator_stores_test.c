@@ -9,10 +9,8 @@ static const char *said(const char *rate, const char *above)
 	static struct pl_dta_store stores[PL_DTA_STORES_MAX];
 	static const struct pl_store_params params[2];
 	static const struct pl_translate_out out = { .stores = params, .n_stores = 2 };
-	const struct pl_translate_options o = { .store_rates = &rate,
-		.n_store_rates = rate != NULL,
-		.above = &above,
-		.n_above = above != NULL };
+	const struct pl_translate_options o = { .dta = { .store_rates = { &rate, rate != NULL },
+							.above = { &above, above != NULL } } };
 
 	diag.text[0] = '\0';
 	(void)pl_translate_stores(&o, &out, stores, &diag);

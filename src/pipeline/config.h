@@ -150,6 +150,21 @@ struct pl_config_region {
 	} alert; /* rules on the values (region_alerts.h) */
 };
 
+/* The translator. */
+struct pl_config_dta {
+	char *listen;              /* NULL: no translator */
+	char *to;                  /* roce://…; NULL: the translator's own regions */
+	unsigned int form;         /* 0: tracking, 1: plain */
+	struct pl_conf_list allow; /* char * */
+	double reporter_rate;
+	uint64_t reporters, nack_tries, nack_interval_ns, nack_port;
+	struct pl_conf_list store_rates, above; /* char *, as dta/limits.h reads them */
+	uint64_t flush_ns, sketch_reporters, epoch_ns;
+	uint64_t batch, merge, cache_rows; /* 0: the translator's defaults */
+	bool partial;
+	char *keep_epochs;
+};
+
 /* A tap of this process. */
 #define PL_CONFIG_TAPS_MAX 8
 
@@ -265,19 +280,7 @@ struct pl_config {
 		unsigned int level, format;
 	} log;
 	struct pl_conf_list regions; /* struct pl_config_region */
-	struct {
-		char *listen;              /* NULL: no translator */
-		char *to;                  /* roce://…; NULL: the translator's own regions */
-		unsigned int form;         /* 0: tracking, 1: plain */
-		struct pl_conf_list allow; /* char * */
-		double reporter_rate;
-		uint64_t reporters, nack_tries, nack_interval_ns, nack_port;
-		struct pl_conf_list store_rates, above; /* char *, as dta/limits.h reads them */
-		uint64_t flush_ns, sketch_reporters, epoch_ns;
-		uint64_t batch, merge, cache_rows; /* 0: the translator's defaults */
-		bool partial;
-		char *keep_epochs;
-	} dta;
+	struct pl_config_dta dta;
 	struct {
 		char *interface; /* NULL: no memory server */
 		char *listen;    /* "none" */
