@@ -163,7 +163,7 @@ static const struct pl_event *only(
 
 	ok(out.n == 1 && out.events[0].event == kind && out.events[0].phase == phase,
 		"%s: one event, %s %s (of %u)", name, pl_event_kind_name(kind),
-		pl_event_phase_name(phase), out.n);
+		pl_form_word(PL_FORM_PHASE, phase), out.n);
 	return out.n == 1 ? &out.events[0] : &none;
 }
 

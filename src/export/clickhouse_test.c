@@ -49,8 +49,8 @@ static void test_answers(void)
 		answer.len =
 			(uint32_t)snprintf(answer.body, sizeof(answer.body), "%s", cases[i].body);
 		pl_clickhouse_answer(&answer, 10, &ruling);
-		ok(ruling.kind == cases[i].kind && ruling.whole == cases[i].whole, "%d %s: %s",
-			cases[i].status, cases[i].body, pl_ruling_name(ruling.kind));
+		ok(ruling.kind == cases[i].kind && ruling.whole == cases[i].whole, "%d %s: %d",
+			cases[i].status, cases[i].body, (int)ruling.kind);
 	}
 }
 

@@ -465,8 +465,8 @@ static void bodies(void)
 			.len = (uint32_t)strlen(rows[i].body) };
 		memcpy(answer.body, rows[i].body, answer.len);
 		pl_remote_format.answer(f, &answer, 2, &ruling);
-		ok(ruling.kind == rows[i].kind && ruling.whole == rows[i].whole, "%d %s: %s%s",
-			rows[i].status, rows[i].body, pl_ruling_name(ruling.kind),
+		ok(ruling.kind == rows[i].kind && ruling.whole == rows[i].whole, "%d %s: %d%s",
+			rows[i].status, rows[i].body, (int)ruling.kind,
 			ruling.whole ? ", all of it" : "");
 		free(plain);
 		pl_buf_done(&body);

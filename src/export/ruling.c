@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rulings on HTTP answers, clean texts, and times of retries; see sender.h. */
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "export/ruling.h"
-
-const char *pl_ruling_name(enum pl_ruling_kind kind)
-{
-	static const char *const names[PL_RULING_MAX] = {
-		[PL_RULING_DELIVERED] = "delivered",
-		[PL_RULING_RETRY] = "retry",
-		[PL_RULING_HOLD] = "hold",
-		[PL_RULING_TOO_BIG] = "too_big",
-		[PL_RULING_REFUSED] = "refused",
-		[PL_RULING_DOUBTFUL] = "doubtful",
-	};
-
-	assert(kind < PL_RULING_MAX);
-	return names[kind];
-}
 
 void pl_words_clean(char *ret, size_t cap, const char *text, size_t len)
 {

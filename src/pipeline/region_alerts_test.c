@@ -81,8 +81,8 @@ static const char *said(void)
 	for (unsigned int i = 0; i < n_events && n < sizeof(text); i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s %" PRIu64 "=%" PRIu64,
 			i > 0 ? ", " : "", pl_event_kind_name(events[i].event),
-			pl_event_phase_name(events[i].phase), pl_event_get_place(&events[i]),
-			events[i].value);
+			pl_form_word(PL_FORM_PHASE, events[i].phase),
+			pl_event_get_place(&events[i]), events[i].value);
 	n_events = 0;
 	return text;
 }

@@ -70,16 +70,14 @@ static const char *const dialects[] = { "spec", "intcollector", "geant", "novifl
 static const char *const modes[PL_MODE_MAX] = { "md", "mx", "xd", "ioam-trace", "ioam-dex",
 	"ioam-e2e", "ioam-pot", "drop-summary" };
 static const char *const clocks[PL_CLOCK_MAX] = { "ok", "skewed", "implausible", "mixed" };
-#define PL_EVENT_KIND(id, name, help) name,
 static const char *const events[PL_EVENT_KIND_MAX] = {
+#define PL_EVENT_KIND(id, name, help) name,
 #include "record/fields.def"
 };
-#undef PL_EVENT_KIND
-#define PL_EVENT_KIND(id, name, help) help,
 static const char *const event_helps[PL_EVENT_KIND_MAX] = {
+#define PL_EVENT_KIND(id, name, help) help,
 #include "record/fields.def"
 };
-#undef PL_EVENT_KIND
 /* Names by the numbers of memory/store.h. */
 static const char *const primitives[] = { "none", "key-write", "append", "counters", "postcards",
 	"sketch" };
@@ -143,11 +141,6 @@ const char *pl_mode_name(enum pl_mode m)
 	return pl_form_word(PL_FORM_MODE, m);
 }
 
-const char *pl_clock_quality_name(enum pl_clock_quality q)
-{
-	return pl_form_word(PL_FORM_CLOCK, q);
-}
-
 const char *pl_event_kind_name(enum pl_event_kind k)
 {
 	return pl_form_word(PL_FORM_EVENT, k);
@@ -156,11 +149,6 @@ const char *pl_event_kind_name(enum pl_event_kind k)
 const char *pl_event_kind_help(enum pl_event_kind k)
 {
 	return (unsigned int)k < PL_EVENT_KIND_MAX ? event_helps[k] : NULL;
-}
-
-const char *pl_event_phase_name(enum pl_event_phase p)
-{
-	return pl_form_word(PL_FORM_PHASE, p);
 }
 
 uint8_t pl_field_width(const struct pl_field *field)

@@ -84,11 +84,9 @@ enum pl_burst_role { PL_ROLE_CULPRIT, PL_ROLE_VICTIM, PL_ROLE_MAX };
 /* Unit of an event's values. */
 enum pl_unit { PL_UNIT_BYTES, PL_UNIT_MAX };
 
-const char *pl_mode_name(enum pl_mode m);                   /* "md", "ioam-trace", … */
-const char *pl_clock_quality_name(enum pl_clock_quality q); /* "ok", "skewed", … */
-const char *pl_event_kind_name(enum pl_event_kind k);       /* "path_change", "queue_depth", … */
+const char *pl_mode_name(enum pl_mode m);             /* "md", "ioam-trace", … */
+const char *pl_event_kind_name(enum pl_event_kind k); /* "path_change", "queue_depth", … */
 const char *pl_event_kind_help(enum pl_event_kind k);
-const char *pl_event_phase_name(enum pl_event_phase p); /* "once", "begin", "end" */
 
 /* A terminated text, zeros behind it: letters, digits, '_', '-', '.', ':' and '/', so that it needs
  * no quotes anywhere. */

@@ -107,9 +107,9 @@ static void test_words(void)
 	ok(pl_form_word(PL_FORM_U8, 0) == NULL, "a number has no words");
 	ok(pl_form_word(PL_FORM_MAX, 0) == NULL);
 	streq(pl_mode_name(PL_MODE_IOAM_DEX), "ioam-dex");
-	streq(pl_clock_quality_name(PL_CLOCK_MIXED), "mixed");
+	streq(pl_form_word(PL_FORM_CLOCK, PL_CLOCK_MIXED), "mixed");
 	streq(pl_event_kind_name(PL_EVENT_HOP_LATENCY), "hop_latency");
-	streq(pl_event_phase_name(PL_PHASE_END), "end");
+	streq(pl_form_word(PL_FORM_PHASE, PL_PHASE_END), "end");
 	ok(pl_mode_name(PL_MODE_MAX) == NULL);
 	streq(pl_record_kind_name(PL_KIND_PATH), "path");
 	ok(pl_record_kind_name(PL_KIND_MAX) == NULL);
