@@ -201,8 +201,7 @@ static int ask_drops(const struct pl_history *h, const struct pl_lookup_history 
 
 		if (pl_query_numbers(text, n, 2) < 0 ||
 			(n[1] != PL_HISTORY_ANY && n[1] > UINT8_MAX)) {
-			pl_complain("'%s' is no NODE or NODE/REASON", text);
-			code = PL_EXIT_USAGE;
+			code = pl_fail(PL_EXIT_USAGE, "'%s' is no NODE or NODE/REASON", text);
 			break;
 		}
 		e = pl_history_drops(h, pl_history_drops_key(h, n[0], (uint32_t)n[1]), total);

@@ -149,10 +149,9 @@ static int serve(struct member *m)
 	pl_buf_init(&m->messages);
 	code = pl_serve(&run);
 	pl_query_member_close(&m->service);
-	if (m->error != 0) {
-		pl_complain("standard output: %s", strerror(m->error < 0 ? -m->error : m->error));
-		code = PL_EXIT_FAILED;
-	}
+	if (m->error != 0)
+		code = pl_fail(PL_EXIT_FAILED, "standard output: %s",
+			strerror(m->error < 0 ? -m->error : m->error));
 	if (m->as_messages || m->o.results != NULL || !m->service.began)
 		m->rows.gone = true;
 	if (!pl_query_out_end(&m->rows, NULL))

@@ -165,10 +165,9 @@ static int begin_history(struct reading *r, const char *from)
 		.paths_of_hops = pl_query_reads_paths_of_hops(query) };
 	code = pl_history_walk_open(
 		r->walk, &(struct pl_history_walk_options){ .from = from, .kinds = lists(g) });
-	if (code == 0 && r->walk->kinds != lists(g)) {
-		pl_complain("%s: it has not all the lists that the question reads", from);
-		code = PL_EXIT_UNAVAILABLE;
-	}
+	if (code == 0 && r->walk->kinds != lists(g))
+		code = pl_fail(PL_EXIT_UNAVAILABLE,
+			"%s: it has not all the lists that the question reads", from);
 	for (unsigned int i = 0; code == 0 && i < r->walk->n; i++) {
 		if (r->walk->readers[i].store == PL_HISTORY_EVENTS)
 			r->events_gone = r->walk->readers[i].list.cursor;

@@ -217,16 +217,14 @@ static int answer(struct pl_asking *a, const char *name, const char *question,
 		return explain(a, question, sources, n);
 	code = pl_query_sources_check(a, sources, n);
 	if (code == 0 && !pl_query_is_served(a, sources[0]) &&
-		(a->args->user != NULL || a->args->group != NULL)) {
-		pl_complain("query: --user and --group do nothing for %s; start pathline "
-			    "as that user instead",
+		(a->args->user != NULL || a->args->group != NULL))
+		code = pl_fail(PL_EXIT_USAGE,
+			"query: --user and --group do nothing for %s; start pathline "
+			"as that user instead",
 			sources[0]);
-		code = PL_EXIT_USAGE;
-	}
-	if (code == 0 && a->args->web != NULL && !pl_query_is_member(a, sources, n)) {
-		pl_complain("query: --web needs a member of a group (--group, with a topic)");
-		code = PL_EXIT_USAGE;
-	}
+	if (code == 0 && a->args->web != NULL && !pl_query_is_member(a, sources, n))
+		code = pl_fail(PL_EXIT_USAGE,
+			"query: --web needs a member of a group (--group, with a topic)");
 	if (code == 0)
 		code = pl_query_into_choose(&into, a->args->into, a->query);
 	if (code != 0)

@@ -456,8 +456,7 @@ static int look_up(struct spread *s, const char *const *keys, size_t n)
 	if (is_sketch(s, PL_SKETCH_HYPERLOGLOG)) {
 		code = look_up_cardinality(s, &sketch);
 	} else if (n == 0) {
-		pl_complain("%s: missing key", s->args->command);
-		code = PL_EXIT_USAGE;
+		code = pl_fail(PL_EXIT_USAGE, "%s: missing key", s->args->command);
 	} else {
 		code = look_up_all(s, &pl_lookers[s->any->q.params.primitive], &source);
 		if (is_sketch(s, PL_SKETCH_COUNT_MIN))

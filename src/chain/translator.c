@@ -27,10 +27,8 @@ static int open_ports(struct pl_translate *x, const char *uri, const struct pl_r
 {
 	int n = pl_port_uri_sockets(uri, diag);
 
-	if (n > PL_TRANSLATE_PORTS_MAX) {
-		pl_diag_set(diag, "at most %d sockets", PL_TRANSLATE_PORTS_MAX);
-		n = -EINVAL;
-	}
+	if (n > PL_TRANSLATE_PORTS_MAX)
+		n = pl_diag_fail(diag, -EINVAL, "at most %d sockets", PL_TRANSLATE_PORTS_MAX);
 	if (n < 0)
 		return -EINVAL;
 	while (x->n_ports < (unsigned int)n) {

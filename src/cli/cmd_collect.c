@@ -138,10 +138,8 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 	if (code == 0 && pl_region_watch_lost(&x->server.watch))
 		code = PL_EXIT_FAILED;
 	r = pl_memory_server_close(&x->server);
-	if (r < 0) {
-		pl_complain("regions: %s", strerror(-r));
-		code = PL_EXIT_FAILED;
-	}
+	if (r < 0)
+		code = pl_fail(PL_EXIT_FAILED, "regions: %s", strerror(-r));
 	return code;
 }
 
@@ -157,8 +155,7 @@ static int run(int argc, char **argv)
 		return code;
 	x = calloc(1, sizeof(*x));
 	if (x == NULL) {
-		pl_complain("out of memory");
-		code = PL_EXIT_FAILED;
+		code = pl_fail(PL_EXIT_FAILED, "out of memory");
 	} else {
 		code = collect(x, &operands);
 	}

@@ -262,8 +262,7 @@ static int run(int argc, char **argv)
 		return code;
 	pl_buf_init(&out);
 	if (operands.n != 1) {
-		pl_complain("completion needs one operand: bash, zsh or fish");
-		code = PL_EXIT_USAGE;
+		code = pl_fail(PL_EXIT_USAGE, "completion needs one operand: bash, zsh or fish");
 		goto done;
 	}
 	for (size_t i = 0; shells[i] != NULL; i++) {
@@ -271,16 +270,15 @@ static int run(int argc, char **argv)
 			continue;
 		writers[i](&out);
 		if (out.failed) {
-			pl_complain("out of memory");
-			code = PL_EXIT_FAILED;
+			code = pl_fail(PL_EXIT_FAILED, "out of memory");
 		} else {
 			fwrite(out.data, 1, out.len, stdout);
 			code = PL_EXIT_OK;
 		}
 		goto done;
 	}
-	pl_complain("no completion for '%s'; there is bash, zsh and fish", operands.items[0]);
-	code = PL_EXIT_USAGE;
+	code = pl_fail(PL_EXIT_USAGE, "no completion for '%s'; there is bash, zsh and fish",
+		operands.items[0]);
 done:
 	pl_buf_done(&out);
 	pl_opt_list_done(&operands);

@@ -265,8 +265,7 @@ static int run(int argc, char **argv)
 	if (operands.n == 2 && (cmd = find_kind(operands.items[0], operands.items[1])) != NULL)
 		goto page;
 	if (operands.n > 1) {
-		pl_complain("help needs one command, not %zu", operands.n);
-		code = PL_EXIT_USAGE;
+		code = pl_fail(PL_EXIT_USAGE, "help needs one command, not %zu", operands.n);
 		goto done;
 	}
 	if (operands.n == 1 && man && strcmp(operands.items[0], "pathline.conf") == 0) {
@@ -285,10 +284,9 @@ static int run(int argc, char **argv)
 			nearest = pl_command_nearest(operands.items[0]);
 			if (nearest == NULL)
 				nearest = pl_nearest(operands.items[0], topics, N_TOPICS);
-			pl_complain("unknown command '%s'%s%s%s", operands.items[0],
-				nearest != NULL ? "; did you mean '" : "",
+			code = pl_fail(PL_EXIT_USAGE, "unknown command '%s'%s%s%s",
+				operands.items[0], nearest != NULL ? "; did you mean '" : "",
 				nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
-			code = PL_EXIT_USAGE;
 			goto done;
 		}
 	}
@@ -299,8 +297,7 @@ page:
 		man ? pl_help_man(cmd, &out) : pl_help_page(cmd, &out);
 print:
 	if (out.failed) {
-		pl_complain("out of memory");
-		code = PL_EXIT_FAILED;
+		code = pl_fail(PL_EXIT_FAILED, "out of memory");
 		goto done;
 	}
 	fwrite(out.data, 1, out.len, stdout);

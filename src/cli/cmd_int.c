@@ -361,11 +361,10 @@ static int run(int argc, char **argv)
 		return code;
 	h = calloc(1, sizeof(*h));
 	if (operands.n != 1 || pl_opt_place(words, operands.items[0]) == 2) {
-		pl_complain("int: say source, where packets leave, or sink, where they arrive");
-		code = PL_EXIT_USAGE;
+		code = pl_fail(PL_EXIT_USAGE,
+			"int: say source, where packets leave, or sink, where they arrive");
 	} else if (h == NULL) {
-		pl_complain("out of memory");
-		code = PL_EXIT_FAILED;
+		code = pl_fail(PL_EXIT_FAILED, "out of memory");
 	} else {
 		code = run_host(h, strcmp(operands.items[0], "sink") == 0);
 	}

@@ -226,15 +226,13 @@ static int check_found(const struct pl_lab_found *f, struct pl_diag *diag)
 	int r = s == NULL ? -ENOMEM : 0, code;
 
 	if (f->tier == PL_LAB_SIMULATED) {
-		pl_diag_set(diag,
+		r = pl_diag_fail(diag, -EOPNOTSUPP,
 			"lab '%s' is simulated, in which no commands run: there is nothing to check",
 			f->name);
-		r = -EOPNOTSUPP;
 	} else if (!pl_lab_has_sayings(f)) {
-		pl_diag_set(diag,
+		r = pl_diag_fail(diag, -ENOENT,
 			"lab '%s' has nothing to check: no command under \"run\" of its file has a \"name\"; only named commands are waited for and have their \"check\" run",
 			f->name);
-		r = -ENOENT;
 	}
 	if (r == 0)
 		r = finish(f, s, diag);

@@ -104,9 +104,8 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_lookup, argc, argv, &operands, &code) != 0)
 		return code;
 	if (operands.n < 2 || !is_word(operands.items[0])) {
-		pl_complain(
+		code = pl_fail(PL_EXIT_USAGE,
 			"lookup: missing operands: flow, queue, drops or key, then a folder or file, then keys");
-		code = PL_EXIT_USAGE;
 	} else {
 		code = lookup(
 			operands.items[1], operands.items[0], operands.items + 2, operands.n - 2);

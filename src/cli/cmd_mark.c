@@ -50,9 +50,8 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_mark, argc, argv, &operands, &code) != 0)
 		return code;
 	if (operands.n > 0) {
-		pl_complain(
+		code = pl_fail(PL_EXIT_USAGE,
 			"mark: '%s' is no option; packets are chosen by --rule", operands.items[0]);
-		code = PL_EXIT_USAGE;
 	} else {
 		code = pl_mark_args_serve(
 			&pl_command_mark, &args, PL_HOSTMARK_MARKER, true, args.form != NULL);

@@ -455,10 +455,9 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_meter, argc, argv, &operands, &code) != 0)
 		return code;
 	if (operands.n > 0) {
-		pl_complain(
+		code = pl_fail(PL_EXIT_USAGE,
 			"meter: '%s' is no option; captures are given by --read, an interface by --dev",
 			operands.items[0]);
-		code = PL_EXIT_USAGE;
 	} else {
 		code = meter();
 	}

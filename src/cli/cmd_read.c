@@ -358,8 +358,7 @@ static int run(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	rd = calloc(1, sizeof(*rd));
 	if (rd == NULL) {
-		pl_complain("out of memory");
-		code = PL_EXIT_FAILED;
+		code = pl_fail(PL_EXIT_FAILED, "out of memory");
 	} else {
 		code = prepare(rd);
 		if (code == 0)

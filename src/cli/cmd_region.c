@@ -316,9 +316,8 @@ static int run(int argc, char **argv)
 	word = operands.n > 0 ? operands.items[0] : "";
 	if (words[pl_opt_place(words, word)] == NULL || operands.n < 2 ||
 		(operands.n > 2 && strcmp(word, "lookup") != 0)) {
-		pl_complain(
+		code = pl_fail(PL_EXIT_USAGE,
 			"region needs one of: create FILE, info FILE, lookup FILE KEY..., dump FILE, verify FILE");
-		code = PL_EXIT_USAGE;
 	} else {
 		code = run_word(word, operands.items + 1, operands.n - 1);
 	}

@@ -172,10 +172,8 @@ static int run_config(struct pl_config *config)
 	if (diag.text[0] != '\0')
 		pl_complain_diag(&diag);
 	r = pl_one_process_done(p);
-	if (r < 0) {
-		pl_complain("regions: %s", strerror(-r));
-		code = PL_EXIT_FAILED;
-	}
+	if (r < 0)
+		code = pl_fail(PL_EXIT_FAILED, "regions: %s", strerror(-r));
 	free(p);
 	return code;
 }

@@ -318,11 +318,9 @@ static int open_marking(
 				      &cfg.where, cfg.method, args.bits.items, args.bits.n, diag)
 			    : pl_mark_where_parse(&cfg.where, cfg.method, usual, 1, diag);
 	if (r == 0 && t->telemetry == PL_LAB_INT &&
-		(is_dscp(&cfg.where.colour) || is_dscp(&cfg.where.second))) {
-		pl_diag_set(diag,
+		(is_dscp(&cfg.where.colour) || is_dscp(&cfg.where.second)))
+		r = pl_diag_fail(diag, -EINVAL,
 			"--bit: between switches with INT the DSCP says so; take ipv4-reserved or ecn:N, or a network with \"telemetry: none\"");
-		r = -EINVAL;
-	}
 	if (r == 0)
 		r = pl_mark_guard_check(&cfg.guard_ns, cfg.method, cfg.period_ns, &spread, diag);
 	if (r == 0)

@@ -361,8 +361,7 @@ static int run(int argc, char **argv)
 		return code;
 	t = calloc(1, sizeof(*t));
 	if (t == NULL || find_drops(&sources) < 0) {
-		pl_complain("out of memory");
-		code = PL_EXIT_FAILED;
+		code = pl_fail(PL_EXIT_FAILED, "out of memory");
 	} else {
 		code = tap(t, &sources);
 	}

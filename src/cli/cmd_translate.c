@@ -109,10 +109,8 @@ static int translate(
 		code = PL_EXIT_NOTHING;
 	}
 	r = pl_translate_close(x);
-	if (r < 0) {
-		pl_complain("regions: %s", strerror(-r));
-		code = PL_EXIT_FAILED;
-	}
+	if (r < 0)
+		code = pl_fail(PL_EXIT_FAILED, "regions: %s", strerror(-r));
 	return code;
 }
 
@@ -129,8 +127,7 @@ static int run(int argc, char **argv)
 		return code;
 	x = calloc(1, sizeof(*x));
 	if (x == NULL) {
-		pl_complain("out of memory");
-		code = PL_EXIT_FAILED;
+		code = pl_fail(PL_EXIT_FAILED, "out of memory");
 	} else {
 		code = translate(x, &config, &operands);
 	}

@@ -32,9 +32,9 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_unmark, argc, argv, &operands, &code) != 0)
 		return code;
 	if (operands.n > 0) {
-		pl_complain("unmark: '%s' is no option; packets are chosen by --rule",
+		code = pl_fail(PL_EXIT_USAGE,
+			"unmark: '%s' is no option; packets are chosen by --rule",
 			operands.items[0]);
-		code = PL_EXIT_USAGE;
 	} else {
 		code = pl_mark_args_serve(
 			&pl_command_unmark, &args, PL_HOSTMARK_EDGE, false, false);

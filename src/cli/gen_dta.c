@@ -424,8 +424,7 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_gen_dta, argc, argv, &operands, &exit_code) != 0)
 		return exit_code;
 	if (operands.n == 0 || strcmp(operands.items[0], "dta") != 0) {
-		pl_complain("gen: the kind comes first: pathline gen dta …");
-		exit_code = PL_EXIT_USAGE;
+		exit_code = pl_fail(PL_EXIT_USAGE, "gen: the kind comes first: pathline gen dta …");
 	} else if (o.against.n > 0) {
 		exit_code = check_against(&operands) < 0 ? PL_EXIT_USAGE : run_against();
 	} else if (check_usage(&operands, destination(&operands)) < 0) {

@@ -164,8 +164,7 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_gen_packets, argc, argv, &operands, &code) != 0)
 		return code;
 	if (operands.n == 0 || strcmp(operands.items[0], "packets") != 0) {
-		pl_complain("gen: the kind comes first: pathline gen packets …");
-		code = PL_EXIT_USAGE;
+		code = pl_fail(PL_EXIT_USAGE, "gen: the kind comes first: pathline gen packets …");
 	} else {
 		code = check(&operands, destination(&operands));
 		if (code == 0)

@@ -60,11 +60,8 @@ int main(int argc, char **argv)
 	pl_log_flush(true);
 	/* A full disk must not look like success. */
 	errno = 0;
-	if ((fflush(stdout) != 0 || ferror(stdout)) && code == PL_EXIT_OK &&
-		!pl_stdout_given_up()) {
-		pl_complain("cannot write the output: %s",
+	if ((fflush(stdout) != 0 || ferror(stdout)) && code == PL_EXIT_OK && !pl_stdout_given_up())
+		code = pl_fail(PL_EXIT_FAILED, "cannot write the output: %s",
 			errno != 0 ? strerror(errno) : "an earlier write failed");
-		code = PL_EXIT_FAILED;
-	}
 	return code;
 }

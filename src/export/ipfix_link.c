@@ -285,11 +285,9 @@ int pl_ipfix_target_read(
 	if (r == 0)
 		r = pl_uri_get_size(uri, "pen", 1, UINT32_MAX, &ret->pen, diag);
 	/* This PEN marks reverse elements (RFC 5103, 6.1) and is reserved by libfixbuf. */
-	if (r == 0 && ret->pen == REVERSE_PEN) {
-		pl_diag_set(diag,
+	if (r == 0 && ret->pen == REVERSE_PEN)
+		r = pl_diag_fail(diag, -EINVAL,
 			"'pen=29305' in the URI: this number is that of reverse elements (RFC 5103); give the number of your enterprise");
-		r = -EINVAL;
-	}
 	return r;
 }
 

@@ -226,10 +226,9 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	}
 	*c = (struct pl_watch_client){ .live = live, .ring = c->ring, .form = request->form };
 	r = compile(c, request, diag);
-	if (r == 0 && c->form == PL_WATCH_CSV && c->paths + c->events + c->values > 1) {
-		pl_diag_set(diag, "CSV has one header: ask for paths, for events or for values");
-		r = -EINVAL;
-	}
+	if (r == 0 && c->form == PL_WATCH_CSV && c->paths + c->events + c->values > 1)
+		r = pl_diag_fail(diag, -EINVAL,
+			"CSV has one header: ask for paths, for events or for values");
 	if (r < 0) {
 		forget(c);
 		pthread_mutex_unlock(&live->lock);

@@ -60,10 +60,9 @@ int pl_probe_add_rule(
 	(void)pl_format_addr(address, &addr);
 	snprintf(text, sizeof(text), "take proto=udp dst=%s dport=%u", address, port);
 	r = pl_tap_rules_add(&own, text, diag);
-	if (r == 0 && rules->n == PL_TAP_RULES_MAX) {
-		pl_diag_set(diag, "at most %d rules, with that of the probes", PL_TAP_RULES_MAX);
-		r = -E2BIG;
-	}
+	if (r == 0 && rules->n == PL_TAP_RULES_MAX)
+		r = pl_diag_fail(diag, -E2BIG, "at most %d rules, with that of the probes",
+			PL_TAP_RULES_MAX);
 	if (r < 0)
 		return r;
 	memmove(&rules->rules[1], &rules->rules[0], rules->n * sizeof(rules->rules[0]));

@@ -335,8 +335,7 @@ int pl_kafka_consumer_open(struct pl_kafka_consumer **ret,
 			c->topics[i].name, sizeof(c->topics[i].name), "%s", config->uri->topics[i]);
 	c->aligned = malloc((size_t)PL_KAFKA_RECORDS_MAX * pl_flat(config->kind)->size);
 	if (c->aligned == NULL) {
-		pl_diag_set(diag, "out of memory");
-		r = -ENOMEM;
+		r = pl_diag_fail(diag, -ENOMEM, "out of memory");
 	} else {
 		r = open_client(c,
 			config->group != NULL ? config->group
@@ -540,8 +539,7 @@ int pl_kafka_consumer_commit(struct pl_kafka_consumer *c, const struct pl_kafka_
 		err = rd_kafka_commit(c->rk, list, 1);
 		if (err != RD_KAFKA_RESP_ERR_NO_ERROR) {
 			c->stats.commits_failed++;
-			pl_diag_set(diag, "commit: %s", rd_kafka_err2str(err));
-			r = -EIO;
+			r = pl_diag_fail(diag, -EIO, "commit: %s", rd_kafka_err2str(err));
 		}
 	}
 	rd_kafka_topic_partition_list_destroy(list);

@@ -102,9 +102,8 @@ int pl_kafka_consumer_seek(struct pl_kafka_consumer *c, const struct pl_kafka_po
 	for (int i = 0; r == 0 && i < list->cnt; i++) {
 		if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR)
 			continue;
-		pl_diag_set(diag, "going back in topic '%s': %s", list->elems[i].topic,
+		r = pl_diag_fail(diag, -EIO, "going back in topic '%s': %s", list->elems[i].topic,
 			rd_kafka_err2str(list->elems[i].err));
-		r = -EIO;
 	}
 	rd_kafka_topic_partition_list_destroy(list);
 	return r;

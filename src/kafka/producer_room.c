@@ -49,8 +49,7 @@ static int take_room(struct pl_kafka_producer *p, struct pl_diag *diag)
 			"topic '%s' takes messages of %" PRIu32 " bytes, and %" PRIu32
 			" are needed: raise %s",
 			p->topic_name, room, p->least + PL_KAFKA_BESIDE, p->room.setting);
-		pl_diag_set(diag, "%s", p->misfit.text);
-		r = -EMSGSIZE;
+		r = pl_diag_fail(diag, -EMSGSIZE, "%s", p->misfit.text);
 	}
 	cut(p, room);
 	if (!pl_kafka_producer_batch_fits(p))

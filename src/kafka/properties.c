@@ -86,8 +86,7 @@ int pl_kafka_uri_read_properties(struct pl_kafka_uri *uri, struct pl_diag *diag)
 	if (r < 0)
 		return pl_diag_fail(diag, r, "cannot read %s: %s", path, pl_file_secret_trouble(r));
 	if (memchr(text, '\0', len) != NULL) {
-		pl_diag_set(diag, "%s is no text: it has a byte 0", path);
-		r = -EINVAL;
+		r = pl_diag_fail(diag, -EINVAL, "%s is no text: it has a byte 0", path);
 	} else {
 		memcpy(uri->file_text, text, len + 1);
 		r = take_lines(uri, diag);

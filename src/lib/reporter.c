@@ -66,10 +66,9 @@ int pathline_reporter_open(struct pathline_reporter **ret, const char *to,
 	config.ring = options->ring;
 	config.linger_ns = options->linger_ns != 0 ? options->linger_ns : LINGER_NS;
 	config.rate = options->rate;
-	if (options->unnumbered > 1 || !(options->rate >= 0)) {
-		pl_diag_set(&diag, "unnumbered must be 0 or 1, and the rate must not be negative");
-		result = -EINVAL;
-	}
+	if (options->unnumbered > 1 || !(options->rate >= 0))
+		result = pl_diag_fail(&diag, -EINVAL,
+			"unnumbered must be 0 or 1, and the rate must not be negative");
 	if (result == 0) {
 		r->fd = open_socket(to, &diag);
 		result = r->fd < 0 ? r->fd : 0;

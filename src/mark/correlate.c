@@ -211,10 +211,9 @@ int pl_mark_correlator_new(struct pl_mark_correlator **ret,
 	c->config = *config;
 	c->seed = pl_hash_seed();
 	r = gather_points(c);
-	if (r == 0 && c->n_points > POINTS_MAX) {
-		pl_diag_set(diag, "%u measurement points: at most %u", c->n_points, POINTS_MAX);
-		r = -EINVAL;
-	}
+	if (r == 0 && c->n_points > POINTS_MAX)
+		r = pl_diag_fail(diag, -EINVAL, "%u measurement points: at most %u", c->n_points,
+			POINTS_MAX);
 	if (r == 0)
 		r = copy_segments(c);
 	if (r == 0)

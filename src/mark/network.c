@@ -138,10 +138,9 @@ int pl_mark_network_make(struct pl_mark_network *ret, char *const *points, size_
 	*ret = (struct pl_mark_network){ .n_points = 0 };
 	for (size_t i = 0; r == 0 && i < n_points; i++)
 		r = add_point(ret, points[i], diag);
-	if (r == 0 && ret->n_points < 2) {
-		pl_diag_set(diag, "loss and delay are between two points: name two or more");
-		r = -EINVAL;
-	}
+	if (r == 0 && ret->n_points < 2)
+		r = pl_diag_fail(
+			diag, -EINVAL, "loss and delay are between two points: name two or more");
 	if (r == 0)
 		r = n_links == 0 ? make_path(ret) : make_clusters(ret, links, n_links, diag);
 	if (r == 0)

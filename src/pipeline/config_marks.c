@@ -52,15 +52,11 @@ static int check_topic(const char *value, struct pl_diag *diag)
 
 	if (r == 0)
 		r = pl_kafka_uri_parse(uri, value, diag);
-	if (r == 0 && uri->format > PL_KAFKA_FORMAT_ROWBINARY) {
-		pl_diag_set(diag, "kafka: block records have format=rowbinary");
-		r = -EINVAL;
-	}
-	if (r == 0 && pl_kafka_uri_property(uri, "group.id") != NULL) {
-		pl_diag_set(diag,
+	if (r == 0 && uri->format > PL_KAFKA_FORMAT_ROWBINARY)
+		r = pl_diag_fail(diag, -EINVAL, "kafka: block records have format=rowbinary");
+	if (r == 0 && pl_kafka_uri_property(uri, "group.id") != NULL)
+		r = pl_diag_fail(diag, -EINVAL,
 			"kafka: group.id does not apply: a domain needs the records of all its points, and so all partitions");
-		r = -EINVAL;
-	}
 	pl_kafka_uri_free(uri);
 	return r < 0 ? -EINVAL : 0;
 }
@@ -160,13 +156,11 @@ static int check_one(const struct pl_config_marks *m, struct pl_diag *diag)
 	if (r == 0)
 		r = pl_mark_guard_check(
 			&guard_ns, pl_config_marks_method(m), m->period_ns, &spread, &why);
-	if (r == 0 && m->wait_ns / m->period_ns >= PL_MARK_WAIT_MOST) {
-		pl_diag_set(&why,
+	if (r == 0 && m->wait_ns / m->period_ns >= PL_MARK_WAIT_MOST)
+		r = pl_diag_fail(&why, -EINVAL,
 			"the key wait is %" PRIu64
 			" ns (500 ms by default), at most %u periods of %" PRIu64 " ns",
 			m->wait_ns, PL_MARK_WAIT_MOST - 1, m->period_ns);
-		r = -EINVAL;
-	}
 	if (r < 0 && why.text[0] != '\0')
 		pl_diag_set(diag, "marks %s: %s", m->name, why.text);
 	return r;

@@ -82,10 +82,9 @@ static int check_topic(const char *value, struct pl_diag *diag)
 
 	if (r == 0)
 		r = pl_kafka_uri_parse(uri, value, diag);
-	if (r == 0 && uri->format != PL_KAFKA_FORMAT_ANY && uri->format != PL_KAFKA_FORMAT_JSON) {
-		pl_diag_set(diag, "kafka: results are JSON objects: leave format= out");
-		r = -EINVAL;
-	}
+	if (r == 0 && uri->format != PL_KAFKA_FORMAT_ANY && uri->format != PL_KAFKA_FORMAT_JSON)
+		r = pl_diag_fail(
+			diag, -EINVAL, "kafka: results are JSON objects: leave format= out");
 	pl_kafka_uri_free(uri);
 	return r;
 }
@@ -209,10 +208,9 @@ static int told_kind(const char *uri, enum pl_flat_kind *ret, struct pl_diag *di
 		strcmp(pl_flat((enum pl_flat_kind)kind)->name, name) != 0)
 		kind++;
 	if (name != NULL && kind == PL_FLAT_MAX) {
-		pl_diag_set(diag,
+		r = pl_diag_fail(diag, -EINVAL,
 			"'kind=%s' in the URI: pkt64, pkt96, dns64, flow128, flow288 or mark128",
 			name);
-		r = -EINVAL;
 	} else if (name != NULL) {
 		*ret = (enum pl_flat_kind)kind;
 	}
@@ -417,10 +415,9 @@ static int check_kinds(
 		for (size_t k = 0; r == 0 && k < i; k++) {
 			if (kinds[k] != kind || !same_topic(from[i], from[k]))
 				continue;
-			pl_diag_set(diag,
+			r = pl_diag_fail(diag, -EINVAL,
 				"query %s: two sources in the key from are the same topic, %.*s: each record would be there twice",
 				q->name, without_keys(from[i]), from[i]);
-			r = -EINVAL;
 		}
 	}
 	for (int kind = 0; r == 0 && kind < PL_FLAT_MAX; kind++) {
@@ -480,20 +477,16 @@ static int check_one(
 		r = check_rows(q, diag);
 	if (r == 0)
 		r = pl_config_query_parse(q->query, &query, diag);
-	if (r == 0 && pl_query_into(query) != NULL) {
-		pl_diag_set(diag, "query %s: where its rows go stands in the key to, not in INTO",
-			q->name);
-		r = -EINVAL;
-	}
+	if (r == 0 && pl_query_into(query) != NULL)
+		r = pl_diag_fail(diag, -EINVAL,
+			"query %s: where its rows go stands in the key to, not in INTO", q->name);
 	if (r == 0)
 		r = q->reads == PL_QUERY_READS_ROWS ? check_streams_of_rows(q, query, diag)
 						    : check_kinds(q, query, diag);
-	if (r == 0 && q->reads == PL_QUERY_READS_RECORDS && pl_query_keeps_all(query)) {
-		pl_diag_set(diag,
+	if (r == 0 && q->reads == PL_QUERY_READS_RECORDS && pl_query_keeps_all(query))
+		r = pl_diag_fail(diag, -EINVAL,
 			"query %s: without a window it would keep its groups and rows until the end: add WINDOW 10s behind GROUP BY, or SESSION(ts, 30s) behind the stream",
 			q->name);
-		r = -EINVAL;
-	}
 	if (r == 0)
 		r = pl_config_query_value(q, query, &value, diag);
 	pl_query_free(query);

@@ -384,10 +384,9 @@ static int check_topic(const char *uri, const struct pl_query *query, struct pl_
 
 	(void)query;
 	if (r == 0 && parsed->format != PL_KAFKA_FORMAT_ANY &&
-		parsed->format != PL_KAFKA_FORMAT_JSON) {
-		pl_diag_set(diag, "kafka: rows of a query are JSON objects: leave format= out");
-		r = -EINVAL;
-	}
+		parsed->format != PL_KAFKA_FORMAT_JSON)
+		r = pl_diag_fail(diag, -EINVAL,
+			"kafka: rows of a query are JSON objects: leave format= out");
 	pl_kafka_uri_free(parsed);
 	return r;
 }

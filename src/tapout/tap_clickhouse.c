@@ -36,10 +36,8 @@ int pl_tap_clickhouse_uri(const struct pl_uri *uri, char *server, size_t cap,
 	static const char form[] = "a table of ClickHouse is clickhouse://HOST:PORT/TABLE";
 	int r = pl_tap_export_target(uri, ports, form, server, cap, &ret->table, diag);
 
-	if (r == 0 && ret->table[0] == '\0') {
-		pl_diag_set(diag, "%s", form);
-		r = -EINVAL;
-	}
+	if (r == 0 && ret->table[0] == '\0')
+		r = pl_diag_fail(diag, -EINVAL, "%s", form);
 	if (r == 0)
 		r = pl_tap_export_keys(uri, "clickhouse", BATCH, &ret->sender, diag);
 	ret->server = server;

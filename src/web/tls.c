@@ -204,9 +204,8 @@ int pl_tls_priorities(const struct pl_tls_wish *w, char **ret, struct pl_diag *d
 	if (r == 0 && out.failed)
 		r = -ENOMEM;
 	if (r == 0 && gnutls_priority_init(&cache, out.data, &at) != GNUTLS_E_SUCCESS) {
-		pl_diag_set(diag,
+		r = pl_diag_fail(diag, -EINVAL,
 			"tls_server_config: GnuTLS does not support this combination: \"%s\"", at);
-		r = -EINVAL;
 	} else if (r == 0) {
 		if (w->n_suites > 0 && w->min_version < 3)
 			r = refuse_more(cache, w, diag);
