@@ -21,52 +21,33 @@
 
 /* ---- rows ---- */
 
-enum column {
-	TS,
-	BLOCK,
-	SRC,
-	SPORT,
-	DST,
-	DPORT,
-	PROTO,
-	FROM,
-	TO,
-	BITS,
-	SAMPLED,
-	MATCHED,
-	LOST,
-	DOUBLES,
-	LEAST,
-	MEAN,
-	MEDIAN,
-	MOST,
-	ALARMS,
-	COLUMNS,
-};
+#define COLUMN_LIST(COLUMN)                                                                        \
+	COLUMN(TS, "ts_ns", 19, true, true, false)                                                 \
+	COLUMN(BLOCK, "block", 10, true, false, false)                                             \
+	COLUMN(SRC, "src", -15, false, false, false)                                               \
+	COLUMN(SPORT, "sport", 5, true, false, false)                                              \
+	COLUMN(DST, "dst", -15, false, false, false)                                               \
+	COLUMN(DPORT, "dport", 5, true, false, false)                                              \
+	COLUMN(PROTO, "proto", 5, true, true, false)                                               \
+	COLUMN(FROM, "from", -8, false, false, false)                                              \
+	COLUMN(TO, "to", -8, false, false, false)                                                  \
+	COLUMN(BITS, "bits", 4, true, false, false)                                                \
+	COLUMN(SAMPLED, "sampled", 7, true, false, false)                                          \
+	COLUMN(MATCHED, "matched", 7, true, false, false)                                          \
+	COLUMN(LOST, "lost", 6, true, false, false)                                                \
+	COLUMN(DOUBLES, "doubles", 7, true, true, false)                                           \
+	COLUMN(LEAST, "least_ns", 9, true, false, false)                                           \
+	COLUMN(MEAN, "mean_ns", 9, true, false, false)                                             \
+	COLUMN(MEDIAN, "median_ns", 9, true, true, false)                                          \
+	COLUMN(MOST, "most_ns", 9, true, false, false)                                             \
+	COLUMN(ALARMS, "alarms", -8, false, false, false)
 
+#define NAME(id, ...) id,
+enum column { COLUMN_LIST(NAME) COLUMNS };
 _Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
 
-static const struct pl_column columns[COLUMNS] = {
-	[TS] = { "ts_ns", 19, true, true, false },
-	[BLOCK] = { "block", 10, true, false, false },
-	[SRC] = { "src", -15, false, false, false },
-	[SPORT] = { "sport", 5, true, false, false },
-	[DST] = { "dst", -15, false, false, false },
-	[DPORT] = { "dport", 5, true, false, false },
-	[PROTO] = { "proto", 5, true, true, false },
-	[FROM] = { "from", -8, false, false, false },
-	[TO] = { "to", -8, false, false, false },
-	[BITS] = { "bits", 4, true, false, false },
-	[SAMPLED] = { "sampled", 7, true, false, false },
-	[MATCHED] = { "matched", 7, true, false, false },
-	[LOST] = { "lost", 6, true, false, false },
-	[DOUBLES] = { "doubles", 7, true, true, false },
-	[LEAST] = { "least_ns", 9, true, false, false },
-	[MEAN] = { "mean_ns", 9, true, false, false },
-	[MEDIAN] = { "median_ns", 9, true, true, false },
-	[MOST] = { "most_ns", 9, true, false, false },
-	[ALARMS] = { "alarms", -8, false, false, false },
-};
+#define ROW(id, ...) { __VA_ARGS__ },
+static const struct pl_column columns[COLUMNS] = { COLUMN_LIST(ROW) };
 
 struct comparing {
 	const struct pl_mark_hash_question *q;

@@ -76,76 +76,45 @@ int pl_mark_observe_bits(
 
 /* ---- a direction as a row ---- */
 
-enum column {
-	TS,
-	SRC,
-	SPORT,
-	DST,
-	DPORT,
-	SENDER,
-	PACKETS,
-	SPIN,
-	EDGES,
-	REJECTED,
-	RTT,
-	RTT_MIN,
-	RTT_MAX,
-	SAMPLES,
-	BY,
-	HALF,
-	HALF_MIN,
-	HANDSHAKE,
-	ULOSS,
-	ELOSS,
-	DLOSS,
-	TQLOSS,
-	REVERSE,
-	HALF_LOSS,
-	TRIP,
-	ECHO,
-	CE,
-	SQUARE,
-	BLOCKS,
-	CIDS,
-	NOTES,
-	COLUMNS,
-};
+#define COLUMN_LIST(COLUMN)                                                                        \
+	COLUMN(TS, "ts_ns", 19, true, true, false)                                                 \
+	COLUMN(SRC, "src", -15, false, false, false)                                               \
+	COLUMN(SPORT, "sport", 5, true, false, false)                                              \
+	COLUMN(DST, "dst", -15, false, false, false)                                               \
+	COLUMN(DPORT, "dport", 5, true, false, false)                                              \
+	COLUMN(SENDER, "sender", -6, false, false, false)                                          \
+	COLUMN(PACKETS, "packets", 8, true, false, false)                                          \
+	COLUMN(SPIN, "spin", -8, false, false, false)                                              \
+	COLUMN(EDGES, "edges", 6, true, true, false)                                               \
+	COLUMN(REJECTED, "rejected", 8, true, true, false)                                         \
+	COLUMN(RTT, "rtt_ns", 10, true, false, false)                                              \
+	COLUMN(RTT_MIN, "rtt_min_ns", 10, true, true, false)                                       \
+	COLUMN(RTT_MAX, "rtt_max_ns", 10, true, true, false)                                       \
+	COLUMN(SAMPLES, "samples", 7, true, false, false)                                          \
+	COLUMN(BY, "by", -5, false, true, false)                                                   \
+	COLUMN(HALF, "half_ns", 10, true, false, false)                                            \
+	COLUMN(HALF_MIN, "half_min_ns", 11, true, true, false)                                     \
+	COLUMN(HANDSHAKE, "handshake_ns", 12, true, true, false)                                   \
+	COLUMN(ULOSS, "uloss", 8, true, false, false)                                              \
+	COLUMN(ELOSS, "eloss", 8, true, false, false)                                              \
+	COLUMN(DLOSS, "dloss", 8, true, false, false)                                              \
+	COLUMN(TQLOSS, "tqloss", 8, true, true, false)                                             \
+	COLUMN(REVERSE, "reverse_eloss", 13, true, true, false)                                    \
+	COLUMN(HALF_LOSS, "half_loss", 9, true, true, false)                                       \
+	COLUMN(TRIP, "trip_loss", 9, true, true, false)                                            \
+	COLUMN(ECHO, "ecn_echo", 8, true, true, false)                                             \
+	COLUMN(CE, "ce", 8, true, true, false)                                                     \
+	COLUMN(SQUARE, "square", 6, true, true, false)                                             \
+	COLUMN(BLOCKS, "blocks", 6, true, true, false)                                             \
+	COLUMN(CIDS, "cid_changes", 11, true, true, false)                                         \
+	COLUMN(NOTES, "notes", -12, false, false, false)
 
+#define NAME(id, ...) id,
+enum column { COLUMN_LIST(NAME) COLUMNS };
 _Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
 
-static const struct pl_column columns[COLUMNS] = {
-	[TS] = { "ts_ns", 19, true, true, false },
-	[SRC] = { "src", -15, false, false, false },
-	[SPORT] = { "sport", 5, true, false, false },
-	[DST] = { "dst", -15, false, false, false },
-	[DPORT] = { "dport", 5, true, false, false },
-	[SENDER] = { "sender", -6, false, false, false },
-	[PACKETS] = { "packets", 8, true, false, false },
-	[SPIN] = { "spin", -8, false, false, false },
-	[EDGES] = { "edges", 6, true, true, false },
-	[REJECTED] = { "rejected", 8, true, true, false },
-	[RTT] = { "rtt_ns", 10, true, false, false },
-	[RTT_MIN] = { "rtt_min_ns", 10, true, true, false },
-	[RTT_MAX] = { "rtt_max_ns", 10, true, true, false },
-	[SAMPLES] = { "samples", 7, true, false, false },
-	[BY] = { "by", -5, false, true, false },
-	[HALF] = { "half_ns", 10, true, false, false },
-	[HALF_MIN] = { "half_min_ns", 11, true, true, false },
-	[HANDSHAKE] = { "handshake_ns", 12, true, true, false },
-	[ULOSS] = { "uloss", 8, true, false, false },
-	[ELOSS] = { "eloss", 8, true, false, false },
-	[DLOSS] = { "dloss", 8, true, false, false },
-	[TQLOSS] = { "tqloss", 8, true, true, false },
-	[REVERSE] = { "reverse_eloss", 13, true, true, false },
-	[HALF_LOSS] = { "half_loss", 9, true, true, false },
-	[TRIP] = { "trip_loss", 9, true, true, false },
-	[ECHO] = { "ecn_echo", 8, true, true, false },
-	[CE] = { "ce", 8, true, true, false },
-	[SQUARE] = { "square", 6, true, true, false },
-	[BLOCKS] = { "blocks", 6, true, true, false },
-	[CIDS] = { "cid_changes", 11, true, true, false },
-	[NOTES] = { "notes", -12, false, false, false },
-};
+#define ROW(id, ...) { __VA_ARGS__ },
+static const struct pl_column columns[COLUMNS] = { COLUMN_LIST(ROW) };
 
 struct observing {
 	const struct pl_mark_observe_options *o;

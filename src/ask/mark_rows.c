@@ -10,80 +10,47 @@
 #include "base/num.h"
 #include "show/row_cells.h"
 
-enum column {
-	TS,
-	BLOCK,
-	SRC,
-	SPORT,
-	DST,
-	DPORT,
-	PROTO,
-	FLOW_ID,
-	FROM,
-	TO,
-	SENT,
-	RECEIVED,
-	LOSS,
-	LOSS_RATIO,
-	DELAY,
-	MEAN,
-	FIRST,
-	JITTER,
-	CLOCK_ERROR,
-	TWO_WAY,
-	TWO_WAY_MEAN,
-	SAMPLED,
-	MATCHED,
-	LEAST,
-	SAMPLES_MEAN,
-	MEDIAN,
-	MOST,
-	LATE,
-	EARLY,
-	SINCE,
-	GUARD,
-	MISSING,
-	ALARMS,
-	COLUMNS,
-};
+#define COLUMN_LIST(COLUMN)                                                                        \
+	COLUMN(TS, "ts_ns", 19, true, true, false)                                                 \
+	COLUMN(BLOCK, "block", 10, true, false, false)                                             \
+	COLUMN(SRC, "src", -15, false, false, false)                                               \
+	COLUMN(SPORT, "sport", 5, true, false, false)                                              \
+	COLUMN(DST, "dst", -15, false, false, false)                                               \
+	COLUMN(DPORT, "dport", 5, true, false, false)                                              \
+	COLUMN(PROTO, "proto", 5, true, true, false)                                               \
+	COLUMN(FLOW_ID, "flow_id", 7, true, true, false)                                           \
+	COLUMN(FROM, "from", -8, false, false, false)                                              \
+	COLUMN(TO, "to", -8, false, false, false)                                                  \
+	COLUMN(SENT, "sent", 8, true, false, false)                                                \
+	COLUMN(RECEIVED, "received", 8, true, false, false)                                        \
+	COLUMN(LOSS, "loss", 6, true, false, false)                                                \
+	COLUMN(LOSS_RATIO, "loss_ratio", 10, true, true, false)                                    \
+	COLUMN(DELAY, "delay_ns", 9, true, false, false)                                           \
+	COLUMN(MEAN, "mean_ns", 9, true, false, false)                                             \
+	COLUMN(FIRST, "first_ns", 9, true, true, false)                                            \
+	COLUMN(JITTER, "jitter_ns", 9, true, true, false)                                          \
+	COLUMN(CLOCK_ERROR, "clock_error_ns", 14, true, true, false)                               \
+	COLUMN(TWO_WAY, "two_way_ns", 10, true, true, false)                                       \
+	COLUMN(TWO_WAY_MEAN, "two_way_mean_ns", 15, true, true, false)                             \
+	COLUMN(SAMPLED, "sampled", 7, true, true, false)                                           \
+	COLUMN(MATCHED, "matched", 7, true, true, false)                                           \
+	COLUMN(LEAST, "least_ns", 9, true, true, false)                                            \
+	COLUMN(SAMPLES_MEAN, "samples_mean_ns", 15, true, true, false)                             \
+	COLUMN(MEDIAN, "median_ns", 9, true, true, false)                                          \
+	COLUMN(MOST, "most_ns", 9, true, true, false)                                              \
+	COLUMN(LATE, "late", 6, true, true, false)                                                 \
+	COLUMN(EARLY, "early", 6, true, true, false)                                               \
+	COLUMN(SINCE, "since", 10, true, true, false)                                              \
+	COLUMN(GUARD, "guard_ns", 9, true, true, false)                                            \
+	COLUMN(MISSING, "missing", -8, false, true, false)                                         \
+	COLUMN(ALARMS, "alarms", -12, false, false, false)
 
+#define NAME(id, ...) id,
+enum column { COLUMN_LIST(NAME) COLUMNS };
 _Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
 
-static const struct pl_column columns[COLUMNS] = {
-	[TS] = { "ts_ns", 19, true, true, false },
-	[BLOCK] = { "block", 10, true, false, false },
-	[SRC] = { "src", -15, false, false, false },
-	[SPORT] = { "sport", 5, true, false, false },
-	[DST] = { "dst", -15, false, false, false },
-	[DPORT] = { "dport", 5, true, false, false },
-	[PROTO] = { "proto", 5, true, true, false },
-	[FLOW_ID] = { "flow_id", 7, true, true, false },
-	[FROM] = { "from", -8, false, false, false },
-	[TO] = { "to", -8, false, false, false },
-	[SENT] = { "sent", 8, true, false, false },
-	[RECEIVED] = { "received", 8, true, false, false },
-	[LOSS] = { "loss", 6, true, false, false },
-	[LOSS_RATIO] = { "loss_ratio", 10, true, true, false },
-	[DELAY] = { "delay_ns", 9, true, false, false },
-	[MEAN] = { "mean_ns", 9, true, false, false },
-	[FIRST] = { "first_ns", 9, true, true, false },
-	[JITTER] = { "jitter_ns", 9, true, true, false },
-	[CLOCK_ERROR] = { "clock_error_ns", 14, true, true, false },
-	[TWO_WAY] = { "two_way_ns", 10, true, true, false },
-	[TWO_WAY_MEAN] = { "two_way_mean_ns", 15, true, true, false },
-	[SAMPLED] = { "sampled", 7, true, true, false },
-	[MATCHED] = { "matched", 7, true, true, false },
-	[LEAST] = { "least_ns", 9, true, true, false },
-	[SAMPLES_MEAN] = { "samples_mean_ns", 15, true, true, false },
-	[MEDIAN] = { "median_ns", 9, true, true, false },
-	[MOST] = { "most_ns", 9, true, true, false },
-	[LATE] = { "late", 6, true, true, false },
-	[EARLY] = { "early", 6, true, true, false },
-	[SINCE] = { "since", 10, true, true, false },
-	[GUARD] = { "guard_ns", 9, true, true, false },
-	[MISSING] = { "missing", -8, false, true, false },
-	[ALARMS] = { "alarms", -12, false, false, false },
-};
+#define ROW(id, ...) { __VA_ARGS__ },
+static const struct pl_column columns[COLUMNS] = { COLUMN_LIST(ROW) };
 
 /* ---- a result as a row ---- */
 

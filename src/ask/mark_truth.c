@@ -12,61 +12,38 @@
 #include "base/num.h"
 #include "show/row_cells.h"
 
-enum column {
-	AT,
-	BLOCK,
-	FROM,
-	TO,
-	SRC,
-	SPORT,
-	DST,
-	DPORT,
-	PROTO,
-	SENT,
-	RECEIVED,
-	LOSS,
-	DELAY,
-	MEAN,
-	FIRST,
-	SINCE,
-	ALARMS,
-	DROPPED,
-	LOST,
-	RESIDENCE,
-	LONGEST,
-	TRUE_DELAY,
-	TRUE_MEAN,
-	COLUMNS,
-};
+/* Columns from `dropped` on are the truth. */
+#define COLUMN_LIST(COLUMN)                                                                        \
+	COLUMN(AT, "at_s", 7, true, false, false)                                                  \
+	COLUMN(BLOCK, "block", 10, true, true, false)                                              \
+	COLUMN(FROM, "from", -6, false, false, false)                                              \
+	COLUMN(TO, "to", -6, false, false, false)                                                  \
+	COLUMN(SRC, "src", -9, false, true, false)                                                 \
+	COLUMN(SPORT, "sport", 5, true, false, false)                                              \
+	COLUMN(DST, "dst", -9, false, true, false)                                                 \
+	COLUMN(DPORT, "dport", 5, true, true, false)                                               \
+	COLUMN(PROTO, "proto", 5, true, true, false)                                               \
+	COLUMN(SENT, "sent", 7, true, false, false)                                                \
+	COLUMN(RECEIVED, "received", 8, true, false, false)                                        \
+	COLUMN(LOSS, "loss", 6, true, false, false)                                                \
+	COLUMN(DELAY, "delay_ns", 9, true, false, false)                                           \
+	COLUMN(MEAN, "mean_ns", 9, true, false, false)                                             \
+	COLUMN(FIRST, "first_ns", 9, true, true, false)                                            \
+	COLUMN(SINCE, "since", 10, true, true, false)                                              \
+	COLUMN(ALARMS, "alarms", -8, false, false, false)                                          \
+	COLUMN(DROPPED, "dropped", 7, true, false, false)                                          \
+	COLUMN(LOST, "lost", 6, true, false, false)                                                \
+	COLUMN(RESIDENCE, "residence_ns", 12, true, true, false)                                   \
+	COLUMN(LONGEST, "residence_max_ns", 16, true, true, false)                                 \
+	COLUMN(TRUE_DELAY, "true_delay_ns", 13, true, false, false)                                \
+	COLUMN(TRUE_MEAN, "true_mean_ns", 12, true, false, false)
 
+#define NAME(id, ...) id,
+enum column { COLUMN_LIST(NAME) COLUMNS };
 _Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
 
-/* Columns from `dropped` on are the truth. */
-static const struct pl_column columns[COLUMNS] = {
-	[AT] = { "at_s", 7, true, false, false },
-	[BLOCK] = { "block", 10, true, true, false },
-	[FROM] = { "from", -6, false, false, false },
-	[TO] = { "to", -6, false, false, false },
-	[SRC] = { "src", -9, false, true, false },
-	[SPORT] = { "sport", 5, true, false, false },
-	[DST] = { "dst", -9, false, true, false },
-	[DPORT] = { "dport", 5, true, true, false },
-	[PROTO] = { "proto", 5, true, true, false },
-	[SENT] = { "sent", 7, true, false, false },
-	[RECEIVED] = { "received", 8, true, false, false },
-	[LOSS] = { "loss", 6, true, false, false },
-	[DELAY] = { "delay_ns", 9, true, false, false },
-	[MEAN] = { "mean_ns", 9, true, false, false },
-	[FIRST] = { "first_ns", 9, true, true, false },
-	[SINCE] = { "since", 10, true, true, false },
-	[ALARMS] = { "alarms", -8, false, false, false },
-	[DROPPED] = { "dropped", 7, true, false, false },
-	[LOST] = { "lost", 6, true, false, false },
-	[RESIDENCE] = { "residence_ns", 12, true, true, false },
-	[LONGEST] = { "residence_max_ns", 16, true, true, false },
-	[TRUE_DELAY] = { "true_delay_ns", 13, true, false, false },
-	[TRUE_MEAN] = { "true_mean_ns", 12, true, false, false },
-};
+#define ROW(id, ...) { __VA_ARGS__ },
+static const struct pl_column columns[COLUMNS] = { COLUMN_LIST(ROW) };
 
 int pl_mark_truth_init(struct pl_mark_truth_rows *q, const char *form, uint64_t start_ns,
 	const struct pl_lab_topology *t)
