@@ -393,8 +393,6 @@ static void jsonl_write_paths(
 {
 	struct jsonl *j = self(e);
 
-	if (j->options.no_paths)
-		return;
 	pl_count(&e->stats.accepted, batch->n_paths);
 	for (uint32_t i = 0; i < batch->n_paths; i++) {
 		const struct pl_path *path = &batch->paths[i];
@@ -412,8 +410,6 @@ static void jsonl_write_events(
 {
 	struct jsonl *j = self(e);
 
-	if (j->options.no_events)
-		return;
 	pl_count(&e->stats.accepted, n);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!begin_line(j, pl_event_json_max() + 1, now_ns))

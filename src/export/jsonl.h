@@ -19,15 +19,14 @@
 #include "export/exporter.h"
 
 struct pl_jsonl_options {
-	const char *path;         /* copied */
-	uint64_t max_bytes;       /* rotates before a file would exceed this; 0: never */
-	uint64_t max_age_ns;      /* rotates a file older than this; 0: never */
-	unsigned int keep;        /* rotated files kept, at most 1000; 0: 5 */
-	unsigned int mode;        /* mode of new files; 0: 0640 */
-	uint64_t buffer_bytes;    /* most bytes of waiting text; 0: 1 MiB */
-	uint64_t retry_ns;        /* between attempts; 0: 1 s */
-	bool no_paths, no_events; /* reports, or events, are not accepted */
-	bool community_id;        /* flat records of packets and flows have it */
+	const char *path;      /* copied */
+	uint64_t max_bytes;    /* rotates before a file would exceed this; 0: never */
+	uint64_t max_age_ns;   /* rotates a file older than this; 0: never */
+	unsigned int keep;     /* rotated files kept, at most 1000; 0: 5 */
+	unsigned int mode;     /* mode of new files; 0: 0640 */
+	uint64_t buffer_bytes; /* most bytes of waiting text; 0: 1 MiB */
+	uint64_t retry_ns;     /* between attempts; 0: 1 s */
+	bool community_id;     /* flat records of packets and flows have it */
 };
 
 /* -errno with diag when the file cannot be opened. */

@@ -199,15 +199,6 @@ static void appends(void)
 	e = opened(o, "y");
 	streq(text_of("y"), "", "a file of one torn line");
 	pl_export_close(e);
-
-	o.no_paths = true;
-	e = opened(o, "z");
-	write_paths(e, 3, 0);
-	pl_export_write_events(e, &event, 1, 0);
-	pl_export_flush(e, 0, true);
-	eq(count(&e->stats.accepted), 1, "paths left out are not accepted");
-	eq(whole_lines("z"), 1, "only the event is in the file");
-	pl_export_close(e);
 	clear_dir();
 }
 
