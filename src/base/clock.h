@@ -25,12 +25,6 @@ static inline uint64_t pl_clock_mono_ns(void)
 	return pl_clock_read(CLOCK_MONOTONIC);
 }
 
-/* CPU time of the calling thread, for benchmarks. */
-static inline uint64_t pl_clock_cpu_ns(void)
-{
-	return pl_clock_read(CLOCK_THREAD_CPUTIME_ID);
-}
-
 static inline struct timespec pl_clock_timespec(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),

@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "bpf/filter.h"
 #include "netio/port.h"
 #include "netio/xdp.h"
 #include "netio/xsk.h"
+#include "tests/bench/cpu.h"
 #include "wire/roce.h"
 
 #include "bpf/collect.skel.h" /* knows the types above only by name */
@@ -79,7 +79,7 @@ static uint64_t spent_ns(const struct pl_afxdp_bench *b)
 {
 	if (b->self_clocked)
 		return pl_clock_mono_ns();
-	return pl_clock_cpu_ns() + pl_wire_napi_cpu_ns() + (b->more_ns != NULL ? b->more_ns() : 0);
+	return pl_cpu_thread_ns() + pl_wire_napi_cpu_ns() + (b->more_ns != NULL ? b->more_ns() : 0);
 }
 
 /* Behind a stopped sender. */

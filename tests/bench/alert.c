@@ -25,7 +25,6 @@
 
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "netio/port.h"
 #include "netio/rtnl.h"
 #include "tests/bench/alert_chain.h"
@@ -36,6 +35,7 @@
 #include "wire/layers.h"
 #if PL_HAVE_KAFKA
 #include "tests/bench/cluster.h"
+#include "tests/bench/cpu.h"
 #endif
 
 enum { FRAME_BYTES = 96, LOAD_BATCHES = 4, LOADS = 2, QUERIES = 2, PROBES_MIN = 25 };

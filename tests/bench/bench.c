@@ -12,9 +12,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "base/json.h"
 #include "base/num.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/driver.h"
 
 #define TIMES_MIN 100 /* for a 99th percentile */

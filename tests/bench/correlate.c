@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "mark/correlate.h"
 #include "mark/meter.h"
 #include "mark/observer.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 
 enum { FLOWS_MAX = 1 << 16, POINTS_MAX = 5, BATCH = 4096, QUIC_BYTES = 64 };
 
@@ -224,13 +224,13 @@ static void count_edges(struct correlate_bench *b)
 static int timed(struct correlate_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret,
 	void (*step)(struct correlate_bench *b))
 {
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 
 	ret->items = 0;
 	do {
 		step(b);
 		ret->items += BATCH;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "decode/decode.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "wire/layers.h"
 #include "wire/report.h"
 
@@ -155,7 +155,7 @@ static int decode_by(struct decode_bench *b, struct pl_decode *d, uint64_t budge
 {
 	const struct pl_decode_counters *c = pl_decode_counters(d);
 	const uint64_t before = pl_counter_read(&c->verdicts[PL_V_OK]);
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 
 	do {
 		for (uint32_t i = 0; i < b->frames; i += BATCH) {
@@ -164,7 +164,7 @@ static int decode_by(struct decode_bench *b, struct pl_decode *d, uint64_t budge
 			pl_record_batch_clear(&b->records);
 		}
 		ret->items += b->frames;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	/* A figure for reports that were refused would mean nothing. */
 	return pl_counter_read(&c->verdicts[PL_V_OK]) - before == ret->items ? 0 : -EBADMSG;
@@ -231,7 +231,7 @@ static inline uint32_t touch_frame(const uint8_t *p, uint32_t len)
 static inline int walk_frames(struct decode_bench *b, uint64_t budget_ns,
 	struct pl_bench_sample *ret, uint32_t (*const look)(const uint8_t *p, uint32_t len))
 {
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 	uint64_t empty = 0;
 
 	do {
@@ -241,7 +241,7 @@ static inline int walk_frames(struct decode_bench *b, uint64_t budget_ns,
 				empty += look(b->batch.pkts[k].data, b->batch.pkts[k].len) == 0;
 		}
 		ret->items += b->frames;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return empty == 0 ? 0 : -EBADMSG;
 }

@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/complain.h"
 #include "detect/aggregate.h"
 #include "detect/events.h"
 #include "record/json.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 
 enum { PATHS = 512, HOPS = 3, EVENTS = 1024 };
 
@@ -115,7 +115,7 @@ static void read_batch(struct detect_bench *b)
 static int timed(struct detect_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret,
 	void (*step)(struct detect_bench *b))
 {
-	uint64_t start = pl_clock_cpu_ns();
+	uint64_t start = pl_cpu_thread_ns();
 
 	ret->items = 0;
 	do {
@@ -124,7 +124,7 @@ static int timed(struct detect_bench *b, uint64_t budget_ns, struct pl_bench_sam
 			step(b);
 		}
 		ret->items += 16 * (uint64_t)PATHS;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }
@@ -158,7 +158,7 @@ static int aggregation(void *arg, uint64_t budget_ns, struct pl_bench_sample *re
 static int text(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct detect_bench *b = arg;
-	uint64_t start = pl_clock_cpu_ns();
+	uint64_t start = pl_cpu_thread_ns();
 
 	ret->items = 0;
 	do {
@@ -166,7 +166,7 @@ static int text(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 		for (uint32_t i = 0; i < EVENTS; i++)
 			pl_event_json(&b->text, &b->out.events[i]);
 		ret->items += EVENTS;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }

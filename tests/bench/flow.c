@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "base/hash.h"
 #include "flow/state.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/flow_peers.h"
 
 enum { FLOWS = 1 << 16, PACKETS = 2 * FLOWS, BATCH = 256, SENT = 100, ANSWERED = 1000 };
@@ -116,14 +116,14 @@ static void add(struct flow_bench *b, const struct pl_pkt96 *batch)
 static int timed(struct flow_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret,
 	void (*step)(struct flow_bench *b, const struct pl_pkt96 *batch))
 {
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 
 	ret->items = 0;
 	do {
 		for (unsigned int i = 0; i < 16; i++)
 			step(b, turn(b));
 		ret->items += 16 * (uint64_t)BATCH;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include "base/complain.h"
 #include "bpf/filter.h"
 #include "detect/kernel.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/turn.h"
 #include "tests/bench/wire.h"
 #include "tests/bpf/frames.h"
@@ -76,10 +77,10 @@ static int user(
 		uint64_t start;
 
 		turn(b, flows);
-		start = pl_clock_cpu_ns();
+		start = pl_cpu_thread_ns();
 		pl_detect_frames(b->detect, &b->direct, &b->batch, now_ns, b->settled, &b->counters,
 			&b->events);
-		ret->ns += pl_clock_cpu_ns() - start;
+		ret->ns += pl_cpu_thread_ns() - start;
 		ret->items += FRAMES;
 	}
 	/* A figure for reports that were handed on would mean nothing. */

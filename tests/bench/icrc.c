@@ -10,11 +10,11 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "base/crc32.h"
 #include "base/rng.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "wire/roce.h"
 
 #define PACKETS 4096u
@@ -32,13 +32,13 @@ typedef uint64_t icrc_fn(const uint8_t *net, size_t n);
 static int timed(
 	struct icrc_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret, icrc_fn *each)
 {
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 
 	do {
 		for (uint32_t i = 0; i < PACKETS; i++)
 			b->sum += each(b->memory + BEFORE + i * b->stride, b->bytes);
 		ret->items += PACKETS;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }

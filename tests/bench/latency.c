@@ -24,12 +24,12 @@
 
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "base/log.h"
 #include "gen/gen.h"
 #include "netio/port.h"
 #include "pipeline/pipeline.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/paced.h"
 #include "tests/bench/priority.h"
 

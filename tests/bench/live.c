@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/cpu.h"
 #include "netio/xdp.h"
+#include "tests/bench/cpu.h"
 
 #include "bpf/live.skel.h" /* knows the types above only by name */
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
+#include "base/prefetch.h"
 #include "base/rng.h"
 #include "memory/append.h"
 #include "memory/counters.h"
@@ -20,8 +20,10 @@
 #include "memory/postcards.h"
 #include "memory/region.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 
 #define BATCH     256u
+#define GROUP     32u /* keys whose places are prefetched together; divides BATCH */
 #define ROUND     64u /* batches between two looks at the clock */
 #define KEY_BYTES 13u
 
@@ -66,9 +68,9 @@ static int random_access(struct memory_bench *b, uint64_t budget_ns, struct pl_b
 
 		for (unsigned int i = 0; i < BATCH * ROUND; i++)
 			at[i] = random_line(b);
-		start = pl_clock_cpu_ns();
+		start = pl_cpu_thread_ns();
 		each(b, at, BATCH * ROUND);
-		ret->ns += pl_clock_cpu_ns() - start;
+		ret->ns += pl_cpu_thread_ns() - start;
 		ret->items += BATCH * ROUND;
 	} while (ret->ns < budget_ns);
 	return 0;
@@ -118,13 +120,13 @@ static void make_key(uint8_t key[16], uint64_t i)
 static int timed(struct memory_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret,
 	void (*batch)(struct memory_bench *b), unsigned int items)
 {
-	uint64_t start = pl_clock_cpu_ns();
+	uint64_t start = pl_cpu_thread_ns();
 
 	do {
 		for (unsigned int i = 0; i < ROUND; i++)
 			batch(b);
 		ret->items += (uint64_t)ROUND * items;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }
@@ -179,16 +181,38 @@ static void poll_entries(struct memory_bench *b)
 	b->sum += n;
 }
 
+/* Paths and increments are put one by one: their places are prefetched before, group by group, as
+ * those of values are. */
 static void put_paths(struct memory_bench *b)
 {
-	hash_fresh(b, &b->postcards.hashing);
-	b->sum += pl_postcards_put_batch(&b->postcards, b->keys, b->paths, b->counts, BATCH);
+	const struct pl_postcards *p = &b->postcards;
+
+	hash_fresh(b, &p->hashing);
+	for (unsigned int from = 0; from < BATCH; from += GROUP) {
+		for (unsigned int i = 0; i < GROUP * p->copies; i++)
+			pl_prefetch_all(
+				p->base + pl_postcards_offset(
+						  p, b->keys[from + i / p->copies], i % p->copies),
+				p->write_bytes, true);
+		for (unsigned int i = from; i < from + GROUP; i++)
+			b->sum += pl_postcards_put(p, b->keys[i], b->paths + (size_t)i * p->hops,
+					  b->counts[i]) != 0;
+	}
 }
 
 static void add_counts(struct memory_bench *b)
 {
-	hash_fresh(b, &b->counters.hashing);
-	b->sum += pl_counters_add_batch(&b->counters, b->keys, b->increments, BATCH);
+	const struct pl_counters *c = &b->counters;
+
+	hash_fresh(b, &c->hashing);
+	for (unsigned int from = 0; from < BATCH; from += GROUP) {
+		for (unsigned int i = 0; i < GROUP * c->rows; i++)
+			pl_prefetch_write(
+				c->base +
+				pl_counters_offset(c, b->keys[from + i / c->rows], i % c->rows));
+		for (unsigned int i = from; i < from + GROUP; i++)
+			b->sum += pl_counters_add(c, b->keys[i], b->increments[i]) != 0;
+	}
 }
 
 #define SUBJECT(name, batch)                                                                       \

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/cpu.h"
+#include "tests/bench/cpu.h"
 #include "wire/packet.h"
 
 #define PACE_NS 200000 /* between the bursts of a rate */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "base/prefetch.h"
 #include "record/packet.h"
@@ -17,6 +16,7 @@
 #include "tap/tap.h"
 #include "tap/tmpkt.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/frames.h"
 #include "wire/layers.h"
 
@@ -70,14 +70,14 @@ static void copy_datagrams(struct packet_bench *b)
 static int timed(struct packet_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret,
 	void (*step)(struct packet_bench *b), uint32_t each)
 {
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 
 	ret->items = 0;
 	do {
 		for (unsigned int i = 0; i < 16; i++)
 			step(b);
 		ret->items += UINT64_C(16) * PL_BATCH_MAX * each;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "base/hash.h"
 #include "base/prefetch.h"
@@ -22,6 +21,7 @@
 #include "lang/builtin.h"
 #include "query/query.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 
 #define FLOWS       200000
 #define ALL         "packets TUMBLE(ts, 1h)"
@@ -121,7 +121,7 @@ static uint64_t lost(const struct query_bench *b)
 static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct query_bench *b = arg;
-	uint64_t start = pl_clock_cpu_ns();
+	uint64_t start = pl_cpu_thread_ns();
 
 	*ret = (struct pl_bench_sample){ 0 };
 	do {
@@ -132,7 +132,7 @@ static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 				pl_query_feed(b->runs[i], PL_FLAT_PKT64, b->records + at, n, 0);
 		}
 		ret->items += b->n;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	b->lost = lost(b);
 	return 0;
@@ -154,14 +154,14 @@ static void count_least(struct query_bench *b, const struct pl_addr *key)
 static int least_count(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct query_bench *b = arg;
-	uint64_t start = pl_clock_cpu_ns();
+	uint64_t start = pl_cpu_thread_ns();
 
 	*ret = (struct pl_bench_sample){ 0 };
 	do {
 		for (uint32_t i = 0; i < b->n; i++)
 			count_least(b, &b->records[i].dst);
 		ret->items += b->n;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }
@@ -215,14 +215,14 @@ static inline __attribute__((always_inline)) void step_block(
 static inline __attribute__((always_inline)) int least_by_key(
 	struct query_bench *b, bool all, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
-	uint64_t start = pl_clock_cpu_ns();
+	uint64_t start = pl_cpu_thread_ns();
 
 	*ret = (struct pl_bench_sample){ 0 };
 	do {
 		for (uint32_t i = 0; i < b->n; i += BLOCK)
 			step_block(b, b->records + i, b->n - i < BLOCK ? b->n - i : BLOCK, all);
 		ret->items += b->n;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }
@@ -240,7 +240,7 @@ static int least_flows(void *arg, uint64_t budget_ns, struct pl_bench_sample *re
 static int ceiling(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct query_bench *b = arg;
-	uint64_t start = pl_clock_cpu_ns();
+	uint64_t start = pl_cpu_thread_ns();
 
 	*ret = (struct pl_bench_sample){ 0 };
 	do {
@@ -250,7 +250,7 @@ static int ceiling(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 			sum += b->records[i].tcp_flags;
 		__asm__ volatile("" : : "r"(sum) : "memory");
 		ret->items += b->n;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }
@@ -387,10 +387,10 @@ static int answer(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 		r = pl_query_run_new(&b->runs[0], b->queries[0], NULL, count, b, &diag);
 		if (r < 0)
 			break;
-		start = pl_clock_cpu_ns();
+		start = pl_cpu_thread_ns();
 		feed_all(b);
 		pl_query_finish(b->runs[0]);
-		ret->ns += pl_clock_cpu_ns() - start;
+		ret->ns += pl_cpu_thread_ns() - start;
 		for (uint32_t i = 0; i < b->n_inputs; i++)
 			ret->items += b->inputs[i].n;
 		b->lost = lost(b);

@@ -12,12 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "decode/decode.h"
 #include "gen/gen.h"
 #include "netio/port.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/walk_pcap.h"
 
 struct read_bench {
@@ -44,7 +44,7 @@ static int walk_libpcap(void *arg, uint64_t budget_ns, struct pl_bench_sample *r
 static int read_file(struct read_bench *b, struct pl_decode *decode,
 	struct pl_record_batch *records, struct pl_bench_sample *ret)
 {
-	uint64_t start = pl_clock_cpu_ns(), packets = 0;
+	uint64_t start = pl_cpu_thread_ns(), packets = 0;
 	struct pl_port *port;
 	int n;
 
@@ -59,7 +59,7 @@ static int read_file(struct read_bench *b, struct pl_decode *decode,
 	}
 	pl_port_close(port);
 	ret->items += packets;
-	ret->ns += pl_clock_cpu_ns() - start;
+	ret->ns += pl_cpu_thread_ns() - start;
 	return n == -ENODATA && packets == b->packets ? 0 : -EIO;
 }
 

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "base/rng.h"
 #include "rdma/responder.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/roce.h"
 #include "tests/bench/stores.h"
 
@@ -86,7 +86,7 @@ static int respond(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	struct responder_bench *b = arg;
 	const struct pl_responder_counters *c = pl_responder_counters(b->responder);
 	const uint64_t before = pl_counter_read(&c->causes[PL_RDMA_C_OK]);
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 
 	do {
 		pl_responder_qp_ready(b->responder, QPN, 0);
@@ -98,7 +98,7 @@ static int respond(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 			pl_frames_clear(&b->answers);
 		}
 		ret->items += FRAMES;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	/* A figure for requests that were refused would mean nothing. */
 	return pl_counter_read(&c->causes[PL_RDMA_C_OK]) - before == ret->items ? 0 : -EBADMSG;

@@ -35,11 +35,11 @@
 
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "bpf/bench.skel.h"
 #include "netio/port.h"
 #include "netio/xdp.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/wire.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4 /* Linux 6.2 */

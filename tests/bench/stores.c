@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/clock.h"
+#include "tests/bench/cpu.h"
 
 #define STORES 65536 /* between two looks at the clock */
 
@@ -20,12 +20,12 @@ void pl_bench_random_stores(struct pl_rng *rng, uint8_t *memory, uint64_t bytes,
 
 		for (uint32_t i = 0; i < STORES; i++)
 			at[i] = 64 * pl_rng_below(rng, bytes / 64);
-		start = pl_clock_cpu_ns();
+		start = pl_cpu_thread_ns();
 		for (uint32_t i = 0; i < STORES; i++) {
 			memcpy(line, &i, sizeof(i));
 			memcpy(memory + at[i], line, sizeof(line));
 		}
-		ret->ns += pl_clock_cpu_ns() - start;
+		ret->ns += pl_cpu_thread_ns() - start;
 		ret->items += STORES;
 	} while (ret->ns < budget_ns);
 }

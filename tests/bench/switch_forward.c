@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "dataplane/pipeline.h"
 #include "dataplane/queues.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/int_frame.h"
 #include "wire/layers.h"
 
@@ -77,7 +77,7 @@ static int fill(struct forward_bench *b, uint32_t first, struct pl_dp_packet *re
 
 static int run(struct forward_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret, bool all)
 {
-	const uint64_t start = pl_clock_cpu_ns(), before = b->out;
+	const uint64_t start = pl_cpu_thread_ns(), before = b->out;
 	struct pl_dp_packet *packets[BATCH];
 
 	do {
@@ -92,7 +92,7 @@ static int run(struct forward_bench *b, uint64_t budget_ns, struct pl_bench_samp
 				pl_dp_packet_free(packets[i]);
 		}
 		ret->items += TEMPLATES;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	if (!all || b->out - before == ret->items)
 		return 0;

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "dataplane/parse.h"
 #include "dataplane/telemetry/int_sink.h"
 #include "dataplane/telemetry/int_source.h"
 #include "dataplane/telemetry/reporter.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "wire/layers.h"
 
 #define TEMPLATES 256
@@ -58,7 +58,7 @@ static struct pl_dp_packet *receive(
 static int run(struct switch_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret,
 	bool instrumented, each_fn *each)
 {
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 
 	b->wrong = 0;
 	do {
@@ -78,7 +78,7 @@ static int run(struct switch_bench *b, uint64_t budget_ns, struct pl_bench_sampl
 			pl_dp_packet_free(pkt);
 		}
 		ret->items += TEMPLATES;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	if (b->wrong == 0)
 		return 0;

@@ -34,11 +34,11 @@
 
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "base/file.h"
 #include "netio/xdp.h"
 #include "tests/bench/afxdp.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/int_frame.h"
 
 #include "bpf/bench.skel.h" /* knows the types above only by name */

@@ -31,12 +31,12 @@
 
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "lang/lang.h"
 #include "lang/push_counts.h"
 #include "netio/xdp.h"
 #include "tap/kernel.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/frames.h"
 #include "tests/bench/tap_stream.h"
 #include "tests/bench/turn.h"
@@ -225,7 +225,7 @@ static int fill_and_empty(struct tap_bench *b, int fd, int64_t (*empty)(struct t
 
 		if (r < 0)
 			return r;
-		began = pl_clock_cpu_ns();
+		began = pl_cpu_thread_ns();
 		n = empty(b);
 		if (n < 0)
 			return (int)n;
@@ -234,7 +234,7 @@ static int fill_and_empty(struct tap_bench *b, int fd, int64_t (*empty)(struct t
 				b->c->name, (int)n, REPEAT);
 			return -EIO;
 		}
-		ret->ns += pl_clock_cpu_ns() - began + (filling ? (uint64_t)ns * REPEAT : 0);
+		ret->ns += pl_cpu_thread_ns() - began + (filling ? (uint64_t)ns * REPEAT : 0);
 		ret->items += REPEAT;
 	} while (pl_clock_mono_ns() - start < budget_ns);
 	return 0;
@@ -291,7 +291,7 @@ static int make_live(struct tap_bench *b, struct pl_live **ret)
 
 static uint64_t spent_ns(void)
 {
-	return pl_wire_napi_cpu_ns() + pl_clock_cpu_ns();
+	return pl_wire_napi_cpu_ns() + pl_cpu_thread_ns();
 }
 
 /* Frames that the program on the interface counted, and the processor's time. */

@@ -16,9 +16,9 @@
 
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "netio/xdp.h"
 #include "tap/kernel.h"
+#include "tests/bench/cpu.h"
 
 #include "bpf/bench.skel.h" /* knows the types above only by name */
 

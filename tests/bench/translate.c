@@ -21,13 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/complain.h"
 #include "base/hash.h"
 #include "base/rng.h"
 #include "dta/apply.h"
 #include "dta/translator.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/uplink.h"
 
 #define REPORTS      65536u
@@ -165,7 +165,7 @@ static int translate(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	static const struct pl_addr from = { { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
 	struct translate_bench *b = arg;
 	const struct pl_translator_counters *c = pl_translator_counters(b->translator);
-	const uint64_t before = c->accepted, start = pl_clock_cpu_ns();
+	const uint64_t before = c->accepted, start = pl_cpu_thread_ns();
 
 	b->ops = b->uplink.made = 0;
 	do {
@@ -182,7 +182,7 @@ static int translate(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 		pl_translator_tick(b->translator, b->now_ns);
 		finish_batch(b);
 		ret->items += REPORTS;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	/* A figure for reports that were refused, or of which there is no frame, would mean
 	 * nothing. */
@@ -219,7 +219,7 @@ static uint64_t walk(const struct variant *v, const uint8_t *p, uint32_t len, ui
 static int least(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	const struct translate_bench *b = arg;
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 	uint64_t empty = 0;
 	static uint8_t out[16];
 
@@ -228,7 +228,7 @@ static int least(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 			empty += walk(b->variant, b->memory + b->at[i], b->at[i + 1] - b->at[i],
 					 out) == 0;
 		ret->items += REPORTS;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return empty == 0 ? 0 : -EBADMSG;
 }

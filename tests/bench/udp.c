@@ -22,11 +22,11 @@
 
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "decode/decode.h"
 #include "gen/gen.h"
 #include "netio/port.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/cpu.h"
 
 #define BATCHES        16 /* made beforehand; sending them again takes no time to make them */
 #define DATAGRAM_BYTES 2048
@@ -85,10 +85,10 @@ static int drain(struct udp_bench *b, int (*take)(struct udp_bench *), uint64_t 
 			n = pl_port_send(b->tx, &b->sent[i], NULL);
 		if (n < 0)
 			return n;
-		start = pl_clock_cpu_ns();
+		start = pl_cpu_thread_ns();
 		while ((n = take(b)) > 0)
 			ret->items += (uint64_t)n;
-		ret->ns += pl_clock_cpu_ns() - start;
+		ret->ns += pl_cpu_thread_ns() - start;
 	}
 	return n;
 }
@@ -131,7 +131,7 @@ static int live(struct udp_bench *b, int (*take)(struct udp_bench *), uint64_t b
 	if (n < 0)
 		return n;
 	(void)pl_cpu_pin(0);
-	start = pl_clock_cpu_ns();
+	start = pl_cpu_thread_ns();
 	until = pl_clock_mono_ns() + budget_ns;
 	while (n >= 0 && pl_clock_mono_ns() < until) {
 		for (int i = 0; i < 16 && (n = take(b)) > 0; i++)
@@ -139,7 +139,7 @@ static int live(struct udp_bench *b, int (*take)(struct udp_bench *), uint64_t b
 		if (n == 0)
 			(void)poll(&readable, 1, 10);
 	}
-	ret->ns = pl_clock_cpu_ns() - start;
+	ret->ns = pl_cpu_thread_ns() - start;
 	atomic_store(&b->stop, true);
 	pthread_join(sender, NULL);
 	(void)sched_setaffinity(0, sizeof(allowed), &allowed);

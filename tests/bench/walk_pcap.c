@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <pcap/pcap.h>
 
-#include "base/clock.h"
+#include "tests/bench/cpu.h"
 
 int pl_bench_walk_pcap(const char *path, int precision, uint64_t packets, uint64_t budget_ns,
 	struct pl_bench_sample *ret)
 {
-	const uint64_t start = pl_clock_cpu_ns();
+	const uint64_t start = pl_cpu_thread_ns();
 	char error[PCAP_ERRBUF_SIZE];
 	struct pcap_pkthdr *h;
 	const u_char *data;
@@ -28,7 +28,7 @@ int pl_bench_walk_pcap(const char *path, int precision, uint64_t packets, uint64
 		if (n != packets)
 			return -EIO;
 		ret->items += n;
-		ret->ns = pl_clock_cpu_ns() - start;
+		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
 	return 0;
 }

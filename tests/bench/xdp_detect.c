@@ -28,9 +28,9 @@
 
 #include "base/clock.h"
 #include "base/complain.h"
-#include "base/cpu.h"
 #include "bpf/filter.h"
 #include "detect/kernel.h"
+#include "tests/bench/cpu.h"
 #include "tests/bench/least.h"
 #include "tests/bench/turn.h"
 #include "tests/bench/wire.h"

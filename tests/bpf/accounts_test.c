@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "base/test.h"
 #include "detect/direct.h"
 #include "detect/kernel_detect.h"
 #include "gen/gen.h"
+#include "tests/bench/cpu.h"
 
 #define MS UINT64_C(1000000)
 

@@ -20,12 +20,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/cpu.h"
 #include "base/test.h"
 #include "detect/direct.h"
 #include "detect/kernel_detect.h"
 #include "detect/turn.h"
 #include "forms.h"
+#include "tests/bench/cpu.h"
 #include "wire/cursor.h"
 
 #define MS         UINT64_C(1000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "base/cpu.h"
+#include "tests/bench/cpu.h"
 
 #include <math.h>
 #include <sched.h>

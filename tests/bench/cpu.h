@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processors: binding of threads, and the distance between two of them. */
+/* Processors: binding of threads, the time they have had, and the distance between two of them. */
 #pragma once
+
+#include "base/clock.h"
+
+/* CPU time of the calling thread. */
+static inline uint64_t pl_cpu_thread_ns(void)
+{
+	return pl_clock_read(CLOCK_THREAD_CPUTIME_ID);
+}
 
 /* Processors this process may run on; at least 1. */
 unsigned int pl_cpu_count(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counts processors, binds threads to them, and measures how far two are from each other. */
-#include "base/cpu.h"
+#include "tests/bench/cpu.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,8 +8,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-
-#include "base/clock.h"
 
 enum { ROUNDS = 21, TURNS = 2000 };
 
