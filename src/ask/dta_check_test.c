@@ -13,6 +13,7 @@
 #include "memory/postcards.h"
 #include "memory/region.h"
 #include "memory/sketch.h"
+#include "memory/test_sketch.h"
 
 static char folder[] = "/tmp/pathline-check-XXXXXX";
 static char paths[2][64];
@@ -221,13 +222,13 @@ static void test_sketch(bool loglog)
 			eq(pl_sketch_merge(&k, column, 1, cells), 0);
 		}
 	}
-	pl_sketch_complete(&k, 100);
+	sketch_complete(&k, 100);
 	/* 13 reports of 8 columns are an epoch: 26 of each reporter are two. */
 	eq(check(52, 2).right, 100, "the last epoch, whole");
 	eq(check(2 * 14, 2).right, 8, "or as much of it as was delivered");
 	/* A cell may be what it was by chance. */
 	ok(check(26, 1).wrong >= 90, "not the epoch before");
-	pl_sketch_complete(&k, 60);
+	sketch_complete(&k, 60);
 	ok(check(52, 2).right == 60 && check(52, 2).missing == 40,
 		"what is not complete is missing");
 	cell = (uint8_t *)pl_region_store(g, 0) + pl_sketch_place(&k, 59, 1).offset;

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <math.h>
 
-#include "memory/batch.h"
-
 int pl_counters_init(struct pl_counters *c, const struct pl_store_params *params, void *base)
 {
 	uint64_t bytes;
@@ -53,36 +51,6 @@ int pl_counters_add(const struct pl_counters *c, struct pl_key key, uint64_t inc
 		__atomic_store_n(cell, load(cell) - increment, __ATOMIC_RELAXED);
 	}
 	return -EOVERFLOW;
-}
-
-void pl_counters_add_shared(const struct pl_counters *c, struct pl_key key, uint64_t increment)
-{
-	for (unsigned int row = 0; row < c->rows; row++)
-		__atomic_fetch_add(cell_of(c, key, row), increment, __ATOMIC_RELAXED);
-}
-
-static inline __attribute__((always_inline)) void fetch_cells(
-	const struct pl_counters *c, const struct pl_key *keys, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		for (unsigned int row = 0; row < c->rows; row++)
-			pl_prefetch_all(cell_of(c, keys[i], row), sizeof(uint64_t), true);
-	}
-}
-
-unsigned int pl_counters_add_batch(const struct pl_counters *c, const struct pl_key *keys,
-	const uint64_t *increments, unsigned int n)
-{
-	unsigned int left_out = 0;
-
-	for (unsigned int from = 0; from < n; from += PL_GROUP) {
-		const unsigned int to = pl_group_end(from, n);
-
-		fetch_cells(c, keys + from, to - from);
-		for (unsigned int i = from; i < to; i++)
-			left_out += pl_counters_add(c, keys[i], increments[i]) != 0;
-	}
-	return left_out;
 }
 
 uint64_t pl_counters_get(const struct pl_counters *c, struct pl_key key)

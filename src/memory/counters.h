@@ -47,14 +47,6 @@ static inline uint64_t pl_counters_offset(
  * would pass 2^64 - 1. */
 int pl_counters_add(const struct pl_counters *c, struct pl_key key, uint64_t increment);
 
-/* Adds `increment`, for any number of writers at once. Cells wrap, as those of a NIC do. */
-void pl_counters_add_shared(const struct pl_counters *c, struct pl_key key, uint64_t increment);
-
-/* Adds n increments, for a single writer, and prefetches the cells. Returns the number left out
- * because of overflow. */
-unsigned int pl_counters_add_batch(const struct pl_counters *c, const struct pl_key *keys,
-	const uint64_t *increments, unsigned int n);
-
 /* ---- read side ---- */
 
 /* Estimate that may be too high: the true sum is at most `value`, and at least value - error with

@@ -4,10 +4,11 @@
 
 #include <errno.h>
 
-#include "memory/batch.h"
+#include "base/prefetch.h"
 #include "memory/words.h"
 
 #define SLOT_MAX (4 + PL_VALUE_MAX)
+#define GROUP    32u /* keys of a batch whose slots are prefetched together */
 
 int pl_key_write_init(struct pl_key_write *kw, const struct pl_store_params *params, void *base)
 {
@@ -79,6 +80,11 @@ void pl_key_write_put(
 		pl_words_store(kw->base + pl_key_write_offset(kw, key, n), words, 8 * n_words(kw));
 }
 
+static inline unsigned int group_end(unsigned int from, unsigned int n)
+{
+	return n - from < GROUP ? n : from + GROUP;
+}
+
 static inline __attribute__((always_inline)) void fetch_slots(
 	const struct pl_key_write *kw, const struct pl_key *keys, unsigned int n, bool write)
 {
@@ -92,8 +98,8 @@ static inline __attribute__((always_inline)) void fetch_slots(
 void pl_key_write_put_batch(const struct pl_key_write *kw, const struct pl_key *keys,
 	const void *values, unsigned int n)
 {
-	for (unsigned int from = 0; from < n; from += PL_GROUP) {
-		const unsigned int to = pl_group_end(from, n);
+	for (unsigned int from = 0; from < n; from += GROUP) {
+		const unsigned int to = group_end(from, n);
 
 		fetch_slots(kw, keys + from, to - from, true);
 		for (unsigned int i = from; i < to; i++)
@@ -207,8 +213,8 @@ void pl_key_write_get_batch(const struct pl_key_write *kw, const struct pl_key *
 	unsigned int n, unsigned int threshold, struct pl_key_write_result *ret_results,
 	void *ret_values)
 {
-	for (unsigned int from = 0; from < n; from += PL_GROUP) {
-		const unsigned int to = pl_group_end(from, n);
+	for (unsigned int from = 0; from < n; from += GROUP) {
+		const unsigned int to = group_end(from, n);
 
 		fetch_slots(kw, keys + from, to - from, false);
 		for (unsigned int i = from; i < to; i++)

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "memory/batch.h"
 #include "memory/words.h"
 
 #define CHUNK_MAX 128u /* PL_HOPS_MAX words and a check value */
@@ -162,32 +161,6 @@ int pl_postcards_put(
 	for (unsigned int c = 0; r == 0 && c < p->copies; c++)
 		pl_words_store(p->base + pl_postcards_offset(p, key, c), words, 8 * n_words(p));
 	return r;
-}
-
-static inline __attribute__((always_inline)) void fetch_chunks(
-	const struct pl_postcards *p, const struct pl_key *keys, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		for (unsigned int c = 0; c < p->copies; c++)
-			pl_prefetch_all(
-				p->base + pl_postcards_offset(p, keys[i], c), p->write_bytes, true);
-	}
-}
-
-unsigned int pl_postcards_put_batch(const struct pl_postcards *p, const struct pl_key *keys,
-	const uint32_t *values, const uint8_t *counts, unsigned int n)
-{
-	unsigned int refused = 0;
-
-	for (unsigned int from = 0; from < n; from += PL_GROUP) {
-		const unsigned int to = pl_group_end(from, n);
-
-		fetch_chunks(p, keys + from, to - from);
-		for (unsigned int i = from; i < to; i++)
-			refused += pl_postcards_put(p, keys[i], values + (size_t)i * p->hops,
-					   counts[i]) != 0;
-	}
-	return refused;
 }
 
 /* ---- sets of values ---- */

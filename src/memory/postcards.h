@@ -62,11 +62,6 @@ int pl_postcards_image(const struct pl_postcards *p, struct pl_key key, const ui
 int pl_postcards_put(
 	const struct pl_postcards *p, struct pl_key key, const uint32_t *values, unsigned int n);
 
-/* Writes n paths: that of keys[i] has counts[i] values at values + i * hops. Prefetches the chunks.
- * Returns the number of paths refused. */
-unsigned int pl_postcards_put_batch(const struct pl_postcards *p, const struct pl_key *keys,
-	const uint32_t *values, const uint8_t *counts, unsigned int n);
-
 /* ---- read side ---- */
 
 /* Set of values, built once, then only read. */

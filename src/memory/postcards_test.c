@@ -185,45 +185,6 @@ static void success(void)
 	free(p.base);
 }
 
-/* Into another store, with a path too long among them: the same bytes, one refused. */
-static void written_as_batch(const struct pl_postcards *one, const struct pl_key *keys, uint32_t n)
-{
-	struct pl_postcards many = make(PL_HASH_PATHLINE, one->chunks, one->hops, one->copies);
-	uint32_t *paths = calloc(n, 4 * (size_t)one->hops);
-	uint8_t *counts = calloc(n, 1);
-	unsigned int refused = 0;
-
-	for (uint32_t f = 0; f < n; f++) {
-		paths[f * one->hops] = f;
-		paths[f * one->hops + 1] = f + 1;
-		counts[f] = f % 3 == 0 ? (uint8_t)one->hops + 1 : 2;
-		refused += f % 3 == 0;
-	}
-	eq(pl_postcards_put_batch(&many, keys, paths, counts, n), refused, "a batch, some refused");
-	memeq(many.base, one->base, one->chunks * one->chunk_bytes,
-		"writes what single puts write");
-	free(paths);
-	free(counts);
-	free(many.base);
-}
-
-static void batches(void)
-{
-	enum { N = 300 };
-	struct pl_postcards p = make(PL_HASH_PATHLINE, 5000, 7, 2);
-	static struct pl_key keys[N];
-
-	for (uint32_t f = 0; f < N; f++) {
-		const uint32_t path[2] = { f, f + 1 };
-
-		keys[f] = pl_postcards_key(&p, &f, 4);
-		if (f % 3 != 0)
-			pl_postcards_put(&p, keys[f], path, 2);
-	}
-	written_as_batch(&p, keys, N);
-	free(p.base);
-}
-
 static void sets(void)
 {
 	static const uint32_t bad[] = { 1, PL_POSTCARD_BLANK };
@@ -257,7 +218,6 @@ int main(void)
 	foreign_chunks(PL_HASH_DTA);
 	foreign_chunks(PL_HASH_PATHLINE);
 	success();
-	batches();
 	sets();
 	return pl_test_done();
 }

@@ -99,7 +99,7 @@ int pl_query_path(struct pl_query *q, struct pl_key key, const struct pl_value_s
 int pl_query_entry(struct pl_query *q, uint32_t list, uint64_t number, enum pl_answer *ret_answer,
 	void *ret_entry, struct pl_diag *diag);
 
-/* Estimates as pl_sketch_estimate does; lowers `complete` to the number of complete columns
+/* Estimates as pl_sketch_bound does; lowers `complete` to the number of complete columns
  * afterwards. */
 int pl_query_estimate(struct pl_query *q, struct pl_key key, struct pl_estimate *ret,
 	bool *ret_saturated, struct pl_diag *diag);

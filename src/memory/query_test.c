@@ -7,6 +7,7 @@
 
 #include "base/test.h"
 #include "memory/test_memory.h"
+#include "memory/test_sketch.h"
 
 #define KEYS 3000u
 
@@ -165,15 +166,15 @@ static void sketch_rows(uint32_t kind, uint32_t rows, uint32_t cell_bytes, uint6
 
 	(void)pl_sketch_init(&s, &params, base);
 	for (uint32_t k = 0; k < KEYS; k++)
-		pl_sketch_add(&s, pl_sketch_key(&s, &k, 4), k);
-	pl_sketch_complete(&s, columns);
+		sketch_add(&s, pl_sketch_key(&s, &k, 4), k);
+	sketch_complete(&s, columns);
 	eq(pl_query_init(&q, &params, &source), 0);
 	eq(pl_query_begin(&q, NULL), 0);
 	eq(q.complete, columns);
 	for (uint32_t k = 0; k < 2 * KEYS && !many; k++) {
 		const struct pl_key key = pl_sketch_key(&s, &k, 4);
 
-		(void)pl_sketch_estimate(&s, key, pl_sketch_total(&s), &e[0], &saturated[0]);
+		(void)sketch_estimate(&s, key, pl_sketch_total(&s), &e[0], &saturated[0]);
 		differ += pl_query_estimate(&q, key, &e[1], &saturated[1], NULL) != 0 ||
 			  e[0].value != e[1].value || e[0].error != e[1].error ||
 			  saturated[0] != saturated[1];
@@ -187,11 +188,11 @@ static void sketch_rows(uint32_t kind, uint32_t rows, uint32_t cell_bytes, uint6
 		eq(pl_query_cardinality(&q, &keys[1], &error[1], NULL), -EBADMSG);
 	}
 	/* It is emptied for the next: fewer are complete from then on. */
-	pl_sketch_complete(&s, 3);
+	sketch_complete(&s, 3);
 	eq(many ? pl_query_begin(&q, NULL)
 		: pl_query_estimate(&q, pl_sketch_key(&s, "k", 1), &e[1], &saturated[1], NULL),
 		0);
-	pl_sketch_complete(&s, columns);
+	sketch_complete(&s, columns);
 	eq(q.complete, 3, "what was seen once holds");
 	free(base);
 }

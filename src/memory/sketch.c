@@ -95,27 +95,7 @@ static inline void merge_cell(const struct pl_sketch *s, uint8_t *cell, uint64_t
 		store(s, cell, after);
 }
 
-/* ---- local put ---- */
-
-static uint64_t rank_of(struct pl_key key)
-{
-	/* Another mix than the one that chose the register. */
-	uint64_t bits =
-		pl_hash_mix(key.h, UINT64_C(0x72616e6b)) | UINT64_C(1) << (64 - PL_SKETCH_RANK_MAX);
-
-	return (uint64_t)__builtin_clzll(bits) + 1;
-}
-
-void pl_sketch_add(const struct pl_sketch *s, struct pl_key key, uint64_t weight)
-{
-	if (s->kind == PL_SKETCH_HYPERLOGLOG)
-		weight = rank_of(key);
-	for (unsigned int row = 0; row < s->rows; row++) {
-		uint64_t column = pl_key_slot(&s->hashing, key, row, s->columns);
-
-		merge_cell(s, cell_of(s, column * s->rows + row), weight);
-	}
-}
+/* ---- merging ---- */
 
 bool pl_sketch_plausible(const struct pl_sketch *s, const void *cells, uint64_t bytes)
 {
@@ -140,13 +120,6 @@ int pl_sketch_merge(const struct pl_sketch *s, uint64_t first, uint64_t n, const
 	for (uint64_t i = 0; i < n_cells; i++)
 		merge_cell(s, cell_of(s, first * s->rows + i), fetch(s, from + i * s->cell_bytes));
 	return 0;
-}
-
-void pl_sketch_complete(const struct pl_sketch *s, uint64_t n)
-{
-	void *word = s->base;
-
-	__atomic_store_n((uint64_t *)word, n, __ATOMIC_RELEASE);
 }
 
 /* ---- read side ---- */
@@ -187,19 +160,6 @@ int pl_sketch_bound(const struct pl_sketch *s, uint64_t value, double total,
 	};
 	*ret_saturated = value == largest(s);
 	return 0;
-}
-
-int pl_sketch_estimate(const struct pl_sketch *s, struct pl_key key, double total,
-	struct pl_estimate *ret, bool *ret_saturated)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (unsigned int row = 0; row < s->rows && s->kind == PL_SKETCH_COUNT_MIN; row++) {
-		uint64_t v = load(s, s->base + pl_sketch_offset(s, key, row));
-
-		least = v < least ? v : least;
-	}
-	return pl_sketch_bound(s, least, total, ret, ret_saturated);
 }
 
 /* Ertl, "New cardinality estimation algorithms for HyperLogLog sketches" (2017): registers at zero,

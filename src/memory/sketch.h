@@ -52,10 +52,7 @@ static inline uint64_t pl_sketch_offset(
 	return PL_SKETCH_CELLS_AT + (column * s->rows + row) * s->cell_bytes;
 }
 
-/* ---- local put ---- */
-
-/* Adds one key: count-min adds `weight` in each row, HyperLogLog notes the key. */
-void pl_sketch_add(const struct pl_sketch *s, struct pl_key key, uint64_t weight);
+/* ---- merging ---- */
 
 /* True when keys can have made these cells of HyperLogLog; always true for count-min. */
 bool pl_sketch_plausible(const struct pl_sketch *s, const void *cells, uint64_t bytes);
@@ -66,20 +63,12 @@ bool pl_sketch_plausible(const struct pl_sketch *s, const void *cells, uint64_t 
  * sees to it. */
 int pl_sketch_merge(const struct pl_sketch *s, uint64_t first, uint64_t n, const void *cells);
 
-/* Marks columns 0 .. n - 1 as complete. */
-void pl_sketch_complete(const struct pl_sketch *s, uint64_t n);
-
 /* ---- read side ---- */
 
 /* Number n of complete columns: columns 0 .. n - 1 are of the present sketch, with all reporters in
  * them; the others may hold an earlier one's. A number above the columns of the sketch counts as 0.
  * Columns read before are of the present sketch when n is no less afterwards. */
 uint64_t pl_sketch_completed(const struct pl_sketch *s);
-
-/* Count-min: estimates by the smallest cell of the key. `saturated`: that cell stands at its
- * largest value, the true sum may be higher. Returns -EINVAL for other kinds. */
-int pl_sketch_estimate(const struct pl_sketch *s, struct pl_key key, double total,
-	struct pl_estimate *ret, bool *ret_saturated);
 
 /* Sum of the first row's cells. */
 double pl_sketch_total(const struct pl_sketch *s);
@@ -89,9 +78,10 @@ double pl_sketch_total(const struct pl_sketch *s);
 int pl_sketch_cardinality(const struct pl_sketch *s, double *ret_keys, double *ret_error);
 
 /* Functions for bytes read from elsewhere (query.h): the number of complete columns by the store's
- * first word; the value of a cell; the sum with n more columns, which begins at 0; the estimate of
- * a key whose smallest cell is `value`; n more registers counted by their rank (-EBADMSG when one
- * is too large), and the number of keys that follows from all ranks. */
+ * first word; the value of a cell; the sum with n more columns, which begins at 0; count-min's
+ * estimate of a key whose smallest cell is `value` (`saturated`: the cell stands at its largest
+ * value, the true sum may be higher; -EINVAL for other kinds); n more registers counted by their
+ * rank (-EBADMSG when one is too large), and the number of keys that follows from all ranks. */
 static inline uint64_t pl_sketch_completed_of(const struct pl_sketch *s, uint64_t word)
 {
 	return word <= s->columns ? word : 0;

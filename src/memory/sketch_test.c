@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/test.h"
 #include "memory/test_memory.h"
+#include "memory/test_sketch.h"
 
 static struct pl_sketch make(uint32_t kind, uint64_t columns, uint32_t rows, uint32_t cell_bytes)
 {
@@ -49,8 +50,8 @@ static void merging(uint32_t kind, uint32_t rows, uint32_t cell_bytes)
 	unsigned int refused = 0;
 
 	for (uint32_t i = 0; i < 50000; i++) {
-		pl_sketch_add(i % 3 == 0 ? &a : &b, key_of(&a, i % 9000), i);
-		pl_sketch_add(&both, key_of(&a, i % 9000), i);
+		sketch_add(i % 3 == 0 ? &a : &b, key_of(&a, i % 9000), i);
+		sketch_add(&both, key_of(&a, i % 9000), i);
 	}
 	for (uint64_t c = 0; c < COLUMNS; c += 8)
 		refused += pl_sketch_merge(&sum, c, 8, cells_of(&a, c, 8)) != 0 ||
@@ -65,7 +66,7 @@ static void merging(uint32_t kind, uint32_t rows, uint32_t cell_bytes)
 	memeq(cells_of(&sum, 0, COLUMNS), cells_of(&both, 0, COLUMNS), bytes_of(&both),
 		"nothing changed");
 	eq(pl_sketch_completed(&sum), 0);
-	pl_sketch_complete(&sum, COLUMNS);
+	sketch_complete(&sum, COLUMNS);
 	eq(pl_sketch_completed(&sum), COLUMNS);
 	memeq(cells_of(&sum, 0, COLUMNS), cells_of(&both, 0, COLUMNS), bytes_of(&both),
 		"the word of completion stands apart");
@@ -89,7 +90,7 @@ static void count_min(void)
 		uint32_t k = (uint32_t)(KEYS * pl_rng_unit(&rng) * pl_rng_unit(&rng));
 
 		truth[k] += 10;
-		pl_sketch_add(&s, key_of(&s, k), 10);
+		sketch_add(&s, key_of(&s, k), 10);
 	}
 	total = pl_sketch_total(&s);
 	ok(total == 2000000, "the total");
@@ -97,7 +98,7 @@ static void count_min(void)
 		struct pl_estimate e;
 		bool saturated;
 
-		if (pl_sketch_estimate(&s, key_of(&s, k), total, &e, &saturated) < 0 || saturated)
+		if (sketch_estimate(&s, key_of(&s, k), total, &e, &saturated) < 0 || saturated)
 			ok(false, "key %u", k);
 		low += e.value < truth[k];
 		beyond += (double)(e.value - truth[k]) > e.error;
@@ -115,11 +116,11 @@ static void saturation(void)
 	struct pl_estimate e;
 	bool saturated;
 
-	pl_sketch_add(&s, key, UINT32_MAX - 1);
-	eq(pl_sketch_estimate(&s, key, 0, &e, &saturated), 0);
+	sketch_add(&s, key, UINT32_MAX - 1);
+	eq(sketch_estimate(&s, key, 0, &e, &saturated), 0);
 	ok(e.value == UINT32_MAX - 1 && !saturated, "one below the largest");
 	eq(pl_sketch_merge(&s, 0, 100, cells_of(&s, 0, 100)), 0, "merged with itself");
-	eq(pl_sketch_estimate(&s, key, 0, &e, &saturated), 0);
+	eq(sketch_estimate(&s, key, 0, &e, &saturated), 0);
 	ok(e.value == UINT32_MAX && saturated, "stops at the largest and says so");
 	free(s.base);
 }
@@ -136,14 +137,14 @@ static void cardinalities(void)
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		for (uint32_t k = done / 2; k < counts[i]; k++) /* half of them again */
-			pl_sketch_add(&s, key_of(&s, k), 1);
+			sketch_add(&s, key_of(&s, k), 1);
 		done = counts[i];
 		eq(pl_sketch_cardinality(&s, &keys, &error), 0);
 		ok(fabs(keys - done) <= 3 * error * done + 0.01 * (done <= 10),
 			"%u keys: %.1f, standard error %.2f %%", done, keys, 100 * error);
 	}
 	eq(-pl_sketch_merge(&s, 0, 2, bad), EINVAL, "a register that no key makes");
-	eq(-pl_sketch_estimate(&s, key_of(&s, 1), 0, &e, &saturated), EINVAL, "has no sums");
+	eq(-sketch_estimate(&s, key_of(&s, 1), 0, &e, &saturated), EINVAL, "has no sums");
 	s.base[64] = 62;
 	eq(-pl_sketch_cardinality(&s, &keys, &error), EBADMSG, "and a damaged one");
 	free(s.base);

@@ -13,6 +13,7 @@
 #include "memory/postcards.h"
 #include "memory/region.h"
 #include "memory/sketch.h"
+#include "memory/test_sketch.h"
 
 #define FILE_MAX 65536u
 
@@ -94,9 +95,9 @@ static void ask_others(const struct pl_store_params *params, void *base)
 		must(pl_sketch_init(&s, params, base) == 0);
 		if (pl_sketch_cardinality(&s, &keys, &error) == 0)
 			must(keys >= 0);
-		(void)pl_sketch_estimate(
+		(void)sketch_estimate(
 			&s, pl_sketch_key(&s, "k", 1), pl_sketch_total(&s), &e, &saturated);
-		pl_sketch_add(&s, pl_sketch_key(&s, "k", 1), 1);
+		sketch_add(&s, pl_sketch_key(&s, "k", 1), 1);
 		(void)pl_sketch_merge(&s, 0, s.columns, (const uint8_t *)base + PL_SKETCH_CELLS_AT);
 	}
 }
