@@ -150,11 +150,13 @@ static void arrive(void)
 			continue;
 		}
 		sim.flight[i] = sim.flight[--sim.n_flight];
-		if (d.nack)
+		if (d.nack) {
 			pl_reporter_nack(sim.reporters[d.reporter], sim.now, d.data, d.bytes);
-		else
-			pl_translator_datagram(sim.translator, sim.now, &here, (uint16_t)d.reporter,
+		} else {
+			pl_translator_push(sim.translator, sim.now, &here, (uint16_t)d.reporter,
 				d.data, d.bytes);
+			pl_translator_done(sim.translator);
+		}
 	}
 }
 
@@ -240,7 +242,13 @@ static void put_columns(uint32_t r, uint32_t first, uint32_t n)
 			cells[i][row] = __builtin_bswap32(v);
 		}
 	}
-	PUT(pl_reporter_sketch(sim.reporters[r], sim.now, SKETCH, 1, first, cells, n * 8));
+	PUT(pl_reporter_put(sim.reporters[r], sim.now,
+		&(const struct pl_dta_report){ .op = PL_DTA_SKETCH,
+			.store = SKETCH,
+			.epoch = 1,
+			.first_column = first,
+			.data = (const void *)cells,
+			.data_bytes = n * 8 }));
 }
 
 static void put_all(void)

@@ -480,18 +480,3 @@ int pl_reporter_postcard(struct pl_reporter *r, uint64_t now_ns, uint16_t store,
 
 	return pl_reporter_put(r, now_ns, &report);
 }
-
-int pl_reporter_sketch(struct pl_reporter *r, uint64_t now_ns, uint16_t store, uint32_t epoch,
-	uint32_t first_column, const void *columns, uint32_t bytes)
-{
-	const struct pl_dta_report report = {
-		.op = PL_DTA_SKETCH,
-		.store = store,
-		.epoch = epoch,
-		.first_column = first_column,
-		.data = columns,
-		.data_bytes = bytes,
-	};
-
-	return pl_reporter_put(r, now_ns, &report);
-}

@@ -87,8 +87,8 @@ void pl_reporter_free(struct pl_reporter *r);
  */
 int pl_reporter_put(struct pl_reporter *r, uint64_t now_ns, const struct pl_dta_report *report);
 
-/* As pl_reporter_put for each primitive, with as many copies as the store has, in published forms
- * as configured. Published forms: store 0, keys of 4 bytes, no path length, no sketches. */
+/* As pl_reporter_put for each primitive but sketches, with as many copies as the store has, in published forms
+ * as configured. Published forms: store 0, keys of 4 bytes, no path length. */
 int pl_reporter_key_write(struct pl_reporter *r, uint64_t now_ns, uint16_t store, const void *key,
 	uint8_t key_bytes, const void *value, uint32_t value_bytes);
 int pl_reporter_append(struct pl_reporter *r, uint64_t now_ns, uint16_t store, uint32_t list,
@@ -97,9 +97,6 @@ int pl_reporter_increment(struct pl_reporter *r, uint64_t now_ns, uint16_t store
 	uint8_t key_bytes, uint64_t increment);
 int pl_reporter_postcard(struct pl_reporter *r, uint64_t now_ns, uint16_t store, const void *key,
 	uint8_t key_bytes, uint8_t hop, uint8_t path_length, uint32_t value);
-/* `columns` are as in the report: cells in network order. */
-int pl_reporter_sketch(struct pl_reporter *r, uint64_t now_ns, uint16_t store, uint32_t epoch,
-	uint32_t first_column, const void *columns, uint32_t bytes);
 
 /* Takes a datagram from the translator's address: a NACK, an answer, or anything else. */
 void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes, size_t n);

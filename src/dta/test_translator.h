@@ -64,7 +64,8 @@ static const struct pl_addr from = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
 __attribute__((unused)) static void send_bytes(
 	struct pl_translator *t, uint64_t now, const void *p, size_t n)
 {
-	pl_translator_datagram(t, now, &from, 777, p, n);
+	pl_translator_push(t, now, &from, 777, p, n);
+	pl_translator_done(t);
 }
 
 __attribute__((unused)) static void send_report(

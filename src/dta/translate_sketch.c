@@ -235,22 +235,6 @@ static void write_columns(struct pl_translator *t, struct store *s, bool all)
 		write_completed(t, s, k->written == k->merged.columns);
 }
 
-static void progress_of(const struct store *s, struct pl_sketch_progress *ret)
-{
-	const struct sketch_state *k = &s->sketch;
-
-	*ret = (struct pl_sketch_progress){
-		.begun = k->begun,
-		.epoch = k->epoch,
-		.complete = k->complete,
-		.reporters = k->n_reporters,
-	};
-	for (uint32_t i = 0; i < s->config.reporters; i++) {
-		if (i >= k->n_reporters || k->reporters[i].next < k->merged.columns)
-			ret->behind |= UINT64_C(1) << i;
-	}
-}
-
 /* Ends an epoch: writes its complete columns, takes no more. */
 static void end_epoch(struct pl_translator *t, struct store *s)
 {
@@ -260,12 +244,10 @@ static void end_epoch(struct pl_translator *t, struct store *s)
 		return;
 	write_columns(t, s, true);
 	k->over = true;
-	if (k->complete == k->merged.columns) {
+	if (k->complete == k->merged.columns)
 		t->count.epochs_complete++;
-	} else {
+	else
 		t->count.epochs_incomplete++;
-		progress_of(s, &k->incomplete);
-	}
 }
 
 static void begin_epoch(struct pl_translator *t, struct store *s, const struct intake *in)
@@ -381,16 +363,3 @@ const struct primitive pl_translate_sketch = {
 	.tick = sketch_tick,
 	.due = sketch_due,
 };
-
-int pl_translator_sketch(const struct pl_translator *t, unsigned int store,
-	struct pl_sketch_progress *ret_present, struct pl_sketch_progress *ret_incomplete)
-{
-	const struct store *s;
-
-	if (store >= t->n_stores || t->stores[store].config.params.primitive != PL_SKETCH)
-		return -EINVAL;
-	s = &t->stores[store];
-	progress_of(s, ret_present);
-	*ret_incomplete = s->sketch.incomplete;
-	return 0;
-}

@@ -397,13 +397,6 @@ bool pl_translator_packet(struct pl_translator *t, uint64_t now_ns, const struct
 	return true;
 }
 
-void pl_translator_datagram(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
-	uint16_t from_port, const void *bytes, size_t n)
-{
-	pl_translator_push(t, now_ns, from, from_port, bytes, n);
-	pl_translator_deliver(t);
-}
-
 bool pl_translator_report(struct pl_translator *t, uint64_t now_ns, const struct pl_dta_report *r)
 {
 	static const struct pl_addr here;

@@ -141,14 +141,9 @@ void pl_translator_free(struct pl_translator *t);
 uint64_t pl_translator_memory(const struct pl_translator *t);
 
 /*
- * Takes a datagram of any bytes from the DTA port. `now_ns` never goes back; any clock. Its
- * operations have been given to the sink when it returns.
+ * Takes a datagram of any bytes from the DTA port. `now_ns` never goes back; any clock. Operations
+ * are given to the sink PL_OPS_MAX at a time, the last ones by pl_translator_done.
  */
-void pl_translator_datagram(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
-	uint16_t from_port, const void *bytes, size_t n);
-
-/* As pl_translator_datagram for many: operations are given to the sink PL_OPS_MAX at a time, the
- * last ones by pl_translator_done. */
 void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
 	uint16_t from_port, const void *bytes, size_t n);
 void pl_translator_done(struct pl_translator *t);
@@ -199,21 +194,6 @@ struct pl_translator_held {
 	uint64_t entries, increments, postcards;
 };
 struct pl_translator_held pl_translator_held(const struct pl_translator *t);
-
-/* Progress of a sketch. */
-struct pl_sketch_progress {
-	bool begun;
-	uint32_t epoch;
-	uint64_t complete;  /* columns that all reporters delivered */
-	uint32_t reporters; /* reporters that delivered a column */
-	/* bit r: reporter r, in the order of first columns, has not delivered all; reporters that
-	 * are not known yet count as behind */
-	uint64_t behind;
-};
-/* Reads the progress of the present epoch, and of the last one that ended incomplete. Returns
- * -EINVAL when the store is not a sketch. */
-int pl_translator_sketch(const struct pl_translator *t, unsigned int store,
-	struct pl_sketch_progress *ret_present, struct pl_sketch_progress *ret_incomplete);
 
 /*
  * Chooses the collector of a key of a store, of n: the one with the highest mix of key and number

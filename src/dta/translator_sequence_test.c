@@ -79,7 +79,8 @@ static void numbered(struct pl_translator *t, uint64_t now, uint16_t port, uint3
 
 		ok(pl_dta_put(&b, &r) == 0);
 	}
-	pl_translator_datagram(t, now, &from, port, out, b.len);
+	pl_translator_push(t, now, &from, port, out, b.len);
+	pl_translator_done(t);
 }
 
 static uint32_t asked_for(void)
@@ -227,7 +228,8 @@ static void test_policy(void)
 		.sequenced = true };
 	unsigned int home;
 
-	pl_translator_datagram(t, 1, &stranger, 1, "x", 1);
+	pl_translator_push(t, 1, &stranger, 1, "x", 1);
+	pl_translator_done(t);
 	eq(c->refused[PL_REFUSED_ACCESS], 1);
 	send_report(t, 1, &r);
 	eq(n_ops, 2);

@@ -82,7 +82,6 @@ struct sketch_state {
 		bool refused;  /* a request for another place was refused */
 	} heard[PL_SKETCH_REPORTERS_MAX], known[PL_SKETCH_REPORTERS_MAX];
 	uint32_t n_heard, n_known;
-	struct pl_sketch_progress incomplete; /* the last incomplete epoch */
 };
 
 struct store {

@@ -142,7 +142,8 @@ static void run(struct pl_translator *t, struct seen *s, const uint8_t *data, si
 			if (n > pl_cursor_left(&c))
 				n = (uint16_t)pl_cursor_left(&c);
 			datagram = pl_cursor_split(&c, n);
-			pl_translator_datagram(t, now, &from, sender >> 3, datagram.pos, n);
+			pl_translator_push(t, now, &from, sender >> 3, datagram.pos, n);
+			pl_translator_done(t);
 		}
 		accounts(t, s);
 		pl_translator_tick(t, now);
