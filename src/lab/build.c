@@ -13,7 +13,6 @@
 
 #include "base/file.h"
 #include "lab/change.h"
-#include "netio/rtnl.h"
 #include "netio/rtnl_net.h"
 
 #define NETNS_FOLDER "/run/netns"

@@ -25,7 +25,7 @@
 #include "base/test.h"
 #include "netio/port.h"
 #include "netio/rights.h"
-#include "netio/rtnl.h"
+#include "netio/test_veth.h"
 
 #define FRAME_BYTES 60
 
@@ -76,7 +76,7 @@ static bool comes_to(int wanted)
 
 static int make(void)
 {
-	int r = pl_rtnl_veth("plf0", "plf1", -1, 1);
+	int r = veth_make("plf0", "plf1", -1, 1);
 
 	if (r == 0)
 		r = pl_rtnl_up("plf1", true);
@@ -128,7 +128,7 @@ static int give_carrier(void)
 
 static int take_away(void)
 {
-	return pl_rtnl_remove("plf1");
+	return veth_remove("plf1");
 }
 
 static void test_changes(void)
@@ -440,7 +440,7 @@ int main(void)
 {
 	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
 		return pl_test_skip("needs root and network namespaces");
-	if (!ok(pl_rtnl_hush() == 0 && make() == 0, "a veth pair") || !open_port(2048))
+	if (!ok(veth_hush() == 0 && make() == 0, "a veth pair") || !open_port(2048))
 		return pl_test_done();
 	test_changes();
 	(void)pl_port_close(port);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes addresses, neighbours, routes and rates by netlink. */
+/* Makes and sets up interfaces, addresses, neighbours, routes and rates by netlink. */
 #include "netio/rtnl_net.h"
 
 #include <errno.h>
@@ -25,7 +25,12 @@ static void add_end(struct pl_rtnl_request *q, const struct pl_rtnl_end *e)
 	pl_rtnl_add(q, IFLA_IFNAME, e->name, strlen(e->name) + 1);
 	if (e->mac != NULL)
 		pl_rtnl_add(q, IFLA_ADDRESS, e->mac, 6);
-	pl_rtnl_add(q, IFLA_NET_NS_FD, &e->ns, sizeof(e->ns));
+	if (e->queues != 0) {
+		pl_rtnl_add(q, IFLA_NUM_TX_QUEUES, &e->queues, sizeof(e->queues));
+		pl_rtnl_add(q, IFLA_NUM_RX_QUEUES, &e->queues, sizeof(e->queues));
+	}
+	if (e->ns >= 0)
+		pl_rtnl_add(q, IFLA_NET_NS_FD, &e->ns, sizeof(e->ns));
 }
 
 int pl_rtnl_veth_between(const struct pl_rtnl_end *a, const struct pl_rtnl_end *b)
@@ -47,17 +52,32 @@ int pl_rtnl_veth_between(const struct pl_rtnl_end *a, const struct pl_rtnl_end *
 	return pl_rtnl_ask(&q);
 }
 
-static uint8_t family(const struct pl_addr *a)
+/* Begins a request to set up an interface. */
+static struct ifinfomsg *about(struct pl_rtnl_request *q, const char *interface)
 {
-	return pl_addr_is_v4(a) ? AF_INET : AF_INET6;
+	struct ifinfomsg *info = pl_rtnl_begin(q, RTM_NEWLINK, 0, sizeof(*info));
+
+	info->ifi_index = (int)if_nametoindex(interface);
+	return info;
 }
 
-static void add_addr(struct pl_rtnl_request *q, uint16_t type, const struct pl_addr *a)
+int pl_rtnl_up(const char *interface, bool up)
 {
-	if (pl_addr_is_v4(a))
-		pl_rtnl_add(q, type, a->b + 12, 4);
-	else
-		pl_rtnl_add(q, type, a->b, 16);
+	struct pl_rtnl_request q;
+	struct ifinfomsg *info = about(&q, interface);
+
+	info->ifi_change = IFF_UP;
+	info->ifi_flags = up ? IFF_UP : 0;
+	return info->ifi_index == 0 ? -ENODEV : pl_rtnl_ask(&q);
+}
+
+int pl_rtnl_mtu(const char *interface, uint32_t mtu)
+{
+	struct pl_rtnl_request q;
+	struct ifinfomsg *info = about(&q, interface);
+
+	pl_rtnl_add(&q, IFLA_MTU, &mtu, sizeof(mtu));
+	return info->ifi_index == 0 ? -ENODEV : pl_rtnl_ask(&q);
 }
 
 int pl_rtnl_address(const char *interface, const struct pl_addr *addr, unsigned int bits)
@@ -65,12 +85,12 @@ int pl_rtnl_address(const char *interface, const struct pl_addr *addr, unsigned 
 	struct pl_rtnl_request q;
 	struct ifaddrmsg *m = pl_rtnl_begin(&q, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
 
-	m->ifa_family = family(addr);
+	m->ifa_family = pl_rtnl_family(addr);
 	m->ifa_prefixlen = (uint8_t)bits;
 	m->ifa_flags = IFA_F_NODAD;
 	m->ifa_index = if_nametoindex(interface);
-	add_addr(&q, IFA_LOCAL, addr);
-	add_addr(&q, IFA_ADDRESS, addr);
+	pl_rtnl_add_addr(&q, IFA_LOCAL, addr);
+	pl_rtnl_add_addr(&q, IFA_ADDRESS, addr);
 	return m->ifa_index == 0 ? -ENODEV : pl_rtnl_ask(&q);
 }
 
@@ -79,10 +99,10 @@ int pl_rtnl_neighbour(const char *interface, const struct pl_addr *addr, const u
 	struct pl_rtnl_request q;
 	struct ndmsg *m = pl_rtnl_begin(&q, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
 
-	m->ndm_family = family(addr);
+	m->ndm_family = pl_rtnl_family(addr);
 	m->ndm_ifindex = (int)if_nametoindex(interface);
 	m->ndm_state = NUD_PERMANENT;
-	add_addr(&q, NDA_DST, addr);
+	pl_rtnl_add_addr(&q, NDA_DST, addr);
 	pl_rtnl_add(&q, NDA_LLADDR, mac, 6);
 	return m->ndm_ifindex == 0 ? -ENODEV : pl_rtnl_ask(&q);
 }
@@ -98,7 +118,7 @@ static int add_hops(struct pl_rtnl_request *q, const struct pl_rtnl_hop *hops, u
 		h->rtnh_ifindex = (int)if_nametoindex(hops[i].interface);
 		if (h->rtnh_ifindex == 0)
 			return -ENODEV;
-		add_addr(q, RTA_GATEWAY, hops[i].via);
+		pl_rtnl_add_addr(q, RTA_GATEWAY, hops[i].via);
 		h->rtnh_len = (uint16_t)(q->u.h.nlmsg_len - begin);
 	}
 	pl_rtnl_nest_end(q, at);
@@ -114,14 +134,14 @@ int pl_rtnl_route(
 
 	if (n > PL_RTNL_HOPS_MAX)
 		return -E2BIG;
-	*m = (struct rtmsg){ .rtm_family = family(to),
+	*m = (struct rtmsg){ .rtm_family = pl_rtnl_family(to),
 		.rtm_dst_len = (uint8_t)bits,
 		.rtm_table = RT_TABLE_MAIN,
 		.rtm_protocol = RTPROT_BOOT,
 		.rtm_scope = RT_SCOPE_UNIVERSE,
 		.rtm_type = RTN_UNICAST };
 	if (bits > 0)
-		add_addr(&q, RTA_DST, to);
+		pl_rtnl_add_addr(&q, RTA_DST, to);
 	r = add_hops(&q, hops, n);
 	return r < 0 ? r : pl_rtnl_ask(&q);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Configures a network by netlink, in the calling thread's network namespace: veth pairs,
- * addresses, neighbours, routes with equal next hops, rates. Needs CAP_NET_ADMIN. All return 0 or
+ * Configures a network by netlink, in the calling thread's network namespace: veth pairs
+ * and interfaces, addresses, neighbours, routes with equal next hops, rates. Needs CAP_NET_ADMIN. All return 0 or
  * negative errno; -ENODEV when there is no interface of the name.
  */
 #pragma once
@@ -11,12 +11,13 @@
 
 #include "base/addr.h"
 
-/* One end of a veth pair: its name, its MAC address (NULL: any), and the namespace it is put into
- * (a descriptor of /proc/PID/ns/net). */
+/* One end of a veth pair: its name, its MAC address (NULL: any), the namespace it is put into (a
+ * descriptor of /proc/PID/ns/net; -1: this one), and its queues (0: one). */
 struct pl_rtnl_end {
 	const char *name;
 	const uint8_t *mac;
 	int ns;
+	uint32_t queues;
 };
 
 #define PL_RTNL_HOPS_MAX 128
@@ -26,8 +27,10 @@ struct pl_rtnl_hop {
 	const struct pl_addr *via;
 };
 
-/* Creates a veth pair directly in the namespaces of its ends: it never appears in this one. */
+/* Creates a veth pair directly in the namespaces of its ends. */
 int pl_rtnl_veth_between(const struct pl_rtnl_end *a, const struct pl_rtnl_end *b);
+int pl_rtnl_up(const char *interface, bool up);
+int pl_rtnl_mtu(const char *interface, uint32_t mtu);
 /* Adds an address. bits: length of the prefix in the address's own family, at most 32 or 128.
  * Without IPv6 duplicate address detection. */
 int pl_rtnl_address(const char *interface, const struct pl_addr *addr, unsigned int bits);

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/test.h"
 #include "netio/link.h"
-#include "netio/rtnl.h"
+#include "netio/test_veth.h"
 
 #include "bpf/collect.skel.h" /* knows the types above only by name */
 
@@ -179,7 +179,7 @@ static void expect(struct pl_link_monitor *m, enum pl_link_change wanted, const 
 
 static int make_up(const char *name)
 {
-	int r = pl_rtnl_veth(name, "pln1", -1, 1);
+	int r = veth_make(name, "pln1", -1, 1);
 
 	if (r == 0)
 		r = pl_rtnl_up("pln1", true);
@@ -190,7 +190,7 @@ static bool rename_to(const char *from, const char *to)
 {
 	char command[96];
 
-	/* netio/rtnl.h cannot rename: only this test needs it. */
+	/* netio/rtnl_net.h cannot rename: only this test needs it. */
 	snprintf(command, sizeof(command), "ip link set %s down && ip link set %s name %s", from,
 		from, to);
 	return system(command) == 0; /* NOLINT(cert-env33-c) */
@@ -206,7 +206,7 @@ static void test_monitor(void)
 	ok(pl_link_open(&m, "a/b", &diag) == -EINVAL, "%s", diag.text);
 	ok(pl_link_open(&m, "", &diag) == -EINVAL, "%s", diag.text);
 	ok(pl_link_open(&m, "a-name-of-16-char", &diag) == -EINVAL, "%s", diag.text);
-	pl_rtnl_remove("pln0");
+	veth_remove("pln0");
 	eq((uint64_t)make_up("pln0"), 0, "a new pair");
 	if (!ok(pl_link_open(&m, "pln0", &diag) == 0, "a monitor: %s", diag.text))
 		return;
@@ -227,7 +227,7 @@ static void test_monitor(void)
 	pl_rtnl_up("pln7", true);
 	expect(&m, PL_LINK_UP, "tells up under it");
 	old = m.ifindex;
-	eq((uint64_t)pl_rtnl_remove("pln7"), 0, "removed");
+	eq((uint64_t)veth_remove("pln7"), 0, "removed");
 	if (next(&m) == PL_LINK_DOWN)
 		expect(&m, PL_LINK_GONE, "tells gone");
 	eq((uint64_t)m.ifindex, 0, "and has no number");
@@ -235,7 +235,7 @@ static void test_monitor(void)
 	expect(&m, PL_LINK_BACK, "tells back");
 	ok(m.ifindex != 0 && m.ifindex != old, "under another number");
 	pl_link_close(&m);
-	pl_rtnl_remove("pln7");
+	veth_remove("pln7");
 }
 
 int main(void)

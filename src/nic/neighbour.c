@@ -4,81 +4,17 @@
 
 #include <errno.h>
 #include <linux/neighbour.h>
-#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "netio/rtnl_message.h"
+
 #define DISCARD_PORT 9
 
-/* A request and its answer: netlink messages of a few attributes. */
-struct question {
-	union {
-		struct nlmsghdr h;
-		uint8_t bytes[256];
-	} u;
-};
-
-struct answer {
-	union {
-		struct nlmsghdr h;
-		uint8_t bytes[8192];
-	} u;
-};
-
-static void add_attr(struct question *q, uint16_t type, const void *data, size_t bytes)
-{
-	struct rtattr *a = (struct rtattr *)(void *)(q->u.bytes + NLMSG_ALIGN(q->u.h.nlmsg_len));
-
-	a->rta_type = type;
-	a->rta_len = (uint16_t)RTA_LENGTH(bytes);
-	memcpy(RTA_DATA(a), data, bytes);
-	q->u.h.nlmsg_len = NLMSG_ALIGN(q->u.h.nlmsg_len) + RTA_ALIGN(a->rta_len);
-}
-
-static void add_addr(struct question *q, uint16_t type, const struct pl_addr *addr)
-{
-	if (pl_addr_is_v4(addr))
-		add_attr(q, type, addr->b + 12, 4);
-	else
-		add_attr(q, type, addr->b, 16);
-}
-
-static uint8_t family(const struct pl_addr *addr)
-{
-	return pl_addr_is_v4(addr) ? AF_INET : AF_INET6;
-}
-
-/* Asks; the answer has `type`, and at least `body` bytes. The kernel answers at once or returns an
- * error. */
-static int ask(struct question *q, struct answer *ret, uint16_t type, size_t body)
-{
-	struct sockaddr_nl sa = { .nl_family = AF_NETLINK };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), r = 0;
-	ssize_t n = -1;
-
-	if (fd < 0)
-		return -errno;
-	if (sendto(fd, q, q->u.h.nlmsg_len, 0, (struct sockaddr *)&sa, sizeof(sa)) >= 0)
-		n = recv(fd, ret, sizeof(*ret), 0);
-	if (n < 0)
-		r = -errno;
-	close(fd);
-	if (r < 0)
-		return r;
-	if (!NLMSG_OK(&ret->u.h, (size_t)n))
-		return -EPROTO;
-	if (ret->u.h.nlmsg_type == NLMSG_ERROR && ret->u.h.nlmsg_len >= NLMSG_LENGTH(sizeof(int))) {
-		r = ((const struct nlmsgerr *)NLMSG_DATA(&ret->u.h))->error;
-		return r != 0 ? r : -EPROTO;
-	}
-	return ret->u.h.nlmsg_type == type && ret->u.h.nlmsg_len >= NLMSG_LENGTH(body) ? 0
-										       : -EPROTO;
-}
-
 /* Finds an attribute of the answer with exactly this many bytes; NULL: none. */
-static const void *attr(const struct answer *a, size_t body, uint16_t type, size_t bytes)
+static const void *attr(const struct pl_rtnl_answer *a, size_t body, uint16_t type, size_t bytes)
 {
 	const struct rtattr *at =
 		(const struct rtattr *)(const void *)(a->u.bytes + NLMSG_LENGTH(body));
@@ -93,7 +29,7 @@ static const void *attr(const struct answer *a, size_t body, uint16_t type, size
 
 /* Reads an address of the family from the attributes. */
 static bool addr_attr(
-	const struct answer *a, size_t body, uint16_t type, bool v4, struct pl_addr *ret)
+	const struct pl_rtnl_answer *a, size_t body, uint16_t type, bool v4, struct pl_addr *ret)
 {
 	const void *bytes = attr(a, body, type, v4 ? 4 : 16);
 
@@ -104,25 +40,23 @@ static bool addr_attr(
 }
 
 /* The kernel's route to an address, through an interface unless `out` is 0. */
-static int ask_route(const struct pl_addr *to, uint32_t out, struct answer *ret)
+static int ask_route(const struct pl_addr *to, uint32_t out, struct pl_rtnl_answer *ret)
 {
-	struct question q = { .u.h = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
-				      .nlmsg_type = RTM_GETROUTE,
-				      .nlmsg_flags = NLM_F_REQUEST } };
-	struct rtmsg *m = NLMSG_DATA(&q.u.h);
+	struct pl_rtnl_request q;
+	struct rtmsg *m = pl_rtnl_begin(&q, RTM_GETROUTE, 0, sizeof(*m));
 
-	m->rtm_family = family(to);
+	m->rtm_family = pl_rtnl_family(to);
 	m->rtm_dst_len = pl_addr_is_v4(to) ? 32 : 128;
-	add_addr(&q, RTA_DST, to);
+	pl_rtnl_add_addr(&q, RTA_DST, to);
 	if (out != 0)
-		add_attr(&q, RTA_OIF, &out, sizeof(out));
-	return ask(&q, ret, RTM_NEWROUTE, sizeof(struct rtmsg));
+		pl_rtnl_add(&q, RTA_OIF, &out, sizeof(out));
+	return pl_rtnl_get(&q, ret, RTM_NEWROUTE, sizeof(*m));
 }
 
 int pl_route_find(int ifindex, const struct pl_addr *to, struct pl_route *ret, struct pl_diag *diag)
 {
 	const bool v4 = pl_addr_is_v4(to);
-	struct answer a = { .u.bytes = { 0 } };
+	struct pl_rtnl_answer a = { .u.bytes = { 0 } };
 	const struct rtmsg *m = NLMSG_DATA(&a.u.h);
 	int r = ask_route(to, (uint32_t)ifindex, &a);
 
@@ -141,7 +75,7 @@ int pl_route_find(int ifindex, const struct pl_addr *to, struct pl_route *ret, s
 
 int pl_route_interface(const struct pl_addr *to, int *ret_ifindex, struct pl_diag *diag)
 {
-	struct answer a = { .u.bytes = { 0 } };
+	struct pl_rtnl_answer a = { .u.bytes = { 0 } };
 	const struct rtmsg *m = NLMSG_DATA(&a.u.h);
 	const void *out = NULL;
 	int r = ask_route(to, 0, &a);
@@ -163,18 +97,16 @@ int pl_route_interface(const struct pl_addr *to, int *ret_ifindex, struct pl_dia
 
 int pl_neighbour_find(int ifindex, const struct pl_addr *host, uint8_t ret_mac[6])
 {
-	struct question q = { .u.h = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
-				      .nlmsg_type = RTM_GETNEIGH,
-				      .nlmsg_flags = NLM_F_REQUEST } };
-	struct ndmsg *m = NLMSG_DATA(&q.u.h);
+	struct pl_rtnl_request q;
+	struct ndmsg *m = pl_rtnl_begin(&q, RTM_GETNEIGH, 0, sizeof(*m));
+	struct pl_rtnl_answer a = { .u.bytes = { 0 } };
 	const void *mac;
-	struct answer a = { .u.bytes = { 0 } };
 	int r;
 
-	m->ndm_family = family(host);
+	m->ndm_family = pl_rtnl_family(host);
 	m->ndm_ifindex = ifindex;
-	add_addr(&q, NDA_DST, host);
-	r = ask(&q, &a, RTM_NEWNEIGH, sizeof(struct ndmsg));
+	pl_rtnl_add_addr(&q, NDA_DST, host);
+	r = pl_rtnl_get(&q, &a, RTM_NEWNEIGH, sizeof(*m));
 	if (r < 0)
 		return r;
 	m = NLMSG_DATA(&a.u.h);
@@ -197,7 +129,7 @@ int pl_neighbour_ask(int ifindex, const struct pl_addr *host)
 		.sin6_port = htons(DISCARD_PORT),
 		.sin6_scope_id = (uint32_t)ifindex };
 	const bool is_v4 = pl_addr_is_v4(host);
-	int fd = socket(family(host), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
+	int fd = socket(pl_rtnl_family(host), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
 
 	if (fd < 0)
 		return -errno;

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/test.h"
-#include "netio/rtnl.h"
+#include "netio/rtnl_net.h"
 #include "nic/test_pair.h"
 
 static struct pl_frames frames;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/addr.h"
-#include "netio/rtnl.h"
+#include "netio/test_veth.h"
 
 static int pair_ns[2];
 
@@ -58,11 +58,7 @@ static int pair_namespace(void)
 
 	if (unshare(CLONE_NEWNET) < 0)
 		return -errno;
-	fd = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		(void)!write(fd, "1", 1);
-		close(fd);
-	}
+	(void)veth_hush();
 	fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -77,7 +73,7 @@ static int pair_make(void)
 		r = pair_ns[side] < 0 ? pair_ns[side] : 0;
 	}
 	if (r == 0)
-		r = pl_rtnl_veth("pla0", "plb0", pair_ns[1], 1);
+		r = veth_make("pla0", "plb0", pair_ns[1], 1);
 	for (int side = 1; side >= 0 && r == 0; side--) {
 		r = pair_enter(side);
 		if (r == 0)

@@ -26,7 +26,6 @@
 #include "base/clock.h"
 #include "base/complain.h"
 #include "netio/port.h"
-#include "netio/rtnl.h"
 #include "tests/bench/alert_chain.h"
 #include "tests/bench/alert_receiver.h"
 #include "tests/bench/bench.h"
@@ -34,6 +33,7 @@
 #include "tests/bench/wire.h"
 #include "wire/layers.h"
 #if PL_HAVE_KAFKA
+#include "netio/rtnl_net.h"
 #include "tests/bench/cluster.h"
 #include "tests/bench/cpu.h"
 #endif

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/test.h"
 #include "netio/port.h"
-#include "netio/rtnl.h"
+#include "netio/test_veth.h"
 
 #define FRAME_BYTES 128
 #define COUNT_AT    46
@@ -282,7 +282,7 @@ int main(void)
 	pl_live_free(live);
 	for (uint8_t i = 0; i < 4; i++)
 		memset(rows[i] + 8, i, 8);
-	if (!ok(pl_rtnl_hush() == 0 && pl_rtnl_veth("pln0", "pln1", -1, 1) == 0 &&
+	if (!ok(veth_hush() == 0 && veth_make("pln0", "pln1", -1, 1) == 0 &&
 			    pl_rtnl_up("pln0", true) == 0 && pl_rtnl_up("pln1", true) == 0,
 		    "a veth pair"))
 		return pl_test_done();

@@ -25,7 +25,7 @@
 
 #include "base/complain.h"
 #include "gen/gen.h"
-#include "netio/rtnl.h"
+#include "netio/test_veth.h"
 
 #define HEADERS_BYTES 42u /* Ethernet, IPv4, UDP */
 
@@ -46,7 +46,7 @@ static int new_namespace(void)
 {
 	if (unshare(CLONE_NEWNET) < 0)
 		return -errno;
-	(void)pl_rtnl_hush(); /* otherwise a few frames more among millions */
+	(void)veth_hush(); /* otherwise a few frames more among millions */
 	return own_namespace();
 }
 
@@ -72,8 +72,8 @@ static int set_up(struct pl_wire *w, unsigned int queues, bool at_home)
 		return r;
 	r = pl_wire_enter(w, PL_WIRE_SENDER);
 	if (r == 0)
-		r = pl_rtnl_veth(PL_WIRE_SENDER_NAME, PL_WIRE_RECEIVER_NAME,
-			w->ns[PL_WIRE_RECEIVER], queues);
+		r = veth_make(PL_WIRE_SENDER_NAME, PL_WIRE_RECEIVER_NAME, w->ns[PL_WIRE_RECEIVER],
+			queues);
 	if (r == 0)
 		r = pl_rtnl_up(PL_WIRE_SENDER_NAME, true);
 	w->ifindex[PL_WIRE_SENDER] = (int)if_nametoindex(PL_WIRE_SENDER_NAME);

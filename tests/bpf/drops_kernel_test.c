@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/test.h"
-#include "netio/rtnl.h"
+#include "netio/rtnl_net.h"
 #include "tap/drops.h"
 
 #define PORT    4001

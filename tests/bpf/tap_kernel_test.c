@@ -21,11 +21,11 @@
 
 #include "base/test.h"
 #include "core/tap_joined.h"
-#include "netio/rtnl.h"
 #include "tap/kernel.h"
 #include "tap/tap.h"
 
 #include "bpf/tap.skel.h" /* knows the types above only by name */
+#include "netio/rtnl_net.h"
 #include "tap_packets.h"
 
 #define PACKETS 20000

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/test.h"
-#include "netio/rtnl.h"
 #include "tap/kernel.h"
 #include "wire/tunnel_ports.h"
 
+#include "netio/rtnl_net.h"
 #include "tap_packets.h"
 
 #define PORTS 8
