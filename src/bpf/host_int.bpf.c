@@ -71,7 +71,7 @@ const volatile struct pl_host_control pl_host_control;
 const volatile struct pl_host_template pl_host_template;
 uint32_t pl_host_lost;     /* packets without room in the ring, of all processors */
 uint64_t pl_host_ahead_ns; /* CLOCK_TAI minus the time of day */
-struct pl_host_rule_set pl_host_sets[PL_HOST_RULE_SETS];
+struct pl_tap_rule_set pl_host_sets[PL_TAP_RULE_SETS];
 uint32_t pl_host_set; /* number of the set in use */
 
 /* ---- both ---- */
@@ -80,8 +80,8 @@ uint32_t pl_host_set; /* number of the set in use */
  * matches is not chosen. */
 __attribute__((noinline)) int pl_host_do_rules(struct work *w)
 {
-	struct pl_host_rule_set *set =
-		&pl_host_sets[*(volatile uint32_t *)&pl_host_set & (PL_HOST_RULE_SETS - 1)];
+	struct pl_tap_rule_set *set =
+		&pl_host_sets[*(volatile uint32_t *)&pl_host_set & (PL_TAP_RULE_SETS - 1)];
 	uint32_t n = set->n;
 
 	if (w == NULL)

@@ -7,17 +7,7 @@
 
 #include "core/host_int.h"
 #include "core/sequence.h"
-#include "core/tap_rules.h"
-
-/* Sets of rules that take turns, as the tap's (bpf/tap_kernel.h). */
-#define PL_HOST_RULE_SETS 4u /* a power of two */
-
-struct pl_host_rule_set {
-	uint32_t n;
-	uint32_t reserved;
-	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
-	uint64_t matched[PL_TAP_RULES_MAX]; /* packets matched by rules that sample */
-};
+#include "core/tap_rules.h" /* rules are those of the tap, and take turns */
 
 /* Control block, set before a program is attached. */
 struct pl_host_control {

@@ -7,18 +7,6 @@
 #include "core/tap_counts.h"
 #include "core/tap_rules.h"
 
-/* Sets of rules, used in turns: while one is in use the next one is written. A program that still
- * reads a set is done long before the set's turn comes again. */
-#define PL_TAP_RULE_SETS 4u /* a power of two */
-
-struct pl_tap_rule_set {
-	uint32_t n;
-	uint16_t point; /* observation point */
-	uint16_t reserved;
-	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
-	uint64_t matched[PL_TAP_RULES_MAX]; /* packets matched by rules that sample */
-};
-
 /* Control block, set before the program is attached. */
 struct pl_tap_control {
 	uint32_t link;         /* enum pl_tap_link */

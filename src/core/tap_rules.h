@@ -46,6 +46,18 @@ struct pl_tap_rule {
 	uint32_t sample, sample_flows; /* 1 in this number; 1: all */
 };
 
+/* Sets of rules, used in turns: while one is in use the next one is written. A program that still
+ * reads a set is done long before the set's turn comes again. */
+#define PL_TAP_RULE_SETS 4u /* a power of two */
+
+struct pl_tap_rule_set {
+	uint32_t n;
+	uint16_t point; /* observation point */
+	uint16_t reserved;
+	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
+	uint64_t matched[PL_TAP_RULES_MAX]; /* packets matched by rules that sample */
+};
+
 /* Returns the same as pl_hash_mix of base/hash.h, for a processor without products of 128 bits. */
 PL_CORE_INLINE uint64_t pl_tap_mix(uint64_t a, uint64_t b)
 {

@@ -16,6 +16,7 @@
 #include "detect/direct.h"
 #include "detect/layouts.h"
 #include "netio/caps.h"
+#include "netio/program.h"
 
 #define RING_DEFAULT (4u << 20)
 #define LOG_BYTES    (64u << 10)
@@ -31,9 +32,7 @@ struct pl_kernel {
 	struct pl_shares layouts; /* sources of the layouts that the program has */
 	uint64_t layouts_full;
 	unsigned int queues;
-	int processors;
-	uint8_t *work; /* one value of the map pl_work per processor */
-	size_t work_bytes;
+	struct pl_each work; /* the map pl_work */
 	struct pl_event_batch *out;
 	uint64_t events_lost; /* events without room in the caller's batch */
 	unsigned int n_events, events_left;
@@ -80,14 +79,6 @@ uint64_t pl_kernel_memory(const struct pl_kernel_options *o)
 	/* Scratch and counters of each processor: a frame, and some. */
 	bytes += pl_shares_memory(PL_CORE_LAYOUTS);
 	return bytes + (uint64_t)libbpf_num_possible_cpus() * (PL_KERNEL_FRAME_MAX + 8192);
-}
-
-static int quiet(enum libbpf_print_level level, const char *fmt, va_list args)
-{
-	(void)level;
-	(void)fmt;
-	(void)args;
-	return 0;
 }
 
 static struct bpf_map *table_map(struct pl_bpf_detect *skel, unsigned int i)
@@ -177,12 +168,12 @@ static int refused(int r, const char *log, struct pl_diag *diag)
 static int load(struct pl_kernel *k, const struct pl_kernel_options *o, struct pl_diag *diag)
 {
 	char *log = calloc(1, LOG_BYTES);
-	libbpf_print_fn_t before;
+	pl_program_voice before;
 	int r;
 
 	if (log == NULL)
 		return -ENOMEM;
-	before = libbpf_set_print(quiet);
+	before = pl_program_hush();
 	k->skel = pl_bpf_detect__open();
 	r = k->skel == NULL ? -errno : set_sizes(k->skel, o);
 	if (r == 0) {
@@ -196,7 +187,7 @@ static int load(struct pl_kernel *k, const struct pl_kernel_options *o, struct p
 		}
 		r = pl_bpf_detect__load(k->skel);
 	}
-	libbpf_set_print(before);
+	pl_program_talk(before);
 	if (r < 0)
 		r = refused(r, log, diag);
 	free(log);
@@ -320,10 +311,10 @@ static int prepare(struct pl_kernel *k, const struct pl_kernel_options *o)
 		return r;
 	k->events = ring_buffer__new(bpf_map__fd(k->skel->maps.pl_events), on_event, k, NULL);
 	k->frames = ring_buffer__new(bpf_map__fd(k->skel->maps.pl_frames), on_frame, k, NULL);
-	k->work_bytes = (bpf_map__value_size(k->skel->maps.pl_work) + 7u) / 8u * 8u;
-	k->work = calloc((size_t)k->processors, k->work_bytes);
+	r = pl_each_open(&k->work, bpf_map__fd(k->skel->maps.pl_work),
+		bpf_map__value_size(k->skel->maps.pl_work));
 	k->arena = malloc((size_t)PL_BATCH_MAX * PL_KERNEL_FRAME_MAX);
-	if (k->events == NULL || k->frames == NULL || k->work == NULL || k->arena == NULL ||
+	if (k->events == NULL || k->frames == NULL || r < 0 || k->arena == NULL ||
 		pl_shares_init(&k->layouts, PL_CORE_LAYOUTS) < 0)
 		return -ENOMEM;
 	pl_layouts_usual(&k->skel->bss->pl_layouts);
@@ -359,7 +350,6 @@ int pl_kernel_open(struct pl_kernel **ret, const struct pl_kernel_options *o, st
 	if (k == NULL)
 		return -ENOMEM;
 	k->queues = queues_of(o);
-	k->processors = libbpf_num_possible_cpus();
 	r = k->queues > PL_KERNEL_QUEUES ? -EINVAL : pl_direct_init(&k->direct, o->decode);
 	if (r == 0)
 		r = load(k, o, diag);
@@ -389,7 +379,7 @@ void pl_kernel_close(struct pl_kernel *k)
 	pl_bpf_detect__destroy(k->skel);
 	pl_direct_done(&k->direct);
 	pl_shares_done(&k->layouts);
-	free(k->work);
+	pl_each_close(&k->work);
 	free(k->arena);
 	free(k);
 }
@@ -522,20 +512,13 @@ unsigned int pl_kernel_frames(
 
 int pl_kernel_counters(struct pl_kernel *k, struct pl_kernel_counters *ret)
 {
-	const uint32_t zero = 0;
-	uint64_t *sum = (uint64_t *)(void *)ret;
+	int r;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.pl_work), &zero, k->work) < 0)
-		return -errno;
 	memset(ret, 0, sizeof(*ret));
-	for (int cpu = 0; cpu < k->processors; cpu++) {
-		const uint64_t *one =
-			(const uint64_t *)(void *)(k->work + (size_t)cpu * k->work_bytes);
-
-		/* Counters come first in the value, and are 64-bit words throughout. */
-		for (size_t i = 0; i < sizeof(*ret) / 8; i++)
-			sum[i] += one[i];
-	}
+	/* Counters come first in the value, and are 64-bit words throughout. */
+	r = pl_each_add(&k->work, 0, 0, ret, sizeof(*ret) / sizeof(uint64_t));
+	if (r < 0)
+		return r;
 	ret->packets += ret->fast;
 	ret->bytes += ret->fast_bytes;
 	ret->settled += ret->fast;

@@ -9,10 +9,12 @@
 
 #include "base/clock.h"
 #include "hostint/hostint.h"
+#include "netio/caps.h"
 #include "netio/iface.h"
 #include "netio/program.h"
 #include "netio/tai.h"
 #include "netio/tc.h"
+#include "tap/kernel_maps.h"
 
 #include "bpf/host_int.skel.h" /* needs only the names of the types above */
 
@@ -33,17 +35,15 @@ struct pl_hostint {
 	uint32_t n, most;
 	uint64_t tai_ns, tai_due_ns;
 	uint64_t look_ns, due_ns;
-	uint8_t *each; /* one value of the map pl_host_work per processor */
-	size_t each_bytes;
-	int processors;
+	struct pl_each work; /* the map pl_host_work */
 };
 
 /* ---- loading ---- */
 
 static int refused(int r, const char *name, struct pl_diag *diag)
 {
-	return pl_program_refused(
-		r, name, "INT in the kernel", "the ring and the tables of flows", diag);
+	return pl_program_refused(r, name, PL_CAP_BPF | PL_CAP_NET_ADMIN, "INT in the kernel",
+		"the ring and the tables of flows", diag);
 }
 
 static int set_up(struct pl_hostint *h, uint32_t raw, struct pl_diag *diag)
@@ -87,7 +87,7 @@ static int load(struct pl_hostint *h, struct pl_diag *diag)
 	const char *name = h->iface.link.name;
 	pl_program_voice before;
 	uint32_t raw = 0;
-	int r = pl_program_frames(name, &raw, diag);
+	int r = pl_program_frames(name, false, &raw, diag);
 
 	if (r < 0)
 		return r;
@@ -204,11 +204,11 @@ int pl_hostint_recv(
 
 static int open_ring(struct pl_hostint *h, struct pl_diag *diag)
 {
-	h->processors = libbpf_num_possible_cpus();
-	h->each_bytes = (bpf_map__value_size(h->skel->maps.pl_host_work) + 7u) / 8u * 8u;
-	h->each = calloc(h->processors > 0 ? (size_t)h->processors : 1, h->each_bytes);
+	const int r = pl_each_open(&h->work, bpf_map__fd(h->skel->maps.pl_host_work),
+		bpf_map__value_size(h->skel->maps.pl_host_work));
+
 	h->ring = ring_buffer__new(bpf_map__fd(h->skel->maps.pl_host_ring), on_event, h, NULL);
-	if (h->each == NULL || h->ring == NULL || h->processors < 0) {
+	if (r < 0 || h->ring == NULL) {
 		pl_diag_set(diag, "%s: no memory for its ring", h->o.dev);
 		return -ENOMEM;
 	}
@@ -262,7 +262,7 @@ void pl_hostint_close(struct pl_hostint *h)
 	pl_bpf_host_int__destroy(h->skel);
 	pl_iface_close(&h->iface);
 	free(h->iface.port.name);
-	free(h->each);
+	pl_each_close(&h->work);
 	free(h);
 }
 
@@ -298,13 +298,7 @@ uint64_t pl_hostint_due_ns(const struct pl_hostint *h)
 
 void pl_hostint_rules(struct pl_hostint *h, const struct pl_tap_rules *rules)
 {
-	const uint32_t next = (h->skel->bss->pl_host_set + 1) % PL_HOST_RULE_SETS;
-	struct pl_host_rule_set *set = (struct pl_host_rule_set *)&h->skel->bss->pl_host_sets[next];
-
-	memset(set, 0, sizeof(*set));
-	memcpy(set->rules, rules->rules, sizeof(set->rules));
-	set->n = rules->n;
-	__atomic_store_n(&h->skel->bss->pl_host_set, next, __ATOMIC_RELEASE);
+	pl_tap_sets_next(h->skel->bss->pl_host_sets, &h->skel->bss->pl_host_set, rules, 0, NULL);
 }
 
 int pl_hostint_program(const struct pl_hostint *h)
@@ -321,30 +315,15 @@ void pl_hostint_stop(struct pl_hostint *h)
 /* ---- counters ---- */
 
 /* Sums counts, which come first in each value, the source's before the sink's. */
-static void sum(struct pl_hostint *h, size_t at, size_t bytes, void *ret)
-{
-	const int fd = bpf_map__fd(h->skel->maps.pl_host_work);
-	const uint32_t zero = 0;
-	uint64_t one;
-
-	memset(ret, 0, bytes);
-	if (bpf_map_lookup_elem(fd, &zero, h->each) < 0)
-		return;
-	for (int cpu = 0; cpu < h->processors; cpu++) {
-		for (size_t i = 0; i < bytes / sizeof(one); i++) {
-			memcpy(&one, h->each + (size_t)cpu * h->each_bytes + at + i * sizeof(one),
-				sizeof(one));
-			((uint64_t *)ret)[i] += one;
-		}
-	}
-}
-
 void pl_hostint_source_counts(struct pl_hostint *h, struct pl_host_source_counts *ret)
 {
-	sum(h, 0, sizeof(*ret), ret);
+	memset(ret, 0, sizeof(*ret));
+	(void)pl_each_add(&h->work, 0, 0, ret, sizeof(*ret) / sizeof(uint64_t));
 }
 
 void pl_hostint_sink_counts(struct pl_hostint *h, struct pl_host_sink_counts *ret)
 {
-	sum(h, sizeof(struct pl_host_source_counts), sizeof(*ret), ret);
+	memset(ret, 0, sizeof(*ret));
+	(void)pl_each_add(&h->work, 0, sizeof(struct pl_host_source_counts) / sizeof(uint64_t), ret,
+		sizeof(*ret) / sizeof(uint64_t));
 }

@@ -15,6 +15,7 @@
 #include "hostmark/hostmark.h"
 #include "hostmark/pins.h"
 #include "hostmark/ticker.h"
+#include "netio/caps.h"
 #include "netio/iface.h"
 #include "netio/program.h"
 #include "netio/tc.h"
@@ -136,8 +137,9 @@ static int refused(const struct pl_hostmark *h, int r, struct pl_diag *diag)
 {
 	if (h->o.pin != NULL && r == -EINVAL)
 		return refuse_pins(h, diag);
-	return pl_program_refused(r, h->iface.link.name, "alternate marking in the kernel",
-		"the table of flows; ask for fewer by --flows", diag);
+	return pl_program_refused(r, h->iface.link.name, PL_CAP_BPF | PL_CAP_NET_ADMIN,
+		"alternate marking in the kernel", "the table of flows; ask for fewer by --flows",
+		diag);
 }
 
 static void *map_one(const struct bpf_map *map, size_t *bytes)
@@ -182,7 +184,7 @@ static int load(struct pl_hostmark *h, struct pl_diag *diag)
 {
 	const char *name = h->iface.link.name;
 	pl_program_voice before;
-	int r = pl_program_frames(name, &h->o.setup.raw, diag);
+	int r = pl_program_frames(name, false, &h->o.setup.raw, diag);
 
 	if (r < 0)
 		return r;
@@ -560,23 +562,12 @@ uint64_t pl_hostmark_flows(const struct pl_hostmark *h)
 
 void pl_hostmark_counts(struct pl_hostmark *h, struct pl_mark_counts *ret)
 {
-	const int fd = bpf_map__fd(h->skel->maps.pl_mark_work);
-	const size_t each = (bpf_map__value_size(h->skel->maps.pl_mark_work) + 7u) / 8u * 8u;
-	uint8_t *values = calloc((size_t)h->processors, each);
-	const uint32_t zero = 0;
-	uint64_t one;
+	struct pl_each each;
 
 	memset(ret, 0, sizeof(*ret));
-	if (values == NULL || bpf_map_lookup_elem(fd, &zero, values) < 0) {
-		free(values);
-		return;
-	}
 	/* Counts come first in each value. */
-	for (int p = 0; p < h->processors; p++) {
-		for (size_t i = 0; i < sizeof(*ret) / sizeof(one); i++) {
-			memcpy(&one, values + (size_t)p * each + i * sizeof(one), sizeof(one));
-			((uint64_t *)ret)[i] += one;
-		}
-	}
-	free(values);
+	if (pl_each_open(&each, bpf_map__fd(h->skel->maps.pl_mark_work),
+		    bpf_map__value_size(h->skel->maps.pl_mark_work)) == 0)
+		(void)pl_each_add(&each, 0, 0, ret, sizeof(*ret) / sizeof(uint64_t));
+	pl_each_close(&each);
 }

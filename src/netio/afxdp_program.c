@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "netio/caps.h"
+#include "netio/program.h"
 
 #include "bpf/collect.skel.h" /* knows the types above only by name */
 
@@ -80,14 +81,6 @@ int pl_afxdp_memory_node(const char *name)
 
 /* ---- the program ---- */
 
-static int quiet(enum libbpf_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
-
 /* Loads the program with or without stamps into s->own. */
 static int load_one(struct pl_afxdp_shared *s, uint32_t queues, bool stamps)
 {
@@ -113,16 +106,16 @@ static int load_one(struct pl_afxdp_shared *s, uint32_t queues, bool stamps)
 static int load(struct pl_afxdp_shared *s, uint32_t queues, bool stamps, const char *name,
 	struct pl_diag *diag)
 {
-	libbpf_print_fn_t before;
+	pl_program_voice before;
 	char caps[96];
 	int r;
 
 	/* libbpf must not print to the terminal; errors go into diag. */
-	before = libbpf_set_print(quiet);
+	before = pl_program_hush();
 	r = load_one(s, queues, stamps);
 	if (r < 0 && r != -EPERM && stamps)
 		r = load_one(s, queues, false);
-	libbpf_set_print(before);
+	pl_program_talk(before);
 	if (r == 0) {
 		s->program = (struct pl_xdp_program){
 			.prog_fd = bpf_program__fd(s->stamps ? s->own->progs.pl_collect_stamped

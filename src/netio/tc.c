@@ -23,6 +23,7 @@
 
 #include "base/privilege.h"
 #include "netio/caps.h"
+#include "netio/program.h"
 
 #define FILTER_HANDLE   0x504c
 #define FILTER_PRIORITY 0x504c
@@ -59,25 +60,17 @@ static struct bpf_tc_hook hook_of(const struct pl_tc *tc)
 		.attach_point = tc->leaving ? BPF_TC_EGRESS : BPF_TC_INGRESS };
 }
 
-static int quiet(enum libbpf_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
-
 static int add_filter(const struct pl_tc *tc, int prog_fd)
 {
 	LIBBPF_OPTS(bpf_tc_opts, o, .prog_fd = prog_fd, .handle = FILTER_HANDLE,
 		.priority = FILTER_PRIORITY);
-	const libbpf_print_fn_t before = libbpf_set_print(quiet);
+	pl_program_voice before = pl_program_hush();
 	struct bpf_tc_hook hook = hook_of(tc);
 	int r = bpf_tc_hook_create(&hook);
 
 	if (r == 0 || r == -EEXIST)
 		r = bpf_tc_attach(&hook, &o);
-	libbpf_set_print(before);
+	pl_program_talk(before);
 	return r;
 }
 
@@ -139,11 +132,11 @@ static void write_note(struct pl_tc *tc, int prog_fd)
 static uint32_t attached_id(const struct pl_tc *tc)
 {
 	LIBBPF_OPTS(bpf_tc_opts, o, .handle = FILTER_HANDLE, .priority = FILTER_PRIORITY);
-	const libbpf_print_fn_t before = libbpf_set_print(quiet);
+	pl_program_voice before = pl_program_hush();
 	struct bpf_tc_hook hook = hook_of(tc);
 	const int r = bpf_tc_query(&hook, &o);
 
-	libbpf_set_print(before);
+	pl_program_talk(before);
 	return r == 0 ? o.prog_id : 0;
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "netio/caps.h"
+#include "netio/program.h"
 #include "netio/tc.h"
 
 struct pl_xdp {
@@ -428,21 +429,12 @@ const char *pl_xdp_library(void)
 
 int pl_xdp_counts(int counts_fd, struct pl_filter_counts *ret)
 {
-	int cpus = libbpf_num_possible_cpus(), r;
-	struct pl_filter_counts *each;
-	uint32_t zero = 0;
+	struct pl_each each;
+	int r = pl_each_open(&each, counts_fd, sizeof(*ret));
 
 	memset(ret, 0, sizeof(*ret));
-	if (cpus < 0)
-		return cpus;
-	each = calloc((size_t)cpus, sizeof(*each));
-	if (each == NULL)
-		return -ENOMEM;
-	r = bpf_map_lookup_elem(counts_fd, &zero, each);
-	for (int cpu = 0; r == 0 && cpu < cpus; cpu++) {
-		for (unsigned int c = 0; c < PL_FILTER_MAX; c++)
-			ret->frames[c] += each[cpu].frames[c];
-	}
-	free(each);
+	if (r == 0)
+		r = pl_each_add(&each, 0, 0, ret, sizeof(*ret) / sizeof(uint64_t));
+	pl_each_close(&each);
 	return r;
 }

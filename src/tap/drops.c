@@ -30,7 +30,7 @@ struct pl_tap_drops {
 	struct pl_bpf_drops *skel;
 	struct bpf_link *link;
 	struct ring_buffer *ring;
-	struct pl_tap_each work, by;
+	struct pl_each work, by;
 	struct pl_tap_hits hits;
 	struct pl_drop168 *to; /* of the present call */
 	uint32_t n;
@@ -43,21 +43,11 @@ struct pl_tap_drops {
 
 static int refused(const struct pl_tap_drops *d, int r, struct pl_diag *diag)
 {
-	const uint64_t missing = pl_caps_missing(PL_CAP_BPF | PL_CAP_PERFMON);
-	char caps[128];
-
-	if ((r == -EPERM || r == -EACCES) && missing != 0) {
-		pl_diag_set(diag, "%s: drops of the kernel need %s", d->name,
-			pl_caps_text(missing, caps, sizeof(caps)));
-		return -EPERM;
-	}
-	if (r == -ENOMEM) {
-		pl_diag_set(diag, "%s: no memory for its ring", d->name);
-		return r;
-	}
-	pl_diag_set(diag, "%s: this kernel rejects the program (%s); it needs Linux 6.1 with BTF",
-		d->name, strerror(-r));
-	return -ENOTSUP;
+	r = pl_program_refused(r, d->name, PL_CAP_BPF | PL_CAP_PERFMON,
+		"reading drops of the kernel", "its ring", diag);
+	if (r == -ENOTSUP && diag != NULL)
+		pl_diag_set(diag, "%s with BTF", diag->text);
+	return r;
 }
 
 /* Finds the inode number of this network namespace. */
@@ -121,11 +111,11 @@ static int on_event(void *arg, void *data, size_t size)
 
 static int open_maps(struct pl_tap_drops *d)
 {
-	int r = pl_tap_each_open(&d->work, bpf_map__fd(d->skel->maps.pl_drops_work),
+	int r = pl_each_open(&d->work, bpf_map__fd(d->skel->maps.pl_drops_work),
 		bpf_map__value_size(d->skel->maps.pl_drops_work));
 
 	if (r == 0)
-		r = pl_tap_each_open(&d->by, bpf_map__fd(d->skel->maps.pl_drops_by),
+		r = pl_each_open(&d->by, bpf_map__fd(d->skel->maps.pl_drops_by),
 			bpf_map__value_size(d->skel->maps.pl_drops_by));
 	d->hits = (struct pl_tap_hits){ .each = &d->work,
 		.at = offsetof(struct pl_drops_book, hits) / sizeof(uint64_t) };
@@ -212,8 +202,8 @@ void pl_tap_drops_close(struct pl_tap_drops *d)
 	pl_tap_drops_stop(d);
 	ring_buffer__free(d->ring);
 	pl_bpf_drops__destroy(d->skel);
-	pl_tap_each_close(&d->work);
-	pl_tap_each_close(&d->by);
+	pl_each_close(&d->work);
+	pl_each_close(&d->by);
 	free(d);
 }
 
@@ -274,7 +264,7 @@ void pl_tap_drops_stop(struct pl_tap_drops *d)
 void pl_tap_drops_counts(struct pl_tap_drops *d, struct pl_drops_counts *ret)
 {
 	*ret = (struct pl_drops_counts){ 0 };
-	pl_tap_each_add(&d->work, 0, 0, (uint64_t *)ret, sizeof(*ret) / sizeof(uint64_t));
+	(void)pl_each_add(&d->work, 0, 0, ret, sizeof(*ret) / sizeof(uint64_t));
 }
 
 uint64_t pl_tap_drops_missed(const struct pl_tap_drops *d)
@@ -290,7 +280,7 @@ uint64_t pl_tap_drops_missed(const struct pl_tap_drops *d)
 void pl_tap_drops_by_reason(struct pl_tap_drops *d, uint64_t into[PL_DROPS_REASONS])
 {
 	for (uint32_t slot = 0; slot < PL_DROPS_REASONS; slot++)
-		pl_tap_each_add(&d->by, slot, 0, &into[slot], 1);
+		(void)pl_each_add(&d->by, slot, 0, &into[slot], 1);
 }
 
 void pl_tap_drops_reason_name(

@@ -5,7 +5,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <net/if_arp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +48,8 @@ struct pl_tap_kernel {
 	uint64_t tai_ns;  /* offset of CLOCK_TAI from the time of day */
 	uint64_t look_ns; /* until then records come without a wake-up */
 	uint64_t due_ns;
-	uint64_t passed_ns;      /* result of pl_tap_kernel_passed_ns() */
-	struct pl_tap_each work; /* the map pl_tap_work */
+	uint64_t passed_ns;  /* result of pl_tap_kernel_passed_ns() */
+	struct pl_each work; /* the map pl_tap_work */
 	struct pl_tap_hits hits;
 	uint64_t vxlan_ports;
 	struct pl_tap_count_plan plan;
@@ -64,56 +63,17 @@ struct pl_tap_kernel {
 	bool stopped; /* for good: the interface is not followed any more */
 };
 
-/* Finds out how frames of the interface begin: with Ethernet or IP. */
-static int link_of(const char *name, uint32_t *ret, struct pl_diag *diag)
-{
-	unsigned int type = ARPHRD_ETHER;
-	char path[96];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/net/%s/type", name);
-	f = fopen(path, "re");
-	/* Without /sys, or with that of another network namespace, Ethernet is assumed. */
-	if (f != NULL) {
-		if (fscanf(f, "%u", &type) != 1)
-			type = ARPHRD_ETHER;
-		fclose(f);
-	}
-	if (type == ARPHRD_ETHER || type == ARPHRD_LOOPBACK) {
-		*ret = PL_TAP_ETHERNET;
-	} else if (type == ARPHRD_NONE || type == ARPHRD_RAWIP || type == ARPHRD_TUNNEL ||
-		   type == ARPHRD_TUNNEL6 || type == ARPHRD_SIT || type == ARPHRD_PPP) {
-		*ret = PL_TAP_RAW_IP;
-	} else {
-		pl_diag_set(diag,
-			"%s is neither Ethernet nor a tunnel of IP (its type is %u); use packet:%s",
-			name, type, name);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* ---- loading ---- */
 
 static int refused(int r, const char *name, struct pl_diag *diag)
 {
-	char caps[128];
-	const uint64_t missing = pl_caps_missing(PL_CAP_BPF | PL_CAP_NET_ADMIN);
-
-	if ((r == -EPERM || r == -EACCES) && missing != 0) {
+	r = pl_program_refused(r, name, PL_CAP_BPF | PL_CAP_NET_ADMIN, "the tap in the kernel",
+		"the tap's ring or its counts", diag);
+	if (r != -ENOMEM && diag != NULL)
 		pl_diag_set(diag,
-			"%s: the tap in the kernel needs %s; packet:%s needs CAP_NET_RAW only",
-			name, pl_caps_text(missing, caps, sizeof(caps)), name);
-		return -EPERM;
-	}
-	if (r == -ENOMEM) {
-		pl_diag_set(diag, "%s: no memory for the tap's ring or its counts", name);
-		return r;
-	}
-	pl_diag_set(diag,
-		"%s: this kernel rejects the tap's program (%s); it needs Linux 6.1. Use packet:%s",
-		name, strerror(-r), name);
-	return -ENOTSUP;
+			r == -EPERM ? "%s; packet:%s needs CAP_NET_RAW only" : "%s. Use packet:%s",
+			diag->text, name);
+	return r;
 }
 
 /* Sets the sizes of the tables, before they are made: without a plan one key. */
@@ -154,18 +114,22 @@ static int set_up_and_load(struct pl_tap_kernel *k, uint32_t link)
 
 static int load(struct pl_tap_kernel *k, struct pl_diag *diag)
 {
-	pl_program_voice before = pl_program_hush();
-	uint32_t link = PL_TAP_ETHERNET;
-	int r = link_of(k->iface.link.name, &link, diag);
+	const char *name = k->iface.link.name;
+	pl_program_voice before;
+	uint32_t raw = 0;
+	int r = pl_program_frames(name, true, &raw, diag);
 
 	if (r < 0) {
-		pl_program_talk(before);
+		if (diag != NULL)
+			pl_diag_set(diag, "%s; use packet:%s", diag->text, name);
 		return r;
 	}
+	before = pl_program_hush();
 	k->skel = pl_bpf_tap__open();
-	r = k->skel == NULL ? -errno : set_up_and_load(k, link);
+	r = k->skel == NULL ? -errno
+			    : set_up_and_load(k, raw != 0 ? PL_TAP_RAW_IP : PL_TAP_ETHERNET);
 	pl_program_talk(before);
-	return r < 0 ? refused(r, k->iface.link.name, diag) : 0;
+	return r < 0 ? refused(r, name, diag) : 0;
 }
 
 /* ---- attaching ---- */
@@ -317,7 +281,7 @@ int pl_tap_kernel_recv(struct pl_tap_kernel *k, struct pl_pkt96 *ret, struct pl_
 
 static int open_ring(struct pl_tap_kernel *k, struct pl_diag *diag)
 {
-	const int r = pl_tap_each_open(&k->work, bpf_map__fd(k->skel->maps.pl_tap_work),
+	const int r = pl_each_open(&k->work, bpf_map__fd(k->skel->maps.pl_tap_work),
 		bpf_map__value_size(k->skel->maps.pl_tap_work));
 
 	k->hits = (struct pl_tap_hits){ .each = &k->work,
@@ -488,7 +452,7 @@ void pl_tap_kernel_close(struct pl_tap_kernel *k)
 	pl_bpf_tap__destroy(k->skel);
 	pl_iface_close(&k->iface);
 	free(k->iface.port.name);
-	pl_tap_each_close(&k->work);
+	pl_each_close(&k->work);
 	free(k->counter);
 	free(k);
 }
@@ -543,7 +507,7 @@ void pl_tap_kernel_stop(struct pl_tap_kernel *k)
 void pl_tap_kernel_counts(struct pl_tap_kernel *k, struct pl_tap_kernel_counts *ret)
 {
 	*ret = (struct pl_tap_kernel_counts){ 0 };
-	pl_tap_each_add(&k->work, 0, 0, (uint64_t *)ret, sizeof(*ret) / sizeof(uint64_t));
+	(void)pl_each_add(&k->work, 0, 0, ret, sizeof(*ret) / sizeof(uint64_t));
 }
 
 int pl_tap_kernel_program(const struct pl_tap_kernel *k)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the loaders of programs that make records: rules in force, counters of processors,
- * sizes of rings. */
+/* Shared by the loaders of programs with rules: rules in force, and sizes of rings. */
 #pragma once
 
 #include <stdint.h>
 
 #include "bpf/tap_kernel.h"
+#include "netio/program.h"
 #include "tap/rules.h"
 
 #define PL_TAP_RING_BYTES (UINT64_C(4) << 20) /* without ring= in the URI */
@@ -20,29 +20,15 @@
 /* Returns the least power of two that is not below `bytes`, at least PL_TAP_RING_LEAST. */
 uint32_t pl_tap_ring_size(uint64_t bytes);
 
-/* A map with a value of 64-bit counters for each processor. */
-struct pl_tap_each {
-	int fd, processors;
-	uint8_t *values;
-	size_t bytes; /* of a processor's value */
-};
-
-/* value_size: bytes of the map's value. -ENOMEM. */
-int pl_tap_each_open(struct pl_tap_each *each, int fd, uint32_t value_size);
-void pl_tap_each_close(struct pl_tap_each *each);
-/* Adds n counters of the value at the key, from the one of number `first` on. */
-void pl_tap_each_add(
-	struct pl_tap_each *each, uint32_t key, size_t first, uint64_t *into, size_t n);
-
 /* Hits of rules (struct pl_tap_rule_hits), which begin at counter `at` of the values of `each`;
  * `before`: hits that the set in force had from its earlier times in force. */
 struct pl_tap_hits {
-	struct pl_tap_each *each;
+	struct pl_each *each;
 	size_t at;
 	uint64_t before[PL_TAP_RULES_MAX + 1];
 };
 
-/* Writes the rules into the next of the sets and puts it in force. */
+/* Writes the rules into the next of the sets and puts it in force. hits: NULL when there are none. */
 void pl_tap_sets_next(struct pl_tap_rule_set sets[PL_TAP_RULE_SETS], uint32_t *in_force,
 	const struct pl_tap_rules *rules, uint16_t point, struct pl_tap_hits *hits);
 /* Adds the hits of the set in force since it was put in force. */

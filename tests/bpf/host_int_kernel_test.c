@@ -59,7 +59,7 @@ static int load(uint32_t every)
 		.drop_outside = 1 };
 	struct pl_tap_rules rules = { 0 };
 	struct pl_host_template template;
-	struct pl_host_rule_set *set;
+	struct pl_tap_rule_set *set;
 	int r;
 
 	skel = pl_bpf_host_int__open();
@@ -69,7 +69,7 @@ static int load(uint32_t every)
 	memcpy((void *)&skel->rodata->pl_host_control, &control, sizeof(control));
 	memcpy((void *)&skel->rodata->pl_host_template, &template, sizeof(template));
 	skel->bss->pl_host_ahead_ns = pl_tai_ahead_ns();
-	set = (struct pl_host_rule_set *)&skel->bss->pl_host_sets[0];
+	set = (struct pl_tap_rule_set *)&skel->bss->pl_host_sets[0];
 	memcpy(set->rules, rules.rules, sizeof(set->rules));
 	set->n = rules.n;
 	r = pl_bpf_host_int__load(skel);
