@@ -12,15 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "base/clock.h"
 #include "netio/caps.h"
+#include "netio/link.h"
 #include "netio/program.h"
 
 #include "bpf/collect.skel.h" /* knows the types above only by name */
@@ -28,27 +26,13 @@
 #define XDP_ROOM  256u /* headroom that the kernel keeps in front of each frame */
 #define VLAN_ROOM 8u
 
-static int ask(const char *name, unsigned long request, void *data, struct ifreq *req)
-{
-	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
-
-	if (s < 0)
-		return -errno;
-	memset(req, 0, sizeof(*req));
-	memcpy(req->ifr_name, name, strnlen(name, IFNAMSIZ - 1));
-	req->ifr_data = data;
-	r = ioctl(s, request, req) < 0 ? -errno : 0;
-	close(s);
-	return r;
-}
-
 uint32_t pl_afxdp_queues(const char *name, enum pl_port_mode mode)
 {
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
-	struct ifreq req = { 0 };
+	struct ifreq req;
 	uint32_t n = 0;
 
-	if (ask(name, SIOCETHTOOL, &channels, &req) == 0)
+	if (pl_link_ask(name, SIOCETHTOOL, &channels, &req) == 0)
 		n = channels.combined_count +
 		    (mode == PL_PORT_RECV ? channels.rx_count : channels.tx_count);
 	return n == 0 ? 1 : n > QUEUES_MAX ? QUEUES_MAX : n;
@@ -56,9 +40,9 @@ uint32_t pl_afxdp_queues(const char *name, enum pl_port_mode mode)
 
 uint32_t pl_afxdp_frame_bytes(const char *name)
 {
-	struct ifreq req = { 0 };
+	struct ifreq req;
 
-	if (ask(name, SIOCGIFMTU, NULL, &req) < 0 || req.ifr_mtu < 0)
+	if (pl_link_ask(name, SIOCGIFMTU, NULL, &req) < 0 || req.ifr_mtu < 0)
 		return 2048;
 	return (uint32_t)req.ifr_mtu + ETH_HLEN + VLAN_ROOM + XDP_ROOM <= 2048 ? 2048 : 4096;
 }

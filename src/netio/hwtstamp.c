@@ -5,25 +5,16 @@
 #include <errno.h>
 #include <linux/net_tstamp.h>
 #include <linux/sockios.h>
-#include <net/if.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "netio/caps.h"
+#include "netio/link.h"
 
 static int call(const char *ifname, unsigned long request, struct hwtstamp_config *config)
 {
-	struct ifreq req = { .ifr_data = (char *)config };
-	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
+	struct ifreq req;
 
-	if (s < 0)
-		return -errno;
-	memcpy(req.ifr_name, ifname, strnlen(ifname, IFNAMSIZ - 1));
-	r = ioctl(s, request, &req) < 0 ? -errno : 0;
-	close(s);
-	return r;
+	return pl_link_ask(ifname, request, config, &req);
 }
 
 bool pl_hwtstamp_is_on(const char *ifname)

@@ -12,73 +12,57 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Brings the carrier in the interface's flags up to date: they lag by up to a second unless
- * ETHTOOL_GLINK is asked. A driver that does not answer leaves the flags as they are. */
-static void settle(int s, const char name[IFNAMSIZ])
+int pl_link_ask(const char *name, unsigned long request, void *data, struct ifreq *req)
 {
-	struct ethtool_value value = { .cmd = ETHTOOL_GLINK };
-	struct ifreq req = { .ifr_data = (void *)&value };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
 
-	memcpy(req.ifr_name, name, IFNAMSIZ);
-	(void)ioctl(s, SIOCETHTOOL, &req);
-}
-
-/* Opens a socket for ioctls and puts the name into req. Returns -1 on failure. */
-static int open_to_ask(struct ifreq *req, const char *name)
-{
-	*req = (struct ifreq){ 0 };
+	if (s < 0)
+		return -errno;
+	*req = (struct ifreq){ .ifr_data = data };
 	memcpy(req->ifr_name, name, strnlen(name, sizeof(req->ifr_name) - 1));
-	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	r = ioctl(s, request, req) < 0 ? -errno : 0;
+	close(s);
+	return r;
 }
 
 /* Reads the state of the interface now. Returns false when there is none of this name. */
 static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_up)
 {
+	struct ethtool_value value = { .cmd = ETHTOOL_GLINK };
 	struct ifreq req;
-	const int s = open_to_ask(&req, name);
-	bool there = false;
 
-	if (s < 0)
+	if (pl_link_ask(name, SIOCGIFINDEX, NULL, &req) < 0)
 		return false;
-	if (ioctl(s, SIOCGIFINDEX, &req) == 0) {
-		*ret_index = req.ifr_ifindex;
-		settle(s, req.ifr_name);
-		there = ioctl(s, SIOCGIFFLAGS, &req) == 0;
-		*ret_set_up = (req.ifr_flags & IFF_UP) != 0;
-		*ret_up = (req.ifr_flags & IFF_UP) != 0 && (req.ifr_flags & IFF_RUNNING) != 0;
-	}
-	close(s);
-	return there;
+	*ret_index = req.ifr_ifindex;
+	/* Brings the carrier in the flags up to date: they lag by up to a second unless this is
+	 * asked. A driver that does not answer leaves the flags as they are. */
+	(void)pl_link_ask(name, SIOCETHTOOL, &value, &req);
+	if (pl_link_ask(name, SIOCGIFFLAGS, NULL, &req) < 0)
+		return false;
+	*ret_set_up = (req.ifr_flags & IFF_UP) != 0;
+	*ret_up = (req.ifr_flags & IFF_UP) != 0 && (req.ifr_flags & IFF_RUNNING) != 0;
+	return true;
 }
 
 bool pl_link_identify(const char *name, struct pl_link_id *ret)
 {
 	struct ifreq req;
-	const int s = open_to_ask(&req, name);
 
 	*ret = (struct pl_link_id){ 0 };
-	if (s < 0)
+	if (pl_link_ask(name, SIOCGIFINDEX, NULL, &req) < 0)
 		return false;
-	if (ioctl(s, SIOCGIFINDEX, &req) == 0) {
-		ret->ifindex = req.ifr_ifindex;
-		if (ioctl(s, SIOCGIFHWADDR, &req) == 0)
-			memcpy(ret->mac, req.ifr_hwaddr.sa_data, sizeof(ret->mac));
-	}
-	close(s);
-	return ret->ifindex != 0;
+	ret->ifindex = req.ifr_ifindex;
+	if (pl_link_ask(name, SIOCGIFHWADDR, NULL, &req) == 0)
+		memcpy(ret->mac, req.ifr_hwaddr.sa_data, sizeof(ret->mac));
+	return true;
 }
 
 bool pl_link_is_loopback(const char *name)
 {
 	struct ifreq req;
-	const int s = open_to_ask(&req, name);
-	bool is;
 
-	if (s < 0)
-		return false;
-	is = ioctl(s, SIOCGIFFLAGS, &req) == 0 && (req.ifr_flags & IFF_LOOPBACK) != 0;
-	close(s);
-	return is;
+	return pl_link_ask(name, SIOCGIFFLAGS, NULL, &req) == 0 &&
+	       (req.ifr_flags & IFF_LOOPBACK) != 0;
 }
 
 int pl_link_open(struct pl_link_monitor *m, const char *name, struct pl_diag *diag)

@@ -52,3 +52,6 @@ bool pl_link_identify(const char *name, struct pl_link_id *ret);
 /* Returns true for a loopback, whose packets enter it as they leave: in both directions each is
  * seen twice. False also when there is no such interface. */
 bool pl_link_is_loopback(const char *name);
+
+/* Asks about the interface by an ioctl. data: what ifr_data points to, or NULL. Negative errno. */
+int pl_link_ask(const char *name, unsigned long request, void *data, struct ifreq *req);

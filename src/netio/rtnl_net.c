@@ -12,10 +12,9 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include "netio/link.h"
 #include "netio/rtnl_message.h"
 
 #define TICKS_PER_US_FALLBACK 15.625 /* ticks of the packet scheduler's clock, 64 ns each */
@@ -211,18 +210,15 @@ int pl_rtnl_no_offload(const char *interface)
 {
 	static const uint32_t commands[] = { ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO,
 		ETHTOOL_SGRO };
-	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r = 0;
+	int r = 0;
 
-	if (s < 0)
-		return -errno;
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		struct ethtool_value value = { .cmd = commands[i] };
-		struct ifreq req = { .ifr_data = (void *)&value };
+		struct ifreq req;
+		const int one = pl_link_ask(interface, SIOCETHTOOL, &value, &req);
 
-		snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", interface);
-		if (ioctl(s, SIOCETHTOOL, &req) < 0 && errno != EOPNOTSUPP && r == 0)
-			r = -errno;
+		if (one < 0 && one != -EOPNOTSUPP && r == 0)
+			r = one;
 	}
-	close(s);
 	return r;
 }

@@ -10,12 +10,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "dataplane/drop_event.h"
 #include "dataplane/field.h"
+#include "netio/link.h"
 #include "runtime/say.h"
 #include "wire/cursor.h"
 #include "wire/layers.h"
@@ -302,18 +301,14 @@ static void read_mac(struct pl_switch *s, const struct pl_switch_port *port)
 {
 	const char *name = strchr(port->uri, ':') + 1;
 	const size_t len = strcspn(name, "?");
-	struct ifreq req = { .ifr_ifindex = 0 };
-	int fd;
+	char ifname[IF_NAMESIZE];
+	struct ifreq req;
 
-	if (len >= sizeof(req.ifr_name))
+	if (len >= sizeof(ifname))
 		return;
-	memcpy(req.ifr_name, name, len);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	if (ioctl(fd, SIOCGIFHWADDR, &req) == 0)
+	snprintf(ifname, sizeof(ifname), "%.*s", (int)len, name);
+	if (pl_link_ask(ifname, SIOCGIFHWADDR, NULL, &req) == 0)
 		s->macs[port->number] = pl_dp_mac_get((const uint8_t *)req.ifr_hwaddr.sa_data);
-	close(fd);
 }
 
 /* Applies the MAC address of an interface that came back: it may be another one of that name. */
