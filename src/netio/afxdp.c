@@ -49,7 +49,7 @@ struct afxdp_port {
 	struct pl_diag why_not;  /* error of a port that wants to send and cannot */
 };
 
-static const char *const keys[] = { PL_IFACE_KEYS, "queues", "mode", "copy", "busy_poll", NULL };
+static const char *const keys[] = { PL_IFACE_KEYS, "queues", "mode", "copy", NULL };
 
 static int choice(const struct pl_uri *uri, const char *key, const char *const *words, int *ret,
 	struct pl_diag *diag)
@@ -84,8 +84,6 @@ static int read_settings(
 	if (r == 0)
 		r = choice(uri, "copy", copies, &copy, diag);
 	if (r == 0)
-		r = pl_uri_get_bool(uri, "busy_poll", &ret->busy_poll, diag);
-	if (r == 0)
 		r = pl_iface_ring(uri, &ret->ring, diag);
 	if (r == 0)
 		r = pl_iface_rules(uri, &ret->rules, diag);
@@ -115,7 +113,6 @@ static int open_socket(struct afxdp_port *self, struct pl_diag *diag)
 		.recv = iface->port.mode == PL_PORT_RECV ? self->set.ring : 0,
 		.send = sends(self) ? SEND_RING : 0,
 		.frame_bytes = pl_afxdp_frame_bytes(iface->link.name),
-		.busy_poll = self->set.busy_poll,
 		.copy = self->set.copy,
 		.node = self->node,
 		.rights = self->rights };
@@ -414,8 +411,6 @@ static int afxdp_recv(
 	struct afxdp_port *self = (struct afxdp_port *)port;
 	int n, r;
 
-	if (self->set.busy_poll && self->xsk.fd >= 0)
-		(void)recvfrom(self->xsk.fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
 	/* Done first, because a batch of the socket `beside` could not be given back after an
 	 * error. */
 	if (self->beside != NULL) {

@@ -31,7 +31,6 @@ struct pl_afxdp_settings {
 	uint32_t ring;
 	enum pl_xdp_mode mode;
 	enum pl_xsk_copy copy;
-	bool busy_poll;
 	struct pl_filter_rules rules;
 };
 

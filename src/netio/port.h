@@ -28,7 +28,6 @@
  *                  that receives can send too (options.sends)
  *   mode=MODE      auto, native or generic: where the XDP program is attached
  *   copy=COPY      auto, zero (zero-copy or fail) or copy
- *   busy_poll=BOOL receive: the reading thread drives the interface (off)
  * Keys of packet::
  *   fanout=N       receive: N sockets share the interface, a port each; all datagrams of one source
  *                  address reach the same one

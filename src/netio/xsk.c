@@ -14,15 +14,9 @@
 
 #include "netio/caps.h"
 
-#define HUGE_PAGE_BYTES  (2u << 20)
-#define BUSY_TRIES       100
-#define BUSY_PAUSE_NS    10000000
-#define BUSY_POLL_US     20
-#define BUSY_POLL_BUDGET 64
-#ifndef SO_PREFER_BUSY_POLL /* Linux 5.11 */
-#define SO_PREFER_BUSY_POLL 69
-#define SO_BUSY_POLL_BUDGET 70
-#endif
+#define HUGE_PAGE_BYTES (2u << 20)
+#define BUSY_TRIES      100
+#define BUSY_PAUSE_NS   10000000
 
 static int set_option(int fd, int name, const void *value, size_t len)
 {
@@ -149,17 +143,6 @@ static int bind_patiently(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 	return r;
 }
 
-static int set_busy_poll(int fd)
-{
-	int on = 1, us = BUSY_POLL_US, budget = BUSY_POLL_BUDGET;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)) < 0 ||
-		setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof(us)) < 0 ||
-		setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget, sizeof(budget)) < 0)
-		return -errno;
-	return 0;
-}
-
 static void tell(const struct pl_xsk_cfg *cfg, int error, struct pl_diag *diag)
 {
 	char caps[96];
@@ -225,14 +208,6 @@ int pl_xsk_open(struct pl_xsk *x, const struct pl_xsk_cfg *cfg, struct pl_diag *
 		tell(cfg, -r, diag);
 		pl_xsk_close(x);
 		return r;
-	}
-	if (cfg->busy_poll) {
-		r = set_busy_poll(x->fd);
-		if (r < 0) {
-			pl_diag_set(diag, "%s: busy_poll: %s", cfg->ifname, strerror(-r));
-			pl_xsk_close(x);
-			return r;
-		}
 	}
 	for (uint32_t i = 0; i < x->recv_frames; i++)
 		*pl_xsk_addr(&x->fill, i) = (uint64_t)i * x->frame_bytes;

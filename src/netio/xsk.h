@@ -48,7 +48,6 @@ struct pl_xsk_cfg {
 	 * send. */
 	uint32_t recv, send;
 	uint32_t frame_bytes; /* 2048 or 4096 */
-	bool busy_poll;
 	enum pl_xsk_copy copy;
 	int node;                       /* NUMA node of the memory; -1 = any */
 	const struct pl_rights *rights; /* NULL: our own */

@@ -32,8 +32,8 @@ static void check_program(const struct pl_filter_rules *rules)
 
 static void check_uri(const char *text)
 {
-	static const char *const keys[] = { PL_IFACE_KEYS, "queues", "mode", "copy", "busy_poll",
-		"fanout", NULL };
+	static const char *const keys[] = { PL_IFACE_KEYS, "queues", "mode", "copy", "fanout",
+		NULL };
 	static struct pl_filter_rules rules;
 	static struct pl_uri parts;
 	struct pl_diag diag = { .text = "" };
