@@ -117,11 +117,11 @@ static void make_rules(struct pl_mark_peer *p, struct pl_mark_args *a, const cha
 }
 
 /* Address that the marker sends to, or that the meter's records come from. */
-static struct pl_udp_address address_of(const struct pl_mark_peer *p)
+static struct pl_sockaddr address_of(const struct pl_mark_peer *p)
 {
-	struct pl_udp_address address;
+	struct pl_sockaddr address;
 
-	pl_udp_address_set(&address, &p->host, p->port);
+	pl_sockaddr_set(&address, &p->host, p->port);
 	if (is_link_local(&p->host))
 		((struct sockaddr_in6 *)&address.sa)->sin6_scope_id = if_nametoindex(p->dev);
 	return address;

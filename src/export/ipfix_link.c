@@ -314,7 +314,7 @@ static int open_port(struct pl_ipfix_link *l, const char *endpoint, struct pl_di
 int pl_ipfix_link_open(
 	struct pl_ipfix_link *l, const struct pl_ipfix_target *target, struct pl_diag *diag)
 {
-	struct pl_udp_address address;
+	struct pl_sockaddr address;
 	struct pl_diag why = { .text = "" };
 	int r;
 
@@ -325,7 +325,7 @@ int pl_ipfix_link_open(
 	} else {
 		r = pl_udp_resolve(target->endpoint, &address, &why);
 		if (r == 0)
-			l->addr = pl_udp_address_get(&address.sa, &l->at);
+			l->addr = pl_sockaddr_get(&address.sa, &l->at);
 	}
 	if (r < 0)
 		say_why(diag, target->endpoint, &why);

@@ -28,14 +28,14 @@ static const struct pl_stat rows[] = {
 };
 const struct pl_stats pl_probe_stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };
 
-int pl_probe_resolve(struct pl_udp_address *ret, const char *target, struct pl_diag *diag)
+int pl_probe_resolve(struct pl_sockaddr *ret, const char *target, struct pl_diag *diag)
 {
 	char text[256];
 	struct pl_addr addr;
 
 	/* An IPv6 address without brackets has colons, too. */
 	if (pl_parse_addr(target, &addr) == 0) {
-		pl_udp_address_set(ret, &addr, PL_PROBE_PORT);
+		pl_sockaddr_set(ret, &addr, PL_PROBE_PORT);
 		return 0;
 	}
 	if (strchr(target, ':') != NULL && target[strlen(target) - 1] != ']')
@@ -48,7 +48,7 @@ int pl_probe_resolve(struct pl_udp_address *ret, const char *target, struct pl_d
 
 /* Adds "take proto=udp dst=ADDRESS dport=PORT" before the other rules. */
 int pl_probe_add_rule(
-	struct pl_tap_rules *rules, const struct pl_udp_address *to, struct pl_diag *diag)
+	struct pl_tap_rules *rules, const struct pl_sockaddr *to, struct pl_diag *diag)
 {
 	char address[PL_ADDR_TEXT_MAX], text[PL_ADDR_TEXT_MAX + 64];
 	struct pl_tap_rules own = { 0 };
@@ -56,7 +56,7 @@ int pl_probe_add_rule(
 	uint16_t port;
 	int r;
 
-	addr = pl_udp_address_get(&to->sa, &port);
+	addr = pl_sockaddr_get(&to->sa, &port);
 	(void)pl_format_addr(address, &addr);
 	snprintf(text, sizeof(text), "take proto=udp dst=%s dport=%u", address, port);
 	r = pl_tap_rules_add(&own, text, diag);

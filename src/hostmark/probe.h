@@ -22,7 +22,7 @@
 
 struct pl_probe_options {
 	const char *dev; /* outlives the probe */
-	struct pl_udp_address to;
+	struct pl_sockaddr to;
 	uint32_t in_block; /* probes in a block, at least 1 */
 	uint64_t period_ns;
 	uint64_t from_ns; /* time of the first probe in the block */
@@ -39,12 +39,12 @@ struct pl_probe;
 
 /* Resolves address and port of "HOST" or "HOST:PORT"; names are looked up. Returns -EINVAL or
  * -EADDRNOTAVAIL with diag. */
-int pl_probe_resolve(struct pl_udp_address *ret, const char *target, struct pl_diag *diag);
+int pl_probe_resolve(struct pl_sockaddr *ret, const char *target, struct pl_diag *diag);
 
 /* Adds a rule that takes probes to that address before the others. Returns negative errno with
  * diag. */
 int pl_probe_add_rule(
-	struct pl_tap_rules *rules, const struct pl_udp_address *to, struct pl_diag *diag);
+	struct pl_tap_rules *rules, const struct pl_sockaddr *to, struct pl_diag *diag);
 
 /* Begins after now_ns, in the clock of pl_probe_send. Returns negative errno with diag: no socket
  * on the interface. */

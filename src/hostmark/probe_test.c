@@ -38,14 +38,14 @@ static void resolving(void)
 		"[::1]", "[::1]:9" };
 	static const uint16_t ports[] = { 9, 9, 4000, 9, 9, 9 };
 	struct pl_diag diag = { .text = "" };
-	struct pl_udp_address to;
+	struct pl_sockaddr to;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		uint16_t port = 0;
 		const int r = pl_probe_resolve(&to, texts[i], &diag);
 
 		eq(r, 0, "%s: %s", texts[i], diag.text);
-		(void)pl_udp_address_get(&to.sa, &port);
+		(void)pl_sockaddr_get(&to.sa, &port);
 		eq(port, ports[i], "%s", texts[i]);
 	}
 	ok(pl_probe_resolve(&to, "127.0.0.1:70000", &diag) < 0, "no such port");
@@ -104,7 +104,7 @@ static void times(void)
 static void rule(void)
 {
 	struct pl_tap_rules rules = { 0 };
-	struct pl_udp_address to;
+	struct pl_sockaddr to;
 	struct pl_pkt96 r = { .proto = 17, .dport = 9 };
 
 	(void)pl_tap_rules_add(&rules, "skip proto=udp", NULL);

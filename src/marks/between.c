@@ -69,7 +69,7 @@ static void look_at_rules(struct pl_mark_between *b, const struct pl_mark_terms 
 	pl_say("the marker chooses packets by other rules than this meter: flows of which only one of them has records are told as missing, not as lost");
 }
 
-static void answer(const struct pl_mark_between *b, const struct pl_udp_address *to,
+static void answer(const struct pl_mark_between *b, const struct pl_sockaddr *to,
 	const struct pl_mark_pair *header)
 {
 	const struct pl_mark_pair answer = { .what = PL_MARK_PAIR_ANSWER,
@@ -84,7 +84,7 @@ static void answer(const struct pl_mark_between *b, const struct pl_udp_address 
 		(const struct sockaddr *)&to->sa, to->len);
 }
 
-static bool is_marker(const struct pl_mark_between *b, const struct pl_udp_address *sender,
+static bool is_marker(const struct pl_mark_between *b, const struct pl_sockaddr *sender,
 	const struct pl_addr *from)
 {
 	const struct sockaddr_in6 *a = (const struct sockaddr_in6 *)&sender->sa,
@@ -107,14 +107,14 @@ static void take_records(
 		pl_clock_real_ns());
 }
 
-static void take_datagram(struct pl_mark_between *b, const struct pl_udp_address *sender,
-	const void *data, size_t len)
+static void take_datagram(
+	struct pl_mark_between *b, const struct pl_sockaddr *sender, const void *data, size_t len)
 {
 	struct pl_mark_heard_stats *s = &b->heard.stats;
 	struct pl_mark_pair header;
 	const uint8_t *records;
 	uint16_t port;
-	const struct pl_addr from = pl_udp_address_get(&sender->sa, &port);
+	const struct pl_addr from = pl_sockaddr_get(&sender->sa, &port);
 
 	s->datagrams++;
 	if (!is_marker(b, sender, &from)) {
@@ -177,17 +177,16 @@ static int make_domain(struct pl_mark_between *b, struct pl_diag *diag)
 /* Opens the socket on all addresses of the marker's IP version. */
 static int open_port(struct pl_mark_between *b, struct pl_diag *diag)
 {
-	struct pl_udp_address own = b->o->from;
+	struct pl_sockaddr own = b->o->from;
 	const int room = ROOM_BYTES, on = 1;
 	uint16_t port;
 	int r;
 
-	(void)pl_udp_address_get(&own.sa, &port);
+	(void)pl_sockaddr_get(&own.sa, &port);
 	if (own.sa.ss_family == AF_INET)
-		pl_udp_address_set(
-			&own, &(struct pl_addr){ .b = { [10] = 0xff, [11] = 0xff } }, port);
+		pl_sockaddr_set(&own, &(struct pl_addr){ .b = { [10] = 0xff, [11] = 0xff } }, port);
 	else
-		pl_udp_address_set(&own, &nobody, port);
+		pl_sockaddr_set(&own, &nobody, port);
 	b->fd = socket(own.sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (b->fd >= 0 && own.sa.ss_family == AF_INET6)
 		(void)setsockopt(b->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
@@ -210,7 +209,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 	uint16_t port;
 
 	(void)rights;
-	b->from = pl_udp_address_get(&b->o->from.sa, &port);
+	b->from = pl_sockaddr_get(&b->o->from.sa, &port);
 	return open_port(b, diag);
 }
 
@@ -247,7 +246,7 @@ static bool receive(struct pl_mark_between *b)
 	uint8_t data[PL_MARK_PAIR_BYTES + 1];
 
 	for (int i = 0; i < DATAGRAMS_MAX; i++) {
-		struct pl_udp_address sender = { .len = sizeof(sender.sa) };
+		struct pl_sockaddr sender = { .len = sizeof(sender.sa) };
 		const ssize_t n = recvfrom(b->fd, data, sizeof(data), MSG_DONTWAIT,
 			(struct sockaddr *)&sender.sa, &sender.len);
 

@@ -17,7 +17,7 @@
 struct pl_mark_between_options {
 	/* The marker's host: records of others are ignored. A link-local address includes the
 	 * interface. The port is that of our socket. */
-	struct pl_udp_address from;
+	struct pl_sockaddr from;
 	struct pl_mark_terms terms; /* of this meter */
 	uint32_t flows_max;         /* PL_MARK_PAIR_FLOWS_MAX at most */
 	uint64_t clock_ns;          /* largest difference of clocks; 0: as in records */

@@ -98,7 +98,7 @@ static void say_silent(struct pl_mark_to *t)
 	if (t->said_silent)
 		return;
 	t->said_silent = true;
-	(void)pl_udp_address_get(&t->o->to.sa, &port);
+	(void)pl_sockaddr_get(&t->o->to.sa, &port);
 	pl_say("%s does not answer%s at UDP port %u: is its 'pathline meter --from' this host there, and does a firewall let the port pass?",
 		t->o->name, t->answered ? " any more" : "", port);
 }

@@ -10,7 +10,7 @@
 #include "runtime/runtime.h"
 
 struct pl_mark_to_options {
-	struct pl_udp_address to;
+	struct pl_sockaddr to;
 	const char *name; /* name of that host */
 	struct pl_mark_terms terms;
 	uint32_t flows_max;

@@ -3,7 +3,6 @@
 #include "netio/tcp.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,26 +10,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
-
-union place {
-	struct sockaddr sa;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
-
-static socklen_t place_of(union place *p, const struct pl_addr *addr, uint16_t port, bool v4)
-{
-	memset(p, 0, sizeof(*p));
-	p->sa.sa_family = v4 ? AF_INET : AF_INET6;
-	if (v4) {
-		p->v4.sin_port = htons(port);
-		memcpy(&p->v4.sin_addr, addr->b + 12, 4);
-		return sizeof(p->v4);
-	}
-	p->v6.sin6_port = htons(port);
-	memcpy(&p->v6.sin6_addr, addr->b, 16);
-	return sizeof(p->v6);
-}
+#include "netio/sockaddr.h"
 
 /* Without Nagle's algorithm: a short message must not wait for the acknowledgement of the one
  * before. Accepted connections inherit this from the listening socket. */
@@ -47,12 +27,12 @@ static int new_socket(bool v4)
 int pl_tcp_listen(const char *where, int backlog, struct pl_addr *ret_addr,
 	char ret_text[PL_TCP_TEXT_MAX], struct pl_diag *diag)
 {
+	const struct pl_addr every_v4 = pl_addr_v4("\0\0\0");
 	char text[PL_ADDR_TEXT_MAX];
 	int fd, one = 1, zero = 0, r;
-	union place place;
+	struct pl_sockaddr place;
 	struct pl_addr addr;
 	uint16_t port;
-	socklen_t len;
 	bool v4;
 
 	if (pl_parse_endpoint(where, &addr, &port) < 0) {
@@ -68,14 +48,15 @@ int pl_tcp_listen(const char *where, int backlog, struct pl_addr *ret_addr,
 	}
 	if (fd < 0)
 		goto fail;
-	len = place_of(&place, &addr, port, v4);
+	pl_sockaddr_set(&place, v4 != pl_addr_is_v4(&addr) ? &every_v4 : &addr, port);
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (!v4)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	if (bind(fd, &place.sa, len) < 0 || listen(fd, backlog) < 0 ||
-		getsockname(fd, &place.sa, &len) < 0)
+	if (bind(fd, (const struct sockaddr *)&place.sa, place.len) < 0 ||
+		listen(fd, backlog) < 0 ||
+		getsockname(fd, (struct sockaddr *)&place.sa, &place.len) < 0)
 		goto fail;
-	port = ntohs(v4 ? place.v4.sin_port : place.v6.sin6_port);
+	(void)pl_sockaddr_get(&place.sa, &port);
 	pl_format_addr(text, &addr);
 	if (ret_text != NULL)
 		snprintf(ret_text, PL_TCP_TEXT_MAX, v4 ? "%s:%u" : "[%s]:%u",
@@ -93,14 +74,14 @@ fail:
 
 int pl_tcp_accept(int fd, struct pl_addr *ret_peer)
 {
-	union place place = { .v6 = { 0 } };
-	socklen_t len = sizeof(place);
-	int got = accept4(fd, &place.sa, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct pl_sockaddr place = { .len = sizeof(place.sa) };
+	int got =
+		accept4(fd, (struct sockaddr *)&place.sa, &place.len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	uint16_t port;
 
 	if (got < 0)
 		return -errno;
-	*ret_peer = place.sa.sa_family == AF_INET ? pl_addr_v4(&place.v4.sin_addr)
-						  : pl_addr_v6(&place.v6.sin6_addr);
+	*ret_peer = pl_sockaddr_get(&place.sa, &port);
 	return got;
 }
 
@@ -108,26 +89,26 @@ int pl_tcp_accept(int fd, struct pl_addr *ret_peer)
  * together with the peer. */
 static void bind_to(int fd, const struct pl_addr *from)
 {
-	const bool v4 = pl_addr_is_v4(from);
-	union place place;
-	socklen_t len = place_of(&place, from, 0, v4);
+	struct pl_sockaddr place;
 	const int one = 1;
 
+	pl_sockaddr_set(&place, from, 0);
 	(void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
-	(void)bind(fd, &place.sa, len);
+	(void)bind(fd, (const struct sockaddr *)&place.sa, place.len);
 }
 
 int pl_tcp_connect(
 	const struct pl_addr *to, uint16_t port, const struct pl_addr *from, struct pl_diag *diag)
 {
 	const bool v4 = pl_addr_is_v4(to);
-	union place place;
-	socklen_t len = place_of(&place, to, port, v4);
+	struct pl_sockaddr place;
 	int fd = new_socket(v4), r;
 
+	pl_sockaddr_set(&place, to, port);
 	if (fd >= 0 && from != NULL && !pl_addr_is_unspecified(from) && pl_addr_is_v4(from) == v4)
 		bind_to(fd, from);
-	if (fd >= 0 && (connect(fd, &place.sa, len) == 0 || errno == EINPROGRESS))
+	if (fd >= 0 && (connect(fd, (const struct sockaddr *)&place.sa, place.len) == 0 ||
+			       errno == EINPROGRESS))
 		return fd;
 	r = -errno;
 	pl_diag_set(diag, "%s", strerror(-r));

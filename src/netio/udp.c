@@ -116,7 +116,7 @@ static int make_socket(int family, bool v6only)
 	return r;
 }
 
-static int bind_socket(struct udp_port *self, const struct pl_udp_address *address,
+static int bind_socket(struct udp_port *self, const struct pl_sockaddr *address,
 	const struct pl_port_options *options)
 {
 	int fd = make_socket(address->sa.ss_family, options->v6only), r;
@@ -133,12 +133,12 @@ static int bind_socket(struct udp_port *self, const struct pl_udp_address *addre
 }
 
 /* "Every address" is one IPv6 socket for both families, or one of IPv4 where there is no IPv6. */
-static int bind_any(struct udp_port *self, const struct pl_udp_address *address,
+static int bind_any(struct udp_port *self, const struct pl_sockaddr *address,
 	const struct pl_port_options *options)
 {
 	uint16_t port;
-	struct pl_addr addr = pl_udp_address_get(&address->sa, &port);
-	struct pl_udp_address v4;
+	struct pl_addr addr = pl_sockaddr_get(&address->sa, &port);
+	struct pl_sockaddr v4;
 	int fd;
 
 	fd = bind_socket(self, address, options);
@@ -146,7 +146,7 @@ static int bind_any(struct udp_port *self, const struct pl_udp_address *address,
 		(fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL))
 		return fd;
 	addr = pl_addr_v4("\0\0\0");
-	pl_udp_address_set(&v4, &addr, port);
+	pl_sockaddr_set(&v4, &addr, port);
 	return bind_socket(self, &v4, options);
 }
 
@@ -221,10 +221,10 @@ static int adopt(int fd)
 	return type == SOCK_DGRAM && (domain == AF_INET || domain == AF_INET6) ? 0 : -EPROTOTYPE;
 }
 
-static int open_recv(struct udp_port *self, const struct pl_udp_address *address,
+static int open_recv(struct udp_port *self, const struct pl_sockaddr *address,
 	const struct pl_port_options *options)
 {
-	struct pl_udp_address bound = { .len = sizeof(bound.sa) };
+	struct pl_sockaddr bound = { .len = sizeof(bound.sa) };
 	int granted, r;
 
 	if (self->port.fd < 0) {
@@ -234,7 +234,7 @@ static int open_recv(struct udp_port *self, const struct pl_udp_address *address
 	}
 	if (getsockname(self->port.fd, (struct sockaddr *)&bound.sa, &bound.len) < 0)
 		return -errno;
-	self->local = pl_udp_address_get(&bound.sa, &self->port.local_port);
+	self->local = pl_sockaddr_get(&bound.sa, &self->port.local_port);
 	self->port.name = pl_udp_port_name(&self->local, self->port.local_port);
 	if (self->port.name == NULL)
 		return -ENOMEM;
@@ -265,13 +265,13 @@ static int open_recv(struct udp_port *self, const struct pl_udp_address *address
 	return make_buffers(self);
 }
 
-static int open_send(struct udp_port *self, const struct pl_udp_address *address)
+static int open_send(struct udp_port *self, const struct pl_sockaddr *address)
 {
-	struct pl_udp_address bound = { .len = sizeof(bound.sa) };
+	struct pl_sockaddr bound = { .len = sizeof(bound.sa) };
 	struct pl_addr addr;
 	uint16_t port;
 
-	addr = pl_udp_address_get(&address->sa, &port);
+	addr = pl_sockaddr_get(&address->sa, &port);
 	self->port.name = pl_udp_port_name(&addr, port);
 	if (self->port.name == NULL)
 		return -ENOMEM;
@@ -284,7 +284,7 @@ static int open_send(struct udp_port *self, const struct pl_udp_address *address
 	if (self->set.sndbuf != 0)
 		(void)set_int(self->port.fd, SOL_SOCKET, SO_SNDBUF, (int)self->set.sndbuf);
 	if (getsockname(self->port.fd, (struct sockaddr *)&bound.sa, &bound.len) == 0)
-		self->local = pl_udp_address_get(&bound.sa, &self->port.local_port);
+		self->local = pl_sockaddr_get(&bound.sa, &self->port.local_port);
 	return 0;
 }
 
@@ -307,7 +307,7 @@ static int udp_close(struct pl_port *port)
 static int udp_open(struct pl_port **ret_port, const struct pl_uri *uri, enum pl_port_mode mode,
 	const struct pl_port_options *options, struct pl_diag *diag)
 {
-	struct pl_udp_address address;
+	struct pl_sockaddr address;
 	struct udp_port *self;
 	int r;
 
@@ -364,7 +364,7 @@ static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 		p->gso = PL_GSO_NONE;
 		p->clock = PL_STAMP_READING;
 		p->ts_ns = self->set.kernel_time ? pl_udp_kernel_time(m, now, &p->clock) : now;
-		p->src = pl_udp_address_get(&self->from[i], &p->sport);
+		p->src = pl_sockaddr_get(&self->from[i], &p->sport);
 		p->dst = self->tells_dst ? pl_udp_told_dst(m) : self->local;
 		p->dport = self->port.local_port;
 		prepare(self, i);

@@ -1,36 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses of UDP ports: resolves those of URIs, and converts to and from socket addresses. */
+/* Resolves the addresses of UDP ports. */
 #include "netio/udp_address.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/num.h"
-
-void pl_udp_address_set(struct pl_udp_address *ret, const struct pl_addr *addr, uint16_t port)
-{
-	memset(ret, 0, sizeof(*ret));
-	if (pl_addr_is_v4(addr)) {
-		struct sockaddr_in *sin = (struct sockaddr_in *)&ret->sa;
-
-		sin->sin_family = AF_INET;
-		sin->sin_port = htons(port);
-		memcpy(&sin->sin_addr, addr->b + 12, 4);
-		ret->len = sizeof(*sin);
-	} else {
-		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&ret->sa;
-
-		sin6->sin6_family = AF_INET6;
-		sin6->sin6_port = htons(port);
-		memcpy(&sin6->sin6_addr, addr->b, 16);
-		ret->len = sizeof(*sin6);
-	}
-}
 
 /* Splits "name:port" or "[fe80::1%eth0]:port" in place; numeric addresses are parsed before. */
 static int split_host(char *text, char **ret_host, uint16_t *ret_port, struct pl_diag *diag)
@@ -56,7 +33,7 @@ static int split_host(char *text, char **ret_host, uint16_t *ret_port, struct pl
 	return 0;
 }
 
-int pl_udp_resolve(const char *target, struct pl_udp_address *ret, struct pl_diag *diag)
+int pl_udp_resolve(const char *target, struct pl_sockaddr *ret, struct pl_diag *diag)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM }, *list;
 	char text[PL_URI_TEXT_MAX], service[8], *host;
@@ -66,7 +43,7 @@ int pl_udp_resolve(const char *target, struct pl_udp_address *ret, struct pl_dia
 
 	if (pl_parse_endpoint(target, &addr, &port) == 0) {
 		if (ret != NULL)
-			pl_udp_address_set(ret, &addr, port);
+			pl_sockaddr_set(ret, &addr, port);
 		return 0;
 	}
 	snprintf(text, sizeof(text), "%s", target);

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "netio/sockaddr.h"
+
 /* Asks by the netlink socket, which stays in the namespace in which it was opened. */
 static int ask(const struct nic_interface *in, unsigned long what, struct ifreq *req)
 {
@@ -105,14 +107,12 @@ bool nic_interface_look(struct nic_interface *in)
 
 static bool address_of(const struct ifaddrs *a, struct pl_addr *ret)
 {
-	const struct sockaddr_in *in = (const void *)a->ifa_addr;
-	const struct sockaddr_in6 *in6 = (const void *)a->ifa_addr;
+	uint16_t port;
 
 	if (a->ifa_addr == NULL ||
 		(a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6))
 		return false;
-	*ret = a->ifa_addr->sa_family == AF_INET ? pl_addr_v4(&in->sin_addr)
-						 : pl_addr_v6(&in6->sin6_addr);
+	*ret = pl_sockaddr_get(a->ifa_addr, &port);
 	return true;
 }
 

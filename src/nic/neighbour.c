@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "netio/rtnl_message.h"
+#include "netio/sockaddr.h"
 
 #define DISCARD_PORT 9
 
@@ -124,25 +125,21 @@ int pl_neighbour_find(int ifindex, const struct pl_addr *host, uint8_t ret_mac[6
 
 int pl_neighbour_ask(int ifindex, const struct pl_addr *host)
 {
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(DISCARD_PORT) };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
-		.sin6_port = htons(DISCARD_PORT),
-		.sin6_scope_id = (uint32_t)ifindex };
 	const bool is_v4 = pl_addr_is_v4(host);
 	int fd = socket(pl_rtnl_family(host), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
+	struct pl_sockaddr to;
 
 	if (fd < 0)
 		return -errno;
-	memcpy(&v4.sin_addr, host->b + 12, 4);
-	memcpy(&v6.sin6_addr, host->b, 16);
+	pl_sockaddr_set(&to, host, DISCARD_PORT);
+	if (!is_v4)
+		((struct sockaddr_in6 *)&to.sa)->sin6_scope_id = (uint32_t)ifindex;
 	/* The interface is the route's; the socket is bound to it where allowed, for hosts with
 	 * several routes. */
 	(void)setsockopt(fd, is_v4 ? IPPROTO_IP : IPPROTO_IPV6,
 		is_v4 ? IP_UNICAST_IF : IPV6_UNICAST_IF, &(uint32_t){ htonl((uint32_t)ifindex) },
 		sizeof(uint32_t));
-	if (sendto(fd, "", 0, MSG_DONTWAIT,
-		    is_v4 ? (const struct sockaddr *)&v4 : (const struct sockaddr *)&v6,
-		    is_v4 ? sizeof(v4) : sizeof(v6)) < 0)
+	if (sendto(fd, "", 0, MSG_DONTWAIT, (const struct sockaddr *)&to.sa, to.len) < 0)
 		r = -errno;
 	close(fd);
 	return r;

@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 
 #include "base/num.h"
+#include "netio/sockaddr.h"
 #include "nic/nic_wire.h"
 #include "wire/layers.h"
 #include "wire/roce.h"
@@ -82,15 +83,12 @@ static char *with_port(const char *uri)
 /* Reads the address that the socket is bound to, which must be one address. */
 static int bound_to(const struct nic_wire *wire, struct pl_addr *ret)
 {
-	struct sockaddr_storage sa = { .ss_family = AF_UNSPEC };
-	socklen_t len = sizeof(sa);
+	struct pl_sockaddr bound = { .len = sizeof(bound.sa) };
+	uint16_t port;
 
-	if (getsockname(pl_port_fd(wire->port), (struct sockaddr *)&sa, &len) < 0)
+	if (getsockname(pl_port_fd(wire->port), (struct sockaddr *)&bound.sa, &bound.len) < 0)
 		return -errno;
-	if (sa.ss_family == AF_INET)
-		*ret = pl_addr_v4(&((const struct sockaddr_in *)(const void *)&sa)->sin_addr);
-	else
-		*ret = pl_addr_v6(&((const struct sockaddr_in6 *)(const void *)&sa)->sin6_addr);
+	*ret = pl_sockaddr_get(&bound.sa, &port);
 	return 0;
 }
 

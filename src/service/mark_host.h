@@ -49,7 +49,7 @@ struct pl_mark_host {
 	char uri[64];
 	struct pl_tap_rules rules;
 	struct pl_hostmark *kernel;
-	struct pl_udp_address probed;
+	struct pl_sockaddr probed;
 	struct pl_probe *probe; /* NULL: none */
 	struct pl_tap_out *outs[PL_MARK_HOST_TO_MAX];
 	unsigned int n_outs;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections by librdmacm: the passive side. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
+#include "netio/sockaddr.h"
 #include "verbs/verbs_internal.h"
 #include "wire/roce.h"
 
@@ -34,17 +34,6 @@ static struct verbs_connection *by_number(struct pl_verbs *v, uint32_t number)
 			return &v->connections[i];
 	}
 	return NULL;
-}
-
-static struct pl_addr address_of(const struct sockaddr *sa)
-{
-	struct pl_addr none = { { 0 } };
-
-	if (sa->sa_family == AF_INET)
-		return pl_addr_v4(&((const struct sockaddr_in *)(const void *)sa)->sin_addr);
-	if (sa->sa_family == AF_INET6)
-		return pl_addr_v6(&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr);
-	return none;
 }
 
 static struct verbs_told *tell(
@@ -113,17 +102,14 @@ void verbs_connection_end(struct pl_verbs *v, struct rdma_cm_id *id)
 /* Listens at our address. Returns negative errno. */
 static int listen_at(struct pl_verbs *v, struct verbs_listener *l)
 {
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(l->port) };
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(l->port) };
 	const struct pl_addr *own = &v->gid.addr;
+	struct pl_sockaddr place;
 	struct rdma_cm_id *id;
 
-	memcpy(&v4.sin_addr, own->b + 12, 4);
-	memcpy(&v6.sin6_addr, own->b, 16);
+	pl_sockaddr_set(&place, own, l->port);
 	if (rdma_create_id(v->cm, &id, NULL, RDMA_PS_TCP) != 0)
 		return -errno;
-	if (rdma_bind_addr(id,
-		    pl_addr_is_v4(own) ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6) != 0 ||
+	if (rdma_bind_addr(id, (struct sockaddr *)&place.sa) != 0 ||
 		rdma_listen(id, BACKLOG) != 0) {
 		int error = errno;
 
@@ -193,10 +179,10 @@ static void take_request(struct pl_verbs *v, const struct rdma_cm_event *e)
 		told = tell(v, c, PL_CONNECTION_REQUEST);
 		if (told != NULL) {
 			struct pl_connection_event *ask = &told->news.connection;
+			uint16_t peer;
 
-			ask->port = ntohs(rdma_get_src_port(e->id));
-			ask->path.src = address_of(rdma_get_local_addr(e->id));
-			ask->path.dst = address_of(rdma_get_peer_addr(e->id));
+			ask->path.src = pl_sockaddr_get(rdma_get_local_addr(e->id), &ask->port);
+			ask->path.dst = pl_sockaddr_get(rdma_get_peer_addr(e->id), &peer);
 			ask->terms = (struct pl_connection_terms){ .service = PL_ROCE_RC,
 				.qpn = param->qp_num,
 				.mtu = v->mtu,

@@ -1,38 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Decides whether a request may be served: client certificates once per connection, credentials
  * with every request. */
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
+#include "netio/sockaddr.h"
 #include "web/http_internal.h"
 #include "web/tls.h"
-
-static struct pl_addr address_of(const struct sockaddr *sa)
-{
-	struct sockaddr_in6 v6;
-	struct sockaddr_in v4;
-
-	if (sa->sa_family == AF_INET) {
-		memcpy(&v4, sa, sizeof(v4));
-		return pl_addr_v4(&v4.sin_addr);
-	}
-	if (sa->sa_family == AF_INET6) {
-		memcpy(&v6, sa, sizeof(v6));
-		return pl_addr_v6(&v6.sin6_addr);
-	}
-	return (struct pl_addr){ { 0 } };
-}
 
 struct pl_addr pl_http_client_address(struct MHD_Connection *c)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	uint16_t port;
 
 	if (info == NULL || info->client_addr == NULL)
 		return (struct pl_addr){ { 0 } };
-	return address_of(info->client_addr);
+	return pl_sockaddr_get(info->client_addr, &port);
 }
 
 /* Returns NULL, or the error of the connection's certificate. */
