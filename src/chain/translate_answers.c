@@ -4,64 +4,19 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "netio/udp_quiet.h"
 #include "runtime/say.h"
 #include "wire/layers.h"
 
 #define AGAIN_NS UINT64_C(1000000000)
 
 /* ---- sockets ---- */
-
-/* Binds to the interface: another process may have the port on another one. */
-static int bind_to(int fd, bool six, const char *interface, uint16_t port)
-{
-	const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	const struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	const int both = 0;
-
-	if (six && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both)) < 0)
-		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface, (socklen_t)strlen(interface)) <
-		0)
-		return -errno;
-	if (bind(fd, six ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4,
-		    six ? sizeof(v6) : sizeof(v4)) < 0)
-		return -errno;
-	return 0;
-}
-
-/* Opens the socket of a port. Frames come by the port of reports; packets to this socket are
- * dropped before a buffer is used. */
-static int open_own(const char *interface, uint16_t port, int *ret_fd)
-{
-	struct sock_filter none[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
-	const struct sock_fprog program = { .len = 1, .filter = none };
-	bool six = true;
-	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), r = 0;
-
-	if (fd < 0) {
-		six = false;
-		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	}
-	if (fd < 0)
-		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0)
-		r = -errno;
-	if (r == 0)
-		r = bind_to(fd, six, interface, port);
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	*ret_fd = fd;
-	return 0;
-}
 
 /* Reads the numbers of "…?port=N,N&…". */
 static int list_ports(struct pl_answers *a, const char *uri, struct pl_diag *diag)
@@ -100,8 +55,8 @@ int pl_answers_open(
 		return 0;
 	memcpy(a->interface, at, strcspn(at, "?"));
 	r = list_ports(a, at, diag);
-	for (unsigned int i = 0; r == 0 && i < a->n; i++) {
-		r = open_own(a->interface, a->own[i].port, &a->own[i].fd);
+	for (unsigned int i = 0; r >= 0 && i < a->n; i++) {
+		r = a->own[i].fd = pl_udp_quiet_open(a->interface, a->own[i].port);
 		if (r == -EADDRINUSE) {
 			pl_say("%s: UDP port %u is in use: reporters get neither NACKs nor confirmations",
 				a->interface, a->own[i].port);
@@ -113,7 +68,7 @@ int pl_answers_open(
 	}
 	if (r < 0)
 		pl_answers_close(a);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 static void close_own(struct pl_answers *a)
@@ -142,7 +97,7 @@ static void open_again(struct pl_answers *a)
 	a->again_ns = now_ns + AGAIN_NS;
 	close_own(a);
 	for (unsigned int i = 0; i < a->n; i++)
-		(void)open_own(a->interface, a->own[i].port, &a->own[i].fd);
+		a->own[i].fd = pl_udp_quiet_open(a->interface, a->own[i].port);
 }
 
 /* ---- sending ---- */

@@ -2,16 +2,14 @@
 /* A NIC on an interface: ports of netio/ receive from its queues, one of them or a packet socket
  * sends, and the kernel tells the way to peers. */
 #include <errno.h>
-#include <linux/filter.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "netio/udp_quiet.h"
 #include "nic/neighbour.h"
 #include "nic/nic_wire.h"
 
@@ -40,37 +38,13 @@ struct nic_wire {
 
 /* ---- opening ---- */
 
-/* Takes UDP port 4791 of the interface and drops its packets, before a buffer is used. When another
- * process has the port, the host sends no ICMP either. */
+/* Takes UDP port 4791 of the interface. */
 static int open_quiet(struct nic_wire *wire)
 {
-	struct sock_filter none[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
-	struct sock_fprog program = { .len = 1, .filter = none };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(PL_ROCE_PORT) };
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(PL_ROCE_PORT) };
-	int both = 0, r = 0;
-	bool six = true;
-
 	if (wire->quiet_fd >= 0)
 		close(wire->quiet_fd);
-	wire->quiet_fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (wire->quiet_fd < 0) {
-		six = false;
-		wire->quiet_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	}
-	if (wire->quiet_fd < 0)
-		return -errno;
-	if (six)
-		(void)setsockopt(wire->quiet_fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both));
-	if (setsockopt(wire->quiet_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) <
-			0 ||
-		setsockopt(wire->quiet_fd, SOL_SOCKET, SO_BINDTODEVICE, wire->interface->name,
-			(socklen_t)strlen(wire->interface->name)) < 0)
-		return -errno;
-	if (bind(wire->quiet_fd, six ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4,
-		    six ? sizeof(v6) : sizeof(v4)) < 0)
-		r = errno == EADDRINUSE ? 0 : -errno;
-	return r;
+	wire->quiet_fd = pl_udp_quiet_open(wire->interface->name, PL_ROCE_PORT);
+	return wire->quiet_fd == -EADDRINUSE || wire->quiet_fd >= 0 ? 0 : wire->quiet_fd;
 }
 
 static bool has_key(const char *query, const char *key)
