@@ -2,7 +2,6 @@
 /* Sends DTA reports from a socket at their rate, and again when a translator requests them. */
 #include "ask/report_send.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -16,6 +15,7 @@
 #include "base/complain.h"
 #include "base/exit_code.h"
 #include "base/num.h"
+#include "netio/udp_peer.h"
 #include "runtime/confine_reader.h"
 #include "runtime/signals.h"
 
@@ -44,25 +44,16 @@ static void on_stop(int signo)
 static int open_socket(const char *uri)
 {
 	const char *text = strncmp(uri, "udp://", 6) == 0 ? uri + 6 : uri;
-	struct sockaddr_in6 to = { .sin6_family = AF_INET6 };
+	struct pl_diag diag = { .text = "" };
 	struct pl_addr addr;
 	uint16_t port;
-	int fd, v6only = 0;
+	int fd;
 
 	if (pl_parse_endpoint(text, &addr, &port) < 0 || port == 0 || pl_addr_is_unspecified(&addr))
 		return pl_fail(-EINVAL, "report: \"%s\" is not udp://ADDRESS:PORT", uri);
-	memcpy(&to.sin6_addr, addr.b, 16);
-	to.sin6_port = htons(port);
-	fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only)) < 0 ||
-		connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
-		int error = -errno;
-
-		pl_complain("report: %s: %s", uri, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return error;
-	}
+	fd = pl_udp_peer_open(&addr, port, uri, &diag);
+	if (fd < 0)
+		pl_complain("report: %s", diag.text);
 	return fd;
 }
 
