@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
-#include <linux/memfd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -50,51 +49,21 @@ static size_t page_bytes_of(int fd)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Maps at an address where transparent huge pages can begin: the address is chosen here, not by the
- * kernel. */
-static void *map_aligned(int fd, size_t bytes, int prot)
-{
-	size_t room = bytes + REGION_HUGE;
-	uint8_t *at =
-		mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	size_t skip, page = (size_t)sysconf(_SC_PAGESIZE), end;
-	void *map;
-
-	if (at == MAP_FAILED)
-		return MAP_FAILED;
-	skip = (REGION_HUGE - (uintptr_t)at % REGION_HUGE) % REGION_HUGE;
-	map = mmap(at + skip, bytes, prot, MAP_SHARED | MAP_FIXED, fd, 0);
-	end = skip + (bytes + page - 1) / page * page;
-	if (map == MAP_FAILED) {
-		munmap(at, room);
-		return MAP_FAILED;
-	}
-	if (skip > 0)
-		munmap(at, skip);
-	munmap(at + end, room - end);
-	return map;
-}
-
 static int map_file(
 	struct pl_region *g, const struct pl_region_options *options, struct pl_diag *diag)
 {
 	int prot = g->writer ? PROT_READ | PROT_WRITE : PROT_READ;
-	bool advise = options->pages == PL_PAGES_ADVISE;
 	int r;
 
-	if (g->info.file_bytes > SIZE_MAX - REGION_HUGE)
+	if (g->info.file_bytes > PTRDIFF_MAX)
 		return failed(diag, "cannot map the region", EOVERFLOW);
 	g->map_bytes = (size_t)g->info.file_bytes;
-	g->map = advise ? map_aligned(g->fd, g->map_bytes, prot)
-			: mmap(NULL, g->map_bytes, prot, MAP_SHARED, g->fd, 0);
+	g->map = mmap(NULL, g->map_bytes, prot, MAP_SHARED, g->fd, 0);
 	if (g->map == MAP_FAILED) {
 		g->map = NULL;
 		return failed(diag, "cannot map the region", errno);
 	}
 	g->state = (void *)(g->map + REGION_CHECKED);
-	/* This is only advice: without huge pages, ordinary ones are used. */
-	if (advise)
-		(void)madvise(g->map, g->map_bytes, MADV_HUGEPAGE);
 	if (options->populate && madvise(g->map, g->map_bytes,
 					 g->writer ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) < 0)
 		return failed(diag, "cannot populate the region", errno);
@@ -245,36 +214,6 @@ int pl_region_create(struct pl_region **ret, const char *path, const struct pl_s
 		drop(g);
 		/* Parameters are refused whatever the file. */
 		return r == -EINVAL ? r : name_file(diag, path, r);
-	}
-	*ret = g;
-	return 0;
-}
-
-int pl_region_create_memory(struct pl_region **ret, const char *name,
-	const struct pl_store_params *params, const struct pl_region_options *options,
-	struct pl_diag *diag)
-{
-	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	struct pl_region *g;
-	int r;
-
-	options = options != NULL ? options : &no_options;
-	if (options->pages == PL_PAGES_HUGETLB)
-		flags |= MFD_HUGETLB | MFD_HUGE_2MB;
-	g = new_region(true, options);
-	if (g == NULL)
-		return -ENOMEM;
-	g->fd = memfd_create(name, flags);
-	r = g->fd < 0 ? failed(diag, "cannot make memory for the region", errno) : 0;
-	if (r == 0 && flock(g->fd, LOCK_EX | LOCK_NB) < 0)
-		r = failed(diag, "cannot lock the region", errno);
-	if (r == 0)
-		r = fill(g, params, options, diag);
-	if (r == 0 && fcntl(g->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		r = failed(diag, "cannot seal the region", errno);
-	if (r < 0) {
-		drop(g);
-		return r;
 	}
 	*ret = g;
 	return 0;

@@ -2,9 +2,8 @@
 /*
  * A region is a file with one store in it, or two (the epochs below), mapped by one writer and any
  * number of readers, of this process or others; docs/formats/region.md has its bytes. The file may
- * be on a disk, on tmpfs or hugetlbfs, or be a memfd that others open as /proc/PID/fd/N. The header
- * has pages of its own in front of the data, so that a NIC's registration covers data
- * alone.
+ * be on a disk, on tmpfs or hugetlbfs. The header has pages of its own in front of the data, so that
+ * a NIC's registration covers data alone.
  *
  * The header of a file is checked against its length before it is used: magic, version, byte order,
  * check value, parameters, sizes. A killed process leaves a region that can be opened; each entry
@@ -30,14 +29,7 @@ enum pl_region_access {
 	PL_REGION_WRITE, /* one process at a time */
 };
 
-enum pl_region_pages {
-	PL_PAGES_ORDINARY, /* pages of the file system's size; on hugetlbfs its own */
-	PL_PAGES_ADVISE,   /* transparent huge pages, which tmpfs and memfd may have */
-	PL_PAGES_HUGETLB,  /* memfd of reserved huge pages of 2 MiB */
-};
-
 struct pl_region_options {
-	enum pl_region_pages pages;
 	bool populate;       /* touch every page now, not at its first write */
 	unsigned int mode;   /* mode of a new file; 0: 0640 */
 	unsigned int halves; /* halves of a new region: 1 (or 0), 2 */
@@ -51,12 +43,6 @@ struct pl_region_options {
  * for invalid parameters. After an error no file is left. `options` may be NULL. */
 int pl_region_create(struct pl_region **ret, const char *path, const struct pl_store_params *params,
 	const struct pl_region_options *options, struct pl_diag *diag);
-
-/* Creates a region without a path: a memfd, sealed against being cut, which vanishes with its last
- * user; `name` is for people. */
-int pl_region_create_memory(struct pl_region **ret, const char *name,
-	const struct pl_store_params *params, const struct pl_region_options *options,
-	struct pl_diag *diag);
 
 /* Opens an existing region. Returns 0; -ENOENT and the like from the system; -EBUSY when writing
  * was asked for and another process writes (the diag says which); -EBADMSG for a file that is no

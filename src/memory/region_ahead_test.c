@@ -153,15 +153,18 @@ static void of_no_use(void)
 {
 	const struct pl_region_options options = { .sync_ns = UINT64_C(3600000000000) };
 	struct pl_store_params params = params_of(1008, 65);
+	char memory[64];
 
 	(void)unlink(path);
 	eq(pl_region_create(&g, path, &params, &options, NULL), 0, "too many lists");
 	ok(g->commit.ahead == NULL, "the file goes to disk whole");
 	eq(pl_region_close(g), 0, "closed");
 	params = params_of(1008, 1);
-	eq(pl_region_create_memory(&g, "ahead", &params, &options, NULL), 0, "memory");
+	(void)snprintf(memory, sizeof(memory), "/dev/shm/pathline-ahead-%d", (int)getpid());
+	eq(pl_region_create(&g, memory, &params, &options, NULL), 0, "memory");
 	ok(g->commit.ahead == NULL, "no event there");
 	eq(pl_region_close(g), 0, "closed");
+	(void)unlink(memory);
 }
 
 int main(void)

@@ -126,23 +126,6 @@ static void life(uint64_t slots)
 	unlink(path_of("life"));
 }
 
-static void memory_only(void)
-{
-	struct pl_store_params params = params_of(100000);
-	struct pl_region_options options = { .pages = PL_PAGES_ADVISE, .populate = true };
-	struct pl_region *w, *r;
-	char path[64];
-
-	eq(pl_region_create_memory(&w, "test", &params, &options, NULL), 0, "a memfd");
-	put_number(w, 0, 3);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", pl_region_fd(w));
-	eq(pl_region_open(&r, path, PL_REGION_READ, &options, NULL), 0, "opened by others");
-	eq(number_in(r, 0), 3);
-	ok(ftruncate(pl_region_fd(w), 0) < 0 && errno == EPERM, "cannot be cut");
-	pl_region_close(r);
-	eq(pl_region_close(w), 0);
-}
-
 /* ---- refused ---- */
 
 static void bad_parameters(void)
@@ -641,7 +624,6 @@ int main(void)
 		abort();
 	life(100);
 	life(100000);
-	memory_only();
 	bad_parameters();
 	damaged_header();
 	contradictions();

@@ -253,8 +253,12 @@ static void test_epochs(void)
 	struct pl_workers_stats s;
 	struct pl_region *g = NULL;
 	uint32_t bad = 0;
+	char path[64];
 
-	ok(pl_region_create_memory(&g, "epochs", &params[1], &halves, NULL) == 0, "two halves");
+	(void)snprintf(path, sizeof(path), "/tmp/pathline-workers-%d", (int)getpid());
+	(void)unlink(path);
+	ok(pl_region_create(&g, path, &params[1], &halves, NULL) == 0, "two halves");
+	(void)unlink(path);
 	store.region = g;
 	store.base = pl_region_store(g, 0);
 	ok(pl_workers_open(&w, &options, NULL) == 0, "a worker");

@@ -2,7 +2,7 @@
 /*
  * Telemetry memory in process: each primitive against random 64-byte stores to the same pages (R3),
  * reads against random 64-byte loads of them. Keys are 13 bytes, the size of a 5-tuple, hashed as
- * part of the work; a fresh key each time. The region is a memfd, in huge pages if enough are
+ * part of the work; a fresh key each time. The memory is shared, in huge pages if enough are
  * reserved, populated before anything is measured.
  */
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/complain.h"
 #include "base/prefetch.h"
@@ -18,19 +19,19 @@
 #include "memory/counters.h"
 #include "memory/key_write.h"
 #include "memory/postcards.h"
-#include "memory/region.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/cpu.h"
 
-#define BATCH     256u
-#define GROUP     32u /* keys whose places are prefetched together; divides BATCH */
-#define ROUND     64u /* batches between two looks at the clock */
-#define KEY_BYTES 13u
+#define BATCH      256u
+#define GROUP      32u /* keys whose places are prefetched together; divides BATCH */
+#define ROUND      64u /* batches between two looks at the clock */
+#define KEY_BYTES  13u
+#define HUGE_BYTES (2u << 20) /* of a huge page */
 
 struct memory_bench {
-	struct pl_region *region;
 	uint8_t *base;
 	uint64_t bytes;
+	size_t map_bytes;
 	struct pl_rng rng;
 	struct pl_key_write kw;
 	struct pl_append append;
@@ -228,25 +229,31 @@ SUBJECT(run_poll_entries, poll_entries)
 SUBJECT(run_put_paths, put_paths)
 SUBJECT(run_add_counts, add_counts)
 
-/* ---- regions ---- */
+/* ---- memory ---- */
 
-/* In reserved huge pages if there are enough of them, else in what a memfd has. */
-static int open_region(struct memory_bench *b, const struct pl_store_params *params)
+/* In reserved huge pages if there are enough of them, else in what shared memory has. */
+static int open_memory(struct memory_bench *b, const struct pl_store_params *params)
 {
-	struct pl_region_options options = { .pages = PL_PAGES_HUGETLB, .populate = true };
-	struct pl_diag diag = { .text = "" };
-	int r = pl_region_create_memory(&b->region, "bench", params, &options, NULL);
+	const int prot = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_ANONYMOUS;
+	int r = pl_store_bytes(params, &b->bytes, NULL);
 
-	b->huge = r == 0;
-	if (r < 0) {
-		options.pages = PL_PAGES_ADVISE;
-		r = pl_region_create_memory(&b->region, "bench", params, &options, &diag);
-	}
-	if (r < 0) {
-		pl_complain("%s", diag.text);
+	if (r < 0)
+		return r;
+	b->map_bytes = (b->bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+	b->base = mmap(NULL, b->map_bytes, prot, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
+	b->huge = b->base != MAP_FAILED;
+	if (!b->huge)
+		b->base = mmap(NULL, b->map_bytes, prot, flags, -1, 0);
+	if (b->base == MAP_FAILED) {
+		r = -errno;
+		b->base = NULL;
+		pl_complain("no memory for the store: %s", strerror(-r));
 		return r;
 	}
-	b->base = pl_region_store(b->region, 0);
+	if (!b->huge) { /* advice only */
+		(void)madvise(b->base, b->map_bytes, MADV_HUGEPAGE);
+		(void)madvise(b->base, b->map_bytes, MADV_POPULATE_WRITE);
+	}
 	pl_rng_seed(&b->rng, 1);
 	b->written = 0;
 	for (unsigned int i = 0; i < BATCH; i++) {
@@ -255,7 +262,14 @@ static int open_region(struct memory_bench *b, const struct pl_store_params *par
 		for (unsigned int k = 0; k < 5; k++)
 			b->paths[7 * i + k] = 11 + k;
 	}
-	return pl_store_bytes(params, &b->bytes, NULL);
+	return 0;
+}
+
+static void close_bench(struct memory_bench *b)
+{
+	if (b->base != NULL)
+		munmap(b->base, b->map_bytes);
+	free(b);
 }
 
 static struct memory_bench *new_bench(void)
@@ -301,7 +315,7 @@ static int key_write_case(
 		pl_bench_size_bytes(ctx, UINT64_C(1) << 30) / pl_key_write_slot_bytes(value_bytes);
 	snprintf(name, sizeof(name), "%s/%u-bytes-N%u", lookup ? "lookup" : "key-write",
 		value_bytes, copies);
-	r = open_region(b, &params);
+	r = open_memory(b, &params);
 	if (r == 0)
 		r = pl_key_write_init(&b->kw, &params, b->base);
 	/* Filled to a load of 0.2 first, so that what is asked for is mostly there. */
@@ -309,8 +323,7 @@ static int key_write_case(
 		put_values(b);
 	if (r == 0)
 		r = compare(ctx, b, name, lookup ? run_get_values : run_put_values, lookup);
-	pl_region_close(b->region);
-	free(b);
+	close_bench(b);
 	return r;
 }
 
@@ -357,7 +370,7 @@ static int append_case(
 	else
 		snprintf(name, sizeof(name), "append/%u-bytes%s-batch-%u", entry_bytes,
 			sealed ? "-sealed" : "", batch);
-	r = open_region(b, &params);
+	r = open_memory(b, &params);
 	if (r == 0)
 		r = pl_append_init(&b->append, &params, b->base);
 	while (r == 0 && poll && pl_append_head(&b->append, 0) < params.append.slots)
@@ -366,8 +379,7 @@ static int append_case(
 		pl_append_reader_init(&b->reader, &b->append, 0, pl_append_oldest(&b->append, 0));
 	if (r == 0)
 		r = compare(ctx, b, name, poll ? run_poll_entries : run_put_entries, poll);
-	pl_region_close(b->region);
-	free(b);
+	close_bench(b);
 	return r;
 }
 
@@ -413,13 +425,12 @@ static int run_postcards(struct pl_bench_ctx *ctx)
 		if (b == NULL)
 			return -ENOMEM;
 		snprintf(name, sizeof(name), "postcards/5-hops-N%u", copies);
-		r = open_region(b, &params);
+		r = open_memory(b, &params);
 		if (r == 0)
 			r = pl_postcards_init(&b->postcards, &params, b->base);
 		if (r == 0)
 			r = compare(ctx, b, name, run_put_paths, false);
-		pl_region_close(b->region);
-		free(b);
+		close_bench(b);
 	}
 	return r;
 }
@@ -440,13 +451,12 @@ static int run_counters(struct pl_bench_ctx *ctx)
 		if (b == NULL)
 			return -ENOMEM;
 		snprintf(name, sizeof(name), "counters/%u-rows", rows);
-		r = open_region(b, &params);
+		r = open_memory(b, &params);
 		if (r == 0)
 			r = pl_counters_init(&b->counters, &params, b->base);
 		if (r == 0)
 			r = compare(ctx, b, name, run_add_counts, false);
-		pl_region_close(b->region);
-		free(b);
+		close_bench(b);
 	}
 	return r;
 }
