@@ -44,7 +44,6 @@ struct repeat {
 /* Read before the lock: a line below the level costs one load. Relaxed: a change of level need not
  * be ordered with anything. */
 static _Atomic int max_level = PL_LOG_NOTICE;
-static _Atomic uint64_t lost_total; /* relaxed: a figure for people */
 static _Atomic int format = PL_LOG_AUTO;
 
 /* The lock protects the rest. */
@@ -100,11 +99,6 @@ int pl_log_parse_format(const char *text, enum pl_log_format *ret)
 		return i;
 	*ret = (enum pl_log_format)i;
 	return 0;
-}
-
-uint64_t pl_log_lost(void)
-{
-	return atomic_load_explicit(&lost_total, memory_order_relaxed);
 }
 
 /* Makes one line of clean UTF-8: bytes that could move a cursor or forge a line are written as
@@ -253,12 +247,7 @@ static void emit(enum pl_log_level level, const char *subject, const char *text)
 	}
 	add_line(&line, level, subject, text);
 	stuck = !write_line(&line);
-	if (stuck) {
-		atomic_fetch_add_explicit(&lost_total, 1, memory_order_relaxed);
-		lost_unsaid++;
-	} else {
-		lost_unsaid = 0;
-	}
+	lost_unsaid = stuck ? lost_unsaid + 1 : 0;
 	pl_buf_done(&line);
 }
 

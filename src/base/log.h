@@ -43,9 +43,6 @@ void pl_log_from_handler(enum pl_log_level level, const char *subject, const cha
  * kind. */
 void pl_log_flush(bool all);
 
-/* Number of lines lost for want of room, since the start. */
-uint64_t pl_log_lost(void);
-
 #define pl_error(subject, ...)  pl_log(PL_LOG_ERROR, subject, __VA_ARGS__)
 #define pl_warn(subject, ...)   pl_log(PL_LOG_WARNING, subject, __VA_ARGS__)
 #define pl_notice(subject, ...) pl_log(PL_LOG_NOTICE, subject, __VA_ARGS__)

@@ -165,7 +165,6 @@ static void test_full_pipe(void)
 {
 	static char sink[1 << 20];
 	int ends[2], before = dup(STDERR_FILENO);
-	uint64_t lost;
 	char fill[4096];
 	ssize_t n;
 
@@ -181,18 +180,15 @@ static void test_full_pipe(void)
 	FLOOD(1);
 	FLOOD(2);
 	FLOOD(3);
-	lost = pl_log_lost();
 	n = read(ends[0], sink, sizeof(sink));
 	FLOOD(4);
 	dup2(before, STDERR_FILENO);
 	close(before);
 	ok(n > 4096, "three lines into a full pipe end");
-	eq(lost, 3, "and are counted");
 	n = read(ends[0], sink, sizeof(sink) - 1);
 	sink[n > 0 ? n : 0] = '\0';
 	ok(strstr(sink, "3 lines lost") != NULL && strstr(sink, "4 0123") != NULL,
 		"the count is told once there is room");
-	eq(pl_log_lost(), 3);
 	close(ends[0]);
 }
 

@@ -12,9 +12,6 @@ int main(void)
 		streq(pl_form_word(PL_FORM_REPORT_VERSION, (unsigned int)v),
 			pl_report_version_name((enum pl_report_version)v));
 	ok(pl_form_word(PL_FORM_REPORT_VERSION, PL_REPORT_VERSION_MAX) == NULL);
-	for (int v = 0; v < PL_INT_VERSION_MAX; v++)
-		streq(pl_form_word(PL_FORM_INT_VERSION, (unsigned int)v),
-			pl_int_version_name((enum pl_int_version)v));
 	ok(pl_form_word(PL_FORM_INT_VERSION, PL_INT_VERSION_MAX) == NULL);
 	for (int d = 0; d < PL_DIALECT_MAX; d++)
 		streq(pl_form_word(PL_FORM_DIALECT, (unsigned int)d),

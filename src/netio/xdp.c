@@ -412,11 +412,6 @@ void pl_xdp_detach(struct pl_xdp *xdp)
 	free(xdp);
 }
 
-bool pl_xdp_is_native(const struct pl_xdp *xdp)
-{
-	return xdp->native;
-}
-
 int pl_xdp_ifindex(const struct pl_xdp *xdp)
 {
 	return xdp->ifindex;

@@ -53,7 +53,6 @@ int pl_xdp_attach(struct pl_xdp **ret, const char *ifname, int prog_fd, enum pl_
 /* Detaches the program. NULL is allowed; so is an interface that is gone. */
 void pl_xdp_detach(struct pl_xdp *xdp);
 
-bool pl_xdp_is_native(const struct pl_xdp *xdp);
 int pl_xdp_ifindex(const struct pl_xdp *xdp);
 
 /* The XDP program on an interface now. name is empty when it cannot be read (needs CAP_SYS_ADMIN);

@@ -37,7 +37,7 @@ static void test_by_link(void)
 	r = pl_xdp_attach(&xdp, "pln0", prog_fd, PL_XDP_AUTO, NULL, &diag);
 	if (!ok(r == 0, "attaches: %s", diag.text))
 		return;
-	ok(pl_xdp_is_native(xdp) && xdp->link_fd >= 0, "native, by a link");
+	ok(xdp->native && xdp->link_fd >= 0, "native, by a link");
 	r = pl_xdp_query(pl_xdp_ifindex(xdp), &state);
 	ok(r == 0 && state.id != 0 && state.native, "what is attached is told");
 	streq(state.name, "pl_collect", "by its name");
@@ -52,7 +52,7 @@ static void test_by_link(void)
 	pl_xdp_detach(xdp);
 	eq(attached(), 0, "nothing is left");
 	r = pl_xdp_attach(&xdp, "pln0", prog_fd, PL_XDP_GENERIC, NULL, &diag);
-	ok(r == 0 && !pl_xdp_is_native(xdp), "generic, when asked for");
+	ok(r == 0 && !xdp->native, "generic, when asked for");
 	pl_xdp_detach(xdp);
 	r = pl_xdp_attach(&xdp, "nothere", prog_fd, PL_XDP_AUTO, NULL, &diag);
 	ok(r == -ENODEV, "no such interface: %s", diag.text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads and writes the AltMark option. */
+/* Reads the AltMark option. */
 #include "wire/altmark.h"
 
 #define PAD1 0
@@ -26,11 +26,4 @@ enum pl_altmark_found pl_altmark_find(struct pl_altmark *ret, struct pl_cursor o
 		return PL_ALTMARK_FOUND;
 	}
 	return PL_ALTMARK_NONE;
-}
-
-void pl_altmark_put(struct pl_build *b, const struct pl_altmark *a)
-{
-	pl_put_u8(b, PL_ALTMARK_TYPE);
-	pl_put_u8(b, 4);
-	pl_put_be32(b, pl_altmark_word(a));
 }

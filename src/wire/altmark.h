@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/build.h"
 #include "wire/cursor.h"
 
 #define PL_ALTMARK_TYPE        0x12u
@@ -30,12 +29,3 @@ enum pl_altmark_found {
 
 /* Finds the first AltMark option among the options of a header (pl_layers.hop_opts, dst_opts). */
 enum pl_altmark_found pl_altmark_find(struct pl_altmark *ret, struct pl_cursor options);
-
-static inline uint32_t pl_altmark_word(const struct pl_altmark *a)
-{
-	return (a->flow_id & PL_ALTMARK_FLOW_ID_MAX) << 12 | (uint32_t)a->loss << 11 |
-	       (uint32_t)a->delay << 10;
-}
-
-/* Writes the option, PL_ALTMARK_BYTES. */
-void pl_altmark_put(struct pl_build *b, const struct pl_altmark *a);

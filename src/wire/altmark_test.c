@@ -3,21 +3,6 @@
 #include "base/test.h"
 #include "wire/altmark.h"
 
-static void words(void)
-{
-	static const uint8_t want[] = { 0x12, 4, 0x12, 0x34, 0x58, 0 };
-	uint8_t bytes[PL_ALTMARK_BYTES];
-	struct pl_build b = pl_build(bytes, sizeof(bytes));
-	const struct pl_altmark a = { .flow_id = 0x12345, .loss = true };
-	const struct pl_altmark both = { .flow_id = 0x12345, .loss = true, .delay = true };
-
-	eq(pl_altmark_word(&a), 0x12345800);
-	eq(pl_altmark_word(&both), 0x12345c00);
-	pl_altmark_put(&b, &a);
-	ok(!b.full && b.len == sizeof(want), "six bytes, which fill a header of eight");
-	memeq(bytes, want, sizeof(want), "as they stand on the wire");
-}
-
 static const struct {
 	const char *what;
 	uint8_t bytes[16];
@@ -47,7 +32,6 @@ static const struct {
 
 int main(void)
 {
-	words();
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct pl_altmark a = { 0 };
 

@@ -39,7 +39,6 @@ enum pl_dialect {
 	PL_DIALECT_MAX,
 };
 
-const char *pl_int_version_name(enum pl_int_version v); /* "0.5", "1.0", "2.1" */
 const char *pl_dialect_name(
 	enum pl_dialect d); /* "spec", "intcollector", "geant", "noviflow", "host-int", "v0.4" */
 

@@ -125,13 +125,6 @@ int pl_int_layout_make(struct pl_int_layout *ret, enum pl_int_version version, u
 	return -EINVAL;
 }
 
-const char *pl_int_version_name(enum pl_int_version v)
-{
-	static const char *const names[] = { "0.5", "1.0", "2.1" };
-
-	return names[v];
-}
-
 const char *pl_dialect_name(enum pl_dialect d)
 {
 	static const char *const names[] = { "spec", "intcollector", "geant", "noviflow",
