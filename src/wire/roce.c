@@ -15,7 +15,6 @@
 enum { RC = 1, UC = 2, UD = 4 };
 
 struct op {
-	const char *name;
 	uint8_t headers, services;
 };
 
@@ -27,7 +26,7 @@ struct op {
 #define IETH     PL_ROCE_H_IETH
 
 static const struct op ops[PL_ROCE_OP_MASK + 1] = {
-#define PL_ROCE_OP(code, id, text, h, s) [code] = { .name = text, .headers = h, .services = s },
+#define PL_ROCE_OP(code, id, text, h, s) [code] = { .headers = h, .services = s },
 #include "wire/roce_ops.def"
 #undef PL_ROCE_OP
 };
@@ -48,26 +47,6 @@ int pl_roce_headers(uint8_t opcode)
 		return -1;
 	return (opcode & PL_ROCE_SERVICE_MASK) == PL_ROCE_UD ? op->headers | PL_ROCE_H_DETH
 							     : op->headers;
-}
-
-const char *pl_roce_op_name(uint8_t opcode)
-{
-	const struct op *op = op_of(opcode);
-
-	if (opcode == PL_ROCE_CNP)
-		return "CNP";
-	return op == NULL ? "reserved" : op->name;
-}
-
-static const char *const faults[PL_ROCE_F_MAX] = {
-#define PL_ROCE_FAULT(id, name, help) [PL_ROCE_F_##id] = name,
-#include "wire/roce_faults.def"
-#undef PL_ROCE_FAULT
-};
-
-const char *pl_roce_fault_name(enum pl_roce_fault fault)
-{
-	return faults[fault];
 }
 
 uint64_t pl_roce_rnr_ns(uint8_t code)

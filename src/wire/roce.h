@@ -131,9 +131,6 @@ struct pl_roce {
 /* Returns the headers behind the BTH of an opcode; -1 for an opcode that no service has, and for
  * CNP, which is handled apart. */
 int pl_roce_headers(uint8_t opcode);
-/* Returns the name of an opcode: "WRITE Only", "SEND Only"; "CNP"; "reserved" for unknown ones. */
-const char *pl_roce_op_name(uint8_t opcode);
-const char *pl_roce_fault_name(enum pl_roce_fault fault);
 
 /*
  * Decodes a frame (PL_LINK_ETHERNET, PL_LINK_RAW_IP; any other link is NOT_ROCE) and checks its

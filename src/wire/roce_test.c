@@ -256,8 +256,8 @@ static void test_faults(void)
 
 			memcpy(frame + n - 4, &icrc, 4);
 		}
-		streq(pl_roce_fault_name(pl_roce_parse(&r, pl_cursor(frame, n), PL_LINK_ETHERNET)),
-			pl_roce_fault_name(cases[i].fault), "%s", cases[i].name);
+		eq(pl_roce_parse(&r, pl_cursor(frame, n), PL_LINK_ETHERNET), cases[i].fault, "%s",
+			cases[i].name);
 	}
 	eq(pl_roce_parse(&r, pl_cursor("", 0), PL_LINK_UDP), PL_ROCE_F_NOT_ROCE,
 		"a datagram's payload has no network header");
@@ -397,7 +397,6 @@ static void test_numbers(void)
 	eq(pl_roce_rnr_ns(0), 655360000);
 	eq(pl_roce_headers(PL_ROCE_UD | PL_ROCE_SEND_ONLY_IMM), PL_ROCE_H_DETH | PL_ROCE_H_IMM);
 	ok(pl_roce_headers(PL_ROCE_CNP) == -1 && pl_roce_headers(0x40) == -1, "CNP, RD");
-	streq(pl_roce_op_name(PL_ROCE_CNP), "CNP");
 }
 
 int main(void)
