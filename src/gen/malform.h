@@ -54,6 +54,24 @@ struct pl_malform_needs {
 	bool frames; /* cannot be sent through a UDP socket */
 };
 
+/* Part of a packet in which a row changes a byte, by the offsets of struct pl_gen_damage. */
+enum pl_malform_part {
+	PL_MALFORM_SHIM,
+	PL_MALFORM_MD,
+	PL_MALFORM_TAIL, /* the last word of INT v0.5 */
+	PL_MALFORM_PAYLOAD,
+	PL_MALFORM_INDIVIDUAL,
+	PL_MALFORM_INNER_L3,
+	PL_MALFORM_FRAME_L3,
+	PL_MALFORM_IOAM,
+};
+
+/* Byte `at` of a part that has `need` bytes: the bits of `keep` stay, those of `set` are set. */
+struct pl_malform_byte {
+	enum pl_malform_part part;
+	uint8_t need, at, keep, set;
+};
+
 struct pl_malform {
 	const char *name;
 	const char *help;
@@ -63,7 +81,8 @@ struct pl_malform {
 	uint64_t note; /* PL_NOTE_BIT that must be set; 0: none */
 	enum pl_malform_stage stage;
 	void (*damage)(struct pl_build *b, struct pl_gen_damage *d);
-	bool hides; /* only the announcement still shows INT */
+	bool hides;                  /* only the announcement still shows INT */
+	struct pl_malform_byte byte; /* of rows that change one byte */
 };
 
 /* All rows, and their number. */

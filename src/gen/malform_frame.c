@@ -26,14 +26,6 @@ void pl_damage_frame_ethertype(struct pl_build *b, struct pl_gen_damage *d)
 	}
 }
 
-void pl_damage_frame_ip_version(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->frame_l3, 1);
-
-	if (p != NULL)
-		*p = (uint8_t)(0x70 | (*p & 0xf));
-}
-
 void pl_damage_frame_ip_length(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = at(b, d, d->frame_l3, 20);

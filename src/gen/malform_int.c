@@ -38,14 +38,6 @@ static unsigned int stack_words(const struct pl_build *b, const struct pl_gen_da
 	return (unsigned int)(end - d->stack) / 4;
 }
 
-void pl_damage_shim_type(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->shim, 1);
-
-	if (p != NULL)
-		*p = 0x77;
-}
-
 void pl_damage_shim_length_min(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = int_length(b, d);
@@ -70,32 +62,6 @@ void pl_damage_shim_length_max(struct pl_build *b, struct pl_gen_damage *d)
 		b->data[d->md + 2] = 255;
 		b->data[d->md + 3] = (uint8_t)hops;
 	}
-}
-
-void pl_damage_int_version(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->md, 1);
-
-	if (p != NULL)
-		*p = (uint8_t)(0x70 | (*p & 0xf));
-}
-
-static void set_hop_ml(struct pl_build *b, struct pl_gen_damage *d, uint8_t v)
-{
-	uint8_t *p = at(b, d, d->md, 4);
-
-	if (p != NULL)
-		p[2] = v;
-}
-
-void pl_damage_hop_ml_zero(struct pl_build *b, struct pl_gen_damage *d)
-{
-	set_hop_ml(b, d, 0);
-}
-
-void pl_damage_hop_ml_wrong(struct pl_build *b, struct pl_gen_damage *d)
-{
-	set_hop_ml(b, d, 31);
 }
 
 void pl_damage_ins_count(struct pl_build *b, struct pl_gen_damage *d)
@@ -136,14 +102,6 @@ void pl_damage_hop_count_above_max(struct pl_build *b, struct pl_gen_damage *d)
 		p[2] = (uint8_t)(p[3] - 1);
 	else
 		d->scrapped = true;
-}
-
-void pl_damage_tail_wrong(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->after - 4, 4);
-
-	if (p != NULL)
-		p[0] = 0x99; /* a protocol that INT cannot be between */
 }
 
 /* Leaves an INT option one word of body; the words behind it become an option of an experimental

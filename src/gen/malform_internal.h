@@ -59,37 +59,29 @@ static inline void cut_to(struct pl_build *b, struct pl_gen_damage *d, size_t le
 
 /* ---- malform_int.c ---- */
 
-pl_damage_fn pl_damage_shim_type, pl_damage_shim_length_min, pl_damage_shim_length_max,
-	pl_damage_int_version, pl_damage_hop_ml_zero, pl_damage_hop_ml_wrong, pl_damage_ins_count,
+pl_damage_fn pl_damage_shim_length_min, pl_damage_shim_length_max, pl_damage_ins_count,
 	pl_damage_stack_odd, pl_damage_hop_count_lies, pl_damage_hop_count_above_max,
-	pl_damage_tail_wrong, pl_damage_geneve_option_short, pl_damage_set_e, pl_damage_set_m,
-	pl_damage_set_copy, pl_damage_no_hops, pl_damage_value_missing, pl_damage_clock_slow,
+	pl_damage_geneve_option_short, pl_damage_set_e, pl_damage_set_m, pl_damage_set_copy,
+	pl_damage_no_hops, pl_damage_value_missing, pl_damage_clock_slow,
 	pl_damage_destination_shim, pl_damage_destination_shim_past, pl_damage_latency_huge;
 /* Offset behind the first hop and one word of the second. */
 size_t pl_damage_inside_stack(struct pl_build *b, struct pl_gen_damage *d);
 
 /* ---- malform_report.c ---- */
 
-pl_damage_fn pl_damage_inner_cut_in_stack, pl_damage_inner_cut_in_l4, pl_damage_inner_ip_version,
-	pl_damage_inner_garbage, pl_damage_inner_fragment, pl_damage_report_version,
-	pl_damage_report_short, pl_damage_report_proto_05, pl_damage_report_proto_10,
-	pl_damage_report_length_max, pl_damage_report_length_cut, pl_damage_report_md_length_max,
-	pl_damage_report_md_length_min, pl_damage_report_tlv, pl_damage_report_length_lies,
+pl_damage_fn pl_damage_inner_cut_in_stack, pl_damage_inner_cut_in_l4, pl_damage_inner_garbage,
+	pl_damage_inner_fragment, pl_damage_report_short, pl_damage_report_length_max,
+	pl_damage_report_length_cut, pl_damage_report_md_length_max, pl_damage_report_tlv,
 	pl_damage_report_length_zero, pl_damage_report_version_20_lies,
-	pl_damage_report_version_05_lies, pl_damage_report_type_reserved, pl_damage_report_ds,
-	pl_damage_inner_type_lies, pl_damage_f_bit_lies;
+	pl_damage_report_type_reserved, pl_damage_report_ds, pl_damage_f_bit_lies;
 
 /* ---- malform_frame.c ---- */
 
 pl_damage_fn pl_damage_frame_short, pl_damage_frame_cut_in_stack, pl_damage_frame_ethertype,
-	pl_damage_frame_ip_version, pl_damage_frame_ip_length, pl_damage_frame_ip_options,
-	pl_damage_frame_l4_length, pl_damage_frame_nesting, pl_damage_tunnel_version;
+	pl_damage_frame_ip_length, pl_damage_frame_ip_options, pl_damage_frame_l4_length,
+	pl_damage_frame_nesting, pl_damage_tunnel_version;
 
 /* ---- malform_ioam.c ---- */
 
-pl_damage_fn pl_damage_ioam_short, pl_damage_ioam_length, pl_damage_ioam_option,
-	pl_damage_ioam_integrity, pl_damage_ioam_node_len, pl_damage_ioam_remaining,
-	pl_damage_ioam_walk, pl_damage_ioam_overflow, pl_damage_ioam_loopback,
-	pl_damage_ioam_active, pl_damage_ioam_flag_unassigned, pl_damage_ioam_dex_legacy,
-	pl_damage_ioam_dex_flag, pl_damage_ioam_pot_flag, pl_damage_ioam_time,
-	pl_damage_ioam_sequence, pl_damage_ioam_overrun;
+pl_damage_fn pl_damage_ioam_short, pl_damage_ioam_length, pl_damage_ioam_node_len,
+	pl_damage_ioam_walk, pl_damage_ioam_time, pl_damage_ioam_sequence;

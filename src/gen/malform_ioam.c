@@ -44,36 +44,12 @@ void pl_damage_ioam_length(struct pl_build *b, struct pl_gen_damage *d)
 		ioam_shorten(b, d, (uint8_t)(p[1] - 4));
 }
 
-void pl_damage_ioam_option(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = ioam(b, d, 4);
-
-	if (p != NULL)
-		p[3] = 9;
-}
-
-void pl_damage_ioam_integrity(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = ioam(b, d, 4);
-
-	if (p != NULL)
-		p[3] = (uint8_t)(64 + p[3]);
-}
-
 void pl_damage_ioam_node_len(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = ioam(b, d, 12);
 
 	if (p != NULL)
 		p[6] = (uint8_t)(p[6] + 0x08);
-}
-
-void pl_damage_ioam_remaining(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = ioam(b, d, 12);
-
-	if (p != NULL)
-		p[7] |= 0x7f;
 }
 
 /* Leaves one word less than the nodes take. */
@@ -85,60 +61,6 @@ void pl_damage_ioam_walk(struct pl_build *b, struct pl_gen_damage *d)
 		d->scrapped = true;
 	else
 		p[7]--;
-}
-
-static void ioam_flag(struct pl_build *b, struct pl_gen_damage *d, unsigned int flag)
-{
-	uint8_t *p = ioam(b, d, 12);
-
-	if (p != NULL) {
-		p[6] |= (uint8_t)(flag >> 1);
-		p[7] |= (uint8_t)((flag & 1) << 7);
-	}
-}
-
-void pl_damage_ioam_overflow(struct pl_build *b, struct pl_gen_damage *d)
-{
-	ioam_flag(b, d, PL_IOAM_OVERFLOW);
-}
-
-void pl_damage_ioam_loopback(struct pl_build *b, struct pl_gen_damage *d)
-{
-	ioam_flag(b, d, PL_IOAM_LOOPBACK);
-}
-
-void pl_damage_ioam_active(struct pl_build *b, struct pl_gen_damage *d)
-{
-	ioam_flag(b, d, PL_IOAM_ACTIVE);
-}
-
-void pl_damage_ioam_flag_unassigned(struct pl_build *b, struct pl_gen_damage *d)
-{
-	ioam_flag(b, d, 1);
-}
-
-void pl_damage_ioam_dex_legacy(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = ioam(b, d, 12);
-
-	if (p != NULL)
-		p[7] = 0x03;
-}
-
-void pl_damage_ioam_dex_flag(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = ioam(b, d, 12);
-
-	if (p != NULL)
-		p[6] |= 0x01;
-}
-
-void pl_damage_ioam_pot_flag(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = ioam(b, d, 8);
-
-	if (p != NULL)
-		p[7] |= 0x80;
 }
 
 /* Sets the fraction of an edge-to-edge option, its last word, to more than a million
@@ -159,13 +81,4 @@ void pl_damage_ioam_sequence(struct pl_build *b, struct pl_gen_damage *d)
 		d->scrapped = true;
 	else
 		p[8] = 1;
-}
-
-/* Makes an IPv6 option longer than its header. */
-void pl_damage_ioam_overrun(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = ioam(b, d, 4);
-
-	if (p != NULL)
-		p[1] = 255;
 }

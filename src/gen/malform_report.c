@@ -16,14 +16,6 @@ void pl_damage_inner_cut_in_l4(struct pl_build *b, struct pl_gen_damage *d)
 	cut_to(b, d, d->inner_l3 + (is_ipv4(b, d->inner_l3) ? 20 : 40));
 }
 
-void pl_damage_inner_ip_version(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->inner_l3, 1);
-
-	if (p != NULL)
-		*p = 0x75;
-}
-
 void pl_damage_inner_garbage(struct pl_build *b, struct pl_gen_damage *d)
 {
 	if (at(b, d, d->inner, 14) != NULL)
@@ -45,33 +37,9 @@ void pl_damage_inner_fragment(struct pl_build *b, struct pl_gen_damage *d)
 
 /* ---- reports ---- */
 
-void pl_damage_report_version(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->payload, 4);
-
-	if (p != NULL)
-		p[0] = (uint8_t)(0x70 | (p[0] & 0xf));
-}
-
 void pl_damage_report_short(struct pl_build *b, struct pl_gen_damage *d)
 {
 	cut_to(b, d, d->payload + 6);
-}
-
-void pl_damage_report_proto_05(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->payload, 4);
-
-	if (p != NULL)
-		p[0] = (uint8_t)((p[0] & 0xf0) | 9);
-}
-
-void pl_damage_report_proto_10(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->payload, 4);
-
-	if (p != NULL)
-		p[1] = (uint8_t)((p[1] & 0x1f) | 5 << 5);
 }
 
 void pl_damage_report_length_max(struct pl_build *b, struct pl_gen_damage *d)
@@ -104,14 +72,6 @@ void pl_damage_report_md_length_max(struct pl_build *b, struct pl_gen_damage *d)
 		p[2] = p[1];
 }
 
-void pl_damage_report_md_length_min(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->individual, 4);
-
-	if (p != NULL)
-		p[2] = 0;
-}
-
 void pl_damage_report_tlv(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = at(b, d, d->individual, 4), *tlv = at(b, d, d->inner, 4);
@@ -121,14 +81,6 @@ void pl_damage_report_tlv(struct pl_build *b, struct pl_gen_damage *d)
 	p[0] = (uint8_t)((p[0] & 0xf0) | 1);
 	tlv[0] = 0x20; /* IPv4 */
 	tlv[1] = 200;
-}
-
-void pl_damage_report_length_lies(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->payload, 4);
-
-	if (p != NULL)
-		p[0] = (uint8_t)((p[0] & 0xf0) | 1);
 }
 
 /* Sets the lengths of an individual report of type INT to 0, as one BMv2 exporter does. */
@@ -149,14 +101,6 @@ void pl_damage_report_version_20_lies(struct pl_build *b, struct pl_gen_damage *
 	pl_damage_report_length_zero(b, d);
 	if (!d->scrapped)
 		b->data[d->payload] = (uint8_t)(0x10 | (b->data[d->payload] & 0x0f));
-}
-
-void pl_damage_report_version_05_lies(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->payload, 4);
-
-	if (p != NULL)
-		p[0] = (uint8_t)(0x10 | (p[0] & 0xf));
 }
 
 void pl_damage_report_type_reserved(struct pl_build *b, struct pl_gen_damage *d)
@@ -184,14 +128,6 @@ void pl_damage_report_ds(struct pl_build *b, struct pl_gen_damage *d)
 	p[7] = 0x42; /* of a domain, by the first instruction */
 	p[8] = 0x80;
 	d->inner += 4;
-}
-
-void pl_damage_inner_type_lies(struct pl_build *b, struct pl_gen_damage *d)
-{
-	uint8_t *p = at(b, d, d->individual, 4);
-
-	if (p != NULL)
-		p[0] = (uint8_t)((p[0] & 0xf0) | 4);
 }
 
 void pl_damage_f_bit_lies(struct pl_build *b, struct pl_gen_damage *d)
