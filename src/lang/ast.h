@@ -23,8 +23,8 @@ enum ast_kind {
 };
 
 struct ast {
-	uint8_t kind; /* enum ast_kind */
-	uint8_t op;   /* BINARY: enum token_kind of the operator or word */
+	enum ast_kind kind;
+	enum token_kind op; /* BINARY: the operator or word */
 	bool star, distinct;
 	uint8_t bits; /* PREFIX */
 	uint32_t at;  /* offset in the text */

@@ -534,7 +534,7 @@ int pl_query_check_query(struct lexer *lx, struct pl_query *query, const struct 
 			.name = last->out.columns[i].name,
 			.unit = last->out.columns[i].unit,
 			.form = last->out.columns[i].form,
-			.type = (enum pl_query_type)last->out.columns[i].type,
+			.type = last->out.columns[i].type,
 		};
 	}
 	return 0;

@@ -103,7 +103,7 @@ static bool type_fits(
 		need = "a number or an address";
 	if (need != NULL)
 		pl_query_check_error(c, arg->at, "%s needs %s, and this is of type %s", name, need,
-			pl_query_type_name((enum pl_query_type)arg->type));
+			pl_query_type_name(arg->type));
 	return need == NULL;
 }
 
@@ -146,7 +146,7 @@ static bool check_args(struct checker *c, struct agg *agg, const struct ast *ast
 		}
 		agg->args[agg->n_args] = pl_query_check(c, x);
 		good = agg->args[agg->n_args] != NULL &&
-		       type_fits(c, (enum agg_kind)agg->kind, agg->args[agg->n_args], ast->name);
+		       type_fits(c, agg->kind, agg->args[agg->n_args], ast->name);
 		agg->n_args++;
 		if (agg->kind != AGG_COUNT_DISTINCT) {
 			x = x->next;
@@ -186,7 +186,7 @@ static bool makes_agg(struct checker *c, struct agg *agg, const struct ast *ast)
 {
 	int i = find(ast->name);
 
-	*agg = (struct agg){ .kind = (uint8_t)names[i].kind, .at = ast->at };
+	*agg = (struct agg){ .kind = names[i].kind, .at = ast->at };
 	if (ast->distinct && agg->kind != AGG_COUNT) {
 		pl_query_check_error(c, ast->at, "distinct is of count only: count(distinct x)");
 		return false;
@@ -224,9 +224,9 @@ int pl_query_check_agg(struct checker *c, const struct ast *ast)
 			c, ast->at, "more than %d keys and aggregates", PL_QUERY_COLUMNS_MAX);
 		return -1;
 	}
-	arg = agg.n_args > 0 ? (enum pl_query_type)agg.args[0]->type : PL_QUERY_UNSIGNED;
-	agg.type = (uint8_t)result_type((enum agg_kind)agg.kind, arg);
-	agg.size = acc_size((enum agg_kind)agg.kind, arg, agg.k);
+	arg = agg.n_args > 0 ? agg.args[0]->type : PL_QUERY_UNSIGNED;
+	agg.type = result_type(agg.kind, arg);
+	agg.size = acc_size(agg.kind, arg, agg.k);
 	agg.offset = stage->acc_bytes;
 	stage->acc_bytes += agg.size;
 	column = &stage->groups.columns[stage->n_keys + stage->n_aggs];
@@ -258,7 +258,7 @@ static int direction(const struct checker *c, const struct node *node)
 	if (i < 0)
 		return 0;
 	agg = &stage->aggs[i];
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 	case AGG_COUNT_DISTINCT:
 	case AGG_MAX:

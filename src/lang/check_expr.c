@@ -40,15 +40,15 @@ struct node *pl_query_node(struct checker *c, enum node_op op, enum pl_query_typ
 		pl_query_no_memory(c->lx);
 		return NULL;
 	}
-	node->op = (uint8_t)op;
-	node->type = (uint8_t)type;
+	node->op = op;
+	node->type = type;
 	node->at = at;
 	return node;
 }
 
 const struct node *pl_query_column_node(struct checker *c, const struct column *column, uint32_t at)
 {
-	struct node *node = pl_query_node(c, N_COLUMN, (enum pl_query_type)column->type, at);
+	struct node *node = pl_query_node(c, N_COLUMN, column->type, at);
 
 	if (node != NULL)
 		node->column = column;
@@ -137,12 +137,11 @@ const struct node *pl_query_check_name(struct checker *c, const struct ast *ast)
 
 static const struct node *constant(struct checker *c, const struct ast *ast)
 {
-	static const uint8_t types[] = { [A_NUMBER] = PL_QUERY_UNSIGNED,
+	static const enum pl_query_type types[] = { [A_NUMBER] = PL_QUERY_UNSIGNED,
 		[A_REAL] = PL_QUERY_DOUBLE,
 		[A_BOOL] = PL_QUERY_BOOL,
 		[A_ADDR] = PL_QUERY_ADDR };
-	struct node *node =
-		pl_query_node(c, N_CONST, (enum pl_query_type)types[ast->kind], ast->at);
+	struct node *node = pl_query_node(c, N_CONST, types[ast->kind], ast->at);
 
 	if (node != NULL)
 		node->addr = ast->addr;
@@ -186,7 +185,7 @@ const struct node *pl_query_convert(
 static const struct node *arithmetic(struct checker *c, enum token_kind op, uint32_t at,
 	const struct node *a, const struct node *b)
 {
-	static const uint8_t ops[] = { [T_PIPE] = N_BIT_OR,
+	static const enum node_op ops[] = { [T_PIPE] = N_BIT_OR,
 		[T_AMP] = N_BIT_AND,
 		[T_PLUS] = N_ADD,
 		[T_MINUS] = N_SUB,
@@ -194,26 +193,24 @@ static const struct node *arithmetic(struct checker *c, enum token_kind op, uint
 		[T_SLASH] = N_DIV,
 		[T_PERCENT] = N_MOD };
 	const struct node *worse = is_number(a) ? b : a;
-	uint8_t type = a->type > b->type ? a->type : b->type;
+	const enum pl_query_type type = a->type > b->type ? a->type : b->type;
 	struct node *node;
 
 	if (!is_number(worse))
 		return pl_query_check_error(c, worse->at,
 			"\"%s\" needs numbers, and this is of type %s", pl_query_operator(op),
-			pl_query_type_name((enum pl_query_type)worse->type));
+			pl_query_type_name(worse->type));
 	if (type == PL_QUERY_DOUBLE && (op == T_PIPE || op == T_AMP || op == T_PERCENT))
 		return pl_query_check_error(c, at, "\"%s\" needs integers", pl_query_operator(op));
 	/* A difference of unsigned numbers is exact where it fits: they stay as they are. */
 	if (type != PL_QUERY_UNSIGNED) {
-		a = pl_query_convert(c, a, (enum pl_query_type)type);
-		b = pl_query_convert(c, b, (enum pl_query_type)type);
+		a = pl_query_convert(c, a, type);
+		b = pl_query_convert(c, b, type);
 	}
 	if (a == NULL || b == NULL)
 		return NULL;
-	node = pl_query_node(c, (enum node_op)ops[op],
-		type == PL_QUERY_UNSIGNED && op == T_MINUS ? PL_QUERY_SIGNED
-							   : (enum pl_query_type)type,
-		at);
+	node = pl_query_node(c, ops[op],
+		type == PL_QUERY_UNSIGNED && op == T_MINUS ? PL_QUERY_SIGNED : type, at);
 	if (node != NULL) {
 		node->a = a;
 		node->b = b;
@@ -229,15 +226,15 @@ static const struct node *comparison(struct checker *c, enum token_kind op, uint
 	if (is_number(a) != is_number(b) || (!is_number(a) && a->type != b->type))
 		return pl_query_check_error(c, at,
 			"\"%s\" compares a value of type %s with one of type %s",
-			pl_query_operator(op), pl_query_type_name((enum pl_query_type)a->type),
-			pl_query_type_name((enum pl_query_type)b->type));
+			pl_query_operator(op), pl_query_type_name(a->type),
+			pl_query_type_name(b->type));
 	if (a->type == PL_QUERY_LIST)
 		return pl_query_check_error(c, at, "a list is not compared");
 	if ((a->type == PL_QUERY_BOOL || a->type == PL_QUERY_ADDR || a->type == PL_QUERY_TEXT) &&
 		op != T_EQ && op != T_NE)
 		return pl_query_check_error(c, at,
 			"values of type %s have no order: compare with = or !=",
-			pl_query_type_name((enum pl_query_type)a->type));
+			pl_query_type_name(a->type));
 	if (a->type != b->type && (a->type == PL_QUERY_DOUBLE || b->type == PL_QUERY_DOUBLE)) {
 		a = pl_query_convert(c, a, PL_QUERY_DOUBLE);
 		b = pl_query_convert(c, b, PL_QUERY_DOUBLE);
@@ -245,7 +242,7 @@ static const struct node *comparison(struct checker *c, enum token_kind op, uint
 	node = a != NULL && b != NULL ? pl_query_node(c, N_COMPARE, PL_QUERY_BOOL, at) : NULL;
 	if (node == NULL)
 		return NULL;
-	node->compare = (uint8_t)op;
+	node->compare = op;
 	node->a = a;
 	node->b = b;
 	return pl_query_fuse(c, node);
@@ -256,7 +253,7 @@ const struct node *pl_query_check_bool(struct checker *c, const struct node *nod
 	if (node == NULL || node->type == PL_QUERY_BOOL)
 		return node;
 	return pl_query_check_error(c, node->at, "%s needs a condition, and this is of type %s",
-		what, pl_query_type_name((enum pl_query_type)node->type));
+		what, pl_query_type_name(node->type));
 }
 
 static const struct node *logic(
@@ -283,7 +280,7 @@ static const struct node *negative(struct checker *c, uint32_t at, const struct 
 	if (!is_number(a))
 		return pl_query_check_error(c, a->at,
 			"\"-\" needs a number, and this is of type %s",
-			pl_query_type_name((enum pl_query_type)a->type));
+			pl_query_type_name(a->type));
 	if (a->op == N_CONST && a->type == PL_QUERY_UNSIGNED && a->u <= (uint64_t)1 << 63) {
 		node = pl_query_node(c, N_CONST, PL_QUERY_SIGNED, at);
 		if (node != NULL)
@@ -292,7 +289,7 @@ static const struct node *negative(struct checker *c, uint32_t at, const struct 
 	}
 	if (a->type == PL_QUERY_UNSIGNED)
 		a = pl_query_convert(c, a, PL_QUERY_SIGNED);
-	node = a != NULL ? pl_query_node(c, N_NEG, (enum pl_query_type)a->type, at) : NULL;
+	node = a != NULL ? pl_query_node(c, N_NEG, a->type, at) : NULL;
 	if (node != NULL)
 		node->a = a;
 	return node;
@@ -354,8 +351,7 @@ static const struct node *coalesce(struct checker *c, const struct ast *ast, che
 	if (b == NULL)
 		return NULL;
 	if (is_number(a) && is_number(b) && a->type != b->type) {
-		enum pl_query_type type = a->type > b->type ? (enum pl_query_type)a->type
-							    : (enum pl_query_type)b->type;
+		enum pl_query_type type = a->type > b->type ? a->type : b->type;
 
 		a = pl_query_convert(c, a, type);
 		b = pl_query_convert(c, b, type);
@@ -365,7 +361,7 @@ static const struct node *coalesce(struct checker *c, const struct ast *ast, che
 	if (a->type != b->type || a->type == PL_QUERY_LIST)
 		return pl_query_check_error(
 			c, ast->at, "the values of coalesce are of different types");
-	node = pl_query_node(c, N_COALESCE, (enum pl_query_type)a->type, ast->at);
+	node = pl_query_node(c, N_COALESCE, a->type, ast->at);
 	if (node != NULL) {
 		node->a = a;
 		node->b = b;
@@ -394,8 +390,7 @@ static bool one_type(struct checker *c, uint32_t at, const char *name, const str
 	const struct node **b)
 {
 	if (is_number(*a) && is_number(*b) && (*a)->type != (*b)->type) {
-		enum pl_query_type type = (*a)->type > (*b)->type ? (enum pl_query_type)(*a)->type
-								  : (enum pl_query_type)(*b)->type;
+		enum pl_query_type type = (*a)->type > (*b)->type ? (*a)->type : (*b)->type;
 
 		*a = pl_query_convert(c, *a, type);
 		*b = *a != NULL ? pl_query_convert(c, *b, type) : NULL;
@@ -404,8 +399,7 @@ static bool one_type(struct checker *c, uint32_t at, const char *name, const str
 	if ((*a)->type == (*b)->type && (*a)->type != PL_QUERY_LIST)
 		return true;
 	pl_query_check_error(c, at, "the values of %s are of type %s and of type %s", name,
-		pl_query_type_name((enum pl_query_type)(*a)->type),
-		pl_query_type_name((enum pl_query_type)(*b)->type));
+		pl_query_type_name((*a)->type), pl_query_type_name((*b)->type));
 	return false;
 }
 
@@ -424,7 +418,7 @@ static const struct node *choice(struct checker *c, const struct ast *ast, check
 	if (pl_query_check_bool(c, args[0], "if") == NULL ||
 		!one_type(c, ast->at, "if", &args[1], &args[2]))
 		return NULL;
-	node = pl_query_node(c, N_IF, (enum pl_query_type)args[1]->type, ast->at);
+	node = pl_query_node(c, N_IF, args[1]->type, ast->at);
 	if (node != NULL) {
 		node->a = args[0];
 		node->b = args[1];
@@ -451,15 +445,14 @@ static const struct node *of_numbers(
 		if (!is_number(args[i]))
 			return pl_query_check_error(c, args[i]->at,
 				"%s needs a number, and this is of type %s", ast->name,
-				pl_query_type_name((enum pl_query_type)args[i]->type));
+				pl_query_type_name(args[i]->type));
 	}
 	if (op == N_ABS && args[0]->type == PL_QUERY_UNSIGNED)
 		return args[0];
 	if (op != N_ABS && !one_type(c, ast->at, ast->name, &args[0], &args[1]))
 		return NULL;
 	node = pl_query_node(c, op,
-		op == N_ABS && args[0]->type == PL_QUERY_SIGNED ? PL_QUERY_UNSIGNED
-								: (enum pl_query_type)args[0]->type,
+		op == N_ABS && args[0]->type == PL_QUERY_SIGNED ? PL_QUERY_UNSIGNED : args[0]->type,
 		ast->at);
 	if (node != NULL) {
 		node->a = args[0];
@@ -510,7 +503,7 @@ const struct node *pl_query_check_call(struct checker *c, const struct ast *ast,
 	if (v4 ? a->type != PL_QUERY_UNSIGNED : !is_number(a))
 		return pl_query_check_error(c, a->at, "%s needs %s, and this is of type %s",
 			ast->name, v4 ? "an unsigned number" : "a number",
-			pl_query_type_name((enum pl_query_type)a->type));
+			pl_query_type_name(a->type));
 	if (!v4)
 		return pl_query_convert(c, a, PL_QUERY_DOUBLE);
 	node = pl_query_node(c, N_V4, PL_QUERY_ADDR, ast->at);
@@ -529,8 +522,8 @@ static const struct node *check_binary(
 	if (ast->op == T_AND || ast->op == T_OR)
 		return logic(c, ast->op == T_AND ? N_AND : N_OR, ast->at, a, b);
 	if (ast->op >= T_EQ && ast->op <= T_GE)
-		return comparison(c, (enum token_kind)ast->op, ast->at, a, b);
-	return arithmetic(c, (enum token_kind)ast->op, ast->at, a, b);
+		return comparison(c, ast->op, ast->at, a, b);
+	return arithmetic(c, ast->op, ast->at, a, b);
 }
 
 /* Checks one node; the function checks its operands. */
@@ -566,7 +559,7 @@ const struct node *pl_query_check(struct checker *c, const struct ast *ast)
 {
 	if (pl_query_is_hop_test(c, ast))
 		return pl_query_check_each_hop(c, ast, false, ast->at);
-	switch ((enum ast_kind)ast->kind) {
+	switch (ast->kind) {
 	case A_NUMBER:
 	case A_REAL:
 	case A_BOOL:

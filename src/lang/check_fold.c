@@ -19,7 +19,7 @@ struct maker {
 	struct schema names;
 	uint32_t n_record;                       /* names that are columns of records */
 	uint8_t cells[2 * PL_QUERY_COLUMNS_MAX]; /* cells of the names behind those */
-	uint8_t locals[LOCALS_MAX];              /* enum dependence */
+	enum dependence locals[LOCALS_MAX];
 	bool used[LOCALS_MAX];
 	uint32_t local_at[LOCALS_MAX];
 };
@@ -41,7 +41,8 @@ struct ast_fold *pl_query_find_fold(
 
 /* ---- names ---- */
 
-static const struct column *add_name(struct maker *m, const char *name, uint8_t type, uint32_t cell)
+static const struct column *add_name(
+	struct maker *m, const char *name, enum pl_query_type type, uint32_t cell)
 {
 	struct column *column = &m->names.columns[m->names.n];
 
@@ -137,8 +138,7 @@ static const struct node *take_inputs(struct maker *m, const struct node *node)
 		return m->n_record > 0 ? as_input(m, node) : node;
 	if (node->op == N_COLUMN)
 		return node;
-	made = pl_query_node(
-		&m->c, (enum node_op)node->op, (enum pl_query_type)node->type, node->at);
+	made = pl_query_node(&m->c, node->op, node->type, node->at);
 	if (made == NULL)
 		return NULL;
 	*made = *node;
@@ -178,16 +178,15 @@ static enum dependence dependence(const struct maker *m, const struct node *node
 		cell = cell_of(m, node->column);
 		if (cell >= 0 && cell < FIRST_LOCAL)
 			return node->op == N_COLUMN ? LINEAR : OTHER;
-		return cell >= FIRST_LOCAL && cell < FIRST_INPUT
-			       ? (enum dependence)m->locals[cell - FIRST_LOCAL]
-			       : OF_RECORD;
+		return cell >= FIRST_LOCAL && cell < FIRST_INPUT ? m->locals[cell - FIRST_LOCAL]
+								 : OF_RECORD;
 	}
 	a = dependence(m, node->a);
 	b = dependence(m, node->b);
 	c = dependence(m, node->c);
 	if (a == OF_RECORD && b == OF_RECORD && c == OF_RECORD)
 		return OF_RECORD;
-	switch ((enum node_op)node->op) {
+	switch (node->op) {
 	case N_ADD:
 	case N_SUB:
 		return worse(a, b);
@@ -301,16 +300,15 @@ static bool take_states(struct maker *m, const struct ast_fold *ast, const struc
 
 /* The value for a variable, of its type. */
 static const struct node *fit(
-	struct maker *m, const struct node *node, const char *name, uint8_t type)
+	struct maker *m, const struct node *node, const char *name, enum pl_query_type type)
 {
 	if (node->type == type)
 		return node;
 	if (type <= PL_QUERY_DOUBLE && node->type < type)
-		return pl_query_convert(&m->c, node, (enum pl_query_type)type);
+		return pl_query_convert(&m->c, node, type);
 	return pl_query_check_error(&m->c, node->at,
 		"\"%s\" begins as a value of type %s, and this is of type %s: begin it with one%s",
-		name, pl_query_type_name((enum pl_query_type)type),
-		pl_query_type_name((enum pl_query_type)node->type),
+		name, pl_query_type_name(type), pl_query_type_name(node->type),
 		type == PL_QUERY_UNSIGNED && node->type == PL_QUERY_SIGNED ? " (-0), or use abs()"
 		: node->type == PL_QUERY_DOUBLE                            ? " (0.0)"
 									   : "");
@@ -336,7 +334,7 @@ static bool assign(struct maker *m, struct fold_step *step, const struct ast_ite
 			return false;
 		}
 		cell = FIRST_LOCAL + (int)locals;
-		m->locals[locals] = (uint8_t)dependence(m, node);
+		m->locals[locals] = dependence(m, node);
 		m->local_at[locals] = item->at;
 		add_name(m, item->name, node->type, (uint32_t)cell);
 		m->fold->n_locals++;
@@ -348,8 +346,7 @@ static bool assign(struct maker *m, struct fold_step *step, const struct ast_ite
 			note_merge(m, node, (uint32_t)cell);
 		else
 			m->locals[cell - FIRST_LOCAL] =
-				(uint8_t)worse((enum dependence)m->locals[cell - FIRST_LOCAL],
-					dependence(m, node));
+				worse(m->locals[cell - FIRST_LOCAL], dependence(m, node));
 	}
 	*step = (struct fold_step){ .node = node, .to = (uint8_t)cell };
 	return true;

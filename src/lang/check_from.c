@@ -206,8 +206,7 @@ static bool add_key(struct checker *c, struct join *join, const struct schema *l
 	if (key->left->type != key->right->type) {
 		pl_query_check_error(c, at,
 			"the key is of type %s before the join and of type %s in it",
-			pl_query_type_name((enum pl_query_type)key->left->type),
-			pl_query_type_name((enum pl_query_type)key->right->type));
+			pl_query_type_name(key->left->type), pl_query_type_name(key->right->type));
 		return false;
 	}
 	join->n_keys++;

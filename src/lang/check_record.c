@@ -22,8 +22,7 @@ static const char *text_of(const struct ast *ast)
 
 static bool has_words(const struct column *column)
 {
-	return pl_form_word((enum pl_form)column->form, 0) != NULL ||
-	       pl_form_word((enum pl_form)column->form, 1) != NULL;
+	return pl_form_word(column->form, 0) != NULL || pl_form_word(column->form, 1) != NULL;
 }
 
 static const struct node *number(struct checker *c, uint64_t value, uint32_t at)
@@ -35,10 +34,10 @@ static const struct node *number(struct checker *c, uint64_t value, uint32_t at)
 	return node;
 }
 
-static bool find_word(uint8_t form, const char *text, uint64_t *ret)
+static bool find_word(enum pl_form form, const char *text, uint64_t *ret)
 {
 	for (unsigned int v = 0; v < 256; v++) {
-		const char *word = pl_form_word((enum pl_form)form, v);
+		const char *word = pl_form_word(form, v);
 
 		if (word != NULL && strcmp(word, text) == 0) {
 			*ret = v;
@@ -56,7 +55,7 @@ static const struct node *no_word(
 	size_t used = 0, n = 0;
 
 	for (unsigned int v = 0; v < 256; v++) {
-		words[n] = pl_form_word((enum pl_form)column->form, v);
+		words[n] = pl_form_word(column->form, v);
 		if (words[n] == NULL)
 			continue;
 		if (used < sizeof(list))

@@ -107,7 +107,7 @@ void pl_query_put_node(struct pl_buf *out, const struct node *node)
 		[N_EXISTS] = "exists(" };
 	char bits[16];
 
-	switch ((enum node_op)node->op) {
+	switch (node->op) {
 	case N_CONST:
 		put_constant(out, node);
 		break;
@@ -159,7 +159,7 @@ void pl_query_put_node(struct pl_buf *out, const struct node *node)
 		pl_query_put_node(out, node->a);
 		if (node->op == N_COMPARE) {
 			pl_buf_chr(out, ' ');
-			pl_buf_str(out, pl_query_operator((enum token_kind)node->compare));
+			pl_buf_str(out, pl_query_operator(node->compare));
 			pl_buf_chr(out, ' ');
 		} else {
 			pl_buf_str(out, infix(node));

@@ -45,7 +45,7 @@ static void for_clickhouse(struct exporter *e, const struct agg *agg)
 		[AGG_APPROX_DISTINCT] = "uniqCombined(",
 		[AGG_HIST] = "sumMap(map(roundToExp2(" };
 
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_QUANTILE:
 		pl_buf_str(e->out, "quantileExactLow(");
 		pl_buf_double(e->out, agg->q);
@@ -108,7 +108,7 @@ static void for_duckdb(struct exporter *e, const struct agg *agg)
 		[AGG_LAST] = "arg_max(",
 		[AGG_BIT_OR] = "bit_or(" };
 
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 		put_call(e, "count(", agg, agg->n_args == 0 ? "*)" : ")");
 		break;
@@ -145,7 +145,7 @@ static void for_flink(struct exporter *e, const struct agg *agg)
 		[AGG_MIN] = "MIN(",
 		[AGG_MAX] = "MAX(" };
 
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 		put_call(e, "COUNT(", agg, agg->n_args == 0 ? "*)" : ")");
 		break;

@@ -84,7 +84,7 @@ static void put_column(struct exporter *e, const struct node *node)
 
 static bool nullable_agg(struct exporter *e, const struct agg *agg)
 {
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 	case AGG_COUNT_DISTINCT:
 	case AGG_BIT_OR:
@@ -142,7 +142,7 @@ static bool narrow(const struct node *node)
 
 bool pl_export_nullable(struct exporter *e, const struct node *node)
 {
-	switch ((enum node_op)node->op) {
+	switch (node->op) {
 	case N_CONST:
 	case N_TEST:
 	case N_PREFIX:
@@ -332,7 +332,7 @@ static void put_compare(struct exporter *e, const struct node *node, bool filter
 	char sign[8];
 
 	snprintf(sign, sizeof(sign), " %s ",
-		node->compare == T_NE ? "<>" : pl_query_operator((enum token_kind)node->compare));
+		node->compare == T_NE ? "<>" : pl_query_operator(node->compare));
 	pl_buf_str(e->out, apart ? "COALESCE(" : "");
 	put_infix(e, node, sign);
 	pl_buf_str(e->out, apart ? ", FALSE)" : "");
@@ -384,7 +384,7 @@ static void put_extreme(struct exporter *e, const struct node *node)
 
 void pl_export_node(struct exporter *e, const struct node *node, bool filter)
 {
-	switch ((enum node_op)node->op) {
+	switch (node->op) {
 	case N_CONST:
 		put_constant(e, node);
 		break;

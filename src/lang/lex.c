@@ -181,7 +181,7 @@ static int take_quoted(struct lexer *lx)
 
 static const struct {
 	char text[3];
-	uint8_t kind;
+	enum token_kind kind;
 } signs[] = { { "==", T_EQ }, { "!=", T_NE }, { "<>", T_NE }, { "<=", T_LE }, { ">=", T_GE },
 	{ "=", T_EQ }, { "<", T_LT }, { ">", T_GT }, { "(", T_OPEN }, { ")", T_CLOSE },
 	{ "{", T_OPEN_BRACE }, { "}", T_CLOSE_BRACE }, { ",", T_COMMA }, { "|", T_PIPE },
@@ -215,7 +215,7 @@ static int take_sign(struct lexer *lx)
 		size_t n = strlen(signs[i].text);
 
 		if (strncmp(at, signs[i].text, n) == 0) {
-			lx->token.kind = (enum token_kind)signs[i].kind;
+			lx->token.kind = signs[i].kind;
 			lx->pos += (uint32_t)n;
 			return 0;
 		}

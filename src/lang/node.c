@@ -74,7 +74,7 @@ static enum token_kind turned(enum token_kind compare)
  */
 const struct node *pl_query_fuse(struct checker *c, const struct node *node)
 {
-	enum token_kind compare = (enum token_kind)node->compare;
+	enum token_kind compare = node->compare;
 	const struct node *column = node->a, *value = node->b;
 	const struct column *of;
 	struct node *test;

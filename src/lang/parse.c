@@ -18,7 +18,7 @@ static struct ast *new_ast(struct lexer *lx, enum ast_kind kind, uint32_t at)
 		pl_query_no_memory(lx);
 		return NULL;
 	}
-	ast->kind = (uint8_t)kind;
+	ast->kind = kind;
 	ast->at = at;
 	return ast;
 }
@@ -105,12 +105,12 @@ static struct ast *parse_call(struct lexer *lx, const char *name, uint32_t at)
 
 static struct ast *parse_literal(struct lexer *lx)
 {
-	static const uint8_t kinds[] = { [T_NUMBER] = A_NUMBER,
+	static const enum ast_kind kinds[] = { [T_NUMBER] = A_NUMBER,
 		[T_REAL] = A_REAL,
 		[T_ADDR] = A_ADDR,
 		[T_PREFIX] = A_PREFIX,
 		[T_TEXT] = A_TEXT };
-	struct ast *ast = new_ast(lx, (enum ast_kind)kinds[lx->token.kind], lx->token.at);
+	struct ast *ast = new_ast(lx, kinds[lx->token.kind], lx->token.at);
 
 	if (ast == NULL)
 		return NULL;
@@ -181,7 +181,7 @@ static struct ast *binary(
 	struct ast *ast = b != NULL ? new_ast(lx, A_BINARY, at) : NULL;
 
 	if (ast != NULL) {
-		ast->op = (uint8_t)op;
+		ast->op = op;
 		ast->a = a;
 		ast->b = b;
 	}

@@ -31,13 +31,13 @@ struct row_origin {
 struct column {
 	const char *name, *source, *unit; /* source: alias of its sub-query, or NULL */
 	uint32_t offset;
-	uint8_t width;  /* bytes; a text of records has more than 8 */
-	uint8_t type;   /* enum pl_query_type */
-	bool qualified; /* named only as source.name: an earlier column has its name */
-	int8_t absent;  /* bit of the row's first word; -1: never absent */
-	uint8_t form;   /* enum pl_form, for a column of paths, hops, events and values; else U8 */
-	bool time;      /* made of a column of times; see pl_query_is_time */
-	bool of_path;   /* stream of hops: a column of the hop's path */
+	uint8_t width; /* bytes; a text of records has more than 8 */
+	enum pl_query_type type;
+	bool qualified;    /* named only as source.name: an earlier column has its name */
+	int8_t absent;     /* bit of the row's first word; -1: never absent */
+	enum pl_form form; /* for a column of paths, hops, events and values; else U8 */
+	bool time;         /* made of a column of times; see pl_query_is_time */
+	bool of_path;      /* stream of hops: a column of the hop's path */
 	/* 1 + the kind of the record at the offset, whose Community ID this text is; 0: the text is
 	 * at the offset. */
 	uint8_t id_of;
@@ -87,9 +87,10 @@ enum node_op {
 };
 
 struct node {
-	uint8_t op, type; /* enum node_op, pl_query_type of the result */
-	uint8_t compare;  /* COMPARE: T_EQ … T_GE */
-	uint8_t bits;     /* PREFIX */
+	enum node_op op;
+	enum pl_query_type type; /* of the result */
+	enum token_kind compare; /* COMPARE: T_EQ … T_GE */
+	uint8_t bits;            /* PREFIX */
 	bool invert;
 	uint32_t at;
 	const struct node *a, *b, *c;
@@ -125,7 +126,8 @@ enum agg_kind {
 #define DISTINCT_ARGS_MAX 8
 
 struct agg {
-	uint8_t kind, type; /* type of the result */
+	enum agg_kind kind;
+	enum pl_query_type type; /* of the result */
 	uint8_t n_args;
 	const struct node *args[DISTINCT_ARGS_MAX];
 	double q;

@@ -73,7 +73,7 @@ static enum field field_of(const struct column *column, bool pkt64)
 		return NOTHING;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (known[i].offset == column->offset && known[i].width == column->width)
-			return (enum field)known[i].field;
+			return known[i].field;
 	}
 	return NOTHING;
 }
@@ -404,7 +404,7 @@ static struct set comparison(const struct node *node, bool negate, bool pkt64)
 /* A set that holds every record for which the expression is true; with `not`, false or absent. */
 static struct set over(const struct node *node, bool negate, bool pkt64)
 {
-	switch ((enum node_op)node->op) {
+	switch (node->op) {
 	case N_CONST:
 		return (node->u != 0) != negate ? every(true) : none();
 	case N_COLUMN:

@@ -90,7 +90,7 @@ static bool is_length(const struct node *node)
 
 static void add_agg(struct found *f, const struct agg *agg)
 {
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 		if (agg->n_args > 0 &&
 			(agg->args[0]->op != N_COLUMN || agg->args[0]->column->id_of != 0))

@@ -50,11 +50,10 @@ unsigned int pl_query_find_stream(const char *name)
 
 /* ---- words ---- */
 
-static bool has_words(uint8_t form)
+static bool has_words(enum pl_form form)
 {
-	return form == PL_FORM_HEX64 || form == PL_FORM_TEXT ||
-	       pl_form_word((enum pl_form)form, 0) != NULL ||
-	       pl_form_word((enum pl_form)form, 1) != NULL;
+	return form == PL_FORM_HEX64 || form == PL_FORM_TEXT || pl_form_word(form, 0) != NULL ||
+	       pl_form_word(form, 1) != NULL;
 }
 
 bool pl_query_has_records(const char *stream)
@@ -95,9 +94,8 @@ const char *pl_query_value_word(const struct pl_query_column *column,
 	if (value->absent || !pl_query_column_has_words(column))
 		return NULL;
 	if (column->form != PL_FORM_HEX64)
-		return value->u <= UINT8_MAX
-			       ? pl_form_word((enum pl_form)column->form, (unsigned int)value->u)
-			       : NULL;
+		return value->u <= UINT8_MAX ? pl_form_word(column->form, (unsigned int)value->u)
+					     : NULL;
 	snprintf(ret_text, PL_QUERY_WORD_MAX, "%016llx", (unsigned long long)value->u);
 	return ret_text;
 }

@@ -28,7 +28,7 @@
 
 static enum pl_query_type arg_type(const struct agg *agg)
 {
-	return agg->n_args > 0 ? (enum pl_query_type)agg->args[0]->type : PL_QUERY_UNSIGNED;
+	return agg->n_args > 0 ? agg->args[0]->type : PL_QUERY_UNSIGNED;
 }
 
 /* Writes a value as 16 bytes that are equal for equal values. */
@@ -175,7 +175,7 @@ void pl_query_agg_add(const struct agg *agg, uint8_t *const *accs, uint32_t n,
 {
 	const uint32_t offset = agg->offset;
 
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 		if (arg != NULL) {
 			EACH(uint64_t, ++*acc);
@@ -278,7 +278,7 @@ void pl_query_agg_merge(const struct agg *agg, uint8_t *into, const uint8_t *fro
 	struct acc_extreme *x = a;
 	const struct acc_extreme *y = b;
 
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 		*(uint64_t *)a += *(const uint64_t *)b;
 		break;
@@ -382,7 +382,7 @@ bool pl_query_agg_result(const struct agg *agg, const uint8_t *group, void *cell
 	uint64_t n;
 	double d;
 
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 	case AGG_BIT_OR:
 	case AGG_COUNT_DISTINCT: /* begins with the number */

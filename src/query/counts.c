@@ -22,7 +22,7 @@ static uint64_t sum_of(const struct agg *agg, const struct pl_tap_count_value *v
 bool pl_query_counts_add(
 	const struct pl_query_run *run, const struct agg *agg, const struct rows *rows)
 {
-	const enum agg_kind kind = (enum agg_kind)agg->kind;
+	const enum agg_kind kind = agg->kind;
 
 	if (kind != AGG_COUNT && kind != AGG_SUM && kind != AGG_AVG)
 		return false;

@@ -199,11 +199,11 @@ static void arithmetic(struct evaluator *e, const struct node *node, struct vect
 	assert(node->b != NULL);
 	join_absent(a, b, n);
 	if (node->a->type == PL_QUERY_UNSIGNED && node->b->type == PL_QUERY_UNSIGNED)
-		unsigned_op((enum node_op)node->op, a, b, lost, n);
+		unsigned_op(node->op, a, b, lost, n);
 	else if (node->type == PL_QUERY_SIGNED)
-		signed_op((enum node_op)node->op, a, b, lost, n);
+		signed_op(node->op, a, b, lost, n);
 	else
-		double_op((enum node_op)node->op, a, b, lost, n);
+		double_op(node->op, a, b, lost, n);
 	note_lost(e, a, lost, n);
 }
 
@@ -237,7 +237,7 @@ static void unary(struct evaluator *e, const struct node *node, struct vector *a
 
 #define COMPARE_LOOP(x, y)                                                                         \
 	do {                                                                                       \
-		switch ((enum token_kind)node->compare) {                                          \
+		switch (node->compare) {                                                           \
 		case T_EQ:                                                                         \
 			for (uint32_t k = 0; k < n; k++)                                           \
 				v->b[k] = (x) == (y);                                              \
@@ -268,7 +268,7 @@ static void unary(struct evaluator *e, const struct node *node, struct vector *a
 static void compare(
 	struct vector *v, const struct node *node, struct vector *a, struct vector *b, uint32_t n)
 {
-	uint8_t x, y;
+	enum pl_query_type x, y;
 
 	assert(node->b != NULL);
 	x = node->a->type;
@@ -489,7 +489,7 @@ void pl_query_eval(
 		pl_query_eval(e, node->b, rows, at + 1);
 	if (node->c != NULL)
 		pl_query_eval(e, node->c, rows, at + 2);
-	switch ((enum node_op)node->op) {
+	switch (node->op) {
 	case N_PREFIX:
 		in_prefix(v, a, node, n);
 		v->some_absent = false;

@@ -279,7 +279,7 @@ void pl_query_folds_end(struct pl_query_run *run, struct stage_run *s, uint32_t 
 
 static void merge_one(const struct fold_state *state, uint64_t *a, const uint64_t *b)
 {
-	const uint8_t type = state->init->type;
+	const enum pl_query_type type = state->init->type;
 	double x, y, first = state->init->d;
 	bool less;
 

@@ -308,7 +308,7 @@ static bool key_is_good(const struct key *key, bool absent, const uint8_t *value
 				return false;
 		}
 	}
-	return pl_query_serial_value((enum pl_query_type)key->node->type, bytes);
+	return pl_query_serial_value(key->node->type, bytes);
 }
 
 static bool get_key(struct pl_query_run *run, const struct stage *stage, struct pl_cursor *in)
@@ -337,7 +337,7 @@ static bool get_key(struct pl_query_run *run, const struct stage *stage, struct 
 static bool set_is_good(const struct agg *agg, const uint8_t *values)
 {
 	for (uint32_t a = 0; a < agg->n_args; a++) {
-		if (!pl_query_serial_value((enum pl_query_type)agg->args[a]->type, values))
+		if (!pl_query_serial_value(agg->args[a]->type, values))
 			return false;
 		values += width_of(agg->args[a]);
 	}

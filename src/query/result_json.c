@@ -183,7 +183,7 @@ static void put_threshold(struct pl_json *json, const struct pl_query *query)
 	value = having->b->op == N_CONST ? having->b : having->a;
 	if (value->op != N_CONST || value->type > PL_QUERY_DOUBLE)
 		return;
-	v.type = (enum pl_query_type)value->type;
+	v.type = value->type;
 	memcpy(&v.u, &value->u, sizeof(v.u));
 	put_member(json, "thr", "", &v);
 }

@@ -6,7 +6,7 @@
 
 #include "query/origin.h"
 
-static bool is_wide(uint8_t type)
+static bool is_wide(enum pl_query_type type)
 {
 	return type == PL_QUERY_ADDR || type == PL_QUERY_LIST;
 }
@@ -25,7 +25,7 @@ void pl_query_rows_make(struct pl_query_run *run, const struct node *const *item
 
 	memset(to, 0, (size_t)size * rows->n);
 	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t type = items[i]->type;
+		const enum pl_query_type type = items[i]->type;
 		uint8_t *cell = to + ROW_HEAD + (size_t)i * CELL_BYTES;
 
 		pl_query_eval(&run->eval, items[i], rows, 0);
@@ -90,7 +90,7 @@ struct order {
 	bool descending;
 };
 
-static int by_type(const uint8_t *a, const uint8_t *b, uint8_t type)
+static int by_type(const uint8_t *a, const uint8_t *b, enum pl_query_type type)
 {
 	uint64_t x, y;
 	double d, e;
@@ -154,11 +154,12 @@ static int in_order(const void *a, const void *b, void *arg)
 
 /* ---- to the sink ---- */
 
-static void to_value(struct pl_query_value *v, const uint8_t *cell, uint8_t type, bool absent)
+static void to_value(
+	struct pl_query_value *v, const uint8_t *cell, enum pl_query_type type, bool absent)
 {
 	uint64_t n;
 
-	*v = (struct pl_query_value){ .type = (enum pl_query_type)type, .absent = absent };
+	*v = (struct pl_query_value){ .type = type, .absent = absent };
 	if (absent)
 		return;
 	memcpy(&v->addr, cell, 16);

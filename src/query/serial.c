@@ -11,13 +11,13 @@
 
 static enum pl_query_type arg_type(const struct agg *agg)
 {
-	return agg->n_args > 0 ? (enum pl_query_type)agg->args[0]->type : PL_QUERY_UNSIGNED;
+	return agg->n_args > 0 ? agg->args[0]->type : PL_QUERY_UNSIGNED;
 }
 
 /* Bytes of an accumulator that is written unchanged; 0: it has another form. */
 static uint32_t plain_size(const struct agg *agg)
 {
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 	case AGG_BIT_OR:
 	case AGG_SUM:
@@ -170,7 +170,7 @@ static bool plain_is_good(const struct agg *agg, const void *acc)
 	const struct acc_sum *sum = acc;
 	const wide limit = (wide)1 << 126;
 
-	switch ((enum agg_kind)agg->kind) {
+	switch (agg->kind) {
 	case AGG_COUNT:
 		return *(const uint64_t *)acc <= N_MAX;
 	case AGG_SUM:
