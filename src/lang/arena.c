@@ -3,7 +3,6 @@
 #include "lang/arena.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct arena_part {
 	struct arena_part *next;
@@ -19,15 +18,6 @@ void *pl_query_arena_new(struct arena *arena, size_t size)
 	part->next = arena->parts;
 	arena->parts = part;
 	return part->data;
-}
-
-char *pl_query_arena_text(struct arena *arena, const char *text, size_t n)
-{
-	char *copy = pl_query_arena_new(arena, n + 1);
-
-	if (copy != NULL)
-		memcpy(copy, text, n);
-	return copy;
 }
 
 void pl_query_arena_done(struct arena *arena)

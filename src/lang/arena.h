@@ -12,6 +12,4 @@ struct arena {
 
 /* Allocates zeroed memory, for any type; NULL when out of memory. */
 void *pl_query_arena_new(struct arena *arena, size_t size);
-/* Copies the first n bytes of the text, terminated; NULL when out of memory. */
-char *pl_query_arena_text(struct arena *arena, const char *text, size_t n);
 void pl_query_arena_done(struct arena *arena);

@@ -200,10 +200,8 @@ static bool check_groups(struct checker *c)
 		stage->grouped = stage->grouped || has_aggregate(c, i->expr);
 	if (!stage->grouped)
 		return true;
-	if (pl_query_row_schema(c->lx->arena, PL_QUERY_COLUMNS_MAX, &stage->groups) < 0) {
-		pl_query_no_memory(c->lx);
+	if (!pl_query_row_schema(c->lx, PL_QUERY_COLUMNS_MAX, &stage->groups))
 		return false;
-	}
 	for (uint32_t i = 0; i < stage->groups.n; i++)
 		stage->groups.columns[i].is = stage->groups.columns[i].or_is = 1;
 	if (select->distinct && !check_distinct(c))
@@ -306,11 +304,9 @@ static bool add_item(struct checker *c, const struct node *node, const char *nam
 		char made[24];
 
 		snprintf(made, sizeof(made), "column%u", stage->n_items + 1);
-		column->name = pl_query_arena_text(c->lx->arena, made, strlen(made));
-		if (column->name == NULL) {
-			pl_query_no_memory(c->lx);
+		column->name = pl_query_new_text(c->lx, made, strlen(made));
+		if (column->name == NULL)
 			return false;
-		}
 	}
 	stage->items[stage->n_items++] = node;
 	return true;
@@ -340,10 +336,8 @@ static bool check_items(struct checker *c)
 {
 	struct stage *stage = c->stage;
 
-	if (pl_query_row_schema(c->lx->arena, PL_QUERY_ITEMS_MAX, &stage->out) < 0) {
-		pl_query_no_memory(c->lx);
+	if (!pl_query_row_schema(c->lx, PL_QUERY_ITEMS_MAX, &stage->out))
 		return false;
-	}
 	if (c->select->star && !check_star(c))
 		return false;
 	for (const struct ast_item *i = c->select->items; i != NULL; i = i->next) {
@@ -426,11 +420,9 @@ struct stage *pl_query_check_stage(struct checker *outer, const struct ast_selec
 			outer, select->at, "more than %d queries within one", STAGES_MAX);
 		return NULL;
 	}
-	c.stage = pl_query_arena_new(c.lx->arena, sizeof(*c.stage));
-	if (c.stage == NULL) {
-		pl_query_no_memory(c.lx);
+	c.stage = pl_query_new(c.lx, sizeof(*c.stage));
+	if (c.stage == NULL)
 		return NULL;
-	}
 	c.select = select;
 	c.schema = &c.stage->input;
 	if (!pl_query_check_from(&c))

@@ -33,11 +33,10 @@ const struct node *pl_query_check_error(struct checker *c, uint32_t at, const ch
 
 struct node *pl_query_node(struct checker *c, enum node_op op, enum pl_query_type type, uint32_t at)
 {
-	struct node *node = pl_query_arena_new(c->lx->arena, sizeof(*node));
+	struct node *node = pl_query_new(c->lx, sizeof(*node));
 
 	if (node == NULL) {
 		c->failed = true;
-		pl_query_no_memory(c->lx);
 		return NULL;
 	}
 	node->op = op;

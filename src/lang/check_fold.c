@@ -78,12 +78,10 @@ static bool begin_names(struct maker *m, const struct schema *record)
 
 	m->n_record = record != NULL ? record->n : 0;
 	m->names = (struct schema){ .n = m->n_record };
-	m->names.columns = pl_query_arena_new(
-		m->c.lx->arena, (m->n_record + PL_QUERY_COLUMNS_MAX) * sizeof(*m->names.columns));
-	if (m->names.columns == NULL) {
-		pl_query_no_memory(m->c.lx);
+	m->names.columns = pl_query_new(
+		m->c.lx, (m->n_record + PL_QUERY_COLUMNS_MAX) * sizeof(*m->names.columns));
+	if (m->names.columns == NULL)
 		return false;
-	}
 	if (record != NULL)
 		memcpy(m->names.columns, record->columns, record->n * sizeof(*record->columns));
 	for (uint32_t i = 0; i < fold->n_states; i++)
@@ -418,11 +416,9 @@ static bool make(struct maker *m, const struct ast_fold *ast, const struct schem
 {
 	struct fold *fold = m->fold;
 
-	if (pl_query_row_schema(m->c.lx->arena, PL_QUERY_COLUMNS_MAX, &fold->row) < 0) {
-		pl_query_no_memory(m->c.lx);
-		return false;
-	}
-	if (!take_states(m, ast, record) || !take_steps(m, ast->steps, fold->steps, &fold->n_steps))
+	if (!pl_query_row_schema(m->c.lx, PL_QUERY_COLUMNS_MAX, &fold->row) ||
+		!take_states(m, ast, record) ||
+		!take_steps(m, ast->steps, fold->steps, &fold->n_steps))
 		return false;
 	conclude(fold);
 	/* At the end there is no record, and the names of the step are not valid. */
@@ -445,13 +441,11 @@ static struct fold *fold_of(struct checker *c, struct ast_fold *ast)
 		pl_query_check_error(c, ast->at, "more than %d folds in one query", FOLDS_MAX);
 		return NULL;
 	}
-	m = pl_query_arena_new(c->lx->arena, sizeof(*m));
+	m = pl_query_new(c->lx, sizeof(*m));
 	if (m != NULL)
-		m->fold = pl_query_arena_new(c->lx->arena, sizeof(*m->fold));
-	if (m == NULL || m->fold == NULL) {
-		pl_query_no_memory(c->lx);
+		m->fold = pl_query_new(c->lx, sizeof(*m->fold));
+	if (m == NULL || m->fold == NULL)
 		return NULL;
-	}
 	m->c = *c;
 	m->c.aliases = m->c.failed = false;
 	m->fold->name = ast->name;

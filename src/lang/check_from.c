@@ -6,12 +6,6 @@
 
 #include "lang/plan.h"
 
-static bool fail(struct checker *c)
-{
-	c->failed = true;
-	return false;
-}
-
 /* ---- streams ---- */
 
 const struct ast_with *pl_query_find_with(const struct checker *c, const char *name)
@@ -71,12 +65,9 @@ bool pl_query_check_stream(struct checker *c, const struct ast_source *source)
 	stage->kind = pl_query_find_stream(source->stream);
 	if (stage->kind == PL_QUERY_STREAMS)
 		return unknown_stream(c, source);
-	if (pl_query_stream_schema(c->lx->arena, stage->kind, &stage->input) < 0 ||
-		(stage->kind == PL_QUERY_PATHS &&
-			pl_query_hop_schema(c->lx->arena, &stage->hops) < 0)) {
-		pl_query_no_memory(c->lx);
-		return fail(c);
-	}
+	if (!pl_query_stream_schema(c->lx, stage->kind, &stage->input) ||
+		(stage->kind == PL_QUERY_PATHS && !pl_query_hop_schema(c->lx, &stage->hops)))
+		return false;
 	for (uint32_t i = 0; source->alias != NULL && i < stage->input.n; i++)
 		stage->input.columns[i].source = source->alias;
 	stage->time = pl_query_find_column(&stage->input, "ts", &n);
@@ -113,7 +104,7 @@ static bool take_sub(struct checker *c, const struct ast_source *source, struct 
 	sub = pl_query_check_stage(c, with != NULL ? with->select : source->sub);
 	c->with_end = end;
 	if (sub == NULL)
-		return fail(c);
+		return false;
 	if ((!sub->grouped && sub->n_sources == 0) || sub->emit_first) {
 		pl_query_check_error(c, source->at,
 			sub->emit_first
@@ -147,10 +138,8 @@ bool pl_query_check_columns(struct checker *c, const struct ast_source *source,
 			c, source->at, "a join of more than %d columns", PL_QUERY_COLUMNS_MAX);
 		return false;
 	}
-	if (pl_query_row_schema(c->lx->arena, n, &join->out) < 0) {
-		pl_query_no_memory(c->lx);
-		return fail(c);
-	}
+	if (!pl_query_row_schema(c->lx, n, &join->out))
+		return false;
 	for (uint32_t i = 0; i < n; i++) {
 		struct column *to = &join->out.columns[i], made = *to;
 
@@ -247,11 +236,9 @@ static bool take_joined(struct checker *c, const struct ast_source *source, stru
 	}
 	if (!take_sub(c, source, join))
 		return false;
-	join->keys = pl_query_arena_new(c->lx->arena, PL_QUERY_COLUMNS_MAX * sizeof(*join->keys));
-	if (join->keys == NULL) {
-		pl_query_no_memory(c->lx);
-		return fail(c);
-	}
+	join->keys = pl_query_new(c->lx, PL_QUERY_COLUMNS_MAX * sizeof(*join->keys));
+	if (join->keys == NULL)
+		return false;
 	for (const struct ast *on = source->on; on != NULL; on = on->next) {
 		if (!take_on(c, join, left, alias, on))
 			return false;
@@ -280,11 +267,11 @@ bool pl_query_check_from(struct checker *c)
 	stage->at = source->next != NULL ? source->next->at : source->at;
 	if (source->next == NULL && source->sub == NULL &&
 		pl_query_find_with(c, source->stream) == NULL)
-		return pl_query_check_stream(c, source) || fail(c);
+		return pl_query_check_stream(c, source);
 	if (source->next != NULL && source->next->join == J_ZIP)
-		return pl_query_check_zip(c) || fail(c);
+		return pl_query_check_zip(c);
 	if (source->next != NULL && source->next->within_ns > 0)
-		return pl_query_check_pairs(c) || fail(c);
+		return pl_query_check_pairs(c);
 	for (uint32_t i = 0; source != NULL; source = source->next, i++) {
 		struct join *join = &stage->sources[i];
 
@@ -295,7 +282,7 @@ bool pl_query_check_from(struct checker *c)
 		if (i == 0 ? !take_sub(c, source, join) ||
 					!pl_query_check_columns(c, source, NULL, join)
 			   : !take_joined(c, source, join, &stage->sources[i - 1].out))
-			return fail(c);
+			return false;
 		stage->n_sources = i + 1;
 		stage->input = join->out;
 	}

@@ -4,13 +4,6 @@
 
 #include "lang/plan.h"
 
-static bool no_memory(struct checker *c)
-{
-	pl_query_no_memory(c->lx);
-	c->failed = true;
-	return false;
-}
-
 static bool refuse(struct checker *c, uint32_t at, const char *text)
 {
 	pl_query_check_error(c, at, "%s", text);
@@ -68,9 +61,9 @@ static bool take_side(
 		return refuse(outer, source->at, "a joined sub-query needs a name: (…) AS a");
 	if (i == 1 && stream.window.kind == W_NONE)
 		stream.window = outer->query->window;
-	c.stage = pl_query_arena_new(c.lx->arena, sizeof(*c.stage));
+	c.stage = pl_query_new(c.lx, sizeof(*c.stage));
 	if (c.stage == NULL)
-		return no_memory(outer);
+		return false;
 	c.select = select;
 	c.schema = &c.stage->input;
 	c.stage->order = -1;
@@ -103,10 +96,9 @@ static bool make_columns(struct checker *c, struct pairs *pairs)
 	struct stage *stage = c->stage;
 	int n;
 
-	both->columns =
-		pl_query_arena_new(c->lx->arena, (left->n + right->n) * sizeof(*both->columns));
+	both->columns = pl_query_new(c->lx, (left->n + right->n) * sizeof(*both->columns));
 	if (both->columns == NULL)
-		return no_memory(c);
+		return false;
 	add_columns(both, left, ROW_HEAD, false);
 	add_columns(both, right, ROW_HEAD + left->size, pairs->kind == J_LEFT);
 	both->size = ROW_HEAD + left->size + right->size;
@@ -294,15 +286,14 @@ static bool take_keys(struct checker *c, const struct ast_source *right, struct 
 bool pl_query_check_pairs(struct checker *c)
 {
 	const struct ast_source *left = c->select->from, *right = left->next;
-	struct pairs *pairs = pl_query_arena_new(c->lx->arena, sizeof(*pairs));
+	struct pairs *pairs = pl_query_new(c->lx, sizeof(*pairs));
 
 	if (pairs == NULL)
-		return no_memory(c);
+		return false;
 	for (unsigned int i = 0; i < 2; i++) {
-		pairs->keys[i] =
-			pl_query_arena_new(c->lx->arena, PAIR_KEYS_MAX * sizeof(*pairs->keys[i]));
+		pairs->keys[i] = pl_query_new(c->lx, PAIR_KEYS_MAX * sizeof(*pairs->keys[i]));
 		if (pairs->keys[i] == NULL)
-			return no_memory(c);
+			return false;
 	}
 	if (right->next != NULL)
 		return refuse(c, right->next->at,

@@ -206,7 +206,7 @@ static const struct node *text_constant(struct checker *c, const struct ast *ast
 	node = pl_query_node(c, N_CONST, PL_QUERY_TEXT, ast->at);
 	if (node == NULL)
 		return NULL;
-	node->text = pl_query_arena_text(c->lx->arena, from, n);
+	node->text = pl_query_new_text(c->lx, from, n);
 	return node->text != NULL ? node : NULL;
 }
 

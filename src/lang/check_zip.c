@@ -76,14 +76,12 @@ static bool take_side(
 bool pl_query_check_zip(struct checker *c)
 {
 	const struct ast_source *left = c->select->from, *right = left->next;
-	struct zip *zip = pl_query_arena_new(c->lx->arena, sizeof(*zip));
-	struct column *time = pl_query_arena_new(c->lx->arena, sizeof(*time));
+	struct zip *zip = pl_query_new(c->lx, sizeof(*zip));
+	struct column *time = pl_query_new(c->lx, sizeof(*time));
 	struct join first = { .kind = J_FIRST }, second = { .kind = J_INNER };
 
-	if (zip == NULL || time == NULL) {
-		pl_query_no_memory(c->lx);
+	if (zip == NULL || time == NULL)
 		return false;
-	}
 	if (right->next != NULL)
 		return refuse(c, right->next->at, "a zip is of two queries, and nothing else");
 	if (!take_side(c, left, zip, 0) || !take_side(c, right, zip, 1))

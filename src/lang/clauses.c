@@ -12,10 +12,10 @@ int pl_query_parse_items(struct lexer *lx, struct ast_item **ret)
 	struct ast_item **tail = ret;
 
 	do {
-		struct ast_item *item = pl_query_arena_new(lx->arena, sizeof(*item));
+		struct ast_item *item = pl_query_new(lx, sizeof(*item));
 
 		if (item == NULL)
-			return pl_query_no_memory(lx);
+			return lx->error;
 		item->at = lx->token.at;
 		item->expr = pl_query_parse_expr(lx);
 		if (item->expr == NULL)
@@ -139,12 +139,10 @@ void pl_query_parse_alias(struct lexer *lx, struct ast_source *source)
 
 static struct ast_source *parse_source(struct lexer *lx)
 {
-	struct ast_source *source = pl_query_arena_new(lx->arena, sizeof(*source));
+	struct ast_source *source = pl_query_new(lx, sizeof(*source));
 
-	if (source == NULL) {
-		pl_query_no_memory(lx);
+	if (source == NULL)
 		return NULL;
-	}
 	source->at = lx->token.at;
 	if (lx->token.kind == T_OPEN) {
 		source->sub = pl_query_parse_nested(lx);
@@ -280,12 +278,10 @@ static void parse_window_clause(struct lexer *lx, struct ast_select *select)
 
 static struct ast_select *parse_select(struct lexer *lx)
 {
-	struct ast_select *select = pl_query_arena_new(lx->arena, sizeof(*select));
+	struct ast_select *select = pl_query_new(lx, sizeof(*select));
 
-	if (select == NULL) {
-		pl_query_no_memory(lx);
+	if (select == NULL)
 		return NULL;
-	}
 	select->at = lx->token.at;
 	if (!pl_query_take(lx, "select")) {
 		pl_query_expected(lx, "SELECT");
@@ -325,12 +321,10 @@ static struct ast_select *parse_select(struct lexer *lx)
 static void parse_with(struct lexer *lx, struct ast_with **tail)
 {
 	do {
-		struct ast_with *with = pl_query_arena_new(lx->arena, sizeof(*with));
+		struct ast_with *with = pl_query_new(lx, sizeof(*with));
 
-		if (with == NULL) {
-			pl_query_no_memory(lx);
+		if (with == NULL)
 			return;
-		}
 		with->at = lx->token.at;
 		with->name = pl_query_take_name(lx, "a name for the query");
 		if (!pl_query_take(lx, "as"))

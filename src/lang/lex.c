@@ -1,47 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Splits the text of a query into tokens, and reports errors with their places. */
+/* Splits the text of a query into tokens. */
 #include "lang/lex.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/num.h"
-
-int pl_query_fail(struct lexer *lx, uint32_t at, const char *fmt, ...)
-{
-	uint32_t line = 1, begin = 0;
-	char text[sizeof(lx->diag->text)];
-	va_list ap;
-
-	if (lx->error != 0)
-		return lx->error;
-	lx->error = -EINVAL;
-	lx->token.kind = T_END;
-	for (uint32_t i = 0; i < at && i < lx->len; i++) {
-		if (lx->text[i] == '\n') {
-			line++;
-			begin = i + 1;
-		}
-	}
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	pl_diag_at(lx->diag, line, at - begin + 1, "%s", text);
-	return lx->error;
-}
-
-int pl_query_no_memory(struct lexer *lx)
-{
-	if (lx->error == 0) {
-		lx->error = -ENOMEM;
-		lx->token.kind = T_END;
-		pl_diag_set(lx->diag, "out of memory");
-	}
-	return lx->error;
-}
 
 /* ---- tokens that begin with a digit, a letter or a colon ---- */
 
@@ -333,9 +299,7 @@ bool pl_query_take_into(struct lexer *lx)
 			end == NULL ? "the quote is not closed" : "the output has no name");
 		return true;
 	}
-	lx->into = pl_query_arena_text(lx->arena, from + 1, (size_t)(end - from) - 1);
-	if (lx->into == NULL)
-		pl_query_no_memory(lx);
+	lx->into = pl_query_new_text(lx, from + 1, (size_t)(end - from) - 1);
 	lx->pos += (uint32_t)(end - from) + 1;
 	pl_query_next(lx);
 	return true;

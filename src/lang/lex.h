@@ -80,6 +80,7 @@ static inline bool pl_query_is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+const char *pl_query_operator(enum token_kind kind);
 /* Reads the next token. Errors are sticky: the token is T_END then, and everything after it
  * fails. */
 int pl_query_next(struct lexer *lx);
@@ -98,12 +99,16 @@ bool pl_query_take_into(struct lexer *lx);
 /* True when this word follows the token. */
 bool pl_query_follows(const struct lexer *lx, const char *word);
 bool pl_query_name_follows(const struct lexer *lx);
-/* words.c. True when the token is the "|" in front of a step of the pipe form, or of a misspelt step. */
+
+/* words.c */
+/* True when the token is the "|" in front of a step of the pipe form, or of a misspelt step. */
 bool pl_query_at_step(const struct lexer *lx);
 /* Fails at a place of the text, unless it has failed before. Returns the error. */
 int pl_query_fail(struct lexer *lx, uint32_t at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Fails with "expected WHAT, not …" at the token, with the nearest word of the language. */
 int pl_query_expected(struct lexer *lx, const char *what);
-int pl_query_no_memory(struct lexer *lx);
-const char *pl_query_operator(enum token_kind kind);
+/* Allocates zeroed memory in the arena, and copies the first n bytes of a text into it. NULL: there
+ * is no memory, which is reported. */
+void *pl_query_new(struct lexer *lx, size_t size);
+char *pl_query_new_text(struct lexer *lx, const char *text, size_t n);

@@ -12,12 +12,10 @@
 
 static struct ast *new_ast(struct lexer *lx, enum ast_kind kind, uint32_t at)
 {
-	struct ast *ast = pl_query_arena_new(lx->arena, sizeof(*ast));
+	struct ast *ast = pl_query_new(lx, sizeof(*ast));
 
-	if (ast == NULL) {
-		pl_query_no_memory(lx);
+	if (ast == NULL)
 		return NULL;
-	}
 	ast->kind = kind;
 	ast->at = at;
 	return ast;
@@ -40,11 +38,8 @@ const char *pl_query_take_name(struct lexer *lx, const char *what)
 			return NULL;
 		}
 	}
-	name = pl_query_arena_text(lx->arena, lx->token.name, strlen(lx->token.name));
-	if (name == NULL)
-		pl_query_no_memory(lx);
-	else
-		pl_query_next(lx);
+	name = pl_query_new_text(lx, lx->token.name, strlen(lx->token.name));
+	pl_query_next(lx);
 	return name;
 }
 
@@ -116,9 +111,7 @@ static struct ast *parse_literal(struct lexer *lx)
 		return NULL;
 	ast->bits = lx->token.bits;
 	ast->addr = lx->token.addr; /* widest member of the union */
-	ast->name = pl_query_arena_text(lx->arena, lx->token.name, strlen(lx->token.name));
-	if (ast->name == NULL)
-		pl_query_no_memory(lx);
+	ast->name = pl_query_new_text(lx, lx->token.name, strlen(lx->token.name));
 	pl_query_next(lx);
 	return ast;
 }

@@ -6,11 +6,9 @@
 
 static struct ast_item *new_item(struct lexer *lx)
 {
-	struct ast_item *item = pl_query_arena_new(lx->arena, sizeof(*item));
+	struct ast_item *item = pl_query_new(lx, sizeof(*item));
 
-	if (item == NULL)
-		pl_query_no_memory(lx);
-	else
+	if (item != NULL)
 		item->at = lx->token.at;
 	return item;
 }
@@ -68,12 +66,10 @@ static void take_steps(struct lexer *lx, struct ast_item **tail)
 void pl_query_parse_folds(struct lexer *lx, struct ast_fold **tail)
 {
 	while (pl_query_is(lx, "fold")) {
-		struct ast_fold *fold = pl_query_arena_new(lx->arena, sizeof(*fold));
+		struct ast_fold *fold = pl_query_new(lx, sizeof(*fold));
 
-		if (fold == NULL) {
-			pl_query_no_memory(lx);
+		if (fold == NULL)
 			return;
-		}
 		pl_query_next(lx);
 		fold->at = lx->token.at;
 		fold->name = pl_query_take_name(lx, "a name for the fold");

@@ -28,15 +28,11 @@ struct pipe {
 
 static struct ast_select *new_select(struct lexer *lx, uint32_t at)
 {
-	struct ast_select *select = pl_query_arena_new(lx->arena, sizeof(*select));
+	struct ast_select *select = pl_query_new(lx, sizeof(*select));
 
-	if (select == NULL) {
-		pl_query_no_memory(lx);
+	if (select == NULL)
 		return NULL;
-	}
-	select->from = pl_query_arena_new(lx->arena, sizeof(*select->from));
-	if (select->from == NULL)
-		pl_query_no_memory(lx);
+	select->from = pl_query_new(lx, sizeof(*select->from));
 	select->at = select->star_at = at;
 	return lx->error == 0 ? select : NULL;
 }
@@ -64,11 +60,9 @@ static void both(struct lexer *lx, struct ast **to, struct ast *more, uint32_t a
 		*to = more != NULL ? more : *to;
 		return;
 	}
-	and = pl_query_arena_new(lx->arena, sizeof(*and));
-	if (and == NULL) {
-		pl_query_no_memory(lx);
+	and = pl_query_new(lx, sizeof(*and));
+	if (and == NULL)
 		return;
-	}
 	*and = (struct ast){ .kind = A_BINARY, .op = T_AND, .at = at, .a = *to, .b = more };
 	*to = and;
 }
@@ -76,13 +70,10 @@ static void both(struct lexer *lx, struct ast **to, struct ast *more, uint32_t a
 static bool add_item(
 	struct lexer *lx, struct ast_item ***tail, struct ast *expr, const char *name, uint32_t at)
 {
-	struct ast_item *item = pl_query_arena_new(lx->arena, sizeof(*item));
+	struct ast_item *item = pl_query_new(lx, sizeof(*item));
 
-	if (item == NULL || expr == NULL) {
-		if (item == NULL)
-			pl_query_no_memory(lx);
+	if (item == NULL || expr == NULL)
 		return false;
-	}
 	*item = (struct ast_item){ .expr = expr, .name = name, .at = at };
 	**tail = item;
 	*tail = &item->next;
@@ -181,11 +172,9 @@ static void take_join(struct pipe *p, enum join_kind kind, uint32_t at)
 	if (!p->joined && !wrap(p, at))
 		return;
 	p->joined = true;
-	source = pl_query_arena_new(lx->arena, sizeof(*source));
-	if (source == NULL) {
-		pl_query_no_memory(lx);
+	source = pl_query_new(lx, sizeof(*source));
+	if (source == NULL)
 		return;
-	}
 	source->at = lx->token.at;
 	source->join = kind;
 	if (lx->token.kind == T_NAME)
@@ -212,13 +201,9 @@ static void take_join(struct pipe *p, enum join_kind kind, uint32_t at)
 static void take_zip(struct pipe *p, uint32_t at)
 {
 	struct lexer *lx = p->lx;
-	struct ast_source *source = pl_query_arena_new(lx->arena, sizeof(*source));
+	struct ast_source *source = pl_query_new(lx, sizeof(*source));
 
-	if (source == NULL) {
-		pl_query_no_memory(lx);
-		return;
-	}
-	if (!wrap(p, at))
+	if (source == NULL || !wrap(p, at))
 		return;
 	p->mapped = false;
 	p->paired = true;

@@ -283,18 +283,18 @@ uint64_t pl_query_windows_pane(const struct ast_window *spec);
  * that of its own columns. */
 uint32_t pl_query_source_of(const struct stage *stage, uint32_t *number);
 
-/* schema.c */
-int pl_query_stream_schema(struct arena *arena, unsigned int stream, struct schema *ret);
+/* schema.c. Schemas are made in the arena; false: there is no memory. */
+bool pl_query_stream_schema(struct lexer *lx, unsigned int stream, struct schema *ret);
 const struct column *pl_query_find_column(
 	const struct schema *schema, const char *name, int *ret_n);
 /* Makes rows of columns, whose names and types the caller fills in. */
-int pl_query_row_schema(struct arena *arena, uint32_t n, struct schema *ret);
+bool pl_query_row_schema(struct lexer *lx, uint32_t n, struct schema *ret);
 
 /* records.c, for paths, hops, events and values. */
 uint32_t pl_query_stream_size(unsigned int stream);
-int pl_query_record_schema(struct arena *arena, unsigned int stream, struct schema *ret);
+bool pl_query_record_schema(struct lexer *lx, unsigned int stream, struct schema *ret);
 /* Makes the columns of a path's hops. */
-int pl_query_hop_schema(struct arena *arena, struct schema *ret);
+bool pl_query_hop_schema(struct lexer *lx, struct schema *ret);
 
 /* check_expr.c and node.c */
 struct checker {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The streams of paths, hops, events and values: their columns, out of fields.def. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -187,7 +186,7 @@ static void add_fields(struct schema *s, enum pl_record_kind kind, uint32_t pres
 	}
 }
 
-static int add_flags(struct arena *arena, struct schema *s, uint32_t base, bool of_hop)
+static bool add_flags(struct lexer *lx, struct schema *s, uint32_t base, bool of_hop)
 {
 	const char *flag;
 
@@ -197,7 +196,7 @@ static int add_flags(struct arena *arena, struct schema *s, uint32_t base, bool 
 
 		snprintf(name, sizeof(name), "flags.%s", flag);
 		*c = (struct column){
-			.name = pl_query_arena_text(arena, name, strlen(name)),
+			.name = pl_query_new_text(lx, name, strlen(name)),
 			.unit = "",
 			.offset = base + offsetof(struct pl_path, flags),
 			.width = 2,
@@ -211,10 +210,10 @@ static int add_flags(struct arena *arena, struct schema *s, uint32_t base, bool 
 			.or_is = UINT64_C(1) << bit,
 		};
 		if (c->name == NULL)
-			return -ENOMEM;
+			return false;
 		s->n++;
 	}
-	return 0;
+	return true;
 }
 
 static bool has(const struct schema *s, const char *name)
@@ -283,7 +282,7 @@ static const struct pl_field ts_of[PL_KIND_MAX] = {
 		.form = PL_FORM_U64 },
 };
 
-static int make(struct arena *arena, struct schema *ret)
+static bool make(struct lexer *lx, struct schema *ret)
 {
 	size_t n = 0;
 
@@ -294,21 +293,20 @@ static int make(struct arena *arena, struct schema *ret)
 		n += some;
 	}
 	n += 16 + sizeof(of_hop) / sizeof(of_hop[0]) + 1; /* flags have 16 bits */
-	ret->columns = pl_query_arena_new(arena, n * sizeof(*ret->columns));
-	return ret->columns != NULL ? 0 : -ENOMEM;
+	ret->columns = pl_query_new(lx, n * sizeof(*ret->columns));
+	return ret->columns != NULL;
 }
 
-int pl_query_record_schema(struct arena *arena, unsigned int stream, struct schema *ret)
+bool pl_query_record_schema(struct lexer *lx, unsigned int stream, struct schema *ret)
 {
 	static const uint32_t present_at[] = { [PL_KIND_PATH] = offsetof(struct pl_path, present),
 		[PL_KIND_HOP] = offsetof(struct pl_hop, present),
 		[PL_KIND_EVENT] = offsetof(struct pl_event, present),
 		[PL_KIND_VALUE] = offsetof(struct pl_value, present) };
 	const enum pl_record_kind kind = records[stream - PL_FLAT_MAX].kind;
-	int r = make(arena, ret);
 
-	if (r < 0)
-		return r;
+	if (!make(lx, ret))
+		return false;
 	ret->size = pl_query_stream_size(stream);
 	if (kind == PL_KIND_HOP)
 		add(ret, &of_hop[0], 0, present_at[kind]);
@@ -316,23 +314,21 @@ int pl_query_record_schema(struct arena *arena, unsigned int stream, struct sche
 	ret->n_plain = ret->n;
 	add(ret, &ts_of[kind], 0, present_at[kind]);
 	if (kind == PL_KIND_PATH)
-		return add_flags(arena, ret, 0, false);
+		return add_flags(lx, ret, 0, false);
 	if (kind == PL_KIND_EVENT || kind == PL_KIND_VALUE)
-		return 0;
+		return true;
 	for (size_t i = 1; i < sizeof(of_hop) / sizeof(of_hop[0]); i++)
 		add(ret, &of_hop[i], 0, present_at[kind]);
 	add_path_of_hop(ret);
-	return add_flags(arena, ret, offsetof(struct pl_query_hop, path), true);
+	return add_flags(lx, ret, offsetof(struct pl_query_hop, path), true);
 }
 
-int pl_query_hop_schema(struct arena *arena, struct schema *ret)
+bool pl_query_hop_schema(struct lexer *lx, struct schema *ret)
 {
-	int r = make(arena, ret);
-
-	if (r < 0)
-		return r;
+	if (!make(lx, ret))
+		return false;
 	ret->size = sizeof(struct pl_hop);
 	add_fields(ret, PL_KIND_HOP, offsetof(struct pl_hop, present));
 	ret->n_plain = ret->n;
-	return 0;
+	return true;
 }

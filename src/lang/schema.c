@@ -164,19 +164,18 @@ static struct column of_field(const struct pl_flat *flat, const struct pl_field 
 	};
 }
 
-int pl_query_stream_schema(struct arena *arena, unsigned int kind, struct schema *ret)
+bool pl_query_stream_schema(struct lexer *lx, unsigned int kind, struct schema *ret)
 {
 	const size_t n_derived = sizeof(derived) / sizeof(derived[0]);
 	const struct pl_flat *flat;
 
 	if (kind >= PL_FLAT_MAX)
-		return pl_query_record_schema(arena, kind, ret);
+		return pl_query_record_schema(lx, kind, ret);
 	flat = pl_flat((enum pl_flat_kind)kind);
 	ret->size = flat->size;
-	ret->columns =
-		pl_query_arena_new(arena, (flat->n_fields + n_derived) * sizeof(*ret->columns));
+	ret->columns = pl_query_new(lx, (flat->n_fields + n_derived) * sizeof(*ret->columns));
 	if (ret->columns == NULL)
-		return -ENOMEM;
+		return false;
 	for (uint32_t i = 0; i < flat->n_fields; i++)
 		ret->columns[ret->n++] = of_field(flat, &flat->fields[i]);
 	ret->n_plain = ret->n;
@@ -199,14 +198,14 @@ int pl_query_stream_schema(struct arena *arena, unsigned int kind, struct schema
 			.id_of = d->type == PL_QUERY_TEXT ? (uint8_t)(kind + 1) : 0,
 		};
 	}
-	return 0;
+	return true;
 }
 
-int pl_query_row_schema(struct arena *arena, uint32_t n, struct schema *ret)
+bool pl_query_row_schema(struct lexer *lx, uint32_t n, struct schema *ret)
 {
-	ret->columns = pl_query_arena_new(arena, (n + 1) * sizeof(*ret->columns));
+	ret->columns = pl_query_new(lx, (n + 1) * sizeof(*ret->columns));
 	if (ret->columns == NULL)
-		return -ENOMEM;
+		return false;
 	ret->n = ret->n_plain = n;
 	ret->size = ROW_HEAD + n * CELL_BYTES;
 	for (uint32_t i = 0; i < n; i++) {
@@ -217,7 +216,7 @@ int pl_query_row_schema(struct arena *arena, uint32_t n, struct schema *ret)
 			.mask = UINT64_MAX,
 		};
 	}
-	return 0;
+	return true;
 }
 
 /* The name of a column, or its source, a point and the name; both may have points. */

@@ -1,11 +1,59 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Words of the language: the begin of a step of the pipe form, and the nearest word to one that is
- * none of them. */
+/* Errors with their places; and words of the language: the begin of a step of the pipe form, and the
+ * nearest word to one that is none of them. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/num.h"
 #include "lang/lex.h"
+
+int pl_query_fail(struct lexer *lx, uint32_t at, const char *fmt, ...)
+{
+	uint32_t line = 1, begin = 0;
+	char text[sizeof(lx->diag->text)];
+	va_list ap;
+
+	if (lx->error != 0)
+		return lx->error;
+	lx->error = -EINVAL;
+	lx->token.kind = T_END;
+	for (uint32_t i = 0; i < at && i < lx->len; i++) {
+		if (lx->text[i] == '\n') {
+			line++;
+			begin = i + 1;
+		}
+	}
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	pl_diag_at(lx->diag, line, at - begin + 1, "%s", text);
+	return lx->error;
+}
+
+void *pl_query_new(struct lexer *lx, size_t size)
+{
+	void *made = pl_query_arena_new(lx->arena, size);
+
+	if (made == NULL && lx->error == 0) {
+		lx->error = -ENOMEM;
+		lx->token.kind = T_END;
+		pl_diag_set(lx->diag, "out of memory");
+	}
+	return made;
+}
+
+char *pl_query_new_text(struct lexer *lx, const char *text, size_t n)
+{
+	char *copy = pl_query_new(lx, n + 1);
+
+	if (copy != NULL)
+		memcpy(copy, text, n);
+	return copy;
+}
+
+/* ---- words ---- */
 
 static const char *const steps[] = { "where", "map", "group", "sort", "limit", "emit", "distinct",
 	"join", "left", "anti", "inner", "into", "zip" };
