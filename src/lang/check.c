@@ -12,7 +12,7 @@ static bool has_aggregate(const struct checker *c, const struct ast *ast)
 
 	if (ast == NULL)
 		return false;
-	if (ast->kind == A_CALL && pl_query_is_aggregate(ast->name))
+	if (ast->kind == A_CALL && pl_query_find_agg(ast->name) >= 0)
 		return true;
 	if (ast->kind == A_NAME && pl_query_find_fold(c, ast->name, &state) != NULL)
 		return true;
@@ -42,13 +42,10 @@ static bool split(struct checker *c, const struct node *node)
 		stage->n_where + 1 < sizeof(stage->where) / sizeof(stage->where[0]))
 		return split(c, node->a) && split(c, node->b);
 	if (stage->n_where == sizeof(stage->where) / sizeof(stage->where[0])) {
-		struct node *both = pl_query_node(c, N_AND, PL_QUERY_BOOL, node->at);
-
-		if (both == NULL)
+		node = pl_query_operation(
+			c, N_AND, PL_QUERY_BOOL, node->at, stage->where[--stage->n_where], node);
+		if (node == NULL)
 			return false;
-		both->a = stage->where[--stage->n_where];
-		both->b = node;
-		node = both;
 	}
 	stage->where[stage->n_where++] = node;
 	return true;

@@ -1,32 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Aggregates: their arguments, types and accumulators; which conditions stay true. */
-#include <string.h>
-#include <strings.h>
-
 #include "lang/accumulator.h"
-
-static const struct {
-	const char *name;
-	enum agg_kind kind;
-} names[] = { { "count", AGG_COUNT }, { "count_distinct", AGG_COUNT_DISTINCT }, { "sum", AGG_SUM },
-	{ "min", AGG_MIN }, { "max", AGG_MAX }, { "avg", AGG_AVG }, { "stddev", AGG_STDDEV },
-	{ "first", AGG_FIRST }, { "last", AGG_LAST }, { "bit_or", AGG_BIT_OR },
-	{ "approx_distinct", AGG_APPROX_DISTINCT }, { "quantile", AGG_QUANTILE },
-	{ "topk", AGG_TOPK }, { "hist", AGG_HIST }, { "ewma", AGG_EWMA } };
-
-static int find(const char *name)
-{
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcasecmp(names[i].name, name) == 0)
-			return (int)i;
-	}
-	return -1;
-}
-
-bool pl_query_is_aggregate(const char *name)
-{
-	return find(name) >= 0;
-}
 
 /* Bytes of an aggregate's accumulator, a multiple of 8. */
 static uint32_t acc_size(enum agg_kind kind, enum pl_query_type arg, uint32_t k)
@@ -184,9 +158,7 @@ static bool same_agg(const struct agg *a, const struct agg *b)
 
 static bool makes_agg(struct checker *c, struct agg *agg, const struct ast *ast)
 {
-	int i = find(ast->name);
-
-	*agg = (struct agg){ .kind = names[i].kind, .at = ast->at };
+	*agg = (struct agg){ .kind = (enum agg_kind)pl_query_find_agg(ast->name), .at = ast->at };
 	if (ast->distinct && agg->kind != AGG_COUNT) {
 		pl_query_check_error(c, ast->at, "distinct is of count only: count(distinct x)");
 		return false;

@@ -1,76 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Expressions over one form of records: names become columns, and every node gets its type. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/num.h"
 #include "lang/plan.h"
-
-const char *pl_query_type_name(enum pl_query_type type)
-{
-	static const char *const names[PL_QUERY_TYPE_MAX] = { "unsigned number", "signed number",
-		"double", "address", "boolean", "list", "text" };
-
-	return names[type];
-}
-
-const struct node *pl_query_check_error(struct checker *c, uint32_t at, const char *fmt, ...)
-{
-	char text[400];
-	va_list ap;
-
-	c->failed = true;
-	if (c->quiet)
-		return NULL;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	pl_query_fail(c->lx, at, "%s", text);
-	return NULL;
-}
-
-struct node *pl_query_node(struct checker *c, enum node_op op, enum pl_query_type type, uint32_t at)
-{
-	struct node *node = pl_query_new(c->lx, sizeof(*node));
-
-	if (node == NULL) {
-		c->failed = true;
-		return NULL;
-	}
-	node->op = op;
-	node->type = type;
-	node->at = at;
-	return node;
-}
-
-const struct node *pl_query_column_node(struct checker *c, const struct column *column, uint32_t at)
-{
-	struct node *node = pl_query_node(c, N_COLUMN, column->type, at);
-
-	if (node != NULL)
-		node->column = column;
-	c->query->paths_of_hops = c->query->paths_of_hops || column->of_path;
-	c->query->texts = c->query->texts || column->type == PL_QUERY_TEXT;
-	/* A column of a stream: rows of sub-queries have no masks. */
-	c->query->marks =
-		c->query->marks || (column->type == PL_QUERY_BOOL && column->mask == PL_OBS_RULE &&
-					   column->width == sizeof(uint16_t));
-	return node;
-}
-
-const char *pl_query_did_you_mean(
-	char *dst, size_t cap, const char *name, const char *const *names, size_t n)
-{
-	const char *nearest = pl_nearest(name, names, n);
-
-	if (nearest == NULL)
-		dst[0] = '\0';
-	else
-		snprintf(dst, cap, ", did you mean \"%s\"?", nearest);
-	return dst;
-}
 
 static const struct node *unknown_column(struct checker *c, const char *name, uint32_t at)
 {
@@ -154,31 +88,16 @@ static bool is_number(const struct node *node)
 	return node->type <= PL_QUERY_DOUBLE;
 }
 
-const struct node *pl_query_convert(
-	struct checker *c, const struct node *node, enum pl_query_type type)
+/* Converts two numbers into the wider type of the two. */
+static bool widen(struct checker *c, const struct node **a, const struct node **b)
 {
-	struct node *made;
+	const enum pl_query_type type = (*a)->type > (*b)->type ? (*a)->type : (*b)->type;
 
-	if (node->type == type)
-		return node;
-	made = pl_query_node(
-		c, type == PL_QUERY_DOUBLE ? N_TO_DOUBLE : N_TO_SIGNED, type, node->at);
-	if (made == NULL)
-		return NULL;
-	made->a = node;
-	/* A constant is converted here. */
-	if (node->op == N_CONST) {
-		made->op = N_CONST;
-		if (type == PL_QUERY_SIGNED && node->u > INT64_MAX)
-			return pl_query_check_error(c, node->at,
-				"%llu does not fit a signed number", (unsigned long long)node->u);
-		if (type == PL_QUERY_SIGNED)
-			made->u = node->u;
-		else
-			made->d = node->type == PL_QUERY_SIGNED ? (double)(int64_t)node->u
-								: (double)node->u;
-	}
-	return made;
+	if (!is_number(*a) || !is_number(*b))
+		return true;
+	*a = pl_query_convert(c, *a, type);
+	*b = *a != NULL ? pl_query_convert(c, *b, type) : NULL;
+	return *b != NULL;
 }
 
 static const struct node *arithmetic(struct checker *c, enum token_kind op, uint32_t at,
@@ -193,7 +112,6 @@ static const struct node *arithmetic(struct checker *c, enum token_kind op, uint
 		[T_PERCENT] = N_MOD };
 	const struct node *worse = is_number(a) ? b : a;
 	const enum pl_query_type type = a->type > b->type ? a->type : b->type;
-	struct node *node;
 
 	if (!is_number(worse))
 		return pl_query_check_error(c, worse->at,
@@ -201,20 +119,11 @@ static const struct node *arithmetic(struct checker *c, enum token_kind op, uint
 			pl_query_type_name(worse->type));
 	if (type == PL_QUERY_DOUBLE && (op == T_PIPE || op == T_AMP || op == T_PERCENT))
 		return pl_query_check_error(c, at, "\"%s\" needs integers", pl_query_operator(op));
-	/* A difference of unsigned numbers is exact where it fits: they stay as they are. */
-	if (type != PL_QUERY_UNSIGNED) {
-		a = pl_query_convert(c, a, type);
-		b = pl_query_convert(c, b, type);
-	}
-	if (a == NULL || b == NULL)
+	if (!widen(c, &a, &b))
 		return NULL;
-	node = pl_query_node(c, ops[op],
-		type == PL_QUERY_UNSIGNED && op == T_MINUS ? PL_QUERY_SIGNED : type, at);
-	if (node != NULL) {
-		node->a = a;
-		node->b = b;
-	}
-	return node;
+	/* A difference of unsigned numbers is exact where it fits. */
+	return pl_query_operation(c, ops[op],
+		type == PL_QUERY_UNSIGNED && op == T_MINUS ? PL_QUERY_SIGNED : type, at, a, b);
 }
 
 static const struct node *comparison(struct checker *c, enum token_kind op, uint32_t at,
@@ -238,60 +147,36 @@ static const struct node *comparison(struct checker *c, enum token_kind op, uint
 		a = pl_query_convert(c, a, PL_QUERY_DOUBLE);
 		b = pl_query_convert(c, b, PL_QUERY_DOUBLE);
 	}
-	node = a != NULL && b != NULL ? pl_query_node(c, N_COMPARE, PL_QUERY_BOOL, at) : NULL;
+	node = a != NULL && b != NULL ? pl_query_operation(c, N_COMPARE, PL_QUERY_BOOL, at, a, b)
+				      : NULL;
 	if (node == NULL)
 		return NULL;
 	node->compare = op;
-	node->a = a;
-	node->b = b;
 	return pl_query_fuse(c, node);
-}
-
-const struct node *pl_query_check_bool(struct checker *c, const struct node *node, const char *what)
-{
-	if (node == NULL || node->type == PL_QUERY_BOOL)
-		return node;
-	return pl_query_check_error(c, node->at, "%s needs a condition, and this is of type %s",
-		what, pl_query_type_name(node->type));
 }
 
 static const struct node *logic(
 	struct checker *c, enum node_op op, uint32_t at, const struct node *a, const struct node *b)
 {
 	const char *what = op == N_AND ? "\"and\"" : op == N_OR ? "\"or\"" : "\"not\"";
-	struct node *node;
 
 	if (pl_query_check_bool(c, a, what) == NULL ||
 		(op != N_NOT && pl_query_check_bool(c, b, what) == NULL))
 		return NULL;
-	node = pl_query_node(c, op, PL_QUERY_BOOL, at);
-	if (node != NULL) {
-		node->a = a;
-		node->b = b;
-	}
-	return node;
+	return pl_query_operation(c, op, PL_QUERY_BOOL, at, a, b);
 }
 
 static const struct node *negative(struct checker *c, uint32_t at, const struct node *a)
 {
-	struct node *node;
-
 	if (!is_number(a))
 		return pl_query_check_error(c, a->at,
 			"\"-\" needs a number, and this is of type %s",
 			pl_query_type_name(a->type));
-	if (a->op == N_CONST && a->type == PL_QUERY_UNSIGNED && a->u <= (uint64_t)1 << 63) {
-		node = pl_query_node(c, N_CONST, PL_QUERY_SIGNED, at);
-		if (node != NULL)
-			node->u = -a->u;
-		return node;
-	}
+	if (a->op == N_CONST && a->type == PL_QUERY_UNSIGNED && a->u <= (uint64_t)1 << 63)
+		return pl_query_constant(c, PL_QUERY_SIGNED, -a->u, at);
 	if (a->type == PL_QUERY_UNSIGNED)
 		a = pl_query_convert(c, a, PL_QUERY_SIGNED);
-	node = a != NULL ? pl_query_node(c, N_NEG, a->type, at) : NULL;
-	if (node != NULL)
-		node->a = a;
-	return node;
+	return a != NULL ? pl_query_operation(c, N_NEG, a->type, at, a, NULL) : NULL;
 }
 
 static const struct node *in_prefix(
@@ -302,9 +187,8 @@ static const struct node *in_prefix(
 	if (a->type != PL_QUERY_ADDR)
 		return pl_query_check_error(
 			c, prefix->at, "a prefix needs an address before \"in\"");
-	node = pl_query_node(c, N_PREFIX, PL_QUERY_BOOL, prefix->at);
+	node = pl_query_operation(c, N_PREFIX, PL_QUERY_BOOL, prefix->at, a, NULL);
 	if (node != NULL) {
-		node->a = a;
 		node->addr = prefix->addr;
 		node->bits = prefix->bits;
 	}
@@ -339,7 +223,6 @@ static const struct node *coalesce(struct checker *c, const struct ast *ast, che
 {
 	const struct node *a = ast->list != NULL ? check(c, ast->list) : NULL;
 	const struct node *b;
-	struct node *node;
 
 	if (c->failed)
 		return NULL;
@@ -347,25 +230,12 @@ static const struct node *coalesce(struct checker *c, const struct ast *ast, che
 		return pl_query_check_error(
 			c, ast->at, "coalesce needs two values: coalesce(x, 0)");
 	b = check(c, ast->list->next);
-	if (b == NULL)
-		return NULL;
-	if (is_number(a) && is_number(b) && a->type != b->type) {
-		enum pl_query_type type = a->type > b->type ? a->type : b->type;
-
-		a = pl_query_convert(c, a, type);
-		b = pl_query_convert(c, b, type);
-	}
-	if (a == NULL || b == NULL)
+	if (b == NULL || !widen(c, &a, &b))
 		return NULL;
 	if (a->type != b->type || a->type == PL_QUERY_LIST)
 		return pl_query_check_error(
 			c, ast->at, "the values of coalesce are of different types");
-	node = pl_query_node(c, N_COALESCE, a->type, ast->at);
-	if (node != NULL) {
-		node->a = a;
-		node->b = b;
-	}
-	return node;
+	return pl_query_operation(c, N_COALESCE, a->type, ast->at, a, b);
 }
 
 /* Checks up to three arguments; returns their number, or 0 after an error. */
@@ -388,13 +258,8 @@ static unsigned int take_args(
 static bool one_type(struct checker *c, uint32_t at, const char *name, const struct node **a,
 	const struct node **b)
 {
-	if (is_number(*a) && is_number(*b) && (*a)->type != (*b)->type) {
-		enum pl_query_type type = (*a)->type > (*b)->type ? (*a)->type : (*b)->type;
-
-		*a = pl_query_convert(c, *a, type);
-		*b = *a != NULL ? pl_query_convert(c, *b, type) : NULL;
-		return *b != NULL;
-	}
+	if (!widen(c, a, b))
+		return false;
 	if ((*a)->type == (*b)->type && (*a)->type != PL_QUERY_LIST)
 		return true;
 	pl_query_check_error(c, at, "the values of %s are of type %s and of type %s", name,
@@ -417,12 +282,9 @@ static const struct node *choice(struct checker *c, const struct ast *ast, check
 	if (pl_query_check_bool(c, args[0], "if") == NULL ||
 		!one_type(c, ast->at, "if", &args[1], &args[2]))
 		return NULL;
-	node = pl_query_node(c, N_IF, args[1]->type, ast->at);
-	if (node != NULL) {
-		node->a = args[0];
-		node->b = args[1];
+	node = pl_query_operation(c, N_IF, args[1]->type, ast->at, args[0], args[1]);
+	if (node != NULL)
 		node->c = args[2];
-	}
 	return node;
 }
 
@@ -433,7 +295,6 @@ static const struct node *of_numbers(
 	const unsigned int need = op == N_ABS ? 1 : 2;
 	const struct node *args[3];
 	unsigned int n = take_args(c, ast, check, args);
-	struct node *node;
 
 	if (c->failed)
 		return NULL;
@@ -450,14 +311,9 @@ static const struct node *of_numbers(
 		return args[0];
 	if (op != N_ABS && !one_type(c, ast->at, ast->name, &args[0], &args[1]))
 		return NULL;
-	node = pl_query_node(c, op,
+	return pl_query_operation(c, op,
 		op == N_ABS && args[0]->type == PL_QUERY_SIGNED ? PL_QUERY_UNSIGNED : args[0]->type,
-		ast->at);
-	if (node != NULL) {
-		node->a = args[0];
-		node->b = op == N_ABS ? NULL : args[1];
-	}
-	return node;
+		ast->at, args[0], op == N_ABS ? NULL : args[1]);
 }
 
 static bool is_call(const struct ast *ast, const char *name)
@@ -473,10 +329,9 @@ const struct node *pl_query_check_call(struct checker *c, const struct ast *ast,
 		"missing" };
 	char hint[NAME_MAX_LEN + 32];
 	const struct node *a;
-	struct node *node;
 	bool v4 = strcasecmp(ast->name, "v4") == 0;
 
-	if (pl_query_is_aggregate(ast->name))
+	if (pl_query_find_agg(ast->name) >= 0)
 		return pl_query_check_error(c, ast->at,
 			"%s is of a group: it stands in SELECT and HAVING, and not within another",
 			ast->name);
@@ -505,10 +360,7 @@ const struct node *pl_query_check_call(struct checker *c, const struct ast *ast,
 			pl_query_type_name(a->type));
 	if (!v4)
 		return pl_query_convert(c, a, PL_QUERY_DOUBLE);
-	node = pl_query_node(c, N_V4, PL_QUERY_ADDR, ast->at);
-	if (node != NULL)
-		node->a = a;
-	return node;
+	return pl_query_operation(c, N_V4, PL_QUERY_ADDR, ast->at, a, NULL);
 }
 
 /* ---- all of it ---- */
@@ -554,10 +406,33 @@ const struct node *pl_query_check_operator(
 	return check_binary(c, ast, a, check(c, ast->b));
 }
 
+/* Checks a test that is for the hops of a path one by one: an expression over a hop. */
+static const struct node *each_hop(struct checker *c, const struct ast *test, bool all, uint32_t at)
+{
+	const struct schema *schema = c->schema;
+	const struct node *of_hop;
+	struct node *node;
+
+	if (c->stage->hops.n == 0)
+		return pl_query_check_error(c, at, "these records have no hops");
+	if (c->in_hop)
+		return pl_query_check_error(c, at, "a hop has no hops of its own");
+	c->schema = &c->stage->hops;
+	c->in_hop = true;
+	of_hop = pl_query_check_bool(c, pl_query_check(c, test), "a test of hops");
+	c->in_hop = false;
+	c->schema = schema;
+	node = of_hop != NULL ? pl_query_operation(c, N_EACH_HOP, PL_QUERY_BOOL, at, of_hop, NULL)
+			      : NULL;
+	if (node != NULL)
+		node->invert = all;
+	return node;
+}
+
 const struct node *pl_query_check(struct checker *c, const struct ast *ast)
 {
 	if (pl_query_is_hop_test(c, ast))
-		return pl_query_check_each_hop(c, ast, false, ast->at);
+		return each_hop(c, ast, false, ast->at);
 	switch (ast->kind) {
 	case A_NUMBER:
 	case A_REAL:
@@ -567,7 +442,7 @@ const struct node *pl_query_check(struct checker *c, const struct ast *ast)
 	case A_TEXT:
 		return pl_query_check_beside(c, ast, NULL, pl_query_check);
 	case A_EACH_HOP:
-		return pl_query_check_each_hop(c, ast->a, ast->star, ast->at);
+		return each_hop(c, ast->a, ast->star, ast->at);
 	case A_PREFIX:
 		return pl_query_check_error(c, ast->at, "a prefix stands behind \"in\" only");
 	case A_NAME:

@@ -67,7 +67,7 @@ const struct node *pl_query_check_group(struct checker *c, const struct ast *ast
 			       : pl_query_column_node(c, &c->stage->groups.columns[key], ast->at);
 	if (c->lx->error != 0)
 		return NULL;
-	if (ast->kind == A_CALL && pl_query_is_aggregate(ast->name)) {
+	if (ast->kind == A_CALL && pl_query_find_agg(ast->name) >= 0) {
 		int i = pl_query_check_agg(c, ast);
 
 		return i < 0 ? NULL

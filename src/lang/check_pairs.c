@@ -204,18 +204,12 @@ static bool take_equation(struct checker *c, struct pairs *pairs, const struct a
 
 static bool add_residual(struct checker *c, struct pairs *pairs, const struct node *node)
 {
-	struct node *both;
-
 	if (pairs->kind == J_INNER)
 		return pl_query_check_add(c, node);
-	if (pairs->on != NULL) {
-		both = pl_query_node(c, N_AND, PL_QUERY_BOOL, node->at);
-		if (both == NULL)
-			return false;
-		both->a = pairs->on;
-		both->b = node;
-		node = both;
-	}
+	if (pairs->on != NULL)
+		node = pl_query_operation(c, N_AND, PL_QUERY_BOOL, node->at, pairs->on, node);
+	if (node == NULL)
+		return false;
 	pairs->on = node;
 	return pl_query_vectors(node) <= VECTORS_MAX
 		       ? true

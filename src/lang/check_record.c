@@ -25,15 +25,6 @@ static bool has_words(const struct column *column)
 	return pl_form_word(column->form, 0) != NULL || pl_form_word(column->form, 1) != NULL;
 }
 
-static const struct node *number(struct checker *c, uint64_t value, uint32_t at)
-{
-	struct node *node = pl_query_node(c, N_CONST, PL_QUERY_UNSIGNED, at);
-
-	if (node != NULL)
-		node->u = value;
-	return node;
-}
-
 static bool find_word(enum pl_form form, const char *text, uint64_t *ret)
 {
 	for (unsigned int v = 0; v < 256; v++) {
@@ -85,30 +76,16 @@ static const struct node *id(
 		return pl_query_check_error(c, ast->at,
 			"%s is compared with an id of up to 16 hexadecimal digits, and \"%s\" is none",
 			column->name, text);
-	return number(c, strtoull(digits, NULL, 16), ast->at);
+	return pl_query_constant(c, PL_QUERY_UNSIGNED, strtoull(digits, NULL, 16), ast->at);
 }
 
 static const struct node *boolean(struct checker *c, const struct ast *ast, const char *text)
 {
-	struct node *node;
 	bool v;
 
 	if (pl_parse_bool(text, &v) < 0)
 		return pl_query_check_error(c, ast->at, "\"%s\" is neither true nor false", text);
-	node = pl_query_node(c, N_CONST, PL_QUERY_BOOL, ast->at);
-	if (node != NULL)
-		node->u = v;
-	return node;
-}
-
-bool pl_query_is_time(const struct column *column)
-{
-	const size_t n = strlen(column->name);
-
-	if (column->time || column->unit == NULL || strcmp(column->unit, "ns") != 0)
-		return column->time;
-	return (n >= 2 && strcmp(column->name + n - 2, "ts") == 0) ||
-	       (n >= 5 && strcmp(column->name + n - 5, "ts_ns") == 0);
+	return pl_query_constant(c, PL_QUERY_BOOL, v, ast->at);
 }
 
 /* Checks a number in quotes that is compared with a column of numbers, or a time with one of times. */
@@ -118,7 +95,6 @@ static const struct node *quoted_number(
 	/* A_TEXT has one. */
 	const char *text = ast->name != NULL ? ast->name : "";
 	const bool negative = text[0] == '-', time = pl_query_is_time(column);
-	struct node *node;
 	uint64_t v;
 
 	if (pl_parse_u64(text + negative, &v) < 0 && pl_parse_duration(text + negative, &v) < 0 &&
@@ -127,14 +103,11 @@ static const struct node *quoted_number(
 			time ? "neither a time such as 2026-11-22T01:37:27Z nor a number"
 			     : "not a number");
 	if (!negative)
-		return number(c, v, ast->at);
+		return pl_query_constant(c, PL_QUERY_UNSIGNED, v, ast->at);
 	if (v > (uint64_t)1 << 63)
 		return pl_query_check_error(
 			c, ast->at, "%s does not fit a signed number", ast->name);
-	node = pl_query_node(c, N_CONST, PL_QUERY_SIGNED, ast->at);
-	if (node != NULL)
-		node->u = -v;
-	return node;
+	return pl_query_constant(c, PL_QUERY_SIGNED, -v, ast->at);
 }
 
 /* The digits of a number as they are written. */
@@ -243,7 +216,7 @@ const struct node *pl_query_check_beside(
 
 	if (column != NULL && has_words(column)) {
 		if (text != NULL && find_word(column->form, text, &v))
-			return number(c, v, ast->at);
+			return pl_query_constant(c, PL_QUERY_UNSIGNED, v, ast->at);
 		if (ast->kind != A_NAME || !is_column(c, ast))
 			return no_word(c, ast, column, text);
 	}
@@ -290,30 +263,6 @@ bool pl_query_is_hop_test(const struct checker *c, const struct ast *ast)
 	return names_hops(ast);
 }
 
-const struct node *pl_query_check_each_hop(
-	struct checker *c, const struct ast *test, bool all, uint32_t at)
-{
-	const struct schema *schema = c->schema;
-	const struct node *of_hop;
-	struct node *node;
-
-	if (c->stage->hops.n == 0)
-		return pl_query_check_error(c, at, "these records have no hops");
-	if (c->in_hop)
-		return pl_query_check_error(c, at, "a hop has no hops of its own");
-	c->schema = &c->stage->hops;
-	c->in_hop = true;
-	of_hop = pl_query_check_bool(c, pl_query_check(c, test), "a test of hops");
-	c->in_hop = false;
-	c->schema = schema;
-	node = of_hop != NULL ? pl_query_node(c, N_EACH_HOP, PL_QUERY_BOOL, at) : NULL;
-	if (node == NULL)
-		return NULL;
-	node->a = of_hop;
-	node->invert = all;
-	return node;
-}
-
 /* A name within the test of a hop, with or without "hops." before it. */
 const struct node *pl_query_check_name_of_hop(struct checker *c, const struct ast *ast)
 {
@@ -339,20 +288,14 @@ const struct node *pl_query_check_exists(struct checker *c, const struct ast *as
 {
 	const bool missing = strcasecmp(ast->name, "missing") == 0;
 	const struct node *column = ast->list != NULL ? check(c, ast->list) : NULL;
-	struct node *node, *without;
+	const struct node *node;
 
 	if (column == NULL && ast->list != NULL)
 		return NULL;
 	if (column == NULL || ast->list->next != NULL || column->op != N_COLUMN || ast->distinct)
 		return pl_query_check_error(c, ast->at, "%s needs the name of a column", ast->name);
-	node = pl_query_node(c, N_EXISTS, PL_QUERY_BOOL, ast->at);
-	if (node == NULL)
-		return NULL;
-	node->a = column;
-	if (!missing)
-		return node;
-	without = pl_query_node(c, N_NOT, PL_QUERY_BOOL, ast->at);
-	if (without != NULL)
-		without->a = node;
-	return without;
+	node = pl_query_operation(c, N_EXISTS, PL_QUERY_BOOL, ast->at, column, NULL);
+	return missing && node != NULL
+		       ? pl_query_operation(c, N_NOT, PL_QUERY_BOOL, ast->at, node, NULL)
+		       : node;
 }

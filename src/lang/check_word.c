@@ -86,7 +86,6 @@ bool pl_query_check_word(
 	const struct word *words, *word;
 	uint32_t n = 0;
 	bool several;
-	struct node *node;
 	uint64_t value = 0;
 
 	*ret = NULL;
@@ -110,9 +109,6 @@ bool pl_query_check_word(
 		if (*at == '\0')
 			break;
 	}
-	node = pl_query_node(c, N_CONST, PL_QUERY_UNSIGNED, ast->at);
-	if (node != NULL)
-		node->u = value;
-	*ret = node;
+	*ret = pl_query_constant(c, PL_QUERY_UNSIGNED, value, ast->at);
 	return true;
 }

@@ -172,15 +172,12 @@ void pl_query_put_node(struct pl_buf *out, const struct node *node)
 
 static void put_agg(struct pl_buf *out, const struct agg *agg)
 {
-	static const char *const names[] = { "count", "count", "sum", "min", "max", "avg", "stddev",
-		"first", "last", "bit_or", "approx_distinct", "quantile", "topk", "hist", "ewma" };
-
 	if (agg->kind == AGG_FOLD) {
 		pl_buf_printf(out, "%s.%s", agg->fold->name, agg->fold->states[agg->k].name);
 		return;
 	}
-	pl_buf_str(out, names[agg->kind]);
-	pl_buf_str(out, agg->kind == AGG_COUNT_DISTINCT ? "(distinct " : "(");
+	pl_buf_printf(out, agg->kind == AGG_COUNT_DISTINCT ? "count(distinct " : "%s(",
+		pl_query_agg_name(agg->kind));
 	for (uint32_t i = 0; i < agg->n_args; i++) {
 		pl_buf_str(out, i > 0 ? ", " : "");
 		pl_query_put_node(out, agg->args[i]);

@@ -1,8 +1,166 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Properties of checked expressions, and the fast form of their comparisons. */
+/* Makes the nodes of checked expressions, and reports their errors; properties of expressions, and
+ * the fast form of their comparisons. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/num.h"
 #include "lang/plan.h"
+
+const char *pl_query_type_name(enum pl_query_type type)
+{
+	static const char *const names[PL_QUERY_TYPE_MAX] = { "unsigned number", "signed number",
+		"double", "address", "boolean", "list", "text" };
+
+	return names[type];
+}
+
+/* ---- errors ---- */
+
+const struct node *pl_query_check_error(struct checker *c, uint32_t at, const char *fmt, ...)
+{
+	char text[400];
+	va_list ap;
+
+	c->failed = true;
+	if (c->quiet)
+		return NULL;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	pl_query_fail(c->lx, at, "%s", text);
+	return NULL;
+}
+
+const char *pl_query_did_you_mean(
+	char *dst, size_t cap, const char *name, const char *const *names, size_t n)
+{
+	const char *nearest = pl_nearest(name, names, n);
+
+	if (nearest == NULL)
+		dst[0] = '\0';
+	else
+		snprintf(dst, cap, ", did you mean \"%s\"?", nearest);
+	return dst;
+}
+
+/* ---- nodes ---- */
+
+struct node *pl_query_node(struct checker *c, enum node_op op, enum pl_query_type type, uint32_t at)
+{
+	struct node *node = pl_query_new(c->lx, sizeof(*node));
+
+	if (node == NULL) {
+		c->failed = true;
+		return NULL;
+	}
+	node->op = op;
+	node->type = type;
+	node->at = at;
+	return node;
+}
+
+struct node *pl_query_constant(
+	struct checker *c, enum pl_query_type type, uint64_t value, uint32_t at)
+{
+	struct node *node = pl_query_node(c, N_CONST, type, at);
+
+	if (node != NULL)
+		node->u = value;
+	return node;
+}
+
+struct node *pl_query_operation(struct checker *c, enum node_op op, enum pl_query_type type,
+	uint32_t at, const struct node *a, const struct node *b)
+{
+	struct node *node = pl_query_node(c, op, type, at);
+
+	if (node != NULL) {
+		node->a = a;
+		node->b = b;
+	}
+	return node;
+}
+
+const struct node *pl_query_column_node(struct checker *c, const struct column *column, uint32_t at)
+{
+	struct node *node = pl_query_node(c, N_COLUMN, column->type, at);
+
+	if (node != NULL)
+		node->column = column;
+	c->query->paths_of_hops = c->query->paths_of_hops || column->of_path;
+	c->query->texts = c->query->texts || column->type == PL_QUERY_TEXT;
+	/* A column of a stream: rows of sub-queries have no masks. */
+	c->query->marks =
+		c->query->marks || (column->type == PL_QUERY_BOOL && column->mask == PL_OBS_RULE &&
+					   column->width == sizeof(uint16_t));
+	return node;
+}
+
+const struct node *pl_query_check_bool(struct checker *c, const struct node *node, const char *what)
+{
+	if (node == NULL || node->type == PL_QUERY_BOOL)
+		return node;
+	return pl_query_check_error(c, node->at, "%s needs a condition, and this is of type %s",
+		what, pl_query_type_name(node->type));
+}
+
+const struct node *pl_query_convert(
+	struct checker *c, const struct node *node, enum pl_query_type type)
+{
+	struct node *made;
+
+	if (node->type == type)
+		return node;
+	if (node->op != N_CONST)
+		return pl_query_operation(c, type == PL_QUERY_DOUBLE ? N_TO_DOUBLE : N_TO_SIGNED,
+			type, node->at, node, NULL);
+	/* A constant is converted here. */
+	if (type == PL_QUERY_SIGNED && node->u > INT64_MAX)
+		return pl_query_check_error(c, node->at, "%llu does not fit a signed number",
+			(unsigned long long)node->u);
+	made = pl_query_constant(c, type, node->u, node->at);
+	if (made != NULL && type == PL_QUERY_DOUBLE)
+		made->d =
+			node->type == PL_QUERY_SIGNED ? (double)(int64_t)node->u : (double)node->u;
+	return made;
+}
+
+/* ---- names of aggregates ---- */
+
+static const char *const aggregates[] = { [AGG_COUNT] = "count",
+	[AGG_COUNT_DISTINCT] = "count_distinct",
+	[AGG_SUM] = "sum",
+	[AGG_MIN] = "min",
+	[AGG_MAX] = "max",
+	[AGG_AVG] = "avg",
+	[AGG_STDDEV] = "stddev",
+	[AGG_FIRST] = "first",
+	[AGG_LAST] = "last",
+	[AGG_BIT_OR] = "bit_or",
+	[AGG_APPROX_DISTINCT] = "approx_distinct",
+	[AGG_QUANTILE] = "quantile",
+	[AGG_TOPK] = "topk",
+	[AGG_HIST] = "hist",
+	[AGG_EWMA] = "ewma" };
+
+const char *pl_query_agg_name(enum agg_kind kind)
+{
+	return aggregates[kind];
+}
+
+int pl_query_find_agg(const char *name)
+{
+	for (int kind = 0; kind < AGG_FOLD; kind++) {
+		if (strcasecmp(aggregates[kind], name) == 0)
+			return kind;
+	}
+	return -1;
+}
+
+/* ---- properties ---- */
 
 bool pl_query_same(const struct node *a, const struct node *b)
 {

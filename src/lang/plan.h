@@ -290,13 +290,16 @@ const struct column *pl_query_find_column(
 /* Makes rows of columns, whose names and types the caller fills in. */
 bool pl_query_row_schema(struct lexer *lx, uint32_t n, struct schema *ret);
 
+/* True for a column of times since the Unix epoch, such as ts, first_ts, ts_ns, and what is made of
+ * one. */
+bool pl_query_is_time(const struct column *column);
+
 /* records.c, for paths, hops, events and values. */
 uint32_t pl_query_stream_size(unsigned int stream);
 bool pl_query_record_schema(struct lexer *lx, unsigned int stream, struct schema *ret);
 /* Makes the columns of a path's hops. */
 bool pl_query_hop_schema(struct lexer *lx, struct schema *ret);
 
-/* check_expr.c and node.c */
 struct checker {
 	struct lexer *lx; /* arena and errors */
 	struct pl_query *query;
@@ -313,6 +316,37 @@ struct checker {
 	unsigned int depth;
 };
 
+/* node.c. What makes a node returns NULL after an error. */
+const struct node *pl_query_check_error(struct checker *c, uint32_t at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Nearest of the names, as the end of an error: ", did you mean \"x\"?", or "". */
+const char *pl_query_did_you_mean(
+	char *dst, size_t cap, const char *name, const char *const *names, size_t n);
+struct node *pl_query_node(
+	struct checker *c, enum node_op op, enum pl_query_type type, uint32_t at);
+struct node *pl_query_constant(
+	struct checker *c, enum pl_query_type type, uint64_t value, uint32_t at);
+/* b: NULL for one operand. */
+struct node *pl_query_operation(struct checker *c, enum node_op op, enum pl_query_type type,
+	uint32_t at, const struct node *a, const struct node *b);
+const struct node *pl_query_column_node(
+	struct checker *c, const struct column *column, uint32_t at);
+/* Converts a number into another type. */
+const struct node *pl_query_convert(
+	struct checker *c, const struct node *node, enum pl_query_type type);
+/* Makes a test of a comparison of a column with a constant. */
+const struct node *pl_query_fuse(struct checker *c, const struct node *node);
+/* Returns the node, which may be NULL, if it is a condition; `what` needs one. */
+const struct node *pl_query_check_bool(
+	struct checker *c, const struct node *node, const char *what);
+bool pl_query_same(const struct node *a, const struct node *b);
+bool pl_query_apart(const struct node *node);
+uint32_t pl_query_vectors(const struct node *node);
+const char *pl_query_agg_name(enum agg_kind kind);
+/* Returns the enum agg_kind; -1: no aggregate has the name. */
+int pl_query_find_agg(const char *name);
+
+/* check_expr.c */
 /* Check of operands: over records, or over groups. */
 typedef const struct node *check_fn(struct checker *c, const struct ast *ast);
 const struct node *pl_query_check(struct checker *c, const struct ast *ast);
@@ -320,9 +354,6 @@ const struct node *pl_query_check_name(struct checker *c, const struct ast *ast)
 const struct node *pl_query_check_call(struct checker *c, const struct ast *ast, check_fn *check);
 const struct node *pl_query_check_operator(
 	struct checker *c, const struct ast *ast, check_fn *check);
-/* Converts a number into another type. */
-const struct node *pl_query_convert(
-	struct checker *c, const struct node *node, enum pl_query_type type);
 /* check_fold.c */
 /* Finds the fold and the variable of "fold.variable"; *ret_state may become NULL. */
 struct ast_fold *pl_query_find_fold(
@@ -333,45 +364,23 @@ int pl_query_check_fold(struct checker *c, const struct ast *ast);
 bool pl_query_check_folds(struct checker *c);
 /* check_group.c: over groups, keys and aggregates. */
 const struct node *pl_query_check_group(struct checker *c, const struct ast *ast);
-const struct node *pl_query_check_bool(
-	struct checker *c, const struct node *node, const char *what);
-struct node *pl_query_node(
-	struct checker *c, enum node_op op, enum pl_query_type type, uint32_t at);
-const struct node *pl_query_column_node(
-	struct checker *c, const struct column *column, uint32_t at);
-const struct node *pl_query_check_error(struct checker *c, uint32_t at, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-/* Nearest of the names, as the end of an error: ", did you mean \"x\"?", or "". */
-const char *pl_query_did_you_mean(
-	char *dst, size_t cap, const char *name, const char *const *names, size_t n);
-bool pl_query_same(const struct node *a, const struct node *b);
-bool pl_query_apart(const struct node *node);
-uint32_t pl_query_vectors(const struct node *node);
 /* check_record.c: constructs of --where. */
 /* Checks the operand of a comparison with `with`: a word or an id, if the column has them. */
 const struct node *pl_query_check_beside(
 	struct checker *c, const struct ast *ast, const struct node *with, check_fn *check);
-/* True for a column of times since the Unix epoch, such as ts, first_ts, ts_ns, and what is made of
- * one. */
-bool pl_query_is_time(const struct column *column);
 /* check_word.c: checks a word for the number of a protocol, or for flags, beside their column;
  * false when it is no such word. *ret is NULL after an error. */
 bool pl_query_check_word(
 	struct checker *c, const struct ast *ast, const struct node *with, const struct node **ret);
 /* True when it tests the hops of a path one by one. */
 bool pl_query_is_hop_test(const struct checker *c, const struct ast *ast);
-const struct node *pl_query_check_each_hop(
-	struct checker *c, const struct ast *test, bool all, uint32_t at);
 /* Returns NULL without an error when there is no such column. */
 const struct node *pl_query_check_name_of_hop(struct checker *c, const struct ast *ast);
 /* Checks exists(x) and missing(x). */
 const struct node *pl_query_check_exists(struct checker *c, const struct ast *ast, check_fn *check);
 /* check_agg.c */
-bool pl_query_is_aggregate(const char *name);
 int pl_query_check_agg(struct checker *c, const struct ast *ast);
 bool pl_query_monotone(const struct checker *c, const struct node *having, uint32_t *ret_at);
-/* node.c: makes tests of comparisons of columns with constants. */
-const struct node *pl_query_fuse(struct checker *c, const struct node *node);
 /* explain.c: writes an expression as text. */
 void pl_query_put_node(struct pl_buf *out, const struct node *node);
 /* check_from.c: sets the stage's sources, its input and its time. */

@@ -244,3 +244,13 @@ const struct column *pl_query_find_column(const struct schema *schema, const cha
 	}
 	return found;
 }
+
+bool pl_query_is_time(const struct column *column)
+{
+	const size_t n = strlen(column->name);
+
+	if (column->time || column->unit == NULL || strcmp(column->unit, "ns") != 0)
+		return column->time;
+	return (n >= 2 && strcmp(column->name + n - 2, "ts") == 0) ||
+	       (n >= 5 && strcmp(column->name + n - 5, "ts_ns") == 0);
+}
