@@ -29,8 +29,7 @@ static bool wide_enough(struct checker *c, const struct node *node)
 		return false;
 	if (pl_query_vectors(node) <= VECTORS_MAX)
 		return true;
-	pl_query_check_error(c, node->at, "the expression is too deep");
-	return false;
+	return pl_query_refuse(c, node->at, "the expression is too deep");
 }
 
 /* Splits a condition into its parts joined by `and`, to be checked one after the other. */
@@ -75,11 +74,9 @@ bool pl_query_check_where(struct checker *c)
 {
 	if (c->select->where == NULL)
 		return true;
-	if (has_aggregate(c, c->select->where)) {
-		pl_query_check_error(c, c->select->where->at,
+	if (has_aggregate(c, c->select->where))
+		return pl_query_refuse(c, c->select->where->at,
 			"WHERE is of records; conditions on aggregates stand in HAVING");
-		return false;
-	}
 	return check_condition(c, c->select->where);
 }
 
@@ -116,21 +113,15 @@ static bool check_key(struct checker *c, const struct ast *ast)
 	struct key *key = &stage->keys[stage->n_keys];
 	const struct node *node;
 
-	if (stage->n_keys == PL_QUERY_COLUMNS_MAX / 2) {
-		pl_query_check_error(c, ast->at, "more than %d keys", PL_QUERY_COLUMNS_MAX / 2);
-		return false;
-	}
+	if (stage->n_keys == PL_QUERY_COLUMNS_MAX / 2)
+		return pl_query_refuse(c, ast->at, "more than %d keys", PL_QUERY_COLUMNS_MAX / 2);
 	ast = behind_alias(c, ast);
-	if (ast->kind == A_CALL && pl_query_is_window(ast->name)) {
-		pl_query_check_error(c, ast->at,
+	if (ast->kind == A_CALL && pl_query_is_window(ast->name))
+		return pl_query_refuse(c, ast->at,
 			"a window stands behind the stream, FROM packets TUMBLE(ts, 1s), or behind GROUP BY as WINDOW 1s");
-		return false;
-	}
-	if (has_aggregate(c, ast)) {
-		pl_query_check_error(
+	if (has_aggregate(c, ast))
+		return pl_query_refuse(
 			c, ast->at, "a key of GROUP BY is of records, not an aggregate");
-		return false;
-	}
 	node = pl_query_check(c, ast);
 	if (!wide_enough(c, node))
 		return false;
@@ -229,18 +220,15 @@ static bool check_having(struct checker *c)
 	if (!stage->emit_first)
 		return true;
 	if (stage->having == NULL || c->query->window.kind == W_HOP || stage->n_sources > 0 ||
-		select->order != NULL || select->has_limit) {
-		pl_query_check_error(c, at,
+		select->order != NULL || select->has_limit)
+		return pl_query_refuse(c, at,
 			"EMIT FIRST is of a stream with HAVING, and without HOP, "
 			"ORDER BY and LIMIT");
-		return false;
-	}
 	if (pl_query_monotone(c, stage->having, &at))
 		return true;
-	pl_query_check_error(c, at,
+	return pl_query_refuse(c, at,
 		"with EMIT FIRST this condition would have to stay true once it is: a count, a sum of "
 		"unsigned numbers, max, bit_or or a distinct count above a number, or min below one");
-	return false;
 }
 
 /* ---- items ---- */
@@ -275,18 +263,14 @@ static bool add_item(struct checker *c, const struct node *node, const char *nam
 	if (!wide_enough(c, node))
 		return false;
 	if (stage->n_items == PL_QUERY_ITEMS_MAX ||
-		(stage->n_items >= PL_QUERY_COLUMNS_MAX && may_be_absent(node))) {
-		pl_query_check_error(c, at,
+		(stage->n_items >= PL_QUERY_COLUMNS_MAX && may_be_absent(node)))
+		return pl_query_refuse(c, at,
 			"more than %d columns; up to %d where those behind are a record's own",
 			PL_QUERY_COLUMNS_MAX, PL_QUERY_ITEMS_MAX);
-		return false;
-	}
 	for (uint32_t i = 0; i < stage->n_items; i++) {
-		if (name[0] != '\0' && strcmp(stage->out.columns[i].name, name) == 0) {
-			pl_query_check_error(c, at,
+		if (name[0] != '\0' && strcmp(stage->out.columns[i].name, name) == 0)
+			return pl_query_refuse(c, at,
 				"two columns of the name \"%s\": give one another with AS", name);
-			return false;
-		}
 	}
 	column->name = name;
 	column->type = node->type;
@@ -311,13 +295,11 @@ static bool add_item(struct checker *c, const struct node *node, const char *nam
 
 static bool check_star(struct checker *c)
 {
-	if (c->stage->grouped || (c->stage->pairs != NULL && c->stage->pairs->kind != J_ANTI)) {
-		pl_query_check_error(c, c->select->star_at,
+	if (c->stage->grouped || (c->stage->pairs != NULL && c->stage->pairs->kind != J_ANTI))
+		return pl_query_refuse(c, c->select->star_at,
 			c->stage->grouped
 				? "with GROUP BY the columns are named"
 				: "in a join of records the columns are named: a.src, b.ts - a.ts AS x");
-		return false;
-	}
 	for (uint32_t i = 0; i < c->schema->n_plain; i++) {
 		const struct column *column = &c->schema->columns[i];
 
@@ -374,23 +356,17 @@ static bool check_order(struct checker *c)
 		if (strcmp(names[i], select->order) == 0)
 			stage->order = (int)i;
 	}
-	if (stage->order < 0) {
-		pl_query_check_error(c, select->order_at, "no column \"%s\" in the result%s",
+	if (stage->order < 0)
+		return pl_query_refuse(c, select->order_at, "no column \"%s\" in the result%s",
 			select->order,
 			pl_query_did_you_mean(
 				hint, sizeof(hint), select->order, names, stage->n_items));
-		return false;
-	}
-	if (!stage->grouped && stage->n_sources == 0) {
-		pl_query_check_error(c, select->order_at,
+	if (!stage->grouped && stage->n_sources == 0)
+		return pl_query_refuse(c, select->order_at,
 			"ORDER BY needs GROUP BY or aggregates: records come as they are");
-		return false;
-	}
-	if (has_list(&stage->out)) {
-		pl_query_check_error(c, select->order_at,
+	if (has_list(&stage->out))
+		return pl_query_refuse(c, select->order_at,
 			"ORDER BY does not go together with lists: topk and hist");
-		return false;
-	}
 	return true;
 }
 
@@ -398,10 +374,8 @@ bool pl_query_check_enter(struct checker *c, struct stage *stage, uint32_t at)
 {
 	struct pl_query *query = c->query;
 
-	if (query->n_stages >= STAGES_MAX) {
-		pl_query_check_error(c, at, "more than %d queries within one", STAGES_MAX);
-		return false;
-	}
+	if (query->n_stages >= STAGES_MAX)
+		return pl_query_refuse(c, at, "more than %d queries within one", STAGES_MAX);
 	stage->number = query->n_stages;
 	query->stages[query->n_stages++] = stage;
 	return true;
@@ -444,11 +418,9 @@ static bool check_fold_names(struct checker *c)
 {
 	for (const struct ast_fold *f = c->folds; f != NULL; f = f->next) {
 		for (const struct ast_fold *g = c->folds; g != f; g = g->next) {
-			if (strcmp(f->name, g->name) == 0) {
-				pl_query_check_error(
+			if (strcmp(f->name, g->name) == 0)
+				return pl_query_refuse(
 					c, f->at, "two folds of the name \"%s\"", f->name);
-				return false;
-			}
 		}
 	}
 	return true;
@@ -457,12 +429,10 @@ static bool check_fold_names(struct checker *c)
 static bool check_folds_used(struct checker *c)
 {
 	for (const struct ast_fold *f = c->folds; f != NULL; f = f->next) {
-		if (!f->used) {
-			pl_query_check_error(c, f->at,
+		if (!f->used)
+			return pl_query_refuse(c, f->at,
 				"the fold \"%s\" is not used: its variables are named %s.%s",
 				f->name, f->name, f->states->name);
-			return false;
-		}
 	}
 	return true;
 }
@@ -471,16 +441,12 @@ static bool check_folds_used(struct checker *c)
 static bool check_with(struct checker *c, const struct ast_with *all)
 {
 	for (const struct ast_with *w = all; w != NULL; w = w->next) {
-		if (pl_query_find_stream(w->name) != PL_QUERY_STREAMS) {
-			pl_query_check_error(c, w->at, "\"%s\" is a stream", w->name);
-			return false;
-		}
+		if (pl_query_find_stream(w->name) != PL_QUERY_STREAMS)
+			return pl_query_refuse(c, w->at, "\"%s\" is a stream", w->name);
 		for (const struct ast_with *x = all; x != w; x = x->next) {
-			if (strcmp(x->name, w->name) == 0) {
-				pl_query_check_error(
+			if (strcmp(x->name, w->name) == 0)
+				return pl_query_refuse(
 					c, w->at, "two queries of the name \"%s\"", w->name);
-				return false;
-			}
 		}
 	}
 	return true;

@@ -89,20 +89,18 @@ static bool take_parameter(struct checker *c, struct agg *agg, const struct ast 
 			agg->q = ast->d;
 			return ast->next == NULL;
 		}
-		pl_query_check_error(c, ast != NULL ? ast->at : agg->at,
+		return pl_query_refuse(c, ast != NULL ? ast->at : agg->at,
 			agg->kind == AGG_QUANTILE
 				? "quantile needs a share between 0 and 1: quantile(x, 0.99)"
 				: "ewma needs the weight of the newest value, between 0 and 1: "
 				  "ewma(x, 0.125)");
-		return false;
 	}
 	if (ast != NULL && ast->kind == A_NUMBER && ast->u >= 1 && ast->u <= TOPK_MAX) {
 		agg->k = (uint32_t)ast->u;
 		return ast->next == NULL;
 	}
-	pl_query_check_error(c, ast != NULL ? ast->at : agg->at,
+	return pl_query_refuse(c, ast != NULL ? ast->at : agg->at,
 		"topk needs a number from 1 to %d: topk(x, 10)", TOPK_MAX);
-	return false;
 }
 
 static bool check_args(struct checker *c, struct agg *agg, const struct ast *ast)
@@ -130,17 +128,13 @@ static bool check_args(struct checker *c, struct agg *agg, const struct ast *ast
 	c->aliases = aliases;
 	if (!good)
 		return false;
-	if (agg->n_args == 0 && !(agg->kind == AGG_COUNT && ast->star)) {
-		pl_query_check_error(c, ast->at, "%s needs a value", ast->name);
-		return false;
-	}
+	if (agg->n_args == 0 && !(agg->kind == AGG_COUNT && ast->star))
+		return pl_query_refuse(c, ast->at, "%s needs a value", ast->name);
 	if (agg->kind == AGG_QUANTILE || agg->kind == AGG_EWMA || agg->kind == AGG_TOPK)
 		return take_parameter(c, agg, x);
-	if (x != NULL || (ast->star && agg->kind != AGG_COUNT)) {
-		pl_query_check_error(
+	if (x != NULL || (ast->star && agg->kind != AGG_COUNT))
+		return pl_query_refuse(
 			c, x != NULL ? x->at : ast->at, "%s needs one value", ast->name);
-		return false;
-	}
 	return true;
 }
 
@@ -159,21 +153,17 @@ static bool same_agg(const struct agg *a, const struct agg *b)
 static bool makes_agg(struct checker *c, struct agg *agg, const struct ast *ast)
 {
 	*agg = (struct agg){ .kind = (enum agg_kind)pl_query_find_agg(ast->name), .at = ast->at };
-	if (ast->distinct && agg->kind != AGG_COUNT) {
-		pl_query_check_error(c, ast->at, "distinct is of count only: count(distinct x)");
-		return false;
-	}
+	if (ast->distinct && agg->kind != AGG_COUNT)
+		return pl_query_refuse(c, ast->at, "distinct is of count only: count(distinct x)");
 	if (ast->distinct)
 		agg->kind = AGG_COUNT_DISTINCT;
 	if (!check_args(c, agg, ast))
 		return c->failed = true, false;
-	if ((agg->kind == AGG_FIRST || agg->kind == AGG_LAST) && c->stage->time == NULL) {
-		pl_query_check_error(c, ast->at,
+	if ((agg->kind == AGG_FIRST || agg->kind == AGG_LAST) && c->stage->time == NULL)
+		return pl_query_refuse(c, ast->at,
 			"%s is of records, which have a time; rows of "
 			"sub-queries have none",
 			ast->name);
-		return false;
-	}
 	return true;
 }
 

@@ -262,9 +262,8 @@ static bool one_type(struct checker *c, uint32_t at, const char *name, const str
 		return false;
 	if ((*a)->type == (*b)->type && (*a)->type != PL_QUERY_LIST)
 		return true;
-	pl_query_check_error(c, at, "the values of %s are of type %s and of type %s", name,
+	return pl_query_refuse(c, at, "the values of %s are of type %s and of type %s", name,
 		pl_query_type_name((*a)->type), pl_query_type_name((*b)->type));
-	return false;
 }
 
 /* Checks if(condition, x, y). */

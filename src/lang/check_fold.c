@@ -278,11 +278,9 @@ static bool take_states(struct maker *m, const struct ast_fold *ast, const struc
 	for (const struct ast_item *i = ast->states; i != NULL; i = i->next) {
 		struct fold_state *state = &fold->states[fold->n_states];
 
-		if (fold->n_states == FOLD_STATES_MAX) {
-			pl_query_check_error(
+		if (fold->n_states == FOLD_STATES_MAX)
+			return pl_query_refuse(
 				&m->c, i->at, "more than %d variables", FOLD_STATES_MAX);
-			return false;
-		}
 		if (is_taken(m, i->name, i->at))
 			return false;
 		m->c.schema = &names;
@@ -326,11 +324,9 @@ static bool assign(struct maker *m, struct fold_step *step, const struct ast_ite
 	if (n > 0 && cell < 0)
 		return !is_taken(m, item->name, item->at);
 	if (cell < 0) {
-		if (locals == LOCALS_MAX) {
-			pl_query_check_error(
+		if (locals == LOCALS_MAX)
+			return pl_query_refuse(
 				&m->c, item->at, "more than %d names in a fold", LOCALS_MAX);
-			return false;
-		}
 		cell = FIRST_LOCAL + (int)locals;
 		m->locals[locals] = dependence(m, node);
 		m->local_at[locals] = item->at;
@@ -389,10 +385,9 @@ static bool all_used(struct maker *m)
 
 		if (m->used[i])
 			continue;
-		pl_query_check_error(&m->c, m->local_at[i],
+		return pl_query_refuse(&m->c, m->local_at[i],
 			"\"%s\" is no variable of the fold, and nothing uses it%s", name,
 			pl_query_did_you_mean(hint, sizeof(hint), name, names, fold->n_states));
-		return false;
 	}
 	return true;
 }
@@ -401,10 +396,8 @@ static bool take_steps(
 	struct maker *m, const struct ast_item *items, struct fold_step *steps, uint32_t *n)
 {
 	for (const struct ast_item *i = items; i != NULL; i = i->next) {
-		if (*n == FOLD_STEPS_MAX) {
-			pl_query_check_error(&m->c, i->at, "more than %d steps", FOLD_STEPS_MAX);
-			return false;
-		}
+		if (*n == FOLD_STEPS_MAX)
+			return pl_query_refuse(&m->c, i->at, "more than %d steps", FOLD_STEPS_MAX);
 		if (!(i->name != NULL ? assign(m, &steps[*n], i) : emit(m, &steps[*n], i)))
 			return false;
 		note_used(m, steps[(*n)++].node);
@@ -548,18 +541,15 @@ bool pl_query_check_folds(struct checker *c)
 		else if (window != W_NONE && window != W_TUMBLE && !merges)
 			fault = "cannot be merged from parts, which this window is made of: use "
 				"TUMBLE";
-		if (fault != NULL) {
-			pl_query_check_error(c, agg->at, "%s %s",
+		if (fault != NULL)
+			return pl_query_refuse(c, agg->at, "%s %s",
 				agg->kind == AGG_FOLD ? agg->fold->name : "ewma", fault);
-			return false;
-		}
 	}
 	for (uint32_t i = 0; stage->emits && i < stage->n_aggs; i++) {
 		if (stage->aggs[i].fold == stage->aggs[0].fold && stage->aggs[i].fold != NULL)
 			continue;
-		pl_query_check_error(c, stage->aggs[i].at,
+		return pl_query_refuse(c, stage->aggs[i].at,
 			"beside a fold that emits rows there is no other fold or aggregate");
-		return false;
 	}
 	return true;
 }

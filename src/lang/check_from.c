@@ -33,9 +33,8 @@ static bool unknown_stream(struct checker *c, const struct ast_source *source)
 		w = w->next)
 		names[n++] = w->name;
 	pl_query_did_you_mean(hint, sizeof(hint), source->stream, names, n);
-	pl_query_check_error(c, source->at, "unknown stream \"%s\"%s%s", source->stream,
+	return pl_query_refuse(c, source->at, "unknown stream \"%s\"%s%s", source->stream,
 		hint[0] != '\0' ? hint : "; there are ", hint[0] != '\0' ? "" : list);
-	return false;
 }
 
 /* Takes the window, which must be the same for all streams of a query. */
@@ -52,9 +51,8 @@ static bool take_window(struct checker *c, const struct ast_source *source)
 	if (of_all->kind == w->kind && of_all->size_ns == w->size_ns &&
 		of_all->step_ns == w->step_ns)
 		return true;
-	pl_query_check_error(c, w->kind != W_NONE ? w->at : source->at,
+	return pl_query_refuse(c, w->kind != W_NONE ? w->at : source->at,
 		"the streams of a query have the same window, and this one differs");
-	return false;
 }
 
 bool pl_query_check_stream(struct checker *c, const struct ast_source *source)
@@ -86,38 +84,31 @@ static bool take_sub(struct checker *c, const struct ast_source *source, struct 
 	if (source->sub == NULL && with == NULL) {
 		if (pl_query_find_stream(source->stream) == PL_QUERY_STREAMS)
 			return unknown_stream(c, source);
-		pl_query_check_error(c, source->at,
+		return pl_query_refuse(c, source->at,
 			"a join is of groups, (SELECT … FROM %s … GROUP BY …), or of records near "
 			"in time: JOIN %s AS b ON … WITHIN 100ms",
 			source->stream, source->stream);
-		return false;
 	}
 	if (with != NULL) {
-		if (source->window.kind != W_NONE) {
-			pl_query_check_error(c, source->window.at,
+		if (source->window.kind != W_NONE)
+			return pl_query_refuse(c, source->window.at,
 				"a window is of a stream; \"%s\" is a query and has that of its own",
 				source->stream);
-			return false;
-		}
 		c->with_end = with; /* a query sees those before it */
 	}
 	sub = pl_query_check_stage(c, with != NULL ? with->select : source->sub);
 	c->with_end = end;
 	if (sub == NULL)
 		return false;
-	if ((!sub->grouped && sub->n_sources == 0) || sub->emit_first) {
-		pl_query_check_error(c, source->at,
+	if ((!sub->grouped && sub->n_sources == 0) || sub->emit_first)
+		return pl_query_refuse(c, source->at,
 			sub->emit_first
 				? "a sub-query cannot EMIT FIRST"
 				: "a sub-query has GROUP BY or aggregates; conditions on records go into WHERE");
-		return false;
-	}
 	for (uint32_t i = 0; i < sub->out.n; i++) {
-		if (sub->out.columns[i].type == PL_QUERY_LIST) {
-			pl_query_check_error(
+		if (sub->out.columns[i].type == PL_QUERY_LIST)
+			return pl_query_refuse(
 				c, source->at, "topk and hist are of the outermost query only");
-			return false;
-		}
 	}
 	join->stage = sub;
 	join->kind = source->join;
@@ -133,11 +124,9 @@ bool pl_query_check_columns(struct checker *c, const struct ast_source *source,
 	uint32_t n_left = left != NULL ? left->n : 0;
 	uint32_t n = n_left + (join->kind == J_ANTI ? 0 : right->n);
 
-	if (n > PL_QUERY_COLUMNS_MAX) {
-		pl_query_check_error(
+	if (n > PL_QUERY_COLUMNS_MAX)
+		return pl_query_refuse(
 			c, source->at, "a join of more than %d columns", PL_QUERY_COLUMNS_MAX);
-		return false;
-	}
 	if (!pl_query_row_schema(c->lx, n, &join->out))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
@@ -176,10 +165,8 @@ static bool add_key(struct checker *c, struct join *join, const struct schema *l
 	struct join_key *key = &join->keys[join->n_keys];
 	char hint[80] = "";
 
-	if (join->n_keys == PL_QUERY_COLUMNS_MAX) {
-		pl_query_check_error(c, at, "more than %d keys", PL_QUERY_COLUMNS_MAX);
-		return false;
-	}
+	if (join->n_keys == PL_QUERY_COLUMNS_MAX)
+		return pl_query_refuse(c, at, "more than %d keys", PL_QUERY_COLUMNS_MAX);
 	key->left = side(c, left, NULL, a);
 	key->right = side(c, &join->stage->out, alias, b);
 	if (a != b && (key->left == NULL || key->right == NULL)) {
@@ -188,16 +175,13 @@ static bool add_key(struct checker *c, struct join *join, const struct schema *l
 	}
 	if (key->left == NULL || key->right == NULL) {
 		snprintf(hint, sizeof(hint), "the sub-query \"%s\"", alias != NULL ? alias : "");
-		pl_query_check_error(
+		return pl_query_refuse(
 			c, at, "a join key compares a column from the left with one of %s", hint);
-		return false;
 	}
-	if (key->left->type != key->right->type) {
-		pl_query_check_error(c, at,
+	if (key->left->type != key->right->type)
+		return pl_query_refuse(c, at,
 			"the key is of type %s before the join and of type %s in it",
 			pl_query_type_name(key->left->type), pl_query_type_name(key->right->type));
-		return false;
-	}
 	join->n_keys++;
 	return true;
 }
@@ -212,8 +196,7 @@ static bool take_on(struct checker *c, struct join *join, const struct schema *l
 	if (on->kind == A_BINARY && on->op == T_EQ && on->a->kind == A_NAME &&
 		on->b->kind == A_NAME)
 		return add_key(c, join, left, alias, on->a, on->b, on->at);
-	pl_query_check_error(c, on->at, "a key of a join is a name, or a.x = b.y");
-	return false;
+	return pl_query_refuse(c, on->at, "a key of a join is a name, or a.x = b.y");
 }
 
 static bool take_joined(struct checker *c, const struct ast_source *source, struct join *join,
@@ -221,19 +204,13 @@ static bool take_joined(struct checker *c, const struct ast_source *source, stru
 {
 	const char *alias = source->alias != NULL ? source->alias : source->stream;
 
-	if (alias == NULL) {
-		pl_query_check_error(c, source->at, "a joined sub-query needs a name: (…) AS b");
-		return false;
-	}
-	if (source->join == J_ZIP) {
-		pl_query_check_error(c, source->at, "ZIP is of two queries, and nothing else");
-		return false;
-	}
-	if (source->within_ns > 0) {
-		pl_query_check_error(c, source->within_at,
+	if (alias == NULL)
+		return pl_query_refuse(c, source->at, "a joined sub-query needs a name: (…) AS b");
+	if (source->join == J_ZIP)
+		return pl_query_refuse(c, source->at, "ZIP is of two queries, and nothing else");
+	if (source->within_ns > 0)
+		return pl_query_refuse(c, source->within_at,
 			"WITHIN is of a join of two streams of records, and nothing else");
-		return false;
-	}
 	if (!take_sub(c, source, join))
 		return false;
 	join->keys = pl_query_new(c->lx, PL_QUERY_COLUMNS_MAX * sizeof(*join->keys));
@@ -275,10 +252,8 @@ bool pl_query_check_from(struct checker *c)
 	for (uint32_t i = 0; source != NULL; source = source->next, i++) {
 		struct join *join = &stage->sources[i];
 
-		if (i == JOINS_MAX) {
-			pl_query_check_error(c, source->at, "more than %d joins", JOINS_MAX - 1);
-			return false;
-		}
+		if (i == JOINS_MAX)
+			return pl_query_refuse(c, source->at, "more than %d joins", JOINS_MAX - 1);
 		if (i == 0 ? !take_sub(c, source, join) ||
 					!pl_query_check_columns(c, source, NULL, join)
 			   : !take_joined(c, source, join, &stage->sources[i - 1].out))

@@ -4,12 +4,6 @@
 
 #include "lang/plan.h"
 
-static bool refuse(struct checker *c, uint32_t at, const char *text)
-{
-	pl_query_check_error(c, at, "%s", text);
-	return false;
-}
-
 /* ---- sides ---- */
 
 /* SELECT * FROM stream [WHERE …], and nothing else. */
@@ -48,17 +42,18 @@ static bool take_side(
 	struct checker c = *outer;
 
 	if (select != NULL && !is_plain(outer, select))
-		return refuse(outer, source->at,
+		return pl_query_refuse(outer, source->at,
 			"a side of a join WITHIN is a stream or (SELECT * FROM stream WHERE …): its "
 			"records are joined as they are");
 	if (select != NULL && source->window.kind != W_NONE)
-		return refuse(outer, source->window.at,
+		return pl_query_refuse(outer, source->window.at,
 			"a window stands behind the stream that the query reads");
 	if (select != NULL)
 		stream = *select->from;
 	stream.alias = alias_of(source, select);
 	if (stream.alias == NULL)
-		return refuse(outer, source->at, "a joined sub-query needs a name: (…) AS a");
+		return pl_query_refuse(
+			outer, source->at, "a joined sub-query needs a name: (…) AS a");
 	if (i == 1 && stream.window.kind == W_NONE)
 		stream.window = outer->query->window;
 	c.stage = pl_query_new(c.lx, sizeof(*c.stage));
@@ -170,10 +165,8 @@ static bool add_key(struct checker *c, struct pairs *pairs, const struct node *l
 	/* Only numbers differ in width. */
 	if (width != pl_query_key_width(right))
 		width = 8;
-	if (pairs->n_keys == PAIR_KEYS_MAX) {
-		pl_query_check_error(c, at, "more than %d keys", PAIR_KEYS_MAX);
-		return false;
-	}
+	if (pairs->n_keys == PAIR_KEYS_MAX)
+		return pl_query_refuse(c, at, "more than %d keys", PAIR_KEYS_MAX);
 	pairs->keys[0][pairs->n_keys] = (struct key){ .node = left, .width = width };
 	pairs->keys[1][pairs->n_keys++] = (struct key){ .node = right, .width = width };
 	/* A key with one name on both sides is the left one, when it is named without a source. */
@@ -185,7 +178,7 @@ static bool add_key(struct checker *c, struct pairs *pairs, const struct node *l
 			.qualified = true;
 	return pl_query_vectors(left) <= VECTORS_MAX && pl_query_vectors(right) <= VECTORS_MAX
 		       ? true
-		       : refuse(c, at, "the expression is too deep");
+		       : pl_query_refuse(c, at, "the expression is too deep");
 }
 
 /* An equation of the left with the right; false: it is none, or there was an error. */
@@ -213,7 +206,7 @@ static bool add_residual(struct checker *c, struct pairs *pairs, const struct no
 	pairs->on = node;
 	return pl_query_vectors(node) <= VECTORS_MAX
 		       ? true
-		       : refuse(c, node->at, "the expression is too deep");
+		       : pl_query_refuse(c, node->at, "the expression is too deep");
 }
 
 static bool take_on(struct checker *c, struct pairs *pairs, const struct ast *on)
@@ -228,11 +221,10 @@ static bool take_on(struct checker *c, struct pairs *pairs, const struct ast *on
 			return true;
 		if (c->lx->error < 0)
 			return false;
-		pl_query_check_error(c, on->at,
+		return pl_query_refuse(c, on->at,
 			"\"%s\" is not a column of both sides: a key is a name that both have, or "
 			"a.x = b.y",
 			on->name);
-		return false;
 	}
 	if (on->kind == A_BINARY && on->op == T_EQ &&
 		(take_equation(c, pairs, on->a, on->b, on->at) ||
@@ -271,7 +263,7 @@ static bool take_keys(struct checker *c, const struct ast_source *right, struct 
 			return false;
 	}
 	if (pairs->n_keys == 0)
-		return refuse(c, right->on != NULL ? right->on->at : right->at,
+		return pl_query_refuse(c, right->on != NULL ? right->on->at : right->at,
 			"a join of records needs a key: ON a.x = b.y, or ON x for a name of both");
 	lay_out(pairs);
 	return true;
@@ -290,7 +282,7 @@ bool pl_query_check_pairs(struct checker *c)
 			return false;
 	}
 	if (right->next != NULL)
-		return refuse(c, right->next->at,
+		return pl_query_refuse(c, right->next->at,
 			"a join of records is of two streams, and nothing else");
 	pairs->kind = right->join;
 	pairs->within_ns = right->within_ns;
@@ -299,7 +291,7 @@ bool pl_query_check_pairs(struct checker *c)
 		return false;
 	if (strcmp(pairs->sides[0]->input.columns[0].source,
 		    pairs->sides[1]->input.columns[0].source) == 0)
-		return refuse(c, right->at,
+		return pl_query_refuse(c, right->at,
 			"both sides have one name: give them two with AS, and write columns as a.src");
 	if (!make_columns(c, pairs))
 		return false;

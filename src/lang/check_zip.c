@@ -3,12 +3,6 @@
 
 #include "lang/plan.h"
 
-static bool refuse(struct checker *c, uint32_t at, const char *text)
-{
-	pl_query_check_error(c, at, "%s", text);
-	return false;
-}
-
 static bool emits_at_the_end(const struct stage *stage)
 {
 	for (uint32_t i = 0; i < stage->n_folds; i++) {
@@ -53,13 +47,13 @@ static bool take_side(
 	const char *fault;
 
 	if (select == NULL)
-		return refuse(c, source->at,
+		return pl_query_refuse(c, source->at,
 			"a zip is of two queries over one stream: (SELECT … FROM packets) AS a ZIP "
 			"(SELECT … FROM packets) AS b");
 	if (source->alias == NULL && source->stream == NULL)
-		return refuse(c, source->at, "a zipped query needs a name: (…) AS a");
+		return pl_query_refuse(c, source->at, "a zipped query needs a name: (…) AS a");
 	if (source->window.kind != W_NONE)
-		return refuse(c, source->window.at,
+		return pl_query_refuse(c, source->window.at,
 			"a window stands behind the stream that the query reads");
 	if (i == 1)
 		take_over_window(c, select);
@@ -70,7 +64,7 @@ static bool take_side(
 	if (zip->sides[i] == NULL)
 		return false;
 	fault = fault_of(zip->sides[i], select);
-	return fault == NULL || refuse(c, source->at, fault);
+	return fault == NULL || pl_query_refuse(c, source->at, "%s", fault);
 }
 
 bool pl_query_check_zip(struct checker *c)
@@ -83,11 +77,12 @@ bool pl_query_check_zip(struct checker *c)
 	if (zip == NULL || time == NULL)
 		return false;
 	if (right->next != NULL)
-		return refuse(c, right->next->at, "a zip is of two queries, and nothing else");
+		return pl_query_refuse(
+			c, right->next->at, "a zip is of two queries, and nothing else");
 	if (!take_side(c, left, zip, 0) || !take_side(c, right, zip, 1))
 		return false;
 	if (zip->sides[0]->kind != zip->sides[1]->kind)
-		return refuse(c, right->at,
+		return pl_query_refuse(c, right->at,
 			"both sides of a zip read the same stream: their rows come from the same "
 			"record");
 	first.stage = zip->sides[0];

@@ -319,6 +319,8 @@ struct checker {
 /* node.c. What makes a node returns NULL after an error. */
 const struct node *pl_query_check_error(struct checker *c, uint32_t at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* As pl_query_check_error, where a truth is returned: false. */
+#define pl_query_refuse(...) (pl_query_check_error(__VA_ARGS__) != NULL)
 /* Nearest of the names, as the end of an error: ", did you mean \"x\"?", or "". */
 const char *pl_query_did_you_mean(
 	char *dst, size_t cap, const char *name, const char *const *names, size_t n);
