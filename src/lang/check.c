@@ -6,80 +6,6 @@
 
 #include "lang/plan.h"
 
-static bool has_aggregate(const struct checker *c, const struct ast *ast)
-{
-	const char *state;
-
-	if (ast == NULL)
-		return false;
-	if (ast->kind == A_CALL && pl_query_find_agg(ast->name) >= 0)
-		return true;
-	if (ast->kind == A_NAME && pl_query_find_fold(c, ast->name, &state) != NULL)
-		return true;
-	for (const struct ast *x = ast->list; x != NULL; x = x->next) {
-		if (has_aggregate(c, x))
-			return true;
-	}
-	return has_aggregate(c, ast->a) || has_aggregate(c, ast->b);
-}
-
-static bool wide_enough(struct checker *c, const struct node *node)
-{
-	if (node == NULL)
-		return false;
-	if (pl_query_vectors(node) <= VECTORS_MAX)
-		return true;
-	return pl_query_refuse(c, node->at, "the expression is too deep");
-}
-
-/* Splits a condition into its parts joined by `and`, to be checked one after the other. */
-static bool split(struct checker *c, const struct node *node)
-{
-	struct stage *stage = c->stage;
-
-	if (node->op == N_AND &&
-		stage->n_where + 1 < sizeof(stage->where) / sizeof(stage->where[0]))
-		return split(c, node->a) && split(c, node->b);
-	if (stage->n_where == sizeof(stage->where) / sizeof(stage->where[0])) {
-		node = pl_query_operation(
-			c, N_AND, PL_QUERY_BOOL, node->at, stage->where[--stage->n_where], node);
-		if (node == NULL)
-			return false;
-	}
-	stage->where[stage->n_where++] = node;
-	return true;
-}
-
-bool pl_query_check_add(struct checker *c, const struct node *condition)
-{
-	return wide_enough(c, condition) && split(c, condition);
-}
-
-/* Checks a condition. For pairs each part is checked alone, because a part may need the columns of
- * one side only. */
-static bool check_condition(struct checker *c, const struct ast *ast)
-{
-	const struct node *node;
-
-	if (c->stage->pairs != NULL && ast->kind == A_BINARY && ast->op == T_AND)
-		return check_condition(c, ast->a) && check_condition(c, ast->b);
-	node = pl_query_check_bool(c, pl_query_check(c, ast), "WHERE");
-	if (node == NULL)
-		return false;
-	return (c->stage->pairs != NULL && pl_query_check_push(c, ast)) ||
-	       pl_query_check_add(c, node);
-}
-
-bool pl_query_check_where(struct checker *c)
-{
-	if (c->select->where == NULL)
-		return true;
-	if (has_aggregate(c, c->select->where))
-		return pl_query_refuse(c, c->select->where->at,
-			"WHERE is of records; conditions on aggregates stand in HAVING");
-	return check_condition(c, c->select->where);
-}
-
 /* ---- groups ---- */
 
 static const struct ast *behind_alias(const struct checker *c, const struct ast *ast)
@@ -96,16 +22,6 @@ static const struct ast *behind_alias(const struct checker *c, const struct ast 
 	return ast;
 }
 
-/* A column as it is in the record needs its own bytes only. */
-uint8_t pl_query_key_width(const struct node *node)
-{
-	if (node->type == PL_QUERY_ADDR)
-		return 16;
-	if (node->op == N_COLUMN && node->type == PL_QUERY_UNSIGNED)
-		return node->column->width;
-	return node->type == PL_QUERY_BOOL ? 1 : 8;
-}
-
 static bool check_key(struct checker *c, const struct ast *ast)
 {
 	struct stage *stage = c->stage;
@@ -119,11 +35,11 @@ static bool check_key(struct checker *c, const struct ast *ast)
 	if (ast->kind == A_CALL && pl_query_is_window(ast->name))
 		return pl_query_refuse(c, ast->at,
 			"a window stands behind the stream, FROM packets TUMBLE(ts, 1s), or behind GROUP BY as WINDOW 1s");
-	if (has_aggregate(c, ast))
+	if (pl_query_has_aggregate(c, ast))
 		return pl_query_refuse(
 			c, ast->at, "a key of GROUP BY is of records, not an aggregate");
 	node = pl_query_check(c, ast);
-	if (!wide_enough(c, node))
+	if (!pl_query_check_depth(c, node))
 		return false;
 	key->node = node;
 	key->width = pl_query_key_width(node);
@@ -139,22 +55,6 @@ static bool check_key(struct checker *c, const struct ast *ast)
 	return true;
 }
 
-/* Wide keys come first, so that each is aligned to its size. */
-static void lay_out_keys(struct stage *stage)
-{
-	uint32_t at = 8;
-
-	for (uint32_t width = 16; width > 0; width /= 2) {
-		for (uint32_t i = 0; i < stage->n_keys; i++) {
-			if (stage->keys[i].width == width) {
-				stage->keys[i].offset = at;
-				at += width;
-			}
-		}
-	}
-	stage->key_bytes = (at + 7) & ~7u;
-}
-
 /* SELECT DISTINCT: one group for each tuple, its key. */
 static bool check_distinct(struct checker *c)
 {
@@ -168,7 +68,7 @@ static bool check_distinct(struct checker *c)
 			"DISTINCT and GROUP BY are of two queries: SELECT DISTINCT a FROM (SELECT … GROUP "
 			"BY …) AS x");
 	for (const struct ast_item *i = select->items; i != NULL && !c->failed; i = i->next) {
-		if (has_aggregate(c, i->expr))
+		if (pl_query_has_aggregate(c, i->expr))
 			pl_query_check_error(c, i->at,
 				"DISTINCT is of records, not of aggregates; the number of different "
 				"values is count(distinct x)");
@@ -185,7 +85,7 @@ static bool check_groups(struct checker *c)
 
 	stage->grouped = select->distinct || select->group != NULL || select->having != NULL;
 	for (const struct ast_item *i = select->items; i != NULL; i = i->next)
-		stage->grouped = stage->grouped || has_aggregate(c, i->expr);
+		stage->grouped = stage->grouped || pl_query_has_aggregate(c, i->expr);
 	if (!stage->grouped)
 		return true;
 	if (!pl_query_row_schema(c->lx, PL_QUERY_COLUMNS_MAX, &stage->groups))
@@ -198,7 +98,7 @@ static bool check_groups(struct checker *c)
 		if (!check_key(c, key))
 			return false;
 	}
-	lay_out_keys(stage);
+	stage->key_bytes = pl_query_lay_out_keys(stage->keys, stage->n_keys);
 	return true;
 }
 
@@ -213,7 +113,7 @@ static bool check_having(struct checker *c)
 		stage->having =
 			pl_query_check_bool(c, pl_query_check_group(c, select->having), "HAVING");
 		c->aliases = false;
-		if (!wide_enough(c, stage->having))
+		if (!pl_query_check_depth(c, stage->having))
 			return false;
 	}
 	stage->emit_first = select->emit_first;
@@ -260,7 +160,7 @@ static bool add_item(struct checker *c, const struct node *node, const char *nam
 	struct stage *stage = c->stage;
 	struct column *column = &stage->out.columns[stage->n_items];
 
-	if (!wide_enough(c, node))
+	if (!pl_query_check_depth(c, node))
 		return false;
 	if (stage->n_items == PL_QUERY_ITEMS_MAX ||
 		(stage->n_items >= PL_QUERY_COLUMNS_MAX && may_be_absent(node)))
@@ -367,17 +267,6 @@ static bool check_order(struct checker *c)
 	if (has_list(&stage->out))
 		return pl_query_refuse(c, select->order_at,
 			"ORDER BY does not go together with lists: topk and hist");
-	return true;
-}
-
-bool pl_query_check_enter(struct checker *c, struct stage *stage, uint32_t at)
-{
-	struct pl_query *query = c->query;
-
-	if (query->n_stages >= STAGES_MAX)
-		return pl_query_refuse(c, at, "more than %d queries within one", STAGES_MAX);
-	stage->number = query->n_stages;
-	query->stages[query->n_stages++] = stage;
 	return true;
 }
 

@@ -6,72 +6,6 @@
 
 #include "lang/plan.h"
 
-/* ---- streams ---- */
-
-const struct ast_with *pl_query_find_with(const struct checker *c, const char *name)
-{
-	for (const struct ast_with *w = c->with; w != c->with_end; w = w->next) {
-		if (strcmp(w->name, name) == 0)
-			return w;
-	}
-	return NULL;
-}
-
-static bool unknown_stream(struct checker *c, const struct ast_source *source)
-{
-	const char *names[PL_QUERY_STREAMS + 64];
-	char hint[NAME_MAX_LEN + 32], list[256];
-	size_t n = 0;
-	int used = 0;
-
-	for (unsigned int k = 0; k < PL_QUERY_STREAMS; k++) {
-		names[n] = pl_query_stream_name(k);
-		used += snprintf(list + used, sizeof(list) - (size_t)used, "%s%s",
-			k > 0 ? ", " : "", names[n++]);
-	}
-	for (const struct ast_with *w = c->with; w != c->with_end && n < PL_QUERY_STREAMS + 64;
-		w = w->next)
-		names[n++] = w->name;
-	pl_query_did_you_mean(hint, sizeof(hint), source->stream, names, n);
-	return pl_query_refuse(c, source->at, "unknown stream \"%s\"%s%s", source->stream,
-		hint[0] != '\0' ? hint : "; there are ", hint[0] != '\0' ? "" : list);
-}
-
-/* Takes the window, which must be the same for all streams of a query. */
-static bool take_window(struct checker *c, const struct ast_source *source)
-{
-	const struct ast_window *w = &source->window;
-	struct ast_window *of_all = &c->query->window;
-	bool first = true;
-
-	for (uint32_t i = 0; i < c->query->n_stages; i++)
-		first = first && c->query->stages[i]->n_sources > 0;
-	if (first)
-		*of_all = *w;
-	if (of_all->kind == w->kind && of_all->size_ns == w->size_ns &&
-		of_all->step_ns == w->step_ns)
-		return true;
-	return pl_query_refuse(c, w->kind != W_NONE ? w->at : source->at,
-		"the streams of a query have the same window, and this one differs");
-}
-
-bool pl_query_check_stream(struct checker *c, const struct ast_source *source)
-{
-	struct stage *stage = c->stage;
-	int n;
-
-	stage->kind = pl_query_find_stream(source->stream);
-	if (stage->kind == PL_QUERY_STREAMS)
-		return unknown_stream(c, source);
-	if (!pl_query_stream_schema(c->lx, stage->kind, &stage->input) ||
-		(stage->kind == PL_QUERY_PATHS && !pl_query_hop_schema(c->lx, &stage->hops)))
-		return false;
-	for (uint32_t i = 0; source->alias != NULL && i < stage->input.n; i++)
-		stage->input.columns[i].source = source->alias;
-	stage->time = pl_query_find_column(&stage->input, "ts", &n);
-	return take_window(c, source);
-}
-
 /* ---- sub-queries ---- */
 
 static bool take_sub(struct checker *c, const struct ast_source *source, struct join *join)
@@ -83,7 +17,7 @@ static bool take_sub(struct checker *c, const struct ast_source *source, struct 
 
 	if (source->sub == NULL && with == NULL) {
 		if (pl_query_find_stream(source->stream) == PL_QUERY_STREAMS)
-			return unknown_stream(c, source);
+			return pl_query_unknown_stream(c, source);
 		return pl_query_refuse(c, source->at,
 			"a join is of groups, (SELECT … FROM %s … GROUP BY …), or of records near "
 			"in time: JOIN %s AS b ON … WITHIN 100ms",
@@ -112,32 +46,6 @@ static bool take_sub(struct checker *c, const struct ast_source *source, struct 
 	}
 	join->stage = sub;
 	join->kind = source->join;
-	return true;
-}
-
-/* Makes the columns of the sources before, then those of the sub-query. */
-bool pl_query_check_columns(struct checker *c, const struct ast_source *source,
-	const struct schema *left, struct join *join)
-{
-	const char *alias = source->alias != NULL ? source->alias : source->stream;
-	const struct schema *right = &join->stage->out;
-	uint32_t n_left = left != NULL ? left->n : 0;
-	uint32_t n = n_left + (join->kind == J_ANTI ? 0 : right->n);
-
-	if (n > PL_QUERY_COLUMNS_MAX)
-		return pl_query_refuse(
-			c, source->at, "a join of more than %d columns", PL_QUERY_COLUMNS_MAX);
-	if (!pl_query_row_schema(c->lx, n, &join->out))
-		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		struct column *to = &join->out.columns[i], made = *to;
-
-		*to = i < n_left ? left->columns[i] : right->columns[i - n_left];
-		to->offset = made.offset;
-		to->absent = made.absent;
-		if (i >= n_left)
-			to->source = alias;
-	}
 	return true;
 }
 

@@ -110,53 +110,6 @@ static bool make_columns(struct checker *c, struct pairs *pairs)
 
 /* ---- conditions of a pair ---- */
 
-static bool names_column(const struct node *node)
-{
-	if (node == NULL)
-		return false;
-	return node->column != NULL || names_column(node->a) || names_column(node->b) ||
-	       names_column(node->c);
-}
-
-/* The expression over the records of one side (0 or 1), or over pairs (2), without an error; or
- * NULL. */
-static const struct node *try_over(const struct checker *outer, const struct pairs *pairs,
-	unsigned int side, const struct ast *ast)
-{
-	struct checker c = *outer;
-	const struct node *node;
-
-	c.quiet = true;
-	c.failed = false;
-	if (side < 2)
-		c.stage = pairs->sides[side];
-	c.schema = side < 2 ? &c.stage->input : &pairs->both;
-	node = pl_query_check(&c, ast);
-	return c.failed ? NULL : node;
-}
-
-/* Moves a condition to the filter of a side, when it names only that. */
-static bool push(
-	struct checker *outer, struct pairs *pairs, unsigned int side, const struct ast *ast)
-{
-	const struct node *node = try_over(outer, pairs, side, ast);
-	struct checker c = *outer;
-
-	if (node == NULL || node->type != PL_QUERY_BOOL || !names_column(node))
-		return false;
-	c.stage = pairs->sides[side];
-	c.schema = &c.stage->input;
-	return pl_query_check_add(&c, node);
-}
-
-bool pl_query_check_push(struct checker *c, const struct ast *ast)
-{
-	struct pairs *pairs = c->stage->pairs;
-
-	/* The right record of a left join may be absent, and a condition true for that. */
-	return push(c, pairs, 0, ast) || (pairs->kind == J_INNER && push(c, pairs, 1, ast));
-}
-
 static bool add_key(struct checker *c, struct pairs *pairs, const struct node *left,
 	const struct node *right, uint32_t at)
 {
@@ -187,12 +140,14 @@ static bool take_equation(struct checker *c, struct pairs *pairs, const struct a
 {
 	const struct node *left, *right;
 
-	if (a != b && (try_over(c, pairs, 2, a) == NULL || try_over(c, pairs, 2, b) == NULL))
+	if (a != b && (pl_query_try_over(c, pairs, 2, a) == NULL ||
+			      pl_query_try_over(c, pairs, 2, b) == NULL))
 		return false;
-	left = try_over(c, pairs, 0, a);
-	right = try_over(c, pairs, 1, b);
-	return left != NULL && right != NULL && left->type == right->type && names_column(left) &&
-	       names_column(right) && add_key(c, pairs, left, right, at);
+	left = pl_query_try_over(c, pairs, 0, a);
+	right = pl_query_try_over(c, pairs, 1, b);
+	return left != NULL && right != NULL && left->type == right->type &&
+	       pl_query_names_column(left) && pl_query_names_column(right) &&
+	       add_key(c, pairs, left, right, at);
 }
 
 static bool add_residual(struct checker *c, struct pairs *pairs, const struct node *node)
@@ -204,9 +159,7 @@ static bool add_residual(struct checker *c, struct pairs *pairs, const struct no
 	if (node == NULL)
 		return false;
 	pairs->on = node;
-	return pl_query_vectors(node) <= VECTORS_MAX
-		       ? true
-		       : pl_query_refuse(c, node->at, "the expression is too deep");
+	return pl_query_check_depth(c, node);
 }
 
 static bool take_on(struct checker *c, struct pairs *pairs, const struct ast *on)
@@ -235,25 +188,10 @@ static bool take_on(struct checker *c, struct pairs *pairs, const struct ast *on
 				: pl_query_check_bool(&over, pl_query_check(&over, on), "ON");
 	if (node == NULL)
 		return false;
-	if (push(c, pairs, 1, on) || (pairs->kind == J_INNER && push(c, pairs, 0, on)))
+	if (pl_query_check_push(c, pairs, 1, on) ||
+		(pairs->kind == J_INNER && pl_query_check_push(c, pairs, 0, on)))
 		return true;
 	return c->lx->error == 0 && add_residual(c, pairs, node);
-}
-
-/* Wide keys come first, so that each is aligned to its size. */
-static void lay_out(struct pairs *pairs)
-{
-	uint32_t at = 8;
-
-	for (uint32_t width = 16; width > 0; width /= 2) {
-		for (uint32_t i = 0; i < pairs->n_keys; i++) {
-			if (pairs->keys[0][i].width != width)
-				continue;
-			pairs->keys[0][i].offset = pairs->keys[1][i].offset = at;
-			at += width;
-		}
-	}
-	pairs->key_bytes = (at + 7) & ~7u;
 }
 
 static bool take_keys(struct checker *c, const struct ast_source *right, struct pairs *pairs)
@@ -265,7 +203,9 @@ static bool take_keys(struct checker *c, const struct ast_source *right, struct 
 	if (pairs->n_keys == 0)
 		return pl_query_refuse(c, right->on != NULL ? right->on->at : right->at,
 			"a join of records needs a key: ON a.x = b.y, or ON x for a name of both");
-	lay_out(pairs);
+	pairs->key_bytes = pl_query_lay_out_keys(pairs->keys[0], pairs->n_keys);
+	for (uint32_t i = 0; i < pairs->n_keys; i++)
+		pairs->keys[1][i].offset = pairs->keys[0][i].offset;
 	return true;
 }
 

@@ -44,6 +44,22 @@ int pl_query_parse_duration(struct lexer *lx, uint64_t *ret)
 	return pl_query_next(lx);
 }
 
+static uint64_t divisor(uint64_t a, uint64_t b)
+{
+	while (b != 0) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+uint64_t pl_query_windows_pane(const struct ast_window *spec)
+{
+	return divisor(spec->size_ns, spec->step_ns);
+}
+
 int pl_query_parse_step(struct lexer *lx, struct ast_window *window)
 {
 	const uint32_t at = lx->token.at;

@@ -196,19 +196,3 @@ bool pl_query_reads_marks(const struct pl_query *query)
 {
 	return query->marks;
 }
-
-static uint64_t divisor(uint64_t a, uint64_t b)
-{
-	while (b != 0) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
-uint64_t pl_query_windows_pane(const struct ast_window *spec)
-{
-	return divisor(spec->size_ns, spec->step_ns);
-}

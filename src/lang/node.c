@@ -197,6 +197,32 @@ uint32_t pl_query_vectors(const struct node *node)
 	return (a > b ? a : b) + pl_query_apart(node);
 }
 
+/* A column as it is in the record needs its own bytes only. */
+uint8_t pl_query_key_width(const struct node *node)
+{
+	if (node->type == PL_QUERY_ADDR)
+		return 16;
+	if (node->op == N_COLUMN && node->type == PL_QUERY_UNSIGNED)
+		return node->column->width;
+	return node->type == PL_QUERY_BOOL ? 1 : 8;
+}
+
+/* Wide keys come first, so that each is aligned to its size. */
+uint32_t pl_query_lay_out_keys(struct key *keys, uint32_t n)
+{
+	uint32_t at = 8;
+
+	for (uint32_t width = 16; width > 0; width /= 2) {
+		for (uint32_t i = 0; i < n; i++) {
+			if (keys[i].width == width) {
+				keys[i].offset = at;
+				at += width;
+			}
+		}
+	}
+	return (at + 7) & ~7u;
+}
+
 /* The column, and the mask upon it, when that is all of the expression. */
 static const struct column *masked_column(const struct node *node, uint64_t *ret_mask)
 {

@@ -276,10 +276,10 @@ struct pl_query {
 	struct pl_query_column columns[PL_QUERY_ITEMS_MAX];
 };
 
-/* lang.c: length that divides all windows, which are not W_NONE: they begin and end at multiples of
+/* clauses.c: length that divides all windows, which are not W_NONE: they begin and end at multiples of
  * it. */
 uint64_t pl_query_windows_pane(const struct ast_window *spec);
-/* Finds the source of a join that has the column with this number of the input; *number becomes
+/* lang.c: finds the source of a join that has the column with this number of the input; *number becomes
  * that of its own columns. */
 uint32_t pl_query_source_of(const struct stage *stage, uint32_t *number);
 
@@ -344,6 +344,10 @@ const struct node *pl_query_check_bool(
 bool pl_query_same(const struct node *a, const struct node *b);
 bool pl_query_apart(const struct node *node);
 uint32_t pl_query_vectors(const struct node *node);
+/* Bytes of a key that holds the value. */
+uint8_t pl_query_key_width(const struct node *node);
+/* Sets the offsets of the keys; returns the bytes of all, with the words in front. */
+uint32_t pl_query_lay_out_keys(struct key *keys, uint32_t n);
 const char *pl_query_agg_name(enum agg_kind kind);
 /* Returns the enum agg_kind; -1: no aggregate has the name. */
 int pl_query_find_agg(const char *name);
@@ -385,29 +389,40 @@ int pl_query_check_agg(struct checker *c, const struct ast *ast);
 bool pl_query_monotone(const struct checker *c, const struct node *having, uint32_t *ret_at);
 /* explain.c: writes an expression as text. */
 void pl_query_put_node(struct pl_buf *out, const struct node *node);
-/* check_from.c: sets the stage's sources, its input and its time. */
-bool pl_query_check_from(struct checker *c);
+/* check_where.c */
+/* Checks WHERE; adds a condition to those of the stage. */
+bool pl_query_check_where(struct checker *c);
+bool pl_query_check_add(struct checker *c, const struct node *condition);
+/* Returns false, with an error, when the expression needs too many vectors; false for NULL. */
+bool pl_query_check_depth(struct checker *c, const struct node *node);
+bool pl_query_has_aggregate(const struct checker *c, const struct ast *ast);
+bool pl_query_names_column(const struct node *node);
+/* The expression over the records of one side (0 or 1), or over pairs (2), without an error; or
+ * NULL. */
+const struct node *pl_query_try_over(const struct checker *c, const struct pairs *pairs,
+	unsigned int side, const struct ast *ast);
+/* Moves a condition to the filter of a side of the pairs, when it names only that. */
+bool pl_query_check_push(
+	struct checker *c, struct pairs *pairs, unsigned int side, const struct ast *ast);
+/* check_stream.c */
 /* Sets a stream as the input of the stage. */
 bool pl_query_check_stream(struct checker *c, const struct ast_source *source);
+/* Reports a stream that there is not; returns false. */
+bool pl_query_unknown_stream(struct checker *c, const struct ast_source *source);
 /* Query of the name in WITH, or NULL. */
 const struct ast_with *pl_query_find_with(const struct checker *c, const char *name);
+/* Gives the stage its number. */
+bool pl_query_check_enter(struct checker *c, struct stage *stage, uint32_t at);
 /* Sets join->out to the columns of `left`, which may be NULL, and those of the join's stage. */
 bool pl_query_check_columns(struct checker *c, const struct ast_source *source,
 	const struct schema *left, struct join *join);
+/* check_from.c: sets the stage's sources, its input and its time. */
+bool pl_query_check_from(struct checker *c);
 /* check_zip.c: checks two sources that are queries whose rows come from the same records. */
 bool pl_query_check_zip(struct checker *c);
 /* check_pairs.c: checks a join of records. */
 bool pl_query_check_pairs(struct checker *c);
-/* Moves a part of WHERE that names only one side of the pairs to the filter of that side. */
-bool pl_query_check_push(struct checker *c, const struct ast *ast);
 /* check.c */
-/* Checks WHERE; adds a condition to those of the stage. */
-bool pl_query_check_where(struct checker *c);
-bool pl_query_check_add(struct checker *c, const struct node *condition);
-/* Bytes of a key that holds the value. */
-uint8_t pl_query_key_width(const struct node *node);
-/* Gives the stage its number. */
-bool pl_query_check_enter(struct checker *c, struct stage *stage, uint32_t at);
 /* Makes the stage of a select, with the sub-queries before it; NULL after an error. */
 struct stage *pl_query_check_stage(struct checker *outer, const struct ast_select *select);
 int pl_query_check_query(struct lexer *lx, struct pl_query *query, const struct ast_query *ast);
