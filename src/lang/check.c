@@ -10,12 +10,9 @@
 
 static const struct ast *behind_alias(const struct checker *c, const struct ast *ast)
 {
-	int n;
-
-	if (ast->kind != A_NAME)
+	if (ast->kind != A_NAME || pl_query_is_column(c, ast))
 		return ast;
-	pl_query_find_column(c->schema, ast->name, &n);
-	for (const struct ast_item *i = n == 0 ? c->select->items : NULL; i != NULL; i = i->next) {
+	for (const struct ast_item *i = c->select->items; i != NULL; i = i->next) {
 		if (i->name != NULL && strcmp(i->name, ast->name) == 0)
 			return i->expr;
 	}
@@ -43,14 +40,8 @@ static bool check_key(struct checker *c, const struct ast *ast)
 		return false;
 	key->node = node;
 	key->width = pl_query_key_width(node);
-	column->type = node->type;
-	column->width = node->type == PL_QUERY_ADDR ? 16 : 8;
+	pl_query_describe(column, node);
 	column->name = node->op == N_COLUMN ? node->column->name : "";
-	if (node->op == N_COLUMN) {
-		column->unit = node->column->unit;
-		column->form = node->column->form;
-		column->time = pl_query_is_time(node->column);
-	}
 	stage->n_keys++;
 	return true;
 }
@@ -90,8 +81,6 @@ static bool check_groups(struct checker *c)
 		return true;
 	if (!pl_query_row_schema(c->lx, PL_QUERY_COLUMNS_MAX, &stage->groups))
 		return false;
-	for (uint32_t i = 0; i < stage->groups.n; i++)
-		stage->groups.columns[i].is = stage->groups.columns[i].or_is = 1;
 	if (select->distinct && !check_distinct(c))
 		return false;
 	for (const struct ast *key = select->group; key != NULL; key = key->next) {
@@ -173,14 +162,7 @@ static bool add_item(struct checker *c, const struct node *node, const char *nam
 				"two columns of the name \"%s\": give one another with AS", name);
 	}
 	column->name = name;
-	column->type = node->type;
-	column->width = node->type == PL_QUERY_ADDR ? 16 : 8;
-	column->is = column->or_is = 1;
-	if (node->op == N_COLUMN) {
-		column->unit = node->column->unit;
-		column->form = node->column->form;
-		column->time = pl_query_is_time(node->column);
-	}
+	pl_query_describe(column, node);
 	if (name[0] == '\0') {
 		char made[24];
 

@@ -194,7 +194,7 @@ int pl_query_check_agg(struct checker *c, const struct ast *ast)
 	column = &stage->groups.columns[stage->n_keys + stage->n_aggs];
 	column->name = ast->name;
 	column->type = agg.type;
-	column->width = agg.type == PL_QUERY_ADDR ? 16 : 8;
+	column->width = cell_width(agg.type);
 	if (agg.n_args == 1 && agg.args[0]->op == N_COLUMN && agg.kind != AGG_COUNT &&
 		agg.kind != AGG_COUNT_DISTINCT && agg.kind != AGG_APPROX_DISTINCT &&
 		agg.kind != AGG_BIT_OR) {

@@ -49,7 +49,7 @@ static const struct column *add_name(
 	*column = (struct column){ .name = name,
 		.unit = "",
 		.offset = ROW_HEAD + cell * CELL_BYTES,
-		.width = type == PL_QUERY_ADDR ? 16 : 8,
+		.width = cell_width(type),
 		.type = type,
 		.absent = (int8_t)cell,
 		.mask = UINT64_MAX,
@@ -117,8 +117,7 @@ static const struct node *as_input(struct maker *m, const struct node *node)
 				INPUTS_MAX);
 		column->name = "";
 		column->type = node->type;
-		column->width = node->type == PL_QUERY_ADDR ? 16 : 8;
-		column->is = column->or_is = 1;
+		column->width = cell_width(node->type);
 		column->input = node;
 		fold->inputs[fold->n_inputs++] = node;
 	}
@@ -258,13 +257,11 @@ static void conclude(struct fold *fold)
 
 static bool is_taken(struct maker *m, const char *name, uint32_t at)
 {
-	int n;
-
-	pl_query_find_column(&m->names, name, &n);
-	if (n > 0)
-		pl_query_check_error(&m->c, at,
-			"\"%s\" is a column already: give the variable another name", name);
-	return n > 0;
+	if (pl_query_find_column(&m->names, name, NULL) == NULL)
+		return false;
+	pl_query_check_error(
+		&m->c, at, "\"%s\" is a column already: give the variable another name", name);
+	return true;
 }
 
 static bool take_states(struct maker *m, const struct ast_fold *ast, const struct schema *record)
@@ -312,16 +309,14 @@ static const struct node *fit(
 
 static bool assign(struct maker *m, struct fold_step *step, const struct ast_item *item)
 {
-	int n, cell = -1;
-	const struct column *column = pl_query_find_column(&m->names, item->name, &n);
+	const struct column *column = pl_query_find_column(&m->names, item->name, NULL);
 	const struct node *node = check_expr(m, item->expr);
 	uint32_t locals = m->fold->n_locals;
+	int cell = column != NULL ? cell_of(m, column) : -1;
 
 	if (node == NULL)
 		return false;
-	if (column != NULL)
-		cell = cell_of(m, column);
-	if (n > 0 && cell < 0)
+	if (column != NULL && cell < 0)
 		return !is_taken(m, item->name, item->at);
 	if (cell < 0) {
 		if (locals == LOCALS_MAX)
@@ -499,7 +494,7 @@ int pl_query_check_fold(struct checker *c, const struct ast *ast)
 	column = &stage->groups.columns[stage->n_keys + stage->n_aggs];
 	column->name = fold->states[state].name;
 	column->type = fold->row.columns[state].type;
-	column->width = column->type == PL_QUERY_ADDR ? 16 : 8;
+	column->width = cell_width(column->type);
 	stage->aggs[stage->n_aggs] = (struct agg){ .kind = AGG_FOLD,
 		.type = column->type,
 		.k = (uint32_t)state,

@@ -47,34 +47,32 @@ static bool try_key(struct checker *c, const struct ast *ast, uint32_t *ret_key)
 	return found;
 }
 
+/* The column of the aggregate of this number; NULL for -1. */
+static const struct node *column_of(struct checker *c, int number, uint32_t at)
+{
+	const struct stage *stage = c->stage;
+
+	return number < 0 ? NULL
+			  : pl_query_column_node(c,
+				    &stage->groups.columns[stage->n_keys + (uint32_t)number], at);
+}
+
 const struct node *pl_query_check_group(struct checker *c, const struct ast *ast)
 {
 	const struct node *node;
 	const char *state;
 	uint32_t key;
 
-	if (ast->kind == A_NAME && pl_query_find_fold(c, ast->name, &state) != NULL) {
-		int i = pl_query_check_fold(c, ast);
-
-		return i < 0 ? NULL
-			     : pl_query_column_node(c,
-				       &c->stage->groups.columns[c->stage->n_keys + (uint32_t)i],
-				       ast->at);
-	}
+	if (ast->kind == A_NAME && pl_query_find_fold(c, ast->name, &state) != NULL)
+		return column_of(c, pl_query_check_fold(c, ast), ast->at);
 	if (try_key(c, ast, &key))
 		return key == UINT32_MAX
 			       ? pl_query_check(c, ast)
 			       : pl_query_column_node(c, &c->stage->groups.columns[key], ast->at);
 	if (c->lx->error != 0)
 		return NULL;
-	if (ast->kind == A_CALL && pl_query_find_agg(ast->name) >= 0) {
-		int i = pl_query_check_agg(c, ast);
-
-		return i < 0 ? NULL
-			     : pl_query_column_node(c,
-				       &c->stage->groups.columns[c->stage->n_keys + (uint32_t)i],
-				       ast->at);
-	}
+	if (ast->kind == A_CALL && pl_query_find_agg(ast->name) >= 0)
+		return column_of(c, pl_query_check_agg(c, ast), ast->at);
 	if (ast->kind == A_NAME) {
 		node = check_alias(c, ast);
 		if (node != NULL || c->failed)

@@ -89,7 +89,6 @@ static bool make_columns(struct checker *c, struct pairs *pairs)
 	const struct schema *left = &pairs->sides[0]->input, *right = &pairs->sides[1]->input;
 	struct schema *both = &pairs->both;
 	struct stage *stage = c->stage;
-	int n;
 
 	both->columns = pl_query_new(c->lx, (left->n + right->n) * sizeof(*both->columns));
 	if (both->columns == NULL)
@@ -104,7 +103,7 @@ static bool make_columns(struct checker *c, struct pairs *pairs)
 		stage->input.n = left->n;
 		stage->input.n_plain = left->n_plain;
 	}
-	stage->time = &both->columns[pl_query_find_column(left, "ts", &n) - left->columns];
+	stage->time = &both->columns[pl_query_find_column(left, "ts", NULL) - left->columns];
 	return true;
 }
 

@@ -138,13 +138,6 @@ static const struct node *text_beside(
 		ast->name);
 }
 
-static bool is_column(struct checker *c, const struct ast *ast)
-{
-	int n;
-
-	return ast->kind == A_NAME && pl_query_find_column(c->schema, ast->name, &n) != NULL;
-}
-
 /* An operand as it is written, without its quotes: beside a text, an address or a number is a text
  * as well. */
 static size_t written(const struct checker *c, const struct ast *ast, const char **ret)
@@ -188,12 +181,11 @@ static const struct node *text_constant(struct checker *c, const struct ast *ast
 static bool is_text(struct checker *c, const struct ast *ast)
 {
 	const struct column *column;
-	int n;
 
 	if (ast->kind != A_NAME)
 		return ast->kind == A_TEXT || ast->kind == A_ADDR || ast->kind == A_PREFIX ||
 		       ast->kind == A_NUMBER;
-	column = pl_query_find_column(c->schema, ast->name, &n);
+	column = pl_query_find_column(c->schema, ast->name, NULL);
 	return column == NULL || column->type != PL_QUERY_TEXT;
 }
 
@@ -217,17 +209,17 @@ const struct node *pl_query_check_beside(
 	if (column != NULL && has_words(column)) {
 		if (text != NULL && find_word(column->form, text, &v))
 			return pl_query_constant(c, PL_QUERY_UNSIGNED, v, ast->at);
-		if (ast->kind != A_NAME || !is_column(c, ast))
+		if (ast->kind != A_NAME || !pl_query_is_column(c, ast))
 			return no_word(c, ast, column, text);
 	}
 	if (column != NULL && column->form == PL_FORM_HEX64) {
 		if (ast->kind == A_NUMBER)
 			text = digits_at(c, ast, digits);
-		if (text != NULL && !is_column(c, ast))
+		if (text != NULL && !pl_query_is_column(c, ast))
 			return id(c, ast, column, text);
 	}
 	if (column != NULL && with->type == PL_QUERY_BOOL && ast->kind == A_NAME &&
-		!is_column(c, ast) && pl_parse_bool(text, &(bool){ false }) == 0)
+		!pl_query_is_column(c, ast) && pl_parse_bool(text, &(bool){ false }) == 0)
 		return boolean(c, ast, text);
 	return ast->kind == A_TEXT ? text_beside(c, ast, with) : check(c, ast);
 }
@@ -268,14 +260,13 @@ const struct node *pl_query_check_name_of_hop(struct checker *c, const struct as
 {
 	const char *name = ast->name;
 	const struct column *column;
-	int n;
 
 	if (strncmp(name, HOPS, HOPS_LEN) == 0)
 		name += HOPS_LEN;
-	column = pl_query_find_column(c->schema, name, &n);
+	column = pl_query_find_column(c->schema, name, NULL);
 	if (column != NULL)
 		return pl_query_column_node(c, column, ast->at);
-	if (pl_query_find_column(&c->stage->input, ast->name, &n) != NULL)
+	if (pl_query_find_column(&c->stage->input, ast->name, NULL) != NULL)
 		return pl_query_check_error(c, ast->at,
 			"\"%s\" is a field of the path, not of a hop: test it outside of the parentheses",
 			ast->name);

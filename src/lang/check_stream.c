@@ -55,7 +55,6 @@ static bool take_window(struct checker *c, const struct ast_source *source)
 bool pl_query_check_stream(struct checker *c, const struct ast_source *source)
 {
 	struct stage *stage = c->stage;
-	int n;
 
 	stage->kind = pl_query_find_stream(source->stream);
 	if (stage->kind == PL_QUERY_STREAMS)
@@ -65,7 +64,7 @@ bool pl_query_check_stream(struct checker *c, const struct ast_source *source)
 		return false;
 	for (uint32_t i = 0; source->alias != NULL && i < stage->input.n; i++)
 		stage->input.columns[i].source = source->alias;
-	stage->time = pl_query_find_column(&stage->input, "ts", &n);
+	stage->time = pl_query_find_column(&stage->input, "ts", NULL);
 	return take_window(c, source);
 }
 

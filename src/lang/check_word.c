@@ -72,11 +72,9 @@ static const struct column *column_beside(const struct node *with)
 		       : NULL;
 }
 
-static bool is_column(const struct checker *c, const char *name)
+bool pl_query_is_column(const struct checker *c, const struct ast *ast)
 {
-	int n;
-
-	return pl_query_find_column(c->schema, name, &n) != NULL;
+	return ast->kind == A_NAME && pl_query_find_column(c->schema, ast->name, NULL) != NULL;
 }
 
 bool pl_query_check_word(
@@ -98,7 +96,7 @@ bool pl_query_check_word(
 		const size_t len = several ? strcspn(at, "|") : strlen(at);
 
 		word = find(words, n, at, len);
-		if (word == NULL && ast->kind == A_NAME && is_column(c, ast->name))
+		if (word == NULL && pl_query_is_column(c, ast))
 			return false;
 		if (word == NULL) {
 			no_word(c, ast, column, words, n);

@@ -223,6 +223,17 @@ uint32_t pl_query_lay_out_keys(struct key *keys, uint32_t n)
 	return (at + 7) & ~7u;
 }
 
+void pl_query_describe(struct column *column, const struct node *node)
+{
+	column->type = node->type;
+	column->width = cell_width(node->type);
+	if (node->op == N_COLUMN) {
+		column->unit = node->column->unit;
+		column->form = node->column->form;
+		column->time = pl_query_is_time(node->column);
+	}
+}
+
 /* The column, and the mask upon it, when that is all of the expression. */
 static const struct column *masked_column(const struct node *node, uint64_t *ret_mask)
 {

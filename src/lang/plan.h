@@ -21,6 +21,12 @@
 #define STAGES_MAX  16
 #define VECTORS_MAX 48 /* most vectors of an expression */
 
+/* Bytes of a value in a cell. */
+static inline uint8_t cell_width(enum pl_query_type type)
+{
+	return type == PL_QUERY_ADDR ? 16 : 8;
+}
+
 /* Origin of a row: the earliest time of its records, and a bit for each of their observation
  * points, as the run numbers them. */
 struct row_origin {
@@ -285,6 +291,7 @@ uint32_t pl_query_source_of(const struct stage *stage, uint32_t *number);
 
 /* schema.c. Schemas are made in the arena; false: there is no memory. */
 bool pl_query_stream_schema(struct lexer *lx, unsigned int stream, struct schema *ret);
+/* Returns the last column of the name. *ret_n (ret_n may be NULL): how many there are. */
 const struct column *pl_query_find_column(
 	const struct schema *schema, const char *name, int *ret_n);
 /* Makes rows of columns, whose names and types the caller fills in. */
@@ -348,6 +355,9 @@ uint32_t pl_query_vectors(const struct node *node);
 uint8_t pl_query_key_width(const struct node *node);
 /* Sets the offsets of the keys; returns the bytes of all, with the words in front. */
 uint32_t pl_query_lay_out_keys(struct key *keys, uint32_t n);
+/* Sets the type of a column that has the values of the expression; and what a column of records says
+ * about them. */
+void pl_query_describe(struct column *column, const struct node *node);
 const char *pl_query_agg_name(enum agg_kind kind);
 /* Returns the enum agg_kind; -1: no aggregate has the name. */
 int pl_query_find_agg(const char *name);
@@ -378,6 +388,8 @@ const struct node *pl_query_check_beside(
  * false when it is no such word. *ret is NULL after an error. */
 bool pl_query_check_word(
 	struct checker *c, const struct ast *ast, const struct node *with, const struct node **ret);
+/* True for the name of a column. */
+bool pl_query_is_column(const struct checker *c, const struct ast *ast);
 /* True when it tests the hops of a path one by one. */
 bool pl_query_is_hop_test(const struct checker *c, const struct ast *ast);
 /* Returns NULL without an error when there is no such column. */

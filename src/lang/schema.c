@@ -214,6 +214,8 @@ bool pl_query_row_schema(struct lexer *lx, uint32_t n, struct schema *ret)
 			.offset = ROW_HEAD + i * CELL_BYTES,
 			.absent = i < PL_QUERY_COLUMNS_MAX ? (int8_t)i : -1,
 			.mask = UINT64_MAX,
+			.is = 1,
+			.or_is = 1,
 		};
 	}
 	return true;
@@ -230,18 +232,19 @@ static bool has_name(const struct column *column, const char *name)
 	       strcmp(column->name, name + n + 1) == 0;
 }
 
-/* *ret_n: how many there are of the name. */
 const struct column *pl_query_find_column(const struct schema *schema, const char *name, int *ret_n)
 {
 	const struct column *found = NULL;
+	int n = 0;
 
-	*ret_n = 0;
 	for (uint32_t i = 0; i < schema->n; i++) {
 		if (has_name(&schema->columns[i], name)) {
-			(*ret_n)++;
+			n++;
 			found = &schema->columns[i];
 		}
 	}
+	if (ret_n != NULL)
+		*ret_n = n;
 	return found;
 }
 

@@ -7,11 +7,6 @@
 #include "base/prefetch.h"
 #include "query/run.h"
 
-static uint8_t cell_width(const struct node *node)
-{
-	return node->type == PL_QUERY_ADDR ? 16 : 8;
-}
-
 static struct table *table_of(const struct stage_run *s, const struct agg *agg)
 {
 	return &s->groups.distinct[agg - s->stage->aggs];
@@ -30,7 +25,7 @@ int pl_query_distinct_init(struct pl_query_run *run, struct stage_run *s, uint32
 	int r;
 
 	for (uint32_t a = 0; a < agg->n_args; a++)
-		key_bytes += cell_width(agg->args[a]);
+		key_bytes += cell_width(agg->args[a]->type);
 	r = pl_query_table_init(&s->groups.distinct[i], run->config.max_distinct, key_bytes,
 		key_bytes + (uint32_t)sizeof(struct link), run->config.seed);
 	run->bytes += pl_query_table_bytes(&s->groups.distinct[i]);
@@ -77,7 +72,7 @@ static bool put_argument(struct pl_query_run *run, const struct node *arg, uint3
 	const struct vector *v = &run->eval.vectors[0];
 	uint8_t *to = run->keys + at;
 
-	if (pl_query_keys_copy(run, arg, cell_width(arg), at, stride, rows))
+	if (pl_query_keys_copy(run, arg, cell_width(arg->type), at, stride, rows))
 		return false;
 	pl_query_eval(&run->eval, arg, rows, 0);
 	for (uint32_t k = 0; k < rows->n; k++, to += stride) {
@@ -126,7 +121,7 @@ void pl_query_distinct_add(struct pl_query_run *run, struct stage_run *s, const 
 	}
 	for (uint32_t a = 0; a < agg->n_args; a++) {
 		some_absent |= put_argument(run, agg->args[a], at, t->key_bytes, rows, left_out);
-		at += cell_width(agg->args[a]);
+		at += cell_width(agg->args[a]->type);
 	}
 	if (some_absent) {
 		n = close_up(run->keys, t->key_bytes, left_out, entries, n, of);
