@@ -13,27 +13,6 @@ const char *pl_query_dialect_name(enum pl_query_dialect dialect)
 	return names[dialect];
 }
 
-void pl_export_refuse(struct exporter *e, uint32_t at, const char *what)
-{
-	if (e->failed)
-		return;
-	e->failed = true;
-	pl_query_fail(&e->lx, at, "%s not translate to %s", what,
-		e->dialect == PL_QUERY_CLICKHOUSE ? "ClickHouse"
-		: e->dialect == PL_QUERY_FLINK    ? "Flink SQL"
-						  : "DuckDB");
-}
-
-/* Names of the language have letters, digits and "_" only. */
-void pl_export_name(struct exporter *e, const char *name)
-{
-	const char mark = e->dialect == PL_QUERY_DUCKDB ? '"' : '`';
-
-	pl_buf_chr(e->out, mark);
-	pl_buf_str(e->out, name);
-	pl_buf_chr(e->out, mark);
-}
-
 /* ---- windows ---- */
 
 static bool windowed(const struct exporter *e)
@@ -357,7 +336,6 @@ static void put_numbers(struct exporter *e)
 	pl_buf_str(e->out, ") AS row_num FROM (\n");
 }
 
-/* LIMIT applies to each window. */
 /* Refuses to order by addresses that are texts, whose order differs. */
 static void check_order(struct exporter *e)
 {

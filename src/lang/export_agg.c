@@ -2,6 +2,58 @@
 /* Aggregates in SQL. */
 #include "lang/export_state.h"
 
+/* What stands around the arguments of an aggregate. */
+struct form {
+	const char *begin, *end; /* NULL: it has none; ")" */
+};
+
+static const struct form forms[PL_QUERY_DIALECTS][AGG_FOLD + 1] = {
+	[PL_QUERY_CLICKHOUSE] = { [AGG_COUNT] = { "count(", NULL },
+		[AGG_COUNT_DISTINCT] = { "uniqExact(", NULL },
+		[AGG_SUM] = { "sum(", NULL },
+		[AGG_MIN] = { "min(", NULL },
+		[AGG_MAX] = { "max(", NULL },
+		[AGG_AVG] = { "avg(", NULL },
+		[AGG_STDDEV] = { "stddevPopStable(", NULL },
+		[AGG_FIRST] = { "argMin(", NULL },
+		[AGG_LAST] = { "argMax(", NULL },
+		[AGG_BIT_OR] = { "groupBitOr(", NULL },
+		[AGG_APPROX_DISTINCT] = { "uniqCombined(", NULL },
+		[AGG_QUANTILE] = { "quantileExactLow(", NULL },
+		[AGG_TOPK] = { "topK(", NULL },
+		[AGG_HIST] = { "sumMap(map(roundToExp2(", "), toUInt64(1)))" } },
+	[PL_QUERY_FLINK] = { [AGG_COUNT] = { "COUNT(", NULL },
+		[AGG_COUNT_DISTINCT] = { "COUNT(DISTINCT ", NULL },
+		[AGG_SUM] = { "SUM(", NULL },
+		[AGG_MIN] = { "MIN(", NULL },
+		[AGG_MAX] = { "MAX(", NULL },
+		[AGG_AVG] = { "AVG(CAST(", " AS DOUBLE))" },
+		[AGG_STDDEV] = { "STDDEV_POP(CAST(", " AS DOUBLE))" },
+		[AGG_APPROX_DISTINCT] = { "COUNT(DISTINCT ", NULL } },
+	[PL_QUERY_DUCKDB] = { [AGG_COUNT] = { "count(", NULL },
+		[AGG_COUNT_DISTINCT] = { "count(DISTINCT ", NULL },
+		[AGG_SUM] = { "sum(", NULL },
+		[AGG_MIN] = { "min(", NULL },
+		[AGG_MAX] = { "max(", NULL },
+		[AGG_AVG] = { "avg(", NULL },
+		[AGG_STDDEV] = { "stddev_pop(", NULL },
+		[AGG_FIRST] = { "arg_min(", NULL },
+		[AGG_LAST] = { "arg_max(", NULL },
+		[AGG_BIT_OR] = { "bit_or(", NULL },
+		[AGG_APPROX_DISTINCT] = { "count(DISTINCT ", NULL },
+		[AGG_QUANTILE] = { "quantile_disc(", NULL } },
+};
+
+/* Aggregates that some dialect does not have, for pl_export_refuse. */
+static const char *const refused[] = { [AGG_FIRST] = "first and last by event time do",
+	[AGG_LAST] = "first and last by event time do",
+	[AGG_BIT_OR] = "bit_or does",
+	[AGG_QUANTILE] = "quantile does",
+	[AGG_TOPK] = "lists, which topk and hist make, do",
+	[AGG_HIST] = "lists, which topk and hist make, do",
+	[AGG_EWMA] = "ewma does",
+	[AGG_FOLD] = "folds do" };
+
 static void put_call(struct exporter *e, const char *begin, const struct agg *agg, const char *end)
 {
 	pl_buf_str(e->out, begin);
@@ -12,16 +64,6 @@ static void put_call(struct exporter *e, const char *begin, const struct agg *ag
 	pl_buf_str(e->out, end);
 }
 
-/* Writes the function of that name, by the kind of the aggregate. */
-static void put_named(
-	struct exporter *e, const struct agg *agg, const char *const *names, size_t n_names)
-{
-	if (agg->kind >= n_names || names[agg->kind] == NULL)
-		pl_export_refuse(e, agg->at, "this aggregate does");
-	else
-		put_call(e, names[agg->kind], agg, ")");
-}
-
 /* The value at the least or largest time. */
 static void put_by_time(struct exporter *e, const char *begin, const struct agg *agg)
 {
@@ -30,42 +72,21 @@ static void put_by_time(struct exporter *e, const char *begin, const struct agg 
 	pl_buf_chr(e->out, ')');
 }
 
-static void for_clickhouse(struct exporter *e, const struct agg *agg)
+/* An aggregate with a number beside its argument: quantile and topk. */
+static void put_with_number(struct exporter *e, const char *begin, const struct agg *agg)
 {
-	static const char *const names[] = { [AGG_COUNT] = "count(",
-		[AGG_COUNT_DISTINCT] = "uniqExact(",
-		[AGG_SUM] = "sum(",
-		[AGG_MIN] = "min(",
-		[AGG_MAX] = "max(",
-		[AGG_AVG] = "avg(",
-		[AGG_STDDEV] = "stddevPopStable(",
-		[AGG_FIRST] = "argMin(",
-		[AGG_LAST] = "argMax(",
-		[AGG_BIT_OR] = "groupBitOr(",
-		[AGG_APPROX_DISTINCT] = "uniqCombined(",
-		[AGG_HIST] = "sumMap(map(roundToExp2(" };
-
-	switch (agg->kind) {
-	case AGG_QUANTILE:
-		pl_buf_str(e->out, "quantileExactLow(");
+	if (e->dialect == PL_QUERY_DUCKDB) {
+		put_call(e, begin, agg, ", ");
 		pl_buf_double(e->out, agg->q);
-		put_call(e, ")(", agg, ")");
-		break;
-	case AGG_TOPK:
-		pl_buf_printf(e->out, "topK(%u, 4, 'counts'", agg->k);
-		put_call(e, ")(", agg, ")");
-		break;
-	case AGG_FIRST:
-	case AGG_LAST:
-		put_by_time(e, names[agg->kind], agg);
-		break;
-	case AGG_HIST:
-		put_call(e, names[agg->kind], agg, "), toUInt64(1)))");
-		break;
-	default:
-		put_named(e, agg, names, sizeof(names) / sizeof(names[0]));
-		break;
+		pl_buf_chr(e->out, ')');
+		return;
 	}
+	pl_buf_str(e->out, begin);
+	if (agg->kind == AGG_TOPK)
+		pl_buf_printf(e->out, "%u, 4, 'counts'", agg->k);
+	else
+		pl_buf_double(e->out, agg->q);
+	put_call(e, ")(", agg, ")");
 }
 
 /* Distinct tuples are distinct texts: COUNT(DISTINCT …) takes one value. */
@@ -97,100 +118,22 @@ static void put_tuple_of_duckdb(struct exporter *e, const struct agg *agg)
 	put_call(e, some ? " THEN (" : "count(DISTINCT (", agg, some ? ") END)" : "))");
 }
 
-static void for_duckdb(struct exporter *e, const struct agg *agg)
-{
-	static const char *const names[] = { [AGG_SUM] = "sum(",
-		[AGG_MIN] = "min(",
-		[AGG_MAX] = "max(",
-		[AGG_AVG] = "avg(",
-		[AGG_STDDEV] = "stddev_pop(",
-		[AGG_FIRST] = "arg_min(",
-		[AGG_LAST] = "arg_max(",
-		[AGG_BIT_OR] = "bit_or(" };
-
-	switch (agg->kind) {
-	case AGG_COUNT:
-		put_call(e, "count(", agg, agg->n_args == 0 ? "*)" : ")");
-		break;
-	case AGG_COUNT_DISTINCT:
-	case AGG_APPROX_DISTINCT:
-		if (agg->n_args > 1)
-			put_tuple_of_duckdb(e, agg);
-		else
-			put_call(e, "count(DISTINCT ", agg, ")");
-		break;
-	case AGG_QUANTILE:
-		put_call(e, "quantile_disc(", agg, ", ");
-		pl_buf_double(e->out, agg->q);
-		pl_buf_chr(e->out, ')');
-		break;
-	case AGG_FIRST:
-	case AGG_LAST:
-		put_by_time(e, names[agg->kind], agg);
-		break;
-	case AGG_TOPK:
-	case AGG_HIST:
-		pl_export_refuse(e, agg->at, "lists, which topk and hist make, do");
-		break;
-	default:
-		put_named(e, agg, names, sizeof(names) / sizeof(names[0]));
-		break;
-	}
-}
-
-static void for_flink(struct exporter *e, const struct agg *agg)
-{
-	static const char *const names[] = { [AGG_APPROX_DISTINCT] = "COUNT(DISTINCT ",
-		[AGG_SUM] = "SUM(",
-		[AGG_MIN] = "MIN(",
-		[AGG_MAX] = "MAX(" };
-
-	switch (agg->kind) {
-	case AGG_COUNT:
-		put_call(e, "COUNT(", agg, agg->n_args == 0 ? "*)" : ")");
-		break;
-	case AGG_COUNT_DISTINCT:
-		if (agg->n_args > 1)
-			put_tuple(e, agg);
-		else
-			put_call(e, "COUNT(DISTINCT ", agg, ")");
-		break;
-	case AGG_AVG:
-		put_call(e, "AVG(CAST(", agg, " AS DOUBLE))");
-		break;
-	case AGG_STDDEV:
-		put_call(e, "STDDEV_POP(CAST(", agg, " AS DOUBLE))");
-		break;
-	case AGG_QUANTILE:
-		pl_export_refuse(e, agg->at, "quantile does");
-		break;
-	case AGG_FIRST:
-	case AGG_LAST:
-		pl_export_refuse(e, agg->at, "first and last by event time do");
-		break;
-	case AGG_BIT_OR:
-		pl_export_refuse(e, agg->at, "bit_or does");
-		break;
-	case AGG_TOPK:
-	case AGG_HIST:
-		pl_export_refuse(e, agg->at, "lists, which topk and hist make, do");
-		break;
-	default:
-		put_named(e, agg, names, sizeof(names) / sizeof(names[0]));
-		break;
-	}
-}
-
 void pl_export_agg(struct exporter *e, const struct agg *agg)
 {
-	if (agg->kind == AGG_EWMA)
-		pl_export_refuse(e, agg->at, "ewma does");
-	else if (agg->kind == AGG_FOLD)
-		pl_export_refuse(e, agg->at, "folds do");
-	else if (e->dialect == PL_QUERY_CLICKHOUSE)
-		for_clickhouse(e, agg);
-	else if (e->dialect == PL_QUERY_DUCKDB)
-		for_duckdb(e, agg);
+	const struct form *form = &forms[e->dialect][agg->kind];
+	const char *end = form->end != NULL ? form->end : ")";
+
+	if (form->begin == NULL)
+		pl_export_refuse(e, agg->at, refused[agg->kind]);
+	else if (agg->kind == AGG_FIRST || agg->kind == AGG_LAST)
+		put_by_time(e, form->begin, agg);
+	else if (agg->kind == AGG_QUANTILE || agg->kind == AGG_TOPK)
+		put_with_number(e, form->begin, agg);
+	else if (agg->n_args > 1 && e->dialect == PL_QUERY_FLINK)
+		put_tuple(e, agg);
+	else if (agg->n_args > 1 && e->dialect == PL_QUERY_DUCKDB)
+		put_tuple_of_duckdb(e, agg);
 	else
-		for_flink(e, agg);
+		put_call(e, form->begin, agg,
+			agg->n_args == 0 && e->dialect != PL_QUERY_CLICKHOUSE ? "*)" : end);
 }

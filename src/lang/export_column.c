@@ -4,6 +4,27 @@
 
 #include "lang/export_state.h"
 
+void pl_export_refuse(struct exporter *e, uint32_t at, const char *what)
+{
+	if (e->failed)
+		return;
+	e->failed = true;
+	pl_query_fail(&e->lx, at, "%s not translate to %s", what,
+		e->dialect == PL_QUERY_CLICKHOUSE ? "ClickHouse"
+		: e->dialect == PL_QUERY_FLINK    ? "Flink SQL"
+						  : "DuckDB");
+}
+
+/* Names of the language have letters, digits and "_" only. */
+void pl_export_name(struct exporter *e, const char *name)
+{
+	const char mark = e->dialect == PL_QUERY_DUCKDB ? '"' : '`';
+
+	pl_buf_chr(e->out, mark);
+	pl_buf_str(e->out, name);
+	pl_buf_chr(e->out, mark);
+}
+
 void pl_export_number(struct exporter *e, uint64_t value, uint32_t at)
 {
 	if (e->dialect == PL_QUERY_FLINK && value > INT64_MAX)
