@@ -77,22 +77,18 @@ static void put_test(struct pl_buf *out, const struct node *node)
 	}
 }
 
-static const char *infix(const struct node *node)
+/* Writes the operands. */
+static void put_operands(
+	struct pl_buf *out, const char *begin, const struct node *node, const char *between)
 {
-	static const char *const signs[] = { [N_ADD] = " + ",
-		[N_SUB] = " - ",
-		[N_MUL] = " * ",
-		[N_DIV] = " / ",
-		[N_MOD] = " % ",
-		[N_BIT_AND] = " & ",
-		[N_BIT_OR] = " | ",
-		[N_AND] = " and ",
-		[N_OR] = " or ",
-		[N_COALESCE] = ", ",
-		[N_LEAST] = ", ",
-		[N_GREATEST] = ", " };
+	const struct node *const operands[] = { node->a, node->b, node->c };
 
-	return signs[node->op];
+	pl_buf_str(out, begin);
+	for (unsigned int i = 0; i < 3 && operands[i] != NULL; i++) {
+		pl_buf_str(out, i > 0 ? between : "");
+		pl_query_put_node(out, operands[i]);
+	}
+	pl_buf_chr(out, ')');
 }
 
 void pl_query_put_node(struct pl_buf *out, const struct node *node)
@@ -102,10 +98,22 @@ void pl_query_put_node(struct pl_buf *out, const struct node *node)
 		[N_TO_SIGNED] = "signed(",
 		[N_TO_DOUBLE] = "double(",
 		[N_V4] = "v4(",
+		[N_COALESCE] = "coalesce(",
+		[N_IF] = "if(",
 		[N_ABS] = "abs(",
-
+		[N_LEAST] = "least(",
+		[N_GREATEST] = "greatest(",
 		[N_EXISTS] = "exists(" };
-	char bits[16];
+	static const char *const signs[] = { [N_ADD] = " + ",
+		[N_SUB] = " - ",
+		[N_MUL] = " * ",
+		[N_DIV] = " / ",
+		[N_MOD] = " % ",
+		[N_BIT_AND] = " & ",
+		[N_BIT_OR] = " | ",
+		[N_AND] = " and ",
+		[N_OR] = " or " };
+	char sign[8];
 
 	switch (node->op) {
 	case N_CONST:
@@ -121,51 +129,22 @@ void pl_query_put_node(struct pl_buf *out, const struct node *node)
 		pl_query_put_node(out, node->a);
 		pl_buf_str(out, " in ");
 		put_addr(out, &node->addr);
-		snprintf(bits, sizeof(bits), "/%d",
+		pl_buf_printf(out, "/%d",
 			pl_addr_is_v4(&node->addr) && node->bits >= 96 ? node->bits - 96
 								       : node->bits);
-		pl_buf_str(out, bits);
-		break;
-	case N_NEG:
-	case N_NOT:
-	case N_TO_SIGNED:
-	case N_TO_DOUBLE:
-	case N_V4:
-	case N_ABS:
-	case N_EXISTS:
-		pl_buf_str(out, functions[node->op]);
-		pl_query_put_node(out, node->a);
-		pl_buf_chr(out, ')');
-		break;
-	case N_IF:
-		pl_buf_str(out, "if(");
-		pl_query_put_node(out, node->a);
-		pl_buf_str(out, ", ");
-		pl_query_put_node(out, node->b);
-		pl_buf_str(out, ", ");
-		pl_query_put_node(out, node->c);
-		pl_buf_chr(out, ')');
 		break;
 	case N_EACH_HOP:
-		pl_buf_str(out, node->invert ? "all hops (" : "any hop (");
-		pl_query_put_node(out, node->a);
-		pl_buf_chr(out, ')');
+		put_operands(out, node->invert ? "all hops (" : "any hop (", node, "");
+		break;
+	case N_COMPARE:
+		snprintf(sign, sizeof(sign), " %s ", pl_query_operator(node->compare));
+		put_operands(out, "(", node, sign);
 		break;
 	default:
-		pl_buf_str(out, node->op == N_COALESCE   ? "coalesce("
-				: node->op == N_LEAST    ? "least("
-				: node->op == N_GREATEST ? "greatest("
-							 : "(");
-		pl_query_put_node(out, node->a);
-		if (node->op == N_COMPARE) {
-			pl_buf_chr(out, ' ');
-			pl_buf_str(out, pl_query_operator(node->compare));
-			pl_buf_chr(out, ' ');
-		} else {
-			pl_buf_str(out, infix(node));
-		}
-		pl_query_put_node(out, node->b);
-		pl_buf_chr(out, ')');
+		if (functions[node->op] != NULL)
+			put_operands(out, functions[node->op], node, ", ");
+		else
+			put_operands(out, "(", node, signs[node->op]);
 		break;
 	}
 }

@@ -247,12 +247,11 @@ static void put_v4(struct exporter *e, const struct node *node)
 	static const char *const divisors[] = { "16777216", "65536", "256", "1" };
 	const bool wide = !narrow(node->a);
 
-	if (wide)
+	if (wide) {
 		pl_buf_str(e->out, "CASE WHEN ");
-	if (wide)
 		pl_export_node(e, node->a, false);
-	if (wide)
 		pl_buf_str(e->out, " <= 4294967295 THEN ");
+	}
 	if (e->dialect == PL_QUERY_CLICKHOUSE) {
 		pl_buf_str(e->out, "IPv4ToIPv6(toIPv4(toUInt32(");
 		pl_export_node(e, node->a, false);
@@ -384,6 +383,11 @@ static void put_extreme(struct exporter *e, const struct node *node)
 
 void pl_export_node(struct exporter *e, const struct node *node, bool filter)
 {
+	static const char *const functions[] = {
+		[N_NEG] = "-(", [N_NOT] = "NOT (", [N_COALESCE] = "COALESCE(", [N_ABS] = "ABS("
+	};
+	static const char *const signs[] = { [N_ADD] = " + ", [N_SUB] = " - ", [N_MUL] = " * " };
+
 	switch (node->op) {
 	case N_CONST:
 		put_constant(e, node);
@@ -401,19 +405,15 @@ void pl_export_node(struct exporter *e, const struct node *node, bool filter)
 		put_prefix(e, node);
 		break;
 	case N_NEG:
-		put_function(e, node, "-(");
-		break;
 	case N_NOT:
-		put_function(e, node, "NOT (");
+	case N_COALESCE:
+	case N_ABS:
+		put_function(e, node, functions[node->op]);
 		break;
 	case N_ADD:
-		put_infix(e, node, " + ");
-		break;
 	case N_SUB:
-		put_infix(e, node, " - ");
-		break;
 	case N_MUL:
-		put_infix(e, node, " * ");
+		put_infix(e, node, signs[node->op]);
 		break;
 	case N_DIV:
 	case N_MOD:
@@ -444,14 +444,8 @@ void pl_export_node(struct exporter *e, const struct node *node, bool filter)
 	case N_V4:
 		put_v4(e, node);
 		break;
-	case N_COALESCE:
-		put_function(e, node, "COALESCE(");
-		break;
 	case N_IF:
 		put_choice(e, node);
-		break;
-	case N_ABS:
-		put_function(e, node, "ABS(");
 		break;
 	case N_LEAST:
 	case N_GREATEST:

@@ -13,11 +13,16 @@ static const struct {
 	const char *name;
 	uint32_t size;
 	enum pl_record_kind kind;
+	uint32_t ts_at, present_at;
 } records[] = {
-	[PL_QUERY_PATHS - PL_FLAT_MAX] = { "paths", sizeof(struct pl_query_path), PL_KIND_PATH },
-	[PL_QUERY_HOPS - PL_FLAT_MAX] = { "hops", sizeof(struct pl_query_hop), PL_KIND_HOP },
-	[PL_QUERY_EVENTS - PL_FLAT_MAX] = { "events", sizeof(struct pl_event), PL_KIND_EVENT },
-	[PL_QUERY_VALUES - PL_FLAT_MAX] = { "values", sizeof(struct pl_value), PL_KIND_VALUE },
+	[PL_QUERY_PATHS - PL_FLAT_MAX] = { "paths", sizeof(struct pl_query_path), PL_KIND_PATH,
+		offsetof(struct pl_path, ts_ns), offsetof(struct pl_path, present) },
+	[PL_QUERY_HOPS - PL_FLAT_MAX] = { "hops", sizeof(struct pl_query_hop), PL_KIND_HOP,
+		offsetof(struct pl_hop, ts_ns), offsetof(struct pl_hop, present) },
+	[PL_QUERY_EVENTS - PL_FLAT_MAX] = { "events", sizeof(struct pl_event), PL_KIND_EVENT,
+		offsetof(struct pl_event, ts_ns), offsetof(struct pl_event, present) },
+	[PL_QUERY_VALUES - PL_FLAT_MAX] = { "values", sizeof(struct pl_value), PL_KIND_VALUE,
+		offsetof(struct pl_value, ts_ns), offsetof(struct pl_value, present) },
 };
 
 /* Bytes 36 to 39 of a path with a version: there is one. The other fields of a path are there then. */
@@ -216,15 +221,6 @@ static bool add_flags(struct lexer *lx, struct schema *s, uint32_t base, bool of
 	return true;
 }
 
-static bool has(const struct schema *s, const char *name)
-{
-	for (uint32_t i = 0; i < s->n; i++) {
-		if (strcmp(s->columns[i].name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Adds to a hop the columns of its path whose names the hop does not have. */
 static void add_path_of_hop(struct schema *s)
 {
@@ -235,7 +231,7 @@ static void add_path_of_hop(struct schema *s)
 	for (size_t i = 0; i < n; i++) {
 		struct column *c = &s->columns[s->n];
 
-		if (!is_column(&fields[i]) || has(s, fields[i].name))
+		if (!is_column(&fields[i]) || pl_query_find_column(s, fields[i].name, NULL) != NULL)
 			continue;
 		add(s, &fields[i], base, offsetof(struct pl_path, present));
 		c->of_path = true;
@@ -263,25 +259,6 @@ static const struct pl_field of_hop[] = {
 		.present = PL_HOP_HAS_path_id },
 };
 
-static const struct pl_field ts_of[PL_KIND_MAX] = {
-	[PL_KIND_PATH] = { .name = "ts",
-		.unit = "ns",
-		.offset = offsetof(struct pl_path, ts_ns),
-		.form = PL_FORM_U64 },
-	[PL_KIND_HOP] = { .name = "ts",
-		.unit = "ns",
-		.offset = offsetof(struct pl_hop, ts_ns),
-		.form = PL_FORM_U64 },
-	[PL_KIND_EVENT] = { .name = "ts",
-		.unit = "ns",
-		.offset = offsetof(struct pl_event, ts_ns),
-		.form = PL_FORM_U64 },
-	[PL_KIND_VALUE] = { .name = "ts",
-		.unit = "ns",
-		.offset = offsetof(struct pl_value, ts_ns),
-		.form = PL_FORM_U64 },
-};
-
 static bool make(struct lexer *lx, struct schema *ret)
 {
 	size_t n = 0;
@@ -299,26 +276,27 @@ static bool make(struct lexer *lx, struct schema *ret)
 
 bool pl_query_record_schema(struct lexer *lx, unsigned int stream, struct schema *ret)
 {
-	static const uint32_t present_at[] = { [PL_KIND_PATH] = offsetof(struct pl_path, present),
-		[PL_KIND_HOP] = offsetof(struct pl_hop, present),
-		[PL_KIND_EVENT] = offsetof(struct pl_event, present),
-		[PL_KIND_VALUE] = offsetof(struct pl_value, present) };
 	const enum pl_record_kind kind = records[stream - PL_FLAT_MAX].kind;
+	const uint32_t present_at = records[stream - PL_FLAT_MAX].present_at;
+	const struct pl_field ts = { .name = "ts",
+		.unit = "ns",
+		.offset = records[stream - PL_FLAT_MAX].ts_at,
+		.form = PL_FORM_U64 };
 
 	if (!make(lx, ret))
 		return false;
 	ret->size = pl_query_stream_size(stream);
 	if (kind == PL_KIND_HOP)
-		add(ret, &of_hop[0], 0, present_at[kind]);
-	add_fields(ret, kind, present_at[kind]);
+		add(ret, &of_hop[0], 0, present_at);
+	add_fields(ret, kind, present_at);
 	ret->n_plain = ret->n;
-	add(ret, &ts_of[kind], 0, present_at[kind]);
+	add(ret, &ts, 0, present_at);
 	if (kind == PL_KIND_PATH)
 		return add_flags(lx, ret, 0, false);
 	if (kind == PL_KIND_EVENT || kind == PL_KIND_VALUE)
 		return true;
 	for (size_t i = 1; i < sizeof(of_hop) / sizeof(of_hop[0]); i++)
-		add(ret, &of_hop[i], 0, present_at[kind]);
+		add(ret, &of_hop[i], 0, present_at);
 	add_path_of_hop(ret);
 	return add_flags(lx, ret, offsetof(struct pl_query_hop, path), true);
 }
