@@ -120,6 +120,8 @@ struct ast_select *pl_query_parse_nested(struct lexer *lx);
 /* Parses AS name, if it is there; and ON keys [WITHIN 100ms]. */
 void pl_query_parse_alias(struct lexer *lx, struct ast_source *source);
 void pl_query_parse_on(struct lexer *lx, struct ast_source *source);
+/* Parses [INNER | LEFT | ANTI] JOIN, if it is there. */
+bool pl_query_parse_join(struct lexer *lx, enum join_kind *ret);
 int pl_query_parse_duration(struct lexer *lx, uint64_t *ret);
 /* Parses the step of a window whose length is known; the window becomes HOP. */
 int pl_query_parse_step(struct lexer *lx, struct ast_window *window);

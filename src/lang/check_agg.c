@@ -167,6 +167,23 @@ static bool makes_agg(struct checker *c, struct agg *agg, const struct ast *ast)
 	return true;
 }
 
+struct column *pl_query_add_agg(struct checker *c, const struct agg *agg, const char *name)
+{
+	struct stage *stage = c->stage;
+	struct column *column = &stage->groups.columns[stage->n_keys + stage->n_aggs];
+
+	if (stage->n_keys + stage->n_aggs == PL_QUERY_COLUMNS_MAX) {
+		pl_query_check_error(
+			c, agg->at, "more than %d keys and aggregates", PL_QUERY_COLUMNS_MAX);
+		return NULL;
+	}
+	column->name = name;
+	column->type = agg->type;
+	column->width = cell_width(agg->type);
+	stage->aggs[stage->n_aggs++] = *agg;
+	return column;
+}
+
 /* The number of the aggregate in the stage, which each has once; -1 after an error. */
 int pl_query_check_agg(struct checker *c, const struct ast *ast)
 {
@@ -181,28 +198,21 @@ int pl_query_check_agg(struct checker *c, const struct ast *ast)
 		if (same_agg(&stage->aggs[i], &agg))
 			return (int)i;
 	}
-	if (stage->n_keys + stage->n_aggs == PL_QUERY_COLUMNS_MAX) {
-		pl_query_check_error(
-			c, ast->at, "more than %d keys and aggregates", PL_QUERY_COLUMNS_MAX);
-		return -1;
-	}
 	arg = agg.n_args > 0 ? agg.args[0]->type : PL_QUERY_UNSIGNED;
 	agg.type = result_type(agg.kind, arg);
 	agg.size = acc_size(agg.kind, arg, agg.k);
 	agg.offset = stage->acc_bytes;
 	stage->acc_bytes += agg.size;
-	column = &stage->groups.columns[stage->n_keys + stage->n_aggs];
-	column->name = ast->name;
-	column->type = agg.type;
-	column->width = cell_width(agg.type);
+	column = pl_query_add_agg(c, &agg, ast->name);
+	if (column == NULL)
+		return -1;
 	if (agg.n_args == 1 && agg.args[0]->op == N_COLUMN && agg.kind != AGG_COUNT &&
 		agg.kind != AGG_COUNT_DISTINCT && agg.kind != AGG_APPROX_DISTINCT &&
 		agg.kind != AGG_BIT_OR) {
 		column->unit = agg.args[0]->column->unit;
 		column->time = pl_query_is_time(agg.args[0]->column);
 	}
-	stage->aggs[stage->n_aggs] = agg;
-	return (int)stage->n_aggs++;
+	return (int)stage->n_aggs - 1;
 }
 
 /* ---- conditions that stay true once they are ---- */

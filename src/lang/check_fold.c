@@ -470,7 +470,7 @@ int pl_query_check_fold(struct checker *c, const struct ast *ast)
 	const char *name;
 	struct ast_fold *definition = pl_query_find_fold(c, ast->name, &name);
 	struct fold *fold = fold_of(c, definition);
-	struct column *column;
+	struct agg agg;
 	bool first = true;
 	int state;
 
@@ -486,23 +486,15 @@ int pl_query_check_fold(struct checker *c, const struct ast *ast)
 		if (stage->aggs[i].k == (uint32_t)state)
 			return (int)i;
 	}
-	if (stage->n_keys + stage->n_aggs == PL_QUERY_COLUMNS_MAX) {
-		pl_query_check_error(
-			c, ast->at, "more than %d keys and aggregates", PL_QUERY_COLUMNS_MAX);
-		return -1;
-	}
-	column = &stage->groups.columns[stage->n_keys + stage->n_aggs];
-	column->name = fold->states[state].name;
-	column->type = fold->row.columns[state].type;
-	column->width = cell_width(column->type);
-	stage->aggs[stage->n_aggs] = (struct agg){ .kind = AGG_FOLD,
-		.type = column->type,
+	agg = (struct agg){ .kind = AGG_FOLD,
+		.type = fold->row.columns[state].type,
 		.k = (uint32_t)state,
 		.offset = fold->offset,
 		.size = first ? (uint32_t)sizeof(struct acc_fold) + fold->n_states * CELL_BYTES : 0,
 		.at = ast->at,
 		.fold = fold };
-	return (int)stage->n_aggs++;
+	return pl_query_add_agg(c, &agg, fold->states[state].name) != NULL ? (int)stage->n_aggs - 1
+									   : -1;
 }
 
 /* Rows of sub-queries have an order when they were put in one, or as a fold made them. */

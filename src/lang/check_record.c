@@ -20,11 +20,6 @@ static const char *text_of(const struct ast *ast)
 	return ast->kind == A_NAME || ast->kind == A_TEXT ? ast->name : NULL;
 }
 
-static bool has_words(const struct column *column)
-{
-	return pl_form_word(column->form, 0) != NULL || pl_form_word(column->form, 1) != NULL;
-}
-
 static bool find_word(enum pl_form form, const char *text, uint64_t *ret)
 {
 	for (unsigned int v = 0; v < 256; v++) {
@@ -206,7 +201,7 @@ const struct node *pl_query_check_beside(
 	if (column != NULL && ast->kind == A_NUMBER && pl_form_of_flat_words(column->form))
 		return check(c, ast);
 
-	if (column != NULL && has_words(column)) {
+	if (column != NULL && pl_query_form_has_words(column->form)) {
 		if (text != NULL && find_word(column->form, text, &v))
 			return pl_query_constant(c, PL_QUERY_UNSIGNED, v, ast->at);
 		if (ast->kind != A_NAME || !pl_query_is_column(c, ast))

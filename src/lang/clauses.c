@@ -185,35 +185,40 @@ void pl_query_parse_on(struct lexer *lx, struct ast_source *source)
 	pl_query_parse_duration(lx, &source->within_ns);
 }
 
+bool pl_query_parse_join(struct lexer *lx, enum join_kind *ret)
+{
+	static const struct {
+		const char *word;
+		enum join_kind kind;
+	} kinds[] = { { "inner", J_INNER }, { "left", J_LEFT }, { "anti", J_ANTI } };
+
+	*ret = J_INNER;
+	if (pl_query_take(lx, "join"))
+		return true;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!pl_query_take(lx, kinds[i].word))
+			continue;
+		*ret = kinds[i].kind;
+		if (!pl_query_take(lx, "join"))
+			pl_query_expected(lx, lx->pipe ? "join" : "JOIN");
+		return true;
+	}
+	return false;
+}
+
 /* [INNER | LEFT | ANTI] JOIN source ON keys [WITHIN 100ms], or ZIP source, when it is there. */
 static bool parse_join(struct lexer *lx, struct ast_source **ret)
 {
-	enum join_kind kind = J_INNER;
-	bool told = true;
+	enum join_kind kind = J_ZIP;
 
-	if (pl_query_take(lx, "zip")) {
-		*ret = parse_source(lx);
-		if (*ret == NULL)
-			return false;
-		(*ret)->join = J_ZIP;
-		return lx->error == 0;
-	}
-	if (pl_query_take(lx, "left"))
-		kind = J_LEFT;
-	else if (pl_query_take(lx, "anti"))
-		kind = J_ANTI;
-	else
-		told = pl_query_take(lx, "inner");
-	if (!pl_query_take(lx, "join")) {
-		if (told)
-			pl_query_expected(lx, "JOIN");
+	if (!pl_query_take(lx, "zip") && !pl_query_parse_join(lx, &kind))
 		return false;
-	}
 	*ret = parse_source(lx);
 	if (*ret == NULL)
 		return false;
 	(*ret)->join = kind;
-	pl_query_parse_on(lx, *ret);
+	if (kind != J_ZIP)
+		pl_query_parse_on(lx, *ret);
 	return lx->error == 0;
 }
 

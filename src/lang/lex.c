@@ -305,25 +305,16 @@ bool pl_query_take_into(struct lexer *lx)
 	return true;
 }
 
-static uint32_t behind_blanks(const struct lexer *lx)
-{
-	uint32_t at = lx->pos;
-
-	while (at < lx->len && strchr(" \t\r\n", lx->text[at]) != NULL)
-		at++;
-	return at;
-}
-
 bool pl_query_name_follows(const struct lexer *lx)
 {
-	const uint32_t at = behind_blanks(lx);
+	const uint32_t at = pl_query_behind_blanks(lx, lx->pos);
 
 	return at < lx->len && pl_query_is_letter(lx->text[at]);
 }
 
 bool pl_query_follows(const struct lexer *lx, const char *word)
 {
-	const uint32_t at = behind_blanks(lx);
+	const uint32_t at = pl_query_behind_blanks(lx, lx->pos);
 
 	return word_at(lx, at, "") == strlen(word) &&
 	       strncasecmp(lx->text + at, word, strlen(word)) == 0;

@@ -101,6 +101,8 @@ bool pl_query_follows(const struct lexer *lx, const char *word);
 bool pl_query_name_follows(const struct lexer *lx);
 
 /* words.c */
+/* The place behind blanks. */
+uint32_t pl_query_behind_blanks(const struct lexer *lx, uint32_t at);
 /* True when the token is the "|" in front of a step of the pipe form, or of a misspelt step. */
 bool pl_query_at_step(const struct lexer *lx);
 /* Fails at a place of the text, unless it has failed before. Returns the error. */

@@ -217,28 +217,6 @@ static void take_zip(struct pipe *p, uint32_t at)
 	p->select->from->next = source;
 }
 
-/* Parses join, inner join, left join, anti join, if one is there. */
-static bool at_join(struct lexer *lx, enum join_kind *ret)
-{
-	static const struct {
-		const char *word;
-		enum join_kind kind;
-	} kinds[] = { { "inner", J_INNER }, { "left", J_LEFT }, { "anti", J_ANTI } };
-
-	*ret = J_INNER;
-	if (pl_query_take(lx, "join"))
-		return true;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (!pl_query_take(lx, kinds[i].word))
-			continue;
-		*ret = kinds[i].kind;
-		if (!pl_query_take(lx, "join"))
-			pl_query_expected(lx, "join");
-		return true;
-	}
-	return false;
-}
-
 static void take_map(struct pipe *p, uint32_t at)
 {
 	if (p->grouped && !wrap(p, at))
@@ -275,7 +253,7 @@ static void take_step(struct pipe *p)
 		take_group(p, at);
 	} else if (pl_query_take(lx, "distinct")) {
 		take_distinct(p, at);
-	} else if (at_join(lx, &kind)) {
+	} else if (pl_query_parse_join(lx, &kind)) {
 		take_join(p, kind, at);
 	} else if (pl_query_take(lx, "map")) {
 		take_map(p, at);

@@ -303,6 +303,8 @@ bool pl_query_is_time(const struct column *column);
 
 /* records.c, for paths, hops, events and values. */
 uint32_t pl_query_stream_size(unsigned int stream);
+/* True when values of the form are words. */
+bool pl_query_form_has_words(enum pl_form form);
 bool pl_query_record_schema(struct lexer *lx, unsigned int stream, struct schema *ret);
 /* Makes the columns of a path's hops. */
 bool pl_query_hop_schema(struct lexer *lx, struct schema *ret);
@@ -398,6 +400,8 @@ const struct node *pl_query_check_name_of_hop(struct checker *c, const struct as
 const struct node *pl_query_check_exists(struct checker *c, const struct ast *ast, check_fn *check);
 /* check_agg.c */
 int pl_query_check_agg(struct checker *c, const struct ast *ast);
+/* Adds an aggregate to the stage, and returns its column; NULL after an error. */
+struct column *pl_query_add_agg(struct checker *c, const struct agg *agg, const char *name);
 bool pl_query_monotone(const struct checker *c, const struct node *having, uint32_t *ret_at);
 /* explain.c: writes an expression as text. */
 void pl_query_put_node(struct pl_buf *out, const struct node *node);

@@ -54,10 +54,14 @@ unsigned int pl_query_find_stream(const char *name)
 
 /* ---- words ---- */
 
+bool pl_query_form_has_words(enum pl_form form)
+{
+	return pl_form_word(form, 0) != NULL || pl_form_word(form, 1) != NULL;
+}
+
 static bool has_words(enum pl_form form)
 {
-	return form == PL_FORM_HEX64 || form == PL_FORM_TEXT || pl_form_word(form, 0) != NULL ||
-	       pl_form_word(form, 1) != NULL;
+	return form == PL_FORM_HEX64 || form == PL_FORM_TEXT || pl_query_form_has_words(form);
 }
 
 bool pl_query_has_records(const char *stream)

@@ -82,13 +82,19 @@ static bool is_one_of(const char *word, const char *const *words, size_t n)
 	return false;
 }
 
+uint32_t pl_query_behind_blanks(const struct lexer *lx, uint32_t at)
+{
+	while (at < lx->len && strchr(" \t\r\n", lx->text[at]) != NULL)
+		at++;
+	return at;
+}
+
 /* The word behind `from`; an empty one where there is none. Returns where it ends. */
 static uint32_t word_behind(const struct lexer *lx, uint32_t from, char word[NAME_MAX_LEN])
 {
 	uint32_t n = 0;
 
-	while (from < lx->len && strchr(" \t\r\n", lx->text[from]) != NULL)
-		from++;
+	from = pl_query_behind_blanks(lx, from);
 	while (from + n < lx->len && n < NAME_MAX_LEN - 1 &&
 		(pl_query_is_letter(lx->text[from + n]) || pl_query_is_digit(lx->text[from + n]))) {
 		word[n] = lx->text[from + n];
@@ -100,8 +106,7 @@ static uint32_t word_behind(const struct lexer *lx, uint32_t from, char word[NAM
 
 static bool quote_behind(const struct lexer *lx, uint32_t at)
 {
-	while (at < lx->len && strchr(" \t\r\n", lx->text[at]) != NULL)
-		at++;
+	at = pl_query_behind_blanks(lx, at);
 	return at < lx->len && (lx->text[at] == '\'' || lx->text[at] == '"');
 }
 
