@@ -271,6 +271,49 @@ static void merge_quantile(struct acc_quantile *a, const struct acc_quantile *b)
 				       : a->counts[i] + b->counts[i];
 }
 
+static void merge_state(const struct fold_state *state, uint64_t *a, const uint64_t *b)
+{
+	const enum pl_query_type type = state->init->type;
+	double x, y, first = state->init->d;
+	bool less;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	if (state->merge == FOLD_ADD && type == PL_QUERY_DOUBLE) {
+		x += y - first;
+		memcpy(a, &x, sizeof(x));
+	} else if (state->merge == FOLD_ADD) {
+		*a += *b - state->init->u;
+	} else if (state->merge == FOLD_GREATEST || state->merge == FOLD_LEAST) {
+		less = type == PL_QUERY_DOUBLE   ? x < y
+		       : type == PL_QUERY_SIGNED ? (int64_t)*a < (int64_t)*b
+						 : *a < *b;
+		if (less == (state->merge == FOLD_GREATEST))
+			*a = *b;
+	}
+}
+
+static void merge_fold(const struct fold *fold, struct acc_fold *into, const struct acc_fold *from)
+{
+	if (!from->began)
+		return;
+	if (!into->began) {
+		memcpy(into, from, sizeof(*into) + (size_t)fold->n_states * CELL_BYTES);
+		return;
+	}
+	for (uint32_t i = 0; i < fold->n_states; i++) {
+		const uint64_t bit = (uint64_t)1 << i;
+
+		if (from->absent & bit)
+			continue;
+		if (into->absent & bit)
+			memcpy(into->cells[i], from->cells[i], CELL_BYTES);
+		else
+			merge_state(&fold->states[i], into->cells[i], from->cells[i]);
+		into->absent &= ~bit;
+	}
+}
+
 void pl_query_agg_merge(const struct agg *agg, uint8_t *into, const uint8_t *from)
 {
 	void *a = into + agg->offset;
@@ -324,7 +367,7 @@ void pl_query_agg_merge(const struct agg *agg, uint8_t *into, const uint8_t *fro
 		break;
 	case AGG_FOLD:
 		if (agg->size > 0)
-			pl_query_fold_merge(agg->fold, a, b);
+			merge_fold(agg->fold, a, b);
 		break;
 	}
 }

@@ -16,10 +16,6 @@ void pl_query_agg_merge(const struct agg *agg, uint8_t *into, const uint8_t *fro
 bool pl_query_agg_result(const struct agg *agg, const uint8_t *acc, void *cell,
 	struct pl_query_item *items, uint64_t *absent);
 
-/* fold.c: merges accumulators of folds whose parts can be merged in any order. */
-void pl_query_fold_merge(
-	const struct fold *fold, struct acc_fold *into, const struct acc_fold *from);
-
 /* sketch.c */
 void pl_query_approx_add(struct acc_approx *acc, uint64_t hash);
 uint64_t pl_query_approx_count(const struct acc_approx *acc);

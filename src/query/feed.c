@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/tap_counts.h"
 #include "query/texts.h"
 
 #define SHORTER_BYTES 16384 /* room for records that are shortened at once */
@@ -26,21 +27,16 @@ static bool has_time(const struct pl_query_run *run)
 /* Returns true when the time is older than the time that pairs or windows have reached. */
 static bool is_past(const struct pl_query_run *run, int64_t ts)
 {
-	for (uint32_t i = 0; i < run->query->n_stages; i++) {
-		if (run->stages[i].pairs != NULL)
-			return ts < pl_query_pairs_watermark(&run->stages[i]);
-	}
-	return pl_query_windows_past(&run->windows, ts);
+	return run->n_paired > 0 ? ts < pl_query_pairs_watermark(run->paired[0])
+				 : pl_query_windows_past(&run->windows, ts);
 }
 
 static void restart(struct pl_query_run *run)
 {
 	pl_query_run_until(run, INT64_MAX);
 	pl_query_windows_restart(&run->windows);
-	for (uint32_t i = 0; i < run->query->n_stages; i++) {
-		if (run->stages[i].pairs != NULL)
-			pl_query_pairs_restart(&run->stages[i], run->windows.watermark);
-	}
+	for (uint32_t i = 0; i < run->n_paired; i++)
+		pl_query_pairs_restart(run->paired[i], run->windows.watermark);
 	run->stats.restarts++;
 }
 
@@ -96,7 +92,10 @@ static void feed_batch(struct pl_query_run *run, unsigned int kind, const uint8_
 		if (s->stage->n_sources > 0 || s->stage->kind != kind)
 			continue;
 		of = s->stage;
-		pl_query_run_scan(run, s, records, n);
+		if (s->pairs_of != NULL)
+			pl_query_pairs_add(run, s, records, n);
+		else
+			pl_query_scan(run, s, records, n);
 	}
 	for (uint32_t i = 0; i < run->query->n_stages; i++) {
 		const struct zip *zip = run->query->stages[i]->zip;
@@ -187,6 +186,25 @@ int pl_query_feed_reports(
 	if (r == 0 && pl_query_reads(run->query, PL_QUERY_HOPS))
 		r = feed_hops(run, batch, partition);
 	return r;
+}
+
+int pl_query_feed_counts(struct pl_query_run *run, const struct pl_tap_count *counts, uint32_t n)
+{
+	const struct stage *stage = run->query->stages[0];
+
+	if (run->finished || run->query->n_stages != 1 || stage->n_sources > 0 || !stage->grouped ||
+		stage->n_folds > 0 || run->windows.spec.kind == W_SESSION)
+		return -EINVAL;
+	for (uint32_t at = 0; at < n; at += PL_QUERY_BATCH)
+		pl_query_scan_counts(
+			run, counts + at, n - at < PL_QUERY_BATCH ? n - at : PL_QUERY_BATCH);
+	return 0;
+}
+
+void pl_query_told(struct pl_query_run *run, bool on)
+{
+	run->told = on;
+	run->windows.idle_ns = on ? UINT64_MAX : run->config.idle_ns;
 }
 
 void pl_query_clock(struct pl_query_run *run, uint64_t real_ns)

@@ -50,7 +50,6 @@ void pl_query_folds_done(struct pl_query_run *run)
 /* Gives a row of a stream's records to the sink, or keeps it until its window closes. */
 static void give_one(struct pl_query_run *run, struct stage_run *s, uint32_t slot, uint8_t *row)
 {
-	struct pane *pane = &run->windows.panes[slot];
 	const uint64_t head = slot;
 
 	if (pl_query_rows_kept(run, s) || s->stage->has_limit) {
@@ -60,18 +59,11 @@ static void give_one(struct pl_query_run *run, struct stage_run *s, uint32_t slo
 		memcpy(run->fold.kept, &head, sizeof(head));
 		memcpy(run->fold.kept + sizeof(head), row, s->stage->out.size);
 		if (!pl_query_rows_add(run, &s->emitted, run->fold.kept, 1))
-			pane->incomplete = true;
+			run->windows.panes[slot].incomplete = true;
 		run->row.incomplete = before;
 		return;
 	}
-	run->row = (struct pl_query_row){ .windowed = run->windows.spec.kind != W_NONE,
-		.incomplete = pane->incomplete };
-	if (run->row.windowed)
-		pl_query_windows_of_slot(&run->windows, slot, &run->row.start_ns, &run->row.end_ns);
-	if (window_lacks(run, run->row.start_ns, run->row.end_ns))
-		run->row.incomplete = true;
-	if (s->pairs != NULL && pl_query_pairs_incomplete(s, run->row.start_ns, run->row.end_ns))
-		run->row.incomplete = true;
+	run->row = pl_query_row_of_pane(run, s, slot);
 	pl_query_rows_give(run, s, row, 1);
 }
 
@@ -79,17 +71,9 @@ void pl_query_folds_give(struct pl_query_run *run, struct stage_run *s)
 {
 	const struct stage *stage = s->stage;
 	struct fold_room *room = &run->fold;
-	struct rows rows = { run->cells, stage->groups.size, room->n, NULL };
+	const struct rows rows = pl_query_rows_of_groups(run, stage, room->n, room->sel);
 
 	room->n = 0;
-	if (stage->having != NULL) {
-		rows.n = pl_query_filter(&run->eval, stage->having, &rows, room->sel);
-		rows.sel = room->sel;
-	}
-	if (rows.n == 0)
-		return;
-	pl_query_rows_make(run, stage->items, stage->n_items, &rows, run->out_cells);
-	pl_query_origins_copy(&rows, run->out_cells, stage->out.size);
 	if (stage->n_sources > 0 || run->closing) {
 		pl_query_rows_give(run, s, run->out_cells, rows.n);
 		return;
@@ -99,7 +83,7 @@ void pl_query_folds_give(struct pl_query_run *run, struct stage_run *s)
 
 		memcpy(&slot, table_at(&s->groups.table, room->entries[at]), sizeof(slot));
 		if (s->zip_of != NULL)
-			pl_query_zip_add(run, s, room->records[at],
+			pl_query_rows_zip(run, s, room->records[at],
 				run->windows.panes[slot].incomplete || run->eval.no_text > 0,
 				run->out_cells + (size_t)k * stage->out.size);
 		else
@@ -275,48 +259,12 @@ void pl_query_folds_end(struct pl_query_run *run, struct stage_run *s, uint32_t 
 	}
 }
 
-/* ---- two parts ---- */
-
-static void merge_one(const struct fold_state *state, uint64_t *a, const uint64_t *b)
+void pl_query_folds_close(struct pl_query_run *run, struct stage_run *s, uint32_t next)
 {
-	const enum pl_query_type type = state->init->type;
-	double x, y, first = state->init->d;
-	bool less;
-
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
-	if (state->merge == FOLD_ADD && type == PL_QUERY_DOUBLE) {
-		x += y - first;
-		memcpy(a, &x, sizeof(x));
-	} else if (state->merge == FOLD_ADD) {
-		*a += *b - state->init->u;
-	} else if (state->merge == FOLD_GREATEST || state->merge == FOLD_LEAST) {
-		less = type == PL_QUERY_DOUBLE   ? x < y
-		       : type == PL_QUERY_SIGNED ? (int64_t)*a < (int64_t)*b
-						 : *a < *b;
-		if (less == (state->merge == FOLD_GREATEST))
-			*a = *b;
-	}
-}
-
-void pl_query_fold_merge(
-	const struct fold *fold, struct acc_fold *into, const struct acc_fold *from)
-{
-	if (!from->began)
-		return;
-	if (!into->began) {
-		memcpy(into, from, sizeof(*into) + (size_t)fold->n_states * CELL_BYTES);
-		return;
-	}
-	for (uint32_t i = 0; i < fold->n_states; i++) {
-		const uint64_t bit = (uint64_t)1 << i;
-
-		if (from->absent & bit)
-			continue;
-		if (into->absent & bit)
-			memcpy(into->cells[i], from->cells[i], CELL_BYTES);
-		else
-			merge_one(&fold->states[i], into->cells[i], from->cells[i]);
-		into->absent &= ~bit;
-	}
+	run->closing = true;
+	for (; next != 0; next = link_of(s, next - 1)->next)
+		pl_query_folds_end(run, s, next - 1);
+	if (s->stage->emits)
+		pl_query_folds_give(run, s);
+	run->closing = false;
 }

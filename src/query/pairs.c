@@ -34,6 +34,7 @@ int pl_query_pairs_init(struct pl_query_run *run, struct stage_run *s)
 	s->pairs = room;
 	if (room == NULL)
 		return -ENOMEM;
+	run->paired[run->n_paired++] = s;
 	room->watermark = INT64_MIN;
 	room->resumed = INT64_MIN;
 	room->stretch = longest(run, pairs);
@@ -268,11 +269,6 @@ static void leave_chain(struct pair_room *room, uint32_t at)
 		pl_query_table_remove(&room->keys, held->of_key);
 }
 
-uint64_t pl_query_pairs_steps(const struct stage_run *s)
-{
-	return s->pairs->steps;
-}
-
 /* Marks rows near this time as incomplete. */
 static void mark(const struct pairs *pairs, struct pair_room *room, int64_t ts)
 {
@@ -330,16 +326,19 @@ static bool has_key(const uint8_t *key)
 }
 
 void pl_query_pairs_add(
-	struct pl_query_run *run, struct stage_run *s, unsigned int i, struct rows *rows)
+	struct pl_query_run *run, struct stage_run *side, const uint8_t *records, uint32_t n)
 {
+	const struct stage *of = side->stage;
+	const struct rows rows = pl_query_scan_where(run, of, records, n);
+	struct stage_run *s = side->pairs_of;
 	const struct pairs *pairs = s->stage->pairs;
-	const struct stage *of = pairs->sides[i];
+	const unsigned int i = of != pairs->sides[0];
 	/* An absent key equals no other. */
 	const bool needs_key = i == 1 || pairs->kind == J_INNER;
 
-	pl_query_keys_make(run, pairs->keys[i], pairs->n_keys, pairs->key_bytes, rows, NULL);
-	for (uint32_t k = 0; k < rows->n; k++) {
-		const uint8_t *record = row_at(rows, k);
+	pl_query_keys_make(run, pairs->keys[i], pairs->n_keys, pairs->key_bytes, &rows, NULL);
+	for (uint32_t k = 0; k < rows.n; k++) {
+		const uint8_t *record = row_at(&rows, k);
 		const uint8_t *key = run->keys + (size_t)k * pairs->key_bytes;
 		uint64_t ts;
 
@@ -373,7 +372,7 @@ static void flush(struct pl_query_run *run, struct stage_run *s)
 	run->stats.pairs += n;
 	run->pairs_incomplete = room->incomplete;
 	run->windows.latest = PL_QUERY_TIME_MAX;
-	pl_query_run_scan(run, s, room->rows, n);
+	pl_query_scan(run, s, room->rows, n);
 	run->windows.latest = latest;
 	run->pairs_incomplete = false;
 }
@@ -562,11 +561,4 @@ int64_t pl_query_pairs_next(const struct stage_run *s)
 	const struct side *left = &s->pairs->sides[0];
 
 	return left->n > 0 ? left->due[0].ts : INT64_MAX;
-}
-
-bool pl_query_pairs_incomplete(const struct stage_run *s, int64_t start, int64_t end)
-{
-	/* Without windows the only window is [0, 0). */
-	return s->pairs->refused_to >= start &&
-	       (s->pairs->refused_from < end || (start == 0 && end == 0));
 }

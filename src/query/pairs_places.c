@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Positions of waiting records in the input, to begin again behind them. */
+/* What is known of waiting records: their positions in the input, to begin again behind them, their
+ * times, and where some were left out. */
 #include "query/pairs_room.h"
 
 bool pl_query_pairs_oldest(const struct stage_run *s, uint64_t *ret)
@@ -43,4 +44,11 @@ int64_t pl_query_pairs_last(const struct stage_run *s)
 	for (uint32_t i = 0; i < left->n; i++)
 		last = left->due[i].ts > last ? left->due[i].ts : last;
 	return last;
+}
+
+bool pl_query_pairs_incomplete(const struct stage_run *s, int64_t start, int64_t end)
+{
+	/* Without windows the only window is [0, 0). */
+	return s->pairs != NULL && s->pairs->refused_to >= start &&
+	       (s->pairs->refused_from < end || (start == 0 && end == 0));
 }

@@ -49,14 +49,6 @@ struct giving {
 	bool told_lost;                      /* a piece said that groups are lost */
 };
 
-void pl_query_partial_from(struct pl_query_run *run, pl_query_partial_sink *sink, void *arg)
-{
-	run->partial = sink;
-	run->partial_arg = arg;
-	run->plan = pl_query_plan_hash(run->query);
-	run->piece_max = PL_QUERY_PARTIAL_PIECE;
-}
-
 void pl_query_partial_limit(struct pl_query_run *run, uint32_t bytes)
 {
 	run->piece_max = bytes;
@@ -252,7 +244,7 @@ static void give_group(struct giving *g, uint32_t entry)
 	}
 }
 
-void pl_query_partial_give(struct pl_query_run *run, const struct stage_run *s, uint32_t first)
+static void give_groups(struct pl_query_run *run, const struct stage_run *s, uint32_t first)
 {
 	struct giving g = { .run = run, .s = s };
 
@@ -264,6 +256,15 @@ void pl_query_partial_give(struct pl_query_run *run, const struct stage_run *s, 
 	if (g.head.groups > 0 || (first == 0 && run->row.incomplete))
 		give(&g);
 	pl_buf_done(&g.out);
+}
+
+void pl_query_partial_from(struct pl_query_run *run, pl_query_partial_sink *sink, void *arg)
+{
+	run->partial = sink;
+	run->partial_arg = arg;
+	run->give_partial = give_groups;
+	run->plan = pl_query_plan_hash(run->query);
+	run->piece_max = PL_QUERY_PARTIAL_PIECE;
 }
 
 /* ---- bytes in ---- */
@@ -503,11 +504,10 @@ bool pl_query_run_oldest(const struct pl_query_run *run, uint64_t *ret)
 		least = pane->position < least ? pane->position : least;
 		left--;
 	}
-	for (uint32_t i = 0; i < run->query->n_stages; i++) {
+	for (uint32_t i = 0; i < run->n_paired; i++) {
 		uint64_t of_pairs;
 
-		if (run->stages[i].pairs == NULL ||
-			!pl_query_pairs_oldest(&run->stages[i], &of_pairs))
+		if (!pl_query_pairs_oldest(run->paired[i], &of_pairs))
 			continue;
 		least = of_pairs < least ? of_pairs : least;
 		some = true;
@@ -522,11 +522,9 @@ int64_t pl_query_run_done(const struct pl_query_run *run)
 
 	if (run->query->within_ns == 0 || run->windows.spec.kind != W_NONE)
 		return run->windows.watermark;
-	for (uint32_t i = 0; i < run->query->n_stages; i++) {
-		const struct stage_run *s = &run->stages[i];
-
-		if (s->pairs != NULL && pl_query_pairs_watermark(s) < least)
-			least = pl_query_pairs_watermark(s);
+	for (uint32_t i = 0; i < run->n_paired; i++) {
+		if (pl_query_pairs_watermark(run->paired[i]) < least)
+			least = pl_query_pairs_watermark(run->paired[i]);
 	}
 	return least;
 }
@@ -542,10 +540,8 @@ void pl_query_run_resume(struct pl_query_run *run, int64_t done)
 
 	if (!pairs)
 		run->windows.watermark = run->windows.resumed = done;
-	for (uint32_t i = 0; pairs && i < run->query->n_stages; i++) {
-		if (run->stages[i].pairs != NULL)
-			pl_query_pairs_resume(&run->stages[i], done);
-	}
+	for (uint32_t i = 0; pairs && i < run->n_paired; i++)
+		pl_query_pairs_resume(run->paired[i], done);
 }
 
 /* Closes pairs of waiting records first: they open windows. */
@@ -553,9 +549,9 @@ static void close_pairs(struct pl_query_run *run)
 {
 	int64_t last = INT64_MIN;
 
-	for (uint32_t i = 0; i < run->query->n_stages; i++) {
-		if (run->stages[i].pairs != NULL && pl_query_pairs_last(&run->stages[i]) > last)
-			last = pl_query_pairs_last(&run->stages[i]);
+	for (uint32_t i = 0; i < run->n_paired; i++) {
+		if (pl_query_pairs_last(run->paired[i]) > last)
+			last = pl_query_pairs_last(run->paired[i]);
 	}
 	if (last > INT64_MIN)
 		pl_query_run_until(run, last + (int64_t)run->query->within_ns + 1);

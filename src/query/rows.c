@@ -46,6 +46,48 @@ void pl_query_rows_make(struct pl_query_run *run, const struct node *const *item
 	}
 }
 
+void pl_query_rows_where(struct pl_query_run *run, const struct stage *stage, struct rows *rows)
+{
+	for (uint32_t i = 0; i < stage->n_where && rows->n > 0; i++) {
+		rows->n = pl_query_filter(&run->eval, stage->where[i], rows, run->sel);
+		rows->sel = run->sel;
+	}
+}
+
+void pl_query_rows_result(
+	struct pl_query_run *run, const struct stage *stage, const struct rows *rows)
+{
+	pl_query_rows_make(run, stage->items, stage->n_items, rows, run->out_cells);
+	pl_query_origins_copy(rows, run->out_cells, stage->out.size);
+}
+
+struct rows pl_query_rows_of_groups(
+	struct pl_query_run *run, const struct stage *stage, uint32_t n, uint16_t *sel)
+{
+	struct rows rows = { run->cells, stage->groups.size, n, NULL };
+
+	if (stage->having != NULL) {
+		rows.n = pl_query_filter(&run->eval, stage->having, &rows, sel);
+		rows.sel = sel;
+	}
+	if (rows.n > 0)
+		pl_query_rows_result(run, stage, &rows);
+	return rows;
+}
+
+struct pl_query_row pl_query_row_of_pane(
+	const struct pl_query_run *run, const struct stage_run *s, uint32_t slot)
+{
+	struct pl_query_row row = { .windowed = run->windows.spec.kind != W_NONE };
+
+	if (row.windowed)
+		pl_query_windows_of_slot(&run->windows, slot, &row.start_ns, &row.end_ns);
+	row.incomplete = run->windows.panes[slot].incomplete ||
+			 window_lacks(run, row.start_ns, row.end_ns) ||
+			 pl_query_pairs_incomplete(s, row.start_ns, row.end_ns);
+	return row;
+}
+
 /* ---- what is kept ---- */
 
 bool pl_query_rows_kept(const struct pl_query_run *run, const struct stage_run *s)
@@ -80,6 +122,17 @@ bool pl_query_rows_add(
 		run->row.incomplete = true;
 	}
 	return take == n;
+}
+
+void pl_query_rows_zip(struct pl_query_run *run, struct stage_run *side, uint32_t record,
+	bool incomplete, const uint8_t *row)
+{
+	const struct zip_head head = { record, incomplete };
+	uint8_t entry[sizeof(head) + ROW_HEAD + PL_QUERY_COLUMNS_MAX * CELL_BYTES];
+
+	memcpy(entry, &head, sizeof(head));
+	memcpy(entry + sizeof(head), row, side->stage->out.size);
+	pl_query_rows_add(run, &side->zipped, entry, 1);
 }
 
 /* ---- order ---- */

@@ -1,228 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Runs a query: records go into its stages, and windows close stage by stage. */
+/* Closes windows, stage by stage. */
 #include "query/origin.h"
-
-#include <stddef.h>
-#include <string.h>
-
-/* ---- records ---- */
-
-/* Returns true when a time has a window; a time too far ahead was counted when it came. */
-static bool is_time(struct pl_query_run *run, uint64_t ts)
-{
-	run->stats.bad_time += ts > PL_QUERY_TIME_MAX;
-	return ts <= PL_QUERY_TIME_MAX &&
-	       (run->windows.spec.kind == W_NONE || (int64_t)ts <= run->windows.latest);
-}
-
-/* Counts the times from `from` on that are in the pane that begins there. */
-static uint64_t length_of(const struct pl_query_run *run, int64_t from)
-{
-	const struct windows *w = &run->windows;
-
-	if (w->spec.kind == W_NONE)
-		return (uint64_t)PL_QUERY_TIME_MAX + 1;
-	return (uint64_t)(w->latest - from < w->pane_ns ? w->latest - from + 1 : w->pane_ns);
-}
-
-/* Returns true when all records are in the pane of the first one, as in most batches; their times
- * and slots are set. */
-static bool assign_alike(
-	struct pl_query_run *run, const struct stage *stage, const struct rows *rows)
-{
-	const uint32_t offset = stage->time->offset;
-	uint64_t ts, from, length, beyond = 0;
-	uint32_t slot;
-
-	memcpy(&ts, row_at(rows, 0) + offset, sizeof(ts));
-	if (ts > PL_QUERY_TIME_MAX ||
-		(run->windows.spec.kind != W_NONE && (int64_t)ts > run->windows.latest))
-		return false;
-	slot = pl_query_windows_slot(&run->windows, (int64_t)ts);
-	if (slot >= SLOT_FULL)
-		return false;
-	from = run->windows.spec.kind != W_NONE ? (uint64_t)run->windows.panes[slot].start : 0;
-	length = length_of(run, (int64_t)from);
-	for (uint32_t k = 0; k < rows->n; k++) {
-		memcpy(&ts, row_at(rows, k) + offset, sizeof(ts));
-		run->ts[k] = ts;
-		beyond |= ts - from >= length;
-	}
-	for (uint32_t k = 0; k < rows->n; k++)
-		run->slots[k] = slot;
-	return beyond == 0;
-}
-
-/* Leaves out records without a window. Returns the number of those that stay. Most records are in
- * the pane of the one before, which is tested first: a division for each would cost more than all
- * the rest. */
-static uint32_t assign(struct pl_query_run *run, const struct stage *stage, struct rows *rows)
-{
-	const uint32_t offset = stage->time->offset;
-	uint64_t from = 1, length = 0;
-	uint32_t n = 0, slot = 0;
-
-	run->one_slot = assign_alike(run, stage, rows);
-	if (run->one_slot)
-		return rows->n;
-	for (uint32_t k = 0; k < rows->n; k++) {
-		uint64_t ts;
-
-		memcpy(&ts, row_at(rows, k) + offset, sizeof(ts));
-		run->sel[n] = rows->sel != NULL ? rows->sel[k] : (uint16_t)k;
-		run->ts[n] = ts;
-		if (ts - from < length) {
-			run->slots[n++] = slot;
-			continue;
-		}
-		if (!is_time(run, ts))
-			continue;
-		slot = pl_query_windows_slot(&run->windows, (int64_t)ts);
-		length = 0;
-		run->stats.late += slot == SLOT_LATE;
-		run->late_told +=
-			slot == SLOT_LATE && pl_query_windows_resumed(&run->windows, (int64_t)ts);
-		run->stats.windows_refused += slot == SLOT_FULL;
-		if (slot == SLOT_FULL)
-			lacks_room(&run->eval, (int64_t)ts);
-		if (slot >= SLOT_FULL)
-			continue;
-		from = run->windows.spec.kind != W_NONE ? (uint64_t)run->windows.panes[slot].start
-							: 0;
-		length = length_of(run, (int64_t)from);
-		run->slots[n++] = slot;
-	}
-	/* With all rows there is no selection. */
-	if (rows->sel != NULL || n < rows->n)
-		rows->sel = run->sel;
-	rows->n = n;
-	return n;
-}
-
-/* Reads times for SESSION windows, whose sessions are found later. */
-static uint32_t assign_times(struct pl_query_run *run, const struct stage *stage, struct rows *rows)
-{
-	uint32_t n = 0;
-
-	for (uint32_t k = 0; k < rows->n; k++) {
-		memcpy(&run->ts[n], row_at(rows, k) + stage->time->offset, sizeof(run->ts[n]));
-		run->sel[n] = rows->sel != NULL ? rows->sel[k] : (uint16_t)k;
-		n += is_time(run, run->ts[n]);
-	}
-	rows->sel = run->sel;
-	rows->n = n;
-	return n;
-}
-
-static struct pl_query_row window_of(
-	struct pl_query_run *run, const struct stage_run *s, uint32_t entry)
-{
-	struct pl_query_row row = { .late = late_since(run) };
-	uint32_t slot;
-
-	if (run->windows.spec.kind == W_SESSION) {
-		pl_query_session_window(run, s, entry, &row);
-		return row;
-	}
-	memcpy(&slot, table_at(&s->groups.table, entry), sizeof(slot));
-	row.incomplete = run->windows.panes[slot].incomplete;
-	row.windowed = run->windows.spec.kind != W_NONE;
-	if (row.windowed)
-		pl_query_windows_of_slot(&run->windows, slot, &row.start_ns, &row.end_ns);
-	row.incomplete =
-		row.incomplete || window_lacks(run, row.start_ns, row.end_ns) ||
-		(s->pairs != NULL && pl_query_pairs_incomplete(s, row.start_ns, row.end_ns));
-	return row;
-}
-
-/* Gives groups for which the condition has become true, each once. */
-static void first_crossings(struct pl_query_run *run, struct stage_run *s, uint32_t n)
-{
-	const struct stage *stage = s->stage;
-	struct rows rows = { run->cells, stage->groups.size, 0, NULL };
-	uint32_t kept;
-
-	for (uint32_t k = 0; k < n; k++) {
-		struct link *link = link_of(s, run->entries[k]);
-
-		if (link->fired || link->in_batch)
-			continue;
-		link->in_batch = 1;
-		run->entries[rows.n] = run->entries[k];
-		pl_query_groups_finish_one(run, s, run->entries[k], rows.n++);
-	}
-	for (uint32_t k = 0; k < rows.n; k++)
-		link_of(s, run->entries[k])->in_batch = 0;
-	kept = pl_query_filter(&run->eval, stage->having, &rows, run->sel);
-	rows.sel = run->sel;
-	rows.n = kept;
-	pl_query_rows_make(run, stage->items, stage->n_items, &rows, run->out_cells);
-	pl_query_origins_copy(&rows, run->out_cells, stage->out.size);
-	for (uint32_t k = 0; k < kept; k++) {
-		const uint32_t entry = run->entries[run->sel[k]];
-
-		link_of(s, entry)->fired = 1;
-		run->row = window_of(run, s, entry);
-		s->limit_left = UINT64_MAX;
-		pl_query_rows_give(run, s, run->out_cells + (size_t)k * stage->out.size, 1);
-	}
-}
-
-void pl_query_run_scan(
-	struct pl_query_run *run, struct stage_run *s, const uint8_t *records, uint32_t n)
-{
-	const struct stage *stage = s->stage;
-	const uint64_t no_text = run->eval.no_text;
-	struct rows rows = { records, stage->input.size, n, NULL };
-
-	at_times_of(run, stage);
-	for (uint32_t i = 0; i < stage->n_where && rows.n > 0; i++) {
-		rows.n = pl_query_filter(&run->eval, stage->where[i], &rows, run->sel);
-		rows.sel = run->sel;
-	}
-	if (stage->kind != PL_QUERY_STREAMS)
-		run->stats.passed += rows.n;
-	if (rows.n == 0)
-		return;
-	if (s->pairs_of != NULL) {
-		pl_query_pairs_add(
-			run, s->pairs_of, stage != s->pairs_of->stage->pairs->sides[0], &rows);
-		return;
-	}
-	if (run->records != NULL) {
-		pl_query_rows_whole(run, s, &rows);
-		return;
-	}
-	if (!stage->grouped) {
-		pl_query_rows_make(run, stage->items, stage->n_items, &rows, run->out_cells);
-		if (s->headed)
-			pl_query_origins_copy(&rows, run->out_cells, stage->out.size);
-		else
-			pl_query_origins_of_records(run, s, &rows, run->out_cells, stage->out.size);
-		for (uint32_t k = 0; s->zip_of != NULL && k < rows.n; k++)
-			pl_query_zip_add(run, s, rows.sel != NULL ? rows.sel[k] : k,
-				run->eval.no_text > no_text,
-				run->out_cells + (size_t)k * stage->out.size);
-		if (s->zip_of != NULL)
-			return;
-		run->row = (struct pl_query_row){ .incomplete = run->pairs_incomplete ||
-								run->eval.no_text > no_text };
-		pl_query_rows_give(run, s, run->out_cells, rows.n);
-		return;
-	}
-	if (run->windows.spec.kind == W_SESSION) {
-		rows.n = assign_times(run, stage, &rows);
-		rows.n = rows.n > 0 ? pl_query_sessions_add(run, s, &rows) : 0;
-	} else if (assign(run, stage, &rows) > 0) {
-		pl_query_groups_add(run, s, &rows, run->slots);
-	}
-	if (rows.n == 0)
-		return;
-	if (stage->emit_first && run->partial == NULL)
-		first_crossings(run, s, rows.n);
-}
-
-/* ---- windows ---- */
 
 /* Makes rows of the result from finished groups. */
 static void give_groups(struct pl_query_run *run, struct stage_run *s, uint32_t next)
@@ -231,18 +9,12 @@ static void give_groups(struct pl_query_run *run, struct stage_run *s, uint32_t 
 	uint32_t n;
 
 	if (stage->n_folds > 0)
-		pl_query_groups_end(run, s, next);
+		pl_query_folds_close(run, s, next);
 	if (stage->emits)
 		return;
 	while ((n = pl_query_groups_finish(run, s, &next)) > 0) {
-		struct rows rows = { run->cells, stage->groups.size, n, NULL };
+		const struct rows rows = pl_query_rows_of_groups(run, stage, n, run->sel);
 
-		if (stage->having != NULL) {
-			rows.n = pl_query_filter(&run->eval, stage->having, &rows, run->sel);
-			rows.sel = run->sel;
-		}
-		pl_query_rows_make(run, stage->items, stage->n_items, &rows, run->out_cells);
-		pl_query_origins_copy(&rows, run->out_cells, stage->out.size);
 		pl_query_rows_give(run, s, run->out_cells, rows.n);
 	}
 }
@@ -274,7 +46,7 @@ static void close_scan(struct pl_query_run *run, struct stage_run *s, bool mergi
 	if (run->windows.spec.kind == W_HOP)
 		from = joined;
 	if (run->partial != NULL)
-		pl_query_partial_give(run, s, s->groups.heads[from]);
+		run->give_partial(run, s, s->groups.heads[from]);
 	else
 		give_groups(run, s, s->groups.heads[from]);
 	if (from == joined)
@@ -291,18 +63,13 @@ static void close_sources(struct pl_query_run *run, struct stage_run *s)
 		uint32_t n = list->n - at < PL_QUERY_BATCH ? list->n - at : PL_QUERY_BATCH;
 		struct rows rows = { list->data + (size_t)at * list->size, list->size, n, NULL };
 
-		for (uint32_t i = 0; i < stage->n_where && rows.n > 0; i++) {
-			rows.n = pl_query_filter(&run->eval, stage->where[i], &rows, run->sel);
-			rows.sel = run->sel;
-		}
+		pl_query_rows_where(run, stage, &rows);
 		if (rows.n == 0)
 			continue;
 		if (stage->grouped) {
 			pl_query_groups_add(run, s, &rows, NULL);
 		} else {
-			pl_query_rows_make(
-				run, stage->items, stage->n_items, &rows, run->out_cells);
-			pl_query_origins_copy(&rows, run->out_cells, stage->out.size);
+			pl_query_rows_result(run, stage, &rows);
 			pl_query_rows_give(run, s, run->out_cells, rows.n);
 		}
 	}
@@ -351,11 +118,9 @@ static void close_window(struct pl_query_run *run, int64_t start, int64_t end)
 	for (uint32_t slot = 0; slot < run->windows.max; slot++)
 		run->row.incomplete = run->row.incomplete ||
 				      (within(run, slot) && run->windows.panes[slot].incomplete);
-	for (uint32_t i = 0; i < run->query->n_stages; i++)
-		run->row.incomplete =
-			run->row.incomplete ||
-			(run->stages[i].pairs != NULL &&
-				pl_query_pairs_incomplete(&run->stages[i], start, end));
+	for (uint32_t i = 0; i < run->n_paired; i++)
+		run->row.incomplete = run->row.incomplete ||
+				      pl_query_pairs_incomplete(run->paired[i], start, end);
 	pl_query_run_stages(run, false);
 	run->stats.windows++;
 	/* Partial results have their own account of late records. */
@@ -380,9 +145,9 @@ static int64_t next_pair(const struct pl_query_run *run)
 {
 	int64_t next = INT64_MAX;
 
-	for (uint32_t i = 0; i < run->query->n_stages; i++) {
-		if (run->stages[i].pairs != NULL && pl_query_pairs_next(&run->stages[i]) < next)
-			next = pl_query_pairs_next(&run->stages[i]);
+	for (uint32_t i = 0; i < run->n_paired; i++) {
+		if (pl_query_pairs_next(run->paired[i]) < next)
+			next = pl_query_pairs_next(run->paired[i]);
 	}
 	return next;
 }
@@ -400,18 +165,14 @@ static void pairs_until(struct pl_query_run *run, int64_t goal)
 			__builtin_add_overflow(next_pair(run), within + pane * 16, &step) ||
 			step > goal)
 			step = goal;
-		for (uint32_t i = 0; i < run->query->n_stages; i++) {
-			if (run->stages[i].pairs != NULL)
-				pl_query_pairs_until(run, &run->stages[i], step);
-		}
+		for (uint32_t i = 0; i < run->n_paired; i++)
+			pl_query_pairs_until(run, run->paired[i], step);
 		if (step == INT64_MAX)
 			windows_until(run, step);
 		else if (step > INT64_MIN + within)
 			windows_until(run, step - within);
-		for (uint32_t i = 0; i < run->query->n_stages; i++) {
-			if (run->stages[i].pairs != NULL)
-				pl_query_pairs_closed(run, &run->stages[i], step);
-		}
+		for (uint32_t i = 0; i < run->n_paired; i++)
+			pl_query_pairs_closed(run, run->paired[i], step);
 	} while (step < goal);
 }
 

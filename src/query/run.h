@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The state of a run: feed.c takes records, run.c closes windows, group.c has the groups, rows.c
- * makes rows of the result, join.c joins rows, pairs.c joins records, session.c has windows that
- * end with their records. */
+/*
+ * The state of a run. A file calls those behind it in this list, and none before it:
+ *
+ *   feed.c     takes records and the time     partial.c   gives and takes parts of results
+ *   run.c      closes windows                 join.c      joins rows
+ *   pairs.c    joins records                  zip.c       pairs rows of one record
+ *   scan.c     takes records into a stage     session.c   has windows that end with their records
+ *   group_add.c, fold.c   accumulate          group.c     has the groups; distinct.c, sets of values
+ *   rows.c     makes rows of the result       origin.c, keys.c, counts.c, pairs_places.c
+ */
 #pragma once
 
 #include <string.h>
@@ -111,6 +118,8 @@ struct pl_query_run {
 	void *arg;
 	struct windows windows;
 	struct stage_run stages[STAGES_MAX];
+	struct stage_run *paired[STAGES_MAX]; /* the stages that read pairs */
+	uint32_t n_paired;
 	struct pl_query_stats stats;
 	/* part of stats.late that rows have reported already, or that belongs to windows of another
 	 * run */
@@ -139,6 +148,7 @@ struct pl_query_run {
 	/* for partial results */
 	pl_query_partial_sink *partial; /* NULL: rows are given */
 	void *partial_arg;
+	void (*give_partial)(struct pl_query_run *run, const struct stage_run *s, uint32_t first);
 	uint64_t plan; /* pl_query_plan_hash; valid after the first use */
 	uint32_t piece_max;
 	uint8_t *acc; /* memory for the widest accumulators */
@@ -192,9 +202,9 @@ static inline void at_times_of(struct pl_query_run *run, const struct stage *sta
 	run->eval.latest = windows ? run->windows.latest : PL_QUERY_TIME_MAX;
 }
 
-/* group.c */
-int pl_query_groups_init(struct pl_query_run *run, struct stage_run *s);
-void pl_query_groups_done(struct stage_run *s);
+/* keys.c */
+/* True for a column that a key of this width can be copied from. */
+bool pl_query_key_is_plain(const struct node *node, uint32_t width);
 /* Writes the keys of the rows to run->keys, `stride` bytes apart. Their first word is the slot (0
  * when slots is NULL) and a bit for each absent value. */
 void pl_query_keys_make(struct pl_query_run *run, const struct key *of, uint32_t n, uint32_t stride,
@@ -203,16 +213,14 @@ void pl_query_keys_make(struct pl_query_run *run, const struct key *of, uint32_t
  * false when the node is not a column. */
 bool pl_query_keys_copy(struct pl_query_run *run, const struct node *node, uint8_t width,
 	uint32_t offset, uint32_t stride, const struct rows *rows);
-/* Adds the rows to their groups; rows->sel is run->sel or NULL, the pane of row k is slots[k], or
- * slot 0 when slots is NULL. */
-void pl_query_groups_add(
-	struct pl_query_run *run, struct stage_run *s, struct rows *rows, uint32_t *slots);
+
+/* group.c */
+int pl_query_groups_init(struct pl_query_run *run, struct stage_run *s);
+void pl_query_groups_done(struct stage_run *s);
 /* Writes the entries of the rows' keys, in slot 0, to run->entries; TABLE_NONE: no room. */
 void pl_query_groups_find(struct pl_query_run *run, struct stage_run *s, const struct rows *rows);
-/* Adds the rows to the accumulators of run->entries[from] and so on; their times are
- * run->ts[from]. */
-void pl_query_groups_accumulate(
-	struct pl_query_run *run, struct stage_run *s, const struct rows *rows, uint32_t from);
+/* Adds an entry to those of a slot. */
+void pl_query_groups_link(struct stage_run *s, uint32_t entry, uint32_t slot);
 /* Adds the accumulators of an entry to those of another. */
 void pl_query_groups_unite(
 	struct pl_query_run *run, struct stage_run *s, uint32_t from, uint32_t into);
@@ -222,8 +230,6 @@ void pl_query_groups_remove(struct stage_run *s, uint32_t entry);
 /* Joins the groups of a pane into those of another slot. */
 void pl_query_groups_merge(
 	struct pl_query_run *run, struct stage_run *s, uint32_t from, uint32_t into);
-/* Makes the last steps of the folds of the groups, from an entry on (+ 1). */
-void pl_query_groups_end(struct pl_query_run *run, struct stage_run *s, uint32_t next);
 void pl_query_groups_drop(struct stage_run *s, uint32_t slot);
 /* Finds or adds the group of the key at run->keys, in the slot; TABLE_NONE: no room, counted. */
 uint32_t pl_query_groups_enter(struct pl_query_run *run, struct stage_run *s, uint32_t slot);
@@ -234,6 +240,16 @@ uint32_t pl_query_groups_next(const struct stage_run *s, uint32_t entry);
 uint32_t pl_query_groups_finish(struct pl_query_run *run, struct stage_run *s, uint32_t *next);
 void pl_query_groups_finish_one(
 	struct pl_query_run *run, struct stage_run *s, uint32_t entry, uint32_t row);
+
+/* group_add.c */
+/* Adds the rows to their groups; rows->sel is run->sel or NULL, the pane of row k is slots[k], or
+ * slot 0 when slots is NULL. */
+void pl_query_groups_add(
+	struct pl_query_run *run, struct stage_run *s, struct rows *rows, uint32_t *slots);
+/* Adds the rows to the accumulators of run->entries[from] and so on; their times are
+ * run->ts[from]. */
+void pl_query_groups_accumulate(
+	struct pl_query_run *run, struct stage_run *s, const struct rows *rows, uint32_t from);
 
 /* counts.c */
 /* Adds the counts that are fed to the accumulators run->accs of an aggregate that adds up. Returns
@@ -265,8 +281,9 @@ void pl_query_folds_done(struct pl_query_run *run);
 /* Adds the rows, in their order, with these times, to the groups of these entries. */
 void pl_query_folds_add(struct pl_query_run *run, struct stage_run *s, const struct rows *rows,
 	const uint64_t *ts, const uint32_t *entries);
-/* Makes the last steps of a group. */
+/* Makes the last steps of a group; of the groups from an entry on (+ 1). */
 void pl_query_folds_end(struct pl_query_run *run, struct stage_run *s, uint32_t entry);
+void pl_query_folds_close(struct pl_query_run *run, struct stage_run *s, uint32_t next);
 /* Gives the rows emitted since the last call: at most 1024 wait. */
 void pl_query_folds_give(struct pl_query_run *run, struct stage_run *s);
 /* Gives the rows emitted in a pane of the closing window. */
@@ -297,18 +314,16 @@ struct zip_head {
 	uint32_t record, incomplete;
 };
 
-int pl_query_zip_init(struct pl_query_run *run, struct stage_run *s);
-void pl_query_zip_add(struct pl_query_run *run, struct stage_run *side, uint32_t record,
-	bool incomplete, const uint8_t *row);
+void pl_query_zip_init(struct pl_query_run *run, struct stage_run *s);
 /* Gives the pairs of rows of a batch of these records, and empties both sides. */
 void pl_query_zip_give(struct pl_query_run *run, struct stage_run *s, const uint8_t *records);
 
 /* pairs.c */
 int pl_query_pairs_init(struct pl_query_run *run, struct stage_run *s);
 void pl_query_pairs_done(struct stage_run *s);
-/* Adds records of the left (0) or the right side (1), which wait for their partners. */
+/* Adds records of a side that satisfy its filter: they wait for their partners. */
 void pl_query_pairs_add(
-	struct pl_query_run *run, struct stage_run *s, unsigned int side, struct rows *rows);
+	struct pl_query_run *run, struct stage_run *side, const uint8_t *records, uint32_t n);
 /* Gives the pairs of left records whose partners have all come when the watermark is at `goal`, in
  * the order of their times; records that are not needed any more are forgotten. */
 void pl_query_pairs_until(struct pl_query_run *run, struct stage_run *s, int64_t goal);
@@ -326,28 +341,46 @@ void pl_query_pairs_restart(struct stage_run *s, int64_t watermark);
 int64_t pl_query_pairs_last(const struct stage_run *s);
 /* Time of the first waiting left record; INT64_MAX: none. */
 int64_t pl_query_pairs_next(const struct stage_run *s);
-/* Returns the number of steps taken to find places of right records, for the test. */
-uint64_t pl_query_pairs_steps(const struct stage_run *s);
-/* Returns true when a record was left out that may be missing in [start, end). */
+/* Returns true when a record of pairs, if the stage reads them, was left out that may be missing in
+ * [start, end). */
 bool pl_query_pairs_incomplete(const struct stage_run *s, int64_t start, int64_t end);
 
-/* run.c */
+/* scan.c */
+/* Returns the records that satisfy the filter of the stage. */
+struct rows pl_query_scan_where(
+	struct pl_query_run *run, const struct stage *stage, const uint8_t *records, uint32_t n);
 /* Filters records of the stage's input, and adds them to its groups or makes rows of them. */
-void pl_query_run_scan(
+void pl_query_scan(
 	struct pl_query_run *run, struct stage_run *s, const uint8_t *records, uint32_t n);
+/* Adds counts, up to PL_QUERY_BATCH, to the groups of the one stage. */
+void pl_query_scan_counts(struct pl_query_run *run, const struct pl_tap_count *counts, uint32_t n);
+
+/* run.c */
 /* Runs the stages of the window that run->row names. `merging`: groups were added to the slot of
  * joined panes. */
 void pl_query_run_stages(struct pl_query_run *run, bool merging);
 /* Closes the windows that end at `goal` or before. */
 void pl_query_run_until(struct pl_query_run *run, int64_t goal);
 
-/* partial.c: gives the groups from entry `first` on (+ 1) as a partial result. */
-void pl_query_partial_give(struct pl_query_run *run, const struct stage_run *s, uint32_t first);
-
 /* rows.c */
 /* Makes rows of ROW_HEAD + 16 * n bytes at `to` from n expressions. */
 void pl_query_rows_make(struct pl_query_run *run, const struct node *const *items, uint32_t n,
 	const struct rows *rows, uint8_t *to);
+/* Keeps the rows that satisfy the filter of the stage; their numbers are in run->sel. */
+void pl_query_rows_where(struct pl_query_run *run, const struct stage *stage, struct rows *rows);
+/* Makes rows of the result, in run->out_cells, of rows with a head. */
+void pl_query_rows_result(
+	struct pl_query_run *run, const struct stage *stage, const struct rows *rows);
+/* Makes rows of the result of those of the n groups in run->cells that satisfy HAVING, and returns
+ * these. `sel`: memory for their numbers. */
+struct rows pl_query_rows_of_groups(
+	struct pl_query_run *run, const struct stage *stage, uint32_t n, uint16_t *sel);
+/* A row of a pane that has not closed. */
+struct pl_query_row pl_query_row_of_pane(
+	const struct pl_query_run *run, const struct stage_run *s, uint32_t slot);
+/* Keeps a row of a side of a zip. */
+void pl_query_rows_zip(struct pl_query_run *run, struct stage_run *side, uint32_t record,
+	bool incomplete, const uint8_t *row);
 /* Gives rows to the sink, or keeps them for a later stage. */
 void pl_query_rows_give(
 	struct pl_query_run *run, struct stage_run *s, const uint8_t *data, uint32_t n);

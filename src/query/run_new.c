@@ -131,10 +131,12 @@ static int make_stage(struct pl_query_run *run, struct stage_run *s)
 	s->emitted.size += sizeof(uint64_t);
 	if (s->stage->grouped)
 		r = pl_query_groups_init(run, s);
+	if (r == 0 && run->windows.spec.kind == W_SESSION)
+		r = pl_query_sessions_init(run, s);
 	if (r == 0 && s->stage->pairs != NULL)
 		r = pl_query_pairs_init(run, s);
-	if (r == 0 && s->stage->zip != NULL)
-		r = pl_query_zip_init(run, s);
+	if (s->stage->zip != NULL)
+		pl_query_zip_init(run, s);
 	return r == 0 ? pl_query_join_init(run, s) : r;
 }
 

@@ -339,15 +339,9 @@ void pl_query_sessions_close(struct pl_query_run *run, struct stage_run *s, int6
 	uint32_t n;
 
 	while ((n = finish_some(run, s, goal, windows)) > 0) {
-		struct rows rows = { run->cells, stage->groups.size, n, NULL };
+		const struct rows rows = pl_query_rows_of_groups(run, stage, n, run->sel);
 
 		run->stats.windows += n;
-		if (stage->having != NULL) {
-			rows.n = pl_query_filter(&run->eval, stage->having, &rows, run->sel);
-			rows.sel = run->sel;
-		}
-		pl_query_rows_make(run, stage->items, stage->n_items, &rows, run->out_cells);
-		pl_query_origins_copy(&rows, run->out_cells, stage->out.size);
 		for (uint32_t k = 0; k < rows.n; k++) {
 			run->row = windows[rows.sel != NULL ? rows.sel[k] : k];
 			s->limit_left = UINT64_MAX;

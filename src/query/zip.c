@@ -8,7 +8,7 @@
 
 #include "query/origin.h"
 
-int pl_query_zip_init(struct pl_query_run *run, struct stage_run *s)
+void pl_query_zip_init(struct pl_query_run *run, struct stage_run *s)
 {
 	for (unsigned int i = 0; i < 2; i++) {
 		struct stage_run *side = &run->stages[s->stage->zip->sides[i]->number];
@@ -18,18 +18,6 @@ int pl_query_zip_init(struct pl_query_run *run, struct stage_run *s)
 		side->zipped = (struct row_list){ .max = PL_QUERY_BATCH * FOLD_STEPS_MAX,
 			.size = (uint32_t)sizeof(struct zip_head) + side->stage->out.size };
 	}
-	return 0;
-}
-
-void pl_query_zip_add(struct pl_query_run *run, struct stage_run *side, uint32_t record,
-	bool incomplete, const uint8_t *row)
-{
-	const struct zip_head head = { record, incomplete };
-	uint8_t entry[sizeof(head) + ROW_HEAD + PL_QUERY_COLUMNS_MAX * CELL_BYTES];
-
-	memcpy(entry, &head, sizeof(head));
-	memcpy(entry + sizeof(head), row, side->stage->out.size);
-	pl_query_rows_add(run, &side->zipped, entry, 1);
 }
 
 static struct zip_head head_of(const struct row_list *list, uint32_t k)
@@ -73,7 +61,7 @@ static void give_row(struct pl_query_run *run, struct stage_run *s, const uint8_
 		make_row(stage, row, left + skip, right->data + (size_t)b * right->size + skip,
 			records + (size_t)of.record * side->input.size);
 		run->pairs_incomplete = of.incomplete || head_of(right, b).incomplete;
-		pl_query_run_scan(run, s, row, 1);
+		pl_query_scan(run, s, row, 1);
 		run->pairs_incomplete = false;
 	}
 }
