@@ -94,6 +94,12 @@ struct acc_fold {
 /* Most items of a list. */
 #define LIST_MAX HIST_BUCKETS
 
+/* Type of the values of an aggregate; those of count(*) have none. */
+static inline enum pl_query_type arg_type(const struct agg *agg)
+{
+	return agg->n_args > 0 ? agg->args[0]->type : PL_QUERY_UNSIGNED;
+}
+
 static inline uint32_t topk_capacity(uint32_t k)
 {
 	return 4 * k < 64 ? 64 : 4 * k;

@@ -198,7 +198,7 @@ int pl_query_check_agg(struct checker *c, const struct ast *ast)
 		if (same_agg(&stage->aggs[i], &agg))
 			return (int)i;
 	}
-	arg = agg.n_args > 0 ? agg.args[0]->type : PL_QUERY_UNSIGNED;
+	arg = arg_type(&agg);
 	agg.type = result_type(agg.kind, arg);
 	agg.size = acc_size(agg.kind, arg, agg.k);
 	agg.offset = stage->acc_bytes;

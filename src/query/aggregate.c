@@ -26,11 +26,6 @@
 		}                                                                                  \
 	} while (0)
 
-static enum pl_query_type arg_type(const struct agg *agg)
-{
-	return agg->n_args > 0 ? agg->args[0]->type : PL_QUERY_UNSIGNED;
-}
-
 /* Writes a value as 16 bytes that are equal for equal values. */
 static void to_words(uint64_t w[2], const struct vector *arg, uint32_t k, enum pl_query_type type)
 {
@@ -92,6 +87,13 @@ static void add_extreme(
 	}
 }
 
+static double as_double(const struct vector *arg, uint32_t k, enum pl_query_type type)
+{
+	return type == PL_QUERY_UNSIGNED ? (double)arg->u[k]
+	       : type == PL_QUERY_SIGNED ? (double)arg->i[k]
+					 : arg->d[k];
+}
+
 static void add_spread(
 	const struct agg *agg, uint8_t *const *accs, uint32_t n, const struct vector *arg)
 {
@@ -99,9 +101,7 @@ static void add_spread(
 	const uint32_t offset = agg->offset;
 
 	EACH(struct acc_spread, {
-		double x = type == PL_QUERY_UNSIGNED ? (double)arg->u[k]
-			   : type == PL_QUERY_SIGNED ? (double)arg->i[k]
-						     : arg->d[k];
+		double x = as_double(arg, k, type);
 		double delta = x - acc->mean;
 
 		acc->n++;
@@ -117,9 +117,7 @@ static void add_ewma(
 	const uint32_t offset = agg->offset;
 
 	EACH(struct acc_ewma, {
-		double x = type == PL_QUERY_UNSIGNED ? (double)arg->u[k]
-			   : type == PL_QUERY_SIGNED ? (double)arg->i[k]
-						     : arg->d[k];
+		double x = as_double(arg, k, type);
 
 		acc->value = acc->n == 0 ? x : acc->value + agg->q * (x - acc->value);
 		acc->n++;

@@ -147,18 +147,12 @@ static void free_pieces(struct pl_query_merge *m, struct window *w)
 	}
 }
 
-static void release_window(struct pl_query_merge *m, struct window *w)
+static void free_window(struct pl_query_merge *m, struct window *w)
 {
 	m->bytes -= window_cost(m);
 	free_pieces(m, w);
 	free(w->chosen);
 	free(w);
-}
-
-static void free_window(struct pl_query_merge *m, struct window *w)
-{
-	LIST_REMOVE(w, link);
-	release_window(m, w);
 }
 
 void pl_query_merge_free(struct pl_query_merge *m)
@@ -169,7 +163,7 @@ void pl_query_merge_free(struct pl_query_merge *m)
 		return;
 	for (w = LIST_FIRST(&m->windows); w != NULL; w = next) {
 		next = LIST_NEXT(w, link);
-		release_window(m, w);
+		free_window(m, w);
 	}
 	for (uint32_t i = 0; i < GIVEN; i++)
 		free(m->given[i].chosen);
@@ -364,6 +358,7 @@ static void give(struct pl_query_merge *m, struct window *w, bool timed_out)
 	pl_query_partial_close(m->run, w->start, w->end, w->incomplete || timed_out);
 	m->given_ns = w->end > m->given_ns ? w->end : m->given_ns;
 	remember(m, w);
+	LIST_REMOVE(w, link);
 	free_window(m, w);
 }
 

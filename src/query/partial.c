@@ -92,17 +92,12 @@ static void give(struct giving *g)
 		lost ? (const void *)&g->head : g->out.data, lost ? sizeof(g->head) : g->out.len);
 }
 
-static uint32_t width_of(const struct node *node)
-{
-	return node->type == PL_QUERY_ADDR ? 16 : 8;
-}
-
 static uint32_t set_width(const struct agg *agg)
 {
 	uint32_t n = 0;
 
 	for (uint32_t a = 0; a < agg->n_args; a++)
-		n += width_of(agg->args[a]);
+		n += cell_width(agg->args[a]->type);
 	return n;
 }
 
@@ -340,7 +335,7 @@ static bool set_is_good(const struct agg *agg, const uint8_t *values)
 	for (uint32_t a = 0; a < agg->n_args; a++) {
 		if (!pl_query_serial_value(agg->args[a]->type, values))
 			return false;
-		values += width_of(agg->args[a]);
+		values += cell_width(agg->args[a]->type);
 	}
 	return true;
 }

@@ -15,42 +15,13 @@
 
 /* ---- which columns are the group's ---- */
 
-static bool is_key(const struct stage *stage, uint32_t item);
-
-/* Returns true when a column of the stage's input rows is a key of their stage. */
-static bool is_key_of_source(const struct stage *stage, uint32_t column)
-{
-	for (uint32_t i = 0; i < stage->n_sources; i++) {
-		const struct join *join = &stage->sources[i];
-
-		if (i > 0 && join->kind == J_ANTI)
-			continue;
-		if (column < join->stage->out.n)
-			return is_key(join->stage, column);
-		column -= join->stage->out.n;
-	}
-	return false;
-}
-
-static bool is_key(const struct stage *stage, uint32_t item)
-{
-	const struct node *node = stage->items[item];
-	const struct schema *schema = stage->grouped ? &stage->groups : &stage->input;
-
-	for (uint32_t i = 0; node->op == N_COLUMN && i < schema->n; i++) {
-		if (&schema->columns[i] == node->column)
-			return stage->grouped ? i < stage->n_keys : is_key_of_source(stage, i);
-	}
-	return false;
-}
-
 uint32_t pl_query_key_columns(const struct pl_query *query, bool *ret)
 {
-	const struct stage *last = query->stages[query->n_stages - 1];
+	const uint32_t n_items = query->stages[query->n_stages - 1]->n_items;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < last->n_items; i++) {
-		ret[i] = is_key(last, i);
+	for (uint32_t i = 0; i < n_items; i++) {
+		ret[i] = pl_query_column_is_key(query, i);
 		n += ret[i];
 	}
 	return n;

@@ -9,11 +9,6 @@
 #define RANK_MAX (64 - HLL_BITS + 1)
 #define DENSE    UINT16_MAX
 
-static enum pl_query_type arg_type(const struct agg *agg)
-{
-	return agg->n_args > 0 ? agg->args[0]->type : PL_QUERY_UNSIGNED;
-}
-
 /* Bytes of an accumulator that is written unchanged; 0: it has another form. */
 static uint32_t plain_size(const struct agg *agg)
 {
