@@ -2,7 +2,6 @@
 /* Makes the plan of a parsed query: the stage of each select. */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "lang/plan.h"
 

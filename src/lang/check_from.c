@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The sources of a select: a stream with its window, or sub-queries and their joins. */
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "lang/plan.h"
 
@@ -52,14 +50,13 @@ static bool take_sub(struct checker *c, const struct ast_source *source, struct 
 /* ---- keys of a join ---- */
 
 static const struct column *side(
-	struct checker *c, const struct schema *schema, const char *alias, const struct ast *name)
+	const struct schema *schema, const char *alias, const struct ast *name)
 {
 	const size_t len = alias != NULL ? strlen(alias) : 0;
 	const char *bare = name->name;
 	const struct column *column;
 	int n;
 
-	(void)c;
 	/* The sub-query's own columns carry no alias. */
 	if (alias != NULL && strncmp(bare, alias, len) == 0 && bare[len] == '.')
 		bare += len + 1;
@@ -71,21 +68,19 @@ static bool add_key(struct checker *c, struct join *join, const struct schema *l
 	const char *alias, const struct ast *a, const struct ast *b, uint32_t at)
 {
 	struct join_key *key = &join->keys[join->n_keys];
-	char hint[80] = "";
 
 	if (join->n_keys == PL_QUERY_COLUMNS_MAX)
 		return pl_query_refuse(c, at, "more than %d keys", PL_QUERY_COLUMNS_MAX);
-	key->left = side(c, left, NULL, a);
-	key->right = side(c, &join->stage->out, alias, b);
+	key->left = side(left, NULL, a);
+	key->right = side(&join->stage->out, alias, b);
 	if (a != b && (key->left == NULL || key->right == NULL)) {
-		key->left = side(c, left, NULL, b);
-		key->right = side(c, &join->stage->out, alias, a);
+		key->left = side(left, NULL, b);
+		key->right = side(&join->stage->out, alias, a);
 	}
-	if (key->left == NULL || key->right == NULL) {
-		snprintf(hint, sizeof(hint), "the sub-query \"%s\"", alias != NULL ? alias : "");
-		return pl_query_refuse(
-			c, at, "a join key compares a column from the left with one of %s", hint);
-	}
+	if (key->left == NULL || key->right == NULL)
+		return pl_query_refuse(c, at,
+			"a join key compares a column from the left with one of the sub-query \"%s\"",
+			alias);
 	if (key->left->type != key->right->type)
 		return pl_query_refuse(c, at,
 			"the key is of type %s before the join and of type %s in it",

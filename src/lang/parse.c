@@ -284,7 +284,6 @@ static struct ast *parse_each_hop(struct lexer *lx)
 		pl_query_expected(lx, "\"(\" and tests of one hop");
 		return NULL;
 	}
-	ast->distinct = true;
 	ast->a = parse_primary(lx);
 	return ast;
 }
