@@ -59,8 +59,10 @@ bool pl_query_check_stream(struct checker *c, const struct ast_source *source)
 	stage->kind = pl_query_find_stream(source->stream);
 	if (stage->kind == PL_QUERY_STREAMS)
 		return pl_query_unknown_stream(c, source);
-	if (!pl_query_stream_schema(c->lx, stage->kind, &stage->input) ||
-		(stage->kind == PL_QUERY_PATHS && !pl_query_hop_schema(c->lx, &stage->hops)))
+	if (stage->kind < PL_FLAT_MAX ? !pl_query_flat_schema(c->lx, stage->kind, &stage->input)
+				      : !pl_query_record_schema(c->lx, stage->kind, &stage->input))
+		return false;
+	if (stage->kind == PL_QUERY_PATHS && !pl_query_hop_schema(c->lx, &stage->hops))
 		return false;
 	for (uint32_t i = 0; source->alias != NULL && i < stage->input.n; i++)
 		stage->input.columns[i].source = source->alias;

@@ -290,7 +290,7 @@ uint64_t pl_query_windows_pane(const struct ast_window *spec);
 uint32_t pl_query_source_of(const struct stage *stage, uint32_t *number);
 
 /* schema.c. Schemas are made in the arena; false: there is no memory. */
-bool pl_query_stream_schema(struct lexer *lx, unsigned int stream, struct schema *ret);
+bool pl_query_flat_schema(struct lexer *lx, unsigned int stream, struct schema *ret);
 /* Returns the last column of the name. *ret_n (ret_n may be NULL): how many there are. */
 const struct column *pl_query_find_column(
 	const struct schema *schema, const char *name, int *ret_n);

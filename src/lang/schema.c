@@ -160,14 +160,11 @@ static struct column of_field(const struct pl_flat *flat, const struct pl_field 
 	};
 }
 
-bool pl_query_stream_schema(struct lexer *lx, unsigned int kind, struct schema *ret)
+bool pl_query_flat_schema(struct lexer *lx, unsigned int kind, struct schema *ret)
 {
 	const size_t n_derived = sizeof(derived) / sizeof(derived[0]);
-	const struct pl_flat *flat;
+	const struct pl_flat *flat = pl_flat((enum pl_flat_kind)kind);
 
-	if (kind >= PL_FLAT_MAX)
-		return pl_query_record_schema(lx, kind, ret);
-	flat = pl_flat((enum pl_flat_kind)kind);
 	ret->size = flat->size;
 	ret->columns = pl_query_new(lx, (flat->n_fields + n_derived) * sizeof(*ret->columns));
 	if (ret->columns == NULL)
