@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/utf8.h"
 
 /* Quoted input ends on a terminal: control characters and broken UTF-8 (which includes a sequence
@@ -58,6 +59,15 @@ void pl_diag_at(struct pl_diag *diag, unsigned int line, unsigned int column, co
 	va_end(ap);
 	diag->line = line;
 	diag->column = column;
+}
+
+void pl_diag_nearest(struct pl_diag *diag, char quote, const char *word, const char *const *words,
+	unsigned long n)
+{
+	const char *near = pl_nearest(word, words, n);
+
+	if (diag != NULL && near != NULL)
+		pl_diag_set(diag, "%s, did you mean %c%s%c?", diag->text, quote, near, quote);
 }
 
 int pl_diag_format(const struct pl_diag *diag, char *dst, unsigned long cap)

@@ -21,5 +21,10 @@ void pl_diag_set(struct pl_diag *diag, const char *fmt, ...) __attribute__((form
 void pl_diag_at(struct pl_diag *diag, unsigned int line, unsigned int column, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* Appends `, did you mean "NEAREST"?`, with these quotes, if one of n words is near the word that was
+ * given. */
+void pl_diag_nearest(struct pl_diag *diag, char quote, const char *word, const char *const *words,
+	unsigned long n);
+
 /* Writes "file:line:column: text", without unknown parts. Returns the length like snprintf. */
 int pl_diag_format(const struct pl_diag *diag, char *dst, unsigned long cap);

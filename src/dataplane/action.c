@@ -104,16 +104,14 @@ static int read_cell(const struct parser *x, enum pl_dp_cells kind, char *word)
 	char *bracket = strchr(word, '[');
 	const size_t len = bracket != NULL ? (size_t)(bracket - word) : strlen(word);
 	struct pl_dp_cells_state *c = pl_dp_cells_find(x->p, kind, word, len);
-	const char *all[PL_DP_NAMED_MAX], *near;
+	const char *all[PL_DP_NAMED_MAX];
 	uint64_t index;
 
 	if (c == NULL) {
 		for (unsigned int i = 0; i < x->p->cells[kind].n; i++)
 			all[i] = x->p->cells[kind].items[i]->name;
-		near = pl_nearest(word, all, x->p->cells[kind].n);
-		pl_diag_set(x->diag, "there is no %s \"%.*s\"%s%s%s", kinds[kind], (int)len, word,
-			near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-			near != NULL ? "\"?" : "");
+		pl_diag_set(x->diag, "there is no %s \"%.*s\"", kinds[kind], (int)len, word);
+		pl_diag_nearest(x->diag, '"', word, all, x->p->cells[kind].n);
 		return -EINVAL;
 	}
 	x->step->cells = c;
@@ -339,7 +337,7 @@ static const struct pl_dp_extern *find_extern(const struct parser *x, const char
 
 static int unknown(const struct parser *x)
 {
-	const char *all[ACTIONS + 64], *near;
+	const char *all[ACTIONS + 64];
 	unsigned int n = 0;
 
 	for (; n < ACTIONS; n++)
@@ -349,10 +347,8 @@ static int unknown(const struct parser *x)
 	for (const struct pl_dp_extern *const *e = x->p->externs;
 		e != NULL && *e != NULL && n < ACTIONS + 64; e++)
 		all[n++] = (*e)->name;
-	near = pl_nearest(x->words[0], all, n);
-	pl_diag_set(x->diag, "unknown action \"%s\"%s%s%s", x->words[0],
-		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-		near != NULL ? "\"?" : "");
+	pl_diag_set(x->diag, "unknown action \"%s\"", x->words[0]);
+	pl_diag_nearest(x->diag, '"', x->words[0], all, n);
 	return -EINVAL;
 }
 

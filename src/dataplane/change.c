@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/num.h"
 #include "dataplane/pipeline_state.h"
 
 struct draft {
@@ -252,14 +251,12 @@ static int split(const struct change *c, const struct pl_dp_change *x, const str
 
 static int unknown_table(const struct change *c, const char *name)
 {
-	const char *names[PL_DP_TABLES_MAX], *near;
+	const char *names[PL_DP_TABLES_MAX];
 
 	for (unsigned int i = 0; i < c->p->n_tables; i++)
 		names[i] = c->p->tables[i]->name;
-	near = pl_nearest(name, names, c->p->n_tables);
-	pl_diag_set(c->diag, "there is no table \"%s\"%s%s%s", name,
-		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-		near != NULL ? "\"?" : "");
+	pl_diag_set(c->diag, "there is no table \"%s\"", name);
+	pl_diag_nearest(c->diag, '"', name, names, c->p->n_tables);
 	return -ENOENT;
 }
 

@@ -26,7 +26,7 @@ const struct pl_dp_field_info pl_dp_fields[PL_DP_FIELD_MAX] = {
 
 enum pl_dp_field pl_dp_field_find(const char *name, size_t len, struct pl_diag *diag)
 {
-	const char *names[PL_DP_FIELD_MAX], *near;
+	const char *names[PL_DP_FIELD_MAX];
 	char text[64];
 
 	for (unsigned int f = 0; f < PL_DP_FIELD_MAX; f++) {
@@ -35,10 +35,8 @@ enum pl_dp_field pl_dp_field_find(const char *name, size_t len, struct pl_diag *
 			return (enum pl_dp_field)f;
 	}
 	snprintf(text, sizeof(text), "%.*s", len < 63 ? (int)len : 63, name);
-	near = pl_nearest(text, names, PL_DP_FIELD_MAX);
-	pl_diag_set(diag, "unknown field \"%s\"%s%s%s", text,
-		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-		near != NULL ? "\"?" : "");
+	pl_diag_set(diag, "unknown field \"%s\"", text);
+	pl_diag_nearest(diag, '"', text, names, PL_DP_FIELD_MAX);
 	return PL_DP_FIELD_MAX;
 }
 

@@ -45,7 +45,7 @@ static int refuse_kind(const struct pl_dp_key *key, enum pl_dp_field field, unsi
 int pl_dp_key_add(struct pl_dp_key *key, const char *text, struct pl_diag *diag)
 {
 	const size_t len = strcspn(text, " "), blanks = strspn(text + len, " ");
-	const char *word = text + len + blanks, *near;
+	const char *word = text + len + blanks;
 	enum pl_dp_field field = pl_dp_field_find(text, len, diag);
 	unsigned int kind = 0;
 
@@ -54,11 +54,10 @@ int pl_dp_key_add(struct pl_dp_key *key, const char *text, struct pl_diag *diag)
 	while (kind < KINDS && strcmp(word, kinds[kind]) != 0)
 		kind++;
 	if (kind == KINDS) {
-		near = pl_nearest(word, kinds, KINDS);
 		pl_diag_set(diag,
-			"\"%s\": behind the field stands exact, prefix, ternary, range or window%s%s%s",
-			text, near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-			near != NULL ? "\"?" : "");
+			"\"%s\": behind the field stands exact, prefix, ternary, range or window",
+			text);
+		pl_diag_nearest(diag, '"', word, kinds, KINDS);
 		return -EINVAL;
 	}
 	if (key->n == PL_DP_FIELDS_MAX) {

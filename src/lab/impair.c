@@ -180,7 +180,7 @@ static int read_value(struct pl_lab_impairments *i, const struct key *k, const c
 
 int pl_lab_impair_word(struct pl_lab_impairments *i, const char *word, struct pl_diag *diag)
 {
-	const char *names[KEYS], *near, *equal = strchr(word, '=');
+	const char *names[KEYS], *equal = strchr(word, '=');
 	char name[32];
 
 	snprintf(name, sizeof(name), "%.*s", equal != NULL ? (int)(equal - word) : 31, word);
@@ -194,11 +194,8 @@ int pl_lab_impair_word(struct pl_lab_impairments *i, const char *word, struct pl
 			keys[k].example);
 		return -EINVAL;
 	}
-	near = pl_nearest(name, names, KEYS);
-	pl_diag_set(diag,
-		equal == NULL ? "'%s' is not KEY=VALUE%s%s%s" : "no key '%s' of a link%s%s%s", name,
-		near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-		near != NULL ? "'?" : "");
+	pl_diag_set(diag, equal == NULL ? "'%s' is not KEY=VALUE" : "no key '%s' of a link", name);
+	pl_diag_nearest(diag, '\'', name, names, KEYS);
 	return -EINVAL;
 }
 

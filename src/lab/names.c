@@ -4,17 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/num.h"
 #include "lab/topology.h"
 
 static void say_unknown(
 	struct pl_diag *diag, const char *what, const char *name, const char **names, size_t n)
 {
-	const char *near = pl_nearest(name, names, n);
-
-	pl_diag_set(diag, "no %s is called '%s'%s%s%s", what, name,
-		near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-		near != NULL ? "'?" : "");
+	pl_diag_set(diag, "no %s is called '%s'", what, name);
+	pl_diag_nearest(diag, '\'', name, names, n);
 }
 
 int pl_lab_find_node(const struct pl_lab_topology *t, const char *name, struct pl_diag *diag)

@@ -384,7 +384,7 @@ static int finish(struct pl_lab_topology *t, struct reader *r, struct pl_diag *d
 static int read_int_fields(struct reader *r)
 {
 	char *const *given = r->conf.int_fields.items;
-	const char *names[INT_FIELDS], *near;
+	const char *names[INT_FIELDS];
 
 	for (size_t k = 0; k < INT_FIELDS; k++)
 		names[k] = int_fields[k].name;
@@ -399,10 +399,8 @@ static int read_int_fields(struct reader *r)
 			r->t->int_fields |= int_fields[k].bit;
 			continue;
 		}
-		near = pl_nearest(given[i], names, INT_FIELDS);
-		pl_diag_set(r->diag, "no field of INT is called '%s'%s%s%s", given[i],
-			near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-			near != NULL ? "'?" : "");
+		pl_diag_set(r->diag, "no field of INT is called '%s'", given[i]);
+		pl_diag_nearest(r->diag, '\'', given[i], names, INT_FIELDS);
 		place_at(r, item(child(child(root, "int"), "fields"), i));
 		return -EINVAL;
 	}

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/num.h"
 #include "service/switch.h"
 
 #define CHANGES_MAX 10000
@@ -321,15 +320,13 @@ static const struct {
 
 static void unknown(struct answer *a, const char *name)
 {
-	const char *names[REQUESTS], *near = NULL;
+	const char *names[REQUESTS];
 
 	for (size_t i = 0; i < REQUESTS; i++)
 		names[i] = requests[i].name;
-	if (name != NULL)
-		near = pl_nearest(name, names, REQUESTS);
-	pl_diag_set(&a->diag, "unknown request \"%s\" in \"do\"%s%s%s", name != NULL ? name : "",
-		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-		near != NULL ? "\"?" : "");
+	name = name != NULL ? name : "";
+	pl_diag_set(&a->diag, "unknown request \"%s\" in \"do\"", name);
+	pl_diag_nearest(&a->diag, '"', name, names, REQUESTS);
 	fail(a, NULL, 0);
 }
 

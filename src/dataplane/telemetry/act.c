@@ -114,7 +114,7 @@ static int read_word(
 	const char *action, char *word, struct pl_dp_arg *args, size_t n, struct pl_diag *diag)
 {
 	char *value = strchr(word, '=');
-	const char *all[64], *near;
+	const char *all[64];
 	size_t i = 0;
 
 	if (value != NULL)
@@ -122,10 +122,8 @@ static int read_word(
 	for (; i < n && strcmp(args[i].name, word) != 0; i++)
 		all[i < 64 ? i : 63] = args[i].name;
 	if (i == n) {
-		near = pl_nearest(word, all, n < 64 ? n : 64);
-		pl_diag_set(diag, "action %s has no argument \"%s\"%s%s%s", action, word,
-			near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-			near != NULL ? "\"?" : "");
+		pl_diag_set(diag, "action %s has no argument \"%s\"", action, word);
+		pl_diag_nearest(diag, '"', word, all, n < 64 ? n : 64);
 		return -EINVAL;
 	}
 	if (args[i].given) {
