@@ -347,7 +347,7 @@ static int write_books(struct run *run, const struct pl_lab_topology *t, struct 
 	struct pl_lab_truth_books books = { .text = { 0 } };
 	int r;
 
-	pl_lab_truth_simulation(run->simulation, t, &books);
+	pl_lab_simulation_truth(run->simulation, t, &books);
 	r = pl_lab_truth_books_write(&books, args.history);
 	pl_lab_truth_books_done(&books);
 	if (r < 0)

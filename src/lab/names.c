@@ -1,10 +1,43 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finds nodes and links of a lab by name. */
+/* Checks names of a lab, and finds its nodes and links by name. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lab/topology.h"
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS  "0123456789"
+
+int pl_lab_check_name(const char *value, struct pl_diag *diag)
+{
+	const char *why = NULL;
+
+	if (strlen(value) > PL_LAB_NAME_MAX)
+		why = "is longer than 12 characters, and names of interfaces are made of it";
+	else if (value[0] == '\0' || strchr(LETTERS, value[0]) == NULL ||
+		 value[strspn(value, LETTERS DIGITS "_")] != '\0')
+		why = "is not a letter and letters, digits or _ behind it";
+	else if (strcmp(value, "lo") == 0 || strcmp(value, "all") == 0 ||
+		 strcmp(value, "default") == 0)
+		why = "is a word of the kernel's for interfaces";
+	if (why == NULL)
+		return 0;
+	pl_diag_set(diag, "'%s' %s", value, why);
+	return -EINVAL;
+}
+
+int pl_lab_check_lab_name(const char *value, struct pl_diag *diag)
+{
+	if (value[0] != '\0' && strchr(LETTERS, value[0]) != NULL &&
+		value[strspn(value, LETTERS DIGITS "_-")] == '\0' &&
+		strlen(value) <= PL_LAB_LAB_NAME_MAX)
+		return 0;
+	pl_diag_set(diag,
+		"'%s' is no name of a lab: a letter, then letters, digits, _ or -, %d at most",
+		value, PL_LAB_LAB_NAME_MAX);
+	return -EINVAL;
+}
 
 static void say_unknown(
 	struct pl_diag *diag, const char *what, const char *name, const char **names, size_t n)

@@ -187,7 +187,7 @@ static void tell_truth(void *arg, struct pl_lab_truth_books *ret)
 {
 	const struct simulated *p = arg;
 
-	pl_lab_truth_simulation(p->simulation, &p->topology, ret);
+	pl_lab_simulation_truth(p->simulation, &p->topology, ret);
 }
 
 static int impair(

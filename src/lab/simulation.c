@@ -14,6 +14,7 @@
 #include "dataplane/traffic.h"
 #include "lab/change.h"
 #include "lab/program.h"
+#include "lab/truth_books.h"
 #include "lab/wires.h"
 
 #define SOURCE_PORT 30000
@@ -164,11 +165,6 @@ static int add_flow(struct pl_lab_simulation *s, const struct pl_dp_flow_cfg *cf
 	if (r == 0)
 		s->flows[s->n_flows++] = cfg->tuple;
 	return r;
-}
-
-const struct pl_flow *pl_lab_simulation_flow(const struct pl_lab_simulation *s, uint32_t flow)
-{
-	return flow > 0 && flow <= s->n_flows ? &s->flows[flow - 1] : NULL;
 }
 
 static int add_flows(struct maker *m)
@@ -501,4 +497,24 @@ void pl_lab_simulation_sender(const struct pl_lab_simulation *s, unsigned int li
 struct pl_dp_sim_switch *pl_lab_simulation_switch(struct pl_lab_simulation *s, unsigned int node)
 {
 	return node < s->n_nodes ? s->switches[node] : NULL;
+}
+
+/* ---- the truth ---- */
+
+void pl_lab_simulation_truth(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
+	struct pl_lab_truth_books *ret)
+{
+	const uint64_t now = pl_dp_sim_now(s->sim);
+
+	for (unsigned int i = 0; i < 2 * t->n_links; i++) {
+		const struct sender *d = &s->senders[i / 2][i % 2];
+		const struct pl_lab_truth_link l = { .link = i / 2,
+			.from = i % 2,
+			.port = pl_dp_sim_port_at(s->sim, d->node, d->port),
+			.dp = pl_dp_sim_link_at(s->sim, d->link) };
+
+		pl_lab_truth_link(t, &l, now, ret);
+	}
+	for (uint32_t f = 1; f <= pl_dp_sim_flows(s->sim); f++)
+		pl_lab_truth_flow(&s->flows[f - 1], f, pl_dp_sim_flow_books(s->sim, f), now, ret);
 }

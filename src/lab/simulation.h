@@ -44,8 +44,6 @@ void pl_lab_simulation_free(struct pl_lab_simulation *s);
 int pl_lab_simulation_send(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
 	const struct pl_lab_traffic *traffic, uint64_t start_ns, uint64_t stop_ns,
 	uint32_t *ret_first, struct pl_diag *diag);
-/* Returns a flow's tuple by its number; NULL: no such flow. */
-const struct pl_flow *pl_lab_simulation_flow(const struct pl_lab_simulation *s, uint32_t flow);
 /* Changes a link from now on, like pl_lab_wires_impair. -EINVAL, -ENOENT with diag. */
 int pl_lab_simulation_impair(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
 	const char *link, const char *const *words, unsigned int n, struct pl_diag *diag);
@@ -66,3 +64,7 @@ struct pl_dp_sim *pl_lab_simulation_sim(struct pl_lab_simulation *s);
  * simulation's link in that direction. */
 void pl_lab_simulation_sender(const struct pl_lab_simulation *s, unsigned int link,
 	unsigned int end, unsigned int *ret_node, unsigned int *ret_port, unsigned int *ret_link);
+/* Appends the counters of all links and flows (truth_books.h). */
+struct pl_lab_truth_books;
+void pl_lab_simulation_truth(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
+	struct pl_lab_truth_books *ret);

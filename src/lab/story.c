@@ -17,6 +17,9 @@
 #define SIZE_MOST 65000
 #define DAY_NS    UINT64_C(86400000000000)
 
+const char *const pl_lab_traffic_kinds[] = { "bulk", "udp", "onoff", "incast", "request", "dns",
+	NULL };
+
 static int check_rate(const char *value, struct pl_diag *diag)
 {
 	double rate;

@@ -32,9 +32,6 @@ static const struct {
 };
 #define INT_FIELDS (sizeof(int_fields) / sizeof(int_fields[0]))
 
-#define LETTERS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define DIGITS     "0123456789"
-
 /* The file's quality of a link, or of every link. */
 struct quality_conf {
 	char *rate;
@@ -62,36 +59,6 @@ struct file_conf {
 	struct pl_conf_list nodes, links, clocks, run, int_fields, story;
 	struct pl_lab_marking_conf marking;
 };
-
-int pl_lab_check_name(const char *value, struct pl_diag *diag)
-{
-	const char *why = NULL;
-
-	if (strlen(value) > PL_LAB_NAME_MAX)
-		why = "is longer than 12 characters, and names of interfaces are made of it";
-	else if (value[0] == '\0' || strchr(LETTERS, value[0]) == NULL ||
-		 value[strspn(value, LETTERS DIGITS "_")] != '\0')
-		why = "is not a letter and letters, digits or _ behind it";
-	else if (strcmp(value, "lo") == 0 || strcmp(value, "all") == 0 ||
-		 strcmp(value, "default") == 0)
-		why = "is a word of the kernel's for interfaces";
-	if (why == NULL)
-		return 0;
-	pl_diag_set(diag, "'%s' %s", value, why);
-	return -EINVAL;
-}
-
-static int check_lab_name(const char *value, struct pl_diag *diag)
-{
-	if (value[0] != '\0' && strchr(LETTERS, value[0]) != NULL &&
-		value[strspn(value, LETTERS DIGITS "_-")] == '\0' &&
-		strlen(value) <= PL_LAB_LAB_NAME_MAX)
-		return 0;
-	pl_diag_set(diag,
-		"'%s' is no name of a lab: a letter, then letters, digits, _ or -, %d at most",
-		value, PL_LAB_LAB_NAME_MAX);
-	return -EINVAL;
-}
 
 static int check_rate(const char *value, struct pl_diag *diag)
 {
@@ -137,7 +104,7 @@ static const struct pl_conf_row link_rows[] = {
 };
 
 const struct pl_conf_row pl_lab_rows[] = {
-	{ .key = "name", .type = PL_CONF_STRING, .offset = offsetof(struct file_conf, name), .check = check_lab_name,
+	{ .key = "name", .type = PL_CONF_STRING, .offset = offsetof(struct file_conf, name), .check = pl_lab_check_lab_name,
 	  .help = "Name of the lab, which its network namespaces begin with; by default that of the file." },
 	{ .key = "shape", .type = PL_CONF_STRING, .offset = offsetof(struct file_conf, shape),
 	  .help = "Ready-made network: line:N, diamond, leaf-spine:LxSxH or wan-ring:N; nodes and links of the file come on top." },
@@ -356,7 +323,7 @@ static int name_lab(struct pl_lab_topology *t, const char *given, const char *fi
 		snprintf(name, sizeof(name), "%.*s", (int)n, base);
 		given = name;
 	}
-	if (check_lab_name(given, NULL) < 0)
+	if (pl_lab_check_lab_name(given, NULL) < 0)
 		return -EINVAL;
 	snprintf(t->name, sizeof(t->name), "%s", given);
 	return 0;

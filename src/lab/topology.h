@@ -128,6 +128,8 @@ const char *pl_lab_published(const char *name);
 /* Checks a node's or command's name: short, and usable for files and interfaces. -EINVAL with
  * diag. */
 int pl_lab_check_name(const char *value, struct pl_diag *diag);
+/* Checks the name of a lab. -EINVAL with diag. */
+int pl_lab_check_lab_name(const char *value, struct pl_diag *diag);
 
 /* Keys of the file, for help and manual. */
 extern const struct pl_conf_row pl_lab_rows[];

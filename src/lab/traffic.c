@@ -20,8 +20,6 @@
 #include "base/json.h"
 #include "base/num.h"
 
-const char *const pl_lab_traffic_kinds[] = { "bulk", "udp", "onoff", "incast", "request", "dns",
-	NULL };
 
 /* First port tried by a receiver; further traffic to the host at the same time takes the next
  * ones. */

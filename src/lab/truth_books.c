@@ -9,6 +9,13 @@
 #include "base/num.h"
 #include "record/packet.h"
 
+static const struct pl_stat wire_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_lab_wire_books, __VA_ARGS__)
+#include "lab/wire_stats.def"
+#undef PL_STAT
+};
+static const struct pl_stats wire_stats = { wire_rows, sizeof(wire_rows) / sizeof(wire_rows[0]) };
+
 static void member(struct pl_json *j, const char *key, const char *value)
 {
 	pl_json_key(j, key);
@@ -60,7 +67,7 @@ static void link_json(const struct pl_lab_topology *t, const struct pl_lab_truth
 	pl_json_number(&j, "to_port", l->end[!of->from].port);
 	settings(&j, of);
 	if (of->wire != NULL)
-		accounts(&j, "wire", &pl_lab_wire_stats, of->wire);
+		accounts(&j, "wire", &wire_stats, of->wire);
 	accounts(&j, "queue", &pl_dp_queue_stats, pl_dp_port_books(of->port, 0));
 	accounts(&j, "line", &pl_dp_link_stats, pl_dp_link_books(of->dp));
 	pl_json_object_end(&j);
@@ -174,26 +181,6 @@ void pl_lab_truth_flow(const struct pl_flow *flow, uint32_t number,
 {
 	flow_json(flow, number, books, now_ns, &ret->text);
 	flow_record(flow, number, books, now_ns, &ret->flows);
-}
-
-void pl_lab_truth_simulation(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
-	struct pl_lab_truth_books *ret)
-{
-	const struct pl_dp_sim *sim = pl_lab_simulation_sim(s);
-	const uint64_t now = pl_dp_sim_now(sim);
-
-	for (unsigned int i = 0; i < 2 * t->n_links; i++) {
-		struct pl_lab_truth_link l = { .link = i / 2, .from = i % 2 };
-		unsigned int node, port, dp;
-
-		pl_lab_simulation_sender(s, i / 2, i % 2, &node, &port, &dp);
-		l.port = pl_dp_sim_port_at(sim, node, port);
-		l.dp = pl_dp_sim_link_at(sim, dp);
-		pl_lab_truth_link(t, &l, now, ret);
-	}
-	for (uint32_t f = 1; f <= pl_dp_sim_flows(sim); f++)
-		pl_lab_truth_flow(
-			pl_lab_simulation_flow(s, f), f, pl_dp_sim_flow_books(sim, f), now, ret);
 }
 
 static int write_records(const char *folder, const char *name, const struct pl_buf *records)

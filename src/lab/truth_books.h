@@ -4,13 +4,19 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/stats.h"
 #include "dataplane/link.h"
 #include "dataplane/queues.h"
 #include "dataplane/sim.h"
-#include "lab/simulation.h"
 #include "lab/topology.h"
-#include "lab/wires.h"
 #include "wire/layers.h"
+
+/* Counters of a link's interfaces. */
+struct pl_lab_wire_books {
+#define PL_STAT PL_STAT_MEMBER
+#include "lab/wire_stats.def"
+#undef PL_STAT
+};
 
 /* One direction of a link. */
 struct pl_lab_truth_link {
@@ -31,9 +37,6 @@ void pl_lab_truth_link(const struct pl_lab_topology *t, const struct pl_lab_trut
 	uint64_t now_ns, struct pl_lab_truth_books *ret);
 void pl_lab_truth_flow(const struct pl_flow *flow, uint32_t number,
 	const struct pl_dp_flow_books *books, uint64_t now_ns, struct pl_lab_truth_books *ret);
-/* Appends the counters of all links and flows of a simulation. */
-void pl_lab_truth_simulation(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
-	struct pl_lab_truth_books *ret);
 
 #define PL_LAB_TRUTH_LINKS "links.link128"
 #define PL_LAB_TRUTH_FLOWS "flows.sent128"

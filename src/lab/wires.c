@@ -31,21 +31,6 @@
 #define VLAN_AT      12 /* behind the MAC addresses */
 #define ROUNDS       4  /* batches of a socket in a turn */
 
-const struct pl_stats pl_lab_wire_stats = {
-	.rows =
-		(const struct pl_stat[]){
-#define PL_STAT(kind, member, key, family, unit, help)                                             \
-	PL_STAT_ROW(struct pl_lab_wire_books, kind, member, key, family, unit, help)
-#include "lab/wire_stats.def"
-#undef PL_STAT
-		},
-	.n = 0
-#define PL_STAT(...) +1
-#include "lab/wire_stats.def"
-#undef PL_STAT
-	,
-};
-
 /* One direction of a link. */
 struct direction {
 	unsigned int link, from; /* sending side */

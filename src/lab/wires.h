@@ -8,18 +8,10 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/stats.h"
 #include "dataplane/link.h"
 #include "dataplane/queues.h"
 #include "lab/topology.h"
 #include "record/record.h"
-
-struct pl_lab_wire_books {
-#define PL_STAT PL_STAT_MEMBER
-#include "lab/wire_stats.def"
-#undef PL_STAT
-};
-extern const struct pl_stats pl_lab_wire_stats;
 
 /* Settings of one direction of a link. */
 struct pl_lab_impairments {
