@@ -211,19 +211,15 @@ static int read_write(const struct parser *x)
 
 static int read_group(const struct parser *x)
 {
-	const char *all[PL_DP_NAMED_MAX], *near;
+	const char *all[PL_DP_NAMED_MAX];
 
-	for (unsigned int i = 0; i < x->p->n_groups; i++) {
+	x->step->group = pl_dp_group_find(x->p, x->words[1]);
+	if (x->step->group != NULL)
+		return 0;
+	for (unsigned int i = 0; i < x->p->n_groups; i++)
 		all[i] = x->p->groups[i]->name;
-		if (strcmp(all[i], x->words[1]) == 0) {
-			x->step->group = x->p->groups[i];
-			return 0;
-		}
-	}
-	near = pl_nearest(x->words[1], all, x->p->n_groups);
-	pl_diag_set(x->diag, "there is no group \"%s\"%s%s%s", x->words[1],
-		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-		near != NULL ? "\"?" : "");
+	pl_diag_set(x->diag, "there is no group \"%s\"", x->words[1]);
+	pl_diag_nearest(x->diag, '"', x->words[1], all, x->p->n_groups);
 	return -EINVAL;
 }
 

@@ -216,7 +216,7 @@ static void say(struct pl_dp_own *o, struct pl_dp_packet *answer, uint64_t to,
 	answer->from_mac = 0;
 	answer->queue = 0;
 	pl_dp_act_count(o->counts[what], answer);
-	pl_dp_act_emit(call, answer, pkt->in_port);
+	pl_dp_emit(call, answer, pkt->in_port);
 }
 
 /* ---- ARP ---- */

@@ -144,19 +144,10 @@ void pl_dp_pipeline_egress(struct pl_dp_pipeline *p, struct pl_dp_packet *const 
 void pl_dp_pipeline_dropped(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, uint64_t now_ns);
 
 /* For actions: sends a new packet, which becomes the pipeline's, out by a port, past the ingress
- * tables. Also from egress it is passed to out() as a packet of ingress, because it has not been
- * queued. */
-void pl_dp_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, unsigned int port);
+ * tables and through a queue like any other: also from egress it is passed to out() as a packet of
+ * ingress. The packet is parsed here, and gets the port's MAC address and the node's mark. */
+void pl_dp_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uint16_t port);
 uint32_t pl_dp_pipeline_node_id(const struct pl_dp_pipeline *p);
-uint64_t pl_dp_pipeline_seed(const struct pl_dp_pipeline *p);
-/* Returns the number of the first datagram of a stream of records: another one for each stream,
- * also for one whose entry was removed and added again, and for each pipeline, unless it has a
- * seed. From a number of before on, the first datagrams would be taken for repeated ones. */
-uint32_t pl_dp_pipeline_first_number(struct pl_dp_pipeline *p);
-struct pl_dp_pool *pl_dp_pipeline_pool(const struct pl_dp_pipeline *p);
-/* Reads MAC address and MTU of a port; false: there is no such port. */
-bool pl_dp_pipeline_port_of(
-	const struct pl_dp_pipeline *p, unsigned int number, uint64_t *ret_mac, uint32_t *ret_mtu);
 
 /* Sets a port up or down; packets to a port that is down are dropped with cause port. Ports are up
  * at first. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of a pipeline: pipeline.c makes its parts, action.c and change.c their entries, inherit.c
- * takes over those of the one before, run.c runs packets; own.c, telemetry/, marking/ extend it. */
+/* State of a pipeline: parts.c makes its parts, action.c and change.c their entries, pipeline.c the
+ * whole, inherit.c takes over those of the one before, run.c runs packets; own.c, telemetry/,
+ * marking/ extend it, and call only parts.c and pl_dp_emit of it. */
 #pragma once
 
 #include "dataplane/field.h"
@@ -23,6 +24,9 @@ enum pl_dp_action {
 #define PL_DP_COPIES_MAX  4
 /* Output port of a packet that is flooded to all other ports. */
 #define PL_DP_PORT_FLOOD  0xffff
+/* Mark of packets that the node itself sends: tables may match it, and no source instruments
+ * them. */
+#define PL_DP_MARK_OWN    255
 
 struct pl_dp_cells_state {
 	char name[PL_DP_NAME_MAX + 1];
@@ -98,7 +102,7 @@ struct pl_dp_pipeline {
 	char name[PL_DP_NAME_MAX + 1];
 	uint32_t node_id;
 	uint64_t node_key;     /* of choices by the flow hash: another one in each node */
-	uint32_t first_number; /* pl_dp_pipeline_first_number */
+	uint32_t first_number; /* pl_dp_first_number */
 	uint32_t n_streams;    /* of records, that were begun */
 	uint64_t seed;         /* of hash tables that traffic fills: flows of a filter */
 	struct pl_dp_pool *pool;
@@ -121,12 +125,22 @@ struct pl_dp_pipeline {
 	size_t n_watchers;
 };
 
+/* ---- parts.c ---- */
+
 int pl_dp_table_index(const struct pl_dp_pipeline *p, const char *name);
 struct pl_dp_cells_state *pl_dp_cells_find(
 	const struct pl_dp_pipeline *p, enum pl_dp_cells kind, const char *name, size_t len);
 
 /* Removes a user; frees a register that an action created with its last user. NULL is allowed. */
 void pl_dp_cells_release(struct pl_dp_cells_state *c);
+void pl_dp_cells_free(struct pl_dp_cells_state *c);
+struct pl_dp_group *pl_dp_group_find(const struct pl_dp_pipeline *p, const char *name);
+/* Returns the number of the first datagram of a stream of records: another one for each stream,
+ * also for one whose entry was removed and added again, and for each pipeline, unless it has a
+ * seed. From a number of before on, the first datagrams would be taken for repeated ones. */
+uint32_t pl_dp_first_number(struct pl_dp_pipeline *p);
+
+/* ---- pipeline.c ---- */
 
 /* Frees entries, misses and members of groups, with the state of their actions; afterwards the
  * pipeline can only be freed. */

@@ -120,14 +120,24 @@ static void mirror(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, uint16_t 
 	pkt->copies--;
 }
 
-void pl_dp_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, unsigned int port)
+void pl_dp_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uint16_t port)
 {
+	struct pl_dp_pipeline *p = call->pipeline;
 	struct pl_dp_call ingress = *call;
 
+	/* The interface may have another address than when the action was made. */
+	if (port <= PL_DP_PORTS_MAX && p->gates[port].there)
+		pl_dp_mac_set(pkt->data + 6, p->gates[port].mac);
+	(void)pl_dp_parse(pkt); /* succeeds: the packet is well-formed */
+	if (p->hashes)
+		pkt->flow_hash = pl_dp_flow_hash(pkt);
+	pkt->in_ns = call->now_ns;
+	pkt->mark = PL_DP_MARK_OWN;
+	pkt->own = true;
+	pkt->out_port = port <= PL_DP_PORTS_MAX ? port : 0;
 	ingress.stage = PL_DP_INGRESS;
-	call->pipeline->books[PL_DP_INGRESS].made++;
-	pkt->out_port = (uint16_t)(port <= PL_DP_PORTS_MAX ? port : 0);
-	send(call->pipeline, pkt, &ingress);
+	p->books[PL_DP_INGRESS].made++;
+	send(p, pkt, &ingress);
 }
 
 /* ---- actions ---- */

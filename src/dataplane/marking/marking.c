@@ -65,7 +65,7 @@ static void take_datagram(
 		return;
 	}
 	pl_dp_act_count(m->datagrams, pkt);
-	pl_dp_act_emit(m->call, pkt, m->out_port);
+	pl_dp_emit(m->call, pkt, m->out_port);
 }
 
 /* Returns the first block that began, with its early packets, after the points. */
@@ -350,7 +350,7 @@ static int make_sender(struct pl_dp_marking *m, const char *text, struct pl_diag
 		.records = pl_tmpkt_fits(PL_FLAT_MARK128, 1400),
 		.lanes = 1,
 		.exporter = m->p->node_id,
-		.first = pl_dp_pipeline_first_number(m->p),
+		.first = pl_dp_first_number(m->p),
 		.send = take_datagram,
 		.arg = m,
 	};

@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "base/num.h"
-#include "dataplane/parse.h"
 
 #define TEXT_MAX 512
 
@@ -185,17 +184,15 @@ void pl_dp_act_node_init(
 {
 	*n = (struct pl_dp_act_node){ 0 };
 	for (unsigned int i = 0; i <= PL_DP_PORTS_MAX; i++) {
-		uint64_t mac;
-		uint32_t mtu = 0;
+		const uint32_t mtu = p->gates[i].mtu;
 
 		n->ports[i].level1 = (uint16_t)i;
 		n->ports[i].level2 = i;
-		if (pl_dp_pipeline_port_of(p, i, &mac, &mtu))
-			n->ports[i].mtu = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
+		n->ports[i].mtu = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
 	}
 	n->node = (struct pl_dp_node){
-		.id = pl_dp_pipeline_node_id(p),
-		.id_wide = pl_dp_pipeline_node_id(p),
+		.id = p->node_id,
+		.id_wide = p->node_id,
 		.ports = n->ports,
 		.n_ports = PL_DP_PORTS_MAX + 1,
 	};
@@ -266,11 +263,10 @@ size_t pl_dp_to_args(struct pl_dp_to_args *a, struct pl_dp_arg *rows)
 int pl_dp_to_of(const char *action, const struct pl_dp_to_args *a, const struct pl_dp_pipeline *p,
 	struct pl_dp_datagram *ret, struct pl_diag *diag)
 {
+	const struct pl_dp_gate *gate = &p->gates[a->out];
 	struct pl_diag inner = { 0 };
-	uint64_t mac = 0;
-	uint32_t mtu;
 
-	if (!pl_dp_pipeline_port_of(p, (unsigned int)a->out, &mac, &mtu)) {
+	if (!gate->there) {
 		pl_diag_set(
 			diag, "action %s: out=PORT is needed, with a port of this switch", action);
 		return -EINVAL;
@@ -283,7 +279,7 @@ int pl_dp_to_of(const char *action, const struct pl_dp_to_args *a, const struct 
 		.dscp = (uint8_t)a->dscp,
 		.no_sum = a->no_sum,
 	};
-	pl_dp_mac_set(ret->smac, mac);
+	pl_dp_mac_set(ret->smac, gate->mac);
 	pl_dp_mac_set(ret->dmac, a->mac != 0 ? a->mac : UINT64_C(0xffffffffffff));
 	if (pl_dp_datagram_check(ret, &inner) < 0) {
 		pl_diag_set(diag, "action %s: to=ADDRESS and from=ADDRESS: %s", action, inner.text);
@@ -350,21 +346,4 @@ uint64_t *pl_dp_act_register(struct pl_dp_pipeline *p, const char *action, const
 		return NULL;
 	p->shared = c;
 	return c->registers;
-}
-
-void pl_dp_act_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uint16_t port)
-{
-	const struct pl_dp_gate *gate =
-		port <= PL_DP_PORTS_MAX ? &call->pipeline->gates[port] : NULL;
-
-	/* The interface may have another address than when the action was made. */
-	if (gate != NULL && gate->there)
-		pl_dp_mac_set(pkt->data + 6, gate->mac);
-	(void)pl_dp_parse(pkt); /* succeeds: the packet is well-formed */
-	if (call->pipeline->hashes)
-		pkt->flow_hash = pl_dp_flow_hash(pkt);
-	pkt->in_ns = call->now_ns;
-	pkt->mark = PL_DP_MARK_OWN;
-	pkt->own = true;
-	pl_dp_emit(call, pkt, port);
 }

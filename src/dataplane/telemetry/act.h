@@ -105,10 +105,3 @@ static inline void pl_dp_act_count(uint64_t (*cell)[2], const struct pl_dp_packe
 	(*cell)[0]++;
 	(*cell)[1] += pkt->len;
 }
-
-/* Mark of packets that the node itself sends: tables may match it, and no source instruments
- * them. */
-#define PL_DP_MARK_OWN 255
-
-/* Sends a packet that an action created, parsed and through a queue like any other. */
-void pl_dp_act_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uint16_t port);

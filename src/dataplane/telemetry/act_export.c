@@ -184,7 +184,7 @@ static int make_record(struct pl_dp_pipeline *p, const char *text, void **ret, s
 	static const char *const kinds[] = { "pkt64", "pkt96", NULL };
 	struct pl_dp_recorder_config c = { .kind = PL_FLAT_PKT96 };
 	struct pl_diag inner = { 0 };
-	uint64_t records = 1, point = 0, exporter = pl_dp_pipeline_node_id(p);
+	uint64_t records = 1, point = 0, exporter = p->node_id;
 	unsigned int kind = 1;
 	struct pl_dp_to_args to;
 	struct pl_dp_arg rows[4 + PL_DP_TO_ARGS] = {
@@ -217,14 +217,14 @@ static int make_record(struct pl_dp_pipeline *p, const char *text, void **ret, s
 		free(s);
 		return -EINVAL;
 	}
-	if (pl_dp_recorder_new(&s->recorder, &c, pl_dp_pipeline_pool(p), &inner) < 0) {
+	if (pl_dp_recorder_new(&s->recorder, &c, p->pool, &inner) < 0) {
 		say(diag, "record", &inner);
 		free(s);
 		return -EINVAL;
 	}
 	/* Actions share the stream, and a reload takes its number over. */
 	if (*c.shared_seq == 0)
-		*c.shared_seq = pl_dp_pipeline_first_number(p);
+		*c.shared_seq = pl_dp_first_number(p);
 	*ret = s;
 	return 0;
 }
@@ -249,7 +249,7 @@ static enum pl_dp_run run_record(
 	}
 	if (made != NULL) {
 		pl_dp_act_count(s->datagrams, made);
-		pl_dp_act_emit(call, made, s->out);
+		pl_dp_emit(call, made, s->out);
 	}
 	return PL_DP_RUN_ON;
 }
@@ -311,7 +311,7 @@ static int make_dta(struct pl_dp_pipeline *p, const char *text, void **ret, stru
 	c.path_length = (uint8_t)length;
 	s->out = (uint16_t)to.out;
 	pl_dp_act_node_init(&s->node, p, NULL);
-	if (pl_dp_dta_init(&s->dta, &c, pl_dp_pipeline_pool(p), &inner) < 0) {
+	if (pl_dp_dta_init(&s->dta, &c, p->pool, &inner) < 0) {
 		say(diag, "dta", &inner);
 		free(s);
 		return -EINVAL;
@@ -339,7 +339,7 @@ static enum pl_dp_run run_dta(void *state, struct pl_dp_packet *pkt, const struc
 		return PL_DP_RUN_ON;
 	}
 	pl_dp_act_count(s->reports, made);
-	pl_dp_act_emit(call, made, s->out);
+	pl_dp_emit(call, made, s->out);
 	return PL_DP_RUN_ON;
 }
 
@@ -410,7 +410,7 @@ static int make_roce(struct pl_dp_pipeline *p, const char *text, void **ret, str
 	c.imm = (uint32_t)imm;
 	s->out = (uint16_t)to.out;
 	pl_dp_act_node_init(&s->node, p, NULL);
-	if (pl_dp_roce_init(&s->roce, &c, pl_dp_pipeline_pool(p), &inner) < 0) {
+	if (pl_dp_roce_init(&s->roce, &c, p->pool, &inner) < 0) {
 		say(diag, "roce_write", &inner);
 		free(s);
 		return -EINVAL;
@@ -441,7 +441,7 @@ static enum pl_dp_run run_roce(void *state, struct pl_dp_packet *pkt, const stru
 		return PL_DP_RUN_ON;
 	}
 	pl_dp_act_count(s->writes, made);
-	pl_dp_act_emit(call, made, s->out);
+	pl_dp_emit(call, made, s->out);
 	return PL_DP_RUN_ON;
 }
 

@@ -203,7 +203,7 @@ static int reports_init(struct reports *r, const char *action, struct pl_dp_pipe
 
 	if (pl_dp_to_of(action, &a->to, p, &c.to, diag) < 0)
 		return -EINVAL;
-	if (pl_dp_reporter_init(&r->reporter, &c, pl_dp_pipeline_pool(p), &inner) < 0) {
+	if (pl_dp_reporter_init(&r->reporter, &c, p->pool, &inner) < 0) {
 		pl_diag_set(diag, "action %s: %s", action, inner.text);
 		return -EINVAL;
 	}
@@ -232,7 +232,7 @@ static void send_report(struct reports *r, const struct pl_dp_node *node,
 		return;
 	}
 	pl_dp_act_count(r->made, report);
-	pl_dp_act_emit(call, report, r->out);
+	pl_dp_emit(call, report, r->out);
 }
 
 /* ---- int_sink ---- */
@@ -259,7 +259,7 @@ static int make_sink(struct pl_dp_pipeline *p, const char *text, void **ret, str
 	struct pl_dp_node_args node_args;
 	struct pl_dp_domain_args domain_args;
 	struct report_args reports;
-	struct pl_dp_flow_change_config change = { .seed = pl_dp_pipeline_seed(p) };
+	struct pl_dp_flow_change_config change = { .seed = p->seed };
 	uint64_t latency = 0, flows = 0;
 	struct pl_dp_arg rows[4 + PL_DP_NODE_ARGS + PL_DP_DOMAIN_ARGS + REPORT_ARGS] = {
 		{ "latency", PL_DP_ARG_U64, &latency, UINT32_MAX, NULL, false },
