@@ -31,60 +31,6 @@
 
 /* ---- records ---- */
 
-void pl_tap_service_give(
-	struct pl_tap_service *t, enum pl_flat_kind kind, const void *records, uint32_t n)
-{
-	if (n == 0)
-		return;
-	for (unsigned int i = 0; i < t->n_outs && kind == t->o->out; i++)
-		t->outs[i]->driver->put(t->outs[i], records, n);
-	if (t->o->print.records != NULL)
-		t->o->print.records(t->o->print.arg, kind, records, n);
-	t->records += kind == t->o->out ? n : 0;
-}
-
-/* Flow records may have times of any clock so far. */
-void pl_tap_service_clock(struct pl_tap_service *t, enum pl_clock_kind clock)
-{
-	t->clocks |= 1u << clock;
-	if (t->o->out == PL_FLAT_FLOW288)
-		clock = pl_clock_of(t->clocks);
-	if (clock == t->clock)
-		return;
-	t->clock = clock;
-	for (unsigned int i = 0; i < t->n_outs; i++) {
-		if (t->outs[i]->driver->clock != NULL)
-			t->outs[i]->driver->clock(t->outs[i], clock);
-	}
-}
-
-static bool asked_for(const struct pl_tap_service *t, enum pl_flat_kind kind)
-{
-	return (t->o->kinds & 1u << kind) != 0;
-}
-
-void pl_tap_service_take_flows(void *arg, const struct pl_flow288 *records, uint32_t n)
-{
-	pl_tap_service_give(arg, PL_FLAT_FLOW288, records, n);
-}
-
-void pl_tap_service_packets(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n)
-{
-	if (asked_for(t, PL_FLAT_PKT96))
-		pl_tap_service_give(t, PL_FLAT_PKT96, records, n);
-	if (t->flows == NULL)
-		return;
-	if (!t->live) {
-		pl_flow_cache_feed(t->flows, records, n);
-		return;
-	}
-	/* Anybody can send a datagram, but not stamp a packet of this host. */
-	pl_flow_cache_feed_live(t->flows, records, n, pl_clock_mono_ns(),
-		t->receiving ? pl_clock_real_ns() + PL_FLOW_AHEAD_NS : UINT64_MAX);
-	if (n > 0)
-		pl_tap_state_came(t);
-}
-
 /* Expires flows, also when no records come. */
 static void expire_flows(struct pl_tap_service *t, uint64_t now_ns)
 {
@@ -103,11 +49,11 @@ static void take_received(void *arg, enum pl_flat_kind kind, const void *records
 	const enum pl_clock_kind clock = pl_tmpkt_receiver_clock(t->receiver);
 
 	pl_tap_service_clock(t, clock);
-	if (kind != PL_FLAT_PKT96 && asked_for(t, kind)) {
+	if (kind != PL_FLAT_PKT96 && pl_tap_asked_for(t, kind)) {
 		pl_tap_service_give(t, kind, records, n);
 		return;
 	}
-	if (kind != PL_FLAT_PKT96 || (!asked_for(t, kind) && t->flows == NULL)) {
+	if (kind != PL_FLAT_PKT96 || (!pl_tap_asked_for(t, kind) && t->flows == NULL)) {
 		t->other_kinds += n;
 		return;
 	}
@@ -161,11 +107,6 @@ static void take(struct pl_tap_service *t, unsigned int port, const struct pl_ba
 		pl_tap_service_give(t, PL_FLAT_DNS64, t->dns, t->tap.n_dns);
 	} while (t->tap.more);
 	tell_unread(t, port);
-}
-
-bool pl_tap_service_enough(const struct pl_tap_service *t)
-{
-	return t->o->print.records != NULL && t->o->print.full(t->o->print.arg);
 }
 
 /* Sleeps to keep the rate at which a file's records are wanted. */
@@ -281,7 +222,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 	t->tap = (struct pl_tap){
 		.inner = t->o->inner, .vxlan_ports = t->o->vxlan_ports, .rules = t->o->rules
 	};
-	if (asked_for(t, PL_FLAT_DNS64))
+	if (pl_tap_asked_for(t, PL_FLAT_DNS64))
 		t->tap.dns = t->dns;
 	r = t->o->rules_file != NULL ? pl_tap_rules_read(&t->tap.rules, t->o->rules_file, diag) : 0;
 	t->whole = pl_tap_rules_look_inside(&t->tap.rules);
@@ -299,7 +240,7 @@ static int acquire(void *s, const struct pl_rights *rights, struct pl_diag *diag
 		r = pl_tmpkt_receiver_new(&t->receiver, EXPORTERS, t->o->prove, take_received, t);
 	/* The flow state is opened together with the files, even if flows are requested only
 	 * later. */
-	if (r == 0 && (asked_for(t, PL_FLAT_FLOW288) || t->o->flow_state != NULL))
+	if (r == 0 && (pl_tap_asked_for(t, PL_FLAT_FLOW288) || t->o->flow_state != NULL))
 		r = make_flows(t, diag);
 	return r;
 }

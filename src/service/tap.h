@@ -171,6 +171,8 @@ int pl_tap_source_check(const char *uri, bool inner, bool dns, bool counts, stru
 /* Adds kinds of records to make, between two turns; kinds that were added before stay. Returns
  * -ENOMEM with diag. */
 int pl_tap_service_want(struct pl_tap_service *t, uint32_t kinds, struct pl_diag *diag);
+/* Returns whether records of this kind are asked for. */
+bool pl_tap_asked_for(const struct pl_tap_service *t, enum pl_flat_kind kind);
 /* Sends records made from this tap's records to outputs and `print`, between two turns. */
 void pl_tap_service_give(
 	struct pl_tap_service *t, enum pl_flat_kind kind, const void *records, uint32_t n);

@@ -11,7 +11,7 @@
 #include "netio/listening.h"
 #include "runtime/say.h"
 #include "service/tap.h"
-#include "service/tap_source.h"
+#include "service/tap_places.h"
 
 #define LOOK_NS     UINT64_C(5000000000) /* from the start of one reading to the next */
 #define STEPS       8u                   /* of a reading in a turn */

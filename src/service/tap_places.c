@@ -9,9 +9,28 @@
 
 #include "export/exposition.h"
 #include "flow/state.h"
-#include "service/tap_source.h"
+#include "netio/uri.h"
+#include "tap/source.h"
 
 #define MAC_TEXT 18
+
+/* ---- sources ---- */
+
+/* Returns whether packets are seen at an interface: not records from others, nor drops. */
+static bool is_interface(const char *uri)
+{
+	return pl_tap_kernel_is(uri) || ((pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) != 0 &&
+						!pl_tap_source_is_tmpkt(uri));
+}
+
+bool pl_tap_is_of_this_host(const struct pl_tap_service *t)
+{
+	bool own = t->o->n_sources > 0;
+
+	for (size_t i = 0; i < t->o->n_sources; i++)
+		own = own && is_interface(t->o->sources[i]);
+	return own;
+}
 
 /* ---- numbers ---- */
 
@@ -39,7 +58,7 @@ int pl_tap_places_find(struct pl_tap_service *t, struct pl_diag *diag)
 	t->n_places = 0;
 	t->netns = own_namespace();
 	for (size_t i = 0; i < t->o->n_sources; i++) {
-		if (!pl_tap_source_is_interface(t->o->sources[i]))
+		if (!is_interface(t->o->sources[i]))
 			continue;
 		if (t->n_places == PL_TAP_PLACES_MAX) {
 			pl_diag_set(diag, "at most %d interfaces", PL_TAP_PLACES_MAX);

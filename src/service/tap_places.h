@@ -8,6 +8,10 @@
 
 #include "service/tap.h"
 
+/* Returns whether all sources are interfaces of this host, which then knows its own addresses and
+ * the direction of packets. */
+bool pl_tap_is_of_this_host(const struct pl_tap_service *t);
+
 /* Numbers the interfaces among t->o->sources, in their order: from t->o->point on, or from 1 if
  * that is 0 and they are several. Returns -EINVAL with diag when a number is too large. */
 int pl_tap_places_find(struct pl_tap_service *t, struct pl_diag *diag);

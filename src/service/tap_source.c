@@ -53,11 +53,6 @@ int pl_tap_source_check(const char *uri, bool inner, bool dns, bool counts, stru
 	return r == 1 ? 0 : pl_port_uri_tap(port, diag);
 }
 
-static bool asks_for_dns(const struct pl_tap_service *t)
-{
-	return (t->o->kinds & 1u << PL_FLAT_DNS64) != 0;
-}
-
 static int open_socket(struct pl_tap_service *t, size_t source, const char *uri, bool tmpkt,
 	unsigned int i, unsigned int of, const struct pl_rights *rights, struct pl_diag *diag)
 {
@@ -67,11 +62,11 @@ static int open_socket(struct pl_tap_service *t, size_t source, const char *uri,
 		.lanes = true,
 		.with = i > 0 ? t->ports[t->n_ports - i] : NULL,
 		.filter = t->o->filter,
-		.tap_bytes = tmpkt             ? 0
-			     : t->whole        ? PL_TAP_WHOLE_BYTES
-			     : asks_for_dns(t) ? PL_TAP_DNS_BYTES
-			     : t->o->inner     ? PL_TAP_INNER_BYTES
-					       : PL_TAP_BYTES };
+		.tap_bytes = tmpkt                                ? 0
+			     : t->whole                           ? PL_TAP_WHOLE_BYTES
+			     : pl_tap_asked_for(t, PL_FLAT_DNS64) ? PL_TAP_DNS_BYTES
+			     : t->o->inner                        ? PL_TAP_INNER_BYTES
+								  : PL_TAP_BYTES };
 	int r;
 
 	for (size_t k = 0; k < t->o->n_sources; k++)
@@ -142,8 +137,8 @@ static int open_source(struct pl_tap_service *t, size_t source, const struct pl_
 {
 	const char *uri = t->o->sources[source];
 	char port[PL_URI_TEXT_MAX];
-	const bool counts = t->o->print.counts != NULL;
-	int tmpkt, n, r = pl_tap_source_check(uri, t->o->inner, asks_for_dns(t), counts, diag);
+	const bool counts = t->o->print.counts != NULL, dns = pl_tap_asked_for(t, PL_FLAT_DNS64);
+	int tmpkt, n, r = pl_tap_source_check(uri, t->o->inner, dns, counts, diag);
 
 	if (r == 0 && t->o->filter != NULL)
 		r = check_filter(uri, diag);
@@ -182,19 +177,4 @@ int pl_tap_open_sources(
 		r = open_source(t, i, rights, diag);
 	}
 	return r;
-}
-
-bool pl_tap_source_is_interface(const char *uri)
-{
-	return pl_tap_kernel_is(uri) || ((pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) != 0 &&
-						!pl_tap_source_is_tmpkt(uri));
-}
-
-bool pl_tap_is_of_this_host(const struct pl_tap_service *t)
-{
-	bool own = t->o->n_sources > 0;
-
-	for (size_t i = 0; i < t->o->n_sources; i++)
-		own = own && pl_tap_source_is_interface(t->o->sources[i]);
-	return own;
 }

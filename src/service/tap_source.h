@@ -11,10 +11,3 @@ int pl_tap_open_sources(
 
 /* Returns whether the source never ends, as a capture does. */
 bool pl_tap_source_is_live(const char *uri);
-
-/* Returns whether packets are seen at an interface: not records from others, nor drops. */
-bool pl_tap_source_is_interface(const char *uri);
-
-/* Returns whether all sources are interfaces of this host, which then knows its own addresses and
- * the direction of packets. */
-bool pl_tap_is_of_this_host(const struct pl_tap_service *t);

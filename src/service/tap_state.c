@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "flow/largest.h"
 #include "service/tap_places.h"
 
 _Static_assert(PL_TAP_PLACES_MAX <= PL_FLOW_POINTS, "a state has room for a tap's interfaces");
@@ -128,13 +127,6 @@ int pl_tap_state_begin(struct pl_tap_service *t, struct pl_diag *diag)
 }
 
 /* ---- at work ---- */
-
-void pl_tap_state_came(struct pl_tap_service *t)
-{
-	if (t->state != NULL)
-		pl_flow_cache_came(t->flows, pl_flow_cache_clock(t->flows),
-			pl_clock_read(CLOCK_BOOTTIME), t->clocks);
-}
 
 void pl_tap_state_look(struct pl_tap_service *t)
 {

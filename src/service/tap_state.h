@@ -10,8 +10,6 @@ int pl_tap_state_open(struct pl_tap_service *t, struct pl_diag *diag);
  * and before the end. All outputs of the process are open by then, so that no record goes to an
  * output that never starts. Returns negative errno with diag. */
 int pl_tap_state_begin(struct pl_tap_service *t, struct pl_diag *diag);
-/* To be called after packets. */
-void pl_tap_state_came(struct pl_tap_service *t);
 /* Checks, every second or so, whether the file was truncated. */
 void pl_tap_state_look(struct pl_tap_service *t);
 /* To be called after the observation point has changed. */
