@@ -360,7 +360,7 @@ static int make_sender(struct pl_dp_marking *m, const char *text, struct pl_diag
 		r = pl_dp_to_of("marking.send", &to, m->p, &m->to, diag);
 	if (r < 0)
 		return r;
-	m->out_port = (uint16_t)to.out;
+	m->out_port = to.out;
 	if (m->to.dport == 0)
 		m->to.dport = PL_TMPKT_PORT;
 	if (m->to.sport == 0)

@@ -21,18 +21,36 @@ static int refuse(const char *action, const struct pl_dp_arg *arg, const char *v
 	return -EINVAL;
 }
 
+static void store(const struct pl_dp_arg *arg, uint64_t value)
+{
+	switch (arg->bytes) {
+	case 1:
+		*(uint8_t *)arg->target = (uint8_t)value;
+		break;
+	case 2:
+		*(uint16_t *)arg->target = (uint16_t)value;
+		break;
+	case 4:
+		*(uint32_t *)arg->target = (uint32_t)value;
+		break;
+	default:
+		*(uint64_t *)arg->target = value;
+		break;
+	}
+}
+
 static int read_choice(
 	const char *action, const struct pl_dp_arg *arg, const char *value, struct pl_diag *diag)
 {
 	char all[160] = "";
 
-	for (unsigned int i = 0; arg->choices[i] != NULL; i++) {
-		if (strcmp(arg->choices[i], value) == 0) {
-			*(unsigned int *)arg->target = i;
+	for (const struct pl_dp_choice *c = arg->choices; c->name != NULL; c++) {
+		if (strcmp(c->name, value) == 0) {
+			store(arg, c->value);
 			return 0;
 		}
-		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i > 0 ? ", " : "",
-			arg->choices[i]);
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+			c > arg->choices ? ", " : "", c->name);
 	}
 	pl_diag_set(diag, "action %s: %s is one of %s, not \"%s\"", action, arg->name, all, value);
 	return -EINVAL;
@@ -71,13 +89,13 @@ static int read_value(
 	uint64_t n;
 
 	switch (arg->type) {
-	case PL_DP_ARG_U64:
+	case PL_DP_ARG_NUMBER:
 		if (pl_parse_u64(value, &n) < 0 || n > arg->max) {
 			pl_diag_set(diag, "action %s: %s is a number up to %" PRIu64 ", not \"%s\"",
 				action, arg->name, arg->max, value);
 			return -EINVAL;
 		}
-		*(uint64_t *)arg->target = n;
+		store(arg, n);
 		return 0;
 	case PL_DP_ARG_CHOICE:
 		return read_choice(action, arg, value, diag);
@@ -89,7 +107,7 @@ static int read_value(
 	case PL_DP_ARG_SIZE:
 		if (pl_parse_size(value, &n) < 0 || n > arg->max)
 			return refuse(action, arg, value, "bytes such as 64KiB are needed", diag);
-		*(uint64_t *)arg->target = n;
+		store(arg, n);
 		return 0;
 	case PL_DP_ARG_ENDPOINT:
 		if (read_endpoint(value, arg->target) < 0)
@@ -162,25 +180,26 @@ int pl_dp_args_read(const char *action, const char *text, struct pl_dp_arg *args
 
 /* ---- arguments that several actions have ---- */
 
-size_t pl_dp_node_args(struct pl_dp_node_args *a, struct pl_dp_arg *rows)
+size_t pl_dp_node_args(struct pl_dp_node *n, struct pl_dp_arg *rows)
 {
-	static const char *const units[] = { "ns", "us", NULL };
-	static const char *const depths[] = { "bytes", "packets", "cells", NULL };
+	static const struct pl_dp_choice units[] = { { "ns", false }, { "us", true }, { NULL, 0 } };
+	static const struct pl_dp_choice depths[] = { { "bytes", PL_DP_IN_BYTES },
+		{ "packets", PL_DP_IN_PACKETS }, { "cells", PL_DP_IN_CELLS }, { NULL, 0 } };
 	const struct pl_dp_arg mine[PL_DP_NODE_ARGS] = {
-		{ "times", PL_DP_ARG_CHOICE, &a->times, 0, units, false },
-		{ "latency_unit", PL_DP_ARG_CHOICE, &a->latency, 0, units, false },
-		{ "depth", PL_DP_ARG_CHOICE, &a->depth, 0, depths, false },
-		{ "cell", PL_DP_ARG_U64, &a->cell, UINT16_MAX, NULL, false },
-		{ "util", PL_DP_ARG_U64, &a->util, UINT32_MAX, NULL, false },
+		PL_DP_ARG(CHOICE, "times", n->us, .choices = units),
+		PL_DP_ARG(CHOICE, "latency_unit", n->latency_us, .choices = units),
+		PL_DP_ARG(CHOICE, "depth", n->occupancy, .choices = depths),
+		PL_DP_ARG(NUMBER, "cell", n->cell_bytes, .max = UINT16_MAX),
+		PL_DP_ARG(NUMBER, "util", n->util_full, .max = UINT32_MAX),
 	};
 
-	*a = (struct pl_dp_node_args){ 0 };
+	*n = (struct pl_dp_node){ 0 };
 	memcpy(rows, mine, sizeof(mine));
 	return PL_DP_NODE_ARGS;
 }
 
 void pl_dp_act_node_init(
-	struct pl_dp_act_node *n, const struct pl_dp_pipeline *p, const struct pl_dp_node_args *a)
+	struct pl_dp_act_node *n, const struct pl_dp_pipeline *p, const struct pl_dp_node *units)
 {
 	*n = (struct pl_dp_act_node){ 0 };
 	for (unsigned int i = 0; i <= PL_DP_PORTS_MAX; i++) {
@@ -190,69 +209,47 @@ void pl_dp_act_node_init(
 		n->ports[i].level2 = i;
 		n->ports[i].mtu = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
 	}
-	n->node = (struct pl_dp_node){
-		.id = p->node_id,
-		.id_wide = p->node_id,
-		.ports = n->ports,
-		.n_ports = PL_DP_PORTS_MAX + 1,
-	};
-	if (a != NULL) {
-		n->node.us = a->times == 1;
-		n->node.latency_us = a->latency == 1;
-		n->node.occupancy = (uint8_t)a->depth;
-		n->node.cell_bytes = (uint16_t)a->cell;
-		n->node.util_full = (uint32_t)a->util;
-	}
+	if (units != NULL)
+		n->node = *units;
+	n->node.id = p->node_id;
+	n->node.id_wide = p->node_id;
+	n->node.ports = n->ports;
+	n->node.n_ports = PL_DP_PORTS_MAX + 1;
 }
 
-size_t pl_dp_domain_args(struct pl_dp_domain_args *a, struct pl_dp_arg *rows)
+size_t pl_dp_domain_args(struct pl_dp_int_domain *d, struct pl_dp_arg *rows)
 {
-	static const char *const places[] = { "after", "before", NULL };
-	static const char *const ways[] = { "dscp", "port", "marker", "tunnel", "any", NULL };
+	enum { ANY = PL_DP_BY_DSCP | PL_DP_BY_PORT | PL_DP_BY_MARKER | PL_DP_BY_TUNNEL };
+	static const struct pl_dp_choice places[] = { { "after", false }, { "before", true },
+		{ NULL, 0 } };
+	static const struct pl_dp_choice ways[] = { { "dscp", PL_DP_BY_DSCP },
+		{ "port", PL_DP_BY_PORT }, { "marker", PL_DP_BY_MARKER },
+		{ "tunnel", PL_DP_BY_TUNNEL }, { "any", ANY }, { NULL, 0 } };
 	const struct pl_dp_arg mine[PL_DP_DOMAIN_ARGS] = {
-		{ "dscp", PL_DP_ARG_U64, &a->dscp, 63, NULL, false },
-		{ "mask", PL_DP_ARG_U64, &a->mask, 63, NULL, false },
-		{ "port", PL_DP_ARG_U64, &a->port, UINT16_MAX, NULL, false },
-		{ "marker", PL_DP_ARG_U64, &a->marker, UINT64_MAX, NULL, false },
-		{ "gre", PL_DP_ARG_U64, &a->gre, UINT16_MAX, NULL, false },
-		{ "class", PL_DP_ARG_U64, &a->class, UINT16_MAX, NULL, false },
-		{ "tcp", PL_DP_ARG_CHOICE, &a->tcp, 0, places, false },
-		{ "accept", PL_DP_ARG_CHOICE, &a->accept, 0, ways, false },
+		PL_DP_ARG(NUMBER, "dscp", d->dscp, .max = 63),
+		PL_DP_ARG(NUMBER, "mask", d->dscp_mask, .max = 63),
+		PL_DP_ARG(NUMBER, "port", d->port, .max = UINT16_MAX),
+		PL_DP_ARG(NUMBER, "marker", d->marker, .max = UINT64_MAX),
+		PL_DP_ARG(NUMBER, "gre", d->gre_ethertype, .max = UINT16_MAX),
+		PL_DP_ARG(NUMBER, "class", d->geneve_class, .max = UINT16_MAX),
+		PL_DP_ARG(CHOICE, "tcp", d->tcp_before_options, .choices = places),
+		PL_DP_ARG(CHOICE, "accept", d->by, .choices = ways),
 	};
 
-	*a = (struct pl_dp_domain_args){ .dscp = 0x17, .mask = 0x3f, .accept = 4 };
+	*d = (struct pl_dp_int_domain){ .dscp = 0x17, .dscp_mask = 0x3f, .by = ANY };
 	memcpy(rows, mine, sizeof(mine));
 	return PL_DP_DOMAIN_ARGS;
-}
-
-struct pl_dp_int_domain pl_dp_domain_of(const struct pl_dp_domain_args *a)
-{
-	static const uint8_t by[] = { PL_DP_BY_DSCP, PL_DP_BY_PORT, PL_DP_BY_MARKER,
-		PL_DP_BY_TUNNEL,
-		PL_DP_BY_DSCP | PL_DP_BY_PORT | PL_DP_BY_MARKER | PL_DP_BY_TUNNEL };
-	struct pl_dp_int_domain d = {
-		.by = by[a->accept],
-		.dscp = (uint8_t)a->dscp,
-		.dscp_mask = (uint8_t)a->mask,
-		.port = (uint16_t)a->port,
-		.marker = a->marker,
-		.gre_ethertype = (uint16_t)a->gre,
-		.geneve_class = (uint16_t)a->class,
-		.tcp_before_options = a->tcp == 1,
-	};
-
-	return pl_dp_int_domain(&d);
 }
 
 size_t pl_dp_to_args(struct pl_dp_to_args *a, struct pl_dp_arg *rows)
 {
 	const struct pl_dp_arg mine[PL_DP_TO_ARGS] = {
-		{ "to", PL_DP_ARG_ENDPOINT, &a->to, 0, NULL, false },
-		{ "from", PL_DP_ARG_ENDPOINT, &a->from, 0, NULL, false },
-		{ "out", PL_DP_ARG_U64, &a->out, PL_DP_PORTS_MAX, NULL, false },
-		{ "mac", PL_DP_ARG_MAC, &a->mac, 0, NULL, false },
-		{ "to_dscp", PL_DP_ARG_U64, &a->dscp, 63, NULL, false },
-		{ "no_sum", PL_DP_ARG_FLAG, &a->no_sum, 0, NULL, false },
+		PL_DP_ARG(ENDPOINT, "to", a->to),
+		PL_DP_ARG(ENDPOINT, "from", a->from),
+		PL_DP_ARG(NUMBER, "out", a->out, .max = PL_DP_PORTS_MAX),
+		PL_DP_ARG(MAC, "mac", a->mac),
+		PL_DP_ARG(NUMBER, "to_dscp", a->dscp, .max = 63),
+		PL_DP_ARG(FLAG, "no_sum", a->no_sum),
 	};
 
 	*a = (struct pl_dp_to_args){ 0 };
@@ -276,7 +273,7 @@ int pl_dp_to_of(const char *action, const struct pl_dp_to_args *a, const struct 
 		.dst = a->to.addr,
 		.sport = a->from.port,
 		.dport = a->to.port,
-		.dscp = (uint8_t)a->dscp,
+		.dscp = a->dscp,
 		.no_sum = a->no_sum,
 	};
 	pl_dp_mac_set(ret->smac, gate->mac);

@@ -18,14 +18,14 @@
 #include "record/pack.h"
 
 enum pl_dp_arg_type {
-	PL_DP_ARG_U64,      /* uint64_t *, at most max */
-	PL_DP_ARG_FLAG,     /* bool *, the name alone */
-	PL_DP_ARG_CHOICE,   /* unsigned int *, index into choices */
-	PL_DP_ARG_DURATION, /* uint64_t *, ns */
-	PL_DP_ARG_SIZE,     /* uint64_t *, bytes */
-	PL_DP_ARG_ENDPOINT, /* struct pl_dp_endpoint *, address with or without a port */
-	PL_DP_ARG_MAC,      /* uint64_t * */
-	PL_DP_ARG_FIELDS,   /* struct pl_pack *, names of fields separated by commas */
+	PL_DP_ARG_NUMBER,   /* unsigned integer, at most max */
+	PL_DP_ARG_FLAG,     /* bool, the name alone */
+	PL_DP_ARG_CHOICE,   /* uint8_t or bool, the value of a choice */
+	PL_DP_ARG_DURATION, /* uint64_t, ns */
+	PL_DP_ARG_SIZE,     /* unsigned integer, bytes, at most max */
+	PL_DP_ARG_ENDPOINT, /* struct pl_dp_endpoint, address with or without a port */
+	PL_DP_ARG_MAC,      /* uint64_t */
+	PL_DP_ARG_FIELDS,   /* struct pl_pack, names of fields separated by commas */
 };
 
 struct pl_dp_endpoint {
@@ -33,14 +33,27 @@ struct pl_dp_endpoint {
 	uint16_t port;
 };
 
+struct pl_dp_choice {
+	const char *name; /* NULL: the end */
+	uint8_t value;
+};
+
 struct pl_dp_arg {
 	const char *name;
 	enum pl_dp_arg_type type;
 	void *target; /* unchanged when the argument is not given */
+	size_t bytes; /* of the target */
 	uint64_t max;
-	const char *const *choices; /* NULL at the end */
-	bool given;                 /* set by pl_dp_args_read */
+	const struct pl_dp_choice *choices;
+	bool given; /* set by pl_dp_args_read */
 };
+
+/* A row: the type, the name, the variable that gets the value, and .max or .choices. */
+#define PL_DP_ARG(kind, text, variable, ...)                                                       \
+	{                                                                                          \
+		.name = text, .type = PL_DP_ARG_##kind, .target = &(variable),                     \
+		.bytes = sizeof(variable), __VA_ARGS__                                             \
+	}
 
 /* Parses arguments. -EINVAL with diag, which names the action and the nearest argument. */
 int pl_dp_args_read(const char *action, const char *text, struct pl_dp_arg *args, size_t n,
@@ -53,32 +66,26 @@ int pl_dp_args_read(const char *action, const char *text, struct pl_dp_arg *args
 #define PL_DP_TO_ARGS     6
 
 /* times=ns|us latency_unit=ns|us depth=bytes|packets|cells cell=80 util=100 */
-struct pl_dp_node_args {
-	unsigned int times, latency, depth;
-	uint64_t cell, util;
-};
-size_t pl_dp_node_args(struct pl_dp_node_args *a, struct pl_dp_arg *rows);
+size_t pl_dp_node_args(struct pl_dp_node *n, struct pl_dp_arg *rows);
 
 /* The node's values for actions; the ports are the pipeline's at that time. */
 struct pl_dp_act_node {
 	struct pl_dp_node node;
 	struct pl_dp_port_ids ports[PL_DP_PORTS_MAX + 1];
 };
+/* units: set by pl_dp_node_args; NULL: the defaults. */
 void pl_dp_act_node_init(
-	struct pl_dp_act_node *n, const struct pl_dp_pipeline *p, const struct pl_dp_node_args *a);
+	struct pl_dp_act_node *n, const struct pl_dp_pipeline *p, const struct pl_dp_node *units);
 
 /* dscp=23 mask=63 port=33122 marker=0x… gre=0x88b5 class=0x0103 tcp=after|before accept=… */
-struct pl_dp_domain_args {
-	uint64_t dscp, mask, port, marker, gre, class;
-	unsigned int tcp, accept;
-};
-size_t pl_dp_domain_args(struct pl_dp_domain_args *a, struct pl_dp_arg *rows);
-struct pl_dp_int_domain pl_dp_domain_of(const struct pl_dp_domain_args *a);
+size_t pl_dp_domain_args(struct pl_dp_int_domain *d, struct pl_dp_arg *rows);
 
 /* to=ADDR[:PORT] from=ADDR[:PORT] out=PORT mac=MAC to_dscp=DSCP no_sum */
 struct pl_dp_to_args {
 	struct pl_dp_endpoint to, from;
-	uint64_t out, mac, dscp;
+	uint64_t mac;
+	uint16_t out;
+	uint8_t dscp;
 	bool no_sum;
 };
 size_t pl_dp_to_args(struct pl_dp_to_args *a, struct pl_dp_arg *rows);

@@ -25,19 +25,18 @@ struct ioam {
 static int make_ioam(const char *action, bool encapsulates, struct pl_dp_pipeline *p,
 	const char *text, void **ret, struct pl_diag *diag)
 {
-	static const char *const times[] = { "posix", "ptp", "ntp", NULL };
-	struct pl_dp_ioam_config c = { .ns = 0 };
+	static const struct pl_dp_choice times[] = { { "posix", PL_IOAM_TIME_POSIX },
+		{ "ptp", PL_IOAM_TIME_PTP }, { "ntp", PL_IOAM_TIME_NTP }, { NULL, 0 } };
+	struct pl_dp_ioam_config c = { .time = PL_IOAM_TIME_POSIX };
 	struct pl_diag inner = { 0 };
-	uint64_t ns = 0, data = 0, wide = 0, type = 0, nodes = 0;
-	unsigned int time = PL_IOAM_TIME_POSIX;
 	struct pl_dp_arg rows[7] = {
-		{ "ns", PL_DP_ARG_U64, &ns, UINT16_MAX, NULL, false },
-		{ "data", PL_DP_ARG_U64, &data, UINT32_MAX, NULL, false },
-		{ "wide", PL_DP_ARG_U64, &wide, UINT64_MAX, NULL, false },
-		{ "time", PL_DP_ARG_CHOICE, &time, 0, times, false },
-		{ "type", PL_DP_ARG_U64, &type, 0xffffff, NULL, false },
-		{ "nodes", PL_DP_ARG_U64, &nodes, 61, NULL, false },
-		{ "incremental", PL_DP_ARG_FLAG, &c.incremental, 0, NULL, false },
+		PL_DP_ARG(NUMBER, "ns", c.ns, .max = UINT16_MAX),
+		PL_DP_ARG(NUMBER, "data", c.data, .max = UINT32_MAX),
+		PL_DP_ARG(NUMBER, "wide", c.data_wide, .max = UINT64_MAX),
+		PL_DP_ARG(CHOICE, "time", c.time, .choices = times),
+		PL_DP_ARG(NUMBER, "type", c.type, .max = 0xffffff),
+		PL_DP_ARG(NUMBER, "nodes", c.nodes, .max = 61),
+		PL_DP_ARG(FLAG, "incremental", c.incremental),
 	};
 	struct ioam *s;
 
@@ -46,14 +45,8 @@ static int make_ioam(const char *action, bool encapsulates, struct pl_dp_pipelin
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return -ENOMEM;
-	c.ns = (uint16_t)ns;
 	c.have_data = rows[1].given;
-	c.data = (uint32_t)data;
 	c.have_data_wide = rows[2].given;
-	c.data_wide = wide;
-	c.time = (uint8_t)time;
-	c.type = (uint32_t)type;
-	c.nodes = (uint8_t)nodes;
 	pl_dp_act_node_init(&s->node, p, NULL);
 	if (pl_dp_ioam_init(&s->io, &c, &inner) < 0) {
 		say(diag, action, &inner);
@@ -181,17 +174,18 @@ static int three(struct pl_dp_pipeline *p, const char *action, const char *const
 
 static int make_record(struct pl_dp_pipeline *p, const char *text, void **ret, struct pl_diag *diag)
 {
-	static const char *const kinds[] = { "pkt64", "pkt96", NULL };
-	struct pl_dp_recorder_config c = { .kind = PL_FLAT_PKT96 };
+	static const struct pl_dp_choice kinds[] = { { "pkt64", PL_FLAT_PKT64 },
+		{ "pkt96", PL_FLAT_PKT96 }, { NULL, 0 } };
+	struct pl_dp_recorder_config c = {
+		.kind = PL_FLAT_PKT96, .records = 1, .exporter = p->node_id
+	};
 	struct pl_diag inner = { 0 };
-	uint64_t records = 1, point = 0, exporter = p->node_id;
-	unsigned int kind = 1;
 	struct pl_dp_to_args to;
 	struct pl_dp_arg rows[4 + PL_DP_TO_ARGS] = {
-		{ "kind", PL_DP_ARG_CHOICE, &kind, 0, kinds, false },
-		{ "records", PL_DP_ARG_U64, &records, UINT16_MAX, NULL, false },
-		{ "point", PL_DP_ARG_U64, &point, PL_OBS_POINT_MASK, NULL, false },
-		{ "exporter", PL_DP_ARG_U64, &exporter, UINT32_MAX, NULL, false },
+		PL_DP_ARG(CHOICE, "kind", c.kind, .choices = kinds),
+		PL_DP_ARG(NUMBER, "records", c.records, .max = UINT16_MAX),
+		PL_DP_ARG(NUMBER, "point", c.point, .max = PL_OBS_POINT_MASK),
+		PL_DP_ARG(NUMBER, "exporter", c.exporter, .max = UINT32_MAX),
 	};
 	size_t n = 4 + pl_dp_to_args(&to, rows + 4);
 	struct record *s;
@@ -203,13 +197,9 @@ static int make_record(struct pl_dp_pipeline *p, const char *text, void **ret, s
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return -ENOMEM;
-	c.kind = kind == 0 ? PL_FLAT_PKT64 : PL_FLAT_PKT96;
-	c.records = (uint16_t)records;
-	c.point = (uint16_t)point;
-	c.exporter = (uint32_t)exporter;
-	snprintf(stream, sizeof(stream), "%06x", (unsigned int)(exporter & 0xffffff));
+	snprintf(stream, sizeof(stream), "%06x", c.exporter & 0xffffff);
 	c.shared_seq = pl_dp_act_register(p, "record", stream, &c.to, diag);
-	s->out = (uint16_t)to.out;
+	s->out = to.out;
 	s->unsent = pl_dp_act_counter(p, "record", "unsent", diag);
 	if (c.shared_seq == NULL || s->unsent == NULL ||
 		three(p, "record", (const char *const[]){ "datagrams", "none", "no_packet" },
@@ -276,23 +266,25 @@ struct dta {
 
 static int make_dta(struct pl_dp_pipeline *p, const char *text, void **ret, struct pl_diag *diag)
 {
-	static const char *const ops[] = { "key-write", "append", "increment", "postcard", NULL };
-	struct pl_dp_dta_config c = { .key = { .kind = PL_KIND_HOP },
-		.value = { .kind = PL_KIND_HOP } };
+	static const struct pl_dp_choice ops[] = { { "key-write", PL_DTA_KEY_WRITE },
+		{ "append", PL_DTA_APPEND }, { "increment", PL_DTA_INCREMENT },
+		{ "postcard", PL_DTA_POSTCARD }, { NULL, 0 } };
+	struct pl_dp_dta_config c = { .op = PL_DTA_KEY_WRITE,
+		.key = { .kind = PL_KIND_HOP },
+		.value = { .kind = PL_KIND_HOP },
+		.hop = 1 };
 	struct pl_diag inner = { 0 };
-	unsigned int op = 0;
-	uint64_t store = 0, copies = 0, list = 0, hop = 1, length = 0;
 	struct pl_dp_to_args to;
 	struct pl_dp_arg rows[9 + PL_DP_TO_ARGS] = {
-		{ "op", PL_DP_ARG_CHOICE, &op, 0, ops, false },
-		{ "store", PL_DP_ARG_U64, &store, UINT16_MAX, NULL, false },
-		{ "copies", PL_DP_ARG_U64, &copies, UINT8_MAX, NULL, false },
-		{ "list", PL_DP_ARG_U64, &list, UINT32_MAX, NULL, false },
-		{ "key", PL_DP_ARG_FIELDS, &c.key, 0, NULL, false },
-		{ "value", PL_DP_ARG_FIELDS, &c.value, 0, NULL, false },
-		{ "text", PL_DP_ARG_FLAG, &c.text_key, 0, NULL, false },
-		{ "hop", PL_DP_ARG_U64, &hop, UINT8_MAX, NULL, false },
-		{ "length", PL_DP_ARG_U64, &length, UINT8_MAX, NULL, false },
+		PL_DP_ARG(CHOICE, "op", c.op, .choices = ops),
+		PL_DP_ARG(NUMBER, "store", c.store, .max = UINT16_MAX),
+		PL_DP_ARG(NUMBER, "copies", c.copies, .max = UINT8_MAX),
+		PL_DP_ARG(NUMBER, "list", c.list, .max = UINT32_MAX),
+		PL_DP_ARG(FIELDS, "key", c.key),
+		PL_DP_ARG(FIELDS, "value", c.value),
+		PL_DP_ARG(FLAG, "text", c.text_key),
+		PL_DP_ARG(NUMBER, "hop", c.hop, .max = UINT8_MAX),
+		PL_DP_ARG(NUMBER, "length", c.path_length, .max = UINT8_MAX),
 	};
 	size_t n = 9 + pl_dp_to_args(&to, rows + 9);
 	struct dta *s;
@@ -303,13 +295,7 @@ static int make_dta(struct pl_dp_pipeline *p, const char *text, void **ret, stru
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return -ENOMEM;
-	c.op = (uint8_t)(PL_DTA_KEY_WRITE + op);
-	c.store = (uint16_t)store;
-	c.copies = (uint8_t)copies;
-	c.list = (uint32_t)list;
-	c.hop = (uint8_t)hop;
-	c.path_length = (uint8_t)length;
-	s->out = (uint16_t)to.out;
+	s->out = to.out;
 	pl_dp_act_node_init(&s->node, p, NULL);
 	if (pl_dp_dta_init(&s->dta, &c, p->pool, &inner) < 0) {
 		say(diag, "dta", &inner);
@@ -366,24 +352,25 @@ struct roce {
 
 static int make_roce(struct pl_dp_pipeline *p, const char *text, void **ret, struct pl_diag *diag)
 {
-	struct pl_dp_roce_config c = { .value = { .kind = PL_KIND_HOP } };
+	static const struct pl_dp_choice services[] = { { "uc", PL_ROCE_UC }, { "rc", PL_ROCE_RC },
+		{ NULL, 0 } };
+	static const struct pl_dp_choice forms[] = { { "v1", true }, { "v2", false }, { NULL, 0 } };
+	struct pl_dp_roce_config c = {
+		.value = { .kind = PL_KIND_HOP }, .service = PL_ROCE_UC, .slots = 1
+	};
 	struct pl_diag inner = { 0 };
-	static const char *const services[] = { "uc", "rc", NULL }, *const forms[] = { "v1", "v2",
-		NULL };
-	uint64_t qpn = 0, psn = 0, rkey = 0, slots = 1, slot = 0, imm = 0;
-	unsigned int service = 0, form = 1;
 	struct pl_dp_to_args to;
 	struct pl_dp_arg rows[10 + PL_DP_TO_ARGS] = {
-		{ "qpn", PL_DP_ARG_U64, &qpn, 0xffffff, NULL, false },
-		{ "psn", PL_DP_ARG_U64, &psn, 0xffffff, NULL, false },
-		{ "rkey", PL_DP_ARG_U64, &rkey, UINT32_MAX, NULL, false },
-		{ "va", PL_DP_ARG_U64, &c.va, UINT64_MAX, NULL, false },
-		{ "slots", PL_DP_ARG_U64, &slots, UINT32_MAX, NULL, false },
-		{ "slot", PL_DP_ARG_SIZE, &slot, 4096, NULL, false },
-		{ "value", PL_DP_ARG_FIELDS, &c.value, 0, NULL, false },
-		{ "service", PL_DP_ARG_CHOICE, &service, 0, services, false },
-		{ "form", PL_DP_ARG_CHOICE, &form, 0, forms, false },
-		{ "immediate", PL_DP_ARG_U64, &imm, UINT32_MAX, NULL, false },
+		PL_DP_ARG(NUMBER, "qpn", c.qpn, .max = 0xffffff),
+		PL_DP_ARG(NUMBER, "psn", c.psn, .max = 0xffffff),
+		PL_DP_ARG(NUMBER, "rkey", c.rkey, .max = UINT32_MAX),
+		PL_DP_ARG(NUMBER, "va", c.va, .max = UINT64_MAX),
+		PL_DP_ARG(NUMBER, "slots", c.slots, .max = UINT32_MAX),
+		PL_DP_ARG(SIZE, "slot", c.slot_bytes, .max = 4096),
+		PL_DP_ARG(FIELDS, "value", c.value),
+		PL_DP_ARG(CHOICE, "service", c.service, .choices = services),
+		PL_DP_ARG(CHOICE, "form", c.v1, .choices = forms),
+		PL_DP_ARG(NUMBER, "immediate", c.imm, .max = UINT32_MAX),
 	};
 	size_t n = 10 + pl_dp_to_args(&to, rows + 10);
 	char stream[16];
@@ -399,23 +386,15 @@ static int make_roce(struct pl_dp_pipeline *p, const char *text, void **ret, str
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return -ENOMEM;
-	c.qpn = (uint32_t)qpn;
-	c.psn = (uint32_t)psn;
-	c.rkey = (uint32_t)rkey;
-	c.slots = (uint32_t)slots;
-	c.slot_bytes = (uint32_t)slot;
-	c.service = service == 1 ? PL_ROCE_RC : PL_ROCE_UC;
-	c.v1 = form == 0;
 	c.has_imm = rows[9].given;
-	c.imm = (uint32_t)imm;
-	s->out = (uint16_t)to.out;
+	s->out = to.out;
 	pl_dp_act_node_init(&s->node, p, NULL);
 	if (pl_dp_roce_init(&s->roce, &c, p->pool, &inner) < 0) {
 		say(diag, "roce_write", &inner);
 		free(s);
 		return -EINVAL;
 	}
-	snprintf(stream, sizeof(stream), "%06x", (unsigned int)qpn);
+	snprintf(stream, sizeof(stream), "%06x", c.qpn);
 	s->roce.shared = pl_dp_act_register(p, "roce_write", stream, &c.to, diag);
 	if (s->roce.shared == NULL ||
 		three(p, "roce_write", (const char *const[]){ "writes", "missing", "no_packet" },

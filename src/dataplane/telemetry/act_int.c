@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dataplane/telemetry/act.h"
 #include "dataplane/telemetry/int_sink.h"
@@ -10,8 +11,10 @@
 #include "dataplane/telemetry/report_filter.h"
 #include "dataplane/telemetry/reporter.h"
 
-static const char *const int_versions[] = { "0.5", "1.0", "2.1", NULL };
-static const char *const report_versions[] = { "0.5", "1.0", "2.0", NULL };
+static const struct pl_dp_choice int_versions[] = { { "0.5", PL_INT_V05 }, { "1.0", PL_INT_V10 },
+	{ "2.1", PL_INT_V20 }, { NULL, 0 } };
+static const struct pl_dp_choice report_versions[] = { { "0.5", PL_REPORT_V05 },
+	{ "1.0", PL_REPORT_V10 }, { "2.0", PL_REPORT_V20 }, { NULL, 0 } };
 
 /* ---- int_source ---- */
 
@@ -23,49 +26,39 @@ struct source {
 
 static int make_source(struct pl_dp_pipeline *p, const char *text, void **ret, struct pl_diag *diag)
 {
-	static const char *const modes[] = { "md", "mx", NULL };
-	static const char *const carriers[] = { "l4", "gpe", "gre", "geneve", NULL };
-	static const char *const ways[] = { "dscp", "port", "marker", NULL };
-	unsigned int version = PL_INT_V20, mode = 0, carrier = 0, by = 0;
-	uint64_t npt = 0, bitmap = 0, hops = 0;
-	bool no_block = false;
-	struct pl_dp_node_args node_args;
-	struct pl_dp_domain_args domain_args;
+	static const struct pl_dp_choice modes[] = { { "md", PL_INT_MD }, { "mx", PL_INT_MX },
+		{ NULL, 0 } };
+	static const struct pl_dp_choice carriers[] = { { "l4", PL_INT_OVER_L4 },
+		{ "gpe", PL_INT_OVER_GPE }, { "gre", PL_INT_OVER_GRE },
+		{ "geneve", PL_INT_OVER_GENEVE }, { NULL, 0 } };
+	static const struct pl_dp_choice ways[] = { { "dscp", PL_DP_BY_DSCP },
+		{ "port", PL_DP_BY_PORT }, { "marker", PL_DP_BY_MARKER }, { NULL, 0 } };
+	struct pl_dp_int_source_config c = {
+		.version = PL_INT_V20, .kind = PL_INT_MD, .carrier = PL_INT_OVER_L4
+	};
+	struct pl_dp_node units;
 	struct pl_dp_arg rows[8 + PL_DP_NODE_ARGS + PL_DP_DOMAIN_ARGS] = {
-		{ "version", PL_DP_ARG_CHOICE, &version, 0, int_versions, false },
-		{ "mode", PL_DP_ARG_CHOICE, &mode, 0, modes, false },
-		{ "carrier", PL_DP_ARG_CHOICE, &carrier, 0, carriers, false },
-		{ "by", PL_DP_ARG_CHOICE, &by, 0, ways, false },
-		{ "npt", PL_DP_ARG_U64, &npt, 2, NULL, false },
-		{ "instructions", PL_DP_ARG_U64, &bitmap, UINT16_MAX, NULL, false },
-		{ "hops", PL_DP_ARG_U64, &hops, UINT8_MAX, NULL, false },
-		{ "no_block", PL_DP_ARG_FLAG, &no_block, 0, NULL, false },
+		PL_DP_ARG(CHOICE, "version", c.version, .choices = int_versions),
+		PL_DP_ARG(CHOICE, "mode", c.kind, .choices = modes),
+		PL_DP_ARG(CHOICE, "carrier", c.carrier, .choices = carriers),
+		PL_DP_ARG(CHOICE, "by", c.by, .choices = ways),
+		PL_DP_ARG(NUMBER, "npt", c.npt, .max = 2),
+		PL_DP_ARG(NUMBER, "instructions", c.bitmap, .max = UINT16_MAX),
+		PL_DP_ARG(NUMBER, "hops", c.max_hops, .max = UINT8_MAX),
+		PL_DP_ARG(FLAG, "no_block", c.no_block),
 	};
 	size_t n = 8;
-	struct pl_dp_int_source_config c;
 	struct pl_diag inner = { 0 };
 	struct source *s;
 
-	n += pl_dp_node_args(&node_args, rows + n);
-	n += pl_dp_domain_args(&domain_args, rows + n);
+	n += pl_dp_node_args(&units, rows + n);
+	n += pl_dp_domain_args(&c.domain, rows + n);
 	if (pl_dp_args_read("int_source", text, rows, n, diag) < 0)
 		return -EINVAL;
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return -ENOMEM;
-	c = (struct pl_dp_int_source_config){
-		.domain = pl_dp_domain_of(&domain_args),
-		.version = (uint8_t)version,
-		.kind = mode == 1 ? PL_INT_MX : PL_INT_MD,
-		.carrier = (uint8_t)(const uint8_t[]){ PL_INT_OVER_L4, PL_INT_OVER_GPE,
-			PL_INT_OVER_GRE, PL_INT_OVER_GENEVE }[carrier],
-		.by = rows[3].given ? (uint8_t)(1u << by) : 0,
-		.npt = (uint8_t)npt,
-		.bitmap = (uint16_t)bitmap,
-		.max_hops = (uint8_t)hops,
-		.no_block = no_block,
-	};
-	pl_dp_act_node_init(&s->node, p, &node_args);
+	pl_dp_act_node_init(&s->node, p, &units);
 	if (pl_dp_int_source_init(&s->source, &c, &inner) < 0) {
 		pl_diag_set(diag, "action int_source: %s", inner.text);
 		free(s);
@@ -113,22 +106,20 @@ struct transit {
 static int make_transit(
 	struct pl_dp_pipeline *p, const char *text, void **ret, struct pl_diag *diag)
 {
-	struct pl_dp_node_args node_args;
-	struct pl_dp_domain_args domain_args;
 	struct pl_dp_arg rows[PL_DP_NODE_ARGS + PL_DP_DOMAIN_ARGS];
 	struct pl_dp_int_domain domain;
+	struct pl_dp_node units;
 	struct transit *t;
-	size_t n = pl_dp_node_args(&node_args, rows);
+	size_t n = pl_dp_node_args(&units, rows);
 
-	n += pl_dp_domain_args(&domain_args, rows + n);
+	n += pl_dp_domain_args(&domain, rows + n);
 	if (pl_dp_args_read("int_transit", text, rows, n, diag) < 0)
 		return -EINVAL;
 	t = calloc(1, sizeof(*t));
 	if (t == NULL)
 		return -ENOMEM;
-	domain = pl_dp_domain_of(&domain_args);
 	pl_dp_int_transit_init(&t->transit, &domain);
-	pl_dp_act_node_init(&t->node, p, &node_args);
+	pl_dp_act_node_init(&t->node, p, &units);
 	if (pl_dp_act_outcomes(p, "int_transit", t->outcomes, diag) < 0) {
 		free(t);
 		return -EINVAL;
@@ -167,50 +158,42 @@ struct reports {
 
 struct report_args {
 	struct pl_dp_to_args to;
-	unsigned int version;
-	uint64_t hw_id, snap, bitmap;
+	struct pl_dp_reporter_config config;
 };
 
 #define REPORT_ARGS (4 + PL_DP_TO_ARGS)
 
 static size_t report_args(struct report_args *a, struct pl_dp_arg *rows)
 {
-	size_t n = pl_dp_to_args(&a->to, rows);
+	const struct pl_dp_arg mine[] = {
+		PL_DP_ARG(CHOICE, "report", a->config.version, .choices = report_versions),
+		PL_DP_ARG(NUMBER, "hw", a->config.hw_id, .max = 63),
+		PL_DP_ARG(NUMBER, "snap", a->config.snap, .max = 9000),
+		PL_DP_ARG(NUMBER, "values", a->config.bitmap, .max = UINT16_MAX),
+	};
+	const size_t n = pl_dp_to_args(&a->to, rows);
 
-	a->version = PL_REPORT_V20;
-	a->hw_id = a->bitmap = 0;
-	a->snap = 16;
-	rows[n++] = (struct pl_dp_arg){ "report", PL_DP_ARG_CHOICE, &a->version, 0, report_versions,
-		false };
-	rows[n++] = (struct pl_dp_arg){ "hw", PL_DP_ARG_U64, &a->hw_id, 63, NULL, false };
-	rows[n++] = (struct pl_dp_arg){ "snap", PL_DP_ARG_U64, &a->snap, 9000, NULL, false };
-	rows[n++] =
-		(struct pl_dp_arg){ "values", PL_DP_ARG_U64, &a->bitmap, UINT16_MAX, NULL, false };
-	return n;
+	a->config = (struct pl_dp_reporter_config){ .version = PL_REPORT_V20, .snap = 16 };
+	memcpy(rows + n, mine, sizeof(mine));
+	return REPORT_ARGS;
 }
 
 static int reports_init(struct reports *r, const char *action, struct pl_dp_pipeline *p,
-	const struct report_args *a, struct pl_diag *diag)
+	struct report_args *a, struct pl_diag *diag)
 {
-	struct pl_dp_reporter_config c = {
-		.version = (uint8_t)a->version,
-		.hw_id = (uint8_t)a->hw_id,
-		.snap = (uint16_t)a->snap,
-		.bitmap = (uint16_t)a->bitmap,
-	};
 	struct pl_diag inner = { 0 };
 	char hw[8];
 
-	if (pl_dp_to_of(action, &a->to, p, &c.to, diag) < 0)
+	if (pl_dp_to_of(action, &a->to, p, &a->config.to, diag) < 0)
 		return -EINVAL;
-	if (pl_dp_reporter_init(&r->reporter, &c, p->pool, &inner) < 0) {
+	if (pl_dp_reporter_init(&r->reporter, &a->config, p->pool, &inner) < 0) {
 		pl_diag_set(diag, "action %s: %s", action, inner.text);
 		return -EINVAL;
 	}
-	r->out = (uint16_t)a->to.out;
+	r->out = a->to.out;
 	/* All reports of a node with the same hardware id to the same collector share one
 	 * sequence. */
-	snprintf(hw, sizeof(hw), "seq%02u", (unsigned int)a->hw_id);
+	snprintf(hw, sizeof(hw), "seq%02u", a->config.hw_id);
 	r->reporter.shared = pl_dp_act_register(p, "report", hw, &r->reporter.config.to, diag);
 	r->made = pl_dp_act_counter(p, action, "reports", diag);
 	r->no_packet = pl_dp_act_counter(p, action, "no_packet", diag);
@@ -256,36 +239,31 @@ static void free_sink(void *state)
 
 static int make_sink(struct pl_dp_pipeline *p, const char *text, void **ret, struct pl_diag *diag)
 {
-	struct pl_dp_node_args node_args;
-	struct pl_dp_domain_args domain_args;
-	struct report_args reports;
 	struct pl_dp_flow_change_config change = { .seed = p->seed };
-	uint64_t latency = 0, flows = 0;
-	struct pl_dp_arg rows[4 + PL_DP_NODE_ARGS + PL_DP_DOMAIN_ARGS + REPORT_ARGS] = {
-		{ "latency", PL_DP_ARG_U64, &latency, UINT32_MAX, NULL, false },
-		{ "path", PL_DP_ARG_FLAG, &change.path, 0, NULL, false },
-		{ "interval", PL_DP_ARG_DURATION, &change.interval_ns, 0, NULL, false },
-		{ "flows", PL_DP_ARG_U64, &flows, UINT32_C(1) << 24, NULL, false },
-	};
 	struct pl_dp_int_domain domain;
+	struct report_args reports;
+	struct pl_dp_node units;
+	struct pl_dp_arg rows[4 + PL_DP_NODE_ARGS + PL_DP_DOMAIN_ARGS + REPORT_ARGS] = {
+		PL_DP_ARG(NUMBER, "latency", change.latency, .max = UINT32_MAX),
+		PL_DP_ARG(FLAG, "path", change.path),
+		PL_DP_ARG(DURATION, "interval", change.interval_ns),
+		PL_DP_ARG(NUMBER, "flows", change.flows, .max = UINT32_C(1) << 24),
+	};
 	size_t n = 4;
 	struct sink *s;
 	int r;
 
-	n += pl_dp_node_args(&node_args, rows + n);
-	n += pl_dp_domain_args(&domain_args, rows + n);
+	n += pl_dp_node_args(&units, rows + n);
+	n += pl_dp_domain_args(&domain, rows + n);
 	n += report_args(&reports, rows + n);
 	if (pl_dp_args_read("int_sink", text, rows, n, diag) < 0)
 		return -EINVAL;
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return -ENOMEM;
-	domain = pl_dp_domain_of(&domain_args);
 	pl_dp_int_sink_init(&s->sink, &domain);
-	pl_dp_act_node_init(&s->node, p, &node_args);
+	pl_dp_act_node_init(&s->node, p, &units);
 	s->reports = !pl_addr_is_unspecified(&reports.to.to.addr);
-	change.latency = (uint32_t)latency;
-	change.flows = (uint32_t)flows;
 	r = pl_dp_act_outcomes(p, "int_sink", s->outcomes, diag);
 	if (r == 0 && s->reports) {
 		r = reports_init(&s->out, "int_sink", p, &reports, diag);
@@ -340,7 +318,7 @@ const struct pl_dp_extern pl_dp_extern_INT_SINK = {
 enum kind { KIND_FLOW, KIND_QUEUE, KIND_DROP };
 
 struct report {
-	unsigned int kind; /* enum kind */
+	uint8_t kind; /* enum kind */
 	struct pl_dp_act_node node;
 	struct reports out;
 	struct pl_dp_queue_watch watch;
@@ -359,26 +337,26 @@ static void free_report(void *state)
 
 static int make_report(struct pl_dp_pipeline *p, const char *text, void **ret, struct pl_diag *diag)
 {
-	static const char *const kinds[] = { "flow", "queue", "drop", NULL };
+	static const struct pl_dp_choice kinds[] = { { "flow", KIND_FLOW }, { "queue", KIND_QUEUE },
+		{ "drop", KIND_DROP }, { NULL, 0 } };
 	struct pl_dp_queue_watch_config watch = { .interval_ns = 0 };
-	uint64_t threshold = 0, reset = 0, quota = 0;
-	struct pl_dp_node_args node_args;
-	struct pl_dp_domain_args domain_args;
+	struct pl_dp_int_domain domain;
 	struct report_args reports;
-	unsigned int kind = KIND_FLOW;
+	struct pl_dp_node units;
+	uint8_t kind = KIND_FLOW;
 	struct pl_dp_arg rows[5 + PL_DP_NODE_ARGS + PL_DP_DOMAIN_ARGS + REPORT_ARGS] = {
-		{ "kind", PL_DP_ARG_CHOICE, &kind, 0, kinds, false },
-		{ "threshold", PL_DP_ARG_SIZE, &threshold, UINT32_MAX, NULL, false },
-		{ "reset", PL_DP_ARG_SIZE, &reset, UINT32_MAX, NULL, false },
-		{ "quota", PL_DP_ARG_U64, &quota, UINT32_MAX, NULL, false },
-		{ "interval", PL_DP_ARG_DURATION, &watch.interval_ns, 0, NULL, false },
+		PL_DP_ARG(CHOICE, "kind", kind, .choices = kinds),
+		PL_DP_ARG(SIZE, "threshold", watch.threshold_bytes, .max = UINT32_MAX),
+		PL_DP_ARG(SIZE, "reset", watch.reset_bytes, .max = UINT32_MAX),
+		PL_DP_ARG(NUMBER, "quota", watch.quota, .max = UINT32_MAX),
+		PL_DP_ARG(DURATION, "interval", watch.interval_ns),
 	};
 	size_t n = 5;
 	struct report *s;
 	int r;
 
-	n += pl_dp_node_args(&node_args, rows + n);
-	n += pl_dp_domain_args(&domain_args, rows + n);
+	n += pl_dp_node_args(&units, rows + n);
+	n += pl_dp_domain_args(&domain, rows + n);
 	n += report_args(&reports, rows + n);
 	if (pl_dp_args_read("report", text, rows, n, diag) < 0)
 		return -EINVAL;
@@ -393,11 +371,8 @@ static int make_report(struct pl_dp_pipeline *p, const char *text, void **ret, s
 	if (s == NULL)
 		return -ENOMEM;
 	s->kind = kind;
-	s->domain = pl_dp_domain_of(&domain_args);
-	watch.threshold_bytes = (uint32_t)threshold;
-	watch.reset_bytes = (uint32_t)reset;
-	watch.quota = (uint32_t)quota;
-	pl_dp_act_node_init(&s->node, p, &node_args);
+	s->domain = pl_dp_int_domain(&domain);
+	pl_dp_act_node_init(&s->node, p, &units);
 	r = reports_init(&s->out, "report", p, &reports, diag);
 	if (r == 0)
 		r = pl_dp_queue_watch_init(&s->watch, &watch, PL_DP_PORTS_MAX + 1);
