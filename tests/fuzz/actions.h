@@ -100,7 +100,6 @@ static void actions_int(const uint8_t *bytes, size_t n, size_t form, bool good)
 
 	/* as a node on the way would meet it */
 	r = pl_dp_int_transit(&transit, &node, pkt);
-	must(transit.outcomes[r] == 1);
 	must(r == PL_DP_INT_DONE ? pkt->len > n : pkt->len == n);
 	must(r == PL_DP_INT_DONE || r == PL_DP_INT_HOP_LIMIT || r == PL_DP_INT_LENGTH ||
 		r == PL_DP_INT_MTU || actions_same(pkt, bytes, n));
@@ -127,7 +126,6 @@ static void actions_int(const uint8_t *bytes, size_t n, size_t form, bool good)
 	pkt = actions_packet(bytes, n);
 	must(pl_dp_parse(pkt));
 	r = pl_dp_int_source(&source, &node, pkt);
-	must(source.outcomes[r] == 1);
 	must(r == PL_DP_INT_DONE || actions_same(pkt, bytes, n));
 	if (r == PL_DP_INT_DONE) {
 		must(!good || test_wrong(pkt) == NULL);
@@ -210,7 +208,7 @@ static void actions_dta(const struct pl_dp_datagram *to, const struct pl_dp_node
 
 		must(pl_dp_dta_init(&d, &c, actions_pool, NULL) == 0);
 		sent = pl_dp_dta(&d, node, pkt);
-		must(d.reports + d.missing == 1 && (sent != NULL) == (d.reports == 1));
+		must((sent == NULL) == (d.missing == 1));
 		actions_one_sent(sent);
 	}
 }
@@ -230,7 +228,7 @@ static void actions_roce(const struct pl_dp_datagram *to, const struct pl_dp_nod
 
 		must(pl_dp_roce_init(&d, &c, actions_pool, NULL) == 0);
 		sent = pl_dp_roce_write(&d, node, pkt);
-		must(sent != NULL && d.writes == 1);
+		must(sent != NULL);
 		/* its parser checks lengths and the ICRC */
 		must(pl_roce_parse(&w, pl_cursor(sent->data, sent->len), PL_LINK_ETHERNET) ==
 			PL_ROCE_F_OK);
@@ -258,7 +256,6 @@ static void actions_sent(const uint8_t *bytes, size_t n)
 
 		must(pl_dp_reporter_init(&r, &c, actions_pool, NULL) == 0);
 		sent = pl_dp_report(&r, &node, pkt, PL_DP_REPORT_D, 0);
-		must(sent != NULL || r.no_packet == 1);
 		actions_one_sent(sent);
 	}
 	must(pl_dp_recorder_new(&recorder, &rc, actions_pool, NULL) == 0);

@@ -177,16 +177,8 @@ struct pl_dp_packet *pl_dp_record(struct pl_dp_recorder *r, const struct pl_dp_p
 		r->counts.none++;
 		return NULL;
 	}
-	r->counts.records++;
 	r->counts.waiting++;
 	pl_tmpkt_sender_put(r->sender, &record, 1);
-	return r->ready;
-}
-
-struct pl_dp_packet *pl_dp_recorder_flush(struct pl_dp_recorder *r)
-{
-	r->ready = NULL;
-	pl_tmpkt_sender_flush(r->sender);
 	return r->ready;
 }
 
@@ -249,7 +241,6 @@ struct pl_dp_packet *pl_dp_dta(
 		.data = value,
 		.increment = 1,
 	};
-	struct pl_dp_packet *report;
 	struct pl_path path;
 	struct pl_hop hop;
 	const struct pl_pack_record record = { &hop, &path };
@@ -278,12 +269,7 @@ struct pl_dp_packet *pl_dp_dta(
 		d->missing++;
 		return NULL;
 	}
-	report = pl_dp_datagram_make(&c->to, d->pool, bytes, (uint32_t)b.len);
-	if (report != NULL)
-		d->reports++;
-	else
-		d->no_packet++;
-	return report;
+	return pl_dp_datagram_make(&c->to, d->pool, bytes, (uint32_t)b.len);
 }
 
 /* ---- RDMA WRITE ---- */
@@ -354,10 +340,8 @@ struct pl_dp_packet *pl_dp_roce_write(
 		return NULL;
 	}
 	frame = pl_dp_packet_new(r->pool, ROCE_FRAME(bytes));
-	if (frame == NULL) {
-		r->no_packet++;
+	if (frame == NULL)
 		return NULL;
-	}
 	memcpy(write.path.smac, c->to.smac, 6);
 	memcpy(write.path.dmac, c->to.dmac, 6);
 	b = pl_build(frame->data, frame->len);
@@ -365,11 +349,9 @@ struct pl_dp_packet *pl_dp_roce_write(
 	frame->len = (uint32_t)b.len;
 	if (b.full) {
 		pl_dp_packet_free(frame);
-		r->no_packet++;
 		return NULL;
 	}
 	reg[0]++;
 	reg[1] = slot + 1 < c->slots ? slot + 1 : 0;
-	r->writes++;
 	return frame;
 }

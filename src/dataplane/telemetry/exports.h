@@ -38,12 +38,10 @@ void pl_dp_recorder_free(struct pl_dp_recorder *r); /* waiting records are lost 
 /* Records a packet. Returns the datagram when it is full; NULL: the record waits, or (counted) no
  * packet was free, or the packet has no record. */
 struct pl_dp_packet *pl_dp_record(struct pl_dp_recorder *r, const struct pl_dp_packet *pkt);
-/* Returns a datagram of the waiting records; NULL: none wait, or (counted) no packet was free. */
-struct pl_dp_packet *pl_dp_recorder_flush(struct pl_dp_recorder *r);
 
 struct pl_dp_recorder_counts {
-	uint64_t records, none, no_packet; /* records made; packets without one; records lost */
-	uint64_t waiting;                  /* records waiting for a full datagram */
+	uint64_t none, no_packet; /* packets without a record; records lost */
+	uint64_t waiting;         /* records waiting for a full datagram */
 };
 const struct pl_dp_recorder_counts *pl_dp_recorder_counts(const struct pl_dp_recorder *r);
 
@@ -65,12 +63,12 @@ struct pl_dp_dta_config {
 struct pl_dp_dta {
 	struct pl_dp_dta_config config;
 	struct pl_dp_pool *pool;
-	uint64_t reports, missing, no_packet; /* missing: a field had no value */
+	uint64_t missing; /* packets without a report: a field had no value */
 };
 
 int pl_dp_dta_init(struct pl_dp_dta *d, const struct pl_dp_dta_config *config,
 	struct pl_dp_pool *pool, struct pl_diag *diag);
-/* Returns the report; NULL: counted in missing or no_packet. */
+/* Returns the report; NULL: counted in missing, or no packet was free. */
 struct pl_dp_packet *pl_dp_dta(
 	struct pl_dp_dta *d, const struct pl_dp_node *node, const struct pl_dp_packet *pkt);
 
@@ -95,11 +93,11 @@ struct pl_dp_roce {
 	/* Registers: WRITEs so far, and slot of the next one; `shared` if several share a queue
 	 * pair. */
 	uint64_t own[2], *shared;
-	uint64_t writes, missing, no_packet;
+	uint64_t missing; /* packets without a WRITE: a field had no value */
 };
 
 int pl_dp_roce_init(struct pl_dp_roce *r, const struct pl_dp_roce_config *config,
 	struct pl_dp_pool *pool, struct pl_diag *diag);
-/* Returns the WRITE; NULL: counted, the registers are unchanged. */
+/* Returns the WRITE; NULL: counted in missing, or no packet was free; the registers are unchanged. */
 struct pl_dp_packet *pl_dp_roce_write(
 	struct pl_dp_roce *r, const struct pl_dp_node *node, const struct pl_dp_packet *pkt);

@@ -18,13 +18,10 @@ enum pl_dp_int_outcome pl_dp_int_sink_look(
 	struct pl_dp_int_sink *s, struct pl_dp_packet *pkt, struct pl_dp_int_sink_look *ret)
 {
 	enum pl_dp_edit_fault fault = pl_dp_edit_open(&ret->edit, pkt);
-	enum pl_dp_int_outcome r = pl_dp_int_of_fault(fault);
 
-	if (fault == PL_DP_EDIT_OK)
-		r = pl_dp_int_find(&ret->found, &s->domain, &ret->edit, &s->cache);
-	if (r != PL_DP_INT_DONE)
-		s->outcomes[r]++;
-	return r;
+	return fault == PL_DP_EDIT_OK
+		       ? pl_dp_int_find(&ret->found, &s->domain, &ret->edit, &s->cache)
+		       : pl_dp_int_of_fault(fault);
 }
 
 static void restore_tunnel(struct pl_dp_edit *e, const struct pl_dp_int_found *f)
@@ -125,21 +122,17 @@ static void reparse(const struct pl_dp_edit *e, const struct pl_dp_int_found *f)
 	}
 }
 
-bool pl_dp_int_sink_strip(struct pl_dp_int_sink *s, struct pl_dp_int_sink_look *look)
+bool pl_dp_int_sink_strip(const struct pl_dp_int_sink *s, struct pl_dp_int_sink_look *look)
 {
 	struct pl_dp_edit *e = &look->edit;
 	struct pl_dp_int_found *f = &look->found;
 	uint32_t from = f->others ? f->shim : f->at;
 
-	if (pl_dp_edit_remove(e, from, f->end - from) < 0) {
-		s->outcomes[PL_DP_INT_MALFORMED]++;
+	if (pl_dp_edit_remove(e, from, f->end - from) < 0)
 		return false;
-	}
 	relink(e, f);
 	restore(e, f, &s->domain);
 	pl_dp_edit_close(e);
 	reparse(e, f);
-	s->outcomes[PL_DP_INT_DONE]++;
-	s->copies += f->in.copy;
 	return f->in.copy;
 }

@@ -15,8 +15,6 @@
 struct pl_dp_int_sink {
 	struct pl_dp_int_domain domain; /* pl_dp_int_domain() was applied */
 	struct pl_int_cache cache;
-	uint64_t copies; /* packets whose header tells the sink to drop them (C, D) */
-	uint64_t outcomes[PL_DP_INT_MAX];
 };
 
 /* An open edit, and the INT header found in it. */
@@ -27,8 +25,8 @@ struct pl_dp_int_sink_look {
 
 void pl_dp_int_sink_init(struct pl_dp_int_sink *s, const struct pl_dp_int_domain *domain);
 
-/* Finds the INT header. DONE: there is one to remove. Any other outcome is counted, and final. */
+/* Finds the INT header. DONE: there is one to remove. */
 enum pl_dp_int_outcome pl_dp_int_sink_look(
 	struct pl_dp_int_sink *s, struct pl_dp_packet *pkt, struct pl_dp_int_sink_look *ret);
-/* Removes the INT header, counted. True: the packet is a copy or probe, which ends here. */
-bool pl_dp_int_sink_strip(struct pl_dp_int_sink *s, struct pl_dp_int_sink_look *look);
+/* Removes the INT header. True: the packet is a copy or probe (C, D), which ends here. */
+bool pl_dp_int_sink_strip(const struct pl_dp_int_sink *s, struct pl_dp_int_sink_look *look);

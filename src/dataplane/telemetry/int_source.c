@@ -303,16 +303,14 @@ enum pl_dp_int_outcome pl_dp_int_source(
 	struct pl_dp_edit e;
 	struct site site;
 	enum pl_dp_edit_fault fault = pl_dp_edit_open(&e, pkt);
-	enum pl_dp_int_outcome r = pl_dp_int_of_fault(fault);
+	enum pl_dp_int_outcome r;
 
 	if (fault != PL_DP_EDIT_OK)
-		goto out;
+		return pl_dp_int_of_fault(fault);
 	/* A packet that only looks like INT is instrumented as any other: nodes do not parse the
 	 * bytes behind the new header. */
-	if (pl_dp_int_find(&found, &s->config.domain, &e, &s->cache) == PL_DP_INT_DONE) {
-		r = PL_DP_INT_ALREADY;
-		goto out;
-	}
+	if (pl_dp_int_find(&found, &s->config.domain, &e, &s->cache) == PL_DP_INT_DONE)
+		return PL_DP_INT_ALREADY;
 	r = find_site(s, &e, &site);
 	if (r == PL_DP_INT_DONE)
 		r = insert(s, node, &e, &site);
@@ -323,7 +321,5 @@ enum pl_dp_int_outcome pl_dp_int_source(
 	} else if (r == PL_DP_INT_DONE) {
 		pl_dp_edit_keep_places(&e);
 	}
-out:
-	s->outcomes[r]++;
 	return r;
 }

@@ -31,14 +31,12 @@ struct pl_dp_int_source {
 	struct pl_int_header header; /* without the values of the packet */
 	struct pl_int_cache cache;
 	uint32_t bytes; /* bytes of the node's own block, 0 without one */
-	uint64_t outcomes[PL_DP_INT_MAX];
 };
 
 /* Initializes the source. -EINVAL with diag for settings that exclude each other. */
 int pl_dp_int_source_init(struct pl_dp_int_source *s, const struct pl_dp_int_source_config *config,
 	struct pl_diag *diag);
 
-/* Instruments a packet. Returns the outcome, which is counted. After DONE the header offsets are
- * updated. */
+/* Instruments a packet. After DONE the header offsets are updated. */
 enum pl_dp_int_outcome pl_dp_int_source(
 	struct pl_dp_int_source *s, const struct pl_dp_node *node, struct pl_dp_packet *pkt);

@@ -145,16 +145,13 @@ enum pl_dp_int_outcome pl_dp_int_transit(
 	enum pl_dp_edit_fault fault = pl_dp_edit_open(&e, pkt);
 	enum pl_dp_int_outcome r;
 
-	if (fault != PL_DP_EDIT_OK) {
-		r = pl_dp_int_of_fault(fault);
-	} else {
-		r = pl_dp_int_find(&found, &t->domain, &e, &t->cache);
-		if (r == PL_DP_INT_DONE) {
-			r = pl_dp_int_push(&found, node, &e);
-			pl_dp_edit_close(&e);
-			pl_dp_edit_keep_places(&e);
-		}
+	if (fault != PL_DP_EDIT_OK)
+		return pl_dp_int_of_fault(fault);
+	r = pl_dp_int_find(&found, &t->domain, &e, &t->cache);
+	if (r == PL_DP_INT_DONE) {
+		r = pl_dp_int_push(&found, node, &e);
+		pl_dp_edit_close(&e);
+		pl_dp_edit_keep_places(&e);
 	}
-	t->outcomes[r]++;
 	return r;
 }

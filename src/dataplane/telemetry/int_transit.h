@@ -17,12 +17,10 @@
 struct pl_dp_int_transit {
 	struct pl_dp_int_domain domain; /* pl_dp_int_domain() was applied */
 	struct pl_int_cache cache;
-	uint64_t outcomes[PL_DP_INT_MAX];
 };
 
 void pl_dp_int_transit_init(struct pl_dp_int_transit *t, const struct pl_dp_int_domain *domain);
-/* Pushes the node's block. Returns the outcome, which is counted. Bytes behind the stack are never
- * changed. */
+/* Pushes the node's block. Bytes behind the stack are never changed. */
 enum pl_dp_int_outcome pl_dp_int_transit(
 	struct pl_dp_int_transit *t, const struct pl_dp_node *node, struct pl_dp_packet *pkt);
 

@@ -147,7 +147,7 @@ static enum pl_dp_int_outcome may_grow(
 										   : PL_DP_INT_DONE;
 }
 
-static enum pl_dp_int_outcome encapsulate(
+enum pl_dp_int_outcome pl_dp_ioam_encapsulate(
 	const struct pl_dp_ioam *io, const struct pl_dp_node *node, struct pl_dp_packet *pkt)
 {
 	uint8_t header[HEADER_MAX], *ip;
@@ -187,15 +187,6 @@ static enum pl_dp_int_outcome encapsulate(
 	pkt->data[pkt->headers.l3 + 6] = PL_IP_HOPOPTS;
 	add_length(pkt, (int32_t)bytes);
 	return PL_DP_INT_DONE;
-}
-
-enum pl_dp_int_outcome pl_dp_ioam_encapsulate(
-	struct pl_dp_ioam *io, const struct pl_dp_node *node, struct pl_dp_packet *pkt)
-{
-	enum pl_dp_int_outcome r = encapsulate(io, node, pkt);
-
-	io->outcomes[r]++;
-	return r;
 }
 
 /* Place of a trace of the namespace; offsets from the packet's data. */
@@ -316,7 +307,7 @@ static enum pl_dp_int_outcome grow(const struct pl_dp_node *node, struct pl_dp_p
 	return PL_DP_INT_DONE;
 }
 
-static enum pl_dp_int_outcome transit(
+enum pl_dp_int_outcome pl_dp_ioam_transit(
 	const struct pl_dp_ioam *io, const struct pl_dp_node *node, struct pl_dp_packet *pkt)
 {
 	uint8_t block[4 * 32];
@@ -355,16 +346,7 @@ static enum pl_dp_int_outcome transit(
 	return PL_DP_INT_DONE;
 }
 
-enum pl_dp_int_outcome pl_dp_ioam_transit(
-	struct pl_dp_ioam *io, const struct pl_dp_node *node, struct pl_dp_packet *pkt)
-{
-	enum pl_dp_int_outcome r = transit(io, node, pkt);
-
-	io->outcomes[r]++;
-	return r;
-}
-
-enum pl_dp_int_outcome pl_dp_ioam_decapsulate(struct pl_dp_ioam *io, struct pl_dp_packet *pkt)
+enum pl_dp_int_outcome pl_dp_ioam_decapsulate(const struct pl_dp_ioam *io, struct pl_dp_packet *pkt)
 {
 	struct site s;
 	enum pl_dp_int_outcome r = find(io, pkt, &s);
@@ -378,6 +360,5 @@ enum pl_dp_int_outcome pl_dp_ioam_decapsulate(struct pl_dp_ioam *io, struct pl_d
 	} else if (r == PL_DP_INT_DONE) {
 		pad(pkt, s.option, s.option_end);
 	}
-	io->outcomes[r]++;
 	return r;
 }

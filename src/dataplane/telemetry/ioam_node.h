@@ -31,7 +31,6 @@ struct pl_dp_ioam_config {
 
 struct pl_dp_ioam {
 	struct pl_dp_ioam_config config;
-	uint64_t outcomes[PL_DP_INT_MAX];
 };
 
 /* Initializes the node. -EINVAL with diag: a trace type without words, or with bit 22 or 23; or
@@ -39,10 +38,11 @@ struct pl_dp_ioam {
 int pl_dp_ioam_init(
 	struct pl_dp_ioam *io, const struct pl_dp_ioam_config *config, struct pl_diag *diag);
 
-/* Insert, fill or remove a trace. Return the outcome, which is counted. Like the kernel,
- * encapsulation skips packets that already have a Hop-by-Hop header. */
+/* Insert, fill or remove a trace. Like the kernel, encapsulation skips packets that already have a
+ * Hop-by-Hop header. */
 enum pl_dp_int_outcome pl_dp_ioam_encapsulate(
-	struct pl_dp_ioam *io, const struct pl_dp_node *node, struct pl_dp_packet *pkt);
+	const struct pl_dp_ioam *io, const struct pl_dp_node *node, struct pl_dp_packet *pkt);
 enum pl_dp_int_outcome pl_dp_ioam_transit(
-	struct pl_dp_ioam *io, const struct pl_dp_node *node, struct pl_dp_packet *pkt);
-enum pl_dp_int_outcome pl_dp_ioam_decapsulate(struct pl_dp_ioam *io, struct pl_dp_packet *pkt);
+	const struct pl_dp_ioam *io, const struct pl_dp_node *node, struct pl_dp_packet *pkt);
+enum pl_dp_int_outcome pl_dp_ioam_decapsulate(
+	const struct pl_dp_ioam *io, struct pl_dp_packet *pkt);

@@ -21,7 +21,6 @@ struct flow {
 
 struct pl_dp_flow_change {
 	struct pl_dp_flow_change_config config;
-	uint64_t held, evicted;
 	uint32_t mask;
 	struct flow flows[];
 };
@@ -46,16 +45,6 @@ int pl_dp_flow_change_new(
 void pl_dp_flow_change_free(struct pl_dp_flow_change *c)
 {
 	free(c);
-}
-
-uint64_t pl_dp_flow_change_held(const struct pl_dp_flow_change *c)
-{
-	return c->held;
-}
-
-uint64_t pl_dp_flow_change_evicted(const struct pl_dp_flow_change *c)
-{
-	return c->evicted;
 }
 
 /* Returns the flow's key, never 0: a hash of addresses, protocol and ports in this direction, and
@@ -145,16 +134,10 @@ bool pl_dp_flow_change(struct pl_dp_flow_change *c, const struct pl_dp_packet *p
 			(old->key != 0 && other->at_ns < old->at_ns))
 			old = other;
 	}
-	if (old->key == now.key) {
-		if (!(g->path && old->path != now.path) &&
-			!(g->latency != 0 && latency_moved(old, &now, g->latency)) &&
-			!(g->interval_ns != 0 && now_ns - old->at_ns >= g->interval_ns)) {
-			c->held++;
-			return false;
-		}
-	} else if (old->key != 0) {
-		c->evicted++;
-	}
+	if (old->key == now.key && !(g->path && old->path != now.path) &&
+		!(g->latency != 0 && latency_moved(old, &now, g->latency)) &&
+		!(g->interval_ns != 0 && now_ns - old->at_ns >= g->interval_ns))
+		return false;
 	*old = now;
 	return true;
 }
@@ -191,9 +174,8 @@ bool pl_dp_queue_watch(struct pl_dp_queue_watch *w, const struct pl_dp_packet *p
 		/* Between reset and threshold a breach continues. */
 		if (!q->breached)
 			return false;
-	} else if (!q->breached) {
+	} else {
 		q->breached = true;
-		w->breaches++;
 	}
 	if (now_ns - q->since_ns >= c->interval_ns) {
 		q->since_ns = now_ns;

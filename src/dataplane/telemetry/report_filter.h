@@ -28,9 +28,6 @@ void pl_dp_flow_change_free(struct pl_dp_flow_change *c);
  * as configured. Without any condition every packet is reported. */
 bool pl_dp_flow_change(struct pl_dp_flow_change *c, const struct pl_dp_packet *pkt,
 	const struct pl_dp_int_found *found, uint64_t now_ns);
-/* Return the number of packets held back, and of flows that replaced another. */
-uint64_t pl_dp_flow_change_held(const struct pl_dp_flow_change *c);
-uint64_t pl_dp_flow_change_evicted(const struct pl_dp_flow_change *c);
 
 #define PL_DP_WATCH_CLASSES 8
 
@@ -43,7 +40,7 @@ struct pl_dp_queue_watch_config {
 
 struct pl_dp_queue_watch {
 	struct pl_dp_queue_watch_config config;
-	uint64_t breaches, held; /* breaches begun; packets that the quota held back */
+	uint64_t held; /* packets that the quota held back */
 	struct pl_dp_queue_state {
 		uint64_t since_ns;
 		uint32_t sent;

@@ -285,11 +285,10 @@ static void test_forms(void)
 			eq(pl_dp_int_source_init(&source, &forms[i].c, NULL), 0);
 			for (uint32_t k = 0; k < PACKETS; k++)
 				wrong += one(&forms[i], &reporter, &source, d, &rng);
-			ok(wrong == 0 && reporter.flow > PACKETS / 4 && reporter.drop > PACKETS / 4,
-				"INT %s in reports %s", forms[i].name, versions[v]);
+			ok(wrong == 0 && reporter.seq > 3 * (PACKETS / 4), "INT %s in reports %s",
+				forms[i].name, versions[v]);
 			if (wrong > 0)
 				printf("# %u wrong; the last: %s\n", wrong, why);
-			eq(reporter.flow + reporter.drop + reporter.queue, reporter.seq);
 			pl_decode_free(d);
 		}
 	}
@@ -367,7 +366,6 @@ static void test_change(void)
 	ok(changed(c, 1, flat, 2, 7, 30 + 1000000), "the interval");
 	ok(changed(c, 1, flat, 1, 7, 30 + 1000000), "a hop less");
 	ok(changed(c, 1, (const uint32_t[]){ 400 }, 1, 7, 30 + 1000000), "100 ns less");
-	eq(pl_dp_flow_change_held(c), 4);
 	pl_dp_flow_change_free(c);
 	/* no condition: every packet */
 	eq(pl_dp_flow_change_new(&c, &(struct pl_dp_flow_change_config){ .flows = 4 }), 0);
@@ -378,7 +376,6 @@ static void test_change(void)
 	eq(pl_dp_flow_change_new(&c, &config), 0);
 	for (uint16_t i = 0; i < 100; i++)
 		ok(changed(c, i, flat, 2, 1, 50 + i), "flow %u of many", i);
-	ok(pl_dp_flow_change_evicted(c) >= 96, "places that were taken over");
 	pl_dp_flow_change_free(c);
 	config.flows = 3;
 	eq(pl_dp_flow_change_new(&c, &config), -22);
@@ -421,7 +418,6 @@ static void test_queue_watch(void)
 	pkt.queue = 0;
 	pkt.depth_bytes = 2000;
 	ok(pl_dp_queue_watch(&w, &pkt, 6003), "another queue has a quota of its own");
-	eq(w.breaches, 2);
 	pkt.out_port = 4;
 	ok(!pl_dp_queue_watch(&w, &pkt, 6003), "no such port");
 	pl_dp_queue_watch_done(&w);

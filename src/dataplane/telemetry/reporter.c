@@ -124,10 +124,8 @@ struct pl_dp_packet *pl_dp_report(struct pl_dp_reporter *r, const struct pl_dp_n
 	if (len > pkt->len)
 		len = pkt->len;
 	report = pl_dp_packet_new(r->pool, OVERHEAD + len);
-	if (report == NULL) {
-		r->no_packet++;
+	if (report == NULL)
 		return NULL;
-	}
 	pl_dp_node_hop(&hop, node, pkt);
 	/* as the ingress timestamp: in ns by the specification (0.5, 1.0) */
 	if (r->config.version != PL_REPORT_V20)
@@ -136,15 +134,8 @@ struct pl_dp_packet *pl_dp_report(struct pl_dp_reporter *r, const struct pl_dp_n
 	put(r, &b, &h, &hop, pkt->data, len);
 	if (b.full) {
 		pl_dp_packet_free(report);
-		r->no_packet++;
 		return NULL;
 	}
 	report->len = (uint32_t)b.len;
-	if (h.dropped)
-		r->drop++;
-	else if (h.congested)
-		r->queue++;
-	else
-		r->flow++;
 	return report;
 }

@@ -31,8 +31,6 @@ struct pl_dp_reporter {
 	/* Sequence number of the next report; at `shared` for a stream of several reporters. */
 	uint64_t seq, *shared;
 	uint16_t md_bits;
-	uint64_t flow, drop, queue; /* reports made */
-	uint64_t no_packet;         /* reports not made: no packet was free, or it did not fit */
 };
 
 /* Initializes a reporter; the pool stays the caller's. -EINVAL with diag. */
@@ -46,7 +44,7 @@ int pl_dp_reporter_init(struct pl_dp_reporter *r, const struct pl_dp_reporter_co
 /*
  * Makes a report about the packet as it is. keep: bytes of the packet up to the end of INT or its
  * headers, 0: pl_dp_report_keep. The bits may be combined; with D the packet's `drop` is the
- * reason. NULL: no packet, counted.
+ * reason. NULL: no packet was free, or the report did not fit.
  */
 struct pl_dp_packet *pl_dp_report(struct pl_dp_reporter *r, const struct pl_dp_node *node,
 	const struct pl_dp_packet *pkt, unsigned int bits, uint32_t keep);
