@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Clocks of nodes, with offset, drift and steps. */
+/* Clocks of nodes, with offset and drift. */
 #include "dataplane/clock.h"
 
 #include <errno.h>
@@ -18,33 +18,12 @@ static uint64_t moved(uint64_t ns, int64_t by)
 	return ns > 0u - (uint64_t)by ? ns - (0u - (uint64_t)by) : 0;
 }
 
-static int check(int64_t drift_ppb)
-{
-	return drift_ppb > PL_DP_DRIFT_MAX || drift_ppb < -PL_DP_DRIFT_MAX ? -EINVAL : 0;
-}
-
 int pl_dp_clock_set(struct pl_dp_clock *c, uint64_t true_ns, int64_t offset_ns, int64_t drift_ppb)
 {
-	int r = check(drift_ppb);
-
-	if (r == 0)
-		*c = (struct pl_dp_clock){ true_ns, moved(true_ns, offset_ns), drift_ppb };
-	return r;
-}
-
-int pl_dp_clock_drift(struct pl_dp_clock *c, uint64_t true_ns, int64_t drift_ppb)
-{
-	int r = check(drift_ppb);
-
-	if (r == 0)
-		*c = (struct pl_dp_clock){ true_ns, pl_dp_clock_read(c, true_ns), drift_ppb };
-	return r;
-}
-
-void pl_dp_clock_step(struct pl_dp_clock *c, uint64_t true_ns, int64_t step_ns)
-{
-	*c = (struct pl_dp_clock){ true_ns, moved(pl_dp_clock_read(c, true_ns), step_ns),
-		c->drift_ppb };
+	if (drift_ppb > PL_DP_DRIFT_MAX || drift_ppb < -PL_DP_DRIFT_MAX)
+		return -EINVAL;
+	*c = (struct pl_dp_clock){ true_ns, moved(true_ns, offset_ns), drift_ppb };
+	return 0;
 }
 
 int pl_dp_clock_parse_offset(const char *text, int64_t *ret_ns, struct pl_diag *diag)

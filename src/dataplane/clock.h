@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The clock of a node: the time that it shows at a true time, with an offset, a drift and steps. It
- * is exact: the drift is in whole parts per billion, and only a step moves the shown time. True
- * times of one clock never go back.
+ * The clock of a node: the time that it shows at a true time, with an offset and a drift. It is
+ * exact: the drift is in whole parts per billion. True times of one clock never go back.
  */
 #pragma once
 
@@ -22,12 +21,6 @@ struct pl_dp_clock {
 /* Sets the clock to the true time plus an offset, at least 0 (the Unix epoch). All zeros is a
  * correct clock. -EINVAL when the drift is beyond PL_DP_DRIFT_MAX. */
 int pl_dp_clock_set(struct pl_dp_clock *c, uint64_t true_ns, int64_t offset_ns, int64_t drift_ppb);
-
-/* Changes the drift from now on, without a step. -EINVAL as above. */
-int pl_dp_clock_drift(struct pl_dp_clock *c, uint64_t true_ns, int64_t drift_ppb);
-
-/* Steps the clock, at most back to 0 (the Unix epoch). */
-void pl_dp_clock_step(struct pl_dp_clock *c, uint64_t true_ns, int64_t step_ns);
 
 /* Parse an offset, "5ms" or "-5ms", up to a day, and a drift in ppm, "20" or "-0.5", up to 1000.
  * -EINVAL with diag. */

@@ -28,7 +28,6 @@ struct flow {
 	struct pl_rng rng;
 	struct template there, back;
 	uint32_t number, timer, back_timer;
-	bool stopped;
 	uint64_t serial; /* serial of the next packet to the destination */
 	double next;     /* next time, from start_ns, with the fraction of a ns */
 	double base;     /* CONSTANT: time of packet base_serial; a sum of gaps would drift */
@@ -165,18 +164,13 @@ static void send_packet(struct flow *f, bool back, uint64_t serial)
 	const struct template *from = back ? &f->back : &f->there;
 	struct pl_dp_packet *pkt = pl_dp_packet_of(pl_dp_sim_pool(t->sim), from->bytes, from->len);
 
-	if (pkt == NULL) {
-		t->books.no_packet++;
+	if (pkt == NULL)
 		return;
-	}
 	pkt->flow = f->number;
 	pkt->queue = f->cfg.queue;
 	pkt->serial = back ? PL_DP_SERIAL_BACK | serial : serial;
 	put_number(pkt, from, f->cfg.tuple.proto, serial);
-	if (back)
-		t->books.replies++;
-	else
-		t->books.sent++;
+	t->books.sent += !back;
 	pl_dp_sim_send(t->sim, back ? f->cfg.to : f->cfg.from, pkt);
 }
 
@@ -184,7 +178,7 @@ static void send_packet(struct flow *f, bool back, uint64_t serial)
 
 static bool over(const struct flow *f, uint64_t at_ns)
 {
-	return f->stopped || (f->cfg.stop_ns != 0 && at_ns >= f->cfg.stop_ns) ||
+	return (f->cfg.stop_ns != 0 && at_ns >= f->cfg.stop_ns) ||
 	       (f->cfg.packets != 0 && f->serial >= f->cfg.packets);
 }
 
@@ -436,22 +430,6 @@ int pl_dp_traffic_add(struct pl_dp_traffic *t, const struct pl_dp_flow_cfg *cfg,
 		f->pause = drawn(f, cfg->on_ns);
 	arm(f);
 	*ret_flow = f->number;
-	return 0;
-}
-
-static struct flow *find(struct pl_dp_traffic *t, uint32_t flow)
-{
-	return flow != 0 && flow <= t->n ? t->flows[flow - 1] : NULL;
-}
-
-int pl_dp_traffic_stop(struct pl_dp_traffic *t, uint32_t flow)
-{
-	struct flow *f = find(t, flow);
-
-	if (f == NULL)
-		return -ENOENT;
-	f->stopped = true;
-	arm(f);
 	return 0;
 }
 

@@ -54,12 +54,8 @@ int pl_dp_traffic_add(struct pl_dp_traffic *t, const struct pl_dp_flow_cfg *cfg,
 /* To be called by the hosts' `receive`: answers requests and counts answers. */
 void pl_dp_traffic_receive(void *traffic, const struct pl_dp_packet *pkt);
 
-/* Ends a flow. -ENOENT. */
-int pl_dp_traffic_stop(struct pl_dp_traffic *t, uint32_t flow);
-
 struct pl_dp_traffic_books {
-	uint64_t sent, replies; /* packets with requests; answers */
-	uint64_t no_packet;     /* not sent: the pool had no free packet */
+	uint64_t sent;          /* packets of senders, with requests, without answers */
 	uint64_t timeouts;      /* requests without a complete answer in time */
 	uint64_t completed;     /* requests with a complete answer */
 	uint64_t completion_ns; /* sum of their times */
