@@ -37,10 +37,6 @@ static const char *log_of(const struct pl_lab_commands *c, const struct pl_lab_r
 
 static void become(const struct pl_lab_commands *c, const struct pl_lab_running *r)
 {
-	sigset_t none;
-
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	pl_lab_reset_signals();
 	/* A request for the account must not kill it before it has its handler. */
 	if (r->of != NULL && r->of->account)

@@ -51,9 +51,8 @@ struct keeper {
 static bool starter_is_gone(void *arg)
 {
 	const struct keeper *p = arg;
-	struct pollfd fd = { .fd = p->k->go, .events = POLLIN };
 
-	return poll(&fd, 1, 0) > 0 && (fd.revents & POLLHUP) != 0;
+	return pl_lab_starter_is_gone(p->k);
 }
 
 /* Without root: mounts a private /run for the names of namespaces. */
@@ -385,18 +384,10 @@ int pl_lab_keep(struct pl_lab_keeper *k)
 		pl_lab_control_init(&p->control);
 		for (unsigned int i = 0; i < PL_LAB_NETNSES; i++)
 			p->build.ns[i] = -1;
-		(void)setsid();
-		pl_lab_close_inherited(k);
 		allow_descriptors(p);
-		p->signals = pl_lab_take_signals();
-		/* A process in the folder can use it also after another /run is mounted. */
-		if (p->signals < 0 || chdir(k->state->folder) < 0 || pl_lab_redirect("keeper") < 0)
-			r = -errno;
-		pl_lab_lead_path();
+		r = pl_lab_keep_begin(k, &p->signals);
 		if (r == 0)
 			r = run(p);
-		else
-			pl_lab_say_unable(k, r);
 		pl_lab_teller_free(p->teller);
 		end_commands();
 		pl_lab_control_close(&p->control);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,12 @@ void pl_lab_reset_signals(void)
 	/* The kernel's struct sigaction of the default action: all zeros. */
 	static const unsigned long by_default[8];
 
+	sigset_t none;
+
 	for (int i = 1; i < NSIG; i++)
 		(void)syscall(SYS_rt_sigaction, i, by_default, NULL, (NSIG - 1) / 8);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 int pl_lab_redirect(const char *name)
@@ -130,7 +135,8 @@ int pl_lab_say_ended(const char *node, const char *command, struct pl_diag *diag
 
 /* ---- the keeper ---- */
 
-int pl_lab_take_signals(void)
+/* Returns a signalfd of SIGTERM, SIGINT and SIGCHLD, which become blocked, or negative errno. */
+static int take_signals(void)
 {
 	sigset_t set;
 
@@ -145,7 +151,9 @@ int pl_lab_take_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-void pl_lab_close_inherited(const struct pl_lab_keeper *k)
+/* Closes all descriptors from 3 on that the lab does not need: an inherited pipe would never end,
+ * an inherited lock never be released. */
+static void close_inherited(const struct pl_lab_keeper *k)
 {
 	const unsigned int keep[] = { (unsigned int)k->state->lock, (unsigned int)k->go,
 		(unsigned int)k->verdict };
@@ -179,4 +187,27 @@ void pl_lab_say_unable(const struct pl_lab_keeper *k, int error)
 	pl_diag_set(&v.diag, "%s: %s", k->state->folder, strerrordesc_np(-error));
 	if (write(k->verdict, &v, sizeof(v)) < 0)
 		return; /* no process waits for it any more */
+}
+
+int pl_lab_keep_begin(const struct pl_lab_keeper *k, int *ret_signals)
+{
+	int r = 0;
+
+	(void)setsid();
+	close_inherited(k);
+	*ret_signals = take_signals();
+	/* A process in the folder can use it also after another /run is mounted. */
+	if (*ret_signals < 0 || chdir(k->state->folder) < 0 || pl_lab_redirect("keeper") < 0)
+		r = -errno;
+	pl_lab_lead_path();
+	if (r < 0)
+		pl_lab_say_unable(k, r);
+	return r;
+}
+
+bool pl_lab_starter_is_gone(const struct pl_lab_keeper *k)
+{
+	struct pollfd fd = { .fd = k->go, .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0 && (fd.revents & POLLHUP) != 0;
 }

@@ -5,13 +5,14 @@
 
 #include "lab/up.h"
 
-/* Closes all descriptors from 3 on that the lab does not need: an inherited pipe would never end,
- * an inherited lock never be released. */
-void pl_lab_close_inherited(const struct pl_lab_keeper *k);
-/* Returns a signalfd of SIGTERM, SIGINT and SIGCHLD, which become blocked, or negative errno. */
-int pl_lab_take_signals(void);
+/* Makes this process the lab's: in its folder, with its output in keeper.log, without descriptors of
+ * the starter, and with a signalfd of SIGTERM, SIGINT and SIGCHLD. Returns negative errno, told to
+ * the process that waits for the lab. */
+int pl_lab_keep_begin(const struct pl_lab_keeper *k, int *ret_signals);
+/* Returns true when the process that starts the lab has ended before it is up. */
+bool pl_lab_starter_is_gone(const struct pl_lab_keeper *k);
 /* Sets every signal to its default action, also those that the starter ignored, as a shell does for
- * "&". */
+ * "&", and unblocks it. */
 void pl_lab_reset_signals(void);
 /* Redirects standard output and error to NAME.log, and standard input to /dev/null. Negative
  * errno. */

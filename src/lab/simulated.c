@@ -106,26 +106,15 @@ static int open_reporter(struct simulated *p, struct sockaddr_in *ret_to)
 
 static void be_collector(pid_t keeper)
 {
-	sigset_t none;
-
-	sigemptyset(&none);
 	/* This process ends with the lab's process, even if that is killed. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper)
 		_exit(126);
 	pl_lab_reset_signals();
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (pl_lab_redirect(PL_LAB_COLLECTOR) < 0)
 		_exit(126);
 	execlp("pathline", "pathline", "run", "-c", PL_LAB_COLLECTOR ".yaml", (char *)NULL);
 	_exit(127);
-}
-
-static bool starter_is_gone(const struct simulated *p)
-{
-	struct pollfd fd = { .fd = p->k->go, .events = POLLIN };
-
-	return poll(&fd, 1, 0) > 0 && (fd.revents & POLLHUP) != 0;
 }
 
 static int start_collector(struct simulated *p, struct pl_diag *diag)
@@ -155,7 +144,7 @@ static int start_collector(struct simulated *p, struct pl_diag *diag)
 		return -errno;
 	}
 	while (!pl_lab_listens(PL_LAB_COLLECTOR)) {
-		if (starter_is_gone(p))
+		if (pl_lab_starter_is_gone(p->k))
 			return -ECANCELED;
 		if (waitpid(p->collector, NULL, WNOHANG) == p->collector) {
 			p->collector = 0;
@@ -444,7 +433,7 @@ static int run(struct simulated *p)
 int pl_lab_keep_simulated(struct pl_lab_keeper *k)
 {
 	struct simulated *p = calloc(1, sizeof(*p));
-	int r = 0;
+	int r;
 
 	if (p == NULL) {
 		pl_lab_say_unable(k, -ENOMEM);
@@ -454,16 +443,9 @@ int pl_lab_keep_simulated(struct pl_lab_keeper *k)
 	p->k = k;
 	p->reporter = -1;
 	pl_lab_control_init(&p->control);
-	(void)setsid();
-	pl_lab_close_inherited(k);
-	p->signals = pl_lab_take_signals();
-	if (p->signals < 0 || chdir(k->state->folder) < 0 || pl_lab_redirect("keeper") < 0)
-		r = -errno;
-	pl_lab_lead_path();
+	r = pl_lab_keep_begin(k, &p->signals);
 	if (r == 0)
 		r = run(p);
-	else
-		pl_lab_say_unable(k, r);
 	end_collector(p);
 	pl_lab_control_close(&p->control);
 	pl_lab_faults_free(p->faults);

@@ -86,13 +86,10 @@ static void send_all(const struct pl_lab_teller *l, const struct pl_lab_story_st
 	struct pl_lab_traffic t = step->traffic;
 	struct pl_diag diag = { .text = "" };
 	struct pl_buf out = { 0 };
-	sigset_t none;
 	int r;
 
-	sigemptyset(&none);
 	pl_lab_reset_signals();
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (t.duration_ns == 0)
 		t.duration_ns = PL_LAB_FOR_EVER_NS;
 	r = pl_lab_traffic_run_within(l->t, l->namespaces, &t, accounts, &diag);
