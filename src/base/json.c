@@ -165,6 +165,12 @@ void pl_json_u64(struct pl_json *json, uint64_t value)
 	pl_buf_u64(json->buf, value);
 }
 
+void pl_json_text(struct pl_json *json, const char *key, const char *value)
+{
+	pl_json_key(json, key);
+	pl_json_str(json, value);
+}
+
 void pl_json_number(struct pl_json *json, const char *key, uint64_t value)
 {
 	pl_json_key(json, key);

@@ -29,7 +29,8 @@ void pl_json_key(struct pl_json *json, const char *key);
 void pl_json_str(struct pl_json *json, const char *value);
 void pl_json_strn(struct pl_json *json, const char *value, size_t len);
 void pl_json_u64(struct pl_json *json, uint64_t value);
-/* Writes a member of the open object: key and value. */
+/* Write a member of the open object: key and value. */
+void pl_json_text(struct pl_json *json, const char *key, const char *value);
 void pl_json_number(struct pl_json *json, const char *key, uint64_t value);
 void pl_json_i64(struct pl_json *json, int64_t value);
 void pl_json_bool(struct pl_json *json, bool value);

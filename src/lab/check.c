@@ -168,8 +168,7 @@ static void put_json(const struct pl_lab_found *f, const struct pl_lab_sayings *
 
 	pl_json_init(j, out);
 	pl_json_object(j);
-	pl_json_key(j, "lab");
-	pl_json_str(j, f->name);
+	pl_json_text(j, "lab", f->name);
 	pl_json_key(j, "right");
 	pl_json_bool(j, res->right);
 	pl_json_key(j, "checks");
@@ -178,11 +177,9 @@ static void put_json(const struct pl_lab_found *f, const struct pl_lab_sayings *
 		const struct checked *c = &res->all[i];
 
 		pl_json_object(j);
-		pl_json_key(j, "name");
-		pl_json_str(j, c->of->of->name);
+		pl_json_text(j, "name", c->of->of->name);
 		pl_json_number(j, "exit_code", (uint64_t)c->code);
-		pl_json_key(j, "said");
-		pl_json_str(j, c->said);
+		pl_json_text(j, "said", c->said);
 		pl_json_object_end(j);
 	}
 	pl_json_array_end(j);

@@ -260,17 +260,14 @@ void pl_lab_sayings_json(
 		const struct pl_lab_said *p = &s->all[i];
 
 		pl_json_object(j);
-		pl_json_key(j, "name");
-		pl_json_str(j, p->of->name);
-		pl_json_key(j, "node");
-		pl_json_str(j, f->topology.nodes[p->of->node].name);
+		pl_json_text(j, "name", p->of->name);
+		pl_json_text(j, "node", f->topology.nodes[p->of->node].name);
 		pl_json_key(j, "pid");
 		if (p->pid != 0)
 			pl_json_i64(j, p->pid);
 		else
 			pl_json_null(j);
-		pl_json_key(j, "state");
-		pl_json_str(j, p->state);
+		pl_json_text(j, "state", p->state);
 		pl_json_key(j, "account");
 		json_account(j, p->account);
 		pl_json_object_end(j);

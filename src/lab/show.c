@@ -18,18 +18,12 @@ static const char *const tier_words[] = {
 	"simulated: the network in simulated time, reports by a real socket",
 };
 
-static void member(struct pl_json *j, const char *key, const char *value)
-{
-	pl_json_key(j, key);
-	pl_json_str(j, value);
-}
-
 static void address(struct pl_json *j, const char *key, const struct pl_addr *a)
 {
 	char text[PL_ADDR_TEXT_MAX];
 
 	pl_format_addr(text, a);
-	member(j, key, text);
+	pl_json_text(j, key, text);
 }
 
 static unsigned int count(const struct pl_lab_topology *t, unsigned int kind)
@@ -104,8 +98,8 @@ void pl_lab_show_up(const struct pl_lab_topology *t, enum pl_lab_tier tier, cons
 
 		pl_json_init(&j, out);
 		pl_json_object(&j);
-		member(&j, "lab", t->name);
-		member(&j, "tier", pl_lab_tiers[tier]);
+		pl_json_text(&j, "lab", t->name);
+		pl_json_text(&j, "tier", pl_lab_tiers[tier]);
 		pl_json_number(&j, "nodes", t->n_nodes);
 		pl_json_number(&j, "links", t->n_links);
 		pl_json_number(&j, "took_ns", took_ns);
@@ -191,9 +185,9 @@ static void json_nodes(struct pl_json *j, const struct pl_lab_topology *t)
 
 		pl_lab_netns_name(t, i, netns);
 		pl_json_object(j);
-		member(j, "name", n->name);
-		member(j, "kind", kind_of(n));
-		member(j, "netns", netns);
+		pl_json_text(j, "name", n->name);
+		pl_json_text(j, "kind", kind_of(n));
+		pl_json_text(j, "netns", netns);
 		if (n->kind != PL_LAB_SWITCH) {
 			address(j, "ipv4", &n->v4);
 			address(j, "ipv6", &n->v6);
@@ -221,7 +215,7 @@ static void json_links(struct pl_json *j, const struct pl_lab_topology *t)
 
 		pl_lab_link_text(t, l, name);
 		pl_json_object(j);
-		member(j, "name", name);
+		pl_json_text(j, "name", name);
 		if (l->quality.rate_bps != 0) {
 			pl_json_number(j, "rate_bps", l->quality.rate_bps);
 			pl_json_number(j, "queue_bytes", l->quality.queue_bytes);
@@ -232,8 +226,8 @@ static void json_links(struct pl_json *j, const struct pl_lab_topology *t)
 			const struct pl_lab_end *e = &l->end[side];
 
 			pl_json_object(j);
-			member(j, "node", t->nodes[e->node].name);
-			member(j, "interface", e->interface);
+			pl_json_text(j, "node", t->nodes[e->node].name);
+			pl_json_text(j, "interface", e->interface);
 			pl_json_number(j, "port", e->port);
 			address(j, "ipv4", &e->v4);
 			address(j, "ipv6", &e->v6);
@@ -287,7 +281,7 @@ static void show_commands(const struct pl_lab_found *f, struct pl_json *j, struc
 
 	if (s == NULL || pl_lab_sayings_ask(f, s, &diag) < 0) {
 		if (j != NULL) {
-			member(j, "commands", diag.text);
+			pl_json_text(j, "commands", diag.text);
 		} else {
 			pl_buf_printf(out, "\nCOMMANDS  %s\n", diag.text);
 		}
@@ -320,9 +314,9 @@ void pl_lab_show(const struct pl_lab_found *f, bool json, struct pl_buf *out)
 	}
 	pl_json_init(&j, out);
 	pl_json_object(&j);
-	member(&j, "lab", f->name);
-	member(&j, "tier", pl_lab_tiers[f->tier]);
-	member(&j, "folder", f->folder);
+	pl_json_text(&j, "lab", f->name);
+	pl_json_text(&j, "tier", pl_lab_tiers[f->tier]);
+	pl_json_text(&j, "folder", f->folder);
 	pl_json_number(&j, "pid", (uint64_t)f->keeper);
 	json_nodes(&j, &f->topology);
 	json_links(&j, &f->topology);
@@ -343,16 +337,16 @@ static void json_changes(const struct pl_lab_found *f, char *at, struct pl_buf *
 
 	pl_json_init(&j, out);
 	pl_json_object(&j);
-	member(&j, "lab", f->name);
+	pl_json_text(&j, "lab", f->name);
 	pl_json_key(&j, "changes");
 	pl_json_array(&j);
 	while ((line = strsep(&at, "\n")) != NULL && line[0] != '\0') {
 		const char *kind = strsep(&line, "\t"), *did = strsep(&line, "\t");
 
 		pl_json_object(&j);
-		member(&j, "kind", kind);
-		member(&j, "did", did != NULL ? did : "");
-		member(&j, "name", line != NULL ? line : "");
+		pl_json_text(&j, "kind", kind);
+		pl_json_text(&j, "did", did != NULL ? did : "");
+		pl_json_text(&j, "name", line != NULL ? line : "");
 		pl_json_object_end(&j);
 	}
 	pl_json_array_end(&j);

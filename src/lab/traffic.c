@@ -20,7 +20,6 @@
 #include "base/json.h"
 #include "base/num.h"
 
-
 /* First port tried by a receiver; further traffic to the host at the same time takes the next
  * ones. */
 #define PORT         5201
@@ -504,8 +503,7 @@ static void account_json(
 	struct pl_json *j, const char *name, const struct pl_lab_traffic_account *a)
 {
 	pl_json_object(j);
-	pl_json_key(j, "node");
-	pl_json_str(j, name);
+	pl_json_text(j, "node", name);
 	pl_json_number(j, "sent", a->sent);
 	pl_json_number(j, "sent_bytes", a->sent_bytes);
 	pl_json_number(j, "failed", a->failed);
@@ -525,8 +523,7 @@ static void show_json(const struct pl_lab_topology *topology, const struct pl_la
 
 	pl_json_init(&j, out);
 	pl_json_object(&j);
-	pl_json_key(&j, "kind");
-	pl_json_str(&j, pl_lab_traffic_kinds[t->kind]);
+	pl_json_text(&j, "kind", pl_lab_traffic_kinds[t->kind]);
 	pl_json_key(&j, "senders");
 	pl_json_array(&j);
 	for (unsigned int i = 0; i < t->n_from; i++)

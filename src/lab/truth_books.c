@@ -16,12 +16,6 @@ static const struct pl_stat wire_rows[] = {
 };
 static const struct pl_stats wire_stats = { wire_rows, sizeof(wire_rows) / sizeof(wire_rows[0]) };
 
-static void member(struct pl_json *j, const char *key, const char *value)
-{
-	pl_json_key(j, key);
-	pl_json_str(j, value);
-}
-
 static void settings(struct pl_json *j, const struct pl_lab_truth_link *of)
 {
 	const struct pl_dp_port_cfg *p = pl_dp_port_get(of->port);
@@ -58,12 +52,12 @@ static void link_json(const struct pl_lab_topology *t, const struct pl_lab_truth
 	pl_lab_link_text(t, l, name);
 	pl_json_init(&j, out);
 	pl_json_object(&j);
-	member(&j, "kind", "link");
+	pl_json_text(&j, "kind", "link");
 	pl_json_number(&j, "ts_ns", now_ns);
-	member(&j, "link", name);
-	member(&j, "from", t->nodes[l->end[of->from].node].name);
+	pl_json_text(&j, "link", name);
+	pl_json_text(&j, "from", t->nodes[l->end[of->from].node].name);
 	pl_json_number(&j, "from_port", l->end[of->from].port);
-	member(&j, "to", t->nodes[l->end[!of->from].node].name);
+	pl_json_text(&j, "to", t->nodes[l->end[!of->from].node].name);
 	pl_json_number(&j, "to_port", l->end[!of->from].port);
 	settings(&j, of);
 	if (of->wire != NULL)
@@ -82,13 +76,13 @@ static void flow_json(const struct pl_flow *flow, uint32_t number,
 
 	pl_json_init(&j, out);
 	pl_json_object(&j);
-	member(&j, "kind", "flow");
+	pl_json_text(&j, "kind", "flow");
 	pl_json_number(&j, "ts_ns", now_ns);
 	pl_json_number(&j, "flow_id", number);
 	pl_format_addr(text, &flow->src);
-	member(&j, "src", text);
+	pl_json_text(&j, "src", text);
 	pl_format_addr(text, &flow->dst);
-	member(&j, "dst", text);
+	pl_json_text(&j, "dst", text);
 	pl_json_number(&j, "sport", flow->sport);
 	pl_json_number(&j, "dport", flow->dport);
 	pl_json_number(&j, "proto", flow->proto);

@@ -127,16 +127,11 @@ static void page_index(
 	(void)request;
 	pl_json_init(&json, &reply->body);
 	pl_json_object(&json);
-	pl_json_key(&json, "version");
-	pl_json_str(&json, PL_VERSION);
-	pl_json_key(&json, "status");
-	pl_json_str(&json, "/api/v1/status");
-	pl_json_key(&json, "tail");
-	pl_json_str(&json, "/api/v1/tail");
-	pl_json_key(&json, "segments");
-	pl_json_str(&json, "/api/v1/segments");
-	pl_json_key(&json, "tapped");
-	pl_json_str(&json, "/api/v1/tapped");
+	pl_json_text(&json, "version", PL_VERSION);
+	pl_json_text(&json, "status", "/api/v1/status");
+	pl_json_text(&json, "tail", "/api/v1/tail");
+	pl_json_text(&json, "segments", "/api/v1/segments");
+	pl_json_text(&json, "tapped", "/api/v1/tapped");
 	pl_json_key(&json, "tables");
 	pl_json_object(&json);
 	for (unsigned int i = 0; (t = pl_api_table_at(i)) != NULL; i++) {
@@ -145,15 +140,13 @@ static void page_index(
 
 		pl_json_key(&json, pl_api_table_name(t));
 		pl_json_object(&json);
-		pl_json_key(&json, "help");
-		pl_json_str(&json, pl_api_table_help(t));
+		pl_json_text(&json, "help", pl_api_table_help(t));
 		pl_json_key(&json, "columns");
 		pl_json_object(&json);
 		for (size_t k = 0; k < n; k++) {
 			if (fields[k].name[0] == '\0')
 				continue;
-			pl_json_key(&json, fields[k].name);
-			pl_json_str(&json, fields[k].help);
+			pl_json_text(&json, fields[k].name, fields[k].help);
 		}
 		pl_json_object_end(&json);
 		pl_json_object_end(&json);

@@ -22,12 +22,10 @@ static void json_exporter(struct pl_json *json, const struct pl_exporter *e)
 	pl_json_object(json);
 	pl_json_key(json, "exporter");
 	pl_json_strn(json, addr, pl_format_addr(addr, &e->addr));
-	pl_json_key(json, "report_version");
-	pl_json_str(json, pl_report_version_name((enum pl_report_version)e->report_version));
-	if (has_node(e)) {
-		pl_json_key(json, "node");
-		pl_json_u64(json, e->node);
-	}
+	pl_json_text(json, "report_version",
+		pl_report_version_name((enum pl_report_version)e->report_version));
+	if (has_node(e))
+		pl_json_number(json, "node", e->node);
 	pl_json_number(json, "hw_id", e->hw_id);
 	pl_stats_json(&pl_exporter_stats, e, NULL, json);
 	pl_json_number(json, "first_ts_ns", e->first_ts_ns);
@@ -49,8 +47,7 @@ static void json_verdicts(struct pl_json *json, const struct pl_decode_counters 
 
 		if (n == 0 && v != PL_V_OK)
 			continue;
-		pl_json_key(json, pl_verdict_name((enum pl_verdict)v));
-		pl_json_u64(json, n);
+		pl_json_number(json, pl_verdict_name((enum pl_verdict)v), n);
 	}
 	pl_json_object_end(json);
 	pl_json_key(json, "notes");
@@ -60,8 +57,7 @@ static void json_verdicts(struct pl_json *json, const struct pl_decode_counters 
 
 		if (n == 0)
 			continue;
-		pl_json_key(json, pl_note_name((enum pl_note)i));
-		pl_json_u64(json, n);
+		pl_json_number(json, pl_note_name((enum pl_note)i), n);
 	}
 	pl_json_object_end(json);
 }
@@ -75,8 +71,7 @@ void pl_decode_stats_json(
 
 	pl_json_init(&json, out);
 	pl_json_object(&json);
-	pl_json_key(&json, "kind");
-	pl_json_str(&json, "stats");
+	pl_json_text(&json, "kind", "stats");
 #define PL_STAT(kind, member, ...) pl_json_number(&json, #member, pl_counter_read(&c->member));
 #include "decode/counters.def"
 #undef PL_STAT

@@ -33,8 +33,7 @@ static void fail(struct answer *a, const char *member, uint64_t value)
 	pl_json_object(&a->json);
 	pl_json_key(&a->json, "ok");
 	pl_json_bool(&a->json, false);
-	pl_json_key(&a->json, "error");
-	pl_json_str(&a->json, a->diag.text[0] != '\0' ? a->diag.text : "out of memory");
+	pl_json_text(&a->json, "error", a->diag.text[0] != '\0' ? a->diag.text : "out of memory");
 	if (member != NULL)
 		pl_json_number(&a->json, member, value);
 	pl_json_object_end(&a->json);
@@ -119,8 +118,7 @@ static void put_entry(void *arg, const char *entry, uint64_t packets, uint64_t b
 	struct answer *a = arg;
 
 	pl_json_object(&a->json);
-	pl_json_key(&a->json, "entry");
-	pl_json_str(&a->json, entry);
+	pl_json_text(&a->json, "entry", entry);
 	pl_json_number(&a->json, "packets", packets);
 	pl_json_number(&a->json, "bytes", bytes);
 	pl_json_object_end(&a->json);
@@ -148,10 +146,8 @@ static void put_table(void *arg, const char *name, enum pl_dp_stage stage, size_
 	struct answer *a = arg;
 
 	pl_json_object(&a->json);
-	pl_json_key(&a->json, "table");
-	pl_json_str(&a->json, name);
-	pl_json_key(&a->json, "stage");
-	pl_json_str(&a->json, stage == PL_DP_INGRESS ? "ingress" : "egress");
+	pl_json_text(&a->json, "table", name);
+	pl_json_text(&a->json, "stage", stage == PL_DP_INGRESS ? "ingress" : "egress");
 	pl_json_number(&a->json, "entries", entries);
 	pl_json_number(&a->json, "hits", hits);
 	pl_json_number(&a->json, "misses", misses);
@@ -177,8 +173,7 @@ static void put_counter(void *arg, const char *name, uint32_t index, const uint6
 	if (values[0] == 0)
 		return;
 	pl_json_object(&a->json);
-	pl_json_key(&a->json, "name");
-	pl_json_str(&a->json, name);
+	pl_json_text(&a->json, "name", name);
 	pl_json_number(&a->json, "index", index);
 	pl_json_number(&a->json, "packets", values[0]);
 	pl_json_number(&a->json, "bytes", values[1]);
@@ -192,8 +187,7 @@ static void put_meter(void *arg, const char *name, uint32_t index, const uint64_
 	if (values[0] + values[1] + values[2] == 0)
 		return;
 	pl_json_object(&a->json);
-	pl_json_key(&a->json, "name");
-	pl_json_str(&a->json, name);
+	pl_json_text(&a->json, "name", name);
 	pl_json_number(&a->json, "index", index);
 	pl_json_number(&a->json, "green", values[0]);
 	pl_json_number(&a->json, "yellow", values[1]);
@@ -208,8 +202,7 @@ static void put_register(void *arg, const char *name, uint32_t index, const uint
 	if (values[0] == 0)
 		return;
 	pl_json_object(&a->json);
-	pl_json_key(&a->json, "name");
-	pl_json_str(&a->json, name);
+	pl_json_text(&a->json, "name", name);
 	pl_json_number(&a->json, "index", index);
 	pl_json_number(&a->json, "value", values[0]);
 	pl_json_object_end(&a->json);
@@ -260,10 +253,8 @@ static void put_port(struct answer *a, const struct pl_switch_port *port)
 	}
 	pl_json_object(&a->json);
 	pl_json_number(&a->json, "port", port->number);
-	pl_json_key(&a->json, "name");
-	pl_json_str(&a->json, port->name);
-	pl_json_key(&a->json, "uri");
-	pl_json_str(&a->json, port->uri);
+	pl_json_text(&a->json, "name", port->name);
+	pl_json_text(&a->json, "uri", port->uri);
 	pl_json_key(&a->json, "up");
 	pl_json_bool(&a->json, !port->down);
 	pl_json_number(&a->json, "received", port->rx_packets);

@@ -90,10 +90,9 @@ static void put_rules_json(struct pl_tap_service *t, struct pl_json *json)
 
 		put_rule(&text, rules, i);
 		pl_json_object(json);
-		pl_json_key(json, "rule");
-		pl_json_str(json, text.failed ? "" : text.data);
-		pl_json_key(json, "action");
-		pl_json_str(json, actions[i < rules->n ? rules->rules[i].action : PL_TAP_TAKE]);
+		pl_json_text(json, "rule", text.failed ? "" : text.data);
+		pl_json_text(json, "action",
+			actions[i < rules->n ? rules->rules[i].action : PL_TAP_TAKE]);
 		pl_stats_json(&pl_tap_rule_list, &one, NULL, json);
 		pl_json_object_end(json);
 		pl_buf_done(&text);
@@ -170,8 +169,7 @@ void pl_tap_outs_put(struct pl_tap_out *const *outs, unsigned int n, const struc
 	pl_json_array(a->json);
 	for (unsigned int i = 0; i < n; i++) {
 		pl_json_object(a->json);
-		pl_json_key(a->json, "output");
-		pl_json_str(a->json, outs[i]->name);
+		pl_json_text(a->json, "output", outs[i]->name);
 		put_out_json(outs[i], a);
 		pl_json_object_end(a->json);
 	}
@@ -216,10 +214,8 @@ static void put(const struct pl_account *a, struct pl_tap_service *t)
 	pl_tap_port_stats(t, &ports);
 	pl_account_object(a, "tap");
 	pl_account_stats(a, &pl_tap_stats_list, pl_tap_stats_now(t));
-	if (a->json != NULL) {
-		pl_json_key(a->json, "clock");
-		pl_json_str(a->json, pl_clock_name(pl_clock_of(t->clocks)));
-	}
+	if (a->json != NULL)
+		pl_json_text(a->json, "clock", pl_clock_name(pl_clock_of(t->clocks)));
 	pl_account_object_end(a);
 	pl_account_object(a, "tmpkt");
 	pl_account_stats(a, &pl_tmpkt_stats_list, pl_tmpkt_receiver_stats(t->receiver));

@@ -69,8 +69,7 @@ static void put_json(struct pl_json *json, const struct pl_exporter *x)
 
 	pl_json_object(json);
 	pl_format_addr(text, &x->addr);
-	pl_json_key(json, "exporter");
-	pl_json_str(json, text);
+	pl_json_text(json, "exporter", text);
 	pl_json_number(json, "number", x->node);
 	pl_stats_json(&pl_tmpkt_exporter_stats_list, x, NULL, json);
 	pl_json_key(json, "unsequenced");

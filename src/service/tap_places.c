@@ -143,18 +143,12 @@ void pl_tap_places_json(struct pl_tap_service *t, struct pl_json *json)
 		look(place, &id);
 		put_mac(mac, id.mac);
 		pl_json_object(json);
-		pl_json_key(json, "source");
-		pl_json_str(json, t->o->sources[place->source]);
-		pl_json_key(json, "point");
-		pl_json_u64(json, pl_tap_place_point(t, place->source, t->point));
-		pl_json_key(json, "interface");
-		pl_json_str(json, place->name);
-		pl_json_key(json, "ifindex");
-		pl_json_u64(json, (uint64_t)id.ifindex);
-		pl_json_key(json, "mac");
-		pl_json_str(json, mac);
-		pl_json_key(json, "netns");
-		pl_json_u64(json, t->netns);
+		pl_json_text(json, "source", t->o->sources[place->source]);
+		pl_json_number(json, "point", pl_tap_place_point(t, place->source, t->point));
+		pl_json_text(json, "interface", place->name);
+		pl_json_number(json, "ifindex", (uint64_t)id.ifindex);
+		pl_json_text(json, "mac", mac);
+		pl_json_number(json, "netns", t->netns);
 		pl_json_object_end(json);
 	}
 	pl_json_array_end(json);

@@ -26,8 +26,7 @@ static void put_addr(struct pl_json *json, const char *key, const struct pl_addr
 	char text[PL_ADDR_TEXT_MAX];
 
 	(void)pl_format_addr(text, addr);
-	pl_json_key(json, key);
-	pl_json_str(json, text);
+	pl_json_text(json, key, text);
 }
 
 static void put_ends(struct pl_json *json, const struct pl_flow288 *f)
@@ -55,8 +54,7 @@ static void put_row(
 	struct pl_json *json, const char *tap, uint64_t clock_ns, const struct pl_flow288 *f)
 {
 	pl_json_object(json);
-	pl_json_key(json, "tap");
-	pl_json_str(json, tap);
+	pl_json_text(json, "tap", tap);
 	put_ends(json, f);
 	pl_json_number(json, "packets", (uint64_t)f->pkts_fwd + f->pkts_rev);
 	pl_json_number(json, "bytes", f->bytes_fwd + f->bytes_rev);
@@ -112,17 +110,15 @@ static void put_tap(struct asking *a, struct pl_taps_one *one)
 	a->no_memory = a->no_memory || one->tapped.rows == NULL;
 	a->caches++;
 	pl_json_object(&a->json);
-	pl_json_key(&a->json, "tap");
-	pl_json_str(&a->json, one->name);
+	pl_json_text(&a->json, "tap", one->name);
 	pl_json_number(&a->json, "flows", c->live);
 	pl_json_number(&a->json, "shown", one->tapped.n);
 	/* A cache that was never searched has no age. */
 	pl_json_number(
 		&a->json, "age_ns", one->tapped.made_ns != 0 ? a->now_ns - one->tapped.made_ns : 0);
-	if (pl_flow_cache_room(one->service.flows) > PL_TAPPED_ROOM) {
-		pl_json_key(&a->json, "left_out");
-		pl_json_str(&a->json, "a cache for more than 1048576 flows is not looked through");
-	}
+	if (pl_flow_cache_room(one->service.flows) > PL_TAPPED_ROOM)
+		pl_json_text(&a->json, "left_out",
+			"a cache for more than 1048576 flows is not looked through");
 	pl_json_object_end(&a->json);
 }
 
