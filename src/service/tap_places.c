@@ -161,39 +161,34 @@ void pl_tap_places_family(struct pl_exposition *page)
 		"its MAC address and its network namespace (netns, as lsns shows it); always 1.");
 }
 
+static void put_sample(const struct pl_tap_service *t, const struct pl_tap_place *place,
+	const struct pl_link_id *id, const char *tap, struct pl_exposition *page)
+{
+	const uint16_t point = pl_tap_place_point(t, place->source, t->point);
+	const char *source = t->o->sources[place->source];
+	const unsigned int first = tap == NULL;
+	char mac[MAC_TEXT];
+	const struct pl_label labels[] = {
+		{ .name = "tap", .form = PL_LABEL_TEXT, .text = tap },
+		{ .name = "source", .form = PL_LABEL_TEXT, .text = source },
+		{ .name = "point", .form = PL_LABEL_U64, .number = point },
+		{ .name = "interface", .form = PL_LABEL_TEXT, .text = place->name },
+		{ .name = "ifindex", .form = PL_LABEL_U64, .number = (uint64_t)id->ifindex },
+		{ .name = "mac", .form = PL_LABEL_TEXT, .text = mac },
+		{ .name = "netns", .form = PL_LABEL_U64, .number = t->netns },
+	};
+
+	put_mac(mac, id->mac);
+	pl_exposition_u64(page, labels + first, 7 - first, 1);
+}
+
 void pl_tap_places_samples(struct pl_tap_service *t, const char *tap, struct pl_exposition *page)
 {
 	for (unsigned int i = 0; i < t->n_places; i++) {
-		struct pl_tap_place *place = &t->places[i];
 		struct pl_link_id id;
-		struct pl_label labels[7];
-		unsigned int n = 0;
-		char mac[MAC_TEXT];
 
-		look(place, &id);
-		put_mac(mac, id.mac);
-		if (tap != NULL)
-			labels[n++] = (struct pl_label){
-				.name = "tap", .form = PL_LABEL_TEXT, .text = tap
-			};
-		labels[n++] = (struct pl_label){ .name = "source",
-			.form = PL_LABEL_TEXT,
-			.text = t->o->sources[place->source] };
-		labels[n++] = (struct pl_label){ .name = "point",
-			.form = PL_LABEL_U64,
-			.number = pl_tap_place_point(t, place->source, t->point) };
-		labels[n++] = (struct pl_label){
-			.name = "interface", .form = PL_LABEL_TEXT, .text = place->name
-		};
-		labels[n++] = (struct pl_label){
-			.name = "ifindex", .form = PL_LABEL_U64, .number = (uint64_t)id.ifindex
-		};
-		labels[n++] =
-			(struct pl_label){ .name = "mac", .form = PL_LABEL_TEXT, .text = mac };
-		labels[n++] = (struct pl_label){
-			.name = "netns", .form = PL_LABEL_U64, .number = t->netns
-		};
-		pl_exposition_u64(page, labels, n, 1);
+		look(&t->places[i], &id);
+		put_sample(t, &t->places[i], &id, tap, page);
 	}
 }
 
