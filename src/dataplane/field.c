@@ -138,8 +138,7 @@ void pl_dp_value_put(enum pl_dp_field field, const uint64_t *value, struct pl_bu
 		put_mac(value[0], out);
 		break;
 	case PL_DP_FIELD_ADDR:
-		for (unsigned int i = 0; i < 16; i++)
-			addr.b[i] = (uint8_t)(value[i / 8] >> (56 - i % 8 * 8));
+		addr = pl_dp_addr_of(value);
 		pl_buf_add(out, text, pl_format_addr(text, &addr));
 		break;
 	default:

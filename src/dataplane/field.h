@@ -3,6 +3,7 @@
  * reading them from a parsed packet. */
 #pragma once
 
+#include "base/addr.h"
 #include "base/buf.h"
 #include "base/diag.h"
 #include "dataplane/packet.h"
@@ -38,6 +39,16 @@ int pl_dp_mac_parse(const char *text, uint64_t *ret);
 /* Convert a MAC address in a packet to a number and back. */
 uint64_t pl_dp_mac_get(const uint8_t bytes[6]);
 void pl_dp_mac_set(uint8_t bytes[6], uint64_t mac);
+
+/* Returns the address that the two words of a value are. */
+static inline struct pl_addr pl_dp_addr_of(const uint64_t words[2])
+{
+	struct pl_addr addr;
+
+	for (unsigned int i = 0; i < 16; i++)
+		addr.b[i] = (uint8_t)(words[i / 8] >> (56 - i % 8 * 8));
+	return addr;
+}
 
 /* Parses a value of the field; a number uses only the first word of ret. -EINVAL with diag. */
 int pl_dp_value_parse(

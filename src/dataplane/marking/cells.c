@@ -224,12 +224,6 @@ static uint32_t mark_of(const struct pl_dp_actions *a)
 	return mark;
 }
 
-static void put_addr(struct pl_addr *ret, const uint64_t *words)
-{
-	for (unsigned int i = 0; i < 16; i++)
-		ret->b[i] = (uint8_t)(words[i / 8] >> (56 - i % 8 * 8));
-}
-
 static void flow_of(
 	struct pl_mark_flow *ret, const struct pl_dp_key *key, const struct pl_dp_match *m)
 {
@@ -239,10 +233,10 @@ static void flow_of(
 
 		switch (key->fields[i].field) {
 		case PL_DP_FIELD_IP_SRC:
-			put_addr(&ret->src, v);
+			ret->src = pl_dp_addr_of(v);
 			break;
 		case PL_DP_FIELD_IP_DST:
-			put_addr(&ret->dst, v);
+			ret->dst = pl_dp_addr_of(v);
 			break;
 		case PL_DP_FIELD_IP_PROTO:
 			ret->proto = (uint8_t)*v;

@@ -248,8 +248,7 @@ static void addr_of(const struct pl_dp_packet *pkt, enum pl_dp_field field, stru
 	uint64_t words[2];
 
 	pl_dp_field_read(pkt, field, 0, words);
-	for (unsigned int i = 0; i < 16; i++)
-		ret->b[i] = (uint8_t)(words[i / 8] >> (56 - i % 8 * 8));
+	*ret = pl_dp_addr_of(words);
 }
 
 static void flow_of(struct pl_mark_flow *ret, const struct pl_dp_packet *pkt, uint8_t by)
