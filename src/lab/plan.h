@@ -51,6 +51,9 @@ struct pl_lab_plan {
 	size_t n_ports, ports_room;
 	char **texts; /* texts of steps, owned */
 	size_t n_texts;
+	/* While it is made: memory was short; what is written to a step without room. */
+	bool failed;
+	struct pl_lab_step lost;
 };
 
 /* Makes the plan; the topology must outlive it. -ENOMEM, or -ENOSPC (too many sets of equal paths),
