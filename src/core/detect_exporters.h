@@ -47,6 +47,19 @@ PL_CORE_ONCE int pl_core_exporter_room(
 			    : PL_CORE_RIVALS(PL_CORE_ALL_WAYS, 1, hash, now));
 }
 
+/* Adds an exporter's account to sums, if the exporter is proven. */
+PL_CORE_INLINE void pl_core_account_add(
+	struct pl_core_accounts *to, const struct pl_core_exporter *x)
+{
+	if (!x->followed && !x->seq.proven)
+		return;
+	to->skipped += x->seq.skipped;
+	to->recovered += x->seq.recovered;
+	to->reordered += x->seq.reordered;
+	to->duplicates += x->seq.duplicates;
+	to->restarts += x->seq.restarts;
+}
+
 /* Makes an entry for an exporter; returns its way, or PL_CORE_NOWHERE. */
 PL_CORE_COLD uint32_t pl_core_exporter_make(struct pl_core_env *env,
 	struct pl_core_exporter_set *set, const struct pl_core_exporter_key *key, uint64_t hash,
@@ -65,6 +78,7 @@ PL_CORE_COLD uint32_t pl_core_exporter_make(struct pl_core_env *env,
 		return PL_CORE_NOWHERE;
 	if ((uint32_t)(old >> 32) != 0) {
 		counters->displaced += set->e[way].followed;
+		pl_core_account_add(&counters->accounts, &set->e[way]);
 		/* The entry that would report the end of its loss is gone. */
 		counters->events_dropped += set->e[way].loss.open;
 	}

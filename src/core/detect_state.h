@@ -351,6 +351,11 @@ struct pl_core_rules {
 
 /* --- counters --------------------------------------------------------------------------------- */
 
+/* Sums over accounts of proven exporters (core/sequence.h); lost: skipped less recovered. */
+struct pl_core_accounts {
+	uint64_t skipped, recovered, reordered, duplicates, restarts;
+};
+
 /* Counters of each side that writes; readers add them up. */
 struct pl_core_counters {
 	uint64_t events[PL_EVENT_KIND_MAX];
@@ -367,6 +372,7 @@ struct pl_core_counters {
 	uint64_t unproven;  /* reports of exporters that are not proven, counted nowhere else */
 	uint64_t untracked; /* reports of proven exporters that are not followed: no room */
 	uint64_t displaced; /* followed exporters that were evicted for others */
+	struct pl_core_accounts accounts; /* those whose entries were removed */
 };
 
 /* Nodes of the present report, to find loops. One per side. */

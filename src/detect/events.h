@@ -222,6 +222,9 @@ bool pl_detect_route(const struct pl_detect *det, uint64_t path_id, struct pl_pa
 /* Sequence spaces that the tables count (options.numbers); start with *pos = 0, false at the
  * end. */
 bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret);
+/* Adds the accounts of all proven exporters in the tables; those of removed ones are among the
+ * counters. */
+void pl_detect_add_accounts(const struct pl_detect *det, struct pl_core_accounts *to);
 
 /* Returns the present numbers of known flows and of raised levels. */
 uint64_t pl_detect_flows(const struct pl_detect *det);

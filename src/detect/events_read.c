@@ -41,6 +41,20 @@ bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_ex
 	return false;
 }
 
+void pl_detect_add_accounts(const struct pl_detect *det, struct pl_core_accounts *to)
+{
+	const struct pl_tables *t = &det->env.tables;
+
+	for (uint32_t set = 0; set < t->sets[PL_CORE_T_exporter]; set++) {
+		const struct pl_core_exporter_set *s = &t->exporter[set];
+
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
+			if (pl_way_live(s->way[w]))
+				pl_core_account_add(to, &s->e[w]);
+		}
+	}
+}
+
 const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det)
 {
 	return &det->env.counters;

@@ -24,6 +24,7 @@ struct pl_kernel_detect {
 	struct pl_detect *followed;
 	uint64_t followed_ns;
 	struct pl_node_watch nodes; /* nodes of all queues: a node's reports come by any of them */
+	struct pl_core_accounts accounts; /* of all exporters that there ever were, as read last */
 };
 
 /* The program counts sequence numbers: no decoder sees the reports that it settles. */
@@ -263,6 +264,18 @@ int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_
 	return 0;
 }
 
+/* Adds the present exporters to those that were removed. An exporter that the program replaces
+ * meanwhile is in neither, so that a sum may be smaller than the one before. */
+static void add_accounts(struct pl_kernel_detect *kd, struct pl_core_accounts *to)
+{
+	uint64_t *now = (uint64_t *)(void *)to, *last = (uint64_t *)(void *)&kd->accounts;
+
+	for (unsigned int q = 0; q < kd->n; q++)
+		pl_detect_add_accounts(kd->queues[q], to);
+	for (size_t i = 0; i < sizeof(*to) / 8; i++)
+		now[i] = last[i] = now[i] > last[i] ? now[i] : last[i];
+}
+
 int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_counters *ret)
 {
 	int r = pl_kernel_counters(kd->kernel, ret);
@@ -283,6 +296,7 @@ int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_coun
 	/* A decoder read the reports stepped here, and counts them. */
 	ret->core.reports = reports;
 	ret->core.hops = hops;
+	add_accounts(kd, &ret->core.accounts);
 	return 0;
 }
 

@@ -53,7 +53,8 @@ void pl_kernel_detect_add_numbers(
 int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_options *options,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 
-/* Counters of the program and the ticks together. Returns 0 or -errno. */
+/* Counters of the program and the ticks together; their accounts are of all exporters, also of the
+ * present ones. Returns 0 or -errno. */
 int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_counters *ret);
 
 /* Detectors over the queues' tables, for reading: levels raised, flows, aggregates. A flow whose

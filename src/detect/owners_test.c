@@ -13,10 +13,12 @@
 #include "detect/tables.h"
 
 #define NOW_NS UINT64_C(1000000000000)
+#define SECOND UINT64_C(1000000000)
 
 static struct pl_detect *det;
 static struct pl_core_env *env;
 static struct pl_event_batch out;
+static uint64_t at_ns;
 
 static void begin(bool prove)
 {
@@ -27,6 +29,8 @@ static void begin(bool prove)
 	o.prove = prove;
 	o.max_flows = 256;
 	o.max_exporters = 64; /* 32 sets: 192 may be followed */
+	at_ns = NOW_NS;
+	out.n = 0;
 	if (pl_detect_new(&det, &o) < 0)
 		abort();
 	env = pl_detect_env(det);
@@ -47,7 +51,7 @@ static uint32_t number(unsigned int source, uint64_t node, uint32_t seq)
 		.node = node,
 		.seq = seq,
 		.report_version = 1,
-		.now_ns = NOW_NS };
+		.now_ns = at_ns };
 
 	return pl_core_exporter_step(env, &r);
 }
@@ -158,6 +162,39 @@ static void exporters(bool prove)
 	pl_detect_free(det);
 }
 
+static void ticks(void)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		at_ns += SECOND;
+		pl_detect_tick(det, at_ns, at_ns, &out);
+	}
+}
+
+static uint64_t skipped_by_all(void)
+{
+	struct pl_core_accounts sum = env->counters.accounts;
+
+	pl_detect_add_accounts(det, &sum);
+	return sum.skipped;
+}
+
+/* Exporters that others displace, or that are forgotten: what they lost stays counted. */
+static void accounts(void)
+{
+	begin(true);
+	for (uint32_t node = 0; node < 2000; node++) {
+		(void)number(1 + node / 1000, node, 1);
+		(void)number(1 + node / 1000, node, 4);
+	}
+	ok(env->counters.displaced > 0, "some are displaced");
+	eq(skipped_by_all(), 2 * 2000, "the losses of all are counted");
+	at_ns += 700 * SECOND;
+	ticks();
+	eq(followed(1) + followed(2), 0, "all are forgotten");
+	eq(skipped_by_all(), 2 * 2000, "their losses are not");
+	pl_detect_free(det);
+}
+
 static struct pl_record_batch batch;
 
 /* A report of that source, whose packet went through the node. */
@@ -176,20 +213,19 @@ static void through(unsigned int source, uint64_t node, uint64_t now_ns)
 /* A host that names nodes without end, beside one whose nodes fall silent. */
 static void watched_nodes(void)
 {
-	const uint64_t second = UINT64_C(1000000000);
 	struct pl_detect_options o;
 	uint64_t now_ns = NOW_NS;
 	unsigned int silent = 0;
 
 	pl_detect_defaults(&o);
-	o.node_silent_ns = 3 * second;
+	o.node_silent_ns = 3 * SECOND;
 	o.max_queues = 64;
 	if (pl_detect_new(&det, &o) < 0)
 		abort();
 	for (unsigned int i = 0; i < 20; i++) {
 		for (uint64_t node = 0; node < 64; node++)
 			through(1, 1000 + 64 * i + node, now_ns);
-		now_ns += second / 10;
+		now_ns += SECOND / 10;
 		out.n = 0;
 		pl_detect_tick(det, now_ns, now_ns, &out);
 	}
@@ -197,7 +233,7 @@ static void watched_nodes(void)
 	for (uint64_t node = 1; node <= 4; node++)
 		through(2, node, now_ns);
 	for (unsigned int i = 0; i < 60; i++) {
-		now_ns += second / 10;
+		now_ns += SECOND / 10;
 		out.n = 0;
 		pl_detect_tick(det, now_ns, now_ns, &out);
 		for (uint32_t e = 0; e < out.n; e++)
@@ -247,6 +283,7 @@ int main(void)
 	garbage();
 	exporters(true);
 	exporters(false);
+	accounts();
 	watched_nodes();
 	sources();
 	pl_record_batch_done(&batch);

@@ -435,8 +435,10 @@ static void exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts
 			of = pl_exporter_of(x);
 			if (x->followed || x->loss.open)
 				pl_loss_tell(env, &x->loss, &of, now_ns, ts_ns);
-			if (pl_core_age(now, s->way[w]) > forget)
-				let_go(env, &s->way[w], PL_CORE_T_exporter);
+			if (pl_core_age(now, s->way[w]) <= forget)
+				continue;
+			pl_core_account_add(&env->counters.accounts, x);
+			let_go(env, &s->way[w], PL_CORE_T_exporter);
 		}
 		pl_tables_turn_end(env);
 	}

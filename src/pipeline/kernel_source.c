@@ -159,20 +159,6 @@ static bool number(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns)
 		       (enum pl_kernel_number)s->batch_of.number, s->now_ns, ts_ns);
 }
 
-/* Adds losses of the exporters that the kernel tracks. */
-static void add_sequences(struct pl_kernel_source *s, struct pl_totals *t)
-{
-	struct pl_exporter x;
-	uint64_t pos = 0;
-
-	while (pl_kernel_detect_exporter(s->detect, &pos, &x)) {
-		t->lost += x.lost;
-		t->reordered += x.reordered;
-		t->duplicates += x.duplicates;
-		t->restarts += x.restarts;
-	}
-}
-
 static bool path(void *arg, uint64_t path_id, struct pl_path_nodes *ret)
 {
 	return pl_kernel_detect_path(((struct pl_kernel_source *)arg)->detect, path_id, ret);
@@ -213,7 +199,10 @@ static void totals(void *arg, struct pl_totals *t)
 		t->events[i] += c->core.events[i];
 		t->events_limited[i] += c->core.limited[i];
 	}
-	add_sequences(s, t);
+	t->lost += c->core.accounts.skipped - c->core.accounts.recovered;
+	t->reordered += c->core.accounts.reordered;
+	t->duplicates += c->core.accounts.duplicates;
+	t->restarts += c->core.accounts.restarts;
 	t->exporters_full += c->core.untracked;
 	t->exporters_gone += c->core.displaced;
 	t->events_dropped += c->core.events_dropped;
