@@ -396,6 +396,7 @@ bool pl_decode_exporter(const struct pl_decode *d, uint32_t *pos, struct pl_expo
 		.node = e->key.node,
 		.hw_id = (uint8_t)e->key.hw_id,
 		.report_version = e->report_version,
+		.late = e->late,
 		.first_ts_ns = e->first_ts_ns,
 		.last_ts_ns = e->last_ts_ns,
 	};

@@ -144,6 +144,7 @@ struct pl_exporter {
 	uint8_t report_version; /* version of the last report */
 	bool unsequenced;       /* constant sequence number: losses are unknown */
 	bool shared;            /* several senders use this identity: losses are unknown */
+	bool late;              /* there was no room for it at first: its losses began before */
 				/* lost = skipped - recovered; these two never fall */
 #define PL_STAT PL_STAT_MEMBER
 #include "decode/exporter_counts.def"

@@ -23,6 +23,7 @@ struct pl_seq_space {
 	uint32_t share; /* source that holds it, in its table */
 	uint8_t report_version;
 	bool followed; /* in `followed`; else on probation */
+	bool late;     /* it was proven when there was no room in `followed` */
 	bool torn;     /* of tmpkt/1: something is lost since its last datagram with records */
 };
 

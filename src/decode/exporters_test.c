@@ -126,12 +126,41 @@ static void shares(void)
 	pl_decode_free(d);
 }
 
+/* An exporter that is proven when there is no room is known as late once there is. */
+static void late(void)
+{
+	const struct pl_decode_options options = { .max_exporters = 2,
+		.max_paths = 16,
+		.prove_exporters = true,
+		.exporter_idle_ns = 1000000 };
+	struct pl_decode *d;
+	struct pl_exporter e;
+	unsigned int n = 0;
+
+	ok(pl_decode_new(&d, &options) == 0);
+	for (uint32_t node = 1; node <= 3; node++) {
+		(void)hear(d, 1, node, 10);
+		(void)hear(d, 1, node, 11);
+	}
+	for (uint32_t pos = 0; pl_decode_exporter(d, &pos, &e); n++)
+		ok(e.node < 3 && !e.late, "node %u was in time", (unsigned int)e.node);
+	eq(n, 2, "the third finds no room");
+	now_ns += 2000000;
+	(void)hear(d, 1, 3, 20);
+	n = 0;
+	for (uint32_t pos = 0; pl_decode_exporter(d, &pos, &e);)
+		n += e.node == 3 && e.late && e.lost == 8;
+	eq(n, 1, "it is late, and all that it lost counts");
+	pl_decode_free(d);
+}
+
 int main(void)
 {
 	if (pl_record_batch_init(&out, 64, 1024) < 0)
 		return 1;
 	proof();
 	shares();
+	late();
 	pl_record_batch_done(&out);
 	return pl_test_done();
 }

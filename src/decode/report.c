@@ -235,6 +235,7 @@ bool account_unusual(
 	if (kept == NULL) {
 		/* Every number of this exporter comes here, until there is room. */
 		e->seq.steady = false;
+		e->late = true;
 		d->sum.exporters_full++;
 		return true;
 	}

@@ -392,30 +392,37 @@ static void hear_of(struct pl_detect *det, struct exporter_cell *x,
 	x->looked_ns = now_ns;
 }
 
-void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporter, uint64_t now_ns,
-	uint64_t ts_ns, struct pl_event_batch *out)
+/* Returns the cell of an exporter, made when new, whatever the rules are: after a change of them
+ * present events must end, and what was lost before is no event. NULL: there is no room. */
+static struct exporter_cell *cell_of(struct pl_detect *det, const struct pl_exporter *exporter)
 {
 	struct pl_core_exporter_key key = {
 		.addr = exporter->addr, .node = exporter->node, .hw_id = exporter->hw_id
 	};
+	uint64_t hash = pl_hash(&key, sizeof(key), det->seed);
+	uint32_t cell = pl_cells_find(&det->exporters, hash, &key, sizeof(key));
 	struct exporter_cell *x;
-	uint64_t hash;
-	uint32_t cell;
 
-	hash = pl_hash(&key, sizeof(key), det->seed);
-	cell = pl_cells_find(&det->exporters, hash, &key, sizeof(key));
-	/* A known exporter is checked also after a change of the rules, because its present events
-	 * must end. */
-	if (cell == PL_CELL_NONE && !det->options.report_loss && !det->options.packet_loss &&
-		!det->options.reordering)
-		return;
-	if (cell == PL_CELL_NONE)
-		cell = pl_cells_insert(&det->exporters, hash, &key, sizeof(key));
+	if (cell != PL_CELL_NONE)
+		return pl_cells_at(&det->exporters, cell);
+	cell = pl_cells_insert(&det->exporters, hash, &key, sizeof(key));
 	if (cell == PL_CELL_NONE) {
 		det->env.counters.full[PL_CORE_T_exporter]++;
-		return;
+		return NULL;
 	}
 	x = pl_cells_at(&det->exporters, cell);
+	if (exporter->late)
+		pl_loss_pass(&x->loss, exporter);
+	return x;
+}
+
+void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporter, uint64_t now_ns,
+	uint64_t ts_ns, struct pl_event_batch *out)
+{
+	struct exporter_cell *x = cell_of(det, exporter);
+
+	if (x == NULL)
+		return;
 	hear_of(det, x, exporter, now_ns);
 	det->env.out = out;
 	pl_loss_tell(&det->env, &x->loss, exporter, now_ns, ts_ns);

@@ -665,6 +665,35 @@ static void report_gaps(void)
 	pl_detect_free(det);
 }
 
+/* Losses from before they were watched, or from before there was room for the exporter, are no
+ * event. */
+static void report_loss_before(void)
+{
+	for (unsigned int late = 0; late < 2; late++) {
+		struct pl_detect_options o = { .report_loss = late };
+		struct pl_detect *det = made(o);
+		struct pl_exporter x = { .reports = 100,
+			.lost = 9,
+			.last_seq = 300,
+			.span = 128,
+			.seen = { ~UINT64_C(0x10), ~UINT64_C(3) },
+			.late = late };
+
+		pl_detect_exporter(det, &x, SECOND, 1, &out);
+		o.report_loss = true;
+		eq(pl_detect_change(det, &o, SECOND, 1, &out), 0, "losses are watched");
+		pl_detect_exporter(det, &x, 2 * SECOND, 1, &out);
+		x.seen[0] = x.seen[1] = UINT64_MAX;
+		x.last_seq += 300;
+		pl_detect_exporter(det, &x, 3 * SECOND, 1, &out);
+		eq(out.n, 0, "what was lost before is not told");
+		x.lost = 11;
+		pl_detect_exporter(det, &x, 4 * SECOND, 1, &out);
+		eq(only_event("two more")->value, 2, "these are");
+		pl_detect_free(det);
+	}
+}
+
 static void no_room(void)
 {
 	struct pl_detect *det = made((struct pl_detect_options){ .path_change = true });
@@ -739,6 +768,7 @@ int main(void)
 	packet_drops();
 	report_loss();
 	report_gaps();
+	report_loss_before();
 	no_room();
 	pl_record_batch_done(&batch);
 	pl_event_batch_done(&out);

@@ -20,7 +20,7 @@ static struct pl_core_env *env;
 static struct pl_event_batch out;
 static uint64_t at_ns;
 
-static void begin(bool prove)
+static void begin_for(bool prove, uint32_t max_exporters)
 {
 	struct pl_detect_options o;
 
@@ -28,13 +28,18 @@ static void begin(bool prove)
 	o.numbers = true;
 	o.prove = prove;
 	o.max_flows = 256;
-	o.max_exporters = 64; /* 32 sets: 192 may be followed */
+	o.max_exporters = max_exporters;
 	at_ns = NOW_NS;
 	out.n = 0;
 	if (pl_detect_new(&det, &o) < 0)
 		abort();
 	env = pl_detect_env(det);
 	env->out = &out;
+}
+
+static void begin(bool prove)
+{
+	begin_for(prove, 64); /* 32 sets: 192 may be followed */
 }
 
 static struct pl_addr address(unsigned int source)
@@ -195,6 +200,32 @@ static void accounts(void)
 	pl_detect_free(det);
 }
 
+/* The seventh exporter of a set finds room late: only what it loses from then on is an event. */
+static void late(void)
+{
+	begin_for(true, 2);
+	for (uint32_t node = 1; node <= 7; node++) {
+		(void)number(1, node, 1);
+		(void)number(1, node, 2);
+	}
+	eq(followed(1), 6, "there is room for six");
+	(void)number(1, 7, 12);
+	eq(skipped_by_all(), 9, "losses of the seventh are counted");
+	ticks();
+	at_ns += 600 * SECOND;
+	(void)number(1, 7, 13);
+	ticks();
+	(void)number(1, 7, 14);
+	eq(followed(1), 1, "then it is alone");
+	ticks();
+	eq(out.n, 0, "what it lost before is no event");
+	(void)number(1, 7, 17);
+	ticks();
+	ok(out.n == 1 && out.events[0].event == PL_EVENT_REPORT_LOSS && out.events[0].value == 2,
+		"what it loses now is");
+	pl_detect_free(det);
+}
+
 static struct pl_record_batch batch;
 
 /* A report of that source, whose packet went through the node. */
@@ -284,6 +315,7 @@ int main(void)
 	exporters(true);
 	exporters(false);
 	accounts();
+	late();
 	watched_nodes();
 	sources();
 	pl_record_batch_done(&batch);

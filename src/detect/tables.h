@@ -214,3 +214,5 @@ struct pl_exporter pl_exporter_of(const struct pl_core_exporter *x);
  * rules.loss_hold_ns. */
 void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const struct pl_exporter *x,
 	uint64_t now_ns, uint64_t ts_ns);
+/* Passes over the losses until now: they are told neither now nor later. No loss is open. */
+void pl_loss_pass(struct pl_core_loss *loss, const struct pl_exporter *x);

@@ -388,6 +388,13 @@ static bool loss_grows(struct pl_core_loss *loss, const struct pl_exporter *x)
 	return grown;
 }
 
+void pl_loss_pass(struct pl_core_loss *loss, const struct pl_exporter *x)
+{
+	loss->lost = loss->before = x->lost;
+	loss->reports = x->reports;
+	loss->highest = x->last_seq;
+}
+
 void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const struct pl_exporter *x,
 	uint64_t now_ns, uint64_t ts_ns)
 {
@@ -396,7 +403,7 @@ void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const stru
 
 	if (!loss->open) {
 		if (!watched)
-			loss->before = loss->lost;
+			pl_loss_pass(loss, x);
 		/* Without room the next check reports it. */
 		if (loss->lost == loss->before || !loss_tell(env, loss, x, PL_PHASE_BEGIN, ts_ns))
 			return;
@@ -431,10 +438,13 @@ static void exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts
 
 			if (!pl_way_live(s->way[w]))
 				continue;
-			/* An unfollowed exporter only ends the events it has begun. */
+			/* An unfollowed exporter only ends the events it has begun. Its
+			 * losses are not told later either, when it is followed. */
 			of = pl_exporter_of(x);
 			if (x->followed || x->loss.open)
 				pl_loss_tell(env, &x->loss, &of, now_ns, ts_ns);
+			else
+				pl_loss_pass(&x->loss, &of);
 			if (pl_core_age(now, s->way[w]) <= forget)
 				continue;
 			pl_core_account_add(&env->counters.accounts, x);
