@@ -216,6 +216,7 @@ void pl_detect_end(
 	rules->on = 0;
 	det->env.out = out;
 	pl_tables_unband(&det->env, now_ns, ts_ns);
+	pl_tables_exporters_tick(&det->env, now_ns, ts_ns);
 	while ((x = pl_cells_next(&det->exporters, &pos)) != NULL) {
 		if (x->loss.open)
 			pl_loss_tell(&det->env, &x->loss, &x->last, now_ns, ts_ns);

@@ -264,6 +264,17 @@ int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_
 	return 0;
 }
 
+void pl_kernel_detect_end(
+	struct pl_kernel_detect *kd, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	pl_kernel_detect_tick(kd, now_ns, ts_ns, out);
+	for (unsigned int q = 0; q < kd->n; q++)
+		pl_detect_end(kd->queues[q], now_ns, ts_ns, out);
+	pl_detect_end(kd->followed, now_ns, ts_ns, out);
+	/* The rules of the first queue, by which nodes are told, are off now. */
+	pl_nodes_tell(pl_detect_env(kd->queues[0]), &kd->nodes, now_ns, ts_ns);
+}
+
 /* Adds the present exporters to those that were removed. An exporter that the program replaces
  * meanwhile is in neither, so that a sum may be smaller than the one before. */
 static void add_accounts(struct pl_kernel_detect *kd, struct pl_core_accounts *to)

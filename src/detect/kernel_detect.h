@@ -53,6 +53,10 @@ void pl_kernel_detect_add_numbers(
 int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_options *options,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 
+/* Ends all that has begun, as pl_detect_end does, once no interface has the program any more. */
+void pl_kernel_detect_end(
+	struct pl_kernel_detect *kd, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+
 /* Counters of the program and the ticks together; their accounts are of all exporters, also of the
  * present ones. Returns 0 or -errno. */
 int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_counters *ret);

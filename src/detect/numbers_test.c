@@ -20,7 +20,7 @@ static const struct pl_addr exporter = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0
 
 static void begin(void)
 {
-	const struct pl_detect_options options = { .numbers = true };
+	const struct pl_detect_options options = { .numbers = true, .report_loss = true };
 
 	if (pl_detect_new(&det, &options) < 0)
 		abort();
@@ -170,6 +170,24 @@ static void streams(void)
 	}
 }
 
+/* A detector that is not needed any more ends the losses that it had begun. */
+static void removed(void)
+{
+	begin();
+	count(PL_NUMBER_COUNTED, 1);
+	count(PL_NUMBER_COUNTED, 2);
+	count(PL_NUMBER_COUNTED, 5);
+	out.n = 0;
+	pl_detect_tick(det, NOW_NS, NOW_NS, &out);
+	pl_detect_tick(det, NOW_NS + 1, NOW_NS + 1, &out);
+	ok(out.n == 1 && out.events[0].phase == PL_PHASE_BEGIN, "a loss begins");
+	pl_detect_end(det, NOW_NS + 2, NOW_NS + 2, &out);
+	ok(out.n == 2 && out.events[1].event == PL_EVENT_REPORT_LOSS &&
+			out.events[1].phase == PL_PHASE_END && out.events[1].value == 2,
+		"and ends with its detector");
+	pl_detect_free(det);
+}
+
 int main(void)
 {
 	if (pl_event_batch_init(&out, 64) < 0)
@@ -177,6 +195,7 @@ int main(void)
 	random_numbers();
 	situations();
 	streams();
+	removed();
 	pl_event_batch_done(&out);
 	return pl_test_done();
 }

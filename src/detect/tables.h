@@ -196,6 +196,9 @@ struct pl_sweep {
 void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, bool raised, uint64_t now_ns,
 	uint64_t ts_ns);
 
+/* The part of it that reports losses of tables whose packet path counts sequence numbers. */
+void pl_tables_exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns);
+
 /* pl_nodes_hear notes when the nodes of these tables were last seen; pl_nodes_tell, called after
  * all tables by which a node's reports may come, reports the silent ones. Events and counts are
  * env's. */

@@ -421,8 +421,7 @@ void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const stru
 	loss->before = loss->lost;
 }
 
-/* Ticks tables whose packet path counts sequence numbers. */
-static void exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
+void pl_tables_exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
 {
 	uint32_t now = pl_core_coarse(now_ns), forget = pl_core_coarse(env->rules.forget_ns);
 
@@ -486,7 +485,7 @@ void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, bool raised
 	levels_tick(env, &r, PL_CORE_T_link, link_wait, raised);
 	drops_tick(env, &r);
 	bursts_tick(env, &r);
-	exporters_tick(env, now_ns, ts_ns);
+	pl_tables_exporters_tick(env, now_ns, ts_ns);
 	routes_tick(env, now_ns);
 	flows_tick(env, &sweep->flows, now_ns, ts_ns);
 	delays_tick(env, &sweep->delays, &r, raised);

@@ -125,6 +125,11 @@ static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_bat
 	}
 }
 
+static void end(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	pl_kernel_detect_end(((struct pl_kernel_source *)arg)->detect, now_ns, ts_ns, out);
+}
+
 /* Teaches the program layouts that it lacks, from reports of proven exporters. */
 static void learn_layouts(struct pl_kernel_source *s, const struct pl_record_batch *batch)
 {
@@ -328,6 +333,7 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 	pl_config_copies(config, &wanted);
 	pl_kernel_want(s->kernel, &wanted);
 	s->aside = (struct pl_worker_aside){ .work = work,
+		.end = end,
 		.receive = receive,
 		.detect = detect_records,
 		.number = number,

@@ -395,7 +395,11 @@ void pl_worker_join(struct pl_worker *w)
 
 void pl_worker_end_events(struct pl_worker *w)
 {
+	const struct pl_worker_aside *aside = w->source.aside;
+
 	assert(!w->started);
+	if (aside != NULL)
+		aside->end(aside->arg, w->now_ns, w->ts_ns, &w->events);
 	pl_detect_end(w->engine->detect, w->rule_ns, w->rule_ts_ns, &w->events);
 	deliver_events(w);
 }

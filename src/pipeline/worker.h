@@ -85,13 +85,16 @@ struct pl_snapshot {
 	uint64_t top_ns; /* time to compare their times with */
 };
 
-/* Further functions of a source that gives packets; called on the worker's thread. */
+/* Further functions of a source that gives packets; called on the worker's thread unless noted. */
 struct pl_worker_aside {
 	/* Called before each receive; its events go to the outputs. */
 	void (*work)(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 	/* As pl_port_recv, instead of a port; NULL: the worker has one. *ret_settled: the batch was
 	 * counted and detected already, and only goes to the outputs. */
 	int (*receive)(void *arg, struct pl_batch *ret, int timeout_ms, bool *ret_settled);
+	/* Ends all events that the source itself has begun: it is removed. Called by the controller,
+	 * after the thread has ended. */
+	void (*end)(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 	/* Detects reports of the last batch where others of the same network are detected; NULL:
 	 * the worker does. */
 	void (*detect)(void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out);

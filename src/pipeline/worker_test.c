@@ -303,6 +303,72 @@ static void test_stop_while_lost(void)
 	pl_worker_free(w);
 }
 
+static void no_work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	(void)arg;
+	(void)now_ns;
+	(void)ts_ns;
+	(void)out;
+}
+
+static void no_totals(void *arg, struct pl_totals *totals)
+{
+	(void)arg;
+	(void)totals;
+}
+
+static void no_harvest(void *arg, struct pl_aggregate *into, uint64_t now_ns, uint64_t ts_ns)
+{
+	(void)arg;
+	(void)into;
+	(void)now_ns;
+	(void)ts_ns;
+}
+
+static void no_state(void *arg, struct pl_snapshot *snap, bool top)
+{
+	(void)arg;
+	(void)snap;
+	(void)top;
+}
+
+static void one_end(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	(void)now_ns;
+	++*(unsigned int *)arg;
+	out->events[out->n++] =
+		(struct pl_event){ .ts_ns = ts_ns, .event = PL_EVENT_LOOP, .phase = PL_PHASE_END };
+}
+
+/* A source that detects by itself ends its events when it is removed. */
+static void test_removed(void)
+{
+	struct script script = { .sent = 0 };
+	unsigned int ends = 0;
+	const struct pl_worker_aside aside = { .work = no_work,
+		.end = one_end,
+		.totals = no_totals,
+		.harvest = no_harvest,
+		.state = no_state,
+		.arg = &ends };
+	struct pl_worker_source source = { .name = "fake",
+		.uri = "fake:0",
+		.of = 1,
+		.aside = &aside,
+		.open = fake_open,
+		.open_arg = &script };
+	struct pl_worker *w;
+
+	if (pl_worker_new(&w, &source, 1, 4, NULL) < 0 || pl_worker_start(w, new_engine(true)) < 0)
+		abort();
+	stop(w);
+	eq(ends, 0, "no event ends because the thread does");
+	pl_worker_end_events(w);
+	eq(ends, 1, "a removed source ends its events");
+	eq(w->events.n, 0, "and they are delivered");
+	pl_worker_free(w);
+}
+
 static void test_cannot_open(void)
 {
 	struct script script = { .opens = { -ENODEV } };
@@ -327,6 +393,7 @@ int main(void)
 	test_situations();
 	test_exchange();
 	test_stop_while_lost();
+	test_removed();
 	test_cannot_open();
 	return pl_test_done();
 }

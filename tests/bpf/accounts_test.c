@@ -211,6 +211,37 @@ static void test_levels(void)
 	pl_kernel_detect_free(kd);
 }
 
+/* A source that is removed ends all that it has begun: queues, losses, silent nodes. */
+static void test_end(void)
+{
+	static const uint8_t kinds[] = { PL_EVENT_QUEUE_DEPTH, PL_EVENT_REPORT_LOSS,
+		PL_EVENT_NODE_SILENT };
+	struct pl_gen *gen = generate(10, 500, 0.2);
+	uint32_t begun[3] = { 0 };
+	struct pl_detect_options o;
+
+	pl_detect_defaults(&o);
+	o.queue_depth = (struct pl_detect_level){ .on = true, .threshold = 100 };
+	o.node_silent_ns = 2000 * MS;
+	open_with(&o, 1 << 20);
+	feed(gen, 100);
+	for (unsigned int i = 0; i < 3; i++) {
+		poll_and_tick();
+		for (unsigned int k = 0; k < 3; k++)
+			begun[k] += told(kinds[k], PL_PHASE_BEGIN) - told(kinds[k], PL_PHASE_END);
+		later(1500 * MS);
+	}
+	events.n = 0;
+	pl_kernel_detect_end(kd, now_ns, ts_ns, &events);
+	for (unsigned int k = 0; k < 3; k++) {
+		ok(begun[k] > 0, "%s begins", pl_event_kind_name(kinds[k]));
+		eq(told(kinds[k], PL_PHASE_END), begun[k], "and each ends");
+	}
+	eq(counters().core.raised, counters().core.ended, "nothing is left raised");
+	pl_gen_free(gen);
+	pl_kernel_detect_free(kd);
+}
+
 static void test_loss(void)
 {
 	struct pl_detect_options o;
@@ -720,6 +751,7 @@ int main(int argc, char **argv)
 	test_refused();
 	/* An emulated machine takes half a minute to verify the program, once for each of these. */
 	if (argc < 2) {
+		test_end();
 		test_loss();
 		test_rings();
 		test_layouts();

@@ -9,6 +9,7 @@ reports of VXLAN packets show begins once and ends once. Reports that user space
 Needs root, network namespaces, the right to load BPF programs; is skipped without."""
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -29,13 +30,16 @@ FLAT = "const:5"
 sides = {}
 
 
-def daemon(name, detect):
+def configure(name, detect, port, uri="afxdp:eth0"):
+    return lab.write(name + ".yaml", f"decode:\n  admit: first\nsources:\n  - uri: {uri}\nweb:\n  listen: 127.0.0.1:{port}\n"
+                     f"outputs:\n  - path: {lab.path(name + '.jsonl')}\n    paths: false\ndetect:\n{detect}")
+
+
+def daemon(name, detect, port=None):
     """On the wire's one end; its page is on the loopback of that namespace."""
-    port = lab.free_port()
-    text = (f"decode:\n  admit: first\nsources:\n  - uri: afxdp:eth0\nweb:\n  listen: 127.0.0.1:{port}\n"
-            f"outputs:\n  - path: {lab.path(name + '.jsonl')}\n    paths: false\ndetect:\n{detect}")
+    port = port or lab.free_port()
     with sides["b"]:
-        d = pathline.Daemon(lab.write(name + ".yaml", text), name)
+        d = pathline.Daemon(configure(name, detect, port), name)
     ok("because the kernel cannot" not in d.log(), f"{name}: the kernel detects", d.log())
     return d
 
@@ -165,6 +169,22 @@ def one_queue():
         eq({k: v for k, v in levels.items() if v != ["begin", "end"]}, {}, f"{name}: each begins once and ends once")
 
 
+def removed():
+    """A reload that removes the source ends what its detector has begun."""
+    detect, port = "  where: auto\n  idle: 1h\n  hop_latency:\n    enabled: false\n  queue_depth:\n    threshold: 100\n", lab.free_port()
+    d = daemon("removed", detect, port)
+    sent = send(*PLAIN, "--queue", "const:500", "--rate", "1000", "--count", "500")
+    wait(lambda: total(values_of(d), "pathline_kernel_reports_total") == sent)
+    ok(wait(lambda: total(values_of(d), "pathline_levels_raised") > 0), "removed: queues are deep")
+    configure("removed", detect, port, f"udp://127.0.0.1:{lab.free_port()}")
+    d.p.send_signal(signal.SIGHUP)
+    ok(wait(lambda: values_of(d)['pathline_config_reloads_total{result="success"}'] == 1), "removed: the source is")
+    eq(total(values_of(d), "pathline_levels_raised"), 0, "removed: nothing is left raised")
+    events = events_of(d, "removed")
+    ok(count(events, "queue_depth", "begin") > 0, "removed: queues began to be deep")
+    eq(count(events, "queue_depth", "begin"), count(events, "queue_depth", "end"), "removed: each begin has its end")
+
+
 def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
@@ -176,7 +196,7 @@ def main():
         probe = pathline.run("listen", "--duration", "100ms", "afxdp:eth0")
     if probe.returncode == 77:
         tap.skip_all("BPF programs cannot be loaded here: " + probe.stderr.strip())
-    lab.run(silent_nodes, flows, one_queue)
+    lab.run(silent_nodes, flows, one_queue, removed)
     return tap.end()
 
 
