@@ -106,14 +106,6 @@ int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *option
 	return 0;
 }
 
-/* Leaves aggregates out of borrowed tables: user space steps records there, and the aggregates of
- * records count them. */
-static void counts_elsewhere(struct pl_detect *det)
-{
-	if (det->env.tables.borrowed)
-		det->env.rules.flags &= ~(uint32_t)PL_CORE_KEEP_AGGREGATES;
-}
-
 int pl_detect_over(struct pl_detect **ret, const struct pl_detect_options *options,
 	const struct pl_core_rules *rules, void *const sets[PL_CORE_T_MAX])
 {
@@ -128,7 +120,6 @@ int pl_detect_over(struct pl_detect **ret, const struct pl_detect_options *optio
 		return -ENOMEM;
 	pl_tables_borrow(&det->env.tables, sets, rules->mask);
 	det->env.rules = *rules;
-	counts_elsewhere(det);
 	det->levels = wants_hops(rules);
 	*ret = det;
 	return 0;
@@ -191,7 +182,6 @@ int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *opti
 		return r;
 	det->options = pl_detect_with_defaults(options);
 	det->env.rules = rules;
-	counts_elsewhere(det);
 	det->env.out = out;
 	det->levels = wants_hops(&rules);
 	pl_tables_unband(&det->env, now_ns, ts_ns);

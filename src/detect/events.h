@@ -159,8 +159,8 @@ int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *option
  * updates them in turns with the detector (core/turn.h). The detector reads them, processes
  * escalated reports (pl_detect_batch), follows changes of the rules, and is ticked by their owner
  * (detect/kernel_detect.h), who also watches nodes and exporters: neither pl_detect_tick nor
- * pl_detect_exporter is called. Its counters are those of user space only; sums and histograms are
- * left to the aggregates of records. rules are those of the program, with their secret and masks;
+ * pl_detect_exporter is called. Its counters are those of user space only, so pl_detect_flows and
+ * pl_detect_raised mean nothing. rules are those of the program, with their secret and masks;
  * sets[t] is the first set of table t. Returns 0, -ENOMEM, or -EINVAL as pl_detect_new. */
 int pl_detect_over(struct pl_detect **ret, const struct pl_detect_options *options,
 	const struct pl_core_rules *rules, void *const sets[PL_CORE_T_MAX]);

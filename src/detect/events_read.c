@@ -77,21 +77,12 @@ uint64_t pl_detect_flows(const struct pl_detect *det)
 {
 	const struct pl_core_counters *c = &det->env.counters;
 
-	if (det->env.tables.borrowed)
-		return pl_detect_present(det, PL_CORE_T_flow);
 	return c->made[PL_CORE_T_flow] - c->aged[PL_CORE_T_flow] - c->evicted[PL_CORE_T_flow];
 }
 
 uint64_t pl_detect_raised(const struct pl_detect *det)
 {
-	struct pl_raised_level level;
-	uint64_t pos = 0, n = 0;
-
-	if (!det->env.tables.borrowed)
-		return det->env.counters.raised - det->env.counters.ended;
-	while (pl_detect_raised_level(det, &pos, &level))
-		n++;
-	return n;
+	return det->env.counters.raised - det->env.counters.ended;
 }
 
 const struct pl_tables *pl_detect_tables(const struct pl_detect *det)

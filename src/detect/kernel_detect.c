@@ -106,6 +106,13 @@ static void hear(struct pl_core_env *env)
 	(void)pl_kernel_events(env->hear_arg, env->out);
 }
 
+/* Leaves aggregates to the program: records that user space steps are counted in the aggregates of
+ * records. */
+static void counts_elsewhere(struct pl_detect *det)
+{
+	pl_detect_env(det)->rules.flags &= ~(uint32_t)PL_CORE_KEEP_AGGREGATES;
+}
+
 /* Makes a detector over queue q's part of the mapped tables. */
 static int open_queue(
 	struct pl_kernel_detect *kd, unsigned int q, const struct pl_detect_options *o)
@@ -124,6 +131,7 @@ static int open_queue(
 	r = pl_detect_over(&kd->queues[q], o, rules, sets);
 	if (r < 0)
 		return r;
+	counts_elsewhere(kd->queues[q]);
 	env = pl_detect_env(kd->queues[q]);
 	env->turn = pl_kernel_turn(kd->kernel, q);
 	env->hear = hear;
@@ -258,8 +266,10 @@ int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_
 	/* The program's rules change first. Once each queue's turn was had, the program sets bands
 	 * by the new rules. */
 	pl_kernel_rules(kd->kernel, &rules);
-	for (unsigned int q = 0; q < kd->n; q++)
+	for (unsigned int q = 0; q < kd->n; q++) {
 		(void)pl_detect_change(kd->queues[q], &detect, now_ns, ts_ns, out);
+		counts_elsewhere(kd->queues[q]);
+	}
 	(void)pl_detect_change(kd->followed, &followed, now_ns, ts_ns, out);
 	return 0;
 }
