@@ -90,8 +90,9 @@ int pl_region_prepare_epoch(struct pl_region *region, struct pl_diag *diag);
 int pl_region_next_epoch(struct pl_region *region, struct pl_diag *diag);
 
 /* Copies an epoch to a file of its own, a region of one half with that epoch's number: whole or not
- * at all. An epoch that is still written is copied in its present state. Returns -ENOENT when the
- * region does not have the epoch, or loses it meanwhile. */
+ * at all. An epoch that is still written is copied in its present state; entries of an unsealed list
+ * that its writer overwrites faster than they can be copied are zero in the copy. Returns -ENOENT
+ * when the region does not have the epoch, or loses it meanwhile. */
 int pl_region_spill(
 	const struct pl_region *region, uint64_t epoch, const char *path, struct pl_diag *diag);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "memory/append.h"
 #include "memory/region_internal.h"
 #include "memory/words.h"
 
@@ -31,6 +32,75 @@ static int sync_folder_of(const char *path)
 	return r;
 }
 
+#define RUN    1024u /* entries copied before the head is read again */
+#define ROUNDS 4u    /* most rounds of a list that are copied for a writer who stays ahead */
+
+static void copy_entries(const struct pl_append *to, const struct pl_append *from, uint32_t list,
+	uint64_t first, uint64_t n)
+{
+	struct pl_extent part[2];
+	const unsigned int parts = pl_append_place(from, list, first, n, part);
+
+	for (unsigned int i = 0; i < parts; i++)
+		pl_words32_load(
+			to->base + part[i].offset, from->base + part[i].offset, part[i].bytes);
+}
+
+/* Empties the entries [first, end), which a writer that was faster than the copy overwrote. */
+static void clear_entries(const struct pl_append *a, uint32_t list, uint64_t first, uint64_t end)
+{
+	struct pl_extent part[2];
+	unsigned int parts = first < end ? pl_append_place(a, list, first, end - first, part) : 0;
+
+	while (parts-- > 0)
+		memset(a->base + part[parts].offset, 0, part[parts].bytes);
+}
+
+/*
+ * Copies a list whose entries do not contain their numbers: it is copied as it is, then what was
+ * written meanwhile, until the copy has the head. Entries from `whole` on are those of their
+ * numbers; what was overwritten before it was copied is below the oldest entry of the later head.
+ */
+static void copy_list(const struct pl_append *to, const struct pl_append *from, uint32_t list)
+{
+	const uint64_t begin = pl_append_head(from, list), at = list * from->list_stride;
+	uint64_t whole = 0, next = begin, copied = 0, head, n;
+
+	pl_words_load(to->base + at, from->base + at, from->list_stride);
+	while (true) {
+		pl_words_acquire();
+		head = pl_append_head(from, list);
+		if (pl_append_oldest_of(from, head) > whole)
+			whole = pl_append_oldest_of(from, head);
+		if (next >= head || copied >= ROUNDS * from->slots)
+			break;
+		next = next > whole ? next : whole;
+		n = head - next < RUN ? head - next : RUN;
+		n = n < from->slots ? n : from->slots;
+		copy_entries(to, from, list, next, n);
+		next += n;
+		copied += n;
+	}
+	whole = whole < next ? whole : next;
+	clear_entries(to, list, pl_append_oldest_of(to, next), whole);
+	pl_append_publish(to, list, next);
+}
+
+/* Copies an epoch's store. Stores whose entries prove themselves are copied as they are. */
+static void copy_store(struct pl_region *copy, const struct pl_region *g, uint64_t epoch)
+{
+	struct pl_append from, to;
+
+	if (pl_append_init(&from, &g->info.params, region_half(g, epoch)) < 0 || from.sealed) {
+		pl_words_load(region_half(copy, 0), region_half(g, epoch), g->info.store_bytes);
+		return;
+	}
+	to = from;
+	to.base = region_half(copy, 0);
+	for (uint32_t list = 0; list < from.lists; list++)
+		copy_list(&to, &from, list);
+}
+
 static int copy_epoch(
 	const struct pl_region *g, uint64_t epoch, const char *path, struct pl_diag *diag)
 {
@@ -39,7 +109,7 @@ static int copy_epoch(
 
 	if (r < 0)
 		return r;
-	pl_words_load(region_half(copy, 0), region_half(g, epoch), g->info.store_bytes);
+	copy_store(copy, g, epoch);
 	region_publish(copy, epoch, 0);
 	if (!pl_region_has_epoch(g, epoch)) {
 		pl_diag_set(diag, "the epoch was emptied while it was copied");

@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,6 +18,7 @@
 #include "base/clock.h"
 #include "base/crc32.h"
 #include "base/test.h"
+#include "memory/append.h"
 #include "memory/key_write.h"
 
 static char folder[] = "/tmp/pathline-region-XXXXXX";
@@ -486,6 +489,80 @@ static void saved_by_several(void)
 	unlink(path_of("copy"));
 }
 
+struct list_writer {
+	struct pl_append a;
+	_Atomic bool over;
+};
+
+static uint32_t bare_entry(uint64_t number)
+{
+	return (uint32_t)number * 2 + 1; /* never 0 */
+}
+
+static void *write_list(void *arg)
+{
+	struct list_writer *w = arg;
+	uint32_t entries[64];
+	uint64_t number = 0;
+
+	while (!atomic_load(&w->over)) {
+		for (unsigned int i = 0; i < 64; i++)
+			entries[i] = bare_entry(number++);
+		pl_append_put(&w->a, 0, entries, 64);
+	}
+	return NULL;
+}
+
+/* Counts the entries of a copy that are those of their numbers, in ret[0]; empty ones; others. */
+static void judge_copy(const char *path, uint64_t ret[3])
+{
+	struct pl_region *copy = NULL;
+	struct pl_append a;
+	uint32_t entry;
+
+	if (pl_region_open(&copy, path, PL_REGION_READ, NULL, NULL) < 0 ||
+		pl_append_init(&a, pl_region_params(copy), pl_region_store(copy, 0)) < 0)
+		abort();
+	for (uint64_t i = pl_append_oldest(&a, 0); i < pl_append_head(&a, 0); i++) {
+		memcpy(&entry, a.base + PL_APPEND_RING_AT + i % a.slots * sizeof(entry),
+			sizeof(entry));
+		ret[entry == bare_entry(i) ? 0 : entry == 0 ? 1 : 2]++;
+	}
+	pl_region_close(copy);
+}
+
+/* Entries without seals do not contain their numbers: a copy must have them in their places. */
+static void list_saved_while_written(void)
+{
+	struct pl_store_params params = { .primitive = PL_APPEND,
+		.hash = PL_HASH_PATHLINE,
+		.append = { .slots = 1 << 18, .lists = 1, .entry_bytes = 4, .batch_max = 64 } };
+	struct list_writer w = { .over = false };
+	uint64_t entries[3] = { 0 };
+	struct pl_region *g;
+	pthread_t thread;
+
+	if (pl_region_create_memory(&g, "list", &params, NULL, NULL) < 0 ||
+		pl_append_init(&w.a, &params, pl_region_store(g, 0)) < 0 ||
+		pthread_create(&thread, NULL, write_list, &w) != 0)
+		abort();
+	while (pl_append_head(&w.a, 0) < 2 * w.a.slots)
+		sched_yield();
+	for (unsigned int i = 0; i < 20; i++) {
+		if (pl_region_save(g, path_of("list"), NULL) < 0)
+			abort();
+		judge_copy(path_of("list"), entries);
+	}
+	atomic_store(&w.over, true);
+	pthread_join(thread, NULL);
+	printf("# %" PRIu64 " entries, %" PRIu64 " of them empty\n", entries[0] + entries[1],
+		entries[1]);
+	eq(entries[2], 0, "no entry of a copy has another's number");
+	ok(entries[0] > 0, "they are there");
+	pl_region_close(g);
+	unlink(path_of("list"));
+}
+
 /* The half is emptied beforehand: while the present epoch is still written, and the turn finds it
  * so. */
 static void epochs_prepared(void)
@@ -633,6 +710,7 @@ int main(void)
 	racing_writers();
 	epochs();
 	saved_by_several();
+	list_saved_while_written();
 	epochs_prepared();
 	epochs_in_place();
 	commits();
