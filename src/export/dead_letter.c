@@ -16,13 +16,22 @@ struct pl_dead_letters {
 	char *path;
 	int fd;
 	uint64_t bytes, max_bytes;
+	bool torn; /* the last line has no end: the next letter begins a new one */
 	struct pl_buf line;
 };
+
+/* Returns true when the file ends within a line, as a killed process leaves it. */
+static bool is_torn(int fd, off_t size)
+{
+	char last;
+
+	return size > 0 && (pread(fd, &last, 1, size - 1) != 1 || last != '\n');
+}
 
 static int open_file(struct pl_dead_letters *d, struct pl_diag *diag)
 {
 	struct stat st;
-	int r, fd = open(d->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+	int r, fd = open(d->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
 		       0600);
 
 	if (fd < 0) {
@@ -39,6 +48,7 @@ static int open_file(struct pl_dead_letters *d, struct pl_diag *diag)
 		close(d->fd);
 	d->fd = fd;
 	d->bytes = (uint64_t)st.st_size;
+	d->torn = is_torn(fd, st.st_size);
 	return 0;
 }
 
@@ -122,6 +132,8 @@ bool pl_dead_letters_put(struct pl_dead_letters *d, const struct pl_dead_letter 
 	size_t done = 0;
 
 	pl_buf_reset(&d->line);
+	if (d->torn)
+		pl_buf_chr(&d->line, '\n');
 	pl_json_init(&json, &d->line);
 	pl_json_object(&json);
 	pl_json_key(&json, "time");
@@ -153,5 +165,6 @@ bool pl_dead_letters_put(struct pl_dead_letters *d, const struct pl_dead_letter 
 		done += (size_t)n;
 	}
 	d->bytes += done;
+	d->torn = false;
 	return true;
 }

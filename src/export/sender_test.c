@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "export/dead_letter.h"
+
 /* ---- the sender ---- */
 
 static void test_plain(void)
@@ -251,6 +253,37 @@ static void test_all_bad(void)
 	eq(lines_with(letters, "bad? value"), pl_counter_read(&e->stats.dead_letters));
 	balanced(e, "all bad");
 	pl_export_close(e);
+}
+
+/* A killed process leaves half a line, which the next letter does not continue. */
+static void test_torn_letter(void)
+{
+	static const struct pl_dead_letter letter = {
+		.output = "o", .kind = "k", .status = 400, .answer = "no", .entry = "e", .len = 1
+	};
+	static const char half[] = "{\"time\":1.5,\"out";
+	const char *path = pl_test_fresh("torn-letter");
+	struct pl_dead_letters *letters;
+	FILE *f = fopen(path, "w");
+	char line[512];
+
+	if (f == NULL || fputs(half, f) < 0 || fclose(f) != 0 ||
+		pl_dead_letters_open(&letters, path, 4096, NULL) < 0)
+		abort();
+	ok(pl_dead_letters_put(letters, &letter) && pl_dead_letters_put(letters, &letter));
+	pl_dead_letters_close(letters);
+	f = fopen(path, "r");
+	if (f == NULL)
+		abort();
+	ok(fgets(line, sizeof(line), f) != NULL && line[strcspn(line, "\n")] == '\n' &&
+			strncmp(line, half, strlen(half)) == 0 && strlen(line) == strlen(half) + 1,
+		"half a line stays as it is");
+	for (int i = 0; i < 2; i++)
+		ok(fgets(line, sizeof(line), f) != NULL && line[0] == '{' &&
+				strcmp(line + strlen(line) - 2, "}\n") == 0,
+			"behind it is a whole letter");
+	ok(fgets(line, sizeof(line), f) == NULL, "and nothing else");
+	fclose(f);
 }
 
 /* 500 to everything is an outage: nothing is dropped. */
@@ -601,6 +634,7 @@ int main(void)
 	test_doubted_first();
 	test_doubted_in_order();
 	test_all_bad();
+	test_torn_letter();
 	test_ill();
 	test_limited();
 	test_spool(false);
