@@ -35,6 +35,7 @@ static void restart(struct pl_query_run *run)
 {
 	pl_query_run_until(run, INT64_MAX);
 	pl_query_windows_restart(&run->windows);
+	run->eval.losses.n = 0;
 	for (uint32_t i = 0; i < run->n_paired; i++)
 		pl_query_pairs_restart(run->paired[i], run->windows.watermark);
 	run->stats.restarts++;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "query/losses.h"
 #include "wire/cursor.h"
 
 #define MAGIC   0x58514c50u /* "PLQX" */
@@ -58,8 +59,8 @@ struct pl_query_merge {
 	struct pl_query_run *run;
 	uint64_t plan, bytes;
 	int64_t given_ns;
-	int64_t resumed_ns;         /* windows up to this time were given by an earlier process */
-	int64_t lost_from, lost_to; /* ends of windows that had no room when a piece came */
+	int64_t resumed_ns; /* windows up to this time were given by an earlier process */
+	struct losses lost; /* ends of windows that had no room when a piece came */
 	LIST_HEAD(windows, window) windows;
 	struct input *inputs;
 	struct given given[GIVEN];
@@ -115,8 +116,8 @@ int pl_query_merge_new(struct pl_query_merge **ret, const struct pl_query *query
 	m->config.run.max_windows = 1;
 	m->config.wait_ns = config->wait_ns != 0 ? config->wait_ns : UINT64_C(60000000000);
 	m->config.max_bytes = config->max_bytes != 0 ? config->max_bytes : UINT64_C(1) << 30;
-	m->given_ns = m->resumed_ns = m->lost_to = INT64_MIN;
-	m->lost_from = INT64_MAX;
+	m->given_ns = m->resumed_ns = INT64_MIN;
+	m->lost.near = (int64_t)pl_query_step_ns(query);
 	m->plan = pl_query_plan_hash(query);
 	LIST_INIT(&m->windows);
 	m->inputs = calloc(config->inputs + 1, sizeof(*m->inputs));
@@ -203,7 +204,7 @@ static struct window *window_of(
 	w->end = end;
 	w->offset = offset;
 	w->seen_ns = now_ns;
-	w->incomplete = end >= m->lost_from && end <= m->lost_to;
+	w->incomplete = pl_query_losses_within(&m->lost, end, end + 1);
 	STAILQ_INIT(&w->pieces);
 	LIST_INSERT_HEAD(&m->windows, w, link);
 	return w;
@@ -229,10 +230,9 @@ static bool is_repeated(const struct pl_query_merge *m, int64_t end, uint32_t in
  * pieces. */
 static void note_lost(struct pl_query_merge *m, int64_t end)
 {
-	if (m->lost_to <= m->given_ns)
-		m->lost_from = end;
-	m->lost_from = end < m->lost_from ? end : m->lost_from;
-	m->lost_to = end > m->lost_to ? end : m->lost_to;
+	if (!pl_query_losses_within(&m->lost, m->given_ns, INT64_MAX))
+		m->lost.n = 0;
+	pl_query_losses_add(&m->lost, end, end);
 }
 
 static int take_piece(struct pl_query_merge *m, const struct head *head, struct pl_cursor in,

@@ -39,8 +39,7 @@ int pl_query_pairs_init(struct pl_query_run *run, struct stage_run *s)
 	room->resumed = INT64_MIN;
 	room->stretch = longest(run, pairs);
 	pl_rng_seed(&room->rng, run->config.seed);
-	room->refused_from = INT64_MAX;
-	room->refused_to = INT64_MIN;
+	room->refused.near = (int64_t)run->query->window.size_ns;
 	room->row_bytes = pairs->both.size;
 	room->rows = calloc(PL_QUERY_BATCH, room->row_bytes);
 	for (unsigned int i = 0; i < 2; i++) {
@@ -272,10 +271,9 @@ static void leave_chain(struct pair_room *room, uint32_t at)
 /* Marks rows near this time as incomplete. */
 static void mark(const struct pairs *pairs, struct pair_room *room, int64_t ts)
 {
-	const int64_t from = ts - (int64_t)pairs->within_ns, to = ts + (int64_t)pairs->within_ns;
+	const int64_t within = (int64_t)pairs->within_ns;
 
-	room->refused_from = from < room->refused_from ? from : room->refused_from;
-	room->refused_to = to > room->refused_to ? to : room->refused_to;
+	pl_query_losses_add(&room->refused, ts - within, ts + within);
 }
 
 /* Stores the least position of a stretch. When two stretches share a place, the position of the
@@ -550,10 +548,9 @@ void pl_query_pairs_closed(const struct pl_query_run *run, struct stage_run *s, 
 
 	forget_places(run, s);
 	if ((run->windows.spec.kind == W_NONE && s->stage->grouped) || goal < INT64_MIN + behind ||
-		goal - behind <= room->refused_to)
+		pl_query_losses_within(&room->refused, goal - behind, INT64_MAX))
 		return;
-	room->refused_from = INT64_MAX;
-	room->refused_to = INT64_MIN;
+	room->refused.n = 0;
 }
 
 int64_t pl_query_pairs_next(const struct stage_run *s)

@@ -48,7 +48,10 @@ int64_t pl_query_pairs_last(const struct stage_run *s)
 
 bool pl_query_pairs_incomplete(const struct stage_run *s, int64_t start, int64_t end)
 {
+	if (s->pairs == NULL)
+		return false;
 	/* Without windows the only window is [0, 0). */
-	return s->pairs != NULL && s->pairs->refused_to >= start &&
-	       (s->pairs->refused_from < end || (start == 0 && end == 0));
+	if (start == 0 && end == 0)
+		return s->pairs->refused.n > 0;
+	return pl_query_losses_within(&s->pairs->refused, start, end);
 }

@@ -55,7 +55,8 @@ struct pair_room {
 	struct pl_rng rng; /* for weights */
 	uint64_t steps;    /* steps to find places of the right side */
 	int64_t watermark; /* records before it are late */
-	int64_t refused_from, refused_to;
+	/* Times near which records were left out. */
+	struct losses refused;
 	int64_t resumed; /* pairs up to this time were given by another run (windowless) */
 	int64_t stretch; /* length of a stretch */
 	struct place places[PLACES];

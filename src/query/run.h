@@ -188,9 +188,9 @@ static inline bool window_lacks(const struct pl_query_run *run, int64_t start, i
 {
 	const int64_t within = (int64_t)run->query->within_ns;
 
-	return run->eval.lacked_from <= run->eval.lacked_to &&
-	       run->eval.lacked_to >= start - within &&
-	       (run->eval.lacked_from < end + within || (start == 0 && end == 0));
+	if (start == 0 && end == 0)
+		return run->eval.losses.n > 0;
+	return pl_query_losses_within(&run->eval.losses, start - within, end + within);
 }
 
 /* Sets the place of the times of the rows that are evaluated next. */

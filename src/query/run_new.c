@@ -140,6 +140,14 @@ static int make_stage(struct pl_query_run *run, struct stage_run *s)
 	return r == 0 ? pl_query_join_init(run, s) : r;
 }
 
+/* Returns the least length of time that window_lacks is asked about. */
+static int64_t least_asked(const struct pl_query *query)
+{
+	const uint64_t least = query->window.size_ns + 2 * query->within_ns;
+
+	return least > 0 && least < INT64_MAX ? (int64_t)least : INT64_MAX;
+}
+
 int pl_query_run_new(struct pl_query_run **ret, const struct pl_query *query,
 	const struct pl_query_config *config, pl_query_sink *sink, void *arg, struct pl_diag *diag)
 {
@@ -151,8 +159,7 @@ int pl_query_run_new(struct pl_query_run **ret, const struct pl_query *query,
 	run->query = query;
 	run->sink = sink;
 	run->arg = arg;
-	run->eval.lacked_from = INT64_MAX;
-	run->eval.lacked_to = INT64_MIN;
+	run->eval.losses.near = least_asked(query);
 	r = fill_in(&run->config, query, config, diag);
 	if (r == 0)
 		r = pl_query_windows_init(&run->windows, query, &run->config);

@@ -374,6 +374,23 @@ static void test_memory(void)
 	eq(f.seen.values[3][0].u, 1, "the next has a record that came when there was room");
 	eq(f.seen.incomplete, 1, "and says that others are missing");
 	end(&f);
+
+	if (!begin(&f, "SELECT count(*) FROM packets TUMBLE(ts, 1s)",
+		    &(struct pl_query_config){ .max_windows = 3, .partitions = 2 }))
+		return;
+	for (unsigned int k = 0; k < 2; k++) {
+		for (unsigned int i = 1; i < 5; i++)
+			feed(&f, k * 5000 + i * 1000, 1, 1, 80, 2, 0);
+		feed(&f, k * 5000 + 5000, 1, 1, 80, 2, 1);
+	}
+	eq(pl_query_run_stats(f.run)->windows_refused, 4, "twice two windows have no room");
+	eq(f.seen.n, 5);
+	eq(f.seen.incomplete, 0, "the windows between them have all their records");
+	feed(&f, 9500, 1, 1, 80, 2, 0);
+	pl_query_finish(f.run);
+	eq(f.seen.n, 7);
+	eq(f.seen.incomplete, 1, "and one that lost a record says so");
+	end(&f);
 }
 
 /* Windows that are short beside the lateness, and that every record needs another of. */

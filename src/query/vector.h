@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lang/plan.h"
+#include "query/losses.h"
 #include "query/query.h"
 
 struct vector {
@@ -37,15 +38,14 @@ struct evaluator {
 	 * have */
 	uint32_t time_at;
 	int64_t latest;
-	/* range of times of records that had no room for a text, their window or their session */
-	int64_t lacked_from, lacked_to;
+	/* times of records that had no room for a text, their window or their session */
+	struct losses losses;
 	uint64_t absent; /* values made absent by overflow and division by zero */
 };
 
 static inline void lacks_room(struct evaluator *e, int64_t ts)
 {
-	e->lacked_from = ts < e->lacked_from ? ts : e->lacked_from;
-	e->lacked_to = ts > e->lacked_to ? ts : e->lacked_to;
+	pl_query_losses_add(&e->losses, ts, ts);
 }
 
 /* load.c: loads a column; tests a node of the kind N_TEST. */
