@@ -19,7 +19,9 @@ static const struct form forms[PL_QUERY_DIALECTS][AGG_FOLD + 1] = {
 		[AGG_LAST] = { "argMax(", NULL },
 		[AGG_BIT_OR] = { "groupBitOr(", NULL },
 		[AGG_APPROX_DISTINCT] = { "uniqCombined(", NULL },
-		[AGG_QUANTILE] = { "quantileExactLow(", NULL },
+		/* quantileExactLow has the value one rank higher where the share is a whole number
+		 * of values. */
+		[AGG_QUANTILE] = { "quantileExactWeighted(", NULL },
 		[AGG_TOPK] = { "topK(", NULL },
 		[AGG_HIST] = { "sumMap(map(roundToExp2(", "), toUInt64(1)))" } },
 	[PL_QUERY_FLINK] = { [AGG_COUNT] = { "COUNT(", NULL },
@@ -86,7 +88,7 @@ static void put_with_number(struct exporter *e, const char *begin, const struct 
 		pl_buf_printf(e->out, "%u, 4, 'counts'", agg->k);
 	else
 		pl_buf_double(e->out, agg->q);
-	put_call(e, ")(", agg, ")");
+	put_call(e, ")(", agg, agg->kind == AGG_QUANTILE ? ", 1)" : ")");
 }
 
 /* Distinct tuples are distinct texts: COUNT(DISTINCT …) takes one value. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Aggregates that are approximate: distinct counts, quantiles, the most frequent values. */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +76,17 @@ void pl_query_quantile_add(struct acc_quantile *acc, uint64_t value, uint32_t n)
 	*count = *count > UINT32_MAX - n ? UINT32_MAX : *count + n;
 }
 
-/* Finds the least value that is not below a share q of all values. Returns false when there is
- * none. */
+/* Returns ceil(q * n) of the decimal fraction that was written for q. Its double may be a little
+ * more, such as that of 0.07, and 100 of them more than 7. */
+static uint64_t rank_of(double q, uint64_t n)
+{
+	const double exact = q * (double)n, whole = round(exact);
+
+	return (uint64_t)(fabs(exact - whole) <= exact * DBL_EPSILON ? whole : ceil(exact));
+}
+
+/* Finds the least value such that at least a share q of all values is not greater. Returns false
+ * when there is none. */
 bool pl_query_quantile(const struct acc_quantile *acc, double q, uint64_t *ret)
 {
 	uint64_t n = 0, rank, seen = 0;
@@ -85,7 +95,7 @@ bool pl_query_quantile(const struct acc_quantile *acc, double q, uint64_t *ret)
 		n += acc->counts[i];
 	if (n == 0)
 		return false;
-	rank = (uint64_t)ceil(q * (double)n);
+	rank = rank_of(q, n);
 	for (unsigned int i = 0; i < QUANTILE_BUCKETS; i++) {
 		seen += acc->counts[i];
 		if (seen >= rank && acc->counts[i] > 0) {

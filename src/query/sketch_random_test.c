@@ -276,6 +276,39 @@ static void test_full_bucket(void)
 		(unsigned long long)median);
 }
 
+/* Of n values 1, 2 or 3, only the one of rank ceil(q n) is 2: each share of whole percents finds it,
+ * in one part and in two. */
+static void test_ranks(void)
+{
+	static struct acc_quantile whole, parts[2];
+	const struct agg agg = { .kind = AGG_QUANTILE };
+	unsigned int off = 0;
+
+	for (unsigned int n = 1; n <= 200; n++) {
+		for (unsigned int percent = 0; percent <= 100; percent++) {
+			const unsigned int rank = percent == 0 ? 1 : (percent * n + 99) / 100;
+			uint64_t got[2] = { 0, 0 };
+			char text[8];
+			double q;
+
+			snprintf(text, sizeof(text), "%u.%02u", percent / 100, percent % 100);
+			q = strtod(text, NULL);
+			whole = parts[0] = parts[1] = (struct acc_quantile){ { 0 } };
+			for (unsigned int i = 1; i <= n; i++) {
+				const uint64_t value = i < rank ? 1 : i == rank ? 2 : 3;
+
+				pl_query_quantile_add(&whole, value, 1);
+				pl_query_quantile_add(&parts[i % 2], value, 1);
+			}
+			pl_query_agg_merge(&agg, (uint8_t *)&parts[0], (const uint8_t *)&parts[1]);
+			(void)pl_query_quantile(&whole, q, &got[0]);
+			(void)pl_query_quantile(&parts[0], q, &got[1]);
+			off += got[0] != 2 || got[1] != 2;
+		}
+	}
+	eq(off, 0, "the value of each rank");
+}
+
 int main(int argc, char **argv)
 {
 	const unsigned int rounds = pl_test_rounds(argc, argv, 12);
@@ -285,5 +318,6 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i <= rounds / 100; i++)
 		test_first();
 	test_full_bucket();
+	test_ranks();
 	return pl_test_done();
 }
