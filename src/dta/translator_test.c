@@ -230,6 +230,26 @@ static void wrote(const char *key, const uint32_t *values, unsigned int n, const
 	n_ops = 0;
 }
 
+/* An urgent postcard does not cut its path, which wakes the collector when it is complete. */
+static void urgent_postcard(struct pl_translator *t, uint64_t now)
+{
+	struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
+		.op = PL_DTA_POSTCARD,
+		.key = (const uint8_t *)"urgent",
+		.key_bytes = 6,
+		.hop = 1,
+		.path_length = 2,
+		.value = 71,
+		.immediate = true };
+
+	send_report(t, now, &r);
+	eq(n_ops, 0, "an urgent postcard waits for the rest of its path");
+	card(t, now, "urgent", 2, 2, 72);
+	ok(n_ops == postcards.copies && !ops[0].immediate && ops[n_ops - 1].immediate,
+		"which wakes the collector");
+	wrote("urgent", (uint32_t[]){ 71, 72 }, 2, "with both hops");
+}
+
 static void test_postcards(void)
 {
 	const struct pl_dta_store store = {
@@ -279,6 +299,7 @@ static void test_postcards(void)
 	wrote("next", (uint32_t[]){ 51 }, 1, "another value begins another path");
 	eq(c->paths_displaced, 1);
 	closed(t, "postcards");
+	urgent_postcard(t, 60 * MS);
 
 	for (int i = 0; i < 4; i++) {
 		const char *keys[] = { "a", "b", "c", "d" };

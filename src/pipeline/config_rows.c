@@ -304,7 +304,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "sequenced", .type = PL_CONF_BOOL, AT(dta.sequenced), .def = "true",
 	  .help = "dta: with to, number the reports and send them again when the translator misses some; without it, reports lost on the way are not noticed." },
 	{ .key = "immediate", .type = PL_CONF_BOOL, AT(dta.immediate), .def = "false",
-	  .help = "dta: with to, mark every report as urgent: the translator writes it at once and wakes the collector." },
+	  .help = "dta: with to, mark every report as urgent: the translator writes it at once, a postcard with its path, and wakes the collector." },
 	{ .key = "ring", .type = PL_CONF_U64, AT(dta.ring), .def = "8192", .min = 16, .max = 1 << 20,
 	  .help = "dta: with to, reports that are kept until the translator has confirmed them, 1400 bytes each; records beyond are dropped and counted." },
 	{ .key = "queue", .type = PL_CONF_U64, AT(queue_records), .def = "65536", .min = 1024, .max = 1 << 24,
