@@ -77,19 +77,16 @@ static void take_in(struct pl_top_history *h)
 
 /* ---- requests ---- */
 
-static int hex_of(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Decodes in place, as pl_client_parameter encodes. */
 static void decode(char *text)
 {
 	char *to = text;
 
 	for (; *text != '\0'; text++) {
-		if (*text == '%' && hex_of(text[1]) >= 0 && hex_of(text[2]) >= 0) {
-			*to++ = (char)(hex_of(text[1]) << 4 | hex_of(text[2]));
+		const int byte = *text == '%' ? pl_parse_percent(text) : -1;
+
+		if (byte >= 0) {
+			*to++ = (char)byte;
 			text += 2;
 		} else {
 			*to++ = *text;
