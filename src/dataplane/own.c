@@ -564,8 +564,8 @@ void pl_dp_own_dropped(
 	struct own_port *port;
 	struct error e;
 
-	if (pkt->headers.ip_version == 0 || pkt->in_port > PL_DP_PORTS_MAX ||
-		pkt->mark == PL_DP_MARK_OWN || !error_of(own, pkt, &e))
+	if (pkt->headers.ip_version == 0 || pkt->in_port > PL_DP_PORTS_MAX || pkt->own ||
+		!error_of(own, pkt, &e))
 		return;
 	port = &own->ports[pkt->in_port];
 	for (unsigned int i = 0; i < port->n; i++) {

@@ -294,7 +294,7 @@ static void pass(struct point *point, struct pl_dp_packet *pkt, uint64_t now_ns)
 		return;
 	bits = read_bits(m, pkt);
 	/* The switch's own packets have got the colour already (pl_dp_marking_out). */
-	if (point->cfg.role == PL_DP_MARKER && bits != 0 && pkt->mark != PL_DP_MARK_OWN)
+	if (point->cfg.role == PL_DP_MARKER && bits != 0 && !pkt->own)
 		point->in_use = block;
 	if (is_later_fragment(pkt)) {
 		if (point->cfg.role != PL_DP_METER)
@@ -326,7 +326,7 @@ void pl_dp_marking_in(
 void pl_dp_marking_out(
 	struct pl_dp_marking *m, struct pl_dp_packet *pkt, const struct pl_dp_call *call)
 {
-	if (pkt->mark == PL_DP_MARK_OWN && is_markable(m, pkt))
+	if (pkt->own && is_markable(m, pkt))
 		write_bits(m, pkt, pl_mark_bits(m->cfg.method, call->now_ns / m->cfg.period_ns, 0));
 	if (m->out[pkt->out_port] == NULL)
 		return;

@@ -416,7 +416,7 @@ static void take(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
 
 	(void)arg;
 	(void)stage;
-	if (pkt->mark == PL_DP_MARK_OWN) {
+	if (pkt->own) {
 		sent.datagrams++;
 		sent.good &= pkt->out_port == 2 &&
 			     pl_tmpkt_parse(&head, &records, pkt->data + 42, pkt->len - 42) ==

@@ -83,9 +83,8 @@ static enum pl_dp_run run_encap(
 	struct ioam *s = state;
 
 	(void)call;
-	pl_dp_act_count(s->outcomes[pkt->mark == PL_DP_MARK_OWN
-					    ? PL_DP_INT_OWN
-					    : pl_dp_ioam_encapsulate(&s->io, &s->node.node, pkt)],
+	pl_dp_act_count(s->outcomes[pkt->own ? PL_DP_INT_OWN
+					     : pl_dp_ioam_encapsulate(&s->io, &s->node.node, pkt)],
 		pkt);
 	return PL_DP_RUN_ON;
 }
