@@ -360,12 +360,38 @@ static enum pl_rdma_cause rc_receive(
 
 /* ---- unreliable services ---- */
 
+/*
+ * Notes the number of a switch's record. Returns true when the record is late: others overtook it.
+ * A switch that was started again has lower numbers too, and may be at any of them, but those have
+ * come before; a late record's number has not. Only the lower 16 bits count: some switches have no
+ * more, and begin with 0 behind them.
+ */
+static bool note_number(struct pl_responder_qp *qp, uint32_t psn)
+{
+	const int16_t ahead = (int16_t)(uint16_t)(psn - qp->psn);
+	uint64_t *word = &qp->came[psn % PL_RDMA_LATE / 64];
+	const uint64_t bit = UINT64_C(1) << psn % 64;
+	const bool late = ahead < 0 && ahead >= -PL_RDMA_LATE && (*word & bit) == 0;
+
+	if (!late && (ahead < 0 || ahead >= PL_RDMA_LATE))
+		memset(qp->came, 0, sizeof(qp->came));
+	for (int16_t i = 0; i < ahead && ahead < PL_RDMA_LATE; i++) {
+		const uint32_t skipped = qp->psn + (uint32_t)i;
+
+		qp->came[skipped % PL_RDMA_LATE / 64] &= ~(UINT64_C(1) << skipped % 64);
+	}
+	*word |= bit;
+	return late;
+}
+
 static enum pl_rdma_cause uc_receive(
 	struct pl_responder *r, struct pl_responder_qp *qp, struct request *q)
 {
 	const int32_t ahead = pl_psn_diff(q->p->psn, qp->psn);
 	const uint32_t far = (uint32_t)(ahead < 0 ? -ahead : ahead);
+	const uint64_t at = qp->at;
 	enum pl_rdma_cause cause;
+	bool late;
 
 	if ((q->kind & (READ | ATOMIC)) != 0) /* with an opcode of RC */
 		return PL_RDMA_C_UNSUPPORTED;
@@ -377,13 +403,17 @@ static enum pl_rdma_cause uc_receive(
 		qp->in = PL_RDMA_NONE;
 		return PL_RDMA_C_BROKEN;
 	}
-	qp->psn = pl_psn_add(q->p->psn, 1);
+	late = qp->c.rc_opcodes && note_number(qp, q->p->psn) && (q->kind & ONLY) == ONLY;
+	if (!late)
+		qp->psn = pl_psn_add(q->p->psn, 1);
 	cause = check(r, qp, q);
 	if (cause != PL_RDMA_C_OK) {
 		qp->in = PL_RDMA_NONE;
 		return cause;
 	}
 	do_place(r, qp, q);
+	if (late)
+		qp->at = at; /* the newest record stays the last one */
 	if (q->kind & LAST)
 		qp->msn = pl_psn_add(qp->msn, 1);
 	return cause;

@@ -174,7 +174,7 @@ static void qp_plain(struct pl_responder_qp *qp)
 
 	qp->plain = !c->path.v1 && !c->path.tagged && pl_addr_is_v4(&c->path.src) &&
 		    pl_addr_is_v4(&c->path.dst) && !c->check_mac && c->min_ttl == 0 &&
-		    c->max_jump == 0 && c->service != PL_ROCE_UD;
+		    c->max_jump == 0 && c->service != PL_ROCE_UD && !c->rc_opcodes;
 	qp->learn = memcmp(c->path.dmac, no_mac, 6) == 0;
 	memcpy(&qp->addrs, c->path.dst.b + 12, 4);
 	memcpy((uint8_t *)&qp->addrs + 4, c->path.src.b + 12, 4);
@@ -196,6 +196,7 @@ int pl_responder_qp_add(struct pl_responder *r, const struct pl_rdma_qp *c, uint
 		return -ENOSPC;
 	qp = &r->qps[place];
 	*qp = (struct pl_responder_qp){ .c = *c, .psn = c->psn, .used = true };
+	memset(qp->came, 0xff, sizeof(qp->came)); /* none before the first is late */
 	qp->c.qpn = qpn;
 	qp->state = (enum pl_rdma_state)c->state;
 	/* READs and atomics, an ACK between any two, a NAK. */
@@ -274,6 +275,7 @@ int pl_responder_qp_ready(struct pl_responder *r, uint32_t qpn, uint32_t psn)
 	qp->notify = false;
 	qp->remembered = 0;
 	memset(qp->memory, 0, (qp->c.depth + 1u) * sizeof(*qp->memory));
+	memset(qp->came, 0xff, sizeof(qp->came));
 	qp->in = PL_RDMA_NONE;
 	qp->told = false;
 	qp->psn = psn & PL_ROCE_PSN_MASK;

@@ -143,7 +143,9 @@ struct pl_rdma_qp_status {
 	uint32_t receives; /* posted */
 	/* packets to this queue pair since it was added; of them, not executed */
 	uint64_t packets, refused;
-	uint64_t at; /* with rc_opcodes: address behind the last bytes placed; 0: none were */
+	/* with rc_opcodes: address behind the last bytes placed, but for late records; 0: none
+	 * were */
+	uint64_t at;
 };
 
 int pl_responder_qp_status(

@@ -637,6 +637,81 @@ static void test_atomic_answers(void)
 	done(&b);
 }
 
+static unsigned int misplaced;
+
+/* Gives the record of a switch of this number, at its place in a list of 128, and returns the slot
+ * of the last record. */
+static uint32_t record(struct bench *b, uint32_t number, uint32_t psn)
+{
+	struct pl_roce p = request(b, PL_ROCE_WRITE_ONLY, 64);
+	struct pl_rdma_qp_status s;
+
+	p.opcode = PL_ROCE_RC | PL_ROCE_WRITE_ONLY;
+	p.psn = psn;
+	p.va = VA + number % (BYTES / 64) * 64;
+	memset(region + number % (BYTES / 64) * 64, 0, 64);
+	give_request(b, &p, 64);
+	misplaced += b->cause != PL_RDMA_C_OK ||
+		     memcmp(region + number % (BYTES / 64) * 64, data, 64) != 0;
+	if (pl_responder_qp_status(b->r, QPN, &s) < 0 || s.at <= VA)
+		abort();
+	return (uint32_t)((s.at - VA) / 64 - 1);
+}
+
+/* Gives the records [from, to), whose numbers have `bits` bits. */
+static uint32_t records(struct bench *b, uint32_t from, uint32_t to, unsigned int bits)
+{
+	uint32_t slot = 0;
+
+	while (from < to) {
+		slot = record(b, from, from & ((UINT32_C(1) << bits) - 1));
+		from++;
+	}
+	return slot;
+}
+
+/* The records of a switch, which are late or of a switch that was started again: a late one does not
+ * take the end of the list back, and a new beginning is the end. */
+static void test_switch(void)
+{
+	struct pl_rdma_qp c = qp_config(PL_ROCE_UC);
+	struct pl_roce p;
+	struct bench b;
+
+	c.rc_opcodes = true;
+	c.psn = 0;
+	init_with(&b, &c, PL_RDMA_WRITE, 5);
+	eq(record(&b, 1, 1), 1, "the second record overtook the first");
+	eq(record(&b, 0, 0), 1, "which is late by one");
+	eq(records(&b, 2, 5, 24), 4, "the next ones");
+	eq(records(&b, 0, 3, 24), 2, "the switch starts again after a few records");
+	eq(record(&b, 4, 4), 4, "and goes on");
+	eq(record(&b, 3, 3), 4, "a late one");
+	eq(records(&b, 5, 1000, 24), 999 % 128);
+	eq(records(&b, 0, 2, 24), 1, "it starts again after many rounds");
+	eq(records(&b, 2, 10, 24), 9);
+	eq(records(&b, 11, 411, 24), 410 % 128, "of what was lost,");
+	eq(record(&b, 10, 10), 410 % 128, "what comes late by a few hundred");
+	eq(record(&b, 10, 10), 10, "comes once");
+	eq(records(&b, 11, 65535, 16), 65534 % 128, "numbers of 16 bits end");
+	eq(record(&b, 65536, 0), 0, "and begin again");
+	eq(record(&b, 65535, 65535), 0, "before the last one came");
+	eq(record(&b, 65537, 1), 1);
+	p = request(&b, PL_ROCE_WRITE_ONLY, 64);
+	p.opcode = PL_ROCE_RC | PL_ROCE_WRITE_ONLY;
+	p.psn = 2;
+	p.rkey ^= 1;
+	give_request(&b, &p, 64);
+	eq(b.cause, PL_RDMA_C_KEY);
+	eq(record(&b, 65538, 2), 2, "one that was refused with a wrong key comes again");
+	done(&b);
+
+	init_with(&b, &c, PL_RDMA_WRITE, 5);
+	eq(record(&b, 65500, 65500), 65500 % 128, "the first record that comes has any number");
+	eq(misplaced, 0, "every record is in its place");
+	done(&b);
+}
+
 int main(void)
 {
 	init_data();
@@ -658,5 +733,6 @@ int main(void)
 	test_learned_mac();
 	test_own_mac();
 	test_init_state();
+	test_switch();
 	return pl_test_done();
 }

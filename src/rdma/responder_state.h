@@ -39,6 +39,8 @@ struct pl_rdma_memory {
  * before, ICRC. */
 #define PL_RDMA_ATOMIC_ACK (14 + 20 + 8 + 12 + 4 + 8 + 4)
 
+#define PL_RDMA_LATE       512 /* records by which a switch's record may be late */
+
 struct pl_responder_qp {
 	/* The members that a WRITE reads come first. */
 	struct pl_rdma_qp c; /* as configured */
@@ -73,6 +75,9 @@ struct pl_responder_qp {
 	struct pl_rdma_memory *memory; /* a ring of c.depth */
 	uint32_t remembered;           /* index of the next entry in `memory` */
 	bool used;
+
+	/* With c.rc_opcodes: a bit for each of the last PL_RDMA_LATE numbers, whether it came. */
+	uint64_t came[PL_RDMA_LATE / 64];
 
 	/* Time and `packets` at the last congestion notification. */
 	uint64_t notified_ns, notified_packets;
