@@ -50,6 +50,7 @@ CONSTRUCTS = (
     "SELECT dst, first(ttl) AS f, last(ts) AS l, bit_or(tcp_flags) AS b FROM packets WHERE tcp GROUP BY dst",
     "SELECT dst, approx_distinct(src) AS about FROM packets GROUP BY dst",
     "SELECT src, quantile(wire_len, 0.5) AS q FROM packets GROUP BY src",
+    "SELECT src, quantile(ttl, 0.25) AS q FROM packets GROUP BY src",
     "SELECT proto, topk(dport, 3) AS ports, hist(wire_len) AS lengths FROM packets GROUP BY proto",
     "SELECT ts, src, wire_len * 8 AS bits, tcp_seq - tcp_ack AS gap, -(ttl) AS minus FROM packets WHERE (ttl % 100 = 7 or ttl > 250) and not (tos < 128)",
     "SELECT src, count(*) AS n FROM packets WHERE src in (10.1.0.0/16, 2001:db8::/126, 10.0.0.3) and dst != 10.0.0.9 GROUP BY src",
