@@ -24,8 +24,7 @@ enum pl_dp_action {
 #define PL_DP_COPIES_MAX  4
 /* Output port of a packet that is flooded to all other ports. */
 #define PL_DP_PORT_FLOOD  0xffff
-/* Mark of packets that the node itself sends: tables may match it, and no source instruments
- * them. */
+/* Mark of packets that the node itself sends, for tables to match. */
 #define PL_DP_MARK_OWN    255
 
 struct pl_dp_cells_state {
