@@ -167,7 +167,7 @@ static int begin_history(struct reading *r, const char *from)
 		r->walk, &(struct pl_history_walk_options){ .from = from, .kinds = lists(g) });
 	if (code == 0 && r->walk->kinds != lists(g))
 		code = pl_fail(PL_EXIT_UNAVAILABLE,
-			"%s: it has not all the lists that the question reads", from);
+			"%s does not have all the lists that the question reads", from);
 	for (unsigned int i = 0; code == 0 && i < r->walk->n; i++) {
 		if (r->walk->readers[i].store == PL_HISTORY_EVENTS)
 			r->events_gone = r->walk->readers[i].list.cursor;

@@ -63,8 +63,8 @@ static const struct pl_opt *options(void)
 			"pass the points",
 			NULL },
 		{ PL_OPT_LIST, 0, "link", &captures.links, "FROM>TO",
-			"in a network with several paths: two captures, by name, between which "
-			"packets pass no third; clusters are compared (RFC 9342); repeated "
+			"in a network with several paths: two captures, by name, with no third "
+			"one between them; loss is computed for clusters (RFC 9342); repeated "
 			"(default: a path through all captures)",
 			NULL },
 		{ PL_OPT_LIST, 0, "zoom", &captures.zooms, "FROM>TO",

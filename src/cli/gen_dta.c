@@ -377,7 +377,7 @@ static int look_up(const struct pl_dta_gen_cfg *cfg, struct pl_dta_checked *ret)
 	(void)pl_region_guard();
 	if (cfg->stream == PL_DTA_STREAM_KEY_WRITE && o.count > cfg->keys)
 		return pl_fail(PL_EXIT_USAGE,
-			"gen: --against: keys come once, but --count is more than --keys");
+			"gen: --against: each key comes once, but --count is more than --keys");
 	if (pl_dta_check(&made, o.against.items, (unsigned int)o.against.n, ret, &diag) < 0) {
 		pl_complain_diag(&diag);
 		return PL_EXIT_FAILED;

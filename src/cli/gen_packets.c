@@ -35,8 +35,8 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "servers", &o.servers, "COUNT",
 			"servers, 192.0.2.1 and up (default 10, at most 200)", NULL },
 		{ PL_OPT_FLAG, 0, "story", &o.story, NULL,
-			"every 30 s: at 5 s a port scan, at 10 s a SYN flood, at 15 s a lossy way to "
-			"a server, at 20 s a slow server",
+			"every 30 s: at 5 s a port scan, at 10 s a SYN flood, at 15 s a lossy path "
+			"to a server, at 20 s a slow server",
 			NULL },
 		{ PL_OPT_U64, 0, "seed", &o.seed, "NUMBER",
 			"the same seed gives the same bytes (default 1)", NULL },

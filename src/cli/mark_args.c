@@ -127,7 +127,8 @@ static int read_probe(const struct pl_mark_args *a, struct pl_mark_host_options 
 	const uint64_t n = a->probes == PL_OPT_NOT_GIVEN ? PL_PROBE_DEFAULT : a->probes;
 
 	if (a->probe == NULL && a->probes != PL_OPT_NOT_GIVEN)
-		return pl_fail(PL_EXIT_USAGE, "--probes: name the host that they go to by --probe");
+		return pl_fail(
+			PL_EXIT_USAGE, "--probes: give the host to which they are sent by --probe");
 	if (a->probe == NULL)
 		return 0;
 	if (n == 0 || n > UINT32_MAX || n > a->period_ns * PL_PROBE_SECOND_MAX / 1000000000)

@@ -286,7 +286,7 @@ static int change_one(struct change *c, const struct pl_dp_change *x)
 	if (x->kind == PL_DP_DELETE) {
 		if (slot != NULL)
 			return take_out(d, slot);
-		pl_diag_set(c->diag, "table %s has no entry that matches so", t->name);
+		pl_diag_set(c->diag, "table %s has no entry with this match", t->name);
 		return -ENOENT;
 	}
 	if (slot != NULL && x->kind == PL_DP_SET)

@@ -49,7 +49,7 @@ int pl_dp_clock_parse_drift(const char *text, int64_t *ret_ppb, struct pl_diag *
 		return 0;
 	}
 	pl_diag_set(diag,
-		"'%s' is no drift of a clock in ppm, such as 20 or -0.5, up to %d in thousandths",
+		"'%s' is no drift of a clock in ppm, such as 20 or -0.5: at most %d, three decimals",
 		text, PPM_MAX);
 	return -EINVAL;
 }

@@ -205,7 +205,7 @@ const struct pl_conf_row pl_dp_conf_rows[] = {
 	{ .key = "marking.period", .type = PL_CONF_DURATION, AT(marking.period), .def = "1s", .min = 1000, .max = UINT64_C(3600000000000),
 	  .help = "Duration of a block." },
 	{ .key = "marking.bits", .type = PL_CONF_STRINGS, AT(marking.bits), .def = "[ dscp:0 ]", .min = 1, .max = 2,
-	  .help = "Bit of the colour, such as dscp:0 or ipv4-reserved; of method double also that of the pulse." },
+	  .help = "Bit of the colour, such as dscp:0 or ipv4-reserved; with method double also the bit of the pulse." },
 	{ .key = "marking.clock_error", .type = PL_CONF_DURATION, AT(marking.clock_error), .def = "1ms", .max = UINT64_C(3600000000000),
 	  .help = "Largest difference between the clocks of two points, for the guard band." },
 	{ .key = "marking.delay", .type = PL_CONF_DURATION, AT(marking.delay), .def = "50ms", .max = UINT64_C(3600000000000),

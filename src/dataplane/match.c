@@ -55,7 +55,7 @@ int pl_dp_key_add(struct pl_dp_key *key, const char *text, struct pl_diag *diag)
 		kind++;
 	if (kind == KINDS) {
 		pl_diag_set(diag,
-			"\"%s\": behind the field stands exact, prefix, ternary, range or window",
+			"\"%s\": after the field write exact, prefix, ternary, range or window",
 			text);
 		pl_diag_nearest(diag, '"', word, kinds, KINDS);
 		return -EINVAL;

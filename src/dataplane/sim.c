@@ -201,8 +201,8 @@ int pl_dp_sim_link(struct pl_dp_sim *s, unsigned int a, unsigned int a_port, uns
 	if (from == NULL || to == NULL || from == to || from->link != NO_LINK ||
 		to->link != NO_LINK) {
 		pl_diag_set(diag,
-			"a link between two ports that have none: port %u of node %u, "
-			"port %u of node %u",
+			"port %u of node %u and port %u of node %u: one does not exist or has "
+			"a link",
 			a_port, a, b_port, b);
 		return -EINVAL;
 	}

@@ -251,7 +251,7 @@ static int configure(struct config *ret, const char *text, struct pl_diag *diag)
 		r = pl_uri_get_size(&uri, "domain", 0, UINT32_MAX, &ret->domain, diag);
 	if (r == 0 && ret->target.pen == 0)
 		r = pl_diag_fail(diag, -EINVAL,
-			"'pen=N' is missing in the URI: the values of INT have no elements but those under the number of an enterprise");
+			"'pen=N' is missing in the URI: elements for values of INT are under a private enterprise number");
 	return r;
 }
 

@@ -114,7 +114,7 @@ int pl_ticker_start(struct pl_ticker *t, struct pl_diag *diag)
 
 	t->runs = r == 0;
 	if (r < 0)
-		pl_diag_set(diag, "no thread that tells the program its block: %s", strerror(-r));
+		pl_diag_set(diag, "cannot start the thread that sets the kernel program's block: %s", strerror(-r));
 	return r;
 }
 

@@ -14,7 +14,7 @@ const struct pl_conf_row pl_lab_clock_rows[] = {
 	{ .key = "offset", .type = PL_CONF_STRING, .offset = offsetof(struct pl_lab_clock_conf, offset), .def = "0s", .check = pl_dp_clock_check_offset,
 	  .help = "Offset of its clock from true time, such as 5ms or -5ms." },
 	{ .key = "drift", .type = PL_CONF_STRING, .offset = offsetof(struct pl_lab_clock_conf, drift), .def = "0", .check = pl_dp_clock_check_drift,
-	  .help = "Drift of its clock in ppm from the start of the switch on; above 0 it is fast." },
+	  .help = "Drift of the switch's clock in ppm, from its start on; above 0 the clock is fast." },
 	{ 0 },
 };
 /* clang-format on */

@@ -32,7 +32,7 @@ static int check_bits(const struct pl_lab_marking_conf *c, bool with_int, struct
 	}
 	if (!with_int || (where.colour.carrier == PL_MARK_AT_RESERVED && where.second.carrier == 0))
 		return 0;
-	pl_diag_set(diag, "INT has the DSCP: mark ipv4-reserved, or take \"telemetry: none\"");
+	pl_diag_set(diag, "INT uses the DSCP: mark with ipv4-reserved, or use \"telemetry: none\"");
 	return -EINVAL;
 }
 

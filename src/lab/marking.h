@@ -46,7 +46,7 @@ extern const char *const pl_lab_marking_bys[]; /* indexed by enum pl_dp_point_by
 	{ .key = "marking.by", .type = PL_CONF_CHOICE, .offset = (at) + offsetof(struct pl_lab_marking_conf, by), .def = "none", .choices = pl_lab_marking_bys, \
 	  .help = "Which packets are counted together: flow (5-tuple), hosts (addresses), none (all)." }, \
 	{ .key = "marking.bits", .type = PL_CONF_STRINGS, .offset = (at) + offsetof(struct pl_lab_marking_conf, bits), .def = "[ ipv4-reserved ]", .min = 1, .max = 2, \
-	  .help = "Bit of the colour: ipv4-reserved, or without INT also dscp:0 and the like; of method double also that of the pulse." }, \
+	  .help = "Bit of the colour: ipv4-reserved, or without INT also dscp:0 and so on; with method double also the bit of the pulse." }, \
 	{ .key = "marking.clock_error", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, clock_error_ns), .def = "1ms", .max = UINT64_C(3600000000000), \
 	  .help = "Largest difference between the clocks of two points, for the guard band." }, \
 	{ .key = "marking.delay", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, delay_ns), .def = "50ms", .max = UINT64_C(3600000000000), \

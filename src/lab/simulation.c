@@ -223,7 +223,7 @@ static int set_pattern(
 	switch (t->kind) {
 	case PL_LAB_BULK:
 		pl_diag_set(diag,
-			"bulk is TCP as fast as it goes, and a simulation has no TCP: write udp with a rate");
+			"bulk is TCP, and a simulation has no TCP: use udp with a rate");
 		return -EINVAL;
 	case PL_LAB_UDP:
 		c->pattern = PL_DP_CONSTANT;

@@ -50,7 +50,7 @@ const struct pl_conf_row pl_lab_story_rows[] = {
 	{ .key = "for", .type = PL_CONF_DURATION, AT(for_ns), .def = "0s", .max = 30 * DAY_NS,
 	  .help = "Duration of the traffic; 0s: until it is stopped." },
 	{ .key = "on", .type = PL_CONF_DURATION, AT(on_ns), .def = "10ms", .min = 1000, .max = DAY_NS,
-	  .help = "Time of sending of onoff and incast." },
+	  .help = "For onoff and incast: how long they send each time." },
 	{ .key = "off", .type = PL_CONF_DURATION, AT(off_ns), .def = "90ms", .max = DAY_NS,
 	  .help = "Time of silence after sending of onoff and incast." },
 	{ .key = "stop", .type = PL_CONF_STRING, AT(stop),

@@ -83,7 +83,7 @@ int pl_mark_bit_parse(struct pl_mark_bit *ret, const char *text, struct pl_diag 
 		}
 		if (bit <= 1 && text[n + 1] == '\0' && numbered[i].first == 2)
 			pl_diag_set(diag,
-				"bit %s: bits 0 and 1 are ECN, and a mark there forges congestion; where ECN is known to be unused, ecn:%c",
+				"bit %s: bits 0 and 1 are ECN, and a mark there looks like congestion; if ECN is known to be unused, give ecn:%c",
 				text, digit);
 		else
 			pl_diag_set(diag, "bit %s: %sN with N from %u to %u", text,

@@ -57,8 +57,8 @@ int pl_observer_new(
 			PL_EFM_SQUARE_MIN, PL_EFM_SQUARE_MAX);
 	if (efm->threshold > PL_EFM_THRESHOLD_MAX)
 		return pl_diag_fail(diag, -EINVAL,
-			"%u packets behind a block's edge: at most %u, below half of the "
-			"shortest block",
+			"%u packets behind a block's edge are too many: at most %u, below half "
+			"of the shortest block",
 			efm->threshold, PL_EFM_THRESHOLD_MAX);
 	o = calloc(1, sizeof(*o));
 	if (o == NULL)

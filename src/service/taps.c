@@ -153,7 +153,7 @@ int pl_taps_add(struct pl_taps *taps, const struct pl_taps_added *added, struct 
 	struct pl_taps_one *one;
 
 	if (taps->n == PL_CONFIG_TAPS_MAX) {
-		pl_diag_set(diag, "at most %d taps, marks included", PL_CONFIG_TAPS_MAX);
+		pl_diag_set(diag, "at most %d taps and marking domains", PL_CONFIG_TAPS_MAX);
 		return -EINVAL;
 	}
 	one = calloc(1, sizeof(*one));

@@ -59,7 +59,7 @@ int pl_flat_file_open(
 		return 0;
 	}
 	if (header == -EINVAL)
-		pl_diag_set(diag, "%s: it begins with a header of other records than %s", path,
+		pl_diag_set(diag, "%s begins with a header of other records than %s", path,
 			pl_flat(kind)->name);
 	else
 		pl_diag_set(diag, "%s: %s", path, strerror((int)-header));

@@ -242,7 +242,7 @@ static int read_word(struct pl_tap_rule *rule, struct pl_tap_word *bytes, char *
 		if (strcmp(keys[key], word) != 0)
 			continue;
 		if ((*told & 1u << key) != 0) {
-			pl_diag_set(diag, "'%s' in the rule: it is there twice", word);
+			pl_diag_set(diag, "the rule has '%s' twice", word);
 			return -EINVAL;
 		}
 		*told |= 1u << key;

@@ -91,7 +91,7 @@ static const struct {
 	{ "drop", "begins with take, skip or mark" },
 	{ "port=3", "begins with take, skip or mark" },
 	{ "take port", "write a condition as KEY=VALUE" },
-	{ "take port=3 net=10.0.0.0/8 port=4", "'port' in the rule: it is there twice" },
+	{ "take port=3 net=10.0.0.0/8 port=4", "the rule has 'port' twice" },
 	{ "take protoc=tcp", "did you mean 'proto'" },
 	{ "take colour=red", "is no condition" },
 	{ "take port=", "port wants" },

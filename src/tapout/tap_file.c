@@ -94,8 +94,8 @@ static int begin_at(
 {
 	if (size % self->size != 0)
 		return pl_diag_fail(diag, -EINVAL,
-			"%s has %lld bytes, which are no whole %s records: is it another kind of "
-			"file?",
+			"%s has %lld bytes, no whole number of %s records: is it another kind "
+			"of file?",
 			path, (long long)size, pl_flat(self->kind)->name);
 	self->end = header + size;
 	return 0;

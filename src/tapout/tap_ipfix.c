@@ -252,11 +252,11 @@ static int check_kind(
 
 	if (maker == NULL)
 		pl_diag_set(diag,
-			"ipfix: flows are exported (tap --flows; in the configuration records: flows), and records of alternate marking, not %s",
+			"ipfix: only flows (tap --flows; in the configuration records: flows) and records of alternate marking are exported, not %s",
 			pl_flat(pl_flat_short(settings->kind))->stream);
 	else if (maker != &flows && c->target.pen == 0)
 		pl_diag_set(diag,
-			"ipfix: 'pen=N' is missing: the private enterprise number of what IPFIX has no elements for, such as loss");
+			"ipfix: 'pen=N' is missing: the private enterprise number for values without an element of IPFIX, such as loss");
 	else if (maker != &flows && c->biflow)
 		pl_diag_set(diag, "ipfix: biflow=yes is for flows");
 	else

@@ -137,7 +137,7 @@ static int look_at_port(struct pl_verbs *v, struct pl_diag *diag)
 		v->options.receives > (uint64_t)device.max_qp_wr ||
 		room > (uint64_t)device.max_cqe) {
 		pl_diag_set(diag,
-			"%s has room for %d queue pairs, %d receives of each, %d completions",
+			"%s has room for only %d queue pairs, %d receives of each, %d completions",
 			v->options.device, device.max_qp, device.max_qp_wr, device.max_cqe);
 		return -EINVAL;
 	}

@@ -345,7 +345,8 @@ int pl_http_secure(struct pl_http *h, struct pl_webconf *security, struct pl_dia
 	r = h->answer;
 	pthread_mutex_unlock(&h->lock);
 	if (r < 0)
-		return pl_diag_fail(diag, r, "the web server keeps its old TLS and passwords: %s",
+		return pl_diag_fail(diag, r,
+			"the web server keeps its old TLS settings and passwords: %s",
 			r == -EBUSY ? "too many changes within half a minute"
 				    : strerrordesc_np(-r));
 	h->secure = secure;

@@ -210,7 +210,7 @@ def fails(text):
     """A command that does not start, and a switch that has ended."""
     broken = changed(text, ("begun two", "over; exit 3"), ("exec sleep 3002", "exec sleep 4002"), ("exec sleep 3004", "exec sleep 4004"))
     got = apply(broken)
-    ok(got.returncode == 1 and "first: " in got.stderr and "all but the commands from there on" in got.stderr, "a command that ends before it is ready", got.stderr)
+    ok(got.returncode == 1 and "first: " in got.stderr and "commands from that one on do not run" in got.stderr, "a command that ends before it is ready", got.stderr)
     eq({c["name"]: c["state"] for c in shown()["commands"]}, {"first": "exit code 3", "second": "not started"}, "those behind it are not started")
     eq(sleepers(), ["3000"], "none of them")
     eq(changes(text), sorted([("command", "restarted", "first"), ("command", "restarted", "second"), ("command", "started", "exec sleep 3004")]),

@@ -817,7 +817,7 @@ def test_interrupted():
         lab.running.remove(up)
         left = listed()
         eq((left["names"], left["folders"]), ([], []), f"{number.name}: no name and no folder is left as it ends")
-        ok(up.returncode == 1 and out == "" and "the lab is taken down" in err and "nothing is left of it" in err, "and it says so", err)
+        ok(up.returncode == 1 and out == "" and "the lab is taken down" in err and "all of it was removed" in err, "and it says so", err)
         is_clean("nothing is left")
 
 
