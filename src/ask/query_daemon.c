@@ -236,8 +236,7 @@ static int follow(struct stream *s, const char *path)
 				"%s: a line of the stream is longer than any record",
 				pl_client_url(s->client));
 		ever = ever || began || r == 0;
-		/* A refused request stays refused, and it does not wait for a daemon that was never
-		 * there. */
+		/* No further try when the daemon refused the request, or never answered. */
 		if (stop == 0 && r != 0 && !began && (!ever || r != PL_EXIT_UNAVAILABLE)) {
 			pl_complain_diag(&diag);
 			/* Records that came before are answered. */

@@ -186,8 +186,7 @@ static int follow(struct pl_client *client, struct tail *t, const char *path)
 		if (t->error != 0)
 			return pl_fail(PL_EXIT_FAILED, "%s", strerrordesc_np(-t->error));
 		ever = ever || began || r == 0;
-		/* A refused request stays refused, and it does not wait for a daemon that was never
-		 * there. */
+		/* No further try when the daemon refused the request, or never answered. */
 		if (r != 0 && (!ever || r != PL_EXIT_UNAVAILABLE) && !began) {
 			pl_complain_diag(&diag);
 			return r;

@@ -21,8 +21,8 @@ static int read_all(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
 	ssize_t n;
 
 	for (;;) {
-		/* Room is needed for the terminator, and for one byte more than allowed, to see the
-		 * end. */
+		/* Room for the zero at the end, and for one byte more than allowed, which shows that
+		 * the file is too long. */
 		if (cap - len < 2) {
 			cap = cap == 0 ? FIRST_CAP : cap * 2;
 			bigger = realloc(data, cap);

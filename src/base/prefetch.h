@@ -24,7 +24,7 @@ static inline void pl_prefetch_write(const void *p)
 	__asm__ volatile("");
 }
 
-/* Prefetches all lines of `size` bytes, one or more. */
+/* Prefetches all cache lines of `size` bytes, one line or more. */
 static inline void pl_prefetch_all(const void *at, size_t size, bool write)
 {
 	size_t i = 0;

@@ -60,7 +60,7 @@ static void collector_json(const struct pl_roce_out *g, unsigned int i, struct p
 	pl_json_object_end(json);
 }
 
-/* A number of a collector: from a list, or with NULL the waiting operations. */
+/* Returns a counter of a collector; with stat NULL the number of waiting operations. */
 typedef uint64_t collector_number(
 	const struct pl_roce_out *g, unsigned int i, const struct pl_stat *stat);
 

@@ -98,7 +98,8 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "flow-idle", &args.flow_idle_ns, "TIME",
 			"time without packets after which a flow is over (default 15s)", NULL },
 		{ PL_OPT_DURATION, 0, "flow-active", &args.flow_active_ns, "TIME",
-			"a flow that has not ended gets a record at this interval (default 60s)", NULL },
+			"a flow that has not ended gets a record at this interval (default 60s)",
+			NULL },
 		{ PL_OPT_U64, 0, "flow-table", &args.flow_table, "COUNT",
 			"largest number of flows at a time; a further flow evicts another (default "
 			"65536)",

@@ -239,7 +239,7 @@ static int build_entries(const struct builder *b, const struct pl_dp_conf_table 
 	return at(b, r, "tables[%zu].entries[%zu]", i, bad);
 }
 
-/* All tables first: entries may go to a later one. */
+/* Makes all tables before their entries, because an entry may name a later table. */
 static int build_tables(const struct builder *b)
 {
 	const struct pl_dp_conf_table *tables = b->program->conf.tables.items;

@@ -153,7 +153,8 @@ int pl_dp_port_set(struct pl_dp_port *p, const struct pl_dp_port_cfg *cfg, struc
 	if (r != 0)
 		return r;
 	if (cfg->n_classes != p->cfg.n_classes) {
-		pl_diag_set(diag, "the port has %u classes; their number cannot change", p->cfg.n_classes);
+		pl_diag_set(diag, "the port has %u classes; their number cannot change",
+			p->cfg.n_classes);
 		return -EINVAL;
 	}
 	/* The fractions of a ns are in units of the old rates. */

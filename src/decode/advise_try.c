@@ -216,7 +216,7 @@ static void set_dialect(struct pl_profile *p, unsigned int dialect)
 	p->hints.dialect_pinned |= dialect == PL_DIALECT_V04;
 }
 
-/* The i-th setting onto the profile; false: the profile rules it out. */
+/* Puts the i-th setting into the profile. Returns false when the profile excludes it. */
 static bool set(struct pl_profile *p, unsigned int i)
 {
 	if (i < N_DIALECTS) {

@@ -275,8 +275,8 @@ void pl_harvest_take(struct pl_harvest *h, struct pl_detect *det, struct pl_aggr
 	const struct pl_tables *t = pl_detect_tables(det);
 	struct basket b = { .into = into, .now_ns = now_ns, .ts_ns = ts_ns };
 
-	/* A key that is another, or that counted less than before, is of a new entry: all of it is
-	 * new. */
+	/* When an entry has another key, or counts less than before, it is a new entry: all its counts
+	 * are new. */
 #define TABLE(name, key)                                                                           \
 	for (uint32_t i = 0; i < t->sets[PL_CORE_T_##name] * PL_CORE_WAYS; i++) {                  \
 		static const struct pl_core_##name none;                                           \

@@ -475,8 +475,8 @@ bool pl_kernel_learn(
 	const struct pl_addr source = pl_addr_source(exporter);
 	bool learned = false;
 
-	/* The same parser over the program's own table misses the layout that the program missed.
-	 * It runs twice, since header and stack may both be new. */
+	/* The same parser, with the program's table, misses the same layout as the program. It runs
+	 * twice, because header and stack may both be new. */
 	for (int i = 0; i < 2; i++) {
 		if (pl_direct_try(&k->direct, layouts, &k->scratch, pkt, 0) !=
 				PL_ESCALATION_LAYOUT ||

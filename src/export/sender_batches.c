@@ -25,8 +25,7 @@ void pl_sender_account(struct sender *s)
 		s->seen = c;
 		spooled = c.entries;
 		if (s->work.active && s->work.spooled)
-			spooled -=
-				s->work.lo; /* the record still counts in full; these are settled */
+			spooled -= s->work.lo; /* entries of the record that are settled */
 		atomic_store_explicit(&st->spooled_bytes, c.bytes, memory_order_relaxed);
 	}
 	atomic_store_explicit(&st->spooled, spooled, memory_order_relaxed);

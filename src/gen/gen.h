@@ -244,7 +244,7 @@ struct pl_gen_counters {
 	uint64_t lost, duplicated, reordered, restarts; /* counts of the changes made to reports */
 	uint64_t dropped, queue_reports, flushes, summaries, malformed;
 	uint64_t patched;  /* made from a template */
-	uint64_t unrouted; /* turns of flows without a path through the network */
+	uint64_t unrouted; /* packets not sent because their flow has no path */
 };
 const struct pl_gen_counters *pl_gen_counters(const struct pl_gen *gen);
 

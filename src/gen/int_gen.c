@@ -396,7 +396,7 @@ size_t pl_int_gen_open_frame(const struct pl_gen_cfg *cfg, struct pl_build *b, u
 	damage->link = PL_LINK_ETHERNET;
 	damage->frame_l3 = b->len;
 	at = pl_put_ip(b, &f, 60, 0);
-	if (cfg->instrumented) { /* the report crossed an INT domain itself */
+	if (cfg->instrumented) { /* the report itself passed an INT domain, and has its INT */
 		struct pl_int_hop hop = {
 			.have = PL_INT_HAS(PL_INT_F_NODE) | PL_INT_HAS(PL_INT_F_PORTS),
 			.node = node,

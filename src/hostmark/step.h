@@ -16,7 +16,7 @@ struct pl_mark_step {
 	int64_t moved_ns; /* positive: ahead */
 	/* Blocks up to this one may have counts of both times. */
 	uint64_t last;
-	uint64_t next; /* next block to be read: blocks of a time that was set back come again */
+	uint64_t next; /* next block to be read; goes back when the clock is set back */
 };
 
 /* next: the next block that would be read. */

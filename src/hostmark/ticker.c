@@ -49,9 +49,9 @@ static bool is_late(struct pl_ticker *t, uint64_t tick, uint64_t now_ns)
 	return true;
 }
 
-/* Sets the word until the time is still in the part of the block that was set: a delay between the
- * look at the clock and the write sets an old one. Uncertain blocks are noted before, too, in case
- * this process is killed. */
+/* Sets the word again until the clock is still in the part of the block that was set, because a
+ * delay between reading the clock and writing the word sets an old part. Uncertain blocks are noted
+ * before that, in case this process is killed. */
 static void set_locked(struct pl_ticker *t)
 {
 	const struct pl_ticker_options *o = &t->o;
@@ -114,7 +114,9 @@ int pl_ticker_start(struct pl_ticker *t, struct pl_diag *diag)
 
 	t->runs = r == 0;
 	if (r < 0)
-		pl_diag_set(diag, "cannot start the thread that sets the kernel program's block: %s", strerror(-r));
+		pl_diag_set(diag,
+			"cannot start the thread that sets the kernel program's block: %s",
+			strerror(-r));
 	return r;
 }
 

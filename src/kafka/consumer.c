@@ -446,7 +446,7 @@ static int commit_and_wait(struct pl_kafka_consumer *c, rd_kafka_topic_partition
 		rd_kafka_queue_poll_callback(queue, wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms);
 		err = answer.came ? answer.err : RD_KAFKA_RESP_ERR__TIMED_OUT;
 	}
-	/* A later answer finds no queue and calls nothing. */
+	/* Without the queue an answer that comes later is ignored. */
 	rd_kafka_queue_destroy(queue);
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
 		return 0;

@@ -105,7 +105,7 @@ static void take_over(struct pl_kafka_producer *p)
 	p->renew.pending = false;
 	if (p->room_known && pl_kafka_producer_batch_fits(p))
 		p->resize = 0;
-	pl_kafka_producer_room_end(p); /* a question of the old client */
+	pl_kafka_producer_room_end(p); /* ends a request that the old client had sent */
 }
 
 /* Returns true when another client is to be opened now. One that could not be opened, or cannot go on

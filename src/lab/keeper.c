@@ -186,7 +186,8 @@ static void say_partly(int error, struct pl_diag *diag)
 
 	snprintf(why, sizeof(why), "%s",
 		diag->text[0] != '\0' ? diag->text : strerrordesc_np(-error));
-	pl_diag_set(diag, "%s; commands from that one on do not run, all else is as in the file", why);
+	pl_diag_set(
+		diag, "%s; commands from that one on do not run, all else is as in the file", why);
 }
 
 /* Changes the rest, after the switches. From here on nothing can be refused. */

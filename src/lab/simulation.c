@@ -222,8 +222,7 @@ static int set_pattern(
 	c->rate = rate;
 	switch (t->kind) {
 	case PL_LAB_BULK:
-		pl_diag_set(diag,
-			"bulk is TCP, and a simulation has no TCP: use udp with a rate");
+		pl_diag_set(diag, "bulk is TCP, and a simulation has no TCP: use udp with a rate");
 		return -EINVAL;
 	case PL_LAB_UDP:
 		c->pattern = PL_DP_CONSTANT;

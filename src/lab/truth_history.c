@@ -60,7 +60,8 @@ int pl_lab_truth_history_new(
 	t->marks = t->events != NULL ? tmpfile() : NULL;
 	if (t->marks == NULL) {
 		r = -errno;
-		pl_diag_set(diag, "cannot make a temporary file for the truth: %s", strerror(errno));
+		pl_diag_set(
+			diag, "cannot make a temporary file for the truth: %s", strerror(errno));
 		pl_lab_truth_history_free(t);
 		return r;
 	}

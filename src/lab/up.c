@@ -161,7 +161,8 @@ static int wait_for_verdict(
 
 	if (is_interrupted(fd, signals)) {
 		k->interrupted();
-		pl_diag_set(diag, "lab '%s' did not come up: it was interrupted, and all of it was removed",
+		pl_diag_set(diag,
+			"lab '%s' did not come up: it was interrupted, and all of it was removed",
 			k->t->name);
 		return -EINTR;
 	}
@@ -169,8 +170,7 @@ static int wait_for_verdict(
 		n = read(fd, &said, sizeof(said));
 	while (n < 0 && errno == EINTR);
 	if (n != sizeof(said)) {
-		pl_diag_set(
-			diag, "another process ended that of the lab; all of it was removed");
+		pl_diag_set(diag, "another process ended that of the lab; all of it was removed");
 		return -ECHILD;
 	}
 	if (said.error < 0 && diag != NULL)

@@ -104,7 +104,8 @@ static int open_direction(
 	d->fd = open_end(interface);
 	if (d->fd < 0 || epoll_ctl(w->epoll, EPOLL_CTL_ADD, d->fd, &e) < 0) {
 		r = d->fd < 0 ? d->fd : -errno;
-		pl_diag_set(diag, "cannot open a packet socket on %s: %s", interface, strerrordesc_np(-r));
+		pl_diag_set(diag, "cannot open a packet socket on %s: %s", interface,
+			strerrordesc_np(-r));
 		return r;
 	}
 	i = of_topology(w, d);

@@ -184,7 +184,7 @@ struct column *pl_query_add_agg(struct checker *c, const struct agg *agg, const 
 	return column;
 }
 
-/* The number of the aggregate in the stage, which each has once; -1 after an error. */
+/* Returns the aggregate's number in the stage, the same for equal ones; -1 after an error. */
 int pl_query_check_agg(struct checker *c, const struct ast *ast)
 {
 	struct stage *stage = c->stage;

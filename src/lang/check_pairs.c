@@ -6,7 +6,7 @@
 
 /* ---- sides ---- */
 
-/* SELECT * FROM stream [WHERE …], and nothing else. */
+/* Returns true for SELECT * FROM stream [WHERE …] without other clauses. */
 static bool is_plain(const struct checker *c, const struct ast_select *select)
 {
 	const struct ast_source *from = select->from;

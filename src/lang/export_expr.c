@@ -26,7 +26,7 @@ static void put_joined(struct exporter *e, uint32_t number)
 	pl_export_name(e, e->stage->sources[source].stage->out.columns[number].name);
 }
 
-/* A column of pairs is one of the stream of its side, which it returns. */
+/* Replaces a column of pairs by the column of its side's stream. Returns the side. */
 static unsigned int side_of(const struct stage *stage, const struct column **column)
 {
 	const struct pairs *pairs = stage->pairs;

@@ -48,7 +48,7 @@ static const struct pl_tap_rule any = {
 	.sample_flows = 1,
 };
 
-/* Field of a column; pkt96 begins like pkt64. */
+/* Returns the field of a column. The fields of pkt64 are the first ones of pkt96. */
 static enum field field_of(const struct column *column, bool pkt64)
 {
 	static const struct {

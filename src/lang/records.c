@@ -146,7 +146,7 @@ static const char *unit_of(const struct pl_field *field)
 										   : field->unit;
 }
 
-/* The longest text with its end, no further than its record goes. */
+/* Returns the size of a text field: the longest text and its zero, at most the rest of the record. */
 static uint8_t text_width(const struct pl_field *field)
 {
 	const size_t left = sizeof(struct pl_event) - field->offset;

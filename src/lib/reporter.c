@@ -152,7 +152,7 @@ static bool take_answers(struct pathline_reporter *r)
 	return any;
 }
 
-/* One sleep at most, until something comes, something is due, or until_ns. */
+/* Sleeps at most once: until a datagram comes, a report is due, or until_ns. */
 static bool turn(struct pathline_reporter *r, uint64_t until_ns)
 {
 	struct pollfd readable = { .fd = r->fd, .events = POLLIN };

@@ -188,7 +188,7 @@ static uint64_t bit_of(uint32_t seq)
 	return UINT64_C(1) << seq % 64;
 }
 
-/* Settles sequence numbers before base: those that did not come are lost. */
+/* Settles sequence numbers before base: those that were not received are lost. */
 static void settle(struct pl_mark_heard *h, uint32_t base)
 {
 	if ((int32_t)(base - h->base) <= 0)

@@ -51,7 +51,7 @@ struct packet_port {
 	size_t ring_bytes;
 	uint32_t blocks;
 	uint32_t block;                  /* index of the block that is being read */
-	uint32_t left;                   /* its packets that were not lent yet */
+	uint32_t left;                   /* packets of the block that were not lent yet */
 	const struct tpacket3_hdr *next; /* the first of them */
 	struct row row;                  /* the rest of the frame at next */
 	bool vnet;                       /* a virtio_net_hdr is in front of each frame */

@@ -121,7 +121,7 @@ static void end_group(struct pl_udp_group *g)
 	free(g);
 }
 
-/* Enters a bound socket into the group of its address, which is created if there is none. */
+/* Adds a bound socket to the group of its address; creates the group if there is none. */
 static int join(struct pl_udp_group **ret, int fd, unsigned int share, unsigned int shares)
 {
 	struct sockaddr_storage address;

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Bytes of buffer that the kernel charges for a small datagram: the least, and the usual number. */
+/* Bytes of the socket buffer that a small datagram takes: the least, and the usual number. */
 #define CHARGE_MIN   512
 #define CHARGE_USUAL 768
 

@@ -16,8 +16,8 @@ struct pl_tap {
 	struct pl_tap *next;
 	struct pl_export_queue *queue;
 	bool closed; /* under the output's lock */
-	/* Numbers of marks: the worker's last one, with the entries before it; the last one
-	 * settled; and, for the thread, the one joined to the driver's mark. */
+	/* Numbers of marks: the worker's last mark, with the number of entries before it; the last
+	 * settled mark; and, for the output's thread, the mark joined to the driver's mark. */
 	_Atomic uint64_t marked, marked_at, settled;
 	uint64_t joined;
 };

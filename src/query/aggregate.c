@@ -154,7 +154,7 @@ static void add_sketch(
 	if (agg->kind == AGG_APPROX_DISTINCT)
 		EACH(struct acc_approx, {
 			to_words(w, arg, k, type);
-			/* One round spreads consecutive numbers too evenly. */
+			/* Mixed only once, consecutive numbers would give hashes that are too even. */
 			pl_query_approx_add(acc, pl_hash_mix(pl_hash_mix(w[0], w[1]), 0));
 		});
 	else if (agg->kind == AGG_QUANTILE)

@@ -216,7 +216,7 @@ static struct window *window_of(
  * for its input. */
 static bool is_repeated(const struct pl_query_merge *m, int64_t end, uint32_t input)
 {
-	/* Windows are given in order, and the next place has the oldest, when all are in use. */
+	/* Windows are given in order: when all places are in use, the next one holds the oldest. */
 	const struct given *oldest = &m->given[m->next_given % GIVEN];
 
 	for (uint32_t i = 0; i < GIVEN; i++) {

@@ -15,7 +15,7 @@
 /* Without a limit, n records of one key would take time proportional to n * n. */
 #define PARTNERS_MAX 4096
 
-/* Length of a stretch, so that few stretches cover one window and the time around it. */
+/* Returns the length of a stretch: few stretches cover one window and the time around it. */
 static int64_t longest(const struct pl_query_run *run, const struct pairs *pairs)
 {
 	const uint64_t size = run->query->window.size_ns;

@@ -68,9 +68,9 @@ bool pl_query_windows_resumed(const struct windows *w, int64_t ts);
 /* Reads the pane of a slot, [*start, *end). */
 void pl_query_windows_of_slot(
 	const struct windows *w, uint32_t slot, int64_t *ret_start, int64_t *ret_end);
-/* Takes the greatest time of a batch. `late`: the whole batch is older than what has been closed.
- * Returns true when that has been so for the idle time because the time of this partition, and of
- * all others that are not idle, has gone back. */
+/* Notes the greatest time of a batch. `late`: the whole batch is older than the windows that are
+ * closed. Returns true when all batches of this partition, and of all others that are not idle, have
+ * been late for the idle time: their clocks were set back. */
 bool pl_query_windows_note(
 	struct windows *w, unsigned int kind, uint32_t partition, int64_t greatest, bool late);
 /* Returns true when all windows of the time have closed. */

@@ -247,7 +247,7 @@ static void repeated_req(struct pl_connector *c, struct pl_connection *conn,
 	} else if (conn->state == CM_DONE && conn->rejected) {
 		conn->once = true;
 	} else if (conn->state == CM_DONE) {
-		/* Its answer had no effect, or the connection has ended. */
+		/* The answer to it had no effect, or the connection has ended. */
 		refuse(c, &conn->path, req, PL_CM_ABOUT_REQ, PL_CM_NO_RESOURCES);
 	}
 }
@@ -376,7 +376,7 @@ static void receive_of(
 		pl_connector_heard(c, conn->id, now_ns);
 		break;
 	case PL_CM_REJ:
-		/* The peer answers a question that it knows of no connection. */
+		/* The peer's answer to a probe: it knows no such connection. */
 		if (conn->asked > 0 && conn->state == CM_UP && cm->reason == PL_CM_INVALID_ID) {
 			pl_connection_give_up(c, conn, PL_CONNECTION_SILENT, now_ns);
 			break;

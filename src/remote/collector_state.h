@@ -80,7 +80,7 @@ void collector_ended(void *arg, uint64_t id);
 enum collector_request_kind {
 	COLLECTOR_TCP,    /* the exchange of parameters over TCP */
 	COLLECTOR_CM,     /* the connection manager */
-	COLLECTOR_SWITCH, /* options.peer_switch, which asks for nothing by itself */
+	COLLECTOR_SWITCH, /* the switch of options.peer_switch, which sends no request */
 };
 
 /* A request for a queue pair. Pointers are valid during the call. */

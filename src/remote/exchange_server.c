@@ -430,7 +430,7 @@ void pl_exchange_server_step(struct pl_exchange_server *s, uint64_t now_ns)
 
 		if (index == s->npeers)
 			continue;
-		/* A message of another peer may have ended this one a moment ago. */
+		/* A message of another peer may have ended this connection in this turn. */
 		if (s->peers[index].fd >= 0)
 			serve(s, &s->peers[index], now_ns);
 	}

@@ -115,7 +115,7 @@ static void take_completions(struct pl_uplink *u)
 			struct collector *c = &u->collectors[done[i].id & 0xffff];
 			const bool ok = done[i].result == PL_RDMA_RESULT_OK;
 
-			/* The requester gives back ids that this file made. */
+			/* The requester returns the ids with which this file made the operations. */
 			assert((done[i].id & 0xffff) < u->o.collectors);
 			assert((done[i].id & ID_READ) == 0 || c->reads > 0);
 

@@ -105,7 +105,7 @@ static int on_event(void *arg, void *data, size_t size)
 	r->record_seq = 0;
 	r->reason = pl_drops_names_reason(&d->names, r->kernel_reason);
 	pl_tap_drops_place(&r->place, event->at);
-	/* A negative value ends the reading behind this entry. */
+	/* With a negative value libbpf reads no further entry. */
 	return ++d->n == PL_TAP_DROPS_BATCH ? -ENOBUFS : 0;
 }
 

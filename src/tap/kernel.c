@@ -237,7 +237,7 @@ static int on_entry(void *arg, void *data, size_t size)
 		k->nic += nic;
 		k->received++;
 	}
-	/* A negative value ends the reading behind this entry. */
+	/* With a negative value libbpf reads no further entry. */
 	return k->n == PL_TAP_KERNEL_BATCH ? -ENOBUFS : 0;
 }
 

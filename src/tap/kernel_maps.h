@@ -20,8 +20,8 @@
 /* Returns the least power of two that is not below `bytes`, at least PL_TAP_RING_LEAST. */
 uint32_t pl_tap_ring_size(uint64_t bytes);
 
-/* Hits of rules (struct pl_tap_rule_hits), which begin at counter `at` of the values of `each`;
- * `before`: hits that the set in force had from its earlier times in force. */
+/* Hits of rules (struct pl_tap_rule_hits), which begin at counter `at` of the values of `each`.
+ * `before`: hits of the present set from earlier times in which it was in force. */
 struct pl_tap_hits {
 	struct pl_each *each;
 	size_t at;

@@ -43,7 +43,7 @@ void pl_result_topic_spool(const char *uri, char *ret, size_t cap)
 struct topic_out {
 	struct pl_result_out out; /* first */
 	struct pl_kafka_producer *producer;
-	struct pl_kafka_producer_stats sent; /* of the producer, also when it is closed */
+	struct pl_kafka_producer_stats sent; /* the producer's, kept when it is closed */
 	struct pl_kafka_client client;       /* librdkafka's last statistics */
 	struct pl_spool *spool;              /* NULL: none */
 	struct pl_buf entry;                 /* u32 length of the key, the key, the row */
