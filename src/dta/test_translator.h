@@ -12,7 +12,7 @@
 #define MS  UINT64_C(1000000)
 
 static struct pl_op ops[OPS];
-static uint8_t bytes[OPS][1024]; /* the bytes of their writes */
+static uint8_t written[OPS][1024]; /* the bytes of their writes */
 static size_t n_ops;
 static uint8_t nack[64];
 static size_t nack_bytes, n_nacks;
@@ -24,9 +24,9 @@ static void keep(void *arg, const struct pl_op *given, size_t n)
 	(void)arg;
 	for (size_t i = 0; i < n && n_ops < OPS; i++, n_ops++) {
 		ops[n_ops] = given[i];
-		if (given[i].kind == PL_OP_WRITE && given[i].bytes <= sizeof(bytes[0])) {
-			memcpy(bytes[n_ops], given[i].data, given[i].bytes);
-			ops[n_ops].data = bytes[n_ops];
+		if (given[i].kind == PL_OP_WRITE && given[i].bytes <= sizeof(written[0])) {
+			memcpy(written[n_ops], given[i].data, given[i].bytes);
+			ops[n_ops].data = written[n_ops];
 		}
 	}
 }

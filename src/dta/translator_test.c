@@ -32,7 +32,7 @@ static void test_published_key_write(void)
 	for (size_t i = 0; i < n_ops; i++) {
 		eq(ops[i].offset, slots[i] * SLOT, "copy %zu", i);
 		eq(ops[i].bytes, sizeof(slot));
-		memeq(bytes[i], slot, sizeof(slot));
+		memeq(written[i], slot, sizeof(slot));
 		ok(!ops[i].immediate);
 	}
 	closed(t, "key-write");
@@ -68,9 +68,9 @@ static void test_published_append(void)
 
 		eq(ops[i].offset, stride + 64 + (2 * i % 16) * 4, "batch %zu", i / 2);
 		eq(ops[i].bytes, 16);
-		memeq(bytes[i], first, 4);
+		memeq(written[i], first, 4);
 		eq(ops[i + 1].offset, stride, "its head follows");
-		memeq(bytes[i + 1], &head, 8);
+		memeq(written[i + 1], &head, 8);
 	}
 	closed(t, "append");
 	pl_translator_free(t);
@@ -110,7 +110,7 @@ static void test_append(void)
 	eq(n_ops, 0, "not yet");
 	pl_translator_tick(t, 6 * MS);
 	eq(n_ops, 2, "its time is up");
-	memeq(bytes[1], &head, 8);
+	memeq(written[1], &head, 8);
 	eq(pl_translator_due_ns(t), UINT64_MAX);
 
 	n_ops = 0;
@@ -120,7 +120,7 @@ static void test_append(void)
 	eq(n_ops, 3, "three entries at once, around the end, and the head");
 	eq(ops[0].bytes, 4);
 	eq(ops[1].bytes, 8);
-	memeq(bytes[1], data + 4, 8);
+	memeq(written[1], data + 4, 8);
 	ok(!ops[0].immediate && !ops[1].immediate && ops[2].immediate);
 	eq(ops[2].imm, 0x20000002);
 
@@ -225,7 +225,7 @@ static void wrote(const char *key, const uint32_t *values, unsigned int n, const
 	for (unsigned int c = 0; c < postcards.copies; c++) {
 		eq(ops[c].offset, pl_postcards_offset(&postcards, k, c),
 			"%s: to the chunk of its own flow", what);
-		memeq(bytes[c], chunk, postcards.write_bytes);
+		memeq(written[c], chunk, postcards.write_bytes);
 	}
 	n_ops = 0;
 }
@@ -399,9 +399,9 @@ static void test_sketch(void)
 	eq(n_ops, 3, "four columns of both in one write, then how many there are");
 	eq(ops[1].offset, 64);
 	eq(ops[1].bytes, 32);
-	memcpy(&cell, bytes[1] + 4, 4);
+	memcpy(&cell, written[1] + 4, 4);
 	eq(cell, 101 + 1001, "merged");
-	memeq(bytes[2], &(uint64_t){ 4 }, 8);
+	memeq(written[2], &(uint64_t){ 4 }, 8);
 	columns(t, MS, 2, 7, 0, 4, 1000);
 	eq(c->duplicates, 1, "a repeat");
 	columns(t, MS, 2, 7, 5, 3, 1000);
@@ -410,7 +410,7 @@ static void test_sketch(void)
 	eq(c->refused[PL_REFUSED_SKETCH_REPORTERS], 1);
 	columns(t, MS, 2, 7, 2, 6, 1000);
 	eq(n_ops, 5, "half a repeat: only what is new is merged");
-	memcpy(&cell, bytes[3], 4);
+	memcpy(&cell, written[3], 4);
 	eq(cell, 108 + 1004);
 	ok(ops[4].immediate && ops[4].imm == 0x50000007, "the last one wakes with the epoch");
 	eq(c->epochs_complete, 1);

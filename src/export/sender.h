@@ -63,6 +63,7 @@ enum pl_ruling_kind {
 	/* at least one entry is refused; others may be stored already */
 	PL_RULING_REFUSED,
 	PL_RULING_DOUBTFUL, /* 500: refused, or not now */
+	PL_RULING_MAX,
 };
 
 #define PL_ANSWER_BODY_MAX 4096

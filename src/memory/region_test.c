@@ -542,7 +542,7 @@ static void list_saved_while_written(void)
 	struct pl_region *g;
 	pthread_t thread;
 
-	if (pl_region_create_memory(&g, "list", &params, NULL, NULL) < 0 ||
+	if (pl_region_create(&g, path_of("written"), &params, NULL, NULL) < 0 ||
 		pl_append_init(&w.a, &params, pl_region_store(g, 0)) < 0 ||
 		pthread_create(&thread, NULL, write_list, &w) != 0)
 		abort();
