@@ -15,6 +15,7 @@
 
 #define PL_GUARD_KINDS    4
 #define PL_GUARD_SOURCES  256
+#define PL_GUARD_LIMIT    100 /* guesses in a second that make a suspect */
 #define PL_GUARD_SECOND   UINT64_C(1000000000)
 #define PL_GUARD_QUIET_NS (10 * PL_GUARD_SECOND)
 
@@ -29,7 +30,6 @@ struct pl_guard_source {
 };
 
 struct pl_guard {
-	uint32_t limit; /* guesses in a second that make a suspect */
 	uint64_t seed;
 	struct pl_guard_source sources[PL_GUARD_SOURCES];
 };
@@ -71,7 +71,7 @@ static inline bool pl_guard_guess(
 	s->last_ns = now_ns;
 	s->total++;
 	s->kinds[kind]++;
-	if (++s->guesses < g->limit || s->suspect)
+	if (++s->guesses < PL_GUARD_LIMIT || s->suspect)
 		return false;
 	s->suspect = true;
 	return true;

@@ -57,7 +57,6 @@ int pl_responder_new(struct pl_responder **ret, const struct pl_responder_option
 	if (r == NULL)
 		return -ENOMEM;
 	r->options = o;
-	r->guard.limit = o.guess_limit == 0 ? 100 : o.guess_limit;
 	r->guard.seed = o.seed == 0 ? pl_hash_seed() : o.seed;
 	r->due_first = r->due_last = PL_RDMA_INDEX_NONE;
 	r->qps = calloc(o.max_qps, sizeof(*r->qps));

@@ -60,8 +60,6 @@ uint8_t pl_rdma_cause_nak(enum pl_rdma_cause cause);
 struct pl_responder_options {
 	uint32_t max_qps;     /* 1 to 2^20; 0: 64 */
 	uint32_t max_regions; /* 1 to 2^20; 0: 64 */
-	/* guesses of one source in a second that make the source a suspect; 0: 100 */
-	uint32_t guess_limit;
 	/* receives posted and completions not yet fetched, all queue pairs; 0: 4096 */
 	uint32_t max_completions;
 	/* seed of the hash over sources that guess, which may share a place; 0: drawn */
@@ -191,7 +189,7 @@ void pl_responder_batch(struct pl_responder *r, const struct pl_batch *in, uint8
  * Sets the time, of any clock that never steps, before a batch; with a time, guesses are counted by
  * source address. A guess is a queue pair that does not exist or is another peer's, a key that does
  * not exist or is of another domain, or a number more than 65536 from the expected one. A source
- * with guess_limit guesses in a second is a suspect, an alarm is counted, and its far duplicates
+ * with 100 guesses in a second is a suspect, an alarm is counted, and its far duplicates
  * are no longer answered; everything else goes on, because addresses can be forged. Without a time
  * (0) guesses are not counted.
  */
