@@ -253,8 +253,6 @@ static enum pl_verdict decode_packet(struct job *j)
 		return decode_reports(j, l.payload, &l.flow.src, l.flow.sport, instrumented,
 			(l.flags & PL_LAYERS_CUT) != 0);
 	}
-	if (d->opt.reports_only)
-		return PL_V_NOT_TELEMETRY;
 	return decode_data(j, &l);
 }
 

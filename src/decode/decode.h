@@ -91,8 +91,7 @@ struct pl_decode_options {
 	/* time format of namespaces; those not listed have POSIX */
 	struct pl_ioam_namespace ioam_namespaces[PL_IOAM_NAMESPACES_MAX];
 	unsigned int n_ioam_namespaces;
-	bool any_port;     /* PL_LINK_UDP packets are reports whatever their port */
-	bool reports_only; /* do not look for INT or IOAM in packets that are not reports */
+	bool any_port; /* PL_LINK_UDP packets are reports whatever their port */
 	/* NULL: the decoder counts sequence numbers. Otherwise this is called, on the decoding
 	 * thread, for each datagram whose number can be read, and the decoder has no exporters. It
 	 * returns true when the exporter is proven. */
