@@ -231,7 +231,6 @@ static __always_inline void finish(struct work *w, int joined)
 	}
 	w->book.counts.entries++;
 	w->book.counts.records += w->share.taken;
-	w->book.counts.hardware += w->hardware_ns != 0 ? w->share.taken : 0;
 }
 
 /* Handles n packets of the frame from packet i on, which differ only in what counts on. */

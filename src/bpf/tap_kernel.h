@@ -19,13 +19,13 @@ struct pl_tap_control {
  * counted. */
 struct pl_tap_kernel_counts {
 	uint64_t records, not_ip, broken, skipped, not_sampled, ring_full;
-	uint64_t counted;               /* counted by key (core/tap_counts.h), without a record */
-	uint64_t bad_options, hardware; /* malformed TCP options; records with times of the NIC */
-	uint64_t stamped;               /* packets with times of the NIC, records or not */
-	uint64_t count_full;            /* packets with a record, as no further key had room */
-	uint64_t count_busy; /* likewise, because the kernel could not insert the key at that
+	uint64_t counted;     /* counted by key (core/tap_counts.h), without a record */
+	uint64_t bad_options; /* malformed TCP options */
+	uint64_t stamped;     /* packets with times of the NIC, records or not */
+	uint64_t count_full;  /* packets with a record, as no further key had room */
+	uint64_t count_busy;  /* likewise, because the kernel could not insert the key at that
 			      * moment */
-	uint64_t joined;     /* frames that stand for several packets, and count as one */
+	uint64_t joined;      /* frames that stand for several packets, and count as one */
 	uint64_t entries; /* entries of the ring: records, and rows of them (core/tap_joined.h) */
 };
 
