@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a source of a select is: a query of WITH, or a stream with its window, and its columns. */
+/* Finds the source of a select: a query of WITH, or a stream with its window; and its columns. */
 #include <stdio.h>
 #include <string.h>
 

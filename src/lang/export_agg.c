@@ -2,7 +2,7 @@
 /* Aggregates in SQL. */
 #include "lang/export_state.h"
 
-/* What stands around the arguments of an aggregate. */
+/* Text around the arguments of an aggregate. */
 struct form {
 	const char *begin, *end; /* NULL: it has none; ")" */
 };

@@ -325,7 +325,7 @@ struct checker {
 	unsigned int depth;
 };
 
-/* node.c. What makes a node returns NULL after an error. */
+/* node.c. Makers of nodes return NULL after an error. */
 const struct node *pl_query_check_error(struct checker *c, uint32_t at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* As pl_query_check_error, where a truth is returned: false. */

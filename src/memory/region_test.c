@@ -561,6 +561,7 @@ static void list_saved_while_written(void)
 	ok(entries[0] > 0, "they are there");
 	pl_region_close(g);
 	unlink(path_of("list"));
+	unlink(path_of("written"));
 }
 
 /* The half is emptied beforehand: while the present epoch is still written, and the turn finds it

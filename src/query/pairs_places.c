@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is known of waiting records: their positions in the input, to begin again behind them, their
- * times, and where some were left out. */
+/* Answers questions about waiting records: their positions in the input, to begin again after them,
+ * their times, and where some were left out. */
 #include "query/pairs_room.h"
 
 bool pl_query_pairs_oldest(const struct stage_run *s, uint64_t *ret)
