@@ -141,15 +141,15 @@ void pl_mark_truth_add(void *arg, const struct pl_lab_metering_result *result)
 /* ---- messages at the end ---- */
 
 /* Prints the drops and losses of all packets of the direction, marked or not. */
-static void tell_books(const struct pl_lab_simulation *s, struct pl_dp_sim *sim, unsigned int i)
+static void tell_account(const struct pl_lab_simulation *s, struct pl_dp_sim *sim, unsigned int i)
 {
-	const struct pl_dp_queue_books *q;
-	const struct pl_dp_link_books *l;
+	const struct pl_dp_queue_account *q;
+	const struct pl_dp_link_account *l;
 	unsigned int node, port, link;
 
 	pl_lab_simulation_sender(s, i / 2, i % 2, &node, &port, &link);
-	q = pl_dp_port_books(pl_dp_sim_port_at(sim, node, port), 0);
-	l = pl_dp_link_books(pl_dp_sim_link_at(sim, link));
+	q = pl_dp_port_account(pl_dp_sim_port_at(sim, node, port), 0);
+	l = pl_dp_link_account(pl_dp_sim_link_at(sim, link));
 	fprintf(stderr, "; its queue dropped %" PRIu64 ", the link lost %" PRIu64,
 		q->dropped_bytes_limit + q->dropped_packets_limit + q->dropped_port_limit,
 		l->lost_random + l->lost_burst + l->lost_listed + l->lost_down + l->lost_full +
@@ -159,7 +159,7 @@ static void tell_books(const struct pl_lab_simulation *s, struct pl_dp_sim *sim,
 }
 
 void pl_mark_truth_tell(const struct pl_mark_truth_rows *q, const struct pl_lab_simulation *s,
-	struct pl_dp_sim *sim, const struct pl_lab_metering_books *books)
+	struct pl_dp_sim *sim, const struct pl_lab_metering_account *account)
 {
 	for (unsigned int i = 0; i < q->n; i++) {
 		const struct pl_mark_truth_total *t = &q->totals[i];
@@ -170,7 +170,7 @@ void pl_mark_truth_tell(const struct pl_mark_truth_rows *q, const struct pl_lab_
 			"%s to %s: sent %" PRIu64 ", received %" PRIu64 ", lost %" PRId64
 			" by marking",
 			t->from, t->to, t->sum.sent, t->sum.received, t->sum.loss);
-		tell_books(s, sim, i);
+		tell_account(s, sim, i);
 		pl_mark_total_tell_delay(&t->sum);
 		fputc('\n', stderr);
 	}
@@ -178,13 +178,13 @@ void pl_mark_truth_tell(const struct pl_mark_truth_rows *q, const struct pl_lab_
 		"marked %" PRIu64 ", without room for the mark %" PRIu64
 		"; blocks of flows whose loss by marking is not the true one: %" PRIu64
 		" of %" PRIu64 "\n",
-		books->marked, books->unmarked, q->wrong, q->results);
+		account->marked, account->unmarked, q->wrong, q->results);
 	pl_mark_alarms_tell(q->alarms, q->results);
-	if (books->without_room > 0 || books->no_memory > 0)
+	if (account->without_room > 0 || account->no_memory > 0)
 		pl_complain("not counted: %" PRIu64
 			    " packets at points without room for their flow, %" PRIu64
 			    " for want of memory",
-			books->without_room, books->no_memory);
+			account->without_room, account->no_memory);
 }
 
 bool pl_mark_truth_end(struct pl_mark_truth_rows *q)

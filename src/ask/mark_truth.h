@@ -28,6 +28,6 @@ int pl_mark_truth_init(struct pl_mark_truth_rows *q, const char *form, uint64_t 
 void pl_mark_truth_add(void *rows, const struct pl_lab_metering_result *result);
 /* Prints the totals to standard error. */
 void pl_mark_truth_tell(const struct pl_mark_truth_rows *q, const struct pl_lab_simulation *s,
-	struct pl_dp_sim *sim, const struct pl_lab_metering_books *books);
+	struct pl_dp_sim *sim, const struct pl_lab_metering_account *account);
 /* Writes the last rows; returns false when writing failed. */
 bool pl_mark_truth_end(struct pl_mark_truth_rows *q);

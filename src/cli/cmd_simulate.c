@@ -15,7 +15,7 @@
 #include "cli/simulate.h"
 #include "lab/faults.h"
 #include "lab/simulation.h"
-#include "lab/truth_books.h"
+#include "lab/truth_account.h"
 #include "lab/truth_history.h"
 #include "mark/guard.h"
 #include "netio/port.h"
@@ -248,7 +248,7 @@ static int next(void *gen, uint64_t until_ns, struct pl_batch *ret)
 
 static void print_account(const struct run *run, const struct pl_gen_account *acc)
 {
-	const struct pl_dp_sim_books *b = pl_dp_sim_books(run->sim);
+	const struct pl_dp_sim_account *b = pl_dp_sim_account(run->sim);
 	uint64_t lost = b->dropped[PL_DP_DROP_LINK], dropped = 0;
 
 	for (unsigned int i = 0; i < PL_DP_DROP_MAX; i++)
@@ -337,19 +337,19 @@ static bool end_marking(struct run *run)
 		return true;
 	pl_lab_metering_finish(run->marking);
 	pl_mark_truth_tell(
-		&run->rows, run->simulation, run->sim, pl_lab_metering_books(run->marking));
+		&run->rows, run->simulation, run->sim, pl_lab_metering_account(run->marking));
 	return pl_mark_truth_end(&run->rows);
 }
 
 /* Writes the counts of links, queues and flows beside the history. */
-static int write_books(struct run *run, const struct pl_lab_topology *t, struct pl_diag *diag)
+static int write_account(struct run *run, const struct pl_lab_topology *t, struct pl_diag *diag)
 {
-	struct pl_lab_truth_books books = { .text = { 0 } };
+	struct pl_lab_truth_account account = { .text = { 0 } };
 	int r;
 
-	pl_lab_simulation_truth(run->simulation, t, &books);
-	r = pl_lab_truth_books_write(&books, args.history);
-	pl_lab_truth_books_done(&books);
+	pl_lab_simulation_truth(run->simulation, t, &account);
+	r = pl_lab_truth_account_write(&account, args.history);
+	pl_lab_truth_account_done(&account);
 	if (r < 0)
 		pl_diag_set(diag, "%s: the accounts of links and flows: %s", args.history,
 			strerror(-r));
@@ -441,7 +441,7 @@ static int simulate(const char *what, const char *uri, struct run *run, struct p
 	if (r == 0 && run->history != NULL)
 		r = pl_lab_truth_history_write(run->history, diag);
 	if (r == 0 && run->history != NULL)
-		r = write_books(run, &topology, diag);
+		r = write_account(run, &topology, diag);
 	pl_lab_topology_done(&topology);
 	if (r == 0)
 		print_account(run, &acc);

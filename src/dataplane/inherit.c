@@ -107,7 +107,7 @@ static void take_tables(struct pl_dp_pipeline *p, struct pl_dp_pipeline *old)
 
 void pl_dp_pipeline_inherit(struct pl_dp_pipeline *p, struct pl_dp_pipeline *old)
 {
-	memcpy(p->books, old->books, sizeof(p->books));
+	memcpy(p->account, old->account, sizeof(p->account));
 	for (unsigned int i = 0; i <= PL_DP_PORTS_MAX; i++)
 		p->gates[i].up = p->gates[i].there && (!old->gates[i].there || old->gates[i].up);
 	take_tables(p, old);

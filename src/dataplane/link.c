@@ -29,17 +29,17 @@ struct pl_dp_link {
 	uint64_t arrived;            /* 1 + the highest number that arrived */
 	uint64_t in_order_ns;        /* least arrival time of packets that keep their order */
 	uint64_t busy_ns, busy_rest; /* sends until busy_ns + busy_rest / rate */
-	struct pl_dp_link_books books;
+	struct pl_dp_link_account account;
 };
 
 const struct pl_stats pl_dp_link_stats = {
 	.rows =
 		(const struct pl_stat[]){
-#define PL_STAT(...) PL_STAT_ROW(struct pl_dp_link_books, __VA_ARGS__)
+#define PL_STAT(...) PL_STAT_ROW(struct pl_dp_link_account, __VA_ARGS__)
 #include "dataplane/link_stats.def"
 #undef PL_STAT
 		},
-	.n = sizeof(struct pl_dp_link_books) / sizeof(uint64_t),
+	.n = sizeof(struct pl_dp_link_account) / sizeof(uint64_t),
 };
 
 static int check(const struct pl_dp_link_cfg *c, struct pl_diag *diag)
@@ -163,8 +163,8 @@ static bool push(struct pl_dp_link *l, struct under_way w)
 		i = (i - 1) / 2;
 	}
 	l->heap[i] = w;
-	l->books.held_packets++;
-	l->books.held_bytes += w.pkt->len;
+	l->account.held_packets++;
+	l->account.held_bytes += w.pkt->len;
 	return true;
 }
 
@@ -182,8 +182,8 @@ static struct under_way pop(struct pl_dp_link *l)
 		i = child;
 	}
 	l->heap[i] = w;
-	l->books.held_packets--;
-	l->books.held_bytes -= first.pkt->len;
+	l->account.held_packets--;
+	l->account.held_bytes -= first.pkt->len;
 	return first;
 }
 
@@ -220,13 +220,13 @@ static uint64_t *lost(struct pl_dp_link *l, uint64_t index)
 	if (c->to_bad > 0 && chance(&l->rng[FATE_STATE], l->bad ? c->to_good : c->to_bad))
 		l->bad = !l->bad;
 	if (c->down)
-		return &l->books.lost_down;
+		return &l->account.lost_down;
 	if (listed(c, index))
-		return &l->books.lost_listed;
+		return &l->account.lost_listed;
 	if (l->bad ? chance(&l->rng[FATE_LOSS], c->bad_loss) : chance(&l->rng[FATE_LOSS], c->loss))
-		return l->bad ? &l->books.lost_burst : &l->books.lost_random;
+		return l->bad ? &l->account.lost_burst : &l->account.lost_random;
 	if (c->limit_packets != 0 && l->n >= c->limit_packets)
-		return &l->books.lost_full;
+		return &l->account.lost_full;
 	return NULL;
 }
 
@@ -255,7 +255,7 @@ static uint64_t arrival(struct pl_dp_link *l, uint32_t len, uint64_t index, uint
 		at += pl_dist_draw(&l->cfg.jitter, &l->rng[FATE_JITTER], PL_DP_LINK_DELAY_MAX);
 	if (chance(&l->rng[FATE_HOLD], l->cfg.reorder) ||
 		in_list(l->cfg.hold, l->cfg.n_hold, index)) {
-		l->books.delayed++;
+		l->account.delayed++;
 		return at + l->cfg.reorder_ns;
 	}
 	if (l->cfg.jitter_reorders)
@@ -275,7 +275,7 @@ static void change_bit(struct pl_dp_link *l, struct pl_dp_packet *pkt)
 		return;
 	bit = 12 * 8 + pl_rng_below(&l->rng[FATE_BIT], (uint64_t)(pkt->len - 12) * 8);
 	pkt->data[bit / 8] ^= (uint8_t)(0x80 >> (bit % 8));
-	l->books.corrupted++;
+	l->account.corrupted++;
 }
 
 static void copy(
@@ -285,11 +285,11 @@ static void copy(
 
 	if (c == NULL || !push(l, (struct under_way){ at_ns, l->sent++, c })) {
 		pl_dp_packet_free(c);
-		l->books.not_duplicated++;
+		l->account.not_duplicated++;
 		return;
 	}
-	l->books.duplicated++;
-	l->books.duplicated_bytes += c->len;
+	l->account.duplicated++;
+	l->account.duplicated_bytes += c->len;
 	*ret = c;
 }
 
@@ -299,17 +299,17 @@ bool pl_dp_link_send(struct pl_dp_link *l, struct pl_dp_packet *pkt, uint64_t no
 	uint64_t *cause, at_ns, index = l->index++;
 
 	*ret_copy = NULL;
-	l->books.in_packets++;
-	l->books.in_bytes += pkt->len;
+	l->account.in_packets++;
+	l->account.in_bytes += pkt->len;
 	cause = lost(l, index);
 	if (cause == NULL) {
 		at_ns = arrival(l, pkt->len, index, now_ns);
 		if (!push(l, (struct under_way){ at_ns, l->sent++, pkt }))
-			cause = &l->books.lost_memory;
+			cause = &l->account.lost_memory;
 	}
 	if (cause != NULL) {
 		++*cause;
-		l->books.lost_bytes += pkt->len;
+		l->account.lost_bytes += pkt->len;
 		pkt->drop = PL_DP_DROP_LINK;
 		return false;
 	}
@@ -333,16 +333,16 @@ struct pl_dp_packet *pl_dp_link_recv(struct pl_dp_link *l, uint64_t now_ns)
 	if (l->n == 0 || l->heap[0].at_ns > now_ns)
 		return NULL;
 	w = pop(l);
-	l->books.out_packets++;
-	l->books.out_bytes += w.pkt->len;
+	l->account.out_packets++;
+	l->account.out_bytes += w.pkt->len;
 	if (w.number < l->arrived)
-		l->books.reordered++;
+		l->account.reordered++;
 	else
 		l->arrived = w.number + 1;
 	return w.pkt;
 }
 
-const struct pl_dp_link_books *pl_dp_link_books(const struct pl_dp_link *l)
+const struct pl_dp_link_account *pl_dp_link_account(const struct pl_dp_link *l)
 {
-	return &l->books;
+	return &l->account;
 }

@@ -45,7 +45,7 @@ struct pl_dp_link_cfg {
 };
 
 /* Counters; at every time in + duplicated = out + lost_* + held, in packets and in bytes. */
-struct pl_dp_link_books {
+struct pl_dp_link_account {
 #define PL_STAT PL_STAT_MEMBER
 #include "dataplane/link_stats.def"
 #undef PL_STAT
@@ -77,4 +77,4 @@ uint64_t pl_dp_link_next(const struct pl_dp_link *l);
 /* Returns a packet that has arrived, which becomes the caller's; NULL before pl_dp_link_next. */
 struct pl_dp_packet *pl_dp_link_recv(struct pl_dp_link *l, uint64_t now_ns);
 
-const struct pl_dp_link_books *pl_dp_link_books(const struct pl_dp_link *l);
+const struct pl_dp_link_account *pl_dp_link_account(const struct pl_dp_link *l);

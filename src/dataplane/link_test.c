@@ -23,7 +23,7 @@ struct run {
 
 static bool closed(const struct pl_dp_link *l)
 {
-	const struct pl_dp_link_books *b = pl_dp_link_books(l);
+	const struct pl_dp_link_account *b = pl_dp_link_account(l);
 	uint64_t lost = b->lost_random + b->lost_burst + b->lost_listed + b->lost_down +
 			b->lost_full + b->lost_memory;
 
@@ -93,7 +93,7 @@ static struct pl_dp_link *run(
 	if (!ok(pl_dp_link_new(&l, &cfg, seed, &diag) == 0, "a link %s", diag.text))
 		exit(1);
 	send_n(l, n, gap_ns, r);
-	ok(r->balanced && pl_dp_link_books(l)->held_packets == 0, "books are closed");
+	ok(r->balanced && pl_dp_link_account(l)->held_packets == 0, "the account agrees");
 	eq(r->arrived, r->sent - r->lost + r->copies, "all that was not lost arrived");
 	eq(pl_dp_pool_alive(pool), 0);
 	return l;
@@ -170,7 +170,7 @@ static void test_shares(void)
 
 		l = run((struct pl_dp_link_cfg){ .loss = shares[i] }, i, n, 1000, &r);
 		ok(near_share(r.lost, n, shares[i]), "%g lost: %" PRIu64, shares[i], r.lost);
-		eq(pl_dp_link_books(l)->lost_random, r.lost);
+		eq(pl_dp_link_account(l)->lost_random, r.lost);
 		pl_dp_link_free(l);
 	}
 	l = run((struct pl_dp_link_cfg){ .loss = 1 }, 1, 1000, 1000, &r);
@@ -179,18 +179,18 @@ static void test_shares(void)
 
 	l = run((struct pl_dp_link_cfg){ .duplicate = 0.1 }, 1, n, 1000, &r);
 	ok(near_share(r.copies, n, 0.1), "%" PRIu64 " copies", r.copies);
-	eq(pl_dp_link_books(l)->duplicated, r.copies);
+	eq(pl_dp_link_account(l)->duplicated, r.copies);
 	pl_dp_link_free(l);
 
 	l = run((struct pl_dp_link_cfg){ .corrupt = 0.1 }, 1, n, 1000, &r);
-	ok(near_share(pl_dp_link_books(l)->corrupted, n, 0.1), "corrupted");
-	eq(r.changed_bits, pl_dp_link_books(l)->corrupted, "one bit each");
+	ok(near_share(pl_dp_link_account(l)->corrupted, n, 0.1), "corrupted");
+	eq(r.changed_bits, pl_dp_link_account(l)->corrupted, "one bit each");
 	pl_dp_link_free(l);
 
 	/* Packets are held back for 10 successors. */
 	l = run((struct pl_dp_link_cfg){ .reorder = 0.01, .reorder_ns = 10000 }, 1, n, 1000, &r);
-	ok(near_share(pl_dp_link_books(l)->delayed, n, 0.01), "held back");
-	eq(pl_dp_link_books(l)->reordered, r.backward, "reordered, as seen at the end");
+	ok(near_share(pl_dp_link_account(l)->delayed, n, 0.01), "held back");
+	eq(pl_dp_link_account(l)->reordered, r.backward, "reordered, as seen at the end");
 	ok(r.backward > n / 200 && r.most_ns == 10000, "%" PRIu64 " overtaken", r.backward);
 	pl_dp_link_free(l);
 }
@@ -208,7 +208,7 @@ static void test_bursts(void)
 	share = (double)r.lost / (double)n;
 	ok(fabs(share / (0.002 / 0.102) - 1) < 0.15, "share %g", share);
 	ok(r.longest_loss > 30, "%" PRIu64 " in a row", r.longest_loss);
-	eq(pl_dp_link_books(l)->lost_burst, r.lost);
+	eq(pl_dp_link_account(l)->lost_burst, r.lost);
 	pl_dp_link_free(l);
 	/* Random loss with the same share has no such bursts. */
 	l = run((struct pl_dp_link_cfg){ .loss = share }, 9, n, 1000, &r);
@@ -228,7 +228,7 @@ static void test_by_number(void)
 	for (unsigned int i = 0; i < 20; i++)
 		wrong += r.lost_numbers[i] != i / 2 * 100 + 3 + i % 2;
 	eq(wrong, 0, "every hundredth and the one behind");
-	eq(pl_dp_link_books(l)->lost_listed, 20);
+	eq(pl_dp_link_account(l)->lost_listed, 20);
 	pl_dp_link_free(l);
 	l = run((struct pl_dp_link_cfg){ .lose = { 0, 500, 123 }, .n_lose = 3 }, 1, 1000, 1000, &r);
 	ok(r.lost == 3 && r.lost_numbers[0] == 0 && r.lost_numbers[1] == 123 &&
@@ -239,7 +239,7 @@ static void test_by_number(void)
 	ok(r.lost == 5 && r.lost_numbers[4] == 994, "once");
 	pl_dp_link_free(l);
 	l = run((struct pl_dp_link_cfg){ .delay_ns = MS, .limit_packets = 10 }, 1, 100, 1, &r);
-	ok(r.lost == 90 && pl_dp_link_books(l)->lost_full == 90, "ten under way");
+	ok(r.lost == 90 && pl_dp_link_account(l)->lost_full == 90, "ten under way");
 	pl_dp_link_free(l);
 	/* One packet is copied, one takes 14.5 ms at a packet per ms: four overtake it. */
 	l = run((struct pl_dp_link_cfg){ .delay_ns = 10 * MS,
@@ -302,7 +302,7 @@ static void test_changed(void)
 	ok(p != NULL, "what was under way arrives");
 	pl_dp_packet_free(p);
 	eq(pl_dp_link_next(l), 122);
-	eq(pl_dp_link_books(l)->lost_down, 1);
+	eq(pl_dp_link_account(l)->lost_down, 1);
 	/* The packet of 102 is still under way; a link that got faster holds no other for it. */
 	cfg.loss = 0;
 	cfg.delay_ns = 5;
@@ -322,7 +322,7 @@ static void test_changed(void)
 	for (int i = 0; i < 20; i++)
 		(void)pl_dp_link_send(l, pl_dp_packet_new(pool, 60), 111, &copy);
 	eq(pl_dp_link_next(l), at);
-	ok(closed(l), "books are closed");
+	ok(closed(l), "the account agrees");
 	pl_dp_link_free(l);
 	eq(pl_dp_pool_alive(pool), 0, "a link frees what is under way");
 }

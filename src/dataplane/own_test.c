@@ -80,7 +80,7 @@ static void build(struct bench *b)
 
 static void done(struct bench *b)
 {
-	const struct pl_dp_books *k = pl_dp_pipeline_books(b->p, PL_DP_INGRESS);
+	const struct pl_dp_account *k = pl_dp_pipeline_account(b->p, PL_DP_INGRESS);
 	uint64_t sum = k->out + k->consumed;
 
 	for (unsigned int i = 0; i < PL_DP_DROP_MAX; i++)

@@ -173,10 +173,10 @@ int pl_dp_pipeline_miss(
 
 /* ---- reading ---- */
 
-const struct pl_dp_books *pl_dp_pipeline_books(
+const struct pl_dp_account *pl_dp_pipeline_account(
 	const struct pl_dp_pipeline *p, enum pl_dp_stage stage)
 {
-	return &p->books[stage];
+	return &p->account[stage];
 }
 
 static int by_serial(const void *x, const void *y)

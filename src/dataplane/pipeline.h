@@ -25,7 +25,7 @@
 #include "dataplane/marking/marking.h"
 #include "dataplane/packet.h"
 
-struct pl_dp_books {
+struct pl_dp_account {
 	uint64_t in, made, out, consumed, dropped[PL_DP_DROP_MAX];
 };
 
@@ -157,7 +157,7 @@ void pl_dp_pipeline_mac(struct pl_dp_pipeline *p, unsigned int number, uint64_t 
 
 /* ---- reading ---- */
 
-const struct pl_dp_books *pl_dp_pipeline_books(
+const struct pl_dp_account *pl_dp_pipeline_account(
 	const struct pl_dp_pipeline *p, enum pl_dp_stage stage);
 
 /* Calls each() for every entry of a table, in the order of adding, with its text and counters.

@@ -116,7 +116,7 @@ struct pl_dp_pipeline {
 	uint64_t serial;
 	struct pl_dp_cells_state *shared; /* register of the extern that is being created */
 	bool hashes;                      /* an action or key uses the flow hash */
-	struct pl_dp_books books[PL_DP_STAGES];
+	struct pl_dp_account account[PL_DP_STAGES];
 	struct pl_dp_own *own;         /* NULL: the ports have no addresses */
 	struct pl_dp_marking *marking; /* NULL: no measurement points */
 	/* Actions to call for drops; rebuilt by every change. */

@@ -86,9 +86,9 @@ static void ingress(struct bench *b, const struct frame *f, uint16_t port, uint6
 	pl_dp_pipeline_ingress(b->p, &pkt, 1);
 }
 
-static void books_agree(const struct bench *b, enum pl_dp_stage stage)
+static void account_agree(const struct bench *b, enum pl_dp_stage stage)
 {
-	const struct pl_dp_books *k = pl_dp_pipeline_books(b->p, stage);
+	const struct pl_dp_account *k = pl_dp_pipeline_account(b->p, stage);
 	uint64_t sum = k->out + k->consumed;
 
 	for (unsigned int i = 0; i < PL_DP_DROP_MAX; i++)
@@ -318,7 +318,7 @@ static void test_route(void)
 	f = packet_to("\x0a\7\7\7", 64, 86);
 	ingress(&b, &f, 1, 1);
 	eq(b.drops[PL_DP_DROP_PORT], 1);
-	books_agree(&b, PL_DP_INGRESS);
+	account_agree(&b, PL_DP_INGRESS);
 	done(&b);
 }
 
@@ -498,7 +498,7 @@ static void test_actions(void)
 	/* All packets but those of goto (2), stop (1), drops (3 + 1). */
 	ok(cells[2][0] == 1 + 1 + 800 + 3 + 1 + 1 + 1, "%" PRIu64 " passed the second table",
 		cells[2][0]);
-	books_agree(&b, PL_DP_INGRESS);
+	account_agree(&b, PL_DP_INGRESS);
 	done(&b);
 }
 
@@ -826,8 +826,8 @@ static void test_extern(void)
 		-EINVAL, "%s", diag.text);
 	eq(change(&b, &(struct pl_dp_change){ PL_DP_DELETE, "t", "l4.dst=1" }, 1, &bad, &diag), 0);
 	eq(probe.alive, 2, "what an entry had goes with it");
-	eq(pl_dp_pipeline_books(b.p, PL_DP_INGRESS)->consumed, 1);
-	books_agree(&b, PL_DP_INGRESS);
+	eq(pl_dp_pipeline_account(b.p, PL_DP_INGRESS)->consumed, 1);
+	account_agree(&b, PL_DP_INGRESS);
 	pl_dp_packet_free(probe.kept);
 	done(&b);
 	eq(probe.alive, 0);
@@ -872,7 +872,7 @@ static void test_hostile(void)
 	eq(sums, 0, "of %" PRIu64 " frames that came whole, none with a wrong checksum", whole);
 	ok(outs > 1000 && b.drops[PL_DP_DROP_MALFORMED] > 1000,
 		"%" PRIu64 " came out, %u malformed", outs, b.drops[PL_DP_DROP_MALFORMED]);
-	books_agree(&b, PL_DP_INGRESS);
+	account_agree(&b, PL_DP_INGRESS);
 	done(&b);
 }
 

@@ -25,7 +25,7 @@ struct class
 	struct exact shaped;
 	uint64_t burst_ns;
 	uint32_t quantum;
-	struct pl_dp_queue_books books;
+	struct pl_dp_queue_account account;
 };
 
 struct pl_dp_port {
@@ -46,11 +46,11 @@ struct pl_dp_port {
 const struct pl_stats pl_dp_queue_stats = {
 	.rows =
 		(const struct pl_stat[]){
-#define PL_STAT(...) PL_STAT_ROW(struct pl_dp_queue_books, __VA_ARGS__)
+#define PL_STAT(...) PL_STAT_ROW(struct pl_dp_queue_account, __VA_ARGS__)
 #include "dataplane/queue_stats.def"
 #undef PL_STAT
 		},
-	.n = sizeof(struct pl_dp_queue_books) / sizeof(uint64_t),
+	.n = sizeof(struct pl_dp_queue_account) / sizeof(uint64_t),
 };
 
 static void add_time(struct exact *t, uint64_t bytes, uint64_t rate_bps)
@@ -171,7 +171,7 @@ const struct pl_dp_port_cfg *pl_dp_port_get(const struct pl_dp_port *p)
 }
 
 /* Marks an ECN-capable packet CE and updates an IPv4 header's checksum (RFC 1624). */
-static void mark(struct pl_dp_packet *pkt, struct pl_dp_queue_books *books)
+static void mark(struct pl_dp_packet *pkt, struct pl_dp_queue_account *account)
 {
 	const struct pl_dp_headers *h = &pkt->headers;
 	uint8_t *ip;
@@ -179,22 +179,22 @@ static void mark(struct pl_dp_packet *pkt, struct pl_dp_queue_books *books)
 
 	if ((h->ip_version != 4 && h->ip_version != 6) || h->l3 >= pkt->len ||
 		pkt->len - h->l3 < (h->ip_version == 4 ? 20 : 40)) {
-		books->not_capable++;
+		account->not_capable++;
 		return;
 	}
 	ip = pkt->data + h->l3;
 	if (h->ip_version == 6) {
 		/* Traffic class: bits 4 to 11 of the header, ECN its last two (RFC 8200 3). */
 		if ((ip[1] & 0x30) == 0) {
-			books->not_capable++;
+			account->not_capable++;
 		} else if ((ip[1] & 0x30) != 0x30) {
 			ip[1] |= 0x30;
-			books->marked++;
+			account->marked++;
 		}
 		return;
 	}
 	if ((ip[1] & 3) == 0) {
-		books->not_capable++;
+		account->not_capable++;
 		return;
 	}
 	if ((ip[1] & 3) == 3)
@@ -208,60 +208,60 @@ static void mark(struct pl_dp_packet *pkt, struct pl_dp_queue_books *books)
 	sum = (sum & 0xffff) + (sum >> 16);
 	ip[10] = (uint8_t)(~sum >> 8);
 	ip[11] = (uint8_t)~sum;
-	books->marked++;
+	account->marked++;
 }
 
 /* Returns the counter of the limit that the packet exceeds; NULL: it fits. */
 static uint64_t *refuses(struct pl_dp_port *p, unsigned int queue, uint32_t len)
 {
 	const struct pl_dp_class_cfg *c = &p->cfg.classes[queue];
-	struct pl_dp_queue_books *books = &p->classes[queue].books;
+	struct pl_dp_queue_account *account = &p->classes[queue].account;
 
-	if (c->limit_bytes != 0 && books->held_bytes + len > c->limit_bytes)
-		return &books->dropped_bytes_limit;
-	if (c->limit_packets != 0 && books->held_packets >= c->limit_packets)
-		return &books->dropped_packets_limit;
+	if (c->limit_bytes != 0 && account->held_bytes + len > c->limit_bytes)
+		return &account->dropped_bytes_limit;
+	if (c->limit_packets != 0 && account->held_packets >= c->limit_packets)
+		return &account->dropped_packets_limit;
 	if (p->cfg.limit_bytes != 0 && p->held_bytes + len > p->cfg.limit_bytes)
-		return &books->dropped_port_limit;
+		return &account->dropped_port_limit;
 	return NULL;
 }
 
 bool pl_dp_port_enqueue(struct pl_dp_port *p, struct pl_dp_packet *pkt, uint64_t now_ns)
 {
 	struct class *class;
-	struct pl_dp_queue_books *books;
+	struct pl_dp_queue_account *account;
 	uint64_t *refused;
 
 	if (pkt->queue >= p->cfg.n_classes) {
 		pkt->queue = 0;
-		p->classes[0].books.other_class++;
+		p->classes[0].account.other_class++;
 	}
 	class = &p->classes[pkt->queue];
-	books = &class->books;
-	pkt->depth_bytes = (uint32_t)books->held_bytes;
-	pkt->depth_packets = (uint32_t)books->held_packets;
+	account = &class->account;
+	pkt->depth_bytes = (uint32_t)account->held_bytes;
+	pkt->depth_packets = (uint32_t)account->held_packets;
 	pkt->queued_ns = now_ns;
-	books->in_packets++;
-	books->in_bytes += pkt->len;
+	account->in_packets++;
+	account->in_bytes += pkt->len;
 	refused = refuses(p, pkt->queue, pkt->len);
 	if (refused != NULL) {
 		++*refused;
-		books->dropped_bytes += pkt->len;
+		account->dropped_bytes += pkt->len;
 		pkt->drop = PL_DP_DROP_QUEUE;
 		return false;
 	}
 	if (p->cfg.classes[pkt->queue].ecn_bytes != 0 &&
 		pkt->depth_bytes >= p->cfg.classes[pkt->queue].ecn_bytes)
-		mark(pkt, books);
+		mark(pkt, account);
 	pkt->next = NULL;
 	*class->tail = pkt;
 	class->tail = &pkt->next;
-	books->held_packets++;
-	books->held_bytes += pkt->len;
-	if (books->held_packets > books->peak_packets)
-		books->peak_packets = books->held_packets;
-	if (books->held_bytes > books->peak_bytes)
-		books->peak_bytes = books->held_bytes;
+	account->held_packets++;
+	account->held_bytes += pkt->len;
+	if (account->held_packets > account->peak_packets)
+		account->peak_packets = account->held_packets;
+	if (account->held_bytes > account->peak_bytes)
+		account->peak_bytes = account->held_bytes;
 	p->held_packets++;
 	p->held_bytes += pkt->len;
 	return true;
@@ -416,14 +416,14 @@ static void take_out(struct pl_dp_port *p, struct class *class)
 		class->deficit = class->deficit < 0 ? class->deficit : 0;
 	}
 	pkt->next = NULL;
-	class->books.held_packets--;
-	class->books.held_bytes -= pkt->len;
+	class->account.held_packets--;
+	class->account.held_bytes -= pkt->len;
 	p->held_packets--;
 	p->held_bytes -= pkt->len;
 }
 
 /* Charges the port and the class's shaper for a packet whose sending began now. */
-static void account(struct pl_dp_port *p, unsigned int queue, uint64_t bytes, uint64_t now_ns)
+static void note_leave(struct pl_dp_port *p, unsigned int queue, uint64_t bytes, uint64_t now_ns)
 {
 	const struct pl_dp_class_cfg *cfg = &p->cfg.classes[queue];
 	struct class *class = &p->classes[queue];
@@ -458,15 +458,15 @@ struct pl_dp_packet *pl_dp_port_dequeue(struct pl_dp_port *p, uint64_t now_ns)
 	class = &p->classes[queue];
 	pkt = class->head;
 	pkt->tx_util = util_of(p, now_ns);
-	account(p, (unsigned int)queue, (uint64_t)pkt->len + p->cfg.overhead_bytes, now_ns);
+	note_leave(p, (unsigned int)queue, (uint64_t)pkt->len + p->cfg.overhead_bytes, now_ns);
 	take_out(p, class);
 	pkt->out_ns = p->busy.ns;
 	residence = pkt->out_ns - pkt->queued_ns;
-	class->books.out_packets++;
-	class->books.out_bytes += pkt->len;
-	class->books.residence_ns += residence;
-	if (residence > class->books.residence_max_ns)
-		class->books.residence_max_ns = residence;
+	class->account.out_packets++;
+	class->account.out_bytes += pkt->len;
+	class->account.residence_ns += residence;
+	if (residence > class->account.residence_max_ns)
+		class->account.residence_max_ns = residence;
 	p->last = class;
 	return pkt;
 }
@@ -481,13 +481,13 @@ uint64_t pl_dp_port_grew(struct pl_dp_port *p, int32_t bytes)
 		return p->busy.ns;
 	rate = p->cfg.classes[class - p->classes].rate_bps;
 	if (bytes > 0) {
-		class->books.grown_bytes += n;
+		class->account.grown_bytes += n;
 		if (p->cfg.rate_bps != 0)
 			add_time(&p->busy, n, p->cfg.rate_bps);
 		if (rate != 0)
 			add_time(&class->shaped, n, rate);
 	} else {
-		class->books.shrunk_bytes += n;
+		class->account.shrunk_bytes += n;
 		if (p->cfg.rate_bps != 0)
 			take_time(&p->busy, n, p->cfg.rate_bps);
 		if (rate != 0)
@@ -508,8 +508,8 @@ struct pl_dp_packet *pl_dp_port_flush(struct pl_dp_port *p)
 		while (class->head != NULL) {
 			struct pl_dp_packet *pkt = class->head;
 
-			class->books.flushed++;
-			class->books.flushed_bytes += pkt->len;
+			class->account.flushed++;
+			class->account.flushed_bytes += pkt->len;
 			take_out(p, class);
 			pkt->drop = PL_DP_DROP_PORT;
 			*end = pkt;
@@ -537,7 +537,7 @@ uint32_t pl_dp_port_held(const struct pl_dp_port *p)
 	return p->held_packets;
 }
 
-const struct pl_dp_queue_books *pl_dp_port_books(const struct pl_dp_port *p, unsigned int queue)
+const struct pl_dp_queue_account *pl_dp_port_account(const struct pl_dp_port *p, unsigned int queue)
 {
-	return queue < p->cfg.n_classes ? &p->classes[queue].books : NULL;
+	return queue < p->cfg.n_classes ? &p->classes[queue].account : NULL;
 }

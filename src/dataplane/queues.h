@@ -45,7 +45,7 @@ struct pl_dp_port_cfg {
 };
 
 /* Counters; at every time in = out + dropped_* + flushed + held, in packets and in bytes. */
-struct pl_dp_queue_books {
+struct pl_dp_queue_account {
 #define PL_STAT PL_STAT_MEMBER
 #include "dataplane/queue_stats.def"
 #undef PL_STAT
@@ -95,4 +95,5 @@ void pl_dp_port_clock_set(struct pl_dp_port *p, uint64_t step_ns);
 
 /* Returns the number of packets in all queues. */
 uint32_t pl_dp_port_held(const struct pl_dp_port *p);
-const struct pl_dp_queue_books *pl_dp_port_books(const struct pl_dp_port *p, unsigned int queue);
+const struct pl_dp_queue_account *pl_dp_port_account(
+	const struct pl_dp_port *p, unsigned int queue);

@@ -41,7 +41,7 @@ static bool put(struct pl_dp_port *p, uint32_t len, uint8_t queue, uint64_t now_
 	return false;
 }
 
-static uint64_t dropped(const struct pl_dp_queue_books *b)
+static uint64_t dropped(const struct pl_dp_queue_account *b)
 {
 	return b->dropped_bytes_limit + b->dropped_packets_limit + b->dropped_port_limit;
 }
@@ -49,7 +49,7 @@ static uint64_t dropped(const struct pl_dp_queue_books *b)
 static bool closed(const struct pl_dp_port *p)
 {
 	for (unsigned int i = 0; i < pl_dp_port_get(p)->n_classes; i++) {
-		const struct pl_dp_queue_books *b = pl_dp_port_books(p, i);
+		const struct pl_dp_queue_account *b = pl_dp_port_account(p, i);
 
 		if (b->in_packets != b->out_packets + dropped(b) + b->flushed + b->held_packets ||
 			b->in_bytes !=
@@ -80,7 +80,7 @@ static void test_refused(void)
 	}
 	p = port(&(struct pl_dp_port_cfg){ .n_classes = 2 });
 	eq(pl_dp_port_set(p, &(struct pl_dp_port_cfg){ .n_classes = 1 }, &diag), -EINVAL);
-	ok(pl_dp_port_books(p, 2) == NULL, "no third class");
+	ok(pl_dp_port_account(p, 2) == NULL, "no third class");
 	pl_dp_port_free(p);
 }
 
@@ -90,7 +90,7 @@ static void test_limits(void)
 		.rate_bps = 8 * SECOND,
 		.limit_bytes = 1000,
 		.classes = { { .limit_bytes = 300 }, { .limit_packets = 2 } } });
-	const struct pl_dp_queue_books *b;
+	const struct pl_dp_queue_account *b;
 	struct pl_dp_packet *pkt;
 
 	ok(put(p, 100, 0, 0) && put(p, 200, 0, 0), "class 0 to its limit");
@@ -103,15 +103,15 @@ static void test_limits(void)
 	eq(pkt->depth_bytes, 580);
 	eq(pkt->depth_packets, 1);
 	pl_dp_packet_free(pkt);
-	b = pl_dp_port_books(p, 0);
+	b = pl_dp_port_account(p, 0);
 	ok(b->dropped_bytes_limit == 1 && b->dropped_bytes == 1 && dropped(b) == 1, "by bytes");
-	b = pl_dp_port_books(p, 1);
+	b = pl_dp_port_account(p, 1);
 	ok(b->dropped_packets_limit == 1 && dropped(b) == 1, "by packets");
-	b = pl_dp_port_books(p, 2);
+	b = pl_dp_port_account(p, 2);
 	ok(b->dropped_port_limit == 1 && dropped(b) == 1, "by the port");
-	ok(closed(p), "books are closed");
-	eq(pl_dp_port_books(p, 0)->peak_bytes, 300);
-	eq(pl_dp_port_books(p, 0)->peak_packets, 2);
+	ok(closed(p), "the account agrees");
+	eq(pl_dp_port_account(p, 0)->peak_bytes, 300);
+	eq(pl_dp_port_account(p, 0)->peak_packets, 2);
 
 	/* A class that does not exist is class 0. */
 	pkt = pl_dp_port_dequeue(p, 0);
@@ -120,7 +120,7 @@ static void test_limits(void)
 	pl_dp_packet_free(pkt);
 	ok(pl_dp_port_dequeue(p, 579) == NULL, "busy until its last bit");
 	ok(!put(p, 1, 7, 580), "class 7 is class 0, which is full");
-	eq(pl_dp_port_books(p, 0)->other_class, 1);
+	eq(pl_dp_port_account(p, 0)->other_class, 1);
 	for (unsigned int n = 0; (pkt = pl_dp_port_flush(p)) != NULL; n++) {
 		while (pkt != NULL) {
 			struct pl_dp_packet *next = pkt->next;
@@ -131,8 +131,8 @@ static void test_limits(void)
 			pkt = next;
 		}
 	}
-	eq(pl_dp_port_books(p, 0)->flushed, 2);
-	ok(closed(p), "books are closed");
+	eq(pl_dp_port_account(p, 0)->flushed, 2);
+	ok(closed(p), "the account agrees");
 	eq(pl_dp_port_next(p), PL_DP_NEVER);
 	pl_dp_port_free(p);
 	eq(pl_dp_pool_alive(pool), 0);
@@ -184,7 +184,7 @@ static void saturate(struct pl_dp_port *p, uint32_t mask, const uint32_t *least,
 		struct pl_dp_packet *pkt;
 
 		for (uint8_t i = 0; i < PL_DP_CLASSES_MAX; i++) {
-			while ((mask >> i & 1) != 0 && pl_dp_port_books(p, i)->held_packets < 4)
+			while ((mask >> i & 1) != 0 && pl_dp_port_account(p, i)->held_packets < 4)
 				put(p,
 					least[i] +
 						(uint32_t)pl_rng_below(rng, most[i] - least[i] + 1),
@@ -286,7 +286,7 @@ static void test_weights(void)
 				worst = off;
 		}
 		ok(worst < 0.01, "weights %u: off by %g", c, worst);
-		ok(closed(p), "books are closed");
+		ok(closed(p), "the account agrees");
 		pl_dp_port_free(p);
 	}
 }
@@ -304,7 +304,7 @@ static void test_weights_of_grown(void)
 		struct pl_dp_packet *pkt;
 
 		for (uint8_t i = 0; i < 2; i++) {
-			while (pl_dp_port_books(p, i)->held_packets < 4)
+			while (pl_dp_port_account(p, i)->held_packets < 4)
 				put(p, 100, i, now);
 		}
 		now = pl_dp_port_next(p);
@@ -386,7 +386,7 @@ static void test_ecn(void)
 		for (unsigned int ecn = 0; ecn < 4; ecn++) {
 			struct pl_dp_port_cfg cfg = { .n_classes = 1 };
 			struct pl_dp_port *p;
-			const struct pl_dp_queue_books *b;
+			const struct pl_dp_queue_account *b;
 			struct pl_dp_packet *pkt;
 			uint8_t *ip;
 			uint32_t sum;
@@ -422,7 +422,7 @@ static void test_ecn(void)
 				"the rest of the byte");
 			if (version == 4)
 				eq(pl_checksum_fold(pl_checksum_add(0, ip, 20)), 0, "its checksum");
-			b = pl_dp_port_books(p, 0);
+			b = pl_dp_port_account(p, 0);
 			eq(b->marked, ecn == 1 || ecn == 2);
 			eq(b->not_capable, ecn == 0);
 			pl_dp_packet_free(pkt);
@@ -479,7 +479,7 @@ static void test_set(void)
 	pkt = pl_dp_port_dequeue(p, 1000);
 	eq(pkt->out_ns, 9000);
 	pl_dp_packet_free(pkt);
-	ok(closed(p), "books are closed");
+	ok(closed(p), "the account agrees");
 	pl_dp_port_free(p);
 	eq(pl_dp_pool_alive(pool), 0);
 }
@@ -543,7 +543,7 @@ static void test_later(void)
 	pl_dp_packet_free(pkt);
 	eq(pl_dp_port_next(p), 5000);
 	pl_dp_packet_free(pl_dp_port_dequeue(p, 5000));
-	eq(pl_dp_port_books(p, 1)->residence_max_ns, 100);
+	eq(pl_dp_port_account(p, 1)->residence_max_ns, 100);
 	pl_dp_port_free(p);
 }
 
@@ -569,8 +569,8 @@ static void test_clock_set(void)
 	pl_dp_packet_free(pl_dp_port_dequeue(p, 50 * SECOND + 1200));
 	eq(pl_dp_port_next(p), 50 * SECOND + 11000, "class 1 at its rate");
 	pl_dp_packet_free(pl_dp_port_dequeue(p, 50 * SECOND + 11000));
-	eq(pl_dp_port_books(p, 0)->residence_max_ns, 300);
-	eq(pl_dp_port_books(p, 1)->residence_max_ns, 10100);
+	eq(pl_dp_port_account(p, 0)->residence_max_ns, 300);
+	eq(pl_dp_port_account(p, 1)->residence_max_ns, 10100);
 	pl_dp_port_free(p);
 }
 

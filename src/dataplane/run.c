@@ -18,7 +18,7 @@ enum {
 static void finish_drop(
 	struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, const struct pl_dp_call *call)
 {
-	p->books[call->stage].dropped[pkt->drop]++;
+	p->account[call->stage].dropped[pkt->drop]++;
 	for (size_t i = 0; i < p->n_watchers; i++)
 		p->watchers[i].ext->dropped(p->watchers[i].state, pkt, call);
 	if (p->own != NULL)
@@ -62,7 +62,7 @@ static void send(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, const struc
 		finish_drop(p, pkt, call);
 		return;
 	}
-	p->books[call->stage].out++;
+	p->account[call->stage].out++;
 	if (p->marking != NULL && call->stage == PL_DP_EGRESS)
 		pl_dp_marking_out(p->marking, pkt, call);
 	p->ops.out(p->ops.arg, pkt, call->stage);
@@ -74,9 +74,9 @@ static void send_copy(struct pl_dp_pipeline *p, const struct pl_dp_packet *pkt, 
 {
 	struct pl_dp_packet *copy = pl_dp_packet_clone(pkt);
 
-	p->books[call->stage].made++;
+	p->account[call->stage].made++;
 	if (copy == NULL) {
-		p->books[call->stage].dropped[PL_DP_DROP_MEMORY]++;
+		p->account[call->stage].dropped[PL_DP_DROP_MEMORY]++;
 		return;
 	}
 	copy->out_port = port;
@@ -111,8 +111,8 @@ static void mirror(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, uint16_t 
 	/* A copy made in egress has not been queued yet. */
 	ingress.stage = PL_DP_INGRESS;
 	if (pkt->copies == PL_DP_COPIES_MAX) {
-		p->books[PL_DP_INGRESS].made++;
-		p->books[PL_DP_INGRESS].dropped[PL_DP_DROP_LOOP]++;
+		p->account[PL_DP_INGRESS].made++;
+		p->account[PL_DP_INGRESS].dropped[PL_DP_DROP_LOOP]++;
 		return;
 	}
 	pkt->copies++;
@@ -136,7 +136,7 @@ void pl_dp_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uint16_
 	pkt->own = true;
 	pkt->out_port = port <= PL_DP_PORTS_MAX ? port : 0;
 	ingress.stage = PL_DP_INGRESS;
-	p->books[PL_DP_INGRESS].made++;
+	p->account[PL_DP_INGRESS].made++;
 	send(p, pkt, &ingress);
 }
 
@@ -367,7 +367,7 @@ static void pass_all(
 	if (next == DROPPED)
 		finish_drop(p, pkt, call);
 	else if (next == TAKEN)
-		p->books[call->stage].consumed++;
+		p->account[call->stage].consumed++;
 	else if (pkt->out_port == PL_DP_PORT_FLOOD)
 		flood(p, pkt, call);
 	else
@@ -383,7 +383,7 @@ static bool taken(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, const stru
 	if (end == PL_DP_OWN_DROPPED) {
 		finish_drop(p, pkt, call);
 	} else if (end == PL_DP_OWN_ANSWERED) {
-		p->books[PL_DP_INGRESS].consumed++;
+		p->account[PL_DP_INGRESS].consumed++;
 		if (p->ops.answered != NULL)
 			p->ops.answered(p->ops.arg, pkt);
 		pl_dp_packet_free(pkt);
@@ -402,7 +402,7 @@ void pl_dp_pipeline_ingress(struct pl_dp_pipeline *p, struct pl_dp_packet *const
 			pl_prefetch(pkts[i + 4]);
 		if (i + 2 < n)
 			pl_prefetch(pkts[i + 2]->data);
-		p->books[PL_DP_INGRESS].in++;
+		p->account[PL_DP_INGRESS].in++;
 		call.now_ns = pkt->in_ns;
 		pkt->out_port = 0;
 		pkt->copies = 0;
@@ -425,7 +425,7 @@ void pl_dp_pipeline_egress(struct pl_dp_pipeline *p, struct pl_dp_packet *const 
 	struct pl_dp_call call = { .pipeline = p, .stage = PL_DP_EGRESS };
 
 	for (size_t i = 0; i < n; i++) {
-		p->books[PL_DP_EGRESS].in++;
+		p->account[PL_DP_EGRESS].in++;
 		call.now_ns = pkts[i]->out_ns;
 		if (p->marking != NULL)
 			pl_dp_marking_turn(p->marking, &call);
@@ -437,6 +437,6 @@ void pl_dp_pipeline_dropped(struct pl_dp_pipeline *p, struct pl_dp_packet *pkt, 
 {
 	const struct pl_dp_call call = { .pipeline = p, .stage = PL_DP_EGRESS, .now_ns = now_ns };
 
-	p->books[PL_DP_EGRESS].in++;
+	p->account[PL_DP_EGRESS].in++;
 	finish_drop(p, pkt, &call);
 }

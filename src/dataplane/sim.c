@@ -15,11 +15,11 @@
 const struct pl_stats pl_dp_flow_stats = {
 	.rows =
 		(const struct pl_stat[]){
-#define PL_STAT(...) PL_STAT_ROW(struct pl_dp_flow_books, __VA_ARGS__)
+#define PL_STAT(...) PL_STAT_ROW(struct pl_dp_flow_account, __VA_ARGS__)
 #include "dataplane/flow_stats.def"
 #undef PL_STAT
 		},
-	.n = sizeof(struct pl_dp_flow_books) / sizeof(uint64_t),
+	.n = sizeof(struct pl_dp_flow_account) / sizeof(uint64_t),
 };
 
 int pl_dp_sim_new(struct pl_dp_sim **ret, const struct pl_dp_sim_cfg *cfg)
@@ -281,25 +281,25 @@ static void drop(struct pl_dp_sim *s, unsigned int node, struct pl_dp_packet *pk
 
 void pl_dp_sim_dropped(struct pl_dp_sim *s, unsigned int node, const struct pl_dp_packet *pkt)
 {
-	s->books.dropped[pkt->drop < PL_DP_DROP_MAX ? pkt->drop : 0]++;
+	s->account.dropped[pkt->drop < PL_DP_DROP_MAX ? pkt->drop : 0]++;
 	trace_dropped(s, node, pkt);
 }
 
 /* Returns the packet's flow; NULL: it has none, or a node created it. */
-static struct pl_dp_flow_books *flow_of(struct pl_dp_sim *s, const struct pl_dp_packet *pkt)
+static struct pl_dp_flow_account *flow_of(struct pl_dp_sim *s, const struct pl_dp_packet *pkt)
 {
 	if (pkt->flow == 0 || pkt->flow > s->n_flows || trace_of(pkt) == NULL)
 		return NULL;
-	return &s->flows[pkt->flow - 1].books;
+	return &s->flows[pkt->flow - 1].account;
 }
 
 void pl_dp_sim_send(struct pl_dp_sim *s, unsigned int host, struct pl_dp_packet *pkt)
 {
-	struct pl_dp_flow_books *f;
+	struct pl_dp_flow_account *f;
 
 	pkt->born_ns = s->now;
 	pkt->out_port = HOST_PORT;
-	s->books.sent++;
+	s->account.sent++;
 	trace_begin(s, pkt);
 	f = flow_of(s, pkt);
 	if (f != NULL) {
@@ -321,7 +321,7 @@ void pl_dp_sim_out(struct pl_dp_sim *s, unsigned int node, struct pl_dp_packet *
 
 	if (trace_of(pkt) == NULL) {
 		pkt->flow = 0;
-		s->books.made++;
+		s->account.made++;
 	}
 	if (p == NULL || p->link == NO_LINK) {
 		pkt->drop = PL_DP_DROP_PORT;
@@ -360,7 +360,7 @@ void pl_dp_sim_wire(struct pl_dp_sim *s, unsigned int node, struct pl_dp_packet 
 	p->sending = NULL;
 	l = &s->links[p->link];
 	if (!pl_dp_link_send(l->link, pkt, last_bit_ns, &copy)) {
-		s->books.dropped[PL_DP_DROP_LINK]++;
+		s->account.dropped[PL_DP_DROP_LINK]++;
 		trace_lost(s, l, pkt);
 		pl_dp_packet_free(pkt);
 		return;
@@ -395,9 +395,9 @@ static void port_turn(struct pl_dp_sim *s, uint32_t index)
 
 void pl_dp_sim_arrived(struct pl_dp_sim *s, const struct pl_dp_packet *pkt)
 {
-	struct pl_dp_flow_books *f = flow_of(s, pkt);
+	struct pl_dp_flow_account *f = flow_of(s, pkt);
 
-	s->books.delivered++;
+	s->account.delivered++;
 	if (f != NULL) {
 		uint64_t took = s->now - pkt->born_ns,
 			 *highest = &s->flows[pkt->flow - 1].highest[pkt->serial >> 63];
@@ -473,7 +473,7 @@ void pl_dp_sim_run(struct pl_dp_sim *s, uint64_t until_ns)
 		const struct sim_thing t = s->things[thing];
 
 		s->now = at;
-		s->books.events++;
+		s->account.events++;
 		pl_dp_agenda_set(&s->agenda, thing, PL_DP_AGENDA_NEVER);
 		switch (t.kind) {
 		case THING_PORT:
@@ -502,9 +502,9 @@ uint32_t pl_dp_sim_flows(const struct pl_dp_sim *s)
 	return s->n_flows;
 }
 
-const struct pl_dp_flow_books *pl_dp_sim_flow_books(const struct pl_dp_sim *s, uint32_t flow)
+const struct pl_dp_flow_account *pl_dp_sim_flow_account(const struct pl_dp_sim *s, uint32_t flow)
 {
-	return flow != 0 && flow <= s->n_flows ? &s->flows[flow - 1].books : NULL;
+	return flow != 0 && flow <= s->n_flows ? &s->flows[flow - 1].account : NULL;
 }
 
 const struct pl_dp_link *pl_dp_sim_link_at(const struct pl_dp_sim *s, unsigned int link)
@@ -520,7 +520,7 @@ const struct pl_dp_port *pl_dp_sim_port_at(
 	return p != NULL ? p->port : NULL;
 }
 
-const struct pl_dp_sim_books *pl_dp_sim_books(const struct pl_dp_sim *s)
+const struct pl_dp_sim_account *pl_dp_sim_account(const struct pl_dp_sim *s)
 {
-	return &s->books;
+	return &s->account;
 }

@@ -147,10 +147,10 @@ struct pl_dp_sim_watch {
 /* Sets the only watcher, from now on; NULL: none. */
 void pl_dp_sim_set_watch(struct pl_dp_sim *s, const struct pl_dp_sim_watch *watch);
 
-/* ---- books ---- */
+/* ---- account ---- */
 
 /* Counters of a flow; at every time sent + copied = delivered + dropped + lost + under way. */
-struct pl_dp_flow_books {
+struct pl_dp_flow_account {
 #define PL_STAT PL_STAT_MEMBER
 #include "dataplane/flow_stats.def"
 #undef PL_STAT
@@ -160,13 +160,13 @@ extern const struct pl_stats pl_dp_flow_stats;
 /* Adds a flow. Numbers begin at 1. -ENOMEM. */
 int pl_dp_sim_flow(struct pl_dp_sim *s, uint32_t *ret_flow);
 uint32_t pl_dp_sim_flows(const struct pl_dp_sim *s);
-const struct pl_dp_flow_books *pl_dp_sim_flow_books(const struct pl_dp_sim *s, uint32_t flow);
+const struct pl_dp_flow_account *pl_dp_sim_flow_account(const struct pl_dp_sim *s, uint32_t flow);
 const struct pl_dp_link *pl_dp_sim_link_at(const struct pl_dp_sim *s, unsigned int link);
 /* Returns a port, or NULL. */
 const struct pl_dp_port *pl_dp_sim_port_at(
 	const struct pl_dp_sim *s, unsigned int node, unsigned int number);
 
-struct pl_dp_sim_books {
+struct pl_dp_sim_account {
 	uint64_t events;                  /* steps of the simulation */
 	uint64_t sent, delivered;         /* packets sent by hosts, and delivered to hosts and
 					   * answering nodes; copies and packets that nodes made are
@@ -175,4 +175,4 @@ struct pl_dp_sim_books {
 	uint64_t dropped[PL_DP_DROP_MAX]; /* by nodes and on links, by enum pl_dp_drop */
 	uint64_t untraced;                /* packets without truth, for want of memory */
 };
-const struct pl_dp_sim_books *pl_dp_sim_books(const struct pl_dp_sim *s);
+const struct pl_dp_sim_account *pl_dp_sim_account(const struct pl_dp_sim *s);

@@ -50,7 +50,7 @@ struct sim_node {
 };
 
 struct sim_flow {
-	struct pl_dp_flow_books books;
+	struct pl_dp_flow_account account;
 	uint64_t highest[2]; /* highest serial that arrived, of each direction */
 };
 
@@ -76,7 +76,7 @@ struct pl_dp_sim {
 	uint32_t n_things, n_nodes, n_ports, n_links, n_flows;
 	struct pl_dp_trace *free, *all;
 	uint64_t traces; /* last id given */
-	struct pl_dp_sim_books books;
+	struct pl_dp_sim_account account;
 	struct pl_dp_sim_watch watch;
 };
 

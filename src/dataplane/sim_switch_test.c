@@ -48,7 +48,7 @@ static void test_answers(void)
 		.dst = pl_addr_v4((const uint8_t[]){ 10, 0, 0, 9 }),
 		.proto = PL_IP_ICMP,
 		.sport = 8 };
-	const struct pl_dp_flow_books *books;
+	const struct pl_dp_flow_account *account;
 	struct pl_dp_program program;
 	struct pl_dp_sim_switch *w;
 	struct pl_diag diag = { .text = "" };
@@ -78,11 +78,11 @@ static void test_answers(void)
 		pl_dp_sim_send(sim, node, pkt);
 	}
 	pl_dp_sim_run(sim, UINT64_C(1000000000));
-	books = pl_dp_sim_flow_books(sim, flow);
+	account = pl_dp_sim_flow_account(sim, flow);
 	eq(received, PACKETS, "an answer to each");
-	eq(books->sent, PACKETS);
-	eq(books->delivered, PACKETS, "what was answered arrived");
-	eq(pl_dp_sim_books(sim)->delivered, 2 * PACKETS, "and the answers did");
+	eq(account->sent, PACKETS);
+	eq(account->delivered, PACKETS, "what was answered arrived");
+	eq(pl_dp_sim_account(sim)->delivered, 2 * PACKETS, "and the answers did");
 	eq(paths, PACKETS, "a path of each is told");
 	eq(dropped_paths, 0, "of none as dropped");
 	pl_dp_sim_switch_free(w);
@@ -119,7 +119,7 @@ static void run(uint64_t rate_bps)
 	struct pl_dp_program program;
 	struct pl_dp_sim_switch *w;
 	struct pl_diag diag = { .text = "" };
-	const struct pl_dp_books *in, *out;
+	const struct pl_dp_account *in, *out;
 	struct pl_dp_sim *sim;
 	unsigned int hosts[2], l;
 
@@ -142,8 +142,8 @@ static void run(uint64_t rate_bps)
 		send_one(sim, hosts[0], i);
 	pl_dp_sim_run(sim, UINT64_C(1000000000));
 	eq(pl_dp_sim_now(sim), UINT64_C(1000000000), "time goes on");
-	in = pl_dp_pipeline_books(pl_dp_sim_switch_pipeline(w), PL_DP_INGRESS);
-	out = pl_dp_pipeline_books(pl_dp_sim_switch_pipeline(w), PL_DP_EGRESS);
+	in = pl_dp_pipeline_account(pl_dp_sim_switch_pipeline(w), PL_DP_INGRESS);
+	out = pl_dp_pipeline_account(pl_dp_sim_switch_pipeline(w), PL_DP_EGRESS);
 	eq(received, 5 * PACKETS, "each packet arrives with four copies of copies");
 	eq(in->dropped[PL_DP_DROP_LOOP], PACKETS, "the one that is too many is counted");
 	eq(in->in + in->made, in->out + in->dropped[PL_DP_DROP_LOOP], "accounts agree");

@@ -196,7 +196,7 @@ static uint32_t add(struct pl_dp_flow_cfg cfg)
 
 static bool flow_closed(uint32_t flow, uint64_t under_way)
 {
-	const struct pl_dp_flow_books *b = pl_dp_sim_flow_books(net->sim, flow);
+	const struct pl_dp_flow_account *b = pl_dp_sim_flow_account(net->sim, flow);
 
 	return b->sent + b->copied == b->delivered + b->dropped + b->lost + under_way;
 }
@@ -206,7 +206,7 @@ static void test_one(void)
 {
 	struct pl_dp_flow_cfg flow;
 	struct pl_dp_port_cfg middle = { .n_classes = 1, .rate_bps = 80000000 };
-	const struct pl_dp_flow_books *b;
+	const struct pl_dp_flow_account *b;
 
 	make_net(1, &middle, &(struct pl_dp_link_cfg){ .delay_ns = 5000 },
 		(struct pl_dp_clock){ 0, 0, 0 });
@@ -214,7 +214,7 @@ static void test_one(void)
 	flow.packets = 1;
 	add(flow);
 	pl_dp_sim_run(net->sim, START + 1000 * MS);
-	b = pl_dp_sim_flow_books(net->sim, 1);
+	b = pl_dp_sim_flow_account(net->sim, 1);
 	/* 1000 bytes: 800 ns at the host, 100 us at each switch. */
 	eq(b->latency_ns, 800 + 100000 + 100000 + 3 * 5000);
 	ok(b->sent == 1 && b->delivered == 1 && net->paths == 1, "one sent, delivered and told");
@@ -230,7 +230,7 @@ static void test_one(void)
 	net->relay[0].grows = 100;
 	add(flow);
 	pl_dp_sim_run(net->sim, START + 1000 * MS);
-	b = pl_dp_sim_flow_books(net->sim, 1);
+	b = pl_dp_sim_flow_account(net->sim, 1);
 	eq(b->latency_ns, 800 + 110000 + 110000 + 3 * 5000);
 	eq(net->relay[0].latency[0], 100000);
 	free_net();
@@ -251,7 +251,7 @@ static void test_no_hidden_buffer(void)
 	flow.packets = n;
 	add(flow);
 	pl_dp_sim_run(net->sim, START + 1000 * MS);
-	eq(pl_dp_sim_flow_books(net->sim, 1)->delivered, n);
+	eq(pl_dp_sim_flow_account(net->sim, 1)->delivered, n);
 	eq(net->relay[1].in_ns[n - 1] - net->relay[0].in_ns[0], n * UINT64_C(100000) + 5000);
 	eq(net->relay[0].latency[n - 1], n * UINT64_C(100000) - (n - 1) * 800);
 	eq(net->relay[1].latency[n - 1], 100000, "nothing waits behind the narrowest port");
@@ -275,7 +275,7 @@ static void test_clock(void)
 		-3000 * (int64_t)MS, 1000000);
 	pl_dp_sim_run(net->sim, START + 2500 * MS);
 	ok(net->relay[0].in_ns[2] < net->relay[0].in_ns[1], "a clock that was set back");
-	eq(pl_dp_sim_flow_books(net->sim, 1)->latency_max_ns, 3 * 5800);
+	eq(pl_dp_sim_flow_account(net->sim, 1)->latency_max_ns, 3 * 5800);
 	eq(net->wrong, 0);
 	free_net();
 }
@@ -292,8 +292,8 @@ static uint64_t faults(uint64_t seed)
 		.reorder = 0.01,
 		.reorder_ns = MS,
 		.corrupt = 0.001 };
-	const struct pl_dp_flow_books *b;
-	const struct pl_dp_sim_books *all;
+	const struct pl_dp_flow_account *b;
+	const struct pl_dp_sim_account *all;
 	struct pl_dp_flow_cfg flow;
 	uint64_t lost = 0, digest;
 	bool closed = true;
@@ -312,15 +312,15 @@ static uint64_t faults(uint64_t seed)
 
 		pl_dp_sim_run(net->sim, START + t * MS);
 		alive = pl_dp_pool_alive(pl_dp_sim_pool(net->sim));
-		b = pl_dp_sim_flow_books(net->sim, 1);
+		b = pl_dp_sim_flow_account(net->sim, 1);
 		closed = closed &&
 			 b->sent + b->copied - b->delivered - b->dropped - b->lost <= alive;
 		if (t > 1100)
 			closed = closed && flow_closed(1, alive);
 	}
-	ok(closed, "books close at every time");
-	all = pl_dp_sim_books(net->sim);
-	b = pl_dp_sim_flow_books(net->sim, 1);
+	ok(closed, "accounts agree at every time");
+	all = pl_dp_sim_account(net->sim);
+	b = pl_dp_sim_flow_account(net->sim, 1);
 	ok(b->sent > 7500 && b->dropped > 500 && b->lost > 100 && b->copied > 100 &&
 			b->reordered > 50,
 		"%" PRIu64 " sent, %" PRIu64 " dropped, %" PRIu64 " lost, %" PRIu64 " copied",
@@ -333,16 +333,16 @@ static uint64_t faults(uint64_t seed)
 	eq(net->dropped, all->dropped[PL_DP_DROP_QUEUE] + all->dropped[PL_DP_DROP_LINK]);
 	eq(net->events, net->dropped);
 	for (unsigned int i = 0; i < 2; i++) {
-		const struct pl_dp_queue_books *q =
-			pl_dp_port_books(pl_dp_sim_port_at(net->sim, net->sw[i], 2), 0);
+		const struct pl_dp_queue_account *q =
+			pl_dp_port_account(pl_dp_sim_port_at(net->sim, net->sw[i], 2), 0);
 
 		eq(net->dropped_by_event[i], q->dropped_bytes_limit, "drops of queue %u", i);
 	}
 	for (unsigned int i = 0; i < 3; i++) {
 		static const unsigned int back[3] = { 0, 0, 1 };
 		unsigned int link_i = net->links[i] + back[i];
-		const struct pl_dp_link_books *l =
-			pl_dp_link_books(pl_dp_sim_link_at(net->sim, link_i));
+		const struct pl_dp_link_account *l =
+			pl_dp_link_account(pl_dp_sim_link_at(net->sim, link_i));
 
 		eq(net->lost_by_event[i], l->lost_random, "losses of link %u", i);
 		lost += l->lost_random;
@@ -358,7 +358,7 @@ static uint64_t faults(uint64_t seed)
 /* Every pattern sends its traffic. */
 static void test_patterns(void)
 {
-	const struct pl_dp_traffic_books *t;
+	const struct pl_dp_traffic_account *t;
 	struct pl_dp_flow_cfg flow;
 	uint64_t n;
 
@@ -380,14 +380,14 @@ static void test_patterns(void)
 	flow.rate = 100000;
 	add(flow);
 	pl_dp_sim_run(net->sim, START + 20000 * MS);
-	eq(pl_dp_sim_flow_books(net->sim, 1)->sent, 3000, "300 a second for 10 s");
-	n = pl_dp_sim_flow_books(net->sim, 2)->sent;
+	eq(pl_dp_sim_flow_account(net->sim, 1)->sent, 3000, "300 a second for 10 s");
+	n = pl_dp_sim_flow_account(net->sim, 2)->sent;
 	ok(n > 20000 - 600 && n < 20000 + 600, "Poisson: %" PRIu64, n);
-	n = pl_dp_sim_flow_books(net->sim, 3)->sent;
+	n = pl_dp_sim_flow_account(net->sim, 3)->sent;
 	ok(n > 4000 && n < 6000, "on a quarter of the time: %" PRIu64, n);
-	eq(pl_dp_sim_flow_books(net->sim, 4)->sent, 200 * 32, "bursts");
-	eq(pl_dp_sim_flow_books(net->sim, 5)->sent, 200 * 32, "bursts at a rate");
-	ok(pl_dp_port_books(pl_dp_sim_port_at(net->sim, net->host[0], 1), 0)->peak_packets >= 31,
+	eq(pl_dp_sim_flow_account(net->sim, 4)->sent, 200 * 32, "bursts");
+	eq(pl_dp_sim_flow_account(net->sim, 5)->sent, 200 * 32, "bursts at a rate");
+	ok(pl_dp_port_account(pl_dp_sim_port_at(net->sim, net->host[0], 1), 0)->peak_packets >= 31,
 		"all at once");
 	free_net();
 
@@ -403,13 +403,13 @@ static void test_patterns(void)
 	flow.tuple.proto = PL_IP_TCP;
 	add(flow);
 	pl_dp_sim_run(net->sim, START + 60000 * MS);
-	t = pl_dp_traffic_books(net->traffic);
+	t = pl_dp_traffic_account(net->traffic);
 	eq(t->sent, 1000);
 	eq(t->completed + t->timeouts, 1000);
 	ok(t->timeouts > 10 && t->timeouts < 150, "%" PRIu64 " without an answer", t->timeouts);
 	ok(t->completion_ns / t->completed > 6 * MS && t->completion_max_ns < 50 * MS,
 		"their times");
-	ok(flow_closed(1, 0), "books are closed");
+	ok(flow_closed(1, 0), "the account agrees");
 	free_net();
 }
 

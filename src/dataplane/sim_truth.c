@@ -28,7 +28,7 @@ static struct pl_dp_trace *take(struct pl_dp_sim *s)
 	}
 	t = malloc(sizeof(*t) + hops * sizeof(t->hops[0]));
 	if (t == NULL) {
-		s->books.untraced++;
+		s->account.untraced++;
 		return NULL;
 	}
 	t->older = s->all;
@@ -85,7 +85,7 @@ void trace_copy(struct pl_dp_sim *s, const struct pl_dp_packet *from, struct pl_
 		memcpy(t->hops, of->hops, of->n * sizeof(t->hops[0]));
 	copy->trace = t;
 	if (copy->flow != 0 && copy->flow <= s->n_flows)
-		s->flows[copy->flow - 1].books.copied++;
+		s->flows[copy->flow - 1].account.copied++;
 }
 
 /* Returns the present hop of the packet; NULL when none is kept. */
@@ -267,7 +267,7 @@ void trace_dropped(struct pl_dp_sim *s, unsigned int node, const struct pl_dp_pa
 	if (t == NULL)
 		return;
 	if (pkt->flow != 0 && pkt->flow <= s->n_flows)
-		s->flows[pkt->flow - 1].books.dropped++;
+		s->flows[pkt->flow - 1].account.dropped++;
 	tell_event(s, t, pkt, &place);
 	tell_path(s, t, pkt, true);
 	give_back(s, t);
@@ -287,7 +287,7 @@ void trace_lost(struct pl_dp_sim *s, const struct sim_link *link, const struct p
 	if (t == NULL)
 		return;
 	if (pkt->flow != 0 && pkt->flow <= s->n_flows)
-		s->flows[pkt->flow - 1].books.lost++;
+		s->flows[pkt->flow - 1].account.lost++;
 	tell_event(s, t, pkt, &place);
 	tell_path(s, t, pkt, true);
 	give_back(s, t);

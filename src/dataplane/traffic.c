@@ -53,7 +53,7 @@ struct pl_dp_traffic {
 	struct flow **flows; /* by number - 1; NULL: flows of others */
 	uint32_t n, cap;
 	struct flow *last;
-	struct pl_dp_traffic_books books;
+	struct pl_dp_traffic_account account;
 };
 
 int pl_dp_traffic_new(struct pl_dp_traffic **ret, struct pl_dp_sim *sim, uint64_t seed)
@@ -170,7 +170,7 @@ static void send_packet(struct flow *f, bool back, uint64_t serial)
 	pkt->queue = f->cfg.queue;
 	pkt->serial = back ? PL_DP_SERIAL_BACK | serial : serial;
 	put_number(pkt, from, f->cfg.tuple.proto, serial);
-	t->books.sent += !back;
+	t->account.sent += !back;
 	pl_dp_sim_send(t->sim, back ? f->cfg.to : f->cfg.from, pkt);
 }
 
@@ -233,7 +233,7 @@ static void turn_requests(struct flow *f)
 	struct pl_dp_traffic *t = f->t;
 
 	if (f->open) {
-		t->books.timeouts++;
+		t->account.timeouts++;
 		f->open = false;
 		f->next += drawn(f, f->cfg.off_ns);
 		return;
@@ -293,10 +293,10 @@ static void complete(struct flow *f)
 	uint64_t now = pl_dp_sim_now(t->sim), took = now - f->asked_ns;
 
 	f->open = false;
-	t->books.completed++;
-	t->books.completion_ns += took;
-	if (took > t->books.completion_max_ns)
-		t->books.completion_max_ns = took;
+	t->account.completed++;
+	t->account.completion_ns += took;
+	if (took > t->account.completion_max_ns)
+		t->account.completion_max_ns = took;
 	f->next = (double)(now - f->cfg.start_ns) + drawn(f, f->cfg.off_ns);
 	arm(f);
 }
@@ -433,7 +433,7 @@ int pl_dp_traffic_add(struct pl_dp_traffic *t, const struct pl_dp_flow_cfg *cfg,
 	return 0;
 }
 
-const struct pl_dp_traffic_books *pl_dp_traffic_books(const struct pl_dp_traffic *t)
+const struct pl_dp_traffic_account *pl_dp_traffic_account(const struct pl_dp_traffic *t)
 {
-	return &t->books;
+	return &t->account;
 }

@@ -54,11 +54,11 @@ int pl_dp_traffic_add(struct pl_dp_traffic *t, const struct pl_dp_flow_cfg *cfg,
 /* To be called by the hosts' `receive`: answers requests and counts answers. */
 void pl_dp_traffic_receive(void *traffic, const struct pl_dp_packet *pkt);
 
-struct pl_dp_traffic_books {
+struct pl_dp_traffic_account {
 	uint64_t sent;          /* packets of senders, with requests, without answers */
 	uint64_t timeouts;      /* requests without a complete answer in time */
 	uint64_t completed;     /* requests with a complete answer */
 	uint64_t completion_ns; /* sum of their times */
 	uint64_t completion_max_ns;
 };
-const struct pl_dp_traffic_books *pl_dp_traffic_books(const struct pl_dp_traffic *t);
+const struct pl_dp_traffic_account *pl_dp_traffic_account(const struct pl_dp_traffic *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The ways for the usual report (fast.c, shape.c, the vector code) against the general way: the
- * same bytes have to give the same records, verdicts and books. */
+ * same bytes have to give the same records, verdicts and account. */
 #include <stdlib.h>
 
 #include "base/num.h"

@@ -45,7 +45,7 @@ static void situations(void)
 			pl_sequence_update(&s, t->seq[k], t->bits, 65536);
 		eq(s.reports, t->n, "%s: reports", t->what);
 		eq(s.lost, t->lost, "%s: lost", t->what);
-		eq(s.skipped - s.recovered, s.lost, "%s: the books of losses", t->what);
+		eq(s.skipped - s.recovered, s.lost, "%s: the account of losses", t->what);
 		eq(s.reordered, t->reordered, "%s: reordered", t->what);
 		eq(s.duplicates, t->duplicates, "%s: duplicates", t->what);
 		eq(s.restarts, t->restarts, "%s: restarts", t->what);
@@ -89,7 +89,7 @@ static void proof(void)
 	}
 }
 
-/* Numbers sent once each, some dropped, some delayed by up to 40, some repeated soon: the books
+/* Numbers sent once each, some dropped, some delayed by up to 40, some repeated soon: the account
  * must say exactly that. */
 static void random_stream(void)
 {
@@ -237,7 +237,7 @@ static void several_senders(void)
 		ok(s.shared && after < 40 * rows[i].burst + 100, "%s: noticed after %u reports",
 			rows[i].what, after);
 		eq(s.lost, 0, "%s: nothing is told to be missing", rows[i].what);
-		eq(s.skipped - s.recovered, s.lost, "%s: the books of losses", rows[i].what);
+		eq(s.skipped - s.recovered, s.lost, "%s: the account of losses", rows[i].what);
 		/* One of them ends. */
 		for (uint32_t n = 0; n < 66000; n++)
 			pl_sequence_update(&s, next[0]++ & mask, rows[i].bits, 65536);

@@ -134,7 +134,7 @@ static void narrow(struct pl_demo_traffic *t)
 		return;
 	end = ends == 1 ? 0 : 1;
 	pl_lab_simulation_sender(t->simulation, (unsigned int)link, end, &node, &port, &dp_link);
-	bytes = pl_dp_link_books(pl_dp_sim_link_at(t->sim, dp_link))->in_bytes;
+	bytes = pl_dp_link_account(pl_dp_sim_link_at(t->sim, dp_link))->in_bytes;
 	rate = (uint64_t)((double)bytes * 8e9 / (double)ns / 2);
 	rate = rate > 8000 ? rate : 8000;
 	queue = (uint64_t)((double)rate / 8 * QUEUE_NS / 1e9);

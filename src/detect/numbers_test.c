@@ -28,8 +28,8 @@ static void begin(void)
 	env->out = &out;
 }
 
-/* The exporter's books. */
-static struct pl_sequence books(void)
+/* The exporter's account. */
+static struct pl_sequence account(void)
 {
 	const struct pl_core_report r = { .exporter = exporter, .now_ns = NOW_NS };
 	const struct pl_core_exporter *x = pl_core_exporter_of(env, &r);
@@ -51,9 +51,9 @@ static void count(enum pl_kernel_number kind, uint32_t seq)
 
 static void close_account(const char *what)
 {
-	struct pl_sequence s = books();
+	struct pl_sequence s = account();
 
-	eq(s.skipped - s.recovered, s.lost, "%s: the books of losses", what);
+	eq(s.skipped - s.recovered, s.lost, "%s: the account of losses", what);
 	ok(s.lost <= s.skipped, "%s: no more is found than was missing, lost %" PRIu64, what,
 		s.lost);
 }
@@ -71,7 +71,7 @@ static void random_numbers(void)
 		begin();
 		for (unsigned int i = 0; i < 1000; i++)
 			count(kinds[k < 3 ? k : pl_rng_below(&rng, 4)], (uint32_t)pl_rng_u64(&rng));
-		seen = books().lost;
+		seen = account().lost;
 		ok(seen < 65536, "1000 random numbers, of kind %u: lost %" PRIu64, k, seen);
 		close_account("random numbers");
 		pl_detect_free(det);
@@ -119,7 +119,7 @@ static void situations(void)
 		begin();
 		for (unsigned int k = 0; k < t->n; k++)
 			count(t->of[k].late ? PL_NUMBER_LATE : PL_NUMBER_COUNTED, t->of[k].seq);
-		s = books();
+		s = account();
 		eq(s.lost, t->lost, "%s: lost", t->what);
 		eq(s.reordered, t->reordered, "%s: reordered", t->what);
 		eq(s.duplicates, t->duplicates, "%s: duplicates", t->what);
@@ -161,7 +161,7 @@ static void streams(void)
 		}
 		for (uint32_t k = 0; k < n_waiting; k++)
 			count(PL_NUMBER_LATE, UINT32_MAX - N / 2 + waiting[k]);
-		s = books();
+		s = account();
 		eq(s.lost, missing, "waiting for %u: what is missing is lost", far);
 		eq(s.reordered + s.duplicates + s.stragglers + s.restarts, 0,
 			"waiting for %u: nothing else", far);

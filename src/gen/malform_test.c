@@ -135,7 +135,7 @@ static void test_all_damage(void)
 	}
 }
 
-/* A share of damaged packets among good ones: the books agree. */
+/* A share of damaged packets among good ones: the account agrees. */
 static void test_damage_among_good(void)
 {
 	struct pl_gen_cfg cfg = { .count = 10000, .topology = "chain:4", .seed = 3 };

@@ -104,16 +104,16 @@ static void answer_text(int fd, struct pl_buf *text, int error, struct pl_diag *
 /* Sends the text to the client and writes the records into the folder `truth`. */
 static void tell_truth(const struct pl_lab_control_ops *ops, int fd)
 {
-	struct pl_lab_truth_books books = { .text = { 0 } };
+	struct pl_lab_truth_account account = { .text = { 0 } };
 	struct pl_diag diag = { .text = "" };
 	int r;
 
-	ops->truth(ops->arg, &books);
-	r = pl_lab_truth_books_write(&books, "truth");
+	ops->truth(ops->arg, &account);
+	r = pl_lab_truth_account_write(&account, "truth");
 	if (r < 0)
 		pl_diag_set(&diag, "records of the truth: %s", strerrordesc_np(-r));
-	answer_text(fd, &books.text, r, &diag);
-	pl_lab_truth_books_done(&books);
+	answer_text(fd, &account.text, r, &diag);
+	pl_lab_truth_account_done(&account);
 }
 
 /* Returns the function that serves this request with a text; NULL: this lab has none. */

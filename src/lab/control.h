@@ -21,7 +21,7 @@
 
 #include "base/buf.h"
 #include "lab/state.h"
-#include "lab/truth_books.h"
+#include "lab/truth_account.h"
 
 #define PL_LAB_REQUEST_MAX 4096
 #define PL_LAB_CLIENTS_MAX 8
@@ -33,7 +33,7 @@ typedef int pl_lab_control_fn(void *arg, const char *const *words, unsigned int 
 
 /* Functions that serve requests; NULL: not in this lab. */
 struct pl_lab_control_ops {
-	void (*truth)(void *arg, struct pl_lab_truth_books *ret);
+	void (*truth)(void *arg, struct pl_lab_truth_account *ret);
 	/* Returns 0 or negative errno with diag. */
 	int (*impair)(void *arg, const char *link, const char *const *words, unsigned int n,
 		struct pl_diag *diag);

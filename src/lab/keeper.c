@@ -121,7 +121,7 @@ static bool wait_for_start(void *arg)
 	return p->up ? take_signal(p) : !starter_is_gone(arg);
 }
 
-static void tell_truth(void *arg, struct pl_lab_truth_books *ret)
+static void tell_truth(void *arg, struct pl_lab_truth_account *ret)
 {
 	const struct keeper *p = arg;
 

@@ -59,7 +59,7 @@ struct pl_lab_metering {
 	bool has_truth;
 	uint32_t timer;
 	uint64_t next; /* block that is reported next */
-	struct pl_lab_metering_books books;
+	struct pl_lab_metering_account account;
 };
 
 /* ---- flows ---- */
@@ -120,7 +120,7 @@ static void keep(void *arg, const struct pl_mark128 *record)
 		struct pl_mark128 *more = realloc(d->records, room * sizeof(*more));
 
 		if (more == NULL) {
-			d->m->books.no_memory++;
+			d->m->account.no_memory++;
 			return;
 		}
 		d->records = more;
@@ -293,16 +293,16 @@ static void mark(struct pl_lab_metering *m, struct pl_dp_packet *pkt,
 	unsigned int bits;
 
 	if (f == NULL) {
-		m->books.no_memory++;
+		m->account.no_memory++;
 		return;
 	}
 	before = f->pulsed;
 	bits = pl_mark_send(&f->pulsed, m->cfg.method, m->cfg.period_ns, m->cfg.guard_ns, now_ns);
 	if (!pl_mark_write(&m->cfg.where, network, bits)) {
-		m->books.unmarked++;
+		m->account.unmarked++;
 		return;
 	}
-	m->books.marked++;
+	m->account.marked++;
 	if (f->pulsed != before) {
 		f->pulses[block % METERING_BLOCKS].block = block;
 		f->pulses[block % METERING_BLOCKS].at_ns = now_ns;
@@ -320,13 +320,13 @@ static void count(struct direction *d, unsigned int end, const struct pl_dp_pack
 	if (pl_mark_read(&d->m->cfg.where, layers, &bits, &option) != PL_MARK_READ_OK)
 		return;
 	if (d->correlator == NULL && make_meters(d) != 0) {
-		d->m->books.no_memory++;
+		d->m->account.no_memory++;
 		return;
 	}
 	meter = d->meters[end];
 	before = pl_mark_meter_stats(meter)->without_room;
 	pl_mark_meter_count(meter, key, now_ns, bits, 1, pkt->len);
-	d->m->books.without_room += pl_mark_meter_stats(meter)->without_room - before;
+	d->m->account.without_room += pl_mark_meter_stats(meter)->without_room - before;
 }
 
 static void pass(
@@ -451,7 +451,7 @@ void pl_lab_metering_path(
 		c = metering_truth_cell(
 			&m->truth, block_of(m, f, marked_ns), &key, 2 * d->link + d->end);
 		if (c == NULL)
-			m->books.no_memory++;
+			m->account.no_memory++;
 		else
 			add_hop(c, path, &hops[i], i + 1 == n, is_pulse);
 	}
@@ -560,7 +560,7 @@ void pl_lab_metering_free(struct pl_lab_metering *m)
 	free(m);
 }
 
-const struct pl_lab_metering_books *pl_lab_metering_books(const struct pl_lab_metering *m)
+const struct pl_lab_metering_account *pl_lab_metering_account(const struct pl_lab_metering *m)
 {
-	return &m->books;
+	return &m->account;
 }

@@ -66,11 +66,11 @@ void pl_lab_metering_path(
  * blocks. */
 void pl_lab_metering_finish(struct pl_lab_metering *m);
 
-struct pl_lab_metering_books {
+struct pl_lab_metering_account {
 	uint64_t marked;   /* packets */
 	uint64_t unmarked; /* from hosts, without room for the bit */
 	uint64_t
 		without_room; /* packets that were not counted at a point: no room for their flow */
 	uint64_t no_memory;   /* records, marks or truth lost for want of memory */
 };
-const struct pl_lab_metering_books *pl_lab_metering_books(const struct pl_lab_metering *m);
+const struct pl_lab_metering_account *pl_lab_metering_account(const struct pl_lab_metering *m);

@@ -162,18 +162,18 @@ static void path(void *arg, const struct pl_path *p, const struct pl_hop *hops)
 static uint64_t booked(struct pl_lab_simulation *s, unsigned int link, unsigned int end)
 {
 	unsigned int node, port, dp_link;
-	const struct pl_dp_queue_books *q;
-	const struct pl_dp_link_books *l;
+	const struct pl_dp_queue_account *q;
+	const struct pl_dp_link_account *l;
 
 	pl_lab_simulation_sender(s, link, end, &node, &port, &dp_link);
-	q = pl_dp_port_books(pl_dp_sim_port_at(pl_lab_simulation_sim(s), node, port), 0);
-	l = pl_dp_link_books(pl_dp_sim_link_at(pl_lab_simulation_sim(s), dp_link));
+	q = pl_dp_port_account(pl_dp_sim_port_at(pl_lab_simulation_sim(s), node, port), 0);
+	l = pl_dp_link_account(pl_dp_sim_link_at(pl_lab_simulation_sim(s), dp_link));
 	return q->dropped_bytes_limit + q->dropped_packets_limit + q->dropped_port_limit +
 	       l->lost_random + l->lost_burst + l->lost_listed + l->lost_down + l->lost_full;
 }
 
 /* Returns the number of directions whose losses over all blocks differ from the counters. */
-static unsigned int unlike_books(struct trial *t, struct pl_lab_simulation *s)
+static unsigned int unlike_account(struct trial *t, struct pl_lab_simulation *s)
 {
 	unsigned int n = 0;
 
@@ -243,7 +243,7 @@ static int run(struct trial *t)
 		set_clocks(t, s);
 		pl_dp_sim_run(pl_lab_simulation_sim(s), START + t->duration_ns + SECOND);
 		pl_lab_metering_finish(t->marking);
-		r = (int)unlike_books(t, s);
+		r = (int)unlike_account(t, s);
 	} else {
 		printf("# %s\n", diag.text);
 	}
@@ -458,7 +458,7 @@ static int many(unsigned int seeds, enum apart apart)
 		if (is_right(&t, apart, r))
 			continue;
 		bad++;
-		printf("# seed %u, method %u: %s %s: books %d, counts %llu, loss %llu, delay %llu, mean %llu, silent %llu, alarms %llu of %llu\n",
+		printf("# seed %u, method %u: %s %s: account %d, counts %llu, loss %llu, delay %llu, mean %llu, silent %llu, alarms %llu of %llu\n",
 			i + 1, t.method, texts[0], texts[1], r,
 			(unsigned long long)t.all.wrong_counts,
 			(unsigned long long)t.all.wrong_loss, (unsigned long long)t.all.wrong_delay,

@@ -27,7 +27,7 @@
 #include "lab/plan.h"
 #include "lab/simulation.h"
 #include "lab/teller.h"
-#include "lab/truth_books.h"
+#include "lab/truth_account.h"
 
 #define READY_MS 60000
 /* 23 MB of truth records: one second at 16,000 packets/s through four switches,
@@ -172,7 +172,7 @@ static void end_collector(struct simulated *p)
 
 /* ---- asked ---- */
 
-static void tell_truth(void *arg, struct pl_lab_truth_books *ret)
+static void tell_truth(void *arg, struct pl_lab_truth_account *ret)
 {
 	const struct simulated *p = arg;
 
@@ -295,7 +295,7 @@ static int flows(void *arg, const char *const *words, unsigned int n, struct pl_
 	}
 	pl_buf_printf(out, "%llu\n", (unsigned long long)pl_dp_sim_now(p->sim));
 	for (uint64_t f = first; f < first + count; f++) {
-		const struct pl_dp_flow_books *b = pl_dp_sim_flow_books(p->sim, (uint32_t)f);
+		const struct pl_dp_flow_account *b = pl_dp_sim_flow_account(p->sim, (uint32_t)f);
 
 		pl_buf_printf(out, "%llu %llu %llu %llu %llu\n", (unsigned long long)b->sent,
 			(unsigned long long)b->sent_bytes, (unsigned long long)b->delivered,

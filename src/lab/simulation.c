@@ -14,7 +14,7 @@
 #include "dataplane/traffic.h"
 #include "lab/change.h"
 #include "lab/program.h"
-#include "lab/truth_books.h"
+#include "lab/truth_account.h"
 #include "lab/wires.h"
 
 #define SOURCE_PORT 30000
@@ -501,7 +501,7 @@ struct pl_dp_sim_switch *pl_lab_simulation_switch(struct pl_lab_simulation *s, u
 /* ---- the truth ---- */
 
 void pl_lab_simulation_truth(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
-	struct pl_lab_truth_books *ret)
+	struct pl_lab_truth_account *ret)
 {
 	const uint64_t now = pl_dp_sim_now(s->sim);
 
@@ -515,5 +515,5 @@ void pl_lab_simulation_truth(struct pl_lab_simulation *s, const struct pl_lab_to
 		pl_lab_truth_link(t, &l, now, ret);
 	}
 	for (uint32_t f = 1; f <= pl_dp_sim_flows(s->sim); f++)
-		pl_lab_truth_flow(&s->flows[f - 1], f, pl_dp_sim_flow_books(s->sim, f), now, ret);
+		pl_lab_truth_flow(&s->flows[f - 1], f, pl_dp_sim_flow_account(s->sim, f), now, ret);
 }

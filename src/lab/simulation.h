@@ -64,7 +64,7 @@ struct pl_dp_sim *pl_lab_simulation_sim(struct pl_lab_simulation *s);
  * simulation's link in that direction. */
 void pl_lab_simulation_sender(const struct pl_lab_simulation *s, unsigned int link,
 	unsigned int end, unsigned int *ret_node, unsigned int *ret_port, unsigned int *ret_link);
-/* Appends the counters of all links and flows (truth_books.h). */
-struct pl_lab_truth_books;
+/* Appends the counters of all links and flows (truth_account.h). */
+struct pl_lab_truth_account;
 void pl_lab_simulation_truth(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
-	struct pl_lab_truth_books *ret);
+	struct pl_lab_truth_account *ret);

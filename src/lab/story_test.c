@@ -126,12 +126,12 @@ static void test_hostile(void)
 }
 
 /* Simulates the network for `seconds` and returns the counters of its only flow. */
-static struct pl_dp_flow_books simulate(const char *text, unsigned int seconds)
+static struct pl_dp_flow_account simulate(const char *text, unsigned int seconds)
 {
 	const struct pl_lab_simulation_cfg cfg = {
 		.seed = 1, .start_ns = START, .duration_ns = seconds * SECOND
 	};
-	struct pl_dp_flow_books books = { .sent = 0 };
+	struct pl_dp_flow_account account = { .sent = 0 };
 	struct pl_lab_simulation *s = NULL;
 	struct pl_lab_faults *f = NULL;
 
@@ -143,17 +143,17 @@ static struct pl_dp_flow_books simulate(const char *text, unsigned int seconds)
 
 		pl_dp_sim_run(sim, START + (seconds + 1) * SECOND);
 		eq(pl_dp_sim_flows(sim), 1, "of one flow");
-		books = *pl_dp_sim_flow_books(sim, 1);
+		account = *pl_dp_sim_flow_account(sim, 1);
 	}
 	pl_lab_simulation_free(s);
 	pl_lab_faults_free(f);
-	return books;
+	return account;
 }
 
 /* At 100 packets a second the number of lost packets is known exactly. */
 static void test_on_time(void)
 {
-	struct pl_dp_flow_books b =
+	struct pl_dp_flow_account b =
 		simulate("shape: line:1\nstory:\n"
 			 "  - {at: 1s, traffic: udp h1 h2, rate: 800k, name: load}\n"
 			 "  - {at: 1505ms, impair: h1-s1 loss=1}\n"

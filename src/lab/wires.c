@@ -19,7 +19,7 @@
 #include "dataplane/drop_event.h"
 #include "lab/change.h"
 #include "lab/plan.h"
-#include "lab/truth_books.h"
+#include "lab/truth_account.h"
 #include "wire/layers.h"
 
 #define BATCH        32
@@ -38,7 +38,7 @@ struct direction {
 	struct pl_dp_port *port;
 	struct pl_dp_link *dp;
 	uint64_t at_ns; /* time of the last call of the queue */
-	struct pl_lab_wire_books books;
+	struct pl_lab_wire_account account;
 };
 
 struct pl_lab_wires {
@@ -239,10 +239,10 @@ static void deliver(struct pl_lab_wires *w, struct direction *d, struct pl_dp_pa
 	const struct direction *back = &w->d[2 * d->link + !d->from];
 
 	if (send(back->fd, pkt->data, pkt->len, MSG_DONTWAIT) == (ssize_t)pkt->len) {
-		d->books.delivered++;
-		d->books.delivered_bytes += pkt->len;
+		d->account.delivered++;
+		d->account.delivered_bytes += pkt->len;
 	} else {
-		d->books.refused++;
+		d->account.refused++;
 	}
 	pl_dp_packet_free(pkt);
 }
@@ -292,15 +292,15 @@ static void take(struct pl_lab_wires *w, struct direction *d, const uint8_t *fra
 {
 	struct pl_dp_packet *pkt;
 
-	d->books.received++;
-	d->books.received_bytes += len;
+	d->account.received++;
+	d->account.received_bytes += len;
 	if (len > FRAME_MOST) {
-		d->books.too_long++;
+		d->account.too_long++;
 		return;
 	}
 	pkt = pl_dp_packet_of(w->pool, frame, len);
 	if (pkt == NULL) {
-		d->books.no_packet++;
+		d->account.no_packet++;
 		return;
 	}
 	pkt->headers = (struct pl_dp_headers){ PL_DP_NONE, PL_DP_NONE, PL_DP_NONE, PL_DP_NONE, 0, 0,
@@ -469,10 +469,10 @@ static void count_missed(struct direction *d)
 	socklen_t len = sizeof(stats);
 
 	if (getsockopt(d->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len) == 0)
-		d->books.missed += stats.tp_drops;
+		d->account.missed += stats.tp_drops;
 }
 
-void pl_lab_wires_truth(struct pl_lab_wires *w, uint64_t now_ns, struct pl_lab_truth_books *ret)
+void pl_lab_wires_truth(struct pl_lab_wires *w, uint64_t now_ns, struct pl_lab_truth_account *ret)
 {
 	for (unsigned int i = 0; i < w->n; i++) {
 		struct direction *d = &w->d[i];
@@ -480,7 +480,7 @@ void pl_lab_wires_truth(struct pl_lab_wires *w, uint64_t now_ns, struct pl_lab_t
 			.from = d->from,
 			.port = d->port,
 			.dp = d->dp,
-			.wire = &d->books };
+			.wire = &d->account };
 
 		if (d->fd < 0)
 			continue;

@@ -47,9 +47,9 @@ int pl_lab_wires_restore(struct pl_lab_wires *w, const char *link, struct pl_dia
  * values are possible. Negative errno with diag. */
 int pl_lab_wires_become(struct pl_lab_wires *w, const struct pl_lab_topology *t, struct pl_buf *out,
 	struct pl_diag *diag);
-/* Appends each direction's settings and counters (truth_books.h). */
-struct pl_lab_truth_books;
-void pl_lab_wires_truth(struct pl_lab_wires *w, uint64_t now_ns, struct pl_lab_truth_books *ret);
+/* Appends each direction's settings and counters (truth_account.h). */
+struct pl_lab_truth_account;
+void pl_lab_wires_truth(struct pl_lab_wires *w, uint64_t now_ns, struct pl_lab_truth_account *ret);
 
 /* ---- impair.c ---- */
 

@@ -443,7 +443,7 @@ static void pulse_faults(uint8_t method)
 		"the pulse comes twice: no delay either");
 }
 
-/* Loss of a block as the published demonstration (FlaseClase) books it: its receiver counts a packet
+/* Loss of a block as the published demonstration (FlaseClase) account it: its receiver counts a packet
  * by the bit that it has, so the pulse of a block is among the packets of the next one. */
 static int64_t loss_by_bit(unsigned int block)
 {

@@ -25,9 +25,9 @@ static void read_kernel(struct pl_switch *s)
 	}
 }
 
-static const struct pl_dp_books *books(const struct pl_switch *s, enum pl_dp_stage stage)
+static const struct pl_dp_account *account(const struct pl_switch *s, enum pl_dp_stage stage)
 {
-	return s != NULL ? pl_dp_pipeline_books(s->pipeline, stage) : NULL;
+	return s != NULL ? pl_dp_pipeline_account(s->pipeline, stage) : NULL;
 }
 
 static uint64_t held(const struct pl_switch *s)
@@ -48,7 +48,7 @@ static uint64_t sending(const struct pl_switch *s)
 	return n;
 }
 
-static void put_drops(const struct pl_account *a, const struct pl_dp_books *k)
+static void put_drops(const struct pl_account *a, const struct pl_dp_account *k)
 {
 	for (unsigned int i = 1; k != NULL && i < PL_DP_DROP_MAX; i++)
 		pl_account_part(a, "cause", pl_dp_drop_name((enum pl_dp_drop)i), k->dropped[i]);
@@ -65,7 +65,7 @@ static void put_drops(const struct pl_account *a, const struct pl_dp_books *k)
 void pl_switch_put(void *sw, const struct pl_account *a)
 {
 	struct pl_switch *s = sw;
-	const struct pl_dp_books *in = books(s, PL_DP_INGRESS), *eg = books(s, PL_DP_EGRESS);
+	const struct pl_dp_account *in = account(s, PL_DP_INGRESS), *eg = account(s, PL_DP_EGRESS);
 
 	if (s != NULL)
 		read_kernel(s);
@@ -101,8 +101,8 @@ void pl_switch_put(void *sw, const struct pl_account *a)
 void pl_switch_put_text(void *sw, struct pl_buf *text)
 {
 	struct pl_switch *s = sw;
-	const struct pl_dp_books *in = pl_dp_pipeline_books(s->pipeline, PL_DP_INGRESS),
-				 *eg = pl_dp_pipeline_books(s->pipeline, PL_DP_EGRESS);
+	const struct pl_dp_account *in = pl_dp_pipeline_account(s->pipeline, PL_DP_INGRESS),
+				   *eg = pl_dp_pipeline_account(s->pipeline, PL_DP_EGRESS);
 
 	read_kernel(s);
 	pl_buf_printf(text, "%" PRIu64 " frames received, %" PRIu64 " made, %" PRIu64 " sent",

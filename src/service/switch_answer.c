@@ -245,7 +245,7 @@ static void put_port(struct answer *a, const struct pl_switch_port *port)
 	uint64_t dropped = 0, held = 0;
 
 	for (unsigned int q = 0; q < pl_dp_port_get(port->queues)->n_classes; q++) {
-		const struct pl_dp_queue_books *k = pl_dp_port_books(port->queues, q);
+		const struct pl_dp_queue_account *k = pl_dp_port_account(port->queues, q);
 
 		dropped +=
 			k->dropped_bytes_limit + k->dropped_packets_limit + k->dropped_port_limit;

@@ -103,7 +103,7 @@ static void test_held(void)
 	pkt = pl_dp_port_dequeue(port.queues, s.now_ns);
 	if (ok(pkt != NULL, "the second one leaves")) {
 		eq(pkt->out_ns - pkt->in_ns, 2 * S, "a second of waiting, one of sending");
-		eq(pl_dp_port_books(port.queues, 0)->residence_max_ns, 2 * S);
+		eq(pl_dp_port_account(port.queues, 0)->residence_max_ns, 2 * S);
 		pl_dp_packet_free(pkt);
 	}
 	pl_dp_port_free(port.queues);

@@ -61,7 +61,7 @@ struct ipfix_out {
 	struct pl_ipfix_amount dropped; /* since the start */
 	struct pl_ipfix_amount making;  /* in the message that is being made */
 	uint64_t flush_ns;              /* UDP: when that message is sent; 0: nothing waits */
-	uint64_t repeat_ns;             /* when templates or account are due */
+	uint64_t repeat_ns;             /* when templates or the account are due */
 	struct ipfix_stats stats;
 	uint8_t *ring; /* TCP: records that wait */
 	uint32_t first, n;

@@ -53,15 +53,15 @@ static void event(void *arg, const struct pl_event *e)
 static int simulate(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct bench *b = arg;
-	const uint64_t start = pl_cpu_thread_ns(), sent = pl_dp_sim_books(b->sim)->sent,
-		       events = pl_dp_sim_books(b->sim)->events;
+	const uint64_t start = pl_cpu_thread_ns(), sent = pl_dp_sim_account(b->sim)->sent,
+		       events = pl_dp_sim_account(b->sim)->events;
 
 	do {
 		pl_dp_sim_run(b->sim, pl_dp_sim_now(b->sim) + TURN_NS);
 		ret->ns = pl_cpu_thread_ns() - start;
 	} while (ret->ns < budget_ns);
-	ret->items = pl_dp_sim_books(b->sim)->sent - sent;
-	b->steps = (double)(pl_dp_sim_books(b->sim)->events - events) / (double)ret->items;
+	ret->items = pl_dp_sim_account(b->sim)->sent - sent;
+	b->steps = (double)(pl_dp_sim_account(b->sim)->events - events) / (double)ret->items;
 	return 0;
 }
 

@@ -265,7 +265,7 @@ static void test_loss(void)
 	while (pl_kernel_detect_exporter(kd, &pos, &x))
 		lost += x.lost;
 	ok(lost > 100, "reports are missing");
-	eq(value, lost, "what is told is what the exporters' books miss");
+	eq(value, lost, "what is told is what the exporters' account miss");
 	pl_gen_free(gen);
 	pl_kernel_detect_free(kd);
 }

@@ -22,7 +22,7 @@ static struct pl_core_scratch scratch;
 
 static struct {
 	uint64_t packets, settled, rejected, escalated[PL_ESCALATION_MAX];
-} books;
+} account;
 
 static void no_flush(struct pl_record_batch *b, void *arg)
 {
@@ -40,12 +40,12 @@ static bool hold(const struct pl_packet *pkt, const char *form)
 	pl_record_batch_clear(&records);
 	pl_decode_batch(decode, &one, &records);
 	escalate = pl_direct_report(&direct, &scratch, pkt, 1);
-	books.packets++;
-	books.escalated[escalate]++;
-	books.rejected += pl_decode_outcomes(decode)[0].verdict != PL_V_OK;
+	account.packets++;
+	account.escalated[escalate]++;
+	account.rejected += pl_decode_outcomes(decode)[0].verdict != PL_V_OK;
 	if (escalate != PL_ESCALATION_NONE)
 		return true;
-	books.settled++;
+	account.settled++;
 	if (pl_decode_outcomes(decode)[0].verdict != PL_V_OK)
 		differs = pl_verdict_name(pl_decode_outcomes(decode)[0].verdict);
 	else if (records.n_paths != 1)
@@ -121,12 +121,12 @@ static uint64_t number(int argc, char **argv, int i, uint64_t def)
 	return argc > i ? strtoull(argv[i], NULL, 0) : def;
 }
 
-/* Decoder and parser by the same options, then the books at zero. */
+/* Decoder and parser by the same options, then the account at zero. */
 static void use(const struct pl_decode_options *options)
 {
 	pl_decode_free(decode);
 	pl_direct_done(&direct);
-	memset(&books, 0, sizeof(books));
+	memset(&account, 0, sizeof(account));
 	if (pl_decode_new(&decode, options) < 0 || pl_direct_init(&direct, options) < 0)
 		abort();
 	pl_layouts_follow(&direct.layouts, options->n_profiles > 0);
@@ -153,13 +153,14 @@ static void test_random(const struct pl_decode_options *options, uint64_t report
 	}
 	ok(good, "settled reports have the values of decode/");
 	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " not ok for decode\n",
-		books.packets, books.settled, books.rejected);
+		account.packets, account.settled, account.rejected);
 	for (unsigned int i = 1; i < PL_ESCALATION_MAX; i++)
-		printf("# escalated, %s: %" PRIu64 "\n", pl_escalation_name(i), books.escalated[i]);
+		printf("# escalated, %s: %" PRIu64 "\n", pl_escalation_name(i),
+			account.escalated[i]);
 	/* It would be no test if nearly all were escalated. */
-	ok(books.settled > books.packets / 8, "enough is settled");
+	ok(account.settled > account.packets / 8, "enough is settled");
 	for (unsigned int i = 1; i < PL_ESCALATION_MAX; i++)
-		ok(books.escalated[i] > 0 || i == PL_ESCALATION_HOPS || i == PL_ESCALATION_TURN ||
+		ok(account.escalated[i] > 0 || i == PL_ESCALATION_HOPS || i == PL_ESCALATION_TURN ||
 				((i == PL_ESCALATION_PROFILE || i == PL_ESCALATION_NUMBERED) &&
 					options->n_profiles == 0),
 			"some are escalated for %s", pl_escalation_name(i));
@@ -189,9 +190,9 @@ static void test_profiles(uint64_t reports, uint64_t seed)
 				(void)pl_malform_add_all(&cfg, 0.5, &diag);
 			good = run_form(&cfg, &rng, &left);
 		}
-		settled += books.settled;
-		packets += books.packets;
-		only += books.escalated[PL_ESCALATION_PROFILE] == 0;
+		settled += account.settled;
+		packets += account.packets;
+		only += account.escalated[PL_ESCALATION_PROFILE] == 0;
 		if (!ok(good,
 			    "seed %" PRIu64
 			    ", profile %u: report %d dialect %u%s tcp %u units %u%u "
@@ -231,9 +232,9 @@ static void test_intcollector(void)
 			for (int k = 0; k < n; k++)
 				good &= hold(&batch.pkts[k], "INTCollector");
 		}
-		ok(good && books.packets == 1000, "INTCollector test %d has the values of decode/",
-			r);
-		eq(books.settled, 1000, "all of it is settled");
+		ok(good && account.packets == 1000,
+			"INTCollector test %d has the values of decode/", r);
+		eq(account.settled, 1000, "all of it is settled");
 		pl_gen_free(gen);
 	}
 }
@@ -281,9 +282,9 @@ static void test_tunnels(void)
 		bytes[0x6e] = (uint8_t)(rows[i].port >> 8);
 		bytes[0x6f] = (uint8_t)rows[i].port;
 		ok(hold(&pkt, "tunnel"), "to port %u: the values of decode/", rows[i].port);
-		eq(books.escalated[PL_ESCALATION_INNER], rows[i].tunnel,
+		eq(account.escalated[PL_ESCALATION_INNER], rows[i].tunnel,
 			"to port %u: left to decode/", rows[i].port);
-		eq(books.settled, !rows[i].tunnel, "to port %u: settled", rows[i].port);
+		eq(account.settled, !rows[i].tunnel, "to port %u: settled", rows[i].port);
 	}
 }
 
@@ -316,10 +317,10 @@ static void test_long(void)
 		}
 	}
 	ok(good, "long paths have the values of decode/");
-	ok(longest > PL_CORE_HOPS_MAX && books.escalated[PL_ESCALATION_HOPS] > 0,
+	ok(longest > PL_CORE_HOPS_MAX && account.escalated[PL_ESCALATION_HOPS] > 0,
 		"too long is escalated");
-	ok(books.settled > 0 &&
-			books.settled + books.escalated[PL_ESCALATION_HOPS] == books.packets,
+	ok(account.settled > 0 &&
+			account.settled + account.escalated[PL_ESCALATION_HOPS] == account.packets,
 		"and nothing else");
 	pl_gen_free(gen);
 	free(batch);

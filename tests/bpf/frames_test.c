@@ -110,7 +110,7 @@ static struct pl_detect_options busy(void)
 	struct pl_detect_options o;
 
 	pl_detect_defaults(&o);
-	o.report_loss = false; /* counted in different books */
+	o.report_loss = false; /* counted in different account */
 	o.numbers = true;      /* room for the exporters of all streams */
 	o.loop = o.flow_start = o.flow_end = true;
 	o.queue_depth = o.tx_util = o.buffer_depth = level;

@@ -38,7 +38,7 @@ static struct pl_filter_rules filter;
 static struct {
 	uint64_t packets, passed, unwanted, settled, fast, changed, escalated[PL_ESCALATION_MAX],
 		notes[64], events, frames;
-} books;
+} account;
 
 /* --- rules ------------------------------------------------------------------------------------ */
 
@@ -140,7 +140,7 @@ static void setup_for(const struct pl_core_rules *rules, const struct pl_decode_
 		abort();
 	pl_layouts_follow(&direct.layouts, follows(rules));
 	events.flush = event_flush;
-	memset(&books, 0, sizeof(books));
+	memset(&account, 0, sizeof(account));
 	now_ns = UINT64_C(1000000000);
 	ts_ns = UINT64_C(1700000000000000000);
 }
@@ -177,7 +177,7 @@ static bool same_events(void)
 
 	events.n = 0;
 	pl_kernel_events(kernel, &events);
-	books.events += events.n;
+	account.events += events.n;
 	if (events.n != env.n) {
 		printf("# %u events of the kernel, %u of user space\n", events.n, env.n);
 		good = false;
@@ -195,7 +195,7 @@ static bool same_events(void)
 static void count_notes(uint64_t notes)
 {
 	for (; notes != 0; notes &= notes - 1)
-		books.notes[__builtin_ctzll(notes)]++;
+		account.notes[__builtin_ctzll(notes)]++;
 }
 
 /* Whether the filter wants a frame, by its tags and destination; user space knows nothing of it. */
@@ -241,7 +241,7 @@ static void take_frames(void)
 				&(struct pl_addr){
 					.b = { exporters >> 16, exporters >> 8, exporters, 1 } });
 	}
-	books.frames += n;
+	account.frames += n;
 }
 
 /* One frame through both; false when they part. */
@@ -262,17 +262,17 @@ static bool both(const struct pl_packet *given)
 		return false;
 	}
 	if (!wanted(&pkt)) {
-		books.packets++;
-		books.passed++;
-		books.unwanted++;
+		account.packets++;
+		account.passed++;
+		account.unwanted++;
 		if (action != XDP_PASS)
 			printf("# taken from the host\n");
 		return action == XDP_PASS;
 	}
 	escalate = pl_direct_try(&direct, &direct.layouts, &scratch, &pkt, now_ns);
-	books.packets++;
+	account.packets++;
 	if (action == XDP_PASS) {
-		books.passed++;
+		account.passed++;
 		if (escalate != PL_ESCALATION_CARRIER)
 			printf("# passed to the host, but %s for us\n",
 				escalate == PL_ESCALATION_NONE ? "settled"
@@ -282,7 +282,7 @@ static bool both(const struct pl_packet *given)
 	if (escalate == PL_ESCALATION_NONE || scratch.numbered)
 		number = pl_core_exporter_step(&env, &scratch.report);
 	if (escalate == PL_ESCALATION_NONE) {
-		books.settled++;
+		account.settled++;
 		count_notes(scratch.notes);
 		if (number & PL_CORE_UNPROVEN)
 			pl_core_report_unproven(&env, &scratch.report);
@@ -290,7 +290,7 @@ static bool both(const struct pl_packet *given)
 			env_report(&env, &scratch);
 		return true;
 	}
-	books.escalated[escalate]++;
+	account.escalated[escalate]++;
 	/* As pl_kernel_learn: a header and a stack may both be new. */
 	for (int i = 0; i < 2 && escalate == PL_ESCALATION_LAYOUT; i++) {
 		if (pl_layouts_learn(&direct.layouts, scratch.missing_key) < 0)
@@ -308,25 +308,25 @@ static bool same_counters(void)
 	uint64_t slow = 0;
 
 	take_frames();
-	good = eq(c.packets, books.packets - books.passed, "report traffic is counted") && good;
-	good = eq(c.settled, books.settled, "settled reports are counted") && good;
+	good = eq(c.packets, account.packets - account.passed, "report traffic is counted") && good;
+	good = eq(c.settled, account.settled, "settled reports are counted") && good;
 	for (unsigned int i = 1; i < PL_ESCALATION_MAX; i++)
-		good = eq(c.escalated[i], books.escalated[i], "escalated, %s",
+		good = eq(c.escalated[i], account.escalated[i], "escalated, %s",
 			       pl_escalation_name(i)) &&
 		       good;
 	for (unsigned int i = 0; i < PL_SLOW_MAX; i++)
 		slow += c.slow[i];
 	good = eq(c.fast + slow, c.packets, "fast path and slow path, by cause, are all") && good;
 	good = eq(c.slow[PL_SLOW_NONE], 0, "each has a cause") && good;
-	books.fast = c.fast;
-	books.changed = c.changed;
+	account.fast = c.fast;
+	account.changed = c.changed;
 	good = eq(c.escalated_lost, 0, "and none of these is lost") && good;
-	good = eq(books.frames, books.packets - books.passed - books.settled,
+	good = eq(account.frames, account.packets - account.passed - account.settled,
 		       "packets = passed + settled + frames escalated") &&
 	       good;
 	for (unsigned int i = 0; i < 64; i++) {
-		if (c.notes[i] != books.notes[i])
-			good = eq(c.notes[i], books.notes[i], "note %u", i) && good;
+		if (c.notes[i] != account.notes[i])
+			good = eq(c.notes[i], account.notes[i], "note %u", i) && good;
 	}
 	return memeq(&c.core, &env.counters, sizeof(c.core),
 		       "all counters of the steps are equal") &&
@@ -455,14 +455,14 @@ static void test_random(uint64_t reports, uint64_t seed, uint32_t mask, bool gen
 	same_tables();
 	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the fast path, %" PRIu64
 	       " events\n",
-		books.packets, books.settled, books.fast, books.events);
+		account.packets, account.settled, account.fast, account.events);
 	if (general)
-		eq(books.fast, 0, "none of them the fast path");
+		eq(account.fast, 0, "none of them the fast path");
 	else
 		ok(env.counters.unproven > 0,
 			"%" PRIu64 " reports came before the proof of their exporter",
 			env.counters.unproven);
-	ok(books.settled > books.packets / 8 && books.events > books.settled / 50,
+	ok(account.settled > account.packets / 8 && account.events > account.settled / 50,
 		"enough was settled and told");
 	teardown();
 }
@@ -495,8 +495,8 @@ static void test_profiles(uint64_t reports, uint64_t seed)
 			seed, i);
 		same_counters();
 		same_tables();
-		packets += books.packets;
-		settled += books.settled;
+		packets += account.packets;
+		settled += account.settled;
 		teardown();
 	}
 	ok(settled > packets / 5, "%" PRIu64 " of %" PRIu64 " settled", settled, packets);
@@ -532,8 +532,8 @@ static void test_intcollector(void)
 		ok(good, "INTCollector test %d: the kernel's events are those of user space", r);
 		same_counters();
 		same_tables();
-		ok(books.packets == 500 && books.settled >= 499, "%" PRIu64 " of it settled",
-			books.settled);
+		ok(account.packets == 500 && account.settled >= 499, "%" PRIu64 " of it settled",
+			account.settled);
 		teardown();
 		pl_gen_free(gen);
 	}
@@ -607,9 +607,9 @@ static void test_profile_each(void)
 	same_counters();
 	same_tables();
 	/* Blocks of eight words are of INTCollector's dialect alone. */
-	ok(books.fast > books.packets / 4 && books.fast < books.packets / 2,
+	ok(account.fast > account.packets / 4 && account.fast < account.packets / 2,
 		"%" PRIu64 " of %" PRIu64 " took the fast path: of one exporter out of three",
-		books.fast, books.packets);
+		account.fast, account.packets);
 	teardown();
 	pl_gen_free(gen);
 }
@@ -648,11 +648,12 @@ static void test_usual(uint64_t reports, uint64_t seed, struct pl_core_rules rul
 	same_tables();
 	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the fast path, %" PRIu64
 	       " events\n",
-		books.packets, books.settled, books.fast, books.events);
-	ok(books.fast > books.packets / 3 && books.settled - books.fast > books.packets / 20,
+		account.packets, account.settled, account.fast, account.events);
+	ok(account.fast > account.packets / 3 &&
+			account.settled - account.fast > account.packets / 20,
 		"both ways were gone often");
-	ok(books.changed > books.fast / 50, "%" PRIu64 " of them with hops that changed",
-		books.changed);
+	ok(account.changed > account.fast / 50, "%" PRIu64 " of them with hops that changed",
+		account.changed);
 	teardown();
 }
 
@@ -697,9 +698,9 @@ static void test_filters(uint64_t reports, uint64_t seed)
 	same_counters();
 	same_tables();
 	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the fast path\n",
-		books.packets, books.settled, books.fast);
-	ok(books.unwanted > books.packets / 8, "%" PRIu64 " were not wanted", books.unwanted);
-	ok(books.fast > (books.packets - books.unwanted) / 4,
+		account.packets, account.settled, account.fast);
+	ok(account.unwanted > account.packets / 8, "%" PRIu64 " were not wanted", account.unwanted);
+	ok(account.fast > (account.packets - account.unwanted) / 4,
 		"of the others many took the fast path");
 	teardown();
 }

@@ -3,7 +3,7 @@
  * Reports to events, over records as a decoder may give them. First byte: which rules. Then reports
  * of 8 bytes: flags, flow, path, step of time, three bytes of hop values, number of hops. What must
  * hold: cutting the stream into batches changes no event; begins and ends stand in pairs; what is
- * counted as told is what came; every table's books add up; at the end time alone brings all to
+ * counted as told is what came; every table's account add up; at the end time alone brings all to
  * rest.
  */
 #include "detect/events.h"
@@ -97,7 +97,7 @@ static void run(struct pl_detect *det, struct pl_event_batch *out, const uint8_t
 		pl_detect_tick(det, now_ns + UINT64_C(1000000000000) * (i + 1), 1, out);
 }
 
-static void books(const struct pl_detect *det, const struct pl_event_batch *out)
+static void account(const struct pl_detect *det, const struct pl_event_batch *out)
 {
 	const struct pl_core_counters *c = pl_detect_counters(det);
 	uint64_t told[PL_EVENT_KIND_MAX] = { 0 };
@@ -142,8 +142,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(pl_detect_new(&a, &o) == 0 && pl_detect_new(&b, &o) == 0);
 	run(a, &first, data + 1, size - 1, false);
 	run(b, &second, data + 1, size - 1, true);
-	books(a, &first);
-	books(b, &second);
+	account(a, &first);
+	account(b, &second);
 	must(first.n == second.n);
 	must(memcmp(first.events, second.events, first.n * sizeof(first.events[0])) == 0);
 	pl_detect_free(a);

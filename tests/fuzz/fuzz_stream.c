@@ -8,7 +8,7 @@
  *
  * Cutting the stream into batches, a small output batch and the shortcuts change nothing: a second
  * decoder takes the packets one by one the general way and must give the same records, verdicts and
- * books. Where tables are full it takes and gives the same batches: a source makes room for its own
+ * account. Where tables are full it takes and gives the same batches: a source makes room for its own
  * paths so many times a batch (decode/paths.c).
  */
 #include "records.h"
@@ -175,7 +175,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			collect(to, &second);
 		}
 	}
-	check_books(a);
+	check_account(a);
 	same(a, b);
 	for (unsigned int i = 0; i < n; i++)
 		free((void *)(uintptr_t)pkts[i].data);

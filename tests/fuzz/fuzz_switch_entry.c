@@ -95,7 +95,7 @@ static void pass(struct pl_dp_pipeline *p, enum pl_dp_stage stage, uint64_t now_
 		0x45, 0, 0, 36, 0, 0, 0, 0, 64, 17, 0x66, 0xc7, 10, 0, 0, 1, 10, 0, 0, 2, 0x13,
 		0x88, 0x13, 0x89, 0, 16, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8 };
 	struct pl_dp_packet *pkt = pl_dp_packet_of(pool, bytes, sizeof(bytes));
-	const struct pl_dp_books *k = pl_dp_pipeline_books(p, stage);
+	const struct pl_dp_account *k = pl_dp_pipeline_account(p, stage);
 	uint64_t ends = 0;
 
 	must(pkt != NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What must hold for whatever a decoder gives out, and for its books. For the targets decode and
+/* What must hold for whatever a decoder gives out, and for its account. For the targets decode and
  * stream. */
 #pragma once
 
@@ -102,9 +102,9 @@ static inline void check_batch(const struct pl_record_batch *b)
 		check_path(b, i);
 }
 
-/* packets = sum of verdicts; what the exporters' own books say adds up to what the decoder's
+/* packets = sum of verdicts; what the exporters' own account say adds up to what the decoder's
  * say. */
-static inline void check_books(const struct pl_decode *d)
+static inline void check_account(const struct pl_decode *d)
 {
 	const struct pl_decode_counters *c = pl_decode_counters(d);
 	uint64_t verdicts = 0, lost = 0, reordered = 0, duplicates = 0, restarts = 0;

@@ -3,7 +3,7 @@
  * Lengths are never believed. Every field that a packet of the vectors could have (one, two and
  * four bytes wide, at every place) is set in turn to 0, 1, the half, the largest, the largest less
  * one, and its value less and more one. Whatever the packet then is: nothing outside it is read,
- * what is decoded is sound, the fast path comes to what the general way does, and the books
+ * what is decoded is sound, the fast path comes to what the general way does, and the account
  * balance. Run as: values_test FOLDER
  */
 #include <ftw.h>
@@ -64,7 +64,7 @@ static void side_init(struct side *s, bool general)
 
 static void side_done(struct side *s)
 {
-	check_books(s->decode);
+	check_account(s->decode);
 	pl_decode_free(s->decode);
 	pl_record_batch_done(&s->out);
 }

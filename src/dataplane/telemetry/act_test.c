@@ -303,7 +303,7 @@ static void test_drops(void)
 	pkt->in_port = 2;
 	pl_dp_pipeline_ingress(s.p, &pkt, 1);
 	eq(s.n, 0, "the way to the collector is down");
-	eq(pl_dp_pipeline_books(s.p, PL_DP_INGRESS)->dropped[PL_DP_DROP_PORT], 1,
+	eq(pl_dp_pipeline_account(s.p, PL_DP_INGRESS)->dropped[PL_DP_DROP_PORT], 1,
 		"one report dropped, and no report about it");
 	done(&s);
 	eq(pl_dp_pool_alive(pool), 0);

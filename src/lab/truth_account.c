@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Prints the counters of links, queues and flows, as JSON and as records. */
-#include "lab/truth_books.h"
+#include "lab/truth_account.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "record/packet.h"
 
 static const struct pl_stat wire_rows[] = {
-#define PL_STAT(...) PL_STAT_ROW(struct pl_lab_wire_books, __VA_ARGS__)
+#define PL_STAT(...) PL_STAT_ROW(struct pl_lab_wire_account, __VA_ARGS__)
 #include "lab/wire_stats.def"
 #undef PL_STAT
 };
@@ -62,14 +62,14 @@ static void link_json(const struct pl_lab_topology *t, const struct pl_lab_truth
 	settings(&j, of);
 	if (of->wire != NULL)
 		accounts(&j, "wire", &wire_stats, of->wire);
-	accounts(&j, "queue", &pl_dp_queue_stats, pl_dp_port_books(of->port, 0));
-	accounts(&j, "line", &pl_dp_link_stats, pl_dp_link_books(of->dp));
+	accounts(&j, "queue", &pl_dp_queue_stats, pl_dp_port_account(of->port, 0));
+	accounts(&j, "line", &pl_dp_link_stats, pl_dp_link_account(of->dp));
 	pl_json_object_end(&j);
 	pl_buf_chr(out, '\n');
 }
 
 static void flow_json(const struct pl_flow *flow, uint32_t number,
-	const struct pl_dp_flow_books *books, uint64_t now_ns, struct pl_buf *out)
+	const struct pl_dp_flow_account *account, uint64_t now_ns, struct pl_buf *out)
 {
 	char text[PL_ADDR_TEXT_MAX];
 	struct pl_json j;
@@ -86,7 +86,7 @@ static void flow_json(const struct pl_flow *flow, uint32_t number,
 	pl_json_number(&j, "sport", flow->sport);
 	pl_json_number(&j, "dport", flow->dport);
 	pl_json_number(&j, "proto", flow->proto);
-	accounts(&j, "packets", &pl_dp_flow_stats, books);
+	accounts(&j, "packets", &pl_dp_flow_stats, account);
 	pl_json_object_end(&j);
 	pl_buf_chr(out, '\n');
 }
@@ -98,8 +98,8 @@ static void link_record(const struct pl_lab_topology *t, const struct pl_lab_tru
 {
 	const struct pl_lab_end *from = &t->links[of->link].end[of->from];
 	const struct pl_lab_end *to = &t->links[of->link].end[!of->from];
-	const struct pl_dp_queue_books *queue = pl_dp_port_books(of->port, 0);
-	const struct pl_dp_link_books *line = pl_dp_link_books(of->dp);
+	const struct pl_dp_queue_account *queue = pl_dp_port_account(of->port, 0);
+	const struct pl_dp_link_account *line = pl_dp_link_account(of->dp);
 	const struct pl_link128 record = {
 		.ts_ns = now_ns,
 		.node = from->node + 1,
@@ -128,7 +128,7 @@ static void link_record(const struct pl_lab_topology *t, const struct pl_lab_tru
 }
 
 static void flow_record(const struct pl_flow *flow, uint32_t number,
-	const struct pl_dp_flow_books *books, uint64_t now_ns, struct pl_buf *out)
+	const struct pl_dp_flow_account *account, uint64_t now_ns, struct pl_buf *out)
 {
 	const struct pl_sent128 record = {
 		.ts_ns = now_ns,
@@ -137,17 +137,17 @@ static void flow_record(const struct pl_flow *flow, uint32_t number,
 		.flow_id = number,
 		.sport = flow->sport,
 		.dport = flow->dport,
-		.sent = books->sent,
-		.sent_bytes = books->sent_bytes,
-		.delivered = books->delivered,
-		.delivered_bytes = books->delivered_bytes,
-		.copied = books->copied,
-		.dropped = books->dropped,
-		.lost = books->lost,
-		.latency_ns = books->latency_ns,
-		.latency_max_ns = books->latency_max_ns,
+		.sent = account->sent,
+		.sent_bytes = account->sent_bytes,
+		.delivered = account->delivered,
+		.delivered_bytes = account->delivered_bytes,
+		.copied = account->copied,
+		.dropped = account->dropped,
+		.lost = account->lost,
+		.latency_ns = account->latency_ns,
+		.latency_max_ns = account->latency_max_ns,
 		.reordered =
-			books->reordered < UINT32_MAX ? (uint32_t)books->reordered : UINT32_MAX,
+			account->reordered < UINT32_MAX ? (uint32_t)account->reordered : UINT32_MAX,
 		.proto = flow->proto,
 	};
 
@@ -156,7 +156,7 @@ static void flow_record(const struct pl_flow *flow, uint32_t number,
 
 /* ---- both ---- */
 
-void pl_lab_truth_books_done(struct pl_lab_truth_books *b)
+void pl_lab_truth_account_done(struct pl_lab_truth_account *b)
 {
 	pl_buf_done(&b->text);
 	pl_buf_done(&b->links);
@@ -164,17 +164,17 @@ void pl_lab_truth_books_done(struct pl_lab_truth_books *b)
 }
 
 void pl_lab_truth_link(const struct pl_lab_topology *t, const struct pl_lab_truth_link *of,
-	uint64_t now_ns, struct pl_lab_truth_books *ret)
+	uint64_t now_ns, struct pl_lab_truth_account *ret)
 {
 	link_json(t, of, now_ns, &ret->text);
 	link_record(t, of, now_ns, &ret->links);
 }
 
 void pl_lab_truth_flow(const struct pl_flow *flow, uint32_t number,
-	const struct pl_dp_flow_books *books, uint64_t now_ns, struct pl_lab_truth_books *ret)
+	const struct pl_dp_flow_account *account, uint64_t now_ns, struct pl_lab_truth_account *ret)
 {
-	flow_json(flow, number, books, now_ns, &ret->text);
-	flow_record(flow, number, books, now_ns, &ret->flows);
+	flow_json(flow, number, account, now_ns, &ret->text);
+	flow_record(flow, number, account, now_ns, &ret->flows);
 }
 
 static int write_records(const char *folder, const char *name, const struct pl_buf *records)
@@ -203,7 +203,7 @@ static int write_records(const char *folder, const char *name, const struct pl_b
 	return r;
 }
 
-int pl_lab_truth_books_write(const struct pl_lab_truth_books *b, const char *folder)
+int pl_lab_truth_account_write(const struct pl_lab_truth_account *b, const char *folder)
 {
 	const int r = write_records(folder, PL_LAB_TRUTH_LINKS, &b->links);
 
