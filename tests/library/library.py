@@ -20,7 +20,7 @@ BUILD, EXAMPLE, API_TEST = sys.argv[2:5]
 TREE = lab.path("tree")
 GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "guide", "library.md")
 with open(GUIDE, encoding="utf-8") as guide:
-    STATIC = re.search(r"To link statically, use `([^`]*)`", guide.read()).group(1).split()
+    STATIC = re.search(r"To link statically,\s+use\s+`([^`]*)`", guide.read()).group(1).split()
 
 
 def said(*args, **kwargs):
