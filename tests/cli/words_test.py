@@ -30,7 +30,10 @@ ROWS = (
     ("a.c", '/* A comment. */\nf("no error", "from where "\n  "to where?");\n', 'a.c:2: "from where to where"'),
     ("a.c", 'f("who asks is counted");\n', 'a.c:1: "who asks is counted": name the subject'),
     ("a.c", 'f("lost: %" PRIu64 " reports. What came later is kept.", n);\n', "name the subject"),
-    ("a.c", 'int card; /* Who asks for the card. */\nf("card");\n#include "a card.h"\n', None),
+    ("a.c", 'int card; /* of a NIC */\nf("card");\n#include "a card.h"\n', None),
+    ("a.h", "/* A name of the\n * card. */\nint card;\n", '"card"'),
+    ("a.h", "/* Adds one. Who asks\n * is counted. */\nint f(void);\n", '"Who asks is counted."'),
+    ("a.h", "/* what: the name of a file. kind: what it is. */\nint f(const char *what, int kind);\n", None),
     ("a.def", 'ROW(full, "handed up, but the ring was full")\n', '"handed up": write "escalate"'),
 )
 

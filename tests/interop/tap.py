@@ -361,7 +361,7 @@ def test_file():
     with open(out, "ab") as f:
         f.write(b"half")
     refused = pathline.run("tap", "--to", f"file:{out}", source)
-    ok(refused.returncode == 2 and "no whole pkt64 records" in refused.stderr, "a file of something else is refused", refused.stderr)
+    ok(refused.returncode == 2 and "no whole number of pkt64 records" in refused.stderr, "a file of something else is refused", refused.stderr)
 
 
 def test_region():
