@@ -248,6 +248,7 @@ static int others(struct pl_bench_ctx *ctx, struct detect_bench *b)
 	}
 	b->flows = 64;
 	r = pl_bench_compare(ctx, &aggregate);
+	b->next = 0;
 	/* Events as they come: of queues whose depth moves. */
 	while (r == 0 && b->out.n < EVENTS) {
 		uint32_t n = b->out.n;
