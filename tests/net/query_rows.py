@@ -145,6 +145,9 @@ def test_away(influx, clickhouse):
     ok(re.search("influx://127.0.0.1.*onnect", d.log()), "the daemon says so", d.log())
     failing = wait(lambda: d.metrics().get('pathline_condition{part="queries",condition="output_failing"}') == 2)
     ok(failing and d.get("/readyz")[0] == 503, "and it is not ready", d.get("/readyz?verbose")[1])
+    # A kill loses rows in memory: all must be in both spools.
+    whole = len(run("query", TOP, "-o", "jsonl", path("trace.pcap")).stdout.splitlines())
+    ok(wait(lambda: total(d.metrics(), "pathline_query_output_spool_held") == 2 * whole), "all rows are in the spools", d.log())
     d.p.kill()
     d.p.wait()
     influx.start()
