@@ -262,17 +262,3 @@ struct pl_flow_seen {
  * `have` that ret has already; returns how many there are then. Reads the whole table. */
 uint32_t pl_detect_top_flows(
 	const struct pl_detect *det, struct pl_flow_seen *ret, uint32_t n, uint32_t have);
-
-/* A raised level, or an anomaly that goes on. */
-struct pl_raised_level {
-	uint8_t kind;            /* enum pl_event_kind */
-	uint8_t quantity;        /* enum pl_event_kind of the quantity */
-	struct pl_core_hop at;   /* node, ports, queue, before, by its present bits; none: */
-	struct pl_flow_key flow; /* the flow, for flow_latency */
-	uint64_t begun_ns, max;  /* max: in bytes if `bytes` is set */
-	bool bytes;
-};
-
-/* Iterates over raised levels: start with *pos = 0; false at the end. */
-bool pl_detect_raised_level(
-	const struct pl_detect *det, uint64_t *pos, struct pl_raised_level *ret);

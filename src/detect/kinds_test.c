@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "detect/batch_maker.h"
+#include "detect/test_raised.h"
 
 #define MS     ((uint64_t)1000000)
 #define SECOND (1000 * MS)
@@ -265,7 +266,7 @@ static void flow_latency(void)
 {
 	struct pl_detect *det = made((struct pl_detect_options){
 		.flow_latency = { .on = true, .threshold = 1000, .end_hold_ns = 10 * MS } });
-	struct pl_raised_level level;
+	struct raised_level level;
 	const struct pl_event *e;
 	uint64_t pos = 0;
 
@@ -282,10 +283,10 @@ static void flow_latency(void)
 			!(e->present & PL_EVENT_HAS_node),
 		"which flow, by how much, on which path");
 	out.n = 0;
-	ok(pl_detect_raised_level(det, &pos, &level) && level.kind == PL_EVENT_FLOW_LATENCY &&
+	ok(next_raised(det, &pos, &level) && level.kind == PL_EVENT_FLOW_LATENCY &&
 			level.flow.sport == 2 && level.max == 1001 && level.at.present == 0,
 		"the raised level names it");
-	ok(!pl_detect_raised_level(det, &pos, &level), "and is the only one");
+	ok(!next_raised(det, &pos, &level), "and is the only one");
 	path_report(det, 2, 7000, 0, SECOND + MS);
 	path_report(det, 2, 100, 0, SECOND + 2 * MS);
 	eq(out.n, 0, "not long enough below");
@@ -344,7 +345,7 @@ static void keys(void)
 		made((struct pl_detect_options){ .tx_util = { .on = true, .threshold = 80 },
 			.buffer_depth = { .on = true, .threshold = 1000 },
 			.link_latency = { .on = true, .threshold = 500 } });
-	struct pl_raised_level level;
+	struct raised_level level;
 	const struct pl_event *e = out.events;
 	uint64_t pos = 0;
 	unsigned int n = 0;
@@ -384,7 +385,7 @@ static void keys(void)
 	ok(e->node == 2 && pl_event_get_ingress_port(e) == 22 && pl_event_get_peer_node(e) == 1 &&
 			pl_event_get_peer_port(e) == 11 && e->value == 501,
 		"from where to where");
-	while (pl_detect_raised_level(det, &pos, &level)) {
+	while (next_raised(det, &pos, &level)) {
 		n++;
 		if (level.kind == PL_EVENT_LINK_LATENCY)
 			ok(level.at.node == 2 && level.at.before_node == 1 && level.max == 501,

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "detect/batch_maker.h"
 #include "detect/events.h"
+#include "detect/test_raised.h"
 
 #define MS     ((uint64_t)1000000)
 #define SECOND (1000 * MS)
@@ -210,7 +211,7 @@ static void changed(void)
 		.queue_depth = { .on = true, .threshold = 1000, .low = 1000, .end_hold_ns = 1 }
 	};
 	struct pl_detect *det = made(&o);
-	struct pl_raised_level level;
+	struct raised_level level;
 	uint64_t pos = 0;
 
 	depth(det, 7, 900, SECOND);
@@ -219,7 +220,7 @@ static void changed(void)
 	eq(pl_detect_change(det, &o, SECOND, 1, &out), 0, "cells of 80");
 	depth(det, 7, 900, SECOND + 1);
 	ok(out.n == 1 && out.events[0].value == 72000, "the same value is above, in bytes");
-	ok(pl_detect_raised_level(det, &pos, &level) && level.bytes && level.max == 72000,
+	ok(next_raised(det, &pos, &level) && level.bytes && level.max == 72000,
 		"and raised, in bytes");
 	out.n = 0;
 	o.units.n = 0;
