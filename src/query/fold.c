@@ -67,7 +67,8 @@ static void give_one(struct pl_query_run *run, struct stage_run *s, uint32_t slo
 	pl_query_rows_give(run, s, row, 1);
 }
 
-void pl_query_folds_give(struct pl_query_run *run, struct stage_run *s)
+/* Gives the rows emitted since the last call: at most 1024 wait. */
+static void give_emitted(struct pl_query_run *run, struct stage_run *s)
 {
 	const struct stage *stage = s->stage;
 	struct fold_room *room = &run->fold;
@@ -97,7 +98,7 @@ static void emit(struct pl_query_run *run, struct stage_run *s, uint32_t entry)
 	run->fold.records[run->fold.n] = run->fold.record;
 	run->fold.entries[run->fold.n++] = entry;
 	if (run->fold.n == PL_QUERY_BATCH)
-		pl_query_folds_give(run, s);
+		give_emitted(run, s);
 }
 
 /* Gives the rows kept for the closing window. */
@@ -243,7 +244,7 @@ void pl_query_folds_add(struct pl_query_run *run, struct stage_run *s, const str
 	for (uint32_t i = 0; i < s->stage->n_folds; i++)
 		add(run, s, s->stage->folds[i], rows, ts, entries);
 	if (s->stage->emits)
-		pl_query_folds_give(run, s);
+		give_emitted(run, s);
 }
 
 void pl_query_folds_end(struct pl_query_run *run, struct stage_run *s, uint32_t entry)
@@ -265,6 +266,6 @@ void pl_query_folds_close(struct pl_query_run *run, struct stage_run *s, uint32_
 	for (; next != 0; next = link_of(s, next - 1)->next)
 		pl_query_folds_end(run, s, next - 1);
 	if (s->stage->emits)
-		pl_query_folds_give(run, s);
+		give_emitted(run, s);
 	run->closing = false;
 }

@@ -284,8 +284,6 @@ void pl_query_folds_add(struct pl_query_run *run, struct stage_run *s, const str
 /* Makes the last steps of a group; of the groups from an entry on (+ 1). */
 void pl_query_folds_end(struct pl_query_run *run, struct stage_run *s, uint32_t entry);
 void pl_query_folds_close(struct pl_query_run *run, struct stage_run *s, uint32_t next);
-/* Gives the rows emitted since the last call: at most 1024 wait. */
-void pl_query_folds_give(struct pl_query_run *run, struct stage_run *s);
 /* Gives the rows emitted in a pane of the closing window. */
 void pl_query_folds_kept(struct pl_query_run *run, struct stage_run *s, uint32_t slot);
 
