@@ -42,12 +42,7 @@
 	COLUMN(MOST, "most_ns", 9, true, false, false)                                             \
 	COLUMN(ALARMS, "alarms", -8, false, false, false)
 
-#define NAME(id, ...) id,
-enum column { COLUMN_LIST(NAME) COLUMNS };
-_Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
-
-#define ROW(id, ...) { __VA_ARGS__ },
-static const struct pl_column columns[COLUMNS] = { COLUMN_LIST(ROW) };
+PL_COLUMNS(COLUMN_LIST);
 
 struct comparing {
 	const struct pl_mark_hash_question *q;

@@ -109,12 +109,7 @@ int pl_mark_observe_bits(
 	COLUMN(CIDS, "cid_changes", 11, true, true, false)                                         \
 	COLUMN(NOTES, "notes", -12, false, false, false)
 
-#define NAME(id, ...) id,
-enum column { COLUMN_LIST(NAME) COLUMNS };
-_Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
-
-#define ROW(id, ...) { __VA_ARGS__ },
-static const struct pl_column columns[COLUMNS] = { COLUMN_LIST(ROW) };
+PL_COLUMNS(COLUMN_LIST);
 
 struct observing {
 	const struct pl_mark_observe_options *o;

@@ -45,12 +45,7 @@
 	COLUMN(MISSING, "missing", -8, false, true, false)                                         \
 	COLUMN(ALARMS, "alarms", -12, false, false, false)
 
-#define NAME(id, ...) id,
-enum column { COLUMN_LIST(NAME) COLUMNS };
-_Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
-
-#define ROW(id, ...) { __VA_ARGS__ },
-static const struct pl_column columns[COLUMNS] = { COLUMN_LIST(ROW) };
+PL_COLUMNS(COLUMN_LIST);
 
 /* ---- a result as a row ---- */
 

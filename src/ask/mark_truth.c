@@ -38,12 +38,7 @@
 	COLUMN(TRUE_DELAY, "true_delay_ns", 13, true, false, false)                                \
 	COLUMN(TRUE_MEAN, "true_mean_ns", 12, true, false, false)
 
-#define NAME(id, ...) id,
-enum column { COLUMN_LIST(NAME) COLUMNS };
-_Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
-
-#define ROW(id, ...) { __VA_ARGS__ },
-static const struct pl_column columns[COLUMNS] = { COLUMN_LIST(ROW) };
+PL_COLUMNS(COLUMN_LIST);
 
 int pl_mark_truth_init(struct pl_mark_truth_rows *q, const char *form, uint64_t start_ns,
 	const struct pl_lab_topology *t)

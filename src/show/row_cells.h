@@ -9,8 +9,16 @@
 #include "base/addr.h"
 #include "record/put.h"
 
-#define PL_ROW_CELLS_MAX  40 /* columns of a row */
-#define PL_ROW_CELL_BYTES 64
+#define PL_ROW_CELLS_MAX              40 /* columns of a row */
+#define PL_ROW_CELL_BYTES             64
+
+/* Of a list of columns, COLUMN(number, members of struct pl_column), makes their numbers and table. */
+#define PL_COLUMN_NUMBER(number, ...) number,
+#define PL_COLUMN_ROW(number, ...)    { __VA_ARGS__ },
+#define PL_COLUMNS(LIST)                                                                           \
+	enum column { LIST(PL_COLUMN_NUMBER) COLUMNS };                                            \
+	_Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");             \
+	static const struct pl_column columns[COLUMNS] = { LIST(PL_COLUMN_ROW) }
 
 struct pl_row_cells {
 	char texts[PL_ROW_CELLS_MAX][PL_ROW_CELL_BYTES];
