@@ -81,7 +81,7 @@ static void test_answers(void)
 	account = pl_dp_sim_flow_account(sim, flow);
 	eq(received, PACKETS, "an answer to each");
 	eq(account->sent, PACKETS);
-	eq(account->delivered, PACKETS, "what was answered arrived");
+	eq(account->delivered, PACKETS, "all answers arrived");
 	eq(pl_dp_sim_account(sim)->delivered, 2 * PACKETS, "and the answers did");
 	eq(paths, PACKETS, "a path of each is told");
 	eq(dropped_paths, 0, "of none as dropped");

@@ -686,7 +686,7 @@ static void report_loss_before(void)
 		x.seen[0] = x.seen[1] = UINT64_MAX;
 		x.last_seq += 300;
 		pl_detect_exporter(det, &x, 3 * SECOND, 1, &out);
-		eq(out.n, 0, "what was lost before is not told");
+		eq(out.n, 0, "losses of before are not told");
 		x.lost = 11;
 		pl_detect_exporter(det, &x, 4 * SECOND, 1, &out);
 		eq(only_event("two more")->value, 2, "these are");

@@ -51,7 +51,7 @@ struct pl_lab_plan {
 	size_t n_ports, ports_room;
 	char **texts; /* texts of steps, owned */
 	size_t n_texts;
-	/* While it is made: memory was short; what is written to a step without room. */
+	/* While it is made: memory was short; a step without room is written to `lost`. */
 	bool failed;
 	struct pl_lab_step lost;
 };

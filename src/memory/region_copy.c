@@ -59,7 +59,7 @@ static void clear_entries(const struct pl_append *a, uint32_t list, uint64_t fir
 /*
  * Copies a list whose entries do not contain their numbers: it is copied as it is, then what was
  * written meanwhile, until the copy has the head. Entries from `whole` on are those of their
- * numbers; what was overwritten before it was copied is below the oldest entry of the later head.
+ * numbers; entries that were overwritten before they were copied are below the oldest of that head.
  */
 static void copy_list(const struct pl_append *to, const struct pl_append *from, uint32_t list)
 {

@@ -691,7 +691,7 @@ static void test_switch(void)
 	eq(records(&b, 0, 2, 24), 1, "it starts again after many rounds");
 	eq(records(&b, 2, 10, 24), 9);
 	eq(records(&b, 11, 411, 24), 410 % 128, "of what was lost,");
-	eq(record(&b, 10, 10), 410 % 128, "what comes late by a few hundred");
+	eq(record(&b, 10, 10), 410 % 128, "one that is late by a few hundred");
 	eq(record(&b, 10, 10), 10, "comes once");
 	eq(records(&b, 11, 65535, 16), 65534 % 128, "numbers of 16 bits end");
 	eq(record(&b, 65536, 0), 0, "and begin again");
