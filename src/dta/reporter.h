@@ -87,8 +87,8 @@ void pl_reporter_free(struct pl_reporter *r);
  */
 int pl_reporter_put(struct pl_reporter *r, uint64_t now_ns, const struct pl_dta_report *report);
 
-/* As pl_reporter_put for each primitive but sketches, with as many copies as the store has, in published forms
- * as configured. Published forms: store 0, keys of 4 bytes, no path length. */
+/* As pl_reporter_put for each primitive but sketches, with as many copies as the store has, in
+ * published forms as configured. Published forms: store 0, keys of 4 bytes, no path length. */
 int pl_reporter_key_write(struct pl_reporter *r, uint64_t now_ns, uint16_t store, const void *key,
 	uint8_t key_bytes, const void *value, uint32_t value_bytes);
 int pl_reporter_append(struct pl_reporter *r, uint64_t now_ns, uint16_t store, uint32_t list,

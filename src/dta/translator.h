@@ -15,8 +15,8 @@
  *
  * Gathered reports are written when they are complete, when a report asks to wake the collector,
  * when their place is needed, and after `flush_ns`. A postcard that asks does not end its path: the
- * path wakes the collector when it is written. Columns that ask are written without a wake. State is allocated by pl_translator_new and
- * never grows.
+ * path wakes the collector when it is written. Columns that ask are written without a wake. State
+ * is allocated by pl_translator_new and never grows.
  *
  * Sequenced reports are taken in order, each once. A NACK asks for a missing one, at most once in
  * nack_interval_ns for each reporter, then after 2, 4, 8 and 16 intervals, and after each 16 from

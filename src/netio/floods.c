@@ -53,8 +53,7 @@ void pl_floods_json(struct pl_json *json, const struct pl_port_flood *floods, ui
 
 		pl_port_flood_text(who, sizeof(who), &floods[i]);
 		pl_json_object(json);
-		pl_json_key(json, "sender");
-		pl_json_str(json, who);
+		pl_json_text(json, "sender", who);
 		pl_json_key(json, "apart");
 		pl_json_bool(json, floods[i].lane > 0);
 		pl_json_number(json, "lane", floods[i].lane);

@@ -19,8 +19,8 @@
  *   port=N,...     UDP destination ports of reports (32766,54321); "none": no reports
  *   dst=ADDR,...   destination addresses, v4 or v6, at most 16 (any)
  *   vlan=N,...     VLAN ids, of either tag of a frame with two (any, and untagged)
- *   also=KIND,...  more frames, not limited by port and dst. roce1: frames of RoCEv1 (Ethertype 0x8915);
- *                  copies of packets that carry telemetry: ioam, int, gre, dscp:N, udp:PORT
+ *   also=KIND,...  more frames, not limited by port and dst: roce1, frames of RoCEv1 (Ethertype
+ *                  0x8915); copies of packets that carry telemetry: ioam, int, gre, dscp:N, udp:PORT
  *   ring=N         frames of the ring, a power of two
  * Keys of afxdp::
  *   queues=N,M-K   receive: these queues, one port each (options.index, options.of, options.with);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Configures a network by netlink, in the calling thread's network namespace: veth pairs
- * and interfaces, addresses, neighbours, routes with equal next hops, rates. Needs CAP_NET_ADMIN. All return 0 or
- * negative errno; -ENODEV when there is no interface of the name.
+ * Configures a network by netlink, in the calling thread's network namespace: veth pairs and
+ * interfaces, addresses, neighbours, routes with equal next hops, rates. Needs CAP_NET_ADMIN. All
+ * return 0 or negative errno; -ENODEV when there is no interface of the name.
  */
 #pragma once
 

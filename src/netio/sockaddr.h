@@ -14,6 +14,12 @@ struct pl_sockaddr {
 	socklen_t len;
 };
 
+/* Returns the address that stands for every IPv4 address of this host. */
+static inline struct pl_addr pl_sockaddr_every_v4(void)
+{
+	return pl_addr_v4("\0\0\0");
+}
+
 /* Returns address and port of a socket address, IPv4 or IPv6. Inline, because it runs for every
  * datagram. */
 static inline struct pl_addr pl_sockaddr_get(const void *sa, uint16_t *ret_port)

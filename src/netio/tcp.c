@@ -27,7 +27,7 @@ static int new_socket(bool v4)
 int pl_tcp_listen(const char *where, int backlog, struct pl_addr *ret_addr,
 	char ret_text[PL_TCP_TEXT_MAX], struct pl_diag *diag)
 {
-	const struct pl_addr every_v4 = pl_addr_v4("\0\0\0");
+	const struct pl_addr every_v4 = pl_sockaddr_every_v4();
 	char text[PL_ADDR_TEXT_MAX];
 	int fd, one = 1, zero = 0, r;
 	struct pl_sockaddr place;

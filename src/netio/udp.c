@@ -145,7 +145,7 @@ static int bind_any(struct udp_port *self, const struct pl_sockaddr *address,
 	if (!pl_addr_is_unspecified(&addr) || options->v6only ||
 		(fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL))
 		return fd;
-	addr = pl_addr_v4("\0\0\0");
+	addr = pl_sockaddr_every_v4();
 	pl_sockaddr_set(&v4, &addr, port);
 	return bind_socket(self, &v4, options);
 }

@@ -79,7 +79,7 @@ static bool endpoint_of(const char *uri, struct pl_addr *ret, uint16_t *ret_port
 
 bool pl_port_uri_v6only(const char *uri, const char *other)
 {
-	const struct pl_addr every_v4 = pl_addr_v4("\0\0\0");
+	const struct pl_addr every_v4 = pl_sockaddr_every_v4();
 	struct pl_addr a, b;
 	uint16_t port, beside;
 

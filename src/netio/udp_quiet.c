@@ -11,7 +11,7 @@
 
 int pl_udp_quiet_open(const char *interface, uint16_t port)
 {
-	const struct pl_addr every_v4 = pl_addr_v4("\0\0\0"), every = { { 0 } };
+	const struct pl_addr every_v4 = pl_sockaddr_every_v4(), every = { { 0 } };
 	struct sock_filter none[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
 	const struct sock_fprog program = { .len = 1, .filter = none };
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;

@@ -59,13 +59,8 @@ static int add_param(struct pl_uri *uri, char *text, const char *const *keys, st
 	while (keys[nkeys] != NULL && strcmp(keys[nkeys], text) != 0)
 		nkeys++;
 	if (keys[nkeys] == NULL) {
-		const char *near = pl_nearest(text, keys, nkeys);
-
-		if (near != NULL)
-			pl_diag_set(diag, "unknown key '%s' in the URI, did you mean '%s'?", text,
-				near);
-		else
-			pl_diag_set(diag, "unknown key '%s' in the URI", text);
+		pl_diag_set(diag, "unknown key '%s' in the URI", text);
+		pl_diag_nearest(diag, '\'', text, keys, nkeys);
 		return -EINVAL;
 	}
 	if (value == NULL || *value == '\0') {

@@ -165,7 +165,7 @@ static bool qp_good(const struct pl_rdma_qp *c)
 }
 
 /* Sets `plain`: the fast path may handle requests that are untagged, IPv4, without rules beyond
- * addresses. */
+ * addresses. The fast path keeps no numbers of a switch's records (rc_opcodes). */
 static void qp_plain(struct pl_responder_qp *qp)
 {
 	static const uint8_t no_mac[6];
