@@ -8,7 +8,8 @@ struct pl_diag;
 /* Prints "pathline: TEXT" and a line end. Standard output is flushed first, so that the order is
  * right. */
 void pl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same, with the exit code as its value: `return pl_fail(PL_EXIT_USAGE, "…", …)`. */
+/* The same, with the exit code as its value: `return pl_fail(PL_EXIT_USAGE, "…", …)`. The
+ * code is evaluated last, when errno may have changed. */
 #define pl_fail(code, ...) (pl_complain(__VA_ARGS__), (code))
 
 /* Prints a diagnosis of a text, with the line that it points at and a mark under the character at

@@ -231,8 +231,9 @@ static int unknown_key(const struct pl_conf_row *rows, const struct pl_conf_plac
 	const struct pl_conf_node *key)
 {
 	char words[NAMES_MAX][64];
-	const char *names[NAMES_MAX], *near;
+	const char *names[NAMES_MAX];
 	size_t np = strlen(p->prefix), n = 0;
+	int r;
 
 	for (; rows->type != PL_CONF_END && n < NAMES_MAX; rows++) {
 		const char *rest = rows->key + np;
@@ -243,11 +244,10 @@ static int unknown_key(const struct pl_conf_row *rows, const struct pl_conf_plac
 		names[n] = words[n];
 		n++;
 	}
-	near = pl_nearest(key->text, names, n);
-	return pl_conf_fail(p->diag, key, "unknown key \"%s\"%s%s%s%s%s%s", key->text,
-		p->path[0] != '\0' ? " in \"" : "", p->path, p->path[0] != '\0' ? "\"" : "",
-		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-		near != NULL ? "\"?" : "");
+	r = pl_conf_fail(p->diag, key, "unknown key \"%s\"%s%s%s", key->text,
+		p->path[0] != '\0' ? " in \"" : "", p->path, p->path[0] != '\0' ? "\"" : "");
+	pl_diag_nearest(p->diag, '"', key->text, names, n);
+	return r;
 }
 
 /* Keys in a map are all known by then, so there are few. */

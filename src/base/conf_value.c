@@ -206,8 +206,8 @@ int pl_conf_set_choice(const struct pl_conf_place *p, const struct pl_conf_row *
 	const struct pl_conf_node *node)
 {
 	char words[256] = "";
-	const char *near;
 	size_t n = 0, used = 0;
+	int r;
 
 	for (; row->choices[n] != NULL; n++) {
 		if (strcmp(node->text, row->choices[n]) == 0) {
@@ -218,10 +218,10 @@ int pl_conf_set_choice(const struct pl_conf_place *p, const struct pl_conf_row *
 			used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%s",
 				n > 0 ? ", " : "", row->choices[n]);
 	}
-	near = pl_nearest(node->text, row->choices, n);
-	return pl_conf_fail(p->diag, node, "\"%s\" must be one of %s, not \"%s\"%s%s%s", p->path,
-		words, node->text, near != NULL ? ", did you mean \"" : "",
-		near != NULL ? near : "", near != NULL ? "\"?" : "");
+	r = pl_conf_fail(
+		p->diag, node, "\"%s\" must be one of %s, not \"%s\"", p->path, words, node->text);
+	pl_diag_nearest(p->diag, '"', node->text, row->choices, n);
+	return r;
 }
 
 int pl_conf_set_double(const struct pl_conf_place *p, const struct pl_conf_row *row,

@@ -14,7 +14,8 @@ struct pl_diag {
 /* Control characters and broken UTF-8 among the arguments come out as "?". */
 /* Replaces the text; leaves file, line and column as they are. */
 void pl_diag_set(struct pl_diag *diag, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same, with the error as its value: `return pl_diag_fail(diag, -EINVAL, "…", …)`. */
+/* The same, with the error as its value: `return pl_diag_fail(diag, -EINVAL, "…", …)`. The
+ * error is evaluated last, when errno may have changed. */
 #define pl_diag_fail(diag, error, ...) (pl_diag_set(diag, __VA_ARGS__), (error))
 
 /* Replaces text and position. */

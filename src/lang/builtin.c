@@ -103,11 +103,8 @@ static bool take_sign(struct reader *r, char c)
 static int unknown(struct reader *r, size_t at, const char *what, const char *word,
 	const char *const *names, size_t n, int error)
 {
-	const char *nearest = pl_nearest(word, names, n);
-
-	pl_diag_at(r->diag, 1, (unsigned int)at + 1, "no %s \"%s\"%s%s%s", what, word,
-		nearest != NULL ? ", did you mean \"" : "", nearest != NULL ? nearest : "",
-		nearest != NULL ? "\"?" : "");
+	pl_diag_at(r->diag, 1, (unsigned int)at + 1, "no %s \"%s\"", what, word);
+	pl_diag_nearest(r->diag, '"', word, names, n);
 	return error;
 }
 

@@ -59,11 +59,9 @@ static const struct suite {
 static int fail_unknown(
 	const char *key, const char *text, const char *const *names, size_t n, struct pl_diag *diag)
 {
-	const char *near = pl_nearest(text, names, n);
-
-	return pl_diag_fail(diag, -EINVAL, "tls_server_config.%s: unknown value \"%s\"%s%s%s", key,
-		text, near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-		near != NULL ? "\"?" : "");
+	pl_diag_set(diag, "tls_server_config.%s: unknown value \"%s\"", key, text);
+	pl_diag_nearest(diag, '"', text, names, n);
+	return -EINVAL;
 }
 
 static const struct suite *find_suite(const char *name)
