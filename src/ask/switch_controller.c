@@ -55,15 +55,12 @@ static void put_request(
 	put_entry(c->entry, x, &entry);
 	pl_json_init(&j, out);
 	pl_json_object(&j);
-	pl_json_key(&j, "do");
-	pl_json_str(&j, "change");
+	pl_json_text(&j, "do", "change");
 	pl_json_key(&j, "changes");
 	pl_json_array(&j);
 	pl_json_object(&j);
-	pl_json_key(&j, "kind");
-	pl_json_str(&j, "set");
-	pl_json_key(&j, "table");
-	pl_json_str(&j, c->table);
+	pl_json_text(&j, "kind", "set");
+	pl_json_text(&j, "table", c->table);
 	pl_json_key(&j, "entry");
 	pl_json_strn(&j, entry.data, entry.len);
 	pl_json_object_end(&j);

@@ -46,29 +46,20 @@ void pl_conditions_json(const struct pl_conditions *list, const char *part, stru
 		const struct pl_condition *c = &list->items[i];
 
 		pl_json_object(json);
-		pl_json_key(json, "part");
-		pl_json_str(json, part);
-		pl_json_key(json, "condition");
-		pl_json_str(json, c->name);
-		pl_json_key(json, "level");
-		pl_json_str(json, c->level == PL_CONDITION_FAULT ? "fault" : "warning");
-		pl_json_key(json, "text");
-		pl_json_str(json, c->text);
+		pl_json_text(json, "part", part);
+		pl_json_text(json, "condition", c->name);
+		pl_json_text(json, "level", c->level == PL_CONDITION_FAULT ? "fault" : "warning");
+		pl_json_text(json, "text", c->text);
 		pl_json_object_end(json);
 	}
 	if (list->hidden == 0)
 		return;
 	pl_json_object(json);
-	pl_json_key(json, "part");
-	pl_json_str(json, part);
-	pl_json_key(json, "condition");
-	pl_json_str(json, "more");
-	pl_json_key(json, "level");
-	pl_json_str(json, list->fault ? "fault" : "warning");
-	pl_json_key(json, "text");
-	pl_json_str(json, "more is wrong than can be listed");
-	pl_json_key(json, "more");
-	pl_json_u64(json, list->hidden);
+	pl_json_text(json, "part", part);
+	pl_json_text(json, "condition", "more");
+	pl_json_text(json, "level", list->fault ? "fault" : "warning");
+	pl_json_text(json, "text", "more is wrong than can be listed");
+	pl_json_number(json, "more", list->hidden);
 	pl_json_object_end(json);
 }
 

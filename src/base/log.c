@@ -186,12 +186,9 @@ static void add_line(
 		add_time(out, now_ns, false);
 		pl_buf_chr(out, '"');
 		json.after_key = false;
-		pl_json_key(&json, "level");
-		pl_json_str(&json, level_names[level]);
-		pl_json_key(&json, "subject");
-		pl_json_str(&json, subject);
-		pl_json_key(&json, "msg");
-		pl_json_str(&json, text);
+		pl_json_text(&json, "level", level_names[level]);
+		pl_json_text(&json, "subject", subject);
+		pl_json_text(&json, "msg", text);
 		pl_json_object_end(&json);
 		break;
 	case PL_LOG_LOGFMT:

@@ -138,9 +138,7 @@ void pl_collect_save_stats(struct pl_json *json, const struct pl_collect_save_st
 {
 	pl_json_key(json, "save");
 	pl_json_object(json);
-	pl_json_key(json, "saved");
-	pl_json_u64(json, s->saved);
-	pl_json_key(json, "failed");
-	pl_json_u64(json, s->failed);
+	pl_json_number(json, "saved", s->saved);
+	pl_json_number(json, "failed", s->failed);
 	pl_json_object_end(json);
 }

@@ -55,10 +55,8 @@ static void put_peers(struct pl_json *json, const struct pl_collector_stats *s,
 
 		pl_format_addr(text, &a->peer);
 		pl_json_object(json);
-		pl_json_key(json, "peer");
-		pl_json_str(json, text);
-		pl_json_key(json, "store");
-		pl_json_str(json, options->stores[a->store].name);
+		pl_json_text(json, "peer", text);
+		pl_json_text(json, "store", options->stores[a->store].name);
 		pl_json_number(json, "connected", a->connected);
 		pl_json_number(json, "tcp", a->tcp);
 		pl_json_number(json, "cm", a->cm);
@@ -81,8 +79,7 @@ static void put_suspects(struct pl_json *json, const struct pl_collector_stats *
 
 		pl_format_addr(text, &who->addr);
 		pl_json_object(json);
-		pl_json_key(json, "address");
-		pl_json_str(json, text);
+		pl_json_text(json, "address", text);
 		pl_json_key(json, "now");
 		pl_json_bool(json, who->now);
 		pl_json_number(json, "guesses", who->guesses);

@@ -32,14 +32,11 @@ static void put(struct pl_json *json, const struct pl_collector_options *options
 	char hex[2 * PL_ENTRY_MAX];
 
 	pl_json_object(json);
-	pl_json_key(json, "store");
-	pl_json_str(json, options->stores[x->store].name);
+	pl_json_text(json, "store", options->stores[x->store].name);
 	pl_json_key(json, index_name(x->primitive));
 	pl_json_u64(json, x->index);
-	if (x->primitive == PL_APPEND) {
-		pl_json_key(json, "entry");
-		pl_json_u64(json, x->number);
-	}
+	if (x->primitive == PL_APPEND)
+		pl_json_number(json, "entry", x->number);
 	if (x->bytes != NULL) {
 		for (uint32_t i = 0; i < x->len; i++) {
 			hex[2 * i] = digits[((const uint8_t *)x->bytes)[i] >> 4];

@@ -336,8 +336,7 @@ static void put_stores(struct pl_json *json, const struct pl_epochs *e)
 		if (e->regions[i].kind == PL_EPOCHS_NONE)
 			continue;
 		pl_json_object(json);
-		pl_json_key(json, "store");
-		pl_json_str(json, e->writer.name(e->writer.arg, i));
+		pl_json_text(json, "store", e->writer.name(e->writer.arg, i));
 		pl_json_number(json, "epoch", pl_region_epoch(region_of(e, i)));
 		pl_json_object_end(json);
 	}

@@ -47,8 +47,7 @@ static void collector_json(const struct pl_roce_out *g, unsigned int i, struct p
 	const struct pl_uplink_counters *c = pl_uplink_counters(g->uplink, i);
 
 	pl_json_object(json);
-	pl_json_key(json, "collector");
-	pl_json_str(json, g->servers[i]);
+	pl_json_text(json, "collector", g->servers[i]);
 	pl_stats_json(&uplink_list, c, NULL, json);
 	pl_json_number(json, "waiting", pl_uplink_waiting(g->uplink, i));
 	pl_stats_json(&dialer_list, pl_dialer_counters(g->dialer, i), NULL, json);

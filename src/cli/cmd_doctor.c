@@ -32,16 +32,11 @@ static void write_text(struct pl_buf *out, const char *name, const struct pl_fin
 static void write_json(struct pl_json *json, const char *name, const struct pl_finding *f)
 {
 	pl_json_object(json);
-	pl_json_key(json, "name");
-	pl_json_str(json, name);
-	pl_json_key(json, "status");
-	pl_json_str(json, pl_doctor_status_names[f->status]);
-	pl_json_key(json, "found");
-	pl_json_str(json, f->found);
-	if (f->fix[0] != '\0') {
-		pl_json_key(json, "fix");
-		pl_json_str(json, f->fix);
-	}
+	pl_json_text(json, "name", name);
+	pl_json_text(json, "status", pl_doctor_status_names[f->status]);
+	pl_json_text(json, "found", f->found);
+	if (f->fix[0] != '\0')
+		pl_json_text(json, "fix", f->fix);
 	pl_json_object_end(json);
 }
 

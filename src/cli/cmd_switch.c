@@ -277,10 +277,8 @@ static int ask(const struct pl_buf *request)
 
 static void put_member(struct pl_json *json, const char *key, const char *value)
 {
-	if (value == NULL)
-		return;
-	pl_json_key(json, key);
-	pl_json_str(json, value);
+	if (value != NULL)
+		pl_json_text(json, key, value);
 }
 
 static int ask_word(const char *word, const char *key, const char *value)

@@ -105,8 +105,7 @@ static int run(int argc, char **argv)
 	if (strcmp(output, "json") == 0) {
 		pl_json_init(&json, &out);
 		pl_json_object(&json);
-		pl_json_key(&json, "version");
-		pl_json_str(&json, PL_VERSION);
+		pl_json_text(&json, "version", PL_VERSION);
 		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 			pl_json_key(&json, parts[i].name);
 			pl_json_str(&json, parts[i].version);

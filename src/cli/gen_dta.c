@@ -349,8 +349,7 @@ static void print_checked(const struct pl_dta_checked *c, struct pl_buf *out)
 	}
 	pl_json_init(&j, out);
 	pl_json_object(&j);
-	pl_json_key(&j, "primitive");
-	pl_json_str(&j, c->primitive);
+	pl_json_text(&j, "primitive", c->primitive);
 	pl_json_number(&j, "asked", c->asked);
 	pl_json_number(&j, "right", c->right);
 	pl_json_number(&j, "wrong", c->wrong);

@@ -138,14 +138,11 @@ bool pl_dead_letters_put(struct pl_dead_letters *d, const struct pl_dead_letter 
 	pl_json_object(&json);
 	pl_json_key(&json, "time");
 	pl_json_double(&json, (double)ms / 1e3);
-	pl_json_key(&json, "output");
-	pl_json_str(&json, l->output);
-	pl_json_key(&json, "kind");
-	pl_json_str(&json, l->kind);
+	pl_json_text(&json, "output", l->output);
+	pl_json_text(&json, "kind", l->kind);
 	pl_json_key(&json, "status");
 	pl_json_i64(&json, l->status);
-	pl_json_key(&json, "answer");
-	pl_json_str(&json, l->answer);
+	pl_json_text(&json, "answer", l->answer);
 	write_entry(&json, l);
 	pl_json_object_end(&json);
 	pl_buf_chr(&d->line, '\n');

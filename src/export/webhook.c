@@ -56,12 +56,6 @@ static void time_text(char dst[TIME_MAX], uint64_t ns)
 	snprintf(dst + n, TIME_MAX - n, ".%09uZ", (unsigned int)(ns % 1000000000));
 }
 
-static void member(struct pl_json *j, const char *key, const char *value)
-{
-	pl_json_key(j, key);
-	pl_json_str(j, value);
-}
-
 static void number_member(struct pl_json *j, const char *key, bool there, uint64_t value)
 {
 	char text[24];
@@ -69,7 +63,7 @@ static void number_member(struct pl_json *j, const char *key, bool there, uint64
 	if (!there)
 		return;
 	snprintf(text, sizeof(text), "%" PRIu64, value);
-	member(j, key, text);
+	pl_json_text(j, key, text);
 }
 
 static void hex_member(struct pl_json *j, const char *key, bool there, uint64_t value)
@@ -79,7 +73,7 @@ static void hex_member(struct pl_json *j, const char *key, bool there, uint64_t 
 	if (!there)
 		return;
 	snprintf(text, sizeof(text), "%016" PRIx64, value);
-	member(j, key, text);
+	pl_json_text(j, key, text);
 }
 
 static bool labelled(const struct webhook *w, const char *name)
@@ -100,7 +94,7 @@ static void added_labels(const struct webhook *w, struct pl_json *j)
 		char name[TEXT_MAX + 1];
 
 		snprintf(name, sizeof(name), "%.*s", (int)(is - w->labels[i]), w->labels[i]);
-		member(j, name, is + 1);
+		pl_json_text(j, name, is + 1);
 	}
 }
 
@@ -117,7 +111,7 @@ static void flow_member(struct pl_json *j, const struct pl_event *e)
 			dst, e->dport, e->proto);
 	else
 		snprintf(text, sizeof(text), "%s to %s, protocol %u", src, dst, e->proto);
-	member(j, "flow", text);
+	pl_json_text(j, "flow", text);
 }
 
 /* Makes a text of an event printable: it may come from elsewhere with any bytes. */
@@ -138,9 +132,9 @@ static void query_members(const struct webhook *w, struct pl_json *j, const stru
 	char text[PL_TEXT_TOLD + 1];
 
 	if ((e->present & PL_EVENT_HAS_query) != 0 && !labelled(w, "query"))
-		member(j, "query", plain(text, query.c, sizeof(query.c)));
+		pl_json_text(j, "query", plain(text, query.c, sizeof(query.c)));
 	if ((e->present & PL_EVENT_HAS_key) != 0 && !labelled(w, "key"))
-		member(j, "key", plain(text, key.c, sizeof(key.c)));
+		pl_json_text(j, "key", plain(text, key.c, sizeof(key.c)));
 }
 
 /* Reads the event's region; returns false when it has none. */
@@ -161,7 +155,7 @@ static void region_members(const struct webhook *w, struct pl_json *j, const str
 	if (!region_of(text, e))
 		return;
 	if (!labelled(w, "region"))
-		member(j, "region", text);
+		pl_json_text(j, "region", text);
 	number_member(j, "place", !labelled(w, "place"), pl_event_get_place(e));
 }
 
@@ -193,7 +187,7 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 	pl_json_object(&j);
 	snprintf(text, sizeof(text), "pathline_%s", pl_event_kind_name(e->event));
 	if (!labelled(w, "alertname"))
-		member(&j, "alertname", text);
+		pl_json_text(&j, "alertname", text);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		number_member(&j, numbers[i].name,
 			numbers[i].there && !labelled(w, numbers[i].name), numbers[i].value);
@@ -201,7 +195,7 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 	region_members(w, &j, e);
 	if (reporter && (e->present & PL_EVENT_HAS_exporter) != 0 && !labelled(w, "exporter")) {
 		pl_format_addr(text, &e->exporter);
-		member(&j, "exporter", text);
+		pl_json_text(&j, "exporter", text);
 	}
 	if (!reporter && (e->present & PL_EVENT_HAS_node) == 0 && !labelled(w, "flow"))
 		flow_member(&j, e);
@@ -262,22 +256,22 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 	pl_buf_reset(&w->annotation_text);
 	pl_json_init(&j, &w->annotation_text);
 	pl_json_object(&j);
-	member(&j, "summary", summary);
+	pl_json_text(&j, "summary", summary);
 	number_member(&j, "value", (e->present & PL_EVENT_HAS_value) != 0, e->value);
 	number_member(&j, "threshold", (e->present & PL_EVENT_HAS_threshold) != 0, e->threshold);
 	if (bytes)
-		member(&j, "unit", "bytes");
+		pl_json_text(&j, "unit", "bytes");
 	flow_member(&j, e);
 	if (e->phase != PL_PHASE_ONCE && e->event != PL_EVENT_REPORT_LOSS &&
 		(e->present & PL_EVENT_HAS_exporter) != 0) {
 		pl_format_addr(text, &e->exporter);
-		member(&j, "exporter", text);
+		pl_json_text(&j, "exporter", text);
 	}
 	if (pl_event_paths(e, &now, &old)) {
 		(void)pl_path_nodes_text(nodes, &now);
-		member(&j, "path", nodes);
+		pl_json_text(&j, "path", nodes);
 		(void)pl_path_nodes_text(nodes, &old);
-		member(&j, "old_path", nodes);
+		pl_json_text(&j, "old_path", nodes);
 	}
 	hex_member(&j, "path_id", (e->present & PL_EVENT_HAS_path_id) != 0, e->path_id);
 	hex_member(&j, "old_path_id", (e->present & PL_EVENT_HAS_old_path_id) != 0, e->old_path_id);

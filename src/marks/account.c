@@ -308,10 +308,8 @@ static void put_segment_row(
 	struct pl_json *json, const char *domain, const struct pl_mark_segment_state *s)
 {
 	pl_json_object(json);
-	pl_json_key(json, "domain");
-	pl_json_str(json, domain);
-	pl_json_key(json, "segment");
-	pl_json_str(json, s->name);
+	pl_json_text(json, "domain", domain);
+	pl_json_text(json, "segment", s->name);
 	put_sum(json, s);
 	pl_json_key(json, "raised");
 	pl_json_array(json);
@@ -331,10 +329,8 @@ static void put_point_row(
 	struct pl_json *json, const char *domain, const struct pl_mark_point_state *p)
 {
 	pl_json_object(json);
-	pl_json_key(json, "domain");
-	pl_json_str(json, domain);
-	pl_json_key(json, "point");
-	pl_json_str(json, p->name);
+	pl_json_text(json, "domain", domain);
+	pl_json_text(json, "point", p->name);
 	pl_json_number(json, "number", p->number);
 	pl_json_number(json, "records", p->records);
 	pl_json_number(json, "missed", p->missed);

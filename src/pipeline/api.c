@@ -72,17 +72,15 @@ int pl_api_no_memory(struct pl_api_problem *problem)
 static int unknown_column(
 	const struct pl_api_table *t, const char *name, struct pl_api_problem *problem)
 {
-	const char *names[64], *near;
+	const char *names[64];
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n_fields && n < 64; i++) {
 		if (t->fields[i].name[0] != '\0')
 			names[n++] = t->fields[i].name;
 	}
-	near = pl_nearest(name, names, n);
-	pl_diag_set(&problem->diag, "%s have no column \"%s\"%s%s%s", t->name, name,
-		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-		near != NULL ? "\"?" : "");
+	pl_diag_set(&problem->diag, "%s have no column \"%s\"", t->name, name);
+	pl_diag_nearest(&problem->diag, '"', name, names, n);
 	return refuse(problem, "bad_sort");
 }
 
@@ -262,14 +260,10 @@ static void write_rows(
 	pl_json_init(&json, out);
 	pl_json_object(&json);
 	pl_json_time(&json, now_ns);
-	pl_json_key(&json, "table");
-	pl_json_str(&json, t->name);
-	pl_json_key(&json, "total");
-	pl_json_u64(&json, c->total);
-	pl_json_key(&json, "matched");
-	pl_json_u64(&json, c->matched);
-	pl_json_key(&json, "overflow");
-	pl_json_u64(&json, c->overflow);
+	pl_json_text(&json, "table", t->name);
+	pl_json_number(&json, "total", c->total);
+	pl_json_number(&json, "matched", c->matched);
+	pl_json_number(&json, "overflow", c->overflow);
 	if (c->age_ns != 0)
 		pl_json_number(&json, "age_ns", c->age_ns);
 	pl_json_key(&json, "rows");

@@ -9,12 +9,6 @@
 #include "base/num.h"
 #include "pipeline/api_tables.h"
 
-static void text_member(struct pl_json *json, const char *key, const char *v)
-{
-	pl_json_key(json, key);
-	pl_json_str(json, v);
-}
-
 static void bool_member(struct pl_json *json, const char *key, bool v)
 {
 	pl_json_key(json, key);
@@ -26,9 +20,9 @@ static void time_member(struct pl_json *json, const char *key, const char *ns_ke
 	char text[PL_TIME_TEXT_MAX];
 
 	pl_time_text(text, ts_ns);
-	text_member(json, key, text);
+	pl_json_text(json, key, text);
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)ts_ns);
-	text_member(json, ns_key, text);
+	pl_json_text(json, ns_key, text);
 }
 
 static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
@@ -41,13 +35,13 @@ static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
 		int error = atomic_load(&w->error);
 
 		pl_json_object(json);
-		text_member(json, "name", w->name);
-		text_member(json, "uri", w->uri);
+		pl_json_text(json, "name", w->name);
+		pl_json_text(json, "uri", w->uri);
 		pl_json_number(json, "socket", w->index);
 		pl_json_number(json, "worker", w->id);
 		bool_member(json, "up", error == 0);
 		if (error != 0)
-			text_member(json, "trouble", strerrordesc_np(error));
+			pl_json_text(json, "trouble", strerrordesc_np(error));
 		pl_stats_json(&pl_port_stats_list, &s->port, NULL, json);
 		pl_json_key(json, "floods");
 		pl_json_array(json);
@@ -96,10 +90,10 @@ static void write_output(struct pl_json *json, struct pl_output *output)
 
 	pl_output_stats(output, &s);
 	pl_json_object(json);
-	text_member(json, "name", pl_output_name(output));
+	pl_json_text(json, "name", pl_output_name(output));
 	bool_member(json, "up", s.last_error == 0);
 	if (s.last_error != 0)
-		text_member(json, "trouble",
+		pl_json_text(json, "trouble",
 			strerrordesc_np(s.last_error < 0 ? -s.last_error : s.last_error));
 	pl_stats_json(&pl_output_stats_list, &s, NULL, json);
 	pl_json_key(json, "dropped");
@@ -123,8 +117,8 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 	for (unsigned int i = 0; live != NULL && pl_watch_stats(live, i, &s); i++) {
 		pl_json_object(json);
 		pl_format_addr(text, &s.address);
-		text_member(json, "address", pl_addr_is_unspecified(&s.address) ? "local" : text);
-		text_member(json, "form", pl_watch_form_name(s.form));
+		pl_json_text(json, "address", pl_addr_is_unspecified(&s.address) ? "local" : text);
+		pl_json_text(json, "form", pl_watch_form_name(s.form));
 		bool_member(json, "paths", s.paths);
 		bool_member(json, "events", s.events);
 		bool_member(json, "values", s.values);
@@ -176,11 +170,11 @@ static void write_status(struct pl_pipeline *p, struct pl_watch *live,
 		exporters += s->n_exporters + s->n_others;
 	}
 	pl_json_time(json, now);
-	text_member(json, "version", PL_VERSION);
+	pl_json_text(json, "version", PL_VERSION);
 	time_member(json, "started", "started_ns", p->started_ns);
 	pl_json_number(
 		json, "uptime_s", now > p->started_ns ? (now - p->started_ns) / 1000000000u : 0);
-	text_member(json, "detect", detect_where(p));
+	pl_json_text(json, "detect", detect_where(p));
 	bool_member(json, "ready", parts->all_ready);
 	pl_json_key(json, "conditions");
 	pl_json_raw(json, parts->conditions.data, parts->conditions.len);

@@ -50,15 +50,12 @@ static void write_untracked(struct pl_pipeline *p, struct pl_json *json)
 		bool good = !pl_worker_untracked(w, now, UNTRACKED_SHOWN_NS);
 
 		pl_json_object(json);
-		pl_json_key(json, "name");
-		pl_json_str(json, w->name);
-		pl_json_key(json, "socket");
-		pl_json_u64(json, w->index);
+		pl_json_text(json, "name", w->name);
+		pl_json_number(json, "socket", w->index);
 		pl_json_key(json, "ok");
 		pl_json_bool(json, good);
 		if (!good) {
-			pl_json_key(json, "trouble");
-			pl_json_str(json, why);
+			pl_json_text(json, "trouble", why);
 			pl_condition_add(&p->said_conditions, PL_CONDITION_FAULT,
 				"exporters_untracked", "exporters at %s: %s", w->name, why);
 		}
@@ -155,16 +152,12 @@ static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 			pl_condition_add(list, PL_CONDITION_FAULT, "source_down", "source %s: %s",
 				p->workers[i]->name, trouble);
 		pl_json_object(&json);
-		pl_json_key(&json, "name");
-		pl_json_str(&json, p->workers[i]->name);
-		pl_json_key(&json, "socket");
-		pl_json_u64(&json, p->workers[i]->index);
+		pl_json_text(&json, "name", p->workers[i]->name);
+		pl_json_number(&json, "socket", p->workers[i]->index);
 		pl_json_key(&json, "ok");
 		pl_json_bool(&json, error == 0);
-		if (error != 0) {
-			pl_json_key(&json, "trouble");
-			pl_json_str(&json, trouble);
-		}
+		if (error != 0)
+			pl_json_text(&json, "trouble", trouble);
 		pl_json_object_end(&json);
 	}
 	pl_json_array_end(&json);
@@ -183,20 +176,14 @@ static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 			pl_condition_add(list, PL_CONDITION_FAULT, "output_failing",
 				"output %s: %s", pl_output_name(p->outputs[i]), trouble);
 		pl_json_object(&json);
-		pl_json_key(&json, "name");
-		pl_json_str(&json, pl_output_name(p->outputs[i]));
+		pl_json_text(&json, "name", pl_output_name(p->outputs[i]));
 		pl_json_key(&json, "ok");
 		pl_json_bool(&json, trouble == NULL);
-		pl_json_key(&json, "waiting");
-		pl_json_u64(&json, s.undelivered);
-		if (s.spooled > 0) {
-			pl_json_key(&json, "spooled");
-			pl_json_u64(&json, s.spooled);
-		}
-		if (trouble != NULL) {
-			pl_json_key(&json, "trouble");
-			pl_json_str(&json, trouble);
-		}
+		pl_json_number(&json, "waiting", s.undelivered);
+		if (s.spooled > 0)
+			pl_json_number(&json, "spooled", s.spooled);
+		if (trouble != NULL)
+			pl_json_text(&json, "trouble", trouble);
 		pl_json_object_end(&json);
 	}
 	pl_json_array_end(&json);

@@ -185,8 +185,7 @@ static void put_object(const struct pl_query *query, const char *name,
 
 	pl_json_init(&json, value);
 	pl_json_object(&json);
-	pl_json_key(&json, "q");
-	pl_json_str(&json, name);
+	pl_json_text(&json, "q", name);
 	pl_json_number(&json, "v", PL_QUERY_RESULT_VERSION);
 	if (row->windowed) {
 		put_signed(&json, "w0", row->start_ns, true);

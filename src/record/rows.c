@@ -166,8 +166,7 @@ static void record_members(
 
 static void kind_member(struct pl_json *json, enum pl_record_kind kind)
 {
-	pl_json_key(json, "kind");
-	pl_json_str(json, pl_record_kind_name(kind));
+	pl_json_text(json, "kind", pl_record_kind_name(kind));
 }
 
 void pl_path_api(

@@ -38,10 +38,8 @@ bool pl_readiness_members(const struct pl_readiness *r, unsigned int first, stru
 		pl_json_object(json);
 		pl_json_key(json, "ready");
 		pl_json_bool(json, why == NULL);
-		if (why != NULL) {
-			pl_json_key(json, "why");
-			pl_json_str(json, why);
-		}
+		if (why != NULL)
+			pl_json_text(json, "why", why);
 		if (list.n > 0) {
 			pl_json_key(json, "conditions");
 			pl_json_array(json);

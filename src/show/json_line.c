@@ -15,10 +15,8 @@ struct pl_json *pl_json_line_begin(struct pl_json_line *line, const char *kind)
 	pl_buf_init(&line->buf);
 	pl_json_init(json, &line->buf);
 	pl_json_object(json);
-	if (kind != NULL) {
-		pl_json_key(json, "kind");
-		pl_json_str(json, kind);
-	}
+	if (kind != NULL)
+		pl_json_text(json, "kind", kind);
 	return json;
 }
 
